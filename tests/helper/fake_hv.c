@@ -671,49 +671,6 @@ static bool op_disk_resize(struct hypervisor *hv, const char *instance, guint64 
     return fake_op_end(host, "disk_resize", late, ok, error);
 }
 
-static GBytes *op_console_read(struct hypervisor *hv, const char *instance, gint64 offset,
-                               guint wait_ms, guint64 *ret_offset, GError **error)
-{
-    struct fake_host *host = fake_host_of_hv(hv);
-    if (!fake_op_begin(host, "console_read", instance, NULL, error))
-        return NULL;
-    for (guint waited = 0;; waited += FAKE_TICK_MS) {
-        const struct fake_guest *guest = fake_guest_find(host, instance);
-        if (!guest) {
-            fettle_set_error(error, WRONG_STATE, "%s has no process", instance);
-            return NULL;
-        }
-        guint64 end = guest->console->len;
-        guint64 from = offset < 0 ? end - MIN(end, (guint64)-offset) : MIN(end, (guint64)offset);
-        if (from < end || waited >= wait_ms) {
-            *ret_offset = end;
-            return g_bytes_new(guest->console->str + from, end - from);
-        }
-        if (!env_sleep(host->env, FAKE_TICK_MS)) {
-            op_killed("console_read", error);
-            return NULL;
-        }
-    }
-}
-
-/* The guest echoes what is typed. */
-static bool op_console_write(struct hypervisor *hv, const char *instance, GBytes *data,
-                             GError **error)
-{
-    struct fake_host *host = fake_host_of_hv(hv);
-    if (!fake_op_begin(host, "console_write", instance, NULL, error))
-        return false;
-    struct fake_guest *guest = fake_guest_find(host, instance);
-    if (!guest) {
-        fettle_set_error(error, WRONG_STATE, "%s has no process", instance);
-        return false;
-    }
-    gsize len = 0;
-    const char *text = g_bytes_get_data(data, &len);
-    g_string_append_len(guest->console, text, (gssize)len);
-    return true;
-}
-
 static const char *op_version(struct hypervisor *hv)
 {
     return fake_host_of_hv(hv)->version;
@@ -735,14 +692,13 @@ static const struct hypervisor_ops *hv_ops(void)
         .mirror_release = op_mirror_release,
         .mirror_remember = op_mirror_remember,
         .disk_resize = op_disk_resize,
-        .console_read = op_console_read,
-        .console_write = op_console_write,
         .version = op_version,
         .rediscover = op_rediscover,
         .host = op_host,
     };
     fake_migration_fill(&ops);
     fake_room_fill(&ops);
+    fake_console_fill(&ops);
     return &ops;
 }
 

@@ -232,6 +232,7 @@ enum migration_state fake_migration_report(const struct fake_guest *guest);
 /* --- fake_room.c --- */
 
 void fake_room_fill(struct hypervisor_ops *ops);
+void fake_console_fill(struct hypervisor_ops *ops);
 /* Its state as a hypervisor tells it: one that stands still was stopped by nobody else. */
 enum guest_state fake_guest_told(const struct fake_guest *guest);
 /* No room: the hypervisor stops the guest, and waits for all other writes, with its monitor, while

@@ -1,6 +1,6 @@
 /*
- * Hosts without QEMU: disks without room, and the guests that stand still because of it; see
- * fake_hv.h.
+ * Hosts without QEMU: disks that fail, disks without room, and the guests that stand still because
+ * of it; see fake_hv.h.
  */
 #include "helper/fake_hv_private.h"
 
@@ -148,4 +148,14 @@ bool fake_host_frozen(const struct fake_host *host, const char *instance)
 {
     const struct fake_guest *guest = fake_guest_find(host, instance);
     return guest && guest->frozen;
+}
+
+bool fake_host_disks_failed(const struct fake_host *host)
+{
+    return host->disks_failed;
+}
+
+void fake_host_set_disks_failed(struct fake_host *host, bool failed)
+{
+    host->disks_failed = failed;
 }

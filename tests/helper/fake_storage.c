@@ -790,13 +790,3 @@ void fake_host_set_settle_lies(struct fake_host *host, bool lies)
 {
     host->settle_lies = lies;
 }
-
-bool fake_host_disks_failed(const struct fake_host *host)
-{
-    return host->disks_failed;
-}
-
-void fake_host_set_disks_failed(struct fake_host *host, bool failed)
-{
-    host->disks_failed = failed;
-}

@@ -3,6 +3,8 @@
  * cables carry or do not, daemons come back, and nothing is left after any end. Needs root; skipped
  * without.
  */
+#include "look.h"
+
 #include "base/error.h"
 #include "lab/lab.h"
 #include "lab/wire.h"
@@ -25,7 +27,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define PATIENCE_MS 10000
 #define STEP_US 5000
 #define KILL_ROUNDS 12
 #define KILL_WITHIN_US 200000 /* about as long as lab_up() takes */
@@ -79,108 +80,6 @@ static char *new_lab(const char *name)
 static void down(const char *dir)
 {
     check(lab_down(dir, &check_error));
-}
-
-/* --- looking --- */
-
-static char *path_in(const char *dir, const char *node, const char *name)
-{
-    g_autofree char *root = lab_node_root(dir, node);
-    return g_build_filename(root, name, NULL);
-}
-
-static char *content(const char *dir, const char *node, const char *name)
-{
-    g_autofree char *path = path_in(dir, node, name);
-    char *text = NULL;
-    g_file_get_contents(path, &text, NULL, NULL);
-    return text ? g_strchomp(text) : NULL;
-}
-
-static int open_new(const char *dir, const char *node, const char *name)
-{
-    g_autofree char *path = path_in(dir, node, name);
-    int fd = open(path, O_CREAT | O_RDWR | O_CLOEXEC, 0644);
-    g_assert_cmpint(fd, >=, 0);
-    return fd;
-}
-
-static void write_text(int fd, const char *text, bool synced)
-{
-    g_assert_cmpint(pwrite(fd, text, strlen(text), 0), ==, (int)strlen(text));
-    if (synced)
-        g_assert_cmpint(fsync(fd), ==, 0);
-}
-
-/* The state of a daemon; its numbers by name. */
-static json_t *daemon_status(const char *dir, const char *node, const char *name)
-{
-    g_autoptr(GError) error = NULL;
-    json_autoptr status = lab_status(dir, &error);
-    g_assert_no_error(error);
-    size_t i, j;
-    json_t *machine, *daemon;
-    json_array_foreach(json_object_get(status, "nodes"), i, machine)
-    {
-        if (strcmp(json_string_value(json_object_get(machine, "name")), node) != 0)
-            continue;
-        json_array_foreach(json_object_get(machine, "daemons"), j, daemon)
-        {
-            if (strcmp(json_string_value(json_object_get(daemon, "name")), name) == 0)
-                return json_incref(daemon);
-        }
-    }
-    return NULL;
-}
-
-static int daemon_number(const char *dir, const char *node, const char *field)
-{
-    json_autoptr daemon = daemon_status(dir, node, "dummy");
-    return (int)json_integer_value(json_object_get(daemon, field));
-}
-
-static char *node_text(const char *dir, guint index, const char *field)
-{
-    json_autoptr status = lab_status(dir, NULL);
-    return g_strdup(json_string_value(
-        json_object_get(json_array_get(json_object_get(status, "nodes"), index), field)));
-}
-
-static int hold_process(const char *dir, const char *node, const char *file)
-{
-    g_autofree char *text = content(dir, node, file);
-    g_assert_nonnull(text);
-    int pidfd = (int)syscall(SYS_pidfd_open, atoi(text), 0);
-    g_assert_cmpint(pidfd, >=, 0);
-    return pidfd;
-}
-
-static bool has_ended(int pidfd)
-{
-    struct pollfd wait = {.fd = pidfd, .events = POLLIN};
-    return poll(&wait, 1, PATIENCE_MS) > 0;
-}
-
-static bool mentions(const char *file, const char *text)
-{
-    g_autofree char *all = NULL;
-    return g_file_get_contents(file, &all, NULL, NULL) && strstr(all, text);
-}
-
-/* No mount, loop device or namespace of a lab in `dir` is left. */
-static void check_no_trace(const char *dir)
-{
-    g_autofree char *netns = lab_node_netns(dir, "node1");
-    g_autofree char *path = g_build_filename("/run/netns", netns, NULL);
-    g_assert_false(g_file_test(path, G_FILE_TEST_EXISTS));
-    g_assert_false(g_file_test(dir, G_FILE_TEST_EXISTS));
-    g_assert_false(mentions("/proc/self/mountinfo", dir));
-    g_autoptr(GDir) devices = g_dir_open("/sys/block", 0, NULL);
-    const char *name;
-    while (devices && (name = g_dir_read_name(devices))) {
-        g_autofree char *about = g_strdup_printf("/sys/block/%s/loop/backing_file", name);
-        g_assert_false(mentions(about, dir));
-    }
 }
 
 /* --- tests --- */
@@ -264,7 +163,7 @@ static void test_occupied_name(void)
     check_fails(lab_up(&options, &check_error), ENVIRONMENT, netns);
     g_assert_false(g_file_test(dir, G_FILE_TEST_EXISTS));
     down(dir); /* it has the name of a lab there, so it goes */
-    check_no_trace(dir);
+    look_no_trace(dir);
 }
 
 static void test_no_root(void)
@@ -297,25 +196,25 @@ static void test_missing_program(void)
 static void test_power_cut(void)
 {
     g_autofree char *dir = new_lab("power");
-    g_autofree char *boot = node_text(dir, 1, "boot_id");
-    int synced = open_new(dir, "node2", "var/synced");
-    int unsynced = open_new(dir, "node2", "var/unsynced");
-    int image = open_new(dir, "node2", "var/disks/image");
-    write_text(unsynced, "old", true);
-    write_text(image, "old", true);
-    write_text(synced, "kept", true);
-    write_text(unsynced, "new", false);
-    write_text(image, "new", false);
+    g_autofree char *boot = look_node_text(dir, 1, "boot_id");
+    int synced = look_open_new(dir, "node2", "var/synced");
+    int unsynced = look_open_new(dir, "node2", "var/unsynced");
+    int image = look_open_new(dir, "node2", "var/disks/image");
+    look_write_text(unsynced, "old", true);
+    look_write_text(image, "old", true);
+    look_write_text(synced, "kept", true);
+    look_write_text(unsynced, "new", false);
+    look_write_text(image, "new", false);
     close(synced);
     close(unsynced);
     close(image);
-    close(open_new(dir, "node2", "run/memory"));
-    int orphan = hold_process(dir, "node2", "run/orphan");
+    close(look_open_new(dir, "node2", "run/memory"));
+    int orphan = look_hold_process(dir, "node2", "run/orphan");
 
     check(lab_power(dir, "node2", false, &check_error));
-    g_assert_true(has_ended(orphan));
+    g_assert_true(look_has_ended(orphan));
     close(orphan);
-    g_autofree char *nothing = content(dir, "node2", "var/synced");
+    g_autofree char *nothing = look_content(dir, "node2", "var/synced");
     g_assert_null(nothing);
     check(lab_power(dir, "node2", false, &check_error)); /* off already */
     check_fails(lab_signal(dir, "dummy@node2", LAB_KILL, &check_error), WRONG_STATE, "no power");
@@ -323,12 +222,12 @@ static void test_power_cut(void)
 
     check(lab_power(dir, "node2", true, &check_error));
     check(lab_wait_ready(dir, NULL, PATIENCE_MS, &check_error));
-    g_autofree char *kept = content(dir, "node2", "var/synced");
-    g_autofree char *lost = content(dir, "node2", "var/unsynced");
-    g_autofree char *lost_image = content(dir, "node2", "var/disks/image");
-    g_autofree char *memory = content(dir, "node2", "run/memory");
-    g_autofree char *log = content(dir, "node2", "log/dummy.log");
-    g_autofree char *new_boot = node_text(dir, 1, "boot_id");
+    g_autofree char *kept = look_content(dir, "node2", "var/synced");
+    g_autofree char *lost = look_content(dir, "node2", "var/unsynced");
+    g_autofree char *lost_image = look_content(dir, "node2", "var/disks/image");
+    g_autofree char *memory = look_content(dir, "node2", "run/memory");
+    g_autofree char *log = look_content(dir, "node2", "log/dummy.log");
+    g_autofree char *new_boot = look_node_text(dir, 1, "boot_id");
     g_assert_cmpstr(kept, ==, "kept");
     g_assert_cmpstr(lost, ==, "old");
     g_assert_cmpstr(lost_image, ==, "old");
@@ -336,7 +235,7 @@ static void test_power_cut(void)
     g_assert_cmpstr(log, ==, "started\nstarted");
     g_assert_cmpstr(boot, !=, new_boot);
     down(dir);
-    check_no_trace(dir);
+    look_no_trace(dir);
 }
 
 /* What an installer would have left on a node is there, and survives the first power cut. */
@@ -350,22 +249,22 @@ static void test_identity(void)
     static const char *const files[] = {"etc/node.crt", "etc/node.key", "etc/node.json",
                                         "var/images/tick.raw", "var/images/tick-fast.raw"};
     for (guint i = 0; i < G_N_ELEMENTS(files); i++) {
-        g_autofree char *path = path_in(dir, "node2", files[i]);
+        g_autofree char *path = look_path(dir, "node2", files[i]);
         struct stat about;
         g_assert_cmpint(stat(path, &about), ==, 0);
         g_assert_cmpint(about.st_size, >, 0);
     }
-    g_autofree char *authority = content(dir, "node1", "etc/ca.crt");
-    g_autofree char *copy = content(dir, "node2", "etc/ca.crt");
+    g_autofree char *authority = look_content(dir, "node1", "etc/ca.crt");
+    g_autofree char *copy = look_content(dir, "node2", "etc/ca.crt");
     g_assert_cmpstr(authority, ==, copy);
-    g_autofree char *secret = path_in(dir, "node1", "etc/ca.key");
-    g_autofree char *no_secret = path_in(dir, "node2", "etc/ca.key");
+    g_autofree char *secret = look_path(dir, "node1", "etc/ca.key");
+    g_autofree char *no_secret = look_path(dir, "node2", "etc/ca.key");
     struct stat about;
     g_assert_cmpint(stat(secret, &about), ==, 0);
     g_assert_cmpint(about.st_mode & 0777, ==, 0600);
     g_assert_false(g_file_test(no_secret, G_FILE_TEST_EXISTS));
-    g_autofree char *uuid = node_text(dir, 1, "uuid");
-    g_autofree char *config = content(dir, "node2", "etc/node.json");
+    g_autofree char *uuid = look_node_text(dir, 1, "uuid");
+    g_autofree char *config = look_content(dir, "node2", "etc/node.json");
     g_assert_nonnull(strstr(config, uuid));
     down(dir);
 }
@@ -527,31 +426,31 @@ static void test_guest_network(void)
 static void test_shared_folder(void)
 {
     g_autofree char *dir = new_lab("shared");
-    int one = open_new(dir, "node1", "var/shared/letter");
-    write_text(one, "not synced", false);
-    g_autofree char *here = content(dir, "node2", "var/shared/letter");
+    int one = look_open_new(dir, "node1", "var/shared/letter");
+    look_write_text(one, "not synced", false);
+    g_autofree char *here = look_content(dir, "node2", "var/shared/letter");
     g_assert_cmpstr(here, ==, "not synced");
-    int beside = open_new(dir, "node1", "var/disks/letter");
-    write_text(beside, "lost", false);
+    int beside = look_open_new(dir, "node1", "var/disks/letter");
+    look_write_text(beside, "lost", false);
     close(one);
     close(beside);
     /* The node's own disk loses what it had not synced; what it had handed to the server is there.
      */
     check(lab_power(dir, "node1", false, &check_error));
-    int two = open_new(dir, "node2", "var/shared/letter");
+    int two = look_open_new(dir, "node2", "var/shared/letter");
     g_assert_cmpint(pwrite(two, "node2 goes on", 13, 0), ==, 13);
     close(two);
     check(lab_power(dir, "node1", true, &check_error));
-    g_autofree char *again = content(dir, "node1", "var/shared/letter");
-    g_autofree char *own = content(dir, "node1", "var/disks/letter");
+    g_autofree char *again = look_content(dir, "node1", "var/shared/letter");
+    g_autofree char *own = look_content(dir, "node1", "var/disks/letter");
     g_assert_cmpstr(again, ==, "node2 goes on");
     g_assert_cmpstr(own, !=, "lost");
     check(lab_disk_shutdown(dir, "node1", &check_error));
-    int three = open_new(dir, "node1", "var/shared/letter");
+    int three = look_open_new(dir, "node1", "var/shared/letter");
     g_assert_cmpint(pwrite(three, "N", 1, 0), ==, 1); /* another disk */
     close(three);
     down(dir);
-    check_no_trace(dir);
+    look_no_trace(dir);
 }
 
 /* A program of one node alone is what its daemons start. */
@@ -578,7 +477,7 @@ static void test_programs(void)
         g_autofree char *daemon = g_strdup_printf("dummy@%s", name);
         check(lab_restart_with(dir, daemon, none, &check_error));
         check(lab_wait_ready(dir, name, PATIENCE_MS, &check_error));
-        g_autofree char *said = content(dir, name, "run/said");
+        g_autofree char *said = look_content(dir, name, "run/said");
         g_assert_nonnull(strstr(said, node == 2 ? "newer" : "not found"));
     }
     down(dir);
@@ -588,33 +487,33 @@ static void test_supervision(void)
 {
     g_autofree char *dir = new_lab("super");
     const char *const variables[] = {"LAB_TEST=once", NULL};
-    int first = daemon_number(dir, "node1", "pid");
+    int first = look_daemon_number(dir, "node1", "pid");
     check(lab_signal(dir, "dummy@node1", LAB_KILL, &check_error));
     check(lab_wait_ready(dir, "node1", PATIENCE_MS, &check_error));
-    g_assert_cmpint(daemon_number(dir, "node1", "pid"), !=, first);
-    g_assert_cmpint(daemon_number(dir, "node1", "restarts"), ==, 1);
+    g_assert_cmpint(look_daemon_number(dir, "node1", "pid"), !=, first);
+    g_assert_cmpint(look_daemon_number(dir, "node1", "restarts"), ==, 1);
 
     check(lab_restart_with(dir, "dummy@node1", variables, &check_error));
     check(lab_wait_ready(dir, "node1", PATIENCE_MS, &check_error));
-    g_autofree char *said = content(dir, "node1", "run/said");
+    g_autofree char *said = look_content(dir, "node1", "run/said");
     g_assert_cmpstr(said, ==, "once");
     check(lab_signal(dir, "dummy@node1", LAB_KILL, &check_error));
     check(lab_wait_ready(dir, "node1", PATIENCE_MS, &check_error));
-    g_autofree char *said_after = content(dir, "node1", "run/said");
+    g_autofree char *said_after = look_content(dir, "node1", "run/said");
     g_assert_cmpstr(said_after, ==, "");
 
     check(lab_signal(dir, "dummy@node1", LAB_PAUSE, &check_error));
-    json_autoptr paused = daemon_status(dir, "node1", "dummy");
+    json_autoptr paused = look_daemon_status(dir, "node1", "dummy");
     g_assert_cmpstr(json_string_value(json_object_get(paused, "state")), ==, "paused");
     check(lab_signal(dir, "dummy@node1", LAB_RESUME, &check_error));
-    json_autoptr resumed = daemon_status(dir, "node1", "dummy");
+    json_autoptr resumed = look_daemon_status(dir, "node1", "dummy");
     g_assert_cmpstr(json_string_value(json_object_get(resumed, "state")), ==, "running");
 
-    g_assert_null(daemon_status(dir, "node1", "chief"));
+    g_assert_null(look_daemon_status(dir, "node1", "chief"));
     check_fails(lab_signal(dir, "chief@node1", LAB_KILL, &check_error), WRONG_STATE, "no cluster");
     check(lab_enable_master(dir, &check_error));
     check(lab_wait_ready(dir, "node1", PATIENCE_MS, &check_error));
-    json_autoptr chief = daemon_status(dir, "node1", "chief");
+    json_autoptr chief = look_daemon_status(dir, "node1", "chief");
     g_assert_nonnull(chief);
     check_fails(lab_signal(dir, "chief@node2", LAB_KILL, &check_error), UNKNOWN_ENTITY,
                 "no daemon chief@node2");
@@ -639,8 +538,8 @@ static bool write_mib(int fd, guint mib)
 static void test_disks(void)
 {
     g_autofree char *dir = new_lab("disks");
-    int image = open_new(dir, "node2", "var/disks/image");
-    int other = open_new(dir, "node2", "var/other");
+    int image = look_open_new(dir, "node2", "var/disks/image");
+    int other = look_open_new(dir, "node2", "var/other");
     /* Many small files below the root, such as archived jobs; few images. */
     struct statvfs root, disks;
     g_assert_true(fstatvfs(other, &root) == 0 && fstatvfs(image, &disks) == 0);
@@ -661,7 +560,7 @@ static void test_disks(void)
     close(other);
     check(lab_power(dir, "node2", false, &check_error));
     check(lab_power(dir, "node2", true, &check_error));
-    image = open_new(dir, "node2", "var/disks/image");
+    image = look_open_new(dir, "node2", "var/disks/image");
     g_assert_true(write_mib(image, 1));
     close(image);
     down(dir);
@@ -679,7 +578,7 @@ static void kill_supervisor(const char *dir)
     int pidfd = (int)syscall(SYS_pidfd_open, supervisor_of(dir), 0);
     g_assert_cmpint(pidfd, >=, 0);
     g_assert_cmpint(syscall(SYS_pidfd_send_signal, pidfd, SIGKILL, NULL, 0), ==, 0);
-    g_assert_true(has_ended(pidfd));
+    g_assert_true(look_has_ended(pidfd));
     close(pidfd);
 }
 
@@ -687,16 +586,16 @@ static void test_dead_supervisor(void)
 {
     g_autofree char *dir = new_lab("dead");
     g_autofree char *beside = new_lab("beside");
-    int orphan = hold_process(dir, "node1", "run/orphan");
-    int other = hold_process(beside, "node1", "run/orphan");
+    int orphan = look_hold_process(dir, "node1", "run/orphan");
+    int other = look_hold_process(beside, "node1", "run/orphan");
     kill_supervisor(dir);
     check_fails(lab_power(dir, "node1", false, &check_error), WRONG_STATE,
                 "supervisor does not run");
     json_autoptr status = lab_status(dir, NULL);
     g_assert_true(json_is_false(json_object_get(status, "supervisor")));
     down(dir);
-    g_assert_true(has_ended(orphan));
-    check_no_trace(dir);
+    g_assert_true(look_has_ended(orphan));
+    look_no_trace(dir);
     down(dir);
 
     /* The lab beside it has the same addresses and did not notice. */
@@ -704,7 +603,7 @@ static void test_dead_supervisor(void)
     g_assert_cmpint(poll(&alive, 1, 0), ==, 0);
     check(lab_wait_ready(beside, NULL, PATIENCE_MS, &check_error));
     down(beside);
-    check_no_trace(beside);
+    look_no_trace(beside);
     close(orphan);
     close(other);
 }
@@ -732,7 +631,7 @@ static void test_killed_while_building(void)
             kill_supervisor(dir);
         down(dir);
         g_rmdir(dir); /* empty, if it was there before its description */
-        check_no_trace(dir);
+        look_no_trace(dir);
     }
 }
 
@@ -744,7 +643,7 @@ static void test_damaged_description(void)
     check_fails(lab_power(dir, "node1", false, &check_error), CORRUPT, "is damaged");
     down(dir); /* works without it; only the folder itself stays, as nobody knows whose it is */
     g_assert_cmpint(rmdir(dir), ==, 0);
-    check_no_trace(dir);
+    look_no_trace(dir);
 }
 
 /* A process that has a mount namespace of its own, as `ip netns exec` makes one; with a working
@@ -790,10 +689,10 @@ static void test_side_by_side(void)
     check(lab_wait_ready(one, NULL, PATIENCE_MS, &check_error));
     check(lab_wait_ready(two, NULL, PATIENCE_MS, &check_error));
     down(one);
-    check_no_trace(one);
+    look_no_trace(one);
     check(lab_wait_ready(two, NULL, PATIENCE_MS, &check_error));
     down(two);
-    check_no_trace(two);
+    look_no_trace(two);
     stranger_end(first);
     stranger_end(second);
 }
@@ -802,7 +701,7 @@ static void test_side_by_side(void)
 static void test_stranger_inside(void)
 {
     g_autofree char *dir = new_lab("inside");
-    g_autofree char *folder = path_in(dir, "node2", "var");
+    g_autofree char *folder = look_path(dir, "node2", "var");
     pid_t pid = stranger(folder);
     g_autofree char *name = g_strdup_printf("by process %d (test_lab), which has a file or its "
                                             "working folder in there; end it and try again",
@@ -811,7 +710,7 @@ static void test_stranger_inside(void)
     stranger_end(pid);
     check(lab_power(dir, "node2", true, &check_error));
     down(dir);
-    check_no_trace(dir);
+    look_no_trace(dir);
 }
 
 static int run_tests(int argc, char **argv)
