@@ -177,8 +177,12 @@ static bool file_storage_check(struct storage *storage, const char *instance, co
         return false;
     struct image_call *call = call_new(storage, do_check, instance, replica);
     call->count = count;
-    call->shared = storage_may_be_shared(storage, instance, replica);
-    return image_call_finish(call, error);
+    call->shared = !shared_hangs((struct file_storage *)storage);
+    call = image_call_look(call, error);
+    if (call == NULL)
+        return false;
+    image_call_free(call);
+    return true;
 }
 
 static bool do_promote(struct image_call *call, GError **error)

@@ -84,6 +84,7 @@ static void test_guest(void)
                     "\"2 requests of its disks on node1 have failed since it was started, the last "
                     "of disk 0\"]");
     world->io_stop = NULL;
+    world->io_errors = 0;
     world->guest_generation = 7;
     expect_problems("[\"generation 7 of it is on node1, but 1 is on record\"]");
     world->guest_node = NULL;
