@@ -83,6 +83,8 @@ static bool trial_judge(const char *folder, int failed, GError **error)
 {
     if (failed == ENOSPC || failed == EDQUOT)
         fettle_set_error(error, NO_RESOURCES, "%s: %s", folder, g_strerror(failed));
+    else if (failed == EMFILE || failed == ENFILE || failed == ENOMEM || failed == EAGAIN)
+        fettle_set_error(error, TEMPORARY, "%s: %s", folder, g_strerror(failed));
     else if (failed != 0)
         fettle_set_error(error, STORAGE, "%s: %s", folder, g_strerror(failed));
     return failed == 0;

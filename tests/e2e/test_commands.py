@@ -46,6 +46,7 @@ OPCODES = {
     ('instance', 'deactivate-disks'): ['still'],
     ('instance', 'recreate-disks'): ['blank'],
     ('instance', 'reinstall'): ['old'],
+    ('instance', 'settle'): ['still'],
     ('instance', 'verify'): ['web'],
     ('tag', 'add'): ['instance', 'web', 'new'],
     ('tag', 'remove'): ['cluster', 'seen'],
@@ -57,6 +58,7 @@ OPCODES = {
 IN_THE_WAY = {
     ('instance', 'recreate-disks'): ('unsafe', 'node1 has the disks of instance "blank"; they are not given up (to write an image onto '
                                                'them: fettle instance reinstall blank)'),
+    ('instance', 'settle'): ('wrong_state', 'instance "still" is neither half made nor half removed; nothing is to be settled'),
     ('repair', 'continue'): ('wrong_state', 'auto-repair is not stopped; there is nothing to release'),
 }
 # Opcodes whose command is not only a job.

@@ -290,9 +290,12 @@ static bool do_shared(struct image_call *call, GError **error)
 static const char *file_storage_shared(struct storage *base, struct storage_space *ret_space)
 {
     struct file_storage *storage = (struct file_storage *)base;
-    storage->shared_ms = loop_boot_ms();
+    bool first = storage->shared_ms == 0; /* else another look hangs already */
+    if (first)
+        storage->shared_ms = loop_boot_ms();
     struct image_call *call = image_call_look(call_new(base, do_shared, "", ""), NULL);
-    storage->shared_ms = 0;
+    if (first)
+        storage->shared_ms = 0;
     if (call == NULL)
         return NULL;
     g_strlcpy(storage->marker, call->path != NULL ? call->path : "", sizeof storage->marker);

@@ -72,6 +72,8 @@ static struct replica *stated_replica(const struct wconf *wconf, const struct re
     replica->state = worse ? REPLICA_STALE : better ? REPLICA_IN_SYNC : old->state;
     replica->sync = MAX(old->sync, statement->sync) + 1;
     replica->generation = worse ? old->generation : generation;
+    if (better)
+        replica->keep = 0;
     if (worse || better) {
         set_text(&replica->why, worse ? WHY_STALE : WHY_IN_SYNC);
         replica->since = (guint64)(wconf->env->ops->wall_us(wconf->env) / G_USEC_PER_SEC);
@@ -92,13 +94,12 @@ static void add_replica(const struct wconf *wconf, const struct replica *old,
 
 /* --- guests of a generation that is not on record --- */
 
-/* A generation is given to one node only: who has it is the holder. After a restore a person has it
- * compared first; new disks are their job's (SAF-22). */
-static bool may_adopt(const struct wconf *wconf, const struct instance *instance,
-                      const struct guest_statement *statement)
+/* A generation is given to one node only: who has it is the holder, also if its guest has ended
+ * there meanwhile: what it wrote is nowhere else, and a close tells what became of it. After a
+ * restore a person has it compared first; new disks are their job's (SAF-22). */
+static bool may_adopt(const struct wconf *wconf, const struct instance *instance)
 {
-    return !restored_brake(wconf->head) && instance->task_state != TASK_RECREATING_DISKS &&
-           (statement->runs || *statement->gone_to);
+    return !restored_brake(wconf->head) && instance->task_state != TASK_RECREATING_DISKS;
 }
 
 static struct instance *adopted(const struct wconf *wconf, const struct instance *old,
@@ -109,7 +110,9 @@ static struct instance *adopted(const struct wconf *wconf, const struct instance
     bool held = target && !target->offline;
     instance->generation = stated_generation(statement);
     instance->clean = false;
-    instance->admin_state = ADMIN_UP;
+    instance->sound = SOUND_UNKNOWN;
+    if (statement->runs || *statement->gone_to)
+        instance->admin_state = ADMIN_UP;
     set_text(&instance->primary_node, node);
     set_text(&instance->holder, held ? node : "");
     set_text(&instance->migration, "");
@@ -172,7 +175,7 @@ static void judge(struct wconf *wconf, const char *node, const struct guest_stat
     bool known = generation == instance->generation;
     if (known && strcmp(instance->holder, there) != 0)
         return; /* of another master's count: it is superseded (wconf_confirm.c) */
-    if (!known && may_adopt(wconf, instance, statement) && adopt(wconf, instance, statement, there))
+    if (!known && may_adopt(wconf, instance) && adopt(wconf, instance, statement, there))
         return;
     const struct replica *replica = replica_of(wconf, instance);
     if (replica && !*statement->gone_to)

@@ -47,17 +47,20 @@ static char *look_at_state(struct health *health)
 {
     const struct env *env = health->node->env;
     g_autoptr(GError) error = NULL;
-    return env->ops->state_trial(env, &error)
-               ? NULL
-               : g_strdup_printf("cannot write its state: %s", error->message);
+    if (env->ops->state_trial(env, &error) || fettle_error_is(error, TEMPORARY))
+        return NULL;
+    return g_strdup_printf("cannot write its state: %s", error->message);
 }
 
-/* That they are full is no failure of theirs: choices see it in the room that they have. */
+/* That they are full is no failure of theirs: choices see it in the room that they have. Nor is it
+ * one, of these or of the state, that the daemon lacks what a look takes: that is a fault of its
+ * own. */
 static char *look_at_disks(struct health *health)
 {
     struct storage *storage = health->node->storage;
     g_autoptr(GError) error = NULL;
-    if (storage->ops->trial(storage, &error) || fettle_error_is(error, NO_RESOURCES))
+    if (storage->ops->trial(storage, &error) || fettle_error_is(error, NO_RESOURCES) ||
+        fettle_error_is(error, TEMPORARY))
         return NULL;
     return g_strdup_printf("cannot write to its disks: %s", error->message);
 }

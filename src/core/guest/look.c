@@ -113,6 +113,8 @@ static void time_is_over(void *data)
 {
     struct look_round *round = data;
     round->timer = 0;
+    if (round->over)
+        return; /* by the last answer, in this very turn */
     round->over = true;
     promise_complete(&round->done);
 }

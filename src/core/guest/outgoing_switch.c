@@ -162,13 +162,15 @@ bool outgoing_leave(struct outgoing *out)
     struct guest_record *record = guest->record;
     g_autoptr(GError) error = NULL;
     out->done = true;
+    /* A write that failed here may be on the other side. */
+    bool well = (!guest->live || guest_look_io(guest)) && guest->last_io.errors == 0;
     if (!guest_kill(guest, &error)) {
         if (!task_killed())
             log_error("", "%s", error->message);
         return false;
     }
     /* QEMU hands over only after the mirrors have ended in sync. */
-    record->clean = leave_sync(guest);
+    record->clean = leave_sync(guest) && well;
     if (task_killed())
         return false;
     export_target_free(g_steal_pointer(&record->target));

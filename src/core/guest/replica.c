@@ -125,6 +125,8 @@ static bool open_keep(struct guest *guest, const struct replica_open_args *args,
         return true;
     if (!open_has_room(guest, args->disks))
         return !task_killed() || node_killed(error);
+    if (!replica_close_export(guest, error))
+        return false; /* of an opening that found no room for them */
     g_autofree char *word = env_uuid(guest->node->env);
     record->replica_history = history;
     record->replica_generation = args->generation;

@@ -71,11 +71,9 @@ static bool look_at_guest(struct node_core *node, void *thing)
         generation = guest->record->generation;
         if (!guest->live)
             return true;
-        if (guest_query(guest)) {
-            if (guest->live)
-                guest_look_io(guest);
+        if (guest_query(guest) &&
+            (!guest->live || guest->making || guest_look_io(guest) || !guest->live))
             return true;
-        }
     } while (generation != guest->record->generation && !task_killed());
     return false;
 }

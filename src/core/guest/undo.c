@@ -26,7 +26,8 @@ static bool look_at_shared(struct guest *guest, guint count, bool *ret_whole, GE
 {
     struct storage *storage = guest->node->storage;
     g_autoptr(GError) failure = NULL;
-    if (!*storage->ops->shared(storage, NULL)) {
+    const char *marker = storage->ops->shared(storage, NULL);
+    if (!marker || !*marker) {
         fettle_set_error(error, TEMPORARY,
                          "the shared folder is not mounted here, or its server does not answer: "
                          "whether the images are there is not known");

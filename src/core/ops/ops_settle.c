@@ -120,9 +120,9 @@ static bool replica_gone(const struct op *op, const struct instance *instance)
     const struct replica *replica = op_replica_of(op, instance);
     const struct node_report *report = op_report(op, instance->secondary_node);
     bool told = report && !late_part_of(report, PART_DISKS);
-    bool may_be = instance->task_state == TASK_REMOVING || told;
-    return replica && replica->state != REPLICA_STALE && may_be &&
-           !copy_has_images(report, instance, instance->replica);
+    return replica && replica->state != REPLICA_STALE &&
+           (told ? !copy_has_images(report, instance, instance->replica)
+                 : instance->task_state == TASK_REMOVING);
 }
 
 /* A process that is no guest of this generation is ended by its node, or by the migration that is

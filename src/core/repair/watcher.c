@@ -211,7 +211,9 @@ static void ask_cb(json_t *result, const GError *error, void *data)
             faults_round_heard(round->faults, report);
         }
     }
-    if (!round->abandoned && result == NULL && !op_no_answer(error))
+    /* KILLED: the process ends, and the watcher may be gone. */
+    if (!round->abandoned && result == NULL && !op_no_answer(error) &&
+        !fettle_error_is(error, KILLED))
         g_hash_table_add(round->watcher->refused, g_strdup(question->node));
     g_free(question->node);
     g_free(question);

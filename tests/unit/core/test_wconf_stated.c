@@ -208,6 +208,16 @@ static void test_start_lost(void)
     end(&nodes);
 }
 
+/* A restart: of what the record still calls running nothing is known of its images. */
+static void test_restart_lost(void)
+{
+    struct nodes nodes = {.states = says(6, REPLICA1, 9, "in-sync")};
+    begin(&nodes, NULL);
+    assert_says(web1_now(), "g6 on node1 held by node1");
+    assert_says(replica_now(), "in-sync g6 s10: ");
+    end(&nodes);
+}
+
 static void test_start_alone_lost(void)
 {
     struct nodes nodes = {.states = says(6, "", 0, "stale")};
@@ -234,6 +244,17 @@ static struct change *replica_on_node1(void)
 static void test_failover_lost(void)
 {
     struct nodes nodes = {.states = says(5, "", 0, "stale")};
+    begin(&nodes, changes_of(put("instance", WEB1, 1, on_node2()), replica_on_node1(), NULL));
+    assert_says(web1_now(), "g5 on node1 held by node1");
+    assert_says(replica_now(), "none");
+    end(&nodes);
+}
+
+/* It has ended there since: its images are the only ones that have what it wrote. */
+static void test_failover_lost_and_ended(void)
+{
+    struct nodes nodes = {.states = says(5, "", 0, "stale")};
+    json_object_set_new(json_array_get(nodes.states, 0), "runs", json_false());
     begin(&nodes, changes_of(put("instance", WEB1, 1, on_node2()), replica_on_node1(), NULL));
     assert_says(web1_now(), "g5 on node1 held by node1");
     assert_says(replica_now(), "none");
@@ -296,8 +317,10 @@ int main(int argc, char **argv)
     g_test_add_func("/stated/gate#SAF-06,SAF-09", test_gate);
     g_test_add_func("/stated/version-before#SAF-09", test_version_before);
     g_test_add_func("/stated/start-lost#SAF-09,SAF-10", test_start_lost);
+    g_test_add_func("/stated/restart-lost#SAF-09,SAF-24", test_restart_lost);
     g_test_add_func("/stated/start-alone-lost#SAF-09,SAF-10", test_start_alone_lost);
     g_test_add_func("/stated/failover-lost#SAF-09,SAF-16", test_failover_lost);
+    g_test_add_func("/stated/failover-lost-and-ended#SAF-09,SAF-16", test_failover_lost_and_ended);
     g_test_add_func("/stated/migration-lost#SAF-09,SAF-17", test_migration_lost);
     g_test_add_func("/stated/restored#SAF-09", test_restored);
     g_test_add_func("/stated/bad-answer#SAF-09", test_bad_answer);
