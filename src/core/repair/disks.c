@@ -60,11 +60,28 @@ static char *guest_text(const struct guest_report *guest)
         return g_strdup_printf("holds its guest for ever, although there is room: requests of disk "
                                "%" G_GUINT64_FORMAT " fail",
                                guest->io_disk);
-    return guest->io_errors == 0
-               ? NULL
-               : g_strdup_printf("has answered its guest with I/O errors from disk "
-                                 "%" G_GUINT64_FORMAT,
-                                 guest->io_disk);
+    return g_strdup_printf("has answered its guest with I/O errors from disk %" G_GUINT64_FORMAT,
+                           guest->io_disk);
+}
+
+/* The count of errors is that of its whole life: what it counts anew fails now, what it had before
+ * may be over, and is when nothing was added for as long as it takes to be certain. */
+static void take_in_guest(const struct watcher *watcher, struct watched *watched,
+                          const struct guest_report *guest)
+{
+    gint64 now_ms = watcher->env->ops->boot_ms(watcher->env);
+    if (watched->disks_generation != guest->generation) {
+        suspicion_clear(&watched->disks);
+        watched->disks_errors = 0;
+    }
+    bool anew = guest->io_errors > watched->disks_errors || guest->io_stop == IO_STOP_FAILED;
+    watched->disks_generation = guest->generation;
+    watched->disks_errors = guest->io_errors;
+    if (anew)
+        suspect(watcher, &watched->disks, guest_text(guest));
+    else if (guest->io_errors == 0 ||
+             now_ms - watched->disks.last_ms >= LIMIT_REPAIR_FAULT_S * G_GINT64_CONSTANT(1000))
+        suspicion_clear(&watched->disks);
 }
 
 /* Only of the generation on record, on the node that is to have it. */
@@ -73,23 +90,14 @@ static void look_at_guest(struct watcher *watcher, const char *node,
 {
     const struct instance *instance =
         config_get(follow_config(watcher->follow), "instance", guest->instance, NULL);
-    char *text = guest->late ? NULL : guest_text(guest);
-    if (guest->late)
+    bool fails = guest->io_errors > 0 || guest->io_stop == IO_STOP_FAILED;
+    if (guest->late || instance == NULL || strcmp(instance->primary_node, node) != 0 ||
+        instance->generation != guest->generation)
         return;
-    if (instance == NULL || strcmp(instance->primary_node, node) != 0 ||
-        instance->generation != guest->generation) {
-        g_free(text);
-        return;
-    }
-    struct watched *watched = text != NULL
-                                  ? watcher_watched(watcher, guest->instance)
-                                  : g_hash_table_lookup(watcher->instances, guest->instance);
-    if (watched != NULL && (text == NULL || watched->disks_generation != guest->generation))
-        suspicion_clear(&watched->disks);
-    if (text == NULL)
-        return;
-    watched->disks_generation = guest->generation;
-    suspect(watcher, &watched->disks, text);
+    struct watched *watched = fails ? watcher_watched(watcher, guest->instance)
+                                    : g_hash_table_lookup(watcher->instances, guest->instance);
+    if (watched != NULL)
+        take_in_guest(watcher, watched, guest);
 }
 
 static void look_at_guests(struct watcher *watcher, const struct node_report *report)

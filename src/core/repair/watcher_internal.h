@@ -35,7 +35,8 @@ struct watched {
     char *gone_replica;       /* whose images its node does not have … */
     guint64 gone_pass;        /* … since this pass */
     struct suspicion disks;   /* of the disks that its guest runs from … */
-    guint64 disks_generation; /* … in this generation */
+    guint64 disks_generation; /* … in this generation … */
+    guint64 disks_errors;     /* … with so many errors, when it was asked last */
 };
 
 /* What the watcher remembers of master candidates that there are too few of (candidates.c). */

@@ -197,6 +197,8 @@ static json_t *report(const struct rpc_request *request, const char *to_node, vo
                               (json_int_t)w->guest_generation, "state", w->guest_state, "mirror",
                               w->mirror, "io_errors", (int)w->io_errors, "io_stop",
                               w->io_stop != NULL ? w->io_stop : "none", "late", w->late_guest));
+    if (w->io_errors > 0 && !w->errors_past)
+        w->io_errors++;
     bool full = w->full != NULL && g_str_equal(w->full, to_node);
     bool failed = w->failed != NULL && g_str_equal(w->failed, to_node);
     json_t *answer = json_make(

@@ -47,6 +47,7 @@ struct watcher_world {
     bool silent_trial;   /* … does not come back */
     bool well;           /* nodes say that they have looked for such, and have none */
     guint io_errors;     /* that web1's guest was answered */
+    bool errors_past;    /* no more than those; otherwise one more each time */
     const char *io_stop; /* why it was stopped; NULL: it was not */
     bool late_guest;     /* it does not answer, and this is what it said last */
     const char *full;    /* node with 10 MiB left */
