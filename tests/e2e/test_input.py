@@ -322,7 +322,7 @@ def test_lab():
 
 LISTS = {
     'instance': ['name', 'status', 'pnode', 'snodes', 'replica.state', 'disk_template', 'be/memory'],
-    'node': ['name', 'pip', 'role', 'pinst_cnt', 'sinst_cnt', 'mtotal', 'mfree', 'dtotal', 'dfree'],
+    'node': ['name', 'pip', 'role', 'pinst_cnt', 'sinst_cnt', 'mtotal', 'mfree', 'dtotal', 'dfree', 'health'],
     'job': ['id', 'status', 'summary', 'received_ts', 'end_ts'],
     'repair': ['instance', 'type', 'state', 'started', 'ended', 'jobs', 'id'],
     'lock': ['name', 'mode', 'owner', 'pending'],

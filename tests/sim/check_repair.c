@@ -183,7 +183,8 @@ static bool somebody_does(const struct sim *sim, const char *wanted)
 
 static bool somebody_removes(const struct sim *sim)
 {
-    return somebody_does(sim, "OP_TAGS_DEL") || somebody_does(sim, "OP_INSTANCE_REMOVE");
+    return somebody_does(sim, "OP_TAGS_DEL") || somebody_does(sim, "OP_INSTANCE_REMOVE") ||
+           somebody_does(sim, "OP_INSTANCE_SETTLE"); /* of a removal that was cut off */
 }
 
 /* Whether this commit adds a tag of that repair: another copy, or its result (ARP-31). */

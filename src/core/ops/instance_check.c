@@ -3,6 +3,7 @@
  */
 #include "core/ops/instance.h"
 
+#include "core/config/faults.h"
 #include "core/config/late.h"
 
 #include <string.h>
@@ -139,10 +140,21 @@ bool instance_need_whole(const struct instance *instance, GError **error)
 
 bool instance_need_own_disks(const struct op *op, const struct instance *instance, GError **error)
 {
-    const struct guest_report *guest =
-        instance_guest(op_report(op, instance->primary_node), instance);
+    const struct node_report *report = op_report(op, instance->primary_node);
+    const struct guest_report *guest = instance_guest(report, instance);
+    const struct node_fault *fault = faults_proven(report, FAULT_DISKS);
     const struct replica *replica = op_replica_of(op, instance);
-    if (!guest || guest->io_errors == 0 || !replica || replica->state != REPLICA_IN_SYNC)
+    if (!replica || replica->state != REPLICA_IN_SYNC)
+        return true;
+    if (fault) {
+        fettle_set_error(error, UNSAFE,
+                         "%s, the primary node of instance \"%s\", %s, and its replica on %s has "
+                         "every acknowledged write; go on from that: fettle instance failover %s",
+                         op_node_name(op, instance->primary_node), instance->name, fault->text,
+                         op_node_name(op, replica->node), instance->name);
+        return false;
+    }
+    if (!guest || guest->io_errors == 0)
         return true;
     fettle_set_error(
         error, UNSAFE,

@@ -5,6 +5,7 @@
 #include "core/repair/watcher_internal.h"
 
 #include "base/log.h"
+#include "core/config/faults.h"
 
 #define AUTHOR "watcher/tend"
 
@@ -332,10 +333,29 @@ static bool repair_under_way(const struct watcher *watcher, const struct instanc
     return found;
 }
 
+/* Nothing comes of a start where nothing can be started (SAF-92), and it uses up no try. */
+static bool wait_for_node(struct watcher *watcher, const struct instance *instance)
+{
+    const struct node_report *report =
+        g_hash_table_lookup(watcher->reports, instance->primary_node);
+    const char *why = report != NULL ? faults_forbids(report, false) : NULL;
+    if (why == NULL)
+        return false;
+    g_autoptr(GPtrArray) changes = watcher_changes_new();
+    struct decision *decision = decision_about_instance(instance, AUTHOR, VERDICT_WAIT, "Down");
+    decision_set(&decision->summary,
+                 "It should run and does not, but its node %s %s; it is started when that is over.",
+                 config_node_name(follow_config(watcher->follow), instance->primary_node), why);
+    watcher_record(watcher, decision, changes);
+    watcher_commit(watcher, changes);
+    return true;
+}
+
 static void restart(struct watcher *watcher, const struct instance *instance, bool switched_off)
 {
     struct watched *watched = watcher_watched(watcher, instance->uuid);
-    if (try_under_way(watcher, watched) || repair_under_way(watcher, instance))
+    if (try_under_way(watcher, watched) || repair_under_way(watcher, instance) ||
+        (!switched_off && wait_for_node(watcher, instance)))
         return;
     if (watched->restart_generation != 0 && instance->generation > watched->restart_generation + 2)
         forget_tries(watched); /* it has run in between: these are new troubles */
