@@ -285,6 +285,14 @@ static void test_refused_failed_disk(void)
         "[\"OpPrereqError\", [\"requests of instance \\\"web1\\\" to its own disk 0 on node1 "
         "have failed, and its replica on node2 has every acknowledged write; go on from "
         "that: fettle instance failover web1\", \"unsafe\"]]");
+    /* Nobody runs it, and its node says so. */
+    ops_put_web(world, "in-sync", false);
+    world->io_errors = 0;
+    world->trial[0] = "cannot write to its disks: Input/output error";
+    assert_kept(
+        "[\"OpPrereqError\", [\"node1, the primary node of instance \\\"web1\\\", cannot write "
+        "to its disks: Input/output error, and its replica on node2 has every acknowledged "
+        "write; go on from that: fettle instance failover web1\", \"unsafe\"]]");
 }
 
 static void test_refused_bridge(void)

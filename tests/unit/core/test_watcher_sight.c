@@ -203,6 +203,24 @@ static void check_disks_failed(const char *fault, guint io_errors, const char *i
     watcher_world_free(w);
 }
 
+/* It came, and no other. */
+static void test_disk_errors_past(void)
+{
+    struct watcher_world *w = watcher_world_new();
+    set_tag(w, TAG_CLUSTER, CLUSTER, "failover");
+    w->well = true;
+    w->errors_past = true;
+    passes(w, 3);
+    w->io_errors = 1;
+    fake_advance(w->base.world, 100000);
+    g_assert_cmpuint(jobs(w), ==, 0);
+    w->errors_past = false; /* they come again */
+    fake_advance(w->base.world, 40000);
+    g_assert_cmpuint(jobs(w), ==, 1);
+    g_assert_cmpstr(job(w, 0)->op_id, ==, "OP_INSTANCE_FAILOVER");
+    watcher_world_free(w);
+}
+
 static void test_primary_disks_failed(void)
 {
     check_disks_failed(NODE1, 0, NULL,
@@ -710,6 +728,7 @@ int main(int argc, char **argv)
     g_test_add_func("/watcher-sight/replica-not-known-to-be-gone",
                     test_replica_not_known_to_be_gone);
     g_test_add_func("/watcher-sight/primary-disks-failed#ARP-70,SAF-25", test_primary_disks_failed);
+    g_test_add_func("/watcher-sight/disk-errors-past#ARP-70,SAF-25", test_disk_errors_past);
     g_test_add_func("/watcher-sight/disks-not-known-to-fail#SAF-25", test_disks_not_known_to_fail);
     g_test_add_func("/watcher-sight/disks-failed-and-a-new-watcher#SAF-25",
                     test_disks_failed_new_watcher);

@@ -29,6 +29,23 @@ static void test_restart(void)
     watcher_world_free(w);
 }
 
+/* Where no state can be written nothing can be started, and no try is used up by it. */
+static void test_restart_waits_for_its_node(void)
+{
+    struct watcher_world *w = watcher_world_new();
+    w->fault = NODE1;
+    w->fault_kind = "state";
+    w->guest_node = NULL;
+    fake_advance(w->base.world, 600000);
+    g_assert_cmpuint(jobs(w), ==, 0);
+    g_assert_cmpint(latest_about(w, WEB1, "watcher/tend")->verdict, ==, VERDICT_WAIT);
+    w->fault = NULL;
+    passes(w, 2);
+    g_assert_cmpuint(jobs(w), ==, 1);
+    g_assert_cmpstr(job(w, 0)->op_id, ==, "OP_INSTANCE_STARTUP");
+    watcher_world_free(w);
+}
+
 static void test_restart_gives_up(void)
 {
     struct watcher_world *w = watcher_world_new();
@@ -402,6 +419,8 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/watcher-tend/restart", test_restart);
     g_test_add_func("/watcher-tend/gives-up#ARP-68", test_restart_gives_up);
+    g_test_add_func("/watcher-tend/restart-waits-for-its-node#SAF-92",
+                    test_restart_waits_for_its_node);
     g_test_add_func("/watcher-tend/deaths-in-the-queue#ARP-68",
                     test_deaths_in_the_queue_are_no_tries);
     g_test_add_func("/watcher-tend/new-watcher-counts-on#SAF-31", test_new_watcher_counts_on);

@@ -210,7 +210,8 @@ static json_t *report(const struct rpc_request *request, const char *to_node, vo
         "guests", guests, "qemu_version", g_strcmp0(w->newer, to_node) == 0 ? "8.1" : "8.0");
     if (g_strcmp0(w->fault, to_node) == 0)
         json_object_set_new(answer, "faults",
-                            json_make("[{s:s,s:s,s:b,s:b}]", "kind", "disks", "text",
+                            json_make("[{s:s,s:s,s:b,s:b}]", "kind",
+                                      w->fault_kind != NULL ? w->fault_kind : "disks", "text",
                                       "cannot write to its disks: Input/output error", "silent",
                                       w->silent_trial, "fresh", true));
     json_object_set_new(answer, "faults_known", json_boolean(w->fault != NULL || w->well));

@@ -38,26 +38,27 @@ struct watcher_world {
     const char *guest_state;
     const char *mirror;
     guint64 guest_generation;
-    const char *silent;  /* node that does not answer; "all": none does */
-    guint disk_free;     /* of each node */
-    guint memory;        /* of each node */
-    const char *newer;   /* node whose QEMU is newer than those of the others */
-    const char *failed;  /* node whose disks have no space at all, which says nothing else … */
-    const char *fault;   /* … and whose trial of its disks fails, or … */
-    bool silent_trial;   /* … does not come back */
-    bool well;           /* nodes say that they have looked for such, and have none */
-    guint io_errors;     /* that web1's guest was answered */
-    bool errors_past;    /* no more than those; otherwise one more each time */
-    const char *io_stop; /* why it was stopped; NULL: it was not */
-    bool late_guest;     /* it does not answer, and this is what it said last */
-    const char *full;    /* node with 10 MiB left */
-    bool tell_images;    /* nodes say which images they have: as of the last look … */
-    bool replica_gone;   /* … but not those of web1's replica … */
-    bool disk_gone;      /* … or not that of its disk 1 … */
-    const char *refuses; /* node that answers with an error, and no report */
-    const char *late;    /* node whose guest and disks do not answer: what is said of them is old */
-    bool old_version;    /* … which nodes of an older version do not tell */
-    json_t *services;    /* node -> list of its daemons; NULL: nobody says anything of them */
+    const char *silent;     /* node that does not answer; "all": none does */
+    guint disk_free;        /* of each node */
+    guint memory;           /* of each node */
+    const char *newer;      /* node whose QEMU is newer than those of the others */
+    const char *failed;     /* node whose disks have no space at all, which says nothing else … */
+    const char *fault;      /* … and whose trial of its disks fails, or … */
+    bool silent_trial;      /* … does not come back, or … */
+    const char *fault_kind; /* … it is this kind of fault; NULL: disks */
+    bool well;              /* nodes say that they have looked for such, and have none */
+    guint io_errors;        /* that web1's guest was answered */
+    bool errors_past;       /* no more than those; otherwise one more each time */
+    const char *io_stop;    /* why it was stopped; NULL: it was not */
+    bool late_guest;        /* it does not answer, and this is what it said last */
+    const char *full;       /* node with 10 MiB left */
+    bool tell_images;       /* nodes say which images they have: as of the last look … */
+    bool replica_gone;      /* … but not those of web1's replica … */
+    bool disk_gone;         /* … or not that of its disk 1 … */
+    const char *refuses;    /* node that answers with an error, and no report */
+    const char *late; /* node whose guest and disks do not answer: what is said of them is old */
+    bool old_version; /* … which nodes of an older version do not tell */
+    json_t *services; /* node -> list of its daemons; NULL: nobody says anything of them */
 };
 
 /* web1 runs on node1, its replica on node2 is in sync, everything is online, no tags. db1, diskless
