@@ -290,12 +290,18 @@ static void anonymous_cb(GIOStream *stream, const char *place, void *data)
     bus_joiners_accept(bus->joiners, stream, place, strcmp(bus_master_of(bus), bus->self) == 0);
 }
 
+/* One that misses beats may be dead already, which shows later only. */
+static bool is_heard(const struct link *link)
+{
+    return connection_silent_ms(link->connection) <= 2 * (gint64)link->peer->bus->options.ping_ms;
+}
+
 struct connection *bus_line_to(struct bus *bus, const char *node, bool fresh, GError **error)
 {
     const struct member *member = find_member(bus, node);
     struct peer *peer = g_hash_table_lookup(bus->peers, node);
 
-    if (peer != NULL && peer->current != NULL)
+    if (peer != NULL && peer->current != NULL && (!fresh || is_heard(peer->current)))
         return peer->current->connection;
     if (member == NULL) {
         fettle_set_error(error, UNREACHABLE, "node %s is not known here", node);

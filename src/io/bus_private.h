@@ -45,8 +45,8 @@ struct link {
 bool bus_is_member(const struct bus *bus, const char *node);
 /* UUID of the node that is the master, as far as this node has heard; "". */
 const char *bus_master_of(const struct bus *bus);
-/* A connection to a node, which may still be dialled. `fresh`: if none is up, one that begins now.
- * UNREACHABLE with the reason why there can be none. */
+/* A connection to a node, which may still be dialled. `fresh`: if none is up, or that gives no sign
+ * of life, one that begins now. UNREACHABLE with the reason why there can be none. */
 struct connection *bus_line_to(struct bus *bus, const char *node, bool fresh, GError **error);
 
 /* --- bus_requests.c --- */

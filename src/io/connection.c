@@ -382,6 +382,11 @@ static void heartbeat_cb(void *data)
         connection->heartbeat_timer = loop_timer(connection->ping_ms, heartbeat_cb, connection);
 }
 
+gint64 connection_silent_ms(const struct connection *connection)
+{
+    return loop_boot_ms() - connection->last_heard;
+}
+
 void connection_heartbeat(struct connection *connection, guint ping_ms, guint dead_ms)
 {
     if (connection->phase == PHASE_CLOSED || connection->heartbeat_timer != 0)

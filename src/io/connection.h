@@ -88,3 +88,5 @@ struct rpc_request *connection_request(struct connection *connection, struct env
 /* From now on: something is sent each `ping_ms`, and the connection ends if nothing came for
  * `dead_ms`. */
 void connection_heartbeat(struct connection *connection, guint ping_ms, guint dead_ms);
+/* Since when the peer has given no sign of life; of one with a heartbeat. */
+gint64 connection_silent_ms(const struct connection *connection);

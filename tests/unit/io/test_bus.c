@@ -346,6 +346,32 @@ static void test_fresh_beside_a_dial(struct pair *pair, gconstpointer unused)
     answer_clear(&back);
 }
 
+/* What is up is dead, which nobody has found out yet. */
+static void test_fresh_beside_a_dead_link(struct pair *pair, gconstpointer unused)
+{
+    struct answer first = {0}, back = {0};
+    struct cable cable;
+    struct member *member = pair->b->members->pdata[0];
+
+    cable_lay(&cable, (guint16)pair->a->config->port);
+    member->port = cable.port;
+    host_ask_report(pair->b, NODE_A, &first);
+    world_wait(&first.done);
+    g_assert_no_error(first.error);
+    g_atomic_int_set(&cable.cut, true);
+    g_thread_join(cable.thread);
+    member->port = pair->a->config->port;
+    world_pause(3 * PING_MS);
+    ask_alive(pair->b, NODE_A, &back);
+    world_wait(&back.done);
+    g_assert_no_error(back.error);
+    close(cable.listening);
+    close(cable.ends[0]);
+    close(cable.ends[1]);
+    answer_clear(&first);
+    answer_clear(&back);
+}
+
 /* --- who may come --- */
 
 static void expect_refused(struct host *server, struct host *stranger, const char *line,
@@ -615,6 +641,7 @@ int main(int argc, char **argv)
     ADD("/bus/false-from", test_false_from);
     ADD("/bus/fresh/after-failures", test_fresh_after_failures);
     ADD("/bus/fresh/beside-a-dial", test_fresh_beside_a_dial);
+    ADD("/bus/fresh/beside-a-dead-link", test_fresh_beside_a_dead_link);
     g_test_add_func("/bus/bad-start", test_bad_start);
     g_test_add_func("/bus/subjects", test_subjects);
     int result = g_test_run();
