@@ -189,9 +189,16 @@ enum replica_word confirm_replica_state(struct guest *guest, enum replica_state 
                                           .state = state,
                                           .why = (char *)why};
     g_autoptr(GError) error = NULL;
+    struct stamp asked = fence_stamp(node->fence);
     struct set_replica_state_result *result =
-        env_call_record(node->env, NODE_MASTER, ROLE_WCONFD, "set_replica_state", &args,
-                        fence_stamp(node->fence), 0, TIMEOUT_QUICK_MS, &error);
+        env_call_record(node->env, NODE_MASTER, ROLE_WCONFD, "set_replica_state", &args, asked, 0,
+                        TIMEOUT_QUICK_MS, &error);
+    if (stamp_compare(fence_stamp(node->fence), asked) != 0) {
+        /* Another master has been told how things are here, without this word: it may not know it
+         * (SAF-09). */
+        set_replica_state_result_free(result);
+        return REPLICA_WORD_NO_ANSWER;
+    }
     if (result) {
         g_assert(guest->record->generation == args.generation); /* see guest_lock() */
         guest->replica_state = state;
