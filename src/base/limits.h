@@ -381,6 +381,7 @@
 #define LIMIT_FAULT_CHARS 256
 #define HEALTH_PAUSE_MS 5000       /* what was well is looked at anew after that */
 #define HEALTH_WAIT_MS 500u        /* a report waits so long for looks … */
+#define HEALTH_ROOM_BYTES MIB(1)   /* where less is free nothing can be written */
 #define LIMIT_LOOK_SILENT_MS 10000 /* … and one that takes so long is a fault */
 #define LIMIT_CLOCK_OFF_MS 2000    /* a clock that differs more from the others' is a fault */
 #define LIMIT_JOIN_CLOCK_S 60  /* a host whose clock differs more from the master's cannot join */
