@@ -191,7 +191,16 @@ class Lab:
         done = run_command([self.fettle, 'lab', verb, *args, '--dir', self.directory], timeout)
         if done.returncode != 0:
             raise CommandFailed(('lab', verb, *args), done.returncode, done.stdout, done.stderr)
+        if verb == 'power' and args[1] == 'on':
+            self.wait_answering(args[0])
         return done.stdout
+
+    def wait_answering(self, node):
+        """Until its node daemon takes calls, which is what whoever switches a node on goes on with. If it does not, what needs it
+        will tell."""
+        patience = Patience(30)
+        while not os.path.exists(os.path.join(self.root(node), 'run', 'noded.ready')) and not patience.is_over():
+            time.sleep(0.02)
 
     def exec(self, where, *command, timeout=120):
         """A command in the network of a node, or of the `switch` between them."""
