@@ -22,6 +22,7 @@ LAB_FOLDER = '/var/tmp'  # on a disk, which /tmp need not be
 NOT_TAKEN = ('resource_not_available', 'unreachable')
 OPEN = ('unknown_result', 'timeout', 'killed')
 PASSING = NOT_TAKEN + OPEN
+AGAIN = (7, 16, 18, 19, 20, 29)  # exit codes of commands (base/error.def) of which the same is to be expected: it passes
 SIX = os.environ.get('FETTLE_LAB_IPV6') == '1'  # labs have IPv6 addresses, and no others
 PREFIX, HOST = (64, 128) if SIX else (24, 32)  # the lengths of prefixes: of a lab's network, and of one address
 COUNT = re.compile(rb'COUNT (\d+)\r\n')
@@ -183,6 +184,17 @@ class Lab:
 
     def cli(self, *args, **more):
         return self.run(*args, **more)[1]
+
+    def cli_again(self, *args, seconds=60):
+        """A command that may be given again: it is, as long as what it fails for passes."""
+        patience = Patience(PATIENCE * seconds)
+        while True:
+            code, out, err = self.run(*args, check=False)
+            if code == 0:
+                return out
+            if code not in AGAIN or patience.is_over():
+                raise CommandFailed(args, code, out, err)
+            time.sleep(0.5)
 
     def json(self, *args):
         return json.loads(self.cli(*args, '--json'))

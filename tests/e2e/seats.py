@@ -256,8 +256,9 @@ class World:
 
     def move_to_etcd(self):
         self.wait_equal()
-        done = self.command(self.wait_master(), 'cluster', 'engine', 'etcd', '--yes')
-        assert done[0] == 0, done
+        patience = fettlelib.Patience(PATIENCE_S)
+        while (done := self.command(self.wait_master(), 'cluster', 'engine', 'etcd', '--yes'))[0] != 0:
+            assert done[0] in fettlelib.AGAIN and not patience.is_over(), done
 
     def end_members(self):
         """Members of etcd outlive the node daemons that started them."""

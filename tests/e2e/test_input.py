@@ -693,7 +693,7 @@ def test_job_file():
     wait_until('the job runs', lambda: lab.job_status(job)[0] == 'running')
     queue = os.path.join(lab.root('node1'), 'run', 'queue')
     lab.lab('pause', 'luxid@node1')
-    os.kill(e2e.job_pid(lab, job), signal.SIGKILL)
+    os.kill(wait_until('it has a process', lambda: e2e.job_pid(lab, job)), signal.SIGKILL)
     with open(os.path.join(queue, f'job-{job}'), 'r+b') as file:
         file.truncate(os.path.getsize(file.name) // 2)
     lab.lab('kill', 'luxid@node1')
