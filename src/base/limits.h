@@ -390,6 +390,7 @@
 #define MOST_DESCRIPTORS_PERCENT 90
 #define LOOK_WAIT_MS 1000u     /* a report waits so long for who is silent … */
 #define LOOK_LATE_MS 100u      /* … and so long for who was so the last time */
+#define UNDO_LOOK_MS 5000u     /* so long whoever is to undo what a dead job has left */
 #define LIMIT_SHARED_MS 500u   /* a look at the shared folder: else it hangs */
 #define LIMIT_SOURCES 256      /* files for guests that a node reports */
 #define LIMIT_SOURCE_CHARS 128 /* of the name of one */

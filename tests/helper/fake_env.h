@@ -101,6 +101,10 @@ void fake_reply_clear(struct fake_reply *reply);
 void fake_fail_files(struct fake_world *world, const char *part, guint count);
 /* Nothing of FILE_STATE of that node can be written any more, or again: its root is read-only. */
 void fake_set_read_only(struct fake_world *world, const char *node, bool read_only);
+/* Processes on that node have as many descriptors open as they may, or have some left again. */
+void fake_set_descriptors_used_up(struct fake_world *world, const char *node, bool used_up);
+/* Whether they may open one; TEMPORARY. For trials. */
+bool fake_descriptor_left(const struct env *env, GError **error);
 /* A trial of FILE_STATE on that node does not come back until this is over. */
 void fake_set_hung(struct fake_world *world, const char *node, bool hung);
 /* Direct access, as a test sees the disk; NULL if there is none. Borrowed. */

@@ -99,17 +99,38 @@ void fake_set_hung(struct fake_world *world, const char *node, bool hung)
         g_hash_table_remove(world->hung, node);
 }
 
+void fake_set_descriptors_used_up(struct fake_world *world, const char *node, bool used_up)
+{
+    if (used_up)
+        g_hash_table_add(world->used_up, g_strdup(node));
+    else
+        g_hash_table_remove(world->used_up, node);
+}
+
+static bool are_used_up(const struct env *env)
+{
+    return g_hash_table_contains(fake_process_of(env)->world->used_up, env->node_uuid);
+}
+
+bool fake_descriptor_left(const struct env *env, GError **error)
+{
+    if (!are_used_up(env))
+        return true;
+    fettle_set_error(error, TEMPORARY, "var: Too many open files");
+    return false;
+}
+
 static bool op_state_trial(const struct env *env, GError **error)
 {
     while (g_hash_table_contains(fake_process_of(env)->world->hung, env->node_uuid))
         if (!env_sleep(env, 100))
             return false;
-    return state_may_fail(env, FILE_STATE, error);
+    return fake_descriptor_left(env, error) && state_may_fail(env, FILE_STATE, error);
 }
 
 static void op_descriptors(const struct env *env, guint64 *ret_open, guint64 *ret_most)
 {
-    *ret_open = 10;
+    *ret_open = are_used_up(env) ? 1024 : 10;
     *ret_most = 1024;
 }
 
@@ -583,6 +604,7 @@ void fake_node_init(struct fake_world *world)
     world->signals = g_ptr_array_new_with_free_func(g_free);
     world->read_only = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     world->hung = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    world->used_up = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     world->clocks = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
 }
 
@@ -596,6 +618,7 @@ void fake_node_clear(struct fake_world *world)
     g_ptr_array_unref(world->signals);
     g_hash_table_unref(world->read_only);
     g_hash_table_unref(world->hung);
+    g_hash_table_unref(world->used_up);
     g_hash_table_unref(world->clocks);
     g_free(world->fail_part);
 }

@@ -1,6 +1,7 @@
 /*
  * Hosts without disks: images, what is kept aside, exports of replicas; see fake_hv.h.
  */
+#include "helper/fake_env.h"
 #include "helper/fake_hv_private.h"
 
 #define SOURCE_BYTES (1024u * 1024)
@@ -167,6 +168,8 @@ static bool op_space(struct storage *storage, struct storage_space *ret_space, G
 
 static bool op_trial(struct storage *storage, GError **error)
 {
+    if (!fake_descriptor_left(host_of(storage)->env, error))
+        return false;
     if (!host_of(storage)->disks_failed)
         return true;
     fettle_set_error(error, STORAGE, "disks: Input/output error");

@@ -185,14 +185,16 @@ static bool check_prepare(const struct qemu *qemu, const struct instance *instan
     return false;
 }
 
-/* The metadata of a qcow2 image are in QEMU's memory, so nobody else can read what the guest wrote;
- * such an image stays unknown. */
+/* For second_node.h. The metadata of a qcow2 image are in QEMU's memory, so nobody else can read
+ * what the guest wrote; such an image stays unknown. So does a shared one, which no mirror copies:
+ * its folder may not answer, and this is the daemon's loop (SAF-91). */
 static void remember_image(struct guest *guest, guint disk, const struct guest_spec *spec)
 {
     const GPtrArray *disks = spec->instance->disks;
     struct stat status;
     bool raw = disk < disks->len && ((struct disk *)disks->pdata[disk])->format == FORMAT_RAW;
-    if (raw && stat(spec->images->pdata[disk], &status) == 0)
+    bool local = spec->instance->disk_template != TEMPLATE_SHAREDFILE;
+    if (raw && local && stat(spec->images->pdata[disk], &status) == 0)
         guest->images[disk] = (struct image_file){status.st_dev, status.st_ino};
 }
 

@@ -6,6 +6,13 @@
 #define CONFIRM_TRIES_MS 10000
 #define CONFIRM_PAUSE_MS 500
 
+/* Another master has been told how things are here, without what this one has answered: it may not
+ * know it (SAF-09). */
+static bool another_was_told(const struct node_core *node, struct stamp asked)
+{
+    return stamp_compare(fence_stamp(node->fence), asked) != 0;
+}
+
 struct confirm_answers *confirm_ask(struct node_core *node, GPtrArray *items, GError **error)
 {
     struct stamp stamp = fence_stamp(node->fence);
@@ -18,6 +25,11 @@ struct confirm_answers *confirm_ask(struct node_core *node, GPtrArray *items, GE
         env_call_record(node->env, NODE_MASTER, ROLE_WCONFD, "confirm", &args, stamp, 0, 0, error);
     if (!answers)
         return NULL;
+    if (another_was_told(node, stamp)) {
+        fettle_set_error(error, TEMPORARY, "another master has announced itself meanwhile");
+        confirm_answers_free(answers);
+        return NULL;
+    }
     if (answers->items->len != items->len) {
         fettle_set_error(error, PROTOCOL, "the master gave %u answers to %u questions",
                          answers->items->len, items->len);
@@ -193,9 +205,7 @@ enum replica_word confirm_replica_state(struct guest *guest, enum replica_state 
     struct set_replica_state_result *result =
         env_call_record(node->env, NODE_MASTER, ROLE_WCONFD, "set_replica_state", &args, asked, 0,
                         TIMEOUT_QUICK_MS, &error);
-    if (stamp_compare(fence_stamp(node->fence), asked) != 0) {
-        /* Another master has been told how things are here, without this word: it may not know it
-         * (SAF-09). */
+    if (another_was_told(node, asked)) {
         set_replica_state_result_free(result);
         return REPLICA_WORD_NO_ANSWER;
     }

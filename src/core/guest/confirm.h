@@ -8,7 +8,8 @@
 #include "core/guest/guest.h"
 
 /* Asks all of them in one call, behind one barrier. `items`: GPtrArray of struct confirm_item,
- * borrowed. The answers in the same order; NULL: no answer, with the reason. */
+ * borrowed. The answers in the same order; NULL: no answer, with the reason. One that comes after
+ * another master has announced itself is none. */
 struct confirm_answers *confirm_ask(struct node_core *node, GPtrArray *items, GError **error);
 
 /* One question, repeated for about CONFIRM_TRIES_MS, unless the operation `op` (NULL: none) is

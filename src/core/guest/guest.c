@@ -58,6 +58,8 @@ void guest_free(struct guest *guest)
     migration_target_free(guest->incoming_target);
     migration_status_free(guest->migration);
     look_clear(&guest->look);
+    look_clear(&guest->undo.look);
+    g_clear_error(&guest->undo.error);
     g_free(guest->damage);
     g_free(guest);
 }

@@ -11,6 +11,15 @@ struct outgoing;
 
 #define GO_ON_TRIES 3 /* to let a guest go on that stands still although there is room */
 
+/* What disks_undo looks for, and has found; see undo.c. */
+struct undo_look {
+    struct look look;
+    bool shared;
+    guint disks;
+    bool whole;
+    GError *error;
+};
+
 struct guest {
     struct node_core *node;
     struct guest_record *record; /* never NULL */
@@ -38,6 +47,8 @@ struct guest {
     guint go_on_tries; /* in vain, though there was room (room.c) */
     gint64 went_on_ms; /* when it was last let go on */
     bool looked_at;    /* by a task of room.c, right now */
+
+    struct undo_look undo;
 
     /* Of its mirror, while record->target is set. */
     struct mirror_watch *watch;

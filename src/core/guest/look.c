@@ -138,6 +138,16 @@ bool look_round_wait(struct look_round *round)
     return promise_wait(&round->done);
 }
 
+bool look_round_wait_long(struct look_round *round, guint ms)
+{
+    const struct env *env = round->node->env;
+    if (round->open + round->open_late > 0)
+        round->timer = env->ops->timer(env, ms, time_is_over, round);
+    else
+        check_over(round);
+    return promise_wait(&round->done);
+}
+
 bool look_round_answered(const struct look_round *round, const struct look *look)
 {
     const struct wanted *wanted = g_hash_table_lookup(round->wanted, look);

@@ -31,6 +31,8 @@ void look_round_add(struct look_round *round, struct look *look, look_fn fn, voi
 /* Until all are over, but at most LOOK_WAIT_MS; for those that were late the last time only
  * LOOK_LATE_MS, as they most probably are again. Looks go on without us. False: killed. */
 bool look_round_wait(struct look_round *round);
+/* The same where nobody waits for a report: up to `ms`, also for those that were late. */
+bool look_round_wait_long(struct look_round *round, guint ms);
 /* Whether the thing has answered a look that began after it was added. */
 bool look_round_answered(const struct look_round *round, const struct look *look);
 /* By the boot clock. */

@@ -3,6 +3,7 @@
  */
 #include "core/guest/undo.h"
 
+#include "base/limits.h"
 #include "core/guest/disks.h"
 #include "core/guest/giving_up.h"
 
@@ -74,16 +75,58 @@ static bool look_at_images(struct guest *guest, guint count, bool *ret_whole, GE
     return sets != NULL;
 }
 
+/* In a task of its own, as it may not come back. */
+static bool look_run(struct node_core *node, void *thing)
+{
+    struct guest *guest = thing;
+    struct undo_look *undo = &guest->undo;
+    bool whole = false;
+    g_autoptr(GError) error = NULL;
+    (undo->shared ? look_at_shared : look_at_images)(guest, undo->disks, &whole, &error);
+    undo->whole = whole;
+    g_clear_error(&undo->error);
+    undo->error = g_steal_pointer(&error);
+    return true;
+}
+
+/* Whoever asked asks again, and then whoever looks for marks of dead jobs. */
+static bool not_told(bool shared, GError **error)
+{
+    if (task_killed())
+        return node_killed(error);
+    fettle_set_error(error, TEMPORARY,
+                     "%s not answer here: whether the images are there is not known",
+                     shared ? "the shared folder does" : "the disks do");
+    return false;
+}
+
+/* Holds the guest's lock no longer than UNDO_LOOK_MS, whatever hangs (SAF-91). */
+static bool look_for_images(struct guest *guest, const struct disks_undo_args *args,
+                            bool *ret_whole, GError **error)
+{
+    struct undo_look *undo = &guest->undo;
+    struct look_round *round = look_round_new(guest->node);
+    undo->shared = args->disk_template == TEMPLATE_SHAREDFILE;
+    undo->disks = args->disks->len;
+    look_round_add(round, &undo->look, look_run, guest);
+    bool told =
+        look_round_wait_long(round, UNDO_LOOK_MS) && look_round_answered(round, &undo->look);
+    look_round_free(round);
+    if (!told)
+        return not_told(undo->shared, error);
+    *ret_whole = undo->whole;
+    if (undo->error)
+        g_propagate_error(error, g_error_copy(undo->error));
+    return undo->error == NULL;
+}
+
 static bool look(struct guest *guest, const struct disks_undo_args *args,
                  struct disks_undo_result *ret, GError **error)
 {
-    guint count = args->disks->len;
-    bool shared = args->disk_template == TEMPLATE_SHAREDFILE;
     ret->generation = guest->record->generation;
-    ret->whole = count == 0;
+    ret->whole = args->disks->len == 0;
     return look_at_process(guest, &ret->state, error) &&
-           (count == 0 ||
-            (shared ? look_at_shared : look_at_images)(guest, count, &ret->whole, error));
+           (ret->whole || look_for_images(guest, args, &ret->whole, error));
 }
 
 static bool undo_locked(struct guest *guest, const struct fence_op *op,

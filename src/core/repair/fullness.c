@@ -120,7 +120,7 @@ bool watcher_told_no_room(const struct watcher *watcher, const struct instance *
         return false;
     const struct decision *latest = watcher_latest(watcher, instance->uuid, AUTHOR);
     return latest != NULL && strcmp(latest->state, state_of(IO_STOP_NO_SPACE)) == 0 &&
-           (gint64)latest->at_us < watcher->env->ops->wall_us(watcher->env);
+           !watcher_newer_than_reports(watcher, "decision", latest->uuid);
 }
 
 bool watcher_node_has_room(const struct node_report *report)

@@ -151,16 +151,23 @@ static void sweep_tokens(struct watcher *watcher, gint64 now, GPtrArray *batch)
     }
 }
 
-static void sweep_records(struct watcher *watcher, gint64 now, GPtrArray *batch)
+static bool is_old(const struct watcher *watcher, const struct decision *decision)
+{
+    g_autofree char *key = g_strconcat("record ", decision->uuid, NULL);
+    return ages_us(watcher->ages, key, decision->at_us) >
+           LIMIT_DECISIONS_GONE_S * (gint64)G_USEC_PER_SEC;
+}
+
+static void sweep_records(struct watcher *watcher, GPtrArray *batch)
 {
     const struct config *config = follow_config(watcher->follow);
-    guint64 before_us = (guint64)MAX(now - LIMIT_DECISIONS_GONE_S, 0) * G_USEC_PER_SEC;
     g_autoptr(GPtrArray) all = config_list(config, "decision");
     guint count = 0;
     for (guint i = 0; i < all->len && count < LIMIT_REPAIR_BATCH; i++) {
         const struct decision *decision = all->pdata[i];
-        if (decision->at_us >= before_us || object_record(decision->subject_kind) == NULL ||
-            config_get(config, decision->subject_kind, decision->subject, NULL) != NULL)
+        if (object_record(decision->subject_kind) == NULL ||
+            config_get(config, decision->subject_kind, decision->subject, NULL) != NULL ||
+            !is_old(watcher, decision))
             continue;
         GPtrArray *changes = watcher_changes_new();
         g_ptr_array_add(changes, config_delete(config, "decision", decision->uuid));
@@ -194,6 +201,7 @@ static void scan_tags(struct watcher *watcher, gint64 now, GPtrArray *batch)
 void watcher_scan(struct watcher *watcher)
 {
     gint64 now = watcher_now(watcher);
+    gint64 now_ms = watcher->env->ops->boot_ms(watcher->env);
     g_autoptr(GPtrArray) batch = watcher_batch_new();
     if (watcher->tags_changed || now >= watcher->next_expiry) {
         watcher->next_expiry = G_MAXINT64;
@@ -201,9 +209,9 @@ void watcher_scan(struct watcher *watcher)
         scan_tags(watcher, now, batch);
         end_advice(watcher, now, batch);
     }
-    if (now >= watcher->next_sweep) {
-        watcher->next_sweep = now + LIMIT_DECISION_SWEEP_S;
-        sweep_records(watcher, now, batch);
+    if (now_ms >= watcher->next_sweep_ms) {
+        watcher->next_sweep_ms = now_ms + LIMIT_DECISION_SWEEP_S * G_GINT64_CONSTANT(1000);
+        sweep_records(watcher, batch);
         sweep_tokens(watcher, now, batch);
     }
     if (!watcher_batch_commit(watcher, batch))

@@ -71,7 +71,7 @@ void watcher_sight_update(struct watcher *watcher)
 
 /* --- instances --- */
 
-static bool newer_than_reports(const struct watcher *watcher, const char *kind, const char *key)
+bool watcher_newer_than_reports(const struct watcher *watcher, const char *kind, const char *key)
 {
     guint64 version = 0;
     config_get(follow_config(watcher->follow), kind, key, &version);
@@ -104,8 +104,8 @@ static bool images_missing(const struct watcher *watcher, const struct instance 
         return false;
     return replica_images(watcher, instance, replica, ret_disks) &&
            !copy_is_whole(instance, *ret_disks) &&
-           !newer_than_reports(watcher, "instance", instance->uuid) &&
-           !newer_than_reports(watcher, "replica", replica->uuid);
+           !watcher_newer_than_reports(watcher, "instance", instance->uuid) &&
+           !watcher_newer_than_reports(watcher, "replica", replica->uuid);
 }
 
 static bool replica_broken(struct watcher *watcher, const struct instance *instance,

@@ -76,7 +76,7 @@ struct watcher {
     bool braked;              /* no step may be submitted in this pass … */
     bool unsure;              /* … as so many nodes may be lost that the brake would be pulled */
     gint64 next_expiry;       /* when the next suspension or advice ends, in seconds since 1970 */
-    gint64 next_sweep;        /* when records of removed objects are looked for, likewise */
+    gint64 next_sweep_ms;     /* boot clock: when records of removed objects are looked for */
     gint64 returned_ms;       /* boot clock: when a node that had been silent answered again */
     gint64 row_ms;            /* boot clock: the end of the last pass that news have started */
     guint row_passes, row_pause_ms;      /* of such passes that soon follow each other */
@@ -145,6 +145,9 @@ void watcher_scan(struct watcher *watcher);
 
 /* Takes in the reports of this pass. */
 void watcher_sight_update(struct watcher *watcher);
+/* Whether an object was changed after the reports of this pass were asked for: they prove nothing
+ * about it, and it was not there in the pass before. */
+bool watcher_newer_than_reports(const struct watcher *watcher, const char *kind, const char *key);
 /* What is seen of an instance. Bad news count only if an earlier pass has had them too, failed
  * disks when they are certain. */
 struct repair_sight watcher_sight(struct watcher *watcher, const struct instance *instance,
@@ -198,7 +201,7 @@ void watcher_tell_silence(struct watcher *watcher);
 
 /* --- fullness.c: disks that fill up, and guests that stand still because of it --- */
 void watcher_tell_fullness(struct watcher *watcher);
-/* Whether it is on record that it stands still for lack of room. */
+/* Whether an earlier pass has put on record that it stands still for lack of room. */
 bool watcher_told_no_room(const struct watcher *watcher, const struct instance *instance);
 /* Enough for a guest that finds none elsewhere. */
 bool watcher_node_has_room(const struct node_report *report);

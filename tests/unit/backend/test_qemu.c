@@ -89,6 +89,17 @@ static bool is_direct(const struct world_node *node, const struct instance *web1
     return json_is_true(direct);
 }
 
+/* Whether it is remembered which file its first image is, for which the daemon's loop asks. */
+static bool is_remembered(const struct world_node *node, const struct instance *web1)
+{
+    g_autofree char *path =
+        g_build_filename(node->paths->run, "guests", web1->uuid, "state.json", NULL);
+    json_autoptr state = json_load_file(path, 0, NULL);
+    const json_t *images = json_object_get(json_object_get(state, "incremental"), "images");
+    g_assert_cmpuint(json_array_size(images), ==, 1);
+    return json_integer_value(json_array_get(json_array_get(images, 0), 1)) != 0;
+}
+
 /* Another node that takes over what both reach finds all of it there. */
 static void shared_is_not_cached(void *unused)
 {
@@ -101,6 +112,7 @@ static void shared_is_not_cached(void *unused)
         web1->disk_template = templates[i];
         world_prepare(node, web1, NULL);
         g_assert_true(is_direct(node, web1) == (templates[i] == TEMPLATE_SHAREDFILE));
+        g_assert_true(is_remembered(node, web1) == (templates[i] == TEMPLATE_FILE));
         g_assert_true(node->hypervisor->ops->kill(node->hypervisor, web1->uuid, 1, &error));
     }
     world_node_free(node);

@@ -210,6 +210,35 @@ static void test_open_has_no_room_to_keep(void)
     node_world_free(nw);
 }
 
+/* There was none when it was opened first, and there is now: what has them open is closed, and they
+ * are kept. */
+static void test_open_finds_room_later(void)
+{
+    struct node_world *nw = node_world_new(1);
+    g_autoptr(GError) error = NULL;
+    nw_create_and_start(nw);
+    nw_stop(nw, 10000, &error);
+    nw->web1.clean = false; /* as after a crash */
+    nw_commit_start(nw);
+    fake_host_fault(nw->b.host, "space", FAKE_FAULT_FAILS, 1);
+    json_autoptr first = nw_open_replica(nw, &error);
+    g_assert_no_error(error);
+    g_assert_false(json_is_true(json_object_get(first, "kept")));
+    guint closed = fake_host_count(nw->b.host, "export_close");
+    json_autoptr target = nw_open_replica(nw, &error);
+    g_assert_no_error(error);
+    g_assert_true(json_is_true(json_object_get(target, "kept")));
+    g_assert_cmpuint(fake_host_count(nw->b.host, "export_close"), ==, closed + 1);
+    g_assert_cmpuint(aside(nw), ==, 1);
+    g_assert_true(fake_hosts_kept_whole(nw->hosts, NODE_B, WEB1));
+
+    start_ok(nw, nw_start_args(nw, target, true, true));
+    nw_until(nw, nw->web1.state == REPLICA_IN_SYNC);
+    nw_until(nw, aside(nw) == 0);
+    g_assert_true(fake_hosts_whole(nw->hosts, NODE_B, WEB1, nw->web1.replica));
+    node_world_free(nw);
+}
+
 static void test_remove(void)
 {
     struct node_world *nw = node_world_new(1);
@@ -522,6 +551,7 @@ int main(int argc, char **argv)
     g_test_add_func("/guest/open-keeps-images#SAF-24", test_open_keeps_images);
     g_test_add_func("/guest/disk-fails-in-the-copy#SAF-24", test_disk_fails_in_the_copy);
     g_test_add_func("/guest/open-has-no-room-to-keep#SAF-24", test_open_has_no_room_to_keep);
+    g_test_add_func("/guest/open-finds-room-later#SAF-24", test_open_finds_room_later);
     g_test_add_func("/guest/remove#SAF-20", test_remove);
     g_test_add_func("/guest/failover#SAF-16", test_failover);
     g_test_add_func("/guest/failover-cut-and-back#SAF-13,SAF-16,SAF-19",

@@ -1,6 +1,8 @@
 /* What a node removes as half made, and what it keeps: core/guest/undo.c (SAF-23). */
 #include "guest_steps.h"
 
+#include "base/limits.h"
+
 static json_t *undo_args(const struct node_world *nw, bool look)
 {
     record_autoptr(instance) record = nw_instance(nw);
@@ -203,6 +205,45 @@ static void test_failed_disks(void)
     node_world_free(nw);
 }
 
+/* What does not answer says nothing, and holds up nobody: the guest's lock is free again, and what
+ * hangs is asked by one look, however often it is asked for. */
+static void hangs(enum disk_template disk_template, const char *op, const char *why)
+{
+    struct node_world *nw = world_with(disk_template, true);
+    g_autoptr(GError) error = NULL;
+    fake_host_hang(nw->a.host, op, true);
+    guint before = fake_host_count(nw->a.host, op);
+    for (guint i = 0; i < 3; i++) {
+        struct fake_reply undone = {0};
+        nw_call_start(nw, &nw->a, "disks_undo", nw->stamp, undo_args(nw, false), &undone);
+        nw_pass(nw, UNDO_LOOK_MS + 1000);
+        g_assert_true(undone.done);
+        g_assert_error(undone.error, FETTLE_ERROR, FETTLE_ERROR_TEMPORARY);
+        g_assert_cmpstr(undone.error->message, ==, why);
+        fake_reply_clear(&undone);
+    }
+    g_assert_cmpuint(fake_host_count(nw->a.host, op), <=, before + 1);
+    json_autoptr stopped = nw_call(nw, &nw->a, "guest_stop", nw_stop_args(nw, 0), &error);
+    g_assert_no_error(error);
+    g_assert_nonnull(stopped);
+    fake_host_lose_disk(nw->a.host, WEB1, "", 1);
+    fake_host_hang(nw->a.host, op, false);
+    g_assert_cmpuint(removals(nw), ==, 0);
+    expect_undo(nw, false, ANSWER("2", "true", "absent", "false"));
+    node_world_free(nw);
+}
+
+static void test_hangs(void)
+{
+    static const char disks[] =
+        "the disks do not answer here: whether the images are there is not known";
+    static const char folder[] =
+        "the shared folder does not answer here: whether the images are there is not known";
+    hangs(TEMPLATE_SHAREDFILE, "shared", folder);
+    hangs(TEMPLATE_FILE, "list", disks);
+    hangs(TEMPLATE_FILE, "space", disks);
+}
+
 /* A request of a master that knows less than the node. */
 static void test_late_request(void)
 {
@@ -232,6 +273,7 @@ int main(int argc, char **argv)
     g_test_add_func("/guest-undo/stop-under-way#SAF-23", test_stop_under_way);
     g_test_add_func("/guest-undo/in-its-turn#SAF-23", test_in_its_turn);
     g_test_add_func("/guest-undo/failed-disks#SAF-23", test_failed_disks);
+    g_test_add_func("/guest-undo/hangs#SAF-23,SAF-91", test_hangs);
     g_test_add_func("/guest-undo/late-request#SAF-20,SAF-23", test_late_request);
     return g_test_run();
 }

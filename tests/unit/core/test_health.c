@@ -65,6 +65,19 @@ static void test_disks(void)
     node_world_free(nw);
 }
 
+/* A daemon that lacks what a look takes has learnt nothing of the disk. */
+static void test_descriptors(void)
+{
+    struct node_world *nw = node_world_new(1);
+    fake_set_descriptors_used_up(nw->world, NODE_A, true);
+    assert_faults(nw, &nw->a, "has 1024 descriptors open in its fettle-noded, of 1024");
+    record_autoptr(node_report) report = report_of(nw, &nw->a);
+    g_assert_null(faults_forbids(report, true));
+    fake_set_descriptors_used_up(nw->world, NODE_A, false);
+    assert_faults(nw, &nw->a, "");
+    node_world_free(nw);
+}
+
 /* A look that does not come back holds up no report, is told after LIMIT_LOOK_SILENT_MS, and proves
  * nothing. */
 static void test_hangs(void)
@@ -107,6 +120,7 @@ int main(int argc, char **argv)
     g_test_add_func("/health/well#SAF-92", test_well);
     g_test_add_func("/health/read-only#SAF-92", test_read_only);
     g_test_add_func("/health/disks#SAF-92", test_disks);
+    g_test_add_func("/health/no-descriptors#SAF-92", test_descriptors);
     g_test_add_func("/health/a-look-hangs#SAF-92", test_hangs);
     g_test_add_func("/health/starts-nothing#SAF-92", test_starts_nothing);
     return g_test_run();

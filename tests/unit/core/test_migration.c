@@ -116,6 +116,25 @@ static void test_mirror_not_synced(void)
     node_world_free(nw);
 }
 
+/* A write that the disk here has refused the guest may be on the other side. */
+static void test_mirror_after_an_error(void)
+{
+    struct node_world *nw = node_world_new(1);
+    create_and_start(nw, TEMPLATE_MIRROR, 1);
+    fake_host_set_disks_failed(nw->a.host, true);
+    nw_until(nw, fake_host_io_errors(nw->a.host, WEB1) > 0);
+    fake_host_set_disks_failed(nw->a.host, false);
+    nw_until(nw, nw->web1.state == REPLICA_IN_SYNC);
+    begin_ok(nw, MOVE_1);
+    g_assert_cmpint(nw_migration_wait(nw, &nw->a), ==, MIGRATION_MOVED);
+    g_assert_false(nw->web1.moved_clean);
+    g_assert_cmpint(nw->web1.state, ==, REPLICA_STALE);
+    finish_ok(nw);
+    nw_until(nw, nw->web1.state == REPLICA_IN_SYNC); /* whole: checked at each step */
+    goes_on(nw);
+    node_world_free(nw);
+}
+
 /* How long the guest may stand still, how much may be sent. */
 static void test_limits(void)
 {
@@ -737,6 +756,7 @@ int main(int argc, char **argv)
     g_test_add_func("/migration/mirror#SAF-17", test_mirror);
     g_test_add_func("/migration/mirror-not-copied#SAF-17", test_mirror_not_copied);
     g_test_add_func("/migration/mirror-not-synced#SAF-11,SAF-17", test_mirror_not_synced);
+    g_test_add_func("/migration/mirror-after-an-error#SAF-11,SAF-17", test_mirror_after_an_error);
     g_test_add_func("/migration/limits", test_limits);
     g_test_add_data_func("/migration/diskless#SAF-17", GUINT_TO_POINTER(TEMPLATE_DISKLESS),
                          test_template);

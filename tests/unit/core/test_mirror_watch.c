@@ -183,6 +183,70 @@ static void test_lost_answers(void)
     node_world_free(nw);
 }
 
+/* The next master is announced; what the lost one has left unanswered it then answers, out of a
+ * record that its successor does not have. */
+static void master_is_lost(struct node_world *nw, enum replica_state state, guint64 sync)
+{
+    g_autoptr(GError) error = NULL;
+    nw->stamp.epoch++;
+    nw_announce(nw, &nw->a, &error);
+    g_assert_no_error(error);
+    nw_master_answers(nw);
+    nw->web1.state = state;
+    nw->web1.sync = sync;
+    nw->mood = MASTER_SILENT;
+}
+
+static void assert_asks_the_next_master(struct node_world *nw)
+{
+    nw_pass(nw, 100);
+    assert_stands_still(nw, 3000);
+    g_assert_cmpuint(fake_host_count(nw->a.host, "mirror_release"), ==, 0);
+    nw_master_answers(nw);
+    nw_until(nw, nw->web1.state == REPLICA_STALE);
+    nw_until(nw, fake_host_mirror(nw->a.host, WEB1) == MIRROR_NONE);
+    assert_goes_on(nw);
+}
+
+/* "Accepted" of a master after the next one has been told that there is a mirror: that one may not
+ * know of it. */
+static void test_late_word_of_lost_master(void)
+{
+    struct node_world *nw = node_world_new(1);
+    nw_create_and_start(nw);
+    fake_host_set_hook(nw->a.host, release_only_when_stale, nw);
+    guint64 sync = nw->web1.sync;
+    nw->mood = MASTER_SILENT;
+    nw_cut(nw, &nw->b, true);
+    nw_until(nw, calls_to_master(nw, "set_replica_state") == 2);
+    nw_until(nw, nw->unanswered->len > 0);
+    master_is_lost(nw, REPLICA_IN_SYNC, sync);
+    assert_asks_the_next_master(nw);
+    node_world_free(nw);
+}
+
+/* The same with what it says of its record, which a job has changed there. */
+static void test_late_look_of_lost_master(void)
+{
+    struct node_world *nw = node_world_new(1);
+    nw_create_and_start(nw);
+    fake_host_set_hook(nw->a.host, release_only_when_stale, nw);
+    guint64 sync = nw->web1.sync;
+    nw->mood = MASTER_SILENT;
+    nw_cut(nw, &nw->b, true);
+    nw_until(nw, calls_to_master(nw, "set_replica_state") == 2);
+    nw_until(nw, nw->unanswered->len > 0);
+    nw->web1.state = REPLICA_STALE;
+    nw->web1.sync += 2;
+    guint looks = calls_to_master(nw, "confirm");
+    nw_master_answers(nw); /* no: its number is another */
+    nw->mood = MASTER_SILENT;
+    nw_until(nw, calls_to_master(nw, "confirm") == looks + 1 && nw->unanswered->len > 0);
+    master_is_lost(nw, REPLICA_IN_SYNC, sync);
+    assert_asks_the_next_master(nw);
+    node_world_free(nw);
+}
+
 /* Stale is under way when the replica comes back and is ready: stale wins. */
 static void test_stale_wins(void)
 {
@@ -546,6 +610,8 @@ int main(int argc, char **argv)
     g_test_add_func("/mirror-watch/frozen-without-answer#SAF-04,SAF-13,SAF-15",
                     test_frozen_without_answer);
     g_test_add_func("/mirror-watch/lost-answers#SAF-04,SAF-12", test_lost_answers);
+    g_test_add_func("/mirror-watch/late-word-of-lost-master#SAF-09", test_late_word_of_lost_master);
+    g_test_add_func("/mirror-watch/late-look-of-lost-master#SAF-09", test_late_look_of_lost_master);
     g_test_add_func("/mirror-watch/stale-wins#SAF-12", test_stale_wins);
     g_test_add_func("/mirror-watch/refused-is-killed#SAF-04,SAF-19", test_refused_is_killed);
     g_test_add_func("/mirror-watch/mirror-vanishes#SAF-12", test_mirror_vanishes);

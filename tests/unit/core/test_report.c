@@ -5,6 +5,8 @@
 #include "helper/node_world.h"
 
 #include "base/limits.h"
+#include "base/task.h"
+#include "core/guest/look.h"
 
 #define OP_MS 5 /* what a call to a host that is well may take */
 
@@ -239,6 +241,66 @@ static void test_shared_look(void)
     node_world_free(nw);
 }
 
+/* --- the time of a round is over in the very turn in which it has its last answer --- */
+
+static struct env_ops late_ops;
+static struct {
+    void (*fn)(void *data);
+    void *data;
+    guint made;
+} late_timer; /* of the round; it fires when the test says so */
+
+static guint keep_timer(const struct env *env, guint ms, void (*fn)(void *data), void *data)
+{
+    late_timer.fn = fn;
+    late_timer.data = data;
+    return ++late_timer.made;
+}
+
+static void forget_timer(const struct env *env, guint handle)
+{
+}
+
+static void fire_timer(void *data)
+{
+    late_timer.fn(late_timer.data);
+}
+
+/* Is over with the task's turn; the timer fires before whoever waits has had one. */
+static bool look_and_fire(struct node_core *node, void *thing)
+{
+    if (late_timer.made == 1)
+        fire_timer(NULL); /* those that were late have had their time */
+    task_spawn(node->env->tasks, fire_timer, NULL);
+    return true;
+}
+
+static void round_over_twice(void *data)
+{
+    struct node_world *nw = data;
+    struct look look = {0};
+    struct look_round *round = look_round_new(nw->a.core);
+    look_round_add(round, &look, look_and_fire, NULL);
+    g_assert_true(look_round_wait(round));
+    g_assert_true(look_round_answered(round, &look));
+    look_round_free(round);
+    look_clear(&look);
+}
+
+static void test_over_once(void)
+{
+    struct node_world *nw = node_world_new(1);
+    const struct env_ops *ops = nw->a.env->ops;
+    late_ops = *ops;
+    late_ops.timer = keep_timer;
+    late_ops.timer_cancel = forget_timer;
+    nw->a.env->ops = &late_ops;
+    fake_run(nw->a.env, round_over_twice, nw);
+    g_assert_cmpuint(late_timer.made, ==, 2);
+    nw->a.env->ops = ops;
+    node_world_free(nw);
+}
+
 /* Nothing waits for ever where a node daemon is killed with looks under way. */
 static void test_killed(void)
 {
@@ -265,6 +327,7 @@ int main(int argc, char **argv)
     g_test_add_func("/report/never-heard#SAF-90", test_never_heard);
     g_test_add_func("/report/part-fails#SAF-90", test_part_fails);
     g_test_add_func("/report/shared-look#SAF-90", test_shared_look);
+    g_test_add_func("/report/over-once#SAF-90", test_over_once);
     g_test_add_func("/report/killed#SAF-90", test_killed);
     return g_test_run();
 }

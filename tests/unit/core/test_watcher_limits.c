@@ -334,6 +334,25 @@ static void test_order_of_records(void)
     watcher_world_free(w);
 }
 
+/* Records of what exists no more go in their time, however the clock was set meanwhile. */
+static void test_sweep_after_set_back(void)
+{
+    static const char *const nobody = "99999999-9999-4999-8999-999999999999";
+    struct watcher_world *w = watcher_world_new();
+    fake_set_clock(w->base.world, w->env->node_uuid, YEARS_MS);
+    lose_node(w, NODE1);
+    passes(w, 2);
+    g_autofree char *key = g_strdup(latest_about(w, WEB1, "watcher/repair")->uuid);
+    fake_set_clock(w->base.world, w->env->node_uuid, 0);
+    guint64 at_us = (guint64)(now_s(w) - LIMIT_DECISIONS_GONE_S) * G_USEC_PER_SEC;
+    change_object(w, "decision", key,
+                  json_make("{sssI}", "subject", nobody, "at_us", (json_int_t)at_us));
+    g_assert_nonnull(latest_about(w, nobody, "watcher/repair"));
+    fake_advance(w->base.world, LIMIT_DECISION_SWEEP_S * 1000 + 2000);
+    g_assert_null(latest_about(w, nobody, "watcher/repair"));
+    watcher_world_free(w);
+}
+
 /* A loss that is dated three years ahead is over as a storm when the window is. */
 static void test_loss_in_the_future(void)
 {
@@ -490,6 +509,8 @@ int main(int argc, char **argv)
     g_test_add_func("/watcher-limits/clock-set-back-and-restarted#SAF-93",
                     test_set_back_and_restarted);
     g_test_add_func("/watcher-limits/records-stay-in-order#SAF-93", test_order_of_records);
+    g_test_add_func("/watcher/sweep-after-the-clock-was-set-back#SAF-93",
+                    test_sweep_after_set_back);
     g_test_add_func("/watcher-limits/loss-in-the-future#SAF-93", test_loss_in_the_future);
     g_test_add_func("/watcher-limits/shadow#ARP-68", test_shadow);
     g_test_add_func("/watcher-limits/shadow-weak-policy", test_shadow_weak);

@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <glib/gstdio.h>
 #include <sys/mount.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #define DISK_BYTES (4 * HEALTH_ROOM_BYTES)
@@ -63,10 +64,36 @@ static void test_gone(void)
     world_in_task(gone);
 }
 
+/* A daemon without what a trial takes has not tried the disk. */
+static void without_descriptors(void *unused)
+{
+    g_autofree char *folder = g_dir_make_tmp("fettle-trial-XXXXXX", NULL);
+    g_autoptr(GError) error = NULL;
+    int next = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    struct rlimit before, none;
+    close(next);
+    g_assert_cmpint(getrlimit(RLIMIT_NOFILE, &before), ==, 0);
+    none = (struct rlimit){(rlim_t)next, before.rlim_max};
+    g_assert_cmpint(setrlimit(RLIMIT_NOFILE, &none), ==, 0);
+    bool well = trial_write(folder, &error);
+    g_assert_cmpint(setrlimit(RLIMIT_NOFILE, &before), ==, 0);
+    g_assert_false(well);
+    assert_error(&error, TEMPORARY, ": Too many open files");
+    g_assert_true(trial_write(folder, &error));
+    g_assert_no_error(error);
+    g_rmdir(folder);
+}
+
+static void test_without_descriptors(void)
+{
+    world_in_task(without_descriptors);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/trial/full-but-for-a-block#SAF-92", test_full);
     g_test_add_func("/trial/no-folder", test_gone);
+    g_test_add_func("/trial/no-descriptors#SAF-92", test_without_descriptors);
     return g_test_run();
 }
