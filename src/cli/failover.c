@@ -27,7 +27,8 @@ static json_t *copy_row(const struct seat_candidate *candidate)
                          cell(json_string("does not answer")), cell(json_string("-")),
                          cell(json_string("-")), cell(json_string("-")));
     g_autofree char *heard =
-        g_strdup_printf("%" G_GUINT64_FORMAT " s ago", status->contact_ms / 1000);
+        status->contact ? g_strdup_printf("%" G_GUINT64_FORMAT " s ago", status->contact_ms / 1000)
+                        : g_strdup("not since it began");
     return json_make("[ooooo]", cell(json_string(candidate->name)),
                      cell(json_string(enum_word(&seat_role_words, (int)status->seat))),
                      cell(json_integer((json_int_t)status->epoch)),

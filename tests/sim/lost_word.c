@@ -106,7 +106,7 @@ void sim_check_unheard(struct sim *sim, const struct instance *before, const str
                        const struct replica *replica)
 {
     bool person = false;
-    if (replica == NULL || unheard_since(sim->mirror, before) == 0)
+    if (replica == NULL || unheard_since(sim->mirror, before, replica) == 0)
         return;
     for (guint i = 0; i < sim->accepted->len; i++)
         person = person || g_array_index(sim->accepted, guint64, i) == after->task_owner;

@@ -66,6 +66,7 @@ struct role_status *seat_status(const struct seat *seat)
             status->epoch = at.epoch;
             status->serial = at.serial;
         }
+        status->contact = state.contact_ms >= 0;
         status->contact_ms =
             state.contact_ms < 0 ? (guint64)now : (guint64)(now - state.contact_ms);
         if (at.role == COPY_RETIRED)

@@ -291,17 +291,23 @@ static void add_put(GPtrArray *changes, const char *kind, const char *key, guint
     g_ptr_array_add(changes, change_make(CHANGE_PUT, kind, key, version, object));
 }
 
+static char *heard_text(const struct role_status *status)
+{
+    return status->contact ? g_strdup_printf("heard of its master %" G_GUINT64_FORMAT " s ago",
+                                             status->contact_ms / 1000)
+                           : g_strdup("has not heard of its master since it began");
+}
+
 static void add_evidence(struct decision *decision, const struct seat_candidates *candidates)
 {
     for (guint i = 0; i < candidates->nodes->len && decision->evidence->len < 32; i++) {
         const struct seat_candidate *candidate = candidates->nodes->pdata[i];
-        char *text = candidate->status
-                         ? g_strdup_printf(
-                               "node %s: serial %" G_GUINT64_FORMAT " of epoch %" G_GUINT64_FORMAT
-                               ", heard of its master %" G_GUINT64_FORMAT " s ago",
-                               candidate->name, candidate->status->serial, candidate->status->epoch,
-                               candidate->status->contact_ms / 1000)
-                         : g_strdup_printf("node %s: does not answer", candidate->name);
+        const struct role_status *status = candidate->status;
+        g_autofree char *heard = status ? heard_text(status) : NULL;
+        char *text = status ? g_strdup_printf("node %s: serial %" G_GUINT64_FORMAT
+                                              " of epoch %" G_GUINT64_FORMAT ", %s",
+                                              candidate->name, status->serial, status->epoch, heard)
+                            : g_strdup_printf("node %s: does not answer", candidate->name);
         g_ptr_array_add(decision->evidence, text);
     }
 }

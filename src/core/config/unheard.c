@@ -9,12 +9,17 @@ json_t *unheard_node(const struct config *config, const struct node *node, guint
     return object;
 }
 
-guint64 unheard_since(const struct config *config, const struct instance *instance)
+guint64 unheard_since(const struct config *config, const struct instance *instance,
+                      const struct replica *replica)
 {
     const struct node *node = config_get(config, "node", instance->primary_node, NULL);
-    const struct replica *replica = config_get(config, "replica", instance->replica, NULL);
     bool mute = node && node->offline && replica && replica->state == REPLICA_IN_SYNC;
     return mute ? node->unheard_since : 0;
+}
+
+bool instance_is_stated(const struct instance *instance)
+{
+    return *instance->holder && instance->stated > 0 && instance->stated == instance->generation;
 }
 
 char *unheard_time(guint64 seconds)

@@ -14,7 +14,12 @@ json_t *unheard_node(const struct config *config, const struct node *node, guint
 /* From when on the record of this instance may lack a word that its primary node was answered,
  * which it cannot tell because it is offline; 0: it lacks none, or none that matters: only a
  * replica that is on record as in sync can be promoted wrongly. */
-guint64 unheard_since(const struct config *config, const struct instance *instance);
+guint64 unheard_since(const struct config *config, const struct instance *instance,
+                      const struct replica *replica);
+
+/* Whether its holder has told the master that this generation runs: under this master its guest
+ * goes on, so a later generation that the one before gave to another node is over. */
+bool instance_is_stated(const struct instance *instance);
 
 /* Such a time in words; g_free() it. */
 char *unheard_time(guint64 seconds);

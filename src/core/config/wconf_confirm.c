@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "core/config/restored.h"
+#include "core/config/unheard.h"
 #include "core/config/wconf_private.h"
 
 struct question {
@@ -103,7 +104,9 @@ static struct confirm_result *answer_item(const struct config *config,
     result->answer =
         item_confirmed(config, item, instance, replica, node) ? CONFIRM_CONFIRMED : CONFIRM_REFUSED;
     result->generation = instance->generation;
-    result->other = item->role == CONFIRM_RUN && item->generation == instance->generation &&
+    bool given_again = item->generation == instance->generation ||
+                       (item->generation > instance->generation && instance_is_stated(instance));
+    result->other = item->role == CONFIRM_RUN && given_again &&
                     strcmp(instance->holder, node) != 0 && !restored_brake(config);
     set_text(&result->primary_node, instance->primary_node);
     if (replica) {

@@ -8,6 +8,7 @@
 
 #include "base/log.h"
 #include "core/config/restored.h"
+#include "core/config/unheard.h"
 #include "core/config/wconf_private.h"
 #include "proto/change.h"
 
@@ -163,6 +164,32 @@ static bool adopt(struct wconf *wconf, const struct instance *old,
 
 /* --- one statement --- */
 
+/* Under this master its guest runs on, and what it writes is acknowledged: a later generation that
+ * the master before may have given to another node is over (wconf_confirm.c). */
+static void add_stated(const struct wconf *wconf, const struct instance *old, GPtrArray *changes)
+{
+    record_autoptr(instance) instance = instance_copy(old);
+    instance->stated = instance->generation;
+    g_ptr_array_add(
+        changes, config_put(wconf->head, "instance", instance->uuid, instance_to_json(instance)));
+}
+
+static bool overtaken(const struct wconf *wconf, const struct instance *instance,
+                      const struct guest_statement *statement, const char *node)
+{
+    if (!instance_is_stated(instance) || !strcmp(instance->holder, node))
+        return false;
+    g_autofree char *fields = g_strdup_printf("INSTANCE=%s GENERATION=%" G_GUINT64_FORMAT,
+                                              instance->uuid, stated_generation(statement));
+    log_warning(fields,
+                "is on %s by the word of a master that is lost, but generation %" G_GUINT64_FORMAT
+                " runs on %s under this one: that stays, and what %s has is kept aside",
+                config_node_name(wconf->head, node), instance->generation,
+                config_node_name(wconf->head, instance->holder),
+                config_node_name(wconf->head, node));
+    return true;
+}
+
 static void judge(struct wconf *wconf, const char *node, const struct guest_statement *statement,
                   GPtrArray *changes)
 {
@@ -175,8 +202,12 @@ static void judge(struct wconf *wconf, const char *node, const struct guest_stat
     bool known = generation == instance->generation;
     if (known && strcmp(instance->holder, there) != 0)
         return; /* of another master's count: it is superseded (wconf_confirm.c) */
+    if (!known && overtaken(wconf, instance, statement, there))
+        return;
     if (!known && may_adopt(wconf, instance) && adopt(wconf, instance, statement, there))
         return;
+    if (known && statement->runs)
+        add_stated(wconf, instance, changes);
     const struct replica *replica = replica_of(wconf, instance);
     if (replica && !*statement->gone_to)
         add_replica(wconf, replica, statement, replica->generation, changes);

@@ -146,7 +146,8 @@ static bool apply_run(struct guest *guest, const struct confirm_item *item,
     g_autoptr(GError) error = NULL;
     if (answer->answer == CONFIRM_CONFIRMED)
         return apply_confirmed(guest);
-    if (!confirm_superseded(answer, guest->record->generation) && !(guest->live && answer->other))
+    bool other = answer->other && (guest->live || item->generation > answer->generation);
+    if (!confirm_superseded(answer, guest->record->generation) && !other)
         return true;
     bool was_live = guest->live;
     if (!outgoing_drop(guest))

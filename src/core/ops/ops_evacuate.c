@@ -152,7 +152,7 @@ static bool unfinished(const struct emptying *emptying, const struct instance *i
 static json_t *next_step(const struct emptying *emptying, struct config *copy,
                          const struct instance *instance, bool *target_used)
 {
-    const struct repair_sight unseen = {NULL};
+    const struct repair_sight unseen = {.told = true};
     const struct replica *replica = config_get(copy, "replica", instance->replica, NULL);
     struct repair_plan plan = repair_plan_of(copy, instance, replica, &unseen);
     enum repair_step step = plan.step;

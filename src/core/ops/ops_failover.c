@@ -391,7 +391,7 @@ static bool edit_promote(struct instance_edit *edit, void *data, GError **error)
     }
     op_set_text(&promotion->replica, instance->replica);
     op_set_text(&promotion->old_primary, instance->primary_node);
-    promotion->unheard_since = unheard_since(op_config(op), instance);
+    promotion->unheard_since = unheard_since(op_config(op), instance, edit->replica);
     if (edit->replica)
         op_delete(op, edit->changes, "replica", edit->replica->uuid);
     op_use_room(op, edit->changes);

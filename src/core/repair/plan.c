@@ -229,9 +229,9 @@ static const char *why_left(const struct instance *instance, enum node_health pr
 
 /* What its holder was answered last may be lost, and it cannot say it (SAF-09). */
 static bool unheard(const struct config *config, const struct instance *instance,
-                    struct repair_plan *plan)
+                    const struct replica *replica, struct repair_plan *plan)
 {
-    guint64 since = unheard_since(config, instance);
+    guint64 since = unheard_since(config, instance, replica);
     g_autofree char *time = unheard_time(since);
     if (!since)
         return false;
@@ -255,7 +255,8 @@ struct repair_plan repair_plan_of(const struct config *config, const struct inst
     /* A copy that runs is waited for; the copy of a dead primary goes nowhere. */
     plan.wait = plan.wait && primary != NODE_OFFLINE;
     plan.healthy = row.step == REPAIR_STEP_NONE && primary == NODE_ONLINE;
-    if (row.step == REPAIR_STEP_FAILOVER && unheard(config, instance, &plan)) {
+    if (row.step == REPAIR_STEP_FAILOVER && !sight->told &&
+        unheard(config, instance, replica, &plan)) {
         row.step = REPAIR_STEP_NONE;
         plan.left = LEFT_UNHEARD;
     } else if (row.step == REPAIR_STEP_NONE && !plan.healthy) {

@@ -27,6 +27,7 @@ struct repair_sight {
     const char *primary_failed;   /* those of the primary's node, by its own trial */
     const char *guest_failed;     /* the instance's own, by what its guest was answered there */
     const char *secondary_failed; /* those of the replica's node */
+    bool told;    /* a person asks for it: his word stands for what nobody can know (SAF-09) */
     bool no_room; /* it stands still for lack of room, and the node of its replica has some */
 };
 

@@ -47,6 +47,25 @@ static void test_confirm(void)
     world_tear_down();
 }
 
+/* Its holder has stated that it runs, to a master who may lack words of the one before: what
+ * another has of a later generation is another's, and over (SAF-09). Of the holder it is only
+ * unknown. */
+static void test_confirm_stated(void)
+{
+    world_set_up();
+    assert_says(confirm(1, "run", WEB1, 6, ""), ANSWER("refused", AT4));
+    assert_says(job_locks(&world, 17, "x instance/web1", false), GRANTED);
+    assert_says(job_commit(&world, 17,
+                           changes_of(put("instance", WEB1, 1,
+                                          with(object_web1(), "stated", json_integer(4))),
+                                      NULL)),
+                "{\"serial\":2}");
+    assert_says(confirm(1, "run", WEB1, 6, ""), ANSWER("refused", AT4_HELD));
+    assert_says(confirm(1, "run", WEB1, 3, ""), ANSWER("refused", AT4));
+    assert_says(confirm(0, "run", WEB1, 6, ""), ANSWER("refused", AT4));
+    world_tear_down();
+}
+
 /* What a person has called dead may still run what it runs, but begins nothing. */
 static void test_confirm_start(void)
 {
@@ -361,6 +380,7 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/wconf/confirm#SAF-03,SAF-04", test_confirm);
+    g_test_add_func("/confirm/stated#SAF-09", test_confirm_stated);
     g_test_add_func("/wconf/confirm/start#SAF-03,SAF-10", test_confirm_start);
     g_test_add_func("/wconf/confirm/new-disks#SAF-03,SAF-22", test_confirm_new_disks);
     g_test_add_func("/wconf/confirm/removed#SAF-04", test_confirm_removed);

@@ -250,6 +250,43 @@ static void test_failover_lost(void)
     end(&nodes);
 }
 
+/* But its holder on record lives, and has stated that its guest runs: under this master it goes on,
+ * and what comes late is over. */
+static void test_failover_lost_but_it_runs(void)
+{
+    struct nodes nodes = {.states = says(5, "", 0, "stale")};
+    json_t *web1 = with(on_node2(), "stated", json_integer(4));
+    begin(&nodes, changes_of(put("instance", WEB1, 1, web1), replica_on_node1(), NULL));
+    assert_says(web1_now(), "g4 on node2 held by node2");
+    g_assert_cmpuint(unheard_of(NODE1), ==, 0);
+    end(&nodes);
+    /* Of a generation that is over it says nothing. */
+    struct nodes late = {.states = says(5, "", 0, "stale")};
+    web1 = with(on_node2(), "stated", json_integer(3));
+    begin(&late, changes_of(put("instance", WEB1, 1, web1), replica_on_node1(), NULL));
+    assert_says(web1_now(), "g5 on node1 held by node1");
+    end(&late);
+}
+
+static guint64 stated_now(void)
+{
+    return ((const struct instance *)config_get(wconf_config(world.wconf), "instance", WEB1, NULL))
+        ->stated;
+}
+
+static void test_holder_is_noted(void)
+{
+    struct nodes nodes = {.states = says(4, REPLICA1, 7, "in-sync")};
+    begin(&nodes, NULL);
+    g_assert_cmpuint(stated_now(), ==, 4);
+    end(&nodes);
+    struct nodes ended = {.states = says(4, REPLICA1, 7, "in-sync")};
+    json_object_set_new(json_array_get(ended.states, 0), "runs", json_false());
+    begin(&ended, NULL);
+    g_assert_cmpuint(stated_now(), ==, 0);
+    end(&ended);
+}
+
 /* It has ended there since: its images are the only ones that have what it wrote. */
 static void test_failover_lost_and_ended(void)
 {
@@ -320,6 +357,8 @@ int main(int argc, char **argv)
     g_test_add_func("/stated/restart-lost#SAF-09,SAF-24", test_restart_lost);
     g_test_add_func("/stated/start-alone-lost#SAF-09,SAF-10", test_start_alone_lost);
     g_test_add_func("/stated/failover-lost#SAF-09,SAF-16", test_failover_lost);
+    g_test_add_func("/stated/failover-lost-but-it-runs#SAF-09", test_failover_lost_but_it_runs);
+    g_test_add_func("/stated/holder-is-noted#SAF-09", test_holder_is_noted);
     g_test_add_func("/stated/failover-lost-and-ended#SAF-09,SAF-16", test_failover_lost_and_ended);
     g_test_add_func("/stated/migration-lost#SAF-09,SAF-17", test_migration_lost);
     g_test_add_func("/stated/restored#SAF-09", test_restored);
