@@ -11,18 +11,33 @@
 /* --- tags of an instance --- */
 
 /* Behind the prefix and "result:": TYPE:ID:TIME:WORD:JOBS */
-static void print_result(const char *instance, const char *tag)
+enum { RESULT_TYPE, RESULT_ID, RESULT_TIME, RESULT_WORD, RESULT_PARTS };
+
+/* What the newest repair of it has ended with, and each failure, which stands in the way until it
+ * is taken away. */
+static void print_results(const char *instance, const json_t *tags)
 {
-    g_auto(GStrv) parts = g_strsplit(tag + strlen(RESULT), ":", -1);
-    if (g_strv_length(parts) < 4)
-        return;
-    if (strcmp(parts[3], "failure") == 0)
-        printf("Nothing more is done for %s until you have looked into the failure and taken its "
-               "tag away:\n    fettle tag remove instance %s %s\n",
-               instance, instance, tag);
-    else if (strcmp(parts[3], "enoperm") == 0)
+    g_auto(GStrv) newest = NULL;
+    for (size_t i = 0; i < json_array_size(tags); i++) {
+        const char *tag = json_string_value(json_array_get(tags, i));
+        if (!g_str_has_prefix(tag, RESULT))
+            continue;
+        g_auto(GStrv) parts = g_strsplit(tag + strlen(RESULT), ":", -1);
+        if (g_strv_length(parts) < RESULT_PARTS)
+            continue;
+        if (strcmp(parts[RESULT_WORD], "failure") == 0)
+            printf("Nothing more is done for %s until you have looked into the failure and taken "
+                   "its tag away:\n    fettle tag remove instance %s %s\n",
+                   instance, instance, tag);
+        if (newest == NULL || g_ascii_strtoull(parts[RESULT_TIME], NULL, 10) >=
+                                  g_ascii_strtoull(newest[RESULT_TIME], NULL, 10)) {
+            g_strfreev(newest);
+            newest = g_steal_pointer(&parts);
+        }
+    }
+    if (newest != NULL && strcmp(newest[RESULT_WORD], "enoperm") == 0)
         printf("To allow the repair that it needs:\n    fettle repair policy instance %s %s\n",
-               instance, parts[0]);
+               instance, newest[RESULT_TYPE]);
 }
 
 static const char *const policy_fields[] = {"kind", "name", "tags", NULL};
@@ -123,12 +138,7 @@ bool repair_print_next(struct cli *cli, const char *instance, GError **error)
         return found != NULL;
     if (!print_suspension(cli, instance, error))
         return false;
-    const json_t *tags = cli_cell_value(row, 0);
-    for (size_t i = 0; i < json_array_size(tags); i++) {
-        const char *tag = json_string_value(json_array_get(tags, i));
-        if (g_str_has_prefix(tag, RESULT))
-            print_result(instance, tag);
-    }
+    print_results(instance, cli_cell_value(row, 0));
     return true;
 }
 
@@ -139,8 +149,8 @@ static void print_faults(const char *node, const json_t *faults)
     size_t i;
     const json_t *fault;
     json_array_foreach(faults, i, fault) printf("%s %s\n", node, json_string_value(fault));
-    printf("While that lasts it is chosen last for guests and replicas; what runs there is left "
-           "alone.\n");
+    printf("While that lasts it is chosen last for guests and replicas. What runs there is left "
+           "alone, but for guests whose disks there have failed, if their policy allows it.\n");
 }
 
 bool repair_print_next_node(struct cli *cli, const char *node, bool *ret_said, GError **error)

@@ -72,8 +72,10 @@ static void print_status(const char *name, const json_t *row, bool recorded)
             name, status, node);
     else if (*cli_cell_string(row, 3))
         printf("%s is %s, and its guest on %s %s: what is told of it is what it said last. The "
-               "node answers, so it is not dead.\n",
-               name, status, node, cli_cell_string(row, 3));
+               "node answers, so it is not dead. If its guest does not come back, end it, as a "
+               "power cut would, and start it:\n"
+               "    fettle instance shutdown %s --timeout 0\n    fettle instance startup %s\n",
+               name, status, node, cli_cell_string(row, 3), name, name);
     else if (!recorded)
         printf("%s is %s; nothing had to be decided about it.\n", name, status);
 }

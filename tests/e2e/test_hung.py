@@ -6,6 +6,7 @@ import ctypes
 import os
 import re
 import signal
+import tempfile
 
 import e2e
 from e2e import title, wait_until
@@ -111,6 +112,44 @@ def test_folder():
     e2e.verify_clean(lab)
 
 
+@contextlib.contextmanager
+def hung_tools(*names):
+    """The node daemon of node2 finds programs of these names first that never end by themselves."""
+    with tempfile.TemporaryDirectory(prefix='fettle-hung-') as folder:
+        for name in names:
+            with open(os.path.join(folder, name), 'w', encoding='utf-8') as file:
+                file.write('#!/bin/sh\nexec sleep 1000\n')
+            os.chmod(file.name, 0o755)
+        lab.lab('restart', 'noded@node2', f'PATH={folder}:{os.environ["PATH"]}')
+        wait_until('it answers', answers, 30)
+        try:
+            yield
+        finally:
+            lab.lab('restart', 'noded@node2')
+
+
+@title('/hung/tools#SAF-90,SAF-91')
+def test_tools():
+    """Neither what tells of bridges comes to an end, nor what makes an image."""
+    with hung_tools('ip', 'qemu-img'):
+        job = lab.submit({'OP_ID': 'OP_INSTANCE_CREATE', 'instance_name': 'made', 'disk_template': 'file', 'memory': 8,
+                          'disks': [{'size': 8, 'format': 'qcow2'}], 'os_type': 'tick', 'pnode': 'node2'})
+        wait_until('the job makes its images', lambda: 'making' in lab.cli('job', 'info', str(job)) or
+                   lab.job_status(job)[0] == 'running')
+        wait_until('its bridges are late', lambda: re.search(r'^node2: bridges: ', lab.cli('node', 'list'), re.M), 30)
+        for _ in range(5):
+            assert answers() and statuses()[0]['well'] == 'running'
+        found = verify()
+        assert re.search('node node2: bridges: (no answer|not known)', found) and 'node2: does not answer' not in found, found
+        lab.cli('instance', 'shutdown', 'well', '--timeout', '0')
+        lab.cli('instance', 'startup', 'well')
+        lab.cli('job', 'cancel', str(job))
+    assert lab.wait_job(job, 120)[0] != 'success'  # its node daemon has ended meanwhile
+    wait_until('nothing is left of it', lambda: not lab.query('instance', ['name'], ['=', 'name', 'made']), 60)
+    wait_until('all is told', lambda: 'node2: bridges' not in lab.cli('node', 'list'), 30)
+    e2e.verify_clean(lab)
+
+
 @title('/hung/no-sanitizer-report')
 def test_logs():
     e2e.check_logs(lab)
@@ -118,4 +157,4 @@ def test_logs():
 
 if __name__ == '__main__':
     with e2e.new_lab() as lab:
-        e2e.run(test_guests, test_folder, test_logs)
+        e2e.run(test_guests, test_folder, test_tools, test_logs)

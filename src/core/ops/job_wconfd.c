@@ -48,8 +48,11 @@ static void log_blockers(struct op *op, const struct update_locks_result *result
                                g_ascii_isdigit(*owner->job) ? "job" : "", owner->job);
     }
     for (guint i = 0; result->pending_nodes && i < result->pending_nodes->len && i < 8; i++)
-        g_string_append_printf(who, "%snode %s, which has not answered this master yet",
+        g_string_append_printf(who,
+                               "%snode %s, which has not answered this master yet (if it is dead: "
+                               "fettle node modify %s --offline yes --statement \"…\")",
                                who->len ? ", " : "",
+                               op_node_name(op, result->pending_nodes->pdata[i]),
                                op_node_name(op, result->pending_nodes->pdata[i]));
     op_log(op, "still waiting for locks: %s", who->len ? who->str : "others hold them");
 }

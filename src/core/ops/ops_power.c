@@ -167,8 +167,16 @@ static bool shutdown_exec(struct op *op, GError **error)
     struct instance_stop stop = {.mark = TASK_STOPPING,
                                  .wish_down = true,
                                  .timeout_ms = params->force ? 0 : params->timeout * 1000};
+    bool wished = found->admin_state == ADMIN_DOWN;
     GError *local = NULL;
-    return instance_stop(op, uuid, &stop, &local) || instance_fail(op, uuid, local, error);
+    if (instance_stop(op, uuid, &stop, &local))
+        return true;
+    if (!wished || !fettle_error_is(local, WRONG_STATE))
+        return instance_fail(op, uuid, local, error);
+    /* It could not be asked just now, but its end was accepted before: the mark stays, and the
+     * watcher comes back to it. */
+    g_propagate_error(error, local);
+    return false;
 }
 
 /* --- reboot --- */

@@ -500,6 +500,19 @@ static void test_stop_refused(void)
                       "commit job error\n");
 }
 
+/* A job that was to stop it has died: its word stands, and so does the mark by which the watcher
+ * comes back to it. */
+static void test_stop_refused_again(void)
+{
+    ops_put_web(world, "in-sync", true);
+    ops_set(world, "instance", WEB, "admin_state", json_string("down"));
+    ops_set(world, "instance", WEB, "task_state", json_string("stopping"));
+    ops_fail(world, NODE1, "guest_stop", FETTLE_ERROR_WRONG_STATE, "it stands still", 1);
+    g_assert_nonnull(strstr(stop(), "node1: it stands still"));
+    g_assert_cmpint(ops_web(world)->admin_state, ==, ADMIN_DOWN);
+    g_assert_cmpint(ops_web(world)->task_state, ==, TASK_STOPPING);
+}
+
 static void test_stop_stopped(void)
 {
     ops_put_web(world, "in-sync", false);
@@ -583,6 +596,7 @@ int main(int argc, char **argv)
     add("/power/stop/stale-wins#SAF-12", test_stop_stale_wins);
     add("/power/stop/unreachable#SAF-11", test_stop_unreachable);
     add("/power/stop/refused#SAF-27", test_stop_refused);
+    add("/power/stop/refused-again#SAF-27,SAF-05", test_stop_refused_again);
     add("/power/stop/stopped", test_stop_stopped);
     add("/power/stop/offline", test_stop_offline);
     add("/power/reboot", test_reboot);

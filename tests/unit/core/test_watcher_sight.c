@@ -779,7 +779,8 @@ int main(int argc, char **argv)
     g_test_add_func("/watcher-sight/failed-disks-and-the-brake", test_failed_disks_and_the_brake);
     g_test_add_func("/watcher-sight/no-room#ARP-68,SAF-27", test_no_room);
     g_test_add_func("/watcher-sight/no-room-moves#SAF-27", test_no_room_moves);
-    g_test_add_func("/watcher-sight/no-room-and-the-clock-is-set#SAF-27,SAF-93", test_no_room_clock_set);
+    g_test_add_func("/watcher-sight/no-room-and-the-clock-is-set#SAF-27,SAF-93",
+                    test_no_room_clock_set);
     g_test_add_func("/watcher-sight/no-room-is-seen-twice#SAF-27,ARP-70", test_no_room_twice);
     g_test_add_func("/watcher-sight/filling#ARP-68", test_filling);
     g_test_add_func("/watcher-sight/drained#ARP-10,ARP-61", test_drained);
