@@ -149,8 +149,9 @@ bool fake_hosts_whole(const struct fake_hosts *hosts, const char *node_uuid, con
 bool fake_hosts_replica_whole(const struct fake_hosts *hosts, const char *node_uuid,
                               const char *instance, const char *replica)
 {
-    return fake_hosts_whole(hosts, node_uuid, instance, replica) ||
-           fake_hosts_whole(hosts, node_uuid, instance, "");
+    const struct fake_host *host = fake_host_find(hosts, node_uuid);
+    bool named = host && fake_image_find(host, instance, replica);
+    return fake_hosts_whole(hosts, node_uuid, instance, named ? replica : "");
 }
 
 bool fake_hosts_kept_whole(const struct fake_hosts *hosts, const char *node_uuid,

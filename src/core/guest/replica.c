@@ -51,11 +51,18 @@ static bool open_clear_incoming(struct guest *guest, const struct replica_open_a
     return false;
 }
 
+bool replica_is_left(const struct guest *guest, const char *replica)
+{
+    const struct guest_record *record = guest->record;
+    return *replica &&
+           (strcmp(record->left, replica) == 0 || strcmp(record->migration, replica) == 0);
+}
+
 bool replica_take_left(struct guest *guest, const char *replica, GError **error)
 {
     struct storage *storage = guest->node->storage;
     struct guest_record *record = guest->record;
-    if (strcmp(record->migration, replica) != 0 || strcmp(record->replica, replica) == 0)
+    if (!replica_is_left(guest, replica) || strcmp(record->replica, replica) == 0)
         return true;
     if (!storage->ops->demote(storage, record->instance, replica, error))
         return false;
@@ -66,9 +73,25 @@ bool replica_take_left(struct guest *guest, const char *replica, GError **error)
     record->replica_history = record->history;
     record->replica_generation = record->generation;
     record->replica_kept = 0;
+    set_string(&record->left, "");
     if (record->phase == PHASE_MIGRATED)
         record->migrating = guest->migration->state = MIGRATION_MOVED;
     guest_move(guest, PHASE_SUPERSEDED, "its images are a replica's");
+    return true;
+}
+
+/* This node is the primary, by the record: what it was to leave stays, also if a death has cut off
+ * in the middle that images were given their other name. */
+static bool take_back_left(struct guest *guest, GError **error)
+{
+    struct storage *storage = guest->node->storage;
+    struct guest_record *record = guest->record;
+    guint64 aside = MAX(record->generation, 1);
+    if (!*record->left)
+        return true;
+    if (!storage->ops->promote(storage, record->instance, record->left, aside, error))
+        return false;
+    set_string(&record->left, "");
     return true;
 }
 
@@ -264,6 +287,8 @@ bool replica_promote(struct guest *guest, const GPtrArray *disks, bool equal, GE
 {
     struct storage *storage = guest->node->storage;
     struct guest_record *record = guest->record;
+    if (!take_back_left(guest, error))
+        return false;
     if (!*record->replica)
         return true;
     if (!promote_check(guest, disks, error))
@@ -294,6 +319,8 @@ static bool close_locked(struct guest *guest, const struct fence_op *op,
     struct guest_record *record = guest->record;
     if (args->promote && strcmp(record->made, args->replica) == 0)
         return disks_take_made(guest, fence_op_stamp(op).history, args->generation, error);
+    if (args->promote && *args->replica && strcmp(record->left, args->replica) == 0)
+        return replica_promote(guest, args->disks, args->equal, error) && guest_save(guest, error);
     if (!args->promote && !replica_take_left(guest, args->replica, error))
         return false;
     if (strcmp(record->replica, args->replica) != 0)
@@ -370,11 +397,13 @@ static bool leave_locked(struct guest *guest, const struct fence_op *op,
     struct guest_record *record = guest->record;
     if (!leave_check(guest, op, args, error))
         return false;
+    if (*record->left)
+        return true; /* what is on record may be it already */
     record_autoptr(replica_leave_args) copy = replica_leave_args_copy(args);
     GPtrArray *disks = record->replica_disks;
     record->replica_disks = copy->disks;
     copy->disks = disks;
-    set_string(&record->migration, args->replica);
+    set_string(&record->left, args->replica);
     return guest_save(guest, error);
 }
 
@@ -385,7 +414,9 @@ json_t *replica_leave(struct node_core *node, struct fence_op *op, const void *a
     if (!guest || !guest_lock(guest, error))
         return NULL;
     bool ok = leave_locked(guest, op, leave, error);
-    struct replica_leave_result result = {.equal = guest->record->clean};
+    struct replica_leave_result result = {.replica = guest->record->left,
+                                          .equal = guest->record->clean};
+    json_t *answer = ok ? replica_leave_result_to_json(&result) : NULL;
     guest_unlock(guest);
-    return ok ? replica_leave_result_to_json(&result) : NULL;
+    return answer;
 }

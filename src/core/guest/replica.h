@@ -15,6 +15,8 @@ json_t *replica_close(struct node_core *node, struct fence_op *op, const void *a
 json_t *replica_leave(struct node_core *node, struct fence_op *op, const void *args,
                       GError **error);
 
+/* Whether images of the guest that was here are to be that replica's, or are already. */
+bool replica_is_left(const struct guest *guest, const char *replica);
 /* With the guest locked: images that were left for that replica (of a guest that has gone over in a
  * migration, or whose node is no primary any more) become its images; to be saved. Only after the
  * record says so. Idempotent; nothing happens if none were left for it. */

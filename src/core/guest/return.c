@@ -50,12 +50,19 @@ static bool has_images(const struct guest *guest)
            record->phase == PHASE_STOPPED || (record->phase == PHASE_MIGRATED && !guest->outgoing);
 }
 
+/* The replica that the record may have made of its images; "": none. */
+static const char *left_replica(const struct guest *guest)
+{
+    const struct guest_record *record = guest->record;
+    return *record->left ? record->left : record->migration;
+}
+
 static void ask_about_guest(GPtrArray *questions, struct guest *guest)
 {
     const struct guest_record *record = guest->record;
     if (record->generation > 0 &&
         has_images(guest)) /* a migration may have made them a replica's */
-        ask_about(questions, guest, CONFIRM_RUN, record->generation, record->migration);
+        ask_about(questions, guest, CONFIRM_RUN, record->generation, left_replica(guest));
     if (record->incoming)
         ask_about(questions, guest, CONFIRM_INCOMING, incoming_generation(guest),
                   record->incoming->migration);
@@ -111,8 +118,7 @@ static bool apply_confirmed(struct guest *guest)
 static bool images_are_a_replicas(const struct guest *guest, const struct confirm_item *item,
                                   const struct confirm_result *answer)
 {
-    return *item->replica && strcmp(item->replica, guest->record->migration) == 0 &&
-           *answer->replica_state;
+    return replica_is_left(guest, item->replica) && *answer->replica_state;
 }
 
 /* What has come of a superseded guest. Shared images belong to no node and stay (SAF-21). */
@@ -263,8 +269,9 @@ static bool question_still_stands(const struct question *question)
     const struct guest_record *record = question->guest->record;
     const struct confirm_item *item = question->item;
     switch (item->role) {
-    case CONFIRM_RUN:
-        return item->generation == record->generation;
+    case CONFIRM_RUN: /* what was noted meanwhile is asked about anew */
+        return item->generation == record->generation &&
+               strcmp(item->replica, left_replica(question->guest)) == 0;
     case CONFIRM_MIRROR:
         return item->generation == record->generation && record->target &&
                strcmp(item->replica, record->target->replica) == 0;

@@ -4,6 +4,7 @@
  * itself. What that has of it becomes the replica, if it is worth a copy (SAF-26).
  */
 #include "core/config/faults.h"
+#include "core/config/late.h"
 #include "core/config/unheard.h"
 #include "core/ops/copy.h"
 #include "core/ops/instance.h"
@@ -296,6 +297,7 @@ struct promotion {
     char *old_primary;     /* out */
     char *left;            /* UUID for the replica that is made of the old images; NULL: none is */
     bool closed_clean;     /* and their node says that nothing has run from them since */
+    guint64 generation;    /* of the record that it was asked about */
     guint64 unheard_since; /* out */
 };
 
@@ -307,7 +309,7 @@ static const char *why_not_left(const struct op *op, const struct instance *inst
         return "their node does not answer";
     if (instance->sound == SOUND_NO)
         return "they are not sound";
-    if (faults_find(report, FAULT_DISKS))
+    if (faults_find(report, FAULT_DISKS) || late_part_of(report, PART_DISKS))
         return "its disks are not well";
     return copy_has_images(report, instance, "") ? NULL : "some are missing";
 }
@@ -315,10 +317,10 @@ static const char *why_not_left(const struct op *op, const struct instance *inst
 /* The images that the old primary has become the new replica, if their node keeps them for that
  * (SAF-26). Asked before the commit, after which a node that is no primary any more would set them
  * aside. */
-static bool leave_images(struct op *op, const char *uuid, struct promotion *promotion,
+static bool leave_images(struct op *op, const struct instance *before, struct promotion *promotion,
                          GError **error)
 {
-    record_autoptr(instance) instance = instance_now(op, uuid, error);
+    record_autoptr(instance) instance = instance_now(op, before->uuid, error);
     if (!instance || !mirrored(instance) || op_node_offline(op, instance->primary_node))
         return instance != NULL;
     g_autofree char *replica = env_uuid(op->env);
@@ -327,12 +329,16 @@ static bool leave_images(struct op *op, const char *uuid, struct promotion *prom
                                       .generation = instance->generation,
                                       .disks = instance->disks};
     g_autoptr(GError) failure = NULL;
-    const char *why = why_not_left(op, instance);
+    const char *why = before->task_state == TASK_GROWING_DISK ? "a disk of it was growing"
+                                                              : why_not_left(op, instance);
     record_autoptr(replica_leave_result) result =
-        why ? NULL : op_act(op, instance->primary_node, "replica_leave", &args, 0, &failure);
+        why ? NULL
+            : op_act(op, instance->primary_node, "replica_leave", &args, OPEN_PATIENCE_MS,
+                     &failure);
     if (result) {
-        promotion->left = g_steal_pointer(&replica);
+        promotion->left = g_strdup(result->replica);
         promotion->closed_clean = result->equal;
+        promotion->generation = instance->generation;
     } else if (fettle_error_is(failure, KILLED)) {
         g_propagate_error(error, g_steal_pointer(&failure));
         return false;
@@ -395,7 +401,8 @@ static bool edit_promote(struct instance_edit *edit, void *data, GError **error)
     if (edit->replica)
         op_delete(op, edit->changes, "replica", edit->replica->uuid);
     op_use_room(op, edit->changes);
-    bool equal = promotion->left && instance->clean && promotion->closed_clean;
+    bool equal = promotion->left && instance->clean && promotion->closed_clean &&
+                 instance->generation == promotion->generation;
     instance->generation++;
     instance->clean = equal;
     instance->sound = SOUND_UNKNOWN;
@@ -518,7 +525,7 @@ static bool move_instance(struct op *op, const struct instance *before, struct p
 {
     if (!migration_end_target(op, before, error) || !keep_room(op, before, error) ||
         !stop_on_old_primary(op, before, timeout_ms, error) ||
-        !leave_images(op, before->uuid, promotion, error) ||
+        !leave_images(op, before, promotion, error) ||
         !instance_edit(op, "promote_replica", before->uuid, edit_promote, promotion, error))
         return false;
     op_unlock_room(op);

@@ -197,7 +197,8 @@ static bool detach(struct op *op, const struct instance *instance, GError **erro
     return detached != NULL;
 }
 
-/* The old replica goes: mirror first, on the word `stale` that is on record now; then its images.
+/* The old replica goes: mirror first, on the word `stale` that is on record now; then its images,
+ * unless they may be all that is whole until there is another (SAF-24): their node sets them aside.
  * A node that does not give them up is named, and finds out by itself that they are over. */
 static bool drop_old(struct op *op, const struct instance *instance, bool runs, GError **error)
 {
@@ -207,6 +208,12 @@ static bool drop_old(struct op *op, const struct instance *instance, bool runs, 
         return false;
     if (op_node_offline(op, instance->secondary_node))
         return true;
+    const struct replica *old = op_replica_of(op, instance);
+    if (old && old->keep != 0) {
+        op_log(op, "the images on %s, which were whole, are kept aside there",
+               op_node_name(op, old->node));
+        return true;
+    }
     struct disks_remove_args args = {.instance = instance->uuid,
                                      .replica = instance->replica,
                                      .generation = instance->generation};

@@ -377,7 +377,8 @@ static json_t *answer_node(const struct rpc_request *request, const char *node, 
                    : json_make("{sb}", "clean", !world->stop_unclean);
     }
     if (!strcmp(method, "replica_leave"))
-        return json_make("{sb}", "equal", !world->leave_unequal);
+        return json_make("{s:O, s:b}", "replica", json_object_get(request->args, "replica"),
+                         "equal", !world->leave_unequal);
     if (!strcmp(method, "disks_undo"))
         return undo_disks(world, request->args, node);
     if (!strcmp(method, "disks_progress"))

@@ -56,6 +56,16 @@ static void move(struct node_world *nw, enum replica_state state)
     nw->serial++;
 }
 
+static void back_on_a(struct node_world *nw)
+{
+    nw->web1.generation++;
+    nw->web1.primary = NODE_A;
+    nw->web1.secondary = NODE_B;
+    g_strlcpy(nw->web1.replica, OTHER_LEFT, sizeof(nw->web1.replica));
+    nw->web1.replica_generation = nw->web1.generation;
+    nw->serial++;
+}
+
 static json_t *close_args(const struct node_world *nw, const char *replica, bool promote)
 {
     record_autoptr(instance) instance = nw_instance(nw);
@@ -101,11 +111,7 @@ static void test_named_by_return(void)
                                 leave_args(nw, nw->web1.generation, OTHER_LEFT), &error);
     g_assert_no_error(error);
     g_assert_true(json_is_true(json_object_get(back, "equal")));
-    nw->web1.generation++;
-    nw->web1.primary = NODE_A;
-    nw->web1.secondary = NODE_B;
-    g_strlcpy(nw->web1.replica, OTHER_LEFT, sizeof(nw->web1.replica));
-    nw->web1.replica_generation = nw->web1.generation;
+    back_on_a(nw);
     call_ok(nw, &nw->a, "replica_close", close_args(nw, LEFT, true));
     g_assert_true(has(nw, NODE_A, ""));
     nw_until(nw, has(nw, NODE_B, OTHER_LEFT));
@@ -115,6 +121,14 @@ static void test_named_by_return(void)
     nw_pass(nw, 500);
     g_assert_cmpint(nw->web1.state, ==, REPLICA_IN_SYNC);
     node_world_free(nw);
+}
+
+static void die_when_named(struct node_world *nw, void *data)
+{
+    if (!has(nw, NODE_A, LEFT))
+        return;
+    nw->each_step = NULL;
+    nw_daemon_kill(nw, &nw->a);
 }
 
 /* By whoever opens or closes it first. */
@@ -186,6 +200,91 @@ static void test_start_takes_it_back(void)
     node_world_free(nw);
 }
 
+/* A question of Return is under way when it is left and moved: its answer is of another matter. */
+static void test_question_under_way(void)
+{
+    struct node_world *nw = stopped();
+    nw->mood = MASTER_SILENT;
+    nw_until(nw, nw->unanswered->len > 0);
+    leave(nw);
+    move(nw, REPLICA_IN_SYNC);
+    nw_master_answers(nw);
+    nw_until(nw, has(nw, NODE_A, LEFT));
+    node_world_free(nw);
+}
+
+/* Back at A, at rest; then a close of what was its replica comes late. */
+static void test_late_close(void)
+{
+    struct node_world *nw = stopped();
+    g_autoptr(GError) error = NULL;
+    char promoted[37];
+    g_strlcpy(promoted, nw->web1.replica, sizeof(promoted));
+    leave(nw);
+    move(nw, REPLICA_IN_SYNC);
+    nw_until(nw, has(nw, NODE_A, LEFT));
+    json_t *late = close_args(nw, LEFT, false);
+    call_ok(nw, &nw->b, "replica_close", close_args(nw, promoted, true));
+    call_ok(nw, &nw->b, "replica_leave", leave_args(nw, nw->web1.generation, OTHER_LEFT));
+    back_on_a(nw);
+    call_ok(nw, &nw->a, "replica_close", close_args(nw, LEFT, true));
+    nw_until(nw, has(nw, NODE_B, OTHER_LEFT));
+    call_ok(nw, &nw->a, "replica_close", late);
+    nw_pass(nw, 12000);
+    g_assert_true(has(nw, NODE_A, ""));
+    node_world_free(nw);
+}
+
+/* A word of an earlier job comes late: the one that is on record stays. */
+static void test_late_leave(void)
+{
+    struct node_world *nw = stopped();
+    g_autoptr(GError) error = NULL;
+    json_t *late = leave_args(nw, nw->web1.generation, OTHER_LEFT);
+    leave(nw);
+    nw->mood = MASTER_SILENT;
+    move(nw, REPLICA_IN_SYNC);
+    json_autoptr answer = nw_call(nw, &nw->a, "replica_leave", late, &error);
+    g_assert_no_error(error);
+    g_assert_cmpstr(json_string_value(json_object_get(answer, "replica")), ==, LEFT);
+    nw_master_answers(nw);
+    nw_until(nw, has(nw, NODE_A, LEFT));
+    node_world_free(nw);
+}
+
+/* The images have their other name, and a death has kept the node from noting it. */
+static void test_half_named(void)
+{
+    static const bool promoted_again[] = {true, false};
+    for (guint i = 0; i < G_N_ELEMENTS(promoted_again); i++) {
+        struct node_world *nw = stopped();
+        g_autoptr(GError) error = NULL;
+        leave(nw);
+        move(nw, REPLICA_IN_SYNC);
+        nw->each_step = die_when_named;
+        nw_until(nw, nw->each_step == NULL);
+        g_assert_true(has(nw, NODE_A, LEFT));
+        if (promoted_again[i]) {
+            nw->web1.generation++;
+            nw->web1.primary = NODE_A;
+            nw->web1.secondary = "";
+            nw->web1.clean = false;
+        }
+        nw_daemon_start(nw, &nw->a);
+        if (promoted_again[i]) {
+            call_ok(nw, &nw->a, "replica_close", close_args(nw, LEFT, true));
+            nw->web1.replica[0] = '\0';
+            nw_start(nw, &error);
+            g_assert_no_error(error);
+            g_assert_true(runs(&nw->a, nw->web1.generation));
+        } else {
+            nw_pass(nw, 12000);
+            g_assert_true(has(nw, NODE_A, LEFT));
+        }
+        node_world_free(nw);
+    }
+}
+
 /* A replica that the record does not name is none: aside, as all that is superseded. */
 static void test_left_for_nothing(void)
 {
@@ -242,6 +341,10 @@ int main(int argc, char **argv)
     g_test_add_func("/left/named-by-a-call#SAF-26", test_named_by_a_call);
     g_test_add_func("/left/promoted-unnamed#SAF-26,SAF-16", test_promoted_unnamed);
     g_test_add_func("/left/start-takes-it-back#SAF-26,SAF-19", test_start_takes_it_back);
+    g_test_add_func("/left/question-under-way#SAF-26,SAF-13", test_question_under_way);
+    g_test_add_func("/left/late-close#SAF-26,SAF-20", test_late_close);
+    g_test_add_func("/left/late-leave#SAF-26,SAF-20", test_late_leave);
+    g_test_add_func("/left/half-named#SAF-26,SAF-16", test_half_named);
     g_test_add_func("/left/for-nothing#SAF-26,SAF-19", test_left_for_nothing);
     g_test_add_func("/left/refused#SAF-26", test_refused);
     g_test_add_func("/left/not-equal#SAF-24,SAF-26", test_not_equal);

@@ -425,6 +425,32 @@ static void test_not_left(void)
     }
 }
 
+/* What a close that was not clean has left is kept until there is another copy. */
+static void test_left_then_replaced(void)
+{
+    put_web_on_node3("in-sync", false);
+    ops_set(world, "instance", WEB, "clean", json_false());
+    world->sound = "yes";
+    g_assert_cmpstr(failover(), ==, "null");
+    g_string_truncate(world->trace, 0);
+    ops_run_one(world, json_make("{ss ss ss}", "OP_ID", "OP_INSTANCE_REPLACE_DISKS",
+                                 "instance_name", "web1", "mode", "replace_auto"));
+    g_assert_nonnull(strstr(world->trace->str, "disks_create"));
+    g_assert_null(strstr(world->trace->str, "disks_remove"));
+}
+
+/* A growth died when the record and the replica had the new size: these may not. */
+static void test_half_grown(void)
+{
+    put_web_on_node3("in-sync", false);
+    ops_set(world, "instance", WEB, "task_state", json_string("growing-disk"));
+    ops_set(world, "instance", WEB, "task_owner", json_integer(7));
+    g_assert_cmpstr(failover(), ==, "null");
+    g_assert_null(strstr(world->trace->str, "in-sync"));
+    g_autofree char *log = ops_log(world, 0);
+    g_assert_nonnull(strstr(log, "the old images become no replica (a disk of it was growing)"));
+}
+
 static void lost_at_the_end(struct ops_world *changed, guint number)
 {
     if (number == 2)
@@ -606,6 +632,8 @@ int main(int argc, char **argv)
     add("/failover/unequal-is-copied#SAF-24,SAF-26", test_unequal_is_copied);
     add("/failover/stopped-keeps-its-replica#SAF-26", test_stopped_keeps_its_replica);
     add("/failover/not-left#SAF-25,SAF-26", test_not_left);
+    add("/failover/left-then-replaced#SAF-24,SAF-26", test_left_then_replaced);
+    add("/failover/half-grown#SAF-26", test_half_grown);
     add("/failover/lost-in-the-stop#SAF-11,SAF-16", test_lost_in_the_stop_goes_back);
     add("/failover/stop-unanswered#SAF-16", test_stop_unanswered);
     add("/failover/promotion-fails#SAF-16", test_promotion_fails);
