@@ -151,8 +151,6 @@ class Lab:
         self.leaks = False
 
     def __enter__(self):
-        if machine_is_busy(90):
-            os.environ['FETTLE_ETCD_PATIENCE'] = '4'  # of its members, masters, and commands
         try:
             self.lab('up', '--nodes', str(self.nodes), *self.options)
         except BaseException:
