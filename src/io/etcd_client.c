@@ -411,6 +411,15 @@ void etcd_client_next(struct etcd_client *client)
     client->member = (client->member + 1) % client->urls->len;
 }
 
+guint etcd_patience(void)
+{
+    const char *given = g_getenv("FETTLE_ETCD_PATIENCE");
+    guint64 times = 1;
+    if (given != NULL)
+        g_ascii_string_to_unsigned(given, 10, 1, 20, &times, NULL);
+    return (guint)times;
+}
+
 guint etcd_client_count(const struct etcd_client *client)
 {
     return client->urls->len;
@@ -422,7 +431,8 @@ struct etcd_client *etcd_client_new(const struct etcd_options *options, GError *
 
     client->urls = g_ptr_array_new_with_free_func(g_free);
     client->calls = g_ptr_array_new();
-    client->member_ms = options->member_ms != 0 ? options->member_ms : ETCD_MEMBER_MS;
+    client->member_ms =
+        (options->member_ms != 0 ? options->member_ms : ETCD_MEMBER_MS) * etcd_patience();
     etcd_client_set_urls(client, options->urls);
     if (options->ca != NULL && !load_identity(client, options, error)) {
         etcd_client_free(client);

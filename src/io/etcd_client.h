@@ -28,6 +28,11 @@ struct etcd_options {
     guint member_ms; /* one member's time for a call; 0: ETCD_MEMBER_MS */
 };
 
+/* How many times as long as usual etcd and whoever waits for it may take: 1, or what
+ * FETTLE_ETCD_PATIENCE says, up to 20. For labs on a machine that has much else to do: a member
+ * calls for no election so soon, and a master keeps its lease. */
+guint etcd_patience(void);
+
 /* CORRUPT or STORAGE with the file's name. */
 struct etcd_client *etcd_client_new(const struct etcd_options *options, GError **error);
 /* Calls under way end with KILLED before it returns. */

@@ -565,7 +565,7 @@ struct engine *etcd_engine_new(struct etcd_client *client, const char *cluster)
     engine->base.replicated = true;
     engine->refs = 1;
     engine->client = client;
-    engine->lease_s = ETCD_LEASE_TTL_S;
+    engine->lease_s = ETCD_LEASE_TTL_S * etcd_patience();
     engine->prefix = g_strdup_printf("/fettle/%s/", cluster);
     engine->tasks = task_group_new();
     engine->ids = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);

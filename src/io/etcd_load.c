@@ -359,7 +359,7 @@ static bool run_txn(struct etcd_client *client, const char *prefix, json_t *oper
     g_autofree char *master = g_strconcat(prefix, "master", NULL);
     json_t *compares = json_make("[o]", etcd_compare(master, ETCD_CREATE_REVISION, 0));
     json_autoptr answer = etcd_call_wait(client, ETCD_TXN, etcd_txn(compares, operations, NULL),
-                                         TIMEOUT_NORMAL_MS, error);
+                                         TIMEOUT_NORMAL_MS * etcd_patience(), error);
     if (answer == NULL || etcd_succeeded(answer))
         return answer != NULL;
     fettle_set_error(error, WRONG_STATE, "a master uses the configuration in etcd");
@@ -372,7 +372,8 @@ static bool put_next(struct etcd_client *client, const char *prefix, const char 
 {
     g_autofree char *key = g_strconcat(prefix, "next", NULL);
     json_t *body = json_make("{s:s}", "TTL", G_STRINGIFY(ETCD_IMPORT_NEXT_S));
-    json_autoptr answer = etcd_call_wait(client, ETCD_LEASE_GRANT, body, TIMEOUT_NORMAL_MS, error);
+    json_autoptr answer =
+        etcd_call_wait(client, ETCD_LEASE_GRANT, body, TIMEOUT_NORMAL_MS * etcd_patience(), error);
     return answer != NULL &&
            run_txn(client, prefix, json_make("[o]", etcd_put(key, next, etcd_number(answer, "ID"))),
                    error);

@@ -77,7 +77,7 @@ static void refuse(GError *why, const char *what, GError **error)
 static json_t *ask(struct etcd_client *client, const char *path, json_t *body, guint timeout_ms,
                    GError **error)
 {
-    return etcd_call_wait(client, path, body, timeout_ms, error);
+    return etcd_call_wait(client, path, body, timeout_ms * etcd_patience(), error);
 }
 
 /* --- the list --- */

@@ -135,9 +135,13 @@ class Load:
 
 
 def change(to, check=True):
-    """From the node that is master, in a process of its own beside the load."""
-    begun = time.monotonic()
-    code, out, err = lab.run('cluster', 'engine', to, '--yes', check=False)
+    """From the node that is master, in a process of its own beside the load; again while what it fails for passes."""
+    begun, patience = time.monotonic(), fettlelib.Patience(120)
+    while True:
+        code, out, err = lab.run('cluster', 'engine', to, '--yes', check=False)
+        if not check or code not in fettlelib.AGAIN or patience.is_over():
+            break
+        wait_until('somebody serves', find_master, 60)
     print(f'# engine {to}: exit code {code} after {time.monotonic() - begun:.1f} s', flush=True)
     assert code == 0 or not check, (code, out, err)
     return code

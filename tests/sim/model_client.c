@@ -57,6 +57,12 @@ void etcd_client_next(struct etcd_client *client)
     client->member = (client->member + 1) % client->host->ms->hosts_count;
 }
 
+/* Its time is nobody else's. */
+guint etcd_patience(void)
+{
+    return 1;
+}
+
 guint etcd_client_count(const struct etcd_client *client)
 {
     return client->host->ms->hosts_count;

@@ -9,6 +9,7 @@
 #include "base/task.h"
 #include "io/certs.h"
 #include "io/engine_file.h"
+#include "io/etcd_client.h"
 #include "io/files.h"
 #include "io/loop.h"
 
@@ -17,6 +18,7 @@
 
 #define STATE "etcd.json"
 #define FORMAT 1
+#define HEARTBEAT_MS 100
 
 /* --- run/etcd.json --- */
 
@@ -163,8 +165,6 @@ static void add_settings(GPtrArray *words, const struct etcd_host *host)
     static const char *const settings[][2] = {
         {"max-txn-ops", "8192"},           /* LIMIT_ETCD_OPERATIONS, with what is compared */
         {"max-request-bytes", "33554432"}, /* one commit, in base64 */
-        {"heartbeat-interval", "100"},     /* milliseconds; an election begins after five */
-        {"election-timeout", "500"},       /* that were missed: mastership has 4 s (lease) */
         {"pre-vote", "true"},              /* who was cut off unseats nobody */
         {"logger", "zap"},                 /* one JSON document a line */
         {"log-outputs", "stderr"},
@@ -172,6 +172,11 @@ static void add_settings(GPtrArray *words, const struct etcd_host *host)
     };
     for (guint i = 0; i < G_N_ELEMENTS(settings); i++)
         add(words, settings[i][0], settings[i][1]);
+    /* Milliseconds; an election begins after five that were missed: mastership has 4 s (lease). */
+    g_autofree char *heartbeat = g_strdup_printf("%u", HEARTBEAT_MS * etcd_patience());
+    g_autofree char *election = g_strdup_printf("%u", 5 * HEARTBEAT_MS * etcd_patience());
+    add(words, "heartbeat-interval", heartbeat);
+    add(words, "election-timeout", election);
     g_autofree char *quota = g_strdup_printf("%" G_GUINT64_FORMAT, host->base.store_bytes);
     add(words, "quota-backend-bytes", quota);
 }

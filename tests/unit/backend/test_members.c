@@ -411,14 +411,14 @@ static char *write_as(const char *url, const char *certificate, const char *key)
     const char *urls[] = {url, NULL};
     g_autofree char *ca = engine_file_authority(nodes[0].paths);
     const struct etcd_options options = {
-        .urls = urls, .ca = ca, .certificate = certificate, .key = key, .member_ms = 2000};
+        .urls = urls, .ca = ca, .certificate = certificate, .key = key, .member_ms = 15000};
     g_autoptr(GError) error = NULL;
     struct etcd_client *client = etcd_client_new(&options, &error);
     g_assert_no_error(error);
     json_t *put = json_array();
     json_array_append_new(put, etcd_put("/fettle/x", "written", 0));
     json_autoptr answer =
-        etcd_call_wait(client, ETCD_TXN, etcd_txn(json_array(), put, NULL), 5000, &error);
+        etcd_call_wait(client, ETCD_TXN, etcd_txn(json_array(), put, NULL), 30000, &error);
     etcd_client_free(client);
     if (answer != NULL)
         return g_strdup(etcd_succeeded(answer) ? "written" : "not written");
@@ -505,7 +505,7 @@ static void raise_alarm(const struct engine_config *config, guint index)
     g_autofree char *certificate = engine_file_certificate(paths, ENGINE_FILE_CLIENT);
     g_autofree char *key = engine_file_key(paths, ENGINE_FILE_CLIENT);
     const struct etcd_options options = {
-        .urls = urls, .ca = ca, .certificate = certificate, .key = key, .member_ms = 5000};
+        .urls = urls, .ca = ca, .certificate = certificate, .key = key, .member_ms = 15000};
     g_autoptr(GError) error = NULL;
     struct etcd_client *client = etcd_client_new(&options, &error);
     g_assert_no_error(error);
@@ -513,7 +513,7 @@ static void raise_alarm(const struct engine_config *config, guint index)
     json_autoptr answer = etcd_call_wait(
         client, "/v3/maintenance/alarm",
         json_make("{s:s, s:s, s:s}", "action", "ACTIVATE", "memberID", id, "alarm", ALARM_NOSPACE),
-        5000, &error);
+        30000, &error);
     g_assert_no_error(error);
     etcd_client_free(client);
 }

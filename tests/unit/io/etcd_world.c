@@ -164,7 +164,8 @@ void open_engine(struct fixture *fixture, const char *node, const char *boot)
     const char *urls[] = {fixture->client_url, NULL};
     g_autoptr(GError) error = NULL;
 
-    fixture->client = etcd_client_new(&(struct etcd_options){.urls = urls}, &error);
+    fixture->client =
+        etcd_client_new(&(struct etcd_options){.urls = urls, .member_ms = CALL_MS}, &error);
     g_assert_no_error(error);
     fixture->engine = etcd_engine_new(fixture->client, CLUSTER);
     etcd_engine_set_lease(fixture->engine, LEASE_S);

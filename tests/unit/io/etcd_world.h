@@ -13,7 +13,8 @@
 #include "io/loop.h"
 
 #define JOURNAL "66666666-7777-4888-8999-000000000000"
-#define LEASE_S 12 /* of the engine; its calls may take nine */
+#define LEASE_S 12    /* of the engine; its calls may take nine */
+#define CALL_MS 30000 /* for an answer of the member */
 
 struct fixture {
     struct node_paths *paths;

@@ -230,16 +230,17 @@ static bool seat_is_made_anew; /* with its lease; else it is only written, and w
 
 static bool rewrite_seat(struct fixture *fixture, GError **error)
 {
-    json_autoptr found = etcd_call_wait(fixture->client, ETCD_RANGE, etcd_range(SEAT), 5000, error);
+    json_autoptr found =
+        etcd_call_wait(fixture->client, ETCD_RANGE, etcd_range(SEAT), CALL_MS, error);
     g_autoptr(GPtrArray) kvs = etcd_kvs(found, NULL, error);
     const struct etcd_kv *seat = kvs->pdata[0];
     json_t *removal = seat_is_made_anew ? json_make("[o]", etcd_delete(SEAT)) : json_array();
     json_autoptr removed = etcd_call_wait(fixture->client, ETCD_TXN,
-                                          etcd_txn(json_array(), removal, NULL), 5000, error);
+                                          etcd_txn(json_array(), removal, NULL), CALL_MS, error);
     json_t *put = etcd_put(SEAT, seat->value, seat_is_made_anew ? seat->lease : 0);
     json_autoptr written =
         etcd_call_wait(fixture->client, ETCD_TXN,
-                       etcd_txn(json_array(), json_make("[o]", put), NULL), 5000, error);
+                       etcd_txn(json_array(), json_make("[o]", put), NULL), CALL_MS, error);
     return removed != NULL && written != NULL;
 }
 
@@ -267,14 +268,14 @@ static const char *alarm_action;
 static bool set_alarm(struct fixture *fixture, GError **error)
 {
     json_autoptr status =
-        etcd_call_wait(fixture->client, "/v3/maintenance/status", json_object(), 5000, error);
+        etcd_call_wait(fixture->client, "/v3/maintenance/status", json_object(), CALL_MS, error);
     const char *id =
         json_string_value(json_object_get(json_object_get(status, "header"), "member_id"));
     g_assert_nonnull(id);
     json_autoptr answer = etcd_call_wait(
         fixture->client, "/v3/maintenance/alarm",
         json_make("{s:s, s:s, s:s}", "action", alarm_action, "memberID", id, "alarm", "NOSPACE"),
-        5000, error);
+        CALL_MS, error);
     return answer != NULL;
 }
 

@@ -15,7 +15,7 @@ static bool put_value(struct fixture *fixture, GError **error)
 {
     json_t *puts = json_make("[o]", etcd_put("/fettle/" CLUSTER "/o/tag/v", value_put, 0));
     json_t *answer = etcd_call_wait(fixture->client, "/v3/kv/txn",
-                                    etcd_txn(json_array(), puts, NULL), 5000, error);
+                                    etcd_txn(json_array(), puts, NULL), CALL_MS, error);
     json_decref(answer);
     return answer != NULL;
 }
@@ -77,7 +77,7 @@ static bool put_key(struct fixture *fixture, GError **error)
 {
     json_t *puts = json_make("[o]", etcd_put(key_put, value_put, 0));
     json_t *answer = etcd_call_wait(fixture->client, "/v3/kv/txn",
-                                    etcd_txn(json_array(), puts, NULL), 5000, error);
+                                    etcd_txn(json_array(), puts, NULL), CALL_MS, error);
     json_decref(answer);
     return answer != NULL;
 }
@@ -132,7 +132,7 @@ static char *value_whole;
 static bool get_key(struct fixture *fixture, GError **error)
 {
     json_autoptr answer =
-        etcd_call_wait(fixture->client, ETCD_RANGE, etcd_range(key_put), 5000, error);
+        etcd_call_wait(fixture->client, ETCD_RANGE, etcd_range(key_put), CALL_MS, error);
     g_autoptr(GPtrArray) kvs = answer != NULL ? etcd_kvs(answer, NULL, error) : NULL;
     if (kvs == NULL)
         return false;
@@ -188,7 +188,8 @@ static void open_both(struct fixture *both, const struct fixture *first,
 {
     const char *urls[] = {first->client_url, second->client_url, NULL};
     g_autoptr(GError) error = NULL;
-    both->client = etcd_client_new(&(struct etcd_options){.urls = urls}, &error);
+    both->client =
+        etcd_client_new(&(struct etcd_options){.urls = urls, .member_ms = CALL_MS}, &error);
     g_assert_no_error(error);
     both->engine = etcd_engine_new(both->client, CLUSTER);
     etcd_engine_set_lease(both->engine, LEASE_S);

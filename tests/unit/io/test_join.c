@@ -454,7 +454,7 @@ static void ask(struct stranger *stranger, const char *role, const char *method,
 {
     const struct rpc_call call = {
         .to_node = NODE_LOCAL, .to_role = role, .method = method, .args = args};
-    connection_call(stranger->connection, &call, 5000, answer_cb, answer);
+    connection_call(stranger->connection, &call, 30000, answer_cb, answer);
     world_wait(&answer->done);
 }
 

@@ -18,6 +18,7 @@
 
 #define GREETING "{\"QMP\":{\"version\":{},\"capabilities\":[\"oob\"]}}\r\n"
 #define CAPABLE "<qmp_capabilities", ">{\"return\":{},\"id\":1}\r\n"
+#define ANSWER_MS 60000 /* of what is to come, on a machine with much else to do */
 
 /* A server of one connection, in a thread: ">text" sends, "<text" reads a line and expects text in
  * it, "." closes, "Z" sends a line that is too long. At the end it waits for the client to close.
@@ -125,7 +126,7 @@ static const struct qmp_events watch = {on_event, on_closed, NULL};
 static struct qmp *connect_to(const struct server *server)
 {
     g_autoptr(GError) error = NULL;
-    struct qmp *qmp = qmp_connect(server->path, 5000, &watch, &error);
+    struct qmp *qmp = qmp_connect(server->path, ANSWER_MS, &watch, &error);
     g_assert_no_error(error);
     return qmp;
 }
@@ -159,16 +160,16 @@ static void answers(void *unused)
         ">{\"error\":{\"class\":\"DeviceNotActive\",\"desc\":\"no such job\"},\"id\":5}\r\n"));
     struct qmp *qmp = connect_to(server);
     g_autoptr(GError) error = NULL;
-    json_autoptr status = qmp_execute(qmp, "query-status", NULL, 5000, &error);
+    json_autoptr status = qmp_execute(qmp, "query-status", NULL, ANSWER_MS, &error);
     g_assert_cmpstr(json_string_value(json_object_get(status, "status")), ==, "paused");
     g_assert_cmpstr(events->str, ==, "STOP{} JOB{\"device\":\"m0\"} ");
-    json_autoptr yanked = qmp_execute_oob(qmp, "yank", NULL, 5000, &error);
+    json_autoptr yanked = qmp_execute_oob(qmp, "yank", NULL, ANSWER_MS, &error);
     g_assert_nonnull(yanked);
-    g_assert_null(qmp_execute(qmp, "stop", json_make("{s:i}", "a", 1), 5000, &error));
+    g_assert_null(qmp_execute(qmp, "stop", json_make("{s:i}", "a", 1), ANSWER_MS, &error));
     g_assert_error(error, FETTLE_ERROR, FETTLE_ERROR_HYPERVISOR);
     g_assert_cmpstr(error->message, ==, "stop: no way");
     g_clear_error(&error);
-    g_assert_null(qmp_execute(qmp, "block-job-cancel", NULL, 5000, &error));
+    g_assert_null(qmp_execute(qmp, "block-job-cancel", NULL, ANSWER_MS, &error));
     g_assert_error(error, FETTLE_ERROR, FETTLE_ERROR_UNKNOWN_ENTITY);
     g_assert_cmpstr(error->message, ==, "block-job-cancel: no such job");
     qmp_close(qmp);
@@ -188,7 +189,7 @@ static void timeouts(void *unused)
     g_assert_cmpstr(error->message, ==, "stop: no answer in time");
     g_clear_error(&error);
     /* Its late answer is nobody's, and the connection is as good as before. */
-    json_autoptr status = qmp_execute(qmp, "query-status", NULL, 5000, &error);
+    json_autoptr status = qmp_execute(qmp, "query-status", NULL, ANSWER_MS, &error);
     g_assert_no_error(error);
     g_assert_cmpint(json_integer_value(json_object_get(status, "x")), ==, 1);
     qmp_close(qmp);
@@ -210,19 +211,19 @@ static void no_connection(void *unused)
 
     assert_no_connection(SCRIPT(">"), 100, FETTLE_ERROR_TIMEOUT,
                          ": QMP greeting: no answer in time");
-    assert_no_connection(SCRIPT("."), 5000, FETTLE_ERROR_UNREACHABLE,
+    assert_no_connection(SCRIPT("."), ANSWER_MS, FETTLE_ERROR_UNREACHABLE,
                          ": QMP greeting: QMP connection was closed by QEMU");
     assert_no_connection(
-        SCRIPT(">SSH-2.0\n"), 5000, FETTLE_ERROR_PROTOCOL,
+        SCRIPT(">SSH-2.0\n"), ANSWER_MS, FETTLE_ERROR_PROTOCOL,
         ": QMP greeting: QMP: broken JSON at byte 3 (line 1): '[' or '{' expected near 'SSH'");
-    assert_no_connection(SCRIPT(">{\"return\":{}}\n"), 5000, FETTLE_ERROR_PROTOCOL,
+    assert_no_connection(SCRIPT(">{\"return\":{}}\n"), ANSWER_MS, FETTLE_ERROR_PROTOCOL,
                          ": QMP greeting: QMP: the first line is no greeting");
-    assert_no_connection(SCRIPT(">" GREETING, "<qmp_cap", "."), 5000, FETTLE_ERROR_UNREACHABLE,
+    assert_no_connection(SCRIPT(">" GREETING, "<qmp_cap", "."), ANSWER_MS, FETTLE_ERROR_UNREACHABLE,
                          "qmp_capabilities: QMP connection was closed by QEMU");
     assert_no_connection(
         SCRIPT(">" GREETING, "<qmp_cap",
                ">{\"error\":{\"class\":\"GenericError\",\"desc\":\"no oob\"},\"id\":1}\n"),
-        5000, FETTLE_ERROR_HYPERVISOR, "qmp_capabilities: no oob");
+        ANSWER_MS, FETTLE_ERROR_HYPERVISOR, "qmp_capabilities: no oob");
 }
 
 /* A connected client meets `rubbish` while a command is under way. */
@@ -232,7 +233,7 @@ static void assert_closes(const char *rubbish, enum fettle_error code, const cha
     struct qmp *qmp = connect_to(server);
     g_autoptr(GError) error = NULL;
     closings = 0;
-    g_assert_null(qmp_execute(qmp, "query-status", NULL, 5000, &error));
+    g_assert_null(qmp_execute(qmp, "query-status", NULL, ANSWER_MS, &error));
     g_autofree char *expected = g_strconcat("query-status: ", message, NULL);
     g_assert_cmpstr(error->message, ==, expected);
     g_assert_error(error, FETTLE_ERROR, (gint)code);
@@ -240,7 +241,7 @@ static void assert_closes(const char *rubbish, enum fettle_error code, const cha
     g_assert_cmpstr(closed_why, ==, message);
     g_assert_false(qmp_is_open(qmp));
     g_clear_error(&error);
-    g_assert_null(qmp_execute(qmp, "stop", NULL, 5000, &error));
+    g_assert_null(qmp_execute(qmp, "stop", NULL, ANSWER_MS, &error));
     g_assert_error(error, FETTLE_ERROR, FETTLE_ERROR_UNREACHABLE);
     g_assert_cmpstr(error->message, ==, "stop: no QMP connection");
     qmp_close(qmp);
@@ -312,7 +313,7 @@ static void killed_while_waiting(void *unused)
     g_assert_error(ended_why, FETTLE_ERROR, FETTLE_ERROR_KILLED);
     g_clear_error(&ended_why);
     json_autoptr answer =
-        qmp_execute(shared, "next", NULL, 5000, &error); /* the late answer harms nobody */
+        qmp_execute(shared, "next", NULL, ANSWER_MS, &error); /* the late answer harms nobody */
     g_assert_nonnull(answer);
     qmp_close(shared);
     task_group_unref(group);

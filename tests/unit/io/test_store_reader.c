@@ -398,7 +398,7 @@ static void test_few(void)
 {
     struct candidate candidates[] = {{6, KEY, 1000, 0}, {5, KEY, 0, 0}, {9, "another key", 0, 0}};
     struct asked asked;
-    ask(candidates, 3, "127.0.0.1", 1500, &asked);
+    ask(candidates, 3, "127.0.0.1", 5000, &asked);
     g_assert_cmpuint(confd_newest(asked.heard)->reply.serial, ==, 5);
     g_autofree char *silent = confd_silent_text(asked.heard);
     g_assert_cmpstr(silent, ==,
