@@ -143,10 +143,26 @@ static void print_faults(const char *node, const json_t *faults)
            "alone.\n");
 }
 
+/* A node that answers with an error tells only that; one that says nothing may be dead. */
+static void print_unknown(const char *node, const json_t *late)
+{
+    size_t i;
+    const json_t *part;
+    json_array_foreach(late, i, part) printf("%s: %s\n", node, json_string_value(part));
+    if (json_array_size(late) > 0)
+        printf("It answers, so it is not dead; what it has and runs is not known.\n");
+    else
+        printf("%s does not answer. What runs there may still run, so nothing is done until it "
+               "answers, or you say that it is dead:\n"
+               "    fettle node modify %s --offline yes --statement \"…\"\n"
+               "What would be done then:\n    fettle plan fail %s\n",
+               node, node, node);
+}
+
 bool repair_print_next_node(struct cli *cli, const char *node, bool *ret_said, GError **error)
 {
     static const char *const fields[] = {
-        "offline", "offline_statement", "offline_since", "mtotal", "faults", NULL};
+        "offline", "offline_statement", "offline_since", "mtotal", "faults", "late", NULL};
     json_autoptr rows =
         cli_query(cli, "node", fields, json_make("[sss]", "=", "name", node), error);
     const json_t *row = json_array_get(rows, 0);
@@ -161,10 +177,6 @@ bool repair_print_next_node(struct cli *cli, const char *node, bool *ret_said, G
                "--offline no\n",
                node, since, cli_cell_string(row, 1), node);
     else if (*ret_said)
-        printf("%s does not answer. What runs there may still run, so nothing is done until it "
-               "answers, or you say that it is dead:\n"
-               "    fettle node modify %s --offline yes --statement \"…\"\n"
-               "What would be done then:\n    fettle plan fail %s\n",
-               node, node, node);
+        print_unknown(node, cli_cell_value(row, 5));
     return rows != NULL;
 }
