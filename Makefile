@@ -6,7 +6,7 @@ INSTALL_BUILD := build/install
 PYTHON := python3
 GUEST ?= tick
 
-.PHONY: all help packages demo check check-long bench fuzz install deb requirements reference format clean
+.PHONY: all help packages demo check check-busy check-long bench fuzz install deb requirements reference format clean
 
 all: $(RELEASE)/build.ninja ## build everything into build/release
 	@ninja -C $(RELEASE) --quiet
@@ -29,6 +29,9 @@ demo: root all ## a cluster that loses a node and mends itself, live; GUEST=linu
 
 check: root $(CHECK)/build.ninja ## build with sanitizers and run every test that a commit must pass; ONLY=word: those with it in a name
 	@$(PYTHON) scripts/run-tests --build $(CHECK) --make $(if $(ONLY),--only "$(ONLY)")
+
+check-busy: root $(CHECK)/build.ninja ## the same beside four processes for each processor that never rest; ONLY=word
+	@$(PYTHON) scripts/run-tests --build $(CHECK) --make --busy 4 $(if $(ONLY),--only "$(ONLY)")
 
 check-long: root $(CHECK)/build.ninja ## the longer suites too
 	@ninja -C $(CHECK) --quiet

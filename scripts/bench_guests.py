@@ -15,7 +15,7 @@ COPY_MIB = 256
 MOVING_MIB = 64
 WRITTEN_MIB = 8
 NBD_PORT = 10900
-ADDRESS = '10.99.0.150'
+ADDRESS = fettlelib.address(150)
 
 
 def whole(lab, name):

@@ -6,7 +6,7 @@ import time
 import fettlelib
 from fettlelib import wait_until
 
-GUESTS = [('web1', 'node3', 'node2', '10.99.0.101'), ('web2', 'node3', 'node1', '10.99.0.102')]
+GUESTS = [('web1', 'node3', 'node2', fettlelib.address(101)), ('web2', 'node3', 'node1', fettlelib.address(102))]
 DRAINED, VICTIM = 'node3', 'node2'
 PATIENCE_S = 180  # to boot, or to move, when the guests are emulated on a busy machine
 START = re.compile(rb'START (\d+)')

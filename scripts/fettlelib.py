@@ -22,7 +22,9 @@ LAB_FOLDER = '/var/tmp'  # on a disk, which /tmp need not be
 NOT_TAKEN = ('resource_not_available', 'unreachable')
 OPEN = ('unknown_result', 'timeout', 'killed')
 PASSING = NOT_TAKEN + OPEN
+AGAIN = (7, 16, 18, 19, 20, 29)  # exit codes of commands (base/error.def) of which the same is to be expected: it passes
 SIX = os.environ.get('FETTLE_LAB_IPV6') == '1'  # labs have IPv6 addresses, and no others
+PREFIX, HOST = (64, 128) if SIX else (24, 32)  # the lengths of prefixes: of a lab's network, and of one address
 COUNT = re.compile(rb'COUNT (\d+)\r\n')
 
 
@@ -39,6 +41,24 @@ class CommandFailed(Exception):
         self.code, self.out, self.err = code, out, err
 
 
+def run_command(words, timeout=120, typed=None, **more):
+    """As subprocess.run() does: what it said, as text, and its exit code. `timeout`: seconds, of a machine that has other things to
+    do as well (Patience)."""
+    given = subprocess.DEVNULL if typed is None else subprocess.PIPE
+    patience = Patience(timeout)
+    with subprocess.Popen(words, stdin=given, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **{'text': True, **more}) as process:
+        while True:
+            try:
+                out, err = process.communicate(typed, timeout=1)
+                return subprocess.CompletedProcess(words, process.returncode, out, err)
+            except subprocess.TimeoutExpired as error:
+                typed = None  # what was not read of it yet is given on
+                if patience.is_over():
+                    process.kill()
+                    out, err = process.communicate()
+                    raise subprocess.TimeoutExpired(words, timeout, out, err) from error
+
+
 class LuxiError(Exception):
     """A call that luxid refused: (class, [message, code])."""
 
@@ -53,7 +73,7 @@ class LuxiError(Exception):
 class Frames:
     """A daemon's socket: JSON documents, each with a byte 3 behind it."""
 
-    def __init__(self, path, timeout=60):
+    def __init__(self, path, timeout=240):
         self.path = path
         self.socket = socket.socket(socket.AF_UNIX)
         self.socket.settimeout(timeout)
@@ -107,7 +127,7 @@ def address(number):
 
 def address_words(own):
     """The same for `ip address add`: with its prefix, and usable at once."""
-    return [f'{own}/64', 'nodad'] if SIX else [f'{own}/24']
+    return [f'{own}/{PREFIX}', *(['nodad'] if SIX else [])]
 
 
 def namespace_prefix(directory):
@@ -157,8 +177,7 @@ class Lab:
         """`fettle ARGS` as root of the master's node, which reads `typed`; returns (code, stdout, stderr). Under the address
         sanitizer each leak is looked for only with `self.leaks`: that costs as much as the command."""
         env = {**({} if self.leaks else {'ASAN_OPTIONS': 'detect_leaks=0'}), **(env or {})}
-        done = subprocess.run([self.fettle, '--root', self.root(self.master), *args], capture_output=True, text=True,
-                              timeout=timeout, check=False, input=typed, env={**os.environ, **env})
+        done = run_command([self.fettle, '--root', self.root(self.master), *args], timeout, typed, env={**os.environ, **env})
         if check and done.returncode != 0:
             raise CommandFailed(args, done.returncode, done.stdout, done.stderr)
         return done.returncode, done.stdout, done.stderr
@@ -166,20 +185,38 @@ class Lab:
     def cli(self, *args, **more):
         return self.run(*args, **more)[1]
 
+    def cli_again(self, *args, seconds=60):
+        """A command that may be given again: it is, as long as what it fails for passes."""
+        patience = Patience(PATIENCE * seconds)
+        while True:
+            code, out, err = self.run(*args, check=False)
+            if code == 0:
+                return out
+            if code not in AGAIN or patience.is_over():
+                raise CommandFailed(args, code, out, err)
+            time.sleep(0.5)
+
     def json(self, *args):
         return json.loads(self.cli(*args, '--json'))
 
     def lab(self, verb, *args, timeout=120):
-        done = subprocess.run([self.fettle, 'lab', verb, *args, '--dir', self.directory], capture_output=True, text=True,
-                              timeout=timeout, check=False, stdin=subprocess.DEVNULL)
+        done = run_command([self.fettle, 'lab', verb, *args, '--dir', self.directory], timeout)
         if done.returncode != 0:
             raise CommandFailed(('lab', verb, *args), done.returncode, done.stdout, done.stderr)
+        if verb == 'power' and args[1] == 'on':
+            self.wait_answering(args[0])
         return done.stdout
+
+    def wait_answering(self, node):
+        """Until its node daemon takes calls, which is what whoever switches a node on goes on with. If it does not, what needs it
+        will tell."""
+        patience = Patience(30)
+        while not os.path.exists(os.path.join(self.root(node), 'run', 'noded.ready')) and not patience.is_over():
+            time.sleep(0.02)
 
     def exec(self, where, *command, timeout=120):
         """A command in the network of a node, or of the `switch` between them."""
-        done = subprocess.run(self.exec_words(where, *command), capture_output=True, text=True, timeout=timeout,
-                              check=False, stdin=subprocess.DEVNULL)
+        done = run_command(self.exec_words(where, *command), timeout)
         if done.returncode != 0:
             raise CommandFailed(('lab', 'exec', where, *command), done.returncode, done.stdout, done.stderr)
         return done.stdout
@@ -425,7 +462,7 @@ def install_linux(lab, folder):
 
 
 def linux_arguments(address):
-    return f'console=ttyS0 quiet panic=-1 tsc=reliable random.trust_cpu=on vmip={address}/24'
+    return f'console=ttyS0 quiet panic=-1 tsc=reliable random.trust_cpu=on vmip={address}/{PREFIX}'
 
 
 def linux_flags(address):
@@ -477,7 +514,10 @@ class Patience:
 
 
 def moved():
-    """Changes whenever a daemon of a lab of this program does something that it tells: what the logs have, but consoles of guests."""
+    """Changes whenever a daemon of a lab of this program does something that it tells: what the logs have, but consoles of guests.
+    Without a lab nothing tells it, and it is taken for granted."""
+    if not Lab.living:
+        return object()
     return {path: os.path.getsize(path) for lab in Lab.living for path in lab.logs() if os.path.exists(path)}
 
 

@@ -290,10 +290,11 @@ static void anonymous_cb(GIOStream *stream, const char *place, void *data)
     bus_joiners_accept(bus->joiners, stream, place, strcmp(bus_master_of(bus), bus->self) == 0);
 }
 
-/* One that misses beats may be dead already, which shows later only. */
+/* One that misses a beat may be dead already, which shows later only. If it is not, another
+ * connection does no harm. */
 static bool is_heard(const struct link *link)
 {
-    return connection_silent_ms(link->connection) <= 2 * (gint64)link->peer->bus->options.ping_ms;
+    return connection_silent_ms(link->connection) <= link->peer->bus->options.ping_ms * 5 / 4;
 }
 
 struct connection *bus_line_to(struct bus *bus, const char *node, bool fresh, GError **error)

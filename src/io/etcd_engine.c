@@ -10,8 +10,6 @@
 #include "io/loop.h"
 #include "proto/seal.h"
 
-#define NEXT_TTL_S 5 /* how long a hand-over keeps others from trying */
-
 void etcd_engine_ref(struct etcd_engine *engine)
 {
     engine->refs++;
@@ -29,13 +27,19 @@ void etcd_engine_unref(struct etcd_engine *engine)
     g_free(engine);
 }
 
+/* A lease is longer than a call. */
 json_t *etcd_engine_call(struct etcd_engine *engine, const char *path, json_t *body, GError **error)
 {
     if (!engine->closed)
-        return etcd_call_wait(engine->client, path, body, ETCD_CALL_MS, error);
+        return etcd_call_wait(engine->client, path, body, engine->lease_s * 750, error);
     json_decref(body);
     fettle_set_error(error, KILLED, "the engine was closed");
     return NULL;
+}
+
+void etcd_engine_set_lease(struct engine *base, guint seconds)
+{
+    ((struct etcd_engine *)base)->lease_s = seconds;
 }
 
 void etcd_engine_on_damaged(struct engine *base, void (*tell)(const char *what))
@@ -137,7 +141,7 @@ static void lease_cb(void *data)
 /* The lease counts from the sending of what renewed it (SAF-08). */
 static void lease_renewed(struct etcd_engine *engine, gint64 sent_ms)
 {
-    engine->held_until_ms = sent_ms + ETCD_LEASE_TTL_S * 1000 - ETCD_LEASE_MARGIN_MS;
+    engine->held_until_ms = sent_ms + engine->lease_s * 1000 - ETCD_LEASE_MARGIN_MS;
     if (engine->lease_timer == 0)
         lease_cb(engine);
 }
@@ -165,7 +169,7 @@ static void keep_task(void *data)
 {
     struct etcd_engine *engine = data;
 
-    while (loop_sleep(ETCD_LEASE_TTL_S * 1000 / 3) && engine->lost_why == NULL &&
+    while (loop_sleep(engine->lease_s * 1000 / 3) && engine->lost_why == NULL &&
            engine->created != 0) {
         g_autoptr(GError) error = NULL;
         bool gone = false;
@@ -378,7 +382,7 @@ static bool take_free_seat(struct etcd_engine *engine, struct mastership *me, st
 {
     gint64 sent = loop_boot_ms();
 
-    seat->lease = grant_lease(engine, ETCD_LEASE_TTL_S, error);
+    seat->lease = grant_lease(engine, engine->lease_s, error);
     if (seat->lease == 0)
         return false;
     if (!put_master(engine, me, seat, error)) {
@@ -447,7 +451,7 @@ static bool resign(struct etcd_engine *engine, const char *next, GError **error)
     GError *reason = NULL;
 
     if (*next != '\0') {
-        gint64 lease = grant_lease(engine, NEXT_TTL_S, error);
+        gint64 lease = grant_lease(engine, engine->lease_s + 1, error);
         if (lease == 0) {
             json_decref(then);
             return false;
@@ -561,6 +565,7 @@ struct engine *etcd_engine_new(struct etcd_client *client, const char *cluster)
     engine->base.replicated = true;
     engine->refs = 1;
     engine->client = client;
+    engine->lease_s = ETCD_LEASE_TTL_S;
     engine->prefix = g_strdup_printf("/fettle/%s/", cluster);
     engine->tasks = task_group_new();
     engine->ids = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);

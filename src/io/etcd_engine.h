@@ -14,6 +14,10 @@
 /* `client` is borrowed, and must live until the engine was closed. `cluster`: UUID; keys stand
  * below /fettle/CLUSTER/. */
 struct engine *etcd_engine_new(struct etcd_client *client, const char *cluster);
+/* Before it is used, in place of ETCD_LEASE_TTL_S: whatever it waits for has more time then, too.
+ * For tests, whose process is the only candidate, and may stand still for longer where a machine
+ * has much to do. */
+void etcd_engine_set_lease(struct engine *engine, guint seconds);
 
 /* `tell` hears, in words, when a member answers what was never stored. Another one is asked then.
  */

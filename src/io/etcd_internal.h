@@ -9,8 +9,6 @@
 #include "io/etcd_engine.h"
 #include "io/etcd_kv.h"
 
-#define ETCD_CALL_MS 3000u /* of one call; a lease is longer */
-
 /* The key `head`: where the configuration stands, and which
  * transaction wrote it. */
 struct etcd_head {
@@ -30,6 +28,7 @@ struct etcd_engine {
     /* Mastership. */
     gint64 created; /* create revision of the master key; 0: not master */
     gint64 lease;
+    guint lease_s;        /* how long it is when nobody renews it */
     guint64 epoch_base;   /* epochs of the engine before were not higher */
     gint64 held_until_ms; /* boot clock */
     guint lease_timer;

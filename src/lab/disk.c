@@ -22,7 +22,7 @@
 
 #define LOOP_MAJOR 7
 #define BUSY_STEP_US 10000
-#define BUSY_STEPS 1000
+#define BUSY_US (10 * G_USEC_PER_SEC)
 #define LOOK_STEPS 50 /* before others that have it mounted are looked for */
 #define FILL_NAME ".lab-fill"
 
@@ -211,7 +211,7 @@ void disk_cut_below(const char *folder)
 
 static bool unmount(const char *point, GError **error)
 {
-    for (int i = 0; i < BUSY_STEPS; i++) {
+    for (gint64 end = g_get_monotonic_time() + BUSY_US; g_get_monotonic_time() < end;) {
         if (umount2(point, UMOUNT_NOFOLLOW) == 0 || errno == EINVAL || errno == ENOENT)
             return true;
         if (errno != EBUSY)
@@ -259,7 +259,8 @@ static dev_t device_number(const char *name)
 bool disk_wait_detached(const char *path, GError **error)
 {
     g_autofree char *device = NULL;
-    for (int i = 0; i < BUSY_STEPS; i++) {
+    gint64 end = g_get_monotonic_time() + BUSY_US;
+    for (int i = 0; i <= LOOK_STEPS || g_get_monotonic_time() < end; i++) {
         g_free(device);
         device = attached_to(path);
         if (!device)

@@ -6,7 +6,6 @@
 #include "io/process.h"
 #include "lab/run.h"
 
-#define READY_TIMEOUT_MS 30000
 #define REPLICA_LOST_MS                                                                            \
     1000 /* the lab's own choice: shorter than a real cluster's, so that tests are quick */
 #define WATCHER_INTERVAL_MS 200
@@ -65,20 +64,20 @@ static bool change_to_etcd(const struct layout *layout, GError **error)
 {
     const char *arguments[] = {"cluster", "engine", "etcd", "--yes", NULL};
     return fettle(layout, arguments, error) &&
-           lab_wait_ready(layout->dir, NULL, READY_TIMEOUT_MS, error);
+           lab_wait_ready(layout->dir, NULL, LAB_READY_MS, error);
 }
 
 bool form_cluster(const struct layout *layout, const struct lab_options *options, GError **error)
 {
     if (!init_cluster(layout, options, error) || !lab_enable_master(layout->dir, error) ||
-        !lab_wait_ready(layout->dir, "node1", READY_TIMEOUT_MS, error))
+        !lab_wait_ready(layout->dir, "node1", LAB_READY_MS, error))
         return false;
     for (guint node = 2; node <= layout->nodes; node++)
         if (!add_node(layout, node, error))
             return false;
     for (guint node = 2; node <= layout->candidates; node++) {
         g_autofree char *name = g_strdup_printf("node%u", node);
-        if (!lab_wait_ready(layout->dir, name, READY_TIMEOUT_MS, error))
+        if (!lab_wait_ready(layout->dir, name, LAB_READY_MS, error))
             return false;
     }
     return !options->etcd || change_to_etcd(layout, error);

@@ -95,6 +95,7 @@ bool lab_restart_with(const char *dir, const char *daemon_at_node, const char *c
  * it by itself unless no_init. */
 bool lab_enable_master(const char *dir, GError **error);
 
+#define LAB_READY_MS 90000 /* enough, also on a machine that has much else to do */
 /* Waits until every daemon of `node` (NULL: of all nodes with power) that should run is ready. */
 bool lab_wait_ready(const char *dir, const char *node, guint timeout_ms, GError **error);
 

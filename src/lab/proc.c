@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define KILL_TIMEOUT_MS 5000
@@ -24,6 +25,19 @@ int proc_open(pid_t pid)
 bool proc_signal(int pidfd, int signal)
 {
     return syscall(SYS_pidfd_send_signal, pidfd, signal, NULL, 0) == 0;
+}
+
+bool proc_stop(int pidfd, guint timeout_ms)
+{
+    siginfo_t info = {.si_pid = 0};
+    int result = proc_signal(pidfd, SIGSTOP) ? 0 : -1;
+    for (guint waited = 0; result == 0 && info.si_pid == 0 && waited <= timeout_ms; waited++) {
+        if (waited > 0)
+            g_usleep(1000);
+        result =
+            waitid((idtype_t)P_PIDFD, (id_t)pidfd, &info, WSTOPPED | WEXITED | WNOHANG | WNOWAIT);
+    }
+    return result == 0 && info.si_pid != 0;
 }
 
 bool proc_wait(int pidfd, guint timeout_ms)

@@ -11,6 +11,9 @@
 /* A pidfd; -1 with errno. */
 int proc_open(pid_t pid);
 bool proc_signal(int pidfd, int signal);
+/* Stops a child: true once all of it stands still, or has ended. Where others have the processors
+ * it runs on for a while after the signal. */
+bool proc_stop(int pidfd, guint timeout_ms);
 /* True once it has ended. */
 bool proc_wait(int pidfd, guint timeout_ms);
 

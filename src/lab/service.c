@@ -318,7 +318,7 @@ bool service_signal(struct lab_service *service, enum lab_signal what, GError **
     case LAB_KILL:
         return service_kill(service, error);
     case LAB_PAUSE:
-        service->paused = proc_signal(service->pidfd, SIGSTOP);
+        service->paused = proc_stop(service->pidfd, KILL_TIMEOUT_MS);
         return true;
     case LAB_RESUME:
         proc_signal(service->pidfd, SIGCONT);

@@ -22,7 +22,6 @@
 #define ETCD_CANDIDATES 3
 #define DISKS_MIB_DEFAULT 256
 #define SMALLEST_MIB 16 /* less does not hold an ext4 with a journal */
-#define READY_TIMEOUT_MS 30000
 
 static bool check_no_lab(const char *dir, GError **error)
 {
@@ -202,8 +201,7 @@ static bool start_supervisor(const struct layout *layout, GError **error)
 
 static bool bring_up(const struct layout *layout, const struct lab_options *options, GError **error)
 {
-    if (!start_supervisor(layout, error) ||
-        !lab_wait_ready(layout->dir, NULL, READY_TIMEOUT_MS, error))
+    if (!start_supervisor(layout, error) || !lab_wait_ready(layout->dir, NULL, LAB_READY_MS, error))
         return false;
     return options->no_init || options->no_identity || form_cluster(layout, options, error);
 }

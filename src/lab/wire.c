@@ -15,7 +15,7 @@
 
 #define WIRE_END '\x03'
 #define WIRE_BACKLOG 16
-#define WIRE_TIMEOUT_S 60
+#define WIRE_TIMEOUT_S 240 /* a power cut takes as long as whoever is in the way */
 
 static bool address_of(const char *path, struct sockaddr_un *ret_address, GError **error)
 {
@@ -44,6 +44,10 @@ json_t *wire_receive(int fd, GError **error)
         ssize_t len = read(fd, chunk, sizeof(chunk));
         if (len < 0 && errno == EINTR)
             continue;
+        if (len < 0 && errno == EAGAIN) {
+            fettle_set_error(error, TIMEOUT, "no answer within %d s", WIRE_TIMEOUT_S);
+            return NULL;
+        }
         if (len <= 0) {
             fettle_set_error(error, PROTOCOL, "the connection ended before its frame did");
             return NULL;

@@ -208,7 +208,7 @@ def job_processes(lab, *nodes):
 
 
 def job_pid(lab, job):
-    """Of the master's job; 0: no process runs it."""
+    """Of the master's job; 0, which is no process to be killed but everybody in the test's own group: no process runs it."""
     return next((process.pid for process in job_processes(lab, lab.master) if process.job == int(job)), 0)
 
 

@@ -2,7 +2,6 @@
 import json
 import os
 import socket
-import subprocess
 import tempfile
 import threading
 
@@ -50,8 +49,7 @@ class Luxid:
     def run(self, *args):
         """Exit code, output and errors of a command."""
         program = os.path.join(e2e.build(), 'src/cli/fettle')
-        done = subprocess.run([program, *args], capture_output=True, text=True, timeout=60, check=False,
-                              stdin=subprocess.DEVNULL, env={**os.environ, 'FETTLE_ROOT': self.folder.name})
+        done = e2e.fettlelib.run_command([program, *args], 60, env={**os.environ, 'FETTLE_ROOT': self.folder.name})
         return done.returncode, done.stdout, done.stderr
 
     def filters(self):

@@ -52,7 +52,7 @@ def enter_namespaces():
     leave_mounts_of_others()
     subprocess.run(['ip', 'link', 'set', 'lo', 'up'], check=True)
     for number, _ in enumerate(NAMES, 1):
-        subprocess.run(['ip', 'address', 'add', f'10.99.0.{number}/32', 'dev', 'lo'], check=True)
+        subprocess.run(['ip', 'address', 'add', f'{fettlelib.address(number)}/{fettlelib.HOST}', 'dev', 'lo'], check=True)
 
 
 def make_network(number):
@@ -66,7 +66,7 @@ def make_network(number):
         for words in (['ip', 'link', 'add', f'v{number}', 'type', 'veth', 'peer', 'name', 'eth0', 'netns', str(holder.pid)],
                       ['ip', 'link', 'set', f'v{number}', 'master', 'br0', 'up'], [*inside, 'link', 'set', 'lo', 'up'],
                       [*inside, 'link', 'set', 'eth0', 'up'],
-                      [*inside, 'address', 'add', f'10.99.0.{number}/24', 'dev', 'eth0']):
+                      [*inside, 'address', 'add', *fettlelib.address_words(fettlelib.address(number)), 'dev', 'eth0']):
             subprocess.run(words, check=True)
         return open(f'/proc/{holder.pid}/ns/net', 'rb')  # pylint: disable=consider-using-with
 
@@ -256,8 +256,9 @@ class World:
 
     def move_to_etcd(self):
         self.wait_equal()
-        done = self.command(self.wait_master(), 'cluster', 'engine', 'etcd', '--yes')
-        assert done[0] == 0, done
+        patience = fettlelib.Patience(PATIENCE_S)
+        while (done := self.command(self.wait_master(), 'cluster', 'engine', 'etcd', '--yes'))[0] != 0:
+            assert done[0] in fettlelib.AGAIN and not patience.is_over(), done
 
     def end_members(self):
         """Members of etcd outlive the node daemons that started them."""

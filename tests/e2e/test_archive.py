@@ -5,12 +5,11 @@ import json
 import os
 import shutil
 import stat
-import subprocess
 import tempfile
 import time
 
 import e2e
-from e2e import ROOT, title, wait_until
+from e2e import ROOT, fettlelib, title, wait_until
 
 lab = None
 folder = None
@@ -284,12 +283,12 @@ def test_damage():
 
 def restore_surely(name):
     """wconfd is started again and again on the wreck; in between the restore has its turn."""
-    end = time.monotonic() + 60
+    patience = fettlelib.Patience(60)
     while True:
         code, out, err = lab.run('cluster', 'restore', path('backup'), '--confirm', name, check=False)
         if code == 0:
             return out
-        assert 'fettle-wconfd of this node runs' in err and time.monotonic() < end, err
+        assert 'fettle-wconfd of this node runs' in err and not patience.is_over(), err
         time.sleep(0.1)
 
 
@@ -365,8 +364,7 @@ def test_restore():
 # --- death in the middle of a restore ---
 
 def bare_fettle(root, *args, env=None):
-    done = subprocess.run([lab.fettle, '--root', root, *args], capture_output=True, text=True, timeout=60, check=False,
-                          stdin=subprocess.DEVNULL, env={**os.environ, **(env or {})})
+    done = fettlelib.run_command([lab.fettle, '--root', root, *args], 60, env={**os.environ, **(env or {})})
     return done.returncode, done.stdout, done.stderr
 
 

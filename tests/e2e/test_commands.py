@@ -11,7 +11,7 @@ import re
 import subprocess
 
 import e2e
-from e2e import title, wait_until
+from e2e import fettlelib, title, wait_until
 
 UUID = '11111111-2222-4333-8444-555555555555'
 CHECKED = 'Checked only, nothing was changed: it could be done now.'
@@ -22,7 +22,7 @@ blocker = None   # job that runs for long
 
 # Words with which each opcode could be carried out in the lab of main().
 OPCODES = {
-    ('node', 'add'): ['host8', '--primary-ip', '10.99.0.8', '--node-uuid', UUID],
+    ('node', 'add'): ['host8', '--primary-ip', fettlelib.address(8), '--node-uuid', UUID],
     ('node', 'remove'): ['node3'],
     ('node', 'modify'): ['node3', '--drained', 'yes'],
     ('node', 'migrate'): ['node2'],
@@ -192,7 +192,7 @@ def test_dry_run():
         ops = record(job)['ops']
         assert all(op['dry_run'] and op['priority'] == -10 and op['reason'][0][1] == 'only to see' for op in ops), (key, ops)
     assert not wrong, wrong
-    said = lab.json('node', 'invite', 'host7', '--primary-ip', '10.99.0.7', '--dry-run')
+    said = lab.json('node', 'invite', 'host7', '--primary-ip', fettlelib.address(7), '--dry-run')
     assert said == {'node': 'host7', 'message': CHECKED}, said
     assert_same(before)
 
@@ -240,9 +240,9 @@ def test_bad_values():
             (('test', 'delay', '0', '--priority', '1', '--priority', '2'), '--priority: is given twice'),
             (('repair', 'policy', '--dry-run'), 'the flags of every job are for a change of the policy, and none is given; usage: fettle '
              'repair policy [(cluster|nodegroup NAME|instance NAME) [fix-storage|migrate|failover|reinstall|none]]'),
-            (('node', 'invite', 'host7', '--primary-ip', '10.99.0.7', '--submit'),
+            (('node', 'invite', 'host7', '--primary-ip', fettlelib.address(7), '--submit'),
              '--submit: the token is made of what the job answers, so this command always waits for it'),
-            (('cluster', 'init', 'c2', '--node-name', 'n1', '--primary-ip', '10.99.0.1', '--dry-run'),
+            (('cluster', 'init', 'c2', '--node-name', 'n1', '--primary-ip', fettlelib.address(1), '--dry-run'),
              '--dry-run: unknown flag; see "fettle cluster init --help"')):
         e2e.expect_cli_error(lab, 2, f'fettle: {message}', *words)
     e2e.expect_cli_error(lab, 3, 'fettle: depends: job 999999 does not exist', 'test', 'delay', '0', '--depends', '999999')
@@ -408,7 +408,7 @@ def prepare():
         lab.do('OP_INSTANCE_CREATE', instance_name=name, pnode='node1', start=False, **{**e2e.TICK, 'disk_template': 'file'})
     lab.cli('network', 'add', 'lan', '--network', '192.0.2.0/28')
     lab.cli('tag', 'add', 'cluster', 'seen')
-    lab.cli('node', 'invite', 'host9', '--primary-ip', '10.99.0.9')
+    lab.cli('node', 'invite', 'host9', '--primary-ip', fettlelib.address(9))
     lab.cli('repair', 'suspend', 'instance', 'still')
     blocker = lab.submit({'OP_ID': 'OP_TEST_DELAY', 'duration': 3000})
     wait_until('the long job runs', lambda: lab.job_status(blocker)[0] == 'running')

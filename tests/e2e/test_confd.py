@@ -47,14 +47,14 @@ def _exchange(namespace, address, datagram, timeout, out):
             out.put(type(error).__name__)
 
 
-def exchange(datagram, node='node1', timeout=3):
+def exchange(datagram, node='node1', timeout=60):
     """The reply's bytes, 'TimeoutError', or 'ConnectionRefusedError'; asked from within node1's network."""
     out = multiprocessing.Queue()
     number = int(node[4:])
     process = multiprocessing.Process(target=_exchange,
                                       args=(lab.namespace('node1'), fettlelib.address(number), datagram, timeout, out))
     process.start()
-    reply = out.get(timeout=timeout + 10)
+    reply = out.get(timeout=timeout + 60)
     process.join()
     return reply
 
@@ -88,8 +88,7 @@ def status(node='node1'):
 
 def in_network(*words, node='node1'):
     """`fettle WORDS` in node1's network; (code, stdout, stderr)."""
-    done = subprocess.run(['nsenter', f'--net=/run/netns/{lab.namespace(node)}', lab.fettle, '--root', lab.root(node), *words],
-                          capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL, timeout=60)
+    done = fettlelib.run_command(['nsenter', f'--net=/run/netns/{lab.namespace(node)}', lab.fettle, '--root', lab.root(node), *words], 60)
     return done.returncode, done.stdout, done.stderr
 
 
@@ -127,7 +126,7 @@ def test_recorded():
     for msg, got in exchanges():
         inner = json.loads(msg)
         # The very words that were recorded; names of that cluster stand for those of this one.
-        reply = exchange(seal(key_of(), msg), timeout=1 if 'Timeout' in got else 5)
+        reply = exchange(seal(key_of(), msg), timeout=1 if 'Timeout' in got else 60)
         if 'Timeout' in got:
             if inner['type'] != 0:  # that ping went to a node without ConfD
                 assert reply == 'TimeoutError', (msg, reply)

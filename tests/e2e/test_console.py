@@ -7,7 +7,6 @@ import select
 import signal
 import subprocess
 import termios
-import time
 
 import e2e
 from e2e import fettlelib, title, wait_until
@@ -176,17 +175,14 @@ def test_paused():
 
 
 def through_pipe(data, name='web', timeout=60):
-    done = subprocess.run([lab.fettle, '--root', lab.root('node1'), 'instance', 'console', name], input=data,
-                          capture_output=True, timeout=timeout, check=False)
+    done = fettlelib.run_command([lab.fettle, '--root', lab.root('node1'), 'instance', 'console', name], timeout, data, text=False)
     return done.returncode, done.stdout, done.stderr.decode()
 
 
 @title('/console/through-a-pipe')
 def test_pipe():
-    began = time.monotonic()
     code, out, err = through_pipe(b'=')
     assert code == 0 and b'=' in out and not err, (code, out, err)
-    assert time.monotonic() - began < 15
     more = lab.json('instance', 'console', 'web')
     assert more['node'] == place() and more['instance'] == 'web' and more['offset'] > 0, more
 

@@ -80,7 +80,7 @@ def restart(daemon, variables):
 
 def submit_surely(*opcodes):
     """Submits until luxid has answered with an id, as a careful client does: under one request id. Several as jobs of one call."""
-    end = time.monotonic() + HEAL_S
+    patience = fettlelib.Patience(HEAL_S)
     while True:
         try:
             if len(opcodes) == 1:
@@ -89,7 +89,7 @@ def submit_surely(*opcodes):
             assert all(taken for taken, _ in answers), answers
             return [job for _, job in answers]
         except fettlelib.LuxiError as error:
-            if error.code not in fettlelib.PASSING or time.monotonic() > end:
+            if error.code not in fettlelib.PASSING or patience.is_over():
                 raise
         time.sleep(0.1)
 
@@ -154,7 +154,7 @@ def job_file(job):
 def follow(job, name, most):
     """Watches a job to its final state; at no moment may more than so many QEMU processes of the instance be there."""
     seen, in_file = set(), None
-    end = time.monotonic() + HEAL_S
+    patience = fettlelib.Patience(HEAL_S)
     while True:
         now = job_processes(job)
         said = job_file(job)
@@ -171,7 +171,7 @@ def follow(job, name, most):
         if status in FINAL:
             assert in_file in (None, status), f'job {job} is {status}, its file said {in_file}'
             return status
-        assert time.monotonic() < end, f'job {job} is {status} after {HEAL_S} s'
+        assert not patience.is_over(), f'job {job} is {status} after {HEAL_S} s'
         time.sleep(0.02)
 
 

@@ -72,12 +72,12 @@ def archive():
 
 def archive_all(jobs):
     """Asks until they are all in the archive; looks after every answer."""
-    end, answers = time.monotonic() + crash.HEAL_S, []
+    patience, answers = fettlelib.Patience(crash.HEAL_S), []
     while True:
         answers.append(archive())
         if look(jobs) == set(jobs):
             return
-        assert time.monotonic() < end, f'not archived after {crash.HEAL_S} s: {answers[-3:]}'
+        assert not patience.is_over(), f'not archived after {crash.HEAL_S} s: {answers[-3:]}'
         time.sleep(0.1)
 
 

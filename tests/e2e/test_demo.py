@@ -1,17 +1,15 @@
 #!/usr/bin/env python3
 """What the README's first screen shows: the demo runs, loses nothing, leaves nothing behind."""
 import os
-import subprocess
 
 import e2e
-from e2e import title
+from e2e import fettlelib, title
 
 
 @title('/demo/runs-and-loses-nothing#ARP-01')
 def test_demo():
     with e2e.lab_folder() as folder:
-        done = subprocess.run([os.path.join(e2e.ROOT, 'scripts', 'demo'), '--build', e2e.build(), '--dir', folder],
-                              capture_output=True, text=True, check=False, timeout=170)
+        done = fettlelib.run_command([os.path.join(e2e.ROOT, 'scripts', 'demo'), '--build', e2e.build(), '--dir', folder], 170)
     if done.returncode != 0:
         raise AssertionError(f'exit code {done.returncode}:\n{done.stdout[-4000:]}\n{done.stderr[-2000:]}')
     last = done.stdout.strip().splitlines()[-1]

@@ -11,7 +11,7 @@ import tempfile
 import uuid
 
 import e2e
-from e2e import title, wait_until
+from e2e import fettlelib, title, wait_until
 
 CLUSTER = str(uuid.uuid4())
 NODES = [str(uuid.uuid4()) for _ in range(3)]
@@ -84,8 +84,8 @@ class World:
             process.wait()
 
     def run(self, *words, **options):
-        run = subprocess.run([f'{e2e.build()}/src/cli/fettle', '--root', self.root, 'cluster', 'engine', *words],
-                             capture_output=True, text=True, timeout=60, check=False, env=ENVIRONMENT, **options)
+        run = fettlelib.run_command([f'{e2e.build()}/src/cli/fettle', '--root', self.root, 'cluster', 'engine', *words], 60,
+                                    env=ENVIRONMENT, **options)
         return run.returncode, run.stdout, run.stderr
 
     def status(self, *flags):

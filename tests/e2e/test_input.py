@@ -115,7 +115,7 @@ def test_objects():
     fails('node "node9" does not exist', 'unknown_entity', 'OP_INSTANCE_REPLACE_DISKS', instance_name='web',
           remote_node='node9')
     fails('instance "web" exists already', 'already_exists', CREATE, instance_name='web', disk_template='diskless')
-    fails('node "node2" exists already', 'already_exists', 'OP_NODE_ADD', node_name='node2', primary_ip='10.99.0.9',
+    fails('node "node2" exists already', 'already_exists', 'OP_NODE_ADD', node_name='node2', primary_ip=fettlelib.address(9),
           node_uuid=STRANGER)
     fails('instance "web" has no tag "nope"', 'unknown_entity', 'OP_TAGS_DEL', kind='instance', name='web',
           tags=['nope'])
@@ -313,7 +313,7 @@ def test_lab():
     assert lab.cli('lab', 'down', '--dir', '/var/tmp/fettle-none') == \
         "There is no folder /var/tmp/fettle-none, so nothing was removed; another lab's is named with --dir.\n"
     assert not os.path.exists('/var/tmp/fettle-none')
-    code, _, err = lab.run('cluster', 'init', 'again', '--node-name', 'node1', '--primary-ip', '10.99.0.1', check=False)
+    code, _, err = lab.run('cluster', 'init', 'again', '--node-name', 'node1', '--primary-ip', fettlelib.address(1), check=False)
     assert code == 5 and err == f'fettle: fettle-wconfd: {lab.root("node1")}/var/store.db exists: this node has a ' \
         'cluster; it is not overwritten\n', (code, err)
 
@@ -587,7 +587,7 @@ def network_socket(node):
     def make():
         space = os.open(f'/proc/{pid_of("noded", node)}/ns/net', os.O_RDONLY)
         if ctypes.CDLL(None, use_errno=True).setns(space, CLONE_NEWNET) == 0:
-            made.append(socket.socket())
+            made.append(socket.socket(socket.AF_INET6 if fettlelib.SIX else socket.AF_INET))
         os.close(space)
     thread = threading.Thread(target=make)
     thread.start()
@@ -693,7 +693,7 @@ def test_job_file():
     wait_until('the job runs', lambda: lab.job_status(job)[0] == 'running')
     queue = os.path.join(lab.root('node1'), 'run', 'queue')
     lab.lab('pause', 'luxid@node1')
-    os.kill(e2e.job_pid(lab, job), signal.SIGKILL)
+    os.kill(wait_until('it has a process', lambda: e2e.job_pid(lab, job)), signal.SIGKILL)
     with open(os.path.join(queue, f'job-{job}'), 'r+b') as file:
         file.truncate(os.path.getsize(file.name) // 2)
     lab.lab('kill', 'luxid@node1')

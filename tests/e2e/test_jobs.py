@@ -7,13 +7,12 @@ import shutil
 import signal
 import socket
 import struct
-import subprocess
 import tempfile
 import threading
 import time
 
 import e2e
-from e2e import title, wait_until
+from e2e import fettlelib, title, wait_until
 
 lab = None
 UNKNOWN_RESULT = 20  # exit code
@@ -348,8 +347,8 @@ class Between:
 
     def run(self, *words):
         try:
-            done = subprocess.run([lab.fettle, '--root', self.root, *words], capture_output=True, text=True, timeout=120,
-                                  check=False, stdin=subprocess.DEVNULL, env={**os.environ, 'ASAN_OPTIONS': 'detect_leaks=0'})
+            done = fettlelib.run_command([lab.fettle, '--root', self.root, *words], 120,
+                                         env={**os.environ, 'ASAN_OPTIONS': 'detect_leaks=0'})
             return done.returncode, done.stdout, done.stderr
         finally:
             shutil.rmtree(self.root)

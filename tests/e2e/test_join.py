@@ -38,8 +38,7 @@ class Host:
         ip('-n', self.netns, 'link', 'set', 'eth0', 'up')
 
     def run(self, *command):
-        done = subprocess.run(['nsenter', f'--net=/run/netns/{self.netns}', *command], capture_output=True, text=True, check=False,
-                              stdin=subprocess.DEVNULL, timeout=60)
+        done = fettlelib.run_command(['nsenter', f'--net=/run/netns/{self.netns}', *command], 60)
         return done.returncode, done.stdout, done.stderr
 
     def join(self, *token):

@@ -6,14 +6,13 @@ checked by the demo itself.
 """
 import os
 import re
-import subprocess
 import time
 
 import e2e
 import fettlelib
 from e2e import title, wait_until
 
-ADDRESS = '10.99.0.160'
+ADDRESS = fettlelib.address(160)
 GAP = re.compile(r'^Longest time without an answer: live migration (\d+) ms, failover ([\d.]+) s\.$', re.MULTILINE)
 MOVED = re.compile(r'(web\d) +longest time without an answer to ping while it moved: (\d+) ms')
 
@@ -21,9 +20,8 @@ MOVED = re.compile(r'(web\d) +longest time without an answer to ping while it mo
 @title('/linux/node-is-emptied-under-ping#SAF-17,ARP-10')
 def test_demo():
     with e2e.lab_folder() as folder:
-        done = subprocess.run([os.path.join(e2e.ROOT, 'scripts', 'demo'), '--build', e2e.build(), '--guest', 'linux',
-                               '--guest-dir', os.path.join(e2e.ROOT, 'build', 'guest'), '--dir', folder],
-                              capture_output=True, text=True, check=False, timeout=1200)
+        done = fettlelib.run_command([os.path.join(e2e.ROOT, 'scripts', 'demo'), '--build', e2e.build(), '--guest', 'linux',
+                                      '--guest-dir', os.path.join(e2e.ROOT, 'build', 'guest'), '--dir', folder], 1200)
     text = f'{done.stdout[-5000:]}\n{done.stderr[-2000:]}'
     assert done.returncode == 0, f'exit code {done.returncode}:\n{text}'
     gap, moved = GAP.search(done.stdout), MOVED.findall(done.stdout)

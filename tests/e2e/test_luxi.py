@@ -365,7 +365,8 @@ def test_never_reads():
 ASK = r"""
 import json, socket, sys
 def speaks(address):
-    with socket.socket(socket.AF_INET if isinstance(address, tuple) else socket.AF_UNIX) as stream:
+    family = socket.AF_UNIX if isinstance(address, str) else socket.AF_INET6 if ':' in address[0] else socket.AF_INET
+    with socket.socket(family) as stream:
         stream.settimeout(3)
         try:
             stream.connect(address)
@@ -381,7 +382,7 @@ def speaks(address):
             return False
 for text in sys.argv[1:]:
     host, _, port = text.rpartition(':')
-    print(int(speaks((host, int(port)) if port.isdigit() else text)))
+    print(int(speaks((host.strip('[]'), int(port)) if port.isdigit() else text)))
 """
 
 
@@ -393,8 +394,8 @@ def test_one_server():
         # Flags 0x10000: it listens.
         if len(words) == 8 and int(words[3], 16) & 0x10000 and words[7].startswith(lab.root('node1')):
             paths.add(words[7])
-    ports = {words[3].replace('0.0.0.0:', '127.0.0.1:').replace('*:', '127.0.0.1:')
-             for words in map(str.split, lab.exec('node1', 'ss', '-H', '-l', '-t', '-n', '-4').splitlines())}
+    ports = {words[3].replace('0.0.0.0:', '127.0.0.1:').replace('[::]:', '[::1]:').replace('*:', '127.0.0.1:')
+             for words in map(str.split, lab.exec('node1', 'ss', '-H', '-l', '-t', '-n').splitlines())}
     luxid = os.path.join(lab.root('node1'), 'run', 'luxid.sock')
     assert luxid in paths and len(paths) > 3 and ports, (paths, ports)
     known = [*sorted(paths), *sorted(ports)]

@@ -5,10 +5,11 @@ import re
 
 import e2e
 import test_candidates
-from e2e import title, wait_until
+from e2e import fettlelib, title, wait_until
 
 lab = None
-ADDRESS, SIX = '10.99.0.200', 'fd00:99::200'
+ADDRESS, OTHER = fettlelib.address(200), 'fd00:99::200'
+MASTER_IP = f'{ADDRESS}/{fettlelib.PREFIX}'
 NODES = ('node1', 'node2', 'node3')
 
 
@@ -63,15 +64,16 @@ def refused(message, *flags):
 def test_bad_input():
     dev = ('--master-netdev', 'br0')
     form = 'an address with the length of its prefix is needed, such as 192.0.2.10/24'
-    refused(f'master_ip: "10.99.0.200": {form}', '--master-ip', ADDRESS, *dev)
+    refused(f'master_ip: "{ADDRESS}": {form}', '--master-ip', ADDRESS, *dev)
     refused(f'master_ip: "master/24": {form}', '--master-ip', 'master/24', *dev)
-    refused('master_ip: "10.99.0.200/33": the length of the prefix is a number from 1 to 32', '--master-ip', f'{ADDRESS}/33', *dev)
+    refused(f'master_ip: "{ADDRESS}/{fettlelib.HOST + 1}": the length of the prefix is a number from 1 to {fettlelib.HOST}', '--master-ip',
+            f'{ADDRESS}/{fettlelib.HOST + 1}', *dev)
     refused('master_ip: 127.0.0.5 is a loopback address', '--master-ip', '127.0.0.5/8', *dev)
-    refused('master_netdev: name the network device that is to carry the master IP', '--master-ip', f'{ADDRESS}/24')
+    refused('master_netdev: name the network device that is to carry the master IP', '--master-ip', MASTER_IP)
     refused('master_ip: name the address that br0 is to carry on the master\'s node', *dev)
-    refused('network device eth9 does not exist on this node', '--master-ip', f'{ADDRESS}/24', '--master-netdev', 'eth9')
-    refused('10.99.0.2 is an address of this node already, on br0; the master IP needs one that no host has', '--master-ip',
-            '10.99.0.2/24', *dev)
+    refused('network device eth9 does not exist on this node', '--master-ip', MASTER_IP, '--master-netdev', 'eth9')
+    refused(f'{fettlelib.address(2)} is an address of this node already, on br0; the master IP needs one that no host has', '--master-ip',
+            f'{fettlelib.address(2)}/{fettlelib.PREFIX}', *dev)
     lab.do('OP_INSTANCE_CREATE', instance_name='routed', disk_template='diskless', pnode='node2', memory=8, start=False,
            nics=[{'mode': 'routed', 'ip': '10.99.0.222'}])
     refused('master_ip: 10.99.0.222 is the address of network card 0 of instance "routed"', '--master-ip', '10.99.0.222/24', *dev)
@@ -82,36 +84,36 @@ def test_bad_input():
 
 @title('/master-ip/carried-by-the-master')
 def test_carried():
-    lab.cli('cluster', 'modify', '--master-ip', f'{ADDRESS}/24', '--master-netdev', 'br0')
+    lab.cli('cluster', 'modify', '--master-ip', MASTER_IP, '--master-netdev', 'br0')
     carried_by('node1')
     for node in ('node2', 'node3'):
         assert answers(node), node
-    wait_until('info says so', lambda: re.search(rf'^  master_ip +{ADDRESS}/24 on br0, carried by node1$', lab.cli('cluster', 'info'), re.M))
+    wait_until('info says so', lambda: re.search(rf'^  master_ip +{MASTER_IP} on br0, carried by node1$', lab.cli('cluster', 'info'), re.M))
     assert lab.json('cluster', 'info')['master_ip_nodes'] == ['node1']
     assert verify() == (0, []), verify()
     asked = ('confd', 'master', '0', '1', '2', '--json', '--candidates')
     wait_until('ConfD of each candidate knows', lambda: all(
-        json.loads(lab.exec('node3', lab.fettle, '--root', lab.root('node1'), *asked, f'10.99.0.{number}'))['answer'] ==
-        ['node1', ADDRESS, '10.99.0.1'] for number in (1, 2)), 20)
+        json.loads(lab.exec('node3', lab.fettle, '--root', lab.root('node1'), *asked, fettlelib.address(number)))['answer'] ==
+        ['node1', ADDRESS, fettlelib.address(1)] for number in (1, 2)), 20)
     e2e.expect_job_error(lab, f'node other (12345678-0000-4000-8000-000000000001): primary_ip: {ADDRESS} is the master IP of the '
                          'cluster', 'OP_NODE_ADD', node_name='other',
                          primary_ip=ADDRESS, node_uuid='12345678-0000-4000-8000-000000000001')
     # The node's own address is still the one that it calls others from.
-    route = json.loads(lab.exec('node1', 'ip', '-json', 'route', 'get', '10.99.0.2'))[0]
-    assert route['prefsrc'] == '10.99.0.1', route
+    route = json.loads(lab.exec('node1', 'ip', '-json', 'route', 'get', fettlelib.address(2)))[0]
+    assert route['prefsrc'] == fettlelib.address(1), route
 
 
 @title('/master-ip/verify-tells-of-a-doubled-one#ARP-70')
 def test_verify():
-    lab.exec('node1', 'ip', 'address', 'del', f'{ADDRESS}/24', 'dev', 'br0')
+    lab.exec('node1', 'ip', 'address', 'del', MASTER_IP, 'dev', 'br0')
     carried_by('node1')  # it comes back
-    lab.exec('node3', 'ip', 'address', 'add', f'{ADDRESS}/32', 'dev', 'lo')
+    lab.exec('node3', 'ip', 'address', 'add', f'{ADDRESS}/{fettlelib.HOST}', 'dev', 'lo')
     code, lines = verify()
     assert code == 1 and lines == [f'node node3: has the master IP {ADDRESS} on lo, and is not the master; remove it there: '
-                                   f'ip address del {ADDRESS}/24 dev lo'], lines
+                                   f'ip address del {MASTER_IP} dev lo'], lines
     assert verify('node', 'verify', 'node3') == (1, lines) and verify('node', 'verify', 'node1') == (0, [])
     assert lab.json('cluster', 'info')['master_ip_nodes'] == ['node1', 'node3']
-    lab.exec('node3', 'ip', 'address', 'del', f'{ADDRESS}/32', 'dev', 'lo')
+    lab.exec('node3', 'ip', 'address', 'del', f'{ADDRESS}/{fettlelib.HOST}', 'dev', 'lo')
     wait_until('all is well', lambda: verify() == (0, []), 10)
 
 
@@ -159,7 +161,7 @@ def test_returns():
     # It comes back with what it had: its node daemon remembers, and hears who is the master now.
     lab.lab('power', 'node1', 'on')
     wait_until('it is back', lambda: lab.exec('node1', 'true') is not None, 20)
-    lab.exec('node1', 'ip', 'address', 'add', f'{ADDRESS}/24', 'dev', 'br0')
+    lab.exec('node1', 'ip', 'address', 'add', *fettlelib.address_words(ADDRESS), 'dev', 'br0')
     carried_by('node2', seconds=30)
     wait_until('node3 sees the right one', lambda: answers('node3') and neighbour('node3') == mac('node2'), 20)
 
@@ -178,14 +180,14 @@ def test_cut_off():
 @title('/master-ip/another-one')
 def test_changed():
     wait_until('it serves', serves, 30)
-    lab.cli('cluster', 'modify', '--master-ip', f'{SIX.upper()}/64')
-    carried_by('node2', SIX)
+    lab.cli('cluster', 'modify', '--master-ip', f'{OTHER.upper()}/64')
+    carried_by('node2', OTHER)
     assert carriers() == {}, carriers()
     lab.exec('node3', 'ip', 'address', 'add', 'fd00:99::3/64', 'dev', 'br0', 'nodad')
-    wait_until('node3 reaches it', lambda: answers('node3', SIX), 15)
-    assert lab.json('cluster', 'info')['master_ip'] == SIX
+    wait_until('node3 reaches it', lambda: answers('node3', OTHER), 15)
+    assert lab.json('cluster', 'info')['master_ip'] == OTHER
     lab.cli('cluster', 'modify', '--master-ip', 'none')
-    wait_until('nobody has it', lambda: carriers(SIX) == {}, 15)
+    wait_until('nobody has it', lambda: carriers(OTHER) == {}, 15)
     assert 'master_ip ' not in lab.cli('cluster', 'info')
     refused('without a master IP there is no device for it', '--master-ip', 'none', '--master-netdev', 'br0')
     e2e.check_logs(lab)

@@ -4,7 +4,7 @@ import json
 import os
 
 import e2e
-from e2e import title, wait_until
+from e2e import fettlelib, title, wait_until
 
 lab = None
 NODES = ('node1', 'node2', 'node3')
@@ -12,9 +12,11 @@ NODES = ('node1', 'node2', 'node3')
 
 def status():
     """(exit code, what engine status says), asked on the master's node, where members can be reached."""
-    command = f'{lab.fettle} --root {lab.root(lab.master)} cluster engine status --json; echo $?'
-    out, code = lab.exec(lab.master, 'sh', '-c', command).strip().rsplit('\n', 1)
-    return int(code), json.loads(out)
+    command = (lab.fettle, '--root', lab.root(lab.master), 'cluster', 'engine', 'status', '--json')
+    try:
+        return 0, json.loads(lab.exec(lab.master, *command))
+    except fettlelib.CommandFailed as failed:
+        return failed.code, json.loads(failed.out or '{"members": [], "advice": []}')
 
 
 def pid_of(node):
@@ -41,7 +43,7 @@ def serves():
 
 @title('/members-lab/founded')
 def test_founded():
-    lab.cli('cluster', 'engine', 'etcd', '--yes')
+    lab.cli_again('cluster', 'engine', 'etcd', '--yes')
     wait_until('all are healthy', healthy, 60)
     wait_until('the master serves', serves, 60)
     assert all(lives(pid_of(node)) for node in NODES)
@@ -59,11 +61,11 @@ def test_noded():
 @title('/members-lab/killed-and-started-again')
 def test_killed():
     for _ in range(2):
-        before = pid_of('node3')
+        before = wait_until('it runs', lambda: pid_of('node3'), 60)
         os.kill(before, 9)
         wait_until('it is started again', lambda before=before: pid_of('node3') != before and lives(pid_of('node3')), 60)
     wait_until('all are healthy', healthy, 30)
-    lab.cli('tag', 'add', 'cluster', 'written')
+    lab.cli_again('tag', 'add', 'cluster', 'written')
 
 
 @title('/members-lab/power-cut#SAF-07')
@@ -72,7 +74,7 @@ def test_power():
     wait_until('status says so', lambda: not healthy(), 20, step=1)
     code, said = status()
     assert code == 1 and any('node3' in line for line in said['advice']), said
-    lab.cli('tag', 'add', 'cluster', 'without-node3')  # a majority is left
+    lab.cli_again('tag', 'add', 'cluster', 'without-node3')  # a majority is left
     lab.lab('power', 'node3', 'on')
     wait_until('all are healthy', healthy, 60)
 

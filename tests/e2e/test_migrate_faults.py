@@ -13,7 +13,7 @@ import time
 
 import e2e
 import moves
-from e2e import title
+from e2e import fettlelib, title
 from moves import check_counts, create, migrate, one_process, place, remove
 
 ROUNDS = int(os.environ.get('FETTLE_ROUNDS', '200' if e2e.LONG else '3'))
@@ -88,18 +88,18 @@ def is_whole(row):
             (row['disk_template'] != 'mirror' or row['replica.state'] == 'in-sync'))
 
 
-def mend(name, patience=240):
+def mend(name, seconds=240):
     """Waits for the cluster to mend itself. A repair that failed asks for a person: who takes its tag away."""
     global helped
-    end = time.monotonic() + patience
+    patience = fettlelib.Patience(seconds)
     while not is_whole(row := lab.instance(name, 'replica.state', 'task_state', 'status', 'tags', 'disk_template')):
         failed = [tag for tag in row['tags'] or [] if ':result:' in tag and ':failure:' in tag]
         if failed:
             helped += 1
             print(f'#   a person removes {failed}', flush=True)
             lab.cli('tag', 'remove', 'instance', name, *failed)
-        if time.monotonic() > end:
-            raise TimeoutError(f'{name} is not whole after {patience} s: {row}')
+        if patience.is_over():
+            raise TimeoutError(f'{name} is not whole after {seconds} s: {row}')
         time.sleep(0.1)
 
 

@@ -8,7 +8,7 @@ import shutil
 import struct
 
 import e2e
-from e2e import title, wait_until
+from e2e import fettlelib, title, wait_until
 
 lab = None
 JOB = re.compile(r' \(job \d+\)$')
@@ -139,6 +139,9 @@ def card(node):
 @title('/places/routed-card-is-announced')
 def test_routed():
     """Whoever has its address from proxy ARP has the new node's as soon as the guest has moved, without asking."""
+    for number, node in enumerate(('node1', 'node2', 'node3'), 1):
+        if fettlelib.SIX:  # the card's network is another one than that of the nodes
+            lab.exec(node, 'ip', 'address', 'add', f'10.99.0.{number}/24', 'dev', 'br0')
     for node in ('node2', 'node3'):
         lab.exec(node, 'sh', '-c', 'cd /proc/sys/net/ipv4 && echo 1 >conf/br0/proxy_arp && echo 1 >conf/br0/forwarding')
     lab.cli('instance', 'create', 'routed', '--disk-template', 'diskless', '--memory', '8', '--pnode', 'node2', '--net',

@@ -115,6 +115,43 @@ def test_link_cut_first():
     lab.do('OP_INSTANCE_REMOVE', instance_name='frozen', shutdown_timeout=0)
 
 
+def moved(name, primary, secondary):
+    """The copies have changed places, and were never less than two."""
+    row = lab.instance(name, 'pnode', 'snodes', 'replica.state')
+    if row != {'pnode': primary, 'snodes': [secondary], 'replica.state': 'in-sync'}:
+        raise AssertionError(f'{name} after its failover: {row}')
+
+
+@title('/power/failover-keeps-a-replica#SAF-13,SAF-16,SAF-26')
+def test_failover_keeps_a_replica():
+    """Both nodes live: what is left behind is the replica, with no copy made, while it runs and while it does not."""
+    uuid = guest('planned', 'node2', 'node3', e2e.TICK)
+    printed = lab.printed('planned', uuid, 'node2')
+    job = lab.do('OP_INSTANCE_FAILOVER', instance_name='planned', shutdown_timeout=0)
+    moved('planned', 'node3', 'node2')
+    said = lab.cli('job', 'info', str(job))
+    assert 'its images on node2 are its replica now, in-sync' in said and 'copied' not in said, said
+    e2e.wait_counting(lab, 'planned', uuid, 'node3', printed)
+    lab.do('OP_INSTANCE_SHUTDOWN', instance_name='planned', timeout=0)
+    lab.do('OP_INSTANCE_FAILOVER', instance_name='planned')
+    moved('planned', 'node2', 'node3')
+    e2e.verify_clean(lab)
+    lab.do('OP_INSTANCE_FAILOVER', instance_name='planned')
+    moved('planned', 'node3', 'node2')
+    printed = lab.printed('planned', uuid, 'node3')
+    lab.do('OP_INSTANCE_STARTUP', instance_name='planned')
+    moved('planned', 'node3', 'node2')
+    e2e.wait_counting(lab, 'planned', uuid, 'node3', printed)
+    # What was never copied is as good as the other: the power of that one is cut.
+    lab.lab('power', 'node3', 'off')
+    printed = lab.printed('planned', uuid, 'node3')
+    offline('node3', 'test: the power was cut')
+    lab.do('OP_INSTANCE_FAILOVER', instance_name='planned')
+    check_promoted('planned', uuid, 'node3', 'node2', printed)
+    bring_back('node3')
+    lab.do('OP_INSTANCE_REMOVE', instance_name='planned', shutdown_timeout=0)
+
+
 def replica_fault(name, fault, mend):
     """A replica fails under a counting guest: stale is on record before the guest goes on."""
     uuid = guest(name, 'node2', 'node3')
@@ -183,5 +220,5 @@ if __name__ == '__main__':
     print(f'# seed {SEED}')
     with e2e.new_lab() as lab:
         lab.cli('tag', 'add', 'cluster', 'ganeti:watcher:autorepair:failover')
-        e2e.run(test_primary_cut, test_link_cut_first, test_secondary_cut, test_secondary_link_cut,
+        e2e.run(test_failover_keeps_a_replica, test_primary_cut, test_link_cut_first, test_secondary_cut, test_secondary_link_cut,
                 test_replica_disk_full, test_replica_disk_fails, test_logs)

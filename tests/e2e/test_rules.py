@@ -3,11 +3,10 @@
 import os
 import re
 import signal
-import subprocess
 import time
 
 import e2e
-from e2e import title, wait_until
+from e2e import fettlelib, title, wait_until
 
 lab = None
 DELAY = {'OP_ID': 'OP_TEST_DELAY', 'duration': 0.5}
@@ -112,8 +111,7 @@ def test_own_limit():
 def as_user(uid, *args):
     """The command as somebody runs it who has logged in as `uid` and become root then, as with sudo."""
     command = f'echo {uid} >/proc/self/loginuid && exec "$@"'
-    done = subprocess.run(['sh', '-c', command, 'sh', lab.fettle, '--root', lab.root(lab.master), *args],
-                          capture_output=True, text=True, timeout=60, check=False)
+    done = fettlelib.run_command(['sh', '-c', command, 'sh', lab.fettle, '--root', lab.root(lab.master), *args], 60)
     return done.returncode, done.stdout, done.stderr
 
 

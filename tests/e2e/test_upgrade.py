@@ -100,7 +100,7 @@ class Load:
         self.thread = threading.Thread(target=self.run)
 
     def submit(self, opcode):
-        end = time.monotonic() + PATIENCE_S
+        patience = fettlelib.Patience(PATIENCE_S)
         while True:
             try:
                 luxi = lab.luxi_new()
@@ -109,7 +109,7 @@ class Load:
                 finally:
                     luxi.close()
             except (OSError, fettlelib.LuxiError) as error:
-                if getattr(error, 'code', PASSING[0]) not in PASSING or time.monotonic() > end:
+                if getattr(error, 'code', PASSING[0]) not in PASSING or patience.is_over():
                     raise
             time.sleep(0.05)
 

@@ -63,6 +63,10 @@ const char *fake_hosts_problem(const struct fake_hosts *hosts);
  * `replica` "" for the primary's. */
 bool fake_hosts_whole(const struct fake_hosts *hosts, const char *node_uuid, const char *instance,
                       const char *replica);
+/* The same of a replica; what a failover has left is it before its images have its name (SAF-26).
+ */
+bool fake_hosts_replica_whole(const struct fake_hosts *hosts, const char *node_uuid,
+                              const char *instance, const char *replica);
 /* The same of images that are kept aside there. */
 bool fake_hosts_kept_whole(const struct fake_hosts *hosts, const char *node_uuid,
                            const char *instance);

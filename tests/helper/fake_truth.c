@@ -146,6 +146,13 @@ bool fake_hosts_whole(const struct fake_hosts *hosts, const char *node_uuid, con
     return true;
 }
 
+bool fake_hosts_replica_whole(const struct fake_hosts *hosts, const char *node_uuid,
+                              const char *instance, const char *replica)
+{
+    return fake_hosts_whole(hosts, node_uuid, instance, replica) ||
+           fake_hosts_whole(hosts, node_uuid, instance, "");
+}
+
 bool fake_hosts_kept_whole(const struct fake_hosts *hosts, const char *node_uuid,
                            const char *instance)
 {

@@ -206,7 +206,7 @@ static void check(struct node_world *nw)
         g_error("%s", problem);
     if (web1->removed || !*web1->secondary || web1->state != REPLICA_IN_SYNC)
         return;
-    if (!fake_hosts_whole(nw->hosts, web1->secondary, WEB1, web1->replica))
+    if (!fake_hosts_replica_whole(nw->hosts, web1->secondary, WEB1, web1->replica))
         g_error("SAF-13: the replica of generation %" G_GUINT64_FORMAT
                 " is on record as in-sync and lacks an acknowledged write",
                 web1->generation);

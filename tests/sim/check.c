@@ -275,7 +275,7 @@ static bool replica_is_good(const struct sim *sim, const struct replica *replica
 {
     return replica->state != REPLICA_IN_SYNC || g_hash_table_contains(sim->lost, replica->uuid) ||
            is_on_its_way_out(sim, replica) || sim_is_unheard(sim, replica) ||
-           fake_hosts_whole(sim->hosts, replica->node, replica->instance, replica->uuid);
+           fake_hosts_replica_whole(sim->hosts, replica->node, replica->instance, replica->uuid);
 }
 
 static void check_replica(struct sim *sim, const struct replica *replica, const char *how)

@@ -194,9 +194,21 @@ static bool sync_step(const struct replica *old, const struct replica *new, GErr
     return false;
 }
 
+/* SAF-26: both copies of what was closed cleanly change places, and nobody runs either. That the
+ * one that was promoted was in-sync is judged by the step of its instance. */
+static bool left_in_sync(const struct replica *old, const struct replica *new,
+                         const struct instance *was, const struct instance *is)
+{
+    return !old && was && is && was->clean && is->clean && !*was->holder && !*is->holder &&
+           !strcmp(new->node, was->primary_node) && *was->replica &&
+           strcmp(is->primary_node, was->primary_node) != 0 && !strcmp(is->replica, new->uuid) &&
+           new->generation == is->generation;
+}
+
 /* The only ways to be in-sync after a step: it was before and either nothing happened, or a
  * generation was closed, or is followed by one that nobody holds either, or the one after a clean
- * close begins; or the holder's node says so, or that a master has had it so. */
+ * close begins; or it was the instance's own; or the holder's node says so, or that a master has
+ * had it so. */
 static bool in_sync_step(const struct step *step, const struct replica *old,
                          const struct replica *new, GError **error)
 {
@@ -214,7 +226,7 @@ static bool in_sync_step(const struct step *step, const struct replica *old,
     stays = stays && old->generation == was->generation;
     bool rests = stays && !*is->holder;
     bool reopened = stays && !*was->holder && was->clean;
-    if (rests || reopened)
+    if (rests || reopened || left_in_sync(old, new, was, is))
         return true;
     fettle_set_error(
         error, UNSAFE,

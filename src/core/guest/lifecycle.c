@@ -125,7 +125,7 @@ static bool start_clear_the_way(struct guest *guest, const struct guest_start_ar
     if (!mirror_watch_stop(guest)) /* the guest may have ended by itself since the lock */
         return node_killed(error);
     bool waits = *migration && strcmp(incoming_migration(guest), migration) == 0;
-    if ((!waits && !incoming_end(guest, error)) || !replica_promote(guest, disks, error) ||
+    if ((!waits && !incoming_end(guest, error)) || !replica_promote(guest, disks, false, error) ||
         !incoming_promote(guest, error))
         return false;
     bool new_disks = *made && disks->len && !strcmp(((struct disk *)disks->pdata[0])->uuid, made);

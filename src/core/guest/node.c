@@ -52,6 +52,7 @@ static const struct procedure {
     {"replica_open", replica_open, true},
     {"replica_settle", replica_settle, false},
     {"replica_close", replica_close, true},
+    {"replica_leave", replica_leave, true},
     {"guest_start", lifecycle_start, true},
     {"guest_stop", lifecycle_stop, true},
     {"guest_reset", lifecycle_reset, true},

@@ -51,9 +51,7 @@ static bool open_clear_incoming(struct guest *guest, const struct replica_open_a
     return false;
 }
 
-/* The guest has moved away and the images that it left are a replica now, by the record that the
- * master has just confirmed (SAF-17). */
-static bool open_demote(struct guest *guest, const char *replica, GError **error)
+bool replica_take_left(struct guest *guest, const char *replica, GError **error)
 {
     struct storage *storage = guest->node->storage;
     struct guest_record *record = guest->record;
@@ -62,7 +60,14 @@ static bool open_demote(struct guest *guest, const char *replica, GError **error
     if (!storage->ops->demote(storage, record->instance, replica, error))
         return false;
     log_info("", "images of instance %s became those of replica %s", record->instance, replica);
-    record->migrating = guest->migration->state = MIGRATION_MOVED;
+    g_autofree char *word = env_uuid(guest->node->env);
+    set_string(&record->replica, replica);
+    set_string(&record->replica_images, word);
+    record->replica_history = record->history;
+    record->replica_generation = record->generation;
+    record->replica_kept = 0;
+    if (record->phase == PHASE_MIGRATED)
+        record->migrating = guest->migration->state = MIGRATION_MOVED;
     guest_move(guest, PHASE_SUPERSEDED, "its images are a replica's");
     return true;
 }
@@ -183,7 +188,7 @@ static struct export_target *open_locked(struct guest *guest, const struct fence
     enum replica_state state = REPLICA_IN_SYNC;
     if (!confirm_export(node, op, args->instance, args->generation, args->replica, &state, error) ||
         !open_clear_incoming(guest, args, error) || !open_clear_the_way(guest, args, error) ||
-        !open_demote(guest, args->replica, error) ||
+        !replica_take_left(guest, args->replica, error) ||
         (state != REPLICA_IN_SYNC && !open_keep(guest, args, history, error)) ||
         !open_record(guest, args, history, error))
         return NULL;
@@ -255,7 +260,7 @@ static bool promote_check(const struct guest *guest, const GPtrArray *disks, GEr
     return true;
 }
 
-bool replica_promote(struct guest *guest, const GPtrArray *disks, GError **error)
+bool replica_promote(struct guest *guest, const GPtrArray *disks, bool equal, GError **error)
 {
     struct storage *storage = guest->node->storage;
     struct guest_record *record = guest->record;
@@ -277,7 +282,7 @@ bool replica_promote(struct guest *guest, const GPtrArray *disks, GError **error
         record->generation = copied.epoch;
     }
     guest_move(guest, PHASE_STOPPED, "promoted");
-    record->clean = false;
+    record->clean = equal;
     record->sound = SOUND_UNKNOWN;
     replica_forget(guest);
     return guest_save(guest, error);
@@ -289,6 +294,8 @@ static bool close_locked(struct guest *guest, const struct fence_op *op,
     struct guest_record *record = guest->record;
     if (args->promote && strcmp(record->made, args->replica) == 0)
         return disks_take_made(guest, fence_op_stamp(op).history, args->generation, error);
+    if (!args->promote && !replica_take_left(guest, args->replica, error))
+        return false;
     if (strcmp(record->replica, args->replica) != 0)
         /* Promoted, removed or set aside already, or never opened here: nothing is exported. */
         return guest->node->storage->ops->export_close(guest->node->storage, args->instance,
@@ -308,7 +315,7 @@ static bool close_locked(struct guest *guest, const struct fence_op *op,
             return node_killed(error);
         if (guest->live && !guest_kill(guest, error))
             return false;
-        return replica_promote(guest, args->disks, error);
+        return replica_promote(guest, args->disks, args->equal, error);
     }
     if (!replica_close_export(guest, error))
         return false;
@@ -325,4 +332,60 @@ json_t *replica_close(struct node_core *node, struct fence_op *op, const void *a
     bool ok = close_locked(guest, op, close, error);
     guest_unlock(guest);
     return ok ? json_object() : NULL;
+}
+
+/* --- left behind --- */
+
+static bool leave_check(const struct guest *guest, const struct fence_op *op,
+                        const struct replica_leave_args *args, GError **error)
+{
+    const struct guest_record *record = guest->record;
+    struct stamp asked = {fence_op_stamp(op).history, args->generation};
+    struct stamp used = {record->history, record->generation};
+    g_autofree char *name = guest_name(guest);
+    if (guest->damage)
+        fettle_set_error(error, CORRUPT, "%s", guest->damage);
+    else if (stamp_compare(asked, used) < 0)
+        fettle_set_error(error, REFUSED,
+                         "generation %" G_GUINT64_FORMAT " of %s is over: generation "
+                         "%" G_GUINT64_FORMAT " was already used here",
+                         args->generation, name, record->generation);
+    else if (guest->live || guest->incoming_live || record->phase != PHASE_STOPPED)
+        fettle_set_error(error, WRONG_STATE, "no guest of %s has ended here: it %s", name,
+                         guest->live                   ? "runs"
+                         : record->phase == PHASE_NONE ? "never ran here"
+                                                       : "was not closed");
+    else if (*record->replica && strcmp(record->replica, args->replica) != 0)
+        fettle_set_error(error, WRONG_STATE, "this node has replica %s of %s", record->replica,
+                         name);
+    else
+        return true;
+    return false;
+}
+
+/* Until the record speaks they stay what they are: a start takes the word back. */
+static bool leave_locked(struct guest *guest, const struct fence_op *op,
+                         const struct replica_leave_args *args, GError **error)
+{
+    struct guest_record *record = guest->record;
+    if (!leave_check(guest, op, args, error))
+        return false;
+    record_autoptr(replica_leave_args) copy = replica_leave_args_copy(args);
+    GPtrArray *disks = record->replica_disks;
+    record->replica_disks = copy->disks;
+    copy->disks = disks;
+    set_string(&record->migration, args->replica);
+    return guest_save(guest, error);
+}
+
+json_t *replica_leave(struct node_core *node, struct fence_op *op, const void *args, GError **error)
+{
+    const struct replica_leave_args *leave = args;
+    struct guest *guest = guest_get(node, leave->instance, error);
+    if (!guest || !guest_lock(guest, error))
+        return NULL;
+    bool ok = leave_locked(guest, op, leave, error);
+    struct replica_leave_result result = {.equal = guest->record->clean};
+    guest_unlock(guest);
+    return ok ? replica_leave_result_to_json(&result) : NULL;
 }

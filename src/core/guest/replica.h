@@ -12,11 +12,19 @@ json_t *replica_settle(struct node_core *node, struct fence_op *op, const void *
 json_t *replica_close(struct node_core *node, struct fence_op *op, const void *args,
                       GError **error);
 
+json_t *replica_leave(struct node_core *node, struct fence_op *op, const void *args,
+                      GError **error);
+
+/* With the guest locked: images that were left for that replica (of a guest that has gone over in a
+ * migration, or whose node is no primary any more) become its images; to be saved. Only after the
+ * record says so. Idempotent; nothing happens if none were left for it. */
+bool replica_take_left(struct guest *guest, const char *replica, GError **error);
 /* With the guest locked, not live: the replica that was opened here, if any, becomes the instance's
  * images. Only after the record says so (this node is the primary). UNSAFE, with nothing changed,
  * if it was opened as a copy of other disks than those on record (`disks`; empty: unknown), which
- * no promotion can be about (SAF-22). Idempotent. */
-bool replica_promote(struct guest *guest, const GPtrArray *disks, GError **error);
+ * no promotion can be about (SAF-22). `equal`: by a clean close on record they equal those that the
+ * instance had. Idempotent. */
+bool replica_promote(struct guest *guest, const GPtrArray *disks, bool equal, GError **error);
 /* With the guest locked: its exports end, their exit seen, the images synced. */
 bool replica_close_export(struct guest *guest, GError **error);
 /* This node has no replica of the instance any more; to be saved. */

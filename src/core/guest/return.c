@@ -9,6 +9,7 @@
 #include "core/guest/incoming.h"
 #include "core/guest/mirror_watch.h"
 #include "core/guest/outgoing.h"
+#include "core/guest/replica.h"
 #include "core/guest/taps.h"
 
 #define RETURN_INTERVAL_MS 5000
@@ -106,8 +107,7 @@ static bool apply_confirmed(struct guest *guest)
     return save_or_log(guest) || !task_killed();
 }
 
-/* The guest has moved away, and the replica of that name is on record: replica_open makes these
- * images its own. */
+/* The guest has moved away, and the replica of that name is on record: these images are its own. */
 static bool images_are_a_replicas(const struct guest *guest, const struct confirm_item *item,
                                   const struct confirm_result *answer)
 {
@@ -124,6 +124,19 @@ static const char *superseded_word(const struct guest *guest, bool was_live)
     if (!own)
         return was_live ? "guest ended" : "another generation is on record";
     return was_live ? "guest ended, images set aside" : "images set aside";
+}
+
+/* After a migration replica_open does it, with what the target needs to know; a failover whose job
+ * has died may have nobody who opens it. */
+static bool leave_to_replica(struct guest *guest, const char *replica)
+{
+    g_autoptr(GError) error = NULL;
+    if (replica_take_left(guest, replica, &error))
+        return save_or_log(guest) || !task_killed();
+    if (!task_killed())
+        log_warning("", "images of instance %s cannot become those of replica %s: %s",
+                    guest->record->instance, replica, error->message);
+    return !task_killed();
 }
 
 /* SAF-19: killed, exit seen, and only then are its images touched. */
@@ -144,7 +157,11 @@ static bool apply_run(struct guest *guest, const struct confirm_item *item,
         return !task_killed();
     }
     guest->adopted = false;
-    if (images_are_over(guest, answer) && !images_are_a_replicas(guest, item, answer)) {
+    bool over = images_are_over(guest, answer);
+    bool left = images_are_a_replicas(guest, item, answer);
+    if (over && left && guest->record->phase == PHASE_STOPPED)
+        return leave_to_replica(guest, item->replica);
+    if (over && !left) {
         if (!set_aside(guest, "", guest->record->generation))
             return !task_killed();
         guest_move(guest, PHASE_SUPERSEDED, superseded_word(guest, was_live));

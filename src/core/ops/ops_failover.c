@@ -1,8 +1,9 @@
 /*
  * OP_INSTANCE_FAILOVER (SAF-16): the replica becomes the instance, on evidence only: the replica is
  * on record as in-sync, and the old node is offline on a person's word or has stopped the guest
- * itself.
+ * itself. What that has of it becomes the replica, if it is worth a copy (SAF-26).
  */
+#include "core/config/faults.h"
 #include "core/config/unheard.h"
 #include "core/ops/copy.h"
 #include "core/ops/instance.h"
@@ -293,9 +294,75 @@ static bool failover_check(struct op *op, GError **error)
 struct promotion {
     char *replica;         /* out: UUID of the replica that is promoted, "" for none */
     char *old_primary;     /* out */
-    bool equal;            /* out: and its images are, by a clean close, those that are promoted */
+    char *left;            /* UUID for the replica that is made of the old images; NULL: none is */
+    bool closed_clean;     /* and their node says that nothing has run from them since */
     guint64 unheard_since; /* out */
 };
+
+/* Why the images that the old primary has are not worth a copy; NULL if they are. */
+static const char *why_not_left(const struct op *op, const struct instance *instance)
+{
+    const struct node_report *report = op_report(op, instance->primary_node);
+    if (!report)
+        return "their node does not answer";
+    if (instance->sound == SOUND_NO)
+        return "they are not sound";
+    if (faults_find(report, FAULT_DISKS))
+        return "its disks are not well";
+    return copy_has_images(report, instance, "") ? NULL : "some are missing";
+}
+
+/* The images that the old primary has become the new replica, if their node keeps them for that
+ * (SAF-26). Asked before the commit, after which a node that is no primary any more would set them
+ * aside. */
+static bool leave_images(struct op *op, const char *uuid, struct promotion *promotion,
+                         GError **error)
+{
+    record_autoptr(instance) instance = instance_now(op, uuid, error);
+    if (!instance || !mirrored(instance) || op_node_offline(op, instance->primary_node))
+        return instance != NULL;
+    g_autofree char *replica = env_uuid(op->env);
+    struct replica_leave_args args = {.instance = instance->uuid,
+                                      .replica = replica,
+                                      .generation = instance->generation,
+                                      .disks = instance->disks};
+    g_autoptr(GError) failure = NULL;
+    const char *why = why_not_left(op, instance);
+    record_autoptr(replica_leave_result) result =
+        why ? NULL : op_act(op, instance->primary_node, "replica_leave", &args, 0, &failure);
+    if (result) {
+        promotion->left = g_steal_pointer(&replica);
+        promotion->closed_clean = result->equal;
+    } else if (fettle_error_is(failure, KILLED)) {
+        g_propagate_error(error, g_steal_pointer(&failure));
+        return false;
+    } else {
+        op_log(op, "the old images become no replica (%s); %s keeps them aside",
+               failure ? failure->message : why, op_node_name(op, instance->primary_node));
+    }
+    return true;
+}
+
+/* In-sync only if both say that the copies are equal. Else they are copied anew with the next
+ * start, and kept as they are until that is done (SAF-24). */
+static void put_left(struct instance_edit *edit, const struct promotion *promotion, bool equal)
+{
+    struct op *op = edit->op;
+    struct instance *instance = edit->instance;
+    struct replica replica = {
+        .uuid = promotion->left,
+        .instance = instance->uuid,
+        .node = promotion->old_primary,
+        .generation = instance->generation,
+        .sync = 1,
+        .state = equal ? REPLICA_IN_SYNC : REPLICA_STALE,
+        .keep = equal ? 0 : instance->generation,
+        .why = (char *)(equal ? "left by a clean close" : "left by a close that was not clean"),
+        .since = op_now_seconds(op)};
+    op_put(op, edit->changes, "replica", replica.uuid, replica_to_json(&replica));
+    op_set_text(&instance->secondary_node, promotion->old_primary);
+    op_set_text(&instance->replica, promotion->left);
+}
 
 /* What nobody can know any more (SAF-09). */
 static void tell_unheard(struct op *op, const struct promotion *promotion)
@@ -328,19 +395,20 @@ static bool edit_promote(struct instance_edit *edit, void *data, GError **error)
     if (edit->replica)
         op_delete(op, edit->changes, "replica", edit->replica->uuid);
     op_use_room(op, edit->changes);
-    promotion->equal = instance->clean;
+    bool equal = promotion->left && instance->clean && promotion->closed_clean;
     instance->generation++;
-    instance->clean = false;
+    instance->clean = equal;
     instance->sound = SOUND_UNKNOWN;
     op_set_text(&instance->primary_node, op->primary);
-    bool half = instance_half_installed(instance);
-    op_set_text(&instance->holder, instance->admin_state == ADMIN_UP && !half ? op->primary : "");
+    op_set_text(&instance->holder, "");
     op_set_text(&instance->secondary_node, "");
     op_set_text(&instance->replica, "");
     op_set_text(&instance->migration, "");
     op_set_text(&instance->migration_node, "");
+    if (promotion->left)
+        put_left(edit, promotion, equal);
     /* It is moved as it is, and installed there when this job has ended. */
-    edit_mark(edit, half ? TASK_REINSTALLING : TASK_FAILING_OVER);
+    edit_mark(edit, instance_half_installed(instance) ? TASK_REINSTALLING : TASK_FAILING_OVER);
     return true;
 }
 
@@ -353,30 +421,35 @@ static bool promote_images(struct op *op, const struct instance *instance, const
                                       .replica = (char *)replica,
                                       .generation = instance->generation,
                                       .promote = true,
+                                      .equal = instance->clean,
                                       .disks = instance->disks};
     record_autoptr(nothing) done =
         op_act(op, instance->primary_node, "replica_close", &args, ACT_PATIENCE_MS, error);
     return done != NULL;
 }
 
-static bool start_promoted(struct op *op, struct instance *instance, GError **error)
+/* Of what is not started nobody opens the replica; by that its node gives the images their name. */
+static void name_left(struct op *op, const struct instance *instance)
 {
-    if (!*instance->holder)
-        return true;
-    struct guest_start_args args = {.instance = instance, .full = true, .run = true};
-    g_autoptr(GError) local = NULL;
+    if (!*instance->replica)
+        return;
+    struct replica_close_args args = {.instance = instance->uuid,
+                                      .replica = instance->replica,
+                                      .generation = instance->generation};
+    g_autoptr(GError) failure = NULL;
     record_autoptr(nothing) done =
-        op_act(op, instance->primary_node, "guest_start", &args, ACT_PATIENCE_MS, &local);
-    if (done)
-        return true;
-    if (fettle_error_is(local, REFUSED)) {
-        /* Used up by a node daemon that died in the middle. */
-        struct instance_start next = {.mark = TASK_FAILING_OVER, .run = true};
-        op_log(op, "%s; trying the next generation", local->message);
-        return instance_start(op, instance->uuid, &next, error);
-    }
-    g_propagate_error(error, g_steal_pointer(&local));
-    return false;
+        op_act(op, instance->secondary_node, "replica_close", &args, 0, &failure);
+    if (!done)
+        op_log(op, "the images that are left: %s", failure->message);
+}
+
+static bool start_promoted(struct op *op, const struct instance *instance, GError **error)
+{
+    struct instance_start start = {.mark = TASK_FAILING_OVER, .run = true};
+    if (instance->admin_state == ADMIN_UP && !instance_half_installed(instance))
+        return instance_start(op, instance->uuid, &start, error);
+    name_left(op, instance);
+    return true;
 }
 
 static bool may_run(const struct op *op, const struct instance *instance)
@@ -418,25 +491,26 @@ static bool stop_on_old_primary(struct op *op, const struct instance *instance, 
     return false;
 }
 
-/* After a clean close the old images are of no more use, as the promoted ones are equal. Otherwise
- * they are left: their node keeps them aside (SAF-19). */
-static void clean_old_primary(struct op *op, const struct instance *instance,
-                              const struct promotion *promotion)
+/* What it has now instead of the copy that was promoted. */
+static void tell_redundancy(struct op *op, const char *uuid, const struct promotion *promotion)
 {
-    const char *node = promotion->old_primary;
-    if (op_node_offline(op, node) || !mirrored(instance))
+    record_autoptr(instance) instance = instance_now(op, uuid, NULL);
+    const struct replica *replica = instance ? op_replica_of(op, instance) : NULL;
+    const char *node = op_node_name(op, promotion->old_primary);
+    if (!instance || !mirrored(instance))
         return;
-    if (!promotion->equal) {
-        op_log(op, "the copies were not equal at the end; %s keeps the old images aside",
-               op_node_name(op, node));
-        return;
-    }
-    struct disks_remove_args args = {
-        .instance = instance->uuid, .replica = "", .generation = instance->generation};
-    g_autoptr(GError) failure = NULL;
-    record_autoptr(nothing) done = op_act(op, node, "disks_remove", &args, 0, &failure);
-    if (!done)
-        op_log(op, "the old images could not be removed: %s", failure->message);
+    if (!replica)
+        op_log(op, "%s has no replica any more; give it one: fettle instance replace-disks %s",
+               instance->name, instance->name);
+    else if (replica->state == REPLICA_IN_SYNC)
+        op_log(op, "its images on %s are its replica now, in-sync", node);
+    else if (replica->state == REPLICA_SYNCING)
+        op_log(op, "its images on %s are its replica now, and are being copied anew", node);
+    else
+        op_log(op,
+               "its images on %s are its replica now, stale (%s); they are copied anew when it "
+               "starts, or by: fettle instance replace-disks %s",
+               node, replica->why, instance->name);
 }
 
 static bool move_instance(struct op *op, const struct instance *before, struct promotion *promotion,
@@ -444,6 +518,7 @@ static bool move_instance(struct op *op, const struct instance *before, struct p
 {
     if (!migration_end_target(op, before, error) || !keep_room(op, before, error) ||
         !stop_on_old_primary(op, before, timeout_ms, error) ||
+        !leave_images(op, before->uuid, promotion, error) ||
         !instance_edit(op, "promote_replica", before->uuid, edit_promote, promotion, error))
         return false;
     op_unlock_room(op);
@@ -457,10 +532,7 @@ static bool move_instance(struct op *op, const struct instance *before, struct p
         !start_promoted(op, instance, error) ||
         (!instance_half_installed(instance) && !instance_settle(op, instance->uuid, error)))
         return false;
-    clean_old_primary(op, instance, promotion);
-    if (mirrored(instance))
-        op_log(op, "%s has no replica any more; give it one: fettle instance replace-disks %s",
-               instance->name, instance->name);
+    tell_redundancy(op, instance->uuid, promotion);
     return true;
 }
 
@@ -474,6 +546,7 @@ bool instance_failover(struct op *op, const struct instance *instance, guint64 t
     op_release_room(op);
     g_free(promotion.replica);
     g_free(promotion.old_primary);
+    g_free(promotion.left);
     return done;
 }
 

@@ -244,22 +244,27 @@ static bool set_declare(struct op *op, GError **error)
     return true;
 }
 
-static bool is_alive(struct op *op, const char *uuid, GError **error)
+/* More than a beat of the bus: a connection over which nothing has come for so long is not asked
+ * again, but one that is begun for the question. */
+#define ALIVE_FIRST_MS 1300
+
+static bool is_alive(struct op *op, const char *uuid, guint timeout_ms, GError **error)
 {
-    record_autoptr(nothing) answer = op_ask(op, uuid, "node_alive", NULL, 0, error);
+    record_autoptr(nothing) answer = op_ask(op, uuid, "node_alive", NULL, timeout_ms, error);
     return answer != NULL;
 }
 
 /* A node that answers is not dead. Any answer counts, also a refusal. That a connection ended under
- * the question says nothing of the node: the next question goes on one that is begun for it. */
+ * the question, or gave no answer for a moment, says nothing of the node: it may have been dead
+ * before. */
 static bool node_is_silent(struct op *op, const struct node *node, const char *hint, GError **error)
 {
     g_autofree char *name = g_strdup(node->name), *uuid = g_strdup(node->uuid);
     g_autoptr(GError) failure = NULL;
-    bool alive = is_alive(op, uuid, &failure);
-    if (!alive && fettle_error_is(failure, UNKNOWN_RESULT)) {
+    bool alive = is_alive(op, uuid, ALIVE_FIRST_MS, &failure);
+    if (!alive && (fettle_error_is(failure, UNKNOWN_RESULT) || fettle_error_is(failure, TIMEOUT))) {
         g_clear_error(&failure);
-        alive = is_alive(op, uuid, &failure);
+        alive = is_alive(op, uuid, 0, &failure);
     }
     if (!alive && op_no_answer(failure))
         return true;

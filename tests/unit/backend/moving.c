@@ -3,6 +3,7 @@
  */
 #include "moving.h"
 
+#include "helper/patience.h"
 #include "io/process.h"
 
 #include <stdio.h>
@@ -246,9 +247,9 @@ void moving_hand_over(struct moving *moving)
                                                  &error);
     g_assert_no_error(error);
     /* Without a pause, so that what is asked next meets QEMU while it is about to end. */
-    gint64 deadline = loop_boot_ms() + WAIT_MS;
+    gint64 since = loop_boot_ms();
     while (moving_step(moving, NULL) != STEP_DONE)
-        g_assert_cmpint(loop_boot_ms(), <, deadline);
+        g_assert_false(patience_is_over(since, WAIT_MS));
     g_assert_cmpint(world_state(moving->a, moving->before), ==, GUEST_MIGRATED);
 }
 

@@ -4,6 +4,7 @@
 #include "world.h"
 
 #include "backend/storage/settle.h"
+#include "helper/patience.h"
 #include "io/process.h"
 
 #include <arpa/inet.h>
@@ -327,7 +328,7 @@ static void plugin_told_to_end(void *unused)
         pid_t pid = (pid_t)process_pid(nbd.process);
         int fd = nbd_connect(&nbd, "1.r.2.0");
         g_assert_cmpint(nbd_request(fd, NBD_WRITE, 0, sizeof block, block), ==, 0);
-        kill(pid, SIGSTOP);
+        patience_stop(pid);
         for (guint k = 0; k < 32; k++)
             nbd_send(fd, NBD_WRITE, k * sizeof block, sizeof block, block);
         kill(pid, signals[i]);

@@ -9,6 +9,7 @@
 #include "world.h"
 
 #include "backend/hypervisor/qemu_private.h"
+#include "helper/patience.h"
 #include "io/files.h"
 #include "io/process.h"
 
@@ -494,7 +495,7 @@ static void write_faster(struct pair *pair)
 {
     pid_t export = (pid_t)world_export_pid(pair->secondary, pair->web1, REPLICA, 0);
     for (guint i = 0; written(pair) != 0 && mirror_of(pair) == MIRROR_SYNCING; i++) {
-        kill(export, SIGSTOP);
+        patience_stop(export);
         for (guint k = 0; k < 16; k++)
             if (!world_try_write(pair->primary, pair->web1, i % 100 + 1, 1024 + 256 * k, 128, NULL))
                 break;
@@ -526,7 +527,7 @@ static void silent_to_the_end(void *unused)
     lose(pair);
     await_counts(pair, 5);
     open_exports(pair, REPLICA, IMAGES);
-    kill((pid_t)world_export_pid(pair->secondary, pair->web1, REPLICA, 0), SIGSTOP);
+    patience_stop((pid_t)world_export_pid(pair->secondary, pair->web1, REPLICA, 0));
     struct instance *web1 = pair->web1;
     g_autoptr(GError) error = NULL;
     bool started = hv_of(pair)->ops->mirror_start(hv_of(pair), web1->uuid, 1, pair->target,
@@ -535,7 +536,7 @@ static void silent_to_the_end(void *unused)
     g_assert_error(error, FETTLE_ERROR, FETTLE_ERROR_UNREACHABLE);
     kill((pid_t)world_export_pid(pair->secondary, pair->web1, REPLICA, 0), SIGCONT);
     attach(pair, COPY_WRITTEN_SINCE);
-    kill((pid_t)world_export_pid(pair->secondary, pair->web1, REPLICA, 0), SIGSTOP);
+    patience_stop((pid_t)world_export_pid(pair->secondary, pair->web1, REPLICA, 0));
     await_counts(pair, 5); /* whatever it was in the middle of, or frozen as any mirror is */
     release(pair);
     await_counts(pair, 5);

@@ -4,6 +4,7 @@
  */
 #include "backend/members/etcd.h"
 #include "backend/members/etcd_private.h"
+#include "helper/patience.h"
 #include "io/authority.h"
 #include "io/certs.h"
 #include "io/engine_file.h"
@@ -47,9 +48,9 @@ static struct authority *authority;
 
 #define until(condition)                                                                           \
     do {                                                                                           \
-        gint64 until_ms = loop_boot_ms() + PATIENCE_MS;                                            \
+        gint64 since_ms = loop_boot_ms();                                                          \
         while (!(condition)) {                                                                     \
-            g_assert_cmpint(loop_boot_ms(), <, until_ms);                                          \
+            g_assert_false(patience_is_over(since_ms, PATIENCE_MS));                               \
             g_assert_true(loop_sleep(100));                                                        \
         }                                                                                          \
     } while (0)

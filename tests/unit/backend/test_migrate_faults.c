@@ -4,6 +4,7 @@
  */
 #include "moving.h"
 
+#include "helper/patience.h"
 #include "io/process.h"
 
 #include <signal.h>
@@ -216,10 +217,16 @@ static void source_killed_stopped(void *unused)
 
 /* --- the link is cut --- */
 
-static void stop_b(struct moving *moving, int signal)
+static void stop_b(struct moving *moving)
 {
-    kill((pid_t)world_guest_pid(moving->b, moving->after), signal);
-    kill((pid_t)world_export_pid(moving->b, moving->before, MOVING_REPLICA, 0), signal);
+    patience_stop((pid_t)world_guest_pid(moving->b, moving->after));
+    patience_stop((pid_t)world_export_pid(moving->b, moving->before, MOVING_REPLICA, 0));
+}
+
+static void cont_b(struct moving *moving)
+{
+    kill((pid_t)world_guest_pid(moving->b, moving->after), SIGCONT);
+    kill((pid_t)world_export_pid(moving->b, moving->before, MOVING_REPLICA, 0), SIGCONT);
 }
 
 /* The guest's writes wait for a mirror that is lost, also after the migration has been given up:
@@ -250,7 +257,7 @@ static void release_lost(struct moving *moving)
 {
     struct hypervisor *hv = moving->a->hypervisor;
     g_autoptr(GError) error = NULL;
-    stop_b(moving, SIGSTOP);
+    stop_b(moving);
     loop_sleep(200);
     bool cancelled = hv->ops->migrate_cancel(hv, moving->before->uuid, 1, &error);
     g_test_message("%s", cancelled ? "cancelled at once" : error->message);
@@ -264,7 +271,7 @@ static void release_lost(struct moving *moving)
     g_assert_true(world_await_count(moving->a, moving->before, printed + 5));
     g_assert_true(world_await_mirror(moving->a, moving->before, MIRROR_NONE));
     g_assert_cmpuint(world_counted(moving->b, moving->before, MOVING_REPLICA), >=, printed);
-    stop_b(moving, SIGCONT);
+    cont_b(moving);
     moving_check_stayed(moving);
     moving_free(moving);
 }
@@ -279,7 +286,7 @@ static void released_switching(void *unused)
 {
     struct moving *moving = moving_new("lostswitch", TEMPLATE_MIRROR, 1, FORMAT_RAW);
     moving_open(moving);
-    kill((pid_t)world_export_pid(moving->b, moving->before, MOVING_REPLICA, 0), SIGSTOP);
+    patience_stop((pid_t)world_export_pid(moving->b, moving->before, MOVING_REPLICA, 0));
     moving_start(moving, true);
     loop_sleep(500);
     release_lost(moving);
@@ -290,26 +297,21 @@ static void released_stopped(void *unused)
     release_lost(at_stop("loststopped", TEMPLATE_MIRROR));
 }
 
-static void wake_b(struct moving *moving)
-{
-    stop_b(moving, SIGCONT);
-}
-
 /* The other side is silent, while its connections stand: a cut somewhere in between, or a host that
  * hangs. */
 static void silent_copying(void *unused)
 {
     struct moving *moving = at_copying("silent", TEMPLATE_MIRROR);
-    stop_b(moving, SIGSTOP);
+    stop_b(moving);
     loop_sleep(200);
-    cancel_with_lost_mirror(moving, wake_b);
+    cancel_with_lost_mirror(moving, cont_b);
 }
 
 static void silent_stopped(void *unused)
 {
     struct moving *moving = at_stop("silentstop", TEMPLATE_MIRROR);
-    stop_b(moving, SIGSTOP);
-    cancel_with_lost_mirror(moving, wake_b);
+    stop_b(moving);
+    cancel_with_lost_mirror(moving, cont_b);
 }
 
 /* The process over there takes the connection and says nothing, so the handshake does not end. The
@@ -320,7 +322,7 @@ static void silent_at_first(const char *name, bool restart)
     struct moving *moving = moving_new(name, TEMPLATE_SHAREDFILE, 1, FORMAT_RAW);
     g_autoptr(GError) error = NULL;
     moving_open(moving);
-    kill((pid_t)world_guest_pid(moving->b, moving->after), SIGSTOP);
+    patience_stop((pid_t)world_guest_pid(moving->b, moving->after));
     moving_start(moving, true);
     guint32 printed = world_printed(moving->a, moving->before);
     g_assert_true(world_await_count(moving->a, moving->before, printed + 10));

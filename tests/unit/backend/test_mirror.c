@@ -5,6 +5,7 @@
 #include "pair.h"
 
 #include "backend/storage/probe.h"
+#include "helper/patience.h"
 #include "io/process.h"
 
 #include <fcntl.h>
@@ -171,7 +172,7 @@ static void export_killed(void *disks)
 
 static void stop_export(struct pair *pair)
 {
-    kill((pid_t)world_export_pid(pair->secondary, pair->web1, REPLICA, 0), SIGSTOP);
+    patience_stop((pid_t)world_export_pid(pair->secondary, pair->web1, REPLICA, 0));
 }
 
 /* It wakes up with writes of a mirror that was given up; they are nobody's any more. */

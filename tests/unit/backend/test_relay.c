@@ -11,6 +11,7 @@
 #include "backend/hypervisor/qemu_private.h"
 #include "backend/hypervisor/relay.h"
 #include "backend/storage/probe.h"
+#include "helper/patience.h"
 #include "io/process.h"
 
 #include <arpa/inet.h>
@@ -65,7 +66,7 @@ static void lose(struct pair *pair, guint how)
     if (how == 0)
         pair_kill_export(pair);
     else if (how == 1)
-        kill((pid_t)world_export_pid(pair->secondary, pair->web1, REPLICA, 0), SIGSTOP);
+        patience_stop((pid_t)world_export_pid(pair->secondary, pair->web1, REPLICA, 0));
     else
         world_link(false);
 }
@@ -254,7 +255,7 @@ static void killed_unseen(void *unused)
 static void hangs(void *unused)
 {
     struct pair *pair = pair_new("hangs", 1, true);
-    kill((pid_t)relay_pid(pair), SIGSTOP);
+    patience_stop((pid_t)relay_pid(pair));
     g_assert_true(world_is_frozen(pair->primary, pair->web1));
     pair_assert_nothing_missing(pair);
     pair_release(pair);

@@ -4,6 +4,7 @@
 #include "world.h"
 
 #include "base/limits.h"
+#include "helper/patience.h"
 #include "io/process.h"
 #include "io/qmp.h"
 
@@ -272,7 +273,7 @@ void world_run(void (*fn)(void *data), void *data)
     struct run run = {fn, data, false};
     struct task_group *group = task_group_new();
     task_spawn(group, run_task, &run);
-    g_assert_true(loop_run_until(&run.done, 600000));
+    g_assert_true(patience_run_until(&run.done, 600000));
     task_group_unref(group);
 }
 

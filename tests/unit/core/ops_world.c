@@ -190,6 +190,8 @@ static void trace_call(struct ops_world *world, const struct rpc_request *reques
         g_string_append(world->trace, " keep");
     if (json_is_true(json_object_get(args, "promote")))
         g_string_append(world->trace, " promote");
+    if (json_is_true(json_object_get(args, "equal")))
+        g_string_append(world->trace, " equal");
     if (json_string_length(json_object_get(args, "migration")) > 0 && json_is_object(instance))
         g_string_append(world->trace, " incoming");
     if (json_is_false(json_object_get(args, "live")))
@@ -374,6 +376,8 @@ static json_t *answer_node(const struct rpc_request *request, const char *node, 
                    ? json_make("{sb ss}", "clean", !world->stop_unclean, "sound", world->sound)
                    : json_make("{sb}", "clean", !world->stop_unclean);
     }
+    if (!strcmp(method, "replica_leave"))
+        return json_make("{sb}", "equal", !world->leave_unequal);
     if (!strcmp(method, "disks_undo"))
         return undo_disks(world, request->args, node);
     if (!strcmp(method, "disks_progress"))
@@ -412,7 +416,7 @@ static void script(struct ops_world *world)
         "replica_open",     "replica_close", "guest_start",    "guest_stop",      "guest_reset",
         "mirror_attach",    "mirror_detach", "mirror_wait",    "disk_grow",       "disks_renew",
         "disks_progress",   "incoming_open", "incoming_close", "migration_start", "migration_wait",
-        "migration_cancel", "work_cancel",   "node_alive"};
+        "migration_cancel", "work_cancel",   "node_alive",     "replica_leave"};
     for (guint i = 0; i < G_N_ELEMENTS(methods); i++)
         fake_script(world->world, NULL, ROLE_NODED, methods[i], answer_node, world);
     ops_script_wconfd(world);

@@ -42,6 +42,7 @@ struct ops_world {
 
     guint io_errors;            /* of the guest's own disks; the last one of disk 0 */
     bool stop_unclean;          /* guest_stop does not end with equal copies */
+    bool leave_unequal;         /* replica_leave: something has run from them since */
     const char *sound;          /* what it says of the images; NULL: nothing, as older nodes */
     bool no_keep;               /* replica_open has no room to keep images aside */
     const char *mirror;         /* what mirror_wait says in the end; NULL: ready */

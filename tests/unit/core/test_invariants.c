@@ -403,6 +403,47 @@ static void test_promotion_keeps_no_replica(void)
                 "wrong_state: " WEB1_IS "secondary_node: node2 is the primary node too");
 }
 
+/* SAF-26: the copies change places, and another replica than the promoted one is born. */
+struct swap {
+    bool was_clean, clean;
+    const char *primary, *holder, *left_on, *state;
+    bool well;
+};
+
+static GPtrArray *swapped(const struct swap *swap)
+{
+    json_t *moved =
+        with(web1(6, swap->primary, swap->holder, swap->clean), "replica", json_string(REPLICA2));
+    json_t *left = with(with(replica(6, 1, swap->state), "uuid", json_string(REPLICA2)), "node",
+                        json_string(swap->left_on));
+    return changes_of(put_web1(with(moved, "secondary_node", json_string(swap->left_on))),
+                      put("replica", REPLICA2, 0, left), del("replica", REPLICA1, 1), NULL);
+}
+
+static void test_promotion_leaves_a_replica(void)
+{
+    static const struct swap cases[] = {
+        {true, true, NODE2, "", NODE1, "in-sync", true},
+        {true, false, NODE2, "", NODE1, "stale", true},
+        {false, false, NODE2, "", NODE1, "stale", true},
+        {true, false, NODE2, "", NODE1, "in-sync", false},    /* nobody says that it is equal */
+        {false, false, NODE2, "", NODE1, "in-sync", false},   /* nor was it closed so */
+        {true, false, NODE2, NODE2, NODE1, "in-sync", false}, /* it runs already */
+        {true, true, NODE2, "", NODE3, "in-sync", false},     /* which has nothing of it */
+        {true, true, NODE1, "", NODE3, "in-sync", false},     /* no promotion at all */
+    };
+    for (guint i = 0; i < G_N_ELEMENTS(cases); i++) {
+        json_t *web = with(web1(5, NODE1, "", cases[i].was_clean), "sound", json_string("yes"));
+        GPtrArray *closed = changes_of(put_web1(web), put_replica(replica(5, 8, "in-sync")), NULL);
+        assert_says(check_as(closed, swapped(&cases[i]), AUTHOR_COMMIT),
+                    cases[i].well
+                        ? "ok"
+                        : "unsafe: replica " REPLICA2
+                          ": would be in-sync at generation 6 (was nothing at 0) without a clean "
+                          "close and without word from its holder's node");
+    }
+}
+
 static void test_promotion_needs_state_before(void)
 {
     /* The replica may not become in-sync in the commit that promotes it. */
@@ -603,6 +644,8 @@ int main(int argc, char **argv)
     g_test_add_func("/invariants/start/after-close#SAF-11,SAF-13", test_start_after_close);
     g_test_add_func("/invariants/promotion#SAF-16,SAF-13", test_promotion);
     g_test_add_func("/invariants/promotion/no-replica#SAF-16", test_promotion_keeps_no_replica);
+    g_test_add_func("/invariants/promotion/leaves-a-replica#SAF-26,SAF-13",
+                    test_promotion_leaves_a_replica);
     g_test_add_func("/invariants/promotion/before#SAF-16,SAF-12",
                     test_promotion_needs_state_before);
     g_test_add_func("/invariants/diskless#SAF-16", test_diskless_moves);

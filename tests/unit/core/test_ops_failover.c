@@ -33,10 +33,11 @@ static void test_primary_dead(void)
     put_web_on_node3("in-sync", true);
     ops_node_offline(world, NODE3);
     g_assert_cmpstr(failover(), ==, "null");
-    ops_expect(world, "commit delete replica; instance web1 g2 up @node2 node2 failing-over\n"
+    ops_expect(world, "commit delete replica; instance web1 g2 up @- node2 failing-over\n"
                       "node2 replica_close g2 promote\n"
-                      "node2 guest_start g2\n"
-                      "commit instance web1 g2 up @node2 node2\n"
+                      "commit instance web1 g3 up @node2 node2 failing-over\n"
+                      "node2 guest_start g3\n"
+                      "commit instance web1 g3 up @node2 node2\n"
                       "commit job success\n");
     g_assert_cmpstr(ops_web(world)->replica, ==, "");
     g_assert_null(config_get(world->config, "replica", REPLICA, NULL));
@@ -65,11 +66,12 @@ static void test_locks(void)
     /* Shared on the dead node too: nobody takes the word back in the middle. */
     ops_expect(world, "locks instance/web1=exclusive node/node3=shared node/node2=shared "
                       "node-res/node2=exclusive\n"
-                      "commit delete replica; instance web1 g2 up @node2 node2 failing-over\n"
+                      "commit delete replica; instance web1 g2 up @- node2 failing-over\n"
                       "rooms are free\n"
                       "node2 replica_close g2 promote\n"
-                      "node2 guest_start g2\n"
-                      "commit instance web1 g2 up @node2 node2\n"
+                      "commit instance web1 g3 up @node2 node2 failing-over\n"
+                      "node2 guest_start g3\n"
+                      "commit instance web1 g3 up @node2 node2\n"
                       "free\n"
                       "commit job success\n");
 }
@@ -91,13 +93,16 @@ static void test_locks_of_a_planned_one(void)
                "node2 replica_close g2\n"
                "commit instance web1 g2 up @- node3/node2 clean failing-over; replica node2 g2 s4 "
                "in-sync\n"
-               "commit delete replica; delete reservation; instance web1 g3 up @node2 node2 "
-               "failing-over\n"
+               "node3 replica_leave g2\n"
+               "commit delete replica; delete reservation; replica node3 g3 s1 in-sync; instance "
+               "web1 g3 up @- node2/node3 clean failing-over\n"
                "rooms are free\n"
-               "node2 replica_close g3 promote\n"
-               "node2 guest_start g3\n"
-               "commit instance web1 g3 up @node2 node2\n"
-               "node3 disks_remove g3\n"
+               "node2 replica_close g3 promote equal\n"
+               "commit instance web1 g4 up @node2 node2/node3 failing-over; replica node3 g4 s2 "
+               "in-sync\n"
+               "node3 replica_open g4\n"
+               "node2 guest_start g4 mirror no-copy\n"
+               "commit instance web1 g4 up @node2 node2/node3\n"
                "free\n"
                "commit job success\n");
 }
@@ -139,16 +144,18 @@ static void test_primary_alive_is_stopped_first(void)
                "node2 replica_close g2\n"
                "commit instance web1 g2 up @- node3/node2 clean failing-over; replica node2 g2 s4 "
                "in-sync\n"
-               "commit delete replica; instance web1 g3 up @node2 node2 failing-over\n"
-               "node2 replica_close g3 promote\n"
-               "node2 guest_start g3\n"
-               "commit instance web1 g3 up @node2 node2\n"
-               "node3 disks_remove g3\n"
+               "node3 replica_leave g2\n"
+               "commit delete replica; replica node3 g3 s1 in-sync; instance web1 g3 up @- "
+               "node2/node3 clean failing-over\n"
+               "node2 replica_close g3 promote equal\n"
+               "commit instance web1 g4 up @node2 node2/node3 failing-over; replica node3 g4 s2 "
+               "in-sync\n"
+               "node3 replica_open g4\n"
+               "node2 guest_start g4 mirror no-copy\n"
+               "commit instance web1 g4 up @node2 node2/node3\n"
                "commit job success\n");
     g_autofree char *log = ops_log(world, 0);
-    g_assert_true(g_str_has_suffix(log,
-                                   "web1 has no replica any more; give it one: fettle instance "
-                                   "replace-disks web1\n"));
+    g_assert_true(g_str_has_suffix(log, "its images on node3 are its replica now, in-sync\n"));
 }
 
 static void test_stopped_stays_stopped(void)
@@ -332,14 +339,90 @@ static void test_unclean_stop_goes_on(void)
                       "node2 replica_close g2\n"
                       "commit instance web1 g2 up @- node3/node2 failing-over; replica node2 g2 s4 "
                       "in-sync\n"
-                      "commit delete replica; instance web1 g3 up @node2 node2 failing-over\n"
+                      "commit delete replica; instance web1 g3 up @- node2 failing-over\n"
                       "node2 replica_close g3 promote\n"
-                      "node2 guest_start g3\n"
-                      "commit instance web1 g3 up @node2 node2\n"
+                      "commit instance web1 g4 up @node2 node2 failing-over\n"
+                      "node2 guest_start g4\n"
+                      "commit instance web1 g4 up @node2 node2\n"
                       "commit job success\n");
     g_autofree char *log = ops_log(world, 0);
-    g_assert_nonnull(strstr(log, "the copies were not equal at the end; node3 keeps the old images "
-                                 "aside"));
+    g_assert_nonnull(strstr(log, "the old images become no replica (they are not sound); node3 "
+                                 "keeps them aside\n"));
+    g_assert_true(g_str_has_suffix(log,
+                                   "web1 has no replica any more; give it one: fettle instance "
+                                   "replace-disks web1\n"));
+}
+
+/* It runs on from the whole one, and what is left is copied anew, kept as it is until that is done;
+ * also if only its node says that something has run from it since. */
+static void test_unequal_is_copied(void)
+{
+    static const bool unclean[] = {true, false};
+    for (guint i = 0; i < G_N_ELEMENTS(unclean); i++) {
+        put_web_on_node3("in-sync", true);
+        world->stop_unclean = unclean[i];
+        world->leave_unequal = !unclean[i];
+        world->sound = "yes";
+        g_string_truncate(world->trace, 0);
+        g_assert_cmpstr(failover(), ==, "null");
+        g_assert_nonnull(strstr(
+            world->trace->str, "node3 replica_leave g2\n"
+                               "commit delete replica; replica node3 g3 s1 stale; instance web1 g3 "
+                               "up @- node2/node3 failing-over\n"
+                               "node2 replica_close g3 promote\n"
+                               "commit instance web1 g4 up @node2 node2/node3 failing-over; "
+                               "replica node3 g4 s2 syncing\n"
+                               "node3 replica_open g4 keep\n"
+                               "node2 guest_start g4 mirror\n"));
+        g_autofree char *log = ops_log(world, 0);
+        g_assert_true(g_str_has_suffix(
+            log, "its images on node3 are its replica now, and are being copied anew\n"));
+        ops_delete_object(world, "replica", ops_web(world)->replica);
+    }
+}
+
+/* What does not run is not started, and gets its replica all the same: its node is told. */
+static void test_stopped_keeps_its_replica(void)
+{
+    put_web_on_node3("in-sync", false);
+    g_assert_cmpstr(failover(), ==, "null");
+    ops_expect(world, "node3 replica_leave g1\n"
+                      "commit delete replica; replica node3 g2 s1 in-sync; instance web1 g2 down "
+                      "@- node2/node3 clean failing-over\n"
+                      "node2 replica_close g2 promote equal\n"
+                      "node3 replica_close g2\n"
+                      "commit instance web1 g2 down @- node2/node3 clean\n"
+                      "commit job success\n");
+}
+
+/* Each is a reason to go on without a replica, as ever; none to stay. */
+static void test_not_left(void)
+{
+    static const struct {
+        const char *why;
+        const char *trial;
+        bool lost, refused;
+    } cases[] = {
+        {"its disks are not well", "cannot write to its disks: Input/output error", false, false},
+        {"some are missing", NULL, true, false},
+        {"node3: no", NULL, false, true},
+    };
+    for (guint i = 0; i < G_N_ELEMENTS(cases); i++) {
+        put_web_on_node3("in-sync", false);
+        world->trial[2] = cases[i].trial;
+        if (cases[i].lost)
+            g_ptr_array_add(world->lost, (void *)NODE3);
+        if (cases[i].refused)
+            ops_fail(world, NODE3, "replica_leave", FETTLE_ERROR_WRONG_STATE, "no", 1);
+        g_assert_cmpstr(failover(), ==, "null");
+        g_autofree char *log = ops_log(world, 0);
+        g_autofree char *line = g_strdup_printf(
+            "the old images become no replica (%s); node3 keeps them aside\n", cases[i].why);
+        g_assert_nonnull(strstr(log, line));
+        g_assert_nonnull(strstr(log, "web1 has no replica any more"));
+        g_assert_cmpstr(ops_web(world)->replica, ==, "");
+        g_ptr_array_set_size(world->lost, 0);
+    }
 }
 
 static void lost_at_the_end(struct ops_world *changed, guint number)
@@ -389,7 +472,7 @@ static void test_used_up(void)
     ops_node_offline(world, NODE3);
     ops_fail(world, NODE2, "guest_start", FETTLE_ERROR_REFUSED, "was already used here", 1);
     g_assert_cmpstr(failover(), ==, "null");
-    g_assert_cmpuint(ops_web(world)->generation, ==, 3);
+    g_assert_cmpuint(ops_web(world)->generation, ==, 4);
     g_assert_cmpstr(ops_web(world)->holder, ==, NODE2);
     g_assert_cmpstr(world->guest_node, ==, NODE2);
 }
@@ -413,9 +496,10 @@ static void test_diskless(void)
     world->memory[0] = 2000;
     ops_node_offline(world, NODE3);
     g_assert_cmpstr(failover(), ==, "null");
-    ops_expect(world, "commit instance web1 g2 up @node2 node2 failing-over\n"
-                      "node2 guest_start g2\n"
-                      "commit instance web1 g2 up @node2 node2\n"
+    ops_expect(world, "commit instance web1 g2 up @- node2 failing-over\n"
+                      "commit instance web1 g3 up @node2 node2 failing-over\n"
+                      "node2 guest_start g3\n"
+                      "commit instance web1 g3 up @node2 node2\n"
                       "commit job success\n");
 }
 
@@ -519,6 +603,9 @@ int main(int argc, char **argv)
     add("/failover/refused/bridge", test_refused_no_bridge);
     add("/failover/last-moment#SAF-12,SAF-16", test_stale_in_the_last_moment);
     add("/failover/unclean-stop#SAF-13,SAF-16,SAF-24", test_unclean_stop_goes_on);
+    add("/failover/unequal-is-copied#SAF-24,SAF-26", test_unequal_is_copied);
+    add("/failover/stopped-keeps-its-replica#SAF-26", test_stopped_keeps_its_replica);
+    add("/failover/not-left#SAF-25,SAF-26", test_not_left);
     add("/failover/lost-in-the-stop#SAF-11,SAF-16", test_lost_in_the_stop_goes_back);
     add("/failover/stop-unanswered#SAF-16", test_stop_unanswered);
     add("/failover/promotion-fails#SAF-16", test_promotion_fails);

@@ -562,10 +562,12 @@ static void test_stopped(void)
                     "\"wrong_state\"]]");
     ops_expect(world, "commit job error\n");
     g_assert_cmpstr(migrate_with("allow_failover", json_true()), ==, "null");
-    ops_expect(world, "commit delete replica; instance web1 g2 down @- node2 failing-over\n"
-                      "node2 replica_close g2 promote\n"
-                      "commit instance web1 g2 down @- node2\n"
-                      "node1 disks_remove g2\n"
+    ops_expect(world, "node1 replica_leave g1\n"
+                      "commit delete replica; replica node1 g2 s1 in-sync; instance web1 g2 down "
+                      "@- node2/node1 clean failing-over\n"
+                      "node2 replica_close g2 promote equal\n"
+                      "node1 replica_close g2\n"
+                      "commit instance web1 g2 down @- node2/node1 clean\n"
                       "commit job success\n");
     g_assert_null(world->guest_node);
 }

@@ -65,9 +65,10 @@ static void test_failover_ends_what_waits(void)
                                                  "instance_name", "web1", "target_node", "node1")),
                     ==, "null");
     ops_expect(world, "node2 incoming_close\n"
-                      "commit instance web1 g2 up @node1 node1 failing-over\n"
-                      "node1 guest_start g2\n"
-                      "commit instance web1 g2 up @node1 node1\n"
+                      "commit instance web1 g2 up @- node1 failing-over\n"
+                      "commit instance web1 g3 up @node1 node1 failing-over\n"
+                      "node1 guest_start g3\n"
+                      "commit instance web1 g3 up @node1 node1\n"
                       "commit job success\n");
 }
 

@@ -16,6 +16,7 @@
 
 #define MASTER_KEY "/fettle/" CLUSTER "/master"
 #define CLIENT_MS 10000
+#define LEASE_S 60 /* it is taken away where it is to end */
 #define DISK "size=128m"
 
 struct rig {
@@ -225,7 +226,9 @@ static void etcd_free(struct rig *rig)
 
 static struct engine *etcd_open(struct rig *rig)
 {
-    return etcd_engine_new(rig->client, CLUSTER);
+    struct engine *engine = etcd_engine_new(rig->client, CLUSTER);
+    etcd_engine_set_lease(engine, LEASE_S);
+    return engine;
 }
 
 static json_t *must_call(const struct rig *rig, const char *path, json_t *body)

@@ -167,6 +167,7 @@ void open_engine(struct fixture *fixture, const char *node, const char *boot)
     fixture->client = etcd_client_new(&(struct etcd_options){.urls = urls}, &error);
     g_assert_no_error(error);
     fixture->engine = etcd_engine_new(fixture->client, CLUSTER);
+    etcd_engine_set_lease(fixture->engine, LEASE_S);
     g_strlcpy(fixture->me.node, node, sizeof fixture->me.node);
     g_strlcpy(fixture->me.boot_id, boot, sizeof fixture->me.boot_id);
     g_strlcpy(fixture->me.journal_id, JOURNAL, sizeof fixture->me.journal_id);

@@ -13,6 +13,7 @@
 #include "io/loop.h"
 
 #define JOURNAL "66666666-7777-4888-8999-000000000000"
+#define LEASE_S 12 /* of the engine; its calls may take nine */
 
 struct fixture {
     struct node_paths *paths;

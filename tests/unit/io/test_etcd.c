@@ -1,6 +1,7 @@
 /* The etcd engine against a real etcd of its own: etcd_client.c, etcd_kv.c, etcd_engine.c, … */
 #include "etcd_world.h"
 
+#include "helper/patience.h"
 #include "proto/change.h"
 #include "proto/records.h"
 
@@ -211,7 +212,7 @@ static void test_one_master(struct fixture *fixture, gconstpointer unused)
     g_clear_error(&error);
 
     /* The whole process stands still for longer than its lease. */
-    usleep((ETCD_LEASE_TTL_S + 2) * G_USEC_PER_SEC);
+    usleep((LEASE_S + 2) * G_USEC_PER_SEC);
     commit(fixture, "late", 8, CHANGE_PUT, "late", &outcome);
     world_wait(&outcome.done);
     g_assert_cmpint(outcome.result, !=, ENGINE_DONE);
@@ -354,7 +355,7 @@ static void test_member_away(struct fixture *fixture, gconstpointer unused)
 
     g_assert_true(run_step(fixture, campaign, &error));
     g_assert_true(run_step(fixture, load, &error));
-    kill(fixture->member, SIGSTOP);
+    patience_stop(fixture->member);
     commit(fixture, "held", 8, CHANGE_PUT, "held", &first);
     world_pause(1500);
     commit(fixture, "behind", 9, CHANGE_PUT, "behind", &second);
@@ -370,7 +371,7 @@ static void test_member_away(struct fixture *fixture, gconstpointer unused)
 
     /* And for longer than the lease: the commit is unknown, mastership over. */
     struct outcome third = {0};
-    kill(fixture->member, SIGSTOP);
+    patience_stop(fixture->member);
     commit(fixture, "lost", 10, CHANGE_PUT, "lost", &third);
     world_wait(&third.done);
     kill(fixture->member, SIGCONT);

@@ -191,6 +191,7 @@ static void open_both(struct fixture *both, const struct fixture *first,
     both->client = etcd_client_new(&(struct etcd_options){.urls = urls}, &error);
     g_assert_no_error(error);
     both->engine = etcd_engine_new(both->client, CLUSTER);
+    etcd_engine_set_lease(both->engine, LEASE_S);
     etcd_engine_on_damaged(both->engine, tell_damaged);
     times_told = 0;
 }

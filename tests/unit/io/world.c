@@ -2,6 +2,7 @@
 #include "world.h"
 
 #include "base/task.h"
+#include "helper/patience.h"
 
 #include <arpa/inet.h>
 #include <glib/gstdio.h>
@@ -85,15 +86,15 @@ guint world_free_port(void)
 
 void world_wait(const bool *done)
 {
-    g_assert_true(loop_run_until(done, PATIENCE_MS));
+    g_assert_true(patience_run_until(done, PATIENCE_MS));
 }
 
 void world_wait_count(const guint *count, guint wanted)
 {
-    gint64 end = loop_boot_ms() + PATIENCE_MS;
+    gint64 since = loop_boot_ms();
 
     while (*count < wanted) {
-        g_assert_cmpint(loop_boot_ms(), <, end);
+        g_assert_false(patience_is_over(since, PATIENCE_MS));
         world_pause(1);
     }
 }
@@ -121,7 +122,7 @@ void world_in_task(void (*fn)(void *unused))
     struct task_run run = {fn, false};
     struct task_group *group = task_group_new();
     task_spawn(group, run_task, &run);
-    g_assert_true(loop_run_until(&run.done, 60000));
+    g_assert_true(patience_run_until(&run.done, 2 * PATIENCE_MS));
     task_group_unref(group);
 }
 
@@ -140,10 +141,10 @@ bool world_has_line(const GPtrArray *lines, const char *part)
 
 void world_wait_line(const GPtrArray *lines, const char *part)
 {
-    gint64 end = loop_boot_ms() + PATIENCE_MS;
+    gint64 since = loop_boot_ms();
 
     while (!world_has_line(lines, part)) {
-        if (loop_boot_ms() > end)
+        if (patience_is_over(since, PATIENCE_MS))
             g_error("no line \"%s\"; the last one is \"%s\"", part,
                     lines->len > 0 ? (const char *)lines->pdata[lines->len - 1] : "");
         world_pause(5);

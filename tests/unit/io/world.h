@@ -22,7 +22,8 @@ bool world_own_mounts(void);
 /* A TCP port of 127.0.0.1 that was free a moment ago. */
 guint world_free_port(void);
 
-/* Runs the loop until *done; fails the test after 30 s. */
+/* Runs the loop until *done; fails the test after 30 s, later on a busy machine
+ * (helper/patience.h). */
 void world_wait(const bool *done);
 /* The same until *count reaches `wanted`. */
 void world_wait_count(const guint *count, guint wanted);

@@ -6,7 +6,7 @@
 #include <glib.h>
 #include <stdbool.h>
 
-#define PATIENCE_MS 10000
+#define PATIENCE_MS 60000
 
 char *look_path(const char *dir, const char *node, const char *name);
 char *look_content(const char *dir, const char *node, const char *name);

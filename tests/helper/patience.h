@@ -1,0 +1,18 @@
+/*
+ * How long a test waits for what other processes do: for a time that is plenty on a machine that
+ * has nothing else to do, and for longer while this one has more to do than it can. On a quiet
+ * machine a failure is told as soon as that time is over.
+ */
+#pragma once
+
+#include <glib.h>
+#include <stdbool.h>
+#include <sys/types.h>
+
+/* Whether that time is over. `since_ms`: when the wait began, by loop_boot_ms(). */
+bool patience_is_over(gint64 since_ms, guint plenty_ms);
+/* Turns of the loop until `*done`; false: it took too long. */
+bool patience_run_until(const bool *done, guint plenty_ms);
+/* SIGSTOP; when it returns, all threads of the process stand still. Where others have the
+ * processors they run on for a while after the signal, and do what is to happen no more. */
+void patience_stop(pid_t pid);
