@@ -254,7 +254,7 @@ def test_cancel_copy():
 
 
 def kill_job(job):
-    os.kill(e2e.job_pid(lab, job), signal.SIGKILL)
+    os.kill(wait_until('the job has a process', lambda: e2e.job_pid(lab, job)), signal.SIGKILL)
     status, result = lab.wait_job(job, 60)
     assert status == 'error', (status, result)
 
