@@ -143,14 +143,11 @@ static void print_faults(const char *node, const json_t *faults)
            "alone.\n");
 }
 
-/* A node that answers with an error tells only that; one that says nothing may be dead. */
-static void print_unknown(const char *node, const json_t *late)
+/* A node that answers with an error has said which; one that says nothing may be dead. */
+static void print_unknown(const char *node, bool answers)
 {
-    size_t i;
-    const json_t *part;
-    json_array_foreach(late, i, part) printf("%s: %s\n", node, json_string_value(part));
-    if (json_array_size(late) > 0)
-        printf("It answers, so it is not dead; what it has and runs is not known.\n");
+    if (answers)
+        printf("While that lasts it is not known what %s has and runs. It is not dead.\n", node);
     else
         printf("%s does not answer. What runs there may still run, so nothing is done until it "
                "answers, or you say that it is dead:\n"
@@ -177,6 +174,6 @@ bool repair_print_next_node(struct cli *cli, const char *node, bool *ret_said, G
                "--offline no\n",
                node, since, cli_cell_string(row, 1), node);
     else if (*ret_said)
-        print_unknown(node, cli_cell_value(row, 5));
+        print_unknown(node, json_array_size(cli_cell_value(row, 5)) > 0);
     return rows != NULL;
 }
