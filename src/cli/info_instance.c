@@ -47,6 +47,29 @@ static void print_replica(const json_t *cells)
     info_word("Replica", state, rest->str);
 }
 
+/* Nothing is to be said of images that are sound, nor while somebody writes to them. Not known to
+ * be so they are refused as the source of a copy over the replica (SAF-24). */
+static bool images_doubtful(const json_t *cells)
+{
+    const char *sound = info_string(cells, "sound");
+    bool copied = strcmp(info_string(cells, "replica.state"), "in-sync") == 0 &&
+                  !json_is_true(info_value(cells, "clean"));
+    return !*info_string(cells, "holder") &&
+           (strcmp(sound, "no") == 0 || (strcmp(sound, "unknown") == 0 && copied));
+}
+
+static void print_soundness(const json_t *cells)
+{
+    bool bad = strcmp(info_string(cells, "sound"), "no") == 0;
+    g_autofree char *rest = g_strdup_printf(
+        bad ? ": when it ended, a write to its images on %s had failed, or they could not be "
+              "synced or read"
+            : ": %s has not said whether a write to its images had failed when it ended",
+        info_string(cells, "pnode"));
+    if (images_doubtful(cells))
+        info_word("Images", bad ? "not sound" : "unknown", rest);
+}
+
 /* The i-th element of a list as text, "" if there is none. */
 static char *element(const json_t *cells, const char *field, size_t i)
 {
@@ -195,6 +218,10 @@ static void next_by_status(const json_t *cells, const char *name)
         next_without_room(cells, name);
     else if (strcmp(status, "ERROR_diskfailed") == 0)
         printf("  It stands still, as its disk on %s fails. See: fettle why %s\n", node, name);
+    else if (strcmp(status, "ADMIN_down") == 0 && images_doubtful(cells) &&
+             strcmp(info_string(cells, "replica.state"), "in-sync") == 0)
+        printf("  Go on from its replica on %s: fettle instance failover %s\n", mirror_node(cells),
+               name);
     else if (strcmp(status, "ADMIN_down") == 0)
         printf("  Start it: fettle instance startup %s\n", name);
     else if (strcmp(status, "running") == 0)
@@ -227,6 +254,7 @@ void info_print_instance(struct cli *cli, const json_t *cells)
     printf("Instance %s\n", name);
     print_state(cells);
     print_replica(cells);
+    print_soundness(cells);
     print_disks(cells);
     print_nics(cells);
     print_display(cells);

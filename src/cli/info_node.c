@@ -4,6 +4,12 @@
 #include <stdio.h>
 #include <string.h>
 
+/* It answers with an error, and so tells nothing else. */
+static bool refuses(const json_t *cells)
+{
+    return info_value(cells, "mtotal") == NULL && json_array_size(info_value(cells, "late")) > 0;
+}
+
 static const char *role_word(const json_t *cells)
 {
     const char *role = info_string(cells, "role");
@@ -24,6 +30,29 @@ static void print_role(const json_t *cells)
     info_line("Group", "%s", info_string(cells, "group"));
 }
 
+static void print_late(const json_t *cells)
+{
+    size_t i;
+    const json_t *part;
+    json_array_foreach(info_value(cells, "late"), i, part)
+    {
+        g_autofree char *rest = g_strdup_printf(": %s", json_string_value(part));
+        info_word("Late", "error", rest);
+    }
+}
+
+/* Only while it matters. */
+static void print_unheard(const json_t *cells)
+{
+    gint64 since = info_number(cells, "unheard_since");
+    g_autofree char *time = cli_time_text(since);
+    if (since > 0)
+        info_line("Not heard",
+                  "what the master before answered it from %s on may not be on record: it has not "
+                  "told yet what it runs",
+                  time);
+}
+
 /* Nothing, if it is well, or of a version that does not tell. */
 static void print_faults(const json_t *cells)
 {
@@ -39,20 +68,18 @@ static void print_faults(const json_t *cells)
 /* What only the node itself can say. */
 static void print_room(const json_t *cells)
 {
+    if (refuses(cells)) {
+        print_late(cells);
+        return;
+    }
     if (info_value(cells, "mtotal") == NULL) {
         if (!json_is_true(info_value(cells, "offline")))
             info_word("Answers", "no", ": what it has and runs is not known");
         return;
     }
-    size_t i;
-    const json_t *part;
     info_line("Memory", "%" G_GINT64_FORMAT " of %" G_GINT64_FORMAT " MiB free",
               info_number(cells, "mfree"), info_number(cells, "mtotal"));
-    json_array_foreach(info_value(cells, "late"), i, part)
-    {
-        g_autofree char *rest = g_strdup_printf(": %s", json_string_value(part));
-        info_word("Late", "error", rest);
-    }
+    print_late(cells);
     if (info_number(cells, "dtotal") == 0 && json_array_size(info_value(cells, "late")) == 0)
         info_word("Disk", "error", ": the folder of its disks cannot be read");
     else
@@ -132,7 +159,7 @@ static void print_next(const json_t *cells, const char *name)
     gint64 primary = info_number(cells, "pinst_cnt"), secondary = info_number(cells, "sinst_cnt");
     bool offline = json_is_true(info_value(cells, "offline"));
     bool drained = json_is_true(info_value(cells, "drained"));
-    bool silent = !offline && info_value(cells, "mtotal") == NULL;
+    bool silent = !offline && info_value(cells, "mtotal") == NULL && !refuses(cells);
     if (!offline && !drained && !silent)
         return;
     printf("\nNext\n");
@@ -159,6 +186,7 @@ void info_print_node(struct cli *cli, const json_t *cells)
     g_autofree char *tags = info_list(cells, "tags");
     printf("Node %s\n", name);
     print_role(cells);
+    print_unheard(cells);
     print_room(cells);
     info_line("Instances", "%s", primary);
     info_line("Replicas of", "%s", secondary);

@@ -153,10 +153,23 @@ static void print_faults(const char *node, const json_t *faults)
            "alone, but for guests whose disks there have failed, if their policy allows it.\n");
 }
 
+/* A node that answers with an error has said which; one that says nothing may be dead. */
+static void print_unknown(const char *node, bool answers)
+{
+    if (answers)
+        printf("While that lasts it is not known what %s has and runs. It is not dead.\n", node);
+    else
+        printf("%s does not answer. What runs there may still run, so nothing is done until it "
+               "answers, or you say that it is dead:\n"
+               "    fettle node modify %s --offline yes --statement \"…\"\n"
+               "What would be done then:\n    fettle plan fail %s\n",
+               node, node, node);
+}
+
 bool repair_print_next_node(struct cli *cli, const char *node, bool *ret_said, GError **error)
 {
     static const char *const fields[] = {
-        "offline", "offline_statement", "offline_since", "mtotal", "faults", NULL};
+        "offline", "offline_statement", "offline_since", "mtotal", "faults", "late", NULL};
     json_autoptr rows =
         cli_query(cli, "node", fields, json_make("[sss]", "=", "name", node), error);
     const json_t *row = json_array_get(rows, 0);
@@ -171,10 +184,6 @@ bool repair_print_next_node(struct cli *cli, const char *node, bool *ret_said, G
                "--offline no\n",
                node, since, cli_cell_string(row, 1), node);
     else if (*ret_said)
-        printf("%s does not answer. What runs there may still run, so nothing is done until it "
-               "answers, or you say that it is dead:\n"
-               "    fettle node modify %s --offline yes --statement \"…\"\n"
-               "What would be done then:\n    fettle plan fail %s\n",
-               node, node, node);
+        print_unknown(node, json_array_size(cli_cell_value(row, 5)) > 0);
     return rows != NULL;
 }

@@ -231,6 +231,10 @@ static bool verify_nodes(struct cli *cli, struct findings *findings, GError **er
             continue;
         }
         bool disks_late = find_late(findings, name, cli_cell_value(row, 7));
+        bool refuses =
+            cli_cell_value(row, 2) == NULL && json_array_size(cli_cell_value(row, 7)) > 0;
+        if (refuses) /* it answers, with an error, which is said */
+            continue;
         if (cli_cell_value(row, 2) == NULL)
             find(findings, "node %s: does not answer", name);
         else if (!find_faults(findings, name, cli_cell_value(row, 5)) && !disks_late &&

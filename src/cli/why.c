@@ -70,6 +70,9 @@ static void print_status(const char *name, const json_t *row, bool recorded)
             "%s is %s: %s has no room for its disks. It stands still, and goes on by itself when "
             "there is room.\n",
             name, status, node);
+    else if (!*status && *cli_cell_string(row, 3))
+        printf("Whether %s runs is not known: its guest %s. The node answers, so it is not dead.\n",
+               name, cli_cell_string(row, 3));
     else if (*cli_cell_string(row, 3))
         printf("%s is %s, and its guest on %s %s: what is told of it is what it said last. The "
                "node answers, so it is not dead. If its guest does not come back, end it, as a "

@@ -29,6 +29,38 @@ def build():
     return os.environ.get('FETTLE_BUILD', os.path.join(ROOT, 'build/check'))
 
 
+# With the rest of the script, which goes on below "$0/merged": this machine under an overlay.
+OVERLAY = '''
+set -e
+mount --make-rprivate /
+# Copies of mounts here would keep the disks of labs that run beside this one busy. What is below another goes with it.
+awk '/ - ext4 \\/dev\\/loop/ { print $5 }' /proc/self/mountinfo | while read -r point; do umount -l "$point" 2>/dev/null || :; done
+mount -t tmpfs none "$0"
+mkdir "$0/upper" "$0/work" "$0/merged"
+mount -t overlay none -o "lowerdir=/,upperdir=$0/upper,workdir=$0/work" "$0/merged"
+mount -t proc proc "$0/merged/proc"
+'''
+# Three addresses and a bridge, as a cluster on one host takes them.
+OVERLAY_NETWORK = '''
+ip link set lo up
+for number in 1 2 3; do ip addr add 10.77.0.$number/24 dev lo; done
+ip link add br0 type bridge
+ip link set br0 up
+'''
+
+
+def overlaid(folder, mounts):
+    """This machine under an overlay, with processes, network and mounts of its own: what is written there goes with it. `mounts`: shell text for
+    what else is mounted there. The process that it lives as long as, the id of one in it, and the words before a command that is run in it."""
+    script = OVERLAY + mounts + OVERLAY_NETWORK + 'echo ready\nexec sleep infinity\n'
+    outer = subprocess.Popen(['unshare', '--mount', '--net', '--pid', '--fork', '--kill-child', 'sh', '-c', script, folder],
+                             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
+    assert outer.stdout.readline() == 'ready\n', 'the overlay cannot be made'
+    with open(f'/proc/{outer.pid}/task/{outer.pid}/children', encoding='utf-8') as file:
+        pid = file.read().split()[0]
+    return outer, pid, ['nsenter', '-t', pid, '-m', '-n', '-p', 'chroot', os.path.join(folder, 'merged')]
+
+
 def new_lab(nodes=3, options=('--replica-lost-ms', '1000', '--watcher-interval-ms', '500')):
     return fettlelib.Lab(build(), nodes=nodes, options=options)
 
@@ -96,6 +128,15 @@ def check_logs(lab):
                 if REPORT.search(line):
                     report = ''.join([line, *itertools.islice(file, 15)])
                     raise AssertionError(f'{path}: {report.strip()}')
+
+
+def create(lab, name, template='mirror', **more):
+    """A counting guest on node2, with its replica, if it has one, on node3. Its UUID."""
+    params = {**TICK, 'disk_template': template, **more}
+    if template == 'mirror':
+        params['snode'] = 'node3'
+    lab.do('OP_INSTANCE_CREATE', instance_name=name, pnode='node2', **params)
+    return uuid_of(lab, name)
 
 
 def uuid_of(lab, name):

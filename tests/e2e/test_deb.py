@@ -114,39 +114,18 @@ def test_units():
 
 class Machine:
     """This machine under an overlay: what is written there goes with it. No systemd runs in it."""
-    SETUP = '''
-set -e
-mount --make-rprivate /
-# Copies of mounts here would keep the disks of labs that run beside this one busy. What is below another goes with it.
-awk '/ - ext4 \\/dev\\/loop/ { print $5 }' /proc/self/mountinfo | while read -r point; do umount -l "$point" 2>/dev/null || :; done
-mount -t tmpfs none "$0"
-mkdir "$0/upper" "$0/work" "$0/merged"
-mount -t overlay none -o "lowerdir=/,upperdir=$0/upper,workdir=$0/work" "$0/merged"
-mount -t proc proc "$0/merged/proc"
+    MOUNTS = '''
 mount --rbind /dev "$0/merged/dev"
 mount -t tmpfs none "$0/merged/run"
 mount -t tmpfs none "$0/merged/tmp"
-ip link set lo up
-ip addr add 10.77.0.1/24 dev lo
-ip addr add 10.77.0.2/24 dev lo
-ip addr add 10.77.0.3/24 dev lo
-ip link add br0 type bridge
-ip link set br0 up
-echo ready
-exec sleep infinity
 '''
 
     def __enter__(self):
         folder = tempfile.mkdtemp(prefix='machine-', dir=work)
         os.chmod(folder, 0o755)
-        self.outer = subprocess.Popen(['unshare', '--mount', '--net', '--pid', '--fork', '--kill-child', 'sh', '-c',
-                                       self.SETUP, folder], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
-        assert self.outer.stdout.readline() == 'ready\n', 'the overlay cannot be made'
-        with open(f'/proc/{self.outer.pid}/task/{self.outer.pid}/children', encoding='utf-8') as file:
-            self.pid = file.read().split()[0]
+        self.outer, self.pid, self.inside = e2e.overlaid(folder, self.MOUNTS)
         self.root = os.path.join(folder, 'merged')
         self.daemons = {}
-        self.inside = ['nsenter', '-t', self.pid, '-m', '-n', '-p', 'chroot', self.root]
         shutil.copy(sandbox.__file__, os.path.join(machine_upper(self), 'sandbox.py'))
         with open(os.path.join(machine_upper(self), 'plan.json'), 'w', encoding='utf-8') as file:
             json.dump(sandbox.plan(glob.glob(os.path.join(unpacked(), 'usr/lib/systemd/system/*.service'))), file)

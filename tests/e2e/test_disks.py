@@ -15,11 +15,7 @@ lab = None
 
 
 def create(name, template='mirror', **more):
-    params = {**e2e.TICK, 'disk_template': template, **more}
-    if template == 'mirror':
-        params['snode'] = 'node3'
-    lab.do('OP_INSTANCE_CREATE', instance_name=name, pnode='node2', **params)
-    return e2e.uuid_of(lab, name)
+    return e2e.create(lab, name, template, **more)
 
 
 def remove(name):
@@ -258,7 +254,7 @@ def test_cancel_copy():
 
 
 def kill_job(job):
-    os.kill(e2e.job_pid(lab, job), signal.SIGKILL)
+    os.kill(wait_until('the job has a process', lambda: e2e.job_pid(lab, job)), signal.SIGKILL)
     status, result = lab.wait_job(job, 60)
     assert status == 'error', (status, result)
 

@@ -15,15 +15,7 @@ from e2e import title, wait_until
 SERVICES = ('noded', 'wconfd', 'luxid', 'watcher', 'rconfd')
 # A boot sector that says A on the serial line and halts: mov dx, 0x3f8; mov al, 'A'; out dx, al; sti; again: hlt; jmp again.
 SAYS = bytes.fromhex('baf803 b041 ee fb f4 ebfd')
-SETUP = '''
-set -e
-mount --make-rprivate /
-# Copies of mounts here would keep the disks of labs that run beside this one busy. What is below another goes with it.
-awk '/ - ext4 \\/dev\\/loop/ { print $5 }' /proc/self/mountinfo | while read -r point; do umount -l "$point" 2>/dev/null || :; done
-mount -t tmpfs none "$0"
-mkdir "$0/upper" "$0/work" "$0/merged"
-mount -t overlay none -o "lowerdir=/,upperdir=$0/upper,workdir=$0/work" "$0/merged"
-mount -t proc proc "$0/merged/proc"
+MOUNTS = '''
 mount -t tmpfs none "$0/merged/run"
 mount -t tmpfs none "$0/merged/tmp"
 mount -t tmpfs none "$0/merged/dev"
@@ -34,12 +26,6 @@ for name in null zero full random urandom tty net/tun; do
     mount --bind "/dev/$name" "$0/merged/dev/$name"
 done
 ln -s /proc/self/fd "$0/merged/dev/fd"
-ip link set lo up
-for number in 1 2 3; do ip addr add 10.77.0.$number/24 dev lo; done
-ip link add br0 type bridge
-ip link set br0 up
-echo ready
-exec sleep infinity
 '''
 # Stands in for QEMU, which it becomes at last: "kvm" is what `kvm` says below.
 STAND_IN = '''#!/bin/sh
@@ -60,12 +46,7 @@ class Host:
         os.chmod(self.top, 0o755)  # guests are no root
         self.folder = os.path.join(self.top, 'host')
         os.mkdir(self.folder)
-        self.outer = subprocess.Popen(['unshare', '--mount', '--net', '--pid', '--fork', '--kill-child', 'sh', '-c', SETUP, self.folder],
-                                      stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
-        assert self.outer.stdout.readline() == 'ready\n', 'the overlay cannot be made'
-        with open(f'/proc/{self.outer.pid}/task/{self.outer.pid}/children', encoding='utf-8') as file:
-            self.pid = file.read().split()[0]
-        self.inside = ['nsenter', '-t', self.pid, '-m', '-n', '-p', 'chroot', os.path.join(self.folder, 'merged')]
+        self.outer, _, self.inside = e2e.overlaid(self.folder, MOUNTS)
         self.daemons = {}
         if device:
             self.run('touch', '/dev/kvm')

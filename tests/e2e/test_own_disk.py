@@ -49,9 +49,14 @@ def test_power_cut():
 def test_shutdown():
     uuid, printed = broken('shut', 'node3')
     lab.do('OP_INSTANCE_SHUTDOWN', instance_name='shut', timeout=0)
-    row = lab.instance('shut', 'replica.state', 'clean')
-    if row != {'replica.state': 'in-sync', 'clean': False}:
+    row = lab.instance('shut', 'replica.state', 'clean', 'sound')
+    if row != {'replica.state': 'in-sync', 'clean': False, 'sound': 'no'}:
         raise AssertionError(f'after the shutdown: {row}')
+    page = lab.cli('instance', 'info', 'shut')
+    for line in ('  Images         not sound: when it ended, a write to its images on node3 had failed, or they could not be synced or read',
+                 '  Go on from its replica on node2: fettle instance failover shut'):
+        if line not in page.splitlines():
+            raise AssertionError(f'{line}\nis not in\n{page}')
     e2e.expect_job_error(lab, NOT_SOUND, 'OP_INSTANCE_STARTUP', instance_name='shut')
     lab.do('OP_INSTANCE_FAILOVER', instance_name='shut')
     lab.do('OP_INSTANCE_STARTUP', instance_name='shut')

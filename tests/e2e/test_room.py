@@ -12,17 +12,20 @@ lab = None
 
 
 def create(name, template='mirror', **more):
-    params = {**e2e.TICK, 'disk_template': template, **more}
-    if template == 'mirror':
-        params['snode'] = 'node3'
-    lab.do('OP_INSTANCE_CREATE', instance_name=name, pnode='node2', **params)
-    uuid = e2e.uuid_of(lab, name)
+    uuid = e2e.create(lab, name, template, **more)
     e2e.wait_counting(lab, name, uuid, 'node2', 2)
     return uuid
 
 
 def field(name, what):
     return lab.instance(name, what)[what]
+
+
+def mend_and_remove(name):
+    if field(name, 'replica.state') == 'stale':
+        lab.cli('instance', 'replace-disks', name)
+    e2e.wait_healthy(lab, name)
+    lab.do('OP_INSTANCE_REMOVE', instance_name=name, shutdown_timeout=0)
 
 
 def stands_still(name, uuid):
@@ -104,10 +107,7 @@ def test_moves():
     lab.cli('instance', 'migrate', 'mover')
     e2e.wait_counting(lab, 'mover', uuid, 'node3', printed, 60)
     lab.lab('disk-unfill', 'node2')
-    if field('mover', 'replica.state') == 'stale':
-        lab.cli('instance', 'replace-disks', 'mover')
-    e2e.wait_healthy(lab, 'mover')
-    lab.do('OP_INSTANCE_REMOVE', instance_name='mover', shutdown_timeout=0)
+    mend_and_remove('mover')
 
 
 @title('/room/both-nodes-full#SAF-13,SAF-15,SAF-27')
@@ -123,10 +123,7 @@ def test_both():
     assert lab.qemu_processes(uuid) == pids, 'it was restarted'
     lab.lab('disk-unfill', 'node3')
     wait_until('its replica is settled', lambda: field('both', 'replica.state') in ('in-sync', 'stale'), 60)
-    if field('both', 'replica.state') == 'stale':
-        lab.cli('instance', 'replace-disks', 'both')
-    e2e.wait_healthy(lab, 'both')
-    lab.do('OP_INSTANCE_REMOVE', instance_name='both', shutdown_timeout=0)
+    mend_and_remove('both')
 
 
 @title('/room/switches-itself-off-while-its-replica-is-away#SAF-13,SAF-15,SAF-27')

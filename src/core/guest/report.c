@@ -90,22 +90,6 @@ static void ask_guests(struct node_core *node, struct look_round *round)
     }
 }
 
-/* The list is the table as it is now: who has begun while others were asked is in it, and late. */
-static void report_guests(const struct node_core *node, const struct look_round *round, bool looks,
-                          struct node_report *report)
-{
-    GHashTableIter iter;
-    void *value;
-    g_hash_table_iter_init(&iter, node->guests);
-    while (g_hash_table_iter_next(&iter, NULL, &value)) {
-        const struct guest *guest = value;
-        if (guest->live)
-            report_guest(guest, round, looks, report);
-        if (guest->incoming_live)
-            report_incoming(guest, report);
-    }
-}
-
 static void report_replica(struct node_report *report, const char *instance, const char *replica,
                            guint64 generation, bool exported)
 {
@@ -117,9 +101,10 @@ static void report_replica(struct node_report *report, const char *instance, con
     g_ptr_array_add(report->replicas, line);
 }
 
-/* Replicas that were opened here, and those that only have images yet. */
-static void report_replicas(struct node_core *node, const GPtrArray *images,
-                            struct node_report *report)
+/* Guests, and replicas that were opened here. The list is the table as it is now: who has begun
+ * while others were asked is in it, and late. */
+static void report_guests(const struct node_core *node, const struct look_round *round, bool looks,
+                          struct node_report *report)
 {
     GHashTableIter iter;
     void *value;
@@ -127,10 +112,20 @@ static void report_replicas(struct node_core *node, const GPtrArray *images,
     while (g_hash_table_iter_next(&iter, NULL, &value)) {
         const struct guest *guest = value;
         const struct guest_record *record = guest->record;
+        if (guest->live)
+            report_guest(guest, round, looks, report);
+        if (guest->incoming_live)
+            report_incoming(guest, report);
         if (*record->replica)
             report_replica(report, record->instance, record->replica,
                            record->exported ? record->replica_generation : 0, guest->export_live);
     }
+}
+
+/* Replicas that only have images yet. */
+static void report_images(struct node_core *node, const GPtrArray *images,
+                          struct node_report *report)
+{
     for (guint i = 0; images && i < images->len; i++) {
         const struct image_set *set = images->pdata[i];
         const struct guest *guest = guest_lookup(node, set->instance);
@@ -197,7 +192,7 @@ static json_t *report_known(struct node_core *node, const struct look_round *rou
     report_accelerator(node, report);
     report_master_ip(node, report);
     report_guests(node, round, looks, report);
-    report_replicas(node, parts_images(node->parts), report);
+    report_images(node, parts_images(node->parts), report);
     report_services(node, report);
     /* The very last: it grows old on its way. */
     report->clock_us = (guint64)MAX(node->env->ops->wall_us(node->env), 0);

@@ -3,6 +3,7 @@
 
 #include "core/config/faults.h"
 #include "core/config/late.h"
+#include "core/ops/op.h"
 
 struct live {
     GHashTable *answers;   /* node uuid -> struct live_answer * */
@@ -19,6 +20,7 @@ struct live_answer {
     struct live *live;
     enum live_state state;
     struct node_report *report;
+    char *refusal;      /* the error that it answered with */
     GHashTable *guests; /* instance -> const struct guest_report *, of it; made when first needed */
 };
 
@@ -28,6 +30,7 @@ static void answer_free(gpointer data)
 
     g_clear_pointer(&answer->guests, g_hash_table_unref);
     node_report_free(answer->report);
+    g_free(answer->refusal);
     g_free(answer);
 }
 
@@ -46,15 +49,27 @@ void live_free(struct live *live)
         live_unref(live);
 }
 
+/* Nothing but its silence is the silence of a node. */
+static void take_refusal(struct live_answer *answer, const GError *error)
+{
+    if (op_no_answer(error) || fettle_error_is(error, KILLED))
+        return;
+    answer->state = LIVE_REFUSED;
+    answer->refusal = g_strdup(error->message);
+}
+
 static void ask_cb(json_t *result, const GError *error, void *data)
 {
     struct live_answer *answer = data;
     struct live *live = answer->live;
+    g_autoptr(GError) unread = NULL;
 
-    answer->report = result == NULL ? NULL : node_report_parse(result, RECORD_LAX, NULL);
+    answer->report = result == NULL ? NULL : node_report_parse(result, RECORD_LAX, &unread);
     if (answer->report != NULL) {
         answer->state = LIVE_ANSWERED;
         faults_round_heard(live->round, answer->report);
+    } else {
+        take_refusal(answer, unread != NULL ? unread : error);
     }
     if (--live->missing == 0 && !live->abandoned)
         promise_complete(&live->all);
@@ -127,6 +142,13 @@ const struct node_report *live_report(const struct live *live, const char *node,
 
     *ret_state = answer == NULL ? LIVE_SILENT : answer->state;
     return answer == NULL ? NULL : answer->report;
+}
+
+const char *live_refusal(const struct live *live, const char *node)
+{
+    const struct live_answer *answer = answer_of(live, node);
+
+    return answer == NULL ? NULL : answer->refusal;
 }
 
 static GHashTable *index_guests(const struct node_report *report)

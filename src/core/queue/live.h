@@ -6,7 +6,12 @@
 
 #include "core/queue/context.h"
 
-enum live_state { LIVE_ANSWERED, LIVE_SILENT, LIVE_OFFLINE };
+enum live_state {
+    LIVE_ANSWERED,
+    LIVE_REFUSED, /* with an error: it is there, and tells nothing (SAF-91) */
+    LIVE_SILENT,
+    LIVE_OFFLINE,
+};
 
 struct live;
 
@@ -18,6 +23,8 @@ void live_free(struct live *live);
  * asked). */
 const struct node_report *live_report(const struct live *live, const char *node,
                                       enum live_state *ret_state);
+/* The error with which a node has answered; NULL: it has not. */
+const char *live_refusal(const struct live *live, const char *node);
 /* What that report says first of an instance; NULL: nothing, or there is none. */
 const struct guest_report *live_guest(const struct live *live, const char *node,
                                       const char *instance);

@@ -13,7 +13,7 @@
 enum query_status {
     QUERY_NORMAL,
     QUERY_UNKNOWN,     /* no such field */
-    QUERY_NO_DATA,     /* the object has no such value */
+    QUERY_NO_DATA,     /* the object has no such value, or its node answers with an error */
     QUERY_UNAVAILABLE, /* its node does not answer */
     QUERY_OFFLINE,     /* its node is marked offline */
 };

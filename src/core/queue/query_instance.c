@@ -192,15 +192,19 @@ json_t *query_get_instance_replica_since(struct query_source *source, const void
 static bool primary_guest(const struct query_source *source, const struct instance *instance,
                           const struct guest_report **ret_guest, enum query_status *ret_status)
 {
-    enum live_state state;
-    const struct node_report *report = live_report(source->live, instance->primary_node, &state);
-
-    if (report == NULL) {
-        *ret_status = state == LIVE_OFFLINE ? QUERY_OFFLINE : QUERY_UNAVAILABLE;
+    if (query_node_report(source, instance->primary_node, ret_status) == NULL)
         return false;
-    }
     *ret_guest = live_guest(source->live, instance->primary_node, instance->uuid);
     return true;
+}
+
+/* That guest; NULL with the status if nothing is told of it. */
+static const struct guest_report *guest_of(const struct query_source *source, const void *row,
+                                           enum query_status *ret_status)
+{
+    const struct guest_report *guest = NULL;
+
+    return primary_guest(source, row, &guest, ret_status) ? guest : NULL;
 }
 
 /* A guest that exists for the hypervisor and was not switched off. */
@@ -214,6 +218,14 @@ static bool runs_elsewhere(const struct query_source *source, const struct insta
     return is_up(live_guest(source->live, instance->secondary_node, instance->uuid));
 }
 
+/* No word of Ganeti's fits a node that answers with an error: what it runs is not known. */
+static json_t *status_unheard(enum query_status reached)
+{
+    if (reached == QUERY_NO_DATA)
+        return NULL;
+    return json_string(reached == QUERY_OFFLINE ? "ERROR_nodeoffline" : "ERROR_nodedown");
+}
+
 json_t *query_get_instance_status(struct query_source *source, const void *row,
                                   enum query_status *ret_status)
 {
@@ -223,7 +235,7 @@ json_t *query_get_instance_status(struct query_source *source, const void *row,
     enum query_status reached = QUERY_NORMAL;
 
     if (!primary_guest(source, instance, &guest, &reached))
-        return json_string(reached == QUERY_OFFLINE ? "ERROR_nodeoffline" : "ERROR_nodedown");
+        return status_unheard(reached);
     if (is_up(guest) && wanted && guest->io_stop != IO_STOP_NONE)
         return json_string(guest->io_stop == IO_STOP_FAILED ? "ERROR_diskfailed" : "ERROR_nospace");
     if (is_up(guest))
@@ -244,11 +256,9 @@ json_t *query_get_instance_oper_state(struct query_source *source, const void *r
 json_t *query_get_instance_oper_ram(struct query_source *source, const void *row,
                                     enum query_status *ret_status)
 {
-    const struct guest_report *guest = NULL;
+    const struct guest_report *guest = guest_of(source, row, ret_status);
 
-    if (!primary_guest(source, row, &guest, ret_status) || !is_up(guest))
-        return NULL;
-    return json_integer((json_int_t)guest->memory);
+    return is_up(guest) ? json_integer((json_int_t)guest->memory) : NULL;
 }
 
 json_t *query_get_instance_guest_state(struct query_source *source, const void *row,
@@ -265,39 +275,41 @@ json_t *query_get_instance_guest_state(struct query_source *source, const void *
 json_t *query_get_instance_io_stop(struct query_source *source, const void *row,
                                    enum query_status *ret_status)
 {
-    const struct guest_report *guest = NULL;
+    const struct guest_report *guest = guest_of(source, row, ret_status);
 
-    if (!primary_guest(source, row, &guest, ret_status) || guest == NULL)
-        return NULL;
-    return json_string(enum_word(&io_stop_words, (int)guest->io_stop));
+    return guest == NULL ? NULL : json_string(enum_word(&io_stop_words, (int)guest->io_stop));
 }
 
 json_t *query_get_instance_io_errors(struct query_source *source, const void *row,
                                      enum query_status *ret_status)
 {
-    const struct guest_report *guest = NULL;
+    const struct guest_report *guest = guest_of(source, row, ret_status);
 
-    if (!primary_guest(source, row, &guest, ret_status) || guest == NULL)
-        return NULL;
-    return json_integer((json_int_t)guest->io_errors);
+    return guest == NULL ? NULL : json_integer((json_int_t)guest->io_errors);
 }
 
 json_t *query_get_instance_io_disk(struct query_source *source, const void *row,
                                    enum query_status *ret_status)
 {
-    const struct guest_report *guest = NULL;
+    const struct guest_report *guest = guest_of(source, row, ret_status);
 
-    if (!primary_guest(source, row, &guest, ret_status) || guest == NULL || guest->io_errors == 0)
-        return NULL;
-    return json_integer((json_int_t)guest->io_disk);
+    return guest == NULL || guest->io_errors == 0 ? NULL : json_integer((json_int_t)guest->io_disk);
 }
 
 json_t *query_get_instance_guest_late(struct query_source *source, const void *row,
                                       enum query_status *ret_status)
 {
-    const struct guest_report *guest = NULL;
+    const struct guest_report *guest = guest_of(source, row, ret_status);
+    const char *node = ((const struct instance *)row)->primary_node;
+    const char *refusal = live_refusal(source->live, node);
 
-    if (!primary_guest(source, row, &guest, ret_status) || guest == NULL || !guest->late)
+    if (refusal != NULL) {
+        g_autofree char *text =
+            g_strdup_printf("is not told of by %s, which answers with an error: %s",
+                            config_node_name(source->config, node), refusal);
+        return json_string(text);
+    }
+    if (guest == NULL || !guest->late)
         return NULL;
     g_autofree char *words = late_guest_words(guest);
     return json_string(words);
@@ -306,29 +318,23 @@ json_t *query_get_instance_guest_late(struct query_source *source, const void *r
 json_t *query_get_instance_mirror_state(struct query_source *source, const void *row,
                                         enum query_status *ret_status)
 {
-    const struct guest_report *guest = NULL;
+    const struct guest_report *guest = guest_of(source, row, ret_status);
 
-    if (!primary_guest(source, row, &guest, ret_status) || guest == NULL)
-        return NULL;
-    return json_string(enum_word(&mirror_state_words, (int)guest->mirror));
+    return guest == NULL ? NULL : json_string(enum_word(&mirror_state_words, (int)guest->mirror));
 }
 
 json_t *query_get_instance_mirror_progress(struct query_source *source, const void *row,
                                            enum query_status *ret_status)
 {
-    const struct guest_report *guest = NULL;
+    const struct guest_report *guest = guest_of(source, row, ret_status);
 
-    if (!primary_guest(source, row, &guest, ret_status) || guest == NULL)
-        return NULL;
-    return json_integer((json_int_t)guest->progress);
+    return guest == NULL ? NULL : json_integer((json_int_t)guest->progress);
 }
 
 json_t *query_get_instance_oper_vcpus(struct query_source *source, const void *row,
                                       enum query_status *ret_status)
 {
-    const struct guest_report *guest = NULL;
+    const struct guest_report *guest = guest_of(source, row, ret_status);
 
-    if (!primary_guest(source, row, &guest, ret_status) || !is_up(guest))
-        return NULL;
-    return json_integer((json_int_t)((const struct instance *)row)->vcpus);
+    return is_up(guest) ? json_integer((json_int_t)((const struct instance *)row)->vcpus) : NULL;
 }

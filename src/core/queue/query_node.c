@@ -97,16 +97,23 @@ json_t *query_get_node_serial_no(struct query_source *source, const void *row,
 
 /* --- nodes, live --- */
 
+const struct node_report *query_node_report(const struct query_source *source, const char *node,
+                                            enum query_status *ret_status)
+{
+    enum live_state state;
+    const struct node_report *report = live_report(source->live, node, &state);
+
+    if (report == NULL)
+        *ret_status = state == LIVE_OFFLINE   ? QUERY_OFFLINE
+                      : state == LIVE_REFUSED ? QUERY_NO_DATA
+                                              : QUERY_UNAVAILABLE;
+    return report;
+}
+
 static const struct node_report *report_of(const struct query_source *source, const void *row,
                                            enum query_status *ret_status)
 {
-    enum live_state state;
-    const struct node_report *report =
-        live_report(source->live, ((const struct node *)row)->uuid, &state);
-
-    if (report == NULL)
-        *ret_status = state == LIVE_OFFLINE ? QUERY_OFFLINE : QUERY_UNAVAILABLE;
-    return report;
+    return query_node_report(source, ((const struct node *)row)->uuid, ret_status);
 }
 
 json_t *query_get_node_mtotal(struct query_source *source, const void *row,
@@ -187,9 +194,12 @@ json_t *query_get_node_late(struct query_source *source, const void *row,
                             enum query_status *ret_status)
 {
     const struct node_report *report = report_of(source, row, ret_status);
+    const char *refusal = live_refusal(source->live, ((const struct node *)row)->uuid);
 
     if (report == NULL)
-        return NULL;
+        return refusal == NULL
+                   ? NULL
+                   : json_make("[s+]", "report: its node daemon answers with an error: ", refusal);
     json_t *list = json_array();
     for (guint i = 0; report->late != NULL && i < report->late->len; i++) {
         const struct late_part *part = g_ptr_array_index(report->late, i);

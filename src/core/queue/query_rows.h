@@ -74,6 +74,9 @@ const struct node_instances *query_node_instances(struct query_source *source, c
 json_t *query_ipolicy(void);
 
 /* Shared by getters. */
+/* What a node says; NULL with the status if that is nothing. */
+const struct node_report *query_node_report(const struct query_source *source, const char *node,
+                                            enum query_status *ret_status);
 json_t *query_strings(const GPtrArray *texts);
 json_t *query_tags(const struct query_source *source, enum tag_kind kind, const char *object);
 json_t *query_serial_no(const struct query_source *source, const char *kind, const char *key);

@@ -107,13 +107,10 @@ static const struct service_report *report_of(const struct query_source *source,
                                               enum query_status *ret_status)
 {
     const struct query_service *service = row;
-    enum live_state state;
-    const struct node_report *report = live_report(source->live, service->node->uuid, &state);
+    const struct node_report *report = query_node_report(source, service->node->uuid, ret_status);
 
-    if (report == NULL) {
-        *ret_status = state == LIVE_OFFLINE ? QUERY_OFFLINE : QUERY_UNAVAILABLE;
+    if (report == NULL)
         return NULL;
-    }
     for (guint i = 0; i < report->services->len; i++) {
         const struct service_report *line = g_ptr_array_index(report->services, i);
 

@@ -172,6 +172,16 @@ static char *promotion_text(const struct pool_judgement *pool, const char *verb)
     return g_strdup(text->str);
 }
 
+/* " NAME …; it is taken all the same.": what is wrong with the best that fits (SAF-92); "" if
+ * nothing is. Free with g_free(). */
+static char *fault_text(const struct watcher *watcher, const struct node *node)
+{
+    const struct node_report *report = g_hash_table_lookup(watcher->reports, node->uuid);
+    g_autofree char *text = report != NULL ? faults_text(report) : NULL;
+    return text != NULL ? g_strdup_printf(" %s %s; it is taken all the same.", node->name, text)
+                        : g_strdup("");
+}
+
 static guint64 version_of(const struct watcher *watcher, const struct node *node)
 {
     guint64 version = 0;
@@ -220,9 +230,10 @@ static void promote(struct watcher *watcher, const struct pool_judgement *pool)
     g_autofree char *node = g_strdup(pool->node->uuid); /* the commit waits */
     g_autofree char *count = count_text(pool);
     g_autofree char *text = promotion_text(pool, "becomes");
+    g_autofree char *faults = fault_text(watcher, pool->node);
     struct decision *decision = too_few(watcher, pool, VERDICT_ACT);
     add_texts(decision->rejected, pool->rejected);
-    decision_set(&decision->summary, "%s; %s.", count, text);
+    decision_set(&decision->summary, "%s; %s.%s", count, text, faults);
     decision_set(&decision->next_check, "when its job has ended");
     guint64 job = watcher_act(watcher, decision, promotion_opcodes(watcher, pool), request_id, 0);
     if (job == 0) {

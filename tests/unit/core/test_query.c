@@ -19,9 +19,10 @@ static void test_static(void)
         w, "instance", "uuid admin_state be/memory be/vcpus disk_usage disk_template tags holder",
         "[\"=\", \"name\", \"web1\"]",
         "0:\"" WEB1 "\" 0:\"up\" 0:256 0:1 0:64 0:\"mirror\" 0:[\"owner:mail\"] 0:\"node1\"\n");
-    query_check(w, "instance", "replica.state replica.sync replica.why generation task_state clean",
+    query_check(w, "instance",
+                "replica.state replica.sync replica.why generation task_state clean sound",
                 "[\"=\", \"name\", \"web1\"]",
-                "0:\"in-sync\" 0:7 0:\"ready\" 0:3 0:\"\" 0:false\n");
+                "0:\"in-sync\" 0:7 0:\"ready\" 0:3 0:\"\" 0:false 0:\"unknown\"\n");
     query_check(w, "instance", "replica.state holder", "[\"=\", \"name\", \"web2\"]",
                 "2:null 2:null\n");
     g_assert_cmpuint(query_node_calls(w), ==, 0);
@@ -144,6 +145,37 @@ static void test_stands_still(void)
     queue_world_free(w);
 }
 
+static json_t *answer_with_error(const struct rpc_request *request, const char *to_node, void *data,
+                                 GError **error)
+{
+    const enum fettle_error *code = data;
+
+    if (strcmp(to_node, MASTER) != 0)
+        return query_report(to_node, NULL, NULL);
+    g_set_error_literal(error, FETTLE_ERROR, (int)*code, "the disks of this node do not answer");
+    return NULL;
+}
+
+/* Nothing but its silence is the silence of a node: one that answers with an error says so. */
+static void test_refusing_node(void)
+{
+    struct queue_world *w = query_world_new();
+    enum fettle_error code = FETTLE_ERROR_TEMPORARY;
+
+    fake_script(w->world, NULL, ROLE_NODED, "node_report", answer_with_error, &code);
+    query_check(w, "instance", "status oper_state guest.late", "[\"=\", \"name\", \"web1\"]",
+                "2:null 2:null 0:\"is not told of by node1, which answers with an error: the disks "
+                "of this node do not answer\"\n");
+    query_check(w, "node", "mfree late", "[\"=\", \"name\", \"node1\"]",
+                "2:null 0:[\"report: its node daemon answers with an error: the disks of this node "
+                "do not answer\"]\n");
+    code = FETTLE_ERROR_UNREACHABLE;
+    query_check(w, "instance", "status oper_state guest.late", "[\"=\", \"name\", \"web1\"]",
+                "0:\"ERROR_nodedown\" 3:null 3:null\n");
+    query_check(w, "node", "mfree late", "[\"=\", \"name\", \"node1\"]", "3:null 3:null\n");
+    queue_world_free(w);
+}
+
 /* A node that hangs costs the query its bound, no more; the others' values are there. */
 static void test_silent_node(void)
 {
@@ -172,6 +204,7 @@ static void test_nodes(void)
 {
     struct queue_world *w = query_world_new();
 
+    query_check(w, "node", "unheard_since", "[\"=\", \"name\", \"node1\"]", "0:0\n");
     query_check(w, "node", "name role pinst_cnt sinst_cnt pinst_list sinst_list group master", NULL,
                 "0:\"node1\" 0:\"M\" 0:1 0:0 0:[\"web1\"] 0:[] 0:\"default\" 0:true\n"
                 "0:\"node2\" 0:\"R\" 0:1 0:1 0:[\"web2\"] 0:[\"web1\"] 0:\"default\" 0:false\n"
@@ -720,6 +753,7 @@ int main(int argc, char **argv)
     g_test_add_func("/query/status-words#LUX-04", test_status_words);
     g_test_add_func("/query/stands-still#LUX-04", test_stands_still);
     g_test_add_func("/query/silent-node#LUX-04", test_silent_node);
+    g_test_add_func("/query/refusing-node#SAF-91", test_refusing_node);
     g_test_add_func("/query/nodes#LUX-03", test_nodes);
     g_test_add_func("/query/node-live#LUX-04", test_node_live);
     g_test_add_func("/query/jobs#LUX-03", test_jobs);

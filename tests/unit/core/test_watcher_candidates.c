@@ -72,6 +72,21 @@ static void test_promoted(void)
 }
 
 /* A person takes one off the list and puts another on it: that is nobody's shortage. */
+/* No well node fits: the best sick one is taken, and named with what is wrong with it. */
+static void test_sick(void)
+{
+    struct watcher_world *w = two_of_three();
+    set_node(w, NODE4, "drained");
+    w->fault = NODE3;
+    w->fault_kind = "memory";
+    passes(w, LIMIT_POOL_PATIENCE_S + 2);
+    g_assert_cmpuint(jobs(w), ==, 1);
+    assert_said(w, "Too few master candidates",
+                "2 of 3 master candidates are usable (candidate_pool_size); node3 becomes one. "
+                "node3 cannot write to its disks: Input/output error; it is taken all the same.");
+    watcher_world_free(w);
+}
+
 static void test_moment(void)
 {
     struct watcher_world *w = two_of_three();
@@ -326,6 +341,7 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/watcher-candidates/promoted#ARP-71", test_promoted);
+    g_test_add_func("/watcher-candidates/sick#SAF-92", test_sick);
     g_test_add_func("/watcher-candidates/moment#ARP-71", test_moment);
     g_test_add_func("/watcher-candidates/silent#ARP-71", test_silent);
     g_test_add_func("/watcher-candidates/deaf#ARP-71", test_deaf);

@@ -334,6 +334,31 @@ static void test_order_of_records(void)
     watcher_world_free(w);
 }
 
+/* What was said in an earlier pass was so whatever the clock shows since. */
+static void moves_after_step(gint64 first_ms, gint64 then_ms)
+{
+    struct watcher_world *w = watcher_world_new();
+    fake_set_clock(w->base.world, w->env->node_uuid, first_ms);
+    set_tag(w, TAG_CLUSTER, CLUSTER, "migrate");
+    w->io_stop = "no-space";
+    w->full = NODE2;
+    passes(w, 2);
+    g_assert_cmpstr(latest_about(w, WEB1, "watcher/disk")->state, ==, "No-space");
+    fake_set_clock(w->base.world, w->env->node_uuid, then_ms);
+    passes(w, 2);
+    g_assert_cmpuint(jobs(w), ==, 0);
+    w->full = NULL;
+    passes(w, 2);
+    g_assert_cmpuint(jobs(w), ==, 1);
+    watcher_world_free(w);
+}
+
+static void test_no_room_clock_set(void)
+{
+    moves_after_step(3600000, 0);
+    moves_after_step(0, 3600000);
+}
+
 /* Records of what exists no more go in their time, however the clock was set meanwhile. */
 static void test_sweep_after_set_back(void)
 {
@@ -509,6 +534,7 @@ int main(int argc, char **argv)
     g_test_add_func("/watcher-limits/clock-set-back-and-restarted#SAF-93",
                     test_set_back_and_restarted);
     g_test_add_func("/watcher-limits/records-stay-in-order#SAF-93", test_order_of_records);
+    g_test_add_func("/watcher/no-room-and-the-clock-is-set#SAF-27,SAF-93", test_no_room_clock_set);
     g_test_add_func("/watcher/sweep-after-the-clock-was-set-back#SAF-93",
                     test_sweep_after_set_back);
     g_test_add_func("/watcher-limits/loss-in-the-future#SAF-93", test_loss_in_the_future);

@@ -391,31 +391,6 @@ static void test_no_room_moves(void)
     watcher_world_free(w);
 }
 
-/* What was said in an earlier pass was so whatever the clock shows since. */
-static void moves_after_step(gint64 first_ms, gint64 then_ms)
-{
-    struct watcher_world *w = watcher_world_new();
-    fake_set_clock(w->base.world, w->env->node_uuid, first_ms);
-    set_tag(w, TAG_CLUSTER, CLUSTER, "migrate");
-    w->io_stop = "no-space";
-    w->full = NODE2;
-    passes(w, 2);
-    g_assert_cmpstr(latest_about(w, WEB1, "watcher/disk")->state, ==, "No-space");
-    fake_set_clock(w->base.world, w->env->node_uuid, then_ms);
-    passes(w, 2);
-    g_assert_cmpuint(jobs(w), ==, 0);
-    w->full = NULL;
-    passes(w, 2);
-    g_assert_cmpuint(jobs(w), ==, 1);
-    watcher_world_free(w);
-}
-
-static void test_no_room_clock_set(void)
-{
-    moves_after_step(3600000, 0);
-    moves_after_step(0, 3600000);
-}
-
 /* Also if there is room as soon as it stands still: the pass that sees it first only says it. */
 static void test_no_room_twice(void)
 {
@@ -779,8 +754,6 @@ int main(int argc, char **argv)
     g_test_add_func("/watcher-sight/failed-disks-and-the-brake", test_failed_disks_and_the_brake);
     g_test_add_func("/watcher-sight/no-room#ARP-68,SAF-27", test_no_room);
     g_test_add_func("/watcher-sight/no-room-moves#SAF-27", test_no_room_moves);
-    g_test_add_func("/watcher-sight/no-room-and-the-clock-is-set#SAF-27,SAF-93",
-                    test_no_room_clock_set);
     g_test_add_func("/watcher-sight/no-room-is-seen-twice#SAF-27,ARP-70", test_no_room_twice);
     g_test_add_func("/watcher-sight/filling#ARP-68", test_filling);
     g_test_add_func("/watcher-sight/drained#ARP-10,ARP-61", test_drained);
