@@ -287,6 +287,17 @@ static int lab_cmd_state_unfill(struct cli *cli, int argc, char **argv, GError *
     return state_fill(cli, argc, argv, false, error);
 }
 
+static int lab_cmd_state_readonly(struct cli *cli, int argc, char **argv, GError **error)
+{
+    const char *dir = take_dir(&argc, argv, error);
+    bool ok = dir != NULL &&
+              cli_expect(argc, argv, 1, "lab state-readonly NODE [--dir DIR]", error) &&
+              lab_state_read_only(dir, argv[0], error);
+    return said(cli, ok,
+                "The disk with the state of %s is read-only from now on; a power cycle mends it.",
+                ok ? argv[0] : "");
+}
+
 static int lab_cmd_exec(struct cli *cli, int argc, char **argv, GError **error)
 {
     const char *dir = take_dir(&argc, argv, error);
@@ -331,5 +342,8 @@ const struct command lab_commands[] = {
     {"lab", "state-fill", "NODE [--dir DIR]", "Fill the disk with the state of a node's daemons.",
      lab_cmd_state_fill},
     {"lab", "state-unfill", "NODE [--dir DIR]", "Give that space back.", lab_cmd_state_unfill},
+    {"lab", "state-readonly", "NODE [--dir DIR]",
+     "Let that disk go read-only, as after an error; a power cycle mends it.",
+     lab_cmd_state_readonly},
     {0},
 };

@@ -278,6 +278,14 @@ bool disk_wait_detached(const char *path, GError **error)
     return false;
 }
 
+bool disk_read_only(const char *folder, GError **error)
+{
+    if (mount(NULL, folder, NULL, MS_REMOUNT | MS_NOATIME, "abort") == 0)
+        return true;
+    fettle_set_error(error, STORAGE, "cannot make %s read-only: %s", folder, g_strerror(errno));
+    return false;
+}
+
 bool disk_fill(const char *folder, guint leave_mib, GError **error)
 {
     g_autofree char *path = g_build_filename(folder, FILL_NAME, NULL);

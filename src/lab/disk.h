@@ -35,6 +35,10 @@ bool disk_unmount_below(const char *folder, GError **error);
  * does after some seconds. */
 bool disk_wait_detached(const char *path, GError **error);
 
+/* What a kernel does to a file system after an error: it can be read, and nothing in it can be
+ * written. The next mount ends it. */
+bool disk_read_only(const char *folder, GError **error);
+
 /* Fills the file system that `folder` is in with one file, until `leave_mib` MiB are free. */
 bool disk_fill(const char *folder, guint leave_mib, GError **error);
 bool disk_unfill(const char *folder, GError **error);

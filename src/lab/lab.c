@@ -212,6 +212,12 @@ bool lab_state_fill(const char *dir, const char *node, bool full, GError **error
     return var && (full ? disk_fill(var, 0, error) : disk_unfill(var, error));
 }
 
+bool lab_state_read_only(const char *dir, const char *node, GError **error)
+{
+    g_autofree char *root = folder_of(dir, node, "", error);
+    return root && disk_read_only(root, error);
+}
+
 /* --- network --- */
 
 bool lab_exec(const char *dir, const char *where, const char *const *command, GError **error)

@@ -107,6 +107,9 @@ bool lab_disk_fill(const char *dir, const char *node, guint leave_mib, GError **
 bool lab_disk_unfill(const char *dir, const char *node, GError **error);
 /* The same of the file system in which its daemons keep their state. */
 bool lab_state_fill(const char *dir, const char *node, bool full, GError **error);
+/* That file system goes read-only, as the kernel makes one after an error. A power cycle mends it.
+ */
+bool lab_state_read_only(const char *dir, const char *node, GError **error);
 
 /* Becomes the command (ended by NULL, looked up in PATH) in the network of a node, or of the switch
  * ("switch", 10.99.0.254 or fd99::fe): for a ping of guests, say. Returns only on failure. */

@@ -308,6 +308,8 @@ def test_lab():
             (3, 'no node node9 in this lab; it has node1 to node3', 'power', 'node9', 'on', '--dir', own),
             (2, '"sideways": must be on or off; usage: fettle lab power NODE off|on [--dir DIR]', 'power', 'node2',
              'sideways', '--dir', own),
+            (3, 'no node node9 in this lab; it has node1 to node3', 'state-readonly', 'node9', '--dir', own),
+            (2, 'an argument is missing; usage: fettle lab state-readonly NODE [--dir DIR]', 'state-readonly', '--dir', own),
             (3, 'no daemon nope@node1 in this lab; it is written like noded@node2', 'kill', 'nope@node1', '--dir', own)):
         cli_error(code, message, 'lab', *args)
     assert lab.cli('lab', 'down', '--dir', '/var/tmp/fettle-none') == \

@@ -128,6 +128,15 @@ static void check_budget(struct sim *sim, bool first)
         sim_find(sim, "%" G_GUINT64_FORMAT " repairs have begun within an hour", begun);
 }
 
+/* Down, on a node that can start nothing (SAF-92). Of what runs that is no matter. */
+static bool is_barred(struct sim *sim, const struct instance *instance)
+{
+    const struct sim_node *node = sim_node(sim, sim_node_name(sim, instance->primary_node));
+    guint64 generation;
+    return node->read_only &&
+           fake_host_state(node->host, instance->uuid, &generation) == GUEST_ABSENT;
+}
+
 static void check_repair_job(struct sim *sim, const struct job *job, const struct request *request)
 {
     const struct instance *instance = job_instance(sim, job);
@@ -139,7 +148,8 @@ static void check_repair_job(struct sim *sim, const struct job *job, const struc
     const struct node *primary = config_get(sim->mirror, "node", instance->primary_node, NULL);
     bool stood = primary != NULL &&
                  fake_host_stood_still(sim_host(sim, primary->name), instance->uuid, HEALTHY_MS);
-    if (since != NULL && sim_now_ms(sim) - *since > HEALTHY_MS && !stood &&
+    bool barred = primary != NULL && is_barred(sim, instance);
+    if (since != NULL && sim_now_ms(sim) - *since > HEALTHY_MS && !stood && !barred &&
         !g_hash_table_contains(sim->lost, instance->replica))
         sim_find(sim, "%s is healthy and gets repair job %" G_GUINT64_FORMAT, instance->name,
                  job->id);

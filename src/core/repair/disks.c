@@ -1,8 +1,9 @@
 /*
- * Whether disks have failed: what a node's trial of its own disks says, and what guests were
- * answered by theirs. It is told by a look that began after the question, again and again, for
- * LIMIT_REPAIR_FAULT_S and in LIMIT_REPAIR_FAULT_PASSES passes (SAF-25). What nobody knows, what
- * does not answer and what an older version does not tell is no failure. See watcher_internal.h.
+ * Whether disks have failed: what a node's trial of its own disks and of that of its state says,
+ * and what guests were answered by theirs. It is told by a look that began after the question,
+ * again and again, for LIMIT_REPAIR_FAULT_S and in LIMIT_REPAIR_FAULT_PASSES passes (SAF-25). What
+ * nobody knows, what does not answer and what an older version does not tell is no failure. See
+ * watcher_internal.h.
  */
 #include "core/config/faults.h"
 #include "core/repair/watcher_internal.h"
@@ -43,14 +44,14 @@ static const char *certain_text(const struct suspicion *suspicion)
 
 /* --- looking --- */
 
-static void look_at_node(const struct watcher *watcher, struct node_memory *memory,
-                         const struct node_report *report)
+static void look_at_node(const struct watcher *watcher, struct suspicion *suspicion,
+                         const char *kind, const struct node_report *report)
 {
-    const struct node_fault *fault = faults_find(report, FAULT_DISKS);
-    if (faults_proven(report, FAULT_DISKS) != NULL)
-        suspect(watcher, &memory->disks, g_strdup(fault->text));
+    const struct node_fault *fault = faults_find(report, kind);
+    if (faults_proven(report, kind) != NULL)
+        suspect(watcher, suspicion, g_strdup(fault->text));
     else if (fault == NULL && report->faults_known)
-        suspicion_clear(&memory->disks);
+        suspicion_clear(suspicion);
 }
 
 /* What its hypervisor holds for ever is an error too, that nobody was told of. */
@@ -163,8 +164,10 @@ void watcher_disks_update(struct watcher *watcher)
     g_hash_table_iter_init(&iter, watcher->reports);
     while (g_hash_table_iter_next(&iter, &uuid, &report)) {
         struct node_memory *memory = g_hash_table_lookup(watcher->nodes, uuid);
-        if (memory != NULL)
-            look_at_node(watcher, memory, report);
+        if (memory != NULL) {
+            look_at_node(watcher, &memory->disks, FAULT_DISKS, report);
+            look_at_node(watcher, &memory->state, FAULT_STATE, report);
+        }
         look_at_guests(watcher, report);
     }
     forget_past(watcher);
@@ -221,4 +224,20 @@ bool watcher_disks_fail(const struct watcher *watcher, const struct instance *in
 {
     return instance->disks->len > 0 && !repair_template_shared(instance->disk_template) &&
            of_node(watcher, instance->primary_node)->passes > 0;
+}
+
+static const struct suspicion *state_of(const struct watcher *watcher, const char *node)
+{
+    const struct node_memory *memory = g_hash_table_lookup(watcher->nodes, node);
+    return memory != NULL ? &memory->state : &none;
+}
+
+const char *watcher_state_failed(const struct watcher *watcher, const char *node)
+{
+    return certain_text(state_of(watcher, node));
+}
+
+bool watcher_state_seen_now(const struct watcher *watcher, const char *node)
+{
+    return state_of(watcher, node)->pass == watcher->pass;
 }

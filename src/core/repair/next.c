@@ -73,15 +73,28 @@ void repair_next_take_room(struct watcher *watcher, const struct patient *patien
     placement_sums_move(pass_sums(watcher), patient->instance, after);
 }
 
+/* --- what failed --- */
+
+/* It stood still for lack of room, and its node could not write down that it is moved. What ails
+ * the node is seen a moment later; what comes then is another step. */
+static bool could_not_be_moved(const struct patient *patient, const struct repair_history *history)
+{
+    const struct repair_plan *plan = &patient->plan;
+    return (plan->no_room || plan->barred) && history->last == JOB_FAILED &&
+           history->tries < LIMIT_REPAIR_TRIES && history->node_failed &&
+           g_strcmp0(history->step, repair_step_word(REPAIR_STEP_MIGRATE)) == 0 &&
+           g_hash_table_contains(history->failed_on, patient->instance->primary_node);
+}
+
 /* --- pauses --- */
 
 /* Whoever is away for a moment shall not use up all tries, and jobs that find no room although we
  * saw some, or no way between nodes that both answer us, shall not follow each other closely. */
-static gint64 pause_us(const struct repair_history *history)
+static gint64 pause_us(const struct patient *patient, const struct repair_history *history)
 {
     if (history->vain > 0)
         return 1000 * watcher_pause_ms(history->vain);
-    if (history->last != JOB_SAFE)
+    if (history->last != JOB_SAFE && !could_not_be_moved(patient, history))
         return 0;
     return G_USEC_PER_SEC *
            (history->tries == 1 ? LIMIT_REPAIR_FIRST_PAUSE_S : LIMIT_REPAIR_NEXT_PAUSE_S);
@@ -95,8 +108,8 @@ static gint64 pause_ends(struct watcher *watcher, const struct patient *patient,
     if (history->step != NULL && strcmp(history->step, repair_step_word(patient->plan.step)) != 0)
         return 0;
     g_autofree char *key = g_strdup_printf("ended/%" G_GUINT64_FORMAT, history->job);
-    gint64 left_us =
-        pause_us(history) - ages_us(watcher->ages, key, (guint64)MAX(history->ended_us, 0));
+    gint64 left_us = pause_us(patient, history) -
+                     ages_us(watcher->ages, key, (guint64)MAX(history->ended_us, 0));
     gint64 end_us = watcher->env->ops->wall_us(watcher->env) + left_us;
     return left_us <= 0 ? 0 : (end_us + G_USEC_PER_SEC - 1) / G_USEC_PER_SEC;
 }
@@ -117,7 +130,8 @@ static bool others_are_left(struct watcher *watcher, const struct patient *patie
 static char *why_given_up(struct watcher *watcher, const struct patient *patient,
                           const struct record_tag *record, const struct repair_history *history)
 {
-    bool fatal = history->last == JOB_FAILED || history->last == JOB_LOST;
+    bool fatal = (history->last == JOB_FAILED && !could_not_be_moved(patient, history)) ||
+                 history->last == JOB_LOST;
     bool ended = fatal || (history->last == JOB_SAFE && history->tries >= LIMIT_REPAIR_TRIES);
     if (ended && !others_are_left(watcher, patient, history))
         return g_strdup(history->message);
@@ -157,9 +171,10 @@ static struct repair_next wait_until(const struct repair_history *history, gint6
  * away for a while is no failure of the repair. */
 static bool waits_for_primary(const struct watcher *watcher, const struct patient *patient)
 {
-    bool needed = patient->plan.step == REPAIR_STEP_REPLACE_DISKS ||
-                  patient->plan.step == REPAIR_STEP_MIGRATE ||
-                  (patient->plan.failed && *patient->instance->holder != '\0');
+    bool needed =
+        patient->plan.step == REPAIR_STEP_REPLACE_DISKS ||
+        patient->plan.step == REPAIR_STEP_MIGRATE ||
+        ((patient->plan.failed || patient->plan.barred) && *patient->instance->holder != '\0');
     return needed && !g_hash_table_contains(watcher->reports, patient->instance->primary_node);
 }
 
@@ -175,6 +190,27 @@ static struct repair_next wait_for_primary(const struct watcher *watcher,
     return next_is(REPAIR_ACT_WAIT, what, "when that node answers, or is marked offline");
 }
 
+/* What a node has said before is no evidence for a step that ends a guest there. */
+static struct repair_next wait_for_evidence(const struct patient *patient)
+{
+    return patient->plan.failed
+               ? next_is(REPAIR_ACT_WAIT,
+                         "Its primary node does not say now whether its disks fail.",
+                         "when that node tells of its disks")
+               : next_is(REPAIR_ACT_WAIT,
+                         "Its primary node does not say now whether its state can be written.",
+                         "when that node tells of its state");
+}
+
+static bool lacks_evidence(const struct watcher *watcher, const struct patient *patient)
+{
+    const struct instance *instance = patient->instance;
+    if (*instance->holder == '\0')
+        return false;
+    return (patient->plan.failed && !watcher_disks_seen_now(watcher, instance)) ||
+           (patient->plan.barred && !watcher_state_seen_now(watcher, instance->primary_node));
+}
+
 /* Whether the step can be taken now, and where it would lead. */
 static struct repair_next judge_step(struct watcher *watcher, const struct patient *patient,
                                      const struct repair_history *history)
@@ -187,10 +223,8 @@ static struct repair_next judge_step(struct watcher *watcher, const struct patie
         return next_is(REPAIR_ACT_WAIT, held, when);
     if (waits_for_primary(watcher, patient))
         return wait_for_primary(watcher, patient);
-    if (patient->plan.failed && *patient->instance->holder != '\0' &&
-        !watcher_disks_seen_now(watcher, patient->instance))
-        return next_is(REPAIR_ACT_WAIT, "Its primary node does not say now whether its disks fail.",
-                       "when that node tells of its disks");
+    if (lacks_evidence(watcher, patient))
+        return wait_for_evidence(patient);
     gint64 pause = pause_ends(watcher, patient, history);
     if (pause != 0)
         return wait_until(history, pause);

@@ -4,8 +4,9 @@
 #include "core/config/unheard.h"
 #include "core/ops/copy.h"
 
-/* FAILED: it answers, and its disks have failed. */
-enum node_health { NODE_ONLINE, NODE_DRAINED, NODE_FAILED, NODE_OFFLINE };
+/* FAILED: it answers, and its disks have failed. BARRED: it answers, and can start nothing; of
+ * primaries only. */
+enum node_health { NODE_ONLINE, NODE_DRAINED, NODE_FAILED, NODE_OFFLINE, NODE_BARRED };
 
 static const struct {
     const char *name, *word;
@@ -27,7 +28,7 @@ struct row {
  * given up while a node that answers may have it: where the primary is gone, a replica in sync on
  * failed disks is still the one to try. A copy to a new replica saves what failed disks still give.
  */
-static const struct row mirror_rows[4][4] = {
+static const struct row mirror_rows[5][4] = {
     [NODE_ONLINE] = {{REPAIR_STEP_NONE, REPAIR_FIX_STORAGE},
                      {REPAIR_STEP_REPLACE_DISKS, REPAIR_FIX_STORAGE},
                      {REPAIR_STEP_REPLACE_DISKS, REPAIR_FIX_STORAGE},
@@ -44,23 +45,29 @@ static const struct row mirror_rows[4][4] = {
                       {REPAIR_STEP_FAILOVER, REPAIR_FAILOVER},
                       {REPAIR_STEP_FAILOVER, REPAIR_FAILOVER},
                       {REPAIR_STEP_REINSTALL, REPAIR_REINSTALL}},
+    [NODE_BARRED] = {{REPAIR_STEP_FAILOVER, REPAIR_FAILOVER},
+                     {REPAIR_STEP_FAILOVER, REPAIR_FAILOVER},
+                     {REPAIR_STEP_NONE, REPAIR_FAILOVER},
+                     {REPAIR_STEP_NONE, REPAIR_FAILOVER}},
 };
 
 /* Data that every node can reach, or none to lose. */
-static const struct row shared_rows[4] = {
+static const struct row shared_rows[5] = {
     [NODE_ONLINE] = {REPAIR_STEP_NONE, REPAIR_FIX_STORAGE},
     [NODE_DRAINED] = {REPAIR_STEP_MIGRATE, REPAIR_MIGRATE},
     [NODE_FAILED] = {REPAIR_STEP_NONE, REPAIR_FIX_STORAGE},
     [NODE_OFFLINE] = {REPAIR_STEP_FAILOVER, REPAIR_FAILOVER},
+    [NODE_BARRED] = {REPAIR_STEP_FAILOVER, REPAIR_FAILOVER},
 };
 
 /* Data on one node only. On a drained one it is there and alive, on failed disks it may be: nothing
  * is done to it. */
-static const struct row local_rows[4] = {
+static const struct row local_rows[5] = {
     [NODE_ONLINE] = {REPAIR_STEP_NONE, REPAIR_FIX_STORAGE},
     [NODE_DRAINED] = {REPAIR_STEP_NONE, REPAIR_FIX_STORAGE},
     [NODE_FAILED] = {REPAIR_STEP_NONE, REPAIR_FIX_STORAGE},
     [NODE_OFFLINE] = {REPAIR_STEP_REINSTALL, REPAIR_REINSTALL},
+    [NODE_BARRED] = {REPAIR_STEP_NONE, REPAIR_FIX_STORAGE},
 };
 
 #define LEFT_DRAINED                                                                               \
@@ -72,6 +79,9 @@ static const struct row local_rows[4] = {
 #define LEFT_BOTH_FAILED                                                                           \
     "The disks below its replica have failed too: it is not stopped for a copy that may not be "   \
     "there. Mend the disks of one of the two nodes, or save what they give."
+#define LEFT_BARRED                                                                                \
+    "No other node has a whole copy of its data: it goes on when the state of its node can be "    \
+    "written again."
 #define LEFT_SHARED_FAILED                                                                         \
     "Its disks are in the folder that all nodes share, and another node would see the same: mend " \
     "that folder, then restart it: fettle instance reboot."
@@ -167,10 +177,11 @@ static enum node_health primary_health(const struct config *config, const struct
             config_node_name(config, instance->primary_node));
         return NODE_DRAINED;
     }
-    if (health == NODE_OFFLINE || failure == NULL)
+    const char *why = failure != NULL ? failure : sight->primary_barred;
+    if (health == NODE_OFFLINE || why == NULL)
         return health;
-    see(plan, "primary node %s %s", config_node_name(config, instance->primary_node), failure);
-    return NODE_FAILED;
+    see(plan, "primary node %s %s", config_node_name(config, instance->primary_node), why);
+    return failure != NULL ? NODE_FAILED : NODE_BARRED;
 }
 
 /* A copy that somebody carries on. Without an answer of the holder's node it is taken to be one. */
@@ -221,7 +232,7 @@ static enum node_health replica_health(const struct config *config, const struct
 static const char *why_left(const struct instance *instance, enum node_health primary)
 {
     if (primary != NODE_FAILED)
-        return LEFT_DRAINED;
+        return primary == NODE_BARRED ? LEFT_BARRED : LEFT_DRAINED;
     if (repair_template_mirrored(instance->disk_template))
         return LEFT_BOTH_FAILED;
     return repair_template_shared(instance->disk_template) ? LEFT_SHARED_FAILED : LEFT_FAILED;
@@ -263,6 +274,8 @@ struct repair_plan repair_plan_of(const struct config *config, const struct inst
         plan.left = why_left(instance, primary);
     }
     plan.failed = primary == NODE_FAILED;
+    plan.barred = primary == NODE_BARRED;
+    plan.no_room = sight->no_room && row.step == REPAIR_STEP_MIGRATE;
     plan.step = row.step;
     plan.step_type = steps[row.step].type;
     plan.needed = row.needed;
@@ -280,9 +293,12 @@ char *repair_plan_no_other(const struct repair_plan *plan, const struct instance
                                               "%s.",
                                               name);
     case REPAIR_STEP_MIGRATE:
-        return g_strdup_printf("It runs and is well: that it is moved by a restart instead is for "
-                               "you to say: fettle instance failover %s.",
-                               name);
+        return g_strdup_printf(
+            "%s: that it is moved by a restart instead is for you to say: fettle "
+            "instance failover %s.",
+            plan->no_room ? "It goes on by itself when there is room, and nothing is lost"
+                          : "It runs and is well",
+            name);
     case REPAIR_STEP_FAILOVER:
         return g_strdup_printf("Its data are whole where it was to be started, so nothing is given "
                                "up; when the cause is mended: fettle instance failover %s.",
@@ -364,7 +380,7 @@ json_t *repair_plan_opcodes(const struct repair_plan *plan, const struct instanc
     case REPAIR_STEP_FAILOVER:
         add_opcode(list, "OP_INSTANCE_FAILOVER", instance);
         /* It can write nothing back, however long it is given. */
-        if (plan->failed)
+        if (plan->failed || plan->barred)
             json_object_set_new(json_array_get(list, 0), "shutdown_timeout", json_integer(0));
         break;
     case REPAIR_STEP_REINSTALL:

@@ -27,8 +27,11 @@ struct repair_sight {
     const char *primary_failed;   /* those of the primary's node, by its own trial */
     const char *guest_failed;     /* the instance's own, by what its guest was answered there */
     const char *secondary_failed; /* those of the replica's node */
-    bool told;    /* a person asks for it: his word stands for what nobody can know (SAF-09) */
+    /* The same of the state of the primary's node, which can start nothing then: of a guest that
+     * does nothing, and that another node could run. */
+    const char *primary_barred;
     bool no_room; /* it stands still for lack of room, and the node of its replica has some */
+    bool told;    /* a person asks for it: his word stands for what nobody can know (SAF-09) */
 };
 
 struct repair_plan {
@@ -39,6 +42,8 @@ struct repair_plan {
                               disks have failed */
     bool failed;           /* the disks that the guest runs from have failed: what is to be done
                               needs the primary's answer, but none of its disks */
+    bool no_room;          /* it stands still for lack of room, and is to be moved as it is */
+    bool barred;           /* the same of a guest that does nothing and whose node can start none */
     enum repair_type step_type; /* what that operation needs */
     enum repair_type needed;    /* what finishing needs */
     const char *left;           /* why no operation can help, as a sentence; NULL if one can */

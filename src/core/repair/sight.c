@@ -5,6 +5,7 @@
  * answer can be older than what a job has done meanwhile. What an answer has from memory is no news
  * (SAF-90). See watcher_internal.h.
  */
+#include "core/config/faults.h"
 #include "core/config/late.h"
 #include "core/ops/copy.h"
 #include "core/repair/watcher_internal.h"
@@ -37,6 +38,7 @@ static void remember(struct watcher *watcher, const struct node *node)
         memory->silent_ms = memory->unheard_ms = 0; /* what says something is not silent */
     } else if (node->offline) {
         suspicion_clear(&memory->disks);
+        suspicion_clear(&memory->state);
         *memory = (struct node_memory){0}; /* what is on record says it all */
     } else {
         if (memory->answered && memory->silent_ms == 0)
@@ -126,8 +128,8 @@ static bool replica_broken(struct watcher *watcher, const struct instance *insta
     return watched->gone_pass < watcher->pass;
 }
 
-/* Seen by an earlier pass too, whose record says so. The copy over there has all that was
- * acknowledged. */
+/* It stands still for lack of room, seen by an earlier pass too, whose record says so. The copy
+ * over there has all that was acknowledged, and room. */
 static bool moves_for_room(const struct watcher *watcher, const struct instance *instance,
                            const struct replica *replica, const struct guest_report *guest)
 {
@@ -138,6 +140,26 @@ static bool moves_for_room(const struct watcher *watcher, const struct instance 
            watcher_told_no_room(watcher, instance) && watcher_node_has_room(report);
 }
 
+static bool starts_nothing(const struct watcher *watcher, const char *node, bool images)
+{
+    const struct node_report *report = g_hash_table_lookup(watcher->reports, node);
+    return report != NULL && faults_forbids(report, images) != NULL;
+}
+
+/* Why its node can neither start it nor hand it over, while it does nothing and another node could
+ * run it. Of a guest that runs that is no matter. */
+static const char *barred(const struct watcher *watcher, const struct instance *instance,
+                          const struct replica *replica, bool rests)
+{
+    bool here = !starts_nothing(watcher, instance->primary_node, false);
+    bool other = replica == NULL || !starts_nothing(watcher, replica->node, true);
+    return rests && !here && other && instance->admin_state == ADMIN_UP &&
+                   *instance->migration == '\0' &&
+                   !watcher_newer_than_reports(watcher, "instance", instance->uuid)
+               ? watcher_state_failed(watcher, instance->primary_node)
+               : NULL;
+}
+
 struct repair_sight watcher_sight(struct watcher *watcher, const struct instance *instance,
                                   const struct replica *replica)
 {
@@ -145,16 +167,30 @@ struct repair_sight watcher_sight(struct watcher *watcher, const struct instance
     guint64 disks = 0;
     bool broken = replica != NULL && replica_broken(watcher, instance, replica, &disks);
     const struct guest_report *guest = watcher_guest(watcher, instance, &reported);
+    bool absent = reported && (guest == NULL || guest->state == GUEST_ABSENT);
     if (guest != NULL && guest->late)
         guest = NULL; /* what it said last is no news */
+    bool no_room = moves_for_room(watcher, instance, replica, guest);
     struct repair_sight sight = {
         .guest = guest,
-        .no_room = moves_for_room(watcher, instance, replica, guest),
+        .primary_barred = barred(watcher, instance, replica, absent || no_room),
+        .no_room = no_room && !starts_nothing(watcher, instance->primary_node, false),
         .replica_broken = broken,
         .replica_images = disks,
     };
     watcher_disks_tell(watcher, instance, replica, &sight);
     return sight;
+}
+
+/* It stands still, and its node cannot move it, for too short a time to do more. */
+static bool stands_in_doubt(const struct watcher *watcher, const struct instance *instance,
+                            const struct replica *replica)
+{
+    bool reported = false;
+    const struct guest_report *guest = watcher_guest(watcher, instance, &reported);
+    return guest != NULL && !guest->late &&
+           starts_nothing(watcher, instance->primary_node, false) &&
+           moves_for_room(watcher, instance, replica, guest);
 }
 
 /* What was found in one pass alone, or cannot be found now, is no news of being well: a watcher
@@ -168,6 +204,8 @@ const char *watcher_sight_doubt(const struct watcher *watcher, const struct inst
         return "Its primary node does not answer, so whether it is well is not known.";
     if (replica != NULL && images_missing(watcher, instance, replica, &disks))
         return "Whether the images of its replica are gone is not certain yet.";
+    if (stands_in_doubt(watcher, instance, replica))
+        return "Whether its node can start nothing is not certain yet.";
     if (watcher_disks_doubted(watcher, instance, replica))
         return "Whether disks of its nodes have failed is not certain yet.";
     return NULL;
@@ -175,13 +213,11 @@ const char *watcher_sight_doubt(const struct watcher *watcher, const struct inst
 
 bool watcher_leaves_primary(struct watcher *watcher, const struct instance *instance)
 {
-    if (!repair_template_mirrored(instance->disk_template))
-        return false;
     const struct replica *replica = watcher_replica(watcher, instance);
     struct repair_sight sight = watcher_sight(watcher, instance, replica);
     struct repair_plan plan =
         repair_plan_of(follow_config(watcher->follow), instance, replica, &sight);
-    bool leaves = plan.failed && plan.step == REPAIR_STEP_FAILOVER;
+    bool leaves = (plan.failed || plan.barred) && plan.step == REPAIR_STEP_FAILOVER;
     repair_plan_clear(&plan);
     return leaves;
 }

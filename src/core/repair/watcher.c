@@ -469,6 +469,7 @@ static void node_memory_free(void *data)
 {
     struct node_memory *memory = data;
     suspicion_clear(&memory->disks);
+    suspicion_clear(&memory->state);
     g_free(memory);
 }
 

@@ -94,6 +94,7 @@ struct node_memory {
     gint64 unheard_ms;      /* by the boot clock, since when it does not answer; 0: it does */
     bool answered;          /* at some time since this watcher started */
     struct suspicion disks; /* that they have failed, by its own trial */
+    struct suspicion state; /* that its state cannot be written, so that it can start nothing */
     /* Boot clock: since when disks of it fail, by its trial or by what a guest was answered; 0:
      * they do not. */
     gint64 suspect_ms;     /* perhaps … */
@@ -157,11 +158,12 @@ struct repair_sight watcher_sight(struct watcher *watcher, const struct instance
 const char *watcher_sight_doubt(const struct watcher *watcher, const struct instance *instance,
                                 const struct replica *replica);
 
-/* Whether it is to be failed over because its own disks have failed: then it is not started where
- * it is, and what a dead job has left there is nothing to wait for. */
+/* Whether it is to be failed over because its own disks have failed, or because its node can start
+ * nothing: then it is not started where it is, and what a dead job has left there is nothing to
+ * wait for. */
 bool watcher_leaves_primary(struct watcher *watcher, const struct instance *instance);
 
-/* --- disks.c: whether disks have failed --- */
+/* --- disks.c: whether disks have failed, those with the state of a node too --- */
 
 void suspicion_clear(struct suspicion *suspicion);
 /* Takes in what the reports of this pass say of disks. */
@@ -177,6 +179,11 @@ bool watcher_disks_doubted(const struct watcher *watcher, const struct instance 
 bool watcher_disks_fail(const struct watcher *watcher, const struct instance *instance);
 /* Whether it is in this very pass that those it runs from were found to have failed. */
 bool watcher_disks_seen_now(const struct watcher *watcher, const struct instance *instance);
+/* Why a node can start nothing, for long enough to be sure of it; it continues the node's name.
+ * Borrowed, for this pass; NULL: it is not known to. */
+const char *watcher_state_failed(const struct watcher *watcher, const char *node);
+/* Whether the node has said so in this very pass. */
+bool watcher_state_seen_now(const struct watcher *watcher, const char *node);
 
 /* --- brake.c: what holds repair back --- */
 

@@ -15,6 +15,7 @@
 #define NOW 1700000000
 #define TRIAL "cannot write to its disks: Input/output error"
 #define ANSWERED "has answered its guest with I/O errors from disk 0"
+#define UNWRITTEN "cannot write its state: var: Read-only file system"
 
 static void put(struct config *config, const char *kind, const char *key, json_t *object)
 {
@@ -389,6 +390,46 @@ static void test_plan_failed(void)
     }
 }
 
+/* Down where nothing can be started, or standing still there: another node's copy, or nobody's. */
+static void test_plan_barred(void)
+{
+    const struct repair_sight barred = {.primary_barred = UNWRITTEN};
+    const struct repair_sight failed = {.primary_barred = UNWRITTEN, .guest_failed = ANSWERED};
+    const struct repair_sight both = {.primary_barred = UNWRITTEN, .secondary_failed = TRIAL};
+    const struct {
+        const char *primary, *secondary, *disk_template, *replica;
+        const struct repair_sight *sight;
+        struct operation expected;
+        bool barred;
+    } rows[] = {
+        {"online", "online", "mirror", "in-sync", &barred, FAILOVER, true},
+        {"online", "drained", "mirror", "in-sync", &barred, FAILOVER, true},
+        {"drained", "online", "mirror", "in-sync", &barred, FAILOVER, true},
+        {"online", "online", "mirror", "in-sync", &failed, FAILOVER, false},
+        {"online", "online", "mirror", "in-sync", &both, {REPAIR_STEP_NONE, REPAIR_FAILOVER}, true},
+        {"online", "online", "mirror", "stale", &barred, {REPAIR_STEP_NONE, REPAIR_FAILOVER}, true},
+        {"offline", "online", "mirror", "in-sync", &barred, FAILOVER, false},
+        {"online", "online", "sharedfile", NULL, &barred, FAILOVER, true},
+        {"online", "online", "diskless", NULL, &barred, FAILOVER, true},
+        {"online", "online", "file", NULL, &barred, NONE, true},
+    };
+    for (guint i = 0; i < G_N_ELEMENTS(rows); i++) {
+        struct config *config =
+            make_config(rows[i].primary, rows[i].secondary, rows[i].disk_template, rows[i].replica);
+        struct repair_plan plan = plan_of(config, rows[i].sight);
+        g_test_message("row %u", i);
+        g_assert_cmpint((int)plan.step, ==, (int)rows[i].expected.step);
+        g_assert_cmpint((int)plan.needed, ==, (int)rows[i].expected.needed);
+        g_assert_cmpint(plan.barred, ==, rows[i].barred);
+        g_assert_false(plan.healthy);
+        g_assert_cmpint(plan.left != NULL, ==, plan.step == REPAIR_STEP_NONE);
+        if (rows[i].barred && g_str_equal(rows[i].primary, "online"))
+            g_assert_cmpstr(plan.evidence->pdata[0], ==, "primary node node1 " UNWRITTEN);
+        repair_plan_clear(&plan);
+        config_free(config);
+    }
+}
+
 /* An end after which the own images are not known to be whole: the replica is, and nothing else is
  * started. While somebody holds it, after a clean close, or beside a replica that is not in sync
  * there is no such thing. */
@@ -432,9 +473,12 @@ static void test_plan_no_other(void)
 {
     static const char *const states[] = {"online", "drained", "offline"};
     static const char *const templates[] = {"mirror", "sharedfile", "diskless", "file"};
-    const struct repair_sight sights[] = {
-        {0}, {.guest_failed = ANSWERED}, {.guest_failed = ANSWERED, .secondary_failed = TRIAL}};
-    for (guint i = 0; i < 3 * 3 * 4 * 3; i++) {
+    const struct repair_sight sights[] = {{0},
+                                          {.guest_failed = ANSWERED},
+                                          {.guest_failed = ANSWERED, .secondary_failed = TRIAL},
+                                          {.primary_barred = UNWRITTEN},
+                                          {.no_room = true}};
+    for (guint i = 0; i < 3 * 3 * 4 * G_N_ELEMENTS(sights); i++) {
         const char *disk_template = templates[i / 9 % 4];
         bool mirror = g_str_equal(disk_template, "mirror");
         struct config *config =
@@ -487,6 +531,9 @@ static void test_plan_opcodes(void)
 {
     const struct repair_sight failed = {.guest_failed = ANSWERED};
     check_opcodes_of(&failed, "online", "online", "mirror", "up", "img",
+                     "{\"OP_ID\":\"OP_INSTANCE_FAILOVER\",\"shutdown_timeout\":0}");
+    const struct repair_sight barred = {.primary_barred = UNWRITTEN};
+    check_opcodes_of(&barred, "online", "online", "sharedfile", "up", "img",
                      "{\"OP_ID\":\"OP_INSTANCE_FAILOVER\",\"shutdown_timeout\":0}");
 
     check_opcodes("online", "offline", "mirror", "up", "img",
@@ -551,6 +598,7 @@ int main(int argc, char **argv)
     g_test_add_func("/repair-plan/unheard#SAF-09", test_plan_unheard);
     g_test_add_func("/repair-plan/what-nodes-answer#ARP-70", test_plan_sight);
     g_test_add_func("/repair-plan/failed-disks#ARP-70,SAF-25", test_plan_failed);
+    g_test_add_func("/repair-plan/node-that-starts-nothing#ARP-70,SAF-92", test_plan_barred);
     g_test_add_func("/repair-plan/unsound-end#SAF-24", test_plan_unsound);
     g_test_add_func("/repair-plan/why-nothing-else#ARP-68", test_plan_no_other);
     g_test_add_func("/repair-plan/opcodes#ARP-62", test_plan_opcodes);

@@ -556,13 +556,18 @@ static void test_disks(void)
     g_assert_false(write_mib(image, 1));
     g_assert_cmpint(errno, ==, EIO);
     g_assert_true(write_mib(other, 1));
+    check(lab_state_read_only(dir, "node2", &check_error));
+    g_assert_false(write_mib(other, 1));
+    g_assert_cmpint(errno, ==, EROFS);
     close(image);
     close(other);
     check(lab_power(dir, "node2", false, &check_error));
     check(lab_power(dir, "node2", true, &check_error));
     image = look_open_new(dir, "node2", "var/disks/image");
-    g_assert_true(write_mib(image, 1));
+    other = look_open_new(dir, "node2", "var/other");
+    g_assert_true(write_mib(image, 1) && write_mib(other, 1));
     close(image);
+    close(other);
     down(dir);
 }
 
