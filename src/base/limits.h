@@ -194,6 +194,7 @@
 #define LIMIT_DECISIONS_GONE_S 86400 /* how long records of what exists no more are kept */
 #define LIMIT_DECISION_SWEEP_S 3600  /* between two looks for such records */
 #define LIMIT_REPAIR_SILENT_S 30 /* a node that is silent for so long counts as lost in a storm */
+#define LIMIT_OWN_DISK_MS 60000  /* a replica is held on to so long after the own disks failed */
 #define LIMIT_REPAIR_FAULT_S 30  /* disks have failed if they were seen to for so long … */
 #define LIMIT_REPAIR_FAULT_PASSES 3  /* … and in so many passes of the watcher */
 #define LIMIT_CANDIDATE_SILENT_S 300 /* a silent candidate is usable for so long */

@@ -290,6 +290,8 @@ bool guest_look_io(struct guest *guest)
     if (!hv->ops->io_query(hv, guest->record->instance, generation, &io, NULL) ||
         generation != guest->record->generation)
         return false;
+    if (io.errors > guest->last_io.errors)
+        guest->io_failed_ms = guest->node->env->ops->boot_ms(guest->node->env);
     guest->last_io = io;
     return true;
 }

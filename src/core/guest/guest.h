@@ -44,9 +44,11 @@ struct guest {
     gint64 heard_ms; /* boot clock: when the question began that told these two */
     struct look look;
     struct io_info last_io;
-    guint go_on_tries; /* in vain, though there was room (room.c) */
-    gint64 went_on_ms; /* when it was last let go on */
-    bool looked_at;    /* by a task of room.c, right now */
+    gint64 io_failed_ms; /* boot clock, when it was seen last that requests to its own disks had
+                            failed since the look before; 0: never */
+    guint go_on_tries;   /* in vain, though there was room (room.c) */
+    gint64 went_on_ms;   /* when it was last let go on */
+    bool looked_at;      /* by a task of room.c, right now */
 
     struct undo_look undo;
 

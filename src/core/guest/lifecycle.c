@@ -158,6 +158,7 @@ static bool start_record_used(struct guest *guest, const struct guest_start_args
     guest->adopted = false;
     guest->shutdown = false;
     guest->last_io = (struct io_info){0};
+    guest->io_failed_ms = 0;
     guest->go_on_tries = 0;
     /* What its process before this one was like is over. */
     guest_heard(guest, guest->node->env->ops->boot_ms(guest->node->env), GUEST_PREPARED,

@@ -168,6 +168,16 @@ static void watch_record_in_sync(struct mirror_watch *watch)
         watch->lost = g_strdup("it is on record as stale");
 }
 
+/* What the guest's own disks answer with errors may be whole on its replica alone. Before it is
+ * given up there is time to see whether they have failed, and to fail over to it (SAF-25); its
+ * writes wait as long. */
+static bool own_disks_fail(struct guest *guest)
+{
+    guest_look_io(guest);
+    return guest->replica_state == REPLICA_IN_SYNC && guest->io_failed_ms != 0 &&
+           now_ms(guest) - guest->io_failed_ms < LIMIT_OWN_DISK_MS;
+}
+
 static void watch_probe(struct mirror_watch *watch)
 {
     struct guest *guest = watch->guest;
@@ -180,8 +190,9 @@ static void watch_probe(struct mirror_watch *watch)
         watch->failing_ms = 0;
     else if (!watch->failing_ms)
         watch->failing_ms = began;
-    if (watch->failing_ms && !watch->lost &&
-        (guint64)(watch->probed_ms - watch->failing_ms) >= lost_limit_ms(guest))
+    bool over = watch->failing_ms &&
+                (guint64)(watch->probed_ms - watch->failing_ms) >= lost_limit_ms(guest);
+    if (over && !watch->lost && !own_disks_fail(guest) && !watch_is_over(watch))
         watch->lost = g_strdup_printf("no answer from its export for %" G_GINT64_FORMAT " ms",
                                       watch->probed_ms - watch->failing_ms);
 }

@@ -123,6 +123,23 @@ static void test_changes_all_the_time(void)
     node_world_free(nw);
 }
 
+/* The holder's own disks answer with errors, and a replica that is slow to answer may be all that
+ * is whole: it is not given up before there was time to fail over to it. */
+static void test_own_disks_fail(void)
+{
+    struct node_world *nw = node_world_new(1);
+    nw_create_and_start(nw);
+    fake_host_set_disks_failed(nw->a.host, true);
+    nw_pass(nw, 3000);
+    json_decref(nw_report(nw, &nw->a)); /* which has a look */
+    nw_cut(nw, &nw->b, true);
+    nw_pass(nw, 30000);
+    g_assert_cmpint(nw->web1.state, ==, REPLICA_IN_SYNC);
+    fake_host_set_disks_failed(nw->a.host, false); /* nobody did, and they are well again */
+    nw_until(nw, nw->web1.state == REPLICA_STALE);
+    node_world_free(nw);
+}
+
 /* A cut shorter than replica_lost_ms costs a pause, not the redundancy. */
 static void test_short_cut(void)
 {
@@ -606,6 +623,7 @@ int main(int argc, char **argv)
     g_test_add_func("/mirror-watch/lost-stale-release#SAF-13", test_lost_then_stale_then_release);
     g_test_add_func("/mirror-watch/stale-is-not-waited-for#SAF-12", test_stale_is_not_waited_for);
     g_test_add_func("/mirror-watch/changes-all-the-time#SAF-12,SAF-13", test_changes_all_the_time);
+    g_test_add_func("/mirror-watch/own-disks-fail#SAF-25,SAF-13", test_own_disks_fail);
     g_test_add_func("/mirror-watch/short-cut#SAF-13,SAF-14", test_short_cut);
     g_test_add_func("/mirror-watch/frozen-without-answer#SAF-04,SAF-13,SAF-15",
                     test_frozen_without_answer);
