@@ -173,7 +173,8 @@ static void watch_record_in_sync(struct mirror_watch *watch)
  * writes wait as long. */
 static bool own_disks_fail(struct guest *guest)
 {
-    guest_look_io(guest);
+    if (!guest->query_late)
+        guest_look_io(guest);
     return guest->replica_state == REPLICA_IN_SYNC && guest->io_failed_ms != 0 &&
            now_ms(guest) - guest->io_failed_ms < LIMIT_OWN_DISK_MS;
 }
