@@ -212,10 +212,10 @@ static bool stop_mirror(struct guest *guest, bool *ret_finished, GError **error)
 
 /* Whether a request of the process has failed, as it says at its end. One that is gone tells
  * nothing more; what was seen of it while it lived counts. */
-static enum soundness stop_writes(struct guest *guest)
+static enum soundness stop_writes(struct guest *guest, bool hung)
 {
     bool failed = guest->last_io.errors > 0;
-    bool told = !guest->live || guest_look_io(guest);
+    bool told = !guest->live || (!hung && guest_look_io(guest));
     if (failed || guest->last_io.errors > 0)
         return SOUND_NO;
     return told ? SOUND_YES : SOUND_UNKNOWN;
@@ -249,7 +249,9 @@ static bool stop_live(struct guest *guest, const struct fence_op *op,
     if (!return_adopt(guest, error) || !outgoing_stop(guest, "the guest is being stopped", error))
         return false;
     guest_query(guest);
-    bool settled = mirror_watch_settle(guest, SETTLE_WAIT_MS);
+    /* Of what does not answer no orderly end can be had, and none is asked for. */
+    bool hung = guest->query_late && args->timeout_ms == 0;
+    bool settled = !hung && mirror_watch_settle(guest, SETTLE_WAIT_MS);
     if (args->timeout_ms > 0 && !stop_is_no_power_cut(guest, error))
         return false;
     giving_up_begin(guest, op);
@@ -263,9 +265,11 @@ static bool stop_live(struct guest *guest, const struct fence_op *op,
         return node_killed(error);
 
     bool finished = false;
-    if (guest->live && !stop_mirror(guest, &finished, error))
+    if (hung)
+        stop_unclean(guest, "it does not answer");
+    else if (guest->live && !stop_mirror(guest, &finished, error))
         return false;
-    enum soundness sound = stop_writes(guest);
+    enum soundness sound = stop_writes(guest, hung);
     if (task_killed() || !guest_kill(guest, error))
         return task_killed() ? node_killed(error) : stop_lives_on(error);
     sound = stop_sound(guest, sound);
@@ -313,7 +317,7 @@ static bool stop_locked(struct guest *guest, const struct fence_op *op,
         return ok;
     }
     *ret_forced = true;
-    enum soundness sound = stop_sound(guest, stop_writes(guest));
+    enum soundness sound = stop_sound(guest, stop_writes(guest, false));
     if (task_killed())
         return node_killed(error);
     return stop_record(guest, false, sound, ends_alone(guest), "it was gone already", error);

@@ -708,6 +708,26 @@ static void test_reset(void)
     node_world_free(nw);
 }
 
+/* Ended by force though it does not answer: nothing is asked of it that it cannot do, and the
+ * replica has what was acknowledged. */
+static void test_stop_hung(void)
+{
+    struct node_world *nw = node_world_new(1);
+    g_autoptr(GError) error = NULL;
+    nw_create_and_start(nw);
+    fake_host_hang(nw->a.host, WEB1, true);
+    nw_pass(nw, 500);
+    json_autoptr answer = stop(nw, 0, &error);
+    g_assert_no_error(error);
+    g_assert_false(answer_is(answer, "clean"));
+    g_assert_cmpuint(fake_host_count(nw->a.host, "pause"), ==, 0);
+    g_assert_cmpuint(fake_host_count(nw->a.host, "mirror_finish"), ==, 0);
+    g_assert_cmpint(nw->web1.state, ==, REPLICA_IN_SYNC);
+    fake_host_hang(nw->a.host, WEB1, false);
+    g_assert_cmpint(fake_host_state(nw->a.host, WEB1, NULL), ==, GUEST_ABSENT);
+    node_world_free(nw);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -743,5 +763,6 @@ int main(int argc, char **argv)
     g_test_add_func("/guest/stop-before-it-listens", test_stop_before_it_listens);
     g_test_add_func("/guest/stop-overtaken#SAF-06", test_stop_overtaken);
     g_test_add_func("/guest/reset#SAF-15,SAF-20", test_reset);
+    g_test_add_func("/guest/stop-hung#SAF-11,SAF-91", test_stop_hung);
     return g_test_run();
 }
