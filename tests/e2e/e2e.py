@@ -17,7 +17,7 @@ sys.path.insert(0, os.path.join(ROOT, 'scripts'))
 import fettlelib  # noqa: E402
 from fettlelib import wait_until  # noqa: E402,F401
 
-if fettlelib.machine_is_busy(90):
+if fettlelib.machine_is_busy(75):
     os.environ.setdefault('FETTLE_ETCD_PATIENCE', '4')  # members and masters of labs have longer then, and so have commands
 LONG = os.environ.get('FETTLE_LONG') == '1'
 REPORT = re.compile(r'ERROR: \w+Sanitizer|runtime error:|Assertion .* failed|assertion failed|\*\* ERROR|uses the wide commit')

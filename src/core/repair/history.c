@@ -40,6 +40,13 @@ static void add_last(const struct watcher *watcher, struct repair_history *histo
     history->blank = left_blank(watcher, history);
 }
 
+/* "node3", or a refusal of it: "node "node3" cannot …". */
+static bool begins_with(const char *part, const char *node)
+{
+    g_autofree char *refused = g_strdup_printf("node \"%s\" ", node);
+    return g_str_equal(part, node) || g_str_has_prefix(part, refused);
+}
+
 /* The node that the message of an error begins with, as those of calls to nodes do ("node3: cannot
  * write …"), also behind what was done there; NULL: none. */
 static const struct node *node_of_message(const struct watcher *watcher, const char *message)
@@ -49,7 +56,7 @@ static const struct node *node_of_message(const struct watcher *watcher, const c
     for (guint part = 0; part < 3 && parts[part] != NULL && parts[part + 1] != NULL; part++)
         for (guint i = 0; i < nodes->len; i++) {
             const struct node *node = nodes->pdata[i];
-            if (g_str_equal(node->name, parts[part]))
+            if (begins_with(parts[part], node->name))
                 return node;
         }
     return NULL;

@@ -567,7 +567,7 @@ static void test_submission_fails(void)
 
 /* A node that failed a step is not asked again by the same repair while another fits, and only when
  * none is left the repair is a failure (SAF-92). */
-static void test_other_node(void)
+static void check_other_node(const char *failure)
 {
     struct watcher_world *w = watcher_world_new();
     add_node4(w);
@@ -576,7 +576,7 @@ static void test_other_node(void)
     passes(w, 1);
     g_assert_cmpuint(jobs(w), ==, 1);
     g_assert_null(strstr(job(w, 0)->body, "node4"));
-    end_job(w, 0, "error", job_error("node3: disk 0: Input/output error", "storage_error", false));
+    end_job(w, 0, "error", job_error(failure, "storage_error", false));
     passes(w, 2);
     g_assert_cmpuint(jobs(w), ==, 2);
     g_assert_nonnull(strstr(job(w, 1)->body, "\"remote_node\":\"node4\""));
@@ -586,6 +586,13 @@ static void test_other_node(void)
     g_assert_cmpuint(jobs(w), ==, 2);
     assert_tags(w, "result:fix-storage:I:T:failure:1+2");
     watcher_world_free(w);
+}
+
+static void test_other_node(void)
+{
+    check_other_node("node3: disk 0: Input/output error");
+    check_other_node("node \"node3\" cannot take the replica of instance \"web1\": it cannot write "
+                     "its state: var: No space left on device; look at it there");
 }
 
 /* An error that names no node, or its primary, is nobody else's. */
