@@ -116,6 +116,8 @@ static void report_guests(const struct node_core *node, const struct look_round 
             report_guest(guest, round, looks, report);
         if (guest->incoming_live)
             report_incoming(guest, report);
+        if (*record->left)
+            g_ptr_array_add(report->left, g_strdup_printf("%s %s", record->instance, record->left));
         if (*record->replica)
             report_replica(report, record->instance, record->replica,
                            record->exported ? record->replica_generation : 0, guest->export_live);

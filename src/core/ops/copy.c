@@ -105,6 +105,11 @@ static guint64 disks_of(const struct instance *instance)
     return (G_GUINT64_CONSTANT(1) << instance->disks->len) - 1;
 }
 
+static bool is_among(const GPtrArray *names, const char *name, guint *ret_at)
+{
+    return names && g_ptr_array_find_with_equal_func((GPtrArray *)names, name, g_str_equal, ret_at);
+}
+
 guint64 copy_images(const struct node_report *report, const struct instance *instance,
                     const char *replica)
 {
@@ -112,10 +117,12 @@ guint64 copy_images(const struct node_report *report, const struct instance *ins
     guint at = 0;
     if (report && late_part_of(report, PART_DISKS))
         return ALL_DISKS; /* whatever is not in memory may be there */
-    if (!report || !report->images ||
-        !g_ptr_array_find_with_equal_func(report->images, name, g_str_equal, &at))
+    if (!report)
         return 0;
-    return copy_images_at(report, at);
+    if (is_among(report->images, name, &at))
+        return copy_images_at(report, at);
+    /* What was left for it has another name yet. */
+    return *replica && is_among(report->left, name, NULL) ? copy_images(report, instance, "") : 0;
 }
 
 guint64 copy_images_at(const struct node_report *report, guint set)

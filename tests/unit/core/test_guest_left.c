@@ -100,6 +100,9 @@ static void test_named_by_return(void)
     g_assert_true(leave(nw));
     nw_daemon_kill(nw, &nw->a); /* what it has promised it keeps */
     nw_daemon_start(nw, &nw->a);
+    json_autoptr report = nw_report(nw, &nw->a);
+    g_assert_cmpstr(json_string_value(json_array_get(json_object_get(report, "left"), 0)), ==,
+                    WEB1 " " LEFT);
     g_assert_true(has(nw, NODE_A, ""));
     move(nw, REPLICA_IN_SYNC);
     nw_until(nw, has(nw, NODE_A, LEFT));
