@@ -176,11 +176,15 @@ class Lab:
     def run(self, *args, check=True, timeout=120, env=None, typed=''):
         """`fettle ARGS` as root of the master's node, which reads `typed`; returns (code, stdout, stderr). Under the address
         sanitizer each leak is looked for only with `self.leaks`: that costs as much as the command."""
-        env = {**({} if self.leaks else {'ASAN_OPTIONS': 'detect_leaks=0'}), **(env or {})}
-        done = run_command([self.fettle, '--root', self.root(self.master), *args], timeout, typed, env={**os.environ, **env})
+        done = run_command([self.fettle, '--root', self.root(self.master), *args], timeout, typed,
+                           env=self.environment(env))
         if check and done.returncode != 0:
             raise CommandFailed(args, done.returncode, done.stdout, done.stderr)
         return done.returncode, done.stdout, done.stderr
+
+    def environment(self, more=None):
+        """Of a command. The leak checker can also crash where threads end with the process, which is no failure of the command."""
+        return {**os.environ, **({} if self.leaks else {'ASAN_OPTIONS': 'detect_leaks=0'}), **(more or {})}
 
     def cli(self, *args, **more):
         return self.run(*args, **more)[1]
@@ -216,7 +220,7 @@ class Lab:
 
     def exec(self, where, *command, timeout=120):
         """A command in the network of a node, or of the `switch` between them."""
-        done = run_command(self.exec_words(where, *command), timeout)
+        done = run_command(self.exec_words(where, *command), timeout, env=self.environment())
         if done.returncode != 0:
             raise CommandFailed(('lab', 'exec', where, *command), done.returncode, done.stdout, done.stderr)
         return done.stdout
