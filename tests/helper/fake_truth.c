@@ -192,6 +192,11 @@ void fake_hosts_give_up(struct fake_hosts *hosts, const char *instance, guint di
     if (!truth)
         return;
     fake_hosts_touch(hosts, instance);
-    memset(truth->acked, 0, MIN(truth->count, disks * FAKE_BLOCKS) * sizeof(guint64));
     g_array_set_size(truth->maybe, 0);
+    for (guint i = 0; i < MIN(truth->count, disks * FAKE_BLOCKS); i++) {
+        struct fake_write old = {.block = i, .value = truth->acked[i]};
+        if (old.value != 0)
+            g_array_append_val(truth->maybe, old); /* whoever fails may have left it */
+        truth->acked[i] = 0;
+    }
 }
