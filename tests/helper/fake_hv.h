@@ -75,7 +75,7 @@ bool fake_hosts_equal(const struct fake_hosts *hosts, const char *instance, cons
                       const char *replica_a, const char *node_b, const char *replica_b);
 guint64 fake_hosts_acknowledged(const struct fake_hosts *hosts, const char *instance);
 /* The data of the first `disks` disks are given up on purpose (reinstall, recreate-disks): the next
- * run finds them blank. */
+ * run finds them blank, or as they were if that has failed. */
 void fake_hosts_give_up(struct fake_hosts *hosts, const char *instance, guint disks);
 /* Guests of the instance whose processors run, on all hosts. */
 guint fake_hosts_running(const struct fake_hosts *hosts, const char *instance);

@@ -519,7 +519,8 @@ static void test_waiting_for_locks(void)
     ops_run_one(world, start_web());
     g_autofree char *log = ops_log(world, 0);
     g_assert_true(g_str_has_prefix(log, "still waiting for locks: job 16, node node3, which has "
-                                        "not answered this master yet\n"
+                                        "not answered this master yet (if it is dead: fettle "
+                                        "node modify node3 --offline yes --statement \"…\")\n"
                                         "starting generation 2"));
     g_assert_cmpuint(fake_count_calls(world->world, NODE1 "/wconfd update_locks"), ==, 4);
 }
