@@ -194,6 +194,8 @@ void guest_move(struct guest *guest, enum guest_phase phase, const char *why)
                         why ? ": " : "", why ? why : "");
     sm_move(&guest_machine, spec ? spec->name : guest->record->instance, &state, phase, reason);
     guest->record->phase = phase;
+    if (phase != PHASE_STOPPED)
+        set_string(&guest->record->left, ""); /* of images that rest here, and of no others */
 }
 
 bool guest_check_generation(const struct guest *guest, guint64 generation, GError **error)

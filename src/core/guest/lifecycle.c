@@ -150,7 +150,6 @@ static bool start_record_used(struct guest *guest, const struct guest_start_args
     export_target_free(record->target);
     record->target = args->target ? export_target_copy(args->target) : NULL;
     set_string(&record->migration, "");
-    set_string(&record->left, "");
     record->migrating = MIGRATION_NONE;
     g_clear_pointer(&record->incoming, instance_free);
     g_clear_pointer(&guest->incoming_target, migration_target_free);

@@ -73,7 +73,6 @@ bool replica_take_left(struct guest *guest, const char *replica, GError **error)
     record->replica_history = record->history;
     record->replica_generation = record->generation;
     record->replica_kept = 0;
-    set_string(&record->left, "");
     if (record->phase == PHASE_MIGRATED)
         record->migrating = guest->migration->state = MIGRATION_MOVED;
     guest_move(guest, PHASE_SUPERSEDED, "its images are a replica's");

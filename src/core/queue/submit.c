@@ -117,6 +117,30 @@ static json_t *lasting_input(const struct job_op *op)
     return input;
 }
 
+/* Every version fills in all fields that it knows, so what one of the two does not have is what its
+ * version did not know. */
+static bool same_as_far_as_known(const json_t *a, const json_t *b)
+{
+    const char *key;
+    const json_t *value;
+    bool same = json_typeof(a) == json_typeof(b);
+
+    if (!same || !(json_is_object(a) || json_is_array(a)))
+        return same && json_equal(a, b);
+    if (json_is_object(a)) {
+        json_object_foreach((json_t *)a, key, value)
+        {
+            const json_t *other = json_object_get(b, key);
+            same = same && (other == NULL || same_as_far_as_known(value, other));
+        }
+        return same;
+    }
+    same = json_array_size(a) == json_array_size(b);
+    for (size_t i = 0; same && i < json_array_size(a); i++)
+        same = same_as_far_as_known(json_array_get(a, i), json_array_get(b, i));
+    return same;
+}
+
 /* The same work is asked for as the earlier job was submitted for. */
 static bool same_work(const struct submission *submission, guint at, const struct job *earlier)
 {
@@ -130,7 +154,7 @@ static bool same_work(const struct submission *submission, guint at, const struc
         json_autoptr x = lasting_input(a);
         json_autoptr y = lasting_input(b);
 
-        if (!json_equal(x, y) ||
+        if (!same_as_far_as_known(x, y) ||
             !same_dependencies(submission, at, json_object_get(a->input, "depends"),
                                json_object_get(b->input, "depends")))
             return false;

@@ -300,6 +300,9 @@ static void test_left_for_nothing(void)
     nw_until(nw, fake_hosts_kept_whole(nw->hosts, NODE_A, WEB1));
     g_assert_false(has(nw, NODE_A, ""));
     g_assert_false(has(nw, NODE_A, LEFT));
+    nw_pass(nw, 100);
+    json_autoptr report = nw_report(nw, &nw->a); /* and it is not noted any more */
+    g_assert_cmpuint(json_array_size(json_object_get(report, "left")), ==, 0);
     node_world_free(nw);
 }
 
