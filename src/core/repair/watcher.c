@@ -51,7 +51,11 @@ const struct guest_report *watcher_guest(const struct watcher *watcher,
     *ret_reported = guests != NULL;
     const struct guest_report *guest =
         guests == NULL ? NULL : g_hash_table_lookup(guests, instance->uuid);
-    return guest != NULL && guest->generation == instance->generation ? guest : NULL;
+    /* One that waits for a migration is none; its job may have died after the record had moved. */
+    return guest != NULL && guest->generation == instance->generation &&
+                   guest->state != GUEST_INCOMING
+               ? guest
+               : NULL;
 }
 
 bool watcher_node_online(const struct watcher *watcher, const char *uuid)

@@ -188,6 +188,18 @@ static void test_switched_off(void)
     watcher_world_free(w);
 }
 
+/* It was handed over to this node, by the record too, and did not come to run there: what waits is
+ * no guest. */
+static void test_only_waits(void)
+{
+    struct watcher_world *w = watcher_world_new();
+    w->guest_state = "incoming";
+    passes(w, 2);
+    g_assert_cmpuint(jobs(w), ==, 1);
+    g_assert_cmpstr(job(w, 0)->op_id, ==, "OP_INSTANCE_STARTUP");
+    watcher_world_free(w);
+}
+
 /* --- marks of dead jobs --- */
 
 static void check_mark(const char *mark, const char *admin_state, const char *opcode)
@@ -425,6 +437,7 @@ int main(int argc, char **argv)
                     test_deaths_in_the_queue_are_no_tries);
     g_test_add_func("/watcher-tend/new-watcher-counts-on#SAF-31", test_new_watcher_counts_on);
     g_test_add_func("/watcher-tend/restored#SAF-02", test_restored);
+    g_test_add_func("/watcher-tend/only-waits#SAF-17", test_only_waits);
     g_test_add_func("/watcher-tend/no-restart#ARP-17,ARP-45", test_no_restart);
     g_test_add_func("/watcher-tend/stale-report", test_stale_report);
     g_test_add_func("/watcher-tend/switched-off#SAF-11", test_switched_off);
