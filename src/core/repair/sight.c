@@ -167,7 +167,7 @@ struct repair_sight watcher_sight(struct watcher *watcher, const struct instance
     guint64 disks = 0;
     bool broken = replica != NULL && replica_broken(watcher, instance, replica, &disks);
     const struct guest_report *guest = watcher_guest(watcher, instance, &reported);
-    bool absent = reported && (guest == NULL || guest->state == GUEST_ABSENT);
+    bool absent = reported && watcher_guest_absent(instance, guest);
     if (guest != NULL && guest->late)
         guest = NULL; /* what it said last is no news */
     bool no_room = moves_for_room(watcher, instance, replica, guest);

@@ -409,18 +409,14 @@ static enum trouble trouble_down(struct watcher *watcher, const struct instance 
                : TROUBLE_DOWN;
 }
 
-static bool is_absent(const struct guest_report *guest)
-{
-    return guest == NULL || guest->state == GUEST_ABSENT;
-}
-
 static enum trouble trouble_marked(struct watcher *watcher, const struct instance *instance)
 {
     bool reported = false;
     if (under_way(watcher, instance->task_owner))
         return TROUBLE_NONE;
     bool down = instance->admin_state == ADMIN_UP &&
-                is_absent(watcher_guest(watcher, instance, &reported)) && reported;
+                watcher_guest_absent(instance, watcher_guest(watcher, instance, &reported)) &&
+                reported;
     bool power = strcmp(mending_of(instance, false).opcode, "OP_INSTANCE_STARTUP") == 0;
     return down && power && watcher_leaves_primary(watcher, instance) ? TROUBLE_NONE : TROUBLE_MARK;
 }
@@ -440,7 +436,7 @@ static enum trouble find_trouble(struct watcher *watcher, const struct instance 
         return trouble_running(watcher, instance);
     if (!reported || !watcher_node_online(watcher, instance->primary_node))
         return TROUBLE_NONE;
-    if (is_absent(guest))
+    if (watcher_guest_absent(instance, guest))
         return trouble_down(watcher, instance);
     return guest->state == GUEST_SHUTDOWN ? TROUBLE_SWITCHED_OFF : TROUBLE_NONE;
 }

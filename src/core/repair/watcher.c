@@ -51,11 +51,13 @@ const struct guest_report *watcher_guest(const struct watcher *watcher,
     *ret_reported = guests != NULL;
     const struct guest_report *guest =
         guests == NULL ? NULL : g_hash_table_lookup(guests, instance->uuid);
-    /* One that waits for a migration is none; its job may have died after the record had moved. */
-    return guest != NULL && guest->generation == instance->generation &&
-                   guest->state != GUEST_INCOMING
-               ? guest
-               : NULL;
+    return guest != NULL && guest->generation == instance->generation ? guest : NULL;
+}
+
+bool watcher_guest_absent(const struct instance *instance, const struct guest_report *guest)
+{
+    return guest == NULL || guest->state == GUEST_ABSENT ||
+           (guest->state == GUEST_INCOMING && *instance->migration == '\0');
 }
 
 bool watcher_node_online(const struct watcher *watcher, const char *uuid)

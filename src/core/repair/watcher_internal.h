@@ -116,6 +116,9 @@ struct watched *watcher_watched(struct watcher *watcher, const char *instance);
  * `ret_reported` tells a node without this guest from a node without a report. */
 const struct guest_report *watcher_guest(const struct watcher *watcher,
                                          const struct instance *instance, bool *ret_reported);
+/* Whether that is no guest: what waits for a migration that is on record no more is none either, as
+ * its job may have died after the record had moved. `guest` NULL: the node has none. */
+bool watcher_guest_absent(const struct instance *instance, const struct guest_report *guest);
 /* The node's own name if it is known, and whether it is there and not said to be dead. */
 bool watcher_node_online(const struct watcher *watcher, const char *node);
 const struct cluster *watcher_cluster(const struct watcher *watcher);
