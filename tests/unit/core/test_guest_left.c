@@ -220,7 +220,6 @@ static void test_question_under_way(void)
 static void test_late_close(void)
 {
     struct node_world *nw = stopped();
-    g_autoptr(GError) error = NULL;
     char promoted[37];
     g_strlcpy(promoted, nw->web1.replica, sizeof(promoted));
     leave(nw);
