@@ -222,6 +222,27 @@ def wait_healthy(lab, name, timeout=60):
     wait_until(f'{name} is healthy', healthy, timeout)
 
 
+def is_whole(row):
+    return (row['status'] == 'running' and not row['task_state'] and
+            (row['disk_template'] != 'mirror' or row['replica.state'] == 'in-sync'))
+
+
+def wait_mended(lab, name, seconds=240):
+    """Waits for the cluster to mend the instance. A repair that failed asks for a person, who takes its tag away; returns how often."""
+    helped = 0
+    patience = fettlelib.Patience(seconds)
+    while not is_whole(row := lab.instance(name, 'replica.state', 'task_state', 'status', 'tags', 'disk_template')):
+        failed = [tag for tag in row['tags'] or [] if ':result:' in tag and ':failure:' in tag]
+        if failed:
+            helped += 1
+            print(f'#   a person removes {failed} of {name}', flush=True)
+            lab.cli('tag', 'remove', 'instance', name, *failed)
+        if patience.is_over():
+            raise TimeoutError(f'{name} is not whole after {seconds} s: {row}')
+        time.sleep(0.1)
+    return helped
+
+
 def wait_counting(lab, name, uuid, node, above=0, timeout=30):
     """Waits until the guest prints a count above `above` on a node; returns it."""
     return wait_until(f'{name} counts beyond {above} on {node}',

@@ -23,7 +23,6 @@ NODES = ('node1', 'node2', 'node3')
 GUESTS = {'busy': ('mirror', ('node2', 'node3'), 'tick-fast'), 'left': ('mirror', ('node3', 'node1'), 'tick'),
           'right': ('mirror', ('node1', 'node2'), 'tick'), 'alone': ('file', ('node3',), 'tick'), 'shared': ('sharedfile', ('node2',), 'tick')}
 PATIENCE_S = None if e2e.LONG or 'FETTLE_ROUNDS' in os.environ else 75  # of the short run: what is left over then is not begun
-WHOLE_S = 240
 TAIL = 4096  # of a console, which has the last count
 chance = random.Random(SEED)
 lab = None
@@ -166,24 +165,9 @@ def count_on(names):
         wait_until(f'{name} counts beyond {count}', lambda name=name, count=count: last_count(name) > count, 120)
 
 
-def is_whole(row):
-    return (row['status'] == 'running' and not row['task_state'] and
-            (row['disk_template'] != 'mirror' or row['replica.state'] == 'in-sync'))
-
-
 def mend(name):
-    """Waits for the cluster to mend the instance. A repair that failed asks for a person: who takes its tag away."""
     global helped  # pylint: disable=global-statement
-    patience = fettlelib.Patience(WHOLE_S)
-    while not is_whole(row := lab.instance(name, 'replica.state', 'task_state', 'status', 'tags', 'disk_template')):
-        failed = [tag for tag in row['tags'] or [] if ':result:' in tag and ':failure:' in tag]
-        if failed:
-            helped += 1
-            print(f'#   a person removes {failed} of {name}', flush=True)
-            lab.cli('tag', 'remove', 'instance', name, *failed)
-        if patience.is_over():
-            raise TimeoutError(f'{name} is not whole: {row}')
-        time.sleep(0.1)
+    helped += e2e.wait_mended(lab, name)
 
 
 def check_images(name, printed):

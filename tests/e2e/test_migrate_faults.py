@@ -13,7 +13,7 @@ import time
 
 import e2e
 import moves
-from e2e import fettlelib, title
+from e2e import title
 from moves import check_counts, create, migrate, one_process, place, remove
 
 ROUNDS = int(os.environ.get('FETTLE_ROUNDS', '200' if e2e.LONG else '3'))
@@ -83,24 +83,9 @@ def strike(kind, node, job, uuid):
     return {'power': power, 'link': link, 'noded': kill_noded}[kind](node)
 
 
-def is_whole(row):
-    return (row['status'] == 'running' and not row['task_state'] and
-            (row['disk_template'] != 'mirror' or row['replica.state'] == 'in-sync'))
-
-
-def mend(name, seconds=240):
-    """Waits for the cluster to mend itself. A repair that failed asks for a person: who takes its tag away."""
-    global helped
-    patience = fettlelib.Patience(seconds)
-    while not is_whole(row := lab.instance(name, 'replica.state', 'task_state', 'status', 'tags', 'disk_template')):
-        failed = [tag for tag in row['tags'] or [] if ':result:' in tag and ':failure:' in tag]
-        if failed:
-            helped += 1
-            print(f'#   a person removes {failed}', flush=True)
-            lab.cli('tag', 'remove', 'instance', name, *failed)
-        if patience.is_over():
-            raise TimeoutError(f'{name} is not whole after {seconds} s: {row}')
-        time.sleep(0.1)
+def mend(name):
+    global helped  # pylint: disable=global-statement
+    helped += e2e.wait_mended(lab, name)
 
 
 def ends(name):

@@ -128,24 +128,24 @@ static void late_time_is_over(void *data)
     check_over(round);
 }
 
-bool look_round_wait(struct look_round *round)
+static bool wait_until(struct look_round *round, guint ms, void (*over)(void *data))
 {
     const struct env *env = round->node->env;
     if (round->open + round->open_late > 0)
-        round->timer = env->ops->timer(env, LOOK_LATE_MS, late_time_is_over, round);
+        round->timer = env->ops->timer(env, ms, over, round);
     else
         check_over(round);
     return promise_wait(&round->done);
 }
 
+bool look_round_wait(struct look_round *round)
+{
+    return wait_until(round, LOOK_LATE_MS, late_time_is_over);
+}
+
 bool look_round_wait_long(struct look_round *round, guint ms)
 {
-    const struct env *env = round->node->env;
-    if (round->open + round->open_late > 0)
-        round->timer = env->ops->timer(env, ms, time_is_over, round);
-    else
-        check_over(round);
-    return promise_wait(&round->done);
+    return wait_until(round, ms, time_is_over);
 }
 
 bool look_round_answered(const struct look_round *round, const struct look *look)

@@ -120,6 +120,9 @@ static void test_offline(void)
     ops_put_web(world, "in-sync", true);
     ops_set(world, "node", NODE1, "offline", json_true());
     assert_jobs(evacuate("all"), "FAILOVER, REPLACE_DISKS");
+    /* What a lost master may have answered alone nobody knows; a person's word stands for it. */
+    ops_set(world, "node", NODE1, "unheard_since", json_integer(86400));
+    assert_jobs(evacuate("all"), "FAILOVER, REPLACE_DISKS");
     ops_put_web(world, "stale", true);
     assert_jobs(evacuate("all"), " [its node is offline and no replica in sync is left, so moving "
                                  "it would give up its data]");
