@@ -103,20 +103,7 @@ def failover_opcode():
     return {'OP_ID': 'OP_INSTANCE_FAILOVER', 'instance_name': 'walker', 'shutdown_timeout': 0}
 
 
-printed_before = {}  # node -> bytes that the guest had printed there before it was migrated
-
-
-def console(name, uuid, node):
-    try:
-        with open(lab.console_path(name, uuid, node), 'rb') as file:
-            return file.read()
-    except FileNotFoundError:
-        return b''
-
-
 def migrate_opcode():
-    uuid = e2e.uuid_of(lab, 'walker')
-    printed_before.update((f'node{n}', console('walker', uuid, f'node{n}')) for n in range(1, lab.nodes + 1))
     return {'OP_ID': 'OP_INSTANCE_MIGRATE', 'instance_name': 'walker'}
 
 
@@ -227,16 +214,33 @@ def strangers():
 
 # --- what must be true afterwards ---
 
-def sessions(name, uuid, node):
-    """What the guest printed on a node: a list of [count found at the start, highest count printed]. One that came there
-    by a migration goes on with its count."""
+printed_before = {}  # node -> bytes that walker had printed there before the operation
+
+
+def console(name, uuid, node):
     try:
         with open(lab.console_path(name, uuid, node), 'rb') as file:
-            lines = SESSION.findall(file.read())
+            return file.read()
     except FileNotFoundError:
-        return []
+        return b''
+
+
+def note_printed():
+    printed_before.clear()
+    if row := lab.instance('walker', 'uuid'):
+        printed_before.update((f'node{n}', console('walker', row['uuid'], f'node{n}')) for n in range(1, lab.nodes + 1))
+
+
+def printed_since(name, uuid, node):
+    before, now = printed_before.get(node, b'') if name == 'walker' else b'', console(name, uuid, node)
+    return SESSION.findall(now[len(before):] if now.startswith(before) else now)
+
+
+def sessions(name, uuid, node):
+    """What the guest printed on a node since the operation began: a list of [count found at the start, highest count printed].
+    One that runs on goes on with its count."""
     found = []
-    for word, number in lines:
+    for word, number in printed_since(name, uuid, node):
         if word == b'START':
             found.append([int(number), 0])
         elif not found:
@@ -246,14 +250,27 @@ def sessions(name, uuid, node):
     return found
 
 
+def printed_until_then(name):
+    """The highest count of before the operation."""
+    numbers = [int(number) for text in printed_before.values() for _, number in SESSION.findall(text)]
+    return max(numbers, default=0) if name == 'walker' else 0
+
+
 def check_nothing_lost(name, uuid):
-    """The running session began with every count that any earlier one has printed."""
+    """The running session began with every count that any earlier one has printed. It may run and not have printed yet."""
     node = lab.instance(name, 'pnode')['pnode']
-    wait_until(f'{name} prints on {node}', lambda: (s := sessions(name, uuid, node)) and s[-1][1], HEAL_S)
-    everything = {f'node{n}': sessions(name, uuid, f'node{n}') for n in range(1, lab.nodes + 1)}
-    current = everything[node].pop()
-    printed = max((highest for rows in everything.values() for _, highest in rows), default=0)
-    assert current[0] >= printed, f'{name} printed {printed}, but started on {node} from {current[0]}'
+    everything, current, printed, floor = {}, [0, 0], 0, printed_until_then(name)
+    def began_with_all():
+        nonlocal current, printed
+        everything.update((f'node{n}', sessions(name, uuid, f'node{n}')) for n in range(1, lab.nodes + 1))
+        current = everything[node].pop() if everything[node] else [0, 0]
+        printed = max((highest for rows in everything.values() for _, highest in rows), default=0)
+        printed = max(printed, floor)
+        return current[1] and current[0] >= printed
+    try:
+        wait_until('', began_with_all, HEAL_S)
+    except TimeoutError as error:
+        raise AssertionError(f'{name} printed {printed}, and on {node} after {HEAL_S} s {current}: {everything}') from error
     e2e.wait_counting(lab, name, uuid, node, current[1])
 
 
@@ -310,10 +327,9 @@ def after_failover(_status):
 
 def check_went_on(name, uuid):
     """Whether it was moved while it ran or started again: it counts on from what it had printed before."""
-    floor = max(int(number) for text in printed_before.values() for _, number in SESSION.findall(text))
-    for node, before in printed_before.items():
-        now = console(name, uuid, node)
-        for word, number in SESSION.findall(now[len(before):] if now.startswith(before) else now):
+    floor = printed_until_then(name)
+    for node in printed_before:
+        for word, number in printed_since(name, uuid, node):
             assert int(number) >= floor, f'{name} printed {floor}, and then {word.decode()} {number.decode()} on {node}'
     e2e.wait_counting(lab, name, uuid, lab.instance(name, 'pnode')['pnode'], floor)
 
@@ -408,6 +424,7 @@ def perform(operation, process, arming):
     """One operation under an armed crash point; returns the final state of its job, or of each."""
     opcodes = opcodes_of(operation)
     request_ids = [f'crash-{run_number}-{number}' for number in range(len(opcodes))]
+    note_printed()
     arming.begin()
     jobs = submit_surely(*[{**opcode, 'request_id': request_id} for opcode, request_id in zip(opcodes, request_ids)])
     states = [follow(job, opcode.get('instance_name', operation), PROCESSES_AT_ONCE[operation]) for job, opcode in zip(jobs, opcodes)]
@@ -451,6 +468,7 @@ def count_points(operation):
         if process not in OF_A_JOB:
             more = of_jobs if process == 'luxid' else []
             restart(daemon_of(process, nodes), arming.variables(process, log=logs[process]) + more)
+    note_printed()
     arming.begin()
     for job in submit_surely(*opcodes_of(operation)):
         assert lab.wait_job(job)[0] == 'success', lab.job_status(job)
