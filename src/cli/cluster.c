@@ -10,26 +10,56 @@
 #include <string.h>
 
 #include "io/certs.h"
+#include "io/files.h"
 #include "io/node_config.h"
 #include "io/process.h"
 #include "proto/cli_table.h"
 #include "proto/master_ip.h"
 
-/* Without etc/node.json this host gets a name, a CA and a certificate of its own. */
-static bool make_identity(const struct node_paths *paths, const struct op_cluster_init *params,
-                          GError **error)
+static const char *const identity_files[] = {"node.json", "ca.crt", "ca.key", "node.crt",
+                                             "node.key"};
+
+/* The other nodes come to it. */
+static bool has_address(const char *address, GError **error)
 {
-    g_autoptr(GError) missing = NULL;
-    struct node_config *known = node_config_read(paths, &missing);
-    if (known != NULL) {
-        node_config_free(known);
-        return true;
-    }
-    if (!fettle_error_is(missing, UNKNOWN_ENTITY)) {
-        g_propagate_error(error, g_steal_pointer(&missing));
+    g_autoptr(GInetAddress) parsed = g_inet_address_new_from_string(address);
+    if (parsed == NULL || g_inet_address_get_is_any(parsed)) {
+        fettle_set_error(error, WRONG_INPUT, "primary_ip: \"%s\" is no IP address of a node",
+                         address);
         return false;
     }
-    struct node_config *config = node_config_new();
+    g_autoptr(GSocketAddress) here = g_inet_socket_address_new(parsed, 0);
+    g_autoptr(GSocket) socket = g_socket_new(g_inet_address_get_family(parsed),
+                                             G_SOCKET_TYPE_STREAM, G_SOCKET_PROTOCOL_DEFAULT, NULL);
+    if (socket != NULL && g_socket_bind(socket, here, FALSE, NULL))
+        return true;
+    fettle_set_error(error, ENVIRONMENT,
+                     "primary_ip: this host has no address %s; give one of its own, at which the "
+                     "other nodes will reach it (see: ip address)",
+                     address);
+    return false;
+}
+
+/* A name or an address that differs is a slip of whoever gave them, or the identity of another
+ * cluster. */
+static bool is_same(const struct node_paths *paths, const struct node_config *known,
+                    const struct op_cluster_init *params, GError **error)
+{
+    if (strcmp(known->name, params->node_name) == 0 &&
+        strcmp(known->address, params->primary_ip) == 0)
+        return true;
+    fettle_set_error(error, WRONG_STATE,
+                     "this host is node \"%s\" at %s by %s/node.json, not \"%s\" at %s; if no "
+                     "cluster uses that, remove it with node.* and ca.* beside it",
+                     known->name, known->address, paths->etc, params->node_name,
+                     params->primary_ip);
+    return false;
+}
+
+static bool write_identity(const struct node_paths *paths, const struct op_cluster_init *params,
+                           GError **error)
+{
+    record_autoptr(node_config) config = node_config_new();
     g_free(config->node_uuid);
     config->node_uuid = g_uuid_string_random();
     g_free(config->cluster_uuid);
@@ -42,13 +72,41 @@ static bool make_identity(const struct node_paths *paths, const struct op_cluste
     g_autofree char *ca_key = g_build_filename(paths->etc, "ca.key", NULL);
     g_autofree char *cert = g_build_filename(paths->etc, "node.crt", NULL);
     g_autofree char *key = g_build_filename(paths->etc, "node.key", NULL);
-    bool ok = node_paths_make(paths, error) &&
-              certs_make_ca(ca_cert, ca_key, config->cluster_uuid, error) &&
-              certs_make_node(ca_cert, ca_key, config->cluster_uuid, config->node_uuid, cert, key,
-                              error) &&
-              node_config_write(paths, config, error);
-    node_config_free(config);
-    return ok;
+    return node_paths_make(paths, error) &&
+           certs_make_ca(ca_cert, ca_key, config->cluster_uuid, error) &&
+           certs_make_node(ca_cert, ca_key, config->cluster_uuid, config->node_uuid, cert, key,
+                           error) &&
+           node_config_write(paths, config, error);
+}
+
+/* Without etc/node.json this host gets a name, a CA and a certificate of its own. */
+static bool make_identity(const struct node_paths *paths, const struct op_cluster_init *params,
+                          bool *ret_made, GError **error)
+{
+    g_autoptr(GError) missing = NULL;
+    record_autoptr(node_config) known = node_config_read(paths, &missing);
+    *ret_made = false;
+    if (known != NULL)
+        return is_same(paths, known, params, error);
+    if (!fettle_error_is(missing, UNKNOWN_ENTITY)) {
+        g_propagate_error(error, g_steal_pointer(&missing));
+        return false;
+    }
+    *ret_made = has_address(params->primary_ip, error);
+    return *ret_made && write_identity(paths, params, error);
+}
+
+/* So that the command can be given again, with other words. A store keeps the authority that was
+ * made for it. */
+static void drop_identity(const struct node_paths *paths)
+{
+    g_autofree char *store = g_build_filename(paths->var, "store.db", NULL);
+    if (g_file_test(store, G_FILE_TEST_EXISTS))
+        return;
+    for (guint i = 0; i < G_N_ELEMENTS(identity_files); i++) {
+        g_autofree char *path = g_build_filename(paths->etc, identity_files[i], NULL);
+        files_remove_path(path, true, NULL);
+    }
 }
 
 static bool run_bootstrap(const struct node_paths *paths, const json_t *opcode, GError **error)
@@ -106,8 +164,11 @@ static int cluster_init(struct cli *cli, int argc, char **argv, GError **error)
     g_autoptr(node_paths_t) paths =
         has_netdev(params, error) ? node_paths_new(cli->root, error) : NULL;
     const char *name = json_string_value(json_object_get(opcode, "cluster_name"));
-    bool ok =
-        paths != NULL && make_identity(paths, params, error) && run_bootstrap(paths, opcode, error);
+    bool made = false;
+    bool ok = paths != NULL && make_identity(paths, params, &made, error) &&
+              run_bootstrap(paths, opcode, error);
+    if (!ok && made)
+        drop_identity(paths);
     op_common_free(common);
     op_cluster_init_free(params);
     if (!ok)
