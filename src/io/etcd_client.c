@@ -379,6 +379,7 @@ static bool load_identity(struct etcd_client *client, const struct etcd_options 
         return false;
     }
     client->authority = g_steal_pointer(&authority);
+    g_tls_backend_set_default_database(g_tls_backend_get_default(), client->authority);
     return true;
 }
 
