@@ -151,6 +151,20 @@ bool decisions_open(const struct decisions *decisions, const char *subject, cons
     return entry != NULL && !entry->done;
 }
 
+GPtrArray *decisions_open_subjects(const struct decisions *decisions, const char *author)
+{
+    GPtrArray *subjects = g_ptr_array_new();
+    GHashTableIter iter;
+    gpointer uuid, subject;
+    g_hash_table_iter_init(&iter, decisions->by_subject);
+    while (g_hash_table_iter_next(&iter, &uuid, &subject)) {
+        const struct entry *entry = latest_of(subject, author);
+        if (entry != NULL && !entry->done)
+            g_ptr_array_add(subjects, uuid);
+    }
+    return subjects;
+}
+
 /* Whether two records say the same; identity and time aside. */
 static bool same(const struct decision *old, const struct decision *new)
 {

@@ -27,6 +27,10 @@ const struct decision *decisions_latest(const struct decisions *decisions,
  * for looks at many subjects. */
 bool decisions_open(const struct decisions *decisions, const char *subject, const char *author);
 
+/* Those of which decisions_open() is true: char *, borrowed until the next update; to be unreffed.
+ */
+GPtrArray *decisions_open_subjects(const struct decisions *decisions, const char *author);
+
 /* Adds to `changes` what it takes to have `decision` (stolen; uuid and at_us are filled in here,
  * texts that are too long are cut) on record, unless its author's newest record of its subject says
  * the same. Returns whether it is new. */

@@ -85,38 +85,44 @@ static void take_in_guest(const struct watcher *watcher, struct watched *watched
         suspicion_clear(&watched->disks);
 }
 
+static bool guest_fails(const struct guest_report *guest)
+{
+    return guest->io_errors > 0 || guest->io_stop == IO_STOP_FAILED;
+}
+
 /* Only of the generation on record, on the node that is to have it. */
-static void look_at_guest(struct watcher *watcher, const char *node,
-                          const struct guest_report *guest)
+static void look_at_failing(struct watcher *watcher, const struct node_report *report)
 {
-    const struct instance *instance =
-        config_get(follow_config(watcher->follow), "instance", guest->instance, NULL);
-    bool fails = guest->io_errors > 0 || guest->io_stop == IO_STOP_FAILED;
-    if (guest->late || instance == NULL || strcmp(instance->primary_node, node) != 0 ||
-        instance->generation != guest->generation)
-        return;
-    struct watched *watched = fails ? watcher_watched(watcher, guest->instance)
-                                    : g_hash_table_lookup(watcher->instances, guest->instance);
-    if (watched != NULL)
-        take_in_guest(watcher, watched, guest);
+    const struct config *config = follow_config(watcher->follow);
+    for (guint i = 0; i < report->guests->len; i++) {
+        const struct guest_report *guest = report->guests->pdata[i];
+        if (guest->late || !guest_fails(guest))
+            continue;
+        const struct instance *instance = config_get(config, "instance", guest->instance, NULL);
+        if (instance != NULL && strcmp(instance->primary_node, report->node) == 0 &&
+            instance->generation == guest->generation)
+            take_in_guest(watcher, watcher_watched(watcher, guest->instance), guest);
+    }
 }
 
-static void look_at_guests(struct watcher *watcher, const struct node_report *report)
-{
-    for (guint i = 0; i < report->guests->len; i++)
-        look_at_guest(watcher, report->node, report->guests->pdata[i]);
-}
-
-/* Another generation has another process, which may run from other disks. */
-static void forget_past(const struct watcher *watcher)
+/* What failed before: its guest may be well again, and another generation has another process,
+ * which may run from other disks. */
+static void look_at_failed(const struct watcher *watcher)
 {
     const struct config *config = follow_config(watcher->follow);
     GHashTableIter iter;
     gpointer uuid, value;
+    bool reported = false;
     g_hash_table_iter_init(&iter, watcher->instances);
     while (g_hash_table_iter_next(&iter, &uuid, &value)) {
         struct watched *watched = value;
+        if (watched->disks.passes == 0 && watched->disks_errors == 0)
+            continue;
         const struct instance *instance = config_get(config, "instance", uuid, NULL);
+        const struct guest_report *guest =
+            instance != NULL ? watcher_guest(watcher, instance, &reported) : NULL;
+        if (guest != NULL && !guest->late && !guest_fails(guest))
+            take_in_guest(watcher, watched, guest);
         if (watched->disks.passes > 0 &&
             (instance == NULL || instance->generation != watched->disks_generation))
             suspicion_clear(&watched->disks);
@@ -168,9 +174,9 @@ void watcher_disks_update(struct watcher *watcher)
             look_at_node(watcher, &memory->disks, FAULT_DISKS, report);
             look_at_node(watcher, &memory->state, FAULT_STATE, report);
         }
-        look_at_guests(watcher, report);
+        look_at_failing(watcher, report);
     }
-    forget_past(watcher);
+    look_at_failed(watcher);
     note_failed_nodes(watcher);
 }
 

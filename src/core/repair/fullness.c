@@ -141,15 +141,43 @@ static void add(const struct watcher *watcher, struct decision *decision, GPtrAr
     watcher_batch_add(batch, changes);
 }
 
+static gint by_text(gconstpointer a, gconstpointer b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* UUIDs of instances that stand still, or did by the record; in order, some of them twice. */
+static GPtrArray *stopped_instances(const struct watcher *watcher)
+{
+    GPtrArray *uuids = decisions_open_subjects(watcher->decisions, AUTHOR);
+    GHashTableIter iter;
+    gpointer value;
+    g_hash_table_iter_init(&iter, watcher->reports);
+    while (g_hash_table_iter_next(&iter, NULL, &value)) {
+        const struct node_report *report = value;
+        for (guint i = 0; i < report->guests->len; i++) {
+            const struct guest_report *guest = report->guests->pdata[i];
+            if (guest->io_stop != IO_STOP_NONE)
+                g_ptr_array_add(uuids, guest->instance);
+        }
+    }
+    g_ptr_array_sort(uuids, by_text);
+    return uuids;
+}
+
 void watcher_tell_fullness(struct watcher *watcher)
 {
     const struct config *config = follow_config(watcher->follow);
     g_autoptr(GPtrArray) batch = watcher_batch_new();
     g_autoptr(GPtrArray) nodes = config_list(config, "node");
-    g_autoptr(GPtrArray) instances = config_list(config, "instance");
+    g_autoptr(GPtrArray) stopped = stopped_instances(watcher);
     for (guint i = 0; i < nodes->len; i++)
         add(watcher, decide_node(watcher, nodes->pdata[i]), batch);
-    for (guint i = 0; i < instances->len; i++)
-        add(watcher, decide_guest(watcher, instances->pdata[i]), batch);
+    for (guint i = 0; i < stopped->len; i++) {
+        const struct instance *instance = config_get(config, "instance", stopped->pdata[i], NULL);
+        bool again = i > 0 && strcmp(stopped->pdata[i], stopped->pdata[i - 1]) == 0;
+        if (instance != NULL && !again)
+            add(watcher, decide_guest(watcher, instance), batch);
+    }
     watcher_batch_commit(watcher, batch);
 }

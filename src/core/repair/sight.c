@@ -133,11 +133,12 @@ static bool replica_broken(struct watcher *watcher, const struct instance *insta
 static bool moves_for_room(const struct watcher *watcher, const struct instance *instance,
                            const struct replica *replica, const struct guest_report *guest)
 {
-    const struct node_report *report =
-        replica != NULL ? g_hash_table_lookup(watcher->reports, replica->node) : NULL;
-    return guest != NULL && guest->io_stop == IO_STOP_NO_SPACE && report != NULL &&
-           replica->state == REPLICA_IN_SYNC && instance->task_state == TASK_NONE &&
-           watcher_told_no_room(watcher, instance) && watcher_node_has_room(report);
+    if (guest == NULL || guest->io_stop != IO_STOP_NO_SPACE || replica == NULL)
+        return false;
+    const struct node_report *report = g_hash_table_lookup(watcher->reports, replica->node);
+    return report != NULL && replica->state == REPLICA_IN_SYNC &&
+           instance->task_state == TASK_NONE && watcher_told_no_room(watcher, instance) &&
+           watcher_node_has_room(report);
 }
 
 static bool starts_nothing(const struct watcher *watcher, const char *node, bool images)
@@ -151,10 +152,9 @@ static bool starts_nothing(const struct watcher *watcher, const char *node, bool
 static const char *barred(const struct watcher *watcher, const struct instance *instance,
                           const struct replica *replica, bool rests)
 {
-    bool here = !starts_nothing(watcher, instance->primary_node, false);
-    bool other = replica == NULL || !starts_nothing(watcher, replica->node, true);
-    return rests && !here && other && instance->admin_state == ADMIN_UP &&
-                   *instance->migration == '\0' &&
+    return rests && starts_nothing(watcher, instance->primary_node, false) &&
+                   (replica == NULL || !starts_nothing(watcher, replica->node, true)) &&
+                   instance->admin_state == ADMIN_UP && *instance->migration == '\0' &&
                    !watcher_newer_than_reports(watcher, "instance", instance->uuid)
                ? watcher_state_failed(watcher, instance->primary_node)
                : NULL;
@@ -187,10 +187,10 @@ static bool stands_in_doubt(const struct watcher *watcher, const struct instance
                             const struct replica *replica)
 {
     bool reported = false;
+    if (!starts_nothing(watcher, instance->primary_node, false))
+        return false;
     const struct guest_report *guest = watcher_guest(watcher, instance, &reported);
-    return guest != NULL && !guest->late &&
-           starts_nothing(watcher, instance->primary_node, false) &&
-           moves_for_room(watcher, instance, replica, guest);
+    return guest != NULL && !guest->late && moves_for_room(watcher, instance, replica, guest);
 }
 
 /* What was found in one pass alone, or cannot be found now, is no news of being well: a watcher
