@@ -7,10 +7,13 @@
  * spend theirs with: small blocks of memory, hashes of texts, JSON in and out, sorting
  *   floor_fdatasync_ms   512 bytes behind the last ones, and an fdatasync
  *   floor_exec_ms        a process of /bin/true, from its start to its end
+ *   floor_wake_us        a byte to a process on another processor and back
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <spawn.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -25,6 +28,7 @@
 #define RUNS 9
 #define SYNCS 200
 #define SPAWNS 50
+#define WAKES 2000
 
 static double now_ms(clockid_t clock)
 {
@@ -148,6 +152,52 @@ static void spawns(void)
     print_median("floor_exec_ms", times, SPAWNS);
 }
 
+/* Left to themselves two processes share a processor at times, which is several times as fast. */
+static void go_to(size_t cpu)
+{
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    CPU_SET(cpu, &set);
+    sched_setaffinity(0, sizeof set, &set); /* with one processor they share it */
+}
+
+/* Sends back what comes, until nobody is there any more. */
+static void echo(int fd)
+{
+    char byte;
+    go_to(1);
+    while (read(fd, &byte, 1) == 1) {
+        if (write(fd, &byte, 1) != 1)
+            break;
+    }
+    _exit(0);
+}
+
+static void wakes(void)
+{
+    static double times[WAKES];
+    int ends[2];
+    char byte = 0;
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
+        g_error("socketpair: %s", g_strerror(errno));
+    pid_t other = fork();
+    if (other < 0)
+        g_error("fork: %s", g_strerror(errno));
+    close(ends[other == 0 ? 0 : 1]);
+    if (other == 0)
+        echo(ends[1]);
+    go_to(0);
+    for (guint i = 0; i < WAKES; i++) {
+        double start = now_ms(CLOCK_MONOTONIC);
+        if (write(ends[0], &byte, 1) != 1 || read(ends[0], &byte, 1) != 1)
+            g_error("the other process is gone");
+        times[i] = (now_ms(CLOCK_MONOTONIC) - start) * 1000;
+    }
+    close(ends[0]);
+    waitpid(other, NULL, 0);
+    print_median("floor_wake_us", times, WAKES);
+}
+
 int main(int argc, char **argv)
 {
     if (argc != 2) {
@@ -157,5 +207,6 @@ int main(int argc, char **argv)
     work();
     syncs(argv[1]);
     spawns();
+    wakes();
     return 0;
 }
