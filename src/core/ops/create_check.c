@@ -135,6 +135,7 @@ static struct placement_need need_of(const struct op *op, bool primary, const GP
         .shared = placement_shared(op->reports, params->disk_template, ""),
         .now = op_now_seconds(op),
         .sums = op->sums,
+        .refused = op->refused,
     };
 }
 

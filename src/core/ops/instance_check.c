@@ -63,10 +63,15 @@ bool instance_need_node(const struct op *op, const struct instance *instance, co
     }
     if (op_report(op, node_uuid))
         return true;
-    fettle_set_error(error, TEMPORARY,
-                     "%s, the %s node of instance \"%s\", does not answer; if it is really dead: "
-                     "fettle node modify %s --offline=yes --statement ...",
-                     name, role, instance->name, name);
+    g_autofree char *why = op_no_report(op, node_uuid);
+    g_autofree char *advice =
+        op_refused(op, node_uuid)
+            ? g_strdup("")
+            : g_strdup_printf("; if it is really dead: fettle node modify %s --offline=yes "
+                              "--statement ...",
+                              name);
+    fettle_set_error(error, TEMPORARY, "%s, the %s node of instance \"%s\", %s%s", name, role,
+                     instance->name, why, advice);
     return false;
 }
 

@@ -16,6 +16,7 @@ void op_clear(struct op *op)
     g_clear_pointer(&op->locks, g_ptr_array_unref);
     g_clear_pointer(&op->sums, placement_sums_free);
     g_clear_pointer(&op->reports, g_ptr_array_unref);
+    g_clear_pointer(&op->refused, g_hash_table_unref);
     g_clear_pointer(&op->result, json_decref);
     g_clear_pointer(&op->primary, g_free);
     g_clear_pointer(&op->secondary, g_free);
@@ -267,7 +268,13 @@ struct gathering {
     guint open;
     struct promise all;
     GPtrArray *reports;
+    GHashTable *refused;        /* node UUID -> error */
     struct faults_round *round; /* until all have answered */
+};
+
+struct gathered {
+    struct gathering *gathering;
+    char *node;
 };
 
 static void node_report_unref(void *report)
@@ -281,18 +288,26 @@ static void gathering_unref(struct gathering *gathering)
         return;
     faults_round_free(gathering->round);
     g_ptr_array_unref(gathering->reports);
+    g_hash_table_unref(gathering->refused);
     g_free(gathering);
 }
 
 static void gather_reply_cb(json_t *result, const GError *error, void *data)
 {
-    struct gathering *gathering = data;
-    struct node_report *report =
-        error ? NULL : node_report_parse(result, RECORD_LAX, NULL); /* unreadable: no answer */
+    struct gathered *gathered = data;
+    struct gathering *gathering = gathered->gathering;
+    g_autoptr(GError) unread = NULL;
+    struct node_report *report = error ? NULL : node_report_parse(result, RECORD_LAX, &unread);
+    error = error ? error : unread;
     if (report) {
         g_ptr_array_add(gathering->reports, report);
         faults_round_heard(gathering->round, report);
+    } else if (!op_no_answer(error)) {
+        g_hash_table_insert(gathering->refused, g_steal_pointer(&gathered->node),
+                            g_strdup(error->message));
     }
+    g_free(gathered->node);
+    g_free(gathered);
     /* With one reference left the asking task is gone. */
     if (!--gathering->open && gathering->references > 1)
         promise_complete(&gathering->all);
@@ -308,6 +323,7 @@ bool op_gather_reports(struct op *op, const GPtrArray *node_uuids, GError **erro
     struct gathering *gathering = g_new0(struct gathering, 1);
     gathering->references = 1;
     gathering->reports = g_ptr_array_new_with_free_func(node_report_unref);
+    gathering->refused = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
     gathering->round = faults_round_new(op->env);
     gathering->open = 1;
     for (guint i = 0; i < node_uuids->len; i++) {
@@ -319,7 +335,9 @@ bool op_gather_reports(struct op *op, const GPtrArray *node_uuids, GError **erro
                                 .args = late_known(),
                                 .stamp = op->stamp,
                                 .job = (guint)op->job};
-        op->env->ops->call(op->env, &call, gather_reply_cb, gathering);
+        struct gathered *gathered = g_new(struct gathered, 1);
+        *gathered = (struct gathered){gathering, g_strdup(node_uuids->pdata[i])};
+        op->env->ops->call(op->env, &call, gather_reply_cb, gathered);
     }
     bool alive = true;
     if (--gathering->open)
@@ -328,6 +346,8 @@ bool op_gather_reports(struct op *op, const GPtrArray *node_uuids, GError **erro
         g_clear_pointer(&op->sums, placement_sums_free);
         g_clear_pointer(&op->reports, g_ptr_array_unref);
         op->reports = g_ptr_array_ref(gathering->reports);
+        g_clear_pointer(&op->refused, g_hash_table_unref);
+        op->refused = g_hash_table_ref(gathering->refused);
         faults_round_end(g_steal_pointer(&gathering->round), op_config(op));
     } else {
         fettle_set_error(error, KILLED, "the process ended while it asked the nodes");
@@ -344,6 +364,18 @@ const struct node_report *op_report(const struct op *op, const char *node_uuid)
             return report;
     }
     return NULL;
+}
+
+bool op_refused(const struct op *op, const char *node_uuid)
+{
+    return op->refused && g_hash_table_contains(op->refused, node_uuid);
+}
+
+char *op_no_report(const struct op *op, const char *node_uuid)
+{
+    const char *refusal = op->refused ? g_hash_table_lookup(op->refused, node_uuid) : NULL;
+    return refusal ? g_strdup_printf("answers with an error (%s)", refusal)
+                   : g_strdup("does not answer");
 }
 
 void op_log_faults(struct op *op, const char *node_uuid)

@@ -69,6 +69,7 @@ struct op {
     char *primary;               /* chosen node */
     char *secondary;             /* chosen node */
     GPtrArray *reports;          /* of struct node_report: nodes that have answered */
+    GHashTable *refused;         /* node UUID -> the error it answered with; NULL: not asked yet */
     struct placement_sums *sums; /* what is promised of these nodes; NULL: not asked for */
     char *reservation;           /* UUID of what op_reserve_room() has made; NULL: nothing */
 };
@@ -161,6 +162,11 @@ char *op_draw_address(const struct op *op, const struct network *network, const 
 bool op_draw_port(const struct op *op, guint64 *ret_port, GError **error);
 /* A gathered report; NULL if the node did not answer. */
 const struct node_report *op_report(const struct op *op, const char *node_uuid);
+/* Whether it has answered that question with an error. */
+bool op_refused(const struct op *op, const char *node_uuid);
+/* Why there is none, of a node that was asked; continues its name. Nothing but its silence is its
+ * silence: one that answers with an error is not dead. Free with g_free(). */
+char *op_no_report(const struct op *op, const char *node_uuid);
 /* Says in the log what is wrong with a node that is taken all the same (SAF-92). */
 void op_log_faults(struct op *op, const char *node_uuid);
 /* Whether an error of a question proves nothing about the node but that it is not there. */

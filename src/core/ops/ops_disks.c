@@ -413,8 +413,9 @@ static bool deactivate_exec(struct op *op, GError **error)
     }
     if (!op_report(op, instance->primary_node)) {
         /* What it does nobody can tell from here, so nothing is put on record. */
-        op_log(op, "%s does not answer; what it has of %s is settled when it comes back",
-               op_node_name(op, instance->primary_node), instance->name);
+        g_autofree char *why = op_no_report(op, instance->primary_node);
+        op_log(op, "%s %s; what it has of %s is settled when it comes back",
+               op_node_name(op, instance->primary_node), why, instance->name);
         return true;
     }
     GError *local = NULL;

@@ -62,6 +62,7 @@ static bool choose_by_room(struct op *op, const struct instance *instance, bool 
         .lacking = lacking,
         .now = op_now_seconds(op),
         .sums = op->sums,
+        .refused = op->refused,
     };
     if (copy->admin_state != ADMIN_DOWN) {
         need.files[0] = copy->kernel_path;
@@ -164,6 +165,14 @@ static bool primary_is_judged(const struct op *op, const struct instance *instan
         return true;
     /* Of disks that both nodes reach only the power switch keeps the old one (SAF-21). */
     bool shared = instance->disk_template == TEMPLATE_SHAREDFILE;
+    if (op_refused(op, instance->primary_node)) {
+        g_autofree char *why = op_no_report(op, instance->primary_node);
+        fettle_set_error(error, TEMPORARY,
+                         "%s %s, so whether instance \"%s\" runs there is not known; mend it "
+                         "first",
+                         name, why, instance->name);
+        return false;
+    }
     fettle_set_error(
         error, UNSAFE,
         "%s does not answer, but nobody said that it is dead, so instance \"%s\" may "
@@ -181,6 +190,7 @@ static bool target_has_memory(struct op *op, const struct instance *instance, GE
     struct placement_need need = {
         .memory = instance->memory,
         .sums = op->sums,
+        .refused = op->refused,
         .nics = instance->nics,
         .shared = placement_shared(op->reports, instance->disk_template, instance->primary_node),
         .only_copy = mirrored(instance)};
@@ -306,7 +316,7 @@ static const char *why_not_left(const struct op *op, const struct instance *inst
 {
     const struct node_report *report = op_report(op, instance->primary_node);
     if (!report)
-        return "their node does not answer";
+        return "their node gives no report";
     if (instance->sound == SOUND_NO)
         return "they are not sound";
     if (faults_find(report, FAULT_DISKS) || late_part_of(report, PART_DISKS))

@@ -100,6 +100,7 @@ static bool target_has_room(struct op *op, const struct instance *instance, GErr
         .memory = instance->memory,
         .disk = local ? promised_disk_size(instance->disks) : 0,
         .sums = op->sums,
+        .refused = op->refused,
         .nics = instance->nics,
         .shared = placement_shared(op->reports, instance->disk_template, instance->primary_node)};
     g_autofree char *why = NULL;

@@ -27,6 +27,7 @@ static struct placement_need need_of(const struct op *op, const struct instance 
         .memory = primary ? instance->memory : 0,
         .disk = promised_disk_size(instance->disks),
         .sums = op->sums,
+        .refused = op->refused,
         .rank_by_disk = !primary,
         .nics = instance->nics,
         .now = op_now_seconds(op),

@@ -134,8 +134,9 @@ static bool equal_replica(struct op *op, const struct instance *instance, GError
         return true;
     if (op_report(op, instance->secondary_node))
         return copy_at_rest(op, instance->uuid, TASK_REINSTALLING, error);
-    op_log(op, "%s does not answer: the replica there stays stale",
-           op_node_name(op, instance->secondary_node));
+    g_autofree char *why = op_no_report(op, instance->secondary_node);
+    op_log(op, "%s %s: the replica there stays stale", op_node_name(op, instance->secondary_node),
+           why);
     return true;
 }
 

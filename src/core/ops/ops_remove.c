@@ -184,10 +184,11 @@ static bool need_answer(const struct op *op, const struct instance *instance, co
 {
     if (op_node_offline(op, node) || op_report(op, node))
         return true;
+    g_autofree char *why = op_no_report(op, node);
     fettle_set_error(error, TEMPORARY,
-                     "%s, which has disks of instance \"%s\", does not answer; try again, or with "
+                     "%s, which has disks of instance \"%s\", %s; try again, or with "
                      "--ignore-failures",
-                     op_node_name(op, node), instance->name);
+                     op_node_name(op, node), instance->name, why);
     return false;
 }
 

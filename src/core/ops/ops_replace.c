@@ -7,7 +7,6 @@
  * before: every step is idempotent by generation, so it may be tried again (ARP-54).
  */
 #include "core/config/faults.h"
-#include "core/config/late.h"
 #include "core/ops/copy.h"
 #include "core/ops/ops.h"
 #include "core/ops/placement.h"
@@ -34,6 +33,7 @@ static bool choose_other(struct op *op, const struct instance *instance, GError 
         .files = {copy->kernel_path, copy->initrd_path},
         .now = op_now_seconds(op),
         .sums = op->sums,
+        .refused = op->refused,
     };
     const struct node *node = placement_choose(op_config(op), op->reports, &need, error);
     if (node)
@@ -47,8 +47,7 @@ static bool drained(const struct op *op, const char *node_uuid)
     return node && node->drained;
 }
 
-/* Whether the node of the old replica can keep it: it is not to be emptied, it answers, and its
- * disks work (disks that fail have no space at all), and so does its state. */
+/* Whether the node of the old replica can keep it: it is not to be emptied, and it can. */
 static bool old_node_serves(struct op *op, const struct instance *instance, bool *ret_serves,
                             GError **error)
 {
@@ -61,9 +60,23 @@ static bool old_node_serves(struct op *op, const struct instance *instance, bool
     g_ptr_array_add(wanted, uuid);
     if (!op_gather_reports(op, wanted, error))
         return false;
-    const struct node_report *report = op_report(op, uuid);
-    *ret_serves = report && report->disk_total > 0 && !late_part_of(report, PART_DISKS) &&
-                  !faults_forbids(report, true);
+    *ret_serves = placement_keeps_replica(op_report(op, uuid));
+    return true;
+}
+
+/* Another node, or else the full one: what has its space already may be brought up to date there.
+ */
+static bool choose_roomier(struct op *op, const struct instance *instance, GError **error)
+{
+    g_autofree char *full = g_strdup(instance->secondary_node);
+    g_autoptr(GError) none = NULL;
+    if (choose_other(op, instance, &none))
+        return true;
+    if (!fettle_error_is(none, NO_RESOURCES)) {
+        g_propagate_error(error, g_steal_pointer(&none));
+        return false;
+    }
+    op_set_text(&op->secondary, full);
     return true;
 }
 
@@ -81,6 +94,8 @@ static bool find_target(struct op *op, const struct instance *instance, GError *
         return false;
     if (!same)
         return choose_other(op, instance, error);
+    if (params->mode == REPLACE_AUTO && placement_is_full(op_report(op, instance->secondary_node)))
+        return choose_roomier(op, instance, error);
     if (*instance->secondary_node) {
         op_set_text(&op->secondary, instance->secondary_node);
         return true;
@@ -147,6 +162,7 @@ static bool target_takes_it(struct op *op, const struct instance *instance, GErr
         return false;
     struct placement_need need = {.disk = same ? 0 : promised_disk_size(instance->disks),
                                   .sums = op->sums,
+                                  .refused = op->refused,
                                   .excluded = {instance->primary_node},
                                   .because = {"is its primary node"},
                                   .nics = same ? NULL : instance->nics};

@@ -46,11 +46,13 @@ bool restored_gather(struct op *op, GError **error)
             return false;
         if (op_report(op, uuids->pdata[i]))
             continue;
+        const char *name = op_node_name(op, uuids->pdata[i]);
+        g_autofree char *why = op_no_report(op, uuids->pdata[i]);
         fettle_set_error(error, UNREACHABLE,
-                         "node %s does not answer, so what runs there cannot be compared with the "
+                         "node %s %s, so what runs there cannot be compared with the "
                          "restored record: mend it, or say that it is dead (fettle node modify %s "
                          "--offline yes), and try again",
-                         op_node_name(op, uuids->pdata[i]), op_node_name(op, uuids->pdata[i]));
+                         name, why, name);
         return false;
     }
     return true;

@@ -70,10 +70,11 @@ static const struct node_report *node_there(struct verify *verify, const char *n
 {
     const struct node_report *report = op_report(verify->op, node);
     const struct node_fault *fault = faults_proven(report, FAULT_DISKS);
+    g_autofree char *why = report ? NULL : op_no_report(verify->op, node);
     if (op_node_offline(verify->op, node))
         problem(verify, "%s, its %s node, is offline", name(verify, node), role);
     else if (!report)
-        problem(verify, "%s, its %s node, does not answer", name(verify, node), role);
+        problem(verify, "%s, its %s node, %s", name(verify, node), role, why);
     else if (fault && verify->instance->disks->len)
         problem(verify, "%s, its %s node, %s", name(verify, node), role, fault->text);
     else if (verify->instance->disks->len && late_part_of(report, PART_DISKS))

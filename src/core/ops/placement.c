@@ -332,6 +332,17 @@ static char *why_too_old(const struct node_report *report, const char *qemu_from
                            *version ? version : "of an unknown version", qemu_from);
 }
 
+bool placement_keeps_replica(const struct node_report *report)
+{
+    return report && report->disk_total > 0 && !late_part_of(report, PART_DISKS) &&
+           !faults_forbids(report, true);
+}
+
+bool placement_is_full(const struct node_report *report)
+{
+    return report && report->disk_total > 0 && report->disk_free == 0;
+}
+
 const struct late_part *placement_late_disks(const struct node_report *report,
                                              const struct placement_need *need)
 {
@@ -342,6 +353,13 @@ static char *why_disks_late(const struct late_part *late)
 {
     g_autofree char *words = late_part_words(late);
     return g_strdup_printf("has disks that cannot be used now (%s)", words);
+}
+
+static char *why_no_report(const struct placement_need *need, const char *node)
+{
+    const char *refusal = need->refused ? g_hash_table_lookup(need->refused, node) : NULL;
+    return refusal ? g_strdup_printf("answers with an error (%s)", refusal)
+                   : g_strdup("does not answer");
 }
 
 static char *why_not(const struct config *config, const struct node *node,
@@ -356,7 +374,7 @@ static char *why_not(const struct config *config, const struct node *node,
     if (node->drained)
         return g_strdup("is drained");
     if (!report)
-        return g_strdup("does not answer");
+        return why_no_report(need, node->uuid);
     const char *unable = need->only_copy ? NULL : faults_forbids(report, need->disk > 0);
     if (unable)
         return g_strdup(unable);

@@ -55,6 +55,7 @@ struct placement_need {
     const char *shared;      /* folder that must be mounted there; NULL or "": none */
     const char *qemu_from;   /* of the guest that goes there as it runs; NULL or "": none does */
     GHashTable *lacking;     /* node UUID -> why it is out, as `because`; NULL: none is */
+    GHashTable *refused;     /* node UUID -> the error it answered with, no report; NULL: none */
     guint64 now;             /* seconds since 1970, for advice that ends */
     struct placement_sums *sums; /* NULL: counted anew, with every instance */
 };
@@ -71,6 +72,13 @@ char *placement_why_avoided(const struct config *config, const char *node, guint
 bool placement_fits(const struct config *config, const struct node *node,
                     const struct node_report *report, const struct placement_need *need,
                     char **ret_why);
+
+/* Whether a node can keep the replica that it has: it answers, and its disks and its state work
+ * (disks that fail have no space at all). */
+bool placement_keeps_replica(const struct node_report *report);
+/* Nothing more fits on its disks, so that what it has may not be brought up to date: another node
+ * is better, if there is one. */
+bool placement_is_full(const struct node_report *report);
 
 /* The first bridge that a card wants and the node does not have; NULL: all are there. */
 const char *placement_missing_bridge(const struct node_report *report, const GPtrArray *nics);

@@ -1,7 +1,6 @@
 /* See room.h. */
 #include "core/repair/room.h"
 
-#include "core/config/faults.h"
 #include "core/ops/instance.h"
 
 #include <string.h>
@@ -56,8 +55,9 @@ static const char *find_secondary(const struct search *search, bool elsewhere)
     const struct instance *instance = search->instance;
     const struct node *old = config_get(search->config, "node", instance->secondary_node, NULL);
     const struct node_report *report = old == NULL ? NULL : report_of(search, old->uuid);
-    if (!elsewhere && old != NULL && !old->offline && report != NULL && report->disk_total > 0 &&
-        !faults_forbids(report, true) && !has_failed(search, old->uuid))
+    bool stays = !elsewhere && old != NULL && !old->offline && !old->drained &&
+                 placement_keeps_replica(report) && !has_failed(search, old->uuid);
+    if (stays && !placement_is_full(report))
         return old->uuid;
     struct placement_need need = {
         .what = "a new secondary node",
@@ -68,7 +68,11 @@ static const char *find_secondary(const struct search *search, bool elsewhere)
         .nics = instance->nics,
         .files = {instance->kernel_path, instance->initrd_path},
     };
-    return choose(search, &need);
+    const char *other = choose(search, &need);
+    if (other != NULL || !stays)
+        return other;
+    g_clear_pointer(search->ret_reason, g_free); /* full, but all there is */
+    return old->uuid;
 }
 
 /* Of a guest that would go over as it runs; NULL: it is moved by a restart. */

@@ -6,6 +6,7 @@
  * A-6). See patient.h.
  */
 #include "core/config/faults.h"
+#include "core/ops/placement.h"
 #include "core/repair/next.h"
 
 #include <string.h>
@@ -89,6 +90,21 @@ static const char *step_node(const struct watcher *watcher, const struct patient
                                                                             : goal->primary);
 }
 
+/* Where the step leads, and why there. */
+static char *why_there(const struct watcher *watcher, const struct patient *patient,
+                       const struct repair_goal *goal)
+{
+    const char *name = step_node(watcher, patient, goal);
+    const char *old = patient->instance->secondary_node;
+    if (patient->plan.step != REPAIR_STEP_REPLACE_DISKS || g_strcmp0(goal->secondary, old) != 0)
+        return g_strdup_printf("%s has room", name);
+    if (placement_is_full(g_hash_table_lookup(watcher->reports, old)))
+        return g_strdup_printf("%s has no room left and keeps the replica all the same: no other "
+                               "node fits",
+                               name);
+    return g_strdup_printf("%s keeps the replica", name);
+}
+
 /* Whether the job that failed last was to do the same: what it left may call for another step. */
 static bool is_repeated(const struct patient *patient, const struct repair_history *history)
 {
@@ -122,8 +138,7 @@ static bool announce(struct watcher *watcher, const struct patient *patient,
     struct decision *decision =
         patient_decide(patient, VERDICT_ACT, "Pending repair", "Step %u of the repair: %s%s.",
                        number, repair_step_name(patient->plan.step), again ? ", again" : "");
-    g_ptr_array_add(decision->evidence,
-                    g_strdup_printf("%s has room", step_node(watcher, patient, goal)));
+    g_ptr_array_add(decision->evidence, why_there(watcher, patient, goal));
     add_faults(watcher, patient, goal, decision->evidence);
     if (history->failures > 0)
         g_ptr_array_add(decision->evidence, g_strdup_printf("job %" G_GUINT64_FORMAT " failed: %s",

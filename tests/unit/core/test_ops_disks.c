@@ -184,6 +184,13 @@ static void test_grow_refused_replica(void)
         "node2 does not have the images of the replica of instance \"web1\"; give it "
         "another first: fettle instance replace-disks web1",
         "wrong_state");
+    /* A node that answers is not dead, whatever it answers. */
+    ops_fail(world, NODE2, "node_report", FETTLE_ERROR_INTERNAL, "no memory left", 1);
+    ops_expect_refusal(
+        world, grow(0, 10, false),
+        "its replica has to grow along: node2, the secondary node of instance \"web1\", "
+        "answers with an error (no memory left)",
+        "resource_not_available");
     fake_cut(world->world, NODE2, true);
     ops_expect_refusal(
         world, grow(0, 10, false),

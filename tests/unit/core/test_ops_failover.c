@@ -211,6 +211,11 @@ static void test_refused_shared_without_evidence(void)
     json_object_set_new(web, "replica", json_string(""));
     ops_put(world, "instance", WEB, web);
     ops_delete_object(world, "replica", REPLICA);
+    ops_fail(world, NODE3, "node_report", FETTLE_ERROR_INTERNAL, "no memory left", 1);
+    ops_expect_refusal(world, failover(),
+                       "node3 answers with an error (no memory left), so whether instance \"web1\" "
+                       "runs there is not known; mend it first",
+                       "resource_not_available");
     fake_cut(world->world, NODE3, true);
     ops_expect_refusal(world, failover(),
                        "node3 does not answer, but nobody said that it is dead, so instance "

@@ -158,6 +158,20 @@ static void test_drained_secondary_is_left(void)
     g_assert_cmpint(replica()->state, ==, REPLICA_IN_SYNC);
 }
 
+/* A full node may not be able to bring it up to date; it is taken if there is no other. */
+static void test_full_secondary_is_left(void)
+{
+    ops_put_web(world, "stale", true);
+    world->full[1] = true;
+    g_assert_cmpstr(replace("replace_auto", ""), ==, "null");
+    g_assert_cmpstr(ops_web(world)->secondary_node, ==, NODE3);
+    ops_put_web(world, "stale", true);
+    world->disk[2] = 1;
+    g_assert_cmpstr(replace("replace_auto", ""), ==, "null");
+    g_assert_cmpstr(ops_web(world)->secondary_node, ==, NODE2);
+    g_assert_cmpint(replica()->state, ==, REPLICA_IN_SYNC);
+}
+
 static void test_whole_is_left_alone(void)
 {
     ops_put_web(world, "in-sync", true);
@@ -467,6 +481,7 @@ int main(int argc, char **argv)
     add("/replace/attached-again/of-no-use#SAF-18", test_old_images_of_no_use);
     add("/replace/named-mode#SAF-18", test_named_mode_copies_all);
     add("/replace/drained#SAF-18", test_drained_secondary_is_left);
+    add("/replace/full#SAF-18", test_full_secondary_is_left);
     add("/replace/failed/again#ARP-54", test_tried_again);
     add("/replace/failed/record#ARP-54", test_record_fails);
     add("/replace/whole", test_whole_is_left_alone);

@@ -334,6 +334,31 @@ static void test_order_of_records(void)
     watcher_world_free(w);
 }
 
+/* A replica on a full node gets another node, if there is one. */
+static void full_secondary(bool another)
+{
+    struct watcher_world *w = watcher_world_new();
+    w->full = NODE2;
+    if (!another)
+        set_node(w, NODE3, "offline");
+    change_object(w, "replica", REPLICA1, json_make("{ss si}", "state", "stale", "sync", 8));
+    set_tag(w, TAG_INSTANCE, WEB1, "fix-storage");
+    passes(w, 2);
+    g_assert_cmpuint(jobs(w), ==, 1);
+    g_assert_cmpstr(job(w, 0)->op_id, ==, "OP_INSTANCE_REPLACE_DISKS");
+    g_assert_cmpstr(latest_about(w, WEB1, "watcher/repair")->evidence->pdata[1], ==,
+                    another ? "node3 has room"
+                            : "node2 has no room left and keeps the replica all the same: no other "
+                              "node fits");
+    watcher_world_free(w);
+}
+
+static void test_full_secondary(void)
+{
+    full_secondary(true);
+    full_secondary(false);
+}
+
 /* What was said in an earlier pass was so whatever the clock shows since. */
 static void moves_after_step(gint64 first_ms, gint64 then_ms)
 {
@@ -542,6 +567,7 @@ int main(int argc, char **argv)
     g_test_add_func("/watcher-limits/shadow-weak-policy", test_shadow_weak);
     g_test_add_func("/watcher-limits/interval#ARP-02", test_interval);
     g_test_add_func("/watcher-limits/old-tokens", test_old_tokens);
+    g_test_add_func("/watcher-limits/full-secondary#ARP-70", test_full_secondary);
     g_test_add_func("/watcher/paused", test_paused);
     return g_test_run();
 }

@@ -205,7 +205,7 @@ static json_t *report(const struct rpc_request *request, const char *to_node, vo
         "{s:s,s:i,s:i,s:i,s:i,s:o,s:s}", "node", to_node, "memory_total", (int)w->memory,
         "memory_free", (int)w->memory, "disk_total", failed ? 0 : 4096, "disk_free",
         failed ? 0
-        : full ? 10
+        : full ? 0
                : (int)w->disk_free,
         "guests", guests, "qemu_version", g_strcmp0(w->newer, to_node) == 0 ? "8.1" : "8.0");
     if (g_strcmp0(w->fault, to_node) == 0)

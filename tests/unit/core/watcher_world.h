@@ -51,7 +51,7 @@ struct watcher_world {
     bool errors_past;       /* no more than those; otherwise one more each time */
     const char *io_stop;    /* why it was stopped; NULL: it was not */
     bool late_guest;        /* it does not answer, and this is what it said last */
-    const char *full;       /* node with 10 MiB left */
+    const char *full;       /* node with no room left */
     bool tell_images;       /* nodes say which images they have: as of the last look … */
     bool replica_gone;      /* … but not those of web1's replica … */
     bool disk_gone;         /* … or not that of its disk 1 … */
