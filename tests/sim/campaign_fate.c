@@ -80,7 +80,8 @@ static void pull_cable(const struct campaign *campaign, const char *node)
     }
 }
 
-/* The images of a replica are gone, or one of them: somebody removed the files. */
+/* The images of a replica are gone, or one of them: somebody removed the files. Of the only whole
+ * copy nobody could make another. */
 static void lose_images(const struct campaign *campaign)
 {
     g_autofree char *name = campaign_pick_instance(campaign);
@@ -88,7 +89,7 @@ static void lose_images(const struct campaign *campaign)
         config_find(sim_config(campaign->sim), "instance", name, NULL);
     if (instance == NULL || instance->disk_template != TEMPLATE_MIRROR ||
         *instance->replica == '\0' || *instance->migration != '\0' ||
-        instance->task_state != TASK_NONE)
+        instance->task_state != TASK_NONE || !sim_primary_is_whole(campaign->sim, instance))
         return;
     campaign->counts->lost_images++;
     guint disk = sim_random(campaign->sim, 2 * instance->disks->len);

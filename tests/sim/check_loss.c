@@ -39,7 +39,8 @@ static void answer(struct rpc_request *request, json_t *result, const GError *er
 
 void sim_note_taking(struct sim *sim, const struct sim_node *node, struct rpc_request *request)
 {
-    if (strcmp(request->name, "disks_remove") != 0 && strcmp(request->name, "disks_undo") != 0)
+    static const char *const takes[] = {"disks_remove", "disks_undo", "guest_stop", NULL};
+    if (!g_strv_contains(takes, request->name))
         return;
     struct taking *taking = g_new0(struct taking, 1);
     *taking = (struct taking){

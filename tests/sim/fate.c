@@ -180,6 +180,13 @@ void sim_kill_guest(struct sim *sim, const char *instance, const char *holder)
     fake_host_guest_crash(sim_host(sim, holder), instance);
 }
 
+bool sim_primary_is_whole(struct sim *sim, const struct instance *instance)
+{
+    return !fake_host_disks_failed(sim_host(sim, instance->primary_node)) &&
+           instance->sound != SOUND_NO &&
+           fake_hosts_whole(sim->hosts, instance->primary_node, instance->uuid, "");
+}
+
 void sim_lose_images(struct sim *sim, const struct instance *instance, bool replica)
 {
     const char *node = replica ? instance->secondary_node : instance->primary_node;

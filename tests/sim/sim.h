@@ -82,6 +82,8 @@ void sim_kill_guest(struct sim *sim, const char *instance, const char *holder);
 /* All disks of a node fail, or work again with what they had. */
 void sim_fail_disks(struct sim *sim, const char *name, bool fail);
 bool sim_disks_fail(const struct sim *sim, const char *name);
+/* The images on its primary are whole, and can be read: without its replica's all is there. */
+bool sim_primary_is_whole(struct sim *sim, const struct instance *instance);
 /* Somebody removes the images of an instance or of its replica. */
 void sim_lose_images(struct sim *sim, const struct instance *instance, bool replica);
 /* What hangs there (fake_host_hang()); NULL: whatever does. */

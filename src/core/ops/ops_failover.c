@@ -237,12 +237,15 @@ static bool images_are_there(const struct op *op, const struct instance *instanc
     if (copy_is_whole(instance, disks))
         return true;
     g_autofree char *missing = copy_missing(instance, disks);
+    /* What would be copied from images that may not be whole is a person's word (SAF-24). */
+    bool unsound = !*instance->holder && !instance->clean && instance->sound != SOUND_YES;
+    g_autofree char *advice = g_strdup_printf(
+        unsound ? "startup %s --from-primary --statement ..." : "replace-disks %s", instance->name);
     fettle_set_error(error, UNSAFE,
                      "%s answers that it does not have %s of the replica of instance \"%s\": there "
-                     "is nothing to fail over to; if %s still has its disks: fettle instance "
-                     "replace-disks %s",
+                     "is nothing to fail over to; if %s still has its disks: fettle instance %s",
                      op_node_name(op, op->primary), missing, instance->name,
-                     op_node_name(op, instance->primary_node), instance->name);
+                     op_node_name(op, instance->primary_node), advice);
     return false;
 }
 

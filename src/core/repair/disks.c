@@ -106,16 +106,17 @@ static void look_at_failing(struct watcher *watcher, const struct node_report *r
 }
 
 /* What failed before: its guest may be well again, and another generation has another process,
- * which may run from other disks. */
+ * which may run from other disks. Of one that has ended, how its images are is known with its close
+ * (SAF-24), and nobody will tell of its errors any more. */
 static void look_at_failed(const struct watcher *watcher)
 {
     const struct config *config = follow_config(watcher->follow);
     GHashTableIter iter;
     gpointer uuid, value;
-    bool reported = false;
     g_hash_table_iter_init(&iter, watcher->instances);
     while (g_hash_table_iter_next(&iter, &uuid, &value)) {
         struct watched *watched = value;
+        bool reported = false;
         if (watched->disks.passes == 0 && watched->disks_errors == 0)
             continue;
         const struct instance *instance = config_get(config, "instance", uuid, NULL);
@@ -123,8 +124,9 @@ static void look_at_failed(const struct watcher *watcher)
             instance != NULL ? watcher_guest(watcher, instance, &reported) : NULL;
         if (guest != NULL && !guest->late && !guest_fails(guest))
             take_in_guest(watcher, watched, guest);
-        if (watched->disks.passes > 0 &&
-            (instance == NULL || instance->generation != watched->disks_generation))
+        bool over = instance == NULL || instance->generation != watched->disks_generation ||
+                    (reported && watcher_guest_absent(instance, guest));
+        if (watched->disks.passes > 0 && over)
             suspicion_clear(&watched->disks);
     }
 }

@@ -14,6 +14,7 @@ enum trouble {
     TROUBLE_MARK,         /* task_state of a job that has ended */
     TROUBLE_DOWN,         /* should run, its node is there, and it does not */
     TROUBLE_SWITCHED_OFF, /* the guest shut itself down */
+    TROUBLE_HELD,         /* should be down, and is; but it was not closed */
     TROUBLE_OVER,         /* it runs again: to be put on record */
 };
 
@@ -287,28 +288,39 @@ static void mend_mark(struct watcher *watcher, const struct instance *instance)
 
 /* --- guests that should run --- */
 
-static void give_up(struct watcher *watcher, const struct instance *instance)
+static void give_up(struct watcher *watcher, const struct instance *instance, bool held)
 {
     g_autoptr(GPtrArray) changes = watcher_changes_new();
-    struct decision *decision = decision_about_instance(instance, AUTHOR, VERDICT_LEAVE, "Down");
-    decision_set(&decision->summary,
-                 "It should run and does not; %d starts did not help. Look at its last jobs, "
-                 "then start it by hand: fettle instance startup %s.",
-                 LIMIT_REPAIR_TRIES, instance->name);
+    struct decision *decision =
+        decision_about_instance(instance, AUTHOR, VERDICT_LEAVE, held ? "Held" : "Down");
+    if (held)
+        decision_set(&decision->summary,
+                     "It is to be down, and does not run, but its last run is not closed; %d tries "
+                     "did not help. Look at its last jobs, then: fettle instance shutdown %s.",
+                     LIMIT_REPAIR_TRIES, instance->name);
+    else
+        decision_set(&decision->summary,
+                     "It should run and does not; %d starts did not help. Look at its last jobs, "
+                     "then start it by hand: fettle instance startup %s.",
+                     LIMIT_REPAIR_TRIES, instance->name);
     watcher_record(watcher, decision, changes);
     watcher_commit(watcher, changes);
 }
 
 static struct decision *decide_restart(const struct watcher *watcher,
-                                       const struct instance *instance, bool switched_off)
+                                       const struct instance *instance, enum trouble trouble)
 {
     const char *node = config_node_name(follow_config(watcher->follow), instance->primary_node);
+    bool switched_off = trouble == TROUBLE_SWITCHED_OFF, held = trouble == TROUBLE_HELD;
     struct decision *decision = decision_about_instance(instance, AUTHOR, VERDICT_ACT,
-                                                        switched_off ? "Switched off" : "Down");
+                                                        switched_off ? "Switched off"
+                                                        : held       ? "Held"
+                                                                     : "Down");
     decision_set(&decision->summary, "%s",
-                 switched_off
-                     ? "The guest switched itself off; it is closed as stopped."
-                     : "It should run and its node is up, but it does not; it is started.");
+                 switched_off ? "The guest switched itself off; it is closed as stopped."
+                 : held       ? "It is to be down, and does not run, but its last run was not "
+                                "closed; it is closed."
+                        : "It should run and its node is up, but it does not; it is started.");
     g_ptr_array_add(decision->evidence,
                     g_strdup_printf("%s reports that generation %" G_GUINT64_FORMAT " %s", node,
                                     instance->generation,
@@ -351,11 +363,13 @@ static bool wait_for_node(struct watcher *watcher, const struct instance *instan
     return true;
 }
 
-static void restart(struct watcher *watcher, const struct instance *instance, bool switched_off)
+/* Starts what is down, or closes what has ended. */
+static void restart(struct watcher *watcher, const struct instance *instance, enum trouble trouble)
 {
+    bool starts = trouble == TROUBLE_DOWN;
     struct watched *watched = watcher_watched(watcher, instance->uuid);
     if (try_under_way(watcher, watched) || repair_under_way(watcher, instance) ||
-        (!switched_off && wait_for_node(watcher, instance)))
+        (trouble != TROUBLE_SWITCHED_OFF && wait_for_node(watcher, instance)))
         return;
     if (watched->restart_generation != 0 && instance->generation > watched->restart_generation + 2)
         forget_tries(watched); /* it has run in between: these are new troubles */
@@ -366,7 +380,7 @@ static void restart(struct watcher *watcher, const struct instance *instance, bo
         watched->restart_after_ms = 0;
     }
     if (watched->restart_tries >= LIMIT_REPAIR_TRIES) {
-        give_up(watcher, instance);
+        give_up(watcher, instance, trouble == TROUBLE_HELD);
         return;
     }
     g_autofree char *prefix =
@@ -375,8 +389,8 @@ static void restart(struct watcher *watcher, const struct instance *instance, bo
     if (request_id == NULL || !next_try(watcher, watched))
         return;
     watched->restart_generation = instance->generation;
-    const char *opcode = switched_off ? "OP_INSTANCE_SHUTDOWN" : "OP_INSTANCE_STARTUP";
-    untry(watched, watcher_act(watcher, decide_restart(watcher, instance, switched_off),
+    const char *opcode = starts ? "OP_INSTANCE_STARTUP" : "OP_INSTANCE_SHUTDOWN";
+    untry(watched, watcher_act(watcher, decide_restart(watcher, instance, trouble),
                                opcode_for(opcode, instance), request_id, 0));
 }
 
@@ -421,6 +435,19 @@ static enum trouble trouble_marked(struct watcher *watcher, const struct instanc
     return down && power && watcher_leaves_primary(watcher, instance) ? TROUBLE_NONE : TROUBLE_MARK;
 }
 
+/* A stop that failed after its guest had ended, or a guest that ended under one: until that is on
+ * record nobody knows how its images are, and its replica stays what it was. */
+static enum trouble trouble_held(const struct watcher *watcher, const struct instance *instance)
+{
+    bool reported = false;
+    if (*instance->holder == '\0' || !watcher_node_online(watcher, instance->primary_node))
+        return TROUBLE_NONE;
+    const struct guest_report *guest = watcher_guest(watcher, instance, &reported);
+    return reported && (guest == NULL || (!guest->late && watcher_guest_absent(instance, guest)))
+               ? TROUBLE_HELD
+               : TROUBLE_NONE;
+}
+
 /* Waits for nothing, and is cheap for an instance that is well. */
 static enum trouble find_trouble(struct watcher *watcher, const struct instance *instance)
 {
@@ -428,7 +455,7 @@ static enum trouble find_trouble(struct watcher *watcher, const struct instance 
     if (instance->task_state != TASK_NONE)
         return trouble_marked(watcher, instance);
     if (instance->admin_state != ADMIN_UP)
-        return TROUBLE_NONE;
+        return trouble_held(watcher, instance);
     const struct guest_report *guest = watcher_guest(watcher, instance, &reported);
     if (guest != NULL && guest->late)
         return TROUBLE_NONE; /* what it was is no news; it is there (SAF-90) */
@@ -459,7 +486,7 @@ static void tend_one(struct watcher *watcher, const char *uuid)
     else if (trouble == TROUBLE_OVER)
         record_over(watcher, instance);
     else
-        restart(watcher, instance, trouble == TROUBLE_SWITCHED_OFF);
+        restart(watcher, instance, trouble);
 }
 
 bool watcher_in_trouble(struct watcher *watcher, const struct instance *instance)

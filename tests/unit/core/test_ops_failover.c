@@ -256,6 +256,14 @@ static void test_refused_images_gone(void)
                        "\"web1\": there is nothing to fail over to; if node3 still has its disks: "
                        "fettle instance replace-disks web1",
                        "unsafe");
+    /* And those are not whole either: a copy of them would be refused, with the way back here. */
+    ops_set(world, "instance", WEB, "clean", json_false());
+    ops_set(world, "instance", WEB, "sound", json_string("no"));
+    ops_expect_refusal(world, failover(),
+                       "node2 answers that it does not have the images of the replica of instance "
+                       "\"web1\": there is nothing to fail over to; if node3 still has its disks: "
+                       "fettle instance startup web1 --from-primary --statement ...",
+                       "unsafe");
 }
 
 /* One of two is as good as none. */

@@ -164,10 +164,10 @@ static guint slow_answers(const char *from, const char *to, void *data)
 static void test_stale_report(void)
 {
     struct watcher_world *w = watcher_world_new();
-    w->guest_node = NULL;
     change_object(w, "instance", WEB1, json_make("{s:s}", "admin_state", "down"));
     passes(w, 2);
     fake_set_delay(w->base.world, slow_answers, w);
+    w->guest_node = NULL;
     fake_advance(w->base.world, 700); /* some pass waits for reports now */
     w->guest_node = NODE1;
     change_object(w, "instance", WEB1, json_make("{s:s}", "admin_state", "up"));
@@ -185,6 +185,32 @@ static void test_switched_off(void)
     g_assert_cmpuint(jobs(w), ==, 1);
     g_assert_cmpstr(job(w, 0)->op_id, ==, "OP_INSTANCE_SHUTDOWN");
     g_assert_cmpstr(latest_about(w, WEB1, "watcher/tend")->state, ==, "Switched off");
+    watcher_world_free(w);
+}
+
+/* A stop failed after the guest had ended: nobody runs it, and somebody holds it. One that runs all
+ * the same, or has never been started, is left to whoever gave the word. */
+static void test_not_closed(void)
+{
+    struct watcher_world *w = watcher_world_new();
+    change_object(w, "instance", WEB1, json_make("{ss}", "admin_state", "down"));
+    passes(w, 3);
+    g_assert_cmpuint(jobs(w), ==, 0);
+    w->guest_node = NULL;
+    passes(w, 2);
+    g_assert_cmpuint(jobs(w), ==, 1);
+    g_assert_cmpstr(job(w, 0)->op_id, ==, "OP_INSTANCE_SHUTDOWN");
+    g_assert_cmpstr(latest_about(w, WEB1, "watcher/tend")->summary, ==,
+                    "It is to be down, and does not run, but its last run was not closed; it is "
+                    "closed.");
+    watcher_world_free(w);
+    w = watcher_world_new();
+    change_object(w, "replica", REPLICA1, json_make("{ss si}", "state", "stale", "sync", 8));
+    change_object(w, "instance", WEB1,
+                  json_make("{ss ss si}", "admin_state", "down", "holder", "", "generation", 5));
+    w->guest_node = NULL;
+    passes(w, 3);
+    g_assert_cmpuint(jobs(w), ==, 0);
     watcher_world_free(w);
 }
 
@@ -441,6 +467,7 @@ int main(int argc, char **argv)
     g_test_add_func("/watcher-tend/no-restart#ARP-17,ARP-45", test_no_restart);
     g_test_add_func("/watcher-tend/stale-report", test_stale_report);
     g_test_add_func("/watcher-tend/switched-off#SAF-11", test_switched_off);
+    g_test_add_func("/watcher-tend/not-closed#SAF-11", test_not_closed);
     g_test_add_func("/watcher-tend/marks", test_marks);
     g_test_add_func("/watcher-tend/mark-of-a-silent-node#SAF-23", test_mark_of_a_silent_node);
     g_test_add_func("/watcher-tend/mark-of-a-migration#SAF-17", test_mark_of_a_migration);
