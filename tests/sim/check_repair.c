@@ -128,12 +128,15 @@ static void check_budget(struct sim *sim, bool first)
         sim_find(sim, "%" G_GUINT64_FORMAT " repairs have begun within an hour", begun);
 }
 
-/* Down, on a node that can start nothing (SAF-92). Of what runs that is no matter. */
+/* Down, on a node that can start nothing, or could a moment ago (SAF-92). Of what runs that is no
+ * matter. */
 static bool is_barred(struct sim *sim, const struct instance *instance)
 {
     const struct sim_node *node = sim_node(sim, sim_node_name(sim, instance->primary_node));
     guint64 generation;
-    return node->read_only &&
+    bool lately =
+        node->written_since_ms > 0 && sim_now_ms(sim) - node->written_since_ms < HEALTHY_MS;
+    return (node->read_only || lately) &&
            fake_host_state(node->host, instance->uuid, &generation) == GUEST_ABSENT;
 }
 

@@ -71,6 +71,8 @@ void sim_read_only(struct sim *sim, const char *name, bool read_only)
     if (node->read_only != read_only)
         sim_log(sim, "fate: the root of %s is %s", name,
                 read_only ? "read-only" : "written to again");
+    if (node->read_only && !read_only)
+        node->written_since_ms = sim_now_ms(sim);
     node->read_only = read_only;
     fake_set_read_only(sim->world, node->uuid, read_only);
 }

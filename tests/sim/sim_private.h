@@ -27,7 +27,8 @@ struct sim_node {
     char *name, *uuid;
     bool powered, linked, disks_fail;
     bool read_only;
-    gint64 ahead_s; /* of its wall clock */
+    gint64 written_since_ms; /* it was read-only until then; 0: never */
+    gint64 ahead_s;          /* of its wall clock */
     guint congested_ms;
     GPtrArray *unheard_by; /* struct sim_node: who gets nothing that this one sends */
     struct env *host_env;  /* of the hardware: outlives every process */
