@@ -43,9 +43,8 @@ static struct process *spawn(const char *const *argv, int output, int input, GEr
     for (; *argv != NULL; argv++)
         g_ptr_array_add(words, (char *)*argv);
     g_ptr_array_add(words, NULL);
-    g_autofree char *path = g_strdup_printf("/proc/self/fd/%d", output);
     const struct process_options options = {.argv = (const char *const *)words->pdata,
-                                            .errors_path = path,
+                                            .errors_fd = output,
                                             .keep_fds = &input,
                                             .keep_fd_count = input >= 0 ? 1 : 0};
     return process_spawn(&options, error);

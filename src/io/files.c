@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <glib/gstdio.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -127,14 +128,24 @@ static int open_making_folder(const char *path, int flags, mode_t mode, bool syn
     return open(path, flags | O_CLOEXEC | O_NOFOLLOW, mode);
 }
 
-static bool fill_temporary(const char *temporary, const char *data, size_t len, guint mode,
-                           bool sync, GError **error)
+/* What is told of a file that takes the place of another. */
+struct content {
+    const char *data;
+    size_t len;
+    guint mode;
+    guint32 uid; /* whose it is, user and group; 0: ours */
+    bool sync;
+};
+
+static bool fill_temporary(const char *temporary, const struct content *content, GError **error)
 {
+    bool sync = content->sync;
     crash_point("files: create");
-    int fd = open_making_folder(temporary, O_WRONLY | O_CREAT | O_TRUNC, mode, sync);
+    int fd = open_making_folder(temporary, O_WRONLY | O_CREAT | O_EXCL, content->mode, sync);
     if (fd < 0)
         return storage_error("create", temporary, error);
-    bool ok = write_all(fd, data, len);
+    bool ok = write_all(fd, content->data, content->len) &&
+              (content->uid == 0 || fchown(fd, content->uid, content->uid) == 0);
     if (ok && sync) {
         crash_point("files: fsync");
         ok = fsync(fd) == 0;
@@ -148,15 +159,21 @@ static bool fill_temporary(const char *temporary, const char *data, size_t len, 
     return ok || storage_error("write", temporary, error);
 }
 
-bool files_write_path(const char *path, const char *data, size_t len, guint mode, bool sync,
-                      GError **error)
+/* Says who writes it (sweep_temporary()), and what nobody can foresee. */
+static char *temporary_name(const char *path)
 {
     g_autofree char *folder = g_path_get_dirname(path);
     g_autofree char *base = g_path_get_basename(path);
-    /* One writer per process and thread: the name needs no more than that to be its own. */
-    g_autofree char *temporary = g_strdup_printf("%s/.%s.%d-%d", folder, base, getpid(), gettid());
+    guint64 number = 0;
+    g_assert(getrandom(&number, sizeof number, 0) == (ssize_t)sizeof number);
+    return g_strdup_printf("%s/.%s.%d-%d-%016" G_GINT64_MODIFIER "x", folder, base, getpid(),
+                           gettid(), number);
+}
 
-    if (!fill_temporary(temporary, data, len, mode, sync, error)) {
+static bool replace(const char *path, const struct content *content, GError **error)
+{
+    g_autofree char *temporary = temporary_name(path);
+    if (!fill_temporary(temporary, content, error)) {
         unlink(temporary);
         return false;
     }
@@ -166,7 +183,20 @@ bool files_write_path(const char *path, const char *data, size_t len, guint mode
         unlink(temporary);
         return false;
     }
-    return !sync || sync_folder_of(path, error);
+    return !content->sync || sync_folder_of(path, error);
+}
+
+bool files_write_path(const char *path, const char *data, size_t len, guint mode, bool sync,
+                      GError **error)
+{
+    const struct content content = {data, len, mode, 0, sync};
+    return replace(path, &content, error);
+}
+
+bool files_give_path(const char *path, const char *data, size_t len, guint32 uid, GError **error)
+{
+    const struct content content = {data, len, MODE_DEFAULT, uid, false};
+    return replace(path, &content, error);
 }
 
 /* The file in run/ that was last appended to – in wconfd the lock journal, for every change of a

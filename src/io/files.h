@@ -39,5 +39,7 @@ char *files_folder(const struct node_paths *paths, enum file_area area, const ch
 /* The same for any absolute path, blocking: for certificates, node.json, the lab. */
 bool files_write_path(const char *path, const char *data, size_t len, guint mode, bool sync,
                       GError **error);
+/* For another user to read, whose it is before it has its name; not synced. `uid` 0: ours. */
+bool files_give_path(const char *path, const char *data, size_t len, guint32 uid, GError **error);
 bool files_remove_path(const char *path, bool sync, GError **error);
 char *files_read_path(const char *path, size_t max, size_t *ret_len, GError **error);

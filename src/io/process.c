@@ -13,6 +13,7 @@
 #include <glib-unix.h>
 #include <signal.h>
 #include <spawn.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/pidfd.h>
 #include <sys/wait.h>
@@ -65,6 +66,20 @@ guint64 process_read_start_ticks(guint64 pid)
 {
     g_auto(GStrv) fields = read_stat(pid);
     return fields == NULL ? 0 : g_ascii_strtoull(fields[20], NULL, 10);
+}
+
+bool process_user(const struct process *process, guint32 *ret_uid)
+{
+    g_autofree char *name = g_strdup_printf("/proc/%" G_GUINT64_FORMAT "/status", process->pid);
+    g_autofree char *text = NULL;
+    const char *line = g_file_get_contents(name, &text, NULL, NULL) ? strstr(text, "\nUid:") : NULL;
+    guint real, effective, saved, files;
+    if (line == NULL ||
+        sscanf(line, "\nUid: %u %u %u %u", &real, &effective, &saved, &files) != 4 ||
+        effective != real || saved != real || files != real)
+        return false;
+    *ret_uid = real;
+    return true;
 }
 
 /* A process without arguments that is no kernel thread stands in the middle of its exec: the kernel
@@ -177,7 +192,11 @@ static void prepare_fds(const struct process_options *options, posix_spawn_file_
 {
     const char *errors = options->errors_path != NULL ? options->errors_path : "/dev/null";
     posix_spawn_file_actions_addopen(actions, 0, "/dev/null", O_RDONLY, 0);
-    posix_spawn_file_actions_addopen(actions, 1, errors, O_WRONLY | O_CREAT | O_APPEND, 0600);
+    if (options->errors_fd > 0)
+        posix_spawn_file_actions_adddup2(actions, options->errors_fd, 1);
+    else
+        posix_spawn_file_actions_addopen(actions, 1, errors,
+                                         O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW, 0600);
     posix_spawn_file_actions_adddup2(actions, 1, 2);
     for (guint i = 0; i < options->keep_fd_count; i++) {
         copies[i] = fcntl(options->keep_fds[i], F_DUPFD_CLOEXEC, 3 + PROCESS_KEEP_FDS);

@@ -23,7 +23,9 @@ typedef void (*process_exit_fn)(struct process *process, void *data);
 
 struct process_options {
     const char *const *argv; /* argv[0] is looked up in PATH */
-    const char *errors_path; /* standard output and error are appended to it; NULL: thrown away */
+    const char *errors_path; /* standard output and error are appended to it, which is no link;
+                              * NULL: thrown away */
+    int errors_fd;           /* takes them instead; 0: none does */
     const char *const *environment; /* "NAME=value" on top of ours; NULL: nothing */
     const int *keep_fds;            /* become 3, 4, … in the child; nothing else is inherited */
     guint keep_fd_count;            /* at most PROCESS_KEEP_FDS */
@@ -45,6 +47,9 @@ bool process_ended(const struct process *process);
 /* Exit code of a child that has ended; 128 + signal if it was killed; -1 if unknown (adopted, or
  * still alive). */
 int process_exit_code(const struct process *process);
+
+/* Whose it is. False if it has ended, or if its user ids are not all the same. */
+bool process_user(const struct process *process, guint32 *ret_uid);
 
 /* Sends a signal; nothing happens if it has ended. */
 void process_signal(const struct process *process, int signal);

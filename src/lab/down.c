@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "io/process.h"
+#include "io/tree.h"
 #include "lab/disk.h"
 #include "lab/layout.h"
 #include "lab/net.h"
@@ -15,7 +16,6 @@
 #include "lab/tools.h"
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -26,7 +26,6 @@
 #define KILL_TIMEOUT_MS 5000
 #define LOCK_STEP_US 10000
 #define LOCK_STEPS 500
-#define OPEN_FOLDERS 16
 
 /* Kills the process that the lock file names, if it is still that one. */
 static void kill_named(int fd)
@@ -74,21 +73,6 @@ static bool remove_machines(const char *dir, GError **error)
            disk_unmount_below(dir, error) && disk_wait_detached(below, error);
 }
 
-static int remove_entry_cb(const char *path, const struct stat *about, int kind, struct FTW *where)
-{
-    return remove(path);
-}
-
-static bool remove_tree(const char *path, GError **error)
-{
-    /* FTW_MOUNT: never into another file system, should one be mounted there again. */
-    if (nftw(path, remove_entry_cb, OPEN_FOLDERS, FTW_DEPTH | FTW_PHYS | FTW_MOUNT) == 0 ||
-        errno == ENOENT)
-        return true;
-    fettle_set_error(error, STORAGE, "cannot remove %s: %s", path, g_strerror(errno));
-    return false;
-}
-
 static bool is_of_lab(const char *name)
 {
     g_autofree char *stem = g_strndup(name, strcspn(name, ".-"));
@@ -107,9 +91,9 @@ static bool remove_files(const char *dir, GError **error)
         if (is_of_lab(name))
             g_ptr_array_add(names, g_build_filename(dir, name, NULL));
     for (guint i = 0; i < names->len; i++)
-        if (!remove_tree(g_ptr_array_index(names, i), error))
+        if (!tree_remove(g_ptr_array_index(names, i), error))
             return false;
-    return remove_tree(description, error);
+    return tree_remove(description, error);
 }
 
 /* Whether the folder goes with the lab; a damaged description counts as no. */

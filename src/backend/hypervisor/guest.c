@@ -5,8 +5,13 @@
 #include "backend/hypervisor/relay.h"
 #include "base/limits.h"
 #include "io/files.h"
+#include "io/tree.h"
 
+#include <errno.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 struct guest *guest_new(struct qemu *qemu, const char *instance, guint64 generation)
@@ -75,25 +80,10 @@ char *guest_path(const struct guest *guest, const char *name)
     return g_build_filename(guest->qemu->paths->run, "guests", guest->instance, name, NULL);
 }
 
-void guest_remove_tree(const char *path)
-{
-    g_autoptr(GDir) dir =
-        g_file_test(path, G_FILE_TEST_IS_SYMLINK) ? NULL : g_dir_open(path, 0, NULL);
-    const char *name;
-    while (dir != NULL && (name = g_dir_read_name(dir)) != NULL) {
-        g_autofree char *sub = g_build_filename(path, name, NULL);
-        guest_remove_tree(sub);
-    }
-    if (dir != NULL)
-        rmdir(path);
-    else
-        unlink(path);
-}
-
 void guest_remove_folder(const struct guest *guest)
 {
     g_autofree char *folder = guest_path(guest, NULL);
-    guest_remove_tree(folder);
+    tree_remove(folder, NULL);
 }
 
 void guest_remove_leftovers(const struct guest *guest)
@@ -132,6 +122,26 @@ void guest_exited(struct process *process, void *data)
     if (events->exited != NULL)
         events->exited(guest->instance, guest->generation, said, events->data);
     guest_unref(guest);
+}
+
+int guest_listen(const char *path, int backlog, guint32 uid, GError **error)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    if (strlen(path) >= sizeof address.sun_path) {
+        fettle_set_error(error, ENVIRONMENT, "socket name %s is longer than %zu bytes", path,
+                         sizeof address.sun_path - 1);
+        return -1;
+    }
+    strcpy(address.sun_path, path);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd >= 0 && bind(fd, (struct sockaddr *)&address, sizeof address) == 0 &&
+        chmod(path, 0600) == 0 && (uid == 0 || lchown(path, uid, uid) == 0) &&
+        listen(fd, backlog) == 0)
+        return fd;
+    fettle_set_error(error, STORAGE, "cannot make socket %s: %s", path, g_strerror(errno));
+    if (fd >= 0)
+        close(fd);
+    return -1;
 }
 
 static void guest_event(const char *name, const json_t *data, void *user)

@@ -6,12 +6,10 @@
 #include "backend/reach.h"
 #include "base/limits.h"
 #include "io/files.h"
+#include "io/tree.h"
 
-#include <errno.h>
 #include <string.h>
 #include <sys/random.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #define PSK_BYTES 32
 #define KEYS "keys.psk"
@@ -46,45 +44,24 @@ static char *key_folder(const struct guest *guest, enum key_end end)
 static bool write_for_qemu(const struct guest *guest, const char *folder, const char *name,
                            const char *text, GError **error)
 {
-    guint32 uid = guest->qemu->uid;
     g_autofree char *file = g_build_filename(folder, name, NULL);
-    if (!files_write_path(file, text, strlen(text), 0600, false, error))
-        return false;
-    if (uid == 0 || chown(file, uid, uid) == 0)
-        return true;
-    fettle_set_error(error, STORAGE, "cannot change the owner of %s: %s", file, g_strerror(errno));
-    return false;
+    return files_give_path(file, text, strlen(text), guest->qemu->uid, error);
 }
 
 bool keys_write(const struct guest *guest, enum key_end end, const char *psk, GError **error)
 {
-    guint32 uid = guest->qemu->uid;
     g_autofree char *folder = key_folder(guest, end);
     g_autofree char *line = g_strdup_printf("qemu:%s\n", psk);
-    if (!reach_check(folder, uid, error))
-        return false;
-    if (g_mkdir_with_parents(folder, 0700) != 0) {
-        fettle_set_error(error, STORAGE, "cannot make folder %s: %s", folder, g_strerror(errno));
-        return false;
-    }
-    if (!write_for_qemu(guest, folder, KEYS, line, error) ||
-        (end == KEY_SERVER && !write_for_qemu(guest, folder, GROUP, group, error)))
-        return false;
-    if (uid == 0 || chown(folder, uid, uid) == 0)
-        return true;
-    fettle_set_error(error, STORAGE, "cannot change the owner of %s: %s", folder,
-                     g_strerror(errno));
-    return false;
+    return reach_check(folder, guest->qemu->uid, error) &&
+           tree_take(folder, GUEST_FOLDER_MODE, NULL, error) &&
+           write_for_qemu(guest, folder, KEYS, line, error) &&
+           (end != KEY_SERVER || write_for_qemu(guest, folder, GROUP, group, error));
 }
 
 void keys_remove(const struct guest *guest, enum key_end end)
 {
     g_autofree char *folder = key_folder(guest, end);
-    g_autofree char *keys = g_build_filename(folder, KEYS, NULL);
-    g_autofree char *params = g_build_filename(folder, GROUP, NULL);
-    unlink(keys);
-    unlink(params);
-    rmdir(folder);
+    tree_remove(folder, NULL);
 }
 
 bool keys_add(struct guest *guest, enum key_end end, const char *id, GError **error)

@@ -11,33 +11,11 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 /* In the order of the descriptors that qemu_args() names, from 3 on. */
 static const char *const sockets[] = {"qmp.sock", "rescue.sock", "con.sock"};
 #define SOCKETS G_N_ELEMENTS(sockets)
-
-/* Made by us and handed over: a client can connect at once and gets the greeting when QEMU is ready
- * for it. */
-static int listen_at(const char *path, GError **error)
-{
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-    if (strlen(path) >= sizeof address.sun_path) {
-        fettle_set_error(error, ENVIRONMENT, "socket name %s is longer than %zu bytes", path,
-                         sizeof address.sun_path - 1);
-        return -1;
-    }
-    strcpy(address.sun_path, path);
-    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (fd >= 0 && bind(fd, (struct sockaddr *)&address, sizeof address) == 0 &&
-        chmod(path, 0600) == 0 && listen(fd, 1) == 0)
-        return fd;
-    fettle_set_error(error, STORAGE, "cannot make socket %s: %s", path, g_strerror(errno));
-    if (fd >= 0)
-        close(fd);
-    return -1;
-}
 
 static bool make_folder(const struct guest *guest, GError **error)
 {
@@ -46,8 +24,8 @@ static bool make_folder(const struct guest *guest, GError **error)
     guest_remove_folder(guest);
     /* Others may pass, since QEMU reads the mirror's key there as another user; the files are shut.
      */
-    if (g_mkdir_with_parents(folder, 0711) == 0 && chmod(folder, 0711) == 0 &&
-        g_mkdir_with_parents(consoles, 0755) == 0)
+    if (g_mkdir_with_parents(folder, GUEST_FOLDER_MODE) == 0 &&
+        chmod(folder, GUEST_FOLDER_MODE) == 0 && g_mkdir_with_parents(consoles, 0755) == 0)
         return true;
     fettle_set_error(error, STORAGE, "cannot make folder %s: %s", folder, g_strerror(errno));
     return false;
@@ -79,9 +57,11 @@ static bool spawn_qemu(struct guest *guest, const GPtrArray *args, GError **erro
 {
     int fds[SOCKETS];
     guint made = 0;
+    /* Made by us and handed over: a client can connect at once and gets the greeting when QEMU is
+     * ready for it. */
     for (; made < SOCKETS; made++) {
         g_autofree char *path = guest_path(guest, sockets[made]);
-        fds[made] = listen_at(path, error);
+        fds[made] = guest_listen(path, 1, 0, error);
         if (fds[made] < 0)
             break;
     }

@@ -10,6 +10,9 @@
 #include "io/process.h"
 #include "io/qmp.h"
 
+/* Of folders in run/guests: others may pass to what is theirs, and see or change nothing. */
+#define GUEST_FOLDER_MODE 0711
+
 struct accel;
 
 struct qemu {
@@ -157,7 +160,9 @@ void guest_remove_folder(const struct guest *guest);
 /* The same once its relay has ended, which may have made files in it meanwhile; not if the instance
  * has another guest by then. */
 void guest_remove_leftovers(const struct guest *guest);
-void guest_remove_tree(const char *path);
+/* A listening socket of that name, open to us and to the user `uid` (0: nobody else) only; -1 with
+ * the error. What is named so already makes it fail. */
+int guest_listen(const char *path, int backlog, guint32 uid, GError **error);
 /* In a task: connects if there is no connection. */
 bool guest_connect(struct guest *guest, guint timeout_ms, GError **error);
 /* In a task: one QMP command; `arguments` is stolen. The error is prefixed with the guest's name.

@@ -11,6 +11,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #define RELAY_REVIVE_MS 200 /* between two tries to start one that has ended */
 
@@ -43,7 +44,7 @@ static void relay_exited(struct process *process, void *data)
 static bool place(struct guest *guest, struct process *process, GError **error)
 {
     struct relay *relay = guest->relay;
-    g_autofree char *mine = relay_numbered(guest, relay->number, "");
+    g_autofree char *mine = relay_numbered(guest, relay->number);
     g_autofree char *socket = relay_socket(guest);
     struct process *before = relay->process;
     crash_point("relay: rename socket");
@@ -208,13 +209,41 @@ bool relay_refuse(struct guest *guest, GError **error)
 /* A process that was started but not put in its place, or is there without our knowing. */
 static void end_unknown(const struct guest *guest)
 {
-    g_autofree char *argument = relay_argument(guest, guest->relay->number);
-    guint64 pid = process_find_by_argument(argument);
-    struct process *process =
-        process_adopt(pid, pid != 0 ? process_read_start_ticks(pid) : 0, NULL, NULL, NULL);
-    if (process != NULL)
-        process_kill(process, NULL);
-    process_free(process);
+    static const char *const words[] = {RELAY_ARGUMENT, RELAY_ARGUMENT_BEFORE};
+    for (guint i = 0; i < G_N_ELEMENTS(words); i++) {
+        g_autofree char *argument = relay_argument(guest, guest->relay->number, words[i]);
+        guint64 pid = process_find_by_argument(argument);
+        struct process *process =
+            process_adopt(pid, pid != 0 ? process_read_start_ticks(pid) : 0, NULL, NULL, NULL);
+        if (process != NULL)
+            process_kill(process, NULL);
+        process_free(process);
+    }
+}
+
+/* Whether it is the same user's as the guest's QEMU: what is kept may be that user's own words, and
+ * whoever is named there gets a signal of ours (SAF-104). */
+static bool is_of_guest(const struct guest *guest, const struct process *process)
+{
+    guint32 uid, wanted = guest->qemu->uid != 0 ? guest->qemu->uid : geteuid();
+    if (guest->process != NULL && !process_user(guest->process, &wanted))
+        return false;
+    return process_user(process, &uid) && uid == wanted;
+}
+
+/* What is kept is ours from then on, whoever wrote it. */
+static void adopt(struct guest *guest)
+{
+    struct relay *relay = guest->relay;
+    relay->process = process_adopt(relay->pid, relay->start_ticks, relay_exited, guest, NULL);
+    bool stranger = relay->process != NULL && !is_of_guest(guest, relay->process);
+    if (stranger) {
+        process_free(g_steal_pointer(&relay->process));
+        relay->pid = relay->start_ticks = 0;
+    }
+    if (stranger || !relay->placed)
+        end_unknown(guest);
+    relay_state_write(guest, NULL);
 }
 
 void relay_rediscover(struct guest *guest)
@@ -222,9 +251,7 @@ void relay_rediscover(struct guest *guest)
     struct relay *relay = guest->relay = relay_state_read(guest);
     if (relay == NULL)
         return;
-    if (!relay->placed)
-        end_unknown(guest);
-    relay->process = process_adopt(relay->pid, relay->start_ticks, relay_exited, guest, NULL);
+    adopt(guest);
     if (guest->process == NULL || guest->gone) {
         relay_end(guest, NULL);
     } else if (!is_well(relay)) {

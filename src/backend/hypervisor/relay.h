@@ -9,13 +9,17 @@
  * exports do not answer, and relay_refuse() puts one in its place that answers EIO to everything.
  *
  * As guests do, it outlives the node daemon, which finds it again by what is kept in
- * run/guests/UUID/relay/ (the guest's QEMU and the relay are the same unprivileged user):
+ * run/guests/UUID/relay/. The guest's QEMU and the relay are the same unprivileged user, who may
+ * pass through that folder and change nothing in it:
  *
  *   state.json   its process, where the exports are, whether it may forward (mode 0600: the key)
- *   keys.psk     the key, as the plugin reads it at each connection
- *   sock         where QEMU connects
- *   N, N.pid     socket of the N-th process until it is in its place; there when it is ready
+ *   keys.psk     the key, as the plugin reads it at each connection; that user's
+ *   sock         where QEMU connects; that user's
+ *   N            socket of the N-th process until it is in its place, which it gets listening
  *   log          what it said
+ *
+ * In the version before the folder was that user's. Such a one is taken over when it is found, with
+ * the same names, and what is kept there is believed no further than that user reaches itself.
  *
  * One that ends by itself is started again: QEMU connects anew and repeats what had no answer.
  */

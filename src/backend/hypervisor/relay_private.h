@@ -31,19 +31,20 @@ struct relay {
 /* Free with relay_free(). */
 struct relay *relay_new(void);
 
-/* Names below the folder that belong to the N-th process; free with g_free(). */
-char *relay_numbered(const struct guest *guest, guint number, const char *suffix);
-/* The argument by which it is found if we die before its pid is written down; free with g_free().
- */
-char *relay_argument(const struct guest *guest, guint number);
+/* The N-th process's socket until it is in its place; free with g_free(). */
+char *relay_numbered(const struct guest *guest, guint number);
+/* The argument by which it is found if we die before its pid is written down, `socket=` (of the
+ * version before: `--unix=`) and that name; free with g_free(). */
+char *relay_argument(const struct guest *guest, guint number, const char *word);
+#define RELAY_ARGUMENT "socket="
+#define RELAY_ARGUMENT_BEFORE "--unix="
 
 /* What is kept of guest->relay. */
 bool relay_state_write(const struct guest *guest, GError **error);
 /* NULL: there is none, or nothing that can be used is known of it. */
 struct relay *relay_state_read(const struct guest *guest);
 
-/* The folder and the key. nbdkit makes its socket there as the unprivileged user, and QEMU connects
- * as that. */
+/* The folder and the key. */
 bool relay_files_make(const struct guest *guest, GError **error);
 void relay_files_remove(const struct guest *guest);
 

@@ -3,16 +3,17 @@
  */
 #include "backend/hypervisor/relay_private.h"
 
+#include "backend/storage/probe.h"
 #include "base/limits.h"
 #include "io/files.h"
 #include "io/loop.h"
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #define PLUGIN "fettle-relay.so"
-#define RELAY_POLL_MS 5
 
 static void add(GPtrArray *argv, char *word)
 {
@@ -50,16 +51,19 @@ static void add_parameters(GPtrArray *argv, const struct guest *guest, bool pati
         add(argv, g_strdup("patient=true"));
 }
 
+/* The socket is handed over as systemd does it, which names the process that it is for: the shell
+ * becomes setpriv, and that becomes nbdkit. */
 static GPtrArray *command_line(const struct guest *guest, bool patient)
 {
+    static const char *const before[] = {"sh", "-c", "export LISTEN_PID=$$; exec \"$@\"", "sh"};
     GPtrArray *argv = g_ptr_array_new_with_free_func(g_free);
+    for (guint i = 0; i < G_N_ELEMENTS(before); i++)
+        add(argv, g_strdup(before[i]));
     add_user(argv, guest->qemu->uid);
     add(argv, g_strdup("nbdkit"));
     add(argv, g_strdup("-f"));
-    add(argv, relay_argument(guest, guest->relay->number));
-    add(argv, g_strdup("--pidfile"));
-    add(argv, relay_numbered(guest, guest->relay->number, ".pid"));
     add(argv, program_path(PLUGIN));
+    add(argv, relay_argument(guest, guest->relay->number, RELAY_ARGUMENT));
     add_parameters(argv, guest, patient);
     add(argv, NULL);
     return argv;
@@ -76,17 +80,24 @@ static void explain(const char *log, GError **error)
                      words[0] != '\0' ? words : "no reason given");
 }
 
-/* nbdkit writes its pid file when it listens. */
-static bool await_ready(struct process *process, const char *pid_file)
+/* With the listening socket, which is nobody else's from then on: when it ends, so does that. */
+static struct process *spawn(struct guest *guest, bool patient, const char *log, int fd,
+                             process_exit_fn exited, GError **error)
 {
-    gint64 deadline = loop_boot_ms() + LIMIT_EXPORT_READY_MS;
-    while (!process_ended(process) && loop_boot_ms() < deadline) {
-        if (g_file_test(pid_file, G_FILE_TEST_EXISTS))
-            return true;
-        if (!loop_sleep(RELAY_POLL_MS))
-            return false;
-    }
-    return false;
+    static const char *const environment[] = {"LISTEN_FDS=1", NULL};
+    g_autoptr(GPtrArray) argv = command_line(guest, patient);
+    const struct process_options options = {
+        .argv = (const char *const *)argv->pdata,
+        .errors_path = log,
+        .environment = environment,
+        .keep_fds = &fd,
+        .keep_fd_count = 1,
+        .exited = exited,
+        .data = guest,
+    };
+    struct process *process = process_spawn(&options, error);
+    close(fd);
+    return process;
 }
 
 struct process *relay_spawn(struct guest *guest, bool patient, process_exit_fn exited,
@@ -104,17 +115,15 @@ struct process *relay_spawn(struct guest *guest, bool patient, process_exit_fn e
     relay->placed = false;
     if (!relay_state_write(guest, error))
         return NULL;
+    g_autofree char *socket = relay_numbered(guest, relay->number);
     unlink(log);
-    g_autofree char *pid_file = relay_numbered(guest, relay->number, ".pid");
-    g_autoptr(GPtrArray) argv = command_line(guest, patient);
-    struct process_options options = {
-        .argv = (const char *const *)argv->pdata,
-        .errors_path = log,
-        .exited = exited,
-        .data = guest,
-    };
-    struct process *process = process_spawn(&options, error);
-    if (process == NULL || await_ready(process, pid_file))
+    unlink(socket);
+    int fd = guest_listen(socket, SOMAXCONN, guest->qemu->uid, error);
+    if (fd < 0)
+        return NULL;
+    struct process *process = spawn(guest, patient, log, fd, exited, error);
+    /* It greets when every export has answered, if it is to wait for that. */
+    if (process == NULL || (nbd_probe_at(socket, LIMIT_EXPORT_READY_MS) && !process_ended(process)))
         return process;
     if (!task_killed() && process_kill(process, NULL))
         explain(log, error);

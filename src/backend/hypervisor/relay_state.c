@@ -6,11 +6,9 @@
 #include "backend/reach.h"
 #include "base/limits.h"
 #include "io/files.h"
+#include "io/tree.h"
 
-#include <errno.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #define FORMAT 1
 
@@ -28,16 +26,16 @@ void relay_free(struct relay *relay)
     g_free(relay);
 }
 
-char *relay_numbered(const struct guest *guest, guint number, const char *suffix)
+char *relay_numbered(const struct guest *guest, guint number)
 {
-    g_autofree char *name = g_strdup_printf(RELAY_FOLDER "/%u%s", number, suffix);
+    g_autofree char *name = g_strdup_printf(RELAY_FOLDER "/%u", number);
     return guest_path(guest, name);
 }
 
-char *relay_argument(const struct guest *guest, guint number)
+char *relay_argument(const struct guest *guest, guint number, const char *word)
 {
-    g_autofree char *path = relay_numbered(guest, number, "");
-    return g_strconcat("--unix=", path, NULL);
+    g_autofree char *path = relay_numbered(guest, number);
+    return g_strconcat(word, path, NULL);
 }
 
 /* --- what is kept --- */
@@ -98,12 +96,22 @@ static bool parse_state(json_t *json, struct relay *relay)
     return relay->target != NULL && parse_bytes(bytes, relay);
 }
 
+/* False: there is none. */
+static bool take_folder(const struct guest *guest)
+{
+    static const char *const keep[] = {"state.json", "keys.psk", "sock", NULL};
+    g_autofree char *folder = guest_path(guest, RELAY_FOLDER);
+    return g_file_test(folder, G_FILE_TEST_IS_DIR) &&
+           tree_take(folder, GUEST_FOLDER_MODE, keep, NULL);
+}
+
 struct relay *relay_state_read(const struct guest *guest)
 {
     size_t len = 0;
     g_autofree char *name = state_name(guest);
-    g_autofree char *text =
-        files_read(guest->qemu->paths, FILE_RUN, name, LIMIT_STATE_FILE_BYTES, &len, NULL);
+    g_autofree char *text = take_folder(guest) ? files_read(guest->qemu->paths, FILE_RUN, name,
+                                                            LIMIT_STATE_FILE_BYTES, &len, NULL)
+                                               : NULL;
     json_autoptr json =
         text != NULL ? json_parse_limited(text, len, LIMIT_STATE_FILE_BYTES, NULL) : NULL;
     struct relay *relay = relay_new();
@@ -115,30 +123,18 @@ struct relay *relay_state_read(const struct guest *guest)
 
 /* --- files --- */
 
-static bool own(const struct guest *guest, const char *path, GError **error)
-{
-    guint32 uid = guest->qemu->uid;
-    if (uid == 0 || chown(path, uid, uid) == 0)
-        return true;
-    fettle_set_error(error, STORAGE, "cannot change the owner of %s: %s", path, g_strerror(errno));
-    return false;
-}
-
 bool relay_files_make(const struct guest *guest, GError **error)
 {
+    guint32 uid = guest->qemu->uid;
     g_autofree char *folder = guest_path(guest, RELAY_FOLDER);
     g_autofree char *key = guest_path(guest, RELAY_KEY);
     g_autofree char *line = g_strdup_printf("qemu:%s\n", guest->relay->target->psk);
-    if (g_mkdir_with_parents(folder, 0700) != 0) {
-        fettle_set_error(error, STORAGE, "cannot make folder %s: %s", folder, g_strerror(errno));
-        return false;
-    }
-    return reach_check(folder, guest->qemu->uid, error) && own(guest, folder, error) &&
-           files_write_path(key, line, strlen(line), 0600, false, error) && own(guest, key, error);
+    return reach_check(folder, uid, error) && tree_take(folder, GUEST_FOLDER_MODE, NULL, error) &&
+           files_give_path(key, line, strlen(line), uid, error);
 }
 
 void relay_files_remove(const struct guest *guest)
 {
     g_autofree char *folder = guest_path(guest, RELAY_FOLDER);
-    guest_remove_tree(folder);
+    tree_remove(folder, NULL);
 }

@@ -5,10 +5,10 @@
 #include "base/log.h"
 #include "io/files.h"
 #include "io/loop.h"
+#include "io/tree.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <glib/gstdio.h>
 #include <pwd.h>
 #include <string.h>
@@ -20,7 +20,6 @@
 #define LIMIT_ASIDE_TRIES 100 /* data put aside within one second */
 #define ASIDE_PREFIX "etcd.aside-"
 #define ASIDE_KEPT 3 /* each has a log of 64 MiB and more */
-#define OPEN_FOLDERS 8
 
 bool etcd_user(uid_t *ret_uid, gid_t *ret_gid, GError **error)
 {
@@ -102,11 +101,6 @@ static char *aside_name(guint try)
                     : g_strdup_printf(ASIDE_PREFIX "%s-%u", time, try);
 }
 
-static int remove_entry_cb(const char *path, const struct stat *status, int type, struct FTW *at)
-{
-    return remove(path);
-}
-
 static int compare_newest(const void *a, const void *b)
 {
     return strcmp(*(char *const *)b, *(char *const *)a);
@@ -125,10 +119,11 @@ static void prune_aside(const struct etcd_host *host)
     g_ptr_array_sort(names, compare_newest);
     for (guint i = ASIDE_KEPT; i < names->len; i++) {
         g_autofree char *path = g_build_filename(host->paths->var, names->pdata[i], NULL);
-        if (nftw(path, remove_entry_cb, OPEN_FOLDERS, FTW_DEPTH | FTW_PHYS | FTW_MOUNT) == 0)
+        g_autoptr(GError) error = NULL;
+        if (tree_remove(path, &error))
             log_info("", "%s is removed: %d newer ones are kept", path, ASIDE_KEPT);
         else
-            log_warning("", "%s cannot be removed: %s", path, g_strerror(errno));
+            log_warning("", "%s", error->message);
     }
 }
 

@@ -53,7 +53,7 @@ static bool give_away(const char *path, GError **error)
     gid_t gid = 0;
     if (!etcd_user(&uid, &gid, error))
         return false;
-    if (uid == 0 || chown(path, uid, gid) == 0)
+    if (uid == 0 || lchown(path, uid, gid) == 0)
         return true;
     fettle_set_error(error, STORAGE, "cannot change the owner of %s: %s", path, g_strerror(errno));
     return false;

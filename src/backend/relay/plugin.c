@@ -9,6 +9,9 @@
  * changes; the node daemon puts a refusing one in the place of a forwarding one when it is on
  * record that the replica is stale (backend/hypervisor/relay.h).
  *
+ * The socket is handed over (LISTEN_FDS).
+ *
+ *   socket=PATH               its name, by which the process is known to who started it
  *   disk=PORT,BYTES,EXPORT    for each disk; EXPORT is the name also on this side
  *   address=ADDRESS key=FILE  where the exports are, and the file that holds the key of the
  * transfer patient=true              forward also if nobody answers at the start (a restart)
@@ -94,6 +97,8 @@ static int set_flag(bool *flag, const char *value)
 
 static int relay_config(const char *name, const char *value)
 {
+    if (strcmp(name, "socket") == 0)
+        return 0;
     if (strcmp(name, "disk") == 0)
         return add_disk(value);
     if (strcmp(name, "address") == 0)
@@ -104,7 +109,8 @@ static int relay_config(const char *name, const char *value)
         return set_flag(&patient, value);
     if (strcmp(name, "refuse") == 0)
         return set_flag(&refusing, value);
-    nbdkit_error("unknown parameter %s; known are disk, address, key, patient, refuse", name);
+    nbdkit_error("unknown parameter %s; known are socket, disk, address, key, patient, refuse",
+                 name);
     return -1;
 }
 
@@ -252,8 +258,8 @@ static struct nbdkit_plugin plugin = {
     .load = plugin_outlive_parent,
     .config = relay_config,
     .config_complete = relay_config_complete,
-    .config_help = "disk=PORT,BYTES,EXPORT… and either address=ADDRESS key=FILE [patient=true] "
-                   "or refuse=true",
+    .config_help = "[socket=PATH] disk=PORT,BYTES,EXPORT… and either address=ADDRESS key=FILE "
+                   "[patient=true] or refuse=true",
     .get_ready = relay_get_ready,
     .after_fork = relay_after_fork,
     .open = relay_open,

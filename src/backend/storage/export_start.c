@@ -49,15 +49,7 @@ static bool write_psk(const struct export *export, GError **error)
     guint32 uid = export->storage->images.uid;
     g_autofree char *path = path_of(export, EXPORT_KEY);
     g_autofree char *line = g_strdup_printf("qemu:%s\n", export->state->target->psk);
-    if (!reach_check(path, uid, error) ||
-        !files_write_path(path, line, strlen(line), 0600, false, error))
-        return false;
-    if (uid != 0 && chown(path, uid, uid) != 0) {
-        fettle_set_error(error, STORAGE, "cannot change the owner of %s: %s", path,
-                         g_strerror(errno));
-        return false;
-    }
-    return true;
+    return reach_check(path, uid, error) && files_give_path(path, line, strlen(line), uid, error);
 }
 
 /* Of the ciphers that go with a key of this kind GnuTLS prefers ChaCha20, which costs ten times as

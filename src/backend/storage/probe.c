@@ -11,6 +11,7 @@
 #include <netdb.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #define GREETING_BYTES 18 /* NBDMAGIC, IHAVEOPT, two bytes of flags */
@@ -40,10 +41,23 @@ static int probe_connect(const char *address, guint64 port)
     return fd;
 }
 
+static const struct greeting nbd = {"NBDMAGICIHAVEOPT", GREETING_BYTES, leave, sizeof leave - 1};
+
+bool nbd_probe_at(const char *path, guint timeout_ms)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    g_strlcpy(address.sun_path, path, sizeof address.sun_path);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    crash_point("probe: connect");
+    if (fd >= 0 && connect(fd, (const struct sockaddr *)&address, sizeof address) != 0) {
+        close(fd);
+        fd = -1;
+    }
+    return greeting_await(&nbd, &fd, 1, timeout_ms);
+}
+
 bool nbd_probe(const struct export_target *target, guint timeout_ms)
 {
-    static const struct greeting nbd = {"NBDMAGICIHAVEOPT", GREETING_BYTES, leave,
-                                        sizeof leave - 1};
     int fds[LIMIT_DISKS];
     g_assert(target->disks->len <= LIMIT_DISKS);
     for (guint i = 0; i < target->disks->len; i++)

@@ -12,3 +12,5 @@
  * `timeout_ms` in all. A server that is stopped has its connections accepted by the kernel, but
  * greets nobody. */
 bool nbd_probe(const struct export_target *target, guint timeout_ms);
+/* The same at a Unix socket. False early if its server ends. */
+bool nbd_probe_at(const char *path, guint timeout_ms);

@@ -56,7 +56,7 @@ static int die_at(guint n)
 {
     g_autofree char *at = g_strdup_printf("%u", n);
     const char *argv[] = {self, "live", at, NULL};
-    struct process_options options = {.argv = argv, .errors_path = "/dev/stderr"};
+    struct process_options options = {.argv = argv, .errors_fd = STDERR_FILENO};
     struct process *process = process_spawn(&options, NULL);
     g_assert_true(process_wait(process, 60000));
     int code = process_exit_code(process);

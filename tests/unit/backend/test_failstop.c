@@ -357,7 +357,7 @@ static void plugin_outlives_its_parent(void *unused)
     g_autofree char *file = g_strconcat("file=", image, NULL);
     char block[512] = {1};
     const char *argv[] = {"sh", "-c", ORPHAN, "sh", socket, plugin, file, NULL};
-    struct process_options options = {.argv = argv, .errors_path = "/dev/stderr"};
+    struct process_options options = {.argv = argv, .errors_fd = STDERR_FILENO};
     struct process *parent = process_spawn(&options, NULL);
     g_assert_nonnull(parent);
     g_assert_true(process_wait(parent, PATIENCE_S * 1000));

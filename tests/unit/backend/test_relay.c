@@ -47,7 +47,7 @@ static void no_relay_left(const struct pair *pair)
     g_autofree char *folder = relay_file(pair, NULL);
     world_await_removed(folder); /* of a guest that has ended: soon after that */
     for (guint n = 1; n <= 4; n++) {
-        g_autofree char *argument = g_strdup_printf("--unix=%s/%u", folder, n);
+        g_autofree char *argument = g_strdup_printf("socket=%s/%u", folder, n);
         g_assert_cmpuint(process_find_by_argument(argument), ==, 0);
     }
 }
@@ -407,7 +407,8 @@ static void wrong_parameters(void *unused)
          "either address and key are needed, or refuse=true without them"},
         {{"disk=1,512,a", "address="}, "parameter address is empty"},
         {{"disk=1,512,a", "address=a", "address=b"}, "parameter address is given twice"},
-        {{"port=1"}, "unknown parameter port; known are disk, address, key, patient, refuse"},
+        {{"port=1"},
+         "unknown parameter port; known are socket, disk, address, key, patient, refuse"},
         {{"disk=1,512,a", "address=127.0.0.1", with_key},
          "export a at 127.0.0.1 port 1: cannot connect: Connection refused"},
     };

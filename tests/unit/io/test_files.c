@@ -441,6 +441,41 @@ static void changed_cb(const char *name, void *data)
     g_ptr_array_add(data, g_strdup(name));
 }
 
+/* --- where others could have been --- */
+
+/* A name that could be foreseen could be taken, by a pipe that nobody reads. */
+static void test_unforeseen(struct fixture *fixture, gconstpointer unused)
+{
+    g_autofree char *name = g_strdup_printf(".state.%d-%d", getpid(), gettid());
+    g_autofree char *pipe = g_build_filename(fixture->paths->run, name, NULL);
+    g_autoptr(GError) error = NULL;
+    g_assert_cmpint(mkfifo(pipe, 0600), ==, 0);
+    g_assert_true(files_write(fixture->paths, FILE_RUN, "state", "x", 1, &error));
+    g_assert_no_error(error);
+    g_assert_true(g_file_test(pipe, G_FILE_TEST_EXISTS));
+}
+
+static void test_give(struct fixture *fixture, gconstpointer unused)
+{
+    guint32 uid = geteuid() == 0 ? 64100 : 0;
+    g_autofree char *path = g_build_filename(fixture->paths->run, "key", NULL);
+    g_autofree char *elsewhere = g_build_filename(fixture->paths->run, "elsewhere", NULL);
+    g_autoptr(GError) error = NULL;
+    struct stat info;
+    g_assert_true(g_file_set_contents(elsewhere, "old", 3, NULL));
+    g_assert_cmpint(symlink(elsewhere, path), ==, 0);
+    g_assert_true(files_give_path(path, "new", 3, uid, &error));
+    g_assert_no_error(error);
+    g_assert_cmpint(lstat(path, &info), ==, 0);
+    g_assert_true(S_ISREG(info.st_mode));
+    g_assert_cmpuint(info.st_mode & 0777, ==, 0600);
+    g_assert_cmpuint(info.st_uid, ==, uid != 0 ? uid : geteuid());
+    g_assert_cmpint(stat(elsewhere, &info), ==, 0);
+    g_assert_cmpuint(info.st_uid, ==, geteuid());
+    g_assert_false(files_give_path("/proc/nonexistent/key", "new", 3, uid, &error));
+    assert_error(&error, STORAGE, "cannot create /proc/nonexistent/.key.");
+}
+
 static void test_watch(struct fixture *fixture, gconstpointer unused)
 {
     g_autoptr(GPtrArray) names = g_ptr_array_new_with_free_func(g_free);
@@ -477,6 +512,8 @@ int main(int argc, char **argv)
     ADD("/files/crash-points", test_crash_points);
     ADD("/files/append-and-remove-synced", test_append_and_remove_are_synced);
     g_test_add_func("/files/crash-environment", test_crash_environment);
+    ADD("/files/unforeseen-names#SAF-104", test_unforeseen);
+    ADD("/files/given-to-another-user#SAF-104", test_give);
     ADD("/files/paths", test_paths);
     ADD("/files/node-config", test_node_config);
     g_test_add_func("/loop/timers", test_timers);

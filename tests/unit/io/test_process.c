@@ -155,6 +155,42 @@ static void adoption(void *unused)
     process_free(child);
 }
 
+static void users(void *unused)
+{
+    struct process *child = start("sleep 100");
+    g_autoptr(GError) error = NULL;
+    guint32 uid = G_MAXUINT32;
+    g_assert_true(process_user(child, &uid));
+    g_assert_cmpuint(uid, ==, getuid());
+    g_assert_true(process_kill(child, &error));
+    g_assert_false(process_user(child, &uid));
+    process_free(child);
+    if (getuid() != 0)
+        return;
+    child = start("exec setpriv --ruid=64100 sleep 100"); /* not all of its ids */
+    while (process_user(child, &uid))
+        loop_sleep(5);
+    g_assert_false(process_ended(child));
+    g_assert_true(process_kill(child, &error));
+    process_free(child);
+}
+
+/* Whoever could put a link there would have any file made, or added to. */
+static void words_to_link(void *unused)
+{
+    const char *argv[] = {"true", NULL};
+    g_autofree char *link = g_strdup_printf("/tmp/fettle-link-%d", (int)getpid());
+    g_autofree char *target = g_strconcat(link, ".target", NULL);
+    const struct process_options options = {.argv = argv, .errors_path = link};
+    g_autoptr(GError) error = NULL;
+    g_assert_cmpint(symlink(target, link), ==, 0);
+    g_assert_null(process_spawn(&options, &error));
+    g_assert_error(error, FETTLE_ERROR, FETTLE_ERROR_ENVIRONMENT);
+    g_assert_cmpstr(error->message, ==, "cannot start true: Too many levels of symbolic links");
+    g_assert_false(g_file_test(target, G_FILE_TEST_EXISTS));
+    g_unlink(link);
+}
+
 static void finding(void *unused)
 {
     g_autofree char *mark = g_strdup_printf("fettle-mark-%d", (int)getpid());
@@ -248,6 +284,8 @@ int main(int argc, char **argv)
     g_test_add_data_func("/process/missing-program", missing_program, in_task);
     g_test_add_data_func("/process/inherits-nothing-else", what_it_inherits, in_task);
     g_test_add_data_func("/process/adopted-by-pid-and-start-time#SAF-19", adoption, in_task);
+    g_test_add_data_func("/process/whose#SAF-104", users, in_task);
+    g_test_add_data_func("/process/no-words-through-a-link#SAF-104", words_to_link, in_task);
     g_test_add_data_func("/process/found-by-argument#SAF-19", finding, in_task);
     g_test_add_data_func("/process/program-path", programs, in_task);
     g_test_add_data_func("/process/freed-while-waiting", freed_while_waiting, in_task);

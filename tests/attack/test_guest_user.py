@@ -1,0 +1,333 @@
+#!/usr/bin/env python3
+"""What a guest that has escaped into QEMU's user can do to its host, without a capability: nothing of root's is changed, no
+process of root's ends, no daemon stands still; and no folder on the way to a file of root's can be changed by another user.
+
+The attacker is a process of that user. Each attack is tried for as long as it once took several times over.
+"""
+import contextlib
+import json
+import os
+import pwd
+import stat
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), 'e2e'))
+import e2e  # noqa: E402  pylint: disable=wrong-import-position
+from e2e import fettlelib, title, wait_until  # noqa: E402  pylint: disable=wrong-import-position
+
+USER = pwd.getpwnam('nobody').pw_uid
+AS_USER = ['setpriv', f'--reuid={USER}', f'--regid={USER}', '--clear-groups', '--no-new-privs', '--bounding-set=-all']
+ROUNDS = 5  # of a race; the longest took two when it could be won
+
+# With FOLDER, the relay's, and what an attack is about as OTHER. `attempt` says how the kernel refuses.
+ATTACKER = '''
+import ctypes, os, sys
+FOLDER, OTHER = sys.argv[1:3]
+EXCHANGE = 2
+libc = ctypes.CDLL(None, use_errno=True)
+def path(name):
+    return os.path.join(FOLDER, name)
+def attempt(what, *arguments):
+    try:
+        what(*arguments)
+        return 'done'
+    except OSError as error:
+        return error.strerror
+pairs = [(path(f"link{i}").encode(), path(f"trap{i}").encode()) for i in range(20)]
+def set_trap(link, trap):
+    attempt(os.symlink, OTHER, link)
+    if attempt(os.mkdir, trap) == 'done':
+        for name in os.listdir(OTHER):
+            attempt(os.mknod, os.path.join(trap, name.encode()))
+def exchange_all():
+    for link, trap in pairs:
+        if libc.renameat2(-100, link, -100, trap, EXCHANGE):
+            set_trap(link, trap)
+def over(name, target):
+    attempt(os.symlink, target, path('link'))
+    return attempt(os.rename, path('link'), path(name))
+def write(name, text):
+    with open(path('new'), 'w') as file:
+        file.write(text)
+    os.rename(path('new'), path(name))
+'''
+
+lab = None
+folder = None  # of this test, root's alone
+uuid = None  # of the guest whose user attacks
+
+
+def attack(script, target, other=''):
+    """Runs to its end; what it prints."""
+    done = subprocess.run([*AS_USER, sys.executable, '-c', ATTACKER + script, target, other], stdin=subprocess.DEVNULL,
+                          capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+@contextlib.contextmanager
+def attacking(script, target, other=''):
+    """Goes on until the end of the `with`, once it has begun."""
+    with subprocess.Popen([*AS_USER, sys.executable, '-c', f'{ATTACKER}print("begun", flush=True)\nwhile True:\n    {script}', target, other],
+                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True) as attacker:
+        try:
+            assert attacker.stdout.readline() == 'begun\n'
+            yield
+        finally:
+            attacker.kill()
+
+
+def guest_folder(name=''):
+    return os.path.join(lab.root('node2'), 'run', 'guests', uuid, name)
+
+
+def state():
+    with open(guest_folder('relay/state.json'), encoding='utf-8') as file:
+        return json.load(file)
+
+
+def relay_pid():
+    with contextlib.suppress(FileNotFoundError):
+        return state()['pid']
+    return 0
+
+
+def end_relay():
+    """As the guest's user may; until there is another one."""
+    before = state()['pid']
+    subprocess.run([*AS_USER, 'kill', '-9', str(before)], check=True)
+    wait_until('another relay is there', lambda: state()['pid'] not in (0, before) and state()['placed'])
+
+
+def start_ticks(pid):
+    with open(f'/proc/{pid}/stat', encoding='utf-8') as file:
+        return int(file.read().rsplit(')', 1)[1].split()[19])
+
+
+def noded_pid():
+    return next(row['pid'] for node in lab.status()['nodes'] if node['name'] == 'node2'
+                for row in node['daemons'] if row['name'] == 'noded' and row['state'] == 'running')
+
+
+def restart_noded():
+    before = noded_pid()
+    lab.lab('restart', 'noded@node2')
+    wait_until('the node daemon is another one', lambda: noded_pid() != before)
+    wait_healthy()
+
+
+def wait_healthy():
+    e2e.wait_healthy(lab, 'web1', 120)
+    wait_until('its relay is in its place', lambda: state()['placed'])
+
+
+@contextlib.contextmanager
+def victim():
+    """A process of root's that has nothing to do with any of it."""
+    with subprocess.Popen(['sleep', 'infinity']) as process:
+        try:
+            yield process
+            assert process.poll() is None, 'a process of root\'s was ended'
+        finally:
+            process.kill()
+
+
+def stop_and_start():
+    lab.do('OP_INSTANCE_SHUTDOWN', instance_name='web1', wait=120)
+    lab.do('OP_INSTANCE_STARTUP', instance_name='web1', wait=120)
+    wait_healthy()
+
+
+# --- its relay ---
+
+@title('/attack/guest-user/process-of-its-state#SAF-104')
+def test_state():
+    """Whom the state of a relay names gets a signal of root's when it ends."""
+    wait_healthy()
+    with victim() as process:
+        forged = {**state(), 'pid': process.pid, 'start': start_ticks(process.pid)}
+        said = attack('print(attempt(write, "state.json", OTHER))', guest_folder('relay'), json.dumps(forged))
+        restart_noded()
+        stop_and_start()
+        assert process.poll() is None, 'a process of root\'s was ended'
+        assert said == 'Permission denied', said
+
+
+@title('/attack/guest-user/link-as-its-log#SAF-104')
+def test_log():
+    """A name in a folder of the user's becomes any file that root opens by it."""
+    target = os.path.join(folder, 'made')
+    with attacking('attempt(os.symlink, OTHER, path("log"))', guest_folder('relay'), target):
+        for _ in range(ROUNDS):
+            end_relay()
+            assert not os.path.exists(target), 'a file of root\'s was made'
+    wait_healthy()
+
+
+@title('/attack/guest-user/pipe-instead-of-a-file#SAF-104')
+def test_pipe():
+    """Who opens a pipe that nobody reads stands still."""
+    pid = noded_pid()
+    said = attack('print(attempt(os.mkfifo, path(OTHER)))', guest_folder('relay'), f'.state.json.{pid}-{pid}')
+    end_relay()
+    assert noded_pid() == pid
+    lab.do('OP_INSTANCE_REBOOT', instance_name='web1', reboot_type='hard', wait=120)
+    wait_healthy()
+    assert said == 'Permission denied', said
+
+
+@title('/attack/guest-user/tree-that-is-removed#SAF-104')
+def test_tree():
+    """Between a look at a folder, which has the names of what is to be hit, and the removal of what is in it, its name is another's."""
+    tree = os.path.join(folder, 'tree')
+    os.mkdir(tree)
+    for number in range(40):
+        with open(os.path.join(tree, f'{number}'), 'w', encoding='utf-8'):
+            pass
+    said = attack('print(attempt(os.symlink, OTHER, path("link")), attempt(os.mkdir, path("trap")))', guest_folder('relay'), tree)
+    for _ in range(ROUNDS):
+        relay = relay_pid()
+        with attacking('exchange_all()', guest_folder('relay'), tree):
+            subprocess.run([*AS_USER, 'kill', '-9', *map(str, lab.qemu_processes(uuid))], check=True)
+            wait_until('its relay has ended', lambda before=relay: relay_pid() != before)
+        left = len(os.listdir(tree))
+        assert left == 40, f'{left} of 40 files of root\'s are left'
+        e2e.wait_mended(lab, 'web1')
+        wait_healthy()
+    assert said == 'Permission denied Permission denied', said
+
+
+# --- what the version before has left ---
+
+def make_before():
+    """The relay's folder as it was in the version before: the user's. With the guest and its relay running; the node daemon is not."""
+    for name in ('', 'keys.psk', 'sock'):
+        os.chown(guest_folder(f'relay/{name}'), USER, USER)
+    os.chmod(guest_folder('relay'), 0o700)
+
+
+@contextlib.contextmanager
+def noded_away():
+    """From the inside of the `with` on the node daemon does nothing; at its end there is another one."""
+    lab.lab('pause', 'noded@node2')
+    try:
+        yield
+    finally:
+        lab.lab('kill', 'noded@node2')
+    wait_healthy()
+
+
+def counts_on():
+    e2e.wait_counting(lab, 'web1', uuid, 'node2', lab.printed('web1', uuid, 'node2') + 3, 60)
+
+
+@title('/attack/guest-user/adopted#SAF-104')
+def test_adopted():
+    """The guest and its relay go on as they are, in a folder that is root's from then on; and a replica that is lost is given up by
+    a relay in the place of that one."""
+    processes, relay = lab.qemu_processes(uuid), state()['pid']
+    with noded_away():
+        make_before()
+    about = os.stat(guest_folder('relay'))
+    assert (about.st_uid, stat.S_IMODE(about.st_mode)) == (0, 0o711), about
+    counts_on()
+    assert (lab.qemu_processes(uuid), state()['pid']) == (processes, relay)
+    lab.lab('link', 'node3', 'down')
+    wait_until('its replica is given up', lambda: lab.instance('web1', 'replica.state')['replica.state'] == 'stale', 60)
+    counts_on()
+    lab.lab('link', 'node3', 'up')
+    wait_healthy()
+    assert lab.qemu_processes(uuid) == processes
+
+
+@title('/attack/guest-user/adopted-with-words-of-the-user#SAF-104')
+def test_adopted_forged():
+    """What the user had put into its folder before: the pid of another's process, links, pipes, deep trees."""
+    secret = os.path.join(folder, 'secret')
+    with open(secret, 'w', encoding='utf-8') as file:
+        file.write('of root\n')
+    with victim() as process:
+        with noded_away():
+            make_before()
+            forged = {**state(), 'pid': process.pid, 'start': start_ticks(process.pid)}
+            said = attack('''
+one, other = OTHER.split("|", 1)
+said = [attempt(write, "state.json", other), attempt(os.symlink, os.path.dirname(one), path("trap")), over("log", one)]
+os.mkfifo(path("1"))
+os.chdir(FOLDER)
+for _ in range(2000):
+    os.mkdir("deep")
+    os.chdir("deep")
+os.symlink(one, "link")
+print(*said)
+''', guest_folder('relay'), f'{secret}|{json.dumps(forged)}')
+            assert said == 'done done done', said
+        assert sorted(name for name in os.listdir(guest_folder('relay')) if name not in ('log', 'keys.psk', 'sock', 'state.json')) == []
+        assert state()['pid'] != process.pid
+        assert stat.S_ISREG(os.lstat(guest_folder('relay/log')).st_mode)
+        assert os.lstat(guest_folder('relay/state.json')).st_uid == 0
+        assert os.stat(secret).st_uid == 0
+        counts_on()
+        stop_and_start()
+
+
+# --- every folder ---
+
+def others_may_write(about):
+    return about.st_uid != 0 or about.st_mode & stat.S_IWOTH or (about.st_mode & stat.S_IWGRP and about.st_gid != 0)
+
+
+def open_ways(top):
+    """Folders below `top` that another user may write to, with something of root's in them or below."""
+    found = {}
+    def walk(at, above):
+        about = os.lstat(at)
+        if about.st_uid == 0:
+            found.update((one, at) for one in above)
+        if stat.S_ISDIR(about.st_mode):
+            inner = above + [at] if others_may_write(about) else above
+            for name in os.listdir(at):
+                with contextlib.suppress(FileNotFoundError):
+                    walk(os.path.join(at, name), inner)
+    walk(top, [])
+    return found
+
+
+def check_folders(when):
+    found = open_ways(lab.directory)
+    assert not found, f'{when}: ' + ', '.join(f'{at} (with {what})' for at, what in found.items())
+
+
+@title('/attack/guest-user/folders#SAF-104')
+def test_folders():
+    """Guests of all kinds, replicas, a migration with its keys, members of etcd."""
+    lab.do('OP_INSTANCE_CREATE', instance_name='none', pnode='node2', disk_template='diskless', memory=8, disks=[])
+    e2e.create(lab, 'alone', 'file', disks=[{'size': 8, 'format': 'qcow2'}])
+    e2e.create(lab, 'common', 'sharedfile')
+    e2e.create(lab, 'other', disks=[{'size': 8}, {'size': 8}])
+    wait_healthy()
+    e2e.wait_healthy(lab, 'other', 120)
+    check_folders('guests')
+    job = lab.submit({'OP_ID': 'OP_INSTANCE_MIGRATE', 'instance_name': 'alone', 'target_node': 'node3'})
+    while lab.job_status(job)[0] not in ('success', 'error', 'canceled'):
+        check_folders('a migration')
+    assert lab.wait_job(job)[0] == 'success'
+    lab.cli('cluster', 'engine', 'etcd', '--yes', timeout=600)
+    assert os.path.isdir(os.path.join(lab.root('node1'), 'var', 'etcd', 'member'))
+    check_folders('members of etcd')
+
+
+@title('/attack/guest-user/no-sanitizer-report')
+def test_logs():
+    e2e.check_logs(lab)
+
+
+if __name__ == '__main__':
+    with tempfile.TemporaryDirectory(prefix='fettle-attack-', dir='/var/tmp') as folder:
+        os.chmod(folder, 0o711)  # it is known where it is
+        with e2e.new_lab(options=('--candidates', '3', '--replica-lost-ms', '1000', '--watcher-interval-ms', '500')) as lab:
+            uuid = e2e.create(lab, 'web1')
+            lab.cli('repair', 'policy', 'instance', 'web1', 'fix-storage')
+            e2e.run(test_state, test_log, test_pipe, test_tree, test_adopted, test_adopted_forged, test_folders, test_logs)
