@@ -554,6 +554,8 @@ static bool op_mirror_start(struct hypervisor *hv, const char *instance, guint64
               guest_drain(host, instance, generation, error);
     struct fake_guest *guest = ok ? fake_guest_find(host, instance) : NULL;
     ok = guest && fake_mirror_begin(guest, target, copy, error);
+    if (ok)
+        guest->finished = false;
     return fake_op_end(host, "mirror_start", late, ok, error);
 }
 

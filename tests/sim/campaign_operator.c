@@ -240,15 +240,25 @@ static bool waits_for_failover(const struct campaign *campaign, const struct ins
            replica != NULL && replica->state == REPLICA_IN_SYNC;
 }
 
-static void fail_over(const struct campaign *campaign)
+/* A shutdown that failed says to try again. */
+static bool waits_for_shutdown(const struct instance *instance)
+{
+    return instance->admin_state == ADMIN_DOWN && *instance->holder != '\0' &&
+           instance->task_state == TASK_NONE && *instance->migration == '\0';
+}
+
+static void go_on(const struct campaign *campaign)
 {
     g_autoptr(GPtrArray) instances = config_list(sim_config(campaign->sim), "instance");
     g_autoptr(GPtrArray) opcodes = g_ptr_array_new();
     for (guint i = 0; i < instances->len; i++) {
         const struct instance *instance = instances->pdata[i];
-        if (waits_for_failover(campaign, instance))
-            g_ptr_array_add(opcodes, json_make("{ss ss}", "OP_ID", "OP_INSTANCE_FAILOVER",
-                                               "instance_name", instance->name));
+        const char *opcode = waits_for_failover(campaign, instance) ? "OP_INSTANCE_FAILOVER"
+                             : waits_for_shutdown(instance)         ? "OP_INSTANCE_SHUTDOWN"
+                                                                    : NULL;
+        if (opcode != NULL)
+            g_ptr_array_add(opcodes,
+                            json_make("{ss ss}", "OP_ID", opcode, "instance_name", instance->name));
     }
     for (guint i = 0; i < opcodes->len; i++)
         sim_submit(campaign->sim, opcodes->pdata[i], NULL);
@@ -257,7 +267,7 @@ static void fail_over(const struct campaign *campaign)
 void campaign_person_tidies(const struct campaign *campaign)
 {
     remove_tags(campaign);
-    fail_over(campaign);
+    go_on(campaign);
     if (config_get(sim_config(campaign->sim), "repair_brake", "cluster", NULL) != NULL)
         sim_submit(campaign->sim, json_make("{ss}", "OP_ID", "OP_REPAIR_CONTINUE"), NULL);
 }
