@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/foreign.h"
 #include "cli/help.h"
 #include "cli/mistaken.h"
 #include "proto/cli_table.h"
@@ -101,14 +102,15 @@ static void print_error(const struct cli *cli, const GError *error)
 {
     const char *message = error != NULL ? error->message : "failed without a reason";
     if (!cli->json) {
-        fprintf(stderr, "fettle: %s\n", message);
+        g_autofree char *shown = foreign_text(message);
+        fprintf(stderr, "fettle: %s\n", shown);
         print_hint(error);
         return;
     }
     json_autoptr document =
         json_make("{s{ss ss si}}", "error", "code", fettle_error_name(error), "message", message,
                   "exit_code", fettle_error_exit_code(error));
-    g_autofree char *text = json_to_text(document);
+    g_autofree char *text = foreign_json(json_to_text(document));
     fprintf(stderr, "%s\n", text);
 }
 
