@@ -74,6 +74,12 @@ def test_opcodes():
     refused('priority: must be at most 19', create(priority=99))
     refused('depends[0]: must be [job id, [states]]', create(depends=[[1]]))
     refused('reason[0]: must be [source, text, nanoseconds]', create(reason=[1]))
+    refused(r'comment: must have no control characters, has \x1b', create(comment='a\x1b[2J'))
+    refused(r'kernel_args: must have no control characters, has \n', create(kernel_args='quiet\nroot=x'))
+    refused(r'tags[1]: must have no control characters, has \x7f', create(tags=['a', 'b\x7f']))
+    refused(r'reason[0]: must have no control characters, has \u202e', create(reason=[['me', 'b\u202ea', 1]]))
+    refused(r'statement: must have no control characters, has \x85', {'OP_ID': 'OP_NODE_SET_PARAMS', 'node_name': 'node1', 'offline': 'yes',
+                                                                      'statement': 'it is off\x85'})
     refused('duration: must be at least 0', {'OP_ID': 'OP_TEST_DELAY', 'duration': -1})
     assert len(lab.query('job', ['id'])) == jobs, 'a refused opcode became a job'
 
