@@ -6,6 +6,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "cli/foreign.h"
@@ -138,6 +139,7 @@ static int run_line(struct cli *cli, int argc, char **argv, GError **error)
 
 int main(int argc, char **argv)
 {
+    umask(0077); /* what others need is given to them by name (SAF-107) */
     struct cli cli = {.headers = true};
     g_autoptr(GError) error = NULL;
     int code = run_line(&cli, argc - 1, argv + 1, &error);

@@ -114,6 +114,21 @@ static bool make_folder(const char *folder, bool sync)
     return !sync || sync_folder_of(folder, NULL);
 }
 
+bool files_make_folder(const char *path, guint mode, GError **error)
+{
+    if (g_file_test(path, G_FILE_TEST_IS_DIR))
+        return true;
+    g_autofree char *above = g_path_get_dirname(path);
+    if (!files_make_folder(above, mode, error))
+        return false;
+    if (mkdir(path, 0700) == 0)
+        return chmod(path, mode) == 0 || storage_error("change the mode of", path, error);
+    if (errno == EEXIST && g_file_test(path, G_FILE_TEST_IS_DIR))
+        return true;
+    errno = errno == EEXIST ? ENOTDIR : errno;
+    return storage_error("make the folder", path, error);
+}
+
 /* Opens for writing; makes the folder above if that is what is missing. */
 static int open_making_folder(const char *path, int flags, mode_t mode, bool sync)
 {
@@ -134,7 +149,8 @@ static bool fill_temporary(const char *temporary, const char *data, size_t len, 
     int fd = open_making_folder(temporary, O_WRONLY | O_CREAT | O_TRUNC, mode, sync);
     if (fd < 0)
         return storage_error("create", temporary, error);
-    bool ok = write_all(fd, data, len);
+    /* The umask keeps others out; who is let in is let in by name. */
+    bool ok = ((mode & 077) == 0 || fchmod(fd, mode) == 0) && write_all(fd, data, len);
     if (ok && sync) {
         crash_point("files: fsync");
         ok = fsync(fd) == 0;

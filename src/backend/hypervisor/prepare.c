@@ -46,11 +46,7 @@ static bool make_folder(const struct guest *guest, GError **error)
     guest_remove_folder(guest);
     /* Others may pass, since QEMU reads the mirror's key there as another user; the files are shut.
      */
-    if (g_mkdir_with_parents(folder, 0711) == 0 && chmod(folder, 0711) == 0 &&
-        g_mkdir_with_parents(consoles, 0755) == 0)
-        return true;
-    fettle_set_error(error, STORAGE, "cannot make folder %s: %s", folder, g_strerror(errno));
-    return false;
+    return files_make_folder(folder, 0711, error) && files_make_folder(consoles, 0700, error);
 }
 
 static bool spawn_with(struct guest *guest, const GPtrArray *args, const int *fds, GError **error)
