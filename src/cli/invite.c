@@ -88,7 +88,8 @@ static void print_token(const struct cli *cli, const json_t *result, const char 
     printf("%s\n", token);
     fprintf(stderr,
             "Run this as root on %s, until %s; the token is shown only now and can be used once:\n"
-            "  fettle-noded join TOKEN\n",
+            "  fettle-noded join\n"
+            "and give it the token when it asks for it.\n",
             name, when);
 }
 

@@ -130,7 +130,7 @@ int main(int argc, char **argv)
     static const struct daemon daemon = {
         .name = "noded",
         .summary = "The node daemon: guests, disks and mirrors of this host, and its connections "
-                   "to other hosts. `fettle-noded join TOKEN` makes this host a node.",
+                   "to other hosts. `fettle-noded join` makes this host a node.",
         .setup = noded_setup,
         .start = noded_start,
         .stop = noded_stop,
