@@ -121,12 +121,17 @@ bool files_make_folder(const char *path, guint mode, GError **error)
     g_autofree char *above = g_path_get_dirname(path);
     if (!files_make_folder(above, mode, error))
         return false;
-    if (mkdir(path, 0700) == 0)
-        return chmod(path, mode) == 0 || storage_error("change the mode of", path, error);
-    if (errno == EEXIST && g_file_test(path, G_FILE_TEST_IS_DIR))
+    if (g_file_test(path, G_FILE_TEST_IS_DIR)) /* it ends with a separator */
         return true;
-    errno = errno == EEXIST ? ENOTDIR : errno;
-    return storage_error("make the folder", path, error);
+    g_autofree char *base = g_path_get_basename(path);
+    g_autofree char *temporary = g_strdup_printf("%s/.%s.%d-%d", above, base, getpid(), gettid());
+    if ((mkdir(temporary, 0700) == 0 || errno == EEXIST) && chmod(temporary, mode) == 0 &&
+        rename(temporary, path) == 0)
+        return true;
+    int code = errno; /* somebody else may have been faster */
+    rmdir(temporary);
+    errno = code;
+    return g_file_test(path, G_FILE_TEST_IS_DIR) || storage_error("make the folder", path, error);
 }
 
 /* Opens for writing; makes the folder above if that is what is missing. */
