@@ -28,7 +28,12 @@
 #define LIMIT_DIAL_MS 3000                 /* from dialling another node to the TCP connection */
 #define LIMIT_FRESH_DIAL_MS 1000           /* … if it is asked whether it is there at all */
 #define LIMIT_TLS_MS 10000                 /* from there to the end of the TLS handshake */
-#define LIMIT_HANDSHAKES 256               /* TLS handshakes under way */
+#define LIMIT_HANDSHAKES 256               /* TLS handshakes under way with strangers, */
+#define LIMIT_HANDSHAKES_ADDRESS 16        /* with one address, a member's or not */
+#define LIMIT_SHAKING 4                    /* strangers whose handshake is being made */
+#define HANDSHAKES_COMPLAIN_MS 60000       /* between two lines about one address */
+#define LIMIT_HANDSHAKE_ADDRESSES 1024     /* that are remembered for that */
+#define BUS_BACKLOG 1024                   /* connections that wait to be taken */
 #define LIMIT_QMP_LINE_BYTES MIB(4)
 
 /* Objects */

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/foreign.h"
 #include "io/backup.h"
 #include "io/files.h"
 #include "io/loop.h"
@@ -148,7 +149,7 @@ static char *origin(const struct backup_header *header)
 static void print_what(const struct backup_header *header, const char *file)
 {
     g_autofree char *taken = cli_time_text((gint64)header->taken);
-    g_autofree char *from = origin(header);
+    g_autofree char *place = origin(header), *from = foreign_text(place);
     fprintf(stderr,
             "%s has the configuration of %s, history %" G_GUINT64_FORMAT
             ", epoch %" G_GUINT64_FORMAT ", serial %" G_GUINT64_FORMAT ", taken %s%s.\n"

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cli/foreign.h"
 #include "io/confd_client.h"
 #include "io/files.h"
 
@@ -255,6 +256,8 @@ static int ask(struct cli *cli, enum confd_type type, int argc, char **argv, GEr
     if (query) {
         g_autoptr(GPtrArray) heard =
             confd_ask(asking.candidates, asking.key, type, query, asking.timeout_ms);
+        for (guint i = 0; !cli->json && i < heard->len; i++)
+            foreign_show(((struct confd_heard *)heard->pdata[i])->reply.answer);
         code = show(cli, heard, asking.timeout_ms, error);
     }
     asking_clear(&asking);

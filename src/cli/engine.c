@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "cli/engine.h"
+#include "cli/foreign.h"
 
 #define WORDS "(status|etcd|sqlite|renew NODE) [--yes]"
 #define LAG_ENTRIES 5000 /* of Raft's log; etcd sends a whole snapshot to who lacks so many */
@@ -20,8 +21,9 @@ static void advise(struct survey *survey, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    g_ptr_array_add(survey->advice, g_strdup_vprintf(format, args));
+    g_autofree char *text = g_strdup_vprintf(format, args);
     va_end(args);
+    g_ptr_array_add(survey->advice, foreign_text(text));
 }
 
 static guint64 newest_index(const struct survey *survey)

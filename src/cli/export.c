@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cli/foreign.h"
 #include "io/files.h"
 #include "io/loop.h"
 #include "io/store_reader.h"
@@ -128,7 +129,7 @@ static json_t *make_document(const struct exporting *exporting, GError **error)
 static int put_out(const struct cli *cli, const struct exporting *exporting, const json_t *document,
                    const char *to, GError **error)
 {
-    g_autofree char *text = json_dumps(document, JSON_INDENT(2) | JSON_SORT_KEYS);
+    g_autofree char *text = foreign_json(json_dumps(document, JSON_INDENT(2) | JSON_SORT_KEYS));
     g_autofree char *lines = g_strconcat(text, "\n", NULL);
     if (to == NULL) {
         fputs(lines, stdout);

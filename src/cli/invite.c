@@ -81,15 +81,15 @@ static void print_token(const struct cli *cli, const json_t *result, const char 
     if (cli->json) {
         json_autoptr object =
             json_make("{s:s, s:s, s:I}", "node", name, "token", token, "expires", expires);
-        g_autofree char *text = json_dumps(object, JSON_INDENT(2));
-        printf("%s\n", text);
+        cli_print_json(object);
         return;
     }
     g_autofree char *when = cli_time_text(expires);
     printf("%s\n", token);
     fprintf(stderr,
             "Run this as root on %s, until %s; the token is shown only now and can be used once:\n"
-            "  fettle-noded join TOKEN\n",
+            "  fettle-noded join\n"
+            "and give it the token when it asks for it.\n",
             name, when);
 }
 

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cli/foreign.h"
 #include "cli/interrupt.h"
 #include "cli/screen.h"
 
@@ -86,7 +87,7 @@ static void print_object(const struct live *live, const struct live_job *job, co
         json_object_set_new(object, live->names[i],
                             value != NULL ? json_deep_copy(value) : json_null());
     }
-    g_autofree char *text = json_to_text(object);
+    g_autofree char *text = foreign_json(json_to_text(object));
     printf("%s\n", text);
 }
 

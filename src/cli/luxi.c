@@ -7,6 +7,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "cli/foreign.h"
 #include "cli/interrupt.h"
 #include "io/files.h"
 #include "io/node_config.h"
@@ -120,6 +121,28 @@ struct items {
     void *data;
 };
 
+static void give_shown(json_t *item, void *data)
+{
+    const struct items *items = data;
+    foreign_show(item);
+    items->give(item, items->data);
+}
+
+/* An answer of luxid; what a person is to read of it is made fit for a terminal. */
+static json_t *parse(const struct cli *cli, const char *data, size_t len, const struct items *items,
+                     GError **error)
+{
+    if (items != NULL && cli->json)
+        return json_parse_items(data, len, LIMIT_ANSWER_BYTES, items->path, items->give,
+                                items->data, error);
+    json_t *answer = items != NULL ? json_parse_items(data, len, LIMIT_ANSWER_BYTES, items->path,
+                                                      give_shown, (void *)items, error)
+                                   : json_parse_limited(data, len, LIMIT_ANSWER_BYTES, error);
+    if (!cli->json)
+        foreign_show(answer);
+    return answer;
+}
+
 static json_t *receive(const struct cli *cli, const struct items *items, GError **error)
 {
     struct luxi_client *client = cli->luxi;
@@ -142,9 +165,7 @@ static json_t *receive(const struct cli *cli, const struct items *items, GError 
         if (!frame_push(&client->splitter, buffer, (size_t)got, error))
             return NULL;
     }
-    return items == NULL ? json_parse_limited(data, len, LIMIT_ANSWER_BYTES, error)
-                         : json_parse_items(data, len, LIMIT_ANSWER_BYTES, items->path, items->give,
-                                            items->data, error);
+    return parse(cli, data, len, items, error);
 }
 
 /* {"success":false,"result":"text" or [class,[message,code…]]} as an error. */

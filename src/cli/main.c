@@ -6,8 +6,10 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include "cli/foreign.h"
 #include "cli/help.h"
 #include "cli/mistaken.h"
 #include "proto/cli_table.h"
@@ -101,14 +103,15 @@ static void print_error(const struct cli *cli, const GError *error)
 {
     const char *message = error != NULL ? error->message : "failed without a reason";
     if (!cli->json) {
-        fprintf(stderr, "fettle: %s\n", message);
+        g_autofree char *shown = foreign_text(message);
+        fprintf(stderr, "fettle: %s\n", shown);
         print_hint(error);
         return;
     }
     json_autoptr document =
         json_make("{s{ss ss si}}", "error", "code", fettle_error_name(error), "message", message,
                   "exit_code", fettle_error_exit_code(error));
-    g_autofree char *text = json_to_text(document);
+    g_autofree char *text = foreign_json(json_to_text(document));
     fprintf(stderr, "%s\n", text);
 }
 
@@ -136,6 +139,7 @@ static int run_line(struct cli *cli, int argc, char **argv, GError **error)
 
 int main(int argc, char **argv)
 {
+    umask(0077); /* what others need is given to them by name (SAF-107) */
     struct cli cli = {.headers = true};
     g_autoptr(GError) error = NULL;
     int code = run_line(&cli, argc - 1, argv + 1, &error);

@@ -106,12 +106,10 @@ static int plan(struct cli *cli, const char *event, int argc, char **argv, GErro
     json_autoptr answer = cli_call(cli, "PlanNode", json_make("[ss]", argv[0], event), error);
     if (answer == NULL)
         return -1;
-    if (cli->json) {
-        g_autofree char *text = json_dumps(answer, JSON_INDENT(2));
-        printf("%s\n", text);
-    } else {
+    if (cli->json)
+        cli_print_json(answer);
+    else
         print_plan(cli, answer);
-    }
     return 0;
 }
 

@@ -96,8 +96,7 @@ static void print_repair_json(const json_t *repair, const json_t *steps, const j
     json_t *object = json_array_get(list, 0);
     json_object_set_new(object, "decisions", cli_rows_as_objects(step_fields, steps));
     json_object_set_new(object, "job_details", cli_rows_as_objects(job_fields, jobs));
-    g_autofree char *text = json_dumps(object, JSON_INDENT(2));
-    printf("%s\n", text);
+    cli_print_json(object);
 }
 
 int repair_show(struct cli *cli, int argc, char **argv, GError **error)

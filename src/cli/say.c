@@ -33,7 +33,7 @@ static const struct done {
     {"OP_REPAIR_CONTINUE", "", "", "Auto-repair goes on."},
     {"OP_NODE_ADD", "", "", "Node {node_name} is a member of the cluster."},
     {"OP_NODE_INVITE", "", "",
-     "Host {node_name} can join with this token, once: fettle-noded join TOKEN"},
+     "Host {node_name} can join with this token, once: fettle-noded join asks for it"},
     {"OP_NODE_WITHDRAW_INVITATION", "", "",
      "The invitation of {invitation} is withdrawn; its token lets nobody in any more."},
     {"OP_NODE_REMOVE", "", "", "Node {node_name} is no member of the cluster any more."},

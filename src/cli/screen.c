@@ -6,6 +6,8 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "cli/foreign.h"
+
 const char screen_plain[] = "\x1b[0m";
 
 static GPtrArray *drawn; /* lines at the bottom, as they were given */
@@ -76,7 +78,8 @@ void screen_print(const char *text)
 {
     if (drawn != NULL)
         erase();
-    fprintf(stderr, "%s\n", text);
+    g_autofree char *shown = foreign_text(text);
+    fprintf(stderr, "%s\n", shown);
     show();
 }
 

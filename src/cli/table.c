@@ -2,20 +2,19 @@
 #include "cli/cli.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "cli/cells.h"
 #include "cli/fold.h"
+#include "cli/foreign.h"
 #include "cli/screen.h"
 
 void cli_print_json(const json_t *json)
 {
-    char *text = json_dumps(json, JSON_INDENT(2) | JSON_ENCODE_ANY);
+    g_autofree char *text = foreign_json(json_dumps(json, JSON_INDENT(2) | JSON_ENCODE_ANY));
     printf("%s\n", text);
-    free(text);
 }
 
 static json_t *row_as_object(const char *const *names, const json_t *row)
@@ -276,6 +275,8 @@ void cli_table_free(struct cli_table *table)
 void cli_print_rows(const struct cli *cli, const char *what, const char *const *names, json_t *rows)
 {
     struct cli_table *table = cli_table_new(cli, what, names);
+    if (!cli->json)
+        foreign_show(rows);
     for (size_t i = 0; i < json_array_size(rows); i++)
         cli_table_add(json_array_get(rows, i), table);
     cli_table_print(table);

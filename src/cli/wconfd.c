@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/foreign.h"
 #include "io/livelock.h"
 #include "io/loop.h"
 #include "io/node_config.h"
@@ -16,11 +17,13 @@ struct wconfd_line {
     struct node_config *config;
     struct rpc_client *client;
     struct livelock *livelock;
+    bool exact; /* answers are printed as JSON */
 };
 
 struct wconfd_line *wconfd_open(const struct cli *cli, GError **error)
 {
     g_autoptr(wconfd_line_t) line = g_new0(struct wconfd_line, 1);
+    line->exact = cli->json;
     line->paths = node_paths_new(cli->root, error);
     line->config = line->paths ? node_config_read(line->paths, error) : NULL;
     if (!line->config)
@@ -86,6 +89,8 @@ json_t *wconfd_call(struct wconfd_line *line, const char *method, json_t *args, 
                        "are you root?): ");
     if (waiting.error)
         g_propagate_error(error, waiting.error);
+    if (!line->exact)
+        foreign_show(waiting.result);
     return waiting.result;
 }
 

@@ -6,6 +6,7 @@
 #include "io/bus_tls.h"
 #include "io/loop.h"
 #include "io/real_env.h"
+#include "proto/master_ip.h"
 
 #include <string.h>
 
@@ -385,7 +386,19 @@ static void complain_cb(const char *line, void *data)
     complain(data, "%s", line);
 }
 
-static const struct bus_tls_events tls_events = {accepted_cb, anonymous_cb, complain_cb};
+static bool has_address_cb(const char *address, void *data)
+{
+    const struct bus *bus = data;
+    const GPtrArray *members = bus->options.members(bus->options.data);
+
+    for (guint i = 0; members != NULL && i < members->len; i++)
+        if (master_ip_same(((const struct member *)members->pdata[i])->address, address))
+            return true;
+    return false;
+}
+
+static const struct bus_tls_events tls_events = {accepted_cb, anonymous_cb, has_address_cb,
+                                                 complain_cb};
 
 struct bus *bus_new(const struct bus_options *options, GError **error)
 {

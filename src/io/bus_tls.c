@@ -2,6 +2,7 @@
 #include "io/bus_tls.h"
 
 #include "base/endpoint.h"
+#include "io/bus_pots.h"
 #include "io/certs.h"
 #include "io/crash.h"
 #include "io/loop.h"
@@ -28,8 +29,15 @@ struct bus_tls {
     const struct bus_tls_events *events;
     void *data;
     GHashTable *shaking; /* set of struct bus_dial: both directions */
-    guint most_shaking;
+    struct bus_pots *pots;
+    GQueue waiting;  /* strangers that have said something, in this order; struct bus_dial */
+    guint strangers; /* whose handshake is being made */
 };
+
+/* A handshake occupies one of the few threads that GIO has for that, for as long as the peer lets
+ * it wait. So it begins only when the peer has said something, and of all strangers only so many
+ * are made at once that the others' have threads. */
+enum stage { STAGE_SILENT, STAGE_WAITING, STAGE_SHAKING };
 
 /* One connection on its way to being trusted, dialled or accepted. */
 struct bus_dial {
@@ -37,7 +45,14 @@ struct bus_dial {
     bool dialled;
     char *expected; /* node that was dialled */
     char *place;    /* "192.0.2.7:1811" */
-    char *distrust; /* why its certificate was refused */
+    /* Accepted ones. */
+    char *address; /* "192.0.2.7" */
+    bool member;   /* has it */
+    bool proven;   /* the authority has signed its certificate */
+    enum stage stage;
+    GSocketConnection *base; /* until TLS has it */
+    GSource *heard;          /* while it is silent */
+    char *distrust;          /* why its certificate was refused */
     GTlsConnection *connection;
     GCancellable *cancellable;
     guint timer;
@@ -48,22 +63,35 @@ struct bus_dial {
 static void dial_free(struct bus_dial *dial)
 {
     loop_timer_cancel(dial->timer);
+    if (dial->heard != NULL) {
+        g_source_destroy(dial->heard);
+        g_source_unref(dial->heard);
+    }
     g_clear_object(&dial->connection);
+    g_clear_object(&dial->base);
     g_object_unref(dial->cancellable);
+    g_free(dial->address);
     g_free(dial->expected);
     g_free(dial->place);
     g_free(dial->distrust);
     g_free(dial);
 }
 
+static void fail(struct bus_dial *dial, const char *why);
+static void shake_next(struct bus_tls *tls);
+
 static void timeout_cb(void *data)
 {
     struct bus_dial *dial = data;
+    static const char slow[] = "the TLS handshake takes too long";
 
     dial->timer = 0;
+    if (!dial->dialled && dial->stage != STAGE_SHAKING) {
+        fail(dial, slow);
+        return;
+    }
     if (dial->distrust == NULL)
-        dial->distrust =
-            g_strdup(dial->connection != NULL ? "the TLS handshake takes too long" : "no answer");
+        dial->distrust = g_strdup(dial->connection != NULL ? slow : "no answer");
     g_cancellable_cancel(dial->cancellable);
 }
 
@@ -77,16 +105,54 @@ static struct bus_dial *dial_new(struct bus_tls *tls)
     return dial;
 }
 
+/* It is on its way no more: others may take its place. */
+static void leave(struct bus_dial *dial)
+{
+    struct bus_tls *tls = dial->tls;
+
+    g_hash_table_remove(tls->shaking, dial);
+    if (dial->dialled)
+        return;
+    bus_pots_give(tls->pots, dial->address, dial->member);
+    if (dial->stage == STAGE_WAITING)
+        g_queue_remove(&tls->waiting, dial);
+    if (dial->stage == STAGE_SHAKING && !dial->member) {
+        tls->strangers--;
+        shake_next(tls);
+    }
+}
+
 void bus_dial_cancel(struct bus_dial *dial)
 {
     if (dial == NULL || dial->tls == NULL)
         return;
-    g_hash_table_remove(dial->tls->shaking, dial);
+    leave(dial);
     dial->tls = NULL;
-    g_cancellable_cancel(dial->cancellable);
+    if (!dial->dialled && dial->stage != STAGE_SHAKING)
+        dial_free(dial);
+    else
+        g_cancellable_cancel(dial->cancellable);
 }
 
 /* --- the end of the way --- */
+
+/* Of peers whose certificate the authority has signed each line is written, of others one an
+ * address and minute. */
+static void complain(const struct bus_dial *dial, const char *why)
+{
+    struct bus_tls *tls = dial->tls;
+    guint more = 0;
+
+    if (tls->events->complain == NULL ||
+        (!dial->proven && !bus_pots_may_say(tls->pots, dial->address, &more)))
+        return;
+    g_autofree char *rest =
+        more > 0 ? g_strdup_printf(" (and %u more of that address since the last line)", more)
+                 : g_strdup("");
+    g_autofree char *line =
+        g_strdup_printf("bus: connection from %s refused: %s%s", dial->place, why, rest);
+    tls->events->complain(line, tls->data);
+}
 
 static void fail(struct bus_dial *dial, const char *why)
 {
@@ -94,14 +160,12 @@ static void fail(struct bus_dial *dial, const char *why)
     g_autoptr(GError) error = NULL;
 
     if (tls != NULL)
-        g_hash_table_remove(tls->shaking, dial);
+        leave(dial);
     if (tls != NULL && dial->dialled) {
         fettle_set_error(&error, UNREACHABLE, "%s: %s", dial->place, why);
         dial->done(NULL, error, dial->data);
-    } else if (tls != NULL && tls->events->complain != NULL) {
-        g_autofree char *line =
-            g_strdup_printf("bus: connection from %s refused: %s", dial->place, why);
-        tls->events->complain(line, tls->data);
+    } else if (tls != NULL) {
+        complain(dial, why);
     }
     dial_free(dial);
 }
@@ -110,7 +174,7 @@ static void succeed(struct bus_dial *dial, const char *node)
 {
     struct bus_tls *tls = dial->tls;
 
-    g_hash_table_remove(tls->shaking, dial);
+    leave(dial);
     if (dial->dialled)
         dial->done(G_IO_STREAM(dial->connection), NULL, dial->data);
     else
@@ -153,7 +217,7 @@ static void succeed_anonymously(struct bus_dial *dial)
 {
     struct bus_tls *tls = dial->tls;
 
-    g_hash_table_remove(tls->shaking, dial);
+    leave(dial);
     tls->events->anonymous(G_IO_STREAM(dial->connection), dial->place, tls->data);
     dial_free(dial);
 }
@@ -168,6 +232,7 @@ static void handshake_cb(GObject *object, GAsyncResult *result, gpointer data)
         fail(dial, dial->distrust != NULL ? dial->distrust : error->message);
         return;
     }
+    dial->proven = true;
     if (is_anonymous(dial))
         succeed_anonymously(dial);
     else if (dial->tls == NULL || !check_peer(dial, &node, &error))
@@ -202,8 +267,10 @@ static gboolean distrust_cb(GTlsConnection *connection, GTlsCertificate *certifi
 static void shake(struct bus_dial *dial, GIOStream *tls_stream)
 {
     dial->connection = G_TLS_CONNECTION(tls_stream);
-    loop_timer_cancel(dial->timer);
-    dial->timer = loop_timer(LIMIT_TLS_MS, timeout_cb, dial);
+    if (dial->dialled) { /* the time of others runs since they came */
+        loop_timer_cancel(dial->timer);
+        dial->timer = loop_timer(LIMIT_TLS_MS, timeout_cb, dial);
+    }
     g_tls_connection_set_database(dial->connection, dial->tls->authority);
     g_tls_connection_set_require_close_notify(dial->connection, FALSE);
     g_signal_connect(dial->connection, "accept-certificate", G_CALLBACK(distrust_cb), dial);
@@ -261,37 +328,92 @@ struct bus_dial *bus_tls_dial(struct bus_tls *tls, const char *address, guint po
 
 /* --- accepting --- */
 
-static char *place_of(GSocketConnection *connection)
+static void place(struct bus_dial *dial)
 {
-    g_autoptr(GSocketAddress) address = g_socket_connection_get_remote_address(connection, NULL);
+    g_autoptr(GSocketAddress) address = g_socket_connection_get_remote_address(dial->base, NULL);
 
-    if (!G_IS_INET_SOCKET_ADDRESS(address))
-        return g_strdup("an unknown address");
+    if (!G_IS_INET_SOCKET_ADDRESS(address)) {
+        dial->address = g_strdup("");
+        dial->place = g_strdup("an unknown address");
+        return;
+    }
     GInetSocketAddress *inet = G_INET_SOCKET_ADDRESS(address);
-    g_autofree char *text = g_inet_address_to_string(g_inet_socket_address_get_address(inet));
-    return endpoint_text(text, g_inet_socket_address_get_port(inet));
+    dial->address = g_inet_address_to_string(g_inet_socket_address_get_address(inet));
+    dial->place = endpoint_text(dial->address, g_inet_socket_address_get_port(inet));
+}
+
+static void begin(struct bus_dial *dial)
+{
+    struct bus_tls *tls = dial->tls;
+    g_autoptr(GError) error = NULL;
+
+    dial->stage = STAGE_SHAKING;
+    tls->strangers += dial->member ? 0 : 1;
+    GIOStream *server =
+        g_tls_server_connection_new(G_IO_STREAM(dial->base), tls->certificate, &error);
+    if (server == NULL) {
+        fail(dial, error->message);
+        return;
+    }
+    g_object_set(server, "authentication-mode",
+                 tls->events->anonymous != NULL ? G_TLS_AUTHENTICATION_REQUESTED
+                                                : G_TLS_AUTHENTICATION_REQUIRED,
+                 NULL);
+    shake(dial, server);
+}
+
+static void shake_next(struct bus_tls *tls)
+{
+    if (tls->strangers < LIMIT_SHAKING && !g_queue_is_empty(&tls->waiting))
+        begin(g_queue_pop_head(&tls->waiting));
+}
+
+static gboolean heard_cb(GSocket *socket, GIOCondition condition, gpointer data)
+{
+    struct bus_dial *dial = data;
+
+    g_clear_pointer(&dial->heard, g_source_unref);
+    dial->stage = STAGE_WAITING;
+    if (dial->member) {
+        begin(dial);
+    } else {
+        g_queue_push_tail(&dial->tls->waiting, dial);
+        shake_next(dial->tls);
+    }
+    return G_SOURCE_REMOVE;
+}
+
+/* Until it says something, or has hung up, which the handshake will tell. */
+static void listen_to(struct bus_dial *dial)
+{
+    GSocket *socket = g_socket_connection_get_socket(dial->base);
+
+    dial->heard = g_socket_create_source(socket, G_IO_IN, NULL);
+    g_source_set_callback(dial->heard, G_SOURCE_FUNC(heard_cb), dial, NULL);
+    g_source_attach(dial->heard, NULL);
 }
 
 static gboolean incoming_cb(GSocketService *service, GSocketConnection *base, GObject *source,
                             gpointer data)
 {
     struct bus_tls *tls = data;
-    g_autoptr(GError) error = NULL;
-
-    /* Unknown peers keep no more than this open, and not for long. */
-    if (g_hash_table_size(tls->shaking) >= tls->most_shaking)
-        return TRUE;
-    no_delay(base);
-    GIOStream *server = g_tls_server_connection_new(G_IO_STREAM(base), tls->certificate, &error);
-    if (server == NULL)
-        return TRUE;
-    g_object_set(server, "authentication-mode",
-                 tls->events->anonymous != NULL ? G_TLS_AUTHENTICATION_REQUESTED
-                                                : G_TLS_AUTHENTICATION_REQUIRED,
-                 NULL);
     struct bus_dial *dial = dial_new(tls);
-    dial->place = place_of(base);
-    shake(dial, server);
+    const char *why;
+
+    dial->base = g_object_ref(base);
+    place(dial);
+    dial->member =
+        tls->events->is_member != NULL && tls->events->is_member(dial->address, tls->data);
+    /* Unknown peers keep no more than this open, and not for long. */
+    if (!bus_pots_take(tls->pots, dial->address, dial->member, &why)) {
+        complain(dial, why);
+        g_hash_table_remove(tls->shaking, dial);
+        dial_free(dial);
+        return TRUE;
+    }
+    dial->timer = loop_timer(LIMIT_TLS_MS, timeout_cb, dial);
+    no_delay(base);
+    listen_to(dial);
     return TRUE;
 }
 
@@ -305,6 +427,7 @@ static bool listen_on(struct bus_tls *tls, const struct node_config *config, GEr
         fettle_set_error(error, WRONG_INPUT, "address \"%s\" is no IP address", config->address);
         return false;
     }
+    g_socket_listener_set_backlog(G_SOCKET_LISTENER(tls->service), BUS_BACKLOG);
     crash_point("bus: listen");
     if (!g_socket_listener_add_address(G_SOCKET_LISTENER(tls->service), address,
                                        G_SOCKET_TYPE_STREAM, G_SOCKET_PROTOCOL_TCP, NULL, NULL,
@@ -377,7 +500,8 @@ struct bus_tls *bus_tls_new(const struct node_paths *paths, const struct node_co
     tls->events = events;
     tls->data = data;
     tls->shaking = g_hash_table_new(NULL, NULL);
-    tls->most_shaking = LIMIT_HANDSHAKES;
+    tls->pots = bus_pots_new(LIMIT_HANDSHAKES);
+    g_queue_init(&tls->waiting);
     tls->service = g_socket_service_new();
     if (!read_certificates(tls, paths, error) || !listen_on(tls, config, error))
         g_clear_pointer(&tls, bus_tls_free);
@@ -386,7 +510,7 @@ struct bus_tls *bus_tls_new(const struct node_paths *paths, const struct node_co
 
 void bus_tls_limit(struct bus_tls *tls, guint handshakes)
 {
-    tls->most_shaking = handshakes;
+    bus_pots_limit(tls->pots, handshakes);
 }
 
 void bus_tls_free(struct bus_tls *tls)
@@ -400,6 +524,7 @@ void bus_tls_free(struct bus_tls *tls)
     g_socket_listener_close(G_SOCKET_LISTENER(tls->service));
     g_signal_handlers_disconnect_by_data(tls->service, tls);
     g_object_unref(tls->service);
+    g_queue_clear(&tls->waiting); /* nobody's turn comes any more */
     for (;;) {
         g_hash_table_iter_init(&iter, tls->shaking);
         if (!g_hash_table_iter_next(&iter, &dial, NULL))
@@ -407,6 +532,7 @@ void bus_tls_free(struct bus_tls *tls)
         bus_dial_cancel(dial);
     }
     g_hash_table_unref(tls->shaking);
+    bus_pots_free(tls->pots);
     g_clear_object(&tls->certificate);
     g_clear_object(&tls->authority);
     g_free(tls->cluster);

@@ -20,13 +20,16 @@ struct bus_tls_events {
     /* A peer without a certificate: nothing is proven. `place` is "192.0.2.7:41234". NULL: such
      * peers are refused. */
     void (*anonymous)(GIOStream *stream, const char *place, void *data);
+    /* Whether a member has that address. */
+    bool (*is_member)(const char *address, void *data);
     void (*complain)(const char *line, void *data);
 };
 
 /* Listens on the node's address and port. */
 struct bus_tls *bus_tls_new(const struct node_paths *paths, const struct node_config *config,
                             const struct bus_tls_events *events, void *data, GError **error);
-/* Incoming connections beyond so many handshakes under way are ended; LIMIT_HANDSHAKES at first. */
+/* Incoming connections beyond so many handshakes under way with strangers are ended;
+ * LIMIT_HANDSHAKES at first. Those with the addresses of members are none of them (SAF-109). */
 void bus_tls_limit(struct bus_tls *tls, guint handshakes);
 /* Handshakes under way end without a callback. */
 void bus_tls_free(struct bus_tls *tls);

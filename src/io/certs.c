@@ -59,7 +59,8 @@ bool certs_make_ca(const char *ca_cert, const char *ca_key, const char *cluster_
     g_auto(GStrv) argv = authority_command(ca_key, subject, "basicConstraints=critical,CA:TRUE",
                                            "keyUsage=critical,keyCertSign,cRLSign", ca_cert);
 
-    return certs_make_key(ca_key, error) && openssl((const char *const *)argv, error);
+    return certs_make_key(ca_key, error) && openssl((const char *const *)argv, error) &&
+           g_chmod(ca_cert, 0644) == 0;
 }
 
 const char certs_extensions[] = "basicConstraints=critical,CA:FALSE\n"
@@ -111,7 +112,7 @@ static bool sign(const char *ca_cert, const char *ca_key, const char *request,
         fettle_set_error(error, STORAGE, "%s", local->message);
         return false;
     }
-    return openssl((const char *const *)argv, error);
+    return openssl((const char *const *)argv, error) && g_chmod(cert, 0644) == 0;
 }
 
 bool certs_make_request(const char *key, const char *request, GError **error)

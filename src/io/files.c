@@ -115,6 +115,26 @@ static bool make_folder(const char *folder, bool sync)
     return !sync || sync_folder_of(folder, NULL);
 }
 
+bool files_make_folder(const char *path, guint mode, GError **error)
+{
+    if (g_file_test(path, G_FILE_TEST_IS_DIR))
+        return true;
+    g_autofree char *above = g_path_get_dirname(path);
+    if (!files_make_folder(above, mode, error))
+        return false;
+    if (g_file_test(path, G_FILE_TEST_IS_DIR)) /* it ends with a separator */
+        return true;
+    g_autofree char *base = g_path_get_basename(path);
+    g_autofree char *temporary = g_strdup_printf("%s/.%s.%d-%d", above, base, getpid(), gettid());
+    if ((mkdir(temporary, 0700) == 0 || errno == EEXIST) && chmod(temporary, mode) == 0 &&
+        rename(temporary, path) == 0)
+        return true;
+    int code = errno; /* somebody else may have been faster */
+    rmdir(temporary);
+    errno = code;
+    return g_file_test(path, G_FILE_TEST_IS_DIR) || storage_error("make the folder", path, error);
+}
+
 /* Opens for writing; makes the folder above if that is what is missing. */
 static int open_making_folder(const char *path, int flags, mode_t mode, bool sync)
 {
@@ -144,7 +164,9 @@ static bool fill_temporary(const char *temporary, const struct content *content,
     int fd = open_making_folder(temporary, O_WRONLY | O_CREAT | O_EXCL, content->mode, sync);
     if (fd < 0)
         return storage_error("create", temporary, error);
-    bool ok = write_all(fd, content->data, content->len) &&
+    /* The umask keeps others out; who is let in is let in by name. */
+    bool ok = ((content->mode & 077) == 0 || fchmod(fd, content->mode) == 0) &&
+              write_all(fd, content->data, content->len) &&
               (content->uid == 0 || fchown(fd, content->uid, content->uid) == 0);
     if (ok && sync) {
         crash_point("files: fsync");

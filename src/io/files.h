@@ -36,10 +36,14 @@ char *files_path(const struct node_paths *paths, enum file_area area, const char
 char *files_folder(const struct node_paths *paths, enum file_area area, const char *folder,
                    GError **error);
 
-/* The same for any absolute path, blocking: for certificates, node.json, the lab. */
+/* The same for any absolute path, blocking: for certificates, node.json, the lab. `mode` is what it
+ * gets, whatever the umask. */
 bool files_write_path(const char *path, const char *data, size_t len, guint mode, bool sync,
                       GError **error);
 /* For another user to read, whose it is before it has its name; not synced. `uid` 0: ours. */
 bool files_give_path(const char *path, const char *data, size_t len, guint32 uid, GError **error);
+/* A folder and those above it that are missing, each made with that very mode (SAF-107). One that
+ * is there keeps its own. */
+bool files_make_folder(const char *path, guint mode, GError **error);
 bool files_remove_path(const char *path, bool sync, GError **error);
 char *files_read_path(const char *path, size_t max, size_t *ret_len, GError **error);

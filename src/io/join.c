@@ -354,12 +354,8 @@ struct node_config *join_cluster(const struct node_paths *paths,
     if (stream == NULL)
         return NULL;
     bool had_folder = g_file_test(paths->etc, G_FILE_TEST_IS_DIR);
-    if (g_mkdir_with_parents(paths->etc, 0755) != 0) {
-        int code = errno;
-        fettle_set_error(error, STORAGE, "cannot make the folder %s: %s", paths->etc,
-                         g_strerror(code));
+    if (!files_make_folder(paths->etc, 0755, error))
         return NULL;
-    }
     struct node_config *config = join_by(paths, stream, invitation, key, &let_in, &why);
     if (config != NULL)
         return config;

@@ -1,5 +1,5 @@
 /*
- * Joining, from the side of the new host (`fettle-noded join TOKEN`): finds the master by the
+ * Joining, from the side of the new host (`fettle-noded join`): finds the master by the
  * token, makes sure of its authority, asks for a certificate and writes what makes this host a
  * node: etc/ca.crt, node.crt, node.key, var/node/state.json (master and members) and at last
  * etc/node.json, whose presence says that it is one.

@@ -42,7 +42,7 @@ static bool lock_exclusively(int fd)
 static int make_locked(const char *temporary, const char *path)
 {
     crash_point("livelock: create");
-    int fd = open(temporary, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+    int fd = open(temporary, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (fd < 0)
         return -1;
     crash_point("livelock: lock");

@@ -58,30 +58,35 @@ void node_paths_free(struct node_paths *paths)
     g_free(paths);
 }
 
-static bool make_below(const char *folder, const char *const *names, GError **error)
-{
-    for (; *names != NULL; names++) {
-        g_autofree char *path = g_build_filename(folder, *names, NULL);
-        if (g_mkdir_with_parents(path, 0755) != 0) {
-            int code = errno;
-            fettle_set_error(error, STORAGE, "cannot make the folder %s: %s", path,
-                             g_strerror(code));
-            return false;
-        }
-    }
-    return true;
-}
-
+/* The users of guests, exports and members of etcd pass through those that end in 1 or 5. */
 bool node_paths_make(const struct node_paths *paths, GError **error)
 {
-    static const char *const etc[] = {"", NULL};
-    static const char *const var[] = {"",      "queue",       "node",   "node/guests",
-                                      "disks", "disks/aside", "images", NULL};
-    static const char *const run[] = {"", "queue", "livelocks", "guests", "exports", NULL};
-    static const char *const log[] = {"", "guests", NULL};
-
-    return make_below(paths->etc, etc, error) && make_below(paths->var, var, error) &&
-           make_below(paths->run, run, error) && make_below(paths->log, log, error);
+    const struct {
+        const char *above, *name;
+        guint mode;
+    } folders[] = {
+        {paths->etc, "", 0755},
+        {paths->var, "", 0755},
+        {paths->var, "queue", 0700},
+        {paths->var, "node", 0700},
+        {paths->var, "node/guests", 0700},
+        {paths->var, "disks", 0711},
+        {paths->var, "disks/aside", 0700},
+        {paths->var, "images", 0755}, /* a person's */
+        {paths->run, "", 0755},
+        {paths->run, "queue", 0700},
+        {paths->run, "livelocks", 0700},
+        {paths->run, "guests", 0711},
+        {paths->run, "exports", 0711},
+        {paths->log, "", 0755},
+        {paths->log, "guests", 0700},
+    };
+    for (guint i = 0; i < G_N_ELEMENTS(folders); i++) {
+        g_autofree char *path = g_build_filename(folders[i].above, folders[i].name, NULL);
+        if (!files_make_folder(path, folders[i].mode, error))
+            return false;
+    }
+    return true;
 }
 
 char *node_paths_socket(const struct node_paths *paths, const char *role)

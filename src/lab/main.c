@@ -42,7 +42,7 @@ static bool take_lock(const struct layout *layout, GError **error)
 static bool open_log(const struct layout *layout, GError **error)
 {
     g_autofree char *path = layout_file(layout, "lab.log");
-    int fd = open(path, O_CREAT | O_APPEND | O_WRONLY | O_CLOEXEC, 0644);
+    int fd = open(path, O_CREAT | O_APPEND | O_WRONLY | O_CLOEXEC, 0600);
     bool ok = fd >= 0 && dup2(fd, STDERR_FILENO) >= 0;
     if (!ok)
         fettle_set_error(error, STORAGE, "cannot open %s: %s", path, g_strerror(errno));
@@ -60,7 +60,6 @@ static bool become_supervisor(const struct layout *layout, GError **error)
     signal(SIGPIPE, SIG_IGN);
     signal(SIGHUP, SIG_IGN);
     signal(SIGINT, SIG_IGN);
-    umask(022);
     if (chdir("/") != 0 || prctl(PR_SET_CHILD_SUBREAPER, 1) != 0) {
         fettle_set_error(error, ENVIRONMENT, "cannot adopt orphans: %s", g_strerror(errno));
         return false;
@@ -90,6 +89,7 @@ static struct supervisor *build(const struct layout *layout, GError **error)
 
 int main(int argc, char **argv)
 {
+    umask(0077); /* what others need is given to them by name (SAF-107) */
     g_autoptr(GError) error = NULL;
     log_init("fettle-lab");
     if (argc != 2) {

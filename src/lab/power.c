@@ -5,10 +5,10 @@
 
 #include "base/error.h"
 #include "base/limits.h"
+#include "io/files.h"
 #include "lab/disk.h"
 #include "lab/net.h"
 #include "lab/proc.h"
-#include <errno.h>
 #include <sys/stat.h>
 
 /* Images are few and large. Below the root each archived job, and each guest that a node has had,
@@ -16,12 +16,10 @@
 #define DISKS_FILES 4096u
 #define ROOT_FILES(mib) MAX(DISKS_FILES, (mib) * (guint)(MIB(1) / KIB(8)))
 
+/* The users of guests pass through them to their images. */
 static bool make_folder(const char *path, GError **error)
 {
-    if (g_mkdir_with_parents(path, 0755) == 0)
-        return true;
-    fettle_set_error(error, STORAGE, "cannot make the folder %s: %s", path, g_strerror(errno));
-    return false;
+    return files_make_folder(path, 0755, error);
 }
 
 bool power_make_shared(const struct layout *layout, GError **error)

@@ -19,14 +19,15 @@
 /* Folders that even a lab without an identity has. */
 static bool make_folders(const struct layout *layout, guint node, GError **error)
 {
-    static const char *const names[] = {"etc", "var", "var/images", "log/guests"};
-    for (guint i = 0; i < G_N_ELEMENTS(names); i++) {
-        g_autofree char *path = layout_below_root(layout, node, names[i]);
-        if (g_mkdir_with_parents(path, 0755) != 0) {
-            fettle_set_error(error, STORAGE, "cannot make the folder %s: %s", path,
-                             g_strerror(errno));
+    static const struct {
+        const char *name;
+        guint mode;
+    } folders[] = {
+        {"etc", 0755}, {"var", 0755}, {"var/images", 0755}, {"log", 0755}, {"log/guests", 0700}};
+    for (guint i = 0; i < G_N_ELEMENTS(folders); i++) {
+        g_autofree char *path = layout_below_root(layout, node, folders[i].name);
+        if (!files_make_folder(path, folders[i].mode, error))
             return false;
-        }
     }
     return true;
 }

@@ -134,7 +134,7 @@ static void service_start(struct lab_service *service, const char *const *variab
     g_autofree char *name = layout_netns(service->services->layout, service->node);
     g_auto(GStrv) environment = environment_for(service, variables);
     int space = net_open(name);
-    int log = open(service->log, O_CREAT | O_APPEND | O_WRONLY | O_CLOEXEC, 0644);
+    int log = open(service->log, O_CREAT | O_APPEND | O_WRONLY | O_CLOEXEC, 0600);
     unlink(service->ready);
     service->started_us = g_get_monotonic_time();
     service->paused = false;

@@ -75,7 +75,7 @@ bool tick_image_write(const char *path, const char *name, guint delay_ticks, gui
     sector[DELAY_OFFSET] = (guint8)delay_ticks;
     memcpy(sector + NAME_OFFSET, name, strlen(name) + 1);
 
-    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
     bool written = fd >= 0 && write_image(fd, sector, size_mib);
     if (!written)
         fettle_set_error(error, STORAGE, "cannot write image %s: %s", path, g_strerror(errno));

@@ -38,8 +38,8 @@ static bool check_folder(const char *dir, bool *ret_made, GError **error)
     g_autoptr(GError) local = NULL;
     if (!check_no_lab(dir, error))
         return false;
-    if (mkdir(dir, 0755) == 0) {
-        *ret_made = true;
+    if (mkdir(dir, 0700) == 0) {
+        *ret_made = chmod(dir, 0755) == 0;
         return true;
     }
     int failed = errno;

@@ -9,7 +9,6 @@
 
 #include <string.h>
 
-#define MARK "fettle1."
 #define UUID_BYTES 16
 #define HASH_BYTES 32
 #define CHECK_BYTES 4
@@ -107,7 +106,7 @@ char *invitation_format(const struct invitation *invitation)
     g_strdelimit(base64, "+", '-');
     g_strdelimit(base64, "/", '_');
     base64[strcspn(base64, "=")] = '\0';
-    return g_strconcat(MARK, base64, NULL);
+    return g_strconcat(INVITATION_MARK, base64, NULL);
 }
 
 /* Without white space; NULL if it is too long to be a token. */
@@ -160,14 +159,14 @@ struct invitation *invitation_parse(const char *text, GError **error)
 {
     g_autofree char *token = squeeze(text);
     size_t len = 0;
-    if (!token || !g_str_has_prefix(token, MARK)) {
+    if (!token || !g_str_has_prefix(token, INVITATION_MARK)) {
         fettle_set_error(error, WRONG_INPUT,
                          "this is no token: tokens begin with %s; copy the whole line that `fettle "
                          "node invite` printed",
-                         MARK);
+                         INVITATION_MARK);
         return NULL;
     }
-    g_autofree guint8 *bytes = decode(token + strlen(MARK), &len);
+    g_autofree guint8 *bytes = decode(token + strlen(INVITATION_MARK), &len);
     struct invitation *invitation = bytes && checks_out(bytes, len) ? read_bytes(bytes, len) : NULL;
     if (invitation && invitation->port > 0 && g_hostname_is_ip_address(invitation->address))
         return invitation;

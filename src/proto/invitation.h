@@ -10,6 +10,7 @@
 
 #include <stdbool.h>
 
+#define INVITATION_MARK "fettle1."
 #define SECRET_BYTES 32
 #define SECRET_HEX_CHARS (2 * SECRET_BYTES)
 

@@ -19,7 +19,8 @@
  * record's alone (copied in and out).
  *
  * Unknown fields: kept under `extra` of the record and written back for objects (RECORD_KEEP),
- * refused with their name for requests of people and their tools (RECORD_STRICT), ignored between
+ * refused with their name for requests of people and their tools (RECORD_STRICT), which have no
+ * control characters in their texts either, ignored between
  * our own processes, of which one may be of a later version (RECORD_LAX). A field that is null asks
  * for nothing, so it is never refused. An opcode on record has been filled in by a luxid that may
  * be of a later version than who runs it: there null, false, 0, "" and [] ask for nothing, and

@@ -1,6 +1,8 @@
 /* See record_internal.h: what a value of each type must be, and how it is said if it is not. */
 #include "proto/record_internal.h"
 
+#include "base/text.h"
+
 #include <string.h>
 
 char *place_text(const struct place *place)
@@ -208,6 +210,13 @@ bool record_check_count(const struct field *field, size_t count, const struct pl
         return record_refuse(error, place, "must have at least %.0f elements, has %zu", field->min,
                              count);
     return true;
+}
+
+bool record_check_line(const char *text, const struct place *place, GError **error)
+{
+    g_autofree char *control = text_control(text);
+    return control == NULL ||
+           record_refuse(error, place, "must have no control characters, has %s", control);
 }
 
 bool record_check_text(const json_t *json, const struct place *place, GError **error)

@@ -41,6 +41,10 @@ bool record_check_count(const struct field *field, size_t count, const struct pl
 /* An element of a list of texts. */
 bool record_check_text(const json_t *json, const struct place *place, GError **error);
 
+/* What a person or a tool asks for is one line of text that a terminal can show (SAF-108): no
+ * control characters. What is on record or comes from another process may have them. */
+bool record_check_line(const char *text, const struct place *place, GError **error);
+
 /* The limits alone, for a reader without JSON (reader.h). `count`: characters of a text. */
 bool record_number_is_good(const struct field *field, double value, double lowest);
 bool record_count_is_good(const struct field *field, size_t count);

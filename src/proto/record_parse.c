@@ -11,6 +11,12 @@
 static void *parse_at(const struct record *record, const json_t *json, enum record_mode mode,
                       const struct place *place, GError **error);
 
+static bool is_allowed(const char *text, enum record_mode mode, const struct place *place,
+                       GError **error)
+{
+    return mode != RECORD_STRICT || record_check_line(text, place, error);
+}
+
 /* The index of a place is the place in the list, also when a setting appends to it. */
 static bool parse_elements(const struct field *field, GPtrArray *list, const json_t *json,
                            enum record_mode mode, const struct place *place, GError **error)
@@ -23,7 +29,8 @@ static bool parse_elements(const struct field *field, GPtrArray *list, const jso
         void *taken = NULL;
         if (field->type == FIELD_TYPE_OBJECTS)
             taken = parse_at(field->record, element, mode, &at, error);
-        else if (record_check_text(element, &at, error))
+        else if (record_check_text(element, &at, error) &&
+                 is_allowed(json_string_value(element), mode, &at, error))
             taken = g_strdup(json_string_value(element));
         if (taken == NULL)
             return false;
@@ -43,6 +50,8 @@ static bool parse_field(const struct field *field, void *value, const json_t *js
     case FIELD_TYPE_STRING:
     case FIELD_TYPE_NAME:
     case FIELD_TYPE_UUID:
+        if (!is_allowed(json_string_value(json), mode, place, error))
+            return false;
         g_free(MEMBER(value, field, char *));
         MEMBER(value, field, char *) = g_strdup(json_string_value(json));
         return true;

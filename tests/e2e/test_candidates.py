@@ -323,6 +323,7 @@ def test_failover():
     refused('statement: --alone needs one: who says that the silent candidates are gone for good, and why', WRONG_INPUT,
             '--alone')
     refused('statement: goes with --alone only', WRONG_INPUT, '--statement', 'it burns')
+    refused(r'statement: must have no control characters, has \n', WRONG_INPUT, '--alone', '--statement', 'it\nburns')
     _, text, asked = lab.run(*FAILOVER, typed=name + '\n')
     assert re.search(r'^node1 +does not answer', text, re.M) and 'is lost, for good' in asked, (text, asked)
     lab.master = re.search(r'^Node (node[23]) becomes the master, with serial \d+\.$', text, re.M).group(1)

@@ -12,6 +12,7 @@ import subprocess
 
 import e2e
 from e2e import fettlelib, title, wait_until
+from spoiler import EVIL, SHOWN, Spoiler
 
 UUID = '11111111-2222-4333-8444-555555555555'
 CHECKED = 'Checked only, nothing was changed: it could be done now.'
@@ -275,6 +276,54 @@ def test_answers():
             assert isinstance(said, list), (key, said)
 
 
+# Commands that print what others wrote, whatever the lab is at.
+TEXTS = {
+    ('why', None): ['still'], ('job', 'info'): ['{done}'], ('job', 'watch'): ['{done}'], ('tag', 'list'): ['cluster'],
+    ('instance', 'list'): ['-o', 'name,tags'], ('instance', 'info'): ['web'], ('node', 'list'): ['-o', 'name,tags'],
+    ('node', 'invite --list'): [], ('decision', 'list'): [], ('advice', 'list'): [],
+    ('queue', 'filter list'): [], ('cluster', 'verify'): [], ('instance', 'startup'): ['web'], ('test', 'delay'): ['0'],
+}
+# Of which both the forms that people read and that programs read are seen here.
+SHOWING = {('why', None), ('job', 'info'), ('tag', 'list'), ('instance', 'list'), ('instance', 'info'), ('node', 'list'), ('decision', 'list'),
+           ('advice', 'list'), ('queue', 'filter list'), ('plan', 'fail')}
+
+
+def texts_of(document):
+    if isinstance(document, str):
+        yield document
+    for item in document.values() if isinstance(document, dict) else document if isinstance(document, list) else ():
+        yield from texts_of(item)
+
+
+CONTROL = re.compile('[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]')
+
+
+@title('/commands/texts-of-others-move-no-cursor#SAF-108')
+def test_texts():
+    names = {'folder': lab.directory, 'blocker': str(blocker), 'filter': UUID, 'extra': '999999',
+             'done': str(lab.do('OP_TEST_DELAY', duration=0, comment='what somebody says'))}
+    lab.cli('queue', 'filter', 'add', '--user', 'nobody', '--reason', 'as somebody says', 'PAUSE')
+    lab.cli('tag', 'add', 'instance', 'web', 'somebodys')
+    lab.cli('tag', 'add', 'node', 'node2', 'somebodys')
+    lab.cli('node', 'advise', 'node3', '--author', 'some body')
+    spoiler, showed, exact = Spoiler(lab.root('node1')), set(), set()
+    for key, words in [*ANSWERS.items(), *TEXTS.items(), *((('why', None), [subject]) for subject in ('web', 'node2', 'cluster', names['done']))]:
+        code, out, err = spoiler.run(*words_of(key), *made(words, **names))
+        assert not CONTROL.search(out + err) and EVIL not in out + err, (key, out, err)
+        if SHOWN in out + err:
+            showed.add(key)
+        code, out, err = spoiler.run(*words_of(key), *made(words, **names), '--json')
+        assert not CONTROL.search(out + err), (key, out, err)
+        if any(EVIL in text for text in texts_of(json.loads(out or err))):
+            exact.add(key)
+    assert showed >= SHOWING and exact >= SHOWING, (showed, exact)
+    lab.cli('tag', 'remove', 'instance', 'web', 'somebodys')
+    lab.cli('tag', 'remove', 'node', 'node2', 'somebodys')
+    lab.cli('node', 'advise', 'node3', '--author', 'some body', '--withdraw')
+    for row in lab.json('queue', 'filter', 'list'):
+        lab.cli('queue', 'filter', 'remove', row['uuid'])
+
+
 @title('/commands/every-query-has-its-command')
 def test_queries():
     code, _, err = lab.run('query-fields', 'planet', check=False)
@@ -419,7 +468,7 @@ def main():
     with e2e.new_lab() as lab:
         lab.leaks = True
         prepare()
-        e2e.run(test_tables, test_help, test_dry_run, test_submit, test_bad_values, test_answers, test_queries,
+        e2e.run(test_tables, test_help, test_dry_run, test_submit, test_bad_values, test_answers, test_texts, test_queries,
                 test_groups, test_advice, test_empty_lists, test_not_passed_over, test_doors, test_logs)
 
 

@@ -250,7 +250,7 @@ def test_life():
         shutil.copy(package, os.path.join(machine_upper(machine), 'fettle.deb'))
         said = machine.run('dpkg', '-i', '/fettle.deb').stdout
         assert 'fettle: systemd does not run here, so nothing was started.' in said, said
-        assert 'fettle-noded join TOKEN' in said, said
+        assert 'fettle-noded join.' in said, said
         assert machine.fettle('--version').stdout.startswith('fettle '), 'no version'
         enabled = machine.run('systemctl', 'is-enabled', 'fettle.target', check=False).stdout.strip()
         assert enabled == 'enabled', enabled

@@ -74,6 +74,12 @@ def test_opcodes():
     refused('priority: must be at most 19', create(priority=99))
     refused('depends[0]: must be [job id, [states]]', create(depends=[[1]]))
     refused('reason[0]: must be [source, text, nanoseconds]', create(reason=[1]))
+    refused(r'comment: must have no control characters, has \x1b', create(comment='a\x1b[2J'))
+    refused(r'kernel_args: must have no control characters, has \n', create(kernel_args='quiet\nroot=x'))
+    refused(r'tags[1]: must have no control characters, has \x7f', create(tags=['a', 'b\x7f']))
+    refused(r'reason[0]: must have no control characters, has \u202e', create(reason=[['me', 'b\u202ea', 1]]))
+    refused(r'statement: must have no control characters, has \x85', {'OP_ID': 'OP_NODE_SET_PARAMS', 'node_name': 'node1', 'offline': 'yes',
+                                                                      'statement': 'it is off\x85'})
     refused('duration: must be at least 0', {'OP_ID': 'OP_TEST_DELAY', 'duration': -1})
     assert len(lab.query('job', ['id'])) == jobs, 'a refused opcode became a job'
 
@@ -597,15 +603,15 @@ def network_socket(node):
     return made[0]
 
 
-def bus(data, certificate):
-    """Speaks to noded of node1 from node2 with a certificate (path of .crt, of .key), or none."""
+def bus(data, certificate, node='node2'):
+    """Speaks to noded of node1 from another node with a certificate (path of .crt, of .key), or none."""
     target = config_of('node1')
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
     if certificate:
         context.load_cert_chain(*certificate)
-    with network_socket('node2') as plain:
+    with network_socket(node) as plain:
         plain.settimeout(20)
         plain.connect((target['address'], target['port']))
         try:
@@ -646,16 +652,17 @@ def test_certificates():
     authority = (etc('node1', 'ca.crt'), etc('node1', 'ca.key'))
     foreign, namesake = other_authority('foreign', '/CN=foreign'), other_authority('namesake', f'/O={cluster}/CN=ca')
     pid = pid_of('noded')
-    for data, certificate, reason in (
-            (hello(second, 'noded'), certificate_of('foreign', f'/O={cluster}/CN={second}', foreign),
+    # Of who shows no certificate of the authority's one line an address and minute is written.
+    for node, certificate, reason in (
+            ('node2', certificate_of('foreign', f'/O={cluster}/CN={second}', foreign),
              f'its certificate (O={cluster},CN={second}): it is signed by another CA'),
-            (hello(second, 'noded'), certificate_of('false', f'/O={cluster}/CN={second}', namesake),
+            ('node3', certificate_of('false', f'/O={cluster}/CN={second}', namesake),
              f'its certificate (O={cluster},CN={second}): it cannot be verified'),
-            (hello(second, 'noded'), certificate_of('cluster', f'/O={STRANGER}/CN={second}', authority),
+            ('node2', certificate_of('cluster', f'/O={STRANGER}/CN={second}', authority),
              f'its certificate is of the cluster {STRANGER}, this node is of {cluster}'),
-            (hello(second, 'noded'), certificate_of('plain', '/CN=x', authority),
+            ('node2', certificate_of('plain', '/CN=x', authority),
              'the certificate\'s subject is "CN=x"; it must be O=<cluster uuid>, CN=<node uuid>')):
-        expect_answer(bus(data, certificate), [], data)
+        expect_answer(bus(hello(second, 'noded'), certificate, node), [], reason)
         wait_until(f'noded says: {reason}', lambda text=f' refused: {reason}\n': said('node1', 'noded', text), 5)
     expect_answer(bus(hello(second, 'noded'), None),
                   refusal('permission_denied', f'{second}/noded has shown no certificate, without which a host can '

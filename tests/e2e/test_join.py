@@ -7,8 +7,10 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import tempfile
+import termios
 import time
 
 import e2e
@@ -37,11 +39,14 @@ class Host:
         ip('-n', self.netns, 'addr', 'add', *fettlelib.address_words(self.address), 'dev', 'eth0')
         ip('-n', self.netns, 'link', 'set', 'eth0', 'up')
 
-    def run(self, *command):
-        done = fettlelib.run_command(['nsenter', f'--net=/run/netns/{self.netns}', *command], 60)
+    def run(self, *command, typed=None):
+        done = fettlelib.run_command(['nsenter', f'--net=/run/netns/{self.netns}', *command], 60, typed)
         return done.returncode, done.stdout, done.stderr
 
-    def join(self, *token):
+    def join(self, token):
+        return self.run(NODED, 'join', '--root', self.root, typed=token + '\n')
+
+    def join_by_argument(self, *token):
         return self.run(NODED, 'join', *token, '--root', self.root)
 
     def start(self, daemon='noded'):
@@ -101,7 +106,7 @@ def with_host(number):
 def invite(host, *more):
     code, out, err = lab.run('node', 'invite', host.name, '--primary-ip', host.address, *more)
     assert code == 0 and out.count('\n') == 1 and out.startswith('fettle1.'), (out, err)
-    assert 'fettle-noded join TOKEN' in err and out.strip() not in err, err
+    assert 'fettle-noded join\n' in err and out.strip() not in err, err
     return out.strip()
 
 
@@ -149,7 +154,7 @@ def everything_stored():
 def test_join(host):
     token = invite(host)
     at = token.find('-') if '-' in token else 70
-    code, out, err = host.join(token[:at], token[at:])  # as a terminal may break it, and before a dash
+    code, out, err = host.join_by_argument(token[:at], token[at:])  # as a terminal may break it, and before a dash
     assert code == 0, err
     assert out.startswith(f'This host is node "{host.name}" of the cluster '), out
     assert sorted(os.listdir(os.path.join(host.root, 'etc'))) == ['ca.crt', 'node.crt', 'node.json', 'node.key']
@@ -217,8 +222,10 @@ def test_refusals(host):
     time.sleep(2.1)
     expect(host, 5, f'token {uuid_in(short)} expired at TIME; {NIL_NOTE}', short)
     code, _, err = host.run(NODED, 'join', '--root', host.root)
-    assert (code, err) == (2, 'fettle-noded: the token is missing: fettle-noded join TOKEN; see fettle-noded join '
+    assert (code, err) == (2, 'fettle-noded: the token is missing: it is read from standard input; see fettle-noded join '
                            '--help\n'), (code, err)
+    code, _, err = host.join('x' * 1025)
+    assert (code, err) == (2, 'fettle-noded: standard input is too long to be a token\n'), (code, err)
     # Whatever stands behind the dash that a broken token goes on with: it is no option.
     for piece in ('-h', '-hA8', '-?'):
         code, out, err = host.run(NODED, 'join', 'fettle1.AAAA', piece)
@@ -227,6 +234,50 @@ def test_refusals(host):
         code, out, err = host.run(NODED, 'join', word)
         assert (code, err) == (0, '') and '--root=DIR' in out and '--help' in out, (code, out, err)
     assert host.name not in nodes()
+
+
+@with_host(58)
+@title('/join/the-token-is-not-shown#SAF-109')
+def test_secret(host):
+    token = invite(host)
+    # As an argument it is gone from the title while the process waits for an answer that does not come.
+    body = raw(token)
+    body[-5] = ord('9')
+    astray = seal(body)
+    process = subprocess.Popen(['nsenter', f'--net=/run/netns/{host.netns}', NODED, 'join', astray, '--root', host.root],
+                               stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    titles = []
+
+    def is_gone():
+        with open(f'/proc/{process.pid}/cmdline', encoding='utf-8') as file:
+            titles.append(file.read())
+        return 'fettle-noded' in titles[-1] and '*' * len(astray) in titles[-1]
+    wait_until('the token is hidden', is_gone, 10, step=0.01)
+    assert astray not in titles[-1] and process.poll() is None, titles
+    process.kill()
+    process.wait()
+    # A terminal asks for it, and does not show it; what it was before it is again.
+    master, slave = os.openpty()
+    before = termios.tcgetattr(slave)
+    process = subprocess.Popen([NODED, 'join', '--root', host.root], stdin=slave, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    prompt = b'Token (it is not shown): '
+    assert process.stderr.read(len(prompt)) == prompt
+    assert not termios.tcgetattr(slave)[3] & termios.ECHO
+    os.write(master, b'fettle1.AAAA\n')
+    _, err = process.communicate()
+    assert process.returncode == 2 and err.startswith(b'\nfettle-noded: the token '), err
+    assert termios.tcgetattr(slave) == before
+    os.write(slave, b'END')
+    assert os.read(master, 1000) == b'END'
+    process = subprocess.Popen([NODED, 'join', '--root', host.root], stdin=slave, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert process.stderr.read(len(prompt)) == prompt
+    process.send_signal(signal.SIGTERM)
+    process.communicate()
+    assert process.returncode == -signal.SIGTERM and termios.tcgetattr(slave) == before, process.returncode
+    os.close(slave)
+    os.close(master)
+    assert host.join(token)[0] == 0
+    lab.cli('node', 'remove', host.name)
 
 
 @with_host(54)
@@ -473,7 +524,7 @@ def main():
         def test_logs():
             e2e.check_logs(lab)
         test_logs.title = '/join/no-report-in-any-log'
-        e2e.run(test_join, test_refusals, test_invite, test_list, test_removed, test_killed, test_cluster_of_its_own, test_logs)
+        e2e.run(test_join, test_refusals, test_secret, test_invite, test_list, test_removed, test_killed, test_cluster_of_its_own, test_logs)
 
 
 if __name__ == '__main__':

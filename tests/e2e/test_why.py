@@ -6,6 +6,7 @@ import re
 import e2e
 from e2e import title
 from fake_luxid import Luxid
+from spoiler import EVIL, SHOWN
 
 WHEN = r'\d{4}-\d\d-\d\d \d\d:\d\d:\d\d'
 
@@ -89,4 +90,20 @@ def test_locks():
           said(job(status='waiting', opstatus=['success', 'waiting'], opexec=[[100, 0], None], cancel=True), waiters))
 
 
-e2e.run(test_running, test_canceling, test_node_pending, test_locks)
+@title('/why/texts-of-others#SAF-108')
+def test_texts():
+    log = [[[2, [310, 0], 'message', 'says ' + EVIL], [3, [320, 0], 'progress', {'what': EVIL, 'done': 3, 'total': 10, 'unit': 'MiB'}]], []]
+    out = said(job(oplog=log, summary=['TEST_DELAY(1)', EVIL]))
+    assert EVIL not in out and 'said last, at' in out and out.count(SHOWN) == 2, out
+    repair = {'started': 1, 'ended': None, 'type': 'failover', 'state': 'pending', 'jobs': [17], 'id': 'abcd', 'instance': 'web1'}
+    server = Luxid({'repair': [repair], 'job': [job(end_ts=None, summary=[EVIL])], 'instance': [],
+                    'decision': [{'at': 100, 'state': 'Needs repair', 'summary': EVIL, 'jobs': [17]}]})
+    code, out, err = server.run('repair', 'show', 'abcd')
+    assert EVIL not in out + err and out.count(SHOWN) == 2, (code, out, err)
+    code, out, _ = server.run('--json', 'repair', 'show', 'abcd')
+    told = json.loads(out)
+    assert code == 0 and told['decisions'][0]['summary'] == EVIL and told['job_details'][0]['summary'] == [EVIL], told
+    assert not re.search('[\x00-\x09\x0b-\x1f\x7f-\x9f\u202e]', out), out
+
+
+e2e.run(test_running, test_canceling, test_node_pending, test_locks, test_texts)

@@ -80,6 +80,12 @@ def check_headers(files):
     return problems
 
 
+def check_umask(files):
+    """Every program begins with it."""
+    return [f'{path}: main() does not begin with umask(0077)' for path in files if path.endswith('/main.c') and
+            not re.search(r'^int main\(int argc, char \*\*argv\)\n{\n    umask\(0077\);', text(path), re.M)]
+
+
 def check_rows_used(files):
     """Every error, opcode and method must be used by code outside of its table."""
     code = '\n'.join(text(path) for path in files if not path.endswith('.def'))
@@ -184,6 +190,7 @@ def main():
           [f'{f}: {n} lines' for f in code + tests if (n := len(text(f).splitlines())) > MAX_LINES])
     point('/style/nothing-left-for-later', [f'{f}: {m.group(0)}' for f in code + tests for m in LATER.finditer(text(f))])
     point('/style/every-row-is-used', check_rows_used(files))
+    point('/style/programs-keep-others-out#SAF-107', check_umask(code))
     point('/style/repair-tags-are-read-in-one-place#ARP-05',
           [f for f in code if REPAIR_PREFIX in text(f) and f != 'src/proto/repair_tag.h'] +
           [f for f in code if 'proto/repair_tag.h"' in text(f) and not f.startswith(('src/core/repair/', 'src/cli/repair'))])

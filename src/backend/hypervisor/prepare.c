@@ -24,11 +24,8 @@ static bool make_folder(const struct guest *guest, GError **error)
     guest_remove_folder(guest);
     /* Others may pass, since QEMU reads the mirror's key there as another user; the files are shut.
      */
-    if (g_mkdir_with_parents(folder, GUEST_FOLDER_MODE) == 0 &&
-        chmod(folder, GUEST_FOLDER_MODE) == 0 && g_mkdir_with_parents(consoles, 0755) == 0)
-        return true;
-    fettle_set_error(error, STORAGE, "cannot make folder %s: %s", folder, g_strerror(errno));
-    return false;
+    return files_make_folder(folder, GUEST_FOLDER_MODE, error) &&
+           files_make_folder(consoles, 0700, error);
 }
 
 static bool spawn_with(struct guest *guest, const GPtrArray *args, const int *fds, GError **error)

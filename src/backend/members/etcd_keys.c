@@ -62,10 +62,7 @@ static bool give_away(const char *path, GError **error)
 static bool make_folder(const struct etcd_host *host, GError **error)
 {
     g_autofree char *folder = g_build_filename(host->paths->etc, "etcd", NULL);
-    if (g_mkdir_with_parents(folder, 0755) == 0)
-        return true;
-    fettle_set_error(error, STORAGE, "cannot make the folder %s: %s", folder, g_strerror(errno));
-    return false;
+    return files_make_folder(folder, 0711, error);
 }
 
 static bool make_key(const char *path, GError **error)

@@ -1,6 +1,7 @@
 /*
  * The calls of the file storage but creating and growing (create.c) and exports (export.c).
  */
+#include "io/files.h"
 #include "backend/reach.h"
 #include "backend/storage/probe.h"
 #include "backend/storage/storage_private.h"
@@ -367,7 +368,8 @@ struct storage *file_storage_new(const struct node_paths *paths, const char *sha
         g_hash_table_new_full(g_str_hash, g_str_equal, g_free, (GDestroyNotify)image_plan_unref);
     storage->exports = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, export_free);
     g_queue_init(&storage->opening.waiters);
-    g_mkdir_with_parents(storage->images.aside, 0755);
+    files_make_folder(storage->images.disks, 0711, NULL);
+    files_make_folder(storage->images.aside, 0700, NULL);
     images_sweep(storage->images.disks, NULL);
     return &storage->base;
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/text.h"
 #include "core/config/gather.h"
 #include "core/config/promises.h"
 #include "core/config/unheard.h"
@@ -404,6 +405,12 @@ static GPtrArray *last_changes(const struct env *env, guint64 version, const str
 
 static bool check_args(const struct take_over_args *args, GError **error)
 {
+    g_autofree char *control = text_control(args->statement);
+    if (control != NULL) {
+        fettle_set_error(error, WRONG_INPUT, "statement: must have no control characters, has %s",
+                         control);
+        return false;
+    }
     if (args->alone == (*args->statement != '\0'))
         return true;
     fettle_set_error(error, WRONG_INPUT, "%s",

@@ -1,6 +1,7 @@
 /* ReplaceFilter and DeleteFilter; see calls.h. A rule is on record before it counts. */
 #include "core/queue/calls.h"
 #include "core/queue/rules.h"
+#include "core/queue/submit.h"
 
 struct rule_call {
     struct queue_context *context;
@@ -83,7 +84,7 @@ void call_replace_filter(struct queue_context *context, struct rpc_request *requ
     filter->predicates = json_incref(args->predicates);
     filter->action = json_incref(args->action);
     filter->reason = json_incref(args->reason);
-    if (!rules_check_filter(filter, &error)) {
+    if (!rules_check_filter(filter, &error) || !reason_check_lines(filter->reason, &error)) {
         g_prefix_error(&error, "ReplaceFilter: ");
         rpc_fail(request, error);
         return;

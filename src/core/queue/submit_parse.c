@@ -1,4 +1,5 @@
 /* What is submitted, checked and made a record; see submit.h. */
+#include "base/text.h"
 #include "core/queue/calls.h"
 #include "core/queue/submit.h"
 
@@ -19,6 +20,25 @@ bool reason_check(const json_t *reason, GError **error)
             !json_is_string(json_array_get(item, 1)) || !json_is_integer(json_array_get(item, 2))) {
             fettle_set_error(error, WRONG_INPUT, "reason[%zu]: must be [source, text, nanoseconds]",
                              i);
+            return false;
+        }
+    }
+    return true;
+}
+
+bool reason_check_lines(const json_t *reason, GError **error)
+{
+    size_t i;
+    const json_t *item;
+
+    json_array_foreach(reason, i, item)
+    {
+        g_autofree char *both = g_strconcat(json_string_value(json_array_get(item, 0)),
+                                            json_string_value(json_array_get(item, 1)), NULL);
+        g_autofree char *control = text_control(both);
+        if (control != NULL) {
+            fettle_set_error(error, WRONG_INPUT,
+                             "reason[%zu]: must have no control characters, has %s", i, control);
             return false;
         }
     }
@@ -96,7 +116,8 @@ static json_t *normalise(const json_t *input, char **ret_request_id, GError **er
         fettle_set_error(error, WRONG_INPUT, "OP_ID: %s does not run as a job", opcode->id);
         return NULL;
     }
-    if (!reason_check(common->reason, error) || !check_depends(common->depends, error))
+    if (!reason_check(common->reason, error) || !reason_check_lines(common->reason, error) ||
+        !check_depends(common->depends, error))
         return NULL;
     *ret_request_id = g_strdup(common->request_id);
     return json_steal(&json);

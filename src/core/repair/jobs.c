@@ -2,6 +2,7 @@
 #include "core/repair/watcher_internal.h"
 
 #include "base/log.h"
+#include "base/text.h"
 
 #include <string.h>
 
@@ -95,11 +96,12 @@ static void explain(json_t *opcodes, const char *request_id, const char *reason,
 {
     size_t index;
     json_t *opcode;
+    g_autofree char *shown = text_shown(reason); /* it may quote what a node has said */
     json_array_foreach(opcodes, index, opcode)
     {
-        json_object_set_new(
-            opcode, "reason",
-            json_make("[[ssI]]", "fettle:watcher", reason, (json_int_t)(reason_time * 1000000000)));
+        json_object_set_new(opcode, "reason",
+                            json_make("[[ssI]]", "fettle:watcher", shown != NULL ? shown : reason,
+                                      (json_int_t)(reason_time * 1000000000)));
     }
     json_object_set_new(json_array_get(opcodes, 0), "request_id", json_string(request_id));
 }

@@ -14,6 +14,7 @@
  */
 #include <signal.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/log.h"
 #include "core/ops/job.h"
@@ -142,6 +143,7 @@ static const struct serve_work work = {.prepare = prepare, .run = be_job, .disca
 
 int main(int argc, char **argv)
 {
+    umask(0077); /* what others need is given to them by name (SAF-107) */
     g_autoptr(GError) error = NULL;
     log_init(NURSERY_PROGRAM);
     words_init(argc, argv);

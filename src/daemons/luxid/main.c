@@ -3,6 +3,8 @@
  * core/queue's; here it gets its environment and its socket, run/luxid.sock. On other candidates it
  * stands by, and tells clients who the master is.
  */
+#include <sys/stat.h>
+
 #include "base/limits.h"
 #include "base/log.h"
 #include "core/queue/deposed.h"
@@ -95,6 +97,7 @@ static void stop(void)
 
 int main(int argc, char **argv)
 {
+    umask(0077); /* what others need is given to them by name (SAF-107) */
     return daemon_main(argc, argv,
                        &(struct daemon){.name = "luxid",
                                         .summary = "Serve queries and run the job queue.",

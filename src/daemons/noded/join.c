@@ -7,6 +7,8 @@
 
 #include "base/log.h"
 #include "base/task.h"
+#include "base/text.h"
+#include "daemons/noded/token.h"
 #include "io/join.h"
 #include "io/loop.h"
 
@@ -30,7 +32,7 @@ static bool are_of_token(char **words, GError **error)
 {
     bool begun = false;
     for (; *words; words++) {
-        begun = begun || g_str_has_prefix(*words, "fettle1.");
+        begun = begun || g_str_has_prefix(*words, INVITATION_MARK);
         if (!g_str_has_prefix(*words, begun ? "--" : "-"))
             continue;
         fettle_set_error(error, WRONG_INPUT, "Unknown option %s; see fettle-noded join --help",
@@ -52,10 +54,11 @@ static char *parse(int argc, char **argv, char **ret_root, GError **error)
          "Folder of this node (default: FETTLE_ROOT, else /)", "DIR"},
         {NULL},
     };
-    g_autoptr(GOptionContext) context = g_option_context_new("TOKEN");
+    g_autoptr(GOptionContext) context = g_option_context_new("[TOKEN]");
     g_option_context_set_summary(context,
                                  "Makes this host a node of a cluster, with a one-time token of "
-                                 "`fettle node invite`.");
+                                 "`fettle node invite`. The token is a secret: it is read from "
+                                 "standard input unless it is given as an argument.");
     g_option_context_add_main_entries(context, entries, NULL);
     g_option_context_set_help_enabled(context, false);
     g_option_context_set_ignore_unknown_options(context, true);
@@ -68,12 +71,8 @@ static char *parse(int argc, char **argv, char **ret_root, GError **error)
         printf("%s", text);
         exit(0);
     }
-    if (argc < 2) {
-        fettle_set_error(error, WRONG_INPUT,
-                         "the token is missing: fettle-noded join TOKEN; see fettle-noded join "
-                         "--help");
-        return NULL;
-    }
+    if (argc < 2)
+        return token_read(error);
     return are_of_token(argv + 1, error) ? g_strjoinv(" ", argv + 1) : NULL;
 }
 
@@ -116,13 +115,16 @@ int noded_join(int argc, char **argv)
 {
     struct joining joining = {0};
     int code = 0;
+    g_auto(GStrv) words = token_hide(argc, argv);
+    g_autofree char **left = g_memdup2(words, ((gsize)argc + 1) * sizeof *words);
     log_init("fettle-noded");
-    if (prepare(&joining, argc, argv, &joining.error))
+    if (prepare(&joining, argc, left, &joining.error))
         run(&joining);
     if (joining.config) {
         tell(&joining);
     } else if (joining.error) {
-        fprintf(stderr, "fettle-noded: %s\n", joining.error->message);
+        g_autofree char *shown = text_shown(joining.error->message); /* the master's words */
+        fprintf(stderr, "fettle-noded: %s\n", shown ? shown : joining.error->message);
         code = fettle_error_exit_code(joining.error);
     } else {
         fprintf(stderr, "fettle-noded: interrupted; run the same command again\n");

@@ -3,6 +3,7 @@
  * only when it is known what runs here. Guests and exports live on when it ends.
  */
 #include <pwd.h>
+#include <sys/stat.h>
 
 #include "backend/hypervisor/qemu.h"
 #include "backend/members/etcd.h"
@@ -125,10 +126,11 @@ static void noded_stop(void)
 
 int main(int argc, char **argv)
 {
+    umask(0077); /* what others need is given to them by name (SAF-107) */
     static const struct daemon daemon = {
         .name = "noded",
         .summary = "The node daemon: guests, disks and mirrors of this host, and its connections "
-                   "to other hosts. `fettle-noded join TOKEN` makes this host a node.",
+                   "to other hosts. `fettle-noded join` makes this host a node.",
         .setup = noded_setup,
         .start = noded_start,
         .stop = noded_stop,

@@ -5,6 +5,7 @@
  * else is told at once by the host itself that nobody is there.
  */
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/log.h"
 #include "daemons/common/daemon.h"
@@ -167,6 +168,7 @@ static void stop(void)
 
 int main(int argc, char **argv)
 {
+    umask(0077); /* what others need is given to them by name (SAF-107) */
     static const struct daemon description = {
         .name = "rconfd",
         .summary =

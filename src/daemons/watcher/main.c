@@ -8,6 +8,7 @@
 #include "io/real_env.h"
 
 #include <malloc.h>
+#include <sys/stat.h>
 
 static struct env *env;
 static struct watcher *watcher;
@@ -42,6 +43,7 @@ static void stop(void)
 
 int main(int argc, char **argv)
 {
+    umask(0077); /* what others need is given to them by name (SAF-107) */
     static const struct daemon description = {
         .name = "watcher",
         .summary = "The healing loop of a Fettle cluster.",

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/stat.h>
 
 #include "base/log.h"
 #include "core/config/announced.h"
@@ -237,6 +238,7 @@ static void stop(void)
 
 int main(int argc, char **argv)
 {
+    umask(0077); /* what others need is given to them by name (SAF-107) */
     /* Requests come and go as many small pieces beside a few large buffers, each of which would
      * make glibc merge all of its fast bins. */
     mallopt(M_MXFAST, 0);

@@ -631,6 +631,8 @@ static void test_refusals(void)
          "with n of at least 1"},
         {"[null, 0, [], \"ACCEPT\", [1]]", FETTLE_ERROR_WRONG_INPUT,
          "ReplaceFilter: reason[0]: must be [source, text, nanoseconds]"},
+        {"[null, 0, [], \"ACCEPT\", [[\"me\", \"a\\u009bb\", 1]]]", FETTLE_ERROR_WRONG_INPUT,
+         "ReplaceFilter: reason[0]: must have no control characters, has \\x9b"},
         {"[null, -1, [], \"ACCEPT\", []]", FETTLE_ERROR_WRONG_INPUT,
          "ReplaceFilter: priority: must be at least 0"},
         {"[\"" RULE "\", 0, [], \"ACCEPT\", []]", FETTLE_ERROR_UNKNOWN_ENTITY,

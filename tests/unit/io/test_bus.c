@@ -461,38 +461,78 @@ static void test_no_certificate(struct pair *pair, gconstpointer unused)
     g_assert_cmpuint(pair->a->served, ==, 0);
 }
 
-static int connect_silently(guint port)
+/* From 127.0.0.LAST. */
+static int connect_silently(guint port, guint last)
 {
     struct sockaddr_in address = {.sin_family = AF_INET,
                                   .sin_port = htons((guint16)port),
                                   .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    const struct sockaddr_in own = {.sin_family = AF_INET,
+                                    .sin_addr.s_addr = htonl((INADDR_LOOPBACK & ~0xffu) | last)};
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
+    g_assert_cmpint(bind(fd, (const struct sockaddr *)&own, sizeof own), ==, 0);
     g_assert_cmpint(connect(fd, (struct sockaddr *)&address, sizeof address), ==, 0);
     while (g_main_context_iteration(NULL, FALSE))
         ; /* it is accepted before the next one comes */
     return fd;
 }
 
-/* Peers that say nothing keep so many connections open, and the next one is ended without a word.
- */
-static void test_many_handshakes(struct pair *pair, gconstpointer unused)
+static bool is_ended(int fd)
 {
-    int silent[MOST_HANDSHAKES], one_more;
     char byte;
 
-    for (guint i = 0; i < MOST_HANDSHAKES; i++)
-        silent[i] = connect_silently((guint)pair->a->config->port);
-    one_more = connect_silently((guint)pair->a->config->port);
-    while (recv(one_more, &byte, 1, MSG_DONTWAIT) < 0)
+    return recv(fd, &byte, 1, MSG_DONTWAIT) >= 0;
+}
+
+static void expect_end(int fd)
+{
+    while (!is_ended(fd))
         world_pause(1);
-    g_assert_cmpuint(pair->a->lines->len, ==, 0); /* its time was not up */
-    G_STATIC_ASSERT(LIMIT_HANDSHAKES == 256);
-    for (guint i = 0; i < MOST_HANDSHAKES; i++) {
-        g_assert_cmpint((int)recv(silent[i], &byte, 1, MSG_DONTWAIT), ==, -1);
+    close(fd);
+}
+
+/* Of one address so many are kept, be it a member's; the next ones are ended, with one line. */
+static void test_many_handshakes(struct pair *pair, gconstpointer unused)
+{
+    int silent[LIMIT_HANDSHAKES_ADDRESS];
+    guint port = (guint)pair->a->config->port;
+
+    for (guint i = 0; i < G_N_ELEMENTS(silent); i++)
+        silent[i] = connect_silently(port, 1);
+    for (guint i = 0; i < 3; i++)
+        expect_end(connect_silently(port, 1));
+    g_assert_cmpuint(pair->a->lines->len, ==, 1);
+    g_assert_nonnull(
+        strstr(pair->a->lines->pdata[0], "too many of its TLS handshakes are unfinished"));
+    G_STATIC_ASSERT(LIMIT_HANDSHAKES_ADDRESS == 16);
+    for (guint i = 0; i < G_N_ELEMENTS(silent); i++) {
+        g_assert_false(is_ended(silent[i]));
         close(silent[i]);
     }
-    close(one_more);
+}
+
+/* Strangers that say nothing are as many as they like; a member's new link is there all the same,
+ * while they wait. */
+static void test_silent_strangers(struct pair *pair, gconstpointer unused)
+{
+    struct answer answer = {0};
+    int silent[400];
+    guint port = (guint)pair->a->config->port, kept = 0;
+
+    for (guint i = 0; i < G_N_ELEMENTS(silent); i++)
+        silent[i] = connect_silently(port, 2 + i % 40);
+    host_ask_report(pair->b, NODE_A, &answer);
+    world_wait(&answer.done);
+    g_assert_no_error(answer.error);
+    answer_clear(&answer);
+    for (guint i = 0; i < G_N_ELEMENTS(silent); i++) {
+        kept += is_ended(silent[i]) ? 0 : 1;
+        close(silent[i]);
+    }
+    g_assert_cmpuint(kept, ==, MOST_HANDSHAKES);
+    G_STATIC_ASSERT(LIMIT_HANDSHAKES == 256);
+    g_assert_cmpuint(pair->a->lines->len, <=, 40);
 }
 
 /* A node that has no members yet lets in every node of its cluster, so that the master can announce
@@ -636,7 +676,8 @@ int main(int argc, char **argv)
     ADD("/bus/cut-link#SAF-04", test_cut_link);
     ADD("/bus/strangers", test_strangers);
     ADD("/bus/no-certificate", test_no_certificate);
-    ADD("/bus/many-handshakes", test_many_handshakes);
+    ADD("/bus/many-handshakes#SAF-109", test_many_handshakes);
+    ADD("/bus/silent-strangers#SAF-109", test_silent_strangers);
     ADD("/bus/newcomer", test_newcomer);
     ADD("/bus/false-from", test_false_from);
     ADD("/bus/fresh/after-failures", test_fresh_after_failures);

@@ -1,0 +1,72 @@
+/* See text.h. */
+#include "base/text.h"
+
+/* How long the control character is that stands here, and which; 0: it is none. */
+static size_t control_at(const char *at, gunichar *ret_code)
+{
+    guchar first = (guchar)*at;
+    *ret_code = first;
+    if (first < 0x80)
+        return first < ' ' || first == 0x7f;
+    gunichar code = g_utf8_get_char_validated(at, -1);
+    if (code == (gunichar)-1 || code == (gunichar)-2)
+        return 1;
+    *ret_code = code;
+    bool control =
+        code < 0xa0 || (code >= 0x202a && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069);
+    return control ? (size_t)g_unichar_to_utf8(code, NULL) : 0;
+}
+
+static const char *next_control(const char *text, size_t *ret_len, gunichar *ret_code)
+{
+    for (; *text != '\0'; text++) {
+        /* In a longer character of UTF-8 no byte but the first is looked at. */
+        if ((guchar)*text >= ' ' && (guchar)*text < 0x7f)
+            continue;
+        *ret_len = control_at(text, ret_code);
+        if (*ret_len > 0)
+            return text;
+        text = g_utf8_next_char(text) - 1;
+    }
+    return NULL;
+}
+
+static void append_code(GString *out, gunichar code)
+{
+    if (code == '\n')
+        g_string_append(out, "\\n");
+    else if (code == '\t')
+        g_string_append(out, "\\t");
+    else if (code == '\r')
+        g_string_append(out, "\\r");
+    else
+        g_string_append_printf(out, code < 0x100 ? "\\x%02x" : "\\u%04x", code);
+}
+
+char *text_control(const char *text)
+{
+    size_t len;
+    gunichar code;
+    if (next_control(text, &len, &code) == NULL)
+        return NULL;
+    GString *out = g_string_new(NULL);
+    append_code(out, code);
+    return g_string_free(out, FALSE);
+}
+
+char *text_shown(const char *text)
+{
+    size_t len;
+    gunichar code;
+    const char *control = next_control(text, &len, &code);
+    if (control == NULL)
+        return NULL;
+    GString *out = g_string_new(NULL);
+    for (; control != NULL; control = next_control(text, &len, &code)) {
+        g_string_append_len(out, text, control - text);
+        append_code(out, code);
+        text = control + len;
+    }
+    g_string_append(out, text);
+    return g_string_free(out, FALSE);
+}

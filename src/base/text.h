@@ -1,0 +1,15 @@
+/*
+ * Texts that somebody else wrote, where a person reads them: what a terminal would obey in place of
+ * showing it. Control characters here are those of ASCII, DEL, U+0080 to U+009F, and the marks that
+ * turn the direction of writing over (U+202A to U+202E, U+2066 to U+2069).
+ */
+#pragma once
+
+#include <glib.h>
+#include <stdbool.h>
+
+/* The first control character, as it is shown ("\x1b", "\n", "\u202e"), to be freed; NULL: it has
+ * none. `text` is UTF-8; a byte that is not counts as one ("\xff"). */
+char *text_control(const char *text);
+/* The text with its control characters shown, to be freed; NULL: it has none and is as it is. */
+char *text_shown(const char *text);
