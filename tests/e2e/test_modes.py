@@ -16,19 +16,17 @@ TABLE = [
     # Folders that the users of guests, exports and members of etcd pass through; in var/images lies what people put there, var/disks and
     # var/shared are mounted by the lab.
     ('|etc|var|run|log|var/images|var/shared|var/disks', 0o755),
-    (f'etc/etcd|run/guests|run/exports|run/guests/{UUID}', 0o711),
+    (f'etc/etcd|run/guests|run/exports|run/guests/{UUID}(/(relay|psk|psk-server))?', 0o711),
     # What is no secret: certificates, where this node is and what the engine is, what nbdkit is told of ciphers, whose shared folder it is.
     (r'etc/(ca|node)\.crt|etc/etcd/(authority|client|member)\.crt|etc/(node|engine)\.json', 0o644),
     (f'run/exports/{UUID}\\.tls|var/shared/fettle-shared', 0o644),
-    # In a folder of its user alone; nbdkit has a umask of its own.
-    (f'run/guests/{UUID}/relay/sock', 0o755), (f'run/guests/{UUID}/relay/[0-9]+\\.pid', 0o644),
     # Root's, or of the one user whom they are for.
-    (f'lost\\+found|(etc|var|run)/.*lost\\+found|run/(authority|livelocks|queue|services)|log/guests|run/guests/{UUID}/relay', 0o700),
+    (f'lost\\+found|(etc|var|run)/.*lost\\+found|run/(authority|livelocks|queue|services)|log/guests', 0o700),
     (r'var/(disks/aside|etcd|etcd/member|etcd/member/(snap|wal)|node|node/guests|queue|ssconf)', 0o700),
     (r'etc/(ca|node)\.key|etc/etcd/(client|member)\.key|var/confd\.key', 0o600),
     (r'log/\w+\.log|log/guests/.*\.console', 0o600),
     (f'run/exports/{UUID}\\.(ctl[0-9]+|json|log[0-9]+|psk)', 0o600),
-    (f'run/guests/{UUID}/((con|qmp|rescue)\\.sock|pid|state\\.json|stderr\\.log|relay/(keys\\.psk|log|state\\.json))', 0o600),
+    (f'run/guests/{UUID}/((con|qmp|rescue)\\.sock|pid|state\\.json|stderr\\.log|relay/(sock|keys\\.psk|log|state\\.json))', 0o600),
     (r'run/(etcd\.json|locks\.journal|\w+\.(ready|sock|status)|livelocks/[\w-]+|queue/job-[0-9]+|services/\w+\.json)', 0o600),
     (f'var/(disks|shared)/({UUID}\\.)?{UUID}\\.disk[0-9]+\\.raw|var/images/tick(-fast)?\\.raw', 0o600),
     (r'var/etcd/member/(snap/db|snap/[0-9a-f-]+\.snap|wal/[0-9a-f-]+\.(wal|tmp))', 0o600),
