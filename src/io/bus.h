@@ -34,8 +34,8 @@ struct bus_options {
     const char *(*master)(void *data);
     /* May this request pass to a role of this node? Asked for requests of other nodes to any role
      * here, and of local daemons to noded. */
-    bool (*admit)(const char *from_node, const struct method *method, struct stamp stamp,
-                  GError **error, void *data);
+    bool (*admit)(const char *from_node, const char *from_role, const struct method *method,
+                  struct stamp stamp, GError **error, void *data);
     /* There is (again) a connection to the master, or this node is the master; may be NULL. */
     void (*master_reachable)(void *data);
     /* One line on a refusal or a lost link; may be NULL. */

@@ -50,8 +50,8 @@ static void serve(struct bus *bus, struct rpc_request *request)
 {
     g_autoptr(GError) error = NULL;
 
-    if (bus->options.admit(request->from_node, request->method, request->stamp, &error,
-                           bus->options.data))
+    if (bus->options.admit(request->from_node, request->from_role, request->method, request->stamp,
+                           &error, bus->options.data))
         bus->options.handle(request, bus->options.data);
     else
         rpc_fail(request, error);
@@ -85,8 +85,8 @@ static bool may_pass(struct bus *bus, const struct envelope *envelope, GError **
                          envelope->method, envelope->from.role);
         return false;
     }
-    return bus->options.admit(envelope->from.node, method, envelope->stamp, error,
-                              bus->options.data);
+    return bus->options.admit(envelope->from.node, envelope->from.role, method, envelope->stamp,
+                              error, bus->options.data);
 }
 
 static bool check_remote(const struct bus *bus, const struct peer *peer,

@@ -95,7 +95,7 @@
 #define LUXI_END(NAME, type)                                                                       \
     RECORD_END                                                                                     \
     (type)
-#define METHOD(server, name, args, answer, callers, timeout, doc)
+#define METHOD(server, name, args, answer, callers, place, timeout, doc)
 #include "proto/luxi.def"
 #include "proto/methods.def"
 #include "proto/opcodes.def"
@@ -249,8 +249,9 @@ bool opcode_parse_filled(const json_t *input, struct op_common **ret_common, voi
 
 #undef METHOD
 static const struct method methods[] = {
-#define METHOD(server, name, args, answer, callers, timeout, doc)                                  \
-    {#server, #name, &args##_record, &answer##_record, callers, TIMEOUT_##timeout, doc},
+#define METHOD(server, name, args, answer, callers, place, timeout, doc)                           \
+    {#server, #name,         &args##_record,    &answer##_record,                                  \
+     callers, PLACE_##place, TIMEOUT_##timeout, doc},
 #include "proto/methods.def"
 };
 
@@ -305,6 +306,23 @@ bool method_allows(const struct method *method, const char *role)
         caller = bar != NULL ? bar + 1 : NULL;
     }
     return false;
+}
+
+enum method_place method_place_of(const struct method *method, const char *role)
+{
+    static const struct {
+        const char *role;
+        enum method_place place;
+    } places[] = {
+        {ROLE_LUXID, PLACE_MASTER},     {ROLE_JOB, PLACE_MASTER},   {ROLE_WATCHER, PLACE_MASTER},
+        {ROLE_WCONFD, PLACE_CANDIDATE}, {ROLE_NODED, PLACE_MEMBER}, {ROLE_CLI, PLACE_HERE},
+        {ROLE_JOINING, PLACE_STRANGER},
+    };
+    for (size_t i = 0; method->place == PLACE_BY_ROLE && i < G_N_ELEMENTS(places); i++) {
+        if (strcmp(places[i].role, role) == 0)
+            return places[i].place;
+    }
+    return method->place == PLACE_BY_ROLE ? PLACE_HERE : method->place;
 }
 
 /* --- LUXI --- */

@@ -35,12 +35,23 @@ enum timeout_class {
     TIMEOUT_FRESH, /* also says by which connection it is asked (io/bus.h) */
 };
 
+/* Of which node a request may come (SAF-100). */
+enum method_place {
+    PLACE_BY_ROLE, /* as method_place_of() says */
+    PLACE_HERE,    /* the one that is asked */
+    PLACE_MASTER,
+    PLACE_CANDIDATE,
+    PLACE_MEMBER,
+    PLACE_STRANGER, /* none yet: without a certificate */
+};
+
 struct method {
     const char *server; /* role */
     const char *name;
     const struct record *args;
     const struct record *answer;
     const char *callers; /* "job|luxid" */
+    enum method_place place;
     enum timeout_class timeout;
     const char *doc;
 };
@@ -49,6 +60,8 @@ struct method {
 const struct method *method_find(const char *server, const char *name);
 const struct method *method_table(size_t *ret_count);
 bool method_allows(const struct method *method, const char *role);
+/* Never PLACE_BY_ROLE. A role that nobody knows has no place but this node. */
+enum method_place method_place_of(const struct method *method, const char *role);
 
 /* One outgoing call. Strings are borrowed for the duration of env_call(); `args` is stolen. For
  * role luxid the method is a LUXI method and `args` the positional array. */

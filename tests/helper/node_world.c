@@ -228,7 +228,8 @@ static void node_handle(struct rpc_request *request, void *data)
 {
     struct test_node *node = data;
     g_autoptr(GError) error = NULL;
-    if (node_core_admit(node->core, request->from_node, request->method, request->stamp, &error))
+    if (node_core_admit(node->core, request->from_node, request->from_role, request->method,
+                        request->stamp, &error))
         node_core_handle(node->core, request);
     else
         rpc_fail(request, error);
@@ -400,8 +401,10 @@ static json_t *announcement(const struct node_world *nw)
     json_t *members = json_array();
     for (guint i = 0; i < G_N_ELEMENTS(nodes); i++) {
         g_autofree char *name = g_strdup_printf("node%u", i + 1);
-        json_array_append_new(members, json_make("{s:s,s:s,s:s,s:i}", "uuid", nodes[i], "name",
-                                                 name, "address", "10.0.0.9", "port", 1811));
+        bool candidate = nodes[i] != nodes[0];
+        json_array_append_new(members, json_make("{s:s,s:s,s:s,s:i,s:b}", "uuid", nodes[i], "name",
+                                                 name, "address", "10.0.0.9", "port", 1811,
+                                                 "master_candidate", (int)candidate));
     }
     return json_make("{s:I,s:I,s:s,s:s,s:I,s:o,s:i}", "history", (json_int_t)nw->stamp.history,
                      "epoch", (json_int_t)nw->stamp.epoch, "cluster", CLUSTER, "master_node",

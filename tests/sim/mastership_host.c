@@ -58,8 +58,8 @@ static void asked_task(void *data)
 static bool admitted(const struct ms_host *host, struct rpc_request *request)
 {
     g_autoptr(GError) error = NULL;
-    if (host->fence &&
-        fence_admit(host->fence, request->from_node, request->method, request->stamp, &error))
+    if (host->fence && fence_admit(host->fence, request->from_node, request->from_role,
+                                   request->method, request->stamp, &error))
         return true;
     if (!error)
         fettle_set_error(&error, UNREACHABLE, "the node daemon does not run");

@@ -106,7 +106,8 @@ static void handle_noded(struct rpc_request *request, void *data)
     struct node_core *node = host->processes[SIM_NODED].node;
     g_autoptr(GError) error = NULL;
     sim_note_taking(host->sim, host, request);
-    if (node_core_admit(node, request->from_node, request->method, request->stamp, &error))
+    if (node_core_admit(node, request->from_node, request->from_role, request->method,
+                        request->stamp, &error))
         node_core_handle(node, request);
     else
         rpc_fail(request, error);

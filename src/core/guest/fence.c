@@ -137,14 +137,15 @@ bool fence_load(struct fence *fence, GError **error)
     return false;
 }
 
-static bool fence_is_member(const struct fence *fence, const char *node)
+/* NULL: it is none. */
+static const struct member *fence_member(const struct fence *fence, const char *node)
 {
     for (guint i = 0; i < fence->announced->members->len; i++) {
         const struct member *member = fence->announced->members->pdata[i];
         if (strcmp(member->uuid, node) == 0)
-            return true;
+            return member;
     }
-    return false;
+    return NULL;
 }
 
 static bool fence_check_stamp(const struct fence *fence, struct stamp stamp, GError **error)
@@ -189,20 +190,60 @@ static bool is_free(const struct method *method)
            is_method(method, ROLE_NODED, "node_report");
 }
 
-bool fence_admit(const struct fence *fence, const char *from_node, const struct method *method,
-                 struct stamp stamp, GError **error)
+static void refuse_place(const struct method *method, const char *name, enum method_place place,
+                         GError **error)
+{
+    if (place == PLACE_MASTER)
+        fettle_set_error(error, PERMISSION,
+                         "node \"%s\" is not the master; only the master's luxid, jobs and "
+                         "watcher may call %s",
+                         name, method->name);
+    else if (place == PLACE_CANDIDATE)
+        fettle_set_error(error, PERMISSION,
+                         "node \"%s\" is no master candidate; only candidates may call %s", name,
+                         method->name);
+    else
+        fettle_set_error(error, PERMISSION, "node \"%s\" may not call %s: %s", name, method->name,
+                         place == PLACE_STRANGER ? "it is for hosts that are no node yet"
+                                                 : "it is for this node's own commands");
+}
+
+/* What nobody has announced here yet may make it true. */
+static bool check_place(const struct fence *fence, const struct member *from, const char *role,
+                        const struct method *method, struct stamp stamp, GError **error)
+{
+    enum method_place place = method_place_of(method, role);
+    const char *master = fence->announced->master_node;
+    if (place == PLACE_MEMBER || (place == PLACE_CANDIDATE && from->master_candidate) ||
+        (place == PLACE_MASTER && !strcmp(from->uuid, master)))
+        return true;
+    bool later = stamp_compare(stamp, fence_stamp(fence)) > 0 || !*master;
+    if (later && (place == PLACE_MASTER || place == PLACE_CANDIDATE))
+        fettle_set_error(error, TEMPORARY,
+                         "history %" G_GUINT64_FORMAT " epoch %" G_GUINT64_FORMAT
+                         " was not announced to this node yet; try again",
+                         stamp.history, stamp.epoch);
+    else
+        refuse_place(method, from->name, place, error);
+    return false;
+}
+
+bool fence_admit(const struct fence *fence, const char *from_node, const char *from_role,
+                 const struct method *method, struct stamp stamp, GError **error)
 {
     bool announce = is_method(method, ROLE_NODED, "announce");
     bool local = strcmp(from_node, fence->env->node_uuid) == 0;
     bool newborn = fence->announced->members->len == 0;
 
-    if (!local && !(newborn && announce) && !fence_is_member(fence, from_node)) {
+    const struct member *from = local ? NULL : fence_member(fence, from_node);
+    if (!local && !(newborn && announce) && !from) {
         fettle_set_error(error, PERMISSION, "node %s is no member of this cluster%s", from_node,
                          newborn ? ": this node knows no members before the first announcement"
                                  : "");
         return false;
     }
-    return is_free(method) || fence_check_stamp(fence, stamp, error);
+    return (is_free(method) || fence_check_stamp(fence, stamp, error)) &&
+           (!from || check_place(fence, from, from_role, method, stamp, error));
 }
 
 struct fence_op *fence_enter(struct fence *fence, struct stamp stamp, const char *from_node,

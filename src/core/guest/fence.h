@@ -22,8 +22,8 @@ void fence_set_changed(struct fence *fence, void (*changed)(void *data), void *d
 bool fence_load(struct fence *fence, GError **error);
 
 /* May a request of this node, method and stamp pass? PERMISSION, STALE_EPOCH, TEMPORARY. */
-bool fence_admit(const struct fence *fence, const char *from_node, const struct method *method,
-                 struct stamp stamp, GError **error);
+bool fence_admit(const struct fence *fence, const char *from_node, const char *from_role,
+                 const struct method *method, struct stamp stamp, GError **error);
 
 /* Registers an operation that a node, and a job (0: none) there, has asked for. STALE_EPOCH,
  * TEMPORARY as above; LIMIT beyond LIMIT_NODE_OPERATIONS. */

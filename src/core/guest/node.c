@@ -273,14 +273,14 @@ void node_core_handle(struct node_core *node, struct rpc_request *request)
     task_spawn(node->env->tasks, work_run, work);
 }
 
-bool node_core_admit(const struct node_core *node, const char *from_node,
+bool node_core_admit(const struct node_core *node, const char *from_node, const char *from_role,
                      const struct method *method, struct stamp stamp, GError **error)
 {
     if (!node->ready) {
         fettle_set_error(error, TEMPORARY, NOT_READY);
         return false;
     }
-    return fence_admit(node->fence, from_node, method, stamp, error);
+    return fence_admit(node->fence, from_node, from_role, method, stamp, error);
 }
 
 void node_core_set_changed(struct node_core *node, void (*changed)(void *data), void *data)

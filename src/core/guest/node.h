@@ -27,7 +27,7 @@ void node_core_free(struct node_core *node);
 
 /* For the bus: may this frame pass? Fence by (history, epoch) and by membership; errors
  * STALE_EPOCH, TEMPORARY, PERMISSION. */
-bool node_core_admit(const struct node_core *node, const char *from_node,
+bool node_core_admit(const struct node_core *node, const char *from_node, const char *from_role,
                      const struct method *method, struct stamp stamp, GError **error);
 /* Members, for routing: GPtrArray of struct member (borrowed), and the master's UUID ("" if
  * unknown). */

@@ -37,10 +37,10 @@ static const char *noded_master(void *data)
     return node_core_master(noded.core);
 }
 
-static bool noded_admit(const char *from_node, const struct method *method, struct stamp stamp,
-                        GError **error, void *data)
+static bool noded_admit(const char *from_node, const char *from_role, const struct method *method,
+                        struct stamp stamp, GError **error, void *data)
 {
-    return node_core_admit(noded.core, from_node, method, stamp, error);
+    return node_core_admit(noded.core, from_node, from_role, method, stamp, error);
 }
 
 static void noded_master_reachable(void *data)

@@ -54,10 +54,11 @@ static char *ask(struct asking asking)
         g_assert_cmpstr(said_, ==, expected);                                                      \
     } while (0)
 
-/* A harmless request of a job of that epoch: "", or "error_name: message". */
-static char *act(guint64 epoch)
+/* A harmless request of a job of that epoch on a node: "", or "error_name: message". */
+static char *act_on(const char *node, guint64 epoch)
 {
     struct fake_reply reply;
+    nw->job = fake_process(nw->world, node, ROLE_JOB);
     nw_call_start(nw, &nw->a, "image_info", (struct stamp){1, epoch},
                   json_make("{s:s}", "os_type", "tick"), &reply);
     nw_until(nw, reply.done);
@@ -66,6 +67,11 @@ static char *act(guint64 epoch)
                              : g_strdup("");
     fake_reply_clear(&reply);
     return said;
+}
+
+static char *act(guint64 epoch)
+{
+    return act_on(NODE_M, epoch);
 }
 
 static char *announce(const char *master, guint64 epoch)
@@ -116,7 +122,7 @@ static void test_refuses(void)
     assert_text(announce(NODE_M, 3),
                 "stale_epoch: epoch 3 is the mastership of node " NODE_B ", not of node " NODE_M);
     assert_text(announce(NODE_B, 3), "");
-    assert_text(act(3), "");
+    assert_text(act_on(NODE_B, 3), "");
     assert_asked("granted", NODE_B, .epoch = 3, .since = 3);
     g_assert_cmpstr(node_core_master(nw->a.core), ==, NODE_B);
 }
@@ -192,7 +198,13 @@ static void test_damaged(void)
     g_assert_true(g_str_has_prefix(why, "var/" PROMISE_FILE " is damaged ("));
 }
 
-/* Any member may ask under any epoch what looks at epochs itself. */
+static bool admits(const char *from, const char *role, const struct method *method,
+                   struct stamp stamp, GError **error)
+{
+    return node_core_admit(nw->a.core, from, role, method, stamp, error);
+}
+
+/* A candidate may ask under any epoch what looks at epochs itself. */
 static void test_free(void)
 {
     static const struct {
@@ -205,14 +217,120 @@ static void test_free(void)
     for (guint i = 0; i < G_N_ELEMENTS(free_methods); i++) {
         const struct method *method = method_find(free_methods[i].server, free_methods[i].method);
         g_autoptr(GError) error = NULL;
-        g_assert_true(node_core_admit(nw->a.core, NODE_B, method, old, &error));
-        g_assert_false(node_core_admit(nw->a.core, WEB1, method, old, &error));
+        g_assert_true(admits(NODE_B, ROLE_WCONFD, method, old, &error));
+        g_assert_false(admits(WEB1, ROLE_WCONFD, method, old, &error));
         g_assert_error(error, FETTLE_ERROR, FETTLE_ERROR_PERMISSION);
     }
     g_autoptr(GError) error = NULL;
-    g_assert_false(
-        node_core_admit(nw->a.core, NODE_B, method_find(ROLE_WCONFD, "confirm"), old, &error));
+    g_assert_false(admits(NODE_B, ROLE_NODED, method_find(ROLE_WCONFD, "confirm"), old, &error));
     g_assert_error(error, FETTLE_ERROR, FETTLE_ERROR_STALE_EPOCH);
+}
+
+/* --- of which node (SAF-100) --- */
+
+#define ORDINARY WEB1 /* a member that is no candidate */
+
+/* Node A's list: B and M are candidates, M is the master, ORDINARY is neither. */
+static void announce_all(const char *master)
+{
+    static const char *const nodes[] = {NODE_A, NODE_B, NODE_M, ORDINARY};
+    g_autoptr(GError) error = NULL;
+    json_t *members = json_array();
+    for (guint i = 0; i < G_N_ELEMENTS(nodes); i++) {
+        g_autofree char *name = g_strdup_printf("node%u", i + 1);
+        json_array_append_new(members, json_make("{s:s,s:s,s:s,s:i,s:b}", "uuid", nodes[i], "name",
+                                                 name, "address", "10.0.0.9", "port", 1811,
+                                                 "master_candidate", (int)(i == 1 || i == 2)));
+    }
+    json_t *args = json_make("{s:i,s:i,s:s,s:s,s:i,s:o}", "history", 1, "epoch", 1, "cluster",
+                             CLUSTER, "master_node", master, "serial", 9, "members", members);
+    json_autoptr answer = fake_call(nw->master, NODE_A, ROLE_NODED, "announce", args, &error);
+    g_assert_no_error(error);
+}
+
+static bool one_of(const char *word, const char *words)
+{
+    g_auto(GStrv) list = g_strsplit(words, " ", -1);
+    return g_strv_contains((const char *const *)list, word);
+}
+
+/* The rule, in words of its own: what a role may ask of which node. */
+static bool may(const char *node, const char *role, const struct method *method)
+{
+    bool candidate = !strcmp(node, NODE_B) || !strcmp(node, NODE_M);
+    if (one_of(method->name, "follow ca_info promise_epoch wait_role announce"))
+        return true;
+    if (!strcmp(method->name, "node_report"))
+        return candidate;
+    if (one_of(role, "luxid job watcher"))
+        return !strcmp(node, NODE_M);
+    if (!strcmp(role, ROLE_WCONFD))
+        return candidate;
+    return !strcmp(role, ROLE_NODED);
+}
+
+/* Every row that there is, of every role that it has, from every kind of node. */
+static void test_places(void)
+{
+    static const char *const nodes[] = {NODE_B, NODE_M, ORDINARY};
+    static const char *const roles[] = {ROLE_LUXID, ROLE_JOB, ROLE_WATCHER, ROLE_WCONFD,
+                                        ROLE_NODED, ROLE_CLI, ROLE_JOINING, ROLE_RCONFD};
+    size_t count = 0;
+    guint admitted = 0, refused = 0;
+    const struct method *table = method_table(&count);
+    announce_all(NODE_M);
+    for (guint i = 0; i < count * G_N_ELEMENTS(nodes) * G_N_ELEMENTS(roles); i++) {
+        const struct method *method = &table[i % count];
+        const char *role = roles[i / count % G_N_ELEMENTS(roles)];
+        const char *node = nodes[i / count / G_N_ELEMENTS(roles)];
+        g_autoptr(GError) error = NULL;
+        if (!method_allows(method, role))
+            continue;
+        bool admitted_now = admits(node, role, method, nw->stamp, &error);
+        g_test_message("%s of %s calls %s/%s: %s", role, node, method->server, method->name,
+                       error ? error->message : "admitted");
+        g_assert_true(admitted_now == may(node, role, method));
+        g_assert_true(admitted_now || fettle_error_is(error, PERMISSION));
+        *(admitted_now ? &admitted : &refused) += 1;
+    }
+    g_assert_cmpuint(admitted, >, 100);
+    g_assert_cmpuint(refused, >, 100);
+}
+
+static void assert_not_admitted(const char *from, const char *role, const char *server,
+                                const char *name, struct stamp stamp, const char *expected)
+{
+    g_autoptr(GError) error = NULL;
+    g_assert_false(admits(from, role, method_find(server, name), stamp, &error));
+    g_autofree char *said = g_strdup_printf("%s: %s", fettle_error_name(error), error->message);
+    g_assert_cmpstr(said, ==, expected);
+}
+
+static void test_place_words(void)
+{
+    struct stamp later = {1, 2};
+    announce_all(NODE_M);
+    assert_not_admitted(ORDINARY, ROLE_JOB, ROLE_NODED, "disks_remove", nw->stamp,
+                        "permission_denied: node \"node4\" is not the master; only the master's "
+                        "luxid, jobs and watcher may call disks_remove");
+    assert_not_admitted(ORDINARY, ROLE_WCONFD, ROLE_WCONFD, "authority_key", nw->stamp,
+                        "permission_denied: node \"node4\" is no master candidate; only candidates "
+                        "may call authority_key");
+    assert_not_admitted(NODE_M, ROLE_CLI, ROLE_WCONFD, "write_config", nw->stamp,
+                        "permission_denied: node \"node3\" may not call write_config: it is for "
+                        "this node's own commands");
+    assert_not_admitted(NODE_B, ROLE_JOINING, ROLE_WCONFD, "join", nw->stamp,
+                        "permission_denied: node \"node2\" may not call join: it is for hosts that "
+                        "are no node yet");
+    /* What this node has not heard yet is no refusal for good. */
+    assert_not_admitted(
+        ORDINARY, ROLE_LUXID, ROLE_NODED, "node_report", later,
+        "resource_not_available: history 1 epoch 2 was not announced to this node yet; try "
+        "again");
+    assert_not_admitted(
+        NODE_B, ROLE_JOB, ROLE_NODED, "disks_remove", later,
+        "resource_not_available: history 1 epoch 2 was not announced to this node yet; try "
+        "again");
 }
 
 static void run(const void *test)
@@ -236,6 +354,8 @@ int main(int argc, char **argv)
         {"/fence/promise-survives#SAF-05", test_survives},
         {"/fence/promise-damaged#SAF-05", test_damaged},
         {"/fence/free-methods#SAF-05", test_free},
+        {"/fence/places#SAF-100", test_places},
+        {"/fence/place-words#SAF-100", test_place_words},
     };
     g_test_init(&argc, &argv, NULL);
     for (guint i = 0; i < G_N_ELEMENTS(tests); i++)

@@ -49,14 +49,16 @@ static void test_stamps(void)
 static bool admit(struct node_world *nw, const struct node_core *core, const char *from,
                   const char *name, GError **error)
 {
-    return node_core_admit(core, from, method_find(ROLE_NODED, name), nw->stamp, error);
+    const struct method *method = method_find(ROLE_NODED, name);
+    return node_core_admit(core, from, method_allows(method, ROLE_JOB) ? ROLE_JOB : ROLE_WCONFD,
+                           method, nw->stamp, error);
 }
 
 static void test_members(void)
 {
     struct node_world *nw = node_world_new(1);
     g_autoptr(GError) error = NULL;
-    g_assert_true(admit(nw, nw->a.core, NODE_B, "guest_stop", &error));
+    g_assert_true(admit(nw, nw->a.core, NODE_M, "guest_stop", &error));
     g_assert_false(admit(nw, nw->a.core, NODE_X, "guest_stop", &error));
     assert_refused(NULL, error, PERMISSION,
                    "node eeeeeeee-eeee-4eee-8eee-eeeeeeeeeeee is no member of this cluster");

@@ -47,8 +47,8 @@ static const char *master_cb(void *data)
     return ((struct host *)data)->master;
 }
 
-static bool admit_cb(const char *from, const struct method *method, struct stamp stamp,
-                     GError **error, void *data)
+static bool admit_cb(const char *from, const char *role, const struct method *method,
+                     struct stamp stamp, GError **error, void *data)
 {
     struct host *node = data;
 

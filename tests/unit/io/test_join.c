@@ -92,8 +92,8 @@ static const char *master_cb(void *data)
     return master.role;
 }
 
-static bool admit_cb(const char *from, const struct method *method, struct stamp stamp,
-                     GError **error, void *data)
+static bool admit_cb(const char *from, const char *role, const struct method *method,
+                     struct stamp stamp, GError **error, void *data)
 {
     g_assert_not_reached();
 }
