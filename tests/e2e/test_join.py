@@ -420,8 +420,10 @@ def test_removed(host):
     report = {'v': 1, 'history': members['history'], 'epoch': members['epoch'], 'id': 1, 'from': f'{me}/job/1',
               'method': 'node_report', 'args': {}}
     del announce['to']
-    found = speak(host, fettlelib.address(2), report)
-    assert '"memory_total"' in found[1], found  # a member may ask
+    found = speak(host, fettlelib.address(2), {**report, 'from': f'{me}/noded', 'method': 'engine_status'})
+    assert '"member"' in found[1], found  # a member may ask that
+    found = speak(host, fettlelib.address(2), report)  # and this only who may become master
+    assert f'node \\"{host.name}\\" is no master candidate; only candidates may call node_report' in found[1], found
     lab.cli('node', 'remove', host.name)
     refusal = f'node {me} is no member of this cluster: it was never added, or it was removed and its certificate is ' \
         'revoked; it joins with a token of `fettle node invite`'

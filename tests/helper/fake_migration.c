@@ -189,8 +189,10 @@ static void end_sending(struct fake_guest *guest, enum migration_step step, cons
     if (guest->to && guest->to->disks && step != STEP_DONE)
         fake_guest_unmirror(guest, MIRROR_NONE);
     g_clear_pointer(&guest->to, migration_target_free);
-    if (step != STEP_DONE)
+    if (step != STEP_DONE) {
+        guest->finished = false;
         resume(guest);
+    }
 }
 
 static void break_incoming(struct fake_guest *peer)

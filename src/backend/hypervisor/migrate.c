@@ -304,6 +304,7 @@ static bool clean_up(struct guest *guest, GError **error)
                                  LIMIT_QMP_COMMAND_MS, &failure);
     if (!jobs_absent_is_fine(removed, &failure, error) || !go_on(guest, error))
         return false;
+    guest->finished = false; /* also of one that stands still, and may go on when there is room */
     migration_reset(&guest->migration);
     return guest_state_write(guest, error);
 }

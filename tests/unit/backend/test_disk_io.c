@@ -204,12 +204,32 @@ static void stays(void *unused)
     moving_free(moving);
 }
 
+/* Also when the copies of its disks had been ended in sync already. */
+static void stays_after_its_copies(void *unused)
+{
+    world_node_free(small_node("after"));
+    struct moving *moving = moving_new("after", TEMPLATE_FILE, 1, FORMAT_RAW);
+    fill(moving->a);
+    await_stop(moving->a, moving->before, IO_STOP_NO_SPACE);
+    moving_open(moving);
+    moving_start(moving, true);
+    g_assert_true(moving_await(moving, STEP_STOPPED));
+    moving_finish_mirrors(moving);
+    moving_cancel(moving);
+    await_stop(moving->a, moving->before, IO_STOP_NO_SPACE);
+    make_room(moving->a);
+    go_on(moving->a, moving->before);
+    moving_check_stayed(moving);
+    moving_free(moving);
+}
+
 static void add_tests(void)
 {
     world_test("/disk-io/goes-on#SAF-27", goes_on);
     world_test("/disk-io/held-by-its-replica#SAF-15,SAF-27", held_by_its_replica);
     world_test("/disk-io/moves#SAF-17,SAF-27", moves);
     world_test("/disk-io/stays#SAF-17,SAF-27", stays);
+    world_test("/disk-io/stays-after-its-copies#SAF-17,SAF-27", stays_after_its_copies);
 }
 
 int main(int argc, char **argv)
