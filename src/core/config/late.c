@@ -8,6 +8,11 @@ json_t *late_known(void)
     return json_make("{s:b}", "looks", 1);
 }
 
+json_t *late_known_to_actor(void)
+{
+    return json_make("{s:b, s:b}", "looks", 1, "acts", 1);
+}
+
 const struct late_part *late_part_of(const struct node_report *report, const char *part)
 {
     for (guint i = 0; report->late && i < report->late->len; i++) {

@@ -12,6 +12,8 @@
 
 /* Arguments of node_report, by which an asker says that it knows of this. A new reference. */
 json_t *late_known(void);
+/* The same of who acts on the answer: what was well a moment ago is looked at anew for it. */
+json_t *late_known_to_actor(void);
 
 /* Parts of a node, as late_part.part has them. */
 #define PART_DISKS "disks"     /* their space, images, what is kept aside */

@@ -186,7 +186,7 @@ static void look_run(void *data)
 }
 
 /* The number of the look that a report is to wait for; 0: none is due. */
-static guint64 begin(struct health_look *look)
+static guint64 begin(struct health_look *look, bool acts)
 {
     struct health *health = look->health;
     bool well = look->ended > 0 && !look->why;
@@ -194,7 +194,7 @@ static guint64 begin(struct health_look *look)
         look->again = true;
         return look->begun + 1;
     }
-    if (well && now_ms(health) - look->begun_ms < HEALTH_PAUSE_MS)
+    if (well && !acts && now_ms(health) - look->begun_ms < HEALTH_PAUSE_MS)
         return 0;
     note_begin(look);
     health->users++;
@@ -272,11 +272,11 @@ static void add_host(struct health *health, struct node_report *report)
               short_of ? "has less than 1 % of its memory available" : NULL);
 }
 
-static bool wait_for_looks(struct health *health, guint64 *wanted)
+static bool wait_for_looks(struct health *health, bool acts, guint64 *wanted)
 {
     struct waiter waiter = {0};
     for (guint i = 0; i < LOOKS; i++) {
-        wanted[i] = begin(&health->looks[i]);
+        wanted[i] = begin(&health->looks[i], acts);
         if (wanted[i] == 0)
             continue;
         waiter.open++;
@@ -288,12 +288,12 @@ static bool wait_for_looks(struct health *health, guint64 *wanted)
     return alive;
 }
 
-void health_report(struct node_core *node, struct node_report *report)
+void health_report(struct node_core *node, bool acts, struct node_report *report)
 {
     struct health *health = node->health;
     guint64 wanted[LOOKS];
     health->users++;
-    if (wait_for_looks(health, wanted)) {
+    if (wait_for_looks(health, acts, wanted)) {
         for (guint i = 0; i < LOOKS; i++)
             add_look(report, &health->looks[i], wanted[i]);
         add_member(health, report);

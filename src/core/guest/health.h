@@ -5,8 +5,8 @@
  * clock, a copy that lags – whoever asks finds out (core/ops/faults.h), from what is told here.
  *
  * Each look is a task of its own, so that one that does not come back holds up nothing but itself,
- * which is a fault, too. What was well is looked at anew after HEALTH_PAUSE_MS, what was not for
- * every report.
+ * which is a fault, too. What was well is looked at anew after HEALTH_PAUSE_MS, or for somebody who
+ * acts on it; what was not for every report.
  */
 #pragma once
 
@@ -17,6 +17,7 @@ struct health *health_new(struct node_core *node);
 /* Looks under way keep what they need until they end. */
 void health_free(struct health *health);
 
-/* In a task: begins the looks that are due, waits for them for at most HEALTH_WAIT_MS, and fills in
- * faults, clock_us and copy_…; the report's memory must be in it already. */
-void health_report(struct node_core *node, struct node_report *report);
+/* In a task: begins the looks that are due, all of them for somebody who `acts` on it, waits for
+ * them for at most HEALTH_WAIT_MS, and fills in faults, clock_us and copy_…; the report's memory
+ * must be in it already. */
+void health_report(struct node_core *node, bool acts, struct node_report *report);

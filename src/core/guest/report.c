@@ -210,7 +210,7 @@ json_t *report_node(struct node_core *node, struct fence_op *op, const void *arg
     struct look_round *round = look_round_new(node);
     parts_ask(node->parts, round);
     ask_guests(node, round);
-    health_report(node, report);
+    health_report(node, asked->acts, report);
     json_t *answer = NULL;
     if (look_round_wait(round))
         answer = report_known(node, round, asked->looks, report, error);

@@ -332,7 +332,7 @@ bool op_gather_reports(struct op *op, const GPtrArray *node_uuids, GError **erro
         struct rpc_call call = {.to_node = node_uuids->pdata[i],
                                 .to_role = ROLE_NODED,
                                 .method = "node_report",
-                                .args = late_known(),
+                                .args = late_known_to_actor(),
                                 .stamp = op->stamp,
                                 .job = (guint)op->job};
         struct gathered *gathered = g_new(struct gathered, 1);

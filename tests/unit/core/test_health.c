@@ -55,6 +55,23 @@ static void test_read_only(void)
     node_world_free(nw);
 }
 
+/* Whoever acts on it gets no verdict of before the question, good or bad. */
+static void test_acts(void)
+{
+    struct node_world *nw = node_world_new(1);
+    g_autoptr(GError) error = NULL;
+    assert_faults(nw, &nw->a, "");
+    fake_host_set_disks_failed(nw->a.host, true);
+    assert_faults(nw, &nw->a, "");
+    json_autoptr answer =
+        nw_call(nw, &nw->a, "node_report", json_make("{s:b, s:b}", "looks", 1, "acts", 1), &error);
+    g_assert_no_error(error);
+    record_autoptr(node_report) report = node_report_parse(answer, RECORD_STRICT, &error);
+    g_assert_no_error(error);
+    g_assert_nonnull(faults_proven(report, FAULT_DISKS));
+    node_world_free(nw);
+}
+
 static void test_disks(void)
 {
     struct node_world *nw = node_world_new(1);
@@ -119,6 +136,7 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/health/well#SAF-92", test_well);
     g_test_add_func("/health/read-only#SAF-92", test_read_only);
+    g_test_add_func("/health/acts#SAF-24,SAF-92", test_acts);
     g_test_add_func("/health/disks#SAF-92", test_disks);
     g_test_add_func("/health/no-descriptors#SAF-92", test_descriptors);
     g_test_add_func("/health/a-look-hangs#SAF-92", test_hangs);
