@@ -101,11 +101,20 @@ bool sim_is_unheard(const struct sim *sim, const struct replica *replica)
     return node != NULL && node->unheard_since > 0;
 }
 
+/* What a person's job has submitted, as the evacuation of a node: all that the watcher submits has
+ * a request id. */
+static bool is_of_a_persons_job(const struct sim *sim, guint64 id)
+{
+    g_autofree char *key = g_strdup_printf("%" G_GUINT64_FORMAT, id);
+    const struct job *job = config_get(sim->mirror, "job", key, NULL);
+    return job != NULL && *job->request_id == '\0';
+}
+
 /* A person may promote it all the same, and is told; nothing else may. */
 void sim_check_unheard(struct sim *sim, const struct instance *before, const struct instance *after,
                        const struct replica *replica)
 {
-    bool person = false;
+    bool person = is_of_a_persons_job(sim, after->task_owner);
     if (replica == NULL || unheard_since(sim->mirror, before, replica) == 0)
         return;
     for (guint i = 0; i < sim->accepted->len; i++)
