@@ -373,9 +373,7 @@ bool op_refused(const struct op *op, const char *node_uuid)
 
 char *op_no_report(const struct op *op, const char *node_uuid)
 {
-    const char *refusal = op->refused ? g_hash_table_lookup(op->refused, node_uuid) : NULL;
-    return refusal ? g_strdup_printf("answers with an error (%s)", refusal)
-                   : g_strdup("does not answer");
+    return placement_no_report(op->refused, node_uuid);
 }
 
 void op_log_faults(struct op *op, const char *node_uuid)

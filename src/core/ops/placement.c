@@ -355,9 +355,9 @@ static char *why_disks_late(const struct late_part *late)
     return g_strdup_printf("has disks that cannot be used now (%s)", words);
 }
 
-static char *why_no_report(const struct placement_need *need, const char *node)
+char *placement_no_report(GHashTable *refused, const char *node)
 {
-    const char *refusal = need->refused ? g_hash_table_lookup(need->refused, node) : NULL;
+    const char *refusal = refused ? g_hash_table_lookup(refused, node) : NULL;
     return refusal ? g_strdup_printf("answers with an error (%s)", refusal)
                    : g_strdup("does not answer");
 }
@@ -374,7 +374,7 @@ static char *why_not(const struct config *config, const struct node *node,
     if (node->drained)
         return g_strdup("is drained");
     if (!report)
-        return why_no_report(need, node->uuid);
+        return placement_no_report(need->refused, node->uuid);
     const char *unable = need->only_copy ? NULL : faults_forbids(report, need->disk > 0);
     if (unable)
         return g_strdup(unable);

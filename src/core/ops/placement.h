@@ -73,6 +73,9 @@ bool placement_fits(const struct config *config, const struct node *node,
                     const struct node_report *report, const struct placement_need *need,
                     char **ret_why);
 
+/* Why a node that was asked has given no report, by who has answered with an error (op->refused;
+ * may be NULL): continues its name. Free with g_free(). */
+char *placement_no_report(GHashTable *refused, const char *node);
 /* Whether a node can keep the replica that it has: it answers, and its disks and its state work
  * (disks that fail have no space at all). */
 bool placement_keeps_replica(const struct node_report *report);

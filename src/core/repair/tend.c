@@ -346,18 +346,27 @@ static bool repair_under_way(const struct watcher *watcher, const struct instanc
 }
 
 /* Nothing comes of a start where nothing can be started (SAF-92), and it uses up no try. */
-static bool wait_for_node(struct watcher *watcher, const struct instance *instance)
+static bool wait_for_node(struct watcher *watcher, const struct instance *instance, bool held)
 {
     const struct node_report *report =
         g_hash_table_lookup(watcher->reports, instance->primary_node);
+    const char *node = config_node_name(follow_config(watcher->follow), instance->primary_node);
     const char *why = report != NULL ? faults_forbids(report, false) : NULL;
     if (why == NULL)
         return false;
     g_autoptr(GPtrArray) changes = watcher_changes_new();
-    struct decision *decision = decision_about_instance(instance, AUTHOR, VERDICT_WAIT, "Down");
-    decision_set(&decision->summary,
-                 "It should run and does not, but its node %s %s; it is started when that is over.",
-                 config_node_name(follow_config(watcher->follow), instance->primary_node), why);
+    struct decision *decision =
+        decision_about_instance(instance, AUTHOR, VERDICT_WAIT, held ? "Held" : "Down");
+    if (held)
+        decision_set(&decision->summary,
+                     "It is to be down, and does not run, but its last run was not closed, and its "
+                     "node %s %s; it is closed when that is over.",
+                     node, why);
+    else
+        decision_set(
+            &decision->summary,
+            "It should run and does not, but its node %s %s; it is started when that is over.",
+            node, why);
     watcher_record(watcher, decision, changes);
     watcher_commit(watcher, changes);
     return true;
@@ -369,7 +378,8 @@ static void restart(struct watcher *watcher, const struct instance *instance, en
     bool starts = trouble == TROUBLE_DOWN;
     struct watched *watched = watcher_watched(watcher, instance->uuid);
     if (try_under_way(watcher, watched) || repair_under_way(watcher, instance) ||
-        (trouble != TROUBLE_SWITCHED_OFF && wait_for_node(watcher, instance)))
+        (trouble != TROUBLE_SWITCHED_OFF &&
+         wait_for_node(watcher, instance, trouble == TROUBLE_HELD)))
         return;
     if (watched->restart_generation != 0 && instance->generation > watched->restart_generation + 2)
         forget_tries(watched); /* it has run in between: these are new troubles */

@@ -204,6 +204,20 @@ static void test_not_closed(void)
                     "It is to be down, and does not run, but its last run was not closed; it is "
                     "closed.");
     watcher_world_free(w);
+
+    w = watcher_world_new(); /* nothing comes of it where no state can be written */
+    change_object(w, "instance", WEB1, json_make("{ss}", "admin_state", "down"));
+    w->fault = NODE1;
+    w->fault_kind = "state";
+    w->guest_node = NULL;
+    passes(w, 2);
+    g_assert_cmpuint(jobs(w), ==, 0);
+    g_assert_cmpstr(latest_about(w, WEB1, "watcher/tend")->summary, ==,
+                    "It is to be down, and does not run, but its last run was not closed, and its "
+                    "node node1 cannot write to its disks: Input/output error; it is closed when "
+                    "that is over.");
+    watcher_world_free(w);
+
     w = watcher_world_new();
     change_object(w, "replica", REPLICA1, json_make("{ss si}", "state", "stale", "sync", 8));
     change_object(w, "instance", WEB1,
