@@ -151,10 +151,21 @@ def noted(why):
         '--accelerator tcg\n'
 
 
+def refused(host, name, address, why):
+    done = host.fettle('cluster', 'init', 'prod', '--node-name', name, '--primary-ip', address, check=False)
+    assert done.returncode != 0 and done.stderr == f'fettle: {why}\n', (done.returncode, done.stderr)
+
+
 @title('/host/no-kvm#SAF-28')
 def test_none():
     with Host(device=False) as host:
+        refused(host, 'one', '203.0.113.9', 'primary_ip: this host has no address 203.0.113.9; give one of its own, at which the other nodes '
+                'will reach it (see: ip address)')
+        refused(host, 'one', '0.0.0.0', 'primary_ip: "0.0.0.0" is no IP address of a node')
+        assert not host.run('ls', '/etc/fettle', check=False).stdout  # nothing that the next one would go on with
         host.form()
+        refused(host, 'two', '10.77.0.1', 'this host is node "one" at 10.77.0.1 by /etc/fettle/node.json, not "two" at 10.77.0.1; if no '
+                'cluster uses that, remove it with node.* and ca.* beside it')
         host.first_guest()
         assert host.accelerator() == 'tcg'
         assert host.verify() == (0, 'The cluster is as it should be.\n'), host.verify()
