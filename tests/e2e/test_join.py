@@ -230,6 +230,16 @@ def test_refusals(host):
     for piece in ('-h', '-hA8', '-?'):
         code, out, err = host.run(NODED, 'join', 'fettle1.AAAA', piece)
         assert code == 2 and out == '' and err.startswith('fettle-noded: the token '), (piece, code, out, err)
+    body = raw(token)
+    body[57:90] = body[57:58] + b'\xef\xbe\xfb' * 10 + b'\x00\x00'  # a secret of nothing but dashes, 40 of them
+    dashes = seal(body)
+    code, out, err = host.join_by_argument(dashes[:90], dashes[90:])
+    assert dashes[90:].startswith('--') and code == 3 and out == '' and GONE in err, (dashes, code, out, err)
+    code, out, err = host.join_by_argument(dashes[:90], dashes[91:])
+    assert (code, out, err) == (2, '', 'fettle-noded: what begins with -- behind the token is neither an option nor a part of '
+                                'it; see fettle-noded join --help\n'), (code, out, err)
+    code, out, err = host.run(NODED, 'join', '--roto', token)
+    assert (code, out, err) == (2, '', 'fettle-noded: Unknown option --roto; see fettle-noded join --help\n'), (code, out, err)
     for word in ('-h', '--help'):
         code, out, err = host.run(NODED, 'join', word)
         assert (code, err) == (0, '') and '--root=DIR' in out and '--help' in out, (code, out, err)

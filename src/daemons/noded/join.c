@@ -26,20 +26,28 @@ static void join_task(void *data)
     loop_quit(0);
 }
 
-/* The words that are no options are the token: a terminal may have broken it, also before a dash.
- */
-static bool are_of_token(char **words, GError **error)
+/* The words that are no options are the token: a terminal may have broken it, also before dashes.
+ * What stands behind its mark is never repeated: it may be a part of the secret. */
+static char *token_of(char **words, GError **error)
 {
-    bool begun = false;
-    for (; *words; words++) {
+    g_autofree char *token = g_strjoinv(" ", words);
+    bool dashes = false;
+    for (bool begun = false; *words; words++) {
         begun = begun || g_str_has_prefix(*words, INVITATION_MARK);
-        if (!g_str_has_prefix(*words, begun ? "--" : "-"))
-            continue;
-        fettle_set_error(error, WRONG_INPUT, "Unknown option %s; see fettle-noded join --help",
-                         *words);
-        return false;
+        if (!begun && **words == '-') {
+            fettle_set_error(error, WRONG_INPUT, "Unknown option %s; see fettle-noded join --help",
+                             *words);
+            return NULL;
+        }
+        dashes = dashes || g_str_has_prefix(*words, "--");
     }
-    return true;
+    g_autoptr(invitation_t) whole = dashes ? invitation_parse(token, NULL) : NULL;
+    if (!dashes || whole)
+        return g_steal_pointer(&token);
+    fettle_set_error(error, WRONG_INPUT,
+                     "what begins with -- behind the token is neither an option nor a part of it; "
+                     "see fettle-noded join --help");
+    return NULL;
 }
 
 /* No option has a short form: a piece of a token that begins with a dash would be read as some.
@@ -73,7 +81,7 @@ static char *parse(int argc, char **argv, char **ret_root, GError **error)
     }
     if (argc < 2)
         return token_read(error);
-    return are_of_token(argv + 1, error) ? g_strjoinv(" ", argv + 1) : NULL;
+    return token_of(argv + 1, error);
 }
 
 static bool prepare(struct joining *joining, int argc, char **argv, GError **error)
