@@ -51,6 +51,7 @@ void fake_hosts_free(struct fake_hosts *hosts)
         g_free(host->version);
         g_hash_table_unref(host->faults);
         g_hash_table_unref(host->hangs);
+        g_hash_table_unref(host->stood);
         g_ptr_array_unref(host->calls);
         g_ptr_array_unref(host->untold);
         g_free(host->node);
@@ -494,6 +495,7 @@ static void guest_end(struct fake_guest *guest)
     struct fake_host *host = guest->host;
     g_autofree char *instance = g_strdup(guest->instance);
     guint64 generation = guest->generation;
+    fake_guest_stands_no_more(guest);
     g_ptr_array_remove(host->guests, guest);
     fake_host_tell(host, FAKE_EXITED, instance, "", generation);
 }
@@ -715,6 +717,7 @@ struct fake_host *fake_host_add(struct fake_hosts *hosts, const char *node_uuid,
     host->guests = g_ptr_array_new_with_free_func(guest_free);
     host->faults = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
     host->hangs = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    host->stood = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
     host->calls = g_ptr_array_new_with_free_func(g_free);
     host->untold = g_ptr_array_new_with_free_func(fake_event_free);
     host->powerdown_ms = 20;

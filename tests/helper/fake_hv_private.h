@@ -57,7 +57,6 @@ struct fake_guest {
     bool current; /* it is in sync right now, so what is answered needs no note */
     GString *console;
     struct io_info io; /* what its disks have answered */
-    gint64 went_on_ms; /* when it last went on after it had found no room; 0: never */
     bool finished;     /* its mirror was ended in sync, and it has not run since */
 
     /* On either side of a migration (fake_migration.c). */
@@ -119,6 +118,8 @@ struct fake_host {
     GPtrArray *exports;
     GHashTable *faults; /* op -> struct fault */
     GHashTable *hangs;  /* ops and instances */
+    GHashTable *stood;  /* instance -> boot time at which it last ceased to stand still for lack of
+                         * room, gint64 */
     GPtrArray *calls;
     struct hypervisor_events guest_events;
     struct storage_events export_events;
@@ -198,6 +199,8 @@ void fake_guest_wake(struct fake_guest *guest);
 bool fake_guest_mirrors(const struct fake_guest *guest);
 /* Writes that a command which drains waits for: one that is held for lack of room is none. */
 guint fake_guest_under_way(const struct fake_guest *guest);
+/* The guest ends, or goes on: notes when, if it has stood still for lack of room. */
+void fake_guest_stands_no_more(const struct fake_guest *guest);
 /* What is held for lack of room begins again. */
 void fake_guest_repeat(struct fake_guest *guest);
 /* The export of its replica, if it can be reached. */

@@ -14,6 +14,15 @@ guint fake_guest_under_way(const struct fake_guest *guest)
     return count;
 }
 
+void fake_guest_stands_no_more(const struct fake_guest *guest)
+{
+    struct fake_host *host = guest->host;
+    gint64 now_ms = host->env->ops->boot_ms(host->env);
+    if (guest->io.stop != IO_STOP_NONE)
+        g_hash_table_replace(host->stood, g_strdup(guest->instance),
+                             g_memdup2(&now_ms, sizeof now_ms));
+}
+
 void fake_guest_repeat(struct fake_guest *guest)
 {
     for (guint i = 0; i < guest->writes->len; i++) {
@@ -22,8 +31,7 @@ void fake_guest_repeat(struct fake_guest *guest)
             fake_truth_issue(guest, write); /* by this generation, if the guest has moved */
         write->stopped = false;
     }
-    if (guest->io.stop != IO_STOP_NONE)
-        guest->went_on_ms = guest->host->env->ops->boot_ms(guest->host->env);
+    fake_guest_stands_no_more(guest);
     guest->io.stop = IO_STOP_NONE;
     guest->finished = false;
     fake_guest_wake(guest);
@@ -33,8 +41,9 @@ bool fake_host_stood_still(const struct fake_host *host, const char *instance, g
 {
     const struct fake_guest *guest = fake_guest_find(host, instance);
     gint64 now_ms = host->env->ops->boot_ms(host->env);
-    return guest && (guest->io.stop != IO_STOP_NONE ||
-                     (guest->went_on_ms && now_ms - guest->went_on_ms < (gint64)within_ms));
+    const gint64 *until_ms = g_hash_table_lookup(host->stood, instance);
+    return (guest && guest->io.stop != IO_STOP_NONE) ||
+           (until_ms && now_ms - *until_ms < (gint64)within_ms);
 }
 
 enum io_stop fake_host_io_stop(const struct fake_host *host, const char *instance)
