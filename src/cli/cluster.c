@@ -8,6 +8,7 @@
 #include <net/if.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "io/certs.h"
 #include "io/files.h"
@@ -79,6 +80,25 @@ static bool write_identity(const struct node_paths *paths, const struct op_clust
            node_config_write(paths, config, error);
 }
 
+/* What another cluster has left, above all the key of its authority, is not written over. */
+static bool nothing_is_left(const struct node_paths *paths, GError **error)
+{
+    for (guint i = 0; i <= G_N_ELEMENTS(identity_files); i++) {
+        g_autofree char *path = i < G_N_ELEMENTS(identity_files)
+                                    ? g_build_filename(paths->etc, identity_files[i], NULL)
+                                    : g_build_filename(paths->var, "store.db", NULL);
+        struct stat status;
+        if (lstat(path, &status) != 0)
+            continue;
+        fettle_set_error(error, WRONG_STATE,
+                         "%s is there, but no %s/node.json: another cluster has left it; if that "
+                         "cluster is over, move it away, else put node.json back",
+                         path, paths->etc);
+        return false;
+    }
+    return true;
+}
+
 /* Without etc/node.json this host gets a name, a CA and a certificate of its own. */
 static bool make_identity(const struct node_paths *paths, const struct op_cluster_init *params,
                           bool *ret_made, GError **error)
@@ -92,7 +112,7 @@ static bool make_identity(const struct node_paths *paths, const struct op_cluste
         g_propagate_error(error, g_steal_pointer(&missing));
         return false;
     }
-    *ret_made = has_address(params->primary_ip, error);
+    *ret_made = has_address(params->primary_ip, error) && nothing_is_left(paths, error);
     return *ret_made && write_identity(paths, params, error);
 }
 

@@ -63,7 +63,7 @@ struct storage_ops {
     bool (*demote)(struct storage *storage, const char *instance, const char *replica,
                    GError **error);
     /* Files of the images, in order; UNKNOWN_ENTITY if one is missing, CORRUPT if there are two of
-     * a disk (in both folders or formats). */
+     * a disk (in both folders or formats), or if the header of one names another file. */
     GPtrArray *(*files)(struct storage *storage, const char *instance, const char *replica,
                         guint count, GError **error);
     bool (*sync)(struct storage *storage, const char *instance, const char *replica,

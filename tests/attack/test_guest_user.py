@@ -199,6 +199,33 @@ def test_tree():
     assert said == 'Permission denied Permission denied', said
 
 
+# --- its images ---
+
+@title('/attack/guest-user/header-of-its-image#SAF-105')
+def test_header():
+    """What a header names as the file of its data is opened by QEMU while it is root's still, to read and to write."""
+    secret, header = os.path.join(folder, 'secret'), os.path.join(folder, 'header')
+    with open(secret, 'wb') as file:
+        file.write(bytes(8 << 20))
+    subprocess.run(['qemu-img', 'create', '-q', '-f', 'qcow2', '-o', f'data_file={secret},data_file_raw=on', header, '8M'], check=True)
+    os.chmod(secret, 0o600)
+    os.chmod(header, 0o644)
+    thin = e2e.create(lab, 'thin', 'file', disks=[{'size': 8, 'format': 'qcow2'}])
+    image = os.path.join(lab.root('node2'), 'var', 'disks', f'{thin}.disk0.qcow2')
+    subprocess.run([*AS_USER, 'dd', f'if={header}', f'of={image}', 'status=none'], check=True)
+    subprocess.run([*AS_USER, 'kill', '-9', *map(str, lab.qemu_processes(thin))], check=True)
+    said = f'image "{image}": its header names a data file ({secret}), which no image of an instance rests on; not opened'
+    wait_until('the watcher has tried to start it', lambda: said in json.dumps(lab.query('job', ['opresult', 'oplog'])).replace('\\"', '"'))
+    code, _, err = lab.run('instance', 'startup', 'thin', check=False)
+    assert code != 0 and said in err, err
+    code, _, err = lab.run('instance', 'grow-disk', 'thin', '0', '16', check=False)
+    assert code != 0, err
+    assert os.stat(secret).st_size == 8 << 20 and lab.qemu_processes(thin) == []
+    with open(secret, 'rb') as file:
+        assert not any(file.read()), 'the file was written to'
+    lab.do('OP_INSTANCE_REMOVE', instance_name='thin', wait=120)
+
+
 # --- what the version before has left ---
 
 def make_before():
@@ -330,4 +357,4 @@ if __name__ == '__main__':
         with e2e.new_lab(options=('--candidates', '3', '--replica-lost-ms', '1000', '--watcher-interval-ms', '500')) as lab:
             uuid = e2e.create(lab, 'web1')
             lab.cli('repair', 'policy', 'instance', 'web1', 'fix-storage')
-            e2e.run(test_state, test_log, test_pipe, test_tree, test_adopted, test_adopted_forged, test_folders, test_logs)
+            e2e.run(test_state, test_log, test_pipe, test_tree, test_adopted, test_adopted_forged, test_header, test_folders, test_logs)

@@ -163,6 +163,18 @@ def test_none():
                 'will reach it (see: ip address)')
         refused(host, 'one', '0.0.0.0', 'primary_ip: "0.0.0.0" is no IP address of a node')
         assert not host.run('ls', '/etc/fettle', check=False).stdout  # nothing that the next one would go on with
+        host.run('mkdir', '-p', '/etc/fettle', '/var/lib/fettle')
+        for left in ('/etc/fettle/ca.key', '/var/lib/fettle/store.db'):
+            host.write(left, b'of another cluster')
+            refused(host, 'one', '10.77.0.1', f'{left} is there, but no /etc/fettle/node.json: another cluster has left it; if that '
+                    'cluster is over, move it away, else put node.json back')
+            assert host.run('cat', left).stdout == 'of another cluster'
+            host.run('rm', left)
+        # Refused by whoever makes the store: what was made for it goes again.
+        host.run('mount', '-t', 'tmpfs', '-o', 'size=8k', 'none', '/var/lib/fettle')
+        assert host.fettle('cluster', 'init', 'prod', '--node-name', 'one', '--primary-ip', '10.77.0.1', check=False).returncode != 0
+        assert not host.run('ls', '/etc/fettle').stdout
+        host.run('umount', '/var/lib/fettle')
         host.form()
         refused(host, 'two', '10.77.0.1', 'this host is node "one" at 10.77.0.1 by /etc/fettle/node.json, not "two" at 10.77.0.1; if no '
                 'cluster uses that, remove it with node.* and ca.* beside it')

@@ -246,27 +246,6 @@ static bool grow_raw(const char *path, guint64 want, GError **error)
     return ok;
 }
 
-static bool read_qcow2_size(const char *path, guint64 *ret_bytes, GError **error)
-{
-    g_autofree guint8 *bytes = g_malloc(LIMIT_QCOW2_HEADER_BYTES);
-    struct qcow2_header header = {0};
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t len = fd >= 0 ? pread(fd, bytes, LIMIT_QCOW2_HEADER_BYTES, 0) : -1;
-    if (len < 0)
-        images_fail("read", path, error);
-    if (fd >= 0)
-        close(fd);
-    if (len < 0)
-        return false;
-    if (!qcow2_parse(bytes, (gsize)len, &header, error)) {
-        g_prefix_error(error, "image %s ", path);
-        return false;
-    }
-    *ret_bytes = header.size;
-    qcow2_header_clear(&header);
-    return true;
-}
-
 /* A raw image is made larger here, a qcow2 one is only looked at: `bytes` is then what it has. */
 static bool do_grow(struct image_call *call, GError **error)
 {
@@ -277,7 +256,7 @@ static bool do_grow(struct image_call *call, GError **error)
     if (g_str_has_suffix(call->path, ".raw"))
         return grow_raw(call->path, want, error);
     call->format = FORMAT_QCOW2;
-    if (!read_qcow2_size(call->path, &call->bytes, error))
+    if (!images_check_header(call->path, &call->bytes, error))
         return false;
     if (call->bytes > want)
         return fail_smaller(call->path, call->bytes, want, error);

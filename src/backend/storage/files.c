@@ -136,7 +136,7 @@ static bool do_files(struct image_call *call, GError **error)
 {
     call->list = images_files(&call->images, call->instance, call->replica, call->count,
                               call->shared, error);
-    return call->list != NULL;
+    return call->list != NULL && images_check_headers(call->list, error);
 }
 
 GPtrArray *file_storage_files(struct storage *storage, const char *instance, const char *replica,

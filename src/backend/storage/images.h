@@ -75,6 +75,11 @@ bool images_sync(const struct images *images, const char *instance, const char *
  * for images_file(). */
 bool images_check(const struct images *images, const char *instance, const char *replica,
                   guint count, bool shared, GError **error);
+/* A qcow2 image of ours: its size inside, in bytes. CORRUPT: its header is damaged, or names a file
+ * that its data are in or that it rests on; STORAGE. */
+bool images_check_header(const char *path, guint64 *ret_bytes, GError **error);
+/* All those of qcow2 among these files. */
+bool images_check_headers(const GPtrArray *files, GError **error);
 bool images_promote(const struct images *images, const char *instance, const char *replica,
                     guint64 aside_generation, GError **error);
 bool images_demote(const struct images *images, const char *instance, const char *replica,

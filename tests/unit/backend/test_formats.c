@@ -306,6 +306,42 @@ static void bad_sources(void *unused)
     world_node_free(node);
 }
 
+/* An instance's own image, whose header the user of its guest has written (SAF-105). */
+static void assert_own_header(struct world_node *node, const char *options, const char *names)
+{
+    g_autofree char *path = g_strdup_printf("%s/disks/" U ".disk0.qcow2", node->paths->var);
+    g_autofree char *message = g_strdup_printf(
+        "image \"%s\": its header names a %s, which no image of an instance rests on; not opened",
+        path, names);
+    for (guint i = 0; i < 2; i++) {
+        g_autoptr(GError) error = NULL;
+        sh("cd / && qemu-img create -q -f qcow2 -u %s %s 4M", options, path);
+        g_autoptr(GPtrArray) files =
+            i == 0 ? node->storage->ops->files(node->storage, U, "", 1, &error) : NULL;
+        g_assert_null(files);
+        g_assert_false(i == 1 && node->storage->ops->grow(node->storage, U, "", 0, 5, &error));
+        g_assert_cmpstr(error->message, ==, message);
+        g_assert_error(error, FETTLE_ERROR, FETTLE_ERROR_CORRUPT);
+    }
+}
+
+static void own_header(void *unused)
+{
+    struct world_node *node = world_node_new("own");
+    record_autoptr(instance) web1 = instance_of(TEMPLATE_FILE, 1, FORMAT_QCOW2);
+    g_autofree char *secret = below(node, "secret");
+    g_autofree char *data = g_strdup_printf("-o data_file=%s", secret);
+    g_autofree char *backing = g_strdup_printf("-b %s -F raw", secret);
+    g_autofree char *names_data = g_strdup_printf("data file (%s)", secret);
+    g_autofree char *names_backing = g_strdup_printf("backing file (%s)", secret);
+    created(node, web1, "");
+    g_autoptr(GPtrArray) files = node->storage->ops->files(node->storage, U, "", 1, NULL);
+    g_assert_nonnull(files);
+    assert_own_header(node, data, names_data);
+    assert_own_header(node, backing, names_backing);
+    world_node_free(node);
+}
+
 static void no_program(void *unused)
 {
     struct world_node *node = world_node_new("noprogram");
@@ -771,6 +807,7 @@ static void add_tests(void)
     world_test("/formats/import-tells-its-progress", import_progress);
     world_test("/formats/references-outside-are-refused", references_outside);
     world_test("/formats/bad-sources-leave-nothing", bad_sources);
+    world_test("/formats/own-header-names-nothing#SAF-105", own_header);
     world_test("/formats/missing-program", no_program);
     world_test("/formats/raw-is-never-probed", raw_stays_raw);
     g_test_add_func("/formats/any-header", header_fuzz);
