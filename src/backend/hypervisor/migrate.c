@@ -18,6 +18,9 @@
 void migration_clear(struct migration *migration)
 {
     sender_let_go(migration);
+    if (migration->listener >= 0)
+        close(migration->listener);
+    migration->listener = -1;
     g_clear_pointer(&migration->uuid, g_free);
     g_clear_pointer(&migration->address, g_free);
     g_clear_pointer(&migration->failure, g_free);
@@ -30,6 +33,7 @@ void migration_init(struct migration *migration)
     migration->uuid = g_strdup("");
     migration->address = g_strdup("");
     migration->socket = -1;
+    migration->listener = -1;
 }
 
 void migration_reset(struct migration *migration)

@@ -59,6 +59,7 @@ struct migration {
     guint tasks;        /* under way in the background */
     /* Target */
     bool serving; /* its disks are exported to the source; kept */
+    int listener; /* our end of what that listens on (incoming.c); -1: none */
     bool arrived; /* incoming_finish() has been there; kept */
 };
 

@@ -4,6 +4,7 @@
  */
 #include "moving.h"
 
+#include <gio/gio.h>
 #include <string.h>
 
 static void move(struct moving *moving, bool live)
@@ -243,6 +244,77 @@ static void wrong_key(void *unused)
     moving_free(moving);
 }
 
+/* --- strangers at the ports that the target listens on --- */
+
+static void knock(GPtrArray *held, guint64 port, const char *words, gsize len)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(GSocketClient) client = g_socket_client_new();
+    GSocketConnection *connection =
+        g_socket_client_connect_to_host(client, "127.0.0.1", (guint16)port, NULL, &error);
+    g_assert_no_error(error);
+    g_ptr_array_add(held, connection);
+    GOutputStream *out = g_io_stream_get_output_stream(G_IO_STREAM(connection));
+    g_assert_true(g_output_stream_write_all(out, words, len, NULL, NULL, &error));
+}
+
+/* One says nothing, one nothing that could be understood, one asks for the disk without a key. */
+static void knock_at_disk(const struct moving *moving, GPtrArray *held)
+{
+    static const char plain[] = "\0\0\0\3IHAVEOPT\0\0\0\1\0\0\0\4disk";
+    const struct export_disk *disk = moving->target->disks->disks->pdata[0];
+    knock(held, disk->port, "", 0);
+    knock(held, disk->port, "GET / HTTP/1.0\r\n\r\n", 18);
+    knock(held, disk->port, plain, sizeof plain - 1);
+    loop_sleep(300);
+}
+
+/* Neither refused nor let in: nothing is heard there. */
+static void assert_deaf(guint64 port)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(GSocketClient) client = g_socket_client_new();
+    g_socket_client_set_timeout(client, 1);
+    g_assert_null(
+        g_socket_client_connect_to_host(client, "127.0.0.1", (guint16)port, NULL, &error));
+    g_assert_error(error, G_IO_ERROR, G_IO_ERROR_TIMED_OUT);
+}
+
+/* They are there before the source is, and while it hands over. */
+static void strangers_at_disks(void *unused)
+{
+    struct moving *moving = moving_new("strangers", TEMPLATE_FILE, 1, FORMAT_RAW);
+    g_autoptr(GPtrArray) held = g_ptr_array_new_with_free_func(g_object_unref);
+    moving_open(moving);
+    knock_at_disk(moving, held);
+    moving_start(moving, true);
+    g_assert_true(moving_await(moving, STEP_STOPPED));
+    knock_at_disk(moving, held);
+    moving_hand_over(moving);
+    moving_take(moving);
+    assert_deaf(((struct export_disk *)moving->target->disks->disks->pdata[0])->port);
+    moving_check_whole(moving);
+    moving_free(moving);
+}
+
+/* QEMU 7.2 shakes hands with one at a time, in its main loop, and waits: who is there first and
+ * says nothing stops the migration, and only that. */
+static void stranger_at_memory(void *unused)
+{
+    struct moving *moving = moving_new("silent", TEMPLATE_SHAREDFILE, 1, FORMAT_RAW);
+    g_autoptr(GPtrArray) held = g_ptr_array_new_with_free_func(g_object_unref);
+    moving_open(moving);
+    knock(held, moving->target->port, "", 0);
+    loop_sleep(300);
+    moving_start(moving, true);
+    loop_sleep(2000);
+    g_assert_cmpint(moving_step(moving, NULL), ==, STEP_COPYING);
+    moving_cancel(moving);
+    moving_kill_b(moving);
+    moving_check_stayed(moving);
+    moving_free(moving);
+}
+
 static void bad_incoming(void *unused)
 {
     struct moving *moving = moving_new("badin", TEMPLATE_SHAREDFILE, 1, FORMAT_RAW);
@@ -288,6 +360,8 @@ static void add_tests(void)
     world_test("/migrate/wrong-order#SAF-17,SAF-20", wrong_order);
     world_test("/migrate/bad-targets", bad_targets);
     world_test("/migrate/wrong-key", wrong_key);
+    world_test("/migrate/strangers-at-its-disks#SAF-109", strangers_at_disks);
+    world_test("/migrate/silent-stranger-at-its-memory#SAF-17", stranger_at_memory);
     world_test("/migrate/bad-incoming", bad_incoming);
 }
 
