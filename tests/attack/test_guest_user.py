@@ -226,6 +226,26 @@ def test_header():
     lab.do('OP_INSTANCE_REMOVE', instance_name='thin', wait=120)
 
 
+# --- sockets ---
+
+@title('/attack/guest-user/sockets#SAF-104,SAF-107')
+def test_sockets():
+    """Of all sockets of the lab it reaches its own relay's alone, and what its own processes have made: no monitor, no console, no daemon."""
+    found = subprocess.run(['find', lab.directory, '-type', 's'], check=True, capture_output=True, text=True).stdout.split()
+    for wanted in ('qmp.sock', 'con.sock', 'rescue.sock', 'noded.sock', 'luxid.sock', 'wconfd.sock', 'lab.sock', 'ctl0'):
+        assert any(path.endswith(wanted) for path in found), (wanted, found)
+    said = attack('''
+import socket
+for at in OTHER.split("|"):
+    with socket.socket(socket.AF_UNIX) as one:
+        one.settimeout(20)
+        folder = os.open(os.path.dirname(at), os.O_PATH)  # names in a lab are longer than those of a socket may be
+        print(attempt(one.connect, f"/proc/self/fd/{folder}/{os.path.basename(at)}"), at)
+''', guest_folder('relay'), '|'.join(found))
+    reached = [line.split(' ', 1)[1] for line in said.splitlines() if not line.startswith('Permission denied ')]
+    assert len(said.splitlines()) == len(found) and reached == [guest_folder('relay/sock')], said
+
+
 # --- what the version before has left ---
 
 def make_before():
@@ -357,4 +377,4 @@ if __name__ == '__main__':
         with e2e.new_lab(options=('--candidates', '3', '--replica-lost-ms', '1000', '--watcher-interval-ms', '500')) as lab:
             uuid = e2e.create(lab, 'web1')
             lab.cli('repair', 'policy', 'instance', 'web1', 'fix-storage')
-            e2e.run(test_state, test_log, test_pipe, test_tree, test_adopted, test_adopted_forged, test_header, test_folders, test_logs)
+            e2e.run(test_state, test_log, test_pipe, test_tree, test_adopted, test_adopted_forged, test_header, test_sockets, test_folders, test_logs)
