@@ -314,7 +314,8 @@ static void test_confirm(void)
     ask_start(node2, 5, 2, now, 0, &two);
     g_assert_true(mirror.done && state.done);
     assert_says(world_reply(&mirror),
-                "{\"items\":[{\"answer\":\"confirmed\",\"generation\":4,\"other\":false,\"primary_"
+                "{\"items\":[{\"answer\":\"confirmed\",\"generation\":4,\"holder\":\"\",\"other\":"
+                "false,\"primary_"
                 "node\":\"" NODE1 "\",\"removed\":false,\"replica_state\":\"stale\",\"sync\":8}]}");
     assert_says(world_reply(&state), "{\"sync\":8}");
     fake_advance(world.world, 2000);
