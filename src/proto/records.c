@@ -125,7 +125,7 @@
 #undef RECORD_BEGIN
 
 static const struct record *const objects[] = {
-#define OBJECT(type) &type##_record,
+#define OBJECT(type, cover, writers) &type##_record,
 #include "proto/objects.def"
 #undef OBJECT
 };

@@ -56,6 +56,10 @@ static json_t *master_confirm_one(const struct node_world *nw, const char *from,
     result->sync = its_replica ? web1->sync : 0;
     g_free(result->primary_node);
     result->primary_node = g_strdup(known && !web1->removed ? web1->primary : "");
+    if (yes && item->role == CONFIRM_EXPORT) {
+        g_free(result->holder);
+        result->holder = g_strdup(web1->holder);
+    }
     return confirm_result_to_json(result);
 }
 

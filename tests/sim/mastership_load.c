@@ -127,6 +127,7 @@ static void luxid_task(void *data)
     struct ms_host *host = data;
     struct ms *ms = host->ms;
     struct env *env = host->luxid;
+    fake_livelock(ms->world, host->uuid, "luxid-1", LIVELOCK_ALIVE);
     while (env_sleep(env, 10 + ms_random(ms, 400))) {
         if (ms->unanswered && host->epoch)
             repeat_unanswered(host);

@@ -41,6 +41,8 @@ static bool is_spared(const char *kind)
 bool view_has(const struct view *view, const struct config *config, const char *kind,
               const char *key)
 {
+    if (!view->secrets && !strcmp(kind, "secret"))
+        return false;
     if (view->job && is_spared(kind))
         return !strcmp(kind, "job") && g_ascii_strtoull(key, NULL, 10) == view->job;
     const void *value =
@@ -131,7 +133,8 @@ void view_each(const struct view *view, const struct config *config, config_visi
     g_autofree char *job = g_strdup_printf("%" G_GUINT64_FORMAT, view->job);
     g_autoptr(GPtrArray) kinds = config_kinds(config);
     for (guint i = 0; i < kinds->len; i++) {
-        if (!config_is_part(kinds->pdata[i]) && !is_spared(kinds->pdata[i]))
+        if (!config_is_part(kinds->pdata[i]) && !is_spared(kinds->pdata[i]) &&
+            (view->secrets || strcmp(kinds->pdata[i], "secret") != 0))
             visit_kind(&walk, kinds->pdata[i]);
     }
     visit_key(&walk, "job", job);

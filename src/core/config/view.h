@@ -1,10 +1,11 @@
 /*
- * What a job's process is given of the configuration: what its opcodes may look at, not what there
- * is, so that a job costs the same with one instance and with ten thousand. Of all jobs it has its
- * own, and no decisions or services. If it has names, then of instances and of what belongs to one
- * (config_instance_of()) only those of these names; all else whole. What such a job needs to know
- * of other instances are sums and single addresses, for which it asks (`promised`, `address_user`,
- * `draw_address`, `draw_port` in methods.def).
+ * What somebody is given of the configuration. A secret (kind `secret`) goes to other candidates'
+ * copies and to nobody else (SAF-101). A job's process is given what its opcodes may look at, not
+ * what there is, so that a job costs the same with one instance and with ten thousand. Of all jobs
+ * it has its own, and no decisions or services. If it has names, then of instances and of what
+ * belongs to one (config_instance_of()) only those of these names; all else whole. What such a job
+ * needs to know of other instances are sums and single addresses, for which it asks (`promised`,
+ * `address_user`, `draw_address`, `draw_port` in methods.def).
  */
 #pragma once
 
@@ -13,6 +14,7 @@
 struct view {
     guint64 job;       /* 0: everything, for whom is no job */
     GHashTable *names; /* set of names and UUIDs of instances; NULL: of all instances */
+    bool secrets;      /* it is a candidate's copy */
 };
 
 /* `named`, `names` (of char *): as in wait_changes_args. */

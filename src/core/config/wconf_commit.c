@@ -453,12 +453,17 @@ void wconf_handle_commit(struct wconf *wconf, struct rpc_request *request)
 {
     g_autoptr(GError) error = NULL;
     record_autoptr(commit_args) args = rpc_request_args(request, &commit_args_record, &error);
-    if (!args || !wconf_check_owner(args->owner, &error)) {
+    if (!args || !wconf_check_owner(wconf, request, args->owner, &error)) {
         rpc_fail(request, error);
         return;
     }
     if (wconf_answer_repeated(wconf, args->commit_id, request))
         return;
+    if (!wconf_admit_owner(wconf, request, args->owner, &error) ||
+        !wconf_may_write(wconf, request, args->changes, &error)) {
+        rpc_fail(request, error);
+        return;
+    }
     if (narrow_exists(request->name) &&
         !narrow_check(request->name, wconf->head, args->changes, &error)) {
         rpc_fail(request, error);

@@ -109,6 +109,8 @@ static struct confirm_result *answer_item(const struct config *config,
     result->other = item->role == CONFIRM_RUN && given_again &&
                     strcmp(instance->holder, node) != 0 && !restored_brake(config);
     set_text(&result->primary_node, instance->primary_node);
+    if (item->role == CONFIRM_EXPORT && result->answer == CONFIRM_CONFIRMED)
+        set_text(&result->holder, instance->holder);
     if (replica) {
         set_text(&result->replica_state, enum_word(&replica_state_words, (int)replica->state));
         result->sync = replica->sync;

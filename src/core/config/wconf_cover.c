@@ -1,9 +1,10 @@
 /*
- * Does the owner hold the locks that cover what it changes (FUT-04)? instance, replica and removed
- * need the instance's lock, a node its own (what no job relies on while it acts: node-param is
- * enough, FUT-01), a network its own, a reservation the instance's and node-res of the nodes with
- * its room, cluster and node groups the big one; tags, jobs, decisions, counters, advice, services
- * and the repair brake are compare-and-set by nature and need none.
+ * Who changes what. Does the owner hold the locks that cover what it changes (FUT-04)? instance,
+ * replica and removed need the instance's lock, a node its own (what no job relies on while it
+ * acts: node-param is enough, FUT-01), a network its own, a reservation the instance's and node-res
+ * of the nodes with its room, cluster and node groups the big one; what is compare-and-set by
+ * nature needs none. proto/objects.def says of each kind which it is, and whose commits may touch
+ * it at all (SAF-101).
  * With cluster.lock_coverage = log what is not covered is logged, and done (FUT-03).
  */
 #include <string.h>
@@ -11,8 +12,16 @@
 #include "base/log.h"
 #include "core/config/wconf_private.h"
 
-bool wconf_check_owner(const struct owner *owner, GError **error)
+bool wconf_check_owner(const struct wconf *wconf, const struct rpc_request *request,
+                       const struct owner *owner, GError **error)
 {
+    if (strcmp(request->from_node, wconf->env->node_uuid) != 0) {
+        fettle_set_error(error, PERMISSION,
+                         "node \"%s\" is not the master; only processes of the master's node own "
+                         "locks and changes",
+                         config_node_name(wconf->committed, request->from_node));
+        return false;
+    }
     if (!strchr(owner->livelock, '/') && owner->livelock[0] != '.')
         return true;
     fettle_set_error(error, WRONG_INPUT,
@@ -23,16 +32,22 @@ bool wconf_check_owner(const struct owner *owner, GError **error)
 
 /* --- objects and their locks --- */
 
-static bool need(const struct locks *locks, const struct owner *owner,
-                 const struct config_delta *delta, const char *level, const char *name,
-                 GError **error)
+struct covering {
+    const struct locks *locks;
+    const struct owner *owner;
+    const struct config *after;
+    const GPtrArray *deltas; /* of the whole transaction */
+};
+
+static bool need(const struct covering *by, const struct config_delta *delta, const char *level,
+                 const char *name, GError **error)
 {
     g_autofree char *lock = g_strdup_printf("%s/%s", level, name);
-    if (locks_held(locks, owner, lock) == LOCK_EXCLUSIVE)
+    if (locks_held(by->locks, by->owner, lock) == LOCK_EXCLUSIVE)
         return true;
     g_autofree char *subject =
         invariants_subject(delta->kind, delta->key, delta->after ? delta->after : delta->before);
-    g_autofree char *who = locks_owner_name(owner);
+    g_autofree char *who = locks_owner_name(by->owner);
     fettle_set_error(error, LOCK_MISSING, "%s: %s does not hold the lock %s exclusively", subject,
                      who, lock);
     return false;
@@ -51,23 +66,48 @@ static const struct instance *instance_of(const struct config *after, const GPtr
     return instance;
 }
 
-static bool instance_covered(const struct locks *locks, const struct owner *owner,
-                             const struct config_delta *delta, GError **error)
+/* Functions named after the words of objects.def. */
+
+static bool nothing_covers(const struct covering *by, const struct config_delta *delta,
+                           GError **error)
+{
+    return true;
+}
+
+static bool big_lock_covers(const struct covering *by, const struct config_delta *delta,
+                            GError **error)
+{
+    return need(by, delta, "cluster", "BGL", error);
+}
+
+static bool network_covers(const struct covering *by, const struct config_delta *delta,
+                           GError **error)
+{
+    return need(by, delta, "network", delta->key, error);
+}
+
+static bool instance_covers(const struct covering *by, const struct config_delta *delta,
+                            GError **error)
 {
     const struct instance *old = delta->before;
     const struct instance *new = delta->after;
-    return (!old || need(locks, owner, delta, "instance", old->name, error)) &&
-           (!new || need(locks, owner, delta, "instance", new->name, error));
+    return (!old || need(by, delta, "instance", old->name, error)) &&
+           (!new || need(by, delta, "instance", new->name, error));
 }
 
-static bool replica_covered(const struct locks *locks, const struct owner *owner,
-                            const struct config *after, const GPtrArray *deltas,
-                            const struct config_delta *delta, GError **error)
+static bool replica_covers(const struct covering *by, const struct config_delta *delta,
+                           GError **error)
 {
     const struct replica *replica = delta->after ? delta->after : delta->before;
-    const struct instance *instance = instance_of(after, deltas, replica->instance);
-    return need(locks, owner, delta, "instance", instance ? instance->name : replica->instance,
-                error);
+    const struct instance *instance = instance_of(by->after, by->deltas, replica->instance);
+    return need(by, delta, "instance", instance ? instance->name : replica->instance, error);
+}
+
+static bool removed_covers(const struct covering *by, const struct config_delta *delta,
+                           GError **error)
+{
+    const struct removed *removed = delta->after ? delta->after : delta->before;
+    return need(by, delta, "instance", removed->name, error);
 }
 
 /* Whether only that of a node changes which no job relies on while it acts there. */
@@ -86,22 +126,28 @@ static bool node_params_only(const struct config_delta *delta)
     return json_equal(expected, wanted);
 }
 
-static bool node_covered(const struct locks *locks, const struct owner *owner,
-                         const struct config_delta *delta, GError **error)
+static bool node_covers(const struct covering *by, const struct config_delta *delta, GError **error)
 {
     g_autofree char *params = g_strdup_printf("node-param/%s", delta->key);
-    return (locks_held(locks, owner, params) == LOCK_EXCLUSIVE && node_params_only(delta)) ||
-           need(locks, owner, delta, "node", delta->key, error);
+    return (locks_held(by->locks, by->owner, params) == LOCK_EXCLUSIVE &&
+            node_params_only(delta)) ||
+           need(by, delta, "node", delta->key, error);
+}
+
+static bool revoked_covers(const struct covering *by, const struct config_delta *delta,
+                           GError **error)
+{
+    return need(by, delta, "node", delta->key, error);
 }
 
 /* Whoever reserves has looked at the room under these locks, so nobody else has at the same time
  * (FUT-08). It is the owner's own, and given back without them. */
-static bool reservation_covered(const struct locks *locks, const struct owner *owner,
-                                const struct config_delta *delta, GError **error)
+static bool reservation_covers(const struct covering *by, const struct config_delta *delta,
+                               GError **error)
 {
     const struct reservation *reservation = delta->after ? delta->after : delta->before;
-    if (!owner_equal(reservation->owner, owner)) {
-        g_autofree char *mine = locks_owner_name(owner);
+    if (!owner_equal(reservation->owner, by->owner)) {
+        g_autofree char *mine = locks_owner_name(by->owner);
         g_autofree char *other = locks_owner_name(reservation->owner);
         fettle_set_error(error, PERMISSION, "the reservation for %s is that of %s, not of %s",
                          reservation->name, other, mine);
@@ -109,36 +155,74 @@ static bool reservation_covered(const struct locks *locks, const struct owner *o
     }
     for (guint i = 0; delta->after && i < reservation->rooms->len; i++) {
         const struct reserved_room *room = reservation->rooms->pdata[i];
-        if (!need(locks, owner, delta, "node-res", room->node, error))
+        if (!need(by, delta, "node-res", room->node, error))
             return false;
     }
-    return need(locks, owner, delta, "instance", reservation->name, error);
+    return need(by, delta, "instance", reservation->name, error);
 }
 
-static bool delta_covered(const struct locks *locks, const struct owner *owner,
-                          const struct config *after, const GPtrArray *deltas,
-                          const struct config_delta *delta, GError **error)
+/* --- kinds --- */
+
+struct kind_rule {
+    const char *kind;
+    bool (*covers)(const struct covering *by, const struct config_delta *delta, GError **error);
+    const char *writers;
+};
+
+static const struct kind_rule kind_rules[] = {
+#define OBJECT(kind, cover, writers) {#kind, cover##_covers, writers},
+#include "proto/objects.def"
+#undef OBJECT
+};
+
+/* NULL: there is no such kind. */
+static const struct kind_rule *rule_of(const char *kind)
 {
-    if (!strcmp(delta->kind, "instance"))
-        return instance_covered(locks, owner, delta, error);
-    if (!strcmp(delta->kind, "replica"))
-        return replica_covered(locks, owner, after, deltas, delta, error);
-    if (!strcmp(delta->kind, "removed")) {
-        const struct removed *removed = delta->after ? delta->after : delta->before;
-        return need(locks, owner, delta, "instance", removed->name, error);
-    }
-    if (!strcmp(delta->kind, "reservation"))
-        return reservation_covered(locks, owner, delta, error);
-    if (!strcmp(delta->kind, "node"))
-        return node_covered(locks, owner, delta, error);
-    if (!strcmp(delta->kind, "revoked"))
-        return need(locks, owner, delta, "node", delta->key, error);
-    if (!strcmp(delta->kind, "network"))
-        return need(locks, owner, delta, "network", delta->key, error);
-    if (!strcmp(delta->kind, "cluster") || !strcmp(delta->kind, "nodegroup"))
-        return need(locks, owner, delta, "cluster", "BGL", error);
+    for (guint i = 0; i < G_N_ELEMENTS(kind_rules); i++)
+        if (!strcmp(kind_rules[i].kind, kind))
+            return &kind_rules[i];
+    return NULL;
+}
+
+static bool is_writer(const struct kind_rule *rule, const char *role)
+{
+    g_auto(GStrv) writers = g_strsplit(rule->writers, "|", -1);
+    return g_strv_contains((const char *const *)writers, role);
+}
+
+static bool may_write(const struct wconf *wconf, const struct rpc_request *request,
+                      const struct change *change, GError **error)
+{
+    const struct kind_rule *rule = rule_of(change->kind);
+    bool writes = !rule || is_writer(rule, request->from_role);
+    bool of_job = !strcmp(request->from_role, ROLE_JOB);
+    bool others = of_job && !strcmp(change->kind, "job") &&
+                  g_ascii_strtoull(change->key, NULL, 10) != request->from_job;
+    if (writes && !others)
+        return true;
+    g_autofree char *subject = invariants_subject(
+        change->kind, change->key, config_get(wconf->head, change->kind, change->key, NULL));
+    g_auto(GStrv) writers = g_strsplit(rule->writers, "|", -1);
+    g_autofree char *names = g_strjoinv(" and ", writers);
+    if (others)
+        fettle_set_error(error, PERMISSION, "%s: job %u may change no record of another job",
+                         subject, request->from_job);
+    else
+        fettle_set_error(error, PERMISSION, "%s: %s may not change it; %s may", subject,
+                         request->from_role, *names ? names : "no commit");
+    return false;
+}
+
+bool wconf_may_write(const struct wconf *wconf, const struct rpc_request *request,
+                     const GPtrArray *changes, GError **error)
+{
+    for (guint i = 0; i < changes->len; i++)
+        if (!may_write(wconf, request, changes->pdata[i], error))
+            return false;
     return true;
 }
+
+/* --- what is not covered --- */
 
 /* What is in force says it, not what this very transaction would make of it. */
 static bool only_logged(const struct wconf *wconf)
@@ -151,9 +235,11 @@ bool wconf_covered(const struct wconf *wconf, const struct owner *owner, const G
                    GError **error)
 {
     bool log = only_logged(wconf);
+    const struct covering by = {wconf->locks, owner, wconf->head, deltas};
     for (guint i = 0; i < deltas->len; i++) {
+        const struct config_delta *delta = deltas->pdata[i];
         g_autoptr(GError) local = NULL;
-        if (delta_covered(wconf->locks, owner, wconf->head, deltas, deltas->pdata[i], &local))
+        if (rule_of(delta->kind)->covers(&by, delta, &local))
             continue;
         if (!log || !fettle_error_is(local, LOCK_MISSING)) {
             g_propagate_error(error, g_steal_pointer(&local));

@@ -190,7 +190,7 @@ void wconf_handle_write_config(struct wconf *wconf, struct rpc_request *request)
     g_autoptr(GError) error = NULL;
     record_autoptr(write_config_args) args =
         rpc_request_args(request, &write_config_args_record, &error);
-    if (!args || !wconf_check_owner(args->owner, &error)) {
+    if (!args || !wconf_admit_owner(wconf, request, args->owner, &error)) {
         rpc_fail(request, error);
         return;
     }

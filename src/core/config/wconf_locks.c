@@ -253,7 +253,6 @@ static void update_locks(struct wconf *wconf, struct rpc_request *request,
                              .out_of_order = args->out_of_order,
                              .ticket = args->ticket};
     wait->update = args;
-    wconf_watch_owner(wconf, args->owner->livelock);
     bool ok = (is_replaced(wconf, args->owner, args->wait) &&
                replace_wait(wconf, args->owner, args->locks, &how)) ||
               locks_update(wconf->locks, args->owner, args->locks, &how, &outcome, &error);
@@ -277,7 +276,7 @@ void wconf_handle_update_locks(struct wconf *wconf, struct rpc_request *request)
     g_autoptr(GError) error = NULL;
     struct update_locks_args *args = rpc_request_args(request, &update_locks_args_record, &error);
     wconf_locks_tick(wconf);
-    if (args && wconf_check_owner(args->owner, &error)) {
+    if (args && wconf_admit_owner(wconf, request, args->owner, &error)) {
         update_locks(wconf, request, args);
         return;
     }
@@ -310,7 +309,6 @@ static void union_locks(struct wconf *wconf, struct rpc_request *request,
     struct locks_wait how = {.priority = args->priority, .tag = wait};
     g_autoptr(GPtrArray) names = NULL;
     wait->gather = args;
-    wconf_watch_owner(wconf, args->owner->livelock);
     if (locks_union(wconf->locks, args->owner, args->locks, waits ? (guint)args->count : 0,
                     waits ? &how : NULL, &names) == LOCKS_WAITS) {
         lock_wait_begin(wait, args->wait_ms, union_over);
@@ -326,7 +324,7 @@ void wconf_handle_union_locks(struct wconf *wconf, struct rpc_request *request)
     g_autoptr(GError) error = NULL;
     struct union_locks_args *args = rpc_request_args(request, &union_locks_args_record, &error);
     wconf_locks_tick(wconf);
-    if (args && wconf_check_owner(args->owner, &error)) {
+    if (args && wconf_admit_owner(wconf, request, args->owner, &error)) {
         union_locks(wconf, request, args);
         return;
     }
@@ -340,12 +338,11 @@ void wconf_handle_guarded_union_locks(struct wconf *wconf, struct rpc_request *r
     record_autoptr(guarded_union_locks_args) args =
         rpc_request_args(request, &guarded_union_locks_args_record, &error);
     g_autoptr(GPtrArray) names = NULL;
-    if (!args || !wconf_check_owner(args->owner, &error)) {
+    if (!args || !wconf_admit_owner(wconf, request, args->owner, &error)) {
         rpc_fail(request, error);
         return;
     }
     wconf_locks_tick(wconf);
-    wconf_watch_owner(wconf, args->owner->livelock);
     locks_union(wconf->locks, args->owner, args->locks, (guint)args->count, NULL, &names);
     tell_later(wconf, request, acquired_json(names), NULL);
     tell_grants(wconf);
@@ -353,11 +350,11 @@ void wconf_handle_guarded_union_locks(struct wconf *wconf, struct rpc_request *r
 
 /* --- less --- */
 
-struct owner_args *wconf_lock_owner(struct rpc_request *request)
+struct owner_args *wconf_lock_owner(const struct wconf *wconf, struct rpc_request *request)
 {
     g_autoptr(GError) error = NULL;
     struct owner_args *args = rpc_request_args(request, &owner_args_record, &error);
-    if (args && wconf_check_owner(args->owner, &error))
+    if (args && wconf_check_owner(wconf, request, args->owner, &error))
         return args;
     owner_args_free(args);
     rpc_fail(request, error);
@@ -381,7 +378,7 @@ static void tell_less(struct wconf *wconf, struct rpc_request *request, json_t *
 
 void wconf_handle_free_locks(struct wconf *wconf, struct rpc_request *request)
 {
-    record_autoptr(owner_args) args = wconf_lock_owner(request);
+    record_autoptr(owner_args) args = wconf_lock_owner(wconf, request);
     if (!args)
         return;
     wconf_locks_tick(wconf);
@@ -395,7 +392,7 @@ static void change_level(struct wconf *wconf, struct rpc_request *request,
     g_autoptr(GError) error = NULL;
     record_autoptr(lock_level_args) args =
         rpc_request_args(request, &lock_level_args_record, &error);
-    if (!args || !wconf_check_owner(args->owner, &error)) {
+    if (!args || !wconf_check_owner(wconf, request, args->owner, &error)) {
         rpc_fail(request, error);
         return;
     }
@@ -426,7 +423,7 @@ void wconf_handle_intersect_locks(struct wconf *wconf, struct rpc_request *reque
     g_autoptr(GError) error = NULL;
     record_autoptr(intersect_locks_args) args =
         rpc_request_args(request, &intersect_locks_args_record, &error);
-    if (!args || !wconf_check_owner(args->owner, &error)) {
+    if (!args || !wconf_check_owner(wconf, request, args->owner, &error)) {
         rpc_fail(request, error);
         return;
     }
@@ -440,7 +437,7 @@ void wconf_handle_set_lock_priority(struct wconf *wconf, struct rpc_request *req
     g_autoptr(GError) error = NULL;
     record_autoptr(lock_priority_args) args =
         rpc_request_args(request, &lock_priority_args_record, &error);
-    bool sane = args && wconf_check_owner(args->owner, &error);
+    bool sane = args && wconf_check_owner(wconf, request, args->owner, &error);
     wconf_locks_tick(wconf);
     if (sane && !locks_set_priority(wconf->locks, args->owner, args->priority)) {
         g_autofree char *name = locks_owner_name(args->owner);
@@ -458,7 +455,7 @@ void wconf_handle_set_lock_priority(struct wconf *wconf, struct rpc_request *req
 
 void wconf_handle_list_locks(struct wconf *wconf, struct rpc_request *request)
 {
-    record_autoptr(owner_args) args = wconf_lock_owner(request);
+    record_autoptr(owner_args) args = wconf_lock_owner(wconf, request);
     if (args)
         tell_later(wconf, request, list_json(wconf, args->owner), NULL);
 }

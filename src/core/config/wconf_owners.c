@@ -49,6 +49,7 @@ static bool is_needed(const struct wconf *wconf, const char *livelock)
 }
 
 static void look_later(struct wconf *wconf);
+static void watch_owner(struct wconf *wconf, const char *livelock);
 
 /* At one that is not watched: its event has come already. */
 static void look_at(struct wconf *wconf, const char *livelock)
@@ -57,7 +58,7 @@ static void look_at(struct wconf *wconf, const char *livelock)
     if (wconf->down || !is_needed(wconf, livelock))
         return;
     if (verdict == LIVELOCK_ALIVE)
-        wconf_watch_owner(wconf, livelock);
+        watch_owner(wconf, livelock);
     else if (verdict == LIVELOCK_UNSURE)
         look_later(wconf);
 }
@@ -94,12 +95,42 @@ static void watch_owner_cb(const char *livelock, void *data)
         look_at(wconf, name);
 }
 
-void wconf_watch_owner(struct wconf *wconf, const char *livelock)
+static void watch_owner(struct wconf *wconf, const char *livelock)
 {
     if (g_hash_table_contains(wconf->watched, livelock))
         return;
     g_hash_table_add(wconf->watched, g_strdup(livelock));
     wconf->env->ops->livelock_watch(wconf->env, livelock, watch_owner_cb, wconf);
+}
+
+static bool is_held(const struct wconf *wconf, const struct owner *owner, GError **error)
+{
+    enum livelock_verdict verdict = wconf->env->ops->livelock_probe(wconf->env, owner->livelock);
+    g_autofree char *name = locks_owner_name(owner);
+    if (verdict == LIVELOCK_ALIVE)
+        return true;
+    if (verdict == LIVELOCK_UNSURE)
+        fettle_set_error(error, TEMPORARY, "lock file %s: cannot tell whether %s lives; try again",
+                         owner->livelock, name);
+    else
+        fettle_set_error(error, WRONG_STATE,
+                         "%s does not live: nobody holds its lock file %s; nothing is locked or "
+                         "changed for it",
+                         name, owner->livelock);
+    return false;
+}
+
+bool wconf_admit_owner(struct wconf *wconf, const struct rpc_request *request,
+                       const struct owner *owner, GError **error)
+{
+    const char *livelock = owner->livelock;
+    if (!wconf_check_owner(wconf, request, owner, error))
+        return false;
+    bool known = g_hash_table_contains(wconf->watched, livelock) || is_needed(wconf, livelock);
+    if (!known && !is_held(wconf, owner, error))
+        return false;
+    watch_owner(wconf, livelock);
+    return true;
 }
 
 /* DTH-18, 19: only a file that the probe calls dead is removed, after its owner's locks are free.
@@ -157,11 +188,11 @@ void wconf_owners_start(struct wconf *wconf)
     for (guint i = 0; i < owners->len && !wconf->down; i++) {
         const char *livelock = ((struct owner *)owners->pdata[i])->livelock;
         if (locks_has_livelock(wconf->locks, livelock))
-            wconf_watch_owner(wconf, livelock);
+            watch_owner(wconf, livelock);
     }
     g_autoptr(GPtrArray) reserved = wconf_reserved_livelocks(wconf);
     for (guint i = 0; i < reserved->len && !wconf->down; i++)
-        wconf_watch_owner(wconf, reserved->pdata[i]);
+        watch_owner(wconf, reserved->pdata[i]);
     if (locks_waiting_count(wconf->locks) > 0)
         wconf->return_timer = env->ops->timer(env, LIMIT_LOCK_RETURN_MS, return_over, wconf);
     task_spawn(env->tasks, sweep_task, wconf);
@@ -178,7 +209,7 @@ void wconf_owners_end(struct wconf *wconf)
 
 void wconf_handle_owner_gone(struct wconf *wconf, struct rpc_request *request)
 {
-    record_autoptr(owner_args) args = wconf_lock_owner(request);
+    record_autoptr(owner_args) args = wconf_lock_owner(wconf, request);
     if (!args)
         return;
     judge(wconf, args->owner->livelock);

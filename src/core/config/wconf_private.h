@@ -8,7 +8,7 @@
  *   wconf_commit.c    transactions: from the request to the engine and back
  *   wconf_replica.c   set_replica_state
  *   wconf_migrated.c  set_migrated
- *   wconf_cover.c     owners, and do they hold the locks of what they change?
+ *   wconf_cover.c     owners, what they may change, and do they hold its locks?
  *   wconf_stream.c    wait_changes: deltas and snapshots
  *   wconf_copies.c    follow: the copies of other candidates, and waiting for them
  *   wconf_flush.c     flush_config: until all candidates in reach have the newest change
@@ -171,8 +171,13 @@ void wconf_refuse_after_barrier(struct wconf *wconf, struct rpc_request *request
 void wconf_handle_set_migrated(struct wconf *wconf, struct rpc_request *request);
 
 /* --- wconf_cover.c --- */
-/* WRONG_INPUT if the lock file's name is not a plain name. */
-bool wconf_check_owner(const struct owner *owner, GError **error);
+/* Whether the caller may speak for that owner (SAF-101). PERMISSION: it is on another node,
+ * whatever it names; WRONG_INPUT: the lock file's name is not a plain name. */
+bool wconf_check_owner(const struct wconf *wconf, const struct rpc_request *request,
+                       const struct owner *owner, GError **error);
+/* PERMISSION with the object that such a caller's commits may not touch (SAF-101). */
+bool wconf_may_write(const struct wconf *wconf, const struct rpc_request *request,
+                     const GPtrArray *changes, GError **error);
 /* LOCK_MISSING with the object and the lock; the head has the changes in it. With
  * cluster.lock_coverage = log it is one line in the log for each object, and true. */
 bool wconf_covered(const struct wconf *wconf, const struct owner *owner, const GPtrArray *deltas,
@@ -296,12 +301,15 @@ struct lock_wait;
 void wconf_lock_wait_fail(struct lock_wait *wait, const GError *error);
 struct lock_wait *wconf_lock_wait_of(const struct wconf *wconf, const struct owner *owner);
 /* The owner that a call names; NULL: it was answered with what is wrong. */
-struct owner_args *wconf_lock_owner(struct rpc_request *request);
+struct owner_args *wconf_lock_owner(const struct wconf *wconf, struct rpc_request *request);
 
 /* --- wconf_owners.c --- */
 void wconf_handle_owner_gone(struct wconf *wconf, struct rpc_request *request);
-/* From now on the end of whoever holds this lock file is noticed. */
-void wconf_watch_owner(struct wconf *wconf, const char *livelock);
+/* wconf_check_owner() for calls by which an owner gets something; from then on its end is noticed.
+ * When it is named first its lock file must be there and held (SAF-101): WRONG_STATE; TEMPORARY:
+ * that cannot be told. */
+bool wconf_admit_owner(struct wconf *wconf, const struct rpc_request *request,
+                       const struct owner *owner, GError **error);
 /* Frees what the dead hold, watches the living; sweeps from then on (a task). */
 void wconf_owners_start(struct wconf *wconf);
 void wconf_owners_end(struct wconf *wconf);

@@ -88,10 +88,19 @@ json_t *wconf_snapshot_in_pieces(const struct wconf *wconf, const char *why)
     return changes_to_json(answer);
 }
 
+/* Another candidate's copy has them, by what is committed now; nobody else, whatever it says
+ * (SAF-101). Its own has this node's wconfd in its store. */
+static bool has_secrets(const struct wconf *wconf, const struct rpc_request *request)
+{
+    const struct node *node = config_get(wconf->committed, "node", request->from_node, NULL);
+    return !strcmp(request->from_role, ROLE_WCONFD) && node && node->master_candidate;
+}
+
 /* The changes of one answer, as text. A copy with names is for one job, comes in one piece and is
  * never much; a single change of any size has come in one call, and fits into one. */
 struct filling {
     const struct config *config;
+    const struct view *view;
     GString *changes;
     bool unbounded;
     bool full; /* there are more than one answer takes */
@@ -100,8 +109,9 @@ struct filling {
 static struct filling filling_new(const struct wconf *wconf, const struct view *view)
 {
     return (struct filling){.config = wconf->committed,
+                            .view = view,
                             .changes = g_string_sized_new(FILLING_BYTES),
-                            .unbounded = view && view->names};
+                            .unbounded = view->names};
 }
 
 static void filling_add(struct filling *filling, const char *kind, const char *key, guint64 version,
@@ -143,6 +153,8 @@ static char *filling_end(struct filling *filling, const struct wconf *wconf,
 static void fill_entry(struct filling *filling, const struct log_entry *entry)
 {
     guint64 version = 0;
+    if (!view_has(filling->view, filling->config, entry->kind, entry->key))
+        return;
     const void *value = config_get(filling->config, entry->kind, entry->key, &version);
     if (version == entry->serial || !version)
         filling_add(filling, entry->kind, entry->key, entry->serial, value);
@@ -157,7 +169,7 @@ static GList *first_after(const struct wconf *wconf, guint64 since)
     return first;
 }
 
-/* `view` NULL: everything; `ids`: with the ids of commits. */
+/* `ids`: with the ids of commits. */
 static char *deltas_since(const struct wconf *wconf, guint64 since, const struct view *view,
                           bool ids)
 {
@@ -165,11 +177,8 @@ static char *deltas_since(const struct wconf *wconf, guint64 since, const struct
     struct filling filling = filling_new(wconf, view);
     if (ids)
         wconf_ids_list(wconf, since, G_MAXUINT, answer->commits);
-    for (GList *link = first_after(wconf, since); link && !filling.full; link = link->next) {
-        const struct log_entry *entry = link->data;
-        if (!view || view_has(view, wconf->committed, entry->kind, entry->key))
-            fill_entry(&filling, entry);
-    }
+    for (GList *link = first_after(wconf, since); link && !filling.full; link = link->next)
+        fill_entry(&filling, link->data);
     return filling_end(&filling, wconf, answer);
 }
 
@@ -186,10 +195,10 @@ static GList *fill_commit(struct filling *filling, GList *link)
 /* Of the commits since a serial the first ones, so many as go into one piece; one that is larger
  * goes alone. However much is changed meanwhile, who asks on gets to the end if it is told faster
  * than that. */
-static char *part_since(const struct wconf *wconf, guint64 since)
+static char *part_since(const struct wconf *wconf, guint64 since, const struct view *view)
 {
     record_autoptr(changes) answer = changes_new_at(wconf);
-    struct filling filling = filling_new(wconf, NULL);
+    struct filling filling = filling_new(wconf, view);
     filling.unbounded = true; /* bounded by commits */
     for (GList *link = first_after(wconf, since); link && !answer->more;) {
         gsize before = filling.changes->len;
@@ -243,9 +252,9 @@ static bool piece_add(GString *changes, const struct config *config, const char 
 
 /* Objects behind (kind, key) in that order; whether there are more behind these. */
 static bool piece_fill(GString *changes, const struct config *config,
-                       const struct snapshot_args *args)
+                       const struct snapshot_args *args, bool secrets)
 {
-    const struct view view = {.job = args->job};
+    const struct view view = {.job = args->job, .secrets = secrets};
     g_autoptr(GPtrArray) kinds = config_kinds(config);
     for (guint k = 0; k < kinds->len; k++) {
         const char *kind = kinds->pdata[k];
@@ -278,7 +287,7 @@ void wconf_handle_snapshot(struct wconf *wconf, struct rpc_request *request)
     piece->history = config_history(wconf->committed);
     piece->epoch = wconf->epoch;
     piece->serial = config_serial(wconf->committed);
-    piece->more = piece_fill(changes, wconf->committed, args);
+    piece->more = piece_fill(changes, wconf->committed, args, has_secrets(wconf, request));
     json_autoptr answer = snapshot_piece_to_json(piece);
     g_autofree char *text = with_changes(answer, changes);
     rpc_answer_text(request, text);
@@ -318,6 +327,13 @@ static void tell(struct wconf *wconf, struct rpc_request *request, const char *t
 
 /* --- listeners --- */
 
+static char *news_for(const struct wconf *wconf, const struct rpc_request *request, guint64 since,
+                      bool ids)
+{
+    const struct view view = {.secrets = has_secrets(wconf, request)};
+    return deltas_since(wconf, since, &view, ids);
+}
+
 static void listener_free(struct listener *listener)
 {
     const struct env *env = listener->wconf->env;
@@ -332,7 +348,7 @@ static void listener_timeout(void *data)
     struct wconf *wconf = listener->wconf;
     listener->timer = 0;
     g_ptr_array_remove_fast(wconf->listeners, listener);
-    g_autofree char *answer = deltas_since(wconf, listener->serial, NULL, listener->ids);
+    g_autofree char *answer = news_for(wconf, listener->request, listener->serial, listener->ids);
     /* Changes of this very moment are not told yet. */
     if (listener->serial < config_serial(wconf->committed))
         tell(wconf, listener->request, answer);
@@ -345,6 +361,7 @@ static void listener_timeout(void *data)
 struct shared_answer {
     guint64 serial;
     bool ids;
+    bool secrets;
     char *text;
 };
 
@@ -357,13 +374,16 @@ static void clear_shared_answer(void *data)
 static const char *shared_answer(const struct wconf *wconf, GArray *answers,
                                  const struct listener *listener)
 {
+    bool secrets = has_secrets(wconf, listener->request);
     for (guint i = 0; i < answers->len; i++) {
         const struct shared_answer *answer = &g_array_index(answers, struct shared_answer, i);
-        if (answer->serial == listener->serial && answer->ids == listener->ids)
+        if (answer->serial == listener->serial && answer->ids == listener->ids &&
+            answer->secrets == secrets)
             return answer->text;
     }
-    const struct shared_answer made = {listener->serial, listener->ids,
-                                       deltas_since(wconf, listener->serial, NULL, listener->ids)};
+    const struct shared_answer made = {
+        listener->serial, listener->ids, secrets,
+        news_for(wconf, listener->request, listener->serial, listener->ids)};
     g_array_append_val(answers, made);
     return made.text;
 }
@@ -411,12 +431,12 @@ void wconf_stream_answer(struct wconf *wconf, struct rpc_request *request, guint
 {
     const struct env *env = wconf->env;
     if (since < config_serial(wconf->committed)) {
-        g_autofree char *news = deltas_since(wconf, since, NULL, ids);
+        g_autofree char *news = news_for(wconf, request, since, ids);
         tell(wconf, request, news);
         return;
     }
     if (wait_ms == 0) {
-        g_autofree char *nothing = deltas_since(wconf, since, NULL, ids);
+        g_autofree char *nothing = news_for(wconf, request, since, ids);
         rpc_answer_text(request, nothing);
         return;
     }
@@ -448,13 +468,15 @@ static void answer_view(struct wconf *wconf, struct rpc_request *request,
 
 static void answer_snapshot(struct wconf *wconf, struct rpc_request *request)
 {
-    g_autofree char *answer = snapshot_text(wconf, &(struct view){0});
+    const struct view view = {.secrets = has_secrets(wconf, request)};
+    g_autofree char *answer = snapshot_text(wconf, &view);
     tell(wconf, request, answer);
 }
 
 static void answer_part(struct wconf *wconf, struct rpc_request *request, guint64 since)
 {
-    g_autofree char *answer = part_since(wconf, since);
+    const struct view view = {.secrets = has_secrets(wconf, request)};
+    g_autofree char *answer = part_since(wconf, since, &view);
     tell(wconf, request, answer);
 }
 

@@ -130,7 +130,7 @@ bool confirm_one(struct node_core *node, const struct fence_op *op, enum confirm
 
 bool confirm_export(struct node_core *node, const struct fence_op *op, const char *instance,
                     guint64 generation, const char *replica, enum replica_state *ret_state,
-                    GError **error)
+                    char **ret_holder, GError **error)
 {
     struct confirm_answers *answers =
         confirm_patiently(node, op, CONFIRM_EXPORT, instance, generation, replica, error);
@@ -140,6 +140,7 @@ bool confirm_export(struct node_core *node, const struct fence_op *op, const cha
     int state = enum_parse(&replica_state_words, answer->replica_state);
     /* A state that is not known promises the most. */
     *ret_state = state >= 0 ? (enum replica_state)state : REPLICA_IN_SYNC;
+    *ret_holder = g_strdup(answer->holder);
     confirm_answers_free(answers);
     return true;
 }

@@ -19,10 +19,10 @@ bool confirm_one(struct node_core *node, const struct fence_op *op, enum confirm
                  const char *instance, guint64 generation, const char *replica, GError **error);
 
 /* The question whether a replica may be exported, asked in the same way; `ret_state`: what it is on
- * record as. */
+ * record as; `ret_holder`: who mirrors to it, "" if the master does not say. */
 bool confirm_export(struct node_core *node, const struct fence_op *op, const char *instance,
                     guint64 generation, const char *replica, enum replica_state *ret_state,
-                    GError **error);
+                    char **ret_holder, GError **error);
 
 /* How the master's record of the guest's replica stands. */
 enum replica_word {

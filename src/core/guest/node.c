@@ -31,9 +31,10 @@
 struct work;
 static json_t *work_announce(struct work *work, const void *args, GError **error);
 static json_t *work_promise(struct work *work, const void *args, GError **error);
+static json_t *work_settle(struct work *work, const void *args, GError **error);
 
-/* `speak` instead of `run`: calls of masters, which also need the sender. `fenced`: an operation of
- * its epoch, which the next announcement waits for. */
+/* `speak` instead of `run`: calls that are no operations and need the sender. `fenced`: an
+ * operation of its epoch, which the next announcement waits for. */
 static const struct procedure {
     const char *method;
     node_procedure run;
@@ -50,7 +51,7 @@ static const struct procedure {
     {"disks_remove", disks_remove, true},
     {"disks_undo", undo_disks, true},
     {"replica_open", replica_open, true},
-    {"replica_settle", replica_settle, false},
+    {"replica_settle", NULL, false, work_settle},
     {"replica_close", replica_close, true},
     {"replica_leave", replica_leave, true},
     {"guest_start", lifecycle_start, true},
@@ -216,6 +217,11 @@ static json_t *work_promise(struct work *work, const void *args, GError **error)
     record_autoptr(promise_epoch_result) result =
         fence_promise(work->node->fence, work->request->from_node, args, error);
     return result ? promise_epoch_result_to_json(result) : NULL;
+}
+
+static json_t *work_settle(struct work *work, const void *args, GError **error)
+{
+    return replica_settle(work->node, work->request->from_node, args, error);
 }
 
 static void work_run(void *data)

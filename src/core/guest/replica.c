@@ -16,6 +16,7 @@ void replica_forget(struct guest *guest)
 {
     set_string(&guest->record->replica, "");
     set_string(&guest->record->replica_images, "");
+    set_string(&guest->record->replica_holder, "");
     guest->record->replica_generation = 0;
     guest->record->replica_kept = 0;
     guest->record->exported = false;
@@ -175,7 +176,7 @@ static bool open_keep(struct guest *guest, const struct replica_open_args *args,
 
 /* Remembered before the first write can reach it: only what was opened here is ever promoted. */
 static bool open_record(struct guest *guest, const struct replica_open_args *args, guint64 history,
-                        GError **error)
+                        const char *holder, GError **error)
 {
     struct guest_record *record = guest->record;
     record_autoptr(replica_open_args) copy = replica_open_args_copy(args);
@@ -193,6 +194,7 @@ static bool open_record(struct guest *guest, const struct replica_open_args *arg
     set_string(&record->replica, args->replica);
     record->replica_history = history;
     record->replica_generation = args->generation;
+    set_string(&record->replica_holder, holder);
     record->exported = true;
     return guest_save(guest, error);
 }
@@ -208,11 +210,13 @@ static struct export_target *open_locked(struct guest *guest, const struct fence
     }
     guint64 history = fence_op_stamp(op).history;
     enum replica_state state = REPLICA_IN_SYNC;
-    if (!confirm_export(node, op, args->instance, args->generation, args->replica, &state, error) ||
+    g_autofree char *holder = NULL;
+    if (!confirm_export(node, op, args->instance, args->generation, args->replica, &state, &holder,
+                        error) ||
         !open_clear_incoming(guest, args, error) || !open_clear_the_way(guest, args, error) ||
         !replica_take_left(guest, args->replica, error) ||
         (state != REPLICA_IN_SYNC && !open_keep(guest, args, history, error)) ||
-        !open_record(guest, args, history, error))
+        !open_record(guest, args, history, holder, error))
         return NULL;
     if (!node->storage->ops->export_open(node->storage, history, args->instance, args->replica,
                                          args->generation, args->disks, node->address,
@@ -236,9 +240,22 @@ json_t *replica_open(struct node_core *node, struct fence_op *op, const void *ar
     return target ? export_target_to_json(target) : NULL;
 }
 
+/* Only what mirrors to it knows when all of it was written. */
+static bool settle_check(const struct guest_record *record, const char *from, GError **error)
+{
+    if (!*record->replica_holder || strcmp(from, record->replica_holder) == 0)
+        return true;
+    fettle_set_error(error, PERMISSION,
+                     "replica %s is mirrored to by node %s, which holds generation "
+                     "%" G_GUINT64_FORMAT " of instance %s; node %s may not settle it",
+                     record->replica, record->replica_holder, record->replica_generation,
+                     record->instance, from);
+    return false;
+}
+
 /* Only looks and asks the exports, so it needs no lock: whoever closes them meanwhile makes it
  * fail, and what it has made durable stays so. */
-json_t *replica_settle(struct node_core *node, struct fence_op *op, const void *args,
+json_t *replica_settle(struct node_core *node, const char *from_node, const void *args,
                        GError **error)
 {
     const struct replica_settle_args *settle = args;
@@ -251,6 +268,8 @@ json_t *replica_settle(struct node_core *node, struct fence_op *op, const void *
                          settle->replica, settle->generation);
         return NULL;
     }
+    if (!settle_check(record, from_node, error))
+        return NULL;
     return node->storage->ops->export_settle(node->storage, settle->target, error) ? json_object()
                                                                                    : NULL;
 }

@@ -7,7 +7,9 @@
 #include "core/guest/guest.h"
 
 json_t *replica_open(struct node_core *node, struct fence_op *op, const void *args, GError **error);
-json_t *replica_settle(struct node_core *node, struct fence_op *op, const void *args,
+/* PERMISSION: by the master's word of when it was opened, `from_node` does not hold the instance.
+ */
+json_t *replica_settle(struct node_core *node, const char *from_node, const void *args,
                        GError **error);
 json_t *replica_close(struct node_core *node, struct fence_op *op, const void *args,
                       GError **error);

@@ -119,9 +119,20 @@ char *check_as(GPtrArray *setup, GPtrArray *changes_in, enum invariants_author a
 
 /* --- the world --- */
 
+/* Whoever names a lock file for the first time has it, unless the test says otherwise. */
+static void make_livelock(struct config_world *world, const json_t *owner)
+{
+    const char *livelock = json_string_value(json_object_get(owner, "livelock"));
+    if (!livelock || world->own_livelocks || !g_hash_table_add(world->named, g_strdup(livelock)))
+        return;
+    if (world->wconfd->ops->livelock_probe(world->wconfd, livelock) == LIVELOCK_GONE)
+        fake_livelock(world->world, NODE1, livelock, LIVELOCK_ALIVE);
+}
+
 static void serve(struct rpc_request *request, void *data)
 {
     struct config_world *world = data;
+    make_livelock(world, json_object_get(request->args, "owner"));
     wconf_handle(world->wconf, request);
 }
 
@@ -145,11 +156,13 @@ void config_world_init(struct config_world *world, GPtrArray *objects)
 {
     static const char *const nodes[] = {NODE1, NODE2, NODE3};
     *world = (struct config_world){.world = fake_world_new()};
+    world->named = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     world->engine = fake_engine_new(5, objects);
     g_ptr_array_unref(objects);
     fake_world_set_master(world->world, NODE1);
     wconfd_new(world);
     world->luxid = fake_process(world->world, NODE1, ROLE_LUXID);
+    world->watcher = fake_process(world->world, NODE1, ROLE_WATCHER);
     world->job = fake_process(world->world, NODE1, ROLE_JOB);
     for (guint i = 0; i < 3; i++)
         world->noded[i] = fake_process(world->world, nodes[i], ROLE_NODED);
@@ -188,6 +201,7 @@ void config_world_clear(struct config_world *world)
     fake_settle(world->world);
     fake_world_free(world->world);
     fake_engine_free(world->engine);
+    g_hash_table_unref(world->named);
     g_free(world->stepped_down);
 }
 
@@ -274,6 +288,22 @@ char *job_change(struct config_world *world, guint job, const char *name, GPtrAr
 {
     g_autoptr(GPtrArray) changes = changes_in;
     return ask_as(world, world->job, job, name, change_json(world, job, changes));
+}
+
+char *job_commit_of(struct config_world *world, guint process, guint job, GPtrArray *changes_in)
+{
+    g_autoptr(GPtrArray) changes = changes_in;
+    return ask_as(world, world->job, process, "commit", change_json(world, job, changes));
+}
+
+char *daemon_commit(struct config_world *world, const struct env *from, GPtrArray *changes_in)
+{
+    g_autoptr(GPtrArray) changes = changes_in;
+    g_autofree char *livelock = g_strconcat(from->role, "-1", NULL);
+    json_t *args = change_json(world, 0, changes);
+    json_object_set_new(args, "owner",
+                        json_make("{s:s,s:s}", "job", from->role, "livelock", livelock));
+    return ask_as(world, from, 0, "commit", args);
 }
 
 void job_change_start(struct config_world *world, guint job, const char *name,

@@ -49,10 +49,13 @@ struct config_world {
     struct wconf *wconf;
     struct env *wconfd;
     struct env *luxid;
+    struct env *watcher;
     struct env *job; /* role job; stamps are set by the calls below */
     struct env *noded[3];
     guint64 epoch;
     char *stepped_down; /* the reason */
+    GHashTable *named;  /* lock files that calls have named */
+    bool own_livelocks; /* the test makes them; else each is held from when it is named first */
 };
 
 /* Its nodes answer announcements at once, unless the test says otherwise before
@@ -69,6 +72,10 @@ char *ask_wconf(struct config_world *world, const struct env *from, const char *
 /* As job 17 of the present epoch, with lock file job-17. */
 char *job_locks(struct config_world *world, guint job, const char *list, bool wait);
 char *job_commit(struct config_world *world, guint job, GPtrArray *changes);
+/* By the process of another job than the one that has the locks. */
+char *job_commit_of(struct config_world *world, guint process, guint job, GPtrArray *changes);
+/* As luxid or the watcher, with lock file ROLE-1. */
+char *daemon_commit(struct config_world *world, const struct env *from, GPtrArray *changes);
 /* As a named change (proto/changes.def). */
 char *job_change(struct config_world *world, guint job, const char *name, GPtrArray *changes);
 /* The same, not waited for. */

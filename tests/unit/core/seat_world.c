@@ -163,6 +163,7 @@ const char *last_commit_id(void)
 /* By luxid of node1. */
 void commit_tag(const char *text)
 {
+    fake_livelock(world, NODE1, "luxid-1", LIVELOCK_ALIVE);
     ask_commit_tag(fake_process(world, NODE1, ROLE_LUXID), ++number, text);
 }
 

@@ -47,7 +47,7 @@ static void test_restored(void)
     set_up();
     struct fake_reply reply;
     json_t *brake = json_make("{s:s,s:i,s:b}", "why", "restored", "since", 1, "restored", true);
-    luxid_commit_start(ID_A, changes_of(put("repair_brake", "cluster", 0, brake), NULL), &reply);
+    watcher_commit_start(ID_A, changes_of(put("repair_brake", "cluster", 0, brake), NULL), &reply);
     assert_says(world_reply(&reply), "{\"serial\":2}");
     assert_says(engine_ask_change("etcd"),
                 "wrong_state: the configuration was restored from a backup and is not compared "

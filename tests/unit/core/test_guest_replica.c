@@ -121,6 +121,38 @@ static void test_open_again(void)
     node_world_free(nw);
 }
 
+/* Who does not hold the instance does not say when all is written, also with the key. */
+static void test_settle_of_holder(void)
+{
+    struct node_world *nw = node_world_new(1);
+    g_autoptr(GError) error = NULL;
+    nw_create(nw, NODE_A, NODE_B, 1, &error);
+    nw_commit_start(nw);
+    json_autoptr target = nw_open_replica(nw, &error);
+    g_assert_no_error(error);
+    const char *const nodes[] = {NODE_M, NODE_A};
+    for (guint i = 0; i < G_N_ELEMENTS(nodes); i++) {
+        struct fake_reply reply;
+        fake_call_start_stamped(fake_process(nw->world, nodes[i], ROLE_NODED), 0, nw->stamp, NODE_B,
+                                ROLE_NODED, "replica_settle",
+                                json_make("{s:s,s:s,s:i,s:O}", "instance", WEB1, "replica",
+                                          nw->web1.replica, "generation", 2, "target", target),
+                                &reply);
+        nw_until(nw, reply.done);
+        if (i)
+            g_assert_no_error(reply.error);
+        else
+            g_assert_error(reply.error, FETTLE_ERROR, FETTLE_ERROR_PERMISSION);
+        if (!i)
+            g_assert_cmpstr(reply.error->message, ==,
+                            "replica 33333333-3333-4333-8333-000000000001 is mirrored to by "
+                            "node " NODE_A ", which holds generation 2 of instance " WEB1
+                            "; node " NODE_M " may not settle it");
+        fake_reply_clear(&reply);
+    }
+    node_world_free(nw);
+}
+
 static guint aside(struct node_world *nw)
 {
     json_autoptr report = nw_report(nw, &nw->b);
@@ -548,6 +580,7 @@ int main(int argc, char **argv)
     g_test_add_func("/guest/create-anew#SAF-20", test_create_anew);
     g_test_add_func("/guest/open-needs-confirmation#SAF-03,SAF-14", test_open_needs_confirmation);
     g_test_add_func("/guest/open-again#SAF-14,SAF-16,SAF-20", test_open_again);
+    g_test_add_func("/guest/settle-of-holder#SAF-101", test_settle_of_holder);
     g_test_add_func("/guest/open-keeps-images#SAF-24", test_open_keeps_images);
     g_test_add_func("/guest/disk-fails-in-the-copy#SAF-24", test_disk_fails_in_the_copy);
     g_test_add_func("/guest/open-has-no-room-to-keep#SAF-24", test_open_has_no_room_to_keep);

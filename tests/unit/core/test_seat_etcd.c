@@ -181,6 +181,7 @@ static guint number; /* of the newest tag */
 static void delete_tag(guint node, guint serial)
 {
     struct env *luxid = fake_process(world, uuids[node], ROLE_LUXID);
+    fake_livelock(world, uuids[node], "luxid-1", LIVELOCK_ALIVE);
     g_autoptr(GError) error = NULL;
     g_autofree char *key = g_strdup_printf("instance/" WEB1 "/t%u", number);
     json_autoptr answer = fake_call(
@@ -197,6 +198,7 @@ static void delete_tag(guint node, guint serial)
 static void commit_tags(guint node, guint count)
 {
     struct env *luxid = fake_process(world, uuids[node], ROLE_LUXID);
+    fake_livelock(world, uuids[node], "luxid-1", LIVELOCK_ALIVE);
     for (guint i = 0; i < count; i++) {
         g_autofree char *tag = g_strdup_printf("t%u", ++number);
         ask_commit_tag(luxid, number, tag);
@@ -591,6 +593,7 @@ static void test_drains(void)
     set_up();
     struct env *luxid = fake_process(world, NODE1, ROLE_LUXID);
     struct fake_reply commit, over;
+    fake_livelock(world, NODE1, "luxid-1", LIVELOCK_ALIVE);
     fake_engine_hold(engine);
     fake_call_start(luxid, 0, NODE1, ROLE_WCONFD, "commit",
                     json_make("{s:{s:s,s:s},s:s,s:[{s:s,s:s,s:s,s:{s:s,s:s,s:s}}]}", "owner", "job",

@@ -534,7 +534,7 @@ static void test_paused(void)
     g_ptr_array_add(changes,
                     put("switches", "switches", 0,
                         json_make("{sI}", "watcher_paused_until", (json_int_t)(now + 60))));
-    g_free(job_commit(&w->base, 17, changes));
+    g_free(daemon_commit(&w->base, w->base.luxid, changes));
     set_tag(w, TAG_CLUSTER, CLUSTER, "failover");
     set_node(w, NODE1, "offline");
     passes(w, 10);

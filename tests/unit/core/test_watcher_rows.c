@@ -16,7 +16,10 @@ static const char *const more[] = {MORE("01"), MORE("02"), MORE("03"), MORE("04"
 
 static void commit_one(struct watcher_world *w, struct change *change)
 {
-    g_autofree char *said = job_commit(&w->base, 17, changes_of(change, NULL));
+    GPtrArray *changes = changes_of(change, NULL);
+    g_autofree char *said = g_str_equal(change->kind, "job")
+                                ? daemon_commit(&w->base, w->base.luxid, changes)
+                                : job_commit(&w->base, 17, changes);
     g_assert_nonnull(strstr(said, "serial"));
 }
 

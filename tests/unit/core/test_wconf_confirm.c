@@ -18,13 +18,16 @@ static char *confirm(guint node, const char *role, const char *instance, int gen
 
 #define ANSWER(word, rest) "{\"items\":[{\"answer\":\"" word "\"," rest "}]}"
 #define AT4                                                                                        \
-    "\"generation\":4,\"other\":false,\"primary_node\":\"" NODE1                                   \
+    "\"generation\":4,\"holder\":\"\",\"other\":false,\"primary_node\":\"" NODE1                   \
+    "\",\"removed\":false,\"replica_state\":\"in-sync\",\"sync\":7"
+#define AT4_EXPORT                                                                                 \
+    "\"generation\":4,\"holder\":\"" NODE1 "\",\"other\":false,\"primary_node\":\"" NODE1          \
     "\",\"removed\":false,\"replica_state\":\"in-sync\",\"sync\":7"
 #define AT4_HELD                                                                                   \
-    "\"generation\":4,\"other\":true,\"primary_node\":\"" NODE1                                    \
+    "\"generation\":4,\"holder\":\"\",\"other\":true,\"primary_node\":\"" NODE1                    \
     "\",\"removed\":false,\"replica_state\":\"in-sync\",\"sync\":7"
 #define AT4_OTHER                                                                                  \
-    "\"generation\":4,\"other\":false,\"primary_node\":\"" NODE1                                   \
+    "\"generation\":4,\"holder\":\"\",\"other\":false,\"primary_node\":\"" NODE1                   \
     "\",\"removed\":false,\"replica_state\":\"\",\"sync\":0"
 
 static void test_confirm(void)
@@ -32,7 +35,7 @@ static void test_confirm(void)
     world_set_up();
     assert_says(confirm(0, "run", WEB1, 4, ""), ANSWER("confirmed", AT4));
     assert_says(confirm(0, "mirror", WEB1, 4, REPLICA1), ANSWER("confirmed", AT4));
-    assert_says(confirm(1, "export", WEB1, 4, REPLICA1), ANSWER("confirmed", AT4));
+    assert_says(confirm(1, "export", WEB1, 4, REPLICA1), ANSWER("confirmed", AT4_EXPORT));
     /* Another node, another replica, a generation that is over, or that never was. */
     assert_says(confirm(1, "run", WEB1, 4, ""), ANSWER("refused", AT4_HELD));
     assert_says(confirm(2, "export", WEB1, 4, REPLICA1), ANSWER("refused", AT4));
@@ -41,9 +44,9 @@ static void test_confirm(void)
     assert_says(confirm(0, "run", WEB1, 3, ""), ANSWER("refused", AT4));
     assert_says(confirm(0, "run", WEB1, 5, ""), ANSWER("refused", AT4));
     assert_says(confirm(0, "run", NODE1, 4, ""),
-                ANSWER("refused",
-                       "\"generation\":0,\"other\":false,\"primary_node\":\"\",\"removed\":false,"
-                       "\"replica_state\":\"\",\"sync\":0"));
+                ANSWER("refused", "\"generation\":0,\"holder\":\"\",\"other\":false,\"primary_"
+                                  "node\":\"\",\"removed\":false,"
+                                  "\"replica_state\":\"\",\"sync\":0"));
     world_tear_down();
 }
 
@@ -115,9 +118,9 @@ static void test_confirm_removed(void)
     assert_says(job_commit(&world, 17, changes_of(del("instance", DB1, 1), removed, NULL)),
                 "{\"serial\":2}");
     assert_says(confirm(0, "run", DB1, 2, ""),
-                ANSWER("refused",
-                       "\"generation\":3,\"other\":false,\"primary_node\":\"\",\"removed\":true,"
-                       "\"replica_state\":\"\",\"sync\":0"));
+                ANSWER("refused", "\"generation\":3,\"holder\":\"\",\"other\":false,\"primary_"
+                                  "node\":\"\",\"removed\":true,"
+                                  "\"replica_state\":\"\",\"sync\":0"));
     world_tear_down();
 }
 
@@ -165,8 +168,9 @@ static void test_confirm_waits_for_barrier(void)
     fake_settle(world.world);
     assert_says(world_reply(&stop), "{\"serial\":2}");
     assert_says(world_reply(&question),
-                ANSWER("refused", "\"generation\":5,\"other\":false,\"primary_node\":\"" NODE1
-                                  "\",\"removed\":false,\"replica_state\":\"stale\",\"sync\":8"));
+                ANSWER("refused",
+                       "\"generation\":5,\"holder\":\"\",\"other\":false,\"primary_node\":\"" NODE1
+                       "\",\"removed\":false,\"replica_state\":\"stale\",\"sync\":8"));
     world_tear_down();
 }
 
@@ -186,8 +190,9 @@ static void test_confirm_needs_a_barrier_of_its_own(void)
     assert_says(world_reply(&before), ANSWER("confirmed", AT4));
     assert_says(world_reply(&stop), "{\"serial\":2}");
     assert_says(world_reply(&after),
-                ANSWER("refused", "\"generation\":5,\"other\":false,\"primary_node\":\"" NODE1
-                                  "\",\"removed\":false,\"replica_state\":\"stale\",\"sync\":8"));
+                ANSWER("refused",
+                       "\"generation\":5,\"holder\":\"\",\"other\":false,\"primary_node\":\"" NODE1
+                       "\",\"removed\":false,\"replica_state\":\"stale\",\"sync\":8"));
     world_tear_down();
 }
 
@@ -243,7 +248,7 @@ static void test_set_replica_state(void)
     g_assert_cmpuint(fake_engine_commits(world.engine), ==, 3);
     assert_says(confirm(0, "mirror", WEB1, 4, REPLICA1),
                 ANSWER("confirmed",
-                       "\"generation\":4,\"other\":false,\"primary_node\":\"" NODE1
+                       "\"generation\":4,\"holder\":\"\",\"other\":false,\"primary_node\":\"" NODE1
                        "\",\"removed\":false,\"replica_state\":\"in-sync\",\"sync\":10"));
     world_tear_down();
 }

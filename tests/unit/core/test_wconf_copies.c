@@ -89,7 +89,7 @@ static void commit_large(guint number)
     json_t *decision = json_make("{s:s,s:s,s:s,s:s,s:i,s:s,s:s,s:o}", "uuid", id, "author", "test",
                                  "subject_kind", "node", "subject", NODE1, "at_us", 1, "verdict",
                                  "act", "summary", "x", "evidence", lines);
-    luxid_commit_start(id, changes_of(put("decision", id, 0, decision), NULL), &reply);
+    watcher_commit_start(id, changes_of(put("decision", id, 0, decision), NULL), &reply);
     if (!reply.done)
         fake_advance(world.world, 1000); /* nobody follows */
     g_autofree char *stored = world_reply(&reply);
@@ -314,7 +314,8 @@ static void test_confirm(void)
     ask_start(node2, 5, 2, now, 0, &two);
     g_assert_true(mirror.done && state.done);
     assert_says(world_reply(&mirror),
-                "{\"items\":[{\"answer\":\"confirmed\",\"generation\":4,\"other\":false,\"primary_"
+                "{\"items\":[{\"answer\":\"confirmed\",\"generation\":4,\"holder\":\"\",\"other\":"
+                "false,\"primary_"
                 "node\":\"" NODE1 "\",\"removed\":false,\"replica_state\":\"stale\",\"sync\":8}]}");
     assert_says(world_reply(&state), "{\"sync\":8}");
     fake_advance(world.world, 2000);

@@ -162,6 +162,187 @@ static void test_mandatory_again(void)
     world_tear_down();
 }
 
+/* --- who writes what (SAF-101) --- */
+
+/* What a test expects of objects.def, so that a new kind is thought about twice. */
+static const struct {
+    const char *kind, *writers;
+} expected[] = {{"service", "watcher"},
+                {"tag", "luxid job watcher"},
+                {"counter", "luxid"},
+                {"job", "luxid job"},
+                {"decision", "job watcher"},
+                {"advice", "job watcher"},
+                {"repair_brake", "job watcher"},
+                {"join_token", "job watcher"},
+                {"secret", ""},
+                {"job_filter", "luxid"},
+                {"switches", "luxid"}};
+
+static const struct {
+    const char *kind, *cover, *writers;
+} kinds[] = {
+#define OBJECT(kind, cover, writers) {#kind, #cover, writers},
+#include "proto/objects.def"
+#undef OBJECT
+};
+
+static bool is_among(const char *word, const char *list, const char *mark)
+{
+    g_auto(GStrv) words = g_strsplit(list, mark, -1);
+    return g_strv_contains((const char *const *)words, word);
+}
+
+static void test_kinds_without_lock(void)
+{
+    guint found = 0;
+    for (guint i = 0; i < G_N_ELEMENTS(kinds); i++) {
+        if (strcmp(kinds[i].cover, "nothing") != 0) {
+            g_assert_cmpstr(kinds[i].writers, ==, "job");
+            continue;
+        }
+        g_auto(GStrv) writers = g_strsplit(kinds[i].writers, "|", -1);
+        g_autofree char *names = g_strjoinv(" ", writers);
+        g_assert_cmpuint(found, <, G_N_ELEMENTS(expected));
+        g_assert_cmpstr(kinds[i].kind, ==, expected[found].kind);
+        g_assert_cmpstr(names, ==, expected[found++].writers);
+    }
+    g_assert_cmpuint(found, ==, G_N_ELEMENTS(expected));
+}
+
+/* Of every word of every row: who may call it may write it. */
+static void test_named_changes_fit(void)
+{
+    static const struct {
+        const char *name, *callers, *may;
+    } rows[] = {
+#define CHANGE(name, callers, place, may, doc) {#name, callers, may},
+#include "proto/changes.def"
+#undef CHANGE
+    };
+    for (guint i = 0; i < G_N_ELEMENTS(rows); i++) {
+        g_auto(GStrv) callers = g_strsplit(rows[i].callers, "|", -1);
+        g_auto(GStrv) words = g_strsplit(rows[i].may, " ", -1);
+        for (guint w = 0; words[w]; w++) {
+            const char *word = words[w] + strspn(words[w], "+-");
+            g_autofree char *kind = g_strndup(word, strcspn(word, "."));
+            for (guint k = 0; k < G_N_ELEMENTS(kinds); k++)
+                for (guint c = 0; !strcmp(kinds[k].kind, kind) && callers[c]; c++)
+                    if (!is_among(callers[c], kinds[k].writers, "|"))
+                        g_error("%s: %s may not write %s", rows[i].name, callers[c], kind);
+        }
+    }
+}
+
+/* Every role and every kind, as far as the word of the table goes: by the wide commit. */
+static void test_writers(void)
+{
+    world_set_up();
+    const struct env *const roles[] = {world.luxid, world.job, world.watcher};
+    for (guint i = 0; i < G_N_ELEMENTS(kinds); i++)
+        for (guint r = 0; r < G_N_ELEMENTS(roles); r++) {
+            const struct env *from = roles[r];
+            GPtrArray *changes = changes_of(put(kinds[i].kind, "1", 0, json_object()), NULL);
+            g_autofree char *said = from == world.job ? job_commit(&world, 1, changes)
+                                                      : daemon_commit(&world, from, changes);
+            g_autofree char *refusal = g_strdup_printf("%s may not change it; ", from->role);
+            g_assert_cmpint(g_str_has_prefix(said, "permission_denied: ") &&
+                                strstr(said, refusal) != NULL,
+                            !=, is_among(from->role, kinds[i].writers, "|"));
+        }
+    world_tear_down();
+}
+
+static void test_writers_words(void)
+{
+    json_t *secret = json_make("{s:s}", "value", "0123456789abcdef");
+    world_set_up();
+    assert_says(job_commit(&world, 17, changes_of(put("secret", "confd", 0, secret), NULL)),
+                "permission_denied: secret confd: job may not change it; no commit may");
+    assert_says(
+        job_commit(&world, 17,
+                   changes_of(put("counter", "job", 0, json_make("{s:i}", "value", 9)), NULL)),
+        "permission_denied: counter job: job may not change it; luxid may");
+    assert_says(daemon_commit(&world, world.luxid,
+                              changes_of(put("advice", NODE1, 0, json_object()), NULL)),
+                "permission_denied: advice " NODE1
+                ": luxid may not change it; job and watcher may");
+    assert_says(job_commit(&world, 17, changes_of(put("job", "18", 0, json_object()), NULL)),
+                "permission_denied: job 18: job 17 may change no record of another job");
+    world_tear_down();
+}
+
+/* --- whose owner (SAF-101) --- */
+
+static char *lock_of(const struct env *from, const char *livelock)
+{
+    return ask_wconf(&world, from, "update_locks",
+                     json_make("{s:{s:s,s:s},s:[{s:s,s:s}]}", "owner", "job", "luxid", "livelock",
+                               livelock, "locks", "name", "cluster/BGL", "mode", "exclusive"));
+}
+
+static char *commit_of(const struct env *from, const char *livelock)
+{
+    g_autofree char *id = env_uuid(from);
+    return ask_wconf(&world, from, "commit",
+                     json_make("{s:{s:s,s:s},s:s,s:[{s:s,s:s,s:s,s:{s:s,s:s,s:s}}]}", "owner",
+                               "job", "luxid", "livelock", livelock, "commit_id", id, "changes",
+                               "op", "put", "kind", "tag", "key", "instance/" WEB1 "/x", "object",
+                               "kind", "instance", "object", WEB1, "tag", "x"));
+}
+
+static void test_first_named(void)
+{
+    static const char dead[] = "wrong_state: luxid does not live: nobody holds its lock file l; "
+                               "nothing is locked or changed for it";
+    world_set_up();
+    world.own_livelocks = true;
+    assert_says(lock_of(world.luxid, "l"), dead);
+    assert_says(commit_of(world.luxid, "l"), dead);
+    fake_livelock(world.world, NODE1, "l", LIVELOCK_DEAD);
+    assert_says(lock_of(world.luxid, "l"), dead);
+    assert_says(commit_of(world.luxid, "l"), dead);
+    fake_livelock(world.world, NODE1, "l", LIVELOCK_UNSURE);
+    assert_says(lock_of(world.luxid, "l"),
+                "resource_not_available: lock file l: cannot tell whether luxid lives; try again");
+    /* One of another node is none of this one's. */
+    fake_livelock(world.world, NODE1, "l", LIVELOCK_GONE);
+    fake_livelock(world.world, NODE2, "l", LIVELOCK_ALIVE);
+    assert_says(lock_of(world.luxid, "l"), dead);
+    fake_livelock(world.world, NODE1, "l", LIVELOCK_ALIVE);
+    assert_says(commit_of(world.luxid, "l"), "{\"serial\":2}");
+    assert_says(lock_of(world.luxid, "l"), GRANTED);
+    /* And its end counts also for one that had no locks. */
+    assert_says(ask_wconf(&world, world.luxid, "free_locks",
+                          json_make("{s:{s:s,s:s}}", "owner", "job", "luxid", "livelock", "l")),
+                "{}");
+    fake_livelock(world.world, NODE1, "l", LIVELOCK_GONE);
+    fake_settle(world.world);
+    assert_says(lock_of(world.luxid, "l"), dead);
+    world_tear_down();
+}
+
+/* Whatever lock file it names, and whatever it asks for. */
+static void test_owner_elsewhere(void)
+{
+    static const char refused[] = "permission_denied: node \"node2\" is not the master; only "
+                                  "processes of the master's node own locks and changes";
+    static const char *const calls[] = {"list_locks", "free_locks"};
+    struct env *luxid;
+    world_set_up();
+    luxid = fake_process(world.world, NODE2, ROLE_LUXID);
+    assert_says(job_locks(&world, 17, "x instance/web1", false), GRANTED);
+    fake_livelock(world.world, NODE2, "l", LIVELOCK_ALIVE);
+    assert_says(lock_of(luxid, "l"), refused);
+    assert_says(lock_of(luxid, "job-17"), refused);
+    assert_says(commit_of(luxid, "job-17"), refused);
+    for (guint i = 0; i < G_N_ELEMENTS(calls); i++)
+        assert_says(ask_wconf(&world, luxid, calls[i], json_make("{s:o}", "owner", owner_json(17))),
+                    refused);
+    assert_says(job_commit(&world, 17, changes_of(put_memory(1, 256), NULL)), "{\"serial\":2}");
+    world_tear_down();
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -170,5 +351,11 @@ int main(int argc, char **argv)
     g_test_add_func("/cover/group#FUT-04,LCK-19", test_group_lock_covers);
     g_test_add_func("/cover/log-only#FUT-03,WCF-22", test_log_only);
     g_test_add_func("/cover/mandatory-again#FUT-03,FUT-04", test_mandatory_again);
+    g_test_add_func("/cover/kinds-without-lock#SAF-101", test_kinds_without_lock);
+    g_test_add_func("/cover/named-changes-fit#SAF-101,WCF-22", test_named_changes_fit);
+    g_test_add_func("/cover/writers#SAF-101", test_writers);
+    g_test_add_func("/cover/writers-words#SAF-101", test_writers_words);
+    g_test_add_func("/cover/first-named#SAF-101", test_first_named);
+    g_test_add_func("/cover/owner-elsewhere#SAF-101", test_owner_elsewhere);
     return g_test_run();
 }

@@ -30,7 +30,7 @@ static void commit_decisions(guint first, guint count)
     struct fake_reply reply;
     for (guint i = 1; i < count; i++)
         g_ptr_array_add(changes, put_decision(first + i));
-    luxid_commit_start(id, changes, &reply);
+    watcher_commit_start(id, changes, &reply);
     if (!reply.done)
         fake_advance(world.world, 1000); /* nobody follows */
     g_autofree char *stored = world_reply(&reply);
@@ -100,7 +100,7 @@ static void test_too_much_at_once(void)
         GPtrArray *changes = changes_of(put_tag(i ? "b" : "a"), NULL);
         for (guint k = 0; k < MANY / 2 + 1; k++)
             g_ptr_array_add(changes, put_decision(1000 * i + k));
-        luxid_commit_start(i ? ID_B : ID_A, changes, &commits[i]);
+        watcher_commit_start(i ? ID_B : ID_A, changes, &commits[i]);
     }
     g_assert_false(waiting.done);
     fake_engine_release(world.engine);

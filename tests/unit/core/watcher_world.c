@@ -23,9 +23,20 @@ void look(struct watcher_world *w)
     config_set_position(w->view, all->history, all->serial);
 }
 
+/* A record of a job is changed by that very job. */
+static guint writer_of(const GPtrArray *changes)
+{
+    for (guint i = 0; i < changes->len; i++) {
+        const struct change *change = changes->pdata[i];
+        if (g_str_equal(change->kind, "job"))
+            return (guint)g_ascii_strtoull(change->key, NULL, 10);
+    }
+    return TEST_JOB;
+}
+
 static void commit(struct watcher_world *w, GPtrArray *changes)
 {
-    g_autofree char *said = job_commit(&w->base, TEST_JOB, changes);
+    g_autofree char *said = job_commit_of(&w->base, writer_of(changes), TEST_JOB, changes);
     if (strstr(said, "serial") == NULL)
         g_error("the test's commit was refused: %s", said);
 }

@@ -37,9 +37,10 @@ struct change *put_tag(const char *text)
                json_make("{s:s,s:s,s:s}", "kind", "instance", "object", WEB1, "tag", text));
 }
 
-/* A commit by luxid that is not waited for. */
-void luxid_commit_start(const char *commit_id, GPtrArray *changes, struct fake_reply *reply)
+static void commit_start(const struct env *from, const char *commit_id, GPtrArray *changes,
+                         struct fake_reply *reply)
 {
+    g_autofree char *livelock = g_strconcat(from->role, "-1", NULL);
     record_autoptr(commit_args) args = commit_args_new();
     g_free(args->commit_id);
     args->commit_id = g_strdup(commit_id);
@@ -47,9 +48,19 @@ void luxid_commit_start(const char *commit_id, GPtrArray *changes, struct fake_r
     args->changes = changes;
     json_t *json = commit_args_to_json(args);
     json_object_set_new(json, "owner",
-                        json_make("{s:s,s:s}", "job", "luxid", "livelock", "luxid-1"));
-    fake_call_start(world.luxid, 0, NODE1, ROLE_WCONFD, "commit", json, reply);
+                        json_make("{s:s,s:s}", "job", from->role, "livelock", livelock));
+    fake_call_start(from, 0, NODE1, ROLE_WCONFD, "commit", json, reply);
     fake_settle(world.world);
+}
+
+void luxid_commit_start(const char *commit_id, GPtrArray *changes, struct fake_reply *reply)
+{
+    commit_start(world.luxid, commit_id, changes, reply);
+}
+
+void watcher_commit_start(const char *commit_id, GPtrArray *changes, struct fake_reply *reply)
+{
+    commit_start(world.watcher, commit_id, changes, reply);
 }
 
 /* What came: "", the answer, or the error. Clears it. */

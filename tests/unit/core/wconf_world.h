@@ -22,6 +22,7 @@ struct change *put_tag(const char *text);
 
 /* Neither is waited for. */
 void luxid_commit_start(const char *commit_id, GPtrArray *changes, struct fake_reply *reply);
+void watcher_commit_start(const char *commit_id, GPtrArray *changes, struct fake_reply *reply);
 void job_locks_start(guint job, const char *name, guint wait_ms,
                      struct fake_reply *reply); /* exclusive */
 void job_locks_start_as(guint job, const char *name, const char *mode, guint wait_ms,
