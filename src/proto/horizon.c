@@ -2,7 +2,7 @@
 #include "proto/horizon.h"
 
 #include "base/limits.h"
-#include "build_date.h"
+#include "proto/build_date.h"
 
 static const struct {
     const char *name;
