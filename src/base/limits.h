@@ -121,10 +121,12 @@
 #define LIMIT_SERIAL_LEAP 1000000000
 #define LIMIT_SERIALS_PER_SECOND 1000000 /* more changes than any master makes in one */
 #define LIMIT_CHANGES_PER_COMMIT 4096
-#define LIMIT_COMMIT_CHANGES 8000   /* of any commit with etcd, which takes 8192 operations */
-#define LIMIT_STORE_CHANGES 40000   /* … and with the store of one node: an import */
-#define LIMIT_CHANGE_LOG 65536      /* older subscribers get a snapshot */
-#define LIMIT_EPOCH_LEAP 1000000    /* more masterships than lost candidates can have had */
+#define LIMIT_COMMIT_CHANGES 8000 /* of any commit with etcd, which takes 8192 operations */
+#define LIMIT_STORE_CHANGES 40000 /* … and with the store of one node: an import */
+#define LIMIT_CHANGE_LOG 65536    /* older subscribers get a snapshot */
+#define LIMIT_EPOCH_LEAP 1000000  /* more masterships than lost candidates can have had */
+#define LIMIT_HORIZON_S (50ull * 365 * 86400) /* further ahead no clock is believed (SAF-103) */
+#define LIMIT_HORIZON_STORED 1000000          /* … but this far above what is stored already */
 #define LIMIT_DIGESTS_KEPT 4096     /* digests of the newest serials, to compare copies with */
 #define LIMIT_FLUSHES 64            /* flush_config calls under way */
 #define LIMIT_SNAPSHOT_OBJECTS 4096 /* more are fetched in pieces */
@@ -231,6 +233,7 @@
 #endif
 
 /* Joining */
+#define LIMIT_VOUCHER_CHARS 255    /* the authority's signature over a mastership */
 #define LIMIT_PEM_CHARS 2048       /* a certificate, a request for one */
 #define LIMIT_JOIN_TOKENS 4096     /* on record, used ones too: a whole cluster may join at once */
 #define LIMIT_JOIN_TRIES 5         /* wrong secrets, then a token is void */

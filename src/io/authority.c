@@ -1,5 +1,5 @@
 /*
- * See authority.h. openssl works on files, in run/authority (tmpfs), which only root may enter:
+ * See authority.h. openssl works on files, in a folder of run/ (tmpfs), which only root may enter:
  * what a host asks for, what it gets, a key that came. All of them are removed again.
  */
 #include "io/authority.h"
@@ -322,6 +322,62 @@ static bool real_drop_key(struct authority *authority, GError **error)
     return files_remove_path(path, true, error);
 }
 
+/* --- signatures --- */
+
+static bool real_sign_text(struct authority *authority, const char *text, char **ret_signature,
+                           GError **error)
+{
+    struct real_authority *self = real(authority);
+    g_autoptr(desk_t) desk = desk_with(self, text, "", error);
+    g_autofree char *key = desk != NULL ? find_key(self, error) : NULL;
+    size_t len = 0;
+
+    if (key == NULL)
+        return false;
+    const char *const argv[] = {"openssl", "dgst",        "-sha256",     "-sign", key,
+                                "-out",    desk->product, desk->request, NULL};
+    g_autofree char *whole = run(desk, argv, error);
+    g_autofree char *product =
+        whole != NULL ? files_read_path(desk->product, LIMIT_PEM_CHARS, &len, error) : NULL;
+    if (product == NULL)
+        return false;
+    *ret_signature = g_base64_encode((const guchar *)product, len);
+    return true;
+}
+
+static bool check_with(struct real_authority *self, const struct desk *desk, GError **error)
+{
+    g_autofree char *key = public_part(self, desk, false, error);
+    g_autoptr(GError) failure = NULL;
+    const char *const argv[] = {"openssl",        "dgst",        "-sha256",    "-verify",
+                                desk->extensions, "-signature",  desk->issuer, "-out",
+                                desk->product,    desk->request, NULL};
+
+    if (key == NULL || !files_write_path(desk->extensions, key, strlen(key), 0600, false, error))
+        return false;
+    g_autofree char *said = run(desk, argv, &failure);
+    if (said != NULL)
+        return true;
+    if (fettle_error_is(failure, ENVIRONMENT))
+        fettle_set_error(error, PERMISSION, "the signature is not the authority's");
+    else
+        g_propagate_error(error, g_steal_pointer(&failure));
+    return false;
+}
+
+static bool real_check_text(struct authority *authority, const char *text, const char *signature,
+                            GError **error)
+{
+    struct real_authority *self = real(authority);
+    g_autoptr(desk_t) desk = desk_with(self, text, "", error);
+    size_t len = 0;
+    g_autofree guchar *bytes = g_base64_decode(signature, &len);
+
+    return desk != NULL &&
+           files_write_path(desk->issuer, (const char *)bytes, len, 0600, false, error) &&
+           check_with(self, desk, error);
+}
+
 static const struct authority_ops ops = {
     .read_request = real_read_request,
     .sign = real_sign,
@@ -331,15 +387,17 @@ static const struct authority_ops ops = {
     .read_key = real_read_key,
     .take_key = real_take_key,
     .drop_key = real_drop_key,
+    .sign_text = real_sign_text,
+    .check_text = real_check_text,
 };
 
-struct authority *authority_new(const struct node_paths *paths)
+struct authority *authority_new(const struct node_paths *paths, const char *folder)
 {
     struct real_authority *self = g_new0(struct real_authority, 1);
 
     self->base.ops = &ops;
     self->paths = paths;
-    self->folder = g_build_filename(paths->run, "authority", NULL);
+    self->folder = g_build_filename(paths->run, folder, NULL);
     empty_folder(self);
     return &self->base;
 }

@@ -1,6 +1,6 @@
 /*
  * The real certificate authority (proto/authority.h): etc/ca.crt and etc/ca.key, signing with the
- * openssl command in a child process. Only fettle-wconfd has one.
+ * openssl command in a child process. fettle-wconfd has one, and fettle-noded, which has no key.
  */
 #pragma once
 
@@ -8,6 +8,6 @@
 #include "proto/authority.h"
 
 /* `paths` is kept by reference. Reads nothing yet: a node that is no master candidate has no key.
- * What a predecessor left under run/authority is removed. */
-struct authority *authority_new(const struct node_paths *paths);
+ * Works in run/FOLDER, each process in its own; what a predecessor left there is removed. */
+struct authority *authority_new(const struct node_paths *paths, const char *folder);
 void authority_free(struct authority *authority);

@@ -8,6 +8,7 @@
 #include "base/task.h"
 #include "io/crash.h"
 #include "io/loop.h"
+#include "io/sqlite_backup.h"
 #include "io/sqlite_internal.h"
 
 struct sqlite_copy {
@@ -419,6 +420,26 @@ bool sqlite_copy_put_away(const char *path, guint64 epoch, GError **error)
 {
     g_autofree char *suffix = g_strdup_printf(".epoch-%" G_GUINT64_FORMAT, epoch);
     return put_away(path, suffix, error);
+}
+
+bool sqlite_copy_step_down(const char *path, guint64 epoch, GError **error)
+{
+    g_autofree char *aside = g_strdup_printf("%s.epoch-%" G_GUINT64_FORMAT, path, epoch);
+    struct store_summary summary;
+    bool unknown;
+
+    crash_point("sqlite: step down");
+    g_unlink(aside); /* of a try that was not finished: what it was made of is still an engine */
+    if (!sqlite_store_copy(path, aside, &summary, error))
+        return false;
+    struct sqlite_store *store = open_whole(path, error);
+    bool ok = store != NULL && sqlite_store_begin(store, error);
+    if (ok) {
+        sqlite_store_leave(store);
+        ok = sqlite_store_finish(store, &unknown, error);
+    }
+    sqlite_store_close(store);
+    return ok;
 }
 
 static bool is_copy(const struct sqlite_store *store, GError **error)

@@ -13,6 +13,10 @@ bool sqlite_copy_role(const char *path, enum copy_role *ret_role, GError **error
  * what it alone had can be looked at. Nobody may have it open. */
 bool sqlite_copy_put_away(const char *path, guint64 epoch, GError **error);
 
+/* The same of one that is whole, which then becomes a copy besides: whoever is made the master next
+ * may need what it has. CORRUPT, STORAGE: it is what it was. */
+bool sqlite_copy_step_down(const char *path, guint64 epoch, GError **error);
+
 /* Opens it; an empty one is made where there is none, or where what is there is damaged beyond use
  * (that is kept beside it as store.db.damaged). STORAGE, WRONG_STATE: another process has it, or it
  * is an engine. */

@@ -1,6 +1,7 @@
 /*
  * The cluster's certificate authority as wconfd's core sees it. Its key lies on master candidates
- * and is read by wconfd alone (docs/design/architecture.md, 9). io/authority.c is the real one.
+ * and is read by wconfd alone (docs/design/architecture.md, 9); noded checks signatures, with the
+ * certificate. io/authority.c is the real one.
  *
  * What does not say otherwise is called in a task and waits; a wait that was killed is a KILLED
  * error.
@@ -41,6 +42,13 @@ struct authority_ops {
     bool (*take_key)(struct authority *authority, const char *key, GError **error);
     /* Removes it, for good; no error if there is none. */
     bool (*drop_key)(struct authority *authority, GError **error);
+    /* The key's signature over a text, in base64. STORAGE, ENVIRONMENT, TEMPORARY. */
+    bool (*sign_text)(struct authority *authority, const char *text, char **ret_signature,
+                      GError **error);
+    /* Whether it is that, by the certificate alone, which every node has. PERMISSION: it is not.
+     * STORAGE, ENVIRONMENT, TEMPORARY: that is not known. */
+    bool (*check_text)(struct authority *authority, const char *text, const char *signature,
+                       GError **error);
 };
 
 struct authority {

@@ -137,7 +137,7 @@ struct env {
     struct storage *storage;        /* noded */
     struct network_driver *network; /* noded */
     struct members *members;        /* noded; NULL: it cares for none */
-    struct authority *authority;    /* wconfd */
+    struct authority *authority;    /* wconfd; noded, without the key */
 };
 
 /* Helpers on top, the same for every implementation (proto/env.c). */

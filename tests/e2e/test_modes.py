@@ -21,7 +21,7 @@ TABLE = [
     (r'etc/(ca|node)\.crt|etc/etcd/(authority|client|member)\.crt|etc/(node|engine)\.json', 0o644),
     (f'run/exports/{UUID}\\.tls|var/shared/fettle-shared', 0o644),
     # Root's, or of the one user whom they are for.
-    (f'lost\\+found|(etc|var|run)/.*lost\\+found|run/(authority|livelocks|queue|services)|log/guests', 0o700),
+    (f'lost\\+found|(etc|var|run)/.*lost\\+found|run/(authority|vouchers|livelocks|queue|services)|log/guests', 0o700),
     (r'var/(disks/aside|etcd|etcd/member|etcd/member/(snap|wal)|node|node/guests|queue|ssconf)', 0o700),
     (r'etc/(ca|node)\.key|etc/etcd/(client|member)\.key|var/confd\.key', 0o600),
     (r'log/\w+\.log|log/guests/.*\.console', 0o600),

@@ -6,6 +6,7 @@
 struct fake_authority {
     struct authority base;
     char *name, *key;
+    bool shared; /* it keeps what it has */
     guint failing;
 };
 
@@ -61,7 +62,33 @@ static bool drop_key(struct authority *authority, GError **error)
     return true;
 }
 
+/* A signature names the authority, so one by another does not pass. */
+static char *signature_of(const struct fake_authority *self, const char *text)
+{
+    g_autofree char *sum = g_compute_checksum_for_string(G_CHECKSUM_SHA256, text, -1);
+    return g_strdup_printf("%s/%s", self->name, sum);
+}
+
+static bool sign_text(struct authority *authority, const char *text, char **ret_signature,
+                      GError **error)
+{
+    *ret_signature = signature_of(fake(authority), text);
+    return true;
+}
+
+static bool check_text(struct authority *authority, const char *text, const char *signature,
+                       GError **error)
+{
+    g_autofree char *expected = signature_of(fake(authority), text);
+    if (strcmp(signature, expected) == 0)
+        return true;
+    fettle_set_error(error, PERMISSION, "the signature is not the authority's");
+    return false;
+}
+
 static const struct authority_ops ops = {.show = show,
+                                         .sign_text = sign_text,
+                                         .check_text = check_text,
                                          .has_key = has_key,
                                          .read_key = read_key,
                                          .take_key = take_key,
@@ -95,6 +122,8 @@ const char *fake_authority_key(const struct fake_authority *authority)
 
 void fake_authority_put(struct fake_authority *authority, const char *key)
 {
+    if (authority->shared)
+        return;
     g_free(authority->key);
     authority->key = g_strdup(key);
 }
@@ -102,4 +131,13 @@ void fake_authority_put(struct fake_authority *authority, const char *key)
 void fake_authority_fail(struct fake_authority *authority, guint count)
 {
     authority->failing = count;
+}
+
+struct authority *fake_authority_of(bool key)
+{
+    static struct fake_authority with, without;
+    with = (struct fake_authority){.base = {&ops}, .name = (char *)"ca", .key = (char *)"ca key"};
+    without = (struct fake_authority){.base = {&ops}, .name = (char *)"ca"};
+    with.shared = without.shared = true;
+    return key ? &with.base : &without.base;
 }

@@ -1,6 +1,7 @@
 /*
  * The certificate authority's key on one node, for unit tests (proto/authority.h): a word that fits
- * if it begins with the authority's name. It outlives the wconfd that used it. Nothing is signed.
+ * if it begins with the authority's name. It outlives the wconfd that used it. Texts are signed,
+ * with any key; certificates are not.
  */
 #pragma once
 
@@ -17,3 +18,7 @@ const char *fake_authority_key(const struct fake_authority *authority);
 void fake_authority_put(struct fake_authority *authority, const char *key);
 /* The next `count` keys that come cannot be written. */
 void fake_authority_fail(struct fake_authority *authority, guint count);
+
+/* One of "ca" that nobody keeps: with the key, as a candidate's wconfd has it, or without, as every
+ * node daemon, which the fake world gives it to. */
+struct authority *fake_authority_of(bool key);

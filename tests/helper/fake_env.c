@@ -1,4 +1,5 @@
 /* The fake world: virtual time, posted work, processes and calls between them. See fake_env.h. */
+#include "helper/fake_authority.h"
 #include "helper/fake_private.h"
 
 #include <string.h>
@@ -685,6 +686,8 @@ struct env *fake_process(struct fake_world *world, const char *node_uuid, const 
                                 .node_uuid = process->node,
                                 .role = process->role,
                                 .boot_id = process->boot_id};
+    if (strcmp(role, ROLE_NODED) == 0)
+        process->env.authority = fake_authority_of(false);
     g_ptr_array_add(world->processes, process);
     return &process->env;
 }

@@ -3,6 +3,9 @@
  */
 #include "helper/node_world.h"
 
+#include "core/config/voucher.h"
+#include "helper/fake_authority.h"
+
 #define STEP_MS 5
 
 /* --- the master --- */
@@ -410,10 +413,12 @@ static json_t *announcement(const struct node_world *nw)
                                                  name, "address", "10.0.0.9", "port", 1811,
                                                  "master_candidate", (int)candidate));
     }
-    return json_make("{s:I,s:I,s:s,s:s,s:I,s:o,s:i}", "history", (json_int_t)nw->stamp.history,
+    char signature[LIMIT_VOUCHER_CHARS + 1];
+    voucher_sign(nw->master, CLUSTER, nw->stamp, signature);
+    return json_make("{s:I,s:I,s:s,s:s,s:I,s:o,s:i,s:s}", "history", (json_int_t)nw->stamp.history,
                      "epoch", (json_int_t)nw->stamp.epoch, "cluster", CLUSTER, "master_node",
                      NODE_M, "serial", (json_int_t)nw->serial, "members", members,
-                     "replica_lost_ms", 1500);
+                     "replica_lost_ms", 1500, "signature", signature);
 }
 
 bool nw_announce(struct node_world *nw, struct test_node *node, GError **error)
@@ -751,6 +756,7 @@ struct node_world *node_world_new(guint64 seed)
     fake_hosts_set_path(nw->hosts, path_passes, nw);
     fake_world_set_master(nw->world, NODE_M);
     nw->master = fake_process(nw->world, NODE_M, ROLE_WCONFD);
+    nw->master->authority = fake_authority_of(true);
     fake_serve(nw->master, master_handle, nw);
     nw->job = fake_process(nw->world, NODE_M, ROLE_JOB);
     node_init(nw, &nw->a, NODE_A);

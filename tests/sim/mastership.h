@@ -25,6 +25,7 @@
 
 #include "core/config/seat.h"
 #include "core/guest/fence.h"
+#include "helper/fake_authority.h"
 #include "helper/fake_env.h"
 #include "model_etcd.h"
 #include "model_store.h"
@@ -67,6 +68,7 @@ struct ms_host {
     struct env *noded, *wconfd, *luxid, *job, *cli;
     struct fence *fence;
     struct model_store *store;
+    struct fake_authority *authority;
     struct copy *copy;
     struct engine *real;  /* behind `engine` */
     struct engine engine; /* what its wconfd is given: looks at what passes */
@@ -139,11 +141,13 @@ struct ms {
     int newest_host;
     struct copy_position seen[MS_HOSTS];
     struct stamp fenced[MS_HOSTS]; /* answered by the node daemon */
-    GHashTable *locks;             /* name -> who has it exclusively */
-    GHashTable *ended;             /* jobs that live no more */
-    GHashTable *tags;              /* key -> version, as it is stored now */
-    GHashTable *objects;           /* "kind key" -> version, the same of everything; etcd */
-    guint64 digest;                /* of those */
+    struct env *liar;              /* a member, no candidate and no host of these */
+    guint64 liar_random;
+    GHashTable *locks;   /* name -> who has it exclusively */
+    GHashTable *ended;   /* jobs that live no more */
+    GHashTable *tags;    /* key -> version, as it is stored now */
+    GHashTable *objects; /* "kind key" -> version, the same of everything; etcd */
+    guint64 digest;      /* of those */
     guint last_job, last_tag, last_id;
     bool calm;        /* the faults are over */
     bool over;        /* the run is: nothing begins any more */
@@ -262,6 +266,10 @@ char *ms_unrest(struct ms *ms);
 void ms_person_acts(struct ms *ms);
 /* The faults have ended so long ago: helps if there still is no master. */
 void ms_person_mends(struct ms *ms, guint waited_ms);
+
+/* A member that lies, from the beginning to the end (mastership_liar.c). */
+#define MS_LIAR "99999999-0000-4000-8000-000000000009"
+void ms_liar_start(struct ms *ms, guint64 seed);
 
 /* --- mastership_fate.c --- */
 /* For a while. */

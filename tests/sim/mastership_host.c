@@ -241,7 +241,7 @@ static void ended(const GError *reason, void *data)
     restart_soon(data);
 }
 
-/* As start() of wconfd's main(): a store that was replaced is put away before the next start. */
+/* As start() of wconfd's main(): a store that was replaced is a copy before the next start. */
 static void start_task(void *data)
 {
     struct ms_host *host = data;
@@ -293,6 +293,7 @@ static void wconfd_start(struct ms_host *host)
         host->engine = (struct engine){&looked_ops, host->ms->etcd};
         host->wconfd->engine = &host->engine;
     }
+    host->wconfd->authority = fake_authority_base(host->authority);
     host->seat = seat_new(host->wconfd, host->copy);
     seat_on_end(host->seat, ended, host);
     fake_serve(host->wconfd, wconfd_handle, host);
@@ -335,7 +336,7 @@ void ms_kill_wconfd(struct ms_host *host)
         host->copy->ops->close(host->copy);
     host->copy = NULL;
     if (host->replaced)
-        model_store_lose(host->store);
+        model_store_step_down(host->store);
     if (host->replaced)
         host->taken.epoch = 0;
     host->replaced = 0;

@@ -149,7 +149,7 @@ static void find_demoted(const char *kind, const char *key, guint64 version, jso
                          void *data)
 {
     struct demoted *found = data;
-    if (found->key || strcmp(kind, "node") != 0 ||
+    if (found->key || strcmp(kind, "node") != 0 || !strcmp(key, MS_LIAR) ||
         json_is_true(json_object_get(object, "master_candidate")))
         return;
     *found = (struct demoted){g_strdup(key), version, json_deep_copy(object)};

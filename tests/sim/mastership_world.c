@@ -123,12 +123,16 @@ static bool passes(const char *from, const char *to, void *data)
 {
     struct ms *ms = data;
     const struct ms_host *a = ms_host_of(ms, from), *b = ms_host_of(ms, to);
+    if (!strcmp(from, MS_LIAR))
+        return b && b->noded;
     return a && b && a->noded && b->noded && ms_linked(ms, a->index, b->index);
 }
 
 static guint delay(const char *from, const char *to, void *data)
 {
     struct ms *ms = data;
+    if (!strcmp(from, MS_LIAR) || !strcmp(to, MS_LIAR))
+        return 1;
     return strcmp(from, to) ? ms_random(ms, 2 + ms->delay_ms) : 0;
 }
 
@@ -203,6 +207,9 @@ GPtrArray *ms_objects(const struct ms *ms)
     add(changes, "nodegroup", GROUP, json_make("{s:s,s:s}", "uuid", GROUP, "name", "default"));
     for (guint i = 0; i < ms->hosts_count; i++)
         add(changes, "node", ms->hosts[i].uuid, node_object(&ms->hosts[i]));
+    add(changes, "node", MS_LIAR,
+        json_make("{s:s,s:s,s:s,s:s,s:b}", "uuid", MS_LIAR, "name", "liar", "primary_ip",
+                  "10.0.0.99", "group", GROUP, "offline", 1));
     return changes;
 }
 
@@ -218,6 +225,7 @@ static void host_init(struct ms *ms, guint index)
     host->rate = 0.95 + ms_random(ms, 1001) / 10000.0;
     host->store = model_store_new(host->uuid, &events);
     host->operations = g_ptr_array_new();
+    host->authority = fake_authority_new("ca", "ca key");
 }
 
 static void clocks_and_disks(struct ms *ms)
@@ -271,6 +279,9 @@ static void announce_first(struct ms *ms)
                                                  "name", name, "address", address, "port", 1811,
                                                  "master_candidate", 1));
     }
+    json_array_append_new(members,
+                          json_make("{s:s,s:s,s:s,s:i,s:b}", "uuid", MS_LIAR, "name", "liar",
+                                    "address", "10.0.0.99", "port", 1811, "offline", 1));
     json_autoptr announced =
         json_make("{s:i,s:i,s:s,s:s,s:i,s:O}", "history", MS_HISTORY, "epoch", 1, "cluster",
                   MS_CLUSTER, "master_node", ms->hosts[0].uuid, "serial", 1, "members", members);
@@ -304,6 +315,7 @@ struct ms *ms_new(guint64 seed, struct ms_counts *counts)
     announce_first(ms);
     for (guint i = 0; i < ms->hosts_count; i++)
         ms_boot(&ms->hosts[i]);
+    ms_liar_start(ms, seed);
     return ms;
 }
 
@@ -326,6 +338,7 @@ void ms_free(struct ms *ms)
     for (guint i = 0; i < ms->hosts_count; i++) {
         ms->counts->refills += model_store_refills(ms->hosts[i].store);
         model_store_free(ms->hosts[i].store);
+        fake_authority_free(ms->hosts[i].authority);
         g_ptr_array_unref(ms->hosts[i].operations);
     }
     model_clients_free();

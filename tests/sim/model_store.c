@@ -108,6 +108,14 @@ void model_store_lose(struct model_store *store)
     store->state = STORE_NONE;
 }
 
+void model_store_step_down(struct model_store *store)
+{
+    if (model_store_is_damaged(store))
+        model_store_lose(store);
+    store->at.role = COPY_FOLLOWS;
+    store->at.epoch = MAX(store->at.epoch, store->master.epoch);
+}
+
 void model_store_damage(struct model_store *store)
 {
     empty(store);

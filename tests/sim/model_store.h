@@ -33,6 +33,8 @@ const char *model_store_node(const struct model_store *store);
 void model_store_fill(struct model_store *store, guint64 history, const GPtrArray *changes);
 /* What a person or a broken disk does; nobody has it open. */
 void model_store_lose(struct model_store *store);
+/* What is left of a store whose mastership is over: a copy, if it is whole. */
+void model_store_step_down(struct model_store *store);
 void model_store_damage(struct model_store *store);
 bool model_store_is_damaged(const struct model_store *store);
 /* False: there is none, or it does not say. */

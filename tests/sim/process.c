@@ -1,4 +1,5 @@
 /* The daemons of the simulated nodes: how they start, end, stand still and come back; see sim.h. */
+#include "helper/fake_authority.h"
 #include "sim_private.h"
 
 #define RESTART_MS 300
@@ -128,6 +129,7 @@ void sim_process_start(struct sim *sim, struct sim_node *node, enum sim_role rol
     process->env = env;
     if (role == SIM_WCONFD) {
         env->engine = fake_engine_base(sim->engine);
+        env->authority = fake_authority_of(true);
         process->wconf = wconf_new(env);
     } else if (role == SIM_LUXID) {
         process->luxi = luxi_new(env);

@@ -7,6 +7,7 @@ struct gathering {
     const struct method *method;
     void *args;
     struct stamp stamp;
+    guint limit_ms;
     guint left;
     bool enough; /* or the asker is gone: nobody is told any more */
     struct promise *news;
@@ -35,8 +36,9 @@ static void question_task(void *data)
     struct gathering *gathering = question->gathering;
     const struct method *method = gathering->method;
     g_autoptr(GError) error = NULL;
-    void *answer = env_call_record(gathering->env, question->node, method->server, method->name,
-                                   gathering->args, gathering->stamp, 0, 0, &error);
+    void *answer =
+        env_call_record(gathering->env, question->node, method->server, method->name,
+                        gathering->args, gathering->stamp, 0, gathering->limit_ms, &error);
     gathering->left--;
     if (!gathering->enough && !task_killed()) {
         gathering->enough = gathering->fn(question->index, answer, error, gathering->data);
@@ -50,8 +52,9 @@ static void question_task(void *data)
     g_free(question);
 }
 
-bool gather(const struct env *env, const GPtrArray *nodes, const char *role, const char *method,
-            const void *args, struct stamp stamp, gather_fn fn, void *data)
+bool gather_within(const struct env *env, const GPtrArray *nodes, const char *role,
+                   const char *method, const void *args, struct stamp stamp, guint limit_ms,
+                   gather_fn fn, void *data)
 {
     struct promise news = {0};
     struct gathering *gathering = g_new0(struct gathering, 1);
@@ -60,6 +63,7 @@ bool gather(const struct env *env, const GPtrArray *nodes, const char *role, con
     gathering->method = method_find(role, method);
     gathering->args = args ? record_copy(gathering->method->args, args) : NULL;
     gathering->stamp = stamp;
+    gathering->limit_ms = limit_ms;
     gathering->left = nodes->len;
     gathering->news = &news;
     gathering->fn = fn;
@@ -77,4 +81,10 @@ bool gather(const struct env *env, const GPtrArray *nodes, const char *role, con
     gathering->enough = true;
     gathering_unref(gathering);
     return alive;
+}
+
+bool gather(const struct env *env, const GPtrArray *nodes, const char *role, const char *method,
+            const void *args, struct stamp stamp, gather_fn fn, void *data)
+{
+    return gather_within(env, nodes, role, method, args, stamp, 0, fn, data);
 }

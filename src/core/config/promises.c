@@ -5,6 +5,7 @@
 
 #include "base/log.h"
 #include "core/config/gather.h"
+#include "core/config/voucher.h"
 #include "proto/records.h"
 
 #define PROMISE_PAUSE_MS 1000
@@ -28,18 +29,21 @@ struct round {
     guint64 seen;    /* highest epoch of a refusal; 0: none */
     bool seen_begun; /* that one is more than a promise */
     char *seen_node;
+    char *seen_by;   /* name of the node that has said so */
     GString *silent; /* names of those that gave no word, and why if they said */
 };
 
 static void round_clear(struct round *round)
 {
     g_free(round->seen_node);
+    g_free(round->seen_by);
     g_string_free(round->silent, TRUE);
 }
 
 /* --- one round --- */
 
-static void take_refusal(struct round *round, const struct promise_epoch_result *answer)
+static void take_refusal(struct round *round, const struct node *node,
+                         const struct promise_epoch_result *answer)
 {
     bool later = answer->history > round->history;
     guint64 seen = later ? RECORD_NUMBER_MAX : answer->epoch;
@@ -50,6 +54,8 @@ static void take_refusal(struct round *round, const struct promise_epoch_result 
     round->seen_begun = begun;
     g_free(round->seen_node);
     round->seen_node = g_strdup(answer->node);
+    g_free(round->seen_by);
+    round->seen_by = g_strdup(node->name);
 }
 
 static void take_silence(struct round *round, const struct node *node, const GError *error)
@@ -71,7 +77,7 @@ static bool take_answer(guint index, void *value, const GError *error, void *dat
     if (!answer && !witness) {
         take_silence(round, node, error);
     } else if (answer && !answer->granted) {
-        take_refusal(round, answer);
+        take_refusal(round, node, answer);
     } else if (!witness) {
         round->granted++;
         round->own = round->own || index == 0;
@@ -94,7 +100,8 @@ static bool ask_all(const struct env *env, const struct config *config,
                                       .since = wish->alone ? RECORD_NUMBER_MAX : wish->since,
                                       .node = (char *)env->node_uuid,
                                       .begins = begins,
-                                      .serial = serial_of(config)};
+                                      .serial = serial_of(config),
+                                      .signature = (char *)wish->signature};
     struct stamp stamp = {args.history, args.epoch};
     g_autoptr(GPtrArray) uuids = g_ptr_array_new();
     for (guint i = 0; i < round->voters->nodes->len; i++)
@@ -158,10 +165,12 @@ static enum next judge(const struct env *env, const struct config *config,
 {
     bool ours = round->seen_node && !strcmp(round->seen_node, env->node_uuid);
     if (round->seen_begun && !ours) {
-        fettle_set_error(error, STALE_EPOCH, "node %s has become master meanwhile: %s",
+        fettle_set_error(error, STALE_EPOCH,
+                         "node %s has become master meanwhile: %s (node %s says so)",
                          config_node_name(config, round->seen_node),
                          wish->by_copy ? "this one is made it no more"
-                                       : "the store of this node is not the engine any more");
+                                       : "the store of this node is not the engine any more",
+                         round->seen_by);
         return NEXT_END;
     }
     bool enough = round->own && round->granted >= round->needed;
@@ -193,12 +202,25 @@ static void outcome_clear(struct outcome *outcome)
 typedef struct outcome outcome_t;
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(outcome_t, outcome_clear)
 
+/* For those who do not know this node for a candidate. */
+static void sign(const struct env *env, const struct config *config, struct promise_wish *wish)
+{
+    const struct cluster *cluster = config_cluster(config);
+    struct stamp stamp = {config_history(config), wish->epoch};
+    if (!cluster || wish->signed_epoch == stamp.epoch)
+        return;
+    voucher_sign(env, cluster->uuid, stamp, wish->signature);
+    wish->signed_epoch = stamp.epoch;
+}
+
 static enum next ask(const struct env *env, const struct config *config,
                      const struct voters *voters, struct promise_wish *wish, bool begins,
                      struct outcome *ret_outcome, GError **error)
 {
     struct round round = {.voters = voters, .needed = voters->count / 2 + 1, .hurry = begins};
     enum next next = NEXT_END;
+    if (voters->count > 1)
+        sign(env, config, wish);
     guint64 asked = wish->epoch;
     if (wish->alone)
         round.needed = 1;
@@ -314,8 +336,8 @@ bool promises_hold(const struct env *env, const struct config *config, guint64 e
         return true;
     bool hold = !ask_all(env, config, &wish, true, &round) || round.seen == 0;
     if (!hold)
-        fettle_set_error(error, STALE_EPOCH, "a node follows a later mastership, of node %s",
-                         round.seen_node);
+        fettle_set_error(error, STALE_EPOCH, "node %s follows a later mastership, of node %s",
+                         round.seen_by, config_node_name(config, round.seen_node));
     round_clear(&round);
     return hold;
 }

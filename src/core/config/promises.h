@@ -20,6 +20,8 @@ struct promise_wish {
     bool alone;    /* a person's word stands for the candidates that do not answer, and for a
                       mastership that was later than `since`; set by promises_alone() */
     bool by_copy;  /* this node has a copy, and becomes master by a person's word */
+    guint64 signed_epoch; /* of `signature`, as the candidates are shown it; 0: none yet */
+    char signature[LIMIT_VOUCHER_CHARS + 1];
 };
 
 /* The person's word; may come while the candidates are asked. Those that are silent may have had

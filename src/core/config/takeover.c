@@ -9,6 +9,7 @@
 #include "core/config/promises.h"
 #include "core/config/unheard.h"
 #include "proto/change.h"
+#include "proto/horizon.h"
 
 static void set_text(char **member, const char *text)
 {
@@ -420,6 +421,15 @@ static bool check_args(const struct take_over_args *args, GError **error)
     return false;
 }
 
+/* What other nodes would not believe is not begun (SAF-103). */
+static bool check_numbers(const struct env *env, guint64 epoch, guint64 epoch_here, guint64 serial,
+                          guint64 serial_here, GError **error)
+{
+    gint64 now = env->ops->wall_us(env);
+    return horizon_check(HORIZON_EPOCH, epoch, epoch_here, now, error) &&
+           horizon_check(HORIZON_SERIAL, serial, serial_here, now, error);
+}
+
 static struct take_over_result *make_result(const struct seat_candidate *self, guint64 epoch,
                                             guint64 serial)
 {
@@ -448,6 +458,8 @@ GPtrArray *takeover_word(const struct env *env, const struct config *config,
     }
     /* Another word, of which nobody here has heard, may have made a master that went further. */
     guint64 leap = engine_leap(config_serial(config), env->ops->wall_us(env));
+    if (!check_numbers(env, 0, 0, leap, config_serial(config), error))
+        return NULL;
     struct promise_wish wish = {.epoch = self->status->epoch + 1};
     promises_alone(env, &wish);
     *ret_result = make_result(self, wish.epoch, leap + 1);
@@ -470,6 +482,8 @@ struct take_over_result *takeover(const struct env *env, struct copy *copy,
     /* Above all that the old master may have stored: of ConfD's answers the highest serial counts,
      * whichever mastership it is of. */
     guint64 serial = engine_leap(at.serial, env->ops->wall_us(env));
+    if (!check_numbers(env, wish.epoch, at.epoch, serial, at.serial, error))
+        return NULL;
     g_autoptr(GPtrArray) changes = last_changes(env, serial, config, candidates, self, args);
     struct copy_batch last = {at.history, wish.epoch, serial, changes, NULL};
     if (!copy->ops->set_role(copy, COPY_ENGINE, &last, error))

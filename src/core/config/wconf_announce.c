@@ -106,6 +106,7 @@ static struct announce_args *announcement(const struct wconf *wconf, bool again)
     }
     args->replica_lost_ms = cluster->replica_lost_ms;
     args->accelerator = cluster->accelerator;
+    set_text(&args->signature, wconf->signature);
     set_text(&args->cluster_name, cluster->name);
     set_text(&args->master_ip, cluster->master_ip);
     args->master_netmask = cluster->master_netmask;
@@ -307,6 +308,8 @@ static void link_task(void *data)
             break;
         link->has = answered ? serial : 0;
         if (fettle_error_is(error, STALE_EPOCH)) {
+            g_prefix_error(&error,
+                           "node %s says: ", config_node_name(link->wconf->committed, link->uuid));
             wconf_replaced(link->wconf, error);
         } else if (answered) {
             link->told = serial;

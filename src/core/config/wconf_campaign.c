@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "core/config/unheard.h"
+#include "core/config/voucher.h"
 #include "core/config/wconf_private.h"
 #include "proto/change.h"
 
@@ -223,12 +224,19 @@ static bool campaign_replicated(struct wconf *wconf, GError **error)
     return false;
 }
 
-bool wconf_campaign(struct wconf *wconf, GError **error)
+static bool campaign_store(struct wconf *wconf, GError **error)
 {
-    if (wconf->engine->replicated)
-        return campaign_replicated(wconf, error);
     return load_store(wconf, error) && check_is_cluster(wconf, error) &&
            check_is_ours(wconf, error) && campaign(wconf, error);
+}
+
+bool wconf_campaign(struct wconf *wconf, GError **error)
+{
+    if (!(wconf->engine->replicated ? campaign_replicated : campaign_store)(wconf, error))
+        return false;
+    struct stamp stamp = {config_history(wconf->committed), wconf->epoch};
+    voucher_sign(wconf->env, config_cluster(wconf->committed)->uuid, stamp, wconf->signature);
+    return true;
 }
 
 /* The first change of a new master: everybody reads here who it is. */

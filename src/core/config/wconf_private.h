@@ -70,6 +70,7 @@ struct wconf {
     guint64 members_serial;
     json_t *spoken[2]; /* the announcement of `spoken_serial`, whole and said again; or NULL */
     size_t spoken_bytes[2];
+    char signature[LIMIT_VOUCHER_CHARS + 1]; /* over this mastership; "": none */
     guint64 spoken_serial;
     struct announce_window *window; /* of those that are on their way */
 

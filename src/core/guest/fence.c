@@ -3,28 +3,13 @@
  * ones are refused from the first moment; on disk it stands before the announcement or the promise
  * is answered.
  */
-#include "core/guest/fence.h"
+#include "core/guest/believe.h"
 
 #include "proto/seal.h"
-
-#define PROMISE_FILE "node/promise.json"
 
 #define FORGOTTEN                                                                                  \
     "this node does not know which mastership it has seen; remove the file only if no job runs "   \
     "anywhere"
-
-struct fence {
-    const struct env *env;
-    char *cluster_uuid;
-    struct announce_args *announced;
-    struct epoch_promise *promised;
-    bool unwritten;     /* the promise on disk is an older one */
-    GPtrArray *ops;     /* struct fence_op, borrowed */
-    GPtrArray *waiters; /* struct promise, owned by the waiting announcements */
-    struct task_mutex storing;
-    void (*changed)(void *data);
-    void *changed_data;
-};
 
 struct fence_op {
     struct fence *fence;
@@ -51,6 +36,7 @@ struct fence *fence_new(const struct env *env, const char *cluster_uuid)
     fence->promised = epoch_promise_new();
     fence->ops = g_ptr_array_new();
     fence->waiters = g_ptr_array_new();
+    fence->doubted = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     g_queue_init(&fence->storing.waiters);
     return fence;
 }
@@ -64,6 +50,7 @@ void fence_free(struct fence *fence)
     g_ptr_array_unref(fence->waiters);
     announce_args_free(fence->announced);
     epoch_promise_free(fence->promised);
+    g_hash_table_unref(fence->doubted);
     g_free(fence->cluster_uuid);
     g_free(fence);
 }
@@ -79,14 +66,14 @@ struct stamp fence_stamp(const struct fence *fence)
     return (struct stamp){fence->announced->history, fence->announced->epoch};
 }
 
-static struct stamp promised_stamp(const struct fence *fence)
+struct stamp fence_promised(const struct fence *fence)
 {
     return (struct stamp){fence->promised->history, fence->promised->epoch};
 }
 
 struct stamp fence_highest(const struct fence *fence)
 {
-    struct stamp announced = fence_stamp(fence), promised = promised_stamp(fence);
+    struct stamp announced = fence_stamp(fence), promised = fence_promised(fence);
     return stamp_compare(promised, announced) > 0 ? promised : announced;
 }
 
@@ -137,8 +124,7 @@ bool fence_load(struct fence *fence, GError **error)
     return false;
 }
 
-/* NULL: it is none. */
-static const struct member *fence_member(const struct fence *fence, const char *node)
+const struct member *fence_member(const struct fence *fence, const char *node)
 {
     for (guint i = 0; i < fence->announced->members->len; i++) {
         const struct member *member = fence->announced->members->pdata[i];
@@ -232,7 +218,7 @@ bool fence_admit(const struct fence *fence, const char *from_node, const char *f
                  const struct method *method, struct stamp stamp, GError **error)
 {
     bool announce = is_method(method, ROLE_NODED, "announce");
-    bool local = strcmp(from_node, fence->env->node_uuid) == 0;
+    bool local = fence_is_local(fence, from_node);
     bool newborn = fence->announced->members->len == 0;
 
     const struct member *from = local ? NULL : fence_member(fence, from_node);
@@ -320,7 +306,7 @@ static bool fence_check_announcement(const struct fence *fence, const char *from
     if (stamp_compare(stamp, fence_highest(fence)) < 0)
         return fence_check_stamp(fence, stamp, error);
     const char *owner = stamp_compare(stamp, fence_stamp(fence)) == 0      ? known->master_node
-                        : stamp_compare(stamp, promised_stamp(fence)) == 0 ? fence->promised->node
+                        : stamp_compare(stamp, fence_promised(fence)) == 0 ? fence->promised->node
                                                                            : args->master_node;
     if (strcmp(args->master_node, owner) == 0)
         return true;
@@ -390,7 +376,10 @@ static bool fence_check_again(const struct fence *fence, const struct announce_a
 bool fence_announce(struct fence *fence, const char *from_node, const struct announce_args *args,
                     GError **error)
 {
-    if (!fence_check_announcement(fence, from_node, args, error))
+    /* Twice: others may have come while its signature was looked at. */
+    if (!fence_check_announcement(fence, from_node, args, error) ||
+        !fence_believes(fence, from_node, args, error) ||
+        !fence_check_announcement(fence, from_node, args, error))
         return false;
     if (args->again)
         return fence_check_again(fence, args, error);
@@ -400,6 +389,9 @@ bool fence_announce(struct fence *fence, const char *from_node, const struct ann
         announce_args_free(fence->announced);
         fence->announced = announce_args_copy(args);
         fence->announced->asks = false; /* no part of what is remembered */
+        g_free(fence->announced->signature);
+        fence->announced->signature = g_strdup("");
+        g_hash_table_remove_all(fence->doubted);
         if (fence->changed)
             fence->changed(fence->changed_data);
     }
@@ -416,7 +408,7 @@ bool fence_announce(struct fence *fence, const char *from_node, const struct ann
 /* Whose the highest epoch is, and whether that mastership has begun. */
 static const char *highest_owner(const struct fence *fence, bool *ret_begun)
 {
-    bool announced = stamp_compare(fence_stamp(fence), promised_stamp(fence)) >= 0;
+    bool announced = stamp_compare(fence_stamp(fence), fence_promised(fence)) >= 0;
     *ret_begun = announced || fence->promised->begun;
     return announced ? fence->announced->master_node : fence->promised->node;
 }
@@ -433,8 +425,8 @@ static struct stamp begun_elsewhere(const struct fence *fence, const char *node,
         *ret_owner = fence->announced->master_node;
     }
     if (promised->begun && strcmp(promised->node, node) != 0 &&
-        stamp_compare(promised_stamp(fence), highest) > 0) {
-        highest = promised_stamp(fence);
+        stamp_compare(fence_promised(fence), highest) > 0) {
+        highest = fence_promised(fence);
         *ret_owner = promised->node;
     }
     return highest;
@@ -454,7 +446,7 @@ static bool may_promise(const struct fence *fence, const struct promise_epoch_ar
     const char *owner;
     bool begun;
     int order = stamp_compare(wanted, fence_highest(fence));
-    if (begun_since(fence, args, &owner) || order < 0)
+    if (args->epoch == 0 || begun_since(fence, args, &owner) || order < 0)
         return false;
     return order > 0 || strcmp(highest_owner(fence, &begun), args->node) == 0;
 }
@@ -466,7 +458,7 @@ static struct promise_epoch_result *promise_refused(const struct fence *fence,
     struct stamp highest = fence_highest(fence);
     const char *owner = highest_owner(fence, &result->begun), *later;
     /* A later mastership counts for more than a promise on top of it. */
-    if (begun_since(fence, args, &later)) {
+    if (args->epoch != 0 && begun_since(fence, args, &later)) {
         result->begun = true;
         owner = later;
     }
@@ -482,7 +474,7 @@ static bool promise_take(struct fence *fence, const struct promise_epoch_args *a
 {
     struct stamp wanted = {args->history, args->epoch};
     struct epoch_promise *promised = fence->promised;
-    bool same = stamp_compare(wanted, promised_stamp(fence)) == 0;
+    bool same = stamp_compare(wanted, fence_promised(fence)) == 0;
     if (stamp_compare(wanted, fence_stamp(fence)) == 0)
         return false; /* more than promised: announced */
     if (same && (promised->begun || !args->begins))
@@ -504,6 +496,8 @@ struct promise_epoch_result *fence_promise(struct fence *fence, const char *from
                          from_node);
         return NULL;
     }
+    if (may_promise(fence, args) && !fence_trusts(fence, from_node, args, error))
+        return NULL;
     if (!may_promise(fence, args))
         return promise_refused(fence, args);
     /* A write that has failed left memory ahead of the disk: what is there is written again. */

@@ -37,15 +37,16 @@ const char *fence_op_from(const struct fence_op *op); /* UUID of the asking node
 guint fence_op_job(const struct fence_op *op);
 
 /* In a task: takes the announcement over, synced, and returns when every operation of a lower epoch
- * has ended. STALE_EPOCH, PERMISSION (another cluster, or not from the master it names), STORAGE.
- */
+ * has ended. STALE_EPOCH, PERMISSION (another cluster, not from the master it names, or from who
+ * may be none: believe.h), WRONG_INPUT (beyond any clock), STORAGE. */
 bool fence_announce(struct fence *fence, const char *from_node, const struct announce_args *args,
                     GError **error);
 
 /* In a task: promises an epoch to a node, or refuses it with what it has seen or promised; synced
  * when it returns. Granted: if it is higher than all of those, or that very promise again; and if
- * no other node has begun a mastership later than `args->since`. PERMISSION (it is not of the node
- * that it names), STORAGE. The result is to be freed. */
+ * no other node has begun a mastership later than `args->since`. Epoch 0 is never granted: a
+ * question for what is known here. PERMISSION (it is not of the node that it names, or of who may
+ * be no master: believe.h), WRONG_INPUT (beyond any clock), STORAGE. The result is to be freed. */
 struct promise_epoch_result *fence_promise(struct fence *fence, const char *from_node,
                                            const struct promise_epoch_args *args, GError **error);
 

@@ -212,7 +212,8 @@ static json_t *work_promise(struct work *work, const void *args, GError **error)
     const struct announce_args *announced = fence_announced(work->node->fence);
     guint64 serial = asked->history == announced->history ? asked->serial : 0;
     g_autofree char *master = g_strdup(announced->master_node);
-    if (!keeper_may_promise(work->node->keeper, work->request->from_node, master, serial, error))
+    if (asked->epoch != 0 &&
+        !keeper_may_promise(work->node->keeper, work->request->from_node, master, serial, error))
         return NULL;
     record_autoptr(promise_epoch_result) result =
         fence_promise(work->node->fence, work->request->from_node, args, error);

@@ -7,6 +7,7 @@
  *   health.c        whether the node can do its work, for that
  *   look.c, parts.c what it asks, beside it, and what has answered last
  *   fence.c         epoch and members
+ *   believe.c       whose word of them counts
  *   guest.c         one struct per instance, its file, its lock
  *   confirm.c       questions to the master, and its word on replicas
  *   lifecycle.c     guest_start, guest_reset

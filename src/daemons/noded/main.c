@@ -13,6 +13,7 @@
 #include "core/guest/node.h"
 #include "daemons/common/daemon.h"
 #include "daemons/noded/join.h"
+#include "io/authority.h"
 #include "io/bus.h"
 #include "io/real_env.h"
 
@@ -77,6 +78,7 @@ static struct env *noded_setup(const char *root, GError **error)
     noded.env->storage = file_storage_new(paths, config->shared_dir, uid);
     noded.env->network = network_linux_new(uid);
     noded.env->members = etcd_host_new(paths, config);
+    noded.env->authority = authority_new(paths, "vouchers");
     noded.core = node_core_new(noded.env, config->cluster_uuid, config->address);
     g_autofree char *images = g_build_filename(paths->var, "images", NULL);
     node_core_set_image_folder(noded.core, images);
@@ -120,7 +122,9 @@ static void noded_stop(void)
         qemu_free(noded.env->hypervisor);
     /* Its tasks, which end in here, still look at it. */
     struct members *members = noded.env->members;
+    struct authority *authority = noded.env->authority;
     real_env_free(noded.env);
+    authority_free(authority);
     etcd_host_free(members);
 }
 

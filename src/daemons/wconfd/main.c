@@ -159,7 +159,7 @@ static struct env *setup(const char *root, GError **error)
     struct opened *opened = &wconfd.opened;
     if (!opened_init(opened, wconfd.env, error))
         return NULL;
-    wconfd.env->authority = authority_new(paths);
+    wconfd.env->authority = authority_new(paths, "authority");
     wconfd.env->ensemble = etcd_ensemble_new(paths, wconfd.env->node_uuid);
     wconfd.seat = seat_new(wconfd.env, opened->copy);
     seat_set_engine(wconfd.seat, opened->kind, opened->barred, opened->undecided);
@@ -206,11 +206,17 @@ static bool start(GError **error)
     return false;
 }
 
-/* Somebody else's store is the engine: the next start makes a copy of that. */
+/* Somebody else's store is the engine: the next start goes on with a copy. What is here becomes
+ * one, which the next master of this cluster may be made of; what is damaged is only put away. */
 static void put_store_away(void)
 {
+    g_autoptr(GError) why = NULL;
     g_autoptr(GError) error = NULL;
-    if (!sqlite_copy_put_away(wconfd.opened.path, wconfd.replaced, &error))
+    bool stays = sqlite_copy_step_down(wconfd.opened.path, wconfd.replaced, &why);
+    if (!stays)
+        log_warning("", "the store is put away whole, and this node begins without one: %s",
+                    why->message);
+    if (!stays && !sqlite_copy_put_away(wconfd.opened.path, wconfd.replaced, &error))
         log_error("", "%s", error->message);
     else
         log_warning("",

@@ -12,6 +12,7 @@
 #include "io/loop.h"
 #include "io/sqlite_backup.h"
 #include "io/sqlite_store.h"
+#include "proto/horizon.h"
 
 #define STORE_PART "store.db"
 #define CONFIG_PART "etc/node.json"
@@ -174,9 +175,9 @@ static bool unpack_store(struct restore *restore, GError **error)
            load_store(restore, error);
 }
 
-static guint64 announced_history(const struct restore *restore)
+static guint64 history_in(const struct restore *restore, const char *name)
 {
-    g_autofree char *path = g_build_filename(restore->paths->var, "node", "state.json", NULL);
+    g_autofree char *path = g_build_filename(restore->paths->var, "node", name, NULL);
     size_t len = 0;
     g_autofree char *text = files_read_path(path, LIMIT_FRAME_BYTES, &len, NULL);
     json_autoptr json = text ? json_parse_limited(text, len, LIMIT_FRAME_BYTES, NULL) : NULL;
@@ -186,11 +187,20 @@ static guint64 announced_history(const struct restore *restore)
 
 /* SAF-02. Above all that is known here; and the time, so that two restores of one backup on two
  * hosts, which know nothing of each other, do not make the same history. */
-static guint64 new_history(const struct restore *restore)
+static bool new_history(const struct restore *restore, guint64 *ret_history, GError **error)
 {
-    guint64 known = MAX(restore->backup->header->history, announced_history(restore));
+    gint64 now = loop_wall_us();
+    guint64 seen = MAX(history_in(restore, "state.json"), history_in(restore, "promise.json"));
+    guint64 known = MAX(restore->backup->header->history, seen);
     known = MAX(known, sqlite_store_noted_history(restore->reserved));
-    return MAX(known + 1, (guint64)(loop_wall_us() / G_USEC_PER_SEC));
+    guint64 history = MAX(known + 1, (guint64)(now / G_USEC_PER_SEC));
+    if (!horizon_check(HORIZON_HISTORY, history, seen, now, error)) {
+        g_prefix_error(error,
+                       "no other node would believe this restore, and nothing was changed: ");
+        return false;
+    }
+    *ret_history = history;
+    return true;
 }
 
 static bool put_store_back(struct restore *restore, GError **error)
@@ -201,8 +211,9 @@ static bool put_store_back(struct restore *restore, GError **error)
                                         .taken = restore->backup->header->taken,
                                         .record_uuid = record};
     g_autoptr(GPtrArray) changes = restored_changes(restore->config, &restoring, error);
-    guint64 history = new_history(restore);
-    return changes && sqlite_store_renew(restore->made, history, changes, error) &&
+    guint64 history = 0;
+    return changes && new_history(restore, &history, error) &&
+           sqlite_store_renew(restore->made, history, changes, error) &&
            put_etc_back(restore, error) &&
            sqlite_store_replace(restore->reserved, restore->made, restore->store, history, error);
 }

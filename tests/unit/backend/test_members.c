@@ -103,7 +103,7 @@ static void make_nodes(void)
         g_autofree char *copy = g_build_filename(nodes[i].paths->etc, "ca.crt", NULL);
         g_assert_true(files_write_path(copy, text, strlen(text), 0644, false, &error));
     }
-    authority = authority_new(nodes[0].paths);
+    authority = authority_new(nodes[0].paths, "authority");
 }
 
 static void remove_nodes(void)

@@ -84,7 +84,15 @@ static bool has_key(struct authority *self)
     return true;
 }
 
-static const struct authority_ops authority_ops = {.sign_etcd = sign, .has_key = has_key};
+static bool sign_text(struct authority *authority, const char *text, char **ret_signature,
+                      GError **error)
+{
+    *ret_signature = g_strdup("signed");
+    return true;
+}
+
+static const struct authority_ops authority_ops = {
+    .sign_etcd = sign, .has_key = has_key, .sign_text = sign_text};
 
 /* --- the cluster --- */
 

@@ -4,6 +4,9 @@
  */
 #include "helper/node_world.h"
 
+#include "core/config/voucher.h"
+#include "helper/fake_authority.h"
+
 #define PROMISE_FILE "node/promise.json"
 
 static struct node_world *nw;
@@ -79,10 +82,11 @@ static char *announce(const char *master, guint64 epoch)
     g_autoptr(GError) error = NULL;
     struct env *wconfd = fake_process(nw->world, master, ROLE_WCONFD);
     json_t *args =
-        json_make("{s:i,s:I,s:s,s:s,s:i,s:[{s:s,s:s,s:s,s:i},{s:s,s:s,s:s,s:i}]}", "history", 1,
-                  "epoch", (json_int_t)epoch, "cluster", CLUSTER, "master_node", master, "serial",
-                  9, "members", "uuid", NODE_B, "name", "b", "address", "10.0.0.2", "port", 1811,
-                  "uuid", NODE_M, "name", "m", "address", "10.0.0.9", "port", 1811);
+        json_make("{s:i,s:I,s:s,s:s,s:i,s:[{s:s,s:s,s:s,s:i,s:b},{s:s,s:s,s:s,s:i,s:b}]}",
+                  "history", 1, "epoch", (json_int_t)epoch, "cluster", CLUSTER, "master_node",
+                  master, "serial", 9, "members", "uuid", NODE_B, "name", "b", "address",
+                  "10.0.0.2", "port", 1811, "master_candidate", true, "uuid", NODE_M, "name", "m",
+                  "address", "10.0.0.9", "port", 1811, "master_candidate", true);
     json_autoptr answer = fake_call(wconfd, NODE_A, ROLE_NODED, "announce", args, &error);
     return answer ? g_strdup("")
                   : g_strdup_printf("%s: %s", fettle_error_name(error), error->message);
@@ -254,6 +258,92 @@ static bool one_of(const char *word, const char *words)
     return g_strv_contains((const char *const *)list, word);
 }
 
+/* --- whose word of a mastership counts (SAF-102, 103) --- */
+
+/* An announcement by that node of the present list, signed for `signed_for` (NULL: not). */
+static char *announce_as(const char *from, struct stamp stamp, guint64 serial,
+                         const char *signed_for)
+{
+    g_autoptr(GError) error = NULL;
+    struct env *wconfd = fake_process(nw->world, from, ROLE_WCONFD);
+    struct env *maker = signed_for ? fake_process(nw->world, signed_for, ROLE_WCONFD) : NULL;
+    char signature[LIMIT_VOUCHER_CHARS + 1] = "";
+    if (maker) {
+        maker->authority = fake_authority_of(true);
+        voucher_sign(maker, CLUSTER, stamp, signature);
+    }
+    json_autoptr members = json_array();
+    json_array_append_new(members,
+                          json_make("{s:s,s:s,s:s,s:i,s:b}", "uuid", NODE_M, "name", "m", "address",
+                                    "10.0.0.9", "port", 1811, "master_candidate", true));
+    json_t *args =
+        json_make("{s:I,s:I,s:s,s:s,s:I,s:O,s:s}", "history", (json_int_t)stamp.history, "epoch",
+                  (json_int_t)stamp.epoch, "cluster", CLUSTER, "master_node", from, "serial",
+                  (json_int_t)serial, "members", members, "signature", signature);
+    json_autoptr answer = fake_call(wconfd, NODE_A, ROLE_NODED, "announce", args, &error);
+    return answer ? g_strdup("")
+                  : g_strdup_printf("%s: %s", fettle_error_name(error), error->message);
+}
+
+#define NO_CANDIDATE                                                                               \
+    "permission_denied: node \"node4\" is no master candidate; announcements of a mastership are " \
+    "taken from candidates only"
+
+static void assert_nothing_moved(void)
+{
+    g_assert_cmpstr(node_core_master(nw->a.core), ==, NODE_M);
+    assert_asked("1/1 of " NODE_M " begun", NODE_B, .epoch = 0);
+}
+
+/* One frame of an ordinary node once made any master step down. */
+static void test_lying_member(void)
+{
+    announce_all(NODE_M);
+    assert_text(announce_as(ORDINARY, (struct stamp){2, 1}, 9, NULL), NO_CANDIDATE);
+    assert_text(announce_as(ORDINARY, (struct stamp){1, 2}, 10, NULL), NO_CANDIDATE);
+    /* What a candidate has signed for itself, or for another mastership, proves nothing of it. */
+    assert_text(announce_as(ORDINARY, (struct stamp){1, 2}, 10, NODE_B), NO_CANDIDATE);
+    assert_text(announce_as(ORDINARY, (struct stamp){9007199254740000, 1}, 9, NULL),
+                "wrong_input: history 9007199254740000 is beyond any clock; not believed (from "
+                "node4)");
+    assert_text(announce_as(NODE_B, (struct stamp){9007199254740000, 1}, 9, NODE_B),
+                "wrong_input: history 9007199254740000 is beyond any clock; not believed (from "
+                "node2)");
+    assert_text(announce_as(NODE_B, (struct stamp){1, 9007199254740000}, 9, NODE_B),
+                "wrong_input: epoch 9007199254740000 is beyond any clock; not believed (from "
+                "node2)");
+    assert_text(announce_as(NODE_M, (struct stamp){1, 1}, 9007199254740000, NODE_M),
+                "wrong_input: serial 9007199254740000 is beyond any clock; not believed (from "
+                "node3)");
+    assert_asked("permission_denied: node \"node4\" is no master candidate; promises are given to "
+                 "candidates only",
+                 ORDINARY, .epoch = 2, .since = 1);
+    assert_asked("wrong_input: epoch 9007199254740000 is beyond any clock; not believed (from "
+                 "node2)",
+                 NODE_B, .epoch = 9007199254740000, .since = 1);
+    /* It is told what is known all the same. */
+    assert_asked("1/1 of " NODE_M " begun", ORDINARY, .epoch = 2, .since = 0);
+    assert_nothing_moved();
+}
+
+/* A candidate that was made one while this node was away; a node that knows nobody. */
+static void test_signed(void)
+{
+    announce_all(NODE_M);
+    assert_text(announce_as(ORDINARY, (struct stamp){1, 2}, 10, ORDINARY), "");
+    g_assert_cmpstr(node_core_master(nw->a.core), ==, ORDINARY);
+
+    nw_daemon_kill(nw, &nw->a);
+    g_assert_true(
+        nw->a.host_env->ops->file_remove(nw->a.host_env, FILE_STATE, ANNOUNCED_FILE, NULL));
+    nw_daemon_start(nw, &nw->a);
+    assert_text(announce_as(NODE_M, (struct stamp){1, 3}, 11, NULL),
+                "permission_denied: node \"" NODE_M "\" is no master candidate; announcements of a "
+                "mastership are taken from candidates only");
+    assert_text(announce_as(NODE_M, (struct stamp){1, 3}, 11, NODE_M), "");
+    g_assert_cmpstr(node_core_master(nw->a.core), ==, NODE_M);
+}
+
 /* The rule, in words of its own: what a role may ask of which node. */
 static bool may(const char *node, const char *role, const struct method *method)
 {
@@ -356,6 +446,8 @@ int main(int argc, char **argv)
         {"/fence/free-methods#SAF-05", test_free},
         {"/fence/places#SAF-100", test_places},
         {"/fence/place-words#SAF-100", test_place_words},
+        {"/fence/lying-member#SAF-102,SAF-103", test_lying_member},
+        {"/fence/signed#SAF-102", test_signed},
     };
     g_test_init(&argc, &argv, NULL);
     for (guint i = 0; i < G_N_ELEMENTS(tests); i++)

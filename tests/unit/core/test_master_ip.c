@@ -1,6 +1,9 @@
 /* The master IP: who carries it, and when it goes (core/guest/master_ip.c), between two nodes whose
  * wconfd say what the test makes them say. */
 #include "helper/node_world.h"
+
+#include "core/config/voucher.h"
+#include "helper/fake_authority.h"
 #include "proto/master_ip.h"
 
 #include <string.h>
@@ -72,13 +75,16 @@ static json_t *members(void)
 static void announce_start(guint master, guint64 epoch, guint to, struct fake_reply *reply)
 {
     static guint64 serial = 1;
+    char signature[LIMIT_VOUCHER_CHARS + 1];
+    sides[master].wconfd->authority = fake_authority_of(true);
+    voucher_sign(sides[master].wconfd, CLUSTER, (struct stamp){1, epoch}, signature);
     fake_call_start_stamped(sides[master].wconfd, 0, (struct stamp){1, epoch}, sides[to].node->uuid,
                             ROLE_NODED, "announce",
-                            json_make("{s:i,s:I,s:s,s:s,s:I,s:o,s:s,s:i,s:s}", "history", 1,
+                            json_make("{s:i,s:I,s:s,s:s,s:I,s:o,s:s,s:i,s:s,s:s}", "history", 1,
                                       "epoch", (json_int_t)epoch, "cluster", CLUSTER, "master_node",
                                       sides[master].node->uuid, "serial", (json_int_t)++serial,
                                       "members", members(), "master_ip", address, "master_netmask",
-                                      netmask, "master_netdev", netdev),
+                                      netmask, "master_netdev", netdev, "signature", signature),
                             reply);
 }
 
@@ -201,13 +207,17 @@ static void test_announced_again_and_again(void)
 static void test_promised(void)
 {
     struct fake_reply reply;
+    char signature[LIMIT_VOUCHER_CHARS + 1];
     set_up();
     make_master(0, 2);
     nw_pass(nw, 1000);
-    fake_call_start_stamped(
-        sides[1].wconfd, 0, (struct stamp){1, 3}, NODE_A, ROLE_NODED, "promise_epoch",
-        json_make("{s:i,s:i,s:i,s:s}", "history", 1, "epoch", 3, "since", 2, "node", NODE_B),
-        &reply);
+    sides[1].wconfd->authority = fake_authority_of(true);
+    voucher_sign(sides[1].wconfd, CLUSTER, (struct stamp){1, 3}, signature);
+    fake_call_start_stamped(sides[1].wconfd, 0, (struct stamp){1, 3}, NODE_A, ROLE_NODED,
+                            "promise_epoch",
+                            json_make("{s:i,s:i,s:i,s:s,s:s}", "history", 1, "epoch", 3, "since", 2,
+                                      "node", NODE_B, "signature", signature),
+                            &reply);
     nw_until(nw, reply.done);
     g_assert_no_error(reply.error);
     g_assert_true(json_is_true(json_object_get(reply.result, "granted")));

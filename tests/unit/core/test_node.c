@@ -155,8 +155,8 @@ static void begin_create(struct node_world *nw, struct fake_reply *ret_create)
 
 static void begin_announcement(struct node_world *nw, int epoch, struct fake_reply *ret_announce)
 {
-    json_t *members = json_make("[{s:s,s:s,s:s,s:i}]", "uuid", NODE_M, "name", "m", "address",
-                                "10.0.0.9", "port", 1811);
+    json_t *members = json_make("[{s:s,s:s,s:s,s:i,s:b}]", "uuid", NODE_M, "name", "m", "address",
+                                "10.0.0.9", "port", 1811, "master_candidate", 1);
     fake_call_start(nw->master, 0, NODE_A, ROLE_NODED, "announce",
                     json_make("{s:i,s:i,s:s,s:s,s:i,s:o}", "history", 1, "epoch", epoch, "cluster",
                               CLUSTER, "master_node", NODE_M, "serial", 3, "members", members),

@@ -9,6 +9,7 @@
 
 #include "config_world.h"
 #include "core/guest/fence.h"
+#include "helper/fake_authority.h"
 
 #define NODES 3
 
@@ -64,9 +65,15 @@ static void set_up(guint candidates)
         change_free(change);
         host->noded = fake_process(world, uuids[i], ROLE_NODED);
         host->wconfd = fake_process(world, uuids[i], ROLE_WCONFD);
+        host->wconfd->authority = fake_authority_of(true);
         host->fence = fence_new(host->noded, CLUSTER);
         fake_serve(host->noded, handle, host);
     }
+    struct change *cluster =
+        put("cluster", CLUSTER, 1,
+            json_make("{s:s,s:s,s:s}", "uuid", CLUSTER, "name", "c1", "master_node", NODE1));
+    g_assert_true(config_apply(config, cluster, NULL));
+    change_free(cluster);
     config_set_position(config, 1, 10);
 }
 
@@ -213,7 +220,7 @@ static void test_others(void)
     contend_start(&late);
     fake_advance(world, 1000);
     assert_outcome(&late, "stale_epoch: node node1 has become master meanwhile: the store of this "
-                          "node is not the engine any more");
+                          "node is not the engine any more (node node2 says so)");
     tear_down();
 }
 
@@ -288,13 +295,13 @@ static void test_goes_on(void)
     assert_outcome(&other, "won 4");
     /* Its own node has not heard of it. */
     fake_cut(world, NODE1, false);
-    expect_holding(2, "", "a node follows a later mastership, of node " NODE2);
+    expect_holding(2, "", "node node3 follows a later mastership, of node node2");
 
     struct contender again = contender_of(1, 5, 4);
     contend_start(&again);
     fake_advance(world, 100);
     assert_outcome(&again, "won 5");
-    expect_holding(2, "stale_epoch", "a node follows a later mastership, of node " NODE2);
+    expect_holding(2, "stale_epoch", "node node3 follows a later mastership, of node node2");
     tear_down();
 }
 

@@ -113,7 +113,7 @@ static void test_finds_out(void)
     g_assert_true(json_is_true(json_object_get(answer, "granted")));
     fake_advance(world, 3000);
     g_assert_cmpstr(hosts[0].ended, ==,
-                    "not_master: a node follows a later mastership, of node " NODE3);
+                    "not_master: node node2 follows a later mastership, of node node3");
     /* It was a promise that came to nothing. */
     wconfd_kill(&hosts[0]);
     wconfd_start(&hosts[0]);

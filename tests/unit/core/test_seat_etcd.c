@@ -8,6 +8,7 @@
 
 #include "config_world.h"
 #include "core/guest/fence.h"
+#include "helper/fake_authority.h"
 #include "helper/fake_copy.h"
 #include "helper/fake_private.h"
 #include "proto/records.h"
@@ -87,6 +88,7 @@ static void wconfd_open(struct host *host)
 {
     host->wconfd = fake_process(world, host->noded->node_uuid, ROLE_WCONFD);
     host->wconfd->engine = fake_engine_base(engine);
+    host->wconfd->authority = fake_authority_of(true);
     host->seat = seat_new(host->wconfd, fake_copy_base(host->copy));
     seat_on_end(host->seat, ended, host);
     fake_serve(host->wconfd, wconfd_handle, host);

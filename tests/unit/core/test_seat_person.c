@@ -2,6 +2,7 @@
  * A person who makes a candidate the master, or lets it go on without the others, with the engine
  * sqlite. core/config/seat_person.c, takeover.c, promises.c, wconf_watch.c.
  */
+#include "core/config/voucher.h"
 #include "seat_calls.h"
 #include "seat_world.h"
 
@@ -136,7 +137,8 @@ static void test_has_happened(void)
         {"", "node3 2"},
         {"node3", "wrong_state: wconfd of node node3 does not answer"},
         {"node2",
-         "stale_epoch: node node3 has become master meanwhile: this one is made it no more"},
+         "stale_epoch: node node3 has become master meanwhile: this one is made it no more (node "
+         "node2 says so)"},
     };
     for (guint i = 0; i < G_N_ELEMENTS(words); i++) {
         struct fake_reply reply;
@@ -279,12 +281,16 @@ static void test_engine_alone(void)
 static void second_word(guint heard_by)
 {
     struct env *other = fake_process(world, NODE2, ROLE_WCONFD);
+    struct stamp stamp = {5, 3000000000000};
+    char signature[LIMIT_VOUCHER_CHARS + 1];
     g_autoptr(GError) error = NULL;
-    json_autoptr answer =
-        fake_call(other, uuids[heard_by], ROLE_NODED, "promise_epoch",
-                  json_make("{s:i,s:I,s:I,s:s,s:b}", "history", 5, "epoch", (json_int_t)1 << 52,
-                            "since", (json_int_t)1 << 52, "node", NODE2, "begins", 1),
-                  &error);
+    other->authority = fake_authority_of(true);
+    voucher_sign(other, CLUSTER, stamp, signature);
+    json_autoptr answer = fake_call(other, uuids[heard_by], ROLE_NODED, "promise_epoch",
+                                    json_make("{s:i,s:I,s:I,s:s,s:b,s:s}", "history", 5, "epoch",
+                                              (json_int_t)stamp.epoch, "since", (json_int_t)1 << 52,
+                                              "node", NODE2, "begins", 1, "signature", signature),
+                                    &error);
     g_assert_no_error(error);
     g_assert_true(json_is_true(json_object_get(answer, "granted")));
 }
@@ -325,7 +331,7 @@ static void test_watch_alone(void)
     second_word(2);
     fake_advance(world, 3000);
     g_assert_cmpstr(hosts[0].ended, ==,
-                    "not_master: a node follows a later mastership, of node " NODE2);
+                    "not_master: node node3 follows a later mastership, of node node2");
     /* Its epoch does not go on: it asks anew, and was replaced. */
     wconfd_kill(&hosts[0]);
     assert_replaced();

@@ -204,7 +204,7 @@ static struct rig *etcd_make(const GPtrArray *changes)
     struct rig *rig = g_new0(struct rig, 1);
     g_autoptr(GError) error = NULL;
     rig->paths = world_new(NODE_A);
-    rig->authority = authority_new(rig->paths);
+    rig->authority = authority_new(rig->paths, "authority");
     g_autofree char *ca = etcd_side_path(rig->paths, "ca.crt");
     g_autofree char *key = etcd_side_path(rig->paths, "ca.key");
     g_assert_true(certs_make_ca(ca, key, CLUSTER, &error));

@@ -185,7 +185,7 @@ static void set_up(struct fixture *fixture, gconstpointer unused)
     g_autoptr(GError) error = NULL;
     world = fixture;
     fixture->paths = world_new(NODE_A);
-    fixture->authority = authority_new(fixture->paths);
+    fixture->authority = authority_new(fixture->paths, "authority");
     g_autofree char *ca = path_of("ca.crt");
     g_autofree char *key = path_of("ca.key");
     g_assert_true(certs_make_ca(ca, key, CLUSTER, &error));

@@ -151,7 +151,7 @@ static void set_up(void)
     g_assert_no_error(error);
     master.members = g_ptr_array_new_with_free_func((GDestroyNotify)member_free);
     master.lines = g_ptr_array_new_with_free_func(g_free);
-    master.authority = authority_new(master.paths);
+    master.authority = authority_new(master.paths, "authority");
     master.tasks = task_group_new();
     make_identity(master.paths, NODE_A, &master.fingerprint);
     master_start();

@@ -1,0 +1,147 @@
+#!/usr/bin/env python3
+"""What an ordinary node that was taken over can do with one frame: it announces a mastership of its own, with numbers of its choice.
+Nobody believes it, and nothing moves.
+
+The attacker speaks with the node's own certificate, from the node's own network.
+"""
+import json
+import os
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), 'e2e'))
+import e2e  # noqa: E402  pylint: disable=wrong-import-position
+from e2e import fettlelib, title  # noqa: E402  pylint: disable=wrong-import-position
+
+ATTACKER = 'node4'
+NODES = ('node1', 'node2', 'node3')
+LATE = 9007199254740000
+
+# Sends one question and prints its answer; the other side asks too, whether this one lives.
+SPEAKER = '''
+import json, os, socket, ssl, sys
+etc, address, node, question = sys.argv[1:]
+context = ssl.create_default_context(cafile=os.path.join(etc, "ca.crt"))
+context.check_hostname = False
+context.load_cert_chain(os.path.join(etc, "node.crt"), os.path.join(etc, "node.key"))
+with context.wrap_socket(socket.create_connection((address, 1811), 10)) as link:
+    link.sendall(json.dumps({"hello": {"versions": [1, 1], "from": node + "/noded"}}).encode() + b"\\x03")
+    link.sendall(question.encode() + b"\\x03")
+    link.settimeout(60)
+    text = b""
+    while True:
+        data = link.recv(65536)
+        text += data
+        frames = [json.loads(frame) for frame in text.split(b"\\x03")[:-1]]
+        answers = [frame for frame in frames if frame.get("id") == 7 and "method" not in frame]
+        if answers or not data:
+            print(json.dumps(answers[0] if answers else frames))
+            break
+'''
+
+lab = None
+
+
+def announced(node):
+    """What that node was told last, without its checksum."""
+    with open(os.path.join(lab.root(node), 'var', 'node', 'state.json'), encoding='utf-8') as file:
+        told = json.load(file)
+    return {key: value for key, value in told.items() if key != 'check'}
+
+
+def identity(node):
+    with open(os.path.join(lab.root(node), 'etc', 'node.json'), encoding='utf-8') as file:
+        return json.load(file)['node_uuid']
+
+
+def speak(target, method, args, role='wconfd'):
+    """The answer of a node to one frame of the attacker's."""
+    me = identity(ATTACKER)
+    question = {'v': 1, 'history': args['history'], 'epoch': args['epoch'], 'id': 7, 'from': f'{me}/{role}', 'method': method, 'args': args}
+    out = lab.exec(ATTACKER, sys.executable, '-c', SPEAKER, os.path.join(lab.root(ATTACKER), 'etc'), fettlelib.address(int(target[4:])), me,
+                   json.dumps(question))
+    return json.loads(out)
+
+
+def refused(target, **numbers):
+    lie = {**announced(target), 'master_node': identity(ATTACKER), **numbers}
+    return speak(target, 'announce', lie).get('error')
+
+
+def state():
+    """All that may not move."""
+    def of(node):
+        told = announced(node)
+        return told['history'], told['epoch'], told['master_node']
+    return {node: of(node) for node in (*NODES, ATTACKER)}
+
+
+def same_mastership(change):
+    """The same master, of the same epoch, in the same process, before and after it."""
+    def pid():
+        return next(row['pid'] for node in lab.status()['nodes'] if node['name'] == lab.master
+                    for row in node['daemons'] if row['name'] == 'wconfd')
+    before, process = state(), pid()
+    change()
+    e2e.verify_clean(lab)  # which a master answers, and who is in its way is named
+    lab.cli('tag', 'add', 'cluster', f'still{len(done)}')
+    done.append(change)
+    assert (state(), pid()) == (before, process)
+
+
+done = []
+
+
+def lie_to_all():
+    told = announced('node2')
+    no_candidate = {'code': 'permission_denied', 'message': f'node "{ATTACKER}" is no master candidate; announcements of a mastership are '
+                    'taken from candidates only'}
+    for target in NODES:
+        for numbers in ({'history': told['history'] + 1}, {'epoch': told['epoch'] + 1}, {'serial': told['serial'] + 1000, 'epoch': told['epoch'] + 7}):
+            assert refused(target, **numbers) == no_candidate, target
+        for field in ('history', 'epoch', 'serial'):
+            message = f'{field} {LATE} is beyond any clock; not believed (from {ATTACKER})'
+            numbers = {'epoch': told['epoch'] + 1, field: LATE}
+            assert refused(target, **numbers) == {'code': 'wrong_input', 'message': message}, target
+        # A signature that it cannot make, and one of another's word.
+        assert refused(target, epoch=told['epoch'] + 1, signature='bm90IGEgc2lnbmF0dXJl') == no_candidate
+
+
+def ask_for_promises():
+    me = identity(ATTACKER)
+    told = announced('node2')
+    for target in NODES:
+        wish = {'history': told['history'], 'epoch': told['epoch'] + 1, 'since': told['epoch'], 'node': me}
+        answer = speak(target, 'promise_epoch', wish)
+        assert answer.get('error') == {'code': 'permission_denied', 'message': f'node "{ATTACKER}" is no master candidate; promises are given '
+                                       'to candidates only'}, answer
+        # What is known there it is told, as any member: so learns who was replaced.
+        answer = speak(target, 'promise_epoch', {**wish, 'since': 0})['result']
+        assert (answer['granted'], answer['history'], answer['begun']) == (False, told['history'], True), answer
+
+
+@title('/lying-member/announcements#SAF-102,SAF-103')
+def test_announcements():
+    same_mastership(lie_to_all)
+
+
+@title('/lying-member/promises#SAF-102')
+def test_promises():
+    same_mastership(ask_for_promises)
+
+
+@title('/lying-member/engine-etcd#SAF-102,SAF-103')
+def test_etcd():
+    lab.cli('cluster', 'engine', 'etcd', '--yes', timeout=600)
+    lab.find_master()
+    e2e.verify_clean(lab)
+    same_mastership(lie_to_all)
+
+
+@title('/lying-member/no-sanitizer-report')
+def test_logs():
+    e2e.check_logs(lab)
+
+
+if __name__ == '__main__':
+    with e2e.new_lab(nodes=4, options=('--replica-lost-ms', '1000', '--watcher-interval-ms', '500', '--candidates', '3')) as lab:
+        e2e.run(test_announcements, test_promises, test_etcd, test_logs)
