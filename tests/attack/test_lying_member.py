@@ -6,10 +6,12 @@ The attacker speaks with the node's own certificate, from the node's own network
 """
 import json
 import os
+import re
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), 'e2e'))
 import e2e  # noqa: E402  pylint: disable=wrong-import-position
+import test_join  # noqa: E402  pylint: disable=wrong-import-position
 from e2e import fettlelib, title  # noqa: E402  pylint: disable=wrong-import-position
 
 ATTACKER = 'node4'
@@ -137,6 +139,72 @@ def test_etcd():
     same_mastership(lie_to_all)
 
 
+# --- the way back ---
+
+def forget(host, *words):
+    return host.run(test_join.NODED, '--root', host.root, '--forget-mastership', *words)
+
+
+@title('/lying-member/forget#SAF-103')
+def test_forget():
+    """A node that has taken over what nobody else follows hears its master again after a person's word, and only then."""
+    host = test_join.Host(53)
+    says = ('--statement', 'node4 was taken over; Jo, 12 May')
+    file = os.path.join(host.root, 'var', 'node', 'state.json')
+    try:
+        assert host.join(test_join.invite(host))[0] == 0
+        host.start()
+        e2e.verify_clean(lab)
+        code, out, err = forget(host, *says)
+        assert (code, out) == (26, ''), (code, out, err)
+        assert err.startswith('fettle-noded: the node daemon must not run meanwhile (systemctl stop fettle.target): cannot listen on '), err
+        host.stop()
+        code, out, err = forget(host, *says)
+        assert code == 5 and ', and this node has seen nothing later: there is nothing to forget' in err, (code, out, err)
+        with open(file, encoding='utf-8') as told:
+            good = json.load(told)
+        history, epoch = good['history'], good['epoch']
+        false = {**good, 'history': history + 1000, 'master_node': identity(ATTACKER)}
+        del false['check']
+        with open(file, 'w', encoding='utf-8') as told:
+            json.dump(false, told)
+        # What a person has to say, and what is in the way.
+        for words, expected, message in (
+                ((), 2, 'statement: must not be empty; who says that what this node has seen is nobody\'s mastership, and why'),
+                (('--statement', 'a\x1b[2J'), 2, 'statement: must have no control characters; who says that what this node has seen is '
+                 'nobody\'s mastership, and why')):
+            assert forget(host, *words) == (expected, '', f'fettle-noded: {message}\n'), words
+        code, _, err = host.run(test_join.NODED, '--root', host.root, *says)
+        assert (code, err) == (2, 'fettle-noded: --statement and --alone go with --forget-mastership\n'), (code, err)
+        guest = os.path.join(host.root, 'var', 'node', 'guests', '11111111-1111-4111-8111-111111111111.json')
+        os.makedirs(os.path.dirname(guest), exist_ok=True)
+        with open(guest, 'w', encoding='utf-8') as record:
+            json.dump({'history': history + 1}, record)
+        code, _, err = forget(host, *says)
+        assert re.fullmatch(rf'fettle-noded: var/node/guests/\S+ is of history {history + 1}, later than what node node[1-3] follows; nothing '
+                            'was changed\n', err), (code, err)
+        os.unlink(guest)
+        lab.lab('link', 'node3', 'down')
+        code, _, err = forget(host, *says)
+        assert err.startswith('fettle-noded: silent: node3 (') and err.endswith('so: --alone. Nothing was changed\n'), err
+        with open(file, encoding='utf-8') as told:
+            assert {key: value for key, value in json.load(told).items() if key != 'check'} == false
+        code, out, err = forget(host, *says, '--alone')
+        assert code == 0 and re.search(rf'This node had seen history {history + 1000} epoch {epoch}, and follows history {history} epoch '
+                                       rf'{epoch} now, as node node[12] does\.', out) and ' Silent: node3 (' in out, (code, out, err)
+        lab.lab('link', 'node3', 'up')
+        kept = f'{file}.of-{history + 1000}-{epoch}'
+        with open(kept, encoding='utf-8') as told:
+            assert json.load(told)['history'] == history + 1000
+        host.start()
+        e2e.verify_clean(lab)
+        lab.do('OP_INSTANCE_CREATE', instance_name='there', pnode=host.name, disk_template='diskless', memory=8, start=False)
+        lab.do('OP_INSTANCE_REMOVE', instance_name='there')
+        lab.cli('node', 'remove', host.name)
+    finally:
+        host.remove()
+
+
 @title('/lying-member/no-sanitizer-report')
 def test_logs():
     e2e.check_logs(lab)
@@ -144,4 +212,5 @@ def test_logs():
 
 if __name__ == '__main__':
     with e2e.new_lab(nodes=4, options=('--replica-lost-ms', '1000', '--watcher-interval-ms', '500', '--candidates', '3')) as lab:
-        e2e.run(test_announcements, test_promises, test_etcd, test_logs)
+        test_join.lab = lab
+        e2e.run(test_announcements, test_promises, test_forget, test_etcd, test_logs)

@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "core/guest/node.h"
 #include "daemons/common/daemon.h"
+#include "daemons/noded/forget.h"
 #include "daemons/noded/join.h"
 #include "io/authority.h"
 #include "io/bus.h"
@@ -21,7 +22,32 @@ static struct {
     struct env *env;
     struct node_core *core;
     struct bus *bus;
+    gboolean forget, alone;
+    char *statement;
 } noded;
+
+static const GOptionEntry noded_options[] = {
+    {"forget-mastership", 0, 0, G_OPTION_ARG_NONE, &noded.forget,
+     "Forget a mastership that no other candidate follows, and exit; the node daemon must not run",
+     NULL},
+    {"statement", 0, 0, G_OPTION_ARG_STRING, &noded.statement, "With that: who says so, and why",
+     "TEXT"},
+    {"alone", 0, 0, G_OPTION_ARG_NONE, &noded.alone,
+     "With that: the statement stands for nodes that do not answer", NULL},
+    {NULL},
+};
+
+static bool noded_once(const char *root, bool *ret_done, GError **error)
+{
+    g_autofree char *statement = g_steal_pointer(&noded.statement);
+    *ret_done = noded.forget;
+    if (noded.forget)
+        return noded_forget(root, noded.alone, statement, error);
+    if (!statement && !noded.alone)
+        return true;
+    fettle_set_error(error, WRONG_INPUT, "--statement and --alone go with --forget-mastership");
+    return false;
+}
 
 static void noded_handle(struct rpc_request *request, void *data)
 {
@@ -135,6 +161,8 @@ int main(int argc, char **argv)
         .name = "noded",
         .summary = "The node daemon: guests, disks and mirrors of this host, and its connections "
                    "to other hosts. `fettle-noded join` makes this host a node.",
+        .options = noded_options,
+        .once = noded_once,
         .setup = noded_setup,
         .start = noded_start,
         .stop = noded_stop,
