@@ -21,7 +21,7 @@ import statistics
 import sys
 import time
 
-from bench_wconfd import OWNER, Client, commit_args, fill, hold_everything, hold_file, pattern, put
+from bench_wconfd import AS_JOB, OWNER, Client, commit_args, fill, hold_everything, hold_file, pattern, put
 
 COMMITS = 100
 CLIENTS = 16
@@ -148,7 +148,7 @@ def locks(client, etcd):
 
 def main():
     root, count = sys.argv[1], int(sys.argv[2])
-    client = Client(root)
+    client = Client(root, AS_JOB)
     if count == 0:
         hold_file(root)
         locks(client, Etcd(root))
@@ -159,7 +159,7 @@ def main():
     objects = fill(client, instance, 1 if count == 1 else max(CLIENTS, count - there))
     one_by_one(client, Etcd(root), objects[:CLIENTS])
     if count > 1:
-        race([Client(root) for _ in range(CLIENTS)], fill(client, instance, CLIENTS))
+        race([Client(root, AS_JOB) for _ in range(CLIENTS)], fill(client, instance, CLIENTS))
     client.call('free_locks', {'owner': OWNER})
 
 

@@ -113,7 +113,7 @@ def show(figures, values, suffix=''):
 
 def fill(lab):
     lab.do('OP_INSTANCE_CREATE', instance_name='pattern', disk_template='diskless', memory=1, pnode='node1', start=False)
-    client = bench_wconfd.Client(lab.root('node1'))
+    client = bench_wconfd.Client(lab.root('node1'), bench_wconfd.AS_JOB)
     instance, there = bench_wconfd.pattern(lab.root('node1'))
     bench_wconfd.hold_everything(client, lab.root('node1'))
     bench_wconfd.fill(client, instance, INSTANCES - there)

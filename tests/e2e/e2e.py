@@ -20,7 +20,7 @@ from fettlelib import wait_until  # noqa: E402,F401
 if fettlelib.machine_is_busy(75):
     os.environ.setdefault('FETTLE_ETCD_PATIENCE', '4')  # members and masters of labs have longer then, and so have commands
 LONG = os.environ.get('FETTLE_LONG') == '1'
-REPORT = re.compile(r'ERROR: \w+Sanitizer|runtime error:|Assertion .* failed|assertion failed|\*\* ERROR|uses the wide commit')
+REPORT = re.compile(r'ERROR: \w+Sanitizer|runtime error:|Assertion .* failed|assertion failed|\*\* ERROR|job (?!999999 )\d+ uses the wide commit')
 TICK = {'disk_template': 'mirror', 'disks': [{'size': 8}], 'memory': 8, 'os_type': 'tick'}  # four or five counts a second
 BUSY = {**TICK, 'os_type': 'tick-fast'}  # as fast as its disk: most of a processor
 

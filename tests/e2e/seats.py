@@ -396,6 +396,15 @@ class World:
         self.livelocks[name] = file
         return name
 
+    @contextlib.contextmanager
+    def owner(self, node):
+        """Whoever changes something by way of this node; it lives until then."""
+        name = f'luxid-1-{uuid.uuid4()}'
+        try:
+            yield {'job': 'luxid', 'livelock': self.livelock(node, name)}
+        finally:
+            self.let_go(name)
+
     def let_go(self, name):
         self.livelocks.pop(name).close()
 

@@ -107,6 +107,7 @@ class Commit:
 
     def send(self):
         wait_until('somebody serves', find_master, 60)
+        bench_wconfd.hold_file(lab.root(lab.master))
         return bench_wconfd.Client(lab.root(lab.master)).call('commit', self.args)['serial']
 
     def check(self):

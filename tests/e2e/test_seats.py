@@ -86,8 +86,8 @@ class Change:
         self.serial = None
 
     def ask(self, node):
-        with seats.Line(node) as line:
-            answer = line.call('commit', owner={'job': 'luxid', 'livelock': 'luxid-1-x'}, commit_id=self.id,
+        with seats.Line(node) as line, world.owner(node) as owner:
+            answer = line.call('commit', owner=owner, commit_id=self.id,
                                changes=world.tags(*self.names))
         assert self.serial in (None, answer['serial']), f'{self.names}: answered {self.serial}, then {answer["serial"]}'
         self.serial = answer['serial']

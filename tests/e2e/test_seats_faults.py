@@ -30,8 +30,8 @@ count = 0
 # --- changes ---
 
 def ask(node, names, commit_id):
-    with seats.Line(node) as line:
-        serial = line.call('commit', owner={'job': 'luxid', 'livelock': 'luxid-1-x'}, commit_id=commit_id,
+    with seats.Line(node) as line, world.owner(node) as owner:
+        serial = line.call('commit', owner=owner, commit_id=commit_id,
                            changes=world.tags(*names))['serial']
     kept.update(dict.fromkeys(names, serial))
 

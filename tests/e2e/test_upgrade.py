@@ -183,7 +183,7 @@ class Marked:
         return {key: text.split(' ', 1) for key, text in e2e.content_of(lab, 'node1')[1].items()}
 
     def commit(self, objects):
-        client = bench_wconfd.Client(lab.root('node1'))
+        client = bench_wconfd.Client(lab.root('node1'), bench_wconfd.AS_JOB)
         bench_wconfd.hold_file(lab.root('node1'))
         locks = [{'name': f'{name}', 'mode': 'exclusive'} for name in ('cluster/BGL', 'instance/[lockset]', 'node/[lockset]', 'cluster/config')]
         answer = client.call('update_locks', {'owner': bench_wconfd.OWNER, 'locks': locks, 'wait': True, 'wait_ms': 20000})
