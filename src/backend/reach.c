@@ -42,8 +42,3 @@ bool reach_check(const char *path, guint32 uid, GError **error)
     }
     return true;
 }
-
-guint32 reach_effective_uid(guint32 uid)
-{
-    return geteuid() == 0 ? uid : 0;
-}

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/un.h>
 
+#define GUEST_USER_LEAST 1000u
 #define CONFIG_BYTES KIB(64)
 #define LONGEST_SOCKET "/run/guests/01234567-0123-0123-0123-0123456789ab/qmp.sock"
 
@@ -94,6 +95,18 @@ char *node_paths_socket(const struct node_paths *paths, const char *role)
     return g_strdup_printf("%s/%s.sock", paths->run, role);
 }
 
+/* Below are users of the system. */
+static bool check_guest_users(const struct node_config *config, GError **error)
+{
+    if (config->guest_user_first == 0 || config->guest_user_first >= GUEST_USER_LEAST)
+        return true;
+    fettle_set_error(error, WRONG_INPUT,
+                     "guest_user_first: %" G_GUINT64_FORMAT
+                     " may be a user of the system; %u or more is needed",
+                     config->guest_user_first, GUEST_USER_LEAST);
+    return false;
+}
+
 struct node_config *node_config_read(const struct node_paths *paths, GError **error)
 {
     g_autofree char *path = g_build_filename(paths->etc, "node.json", NULL);
@@ -112,6 +125,8 @@ struct node_config *node_config_read(const struct node_paths *paths, GError **er
     if (text != NULL)
         json = json_parse_limited(text, len, CONFIG_BYTES, &local);
     struct node_config *config = json != NULL ? node_config_parse(json, RECORD_KEEP, &local) : NULL;
+    if (config != NULL && !check_guest_users(config, &local))
+        g_clear_pointer(&config, node_config_free);
     if (config == NULL)
         fettle_set_error(error, CORRUPT, "%s: %s; put back the file as it was", path,
                          local->message);

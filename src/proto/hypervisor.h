@@ -186,6 +186,9 @@ struct hypervisor_ops {
      * they do not, or it is not known yet. Does not wait; free with g_free(). */
     char *(*without_kvm)(struct hypervisor *hv);
 
+    /* How many users there are for guests here, of which each gets one of its own, and how many of
+     * them are in use; 0: all guests run as one. Does not wait. NULL: nothing is known of it. */
+    guint (*users)(struct hypervisor *hv, guint *ret_used);
     /* Finds guests that outlived the node daemon; returns GPtrArray of struct guest_report. They
      * are known from then on but adopt nothing by themselves. */
     GPtrArray *(*rediscover)(struct hypervisor *hv, GError **error);

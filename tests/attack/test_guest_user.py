@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 """What a guest that has escaped into QEMU's user can do to its host, without a capability: nothing of root's is changed, no
-process of root's ends, no daemon stands still; and no folder on the way to a file of root's can be changed by another user.
+process of root's ends, no daemon stands still, nothing of another guest's is in its reach; and no folder on the way to a file of
+root's can be changed by another user.
 
 The attacker is a process of that user. Each attack is tried for as long as it once took several times over.
 """
 import contextlib
 import json
 import os
-import pwd
+import re
 import stat
 import subprocess
 import sys
@@ -17,8 +18,6 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(
 import e2e  # noqa: E402  pylint: disable=wrong-import-position
 from e2e import fettlelib, title, wait_until  # noqa: E402  pylint: disable=wrong-import-position
 
-USER = pwd.getpwnam('nobody').pw_uid
-AS_USER = ['setpriv', f'--reuid={USER}', f'--regid={USER}', '--clear-groups', '--no-new-privs', '--bounding-set=-all']
 ROUNDS = 5  # of a race; the longest took two when it could be won
 
 # With FOLDER, the relay's, and what an attack is about as OTHER. `attempt` says how the kernel refuses.
@@ -59,9 +58,24 @@ folder = None  # of this test, root's alone
 uuid = None  # of the guest whose user attacks
 
 
+def status_of(pid):
+    with open(f'/proc/{pid}/status', encoding='utf-8') as file:
+        return dict(line.rstrip('\n').split(':\t', 1) for line in file if ':\t' in line)
+
+
+def user_of(instance=None):
+    """Whom the processes of a guest run as, web1 without a word; another one after each start."""
+    return int(status_of(lab.qemu_processes(instance or uuid)[0])['Uid'].split()[0])
+
+
+def as_user(user=None):
+    user = user or user_of()
+    return ['setpriv', f'--reuid={user}', f'--regid={user}', '--clear-groups', '--no-new-privs', '--bounding-set=-all']
+
+
 def attack(script, target, other=''):
     """Runs to its end; what it prints."""
-    done = subprocess.run([*AS_USER, sys.executable, '-c', ATTACKER + script, target, other], stdin=subprocess.DEVNULL,
+    done = subprocess.run([*as_user(), sys.executable, '-c', ATTACKER + script, target, other], stdin=subprocess.DEVNULL,
                           capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
@@ -70,7 +84,7 @@ def attack(script, target, other=''):
 @contextlib.contextmanager
 def attacking(script, target, other=''):
     """Goes on until the end of the `with`, once it has begun."""
-    with subprocess.Popen([*AS_USER, sys.executable, '-c', f'{ATTACKER}print("begun", flush=True)\nwhile True:\n    {script}', target, other],
+    with subprocess.Popen([*as_user(), sys.executable, '-c', f'{ATTACKER}print("begun", flush=True)\nwhile True:\n    {script}', target, other],
                           stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True) as attacker:
         try:
             assert attacker.stdout.readline() == 'begun\n'
@@ -97,7 +111,7 @@ def relay_pid():
 def end_relay():
     """As the guest's user may; until there is another one."""
     before = state()['pid']
-    subprocess.run([*AS_USER, 'kill', '-9', str(before)], check=True)
+    subprocess.run([*as_user(), 'kill', '-9', str(before)], check=True)
     wait_until('another relay is there', lambda: state()['pid'] not in (0, before) and state()['placed'])
 
 
@@ -190,7 +204,7 @@ def test_tree():
     for _ in range(ROUNDS):
         relay = relay_pid()
         with attacking('exchange_all()', guest_folder('relay'), tree):
-            subprocess.run([*AS_USER, 'kill', '-9', *map(str, lab.qemu_processes(uuid))], check=True)
+            subprocess.run([*as_user(), 'kill', '-9', *map(str, lab.qemu_processes(uuid))], check=True)
             wait_until('its relay has ended', lambda before=relay: relay_pid() != before)
         left = len(os.listdir(tree))
         assert left == 40, f'{left} of 40 files of root\'s are left'
@@ -203,7 +217,7 @@ def test_tree():
 
 @title('/attack/guest-user/header-of-its-image#SAF-105')
 def test_header():
-    """What a header names as the file of its data is opened by QEMU while it is root's still, to read and to write."""
+    """What a header names as the file of its data is opened by nobody for it. Its QEMU has the image open, and may write any header."""
     secret, header = os.path.join(folder, 'secret'), os.path.join(folder, 'header')
     with open(secret, 'wb') as file:
         file.write(bytes(8 << 20))
@@ -212,8 +226,11 @@ def test_header():
     os.chmod(header, 0o644)
     thin = e2e.create(lab, 'thin', 'file', disks=[{'size': 8, 'format': 'qcow2'}])
     image = os.path.join(lab.root('node2'), 'var', 'disks', f'{thin}.disk0.qcow2')
-    subprocess.run([*AS_USER, 'dd', f'if={header}', f'of={image}', 'status=none'], check=True)
-    subprocess.run([*AS_USER, 'kill', '-9', *map(str, lab.qemu_processes(thin))], check=True)
+    user = as_user(user_of(thin))
+    by_name = subprocess.run([*user, 'dd', f'if={header}', f'of={image}', 'status=none'], capture_output=True, text=True, check=False)
+    assert by_name.returncode != 0 and 'Permission denied' in by_name.stderr, by_name.stderr
+    subprocess.run(['dd', f'if={header}', f'of={image}', 'status=none'], check=True)
+    subprocess.run([*user, 'kill', '-9', *map(str, lab.qemu_processes(thin))], check=True)
     said = f'image "{image}": its header names a data file ({secret}), which no image of an instance rests on; not opened'
     wait_until('the watcher has tried to start it', lambda: said in json.dumps(lab.query('job', ['opresult', 'oplog'])).replace('\\"', '"'))
     code, _, err = lab.run('instance', 'startup', 'thin', check=False)
@@ -224,6 +241,61 @@ def test_header():
     with open(secret, 'rb') as file:
         assert not any(file.read()), 'the file was written to'
     lab.do('OP_INSTANCE_REMOVE', instance_name='thin', wait=120)
+
+
+# --- another guest ---
+
+# With pids, and files with a slash, as OTHER; what of them it can reach.
+REACH = '''
+for what in OTHER.split("|"):
+    if "/" in what:
+        print(what, attempt(os.open, what, os.O_RDONLY))
+    else:
+        print(what, attempt(os.kill, int(what), 0))
+        for name in ("mem", "fd", "maps", "environ"):
+            of = f"/proc/{what}/{name}"
+            print(of, attempt(os.listdir, of) if name == "fd" else attempt(lambda: open(of, "rb").read(1)))
+'''
+
+
+def processes_of_guests():
+    """All of the lab: QEMU, relays, exports, with their commands."""
+    found = {}
+    for pid in filter(str.isdigit, os.listdir('/proc')):
+        with contextlib.suppress(OSError):
+            with open(f'/proc/{pid}/cmdline', encoding='utf-8', errors='replace') as file:
+                words = file.read()
+            if lab.directory in words and re.match(r'(/\S*/)?(qemu-system-x86_64|nbdkit)\0', words):
+                found[int(pid)] = words
+    return found
+
+
+@title('/attack/guest-user/another-guest#SAF-105,SAF-106')
+def test_another():
+    """Each guest, and each replica, has a user of its own, without any right of another's, from its first instruction."""
+    other = e2e.create(lab, 'other', disks=[{'size': 8}])
+    e2e.wait_healthy(lab, 'other', 120)
+    own = user_of()
+    processes = processes_of_guests()
+    kinds = [words.split('\0')[0].rsplit('/', 1)[-1] for words in processes.values()]
+    assert kinds.count('qemu-system-x86_64') == 2 and kinds.count('nbdkit') == 4, kinds
+    users = {}
+    for pid in processes:
+        status = status_of(pid)
+        ids = set(status['Uid'].split() + status['Gid'].split())
+        assert len(ids) == 1 and status['Groups'].strip() == '' and int(status['CapPrm'], 16) == 0 and status['NoNewPrivs'] == '1', status
+        users.setdefault(int(ids.pop()), []).append(pid)
+    assert len(users) == 4 and 0 not in users and 65534 not in users, users  # a guest and its relay share one
+    strangers = [pid for pid in processes if pid not in users[own]]
+    images = [os.path.join(lab.root(node), 'var', 'disks', name)
+              for node in ('node2', 'node3') for name in os.listdir(os.path.join(lab.root(node), 'var', 'disks')) if '.disk' in name]
+    assert len(images) == 4 and all(os.stat(path).st_uid == 0 for path in images), images
+    consoles = [os.path.join(lab.root('node2'), 'log', 'guests', name) for name in os.listdir(os.path.join(lab.root('node2'), 'log', 'guests'))]
+    said = attack(REACH, guest_folder('relay'), '|'.join([*map(str, strangers), *images, *consoles]))
+    reached = [line for line in said.splitlines() if not line.endswith(('Permission denied', 'Operation not permitted'))]
+    assert not reached and len(said.splitlines()) == 5 * len(strangers) + len(images) + len(consoles), said
+    lab.do('OP_INSTANCE_REMOVE', instance_name='other', wait=120)
+    assert lab.qemu_processes(other) == []
 
 
 # --- sockets ---
@@ -250,8 +322,9 @@ for at in OTHER.split("|"):
 
 def make_before():
     """The relay's folder as it was in the version before: the user's. With the guest and its relay running; the node daemon is not."""
+    user = user_of()
     for name in ('', 'keys.psk', 'sock'):
-        os.chown(guest_folder(f'relay/{name}'), USER, USER)
+        os.chown(guest_folder(f'relay/{name}'), user, user)
     os.chmod(guest_folder('relay'), 0o700)
 
 
@@ -377,4 +450,4 @@ if __name__ == '__main__':
         with e2e.new_lab(options=('--candidates', '3', '--replica-lost-ms', '1000', '--watcher-interval-ms', '500')) as lab:
             uuid = e2e.create(lab, 'web1')
             lab.cli('repair', 'policy', 'instance', 'web1', 'fix-storage')
-            e2e.run(test_state, test_log, test_pipe, test_tree, test_adopted, test_adopted_forged, test_header, test_sockets, test_folders, test_logs)
+            e2e.run(test_state, test_log, test_pipe, test_tree, test_adopted, test_adopted_forged, test_header, test_another, test_sockets, test_folders, test_logs)

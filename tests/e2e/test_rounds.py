@@ -115,8 +115,8 @@ def cut(nodes, seconds):
         time.sleep(seconds)
 
 
-def member_of(node):
-    """The process of a node's etcd."""
+def find_member(node):
+    """The process of a node's etcd; None: there is none."""
     mark = os.path.join(lab.root(node), 'var', 'etcd').encode()
     for entry in filter(str.isdigit, os.listdir('/proc')):
         with contextlib.suppress(OSError):
@@ -124,7 +124,12 @@ def member_of(node):
                 words = file.read().split(b'\0')
             if words[0].endswith(b'etcd') and any(mark in word for word in words):
                 return int(entry)
-    raise AssertionError(f'no member of etcd runs on {node}')
+    return None
+
+
+def member_of(node):
+    """The same; what an earlier round ended is there again soon."""
+    return wait_until(f'a member of etcd runs on {node}', lambda: find_member(node))
 
 
 def kill_member(node):

@@ -3,6 +3,7 @@
  */
 #include "backend/hypervisor/accel.h"
 
+#include "backend/unprivileged.h"
 #include "base/limits.h"
 #include "io/files.h"
 #include "io/loop.h"
@@ -10,6 +11,7 @@
 #include "io/real_env.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <string.h>
 #include <unistd.h>
@@ -76,11 +78,10 @@ static char *run_file(const struct accel *accel, const char *name)
     return g_build_filename(accel->paths->run, name, NULL);
 }
 
-static char *blockdev(const char *image)
+/* Of the image, handed over open; no other process has it. */
+static char *own_argument(const char *image)
 {
-    return g_strdup_printf("{\"driver\":\"raw\",\"node-name\":\"d0\",\"read-only\":true,"
-                           "\"file\":{\"driver\":\"file\",\"filename\":\"%s\"}}",
-                           image);
+    return g_strdup_printf("fd=3,set=0,opaque=%s", image);
 }
 
 /* One that an earlier node daemon has left: it would disturb, and may never end. */
@@ -94,33 +95,56 @@ static void end_leftover(const char *argument)
     process_free(process);
 }
 
+static GPtrArray *trial_words(const struct accel *accel, const char *name, const char *cpu,
+                              const char *argument)
+{
+    const char *const words[] = {"qemu-system-x86_64",
+                                 "-machine",
+                                 "pc",
+                                 "-accel",
+                                 name,
+                                 "-cpu",
+                                 cpu,
+                                 "-m",
+                                 "4",
+                                 "-nodefaults",
+                                 "-no-user-config",
+                                 "-display",
+                                 "none",
+                                 "-add-fd",
+                                 argument,
+                                 "-blockdev",
+                                 "{\"driver\":\"raw\",\"node-name\":\"d0\",\"read-only\":true,"
+                                 "\"file\":{\"driver\":\"file\",\"filename\":\"/dev/fdset/0\"}}",
+                                 "-device",
+                                 "virtio-blk-pci,drive=d0,bootindex=1",
+                                 "-device",
+                                 "isa-debug-exit,iobase=0xf4,iosize=0x04"};
+    bool kvm = strcmp(name, "kvm") == 0;
+    GPtrArray *argv = g_ptr_array_new_with_free_func(g_free);
+    unprivileged_words(argv, accel->options.uid, kvm ? accel->options.device : NULL);
+    for (guint i = 0; i < G_N_ELEMENTS(words); i++)
+        g_ptr_array_add(argv, g_strdup(words[i]));
+    g_ptr_array_add(argv, NULL);
+    return argv;
+}
+
 static struct process *spawn(const struct accel *accel, const char *name, const char *cpu,
-                             const char *disk, GError **error)
+                             const char *image, GError **error)
 {
     g_autofree char *log = run_file(accel, WORDS);
-    const char *argv[] = {"qemu-system-x86_64",
-                          "-machine",
-                          "pc",
-                          "-accel",
-                          name,
-                          "-cpu",
-                          cpu,
-                          "-m",
-                          "4",
-                          "-nodefaults",
-                          "-no-user-config",
-                          "-display",
-                          "none",
-                          "-blockdev",
-                          disk,
-                          "-device",
-                          "virtio-blk-pci,drive=d0,bootindex=1",
-                          "-device",
-                          "isa-debug-exit,iobase=0xf4,iosize=0x04",
-                          NULL};
-    struct process_options options = {.argv = argv, .errors_path = log};
+    g_autofree char *argument = own_argument(image);
+    g_autoptr(GPtrArray) argv = trial_words(accel, name, cpu, argument);
+    int fd = open(image, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    struct process_options options = {.argv = (const char *const *)argv->pdata,
+                                      .errors_path = log,
+                                      .keep_fds = &fd,
+                                      .keep_fd_count = 1};
     unlink(log);
-    return process_spawn(&options, error);
+    struct process *process = process_spawn(&options, error);
+    if (fd >= 0)
+        close(fd);
+    return process;
 }
 
 /* The last line of what QEMU said, or how it ended. */
@@ -151,10 +175,10 @@ static struct trial boot_under(const struct accel *accel, const char *name, cons
                                const char *image)
 {
     g_autoptr(GError) failure = NULL;
-    g_autofree char *disk = blockdev(image);
+    g_autofree char *argument = own_argument(image);
     gint64 start = loop_boot_ms();
-    end_leftover(disk);
-    struct process *process = task_killed() ? NULL : spawn(accel, name, cpu, disk, &failure);
+    end_leftover(argument);
+    struct process *process = task_killed() ? NULL : spawn(accel, name, cpu, image, &failure);
     if (process == NULL)
         return failure == NULL
                    ? (struct trial){.end = TRIAL_NOTHING}
@@ -347,7 +371,7 @@ struct accel *accel_new(const struct node_paths *paths, struct task_group *tasks
     accel->tasks = tasks;
     accel->options = *options;
     if (accel->options.device == NULL)
-        accel->options.device = "/dev/kvm";
+        accel->options.device = ACCEL_DEVICE;
     if (accel->options.trial_ms == 0)
         accel->options.trial_ms = LIMIT_ACCEL_PROBE_MS;
     if (accel->options.again_ms == 0)

@@ -14,10 +14,13 @@
 
 struct accel;
 
+#define ACCEL_DEVICE "/dev/kvm"
+
 struct accel_options {
-    const char *device; /* NULL: /dev/kvm */
+    const char *device; /* NULL: ACCEL_DEVICE */
     guint trial_ms;     /* longest time of one boot; 0: LIMIT_ACCEL_PROBE_MS */
     guint again_ms;     /* before a trial is repeated, doubled each time; 0: LIMIT_ACCEL_AGAIN_MS */
+    guint32 uid;        /* that a trial runs as, as guests do; 0: what we are */
 };
 
 /* `paths` and `options->device` are kept by reference; `tasks`: in which trials are repeated. */

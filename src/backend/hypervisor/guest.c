@@ -7,18 +7,14 @@
 #include "io/files.h"
 #include "io/tree.h"
 
-#include <errno.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/un.h>
-#include <unistd.h>
 
 struct guest *guest_new(struct qemu *qemu, const char *instance, guint64 generation)
 {
     struct guest *guest = g_new0(struct guest, 1);
     guest->refs = 1;
     guest->qemu = qemu;
+    guest->users = qemu->users;
     guest->instance = g_strdup(instance);
     guest->name = g_strdup("");
     guest->replica = g_strdup("");
@@ -54,6 +50,7 @@ void guest_unref(struct guest *guest)
     g_free(guest->replica);
     g_free(guest->replica_images);
     migration_clear(&guest->migration);
+    guest_users_give_back(guest->users, guest->user);
     g_free(guest);
 }
 
@@ -122,26 +119,6 @@ void guest_exited(struct process *process, void *data)
     if (events->exited != NULL)
         events->exited(guest->instance, guest->generation, said, events->data);
     guest_unref(guest);
-}
-
-int guest_listen(const char *path, int backlog, guint32 uid, GError **error)
-{
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-    if (strlen(path) >= sizeof address.sun_path) {
-        fettle_set_error(error, ENVIRONMENT, "socket name %s is longer than %zu bytes", path,
-                         sizeof address.sun_path - 1);
-        return -1;
-    }
-    strcpy(address.sun_path, path);
-    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (fd >= 0 && bind(fd, (struct sockaddr *)&address, sizeof address) == 0 &&
-        chmod(path, 0600) == 0 && (uid == 0 || lchown(path, uid, uid) == 0) &&
-        listen(fd, backlog) == 0)
-        return fd;
-    fettle_set_error(error, STORAGE, "cannot make socket %s: %s", path, g_strerror(errno));
-    if (fd >= 0)
-        close(fd);
-    return -1;
 }
 
 static void guest_event(const char *name, const json_t *data, void *user)

@@ -6,6 +6,7 @@
 #include "io/files.h"
 
 #include <string.h>
+#include <unistd.h>
 
 #define FORMAT 1
 
@@ -57,22 +58,36 @@ bool guest_state_write(const struct guest *guest, GError **error)
         "mirror", set_number(&guest->mirror), "copy", set_number(&guest->copy), "replica",
         guest->replica, "resume", guest->resume, "migration", migration_json(&guest->migration));
     json_object_set_new(json, "console", json_integer((json_int_t)guest->console));
+    json_object_set_new(json, "user", json_integer(guest->user));
     json_object_set_new(json, "incremental", incremental_json(guest));
     g_autofree char *text = json_to_text(json);
     g_autofree char *name = state_name(guest->instance);
     return files_write(guest->qemu->paths, FILE_RUN, name, text, strlen(text), error);
 }
 
-/* The process by its name; by its pid file's name among its arguments if the daemon died before it
- * could write that. */
-static void adopt(struct guest *guest, guint64 pid, guint64 start)
+/* One whose number the daemon could not write down any more. An older version told its process by
+ * the name of a file. */
+static guint64 find_process(const struct guest *guest)
+{
+    g_autofree char *argument = qemu_own_argument(guest);
+    g_autofree char *before = guest_path(guest, "pid");
+    guint64 pid = process_find_by_argument(argument);
+    return pid != 0 ? pid : process_find_by_argument(before);
+}
+
+/* An older version has not written whose it is: all of its guests had one user. */
+static void adopt(struct guest *guest, guint64 pid, guint64 start, json_int_t user)
 {
     if (pid == 0) {
-        g_autofree char *pid_file = guest_path(guest, "pid");
-        pid = process_find_by_argument(pid_file);
+        pid = find_process(guest);
         start = pid != 0 ? process_read_start_ticks(pid) : 0;
     }
     guest->process = process_adopt(pid, start, guest_exited, guest, NULL);
+    guest->user = guest_users_shared(guest->users);
+    if (user >= 0 && user < G_MAXUINT32)
+        guest->user = (guint32)user;
+    else if (geteuid() == 0 && guest->process != NULL)
+        process_user(guest->process, &guest->user);
 }
 
 static void parse_set(struct job_set *set, int number)
@@ -174,7 +189,8 @@ static struct guest *state_parse(struct qemu *qemu, const char *instance, json_t
         guest_unref(guest);
         return NULL;
     }
-    adopt(guest, (guint64)pid, (guint64)start);
+    const json_t *user = json_object_get(json, "user");
+    adopt(guest, (guint64)pid, (guint64)start, user != NULL ? json_integer_value(user) : -1);
     return guest;
 }
 

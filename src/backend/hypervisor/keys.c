@@ -45,14 +45,14 @@ static bool write_for_qemu(const struct guest *guest, const char *folder, const 
                            const char *text, GError **error)
 {
     g_autofree char *file = g_build_filename(folder, name, NULL);
-    return files_give_path(file, text, strlen(text), guest->qemu->uid, error);
+    return files_give_path(file, text, strlen(text), guest->user, error);
 }
 
 bool keys_write(const struct guest *guest, enum key_end end, const char *psk, GError **error)
 {
     g_autofree char *folder = key_folder(guest, end);
     g_autofree char *line = g_strdup_printf("qemu:%s\n", psk);
-    return reach_check(folder, guest->qemu->uid, error) &&
+    return reach_check(folder, guest->user, error) &&
            tree_take(folder, GUEST_FOLDER_MODE, NULL, error) &&
            write_for_qemu(guest, folder, KEYS, line, error) &&
            (end != KEY_SERVER || write_for_qemu(guest, folder, GROUP, group, error));

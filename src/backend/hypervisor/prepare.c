@@ -3,19 +3,38 @@
  */
 #include "backend/hypervisor/accel.h"
 #include "backend/hypervisor/qemu_private.h"
+#include "backend/network/tap.h"
+#include "backend/unprivileged.h"
 #include "base/limits.h"
 #include "io/files.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <netdb.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* In the order of the descriptors that qemu_args() names, from 3 on. */
+/* In the order of QEMU_FD_QMP and so on. */
 static const char *const sockets[] = {"qmp.sock", "rescue.sock", "con.sock"};
 #define SOCKETS G_N_ELEMENTS(sockets)
+
+/* What QEMU is handed: what it would have opened itself, if it were root. */
+struct handed {
+    GArray *images;
+    int kernel, initrd; /* -1: none */
+};
+
+static void handed_clear(struct handed *handed)
+{
+    g_clear_pointer(&handed->images, g_array_unref);
+    if (handed->kernel >= 0)
+        close(handed->kernel);
+    if (handed->initrd >= 0)
+        close(handed->initrd);
+}
+#define handed_auto __attribute__((cleanup(handed_clear))) struct handed
 
 static bool make_folder(const struct guest *guest, GError **error)
 {
@@ -28,14 +47,15 @@ static bool make_folder(const struct guest *guest, GError **error)
            files_make_folder(consoles, 0700, error);
 }
 
-static bool spawn_with(struct guest *guest, const GPtrArray *args, const int *fds, GError **error)
+static bool spawn_with(struct guest *guest, const GPtrArray *args, const GArray *fds,
+                       GError **error)
 {
     g_autofree char *errors = guest_path(guest, "stderr.log");
     struct process_options options = {
         .argv = (const char *const *)args->pdata,
         .errors_path = errors,
-        .keep_fds = fds,
-        .keep_fd_count = SOCKETS,
+        .keep_fds = (const int *)(void *)fds->data,
+        .keep_fd_count = fds->len,
         .exited = guest_exited,
         .data = guest,
     };
@@ -50,22 +70,67 @@ static bool spawn_with(struct guest *guest, const GPtrArray *args, const int *fd
     return guest_state_write(guest, error);
 }
 
-static bool spawn_qemu(struct guest *guest, const GPtrArray *args, GError **error)
+/* Keeps a descriptor, or passes the error of what made it on. */
+static bool hand(GArray *fds, int fd)
 {
-    int fds[SOCKETS];
-    guint made = 0;
-    /* Made by us and handed over: a client can connect at once and gets the greeting when QEMU is
-     * ready for it. */
-    for (; made < SOCKETS; made++) {
-        g_autofree char *path = guest_path(guest, sockets[made]);
-        fds[made] = guest_listen(path, 1, 0, error);
-        if (fds[made] < 0)
-            break;
+    if (fd >= 0)
+        g_array_append_val(fds, fd);
+    return fd >= 0;
+}
+
+/* Made by us and handed over: a client can connect at once and gets the greeting when QEMU is ready
+ * for it. */
+static bool hand_sockets(const struct guest *guest, GArray *fds, GError **error)
+{
+    for (guint i = 0; i < SOCKETS; i++) {
+        g_autofree char *path = guest_path(guest, sockets[i]);
+        if (!hand(fds, unprivileged_listen(path, 1, 0, error)))
+            return false;
     }
-    bool spawned = made == SOCKETS && spawn_with(guest, args, fds, error);
-    while (made > 0)
-        close(fds[--made]);
-    return spawned;
+    return true;
+}
+
+static bool hand_log(const struct guest *guest, GArray *fds, GError **error)
+{
+    g_autofree char *path = g_strdup_printf("%s/guests/%s-%s.console", guest->qemu->paths->log,
+                                            guest->name, guest->instance);
+    if (hand(fds, open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600)))
+        return true;
+    fettle_set_error(error, STORAGE, "guest %s: cannot write its console to %s: %s", guest->name,
+                     path, g_strerror(errno));
+    return false;
+}
+
+static bool hand_taps(const struct guest_spec *spec, GArray *fds, GError **error)
+{
+    for (guint i = 0; spec->taps != NULL && i < spec->taps->len; i++)
+        if (!hand(fds, tap_open(spec->taps->pdata[i], error)))
+            return false;
+    return true;
+}
+
+static void close_fd(void *fd)
+{
+    close(*(int *)fd);
+}
+
+/* The images' locks are QEMU's from here on: they belong to what is open, so nothing of it stays
+ * open here. */
+static bool spawn_qemu(struct guest *guest, const struct guest_spec *spec, struct handed *handed,
+                       const GPtrArray *args, GError **error)
+{
+    g_autoptr(GArray) fds = g_array_new(FALSE, FALSE, sizeof(int));
+    g_array_set_clear_func(fds, close_fd);
+    if (!hand_sockets(guest, fds, error) || !hand_log(guest, fds, error))
+        return false;
+    g_array_append_vals(fds, handed->images->data, handed->images->len);
+    g_array_set_clear_func(handed->images, NULL);
+    if (!hand_taps(spec, fds, error))
+        return false;
+    hand(fds, handed->kernel);
+    hand(fds, handed->initrd);
+    handed->kernel = handed->initrd = -1;
+    return spawn_with(guest, args, fds, error);
 }
 
 /* QEMU's own words are the reason that helps. */
@@ -122,14 +187,14 @@ static bool display_can_listen(const struct instance *instance, GError **error)
 
 /* From here to the spawned process nothing waits, so that nobody meets a guest without one
  * (SAF-28). */
-static bool start_guest(struct guest *guest, const struct guest_spec *spec, bool incoming, bool kvm,
-                        GError **error)
+static bool start_guest(struct guest *guest, const struct guest_spec *spec, struct handed *handed,
+                        bool incoming, bool kvm, GError **error)
 {
     if (!display_can_listen(spec->instance, error))
         return false;
     g_autoptr(GPtrArray) args = qemu_args(guest, spec, incoming, kvm, error);
     guest->console = console_size(guest->qemu, guest->instance);
-    if (args == NULL || !make_folder(guest, error) || !spawn_qemu(guest, args, error))
+    if (args == NULL || !make_folder(guest, error) || !spawn_qemu(guest, spec, handed, args, error))
         return false;
     GError *failure = NULL;
     bool ready = guest_connect(guest, LIMIT_GUEST_READY_MS, &failure);
@@ -182,6 +247,7 @@ static struct guest *make_guest(struct qemu *qemu, const struct guest_spec *spec
     struct guest *guest = guest_new(qemu, instance->uuid, instance->generation);
     g_free(guest->name);
     guest->name = g_strdup(instance->name);
+    guest->user = guest_users_take(guest->users);
     guest->memory = instance->memory;
     guest->disks = spec->images != NULL ? MIN(spec->images->len, LIMIT_DISKS) : 0;
     for (guint i = 0; i < guest->disks; i++)
@@ -195,16 +261,34 @@ static struct guest *make_guest(struct qemu *qemu, const struct guest_spec *spec
     return guest;
 }
 
-/* The one thing that may wait for long before there is a process. */
-static bool choose_accelerator(struct qemu *qemu, const struct guest_spec *spec, bool *ret_kvm,
-                               GError **error)
+/* Images of this node's own become root's, whosever an older version made them; what nodes share
+ * stays as it is. */
+static bool open_files(const struct guest_spec *spec, struct handed *ret_handed, GError **error)
+{
+    bool shared = spec->instance->disk_template == TEMPLATE_SHAREDFILE;
+    ret_handed->images = unprivileged_open(spec->images, O_RDWR | (shared ? O_DIRECT : 0), !shared,
+                                           LIMIT_GUEST_READY_MS, error);
+    if (ret_handed->images == NULL)
+        return false;
+    if (spec->kernel != NULL)
+        ret_handed->kernel = unprivileged_read(spec->kernel, LIMIT_GUEST_READY_MS, error);
+    if (ret_handed->kernel >= 0 && spec->initrd != NULL)
+        ret_handed->initrd = unprivileged_read(spec->initrd, LIMIT_GUEST_READY_MS, error);
+    return (spec->kernel == NULL || ret_handed->kernel >= 0) &&
+           (spec->kernel == NULL || spec->initrd == NULL || ret_handed->initrd >= 0);
+}
+
+/* What may wait for long before there is a process. */
+static bool get_ready(struct qemu *qemu, const struct guest_spec *spec, struct handed *ret_handed,
+                      bool *ret_kvm, GError **error)
 {
     const char *instance = spec->instance->uuid;
     g_hash_table_add(qemu->starting, g_strdup(instance));
-    bool chosen = accel_choose(qemu->accel, spec->accelerator, ret_kvm, error);
+    bool ready = accel_choose(qemu->accel, spec->accelerator, ret_kvm, error) &&
+                 open_files(spec, ret_handed, error);
     if (!task_killed())
         g_hash_table_remove(qemu->starting, instance);
-    return chosen;
+    return ready;
 }
 
 /* Whatever there is of it goes; if it does not, it stays known. */
@@ -225,10 +309,11 @@ bool prepare_guest(struct qemu *qemu, const struct guest_spec *spec,
                    GError **error)
 {
     bool kvm = false;
-    if (!check_prepare(qemu, spec->instance, error) || !choose_accelerator(qemu, spec, &kvm, error))
+    handed_auto handed = {NULL, -1, -1};
+    if (!check_prepare(qemu, spec->instance, error) || !get_ready(qemu, spec, &handed, &kvm, error))
         return false;
     guest_autoptr guest = make_guest(qemu, spec, incoming);
-    bool started = start_guest(guest, spec, incoming != NULL, kvm, error) &&
+    bool started = start_guest(guest, spec, &handed, incoming != NULL, kvm, error) &&
                    (ready == NULL || ready(guest, data, error)) && !guest->gone;
     if (started) {
         guest->prepared = true;

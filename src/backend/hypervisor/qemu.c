@@ -8,7 +8,6 @@
 #include "backend/hypervisor/qemu_private.h"
 #include "backend/hypervisor/relay.h"
 #include "backend/hypervisor/still.h"
-#include "backend/reach.h"
 #include "base/limits.h"
 #include "io/loop.h"
 
@@ -213,6 +212,11 @@ static char *qemu_without_kvm(struct hypervisor *hv)
     return accel_without_kvm(((struct qemu *)hv)->accel);
 }
 
+static guint qemu_users(struct hypervisor *hv, guint *ret_used)
+{
+    return guest_users_count(((struct qemu *)hv)->users, ret_used);
+}
+
 static const struct hypervisor_ops qemu_ops = {
     .set_events = qemu_set_events,
     .prepare = qemu_prepare,
@@ -242,16 +246,17 @@ static const struct hypervisor_ops qemu_ops = {
     .without_kvm = qemu_without_kvm,
     .rediscover = qemu_rediscover,
     .host = qemu_host,
+    .users = qemu_users,
 };
 
-struct hypervisor *qemu_new(const struct node_paths *paths, guint32 qemu_uid)
+struct hypervisor *qemu_new(const struct node_paths *paths, struct guest_users *users)
 {
     struct qemu *qemu = g_new0(struct qemu, 1);
     qemu->base.ops = &qemu_ops;
     qemu->paths = paths;
-    qemu->uid = reach_effective_uid(qemu_uid);
+    qemu->users = users;
     qemu->tasks = task_group_new();
-    const struct accel_options usual = {NULL, 0, 0};
+    const struct accel_options usual = {.uid = guest_users_shared(users)};
     qemu->accel = accel_new(paths, qemu->tasks, &usual);
     qemu->starting = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     qemu->guests =

@@ -9,21 +9,23 @@
  *   qmp.sock      for the node daemon
  *   rescue.sock   for whoever must act when the other is taken
  *   con.sock      what is typed on its serial line
- *   pid           QEMU's own pid file
  *   stderr.log    what QEMU said
  *   relay/        of its mirror (relay.h)
  *   psk/, psk-server/   keys of transfers, only while QEMU reads them
  *
  * The serial console is appended to log/guests/NAME-UUID.console.
+ *
+ * Images, tap devices, the file of the console, kernel and initrd stay root's; QEMU has them open
+ * (SAF-105).
  */
 #pragma once
 
+#include "backend/guest_users.h"
 #include "io/node_config.h"
 #include "proto/hypervisor.h"
 
-/* `paths` is kept by reference. `qemu_uid`: user (and group) that QEMU becomes; 0, or if we are not
- * root: it stays what we are. Knows no guest before rediscover() was called. */
-struct hypervisor *qemu_new(const struct node_paths *paths, guint32 qemu_uid);
+/* Both are kept by reference. Knows no guest before rediscover() was called. */
+struct hypervisor *qemu_new(const struct node_paths *paths, struct guest_users *users);
 
 /* Guests live on. */
 void qemu_free(struct hypervisor *hypervisor);

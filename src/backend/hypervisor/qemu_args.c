@@ -2,21 +2,20 @@
  * The argument list of a guest's QEMU. Everything is stated: no default of a QEMU version decides
  * what a guest sees.
  */
+#include "backend/hypervisor/accel.h"
 #include "backend/hypervisor/qemu_private.h"
+#include "backend/unprivileged.h"
 #include "base/endpoint.h"
 
 #include <string.h>
 
-/*
- * The strictest sandbox that QEMU 7.2 survives here, by trial: elevateprivileges=deny and =children
- * both end it with SIGSYS at start, because the filter is in place before -runas gives up root;
- * that no privilege can come back is seen to by no_new_privs, which every -sandbox sets, and by the
- * missing setuid programs among what it may run: none, since spawn=deny. Denying obsolete calls and
- * resource control costs nothing, also not under a mirror with TLS.
+/* All that QEMU 7.2 can deny itself; measured: it costs nothing, also not under a mirror with TLS.
  */
-#define SANDBOX "on,obsolete=deny,spawn=deny,resourcecontrol=deny"
-/* Without a change of user the way to more privilege is shut too. */
-#define SANDBOX_SAME_USER SANDBOX ",elevateprivileges=deny"
+#define SANDBOX "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny"
+
+/* Of the set of descriptors that the file of the console is in; those of disks have their numbers,
+ * and what is added later (second_node.c) comes after them. */
+#define CONSOLE_SET G_MAXINT32
 
 #define VNC_PORT_0 5900
 
@@ -51,35 +50,42 @@ static char *chardev_socket(const char *id, int fd)
 
 static void add_monitors(GPtrArray *args)
 {
-    add(args, "-chardev", chardev_socket("qmp", 3));
+    add(args, "-chardev", chardev_socket("qmp", QEMU_FD_QMP));
     add(args, "-mon", g_strdup("chardev=qmp,mode=control"));
-    add(args, "-chardev", chardev_socket("rescue", 4));
+    add(args, "-chardev", chardev_socket("rescue", QEMU_FD_RESCUE));
     add(args, "-mon", g_strdup("chardev=rescue,mode=control"));
+}
+
+char *qemu_own_argument(const struct guest *guest)
+{
+    g_autofree char *folder = guest_path(guest, NULL);
+    g_autofree char *escaped = escape_commas(folder);
+    return g_strdup_printf("fd=%d,set=%d,opaque=%s", QEMU_FD_LOG, CONSOLE_SET, escaped);
 }
 
 /* What comes in goes through a socket, what goes out also into a file; without a client of the
  * socket it goes there all the same. */
 static void add_console(GPtrArray *args, const struct guest *guest)
 {
-    g_autofree char *path = g_strdup_printf("%s/guests/%s-%s.console", guest->qemu->paths->log,
-                                            guest->name, guest->instance);
-    g_autofree char *escaped = escape_commas(path);
+    add(args, "-add-fd", qemu_own_argument(guest));
     add(args, "-chardev",
-        g_strdup_printf("socket,id=console,fd=5,server=on,wait=off,logfile=%s,logappend=on",
-                        escaped));
+        g_strdup_printf("socket,id=console,fd=%d,server=on,wait=off,logfile=/dev/fdset/%d,"
+                        "logappend=on",
+                        QEMU_FD_CONSOLE, CONSOLE_SET));
     add(args, "-serial", g_strdup("chardev:console"));
 }
 
 /* A request that finds no room stops the guest and is held, other errors are the guest's to see
  * (disk_io.c). Storage that another node may take over is never cached here (SAF-21). A file that
  * an image would be based on is not opened, whatever its header says. */
-static void add_disk(GPtrArray *args, const struct instance *instance, guint index,
-                     const char *image)
+static void add_disk(GPtrArray *args, const struct instance *instance, guint index)
 {
     const struct disk *disk = index < instance->disks->len ? instance->disks->pdata[index] : NULL;
     bool qcow2 = disk != NULL && disk->format == FORMAT_QCOW2;
     g_autofree char *node = g_strdup_printf("d%u", index);
     g_autofree char *file = g_strdup_printf("d%uf", index);
+    g_autofree char *image = g_strdup_printf("/dev/fdset/%u", index);
+    add(args, "-add-fd", g_strdup_printf("fd=%u,set=%u", QEMU_FD_OTHERS + index, index));
     json_autoptr blockdev = json_make(
         "{s:s,s:s,s:{s:s,s:s,s:s,s:s,s:{s:b}}}", "driver", qcow2 ? "qcow2" : "raw", "node-name",
         node, "file", "driver", "file", "filename", image, "node-name", file, "locking", "on",
@@ -92,21 +98,19 @@ static void add_disk(GPtrArray *args, const struct instance *instance, guint ind
                         node, node, index + 1));
 }
 
-/* Persistent devices of the node daemon's making, opened before QEMU gives up root. No boot from
- * the network, so no ROM, of which both sides of a migration would need the same. The card does not
- * ask its driver to announce itself (the hypervisor and the node do): QEMU 7.2 frees the timer for
- * that after a migration, and reads it when the guest next resets the card, as at its end. */
-static void add_nic(GPtrArray *args, const struct nic *nic, guint index, const char *tap)
+/* No boot from the network, so no ROM, of which both sides of a migration would need the same. The
+ * card does not ask its driver to announce itself (the hypervisor and the node do): QEMU 7.2 frees
+ * the timer for that after a migration, and reads it when the guest next resets the card, as at its
+ * end. */
+static void add_nic(GPtrArray *args, const struct nic *nic, guint index, guint fd)
 {
-    g_autofree char *escaped = escape_commas(tap);
-    add(args, "-netdev",
-        g_strdup_printf("tap,id=n%u,ifname=%s,script=no,downscript=no", index, escaped));
+    add(args, "-netdev", g_strdup_printf("tap,id=n%u,fd=%u", index, fd));
     add(args, "-device",
         g_strdup_printf("virtio-net-pci,netdev=n%u,id=vn%u,mac=%s,guest_announce=off,romfile=",
                         index, index, nic->mac));
 }
 
-static bool add_nics(GPtrArray *args, const struct guest_spec *spec, GError **error)
+static bool add_nics(GPtrArray *args, const struct guest_spec *spec, guint fd, GError **error)
 {
     const struct instance *instance = spec->instance;
     guint taps = spec->taps != NULL ? spec->taps->len : 0;
@@ -116,7 +120,7 @@ static bool add_nics(GPtrArray *args, const struct guest_spec *spec, GError **er
         return false;
     }
     for (guint i = 0; i < taps; i++)
-        add_nic(args, instance->nics->pdata[i], i, spec->taps->pdata[i]);
+        add_nic(args, instance->nics->pdata[i], i, fd + i);
     return true;
 }
 
@@ -138,13 +142,13 @@ static bool add_display(GPtrArray *args, const struct instance *instance, GError
     return true;
 }
 
-static void add_kernel(GPtrArray *args, const struct guest_spec *spec)
+static void add_kernel(GPtrArray *args, const struct guest_spec *spec, guint fd)
 {
     if (spec->kernel == NULL)
         return;
-    add(args, "-kernel", g_strdup(spec->kernel));
+    add(args, "-kernel", g_strdup_printf("/proc/self/fd/%u", fd));
     if (spec->initrd != NULL)
-        add(args, "-initrd", g_strdup(spec->initrd));
+        add(args, "-initrd", g_strdup_printf("/proc/self/fd/%u", fd + 1));
     if (spec->instance->kernel_args[0] != '\0')
         add(args, "-append", g_strdup(spec->instance->kernel_args));
 }
@@ -153,17 +157,18 @@ GPtrArray *qemu_args(const struct guest *guest, const struct guest_spec *spec, b
                      bool kvm, GError **error)
 {
     const struct instance *instance = spec->instance;
-    guint32 uid = guest->qemu->uid;
+    guint images = spec->images != NULL ? spec->images->len : 0;
+    guint taps = spec->taps != NULL ? spec->taps->len : 0;
     if (!check_machine(instance->machine_type, error))
         return NULL;
     g_autoptr(GPtrArray) args = g_ptr_array_new_with_free_func(g_free);
+    unprivileged_words(args, guest->user, kvm ? ACCEL_DEVICE : NULL);
     g_ptr_array_add(args, g_strdup("qemu-system-x86_64"));
     g_ptr_array_add(args, g_strdup("-S"));
     g_ptr_array_add(args, g_strdup("-nodefaults"));
     g_ptr_array_add(args, g_strdup("-no-user-config"));
     add(args, "-name", g_strdup_printf("guest=%s", guest->name));
     add(args, "-uuid", g_strdup(guest->instance));
-    add(args, "-pidfile", guest_path(guest, "pid"));
     add(args, "-machine", g_strdup(instance->machine_type));
     add(args, "-accel", g_strdup(kvm ? "kvm" : "tcg"));
     if (kvm)
@@ -172,16 +177,15 @@ GPtrArray *qemu_args(const struct guest *guest, const struct guest_spec *spec, b
     add(args, "-smp", g_strdup_printf("%" G_GUINT64_FORMAT, instance->vcpus));
     add(args, "-display", g_strdup("none"));
     add(args, "-action", g_strdup("shutdown=pause"));
-    add(args, "-sandbox", g_strdup(uid != 0 ? SANDBOX : SANDBOX_SAME_USER));
-    if (uid != 0)
-        add(args, "-runas", g_strdup_printf("%u:%u", uid, uid));
+    add(args, "-sandbox", g_strdup(SANDBOX));
     add_monitors(args);
     add_console(args, guest);
-    for (guint i = 0; spec->images != NULL && i < spec->images->len; i++)
-        add_disk(args, instance, i, spec->images->pdata[i]);
-    if (!add_nics(args, spec, error) || !add_display(args, instance, error))
+    for (guint i = 0; i < images; i++)
+        add_disk(args, instance, i);
+    if (!add_nics(args, spec, QEMU_FD_OTHERS + images, error) ||
+        !add_display(args, instance, error))
         return NULL;
-    add_kernel(args, spec);
+    add_kernel(args, spec, QEMU_FD_OTHERS + images + taps);
     if (incoming)
         add(args, "-incoming", g_strdup("defer"));
     g_ptr_array_add(args, NULL);

@@ -4,6 +4,7 @@
  */
 #pragma once
 
+#include "backend/guest_users.h"
 #include "backend/hypervisor/qemu.h"
 #include "base/limits.h"
 #include "base/task.h"
@@ -21,7 +22,7 @@ struct qemu {
     char version[32];
     guint trimming; /* timer */
     const struct node_paths *paths;
-    guint32 uid;
+    struct guest_users *users;
     struct hypervisor_events events;
     struct accel *accel;
     GHashTable *starting; /* instances whose process is about to be made */
@@ -100,6 +101,8 @@ struct guest {
     guint64 memory;
     guint disks;
     guint64 console; /* bytes in the file of its console when it was made */
+    struct guest_users *users;
+    guint32 user; /* that its processes run as; 0: ours; kept */
 
     struct process *process; /* NULL before it was started; never of one in the table */
     bool prepared;           /* its end is news */
@@ -161,9 +164,6 @@ void guest_remove_folder(const struct guest *guest);
 /* The same once its relay has ended, which may have made files in it meanwhile; not if the instance
  * has another guest by then. */
 void guest_remove_leftovers(const struct guest *guest);
-/* A listening socket of that name, open to us and to the user `uid` (0: nobody else) only; -1 with
- * the error. What is named so already makes it fail. */
-int guest_listen(const char *path, int backlog, guint32 uid, GError **error);
 /* In a task: connects if there is no connection. */
 bool guest_connect(struct guest *guest, guint timeout_ms, GError **error);
 /* In a task: one QMP command; `arguments` is stolen. The error is prefixed with the guest's name.
@@ -191,10 +191,20 @@ bool guest_state_exists(const struct qemu *qemu, const char *instance);
 /* A guest from run/guests/UUID/state.json, its process adopted or (not alive any more) NULL. */
 struct guest *guest_state_read(struct qemu *qemu, const char *instance, GError **error);
 
-/* qemu_args.c: NULL-terminated; descriptors 3 and 4 are the listening QMP sockets. `incoming`: it
- * waits for the memory of another one. */
+/* What it is handed, by the numbers that it has there: it may open nothing by its name. */
+enum {
+    QEMU_FD_QMP = 3, /* listening */
+    QEMU_FD_RESCUE,
+    QEMU_FD_CONSOLE,
+    QEMU_FD_LOG,    /* the file of its console */
+    QEMU_FD_OTHERS, /* from here on: images, tap devices, kernel, initrd */
+};
+
+/* qemu_args.c: NULL-terminated. `incoming`: it waits for the memory of another one. */
 GPtrArray *qemu_args(const struct guest *guest, const struct guest_spec *spec, bool incoming,
                      bool kvm, GError **error);
+/* One of them that no other process has; free with g_free(). */
+char *qemu_own_argument(const struct guest *guest);
 
 /* prepare.c */
 bool qemu_prepare(struct hypervisor *hv, const struct guest_spec *spec, GError **error);

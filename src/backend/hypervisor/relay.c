@@ -225,7 +225,7 @@ static void end_unknown(const struct guest *guest)
  * whoever is named there gets a signal of ours (SAF-104). */
 static bool is_of_guest(const struct guest *guest, const struct process *process)
 {
-    guint32 uid, wanted = guest->qemu->uid != 0 ? guest->qemu->uid : geteuid();
+    guint32 uid, wanted = guest->user != 0 ? guest->user : geteuid();
     if (guest->process != NULL && !process_user(guest->process, &wanted))
         return false;
     return process_user(process, &uid) && uid == wanted;

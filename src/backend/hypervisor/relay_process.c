@@ -4,6 +4,7 @@
 #include "backend/hypervisor/relay_private.h"
 
 #include "backend/storage/probe.h"
+#include "backend/unprivileged.h"
 #include "base/limits.h"
 #include "io/files.h"
 #include "io/loop.h"
@@ -18,18 +19,6 @@
 static void add(GPtrArray *argv, char *word)
 {
     g_ptr_array_add(argv, word);
-}
-
-/* It needs no privilege from the start on. */
-static void add_user(GPtrArray *argv, guint32 uid)
-{
-    if (uid == 0)
-        return;
-    add(argv, g_strdup("setpriv"));
-    add(argv, g_strdup_printf("--reuid=%u", uid));
-    add(argv, g_strdup_printf("--regid=%u", uid));
-    add(argv, g_strdup("--clear-groups"));
-    add(argv, g_strdup("--no-new-privs"));
 }
 
 static void add_parameters(GPtrArray *argv, const struct guest *guest, bool patient)
@@ -59,7 +48,7 @@ static GPtrArray *command_line(const struct guest *guest, bool patient)
     GPtrArray *argv = g_ptr_array_new_with_free_func(g_free);
     for (guint i = 0; i < G_N_ELEMENTS(before); i++)
         add(argv, g_strdup(before[i]));
-    add_user(argv, guest->qemu->uid);
+    unprivileged_words(argv, guest->user, NULL);
     add(argv, g_strdup("nbdkit"));
     add(argv, g_strdup("-f"));
     add(argv, program_path(PLUGIN));
@@ -118,7 +107,7 @@ struct process *relay_spawn(struct guest *guest, bool patient, process_exit_fn e
     g_autofree char *socket = relay_numbered(guest, relay->number);
     unlink(log);
     unlink(socket);
-    int fd = guest_listen(socket, SOMAXCONN, guest->qemu->uid, error);
+    int fd = unprivileged_listen(socket, SOMAXCONN, guest->user, error);
     if (fd < 0)
         return NULL;
     struct process *process = spawn(guest, patient, log, fd, exited, error);

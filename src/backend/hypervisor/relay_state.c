@@ -125,7 +125,7 @@ struct relay *relay_state_read(const struct guest *guest)
 
 bool relay_files_make(const struct guest *guest, GError **error)
 {
-    guint32 uid = guest->qemu->uid;
+    guint32 uid = guest->user;
     g_autofree char *folder = guest_path(guest, RELAY_FOLDER);
     g_autofree char *key = guest_path(guest, RELAY_KEY);
     g_autofree char *line = g_strdup_printf("qemu:%s\n", guest->relay->target->psk);

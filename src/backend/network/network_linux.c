@@ -26,7 +26,6 @@
 
 struct network_linux {
     struct network_driver base;
-    guint32 uid;
     struct known_bridges bridges;
 };
 
@@ -201,16 +200,13 @@ static bool check_mac(const char *mac, char **ret_host_mac, GError **error)
 }
 
 /* What only concerns the device itself; routes and Open vSwitch come after it. */
-static char *device_lines(const struct network_linux *network, const char *name, const char *alias,
-                          const char *mac, const struct nic *nic, bool there, guint mtu)
+static char *device_lines(const char *name, const char *alias, const char *mac,
+                          const struct nic *nic, bool there, guint mtu)
 {
     GString *lines = g_string_new(NULL);
-    if (!there) {
-        g_string_append_printf(lines, "tuntap add dev %s mode tap", name);
-        if (network->uid != 0)
-            g_string_append_printf(lines, " user %u", network->uid);
-        g_string_append_c(lines, '\n');
-    }
+    /* What is nobody's, anybody may open. */
+    if (!there)
+        g_string_append_printf(lines, "tuntap add dev %s mode tap user %u\n", name, geteuid());
     g_string_append_printf(lines, "link set dev %s alias \"%s\"\n", name, alias);
     g_string_append_printf(lines, "link set dev %s address %s\n", name, mac);
     if (mtu != 0)
@@ -300,7 +296,7 @@ static bool connect_tap(struct network_linux *network, const char *name, const c
     if (!check_mac(nic->mac, &mac, error) || (!bare && !check_nic(nic, &mtu, error)) ||
         !find_tap(name, instance, &there, error))
         return false;
-    g_autofree char *lines = device_lines(network, name, alias, mac, nic, there, mtu);
+    g_autofree char *lines = device_lines(name, alias, mac, nic, there, mtu);
     *ret_made = !there;
     if (!ip_batch(AF_UNSPEC, lines, error))
         return false;
@@ -458,11 +454,10 @@ static const struct network_ops network_linux_ops = {
     .address_announce = address_announce,
 };
 
-struct network_driver *network_linux_new(guint32 qemu_uid)
+struct network_driver *network_linux_new(void)
 {
     struct network_linux *network = g_new0(struct network_linux, 1);
     network->base.ops = &network_linux_ops;
-    network->uid = reach_effective_uid(qemu_uid);
     return &network->base;
 }
 

@@ -8,13 +8,12 @@
  *   openvswitch  the tap device is a port of the Open vSwitch bridge nic->link
  *
  * A tap device is persistent: it outlives QEMU and the node daemon, and is found again by its
- * alias.
+ * alias. It is ours, and handed over to QEMU open (tap_open() of tap.h).
  */
 #pragma once
 
 #include "proto/network.h"
 
-/* `qemu_uid`: user that may open the tap devices; 0, or if we are not root: only ourselves. */
-struct network_driver *network_linux_new(guint32 qemu_uid);
+struct network_driver *network_linux_new(void);
 /* Tap devices live on. */
 void network_linux_free(struct network_driver *network);

@@ -5,7 +5,13 @@
 
 #include "base/limits.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/if.h>
+#include <linux/if_tun.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
 
 #define PREFIX "ft"
 #define HASH_CHARS 12
@@ -52,4 +58,18 @@ char *tap_alias_parse(const char *alias, enum nic_mode *ret_mode)
         return NULL;
     *ret_mode = (enum nic_mode)mode;
     return g_strdup(words[2]);
+}
+
+int tap_open(const char *name, GError **error)
+{
+    struct ifreq request = {.ifr_flags = IFF_TAP | IFF_NO_PI | IFF_VNET_HDR};
+    int fd = open("/dev/net/tun", O_RDWR | O_CLOEXEC | O_NONBLOCK);
+    g_strlcpy(request.ifr_name, name, sizeof request.ifr_name);
+    if (fd >= 0 && ioctl(fd, TUNSETIFF, &request) == 0 &&
+        ioctl(fd, TUNSETOWNER, (unsigned long)geteuid()) == 0)
+        return fd;
+    fettle_set_error(error, ENVIRONMENT, "cannot open tap device %s: %s", name, g_strerror(errno));
+    if (fd >= 0)
+        close(fd);
+    return -1;
 }

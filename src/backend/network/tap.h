@@ -24,3 +24,8 @@ bool tap_is_name(const char *name);
 char *tap_alias(const char *instance, guint index, enum nic_mode mode);
 /* Instance (free with g_free()) and mode of an alias; NULL if it is none of ours. */
 char *tap_alias_parse(const char *alias, enum nic_mode *ret_mode);
+
+/* The device, to be handed to a hypervisor that may not open it itself: with a header before each
+ * frame that tells of checksums and segments, as QEMU opens one by its name. From then on it is
+ * ours, whosever it was. -1 with ENVIRONMENT, naming it. */
+int tap_open(const char *name, GError **error);

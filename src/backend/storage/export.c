@@ -30,6 +30,7 @@ static struct export *export_new(struct file_storage *storage, struct export_sta
 void export_free(void *data)
 {
     struct export *export = data;
+    guest_users_give_back(export->storage->users, export->user);
     g_ptr_array_unref(export->processes);
     export_state_free(export->state);
     g_free(export);

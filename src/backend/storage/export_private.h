@@ -13,6 +13,7 @@ struct export
     struct file_storage *storage;
     struct export_state *state;
     GPtrArray *processes; /* struct process, one per disk that was started */
+    guint32 user;         /* that they run as; 0: ours, or adopted and of no interest */
     bool closing;         /* by us: an exit is no news */
     bool ended;           /* one has ended by itself */
     bool durable;         /* since it began; unknown, and so false, of an adopted one */

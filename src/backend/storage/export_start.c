@@ -5,12 +5,14 @@
 #include "backend/reach.h"
 #include "backend/storage/export_private.h"
 #include "backend/storage/probe.h"
+#include "backend/unprivileged.h"
 #include "base/limits.h"
 #include "io/files.h"
 #include "io/loop.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <netdb.h>
 #include <stdio.h>
 #include <string.h>
@@ -46,7 +48,7 @@ char *export_disk_path(const struct export *export, const char *kind, guint disk
 /* The key as nbdkit wants it. It reads it at each handshake, as the unprivileged user. */
 static bool write_psk(const struct export *export, GError **error)
 {
-    guint32 uid = export->storage->images.uid;
+    guint32 uid = export->user;
     g_autofree char *path = path_of(export, EXPORT_KEY);
     g_autofree char *line = g_strdup_printf("qemu:%s\n", export->state->target->psk);
     return reach_check(path, uid, error) && files_give_path(path, line, strlen(line), uid, error);
@@ -99,15 +101,14 @@ static guint free_port(const char *address, GError **error)
                                              : ((struct sockaddr_in *)&bound)->sin_port);
 }
 
-/* What nbdkit is called with. */
+/* What nbdkit is called with. It is handed the image, and the listening control socket after it. */
 static GPtrArray *nbdkit_words(const struct export *export, guint disk, const char *plugin,
                                const char *image)
 {
     const struct export_state *state = export->state;
-    guint32 uid = export->storage->images.uid;
     g_autofree char *psk = path_of(export, EXPORT_KEY);
-    g_autofree char *control = export_disk_path(export, EXPORT_CONTROL, disk);
     GPtrArray *argv = g_ptr_array_new_with_free_func(g_free);
+    unprivileged_words(argv, export->user, NULL);
     const char *fixed[] = {"nbdkit", "-f", "--tls=require", "-i", state->target->address};
     for (guint i = 0; i < G_N_ELEMENTS(fixed); i++)
         g_ptr_array_add(argv, g_strdup(fixed[i]));
@@ -116,21 +117,53 @@ static GPtrArray *nbdkit_words(const struct export *export, guint disk, const ch
         argv,
         g_strdup_printf("--port=%" G_GUINT64_FORMAT,
                         ((const struct export_disk *)state->target->disks->pdata[disk])->port));
-    if (uid != 0) {
-        /* Numbers are taken as they are; the group first, as nbdkit does. */
-        g_ptr_array_add(argv, g_strdup_printf("--group=%u", uid));
-        g_ptr_array_add(argv, g_strdup_printf("--user=%u", uid));
-    }
     g_ptr_array_add(argv, g_strdup(plugin));
     g_ptr_array_add(argv, g_strdup_printf("file=%s", image));
+    g_ptr_array_add(argv, g_strdup("file_fd=3"));
     g_ptr_array_add(argv, g_strdup_printf("history=%" G_GUINT64_FORMAT, state->history));
     g_ptr_array_add(argv, g_strdup_printf("replica=%s", state->target->replica));
     g_ptr_array_add(argv, g_strdup_printf("generation=%" G_GUINT64_FORMAT, state->generation));
     g_ptr_array_add(argv, g_strdup_printf("disk=%u", disk));
-    g_ptr_array_add(argv, g_strdup_printf("control=%s", control));
+    g_ptr_array_add(argv, g_strdup("control_fd=4"));
     g_ptr_array_add(argv, g_strdup_printf("lazy=%s", export->durable ? "false" : "true"));
     g_ptr_array_add(argv, NULL);
     return argv;
+}
+
+/* Opened again for each process: a lock of the image belongs to what is open, which is closed here
+ * as soon as the process has it. -1 with the error. */
+static int open_image(const char *image, GError **error)
+{
+    g_autoptr(GPtrArray) one = g_ptr_array_new();
+    g_ptr_array_add(one, (char *)image);
+    g_autoptr(GArray) fds = unprivileged_open(one, O_RDWR, true, LIMIT_EXPORT_READY_MS, error);
+    return fds != NULL ? fcntl(g_array_index(fds, int, 0), F_DUPFD_CLOEXEC, 3) : -1;
+}
+
+static int listen_for_control(const struct export *export, guint disk, GError **error)
+{
+    g_autofree char *path = export_disk_path(export, EXPORT_CONTROL, disk);
+    unlink(path);
+    return unprivileged_listen(path, SOMAXCONN, 0, error);
+}
+
+static struct process *spawn_with(struct export *export, const struct process_options *given,
+                                  guint disk, const char *image, GError **error)
+{
+    int fds[2] = {open_image(image, error), -1};
+    struct process_options options = *given;
+    struct process *process = NULL;
+    options.keep_fds = fds;
+    options.keep_fd_count = G_N_ELEMENTS(fds);
+    if (fds[0] < 0)
+        return NULL;
+    fds[1] = listen_for_control(export, disk, error);
+    if (fds[1] >= 0) {
+        process = process_spawn(&options, error);
+        close(fds[1]);
+    }
+    close(fds[0]);
+    return process;
 }
 
 static struct process *spawn_nbdkit(struct export *export, guint disk, const char *image,
@@ -152,7 +185,7 @@ static struct process *spawn_nbdkit(struct export *export, guint disk, const cha
         .exited = export_process_exited,
         .data = export,
     };
-    return process_spawn(&options, error);
+    return spawn_with(export, &options, disk, image, error);
 }
 
 /* Whether one disk's server greets; false early if its process has ended. */
@@ -220,6 +253,7 @@ static bool open_disk(struct export *export, guint disk, const char *image, GErr
 
 bool export_start(struct export *export, const GPtrArray *images, GError **error)
 {
+    export->user = guest_users_take(export->storage->users);
     if (!write_psk(export, error) || (processor_helps_with_aes() && !write_tls(export, error)))
         return false;
     /* Written before and after each start: whenever we die, the next node daemon finds them. */

@@ -5,7 +5,10 @@
  * each disk. Told to end (SIGTERM) it is gone at once, with nothing more answered; it does not end
  * with the node daemon.
  *
- *   file=PATH history=N replica=UUID generation=N disk=N [control=SOCKET [lazy=BOOL]]
+ *   file=PATH [file_fd=FD] history=N replica=UUID generation=N disk=N
+ *   [control=SOCKET | control_fd=FD] [lazy=BOOL]
+ *
+ * It needs no right to open the image, or to make the socket, if it is handed both open.
  *
  * A replica that is still copied to is promised to nobody, so its export may be lazy: a write is
  * answered before it is on stable storage. Whoever connects to the control socket settles it: when
@@ -43,6 +46,7 @@
 #define LAZY_BYTES (16u * 1024 * 1024)
 
 static char *file_name, *history, *replica, *generation, *disk, *control, *lazy_word;
+static char *file_word, *control_word; /* descriptors */
 static char export_name[256];
 static int fd = -1;
 static int64_t size;
@@ -66,9 +70,10 @@ static char **parameter(const char *key)
     static const struct {
         const char *key;
         char **value;
-    } known[] = {{"file", &file_name},        {"history", &history}, {"replica", &replica},
-                 {"generation", &generation}, {"disk", &disk},       {"control", &control},
-                 {"lazy", &lazy_word}};
+    } known[] = {
+        {"file", &file_name},        {"history", &history},   {"replica", &replica},
+        {"generation", &generation}, {"disk", &disk},         {"control", &control},
+        {"lazy", &lazy_word},        {"file_fd", &file_word}, {"control_fd", &control_word}};
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
         if (strcmp(key, known[i].key) == 0)
             return known[i].value;
@@ -80,7 +85,7 @@ static int failstop_config(const char *key, const char *value)
     char **slot = parameter(key);
     if (slot == NULL) {
         nbdkit_error("unknown parameter %s; known are file, history, replica, generation, disk, "
-                     "control, lazy",
+                     "control, lazy, file_fd, control_fd",
                      key);
         return -1;
     }
@@ -111,7 +116,7 @@ static int check_parameters(void)
         return -1;
     }
     int wanted = lazy_word != NULL ? nbdkit_parse_bool(lazy_word) : 0;
-    if (wanted > 0 && control == NULL) {
+    if (wanted > 0 && control == NULL && control_word == NULL) {
         nbdkit_error("a lazy export needs a control socket, or it would stay so for ever");
         return -1;
     }
@@ -119,10 +124,26 @@ static int check_parameters(void)
     return wanted < 0 ? -1 : 0;
 }
 
-/* As root, who alone may connect. */
+/* What was handed to us under that number, now ours alone; -1. */
+static int take_descriptor(const char *key, const char *word)
+{
+    int taken = -1;
+    if (nbdkit_parse_int(key, word, &taken) < 0)
+        return -1;
+    if (taken > STDERR_FILENO && fcntl(taken, F_SETFD, FD_CLOEXEC) == 0)
+        return taken;
+    nbdkit_error("%s: %s is no descriptor that was handed over", key, word);
+    return -1;
+}
+
+/* Only our own user, and root, may connect to what we make ourselves. */
 static int listen_for_control(void)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
+    if (control_word != NULL) {
+        control_fd = take_descriptor("control_fd", control_word);
+        return control_fd >= 0 ? 0 : -1;
+    }
     if (control == NULL)
         return 0;
     if (strlen(control) >= sizeof address.sun_path) {
@@ -142,8 +163,17 @@ static int listen_for_control(void)
     return ok ? 0 : -1;
 }
 
-/* The image is opened once, as root; requests come after nbdkit has become an unprivileged user.
- * The lock covers every byte, so also those that QEMU locks: an image that is exported cannot be
+static int open_image(void)
+{
+    if (file_word != NULL)
+        return take_descriptor("file_fd", file_word);
+    int opened = open(file_name, O_RDWR | O_CLOEXEC);
+    if (opened < 0)
+        nbdkit_error("%s: %s", file_name, strerror(errno));
+    return opened;
+}
+
+/* The lock covers every byte, so also those that QEMU locks: an image that is exported cannot be
  * run, and the other way round. */
 static int failstop_config_complete(void)
 {
@@ -151,8 +181,10 @@ static int failstop_config_complete(void)
         return -1;
     struct stat status;
     struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
-    fd = open(file_name, O_RDWR | O_CLOEXEC);
-    if (fd < 0 || fstat(fd, &status) != 0) {
+    fd = open_image();
+    if (fd < 0)
+        return -1;
+    if (fstat(fd, &status) != 0) {
         nbdkit_error("%s: %s", file_name, strerror(errno));
         return -1;
     }
@@ -371,7 +403,7 @@ static struct nbdkit_plugin plugin = {
     .config = failstop_config,
     .config_complete = failstop_config_complete,
     .config_help = "file=PATH history=N replica=UUID generation=N disk=N (all needed) "
-                   "control=SOCKET lazy=BOOL",
+                   "control=SOCKET lazy=BOOL file_fd=FD control_fd=FD",
     .magic_config_key = "file",
     .after_fork = failstop_after_fork,
     .open = failstop_open,

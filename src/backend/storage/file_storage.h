@@ -5,15 +5,15 @@
  */
 #pragma once
 
+#include "backend/guest_users.h"
 #include "io/node_config.h"
 #include "proto/storage.h"
 
 /* `paths` is kept by reference. `shared_dir`: as in etc/node.json, a relative one from the root
- * folder; NULL or "": shared/ below var/. `qemu_uid`: user (and group) that images belong to and
- * that exports run as; 0, or if we are not root: nobody but ourselves. Never fails: what is wrong
- * with the folders is said by the first call that needs them. */
+ * folder; NULL or "": shared/ below var/. `users`: that exports run as, kept by reference. Never
+ * fails: what is wrong with the folders is said by the first call that needs them. */
 struct storage *file_storage_new(const struct node_paths *paths, const char *shared_dir,
-                                 guint32 qemu_uid);
+                                 struct guest_users *users);
 
 /* Exports live on. */
 void file_storage_free(struct storage *storage);

@@ -2,7 +2,6 @@
  * The calls of the file storage but creating and growing (create.c) and exports (export.c).
  */
 #include "io/files.h"
-#include "backend/reach.h"
 #include "backend/storage/probe.h"
 #include "backend/storage/storage_private.h"
 #include "base/limits.h"
@@ -352,7 +351,7 @@ static const struct storage_ops file_storage_ops = {
 };
 
 struct storage *file_storage_new(const struct node_paths *paths, const char *shared_dir,
-                                 guint32 qemu_uid)
+                                 struct guest_users *users)
 {
     struct file_storage *storage = g_new0(struct file_storage, 1);
     storage->base.ops = &file_storage_ops;
@@ -363,7 +362,7 @@ struct storage *file_storage_new(const struct node_paths *paths, const char *sha
                                  ? g_canonicalize_filename(shared_dir, paths->root)
                                  : g_build_filename(paths->var, "shared", NULL);
     storage->images.sources = g_build_filename(paths->var, "images", NULL);
-    storage->images.uid = reach_effective_uid(qemu_uid);
+    storage->users = users;
     storage->creating =
         g_hash_table_new_full(g_str_hash, g_str_equal, g_free, (GDestroyNotify)image_plan_unref);
     storage->exports = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, export_free);

@@ -13,7 +13,6 @@ static void images_copy(const struct images *from, struct images *to)
         .aside = g_strdup(from->aside),
         .shared = g_strdup(from->shared),
         .sources = g_strdup(from->sources),
-        .uid = from->uid,
     };
 }
 

@@ -297,15 +297,12 @@ bool image_plan_fill(const struct images *images, struct image_plan *plan, GErro
 
 /* --- names --- */
 
-static bool sync_temporary(const struct images *images, const char *temporary, GError **error)
+static bool sync_temporary(const char *temporary, GError **error)
 {
     int fd = open(temporary, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
     crash_point("images: sync");
-    bool ok = fd >= 0 && fsync(fd) == 0 && fchmod(fd, 0600) == 0;
-    if (!ok)
-        images_fail("write", temporary, error);
-    else if (images->uid != 0 && fchown(fd, images->uid, images->uid) != 0)
-        ok = images_fail("change the owner of", temporary, error);
+    bool ok = (fd >= 0 && fsync(fd) == 0 && fchmod(fd, 0600) == 0) ||
+              images_fail("write", temporary, error);
     if (fd >= 0)
         close(fd);
     return ok;
@@ -325,8 +322,7 @@ static bool remove_other_format(const struct planned_image *image, GError **erro
 bool image_plan_finish(const struct images *images, struct image_plan *plan, GError **error)
 {
     for (guint i = 0; i < plan->planned->len; i++)
-        if (!sync_temporary(images, ((struct planned_image *)plan->planned->pdata[i])->temporary,
-                            error))
+        if (!sync_temporary(((struct planned_image *)plan->planned->pdata[i])->temporary, error))
             return false;
     if (!image_plan_goes_on(plan, error))
         return false;

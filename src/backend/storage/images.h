@@ -21,7 +21,6 @@ struct images {
     char *aside;   /* INSTANCE[.REPLICA].gN.diskN.FORMAT */
     char *shared;  /* INSTANCE.diskN.FORMAT; need not exist */
     char *sources; /* images to create from */
-    guint32 uid;   /* who owns images; 0: nobody but us */
 };
 
 /* A file name taken apart. */

@@ -14,6 +14,7 @@ struct file_storage {
     struct storage base;
     const struct node_paths *paths;
     struct images images;
+    struct guest_users *users;
     struct storage_events events;
     gint64 shared_ms; /* boot clock: when the look at the shared folder began that is under way */
     char marker[SHARED_MARKER_BYTES]; /* of the shared folder, as it was seen last */

@@ -18,6 +18,7 @@
 #define FAULT_CLOCK "clock"
 #define FAULT_DESCRIPTORS "descriptors" /* of its node daemon */
 #define FAULT_MEMORY "memory"
+#define FAULT_USERS "users" /* for guests: takes no new instance */
 
 /* One round of questions. */
 struct faults_round;

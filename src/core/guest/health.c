@@ -255,6 +255,19 @@ static void add_member(struct health *health, struct node_report *report)
         service_report_free(member);
 }
 
+static void add_users(struct health *health, struct node_report *report)
+{
+    struct hypervisor *hv = health->node->hv;
+    guint used = 0, all = hv->ops->users != NULL ? hv->ops->users(hv, &used) : 0;
+    g_autofree char *text =
+        all > 0 && used >= all
+            ? g_strdup_printf("has no free user for one more guest (%u in use): raise guest_users "
+                              "in node.json",
+                              used)
+            : NULL;
+    add_plain(health, report, FAULT_USERS, text);
+}
+
 static void add_host(struct health *health, struct node_report *report)
 {
     const struct env *env = health->node->env;
@@ -298,6 +311,7 @@ void health_report(struct node_core *node, bool acts, struct node_report *report
             add_look(report, &health->looks[i], wanted[i]);
         add_member(health, report);
         add_host(health, report);
+        add_users(health, report);
         report->faults_known = true;
         report->copy_history = health->copy_history;
         report->copy_serial = health->copy_serial;

@@ -4,6 +4,7 @@
  */
 #include "core/ops/create.h"
 
+#include "core/config/faults.h"
 #include "core/ops/copy.h"
 #include "core/ops/display.h"
 #include "core/ops/instance.h"
@@ -204,6 +205,18 @@ bool create_declare(struct op *op, GError **error)
 
 /* --- check --- */
 
+/* What is there goes on as the user that they share; a new one can be elsewhere. */
+static bool has_free_user(const struct node *node, const struct node_report *report, bool primary,
+                          GError **error)
+{
+    const struct node_fault *fault = report != NULL ? faults_find(report, FAULT_USERS) : NULL;
+    if (fault == NULL)
+        return true;
+    fettle_set_error(error, NO_RESOURCES, "%s: node \"%s\" %s", primary ? "pnode" : "snode",
+                     node->name, fault->text);
+    return false;
+}
+
 static bool node_takes_it(struct op *op, bool primary, GError **error)
 {
     const char *uuid = primary ? op->primary : op->secondary;
@@ -212,6 +225,8 @@ static bool node_takes_it(struct op *op, bool primary, GError **error)
     g_autoptr(GPtrArray) cards = cards_without_mac(op);
     struct placement_need need = need_of(op, primary, cards);
     g_autofree char *why = NULL;
+    if (!has_free_user(node, report, primary, error))
+        return false;
     if (placement_fits(op_config(op), node, report, &need, &why)) {
         op_log_faults(op, uuid);
         return true;

@@ -2,9 +2,9 @@
  * fettle-noded: the node daemon. Wires core/guest to QEMU, the disks and the bus; the bus opens
  * only when it is known what runs here. Guests and exports live on when it ends.
  */
-#include <pwd.h>
 #include <sys/stat.h>
 
+#include "backend/guest_users.h"
 #include "backend/hypervisor/qemu.h"
 #include "backend/members/etcd.h"
 #include "backend/network/network_linux.h"
@@ -22,6 +22,7 @@ static struct {
     struct env *env;
     struct node_core *core;
     struct bus *bus;
+    struct guest_users *users;
     gboolean forget, alone;
     char *statement;
 } noded;
@@ -85,13 +86,6 @@ static void noded_changed(void *data)
     bus_members_changed(noded.bus);
 }
 
-/* The user that guests and exports run as; 0 in etc/node.json stands for nobody. */
-static guint32 noded_guest_uid(const struct node_config *config)
-{
-    const struct passwd *nobody = config->qemu_uid ? NULL : getpwnam("nobody");
-    return nobody ? nobody->pw_uid : (guint32)config->qemu_uid;
-}
-
 static struct env *noded_setup(const char *root, GError **error)
 {
     noded.env = real_env_new(root, ROLE_NODED, NULL, error);
@@ -99,10 +93,10 @@ static struct env *noded_setup(const char *root, GError **error)
         return NULL;
     const struct node_config *config = real_env_config(noded.env);
     const struct node_paths *paths = real_env_paths(noded.env);
-    guint32 uid = noded_guest_uid(config);
-    noded.env->hypervisor = qemu_new(paths, uid);
-    noded.env->storage = file_storage_new(paths, config->shared_dir, uid);
-    noded.env->network = network_linux_new(uid);
+    noded.users = guest_users_new(config);
+    noded.env->hypervisor = qemu_new(paths, noded.users);
+    noded.env->storage = file_storage_new(paths, config->shared_dir, noded.users);
+    noded.env->network = network_linux_new();
     noded.env->members = etcd_host_new(paths, config);
     noded.env->authority = authority_new(paths, "vouchers");
     noded.core = node_core_new(noded.env, config->cluster_uuid, config->address);
@@ -152,6 +146,7 @@ static void noded_stop(void)
     real_env_free(noded.env);
     authority_free(authority);
     etcd_host_free(members);
+    guest_users_free(noded.users);
 }
 
 int main(int argc, char **argv)

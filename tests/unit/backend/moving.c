@@ -28,7 +28,7 @@ static void run_command(const char *const *argv)
 
 static void own(const char *path)
 {
-    g_assert_cmpint(chown(path, WORLD_UID, WORLD_UID), ==, 0);
+    g_assert_cmpint(chown(path, WORLD_USER_BEFORE, WORLD_USER_BEFORE), ==, 0);
 }
 
 /* Disk 0 boots and counts unless it is to be written by another. */

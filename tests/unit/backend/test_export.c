@@ -200,10 +200,10 @@ static void closed_folder(void *unused)
                                                    "127.0.0.1", true, &target, &error));
     g_assert_error(error, FETTLE_ERROR, FETTLE_ERROR_ENVIRONMENT);
     g_autofree char *expected =
-        g_strdup_printf("folder %s lets user 64100, as which guests run, not pass to "
+        g_strdup_printf("folder %s lets user 12345670?*, as which guests run, not pass to "
                         "%s/exports/" REPLICA ".psk; add the mode o+x to it",
                         node->paths->run, node->paths->run);
-    g_assert_cmpstr(error->message, ==, expected);
+    g_assert_true(g_pattern_match_simple(expected, error->message));
     world_node_free(node);
 }
 
@@ -214,12 +214,7 @@ static void unprivileged(void *unused)
     world_create(node, web1, REPLICA);
     record_autoptr(export_target) target = world_export(node, web1, REPLICA);
     g_assert_nonnull(target);
-    g_autofree char *path = g_strdup_printf("/proc/%" G_GUINT64_FORMAT "/status",
-                                            world_export_pid(node, web1, REPLICA, 0));
-    g_autofree char *status = NULL;
-    g_assert_true(g_file_get_contents(path, &status, NULL, NULL));
-    g_assert_nonnull(strstr(status, "Uid:\t64100\t64100\t64100\t64100"));
-    g_assert_nonnull(strstr(status, "Gid:\t64100\t64100\t64100\t64100"));
+    world_assert_unprivileged(world_export_pid(node, web1, REPLICA, 0));
     world_node_free(node);
 }
 

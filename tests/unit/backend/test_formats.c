@@ -106,7 +106,7 @@ static void assert_image(const struct world_node *node, const char *name, const 
     g_autofree char *path = g_build_filename(node->paths->var, "disks", name, NULL);
     struct stat status;
     g_assert_cmpint(stat(path, &status), ==, 0);
-    g_assert_cmpuint(status.st_uid, ==, WORLD_UID);
+    g_assert_cmpuint(status.st_uid, ==, 0);
     g_assert_cmpuint(status.st_mode & 0777, ==, 0600);
     g_assert_cmpint(status.st_blocks * 512, <, 1 << 20); /* thin */
 }
@@ -544,7 +544,7 @@ static struct world_node *sharing_node(const char *name, const char *folder)
 {
     struct world_node *node = world_node_new(name);
     file_storage_free(node->storage);
-    node->storage = file_storage_new(node->paths, folder, WORLD_UID);
+    node->storage = file_storage_new(node->paths, folder, node->users);
     return node;
 }
 

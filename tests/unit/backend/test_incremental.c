@@ -558,7 +558,7 @@ static void daemon_dies(void *unused)
         attach(pair, COPY_WRITTEN_SINCE);
         loop_sleep((guint)g_test_rand_int_range(0, 60));
         qemu_free(pair->primary->hypervisor);
-        pair->primary->hypervisor = qemu_new(pair->primary->paths, WORLD_UID);
+        pair->primary->hypervisor = qemu_new(pair->primary->paths, pair->primary->users);
         g_autoptr(GPtrArray) guests = hv_of(pair)->ops->rediscover(hv_of(pair), &error);
         g_assert_no_error(error);
         g_assert_cmpuint(guests->len, ==, 1);

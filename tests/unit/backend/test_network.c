@@ -158,7 +158,7 @@ static void assert_frame_passes(const char *from, const char *to)
 
 static void bridged(void *unused)
 {
-    struct network_driver *network = network_linux_new(WORLD_UID);
+    struct network_driver *network = network_linux_new();
     g_autofree char *bridge =
         world_shell("ip link add br0 type bridge && ip link set br0 mtu 1400 up");
     record_autoptr(nic) nic = card(NIC_BRIDGED, "br0", "");
@@ -174,7 +174,7 @@ static void bridged(void *unused)
                                         "master br0",
                                         "tun type tap",
                                         "persist on",
-                                        "user 64100",
+                                        "user root",
                                         "state DOWN",
                                         "<NO-CARRIER,BROADCAST,MULTICAST,UP>",
                                         "fe:00:00:12:34:56",
@@ -187,7 +187,7 @@ static void bridged(void *unused)
     network_linux_free(network);
 
     /* After a restart of the node daemon, with another bridge on record. */
-    network = network_linux_new(WORLD_UID);
+    network = network_linux_new();
     assert_listed(network, U1 " " U2);
     g_autofree char *another = world_shell("ip link add br1 type bridge && ip link set br1 up");
     record_autoptr(nic) moved = card(NIC_BRIDGED, "br1", "");
@@ -217,7 +217,7 @@ static void bridged(void *unused)
 
 static void bad_bridges(void *unused)
 {
-    struct network_driver *network = network_linux_new(WORLD_UID);
+    struct network_driver *network = network_linux_new();
     record_autoptr(nic) missing = card(NIC_BRIDGED, "br7", "");
     record_autoptr(nic) loopback = card(NIC_BRIDGED, "lo", "");
     record_autoptr(nic) none = card(NIC_BRIDGED, "", "");
@@ -255,7 +255,7 @@ static void bad_bridges(void *unused)
 
 static void occupied(void *unused)
 {
-    struct network_driver *network = network_linux_new(WORLD_UID);
+    struct network_driver *network = network_linux_new();
     record_autoptr(nic) nic = card(NIC_BRIDGED, "br0", "");
     char name[TAP_NAME_BYTES];
     tap_name(U1, 0, name);
@@ -290,7 +290,7 @@ static void assert_setting(const char *name, const char *setting, const char *ex
 
 static void routed(void *unused)
 {
-    struct network_driver *network = network_linux_new(WORLD_UID);
+    struct network_driver *network = network_linux_new();
     record_autoptr(nic) plain = card(NIC_ROUTED, "", "192.0.2.7");
     record_autoptr(nic) table = card(NIC_ROUTED, "100", "192.0.2.8");
     g_autofree char *first = made(network, U1, 0, plain);
@@ -332,7 +332,7 @@ static void routed(void *unused)
 /* Of an incoming guest: the device is there, and all traffic still goes where the guest is. */
 static void routed_later(void *unused)
 {
-    struct network_driver *network = network_linux_new(WORLD_UID);
+    struct network_driver *network = network_linux_new();
     record_autoptr(nic) bare = card(NIC_ROUTED, "100", "");
     record_autoptr(nic) whole = card(NIC_ROUTED, "100", "192.0.2.8");
     g_autofree char *name = made(network, U1, 0, bare);
@@ -390,7 +390,7 @@ static int listen_to(const char *device)
  */
 static void routed_is_told(void *unused)
 {
-    struct network_driver *network = network_linux_new(WORLD_UID);
+    struct network_driver *network = network_linux_new();
     g_autoptr(GError) error = NULL;
     record_autoptr(nic) routed = card(NIC_ROUTED, "", "192.0.2.7");
     record_autoptr(nic) newer = card(NIC_ROUTED, "", "2001:db8::7");
@@ -430,7 +430,7 @@ static void routed_is_told(void *unused)
 
 static void bad_routes(void *unused)
 {
-    struct network_driver *network = network_linux_new(WORLD_UID);
+    struct network_driver *network = network_linux_new();
     record_autoptr(nic) none = card(NIC_ROUTED, "", "");
     record_autoptr(nic) wrong = card(NIC_ROUTED, "", "192.0.2.300");
     record_autoptr(nic) clever = card(NIC_ROUTED, "main dev lo", "192.0.2.7");
@@ -479,7 +479,7 @@ static char *put_script_first(void)
 
 static void openvswitch(void *unused)
 {
-    struct network_driver *network = network_linux_new(WORLD_UID);
+    struct network_driver *network = network_linux_new();
     record_autoptr(nic) nic = card(NIC_OPENVSWITCH, "ovs0", "");
     record_autoptr(nic) missing = card(NIC_OPENVSWITCH, "ovs9", "");
     record_autoptr(nic) full = card(NIC_OPENVSWITCH, "full", "");
@@ -535,7 +535,7 @@ static void assert_asked(struct network_driver *network, const char *command, co
  * they are after ten seconds, too, is in test_known_bridges.c. */
 static void asked_anew(void *unused)
 {
-    struct network_driver *network = network_linux_new(WORLD_UID);
+    struct network_driver *network = network_linux_new();
     g_autofree char *path = put_script_first();
     g_free(world_shell("rm -f %s/ovs.log", world_folder()));
     assert_asked(network, "true", "br0 ovs0", "1");
@@ -550,7 +550,7 @@ static void asked_anew(void *unused)
     assert_asked(network, "true", "br0 ovs0", "6");
     /* Another driver has asked nothing yet. */
     network_linux_free(network);
-    network = network_linux_new(WORLD_UID);
+    network = network_linux_new();
     assert_asked(network, "true", "br0 ovs0", "7");
     g_setenv("PATH", path, TRUE);
     network_linux_free(network);
@@ -576,7 +576,7 @@ static void start_ovs(const char *run)
 /* Frames of one card come out of another; a card that is gone is no port any more. */
 static void openvswitch_real(void *unused)
 {
-    struct network_driver *network = network_linux_new(WORLD_UID);
+    struct network_driver *network = network_linux_new();
     record_autoptr(nic) nic = card(NIC_OPENVSWITCH, "ovs0", "");
     record_autoptr(nic) missing = card(NIC_OPENVSWITCH, "ovs9", "");
     g_autofree char *run = g_build_filename(world_folder(), "ovs", NULL);
@@ -641,7 +641,7 @@ static guint count_frames(int fd, guint16 type)
 
 static void host_address(void *unused)
 {
-    struct network_driver *network = network_linux_new(0);
+    struct network_driver *network = network_linux_new();
     g_autoptr(GError) error = NULL;
     g_free(
         world_shell("ip link add m0 type veth peer name m1; ip link set m0 up; ip link set m1 up; "

@@ -213,6 +213,36 @@ static void export_ended(const char *instance, const char *replica, guint64 gene
     ((struct world_node *)data)->exports_ended++;
 }
 
+static char *status_line(const char *status, const char *name)
+{
+    const char *line = strstr(status, name);
+    g_assert_nonnull(line);
+    g_autofree char *rest = g_strndup(line + strlen(name), strcspn(line + strlen(name), "\n"));
+    return g_strdup(g_strstrip(rest));
+}
+
+void world_assert_unprivileged(guint64 pid)
+{
+    g_autofree char *path = g_strdup_printf("/proc/%" G_GUINT64_FORMAT "/status", pid);
+    g_autofree char *status = NULL;
+    guint32 uid[4];
+    g_assert_true(g_file_get_contents(path, &status, NULL, NULL));
+    g_autofree char *users = status_line(status, "\nUid:");
+    g_autofree char *own_groups = status_line(status, "\nGid:");
+    g_autofree char *groups = status_line(status, "\nGroups:");
+    g_autofree char *permitted = status_line(status, "\nCapPrm:");
+    g_autofree char *no_new = status_line(status, "\nNoNewPrivs:");
+    g_assert_cmpint(sscanf(users, "%u %u %u %u", uid, uid + 1, uid + 2, uid + 3), ==, 4);
+    g_assert_cmpuint(uid[0], >=, WORLD_USER);
+    g_assert_cmpuint(uid[0], <=, WORLD_USER + WORLD_USERS);
+    for (guint i = 1; i < 4; i++)
+        g_assert_cmpuint(uid[i], ==, uid[0]);
+    g_assert_cmpstr(own_groups, ==, users);
+    g_assert_cmpstr(groups, ==, "");
+    g_assert_cmpstr(permitted, ==, "0000000000000000");
+    g_assert_cmpstr(no_new, ==, "1");
+}
+
 struct world_node *world_node_new(const char *name)
 {
     g_autoptr(GError) error = NULL;
@@ -227,8 +257,12 @@ struct world_node *world_node_new(const char *name)
     if (!g_file_test(tick, G_FILE_TEST_EXISTS))
         tick_image_write(tick, name, 1, 1, &error);
     g_assert_no_error(error);
-    node->hypervisor = qemu_new(node->paths, WORLD_UID);
-    node->storage = file_storage_new(node->paths, NULL, WORLD_UID);
+    record_autoptr(node_config) config = node_config_new();
+    config->guest_user_first = WORLD_USER;
+    config->guest_users = WORLD_USERS;
+    node->users = guest_users_new(config);
+    node->hypervisor = qemu_new(node->paths, node->users);
+    node->storage = file_storage_new(node->paths, NULL, node->users);
     const struct hypervisor_events guests = {exited, shut_down, NULL, node};
     const struct storage_events exports = {export_ended, node};
     node->hypervisor->ops->set_events(node->hypervisor, &guests);
@@ -240,6 +274,7 @@ void world_node_free(struct world_node *node)
 {
     qemu_free(node->hypervisor);
     file_storage_free(node->storage);
+    guest_users_free(node->users);
     node_paths_free(node->paths);
     g_free(node);
 }
@@ -476,7 +511,7 @@ guint64 world_export_pid(const struct world_node *node, const struct instance *i
 
 guint64 world_guest_pid(const struct world_node *node, const struct instance *instance)
 {
-    g_autofree char *argument =
-        g_build_filename(node->paths->run, "guests", instance->uuid, "pid", NULL);
+    g_autofree char *argument = g_strdup_printf("fd=6,set=%d,opaque=%s/guests/%s", G_MAXINT32,
+                                                node->paths->run, instance->uuid);
     return process_find_by_argument(argument);
 }

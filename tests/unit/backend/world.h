@@ -10,13 +10,20 @@
 #include "io/loop.h"
 #include "lab/tick.h"
 
-#define WORLD_UID 64100
+#define WORLD_USER_BEFORE 64100 /* all images were of one user in a version before */
+#define WORLD_USER 1234567000   /* the first of a node's pool */
+#define WORLD_USERS 64
 
 /* One node: folders, drivers, and what they told. */
+/* A process has one user and group, of a node's pool, no other group, no capability, and no way to
+ * any. */
+void world_assert_unprivileged(guint64 pid);
+
 struct world_node {
     struct node_paths *paths;
     struct hypervisor *hypervisor;
     struct storage *storage;
+    struct guest_users *users;
     guint exited;   /* events */
     char said[256]; /* by the guest that ended last */
     guint shutdowns;
