@@ -205,8 +205,9 @@ def job_processes(lab, *nodes):
             continue
         if len(words) > 4 and words[2] in roots and words[3].isdigit() and fields[0] != 'Z':
             found[int(entry)] = (int(fields[1]), JobProcess(int(entry), int(fields[19]), int(words[3]), words[4].decode()))
-    # A child of such a process is the leak checker, which the sanitized build clones at its end.
-    return [process for parent, process in found.values() if parent not in found]
+    # A child of such a process is the leak checker, which the sanitized build clones at its end: also of one that has ended since
+    # the child was looked at, as it may when numbers of processes have begun anew and the child has the lower one.
+    return [process for parent, process in found.values() if parent not in found and os.path.exists(f'/proc/{parent}')]
 
 
 def job_pid(lab, job):
