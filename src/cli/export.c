@@ -135,7 +135,7 @@ static int put_out(const struct cli *cli, const struct exporting *exporting, con
         fputs(lines, stdout);
         return 0;
     }
-    if (!files_write_path(to, lines, strlen(lines), 0600, true, error))
+    if (!files_write_typed(to, lines, strlen(lines), error))
         return -1;
     const struct store_position *at = &exporting->position;
     cli_say(cli,

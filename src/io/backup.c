@@ -77,7 +77,7 @@ bool backup_write(const struct backup *backup, const char *path, GError **error)
         }
         g_byte_array_append(all, bytes, (guint)len);
     }
-    return files_write_path(path, (const char *)all->data, all->len, 0600, true, error);
+    return files_write_typed(path, (const char *)all->data, all->len, error);
 }
 
 /* --- reading --- */

@@ -9,6 +9,7 @@
 #include "base/task.h"
 #include "io/crash.h"
 #include "io/loop.h"
+#include "io/trust.h"
 
 #define PIECE_BYTES KIB(64)
 #define NO_SPACE "database space exceeded" /* in what etcd says then */
@@ -379,7 +380,7 @@ static bool load_identity(struct etcd_client *client, const struct etcd_options 
         return false;
     }
     client->authority = g_steal_pointer(&authority);
-    g_tls_backend_set_default_database(g_tls_backend_get_default(), client->authority);
+    trust_nobody();
     return true;
 }
 

@@ -215,6 +215,25 @@ bool files_write_path(const char *path, const char *data, size_t len, guint mode
     return replace(path, &content, error);
 }
 
+bool files_write_typed(const char *path, const char *data, size_t len, GError **error)
+{
+    g_autofree char *folder = g_path_get_dirname(path);
+    struct stat status;
+    if (stat(folder, &status) != 0) {
+        fettle_set_error(error, WRONG_INPUT, "%s: folder %s: %s; make it first, or mount it", path,
+                         folder, g_strerror(errno));
+        return false;
+    }
+    if (lstat(path, &status) == 0 && !S_ISREG(status.st_mode)) {
+        fettle_set_error(error, WRONG_INPUT,
+                         "%s is there, and no plain file; what is written would take its place, so "
+                         "give another name",
+                         path);
+        return false;
+    }
+    return files_write_path(path, data, len, 0600, true, error);
+}
+
 bool files_give_path(const char *path, const char *data, size_t len, guint32 uid, GError **error)
 {
     const struct content content = {data, len, MODE_DEFAULT, uid, false};

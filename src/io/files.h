@@ -40,6 +40,9 @@ char *files_folder(const struct node_paths *paths, enum file_area area, const ch
  * gets, whatever the umask. */
 bool files_write_path(const char *path, const char *data, size_t len, guint mode, bool sync,
                       GError **error);
+/* The same with mode 0600, and synced, for a name that a person has typed: its folder must be
+ * there, and what is no plain file (a device, a link, a pipe) is not replaced. WRONG_INPUT. */
+bool files_write_typed(const char *path, const char *data, size_t len, GError **error);
 /* For another user to read, whose it is before it has its name; not synced. `uid` 0: ours. */
 bool files_give_path(const char *path, const char *data, size_t len, guint32 uid, GError **error);
 /* A folder and those above it that are missing, each made with that very mode (SAF-107). One that

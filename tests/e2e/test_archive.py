@@ -256,6 +256,24 @@ def cluster_name():
     return only(export('name.json')['objects']['cluster'])['name']
 
 
+@title('/archive/only-plain-files-are-replaced')
+def test_typed():
+    """A device, a pipe or a link would be a plain file from then on, and a backup into a disk that is not mounted would be none."""
+    special = {'device': lambda at: os.mknod(at, 0o600 | stat.S_IFCHR, os.makedev(1, 3)), 'pipe': os.mkfifo,
+               'link': lambda at: os.symlink(path('aim'), at), 'folder': os.mkdir}
+    for name, make in special.items():
+        make(path(name))
+        before = os.lstat(path(name))
+        for command in ('backup', 'export'):
+            expect(2, f'{path(name)} is there, and no plain file; what is written would take its place, so give another name',
+                   'cluster', command, '--to', path(name))
+        after = os.lstat(path(name))
+        assert (after.st_ino, after.st_mode) == (before.st_ino, before.st_mode) and not os.path.exists(path('aim'))
+    there = path('unmounted/backup')
+    for command in ('backup', 'export'):
+        expect(2, f'{there}: folder {path("unmounted")}: No such file or directory; make it first, or mount it', 'cluster', command, '--to', there)
+
+
 @title('/archive/backup-refuses-damage')
 def test_damage():
     lab.cli('cluster', 'backup', '--to', path('backup'))
@@ -414,7 +432,7 @@ def main():
         with e2e.new_lab() as lab:
             lab.do('OP_INSTANCE_CREATE', instance_name='web1', pnode='node1', snode='node2', wait=120, **e2e.TICK)
             e2e.wait_healthy(lab, 'web1')
-            e2e.run(test_export, test_import, test_bad_documents, test_import_refused, test_ganeti, test_ssconf, test_damage,
+            e2e.run(test_export, test_import, test_bad_documents, test_import_refused, test_ganeti, test_ssconf, test_typed, test_damage,
                     test_restore_dies, test_restore)
     finally:
         shutil.rmtree(folder, ignore_errors=True)

@@ -295,6 +295,10 @@ def test_foreign_file():
 def test_back():
     change_under_load('sqlite')
     wait_until('nothing of etcd is left', lambda: engine() == '', 60)
+    # What the members trusted each other by is gone, and no new connection asks for it.
+    lab.lab('power', 'node3', 'off')
+    lab.lab('power', 'node3', 'on')
+    wait_until('node3 answers', lambda: lab.query('node', ['mfree'], ['=', 'name', 'node3'])[0]['mfree'] is not None, 60)
 
 
 # --- deaths ---
