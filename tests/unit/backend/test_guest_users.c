@@ -62,6 +62,30 @@ static void each_its_own(void *unused)
     guest_users_free(users);
 }
 
+static void assert_group(const char *device, int mode, const char *expected)
+{
+    g_autoptr(GPtrArray) argv = g_ptr_array_new_with_free_func(g_free);
+    g_assert_cmpint(chmod(device, (mode_t)mode), ==, 0);
+    unprivileged_words(argv, FIRST, device);
+    g_assert_cmpuint(argv->len, ==, 5);
+    g_assert_cmpstr(argv->pdata[3], ==, expected);
+}
+
+/* Of a device that is open to a group a guest is a member, and of no other. */
+static void group_of_a_device(void *unused)
+{
+    g_autofree char *device = g_build_filename(world_folder(), "kvm", NULL);
+    g_autoptr(GPtrArray) none = g_ptr_array_new();
+    g_assert_true(g_file_set_contents(device, "", 0, NULL));
+    g_assert_cmpint(chown(device, 0, 104), ==, 0);
+    assert_group(device, 0660, "--groups=104");
+    assert_group(device, 0600, "--clear-groups");
+    assert_group(device, 0640, "--clear-groups");
+    assert_group(device, 0666, "--clear-groups");
+    unprivileged_words(none, 0, device);
+    g_assert_cmpuint(none->len, ==, 0);
+}
+
 /* A process that lives on has its user to itself, whether it is known here or not. */
 static void while_it_lives(void *unused)
 {
@@ -168,6 +192,7 @@ static void add_tests(void)
 {
     world_test("/guest-users/each-its-own#SAF-106", each_its_own);
     world_test("/guest-users/while-a-process-lives#SAF-106", while_it_lives);
+    world_test("/guest-users/group-of-a-device#SAF-105", group_of_a_device);
     world_test("/guest-users/what-only-root-may-read#SAF-105", readable);
     world_test("/guest-users/what-does-not-open", hanging);
     world_test("/guest-users/what-a-version-before-made#SAF-105", ours);
