@@ -108,6 +108,16 @@ def test_configuration():
             refused(ask('node1', 'wconfd', method, args, 'wconfd'), 'permission_denied', only_candidates(method))
 
 
+@title('/attack/ordinary-node/changes-as-a-copy-that-was#SAF-101')
+def test_follow():
+    """It is none, whatever it says that its copy has; and no commit waits for it, or counts it."""
+    message = 'node node4 is no master candidate: it keeps no copy of the configuration'
+    with untouched():
+        serial = lab.call('QueryClusterInfo')['serial']
+        for has in range(1, serial + 1, max(1, serial // 20)):
+            refused(ask('node1', 'wconfd', 'follow', {'history': 1, 'serial': has, 'digest': '0'}, 'wconfd'), 'permission_denied', message)
+
+
 @title('/attack/ordinary-node/commit-under-a-stranger-s-lock#SAF-100,SAF-101')
 def test_commit():
     changes = [{'op': 'put', 'kind': 'secret', 'key': 'confd', 'version': 1, 'object': {'value': '00' * 32}}]
@@ -244,5 +254,5 @@ if __name__ == '__main__':
     with e2e.new_lab(4, ('--candidates', '3', '--replica-lost-ms', '1000', '--watcher-interval-ms', '500')) as lab:
         uuid = e2e.create(lab, 'web1')
         e2e.wait_healthy(lab, 'web1', 120)
-        e2e.run(test_configuration, test_commit, test_guest, test_replica, test_member, test_candidate, test_job, test_secrets, test_removed,
+        e2e.run(test_configuration, test_follow, test_commit, test_guest, test_replica, test_member, test_candidate, test_job, test_secrets, test_removed,
                 test_logs)
