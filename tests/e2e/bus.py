@@ -67,9 +67,9 @@ def hello(node, role='job/5', versions=(1, 1)):
     return frame({'hello': {'versions': list(versions), 'from': f'{node}/{role}'}})
 
 
-def exchange(connection, question, greets_as):
-    """The answer to it: {"result"} or {"error"}, or the welcome that refuses all."""
-    connection.settimeout(60)
+def exchange(connection, question, greets_as, patience=60):
+    """The answer to it: {"result"} or {"error"}, or the welcome that refuses all; after `patience` s without a word TimeoutError."""
+    connection.settimeout(patience)
     connection.sendall(hello(*greets_as.split('/', 1)) + frame(question))
     got = b''
     while chunk := connection.recv(1 << 16):
@@ -83,7 +83,7 @@ def exchange(connection, question, greets_as):
     raise AssertionError(f'no answer to {question["method"]}')
 
 
-def ask(lab, as_node, target, role, method, args, to='noded', root=None, stamp=None):
+def ask(lab, as_node, target, role, method, args, to='noded', root=None, stamp=None, patience=60):
     """As that role of a node, with its certificate (of `root`, where it is kept elsewhere), of a daemon of another; `stamp`: the history
     and epoch in whose name, those that the master has announced unless it is said."""
     etc = os.path.join(root or lab.root(as_node), 'etc')
@@ -93,7 +93,7 @@ def ask(lab, as_node, target, role, method, args, to='noded', root=None, stamp=N
     question = {'v': 1, 'history': stamp['history'], 'epoch': stamp['epoch'], 'id': 77, 'from': f'{own}/{role}',
                 'to': f'{id_of(lab, target)}/{to}', 'method': method, 'args': args}
     with network_socket(lab, as_node) as plain:
-        plain.settimeout(60)
+        plain.settimeout(patience)
         plain.connect((config_of(lab, target)['address'], config_of(lab, target)['port']))
         with tls((os.path.join(etc, 'node.crt'), os.path.join(etc, 'node.key'))).wrap_socket(plain) as link:
-            return exchange(link, question, f'{own}/noded')
+            return exchange(link, question, f'{own}/noded', patience)
