@@ -8,6 +8,7 @@
 #include "base/limits.h"
 #include "base/task.h"
 #include "io/crash.h"
+#include "io/etcd_kv.h"
 #include "io/loop.h"
 #include "io/trust.h"
 
@@ -139,11 +140,10 @@ static bool is_doubtful(json_int_t code)
 bool etcd_refusal(guint status, const json_t *answer, const char *path, bool sent,
                   GError **ret_reason)
 {
-    const char *words = json_string_value(json_object_get(answer, "message"));
+    const char *said = json_string_value(json_object_get(answer, "message"));
     json_int_t code = json_integer_value(json_object_get(answer, "code"));
+    g_autofree char *words = etcd_words(said != NULL ? said : "no reason given");
 
-    if (words == NULL)
-        words = "no reason given";
     if (is_doubtful(code) || status >= 500) {
         g_set_error(ret_reason, G_IO_ERROR, G_IO_ERROR_FAILED, "%s (HTTP %u)", words, status);
         return false;

@@ -103,8 +103,8 @@ bool etcd_head_parse(const GPtrArray *kvs, struct etcd_head *ret_head, GError **
         json_unpack(value, "{s:I, s:I, s:s}", "history", &history, "serial", &serial, "batch",
                     &batch) != 0 ||
         history <= 0 || serial <= 0 || strlen(batch) >= sizeof ret_head->batch) {
-        fettle_set_error(error, CORRUPT, "etcd: the value of %s cannot be read: %s", kv->key,
-                         kv->value);
+        g_autofree char *key = etcd_words(kv->key), *words = etcd_words(kv->value);
+        fettle_set_error(error, CORRUPT, "etcd: the value of %s cannot be read: %s", key, words);
         return false;
     }
     ret_head->revision = kv->mod_revision;

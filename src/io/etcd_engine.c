@@ -209,25 +209,25 @@ static bool parse_mastership(struct etcd_engine *engine, const struct etcd_kv *k
 {
     if (etcd_mastership_parse(kv->value, ret))
         return true;
-    etcd_engine_distrust(engine, kv->key);
-    fettle_set_error(error, CORRUPT, "etcd: the value of %s is no mastership: %s", kv->key,
-                     kv->value);
+    g_autofree char *key = etcd_words(kv->key), *value = etcd_words(kv->value);
+    etcd_engine_distrust(engine, key);
+    fettle_set_error(error, CORRUPT, "etcd: the value of %s is no mastership: %s", key, value);
     return false;
 }
 
 static bool wrong_value(struct etcd_engine *engine, const struct etcd_kv *kv, GError **error)
 {
-    fettle_set_error(error, CORRUPT, "etcd: the value of %s does not match its checksum: %s",
-                     kv->key, kv->value);
-    etcd_engine_distrust(engine, kv->key);
+    g_autofree char *key = etcd_words(kv->key), *value = etcd_words(kv->value);
+    fettle_set_error(error, CORRUPT, "etcd: the value of %s does not match its checksum: %s", key,
+                     value);
+    etcd_engine_distrust(engine, key);
     return false;
 }
 
-static bool standing_take(struct etcd_engine *engine, const struct etcd_kv *kv,
+/* `name`: what was asked for; the key that a member says it is of is its own word. */
+static bool standing_take(struct etcd_engine *engine, const char *name, const struct etcd_kv *kv,
                           struct standing *standing, GError **error)
 {
-    const char *name = kv->key + strlen(engine->prefix);
-
     if (strcmp(name, "master") == 0) {
         standing->created = kv->create_revision;
         standing->lease = kv->lease;
@@ -274,7 +274,7 @@ static bool ask_standing(struct etcd_engine *engine, void *data, GError **error)
     for (guint i = 0; answer != NULL && reason == NULL && i < G_N_ELEMENTS(names); i++) {
         g_autoptr(GPtrArray) kvs = etcd_txn_kvs(answer, i, &reason);
         if (kvs != NULL && kvs->len > 0)
-            standing_take(engine, kvs->pdata[0], ret, &reason);
+            standing_take(engine, names[i], kvs->pdata[0], ret, &reason);
     }
     if (reason == NULL && ret->created != 0)
         ret->master.epoch = ret->epoch_base + (guint64)ret->created;

@@ -5,6 +5,8 @@
 
 #include "base/error.h"
 
+#define WORDS_CHARS 200
+
 static json_t *encoded(const char *text)
 {
     g_autofree char *base64 = g_base64_encode((const guchar *)text, strlen(text));
@@ -97,6 +99,12 @@ json_t *etcd_txn(json_t *compares, json_t *then, json_t *otherwise)
 }
 
 /* --- answers --- */
+
+char *etcd_words(const char *text)
+{
+    g_autofree char *valid = g_utf8_make_valid(text, -1);
+    return g_utf8_substring(valid, 0, MIN(g_utf8_strlen(valid, -1), WORDS_CHARS));
+}
 
 gint64 etcd_number(const json_t *object, const char *name)
 {

@@ -43,6 +43,9 @@ json_t *etcd_txn(json_t *compares, json_t *then, json_t *otherwise);
 
 /* --- answers --- */
 
+/* What a member said, or has as a value, for a message: its first 200 characters. Free
+ * with g_free(). */
+char *etcd_words(const char *text);
 /* PROTOCOL if the answer is not of the form that etcd promises. */
 gint64 etcd_revision(const json_t *answer);
 bool etcd_succeeded(const json_t *answer);

@@ -27,8 +27,8 @@ static bool parse_moved(const struct etcd_kv *kv, struct engine_left *ret_left, 
         json_unpack(value, "{s:s, s:I, s:I, s:I}", "node", &node, "history", &history, "epoch",
                     &epoch, "serial", &serial) != 0 ||
         strlen(node) >= sizeof ret_left->node || epoch <= 0 || serial <= 0) {
-        fettle_set_error(error, CORRUPT, "etcd: the value of %s tells no node: %s", kv->key,
-                         kv->value);
+        g_autofree char *key = etcd_words(kv->key), *words = etcd_words(kv->value);
+        fettle_set_error(error, CORRUPT, "etcd: the value of %s tells no node: %s", key, words);
         return false;
     }
     g_strlcpy(ret_left->node, node, sizeof ret_left->node);

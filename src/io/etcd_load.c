@@ -29,6 +29,21 @@ static bool take_page(const GPtrArray *kvs, const char *from, take_fn take, void
     return true;
 }
 
+/* Whether all are what was asked for: all of our keys have what is before their names. */
+static bool are_below(const GPtrArray *kvs, const char *prefix, GError **error)
+{
+    for (guint i = 0; i < kvs->len; i++) {
+        const struct etcd_kv *kv = kvs->pdata[i];
+        if (g_str_has_prefix(kv->key, prefix))
+            continue;
+        g_autofree char *key = etcd_words(kv->key);
+        fettle_set_error(error, PROTOCOL, "etcd answered the key %s, which is not below %s", key,
+                         prefix);
+        return false;
+    }
+    return true;
+}
+
 /* The first one that is not what was stored; NULL: none. */
 static const struct etcd_kv *find_wrong(const struct etcd_engine *engine, const GPtrArray *kvs)
 {
@@ -55,8 +70,8 @@ static char *describe_wrong(const struct etcd_kv *kv)
 
 /* A page of a fixed revision is the same at every member: what one answers wrongly is asked of the
  * next. `range` is stolen. */
-static json_t *read_page(struct etcd_engine *engine, json_t *range, GPtrArray **ret_kvs,
-                         bool *ret_more, GError **error)
+static json_t *read_page(struct etcd_engine *engine, json_t *range, const char *prefix,
+                         GPtrArray **ret_kvs, bool *ret_more, GError **error)
 {
     json_autoptr question = range;
     g_autofree char *why = NULL;
@@ -64,9 +79,9 @@ static json_t *read_page(struct etcd_engine *engine, json_t *range, GPtrArray **
     for (; left > 0; left--) {
         json_autoptr answer = etcd_engine_call(engine, ETCD_RANGE, json_incref(question), error);
         g_autoptr(GPtrArray) kvs = answer != NULL ? etcd_kvs(answer, ret_more, error) : NULL;
-        const struct etcd_kv *wrong = kvs != NULL ? find_wrong(engine, kvs) : NULL;
-        if (kvs == NULL)
+        if (kvs == NULL || !are_below(kvs, prefix, error))
             return NULL;
+        const struct etcd_kv *wrong = find_wrong(engine, kvs);
         if (wrong == NULL) {
             *ret_kvs = g_steal_pointer(&kvs);
             return json_steal(&answer);
@@ -90,8 +105,9 @@ static gint64 read_all(struct etcd_engine *engine, const char *name, gint64 revi
 
     while (more) {
         g_autoptr(GPtrArray) kvs = NULL;
-        json_autoptr answer = read_page(
-            engine, etcd_range_prefix(prefix, from, LIMIT_ETCD_PAGE, revision), &kvs, &more, error);
+        json_autoptr answer =
+            read_page(engine, etcd_range_prefix(prefix, from, LIMIT_ETCD_PAGE, revision), prefix,
+                      &kvs, &more, error);
         if (answer == NULL)
             return 0;
         revision = revision != 0 ? revision : etcd_revision(answer);

@@ -15,10 +15,12 @@ import traceback
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path.insert(0, os.path.join(ROOT, 'scripts'))
 import fettlelib  # noqa: E402
+import units  # noqa: E402
 from fettlelib import wait_until  # noqa: E402,F401
 
 if fettlelib.machine_is_busy(75):
     os.environ.setdefault('FETTLE_ETCD_PATIENCE', '4')  # members and masters of labs have longer then, and so have commands
+UNITS = os.environ.get('FETTLE_LAB_UNITS') == '1'
 LONG = os.environ.get('FETTLE_LONG') == '1'
 REPORT = re.compile(r'ERROR: \w+Sanitizer|runtime error:|Assertion .* failed|assertion failed|\*\* ERROR|job (?!999999 )\d+ uses the wide commit')
 TICK = {'disk_template': 'mirror', 'disks': [{'size': 8}], 'memory': 8, 'os_type': 'tick'}  # four or five counts a second
@@ -61,8 +63,14 @@ def overlaid(folder, mounts):
     return outer, pid, ['nsenter', '-t', pid, '-m', '-n', '-p', 'chroot', os.path.join(folder, 'merged')]
 
 
+@contextlib.contextmanager
 def new_lab(nodes=3, options=('--replica-lost-ms', '1000', '--watcher-interval-ms', '500')):
-    return fettlelib.Lab(build(), nodes=nodes, options=options)
+    """By hand, and in the long suite: FETTLE_LAB_UNITS=1, with the capabilities and system calls of the daemons' units (units.py)."""
+    with tempfile.TemporaryDirectory(prefix='fettle-units-', dir='/var/tmp') as folder:
+        os.chmod(folder, 0o755)
+        programs = units.make_build(build(), ROOT, folder) if UNITS else build()
+        with fettlelib.Lab(programs, nodes=nodes, options=options) as lab:
+            yield lab
 
 
 @contextlib.contextmanager

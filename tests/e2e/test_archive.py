@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """The configuration as a document, as a backup and as small files: out, changed, back in, wrecked, restored, on real guests."""
+import copy
 import glob
 import json
 import os
@@ -174,6 +175,51 @@ def test_ganeti():
     lab.cli('network', 'remove', 'public')
     lab.cli('queue', 'filter', 'remove', '78000000-0000-4000-8000-000000000001')
     e2e.verify_clean(lab)
+
+
+# What one thing in a config.data is spoilt to (the document, its first instance), and what is said of it.
+NAME_RULE = "name: must be a name: 1 to 63 of a-z, 0-9, '.' and '-' (no upper case), the first a letter or digit"
+HOSTILE = (
+    (lambda d, i: i.update(name='../../etc/passwd'), f'instance ../../etc/passwd: {NAME_RULE}'),
+    (lambda d, i: i.update(name='a\x1b[2J\nb'), f'instance a [2J b: {NAME_RULE}'),
+    (lambda d, i: i.update(name=5), f'instance : {NAME_RULE}'),
+    (lambda d, i: i['beparams'].update(maxmem=1 << 62), 'instance mail.example.org: memory: must be at most 16777216 (MiB)'),
+    (lambda d, i: i['beparams'].update(vcpus=-1), 'instance mail.example.org: vcpus: must be at least 1'),
+    (lambda d, i: i.update(primary_node=i['uuid']),
+     'instance mail.example.org: primary_node: "7c000000-0000-4000-8000-000000000001" is no node of this cluster'),
+    (lambda d, i: i.update(disks=[i['uuid']]), 'instance mail.example.org: disks[0]: the file has no disk "7c000000-0000-4000-8000-000000000001"'),
+    (lambda d, i: i.update(disks=i['disks'] * 3000), 'instance mail.example.org: disks: must have at most 16 elements, has 3000'),
+    (lambda d, i: i.update(nics=i['nics'] * 3000), 'instance mail.example.org: nics: must have at most 8 elements, has 3000'),
+    (lambda d, i: d.update(instances=[i]), 'instances: is missing, or is no object; this is no config.data of Ganeti'),
+    (lambda d, i: d.update(version='9' * 30), 'version: is missing; this is no config.data of Ganeti'),
+    (lambda d, i: d.update(more=json.loads('[' * 100 + ']' * 100)), 'JSON is nested deeper than 32 levels'),
+)
+
+
+def refused_ganeti(file, message):
+    code, out, err = lab.run('cluster', 'import-ganeti', file, '--yes', check=False)
+    said = f'fettle: {file}: {message}'
+    assert code in (2, 21, 22) and err in (f'{said}\n', f'{said}; nothing was changed\n'), (code, err[:600], message)
+    assert '\x1b' not in out
+
+
+@title('/archive/import-ganeti-hostile#SAF-108')
+def test_hostile_ganeti():
+    """A config.data that somebody wrote: what is wrong is said, no control character of it reaches the terminal, nothing is changed."""
+    with open(os.path.join(ROOT, 'tests/fuzz/corpus/ganeti/3.0.json'), encoding='utf-8') as sample:
+        good = json.load(sample)
+    at = serial()
+    for spoil, message in HOSTILE:
+        document = copy.deepcopy(good)
+        spoil(document, next(iter(document['instances'].values())))
+        refused_ganeti(save('hostile.json', document), message)
+    for text, message in ((b'\0' * 100, "broken JSON at byte 1 (line 1): '[' or '{' expected near end of file"),
+                          (b'\xff\xfe{}', 'broken JSON at byte 0 (line 1): unable to decode byte 0xff'),
+                          (b'[' * 1000000, 'JSON is nested deeper than 32 levels')):
+        with open(path('hostile.json'), 'wb') as file:
+            file.write(text)
+        refused_ganeti(path('hostile.json'), message)
+    assert serial() == at and not lab.instance('mail.example.org', 'name')
 
 
 # --- ssconf ---
@@ -432,8 +478,8 @@ def main():
         with e2e.new_lab() as lab:
             lab.do('OP_INSTANCE_CREATE', instance_name='web1', pnode='node1', snode='node2', wait=120, **e2e.TICK)
             e2e.wait_healthy(lab, 'web1')
-            e2e.run(test_export, test_import, test_bad_documents, test_import_refused, test_ganeti, test_ssconf, test_typed, test_damage,
-                    test_restore_dies, test_restore)
+            e2e.run(test_export, test_import, test_bad_documents, test_import_refused, test_ganeti, test_hostile_ganeti, test_ssconf,
+                    test_typed, test_damage, test_restore_dies, test_restore)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 

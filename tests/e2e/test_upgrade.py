@@ -4,7 +4,6 @@ moment to the next, then the daemon is asked to end (SIGTERM) and its supervisor
 runs twice, and what a job holds it keeps. The newer programs are those of a build in which every record – objects, arguments,
 answers, opcodes, job files – has one field more, so that each of two that talk knows what the other does not.
 """
-import glob
 import json
 import os
 import shutil
@@ -16,6 +15,7 @@ import time
 import uuid
 
 import e2e
+import units
 import bench_wconfd
 from e2e import fettlelib, title, wait_until
 
@@ -30,17 +30,6 @@ PASSING = fettlelib.PASSING + ('not_master',)
 lab = None
 programs = None  # folder of those that run
 newer = None  # folder of the build of the newer ones
-
-
-def copy_programs(folder):
-    """Our programs in the layout of a build, which they find each other by."""
-    source = os.path.join(e2e.build(), 'src')
-    for path in glob.glob(os.path.join(source, '**', 'fettle*'), recursive=True):
-        if os.path.isfile(path) and (os.access(path, os.X_OK) or path.endswith('.so')):
-            to = os.path.join(folder, 'src', os.path.relpath(path, source))
-            os.makedirs(os.path.dirname(to), exist_ok=True)
-            shutil.copy(path, to)
-    os.mkdir(os.path.join(folder, 'meson-private'))
 
 
 def program(daemon):
@@ -304,6 +293,6 @@ if __name__ == '__main__':
     with tempfile.TemporaryDirectory(prefix='fettle-upgrade-', dir='/var/tmp') as programs:
         os.chmod(programs, 0o755)
         newer = build_newer()
-        copy_programs(programs)
+        units.copy_programs(e2e.build(), programs)
         with fettlelib.Lab(programs, options=('--candidates', '2')) as lab:
             e2e.run(test_wconfd, test_luxid, test_job_program, test_all, test_logs)

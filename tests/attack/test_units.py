@@ -1,0 +1,83 @@
+#!/usr/bin/env python3
+"""Daemons with the capabilities and system calls of their units, and no others: a guest from its beginning to its end there. What a unit
+lacks shows here. The other suites of this folder run like this in the long suite (FETTLE_LAB_UNITS=1)."""
+import os
+import re
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), 'e2e'))
+os.environ['FETTLE_LAB_UNITS'] = '1'
+import e2e  # noqa: E402  pylint: disable=wrong-import-position
+import sandbox  # noqa: E402  pylint: disable=wrong-import-position
+import units  # noqa: E402  pylint: disable=wrong-import-position
+from e2e import title, wait_until  # noqa: E402  pylint: disable=wrong-import-position
+
+lab = None
+
+
+def status_of(pid):
+    with open(f'/proc/{pid}/status', encoding='utf-8') as file:
+        return dict(re.findall(r'^(\w+):\t(.*)$', file.read(), re.M))
+
+
+def capabilities(daemon):
+    """Of its unit, as the kernel writes them."""
+    values = sandbox.read(os.path.join(e2e.ROOT, f'etc/systemd/fettle-{daemon}.service.in'))
+    names = {word.removeprefix('CAP_') for word in values['CapabilityBoundingSet'][0].split()}
+    return sum(1 << number for number, name in enumerate(sandbox.CAPABILITIES) if name in names)
+
+
+@title('/attack/units/in-force#SAF-107')
+def test_in_force():
+    seen = set()
+    for node in lab.status()['nodes']:
+        for row in node['daemons']:
+            about = status_of(row['pid'])
+            for field in ('CapBnd', 'CapPrm', 'CapEff'):
+                assert int(about[field], 16) == capabilities(row['name']), (row['name'], field, about[field])
+            assert (about['NoNewPrivs'], about['Seccomp']) == ('1', '2'), row['name']
+            seen.add(row['name'])
+    assert seen == set(units.DAEMONS)
+
+
+@title('/attack/units/a-guest-from-start-to-end')
+def test_guest():
+    """Every kind of guest; a console, a reset, a migration, a failover, larger disks, a lost replica, a stop."""
+    uuid = e2e.create(lab, 'web1')
+    lab.cli('repair', 'policy', 'instance', 'web1', 'fix-storage')
+    for name, template in (('alone', 'file'), ('common', 'sharedfile')):
+        e2e.create(lab, name, template)
+    lab.do('OP_INSTANCE_CREATE', instance_name='none', pnode='node1', disk_template='diskless', memory=8, disks=[],
+           vnc_bind_address='127.0.0.1')
+    e2e.wait_healthy(lab, 'web1', 120)
+    e2e.wait_counting(lab, 'web1', uuid, 'node2', 3, 60)
+    assert 'COUNT' in lab.run('instance', 'console', 'web1', typed='=', check=False)[1]
+    lab.do('OP_INSTANCE_REBOOT', instance_name='web1', reboot_type='hard', wait=120)
+    e2e.wait_healthy(lab, 'web1', 120)
+    lab.do('OP_INSTANCE_MIGRATE', instance_name='web1', wait=120)
+    e2e.wait_healthy(lab, 'web1', 120)
+    e2e.wait_counting(lab, 'web1', uuid, 'node3', lab.printed('web1', uuid, 'node3'), 60)
+    lab.do('OP_INSTANCE_SHUTDOWN', instance_name='web1', wait=120)
+    lab.do('OP_INSTANCE_GROW_DISK', instance_name='web1', disk=0, amount=8, wait=120)
+    lab.do('OP_INSTANCE_STARTUP', instance_name='web1', wait=120)
+    e2e.wait_healthy(lab, 'web1', 120)
+    lab.lab('link', 'node2', 'down')
+    wait_until('its replica is given up', lambda: lab.instance('web1', 'replica.state')['replica.state'] == 'stale', 60)
+    lab.lab('link', 'node2', 'up')
+    e2e.wait_mended(lab, 'web1')
+    lab.do('OP_INSTANCE_FAILOVER', instance_name='web1', wait=120)
+    e2e.wait_mended(lab, 'web1')
+    e2e.verify_clean(lab)
+    for name in ('web1', 'alone', 'common', 'none'):
+        lab.do('OP_INSTANCE_REMOVE', instance_name=name, shutdown_timeout=0, wait=120)
+    e2e.verify_clean(lab)
+
+
+@title('/attack/units/no-sanitizer-report')
+def test_logs():
+    e2e.check_logs(lab)
+
+
+if __name__ == '__main__':
+    with e2e.new_lab(options=('--candidates', '3', '--replica-lost-ms', '1000', '--watcher-interval-ms', '500')) as lab:
+        e2e.run(test_in_force, test_guest, test_logs)
