@@ -49,7 +49,7 @@ static void signature_of(struct ms *ms, const struct ms_host *host, struct stamp
     if (chance(ms, 3) == 0)
         g_strlcpy(ret, "ca/0000", LIMIT_VOUCHER_CHARS);
     else if (host->wconfd && chance(ms, 2))
-        voucher_sign(host->wconfd, MS_CLUSTER, stamp, ret);
+        voucher_sign(host->wconfd, MS_CLUSTER, stamp, chance(ms, 2), ret);
 }
 
 static json_t *members(const struct ms *ms)

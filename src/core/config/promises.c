@@ -202,15 +202,17 @@ static void outcome_clear(struct outcome *outcome)
 typedef struct outcome outcome_t;
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(outcome_t, outcome_clear)
 
-/* For those who do not know this node for a candidate. */
-static void sign(const struct env *env, const struct config *config, struct promise_wish *wish)
+/* For those who do not know this node for a candidate, and for whom they tell of it. */
+static void sign(const struct env *env, const struct config *config, struct promise_wish *wish,
+                 bool begins)
 {
     const struct cluster *cluster = config_cluster(config);
     struct stamp stamp = {config_history(config), wish->epoch};
-    if (!cluster || wish->signed_epoch == stamp.epoch)
+    if (!cluster || (wish->signed_epoch == stamp.epoch && wish->signed_begun == begins))
         return;
-    voucher_sign(env, cluster->uuid, stamp, wish->signature);
+    voucher_sign(env, cluster->uuid, stamp, begins, wish->signature);
     wish->signed_epoch = stamp.epoch;
+    wish->signed_begun = begins;
 }
 
 static enum next ask(const struct env *env, const struct config *config,
@@ -219,8 +221,8 @@ static enum next ask(const struct env *env, const struct config *config,
 {
     struct round round = {.voters = voters, .needed = voters->count / 2 + 1, .hurry = begins};
     enum next next = NEXT_END;
-    if (voters->count > 1)
-        sign(env, config, wish);
+    if (voters->nodes->len > 1)
+        sign(env, config, wish, begins);
     guint64 asked = wish->epoch;
     if (wish->alone)
         round.needed = 1;

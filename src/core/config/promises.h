@@ -21,6 +21,7 @@ struct promise_wish {
                       mastership that was later than `since`; set by promises_alone() */
     bool by_copy;  /* this node has a copy, and becomes master by a person's word */
     guint64 signed_epoch; /* of `signature`, as the candidates are shown it; 0: none yet */
+    bool signed_begun;    /* it is of the second round */
     char signature[LIMIT_VOUCHER_CHARS + 1];
 };
 

@@ -285,7 +285,7 @@ static void second_word(guint heard_by)
     char signature[LIMIT_VOUCHER_CHARS + 1];
     g_autoptr(GError) error = NULL;
     other->authority = fake_authority_of(true);
-    voucher_sign(other, CLUSTER, stamp, signature);
+    voucher_sign(other, CLUSTER, stamp, true, signature);
     json_autoptr answer = fake_call(other, uuids[heard_by], ROLE_NODED, "promise_epoch",
                                     json_make("{s:i,s:I,s:I,s:s,s:b,s:s}", "history", 5, "epoch",
                                               (json_int_t)stamp.epoch, "since", (json_int_t)1 << 52,
