@@ -6,7 +6,8 @@
  * All of it is called in a task. Candidates on record as offline are not asked: somebody has said
  * that they are dead. A candidate that is the only one asks nobody, unless a person's word has made
  * it that (cluster.alone): then all nodes are asked whether they follow another master. Their
- * silence is no hindrance, but for half a minute while nobody at all answers.
+ * silence is no hindrance, but for half a minute while nobody at all answers. What they tell counts
+ * only with the authority's signature over it (SAF-102); a candidate's word counts by itself.
  */
 #pragma once
 
@@ -50,3 +51,6 @@ bool promises_go_on(const struct env *env, const struct config *config, guint64 
  * silence is no answer. */
 bool promises_hold(const struct env *env, const struct config *config, guint64 epoch,
                    GError **error);
+/* The same of one node that is no candidate. */
+bool promises_hold_of(const struct env *env, const struct config *config, const struct node *node,
+                      guint64 epoch, GError **error);
