@@ -146,6 +146,24 @@ static bool is_of_later_version(const struct sqlite_store *store, gint64 format,
     return false;
 }
 
+/* Other tables, triggers, views, conditions: what nobody but us may have put there. */
+static bool check_schema(struct sqlite_store *store, GError **error)
+{
+    sqlite3_stmt *statement = NULL;
+    bool failed = true;
+
+    bool ok = ask(store, "SELECT type, name, sql FROM sqlite_schema WHERE sql IS NOT NULL",
+                  &statement, error);
+    while (ok && next(store, statement, &failed, error)) {
+        ok = store_is_ours(text_or_empty(statement, 2));
+        if (!ok)
+            row_corrupt(store, error, "its %s \"%s\" is none of a store",
+                        text_or_empty(statement, 0), text_or_empty(statement, 1));
+    }
+    sqlite3_finalize(statement);
+    return ok && !failed;
+}
+
 bool store_check_form(struct sqlite_store *store, GError **error)
 {
     gint64 id = 0, format = 0;
@@ -161,7 +179,7 @@ bool store_check_form(struct sqlite_store *store, GError **error)
         return row_corrupt(store, error,
                            "its format is %" G_GINT64_FORMAT ", this version knows %d and %d",
                            format, STORE_FORMAT - 1, STORE_FORMAT);
-    return true;
+    return check_schema(store, error);
 }
 
 /* --- the parts --- */

@@ -125,11 +125,7 @@ static bool apply_work(struct sqlite_copy *copy, void *args, GError **error)
 static bool begin_work(struct sqlite_copy *copy, void *args, GError **error)
 {
     crash_point("sqlite: refill");
-    return store_run(copy->store,
-                     "DROP TABLE IF EXISTS refill; CREATE TABLE refill(kind TEXT, key TEXT, "
-                     "version INTEGER NOT NULL, json TEXT NOT NULL, PRIMARY KEY(kind, key)) "
-                     "WITHOUT ROWID",
-                     error);
+    return store_run(copy->store, "DROP TABLE IF EXISTS refill; " STORE_REFILL_TABLE, error);
 }
 
 static bool refill_object(sqlite3_stmt *put, sqlite3_stmt *delete, const struct change *change)

@@ -14,6 +14,11 @@
 /* Format 1 had neither role nor versions; it is brought up with the first transaction. */
 #define STORE_FORMAT 2
 
+/* Where a copy collects all of a configuration before it takes the place of what it had. */
+#define STORE_REFILL_TABLE                                                                         \
+    "CREATE TABLE refill(kind TEXT, key TEXT, version INTEGER NOT NULL, json TEXT NOT NULL,"       \
+    " PRIMARY KEY(kind, key)) WITHOUT ROWID"
+
 enum store_statement {
     /* of the writing handle */
     STATEMENT_OBJECT_OLD,
@@ -136,5 +141,7 @@ void store_scrub_note(struct sqlite_store *store, const char *kind, const char *
 void store_scrub_end(struct sqlite_store *store);
 /* Reads the table meta, against its checksum. */
 bool store_load_meta(struct sqlite_store *store, GError **error);
-/* Is it one of our stores, of a format that we know? */
+/* Whether a table is made of these words, and so one of ours. */
+bool store_is_ours(const char *sql);
+/* Is it one of our stores, of a format that we know, and nothing else in it? */
 bool store_check_form(struct sqlite_store *store, GError **error);

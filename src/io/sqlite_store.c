@@ -7,35 +7,32 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <glib/gstdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #define BUSY_MS 5000
 
-static const char *const schema = "PRAGMA application_id=" G_STRINGIFY(
-    STORE_APPLICATION_ID) ";"
-                          "PRAGMA user_version=" G_STRINGIFY(
-                              STORE_FORMAT) ";"
-                                            "CREATE TABLE meta(key TEXT PRIMARY KEY, value TEXT "
-                                            "NOT NULL) WITHOUT ROWID;"
-                                            "CREATE TABLE objects(kind TEXT, key TEXT, version "
-                                            "INTEGER NOT NULL, json TEXT NOT NULL,"
-                                            " sum INTEGER NOT NULL, PRIMARY KEY(kind, key)) "
-                                            "WITHOUT ROWID;"
-                                            "CREATE TABLE changes(serial INTEGER, place INTEGER, "
-                                            "epoch INTEGER NOT NULL,"
-                                            " commit_id TEXT NOT NULL, kind TEXT NOT NULL, key "
-                                            "TEXT NOT NULL, op INTEGER NOT NULL,"
-                                            " json TEXT, sum INTEGER NOT NULL, PRIMARY KEY(serial, "
-                                            "place)) WITHOUT ROWID;"
-                                            "CREATE TABLE commits(commit_id TEXT PRIMARY KEY, "
-                                            "serial INTEGER NOT NULL,"
-                                            " count INTEGER NOT NULL, sum INTEGER NOT NULL) "
-                                            "WITHOUT ROWID;";
+static const char *const marks = "PRAGMA application_id=" G_STRINGIFY(
+    STORE_APPLICATION_ID) "; PRAGMA user_version=" G_STRINGIFY(STORE_FORMAT);
 
-/* Stores of earlier versions are without it. */
-static const char *const ids_schema =
-    "CREATE TABLE IF NOT EXISTS ids(serial INTEGER PRIMARY KEY, commit_id TEXT NOT NULL UNIQUE,"
-    " sum INTEGER NOT NULL)";
+/* All that a store has, to the letter: a trigger, a view or a condition would be somebody else's
+ * words among ours. */
+static const char *const tables[] = {
+    "CREATE TABLE meta(key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID",
+    "CREATE TABLE objects(kind TEXT, key TEXT, version INTEGER NOT NULL, json TEXT NOT NULL,"
+    " sum INTEGER NOT NULL, PRIMARY KEY(kind, key)) WITHOUT ROWID",
+    "CREATE TABLE changes(serial INTEGER, place INTEGER, epoch INTEGER NOT NULL,"
+    " commit_id TEXT NOT NULL, kind TEXT NOT NULL, key TEXT NOT NULL, op INTEGER NOT NULL,"
+    " json TEXT, sum INTEGER NOT NULL, PRIMARY KEY(serial, place)) WITHOUT ROWID",
+    "CREATE TABLE commits(commit_id TEXT PRIMARY KEY, serial INTEGER NOT NULL,"
+    " count INTEGER NOT NULL, sum INTEGER NOT NULL) WITHOUT ROWID",
+    /* Stores of earlier versions are without it. */
+    "CREATE TABLE ids(serial INTEGER PRIMARY KEY, commit_id TEXT NOT NULL UNIQUE,"
+    " sum INTEGER NOT NULL)",
+    STORE_REFILL_TABLE,
+};
+#define TABLE_IDS 4
+#define TABLES_AT_FIRST 5
 
 static const char *const log_mode = "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL";
 
@@ -116,6 +113,28 @@ static bool prepare(struct sqlite_store *store, GError **error)
     return true;
 }
 
+bool store_is_ours(const char *sql)
+{
+    for (guint i = 0; i < G_N_ELEMENTS(tables); i++)
+        if (strcmp(tables[i], sql) == 0)
+            return true;
+    return false;
+}
+
+static bool make_tables(struct sqlite_store *store, GError **error)
+{
+    for (guint i = 0; i < TABLES_AT_FIRST; i++)
+        if (!store_run(store, tables[i], error))
+            return false;
+    return true;
+}
+
+static bool has_table(sqlite3 *db, const char *name)
+{
+    return sqlite3_table_column_metadata(db, "main", name, NULL, NULL, NULL, NULL, NULL, NULL) ==
+           SQLITE_OK;
+}
+
 /* One process per store: a second wconfd would number its commits on its own. */
 static bool lock_store(struct sqlite_store *store, GError **error)
 {
@@ -158,8 +177,10 @@ struct sqlite_store *sqlite_store_open(const char *path, GError **error)
     bool logs = store_check_form(store, error) &&
                 (sqlite3_exec(store->db, log_mode, NULL, NULL, NULL) == SQLITE_OK ||
                  store_unreadable(store, store->db, error));
-    bool has_ids = logs && (sqlite3_exec(store->db, ids_schema, NULL, NULL, NULL) == SQLITE_OK ||
-                            store_unreadable(store, store->db, error));
+    bool has_ids =
+        logs && (has_table(store->db, "ids") ||
+                 sqlite3_exec(store->db, tables[TABLE_IDS], NULL, NULL, NULL) == SQLITE_OK ||
+                 store_unreadable(store, store->db, error));
     if (!has_ids || !prepare(store, error)) {
         sqlite_store_close(store);
         return NULL;
@@ -209,9 +230,8 @@ static bool fill_new(struct sqlite_store *store, guint64 history, const GPtrArra
     bool refused = false, unknown = false;
 
     store->meta.history = history;
-    return store_run(store, log_mode, error) && store_run(store, schema, error) &&
-           store_run(store, ids_schema, error) && prepare(store, error) &&
-           sqlite_store_begin(store, error) &&
+    return store_run(store, log_mode, error) && store_run(store, marks, error) &&
+           make_tables(store, error) && prepare(store, error) && sqlite_store_begin(store, error) &&
            sqlite_store_add(store, commit_id, 0, 1, rows, &refused, error) &&
            sqlite_store_finish(store, &unknown, error);
 }

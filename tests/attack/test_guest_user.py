@@ -14,6 +14,7 @@ import sys
 import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), 'e2e'))
+import bus  # noqa: E402  pylint: disable=wrong-import-position
 import e2e  # noqa: E402  pylint: disable=wrong-import-position
 from e2e import fettlelib, title, wait_until  # noqa: E402  pylint: disable=wrong-import-position
 
@@ -107,8 +108,7 @@ def start_ticks(pid):
 
 
 def noded_pid():
-    return next(row['pid'] for node in lab.status()['nodes'] if node['name'] == 'node2'
-                for row in node['daemons'] if row['name'] == 'noded' and row['state'] == 'running')
+    return bus.pid_of(lab, 'noded', 'node2')
 
 
 def restart_noded():

@@ -10,58 +10,29 @@ import re
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), 'e2e'))
+import bus  # noqa: E402  pylint: disable=wrong-import-position
 import e2e  # noqa: E402  pylint: disable=wrong-import-position
 import test_join  # noqa: E402  pylint: disable=wrong-import-position
-from e2e import fettlelib, title  # noqa: E402  pylint: disable=wrong-import-position
+from e2e import title  # noqa: E402  pylint: disable=wrong-import-position
 
 ATTACKER = 'node4'
 NODES = ('node1', 'node2', 'node3')
 LATE = 9007199254740000
 
-# Sends one question and prints its answer; the other side asks too, whether this one lives.
-SPEAKER = '''
-import json, os, socket, ssl, sys
-etc, address, node, question = sys.argv[1:]
-context = ssl.create_default_context(cafile=os.path.join(etc, "ca.crt"))
-context.check_hostname = False
-context.load_cert_chain(os.path.join(etc, "node.crt"), os.path.join(etc, "node.key"))
-with context.wrap_socket(socket.create_connection((address, 1811), 10)) as link:
-    link.sendall(json.dumps({"hello": {"versions": [1, 1], "from": node + "/noded"}}).encode() + b"\\x03")
-    link.sendall(question.encode() + b"\\x03")
-    link.settimeout(60)
-    text = b""
-    while True:
-        data = link.recv(65536)
-        text += data
-        frames = [json.loads(frame) for frame in text.split(b"\\x03")[:-1]]
-        answers = [frame for frame in frames if frame.get("id") == 7 and "method" not in frame]
-        if answers or not data:
-            print(json.dumps(answers[0] if answers else frames))
-            break
-'''
-
 lab = None
 
 
 def announced(node):
-    """What that node was told last, without its checksum."""
-    with open(os.path.join(lab.root(node), 'var', 'node', 'state.json'), encoding='utf-8') as file:
-        told = json.load(file)
-    return {key: value for key, value in told.items() if key != 'check'}
+    return bus.announced(lab, node)
 
 
 def identity(node):
-    with open(os.path.join(lab.root(node), 'etc', 'node.json'), encoding='utf-8') as file:
-        return json.load(file)['node_uuid']
+    return bus.id_of(lab, node)
 
 
 def speak(target, method, args, role='wconfd'):
-    """The answer of a node to one frame of the attacker's."""
-    me = identity(ATTACKER)
-    question = {'v': 1, 'history': args['history'], 'epoch': args['epoch'], 'id': 7, 'from': f'{me}/{role}', 'method': method, 'args': args}
-    out = lab.exec(ATTACKER, sys.executable, '-c', SPEAKER, os.path.join(lab.root(ATTACKER), 'etc'), fettlelib.address(int(target[4:])), me,
-                   json.dumps(question))
-    return json.loads(out)
+    """The answer of a node to one frame of the attacker's, in the name of the mastership that it lies about."""
+    return bus.ask(lab, ATTACKER, target, role, method, args, stamp=args)
 
 
 def refused(target, **numbers):
@@ -79,15 +50,12 @@ def state():
 
 def same_mastership(change):
     """The same master, of the same epoch, in the same process, before and after it."""
-    def pid():
-        return next(row['pid'] for node in lab.status()['nodes'] if node['name'] == lab.master
-                    for row in node['daemons'] if row['name'] == 'wconfd')
-    before, process = state(), pid()
+    before = state(), bus.pid_of(lab, 'wconfd', lab.master)
     change()
     e2e.verify_clean(lab)  # which a master answers, and who is in its way is named
     lab.cli('tag', 'add', 'cluster', f'still{len(done)}')
     done.append(change)
-    assert (state(), pid()) == (before, process)
+    assert (state(), bus.pid_of(lab, 'wconfd', lab.master)) == before
 
 
 done = []

@@ -4,34 +4,25 @@ job's process. Nothing that is not its own is changed, the guests of others run 
 
 The attacker speaks to the node daemons of others itself, from the node's network, and says of its role what it likes.
 """
-import ctypes
 import json
 import os
 import re
 import socket
-import ssl
 import sys
-import threading
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), 'e2e'))
+import bus  # noqa: E402  pylint: disable=wrong-import-position
 import e2e  # noqa: E402  pylint: disable=wrong-import-position
-from e2e import fettlelib, title, wait_until  # noqa: E402  pylint: disable=wrong-import-position
+from e2e import title, wait_until  # noqa: E402  pylint: disable=wrong-import-position
 
-END = b'\x03'
-CLONE_NEWNET = 0x40000000
 NOWHERE = '00000000-0000-4000-8000-00000000dead'
 
 lab = None
 uuid = None  # of web1, on node2 with its replica on node3
 
 
-def config_of(node):
-    with open(os.path.join(lab.root(node), 'etc/node.json'), encoding='utf-8') as file:
-        return json.load(file)
-
-
 def id_of(node):
-    return config_of(node)['node_uuid']
+    return bus.id_of(lab, node)
 
 
 def record_of(node):
@@ -39,80 +30,21 @@ def record_of(node):
         return json.load(file)
 
 
-def stamp():
-    with open(os.path.join(lab.root('node1'), 'var/node/state.json'), encoding='utf-8') as file:
-        announced = json.load(file)
-    return {'history': announced['history'], 'epoch': announced['epoch']}
-
-
 # --- the attacker ---
-
-def network_socket(node):
-    """A TCP socket that lives in a node's network: made by a thread that went there."""
-    made = []
-    def make():
-        space = os.open(f'/proc/{pid_of("noded", node)}/ns/net', os.O_RDONLY)
-        if ctypes.CDLL(None, use_errno=True).setns(space, CLONE_NEWNET) == 0:
-            made.append(socket.socket(socket.AF_INET6 if fettlelib.SIX else socket.AF_INET))
-        os.close(space)
-    thread = threading.Thread(target=make)
-    thread.start()
-    thread.join()
-    return made[0]
-
-
-def pid_of(daemon, node):
-    return next(row['pid'] for found in lab.status()['nodes'] if found['name'] == node
-                for row in found['daemons'] if row['name'] == daemon and row['state'] == 'running')
-
-
-def frame(document):
-    return json.dumps(document).encode() + END
-
-
-def exchange(connection, question, greets_as):
-    """The answer to it: {"result"} or {"error"}, or the welcome that refuses all."""
-    connection.settimeout(30)
-    connection.sendall(frame({'hello': {'versions': [1, 1], 'from': greets_as}}))
-    connection.sendall(frame(question))
-    got = b''
-    while chunk := connection.recv(1 << 16):
-        got += chunk
-        *whole, got = got.split(END)
-        for part in map(json.loads, whole):
-            if 'error' in part.get('welcome', {}):
-                return part['welcome']
-            if part.get('id') == question['id'] and ('result' in part or 'error' in part):
-                return part
-    raise AssertionError(f'no answer to {question["method"]}')
-
-
-def question_of(node, role, method, args, to):
-    return {'v': 1, **stamp(), 'id': 77, 'from': f'{node}/{role}', 'to': to, 'method': method, 'args': args}
-
 
 def ask(target, role, method, args=None, to='noded', as_node='node4', certificate=None):
     """As that role of a node, with its certificate, of a daemon of another."""
-    etc = os.path.join(certificate or lab.root(as_node), 'etc')
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.check_hostname = False
-    context.verify_mode = ssl.CERT_NONE
-    context.load_cert_chain(os.path.join(etc, 'node.crt'), os.path.join(etc, 'node.key'))
-    with open(os.path.join(etc, 'node.json'), encoding='utf-8') as file:
-        own = json.load(file)['node_uuid']
-    with network_socket(as_node) as plain:
-        plain.settimeout(30)
-        plain.connect((config_of(target)['address'], config_of(target)['port']))
-        with context.wrap_socket(plain) as link:
-            return exchange(link, question_of(own, role, method, args or {}, f'{id_of(target)}/{to}'), f'{own}/noded')
+    return bus.ask(lab, as_node, target, role, method, args or {}, to, certificate)
 
 
 def ask_here(role, method, args=None):
     """As a process of the master's node, of its wconfd."""
+    own, stamp = id_of('node1'), bus.announced(lab, 'node1')
+    question = {'v': 1, 'history': stamp['history'], 'epoch': stamp['epoch'], 'id': 77, 'from': f'{own}/{role}', 'to': f'{own}/wconfd',
+                'method': method, 'args': args or {}}
     with socket.socket(socket.AF_UNIX) as link:
         link.connect(os.path.join(lab.root('node1'), 'run/wconfd.sock'))
-        question = question_of(id_of('node1'), role, method, args or {}, f'{id_of("node1")}/wconfd')
-        return exchange(link, question, question['from'])
+        return bus.exchange(link, question, question['from'])
 
 
 def refused(answer, code, message):
@@ -174,6 +106,16 @@ def test_configuration():
                 'wconfd/wait_changes: role "noded" may not call it')
         for method, args in (('snapshot', {}), ('wait_changes', {'serial': 0}), ('commit_ids', {'after': 0}), ('authority_key', {})):
             refused(ask('node1', 'wconfd', method, args, 'wconfd'), 'permission_denied', only_candidates(method))
+
+
+@title('/attack/ordinary-node/changes-as-a-copy-that-was#SAF-101')
+def test_follow():
+    """It is none, whatever it says that its copy has; and no commit waits for it, or counts it."""
+    message = 'node node4 is no master candidate: it keeps no copy of the configuration'
+    with untouched():
+        serial = lab.call('QueryClusterInfo')['serial']
+        for has in range(1, serial + 1, max(1, serial // 20)):
+            refused(ask('node1', 'wconfd', 'follow', {'history': 1, 'serial': has, 'digest': '0'}, 'wconfd'), 'permission_denied', message)
 
 
 @title('/attack/ordinary-node/commit-under-a-stranger-s-lock#SAF-100,SAF-101')
@@ -312,5 +254,5 @@ if __name__ == '__main__':
     with e2e.new_lab(4, ('--candidates', '3', '--replica-lost-ms', '1000', '--watcher-interval-ms', '500')) as lab:
         uuid = e2e.create(lab, 'web1')
         e2e.wait_healthy(lab, 'web1', 120)
-        e2e.run(test_configuration, test_commit, test_guest, test_replica, test_member, test_candidate, test_job, test_secrets, test_removed,
+        e2e.run(test_configuration, test_follow, test_commit, test_guest, test_replica, test_member, test_candidate, test_job, test_secrets, test_removed,
                 test_logs)

@@ -4,7 +4,6 @@ newest of several answers. The client below knows the protocol only from its des
 import hashlib
 import hmac
 import json
-import multiprocessing
 import os
 import re
 import socket
@@ -13,6 +12,7 @@ import subprocess
 import time
 import uuid
 
+import bus
 import e2e
 from e2e import fettlelib, title, wait_until
 
@@ -32,31 +32,16 @@ def seal(key, msg, salt=None):
     return b'plj0' + json.dumps({'msg': msg, 'salt': salt, 'hmac': sign(key, salt, msg)}).encode()
 
 
-def _exchange(namespace, address, datagram, timeout, out):
-    import ctypes
-    handle = os.open(f'/run/netns/{namespace}', os.O_RDONLY)
-    if ctypes.CDLL(None, use_errno=True).setns(handle, 0x40000000) != 0:
-        raise OSError(ctypes.get_errno(), 'setns')
-    with socket.socket(socket.AF_INET6 if fettlelib.SIX else socket.AF_INET, socket.SOCK_DGRAM) as client:
-        client.settimeout(timeout)
-        client.connect((address, 1814))
-        try:
-            client.send(datagram)
-            out.put(client.recv(65536))
-        except (TimeoutError, ConnectionRefusedError) as error:
-            out.put(type(error).__name__)
-
-
 def exchange(datagram, node='node1', timeout=60):
     """The reply's bytes, 'TimeoutError', or 'ConnectionRefusedError'; asked from within node1's network."""
-    out = multiprocessing.Queue()
-    number = int(node[4:])
-    process = multiprocessing.Process(target=_exchange,
-                                      args=(lab.namespace('node1'), fettlelib.address(number), datagram, timeout, out))
-    process.start()
-    reply = out.get(timeout=timeout + 60)
-    process.join()
-    return reply
+    with bus.network_socket(lab, 'node1', socket.SOCK_DGRAM) as client:
+        client.settimeout(timeout)
+        client.connect((fettlelib.address(int(node[4:])), 1814))
+        try:
+            client.send(datagram)
+            return client.recv(65536)
+        except (TimeoutError, ConnectionRefusedError) as error:
+            return type(error).__name__
 
 
 def key_of(node='node1'):

@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
 """Bad input, each with its exact error: opcodes, flags, frames, certificates, epochs, files; and how tables are shown."""
-import ctypes
 import json
 import os
 import re
@@ -10,14 +9,13 @@ import socket
 import ssl
 import subprocess
 import tempfile
-import threading
 
+import bus
 import e2e
+from bus import END, frame, hello
 from e2e import fettlelib, title, wait_until
 
-CLONE_NEWNET = 0x40000000
 STRANGER = '99999999-9999-4999-8999-999999999999'
-END = b'\x03'
 lab = None
 folder = None
 
@@ -411,22 +409,12 @@ def test_documents():
 
 # --- frames ---
 
-def pid_of(daemon, node='node1'):
-    return next(d['pid'] for n in lab.status()['nodes'] if n['name'] == node
-                for d in n['daemons'] if d['name'] == daemon)
+def pid_of(daemon):
+    return bus.pid_of(lab, daemon)
 
 
 def config_of(node):
-    with open(os.path.join(lab.root(node), 'etc', 'node.json'), encoding='utf-8') as file:
-        return json.load(file)
-
-
-def frame(document):
-    return json.dumps(document).encode() + END
-
-
-def hello(node, role='job/5', versions=(1, 1)):
-    return frame({'hello': {'versions': list(versions), 'from': f'{node}/{role}'}})
+    return bus.config_of(lab, node)
 
 
 def talk(connection, data, end=False):
@@ -589,33 +577,14 @@ def test_epoch():
 
 # --- the bus between nodes ---
 
-def network_socket(node):
-    """A TCP socket that lives in a node's network: made by a thread that went there."""
-    made = []
-    def make():
-        space = os.open(f'/proc/{pid_of("noded", node)}/ns/net', os.O_RDONLY)
-        if ctypes.CDLL(None, use_errno=True).setns(space, CLONE_NEWNET) == 0:
-            made.append(socket.socket(socket.AF_INET6 if fettlelib.SIX else socket.AF_INET))
-        os.close(space)
-    thread = threading.Thread(target=make)
-    thread.start()
-    thread.join()
-    return made[0]
-
-
-def bus(data, certificate, node='node2'):
+def tell_from(data, certificate, node='node2'):
     """Speaks to noded of node1 from another node with a certificate (path of .crt, of .key), or none."""
     target = config_of('node1')
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.check_hostname = False
-    context.verify_mode = ssl.CERT_NONE
-    if certificate:
-        context.load_cert_chain(*certificate)
-    with network_socket(node) as plain:
+    with bus.network_socket(lab, node) as plain:
         plain.settimeout(20)
         plain.connect((target['address'], target['port']))
         try:
-            with context.wrap_socket(plain) as connection:
+            with bus.tls(certificate).wrap_socket(plain) as connection:
                 return talk(connection, data)
         except (ssl.SSLError, ConnectionResetError):
             return []
@@ -662,13 +631,13 @@ def test_certificates():
              f'its certificate is of the cluster {STRANGER}, this node is of {cluster}'),
             ('node2', certificate_of('plain', '/CN=x', authority),
              'the certificate\'s subject is "CN=x"; it must be O=<cluster uuid>, CN=<node uuid>')):
-        expect_answer(bus(hello(second, 'noded'), certificate, node), [], reason)
+        expect_answer(tell_from(hello(second, 'noded'), certificate, node), [], reason)
         wait_until(f'noded says: {reason}', lambda text=f' refused: {reason}\n': said('node1', 'noded', text), 5)
-    expect_answer(bus(hello(second, 'noded'), None),
+    expect_answer(tell_from(hello(second, 'noded'), None),
                   refusal('permission_denied', f'{second}/noded has shown no certificate, without which a host can '
                           'only join'), b'no certificate')
     unknown = certificate_of('unknown', f'/O={cluster}/CN={STRANGER}', authority)
-    expect_answer(bus(hello(STRANGER, 'noded'), unknown),
+    expect_answer(tell_from(hello(STRANGER, 'noded'), unknown),
                   refusal('permission_denied', f'node {STRANGER} is no member of this cluster: it was never added, or it was '
                           'removed and its certificate is revoked; it joins with a token of `fettle node invite`'),
                   b'unknown node')
@@ -681,12 +650,12 @@ def test_bus_frames():
     good = (etc('node2', 'node.crt'), etc('node2', 'node.key'))
     pid = pid_of('noded')
     for data, expected in bad_hellos(second):
-        expect_answer(bus(data, good), expected, data)
+        expect_answer(tell_from(data, good), expected, data)
     for role, who in (('noded', first), ('job/5', second)):
-        expect_answer(bus(hello(who, role), good),
+        expect_answer(tell_from(hello(who, role), good),
                       refusal('permission_denied', f'from: is {who}/{role.split("/")[0]}, but the certificate is of node '
                                                    f'{second}'), hello(who, role))
-    bus(b'"' + b'x' * 5000, good)
+    tell_from(b'"' + b'x' * 5000, good)
     wait_until('noded says why it closed', lambda: said(
         'node1', 'noded', 'bus: link to node node2 lost: a frame is larger than 4096 bytes'), 5)
     assert pid_of('noded') == pid, 'noded was restarted'

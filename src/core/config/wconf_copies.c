@@ -362,9 +362,10 @@ static bool is_over(const struct wconf *wconf, const struct stamp *copy)
     return copy->history == config_history(wconf->committed) && copy->epoch > wconf->epoch;
 }
 
-/* A candidate; or one that was, and has to be told so: until it has that change. */
-static bool may_follow(const struct wconf *wconf, const struct rpc_request *request,
-                       const struct follow_args *args, GError **error)
+/* A candidate on record. Who is none (any more) is told so and nothing else: what it says of its
+ * copy is its own word, and a copy that counts would be one that a commit has waited for
+ * (SAF-101). */
+static bool may_follow(const struct wconf *wconf, const struct rpc_request *request, GError **error)
 {
     const char *uuid = request->from_node;
     const struct node *node = config_get(wconf->committed, "node", uuid, NULL);
@@ -376,9 +377,7 @@ static bool may_follow(const struct wconf *wconf, const struct rpc_request *requ
                          wconf->epoch, request->stamp.epoch);
         return false;
     }
-    if (node &&
-        (node->master_candidate || (wconf_stream_reaches(wconf, args->history, args->serial) &&
-                                    args->serial < config_serial(wconf->committed))))
+    if (node && node->master_candidate)
         return true;
     fettle_set_error(error, PERMISSION,
                      "node %s is no master candidate: it keeps no copy of the configuration",
@@ -390,7 +389,7 @@ void wconf_handle_follow(struct wconf *wconf, struct rpc_request *request)
 {
     g_autoptr(GError) error = NULL;
     record_autoptr(follow_args) args = rpc_request_args(request, &follow_args_record, &error);
-    if (!args || !may_follow(wconf, request, args, &error)) {
+    if (!args || !may_follow(wconf, request, &error)) {
         g_hash_table_remove(wconf->followers, request->from_node);
         release(wconf);
         rpc_fail(request, error);

@@ -6,6 +6,7 @@
  */
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/log.h"
 #include "daemons/common/daemon.h"
@@ -85,6 +86,18 @@ static void write_key(void)
     rconfd.key = g_strdup(secret->value);
 }
 
+/* The copy says that this node is not to have it (any more). Where there is no copy nothing says
+ * so: it may be on its way. */
+static void drop_key(void)
+{
+    g_autofree char *path = g_build_filename(real_env_paths(rconfd.env)->var, "confd.key", NULL);
+    if (!confd_copy_of(rconfd.confd))
+        return;
+    if (unlink(path) == 0)
+        log_info("", "the key of ConfD was removed: this node does not answer any more");
+    g_clear_pointer(&rconfd.key, g_free);
+}
+
 /* --- serving --- */
 
 static char *answer(const char *data, size_t len, size_t *ret_len, void *user)
@@ -108,12 +121,14 @@ static void serve(void)
 {
     g_autoptr(GError) error = NULL;
     const char *why = confd_silent_because(rconfd.confd);
-    if (why)
+    if (why) {
         g_clear_pointer(&rconfd.server, udp_server_free);
-    else if (!listen_to_clients(&error))
+        drop_key();
+    } else if (!listen_to_clients(&error)) {
         why = error->message;
-    else
+    } else {
         write_key();
+    }
     rconfd_status_set(&rconfd.status, why);
 }
 

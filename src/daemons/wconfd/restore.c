@@ -12,6 +12,7 @@
 #include "io/loop.h"
 #include "io/sqlite_backup.h"
 #include "io/sqlite_store.h"
+#include "proto/engine.h"
 #include "proto/horizon.h"
 
 #define STORE_PART "store.db"
@@ -36,8 +37,10 @@ static void restore_clear(struct restore *restore)
     backup_free(restore->backup);
     node_config_free(restore->node);
     config_free(restore->config);
-    if (restore->made)
+    if (restore->made) {
         unlink(restore->made);
+        sqlite_store_remove_traces(restore->made);
+    }
     g_free(restore->store);
     g_free(restore->made);
     if (restore->reserved >= 0)
@@ -62,7 +65,13 @@ static struct node_config *identity_of_backup(const struct restore *restore, GEr
         return NULL;
     }
     json_autoptr json = json_parse_limited(text, len, LIMIT_BACKUP_HEADER_BYTES, error);
-    return json ? node_config_parse(json, RECORD_KEEP, error) : NULL;
+    record_autoptr(node_config) node = json ? node_config_parse(json, RECORD_KEEP, error) : NULL;
+    if (node && g_hostname_is_ip_address(node->address))
+        return g_steal_pointer(&node);
+    if (node)
+        fettle_set_error(error, WRONG_INPUT, "address: \"%s\" is no IP address", node->address);
+    g_prefix_error(error, CONFIG_PART " in the backup: ");
+    return NULL;
 }
 
 /* A host that has an identity keeps it; it must be of this cluster. */
@@ -139,10 +148,11 @@ static bool put_etc_back(const struct restore *restore, GError **error)
 
 /* --- the store --- */
 
-static bool load_store(struct restore *restore, GError **error)
+/* As wconfd will read it, when it starts. `header`: whose numbers it must have; NULL: any. */
+static bool load_store(const struct restore *restore, struct config *config,
+                       const struct backup_header *header, GError **error)
 {
-    const struct backup_header *header = restore->backup->header;
-    struct config_loading loading = {restore->config, NULL};
+    struct config_loading loading = {config, NULL};
     struct sqlite_store *store = sqlite_store_open(restore->made, error);
     bool ok = store && sqlite_store_load(store, config_load_object, &loading, error);
     if (loading.error) {
@@ -150,12 +160,26 @@ static bool load_store(struct restore *restore, GError **error)
         g_propagate_error(error, loading.error);
         ok = false;
     }
-    if (ok && (sqlite_store_history(store) != header->history ||
-               sqlite_store_serial(store) != header->serial)) {
+    if (!ok)
+        g_prefix_error(error, "the store in the backup is of no use, and nothing was changed: ");
+    if (ok && header &&
+        (sqlite_store_history(store) != header->history ||
+         sqlite_store_master(store)->epoch != header->epoch ||
+         sqlite_store_serial(store) != header->serial)) {
         fettle_set_error(error, CORRUPT, "the store in the backup is not the one of its header");
         ok = false;
     }
     sqlite_store_close(store);
+    return ok;
+}
+
+/* What was read may be at the end of what can be written. */
+static bool is_sound(const struct restore *restore, GError **error)
+{
+    struct config *config = config_new();
+    bool ok = load_store(restore, config, NULL, error);
+    config_free(config);
+    sqlite_store_remove_traces(restore->made);
     return ok;
 }
 
@@ -172,29 +196,35 @@ static bool unpack_store(struct restore *restore, GError **error)
     restore->config = config_new();
     sqlite_store_remove_traces(restore->made);
     return files_write_path(restore->made, data, len, 0600, true, error) &&
-           load_store(restore, error);
+           load_store(restore, restore->config, restore->backup->header, error);
 }
 
-static guint64 history_in(const struct restore *restore, const char *name)
+static guint64 number_in(const struct restore *restore, const char *name, const char *field)
 {
     g_autofree char *path = g_build_filename(restore->paths->var, "node", name, NULL);
     size_t len = 0;
     g_autofree char *text = files_read_path(path, LIMIT_FRAME_BYTES, &len, NULL);
     json_autoptr json = text ? json_parse_limited(text, len, LIMIT_FRAME_BYTES, NULL) : NULL;
-    json_int_t history = json_integer_value(json_object_get(json, "history"));
-    return history > 0 ? (guint64)history : 0;
+    json_int_t number = json_integer_value(json_object_get(json, field));
+    return number > 0 ? (guint64)number : 0;
 }
 
-/* SAF-02. Above all that is known here; and the time, so that two restores of one backup on two
- * hosts, which know nothing of each other, do not make the same history. */
+/* SAF-02, SAF-103. The history above all that is known here; and the time, so that two restores of
+ * one backup on two hosts, which know nothing of each other, do not make the same. Epoch and serial
+ * go on from those of the backup, whoever wrote them. */
 static bool new_history(const struct restore *restore, guint64 *ret_history, GError **error)
 {
+    const struct backup_header *header = restore->backup->header;
     gint64 now = loop_wall_us();
-    guint64 seen = MAX(history_in(restore, "state.json"), history_in(restore, "promise.json"));
-    guint64 known = MAX(restore->backup->header->history, seen);
-    known = MAX(known, sqlite_store_noted_history(restore->reserved));
+    guint64 seen = MAX(number_in(restore, "state.json", "history"),
+                       number_in(restore, "promise.json", "history"));
+    guint64 known = MAX(MAX(header->history, seen), sqlite_store_noted_history(restore->reserved));
     guint64 history = MAX(known + 1, (guint64)(now / G_USEC_PER_SEC));
-    if (!horizon_check(HORIZON_HISTORY, history, seen, now, error)) {
+    if (!horizon_check(HORIZON_HISTORY, history, seen, now, error) ||
+        !horizon_check(HORIZON_EPOCH, header->epoch + 1, number_in(restore, "state.json", "epoch"),
+                       now, error) ||
+        !horizon_check(HORIZON_SERIAL, engine_leap(header->serial, now),
+                       number_in(restore, "state.json", "serial"), now, error)) {
         g_prefix_error(error,
                        "no other node would believe this restore, and nothing was changed: ");
         return false;
@@ -213,7 +243,7 @@ static bool put_store_back(struct restore *restore, GError **error)
     g_autoptr(GPtrArray) changes = restored_changes(restore->config, &restoring, error);
     guint64 history = 0;
     return changes && new_history(restore, &history, error) &&
-           sqlite_store_renew(restore->made, history, changes, error) &&
+           sqlite_store_renew(restore->made, history, changes, error) && is_sound(restore, error) &&
            put_etc_back(restore, error) &&
            sqlite_store_replace(restore->reserved, restore->made, restore->store, history, error);
 }

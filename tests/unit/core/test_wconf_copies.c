@@ -573,7 +573,8 @@ static void test_many_ids(void)
     world_tear_down();
 }
 
-/* A node that is no candidate any more gets that change, then nothing. */
+/* A node that is no candidate any more gets nothing, wherever it says that its copy is: not even
+ * the change by which it is none. */
 static void test_no_candidate(void)
 {
     copies_set_up();
@@ -581,11 +582,12 @@ static void test_no_candidate(void)
     g_free(job_locks(&world, 17, "x node-param/" NODE2, false));
     assert_says(job_commit(&world, 17, changes_of(put("node", NODE2, 1, object_node(NODE2)), NULL)),
                 "{\"serial\":2}");
-    expect(node2, 5, 1, first, "2: 1 changes");
     g_autofree char *now = digest();
-    expect(node2, 5, 2, now,
-           "permission_denied: node node2 is no master candidate: it keeps no copy of the "
-           "configuration");
+    const char *refusal = "permission_denied: node node2 is no master candidate: it keeps no copy "
+                          "of the configuration";
+    expect(node2, 5, 1, first, refusal);
+    expect(node2, 5, 2, now, refusal);
+    expect(node2, 0, 0, "0", refusal);
     expect(node3, 5, 2, now, "2: 0 changes");
     world_tear_down();
 }
