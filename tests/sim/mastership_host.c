@@ -245,7 +245,7 @@ static void check_end(const struct ms_host *host, const GError *reason)
         return;
     if (!ended.epoch && host->real && host->real->ops->observe(host->real, &record, NULL))
         ended.epoch = record.epoch;
-    if (!ms_liar_may_end(host->ms, ended))
+    if (!ms_liar_may_end(host, ended))
         ms_problem(host->ms, "%s steps down for a member that lies: %s", host->uuid,
                    reason->message);
 }

@@ -50,12 +50,13 @@ static void keep(struct ms *ms, const struct rpc_request *request, bool begun, c
     g_array_append_val(ms->proofs, proof);
 }
 
-bool ms_liar_may_end(const struct ms *ms, struct stamp mastership)
+bool ms_liar_may_end(const struct ms_host *host, struct stamp mastership)
 {
+    const struct ms *ms = host->ms;
     for (guint i = 0; ms->proofs && i < ms->proofs->len; i++) {
         const struct ms_proof *proof = &g_array_index(ms->proofs, struct ms_proof, i);
         if (is_later(proof->stamp, mastership) ||
-            (proof->stamp.epoch == mastership.epoch && !proof->begun))
+            (proof->stamp.epoch == mastership.epoch && strcmp(proof->node, host->uuid) != 0))
             return true;
     }
     return false;
