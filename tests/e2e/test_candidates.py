@@ -6,7 +6,6 @@ import json
 import os
 import re
 import sqlite3
-import time
 
 import e2e
 import test_join
@@ -439,33 +438,6 @@ def test_two_words():
     e2e.check_logs(lab)
 
 
-THREE_YEARS_S = 3 * 365 * 86400
-
-
-@title('/candidates/five-restores#SAF-02,SAF-103')
-def test_restores():
-    """A backup is put back five times, once on a host that is three years fast, while a node is off: whoever is there, and whoever comes
-    back, takes over the last one's history."""
-    other, absent = (node for node in ('node1', 'node2', 'node3') if node != lab.master)
-    backup = os.path.join(lab.directory, 'five.backup')  # which no power cut takes
-    lab.cli('cluster', 'backup', '--to', backup)
-    histories = [int(store(lab.master)['history'])]
-    lab.lab('power', absent, 'off')
-    for fast in ((0, 0, 0, THREE_YEARS_S), (0,)):
-        lab.lab('power', lab.master, 'off')
-        for ahead_s in fast:
-            lab.run('cluster', 'restore', backup, '--confirm', name, env={'FETTLE_CLOCK_AHEAD_MS': str(ahead_s * 1000)})
-            histories.append(int(store(lab.master)['history']))
-        lab.lab('power', lab.master, 'on')
-        wait_until('it serves', serves, 60)
-        wait_until('who was there follows', lambda: equal(lab.master, other), 60)
-    assert sorted(set(histories)) == histories and histories[-1] > time.time() + THREE_YEARS_S - 3600, histories
-    lab.lab('power', absent, 'on')
-    wait_until('and who comes back', lambda: equal('node1', 'node2', 'node3'), 60)
-    assert int(store(absent)['history']) == histories[-1]
-    e2e.check_logs(lab)
-
-
 NOT_MASTER, UNSAFE, WRONG_INPUT, WRONG_STATE, UNKNOWN_ENTITY, TEMPORARY, CANCELED, TIMEOUT = 9, 11, 2, 5, 3, 7, 17, 18
 FAILOVER = ('cluster', 'master-failover')
 
@@ -475,7 +447,7 @@ def main():
     with e2e.new_lab(options=('--replica-lost-ms', '1000', '--watcher-interval-ms', '500', '--candidates', '3')) as lab:
         name = lab.json('cluster', 'info')['name']
         e2e.run(test_follow, test_end_without_luxid, test_standby, test_cut_off, test_flush, test_flush_waits, test_empty, test_damaged, test_confd, test_authority_key, test_refused, test_failover,
-                test_invite, test_return, test_alone, test_two_words, test_restores)
+                test_invite, test_return, test_alone, test_two_words)
 
 
 if __name__ == '__main__':
