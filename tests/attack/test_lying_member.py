@@ -13,7 +13,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(
 import bus  # noqa: E402  pylint: disable=wrong-import-position
 import e2e  # noqa: E402  pylint: disable=wrong-import-position
 import test_join  # noqa: E402  pylint: disable=wrong-import-position
-from e2e import title  # noqa: E402  pylint: disable=wrong-import-position
+from e2e import title, wait_until  # noqa: E402  pylint: disable=wrong-import-position
 
 ATTACKER = 'node4'
 NODES = ('node1', 'node2', 'node3')
@@ -113,9 +113,24 @@ def forget(host, *words):
     return host.run(test_join.NODED, '--root', host.root, '--forget-mastership', *words)
 
 
-@title('/lying-member/forget#SAF-103')
+def refuse_master(host):
+    """It answers each announcement as of an epoch that is over: its master goes on, and a person is told."""
+    before = state(), bus.pid_of(lab, 'wconfd', lab.master)
+    host.start()
+    lab.cli('cluster', 'modify', '--replica-lost-ms', '1001')  # which all nodes are told
+    wait_until('the master counts it as silent', lambda: f'node {host.name} says that a later mastership has begun, and does not prove it: it '
+               'counts as silent. If no other node follows that one, let it forget it there: fettle-noded --forget-mastership' in
+               e2e.verify(lab)[1], 60)
+    assert f'node {host.name}: has not answered this epoch yet' not in e2e.verify(lab)[1]  # it had, before it was misled
+    lab.cli('tag', 'add', 'cluster', 'refused')
+    assert (state(), bus.pid_of(lab, 'wconfd', lab.master)) == before
+    host.stop()
+
+
+@title('/lying-member/forget#SAF-102,SAF-103')
 def test_forget():
-    """A node that has taken over what nobody else follows hears its master again after a person's word, and only then."""
+    """A node that has taken over what nobody else follows moves nobody by that, and hears its master again after a person's word, and only
+    then."""
     host = test_join.Host(53)
     says = ('--statement', 'node4 was taken over; Jo, 12 May')
     file = os.path.join(host.root, 'var', 'node', 'state.json')
@@ -136,6 +151,7 @@ def test_forget():
         del false['check']
         with open(file, 'w', encoding='utf-8') as told:
             json.dump(false, told)
+        refuse_master(host)
         # What a person has to say, and what is in the way.
         for words, expected, message in (
                 ((), 2, 'statement: must not be empty; who says that what this node has seen is nobody\'s mastership, and why'),

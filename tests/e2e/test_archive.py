@@ -9,11 +9,13 @@ import stat
 import tempfile
 import time
 
+import bus
 import e2e
 from e2e import ROOT, fettlelib, title, wait_until
 
 lab = None
 folder = None
+THREE_YEARS_S = 3 * 365 * 86400
 SSCONF = ('cluster_name', 'cluster_uuid', 'master_node', 'master_ip', 'node_list', 'node_primary_ips', 'master_candidates',
           'master_candidates_ips', 'online_nodes', 'offline_nodes', 'serial')
 
@@ -345,11 +347,12 @@ def test_damage():
     assert not glob.glob(store + '.before-*') and not os.path.exists(store + '.restore')
 
 
-def restore_surely(name):
+def restore_surely(name, ahead_s=0):
     """wconfd is started again and again on the wreck; in between the restore has its turn."""
     patience = fettlelib.Patience(60)
     while True:
-        code, out, err = lab.run('cluster', 'restore', path('backup'), '--confirm', name, check=False)
+        code, out, err = lab.run('cluster', 'restore', path('backup'), '--confirm', name, check=False,
+                                 env={'FETTLE_CLOCK_AHEAD_MS': str(ahead_s * 1000)})
         if code == 0:
             return out
         assert 'fettle-wconfd of this node runs' in err and not patience.is_over(), err
@@ -377,7 +380,17 @@ def says(log, text):
     return False
 
 
-@title('/archive/backup-wreck-restore-go-on#SAF-02')
+def restore_five_times(name, history):
+    """Each is announced, to who is there, before the next; one is made by a clock that is three years ahead."""
+    for ahead_s in (0, 0, 0, THREE_YEARS_S, 0):
+        wreck_store()
+        restore_surely(name, ahead_s)
+        wait_until('it is believed', lambda: bus.announced(lab, 'node2')['history'] > history, 60)
+        history = bus.announced(lab, 'node2')['history']
+    assert history > time.time() + THREE_YEARS_S - 3600, history
+
+
+@title('/archive/backup-wreck-restore-go-on#SAF-02,SAF-103')
 def test_restore():
     web1 = e2e.uuid_of(lab, 'web1')
     primary = lab.instance('web1', 'pnode')['pnode']
@@ -391,8 +404,9 @@ def test_restore():
     late1 = e2e.uuid_of(lab, 'late1')
     count = e2e.wait_counting(lab, 'web1', web1, primary)
     generation = lab.instance('web1', 'generation')['generation']
-    wreck_store()
-    restore_surely(name)
+    lab.lab('link', 'node3', 'down')
+    restore_five_times(name, old['history'])
+    lab.lab('link', 'node3', 'up')
     lab.lab('restart', 'luxid@node1')
     lab.lab('restart', 'watcher@node1')
     lab.luxi_connection = None
@@ -413,6 +427,7 @@ def test_restore():
 
     # A person has it compared: the guest that runs is the instance, the record follows.
     wait_until('all nodes have answered', lambda: 'has not answered this epoch' not in e2e.verify(lab)[1], 60)
+    assert bus.announced(lab, 'node3')['history'] == new['history']  # which was off
     code, out, err = lab.run('repair', 'continue', '--statement', 'compared')
     assert f'({late1})' in out + err, out + err
     row = lab.instance('web1', 'pnode', 'status', 'generation')

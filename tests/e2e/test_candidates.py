@@ -404,6 +404,40 @@ def test_alone():
     e2e.check_logs(lab)
 
 
+def go_alone(node):
+    """By a person's word, on that node; the others that are silent burned."""
+    lab.master = node
+    wait_until('a person is asked', lambda: 'is not what was to be typed' in lab.run(*FAILOVER, '--alone', '--statement', 'x', typed='no\n',
+                                                                                     check=False)[2], 60)
+    lab.run(*FAILOVER, '--alone', '--statement', f'test: only {node} is left', typed=name + '\n')
+    wait_until('it serves', serves, 40)
+
+
+@title('/candidates/two-words#SAF-07,SAF-102')
+def test_two_words():
+    """Two nodes, each the master by a person's word and off the other's list of candidates: the one that comes back hears it from the
+    others, who prove it, and ends."""
+    first = lab.master
+    second, third = (node for node in ('node1', 'node2', 'node3') if node != first)
+    for node in (first, second, third):
+        lab.lab('power', node, 'off')
+    lab.lab('power', first, 'on')
+    go_alone(first)
+    assert copies() == {}, copies()
+    lab.lab('power', first, 'off')
+    lab.lab('power', second, 'on')
+    go_alone(second)
+    assert copies() == {}, copies()
+    lab.lab('power', third, 'on')
+    lab.lab('power', first, 'on')
+    wait_until('the first one is a copy', lambda: store(first).get('role') == '2', 60)
+    assert glob.glob(os.path.join(lab.root(first), 'var', 'store.db.epoch-*'))
+    for node in (first, third):
+        lab.cli('node', 'modify', node, '--master-candidate', 'yes')
+    wait_until('they follow again', lambda: equal('node1', 'node2', 'node3'), 40)
+    e2e.check_logs(lab)
+
+
 NOT_MASTER, UNSAFE, WRONG_INPUT, WRONG_STATE, UNKNOWN_ENTITY, TEMPORARY, CANCELED, TIMEOUT = 9, 11, 2, 5, 3, 7, 17, 18
 FAILOVER = ('cluster', 'master-failover')
 
@@ -413,7 +447,7 @@ def main():
     with e2e.new_lab(options=('--replica-lost-ms', '1000', '--watcher-interval-ms', '500', '--candidates', '3')) as lab:
         name = lab.json('cluster', 'info')['name']
         e2e.run(test_follow, test_end_without_luxid, test_standby, test_cut_off, test_flush, test_flush_waits, test_empty, test_damaged, test_confd, test_authority_key, test_refused, test_failover,
-                test_invite, test_return, test_alone)
+                test_invite, test_return, test_alone, test_two_words)
 
 
 if __name__ == '__main__':

@@ -414,7 +414,7 @@ static json_t *announcement(const struct node_world *nw)
                                                  "master_candidate", (int)candidate));
     }
     char signature[LIMIT_VOUCHER_CHARS + 1];
-    voucher_sign(nw->master, CLUSTER, nw->stamp, signature);
+    voucher_sign(nw->master, CLUSTER, nw->stamp, true, signature);
     return json_make("{s:I,s:I,s:s,s:s,s:I,s:o,s:i,s:s}", "history", (json_int_t)nw->stamp.history,
                      "epoch", (json_int_t)nw->stamp.epoch, "cluster", CLUSTER, "master_node",
                      NODE_M, "serial", (json_int_t)nw->serial, "members", members,

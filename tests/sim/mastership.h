@@ -143,6 +143,7 @@ struct ms {
     struct stamp fenced[MS_HOSTS]; /* answered by the node daemon */
     struct env *liar;              /* a member, no candidate and no host of these */
     guint64 liar_random;
+    GArray *proofs;      /* struct ms_proof: what it has been shown; or NULL */
     GHashTable *locks;   /* name -> who has it exclusively */
     GHashTable *ended;   /* jobs that live no more */
     GHashTable *tags;    /* key -> version, as it is stored now */
@@ -162,6 +163,14 @@ struct ms_wish {
     char *key;
     bool deletes;
     guint64 epoch; /* of the job that asks; 0: not a job */
+};
+
+/* What a candidate has signed for itself. */
+struct ms_proof {
+    struct stamp stamp;
+    bool begun;
+    char node[37];
+    char signature[LIMIT_VOUCHER_CHARS + 1];
 };
 
 struct ms_operation {
@@ -270,6 +279,9 @@ void ms_person_mends(struct ms *ms, guint waited_ms);
 /* A member that lies, from the beginning to the end (mastership_liar.c). */
 #define MS_LIAR "99999999-0000-4000-8000-000000000009"
 void ms_liar_start(struct ms *ms, guint64 seed);
+void ms_liar_free(struct ms *ms);
+/* Whether it can prove what ends that mastership of the host, or an attempt at one. */
+bool ms_liar_may_end(const struct ms_host *host, struct stamp mastership);
 
 /* --- mastership_fate.c --- */
 /* For a while. */

@@ -236,8 +236,23 @@ static void restart_soon(struct ms_host *host)
                                        restart_cb, host);
 }
 
+/* The word of the member that lies ends nothing that it cannot prove. */
+static void check_end(const struct ms_host *host, const GError *reason)
+{
+    struct mastership record = {0};
+    struct stamp ended = {MS_HISTORY, host->epoch};
+    if (!strstr(reason->message, "node liar"))
+        return;
+    if (!ended.epoch && host->real && host->real->ops->observe(host->real, &record, NULL))
+        ended.epoch = record.epoch;
+    if (!ms_liar_may_end(host, ended))
+        ms_problem(host->ms, "%s steps down for a member that lies: %s", host->uuid,
+                   reason->message);
+}
+
 static void ended(const GError *reason, void *data)
 {
+    check_end(data, reason);
     restart_soon(data);
 }
 
@@ -250,6 +265,7 @@ static void start_task(void *data)
     struct mastership record = {0};
     if (seat_start(host->seat, &error) || task_killed() || host->wconfd != env)
         return;
+    check_end(host, error);
     if (host->engine.ops && !host->engine.replicated && fettle_error_is(error, STALE_EPOCH) &&
         host->real->ops->observe(host->real, &record, NULL))
         host->replaced = record.epoch;

@@ -123,8 +123,8 @@ static bool passes(const char *from, const char *to, void *data)
 {
     struct ms *ms = data;
     const struct ms_host *a = ms_host_of(ms, from), *b = ms_host_of(ms, to);
-    if (!strcmp(from, MS_LIAR))
-        return b && b->noded;
+    if (!strcmp(from, MS_LIAR) || !strcmp(to, MS_LIAR))
+        return (a && a->noded) || (b && b->noded);
     return a && b && a->noded && b->noded && ms_linked(ms, a->index, b->index);
 }
 
@@ -208,8 +208,8 @@ GPtrArray *ms_objects(const struct ms *ms)
     for (guint i = 0; i < ms->hosts_count; i++)
         add(changes, "node", ms->hosts[i].uuid, node_object(&ms->hosts[i]));
     add(changes, "node", MS_LIAR,
-        json_make("{s:s,s:s,s:s,s:s,s:b}", "uuid", MS_LIAR, "name", "liar", "primary_ip",
-                  "10.0.0.99", "group", GROUP, "offline", 1));
+        json_make("{s:s,s:s,s:s,s:s}", "uuid", MS_LIAR, "name", "liar", "primary_ip", "10.0.0.99",
+                  "group", GROUP));
     return changes;
 }
 
@@ -279,9 +279,8 @@ static void announce_first(struct ms *ms)
                                                  "name", name, "address", address, "port", 1811,
                                                  "master_candidate", 1));
     }
-    json_array_append_new(members,
-                          json_make("{s:s,s:s,s:s,s:i,s:b}", "uuid", MS_LIAR, "name", "liar",
-                                    "address", "10.0.0.99", "port", 1811, "offline", 1));
+    json_array_append_new(members, json_make("{s:s,s:s,s:s,s:i}", "uuid", MS_LIAR, "name", "liar",
+                                             "address", "10.0.0.99", "port", 1811));
     json_autoptr announced =
         json_make("{s:i,s:i,s:s,s:s,s:i,s:O}", "history", MS_HISTORY, "epoch", 1, "cluster",
                   MS_CLUSTER, "master_node", ms->hosts[0].uuid, "serial", 1, "members", members);
@@ -341,6 +340,7 @@ void ms_free(struct ms *ms)
         fake_authority_free(ms->hosts[i].authority);
         g_ptr_array_unref(ms->hosts[i].operations);
     }
+    ms_liar_free(ms);
     model_clients_free();
     model_etcd_free(ms->model);
     ms_check_free(ms);

@@ -29,12 +29,27 @@ struct round {
     guint64 seen;    /* highest epoch of a refusal; 0: none */
     bool seen_begun; /* that one is more than a promise */
     char *seen_node;
-    char *seen_by;   /* name of the node that has said so */
-    GString *silent; /* names of those that gave no word, and why if they said */
+    char *seen_by;     /* name of the node that has said so */
+    GString *silent;   /* names of those that gave no word, and why if they said */
+    GPtrArray *claims; /* struct claim, of who is no candidate */
 };
+
+/* A refusal that has to be proven. */
+struct claim {
+    guint index; /* of the node */
+    struct promise_epoch_result *answer;
+};
+
+static void claim_free(void *data)
+{
+    struct claim *claim = data;
+    promise_epoch_result_free(claim->answer);
+    g_free(claim);
+}
 
 static void round_clear(struct round *round)
 {
+    g_ptr_array_unref(round->claims);
     g_free(round->seen_node);
     g_free(round->seen_by);
     g_string_free(round->silent, TRUE);
@@ -76,6 +91,10 @@ static bool take_answer(guint index, void *value, const GError *error, void *dat
     round->heard = round->heard || (answer && index > 0);
     if (!answer && !witness) {
         take_silence(round, node, error);
+    } else if (answer && !answer->granted && witness) {
+        struct claim *claim = g_new(struct claim, 1);
+        *claim = (struct claim){index, promise_epoch_result_copy(answer)};
+        g_ptr_array_add(round->claims, claim);
     } else if (answer && !answer->granted) {
         take_refusal(round, node, answer);
     } else if (!witness) {
@@ -83,6 +102,40 @@ static bool take_answer(guint index, void *value, const GError *error, void *dat
         round->own = round->own || index == 0;
     }
     return round->hurry && round->own && round->granted >= round->needed;
+}
+
+static int compare(struct stamp a, struct stamp b)
+{
+    if (a.history != b.history)
+        return a.history < b.history ? -1 : 1;
+    return a.epoch < b.epoch ? -1 : a.epoch > b.epoch;
+}
+
+/* Any node can say what it likes, and repeat what was signed for others. So what it tells must be
+ * signed, and be in the way of what was asked for: the asker's own signature never is. */
+static bool is_proven(const struct env *env, const struct config *config,
+                      const struct promise_epoch_args *asked,
+                      const struct promise_epoch_result *answer)
+{
+    const struct cluster *cluster = config_cluster(config);
+    struct stamp told = {answer->history, answer->epoch};
+    struct stamp since = {asked->history, asked->since};
+    int order = compare(told, (struct stamp){asked->history, asked->epoch});
+    bool other = strcmp(answer->node, asked->node) != 0;
+    bool passed_over = answer->begun && compare(told, since) > 0;
+    return cluster && *answer->signature && (order > 0 || (other && (order == 0 || passed_over))) &&
+           voucher_check(env, cluster->uuid, told, answer->begun, answer->node, answer->signature,
+                         NULL);
+}
+
+static void take_claims(const struct env *env, const struct config *config,
+                        const struct promise_epoch_args *asked, struct round *round)
+{
+    for (guint i = 0; i < round->claims->len && !task_killed(); i++) {
+        const struct claim *claim = round->claims->pdata[i];
+        if (is_proven(env, config, asked, claim->answer))
+            take_refusal(round, round->voters->nodes->pdata[claim->index], claim->answer);
+    }
 }
 
 /* What it has of the engine sqlite. */
@@ -108,7 +161,11 @@ static bool ask_all(const struct env *env, const struct config *config,
         g_ptr_array_add(uuids, ((const struct node *)round->voters->nodes->pdata[i])->uuid);
     round->history = args.history;
     round->silent = g_string_new(NULL);
-    return gather(env, uuids, ROLE_NODED, "promise_epoch", &args, stamp, take_answer, round);
+    round->claims = g_ptr_array_new_with_free_func(claim_free);
+    if (!gather(env, uuids, ROLE_NODED, "promise_epoch", &args, stamp, take_answer, round))
+        return false;
+    take_claims(env, config, &args, round);
+    return !task_killed();
 }
 
 /* --- who is asked --- */
@@ -202,15 +259,17 @@ static void outcome_clear(struct outcome *outcome)
 typedef struct outcome outcome_t;
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(outcome_t, outcome_clear)
 
-/* For those who do not know this node for a candidate. */
-static void sign(const struct env *env, const struct config *config, struct promise_wish *wish)
+/* For those who do not know this node for a candidate, and for whom they tell of it. */
+static void sign(const struct env *env, const struct config *config, struct promise_wish *wish,
+                 bool begins)
 {
     const struct cluster *cluster = config_cluster(config);
     struct stamp stamp = {config_history(config), wish->epoch};
-    if (!cluster || wish->signed_epoch == stamp.epoch)
+    if (!cluster || (wish->signed_epoch == stamp.epoch && wish->signed_begun == begins))
         return;
-    voucher_sign(env, cluster->uuid, stamp, wish->signature);
+    voucher_sign(env, cluster->uuid, stamp, begins, wish->signature);
     wish->signed_epoch = stamp.epoch;
+    wish->signed_begun = begins;
 }
 
 static enum next ask(const struct env *env, const struct config *config,
@@ -219,8 +278,8 @@ static enum next ask(const struct env *env, const struct config *config,
 {
     struct round round = {.voters = voters, .needed = voters->count / 2 + 1, .hurry = begins};
     enum next next = NEXT_END;
-    if (voters->count > 1)
-        sign(env, config, wish);
+    if (voters->nodes->len > 1)
+        sign(env, config, wish, begins);
     guint64 asked = wish->epoch;
     if (wish->alone)
         round.needed = 1;
@@ -326,18 +385,30 @@ bool promises_go_on(const struct env *env, const struct config *config, guint64 
     }
 }
 
-bool promises_hold(const struct env *env, const struct config *config, guint64 epoch,
-                   GError **error)
+static bool hold_all(const struct env *env, const struct config *config,
+                     const struct voters *voters, guint64 epoch, GError **error)
 {
-    g_auto(voters_t) voters = with_witnesses(env, config);
     struct promise_wish wish = {.epoch = epoch, .since = epoch};
-    struct round round = {.voters = &voters, .needed = voters.count};
-    if (voters.nodes->len <= 1)
-        return true;
+    struct round round = {.voters = voters, .needed = voters->count};
     bool hold = !ask_all(env, config, &wish, true, &round) || round.seen == 0;
     if (!hold)
         fettle_set_error(error, STALE_EPOCH, "node %s follows a later mastership, of node %s",
                          round.seen_by, config_node_name(config, round.seen_node));
     round_clear(&round);
     return hold;
+}
+
+bool promises_hold(const struct env *env, const struct config *config, guint64 epoch,
+                   GError **error)
+{
+    g_auto(voters_t) voters = with_witnesses(env, config);
+    return voters.nodes->len <= 1 || hold_all(env, config, &voters, epoch, error);
+}
+
+bool promises_hold_of(const struct env *env, const struct config *config, const struct node *node,
+                      guint64 epoch, GError **error)
+{
+    g_auto(voters_t) voters = {g_ptr_array_new_with_free_func(free_node), 0};
+    g_ptr_array_add(voters.nodes, node_copy(node));
+    return hold_all(env, config, &voters, epoch, error);
 }

@@ -6,7 +6,8 @@
  * All of it is called in a task. Candidates on record as offline are not asked: somebody has said
  * that they are dead. A candidate that is the only one asks nobody, unless a person's word has made
  * it that (cluster.alone): then all nodes are asked whether they follow another master. Their
- * silence is no hindrance, but for half a minute while nobody at all answers.
+ * silence is no hindrance, but for half a minute while nobody at all answers. What they tell counts
+ * only with the authority's signature over it (SAF-102); a candidate's word counts by itself.
  */
 #pragma once
 
@@ -21,6 +22,7 @@ struct promise_wish {
                       mastership that was later than `since`; set by promises_alone() */
     bool by_copy;  /* this node has a copy, and becomes master by a person's word */
     guint64 signed_epoch; /* of `signature`, as the candidates are shown it; 0: none yet */
+    bool signed_begun;    /* it is of the second round */
     char signature[LIMIT_VOUCHER_CHARS + 1];
 };
 
@@ -49,3 +51,6 @@ bool promises_go_on(const struct env *env, const struct config *config, guint64 
  * silence is no answer. */
 bool promises_hold(const struct env *env, const struct config *config, guint64 epoch,
                    GError **error);
+/* The same of one node that is no candidate. */
+bool promises_hold_of(const struct env *env, const struct config *config, const struct node *node,
+                      guint64 epoch, GError **error);

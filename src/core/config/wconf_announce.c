@@ -39,6 +39,7 @@ struct node_link {
     guint64 told;    /* serial of the list that it was told in this round; 0: none */
     guint64 has;     /* serial of the list that it has answered; 0: perhaps none */
     bool complained; /* about its not answering */
+    bool doubted;    /* it says that this mastership is over, and does not prove it */
 };
 
 static void clear_window(void *data)
@@ -274,7 +275,7 @@ static void open_gates(struct wconf *wconf, const char *uuid)
 static void link_answered(struct node_link *link)
 {
     struct wconf *wconf = link->wconf;
-    link->complained = false;
+    link->complained = link->doubted = false;
     if (link->answered || link->offline)
         return;
     link->answered = true;
@@ -289,6 +290,49 @@ static void link_failed(struct node_link *link, const GError *error)
         log_warning("", "node %s does not answer the announcement: %s; trying on",
                     config_node_name(link->wconf->committed, link->uuid), error->message);
     link->complained = true;
+}
+
+static char *doubt_words(const struct node_link *link)
+{
+    return g_strdup_printf(
+        "node %s says that a later mastership has begun, and does not prove it: it counts as "
+        "silent. If no other node follows that one, let it forget it there: fettle-noded "
+        "--forget-mastership",
+        config_node_name(link->wconf->committed, link->uuid));
+}
+
+static void link_doubted(struct node_link *link)
+{
+    g_autofree char *words = doubt_words(link);
+    if (!link->doubted)
+        log_warning("", "%s", words);
+    link->doubted = true;
+}
+
+/* A candidate that says so is believed: it may have promised that later one, or be it. Any other
+ * node has to show that its master is one (SAF-102). */
+static bool is_over(const struct node_link *link, const GError *refusal, GError **ret_why)
+{
+    const struct wconf *wconf = link->wconf;
+    const struct node *node = config_get(wconf->committed, "node", link->uuid, NULL);
+    if (!node || !node->master_candidate)
+        return node && !promises_hold_of(wconf->env, wconf->committed, node, wconf->epoch, ret_why);
+    *ret_why = g_error_copy(refusal);
+    g_prefix_error(ret_why, "node %s says: ", config_node_name(wconf->committed, link->uuid));
+    return true;
+}
+
+/* It refuses this mastership. */
+static void link_refused(struct node_link *link, const GError *refusal)
+{
+    g_autoptr(GError) why = NULL;
+    bool over = is_over(link, refusal, &why);
+    if (link->gone)
+        return;
+    if (over)
+        wconf_replaced(link->wconf, why);
+    else
+        link_doubted(link);
 }
 
 static void link_task(void *data)
@@ -308,9 +352,8 @@ static void link_task(void *data)
             break;
         link->has = answered ? serial : 0;
         if (fettle_error_is(error, STALE_EPOCH)) {
-            g_prefix_error(&error,
-                           "node %s says: ", config_node_name(link->wconf->committed, link->uuid));
-            wconf_replaced(link->wconf, error);
+            link_refused(link, error);
+            alive = link->gone || env_sleep(link->wconf->env, ANNOUNCE_PAUSE_MS);
         } else if (answered) {
             link->told = serial;
             link_answered(link);
@@ -357,7 +400,7 @@ static void link_refresh(struct wconf *wconf, const struct node *node, bool newb
     /* Who comes back from offline may not have heard of this epoch, or may have forgotten. */
     bool opens = node->offline && !link->offline && !link->answered;
     if (node->offline) {
-        link->answered = link->newborn = false;
+        link->answered = link->newborn = link->doubted = false;
         link->told = link->has = 0;
     }
     link->offline = node->offline;
@@ -433,6 +476,16 @@ bool wconf_node_gated(const struct wconf *wconf, const char *uuid)
 {
     const struct node_link *link = g_hash_table_lookup(wconf->nodes, uuid);
     return link && is_pending(link) && !link->newborn;
+}
+
+void wconf_list_doubted(const struct wconf *wconf, GPtrArray *problems)
+{
+    GHashTableIter iter;
+    void *link;
+    g_hash_table_iter_init(&iter, wconf->nodes);
+    while (g_hash_table_iter_next(&iter, NULL, &link))
+        if (((const struct node_link *)link)->doubted)
+            g_ptr_array_add(problems, doubt_words(link));
 }
 
 static int compare_strings(const void *a, const void *b)

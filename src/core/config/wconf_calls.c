@@ -25,6 +25,7 @@ static void handle_cluster_status(struct wconf *wconf, struct rpc_request *reque
     const char *damage = wconf_damage(wconf);
     if (damage)
         g_ptr_array_add(status->problems, g_strdup(damage));
+    wconf_list_doubted(wconf, status->problems);
     wconf_copies_list(wconf, status->copies);
     struct authority *authority = wconf->env->authority;
     status->authority = authority && authority->ops->has_key(authority);

@@ -235,7 +235,7 @@ bool wconf_campaign(struct wconf *wconf, GError **error)
     if (!(wconf->engine->replicated ? campaign_replicated : campaign_store)(wconf, error))
         return false;
     struct stamp stamp = {config_history(wconf->committed), wconf->epoch};
-    voucher_sign(wconf->env, config_cluster(wconf->committed)->uuid, stamp, wconf->signature);
+    voucher_sign(wconf->env, config_cluster(wconf->committed)->uuid, stamp, true, wconf->signature);
     return true;
 }
 

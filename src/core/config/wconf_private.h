@@ -334,6 +334,8 @@ void wconf_announce_again(struct wconf *wconf);
 bool wconf_node_gated(const struct wconf *wconf, const char *uuid);
 /* Who has not answered, gated or not: UUIDs, sorted; GPtrArray of char *. */
 GPtrArray *wconf_nodes_pending(const struct wconf *wconf);
+/* Adds a sentence about each that refuses this mastership without a proof (SAF-102). */
+void wconf_list_doubted(const struct wconf *wconf, GPtrArray *problems);
 /* The gate of locks (SAF-06). */
 bool wconf_gate(const char *name, void *data);
 void wconf_announce_end(struct wconf *wconf);

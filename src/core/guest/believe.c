@@ -146,13 +146,13 @@ static bool is_candidate(const struct fence *fence, const char *node)
 
 /* Whether it shows the authority's signature. One that could not be looked at proves nothing, but
  * its maker is told to try again: `*ret_unknown`. */
-static bool is_signed(const struct fence *fence, const char *node, struct stamp stamp,
+static bool is_signed(const struct fence *fence, const char *node, struct stamp stamp, bool begun,
                       const char *signature, GError **ret_unknown)
 {
     g_autoptr(GError) why = NULL;
     if (!*signature)
         return false;
-    if (voucher_check(fence->env, fence->cluster_uuid, stamp, node, signature, &why))
+    if (voucher_check(fence->env, fence->cluster_uuid, stamp, begun, node, signature, &why))
         return true;
     if (!fettle_error_is(why, PERMISSION))
         g_propagate_error(ret_unknown, g_steal_pointer(&why));
@@ -175,7 +175,7 @@ static bool check_announcer(const struct fence *fence, const char *node, struct 
                     stamp_compare(stamp, fence_promised(fence)) == 0;
     if (expected && is_candidate(fence, node))
         return true;
-    if (is_signed(fence, node, stamp, signature, &unknown))
+    if (is_signed(fence, node, stamp, true, signature, &unknown))
         return true;
     if (is_candidate(fence, node))
         return ask_others(fence, node, stamp, error);
@@ -186,16 +186,18 @@ static bool check_announcer(const struct fence *fence, const char *node, struct 
     return false;
 }
 
-static bool check_asker(const struct fence *fence, const char *node, struct stamp stamp,
-                        const char *signature, GError **error)
+static bool check_asker(const struct fence *fence, const struct promise_epoch_args *args,
+                        GError **error)
 {
+    struct stamp stamp = {args->history, args->epoch};
     g_autoptr(GError) unknown = NULL;
-    if (is_candidate(fence, node) || is_signed(fence, node, stamp, signature, &unknown))
+    if (is_candidate(fence, args->node) ||
+        is_signed(fence, args->node, stamp, args->begins, args->signature, &unknown))
         return true;
     if (unknown)
         g_propagate_error(error, g_steal_pointer(&unknown));
     else
-        refuse_maker(fence, node, "promises are given to", error);
+        refuse_maker(fence, args->node, "promises are given to", error);
     return false;
 }
 
@@ -224,7 +226,7 @@ bool fence_trusts(struct fence *fence, const char *from_node, const struct promi
     if (fence_is_local(fence, from_node))
         return true;
     if (check_numbers(fence, from_node, stamp, 0, &why) &&
-        (known || check_asker(fence, from_node, stamp, args->signature, &why)))
+        (known || check_asker(fence, args, &why)))
         return true;
     say_doubt(fence, from_node, why);
     g_propagate_error(error, g_steal_pointer(&why));

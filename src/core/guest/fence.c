@@ -5,6 +5,7 @@
  */
 #include "core/guest/believe.h"
 
+#include "core/guest/guest.h"
 #include "proto/seal.h"
 
 #define FORGOTTEN                                                                                  \
@@ -389,8 +390,6 @@ bool fence_announce(struct fence *fence, const char *from_node, const struct ann
         announce_args_free(fence->announced);
         fence->announced = announce_args_copy(args);
         fence->announced->asks = false; /* no part of what is remembered */
-        g_free(fence->announced->signature);
-        fence->announced->signature = g_strdup("");
         g_hash_table_remove_all(fence->doubted);
         if (fence->changed)
             fence->changed(fence->changed_data);
@@ -405,67 +404,76 @@ bool fence_announce(struct fence *fence, const char *from_node, const struct ann
 
 /* --- promises --- */
 
-/* Whose the highest epoch is, and whether that mastership has begun. */
-static const char *highest_owner(const struct fence *fence, bool *ret_begun)
+/* What was heard of a mastership; its texts are the fence's. */
+struct word {
+    struct stamp stamp;
+    const char *node, *signature;
+    bool begun;
+};
+
+static struct word announced_word(const struct fence *fence)
+{
+    return (struct word){fence_stamp(fence), fence->announced->master_node,
+                         fence->announced->signature, true};
+}
+
+static struct word promised_word(const struct fence *fence)
+{
+    return (struct word){fence_promised(fence), fence->promised->node, fence->promised->signature,
+                         fence->promised->begun};
+}
+
+static struct word highest_word(const struct fence *fence)
 {
     bool announced = stamp_compare(fence_stamp(fence), fence_promised(fence)) >= 0;
-    *ret_begun = announced || fence->promised->begun;
-    return announced ? fence->announced->master_node : fence->promised->node;
+    return announced ? announced_word(fence) : promised_word(fence);
 }
 
 /* The highest mastership of another node than `node` that has surely begun; epoch 0: none. */
-static struct stamp begun_elsewhere(const struct fence *fence, const char *node,
-                                    const char **ret_owner)
+static struct word begun_elsewhere(const struct fence *fence, const char *node)
 {
-    const struct epoch_promise *promised = fence->promised;
-    struct stamp highest = {0, 0};
-    *ret_owner = "";
-    if (strcmp(fence->announced->master_node, node) != 0) {
-        highest = fence_stamp(fence);
-        *ret_owner = fence->announced->master_node;
-    }
-    if (promised->begun && strcmp(promised->node, node) != 0 &&
-        stamp_compare(fence_promised(fence), highest) > 0) {
-        highest = fence_promised(fence);
-        *ret_owner = promised->node;
-    }
+    struct word announced = announced_word(fence), promised = promised_word(fence);
+    struct word highest = {.node = "", .signature = ""};
+    if (strcmp(announced.node, node) != 0)
+        highest = announced;
+    if (promised.begun && strcmp(promised.node, node) != 0 &&
+        stamp_compare(promised.stamp, highest.stamp) > 0)
+        highest = promised;
     return highest;
 }
 
 /* One that the asker knows nothing of. */
 static bool begun_since(const struct fence *fence, const struct promise_epoch_args *args,
-                        const char **ret_owner)
+                        struct word *ret_word)
 {
     struct stamp since = {args->history, args->since};
-    return stamp_compare(begun_elsewhere(fence, args->node, ret_owner), since) > 0;
+    *ret_word = begun_elsewhere(fence, args->node);
+    return stamp_compare(ret_word->stamp, since) > 0;
 }
 
 static bool may_promise(const struct fence *fence, const struct promise_epoch_args *args)
 {
     struct stamp wanted = {args->history, args->epoch};
-    const char *owner;
-    bool begun;
+    struct word later;
     int order = stamp_compare(wanted, fence_highest(fence));
-    if (args->epoch == 0 || begun_since(fence, args, &owner) || order < 0)
+    if (args->epoch == 0 || begun_since(fence, args, &later) || order < 0)
         return false;
-    return order > 0 || strcmp(highest_owner(fence, &begun), args->node) == 0;
+    return order > 0 || strcmp(highest_word(fence).node, args->node) == 0;
 }
 
 static struct promise_epoch_result *promise_refused(const struct fence *fence,
                                                     const struct promise_epoch_args *args)
 {
     struct promise_epoch_result *result = promise_epoch_result_new();
-    struct stamp highest = fence_highest(fence);
-    const char *owner = highest_owner(fence, &result->begun), *later;
+    struct word word = highest_word(fence), later;
     /* A later mastership counts for more than a promise on top of it. */
-    if (args->epoch != 0 && begun_since(fence, args, &later)) {
-        result->begun = true;
-        owner = later;
-    }
-    result->history = highest.history;
-    result->epoch = highest.epoch;
-    g_free(result->node);
-    result->node = g_strdup(owner);
+    if (args->epoch != 0 && begun_since(fence, args, &later))
+        word = later;
+    result->history = word.stamp.history;
+    result->epoch = word.stamp.epoch;
+    result->begun = word.begun;
+    set_string(&result->node, word.node);
+    set_string(&result->signature, word.signature);
     return result;
 }
 
@@ -482,8 +490,8 @@ static bool promise_take(struct fence *fence, const struct promise_epoch_args *a
     promised->history = args->history;
     promised->epoch = args->epoch;
     promised->begun = args->begins;
-    g_free(promised->node);
-    promised->node = g_strdup(args->node);
+    set_string(&promised->node, args->node);
+    set_string(&promised->signature, args->signature);
     return true;
 }
 

@@ -175,6 +175,7 @@ static bool lower(struct forgetting *forgetting, const char *aside, GError **err
     now->epoch = forgetting->lowest.epoch;
     now->serial = 0; /* whatever its master says of members next is news */
     set_string(&now->master_node, forgetting->master);
+    set_string(&now->signature, "");
     return put(forgetting->env, announced, announce_args_to_json(fence->announced), error) &&
            put(forgetting->env, promised, epoch_promise_to_json(fence->promised), error) &&
            put(forgetting->env, PROMISE_FILE, epoch_promise_to_json(&promise), error) &&

@@ -270,12 +270,14 @@ static char *announce_as(const char *from, struct stamp stamp, guint64 serial,
     char signature[LIMIT_VOUCHER_CHARS + 1] = "";
     if (maker) {
         maker->authority = fake_authority_of(true);
-        voucher_sign(maker, CLUSTER, stamp, signature);
+        voucher_sign(maker, CLUSTER, stamp, true, signature);
     }
     json_autoptr members = json_array();
     json_array_append_new(members,
                           json_make("{s:s,s:s,s:s,s:i,s:b}", "uuid", NODE_M, "name", "m", "address",
                                     "10.0.0.9", "port", 1811, "master_candidate", true));
+    json_array_append_new(members, json_make("{s:s,s:s,s:s,s:i}", "uuid", NODE_B, "name", "b",
+                                             "address", "10.0.0.2", "port", 1811));
     json_t *args =
         json_make("{s:I,s:I,s:s,s:s,s:I,s:O,s:s}", "history", (json_int_t)stamp.history, "epoch",
                   (json_int_t)stamp.epoch, "cluster", CLUSTER, "master_node", from, "serial",
@@ -342,6 +344,148 @@ static void test_signed(void)
                 "mastership are taken from candidates only");
     assert_text(announce_as(NODE_M, (struct stamp){1, 3}, 11, NODE_M), "");
     g_assert_cmpstr(node_core_master(nw->a.core), ==, NODE_M);
+}
+
+/* What the other candidate than the announcer, node M, tells of an unsigned mastership of node B at
+ * epoch 5, which was never promised here. */
+struct hearsay {
+    bool silent;
+    guint64 epoch; /* that its node daemon has seen */
+    const char *node;
+    bool begun;
+    const char *role; /* what its wconfd says; NULL: nothing */
+    const char *said; /* what the announcement is answered */
+};
+
+static json_t *known_there(const struct rpc_request *request, const char *to_node, void *data,
+                           GError **error)
+{
+    const struct hearsay *hearsay = data;
+    if (hearsay->silent) {
+        fettle_set_error(error, UNREACHABLE, "no answer");
+        return NULL;
+    }
+    return json_make("{s:b,s:i,s:I,s:s,s:b}", "granted", 0, "history", 1, "epoch",
+                     (json_int_t)hearsay->epoch, "node", hearsay->node, "begun", hearsay->begun);
+}
+
+static json_t *role_there(const struct rpc_request *request, const char *to_node, void *data,
+                          GError **error)
+{
+    const struct hearsay *hearsay = data;
+    if (hearsay->role)
+        return json_parse_limited(hearsay->role, strlen(hearsay->role), KIB(1), NULL);
+    fettle_set_error(error, UNREACHABLE, "no answer");
+    return NULL;
+}
+
+#define NOBODY_HEARD                                                                               \
+    "resource_not_available: no other candidate has promised or heard of the mastership that "     \
+    "node \"node2\" announces; try again"
+#define LATER_THERE                                                                                \
+    "resource_not_available: another candidate follows a later one than that of the mastership "   \
+    "that node \"node2\" announces; try again"
+
+static void test_hearsay(void)
+{
+    static const struct hearsay all[] = {
+        {.silent = true, .said = ""},
+        {.epoch = 5, .node = NODE_B, .said = ""}, /* promised there */
+        {.epoch = 5, .node = NODE_B, .begun = true, .said = ""},
+        {.epoch = 9, .node = NODE_M, .begun = true, .said = LATER_THERE},
+        /* An attempt of later on is no mastership; who is master decides. */
+        {.epoch = 9, .node = NODE_M, .role = "{\"seat\":\"master\"}", .said = NOBODY_HEARD},
+        {.epoch = 9, .node = NODE_M, .role = "{\"seat\":\"none\",\"contact\":false}", .said = ""},
+        {.epoch = 1, .node = NODE_M, .begun = true, .said = ""}, /* its wconfd is silent */
+        {.epoch = 1, .node = NODE_M, .role = "{\"seat\":\"master\"}", .said = NOBODY_HEARD},
+        {.epoch = 1,
+         .node = NODE_M,
+         .role = "{\"seat\":\"follows\",\"master_node\":\"" NODE_M "\",\"contact_ms\":900}",
+         .said = NOBODY_HEARD},
+        /* It follows nobody any more, as after a person's word of a master that cannot sign. */
+        {.epoch = 1,
+         .node = NODE_M,
+         .role = "{\"seat\":\"follows\",\"master_node\":\"" NODE_M "\",\"contact_ms\":9000}",
+         .said = ""},
+        /* In etcd only wconfd sees who is master. */
+        {.epoch = 1,
+         .node = NODE_M,
+         .role = "{\"seat\":\"follows\",\"master_node\":\"" NODE_B "\",\"engine\":\"etcd\"}",
+         .said = ""},
+        {.epoch = 1,
+         .node = NODE_M,
+         .role = "{\"seat\":\"follows\",\"master_node\":\"" NODE_M "\",\"engine\":\"etcd\"}",
+         .said = NOBODY_HEARD},
+    };
+    for (guint i = 0; i < G_N_ELEMENTS(all); i++) {
+        announce_all(NODE_M);
+        fake_script(nw->world, NODE_M, ROLE_NODED, "promise_epoch", known_there, (void *)&all[i]);
+        fake_script(nw->world, NODE_M, ROLE_WCONFD, "wait_role", role_there, (void *)&all[i]);
+        g_autofree char *said = announce_as(NODE_B, (struct stamp){1, 5}, 10, NULL);
+        g_test_message("%u", i);
+        g_assert_cmpstr(said, ==, all[i].said);
+        g_assert_cmpstr(node_core_master(nw->a.core), ==, *said ? NODE_M : NODE_B);
+        tear_down();
+        set_up();
+    }
+}
+
+/* The signature that a question of node B's is answered with: of the mastership that is told, or
+ * "". Epoch 0: of the highest. */
+static char *shown(guint64 epoch, guint64 since)
+{
+    g_autoptr(GError) error = NULL;
+    json_autoptr answer =
+        fake_call(fake_process(nw->world, NODE_B, ROLE_WCONFD), NODE_A, ROLE_NODED, "promise_epoch",
+                  json_make("{s:i,s:I,s:I,s:s}", "history", 1, "epoch", (json_int_t)epoch, "since",
+                            (json_int_t)since, "node", NODE_B),
+                  &error);
+    g_assert_no_error(error);
+    g_assert_false(json_is_true(json_object_get(answer, "granted")));
+    const json_t *signature = json_object_get(answer, "signature");
+    return g_strdup(signature ? json_string_value(signature) : "");
+}
+
+static char *signed_by(const char *maker, guint64 epoch, bool begun)
+{
+    char signature[LIMIT_VOUCHER_CHARS + 1];
+    struct env *wconfd = fake_process(nw->world, maker, ROLE_WCONFD);
+    wconfd->authority = fake_authority_of(true);
+    voucher_sign(wconfd, CLUSTER, (struct stamp){1, epoch}, begun, signature);
+    return g_strdup(signature);
+}
+
+static void assert_shown(guint64 epoch, guint64 since, const char *expected)
+{
+    g_autofree char *said = shown(epoch, since);
+    g_assert_cmpstr(said, ==, expected);
+}
+
+/* Who is refused is shown the signature of the mastership that he is told of: what is announced, or
+ * what was promised; it outlives the daemon. */
+static void test_shows(void)
+{
+    g_autofree char *second = signed_by(NODE_M, 2, true);
+    g_autofree char *wish = signed_by(NODE_M, 3, false), *begun = signed_by(NODE_M, 3, true);
+    g_autoptr(GError) error = NULL;
+    announce_all(NODE_M);
+    assert_shown(0, 0, "");
+    assert_text(announce_as(NODE_M, (struct stamp){1, 2}, 10, NODE_M), "");
+    assert_shown(0, 0, second);
+    assert_shown(1, 1, second);
+    for (guint i = 0; i < 2; i++) {
+        json_autoptr answer = fake_call(
+            fake_process(nw->world, NODE_M, ROLE_WCONFD), NODE_A, ROLE_NODED, "promise_epoch",
+            json_make("{s:i,s:i,s:i,s:s,s:b,s:s}", "history", 1, "epoch", 3, "since", 2, "node",
+                      NODE_M, "begins", (int)i, "signature", i ? begun : wish),
+            &error);
+        g_assert_no_error(error);
+        nw_daemon_kill(nw, &nw->a);
+        nw_daemon_start(nw, &nw->a);
+        assert_shown(0, 0, i ? begun : wish);
+        /* A mastership counts for more than a promise on top of it. */
+        assert_shown(2, 1, i ? begun : second);
+    }
 }
 
 /* The rule, in words of its own: what a role may ask of which node. */
@@ -448,6 +592,8 @@ int main(int argc, char **argv)
         {"/fence/place-words#SAF-100", test_place_words},
         {"/fence/lying-member#SAF-102,SAF-103", test_lying_member},
         {"/fence/signed#SAF-102", test_signed},
+        {"/fence/hearsay#SAF-102", test_hearsay},
+        {"/fence/shows-the-signature#SAF-102", test_shows},
     };
     g_test_init(&argc, &argv, NULL);
     for (guint i = 0; i < G_N_ELEMENTS(tests); i++)

@@ -77,7 +77,7 @@ static void announce_start(guint master, guint64 epoch, guint to, struct fake_re
     static guint64 serial = 1;
     char signature[LIMIT_VOUCHER_CHARS + 1];
     sides[master].wconfd->authority = fake_authority_of(true);
-    voucher_sign(sides[master].wconfd, CLUSTER, (struct stamp){1, epoch}, signature);
+    voucher_sign(sides[master].wconfd, CLUSTER, (struct stamp){1, epoch}, true, signature);
     fake_call_start_stamped(sides[master].wconfd, 0, (struct stamp){1, epoch}, sides[to].node->uuid,
                             ROLE_NODED, "announce",
                             json_make("{s:i,s:I,s:s,s:s,s:I,s:o,s:s,s:i,s:s,s:s}", "history", 1,
@@ -212,7 +212,7 @@ static void test_promised(void)
     make_master(0, 2);
     nw_pass(nw, 1000);
     sides[1].wconfd->authority = fake_authority_of(true);
-    voucher_sign(sides[1].wconfd, CLUSTER, (struct stamp){1, 3}, signature);
+    voucher_sign(sides[1].wconfd, CLUSTER, (struct stamp){1, 3}, false, signature);
     fake_call_start_stamped(sides[1].wconfd, 0, (struct stamp){1, 3}, NODE_A, ROLE_NODED,
                             "promise_epoch",
                             json_make("{s:i,s:i,s:i,s:s,s:s}", "history", 1, "epoch", 3, "since", 2,

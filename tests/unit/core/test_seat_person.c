@@ -285,7 +285,7 @@ static void second_word(guint heard_by)
     char signature[LIMIT_VOUCHER_CHARS + 1];
     g_autoptr(GError) error = NULL;
     other->authority = fake_authority_of(true);
-    voucher_sign(other, CLUSTER, stamp, signature);
+    voucher_sign(other, CLUSTER, stamp, true, signature);
     json_autoptr answer = fake_call(other, uuids[heard_by], ROLE_NODED, "promise_epoch",
                                     json_make("{s:i,s:I,s:I,s:s,s:b,s:s}", "history", 5, "epoch",
                                               (json_int_t)stamp.epoch, "since", (json_int_t)1 << 52,
@@ -316,6 +316,34 @@ static void test_two_words(void)
     reboot_node1();
     assert_replaced();
     tear_down();
+}
+
+static json_t *tell_lie(const struct rpc_request *request, const char *to_node, void *data,
+                        GError **error)
+{
+    return json_make("{s:b,s:i,s:I,s:s,s:b,s:s}", "granted", 0, "history", 5, "epoch",
+                     (json_int_t)RECORD_NUMBER_MAX - 1, "node", NODE2, "begun", *(bool *)data,
+                     "signature", "ca/nonsense");
+}
+
+/* What a node says that is no candidate, and does not prove, keeps nobody from becoming the master,
+ * takes no numbers away and ends nothing. */
+static void test_lying_witness(void)
+{
+    for (guint i = 0; i < 2; i++) {
+        bool begun = i == 0;
+        set_up_alone();
+        wconfd_kill(&hosts[0]);
+        fake_script(world, NODE3, ROLE_NODED, "promise_epoch", tell_lie, &begun);
+        reboot_node1();
+        wconfd_start(&hosts[0]);
+        fake_advance(world, 60000);
+        record_autoptr(role_status) status = ask_seat(hosts[0].cli);
+        g_assert_null(hosts[0].ended);
+        g_assert_cmpint(status->seat, ==, SEAT_MASTER);
+        g_assert_cmpuint(status->epoch, <, RECORD_NUMBER_MAX / 2);
+        tear_down();
+    }
 }
 
 /* Node1 is the only candidate by a person's word, and lives on: silence of the others ends nothing,
@@ -349,6 +377,7 @@ int main(int argc, char **argv)
     g_test_add_func("/seat/alone#SAF-07", test_alone);
     g_test_add_func("/seat/engine-alone#SAF-07", test_engine_alone);
     g_test_add_func("/seat/two-words#SAF-06,SAF-07", test_two_words);
+    g_test_add_func("/seat/lying-witness#SAF-07,SAF-102,SAF-103", test_lying_witness);
     g_test_add_func("/seat/watch-after-a-word#SAF-05,SAF-07", test_watch_alone);
     return g_test_run();
 }

@@ -5,6 +5,7 @@
 #include "world.h"
 
 #include "base/limits.h"
+#include "io/sqlite_backup.h"
 #include "io/sqlite_copy.h"
 #include "io/sqlite_engine.h"
 #include "proto/change.h"
@@ -611,8 +612,16 @@ static int run_child(char **argv)
     return ok ? 0 : 1;
 }
 
-/* Dies at its n-th crash point; false if there is none. `said` gets what was done before. */
-static bool die_at(guint n, char *said, size_t len)
+/* "--step-down STORE FD": the store of a master becomes a copy. */
+static int run_step_down(char **argv)
+{
+    path = argv[2];
+    return sqlite_copy_step_down(path, 7, NULL) && write(atoi(argv[3]), "d", 1) == 1 ? 0 : 1;
+}
+
+/* Does that, and dies at its n-th crash point; false if there is none. `said` gets what was done
+ * before. */
+static bool die_at(const char *what, guint n, char *said, size_t len)
 {
     int ends[2];
     int status = 0;
@@ -624,7 +633,7 @@ static bool die_at(guint n, char *said, size_t len)
     if (pid == 0) {
         g_autofree char *fd = g_strdup_printf("%d", ends[1]);
         g_setenv("FETTLE_CRASH_AT", number, TRUE);
-        execl("/proc/self/exe", "test_sqlite_copy", "--child", path, fd, NULL);
+        execl("/proc/self/exe", "test_sqlite_copy", what, path, fd, NULL);
         _exit(9);
     }
     close(ends[1]);
@@ -679,13 +688,69 @@ static void test_deaths(void)
     char said[8];
     guint n = 1;
 
-    while (die_at(n, said, sizeof said)) {
+    while (die_at("--child", n, said, sizeof said)) {
         check_after(n, said);
         clean();
         n++;
     }
     g_assert_cmpstr(said, ==, "ram");
     g_assert_cmpuint(n, >, 15);
+}
+
+/* The engine of a master, with what that has committed. */
+static void make_engine(void)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(GPtrArray) last = list(put("master", 15), NULL);
+    struct copy_batch batch = {HISTORY, 9, 15, last, NULL};
+    struct copy *copy = open_copy();
+    g_assert_true(refill(copy, &error));
+    g_assert_true(apply(copy, 2, 14, list(put("e", 14), NULL), &error));
+    g_assert_true(copy->ops->set_role(copy, COPY_ENGINE, &batch, &error));
+    close_copy(copy);
+}
+
+/* Of a store that has all. */
+static enum copy_role role_of(const char *name)
+{
+    g_autoptr(GError) error = NULL;
+    g_autofree char *looked = g_strdup_printf("%s.looked", name);
+    struct store_summary summary;
+    sqlite_store_copy(name, looked, &summary, &error);
+    g_assert_no_error(error);
+    g_assert_cmpuint(summary.history, ==, HISTORY);
+    g_assert_cmpuint(summary.serial, ==, 15);
+    g_unlink(looked);
+    return summary.role;
+}
+
+/* A master that was replaced and dies at any moment of stepping down has its engine, or has a copy
+ * with all that it had and the engine beside it; and the next start does the rest. */
+static void test_step_down_deaths(void)
+{
+    char said[8];
+    guint n = 1, engines = 0, copies = 0;
+    g_autofree char *aside = g_strconcat(path, ".epoch-7", NULL);
+
+    for (bool died = true; died; n++) {
+        g_autoptr(GError) error = NULL;
+        make_engine();
+        died = die_at("--step-down", n, said, sizeof said);
+        bool engine = role_of(path) == COPY_ENGINE;
+        *(engine ? &engines : &copies) += 1;
+        if (engine)
+            g_assert_true(*said == '\0' && sqlite_copy_step_down(path, 7, &error));
+        g_assert_no_error(error);
+        g_assert_true(role_of(aside) == COPY_ENGINE);
+        struct copy *copy = open_copy();
+        assert_copy(copy, "1 3/9/15: a@11 c@7 d@12 e@14 master@15");
+        close_copy(copy);
+        clean();
+        g_unlink(aside);
+    }
+    g_assert_cmpstr(said, ==, "d");
+    g_assert_cmpuint(engines, >, 1);
+    g_assert_cmpuint(copies, >, 1);
 }
 
 static void run(const void *test)
@@ -719,10 +784,11 @@ int main(int argc, char **argv)
         {"/sqlite-copy/rots-on-the-disk#SAF-07", test_rots_on_the_disk},
         {"/sqlite-copy/scrub-beside-changes#SAF-07", test_scrub_beside_changes},
         {"/sqlite-copy/deaths#SAF-07,WCF-05", test_deaths},
+        {"/sqlite-copy/step-down-deaths#SAF-07,SAF-102", test_step_down_deaths},
     };
-    if (argc == 4 && strcmp(argv[1], "--child") == 0) {
+    if (argc == 4 && g_str_has_prefix(argv[1], "--")) {
         loop_init();
-        return run_child(argv);
+        return strcmp(argv[1], "--child") == 0 ? run_child(argv) : run_step_down(argv);
     }
     g_test_init(&argc, &argv, NULL);
     for (guint i = 0; i < G_N_ELEMENTS(tests); i++)
