@@ -188,6 +188,10 @@ def test_schema():
         with store_db() as (database, made):
             database.executescript(script)
         refused(5, f'{NO_USE}STORE is damaged: its {what} is none of a store. {ADVICE}', write({}, parts_with(store=made[0])))
+    with store_db() as (database, made):
+        database.executescript('ANALYZE')  # as a person may; it is none of that
+    code, _, err = fettle('cluster', 'restore', write({}, parts_with(store=made[0])), '--confirm', NAME)
+    assert code == 0, err
     for data, what in ((b'garbage', 'file is not a database'), (sqlite_of_another(), 'it is not a store of Fettle'),
                        (good[1]['store.db'][:-4096], 'database disk image is malformed')):
         refused(5, f'{NO_USE}STORE is damaged: {what}. {ADVICE}', write({}, parts_with(store=data)))
