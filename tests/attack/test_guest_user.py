@@ -298,6 +298,34 @@ def test_another():
     assert lab.qemu_processes(other) == []
 
 
+@title('/attack/guest-user/full-pool#SAF-92,SAF-106')
+def test_full():
+    """New instances are refused, with what to do; what is there goes on, as one user that is none of the pool's, and is none of root's."""
+    path = os.path.join(lab.root('node2'), 'etc', 'node.json')
+    with open(path, encoding='utf-8') as file:
+        before = file.read()
+    def configure(text):
+        with open(path, 'w', encoding='utf-8') as file:
+            file.write(text)
+        restart_noded()
+    configure(json.dumps({**json.loads(before), 'guest_user_first': 5000000, 'guest_users': 1}))
+    try:
+        stop_and_start()
+        assert user_of() == 5000000
+        words = 'has no free user for one more guest (1 in use): raise guest_users in node.json'
+        wait_until('verify says so', lambda: f'node node2: {words}' in lab.run('cluster', 'verify', check=False)[1])
+        e2e.expect_job_error(lab, f'pnode: node "node2" {words}', 'OP_INSTANCE_CREATE', instance_name='more', pnode='node2',
+                             disk_template='diskless', memory=8, disks=[])
+        lab.do('OP_INSTANCE_CREATE', instance_name='elsewhere', disk_template='diskless', memory=8, disks=[], wait=120)
+        assert lab.instance('elsewhere', 'pnode')['pnode'] != 'node2'
+        job = lab.submit({'OP_ID': 'OP_INSTANCE_MIGRATE', 'instance_name': 'elsewhere', 'target_node': 'node2'})
+        assert lab.wait_job(job)[0] == 'success', lab.cli('job', 'info', str(job))
+        assert user_of(e2e.uuid_of(lab, 'elsewhere')) == 5000001
+        lab.do('OP_INSTANCE_REMOVE', instance_name='elsewhere', shutdown_timeout=0, wait=120)
+    finally:
+        configure(before)
+
+
 # --- sockets ---
 
 @title('/attack/guest-user/sockets#SAF-104,SAF-107')
@@ -450,4 +478,5 @@ if __name__ == '__main__':
         with e2e.new_lab(options=('--candidates', '3', '--replica-lost-ms', '1000', '--watcher-interval-ms', '500')) as lab:
             uuid = e2e.create(lab, 'web1')
             lab.cli('repair', 'policy', 'instance', 'web1', 'fix-storage')
-            e2e.run(test_state, test_log, test_pipe, test_tree, test_adopted, test_adopted_forged, test_header, test_another, test_sockets, test_folders, test_logs)
+            e2e.run(test_state, test_log, test_pipe, test_tree, test_adopted, test_adopted_forged, test_header, test_another,
+                    test_full, test_sockets, test_folders, test_logs)
