@@ -5,6 +5,7 @@
 
 #include "base/limits.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -15,8 +16,8 @@
 
 enum use {
     FREE,
-    USED,  /* a process had it at the last look, or was to get it since */
-    TAKEN, /* and it is not given back */
+    USED,  /* a process had it at the last look */
+    TAKEN, /* given out, and not given back */
 };
 
 struct guest_users {
@@ -27,47 +28,56 @@ struct guest_users {
     enum use *use;
 };
 
+/* False: it could not be read, although the process may be there. */
 static bool read_status(const char *pid, char *text, size_t size)
 {
     g_autofree char *path = g_build_filename("/proc", pid, "status", NULL);
-    FILE *file = g_ascii_isdigit(pid[0]) ? fopen(path, "re") : NULL;
-    size_t got = file != NULL ? fread(text, 1, size - 1, file) : 0;
-    text[got] = '\0';
-    if (file != NULL)
-        fclose(file);
-    return got > 0;
+    FILE *file = fopen(path, "re");
+    text[0] = '\0';
+    if (file == NULL)
+        return errno == ENOENT || errno == ESRCH;
+    text[fread(text, 1, size - 1, file)] = '\0';
+    fclose(file);
+    return true;
 }
 
-static void see(struct guest_users *users, guint32 uid)
+static void see(const struct guest_users *users, guint32 uid, enum use *seen)
 {
     guint index = uid - users->first;
-    if (uid >= users->first && index < users->count && users->use[index] == FREE)
-        users->use[index] = USED;
+    if (uid >= users->first && index < users->count)
+        seen[index] = USED;
 }
 
 /* Whatever of its four ids it is: a process may have changed some of them. */
-static void see_process(struct guest_users *users, const char *pid)
+static bool see_process(const struct guest_users *users, const char *pid, enum use *seen)
 {
     char status[4096];
     guint32 ids[4];
-    const char *line = read_status(pid, status, sizeof status) ? strstr(status, "\nUid:") : NULL;
+    if (!read_status(pid, status, sizeof status))
+        return false;
+    const char *line = strstr(status, "\nUid:");
     if (line != NULL && sscanf(line, "\nUid: %u %u %u %u", ids, ids + 1, ids + 2, ids + 3) == 4)
         for (guint i = 0; i < G_N_ELEMENTS(ids); i++)
-            see(users, ids[i]);
+            see(users, ids[i], seen);
+    return true;
 }
 
+/* A look that has not seen everything frees nothing. */
 static void look(struct guest_users *users)
 {
     g_autoptr(GDir) proc = g_dir_open("/proc", 0, NULL);
+    g_autofree enum use *seen = g_new0(enum use, users->count);
     const char *name;
-    for (guint i = 0; proc != NULL && i < users->count; i++)
-        if (users->use[i] == USED)
-            users->use[i] = FREE;
+    bool all = proc != NULL;
     while (proc != NULL && (name = g_dir_read_name(proc)) != NULL)
-        see_process(users, name);
+        if (g_ascii_isdigit(name[0]))
+            all = see_process(users, name, seen) && all;
+    for (guint i = 0; i < users->count; i++)
+        if (users->use[i] != TAKEN && (all || seen[i] == USED))
+            users->use[i] = seen[i];
 }
 
-static bool find_free(struct guest_users *users, guint *ret_index)
+static bool find_free(const struct guest_users *users, guint *ret_index)
 {
     for (guint i = 0; i < users->count; i++) {
         guint index = (users->next + i) % users->count;
@@ -104,11 +114,11 @@ void guest_users_free(struct guest_users *users)
 guint32 guest_users_take(struct guest_users *users)
 {
     guint index;
-    if (!find_free(users, &index)) {
-        look(users);
-        if (!find_free(users, &index))
-            return users->shared;
-    }
+    if (users->count == 0)
+        return 0;
+    look(users);
+    if (!find_free(users, &index))
+        return users->shared;
     users->use[index] = TAKEN;
     users->next = (index + 1) % users->count;
     return users->first + index;
@@ -130,8 +140,8 @@ guint guest_users_count(struct guest_users *users, guint *ret_used)
 {
     guint index;
     *ret_used = 0;
-    if (!find_free(users, &index))
-        look(users);
+    if (users->count > 0 && !find_free(users, &index))
+        look(users); /* some may have ended since */
     for (guint i = 0; i < users->count; i++)
         *ret_used += users->use[i] != FREE;
     return users->count;

@@ -5,8 +5,8 @@
  * root's and are handed over open (unprivileged.h). So nothing is kept on disk: which of them are
  * in use is what processes there are.
  *
- * A number is given out again only after a look at all processes of this host has found none of it;
- * also after a restart of the node daemon, which asks nobody what it had given out before.
+ * Before a number is given out a look at all processes of this host has found none of it: neither
+ * of another node daemon's guests, nor of those that an earlier life of this one has started.
  */
 #pragma once
 
@@ -26,5 +26,5 @@ void guest_users_give_back(struct guest_users *users, guint32 uid);
 /* The one for what needs none of its own: all that a full pool leaves without, and trials of
  * accelerators. */
 guint32 guest_users_shared(const struct guest_users *users);
-/* How many there are (0: we are not root), and how many are not free. */
+/* How many there are (0: we are not root), and how many were not free at the last look. */
 guint guest_users_count(struct guest_users *users, guint *ret_used);

@@ -3,6 +3,7 @@
  */
 #include "backend/unprivileged.h"
 
+#include "base/limits.h"
 #include "base/task.h"
 #include "io/loop.h"
 
@@ -104,7 +105,9 @@ static int copy_into_memory(int from, off_t bytes)
     off_t left = bytes;
     while (to >= 0 && left > 0) {
         ssize_t sent = sendfile(to, from, NULL, (size_t)left);
-        if (sent <= 0 && errno != EINTR)
+        if (sent == 0)
+            errno = EIO; /* it has become shorter */
+        if (sent == 0 || (sent < 0 && errno != EINTR))
             break;
         left -= MAX(sent, 0);
     }
@@ -120,8 +123,13 @@ static bool make_readable(int *fd, const struct stat *status)
 {
     if (geteuid() != 0 || (status->st_mode & S_IROTH) != 0)
         return true;
-    int copy = copy_into_memory(*fd, status->st_size);
+    if (status->st_size > LIMIT_KERNEL_BYTES) {
+        errno = EFBIG;
+        return false;
+    }
+    int copy = copy_into_memory(*fd, status->st_size), failed = errno;
     close(*fd);
+    errno = failed;
     *fd = copy;
     return copy >= 0;
 }
@@ -209,6 +217,16 @@ static GArray *run(struct opening *opening, guint timeout_ms, GError **error)
     return wait_for(opening, timeout_ms, error);
 }
 
+int unprivileged_first(GArray *fds)
+{
+    int first = fds != NULL ? g_array_index(fds, int, 0) : -1;
+    if (fds == NULL)
+        return -1;
+    g_array_index(fds, int, 0) = -1;
+    g_array_unref(fds);
+    return first;
+}
+
 GArray *unprivileged_open(const GPtrArray *paths, int flags, bool ours, guint timeout_ms,
                           GError **error)
 {
@@ -228,6 +246,5 @@ int unprivileged_read(const char *path, guint timeout_ms, GError **error)
     g_ptr_array_add(opening->paths, g_strdup(path));
     opening->flags = O_RDONLY;
     opening->readable = true;
-    g_autoptr(GArray) fds = run(opening, timeout_ms, error);
-    return fds != NULL ? fcntl(g_array_index(fds, int, 0), F_DUPFD_CLOEXEC, 3) : -1;
+    return unprivileged_first(run(opening, timeout_ms, error));
 }

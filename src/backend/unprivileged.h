@@ -25,6 +25,10 @@ int unprivileged_listen(const char *path, int backlog, guint32 uid, GError **err
 GArray *unprivileged_open(const GPtrArray *paths, int flags, bool ours, guint timeout_ms,
                           GError **error);
 
-/* In a task: a file under a name that any user may open as long as the descriptor is open in it
- * (/proc/self/fd/N). What others may not read is copied into memory. Otherwise the same. */
+/* Takes the first descriptor out and frees the others and the array; NULL: -1. */
+int unprivileged_first(GArray *fds);
+
+/* In a task: a file that any user may open by the name of its descriptor (/proc/self/fd/N). What
+ * others may not read is copied into memory, at most LIMIT_KERNEL_BYTES, for as long as the
+ * descriptor is open anywhere. Otherwise the same. */
 int unprivileged_read(const char *path, guint timeout_ms, GError **error);

@@ -41,6 +41,7 @@
 #define LIMIT_NAME_CHARS 63
 #define LIMIT_TAG_CHARS 128
 #define LIMIT_TAGS_PER_OBJECT 4096
+#define LIMIT_KERNEL_BYTES MIB(256) /* of a kernel or initrd that others may not read */
 #define LIMIT_DISKS 16
 #define LIMIT_NICS 8
 #define LIMIT_SHOWN_IMAGES 40 /* of a node, on its page */

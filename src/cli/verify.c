@@ -218,11 +218,35 @@ static void note_accelerator(struct findings *findings, const char *node, const 
              node, why);
 }
 
+/* Of a node that answers: what is on no disk but the master's is lost with it. */
+static void verify_copy(struct findings *findings, const json_t *info, const char *node)
+{
+    size_t index;
+    const json_t *copy;
+    json_array_foreach(json_object_get(info, "copies"), index, copy)
+    {
+        gint64 serial = (gint64)json_integer_value(json_object_get(copy, "serial"));
+        g_autofree char *at = serial > 0
+                                  ? g_strdup_printf("stands at serial %" G_GINT64_FORMAT, serial)
+                                  : g_strdup("has not been heard of");
+        if (strcmp(json_string_value(json_object_get(copy, "node")), node) == 0 &&
+            !json_is_true(json_object_get(copy, "reachable")) &&
+            !json_is_true(json_object_get(copy, "filling")))
+            find(findings,
+                 "node %s: its copy of the configuration %s, and no change waits for it: as master "
+                 "it would lack what has changed since. See whether its fettle-wconfd runs, and "
+                 "what its log says",
+                 node, at);
+    }
+}
+
 static bool verify_nodes(struct cli *cli, struct findings *findings, GError **error)
 {
     static const char *const fields[] = {"name",   "offline", "mfree", "dtotal",      "leftovers",
                                          "faults", "dfree",   "late",  "without_kvm", NULL};
-    json_autoptr rows = cli_query(cli, "node", fields, only_node(findings), error);
+    json_autoptr info = cli_call(cli, "QueryClusterInfo", json_array(), error);
+    json_autoptr rows =
+        info != NULL ? cli_query(cli, "node", fields, only_node(findings), error) : NULL;
     for (size_t i = 0; i < json_array_size(rows); i++) {
         const json_t *row = json_array_get(rows, i);
         const char *name = cli_cell_string(row, 0);
@@ -243,6 +267,8 @@ static bool verify_nodes(struct cli *cli, struct findings *findings, GError **er
         else if (json_integer_value(cli_cell_value(row, 3)) > 0)
             verify_room(findings, name, json_integer_value(cli_cell_value(row, 3)),
                         json_integer_value(cli_cell_value(row, 6)));
+        if (cli_cell_value(row, 2) != NULL)
+            verify_copy(findings, info, name);
         note_leftovers(findings, name, cli_cell_value(row, 4));
         note_accelerator(findings, name, cli_cell_string(row, 8));
     }

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/un.h>
 
-#define GUEST_USER_LEAST 1000u
+#define GUEST_USER_LEAST 65536u /* below are users of hosts, and "nobody" */
 #define CONFIG_BYTES KIB(64)
 #define LONGEST_SOCKET "/run/guests/01234567-0123-0123-0123-0123456789ab/qmp.sock"
 
@@ -95,14 +95,13 @@ char *node_paths_socket(const struct node_paths *paths, const char *role)
     return g_strdup_printf("%s/%s.sock", paths->run, role);
 }
 
-/* Below are users of the system. */
 static bool check_guest_users(const struct node_config *config, GError **error)
 {
     if (config->guest_user_first == 0 || config->guest_user_first >= GUEST_USER_LEAST)
         return true;
     fettle_set_error(error, WRONG_INPUT,
                      "guest_user_first: %" G_GUINT64_FORMAT
-                     " may be a user of the system; %u or more is needed",
+                     " may be a user of the host; %u or more is needed",
                      config->guest_user_first, GUEST_USER_LEAST);
     return false;
 }

@@ -186,10 +186,11 @@ static struct process *process_watch(guint64 pid, int pidfd, bool ours, process_
 }
 
 /* Copies the descriptors out of the way of the numbers they shall get, so that no dup2 hits one
- * still to be copied. */
-static void prepare_fds(const struct process_options *options, posix_spawn_file_actions_t *actions,
+ * still to be copied. False: no descriptor is left. */
+static bool prepare_fds(const struct process_options *options, posix_spawn_file_actions_t *actions,
                         int *copies)
 {
+    bool copied = true;
     const char *errors = options->errors_path != NULL ? options->errors_path : "/dev/null";
     posix_spawn_file_actions_addopen(actions, 0, "/dev/null", O_RDONLY, 0);
     if (options->errors_fd > 0)
@@ -200,9 +201,11 @@ static void prepare_fds(const struct process_options *options, posix_spawn_file_
     posix_spawn_file_actions_adddup2(actions, 1, 2);
     for (guint i = 0; i < options->keep_fd_count; i++) {
         copies[i] = fcntl(options->keep_fds[i], F_DUPFD_CLOEXEC, 3 + PROCESS_KEEP_FDS);
+        copied = copied && copies[i] >= 0;
         posix_spawn_file_actions_adddup2(actions, copies[i], 3 + (int)i);
     }
     posix_spawn_file_actions_addclosefrom_np(actions, 3 + (int)options->keep_fd_count);
+    return copied;
 }
 
 static void prepare_attributes(posix_spawnattr_t *attributes)
@@ -237,18 +240,20 @@ struct process *process_spawn(const struct process_options *options, GError **er
     int copies[PROCESS_KEEP_FDS];
     posix_spawn_file_actions_init(&actions);
     posix_spawnattr_init(&attributes);
-    prepare_fds(options, &actions, copies);
+    bool copied = prepare_fds(options, &actions, copies);
     prepare_attributes(&attributes);
 
     g_auto(GStrv) environment = environment_of(options);
     pid_t pid = 0;
     crash_point("process: spawn");
-    int failure = posix_spawnp(&pid, options->argv[0], &actions, &attributes,
-                               (char *const *)options->argv, environment);
+    int failure = copied ? posix_spawnp(&pid, options->argv[0], &actions, &attributes,
+                                        (char *const *)options->argv, environment)
+                         : EMFILE;
     posix_spawnattr_destroy(&attributes);
     posix_spawn_file_actions_destroy(&actions);
     for (guint i = 0; i < options->keep_fd_count; i++)
-        close(copies[i]);
+        if (copies[i] >= 0)
+            close(copies[i]);
     if (failure != 0) {
         fettle_set_error(error, ENVIRONMENT, "cannot start %s: %s", options->argv[0],
                          g_strerror(failure));

@@ -109,6 +109,26 @@ def newest():
     return int(store('node1')['serial'])
 
 
+@title('/candidates/verify-names-copies-that-lag#SAF-07')
+def test_verify():
+    """What is on no other candidate's disk would be lost with the master, and no check is green meanwhile."""
+    e2e.verify_clean(lab)
+    for node in ('node2', 'node3'):
+        lab.lab('pause', f'wconfd@{node}')
+    try:
+        serials = {node: copy['serial'] for node, copy in copies().items()}
+        change('on-one-disk')
+        said = [f'node {node}: its copy of the configuration stands at serial {serials[node]}, and no change waits for it: as master it would '
+                'lack what has changed since. See whether its fettle-wconfd runs, and what its log says' for node in ('node2', 'node3')]
+        for words, wanted in ((('cluster', 'verify'), said), (('node', 'verify', 'node2'), said[:1])):
+            code, out, _ = lab.run(*words, check=False)
+            assert code == 1 and out.splitlines()[:len(wanted)] == wanted, (code, out)
+    finally:
+        for node in ('node2', 'node3'):
+            lab.lab('resume', f'wconfd@{node}')
+    e2e.verify_clean(lab)
+
+
 @title('/candidates/flush#WCF-04')
 def test_flush():
     wait_for_both(30)
@@ -446,7 +466,7 @@ def main():
     global lab, name  # pylint: disable=global-statement
     with e2e.new_lab(options=('--replica-lost-ms', '1000', '--watcher-interval-ms', '500', '--candidates', '3')) as lab:
         name = lab.json('cluster', 'info')['name']
-        e2e.run(test_follow, test_end_without_luxid, test_standby, test_cut_off, test_flush, test_flush_waits, test_empty, test_damaged, test_confd, test_authority_key, test_refused, test_failover,
+        e2e.run(test_follow, test_end_without_luxid, test_standby, test_cut_off, test_verify, test_flush, test_flush_waits, test_empty, test_damaged, test_confd, test_authority_key, test_refused, test_failover,
                 test_invite, test_return, test_alone, test_two_words)
 
 

@@ -3,6 +3,7 @@
  */
 #include "backend/hypervisor/accel.h"
 
+#include "backend/hypervisor/qemu_private.h"
 #include "backend/unprivileged.h"
 #include "base/limits.h"
 #include "io/files.h"
@@ -81,7 +82,8 @@ static char *run_file(const struct accel *accel, const char *name)
 /* Of the image, handed over open; no other process has it. */
 static char *own_argument(const char *image)
 {
-    return g_strdup_printf("fd=3,set=0,opaque=%s", image);
+    g_autofree char *escaped = qemu_escape_commas(image);
+    return g_strdup_printf("fd=3,set=0,opaque=%s", escaped);
 }
 
 /* One that an earlier node daemon has left: it would disturb, and may never end. */
@@ -140,10 +142,13 @@ static struct process *spawn(const struct accel *accel, const char *name, const 
                                       .errors_path = log,
                                       .keep_fds = &fd,
                                       .keep_fd_count = 1};
+    if (fd < 0) {
+        fettle_set_error(error, STORAGE, "cannot open %s: %s", image, g_strerror(errno));
+        return NULL;
+    }
     unlink(log);
     struct process *process = process_spawn(&options, error);
-    if (fd >= 0)
-        close(fd);
+    close(fd);
     return process;
 }
 

@@ -34,6 +34,7 @@ static void handed_clear(struct handed *handed)
     if (handed->initrd >= 0)
         close(handed->initrd);
 }
+G_STATIC_ASSERT(QEMU_FD_OTHERS - QEMU_FD_QMP + LIMIT_DISKS + LIMIT_NICS + 2 <= PROCESS_KEEP_FDS);
 #define handed_auto __attribute__((cleanup(handed_clear))) struct handed
 
 static bool make_folder(const struct guest *guest, GError **error)
@@ -230,18 +231,18 @@ static bool check_prepare(const struct qemu *qemu, const struct instance *instan
 /* For second_node.h. The metadata of a qcow2 image are in QEMU's memory, so nobody else can read
  * what the guest wrote; such an image stays unknown. So does a shared one, which no mirror copies:
  * its folder may not answer, and this is the daemon's loop (SAF-91). */
-static void remember_image(struct guest *guest, guint disk, const struct guest_spec *spec)
+static void remember_image(struct guest *guest, guint disk, const struct guest_spec *spec, int fd)
 {
     const GPtrArray *disks = spec->instance->disks;
     struct stat status;
     bool raw = disk < disks->len && ((struct disk *)disks->pdata[disk])->format == FORMAT_RAW;
     bool local = spec->instance->disk_template != TEMPLATE_SHAREDFILE;
-    if (raw && local && stat(spec->images->pdata[disk], &status) == 0)
+    if (raw && local && fstat(fd, &status) == 0)
         guest->images[disk] = (struct image_file){status.st_dev, status.st_ino};
 }
 
 static struct guest *make_guest(struct qemu *qemu, const struct guest_spec *spec,
-                                const struct incoming_spec *incoming)
+                                const struct handed *handed, const struct incoming_spec *incoming)
 {
     const struct instance *instance = spec->instance;
     struct guest *guest = guest_new(qemu, instance->uuid, instance->generation);
@@ -251,7 +252,7 @@ static struct guest *make_guest(struct qemu *qemu, const struct guest_spec *spec
     guest->memory = instance->memory;
     guest->disks = spec->images != NULL ? MIN(spec->images->len, LIMIT_DISKS) : 0;
     for (guint i = 0; i < guest->disks; i++)
-        remember_image(guest, i, spec);
+        remember_image(guest, i, spec, g_array_index(handed->images, int, i));
     if (incoming != NULL) {
         g_free(guest->migration.uuid);
         guest->migration.uuid = g_strdup(incoming->migration);
@@ -312,7 +313,7 @@ bool prepare_guest(struct qemu *qemu, const struct guest_spec *spec,
     handed_auto handed = {NULL, -1, -1};
     if (!check_prepare(qemu, spec->instance, error) || !get_ready(qemu, spec, &handed, &kvm, error))
         return false;
-    guest_autoptr guest = make_guest(qemu, spec, incoming);
+    guest_autoptr guest = make_guest(qemu, spec, &handed, incoming);
     bool started = start_guest(guest, spec, &handed, incoming != NULL, kvm, error) &&
                    (ready == NULL || ready(guest, data, error)) && !guest->gone;
     if (started) {

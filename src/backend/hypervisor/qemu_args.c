@@ -25,8 +25,7 @@ static void add(GPtrArray *args, const char *option, char *value)
     g_ptr_array_add(args, value);
 }
 
-/* In option values of the key=value kind a comma is written twice. */
-static char *escape_commas(const char *text)
+char *qemu_escape_commas(const char *text)
 {
     g_auto(GStrv) parts = g_strsplit(text, ",", -1);
     return g_strjoinv(",,", parts);
@@ -59,7 +58,7 @@ static void add_monitors(GPtrArray *args)
 char *qemu_own_argument(const struct guest *guest)
 {
     g_autofree char *folder = guest_path(guest, NULL);
-    g_autofree char *escaped = escape_commas(folder);
+    g_autofree char *escaped = qemu_escape_commas(folder);
     return g_strdup_printf("fd=%d,set=%d,opaque=%s", QEMU_FD_LOG, CONSOLE_SET, escaped);
 }
 

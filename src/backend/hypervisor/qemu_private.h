@@ -203,6 +203,8 @@ enum {
 /* qemu_args.c: NULL-terminated. `incoming`: it waits for the memory of another one. */
 GPtrArray *qemu_args(const struct guest *guest, const struct guest_spec *spec, bool incoming,
                      bool kvm, GError **error);
+/* In option values of the key=value kind a comma is written twice. Free with g_free(). */
+char *qemu_escape_commas(const char *text);
 /* One of them that no other process has; free with g_free(). */
 char *qemu_own_argument(const struct guest *guest);
 

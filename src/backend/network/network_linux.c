@@ -10,7 +10,6 @@
 #include "backend/network/ip.h"
 #include "backend/network/known_bridges.h"
 #include "backend/network/tap.h"
-#include "backend/reach.h"
 #include "backend/tool.h"
 #include "base/limits.h"
 #include "io/loop.h"

@@ -136,8 +136,7 @@ static int open_image(const char *image, GError **error)
 {
     g_autoptr(GPtrArray) one = g_ptr_array_new();
     g_ptr_array_add(one, (char *)image);
-    g_autoptr(GArray) fds = unprivileged_open(one, O_RDWR, true, LIMIT_EXPORT_READY_MS, error);
-    return fds != NULL ? fcntl(g_array_index(fds, int, 0), F_DUPFD_CLOEXEC, 3) : -1;
+    return unprivileged_first(unprivileged_open(one, O_RDWR, true, LIMIT_EXPORT_READY_MS, error));
 }
 
 static int listen_for_control(const struct export *export, guint disk, GError **error)

@@ -15,10 +15,6 @@
 #define WORLD_USERS 64
 
 /* One node: folders, drivers, and what they told. */
-/* A process has one user and group, of a node's pool, no other group, no capability, and no way to
- * any. */
-void world_assert_unprivileged(guint64 pid);
-
 struct world_node {
     struct node_paths *paths;
     struct hypervisor *hypervisor;
@@ -29,6 +25,10 @@ struct world_node {
     guint shutdowns;
     guint exports_ended;
 };
+
+/* A process has one user and group, of a node's pool, no other group, no capability, and no way to
+ * any. */
+void world_assert_unprivileged(guint64 pid);
 
 /* main() of a test program: runs `tests` in a child; when that has ended in whatever way, ends
  * every process that it left, unmounts and removes what it made. */

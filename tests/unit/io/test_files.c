@@ -393,6 +393,14 @@ static void test_node_config(struct fixture *fixture, gconstpointer unused)
     expect_config_error(fixture, "{}", "node_uuid: is missing");
     expect_config_error(fixture,
                         "{\"node_uuid\":\"" NODE_A "\",\"name\":\"n\",\"cluster_uuid\":\"" CLUSTER
+                        "\",\"address\":\"10.0.0.1\",\"guest_user_first\":33}",
+                        "guest_user_first: 33 may be a user of the host; 65536 or more is needed");
+    expect_config_error(fixture,
+                        "{\"node_uuid\":\"" NODE_A "\",\"name\":\"n\",\"cluster_uuid\":\"" CLUSTER
+                        "\",\"address\":\"10.0.0.1\",\"guest_users\":65537}",
+                        "guest_users: must be 0 to 65536");
+    expect_config_error(fixture,
+                        "{\"node_uuid\":\"" NODE_A "\",\"name\":\"n\",\"cluster_uuid\":\"" CLUSTER
                         "\",\"address\":\"::1\",\"port\":65536}",
                         "port: must be");
     g_unlink(path);
