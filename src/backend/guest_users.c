@@ -91,7 +91,7 @@ static bool find_free(const struct guest_users *users, guint *ret_index)
 
 struct guest_users *guest_users_new(const struct node_config *config)
 {
-    struct guest_users *users = g_new0(struct guest_users, 1);
+    struct guest_users *users = g_rc_box_new0(struct guest_users);
     if (geteuid() != 0)
         return users;
     users->first = config->guest_user_first != 0 ? (guint32)config->guest_user_first : FIRST;
@@ -103,12 +103,20 @@ struct guest_users *guest_users_new(const struct node_config *config)
     return users;
 }
 
-void guest_users_free(struct guest_users *users)
+struct guest_users *guest_users_ref(struct guest_users *users)
 {
-    if (users == NULL)
-        return;
-    g_free(users->use);
-    g_free(users);
+    return g_rc_box_acquire(users);
+}
+
+static void clear(void *data)
+{
+    g_free(((struct guest_users *)data)->use);
+}
+
+void guest_users_unref(struct guest_users *users)
+{
+    if (users != NULL)
+        g_rc_box_release_full(users, clear);
 }
 
 guint32 guest_users_take(struct guest_users *users)

@@ -17,7 +17,10 @@ struct guest_users;
 /* What etc/node.json says of them, 0: the default. If we are not root there is no other user, and
  * all run as what we are. */
 struct guest_users *guest_users_new(const struct node_config *config);
-void guest_users_free(struct guest_users *users);
+/* A killed task lets its guest go after all else has gone. */
+struct guest_users *guest_users_ref(struct guest_users *users);
+/* NULL is allowed. */
+void guest_users_unref(struct guest_users *users);
 
 /* One that no process has. The shared one if none is free; 0 if we are not root. */
 guint32 guest_users_take(struct guest_users *users);

@@ -123,7 +123,7 @@ static bool make_readable(int *fd, const struct stat *status)
 {
     if (geteuid() != 0 || (status->st_mode & S_IROTH) != 0)
         return true;
-    if (status->st_size > LIMIT_KERNEL_BYTES) {
+    if ((guint64)status->st_size > LIMIT_KERNEL_BYTES) {
         errno = EFBIG;
         return false;
     }

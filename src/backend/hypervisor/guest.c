@@ -14,7 +14,7 @@ struct guest *guest_new(struct qemu *qemu, const char *instance, guint64 generat
     struct guest *guest = g_new0(struct guest, 1);
     guest->refs = 1;
     guest->qemu = qemu;
-    guest->users = qemu->users;
+    guest->users = guest_users_ref(qemu->users);
     guest->instance = g_strdup(instance);
     guest->name = g_strdup("");
     guest->replica = g_strdup("");
@@ -51,6 +51,7 @@ void guest_unref(struct guest *guest)
     g_free(guest->replica_images);
     migration_clear(&guest->migration);
     guest_users_give_back(guest->users, guest->user);
+    guest_users_unref(guest->users);
     g_free(guest);
 }
 

@@ -146,7 +146,7 @@ static void noded_stop(void)
     real_env_free(noded.env);
     authority_free(authority);
     etcd_host_free(members);
-    guest_users_free(noded.users);
+    guest_users_unref(noded.users);
 }
 
 int main(int argc, char **argv)

@@ -59,7 +59,7 @@ static void each_its_own(void *unused)
     g_assert_cmpuint(guest_users_take(users), ==, FIRST + COUNT);
     guest_users_give_back(users, taken[1]);
     g_assert_cmpuint(guest_users_take(users), ==, taken[1]);
-    guest_users_free(users);
+    guest_users_unref(users);
 }
 
 static void assert_group(const char *device, int mode, const char *expected)
@@ -96,7 +96,7 @@ static void while_it_lives(void *unused)
     for (guint i = 1; i < COUNT; i++)
         g_assert_cmpuint(guest_users_take(users), !=, uid);
     g_assert_cmpuint(guest_users_take(users), ==, FIRST + COUNT);
-    guest_users_free(users);
+    guest_users_unref(users);
 
     users =
         pool(64100); /* of another node daemon, with a person's word for the one that is shared */
@@ -110,7 +110,7 @@ static void while_it_lives(void *unused)
     g_assert_true(process_kill(process, NULL));
     process_free(process);
     g_assert_cmpuint(guest_users_take(users), ==, uid);
-    guest_users_free(users);
+    guest_users_unref(users);
 }
 
 static void assert_readable(int fd, const char *content)

@@ -274,7 +274,7 @@ void world_node_free(struct world_node *node)
 {
     qemu_free(node->hypervisor);
     file_storage_free(node->storage);
-    guest_users_free(node->users);
+    guest_users_unref(node->users);
     node_paths_free(node->paths);
     g_free(node);
 }
