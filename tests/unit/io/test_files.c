@@ -398,7 +398,7 @@ static void test_node_config(struct fixture *fixture, gconstpointer unused)
     expect_config_error(fixture,
                         "{\"node_uuid\":\"" NODE_A "\",\"name\":\"n\",\"cluster_uuid\":\"" CLUSTER
                         "\",\"address\":\"10.0.0.1\",\"guest_users\":65537}",
-                        "guest_users: must be 0 to 65536");
+                        "guest_users: must be at most 65536");
     expect_config_error(fixture,
                         "{\"node_uuid\":\"" NODE_A "\",\"name\":\"n\",\"cluster_uuid\":\"" CLUSTER
                         "\",\"address\":\"::1\",\"port\":65536}",
