@@ -141,20 +141,17 @@ def make_writable(node):
 
 
 def fill(node, leave=0):
-    """Fills its disk, but for so many bytes."""
+    """Fills its disk, but for so many bytes, to the last block that a file can have: its own maps of blocks take some."""
     with open(node.path('var/ballast'), 'ab') as file:
-        while True:
+        size = 1
+        while size > 0:
             room = os.statvfs(node.path('var'))
-            missing = room.f_bavail * room.f_bsize - leave
-            if missing <= 0:
-                break
-            try:
-                os.posix_fallocate(file.fileno(), os.fstat(file.fileno()).st_size, missing)
-            except OSError:
-                missing //= 2  # the file's own maps of blocks take some
+            size = room.f_bavail * room.f_bsize - leave
+            while size > 0:
                 with contextlib.suppress(OSError):
-                    os.posix_fallocate(file.fileno(), os.fstat(file.fileno()).st_size, max(missing, 1))
-                break
+                    os.posix_fallocate(file.fileno(), os.fstat(file.fileno()).st_size, size)
+                    break
+                size //= 2
 
 
 def unfill(node):
