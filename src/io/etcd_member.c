@@ -5,8 +5,13 @@
 #include "base/limits.h"
 #include "base/task.h"
 #include "io/etcd_kv.h"
+#include "io/loop.h"
 
 #include <string.h>
+
+/* All questions of a look at a member: who asks a node daemon for it waits no longer (QUICK), and a
+ * member without a majority would hold up the change of engine that takes it away. */
+#define LOOK_MS 4000
 
 #define MEMBER_LIST "/v3/cluster/member/list"
 #define MEMBER_ADD "/v3/cluster/member/add"
@@ -267,19 +272,28 @@ static void not_well(struct member_status *status, const GError *why)
     set_text(&status->why, first_characters(why->message, 512));
 }
 
+/* One question of several, which together end at `end_ms`. */
+static json_t *look(struct etcd_client *client, const char *path, json_t *body, gint64 end_ms,
+                    GError **error)
+{
+    gint64 left = end_ms - loop_boot_ms(), most = (gint64)ETCD_ASK_MS * etcd_patience();
+    return etcd_call_wait(client, path, body, (guint)CLAMP(left, 1, most), error);
+}
+
 bool etcd_member_ask(struct etcd_client *client, struct member_status *status, GError **error)
 {
     g_autoptr(GError) why = NULL;
-    json_autoptr answer = ask(client, STATUS, json_object(), ETCD_ASK_MS, &why);
+    gint64 end_ms = loop_boot_ms() + LOOK_MS;
+    json_autoptr answer = look(client, STATUS, json_object(), end_ms, &why);
     json_autoptr alarms =
-        answer != NULL ? ask(client, ALARM, json_make("{s:s}", "action", "GET"), ETCD_ASK_MS, &why)
+        answer != NULL ? look(client, ALARM, json_make("{s:s}", "action", "GET"), end_ms, &why)
                        : NULL;
     if (answer != NULL)
         etcd_status_parse(answer, status);
     if (alarms != NULL)
         etcd_alarms_parse(alarms, status);
     json_autoptr read = alarms != NULL && !status->learner
-                            ? ask(client, ETCD_RANGE, etcd_range(HEALTH_KEY), ETCD_ASK_MS, &why)
+                            ? look(client, ETCD_RANGE, etcd_range(HEALTH_KEY), end_ms, &why)
                             : NULL;
     status->healthy = read != NULL || (alarms != NULL && status->learner);
     if (why != NULL && fettle_error_is(why, KILLED)) {

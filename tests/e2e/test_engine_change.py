@@ -296,9 +296,11 @@ def test_back():
     change_under_load('sqlite')
     wait_until('nothing of etcd is left', lambda: engine() == '', 60)
     # What the members trusted each other by is gone, and no new connection asks for it.
-    lab.lab('power', 'node3', 'off')
-    lab.lab('power', 'node3', 'on')
-    wait_until('node3 answers', lambda: lab.query('node', ['mfree'], ['=', 'name', 'node3'])[0]['mfree'] is not None, 60)
+    wait_until('somebody serves', find_master, 60)
+    other = next(node for node in ('node2', 'node3') if node != lab.master)
+    lab.lab('power', other, 'off')
+    lab.lab('power', other, 'on')
+    wait_until(f'{other} answers', lambda: find_master() and lab.query('node', ['mfree'], ['=', 'name', other])[0]['mfree'] is not None, 60)
 
 
 # --- deaths ---
