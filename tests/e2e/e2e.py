@@ -197,6 +197,14 @@ def running_copies(lab, uuid):
 JobProcess = collections.namedtuple('JobProcess', 'pid start job lock')
 
 
+def lives(pid):
+    """Not one that has ended and is still listed."""
+    try:
+        return bool(os.readlink(f'/proc/{pid}/exe'))
+    except OSError:
+        return False
+
+
 def job_processes(lab, *nodes):
     """What runs jobs on these nodes now, by its program and its words: fettle-job --root DIR JOB LOCK-NAME."""
     found = {}
@@ -215,7 +223,7 @@ def job_processes(lab, *nodes):
             found[int(entry)] = (int(fields[1]), JobProcess(int(entry), int(fields[19]), int(words[3]), words[4].decode()))
     # A child of such a process is the leak checker, which the sanitized build clones at its end: also of one that has ended since
     # the child was looked at, as it may when numbers of processes have begun anew and the child has the lower one.
-    return [process for parent, process in found.values() if parent not in found and os.path.exists(f'/proc/{parent}')]
+    return [process for parent, process in found.values() if parent not in found and lives(parent)]
 
 
 def job_pid(lab, job):
