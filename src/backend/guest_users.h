@@ -1,5 +1,5 @@
 /*
- * The users that guests run as on this node (SAF-105): each guest that is started here, and each
+ * The users that guests run as on this node (SAF-106): each guest that is started here, and each
  * replica that is exported, gets one of its own. They are numbers from a pool, without a name or a
  * group but the same number, and own nothing but sockets and keys of one process: images stay
  * root's and are handed over open (unprivileged.h). So nothing is kept on disk: which of them are
