@@ -1,6 +1,6 @@
 /*
  * Filters of lists (--filter), as people write them, made into what LUXI takes
- * (core/queue/filter.h):
+ * (core/job/filter.h):
  *
  *     status == "running" and (be/memory > 512 or not tags)      "web" in tags      name =~ "^web"
  *

@@ -2,7 +2,7 @@
 #include "bench_cluster.h"
 
 #include "core/repair/tags.h"
-#include "core/repair/watcher.h"
+#include "core/watcher/watcher.h"
 #include "unit/core/store_world.h"
 
 #include <string.h>

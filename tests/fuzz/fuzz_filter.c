@@ -2,8 +2,8 @@
  * Filters of queries and predicates of rules from any bytes: refused with the path of what is
  * wrong, or they decide about every row, the opposite about its opposite, and again the same.
  */
-#include "core/queue/filter.h"
-#include "core/queue/rules.h"
+#include "core/job/filter.h"
+#include "core/job/rules.h"
 #include "fuzz.h"
 
 static const void *resolve(const char *name, void *data)

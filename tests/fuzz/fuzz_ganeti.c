@@ -1,5 +1,5 @@
 /* config.data of Ganeti: whatever is in the file, reading it ends in a plan or in words. */
-#include "core/config/ganeti.h"
+#include "core/import/ganeti.h"
 #include "fuzz.h"
 #include "small_cluster.h"
 

@@ -4,10 +4,10 @@
  */
 #include <string.h>
 
+#include "core/job/job_file.h"
+#include "core/job/job_state.h"
+#include "core/job/rules.h"
 #include "core/queue/children.h"
-#include "core/queue/job_file.h"
-#include "core/queue/job_state.h"
-#include "core/queue/rules.h"
 #include "fuzz.h"
 
 #define JOB 17

@@ -6,8 +6,8 @@
 
 #include <string.h>
 
-#include "core/config/import.h"
 #include "core/config/invariants.h"
+#include "core/import/import.h"
 
 #define CLUSTER "cccccccc-0000-4000-8000-000000000001"
 

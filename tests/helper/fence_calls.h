@@ -1,10 +1,10 @@
 /*
  * A node daemon of which only the fence counts: what it answers to an announcement and to a
- * question for a promise (core/guest/fence.h), as the real one does.
+ * question for a promise (core/epoch/fence.h), as the real one does.
  */
 #pragma once
 
-#include "core/guest/fence.h"
+#include "core/epoch/fence.h"
 
 /* In a task. NULL with the error: refused. `ret_promised` (may be NULL): the mastership that this
  * node follows from now on, or zero: nothing was promised. */

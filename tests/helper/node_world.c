@@ -1,5 +1,5 @@
 /*
- * Two nodes and a master for unit tests of core/guest; see node_world.h.
+ * Two nodes and a master for unit tests of core/node; see node_world.h.
  */
 #include "helper/node_world.h"
 

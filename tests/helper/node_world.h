@@ -1,5 +1,5 @@
 /*
- * Two nodes with fake hosts, and a master that is a few fields: what the unit tests of core/guest
+ * Two nodes with fake hosts, and a master that is a few fields: what the unit tests of core/node
  * share. The test plays the jobs: it changes the master's record as a job commits, and calls the
  * nodes as a job calls them.
  *
@@ -8,7 +8,7 @@
  */
 #pragma once
 
-#include "core/guest/node.h"
+#include "core/node/node.h"
 #include "helper/fake_env.h"
 #include "helper/fake_hv.h"
 

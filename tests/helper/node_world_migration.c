@@ -1,5 +1,5 @@
 /*
- * Two nodes and a master for unit tests of core/guest: live migration as its job does it; see
+ * Two nodes and a master for unit tests of core/node: live migration as its job does it; see
  * node_world.h.
  */
 #include "helper/node_world.h"

@@ -6,8 +6,8 @@
  */
 #include "sim_private.h"
 
-#include "core/config/journal.h"
 #include "core/config/unheard.h"
+#include "core/locks/journal.h"
 #include "proto/change.h"
 
 #define LOSE_WITHIN_MS 60 /* its holder has the answer by then, or not yet */

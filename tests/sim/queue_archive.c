@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "core/guest/archived.h"
+#include "core/node/archived.h"
 
 #define ID G_GUINT64_FORMAT
 

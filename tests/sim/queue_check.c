@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/queue/job_state.h"
+#include "core/job/job_state.h"
 
 #define ID G_GUINT64_FORMAT
 #define PATIENCE_MS (60 * 1000) /* then a job reserves its locks */

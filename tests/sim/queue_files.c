@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/queue/job_file.h"
-#include "core/queue/job_state.h"
+#include "core/job/job_file.h"
+#include "core/job/job_state.h"
 
 #define ID G_GUINT64_FORMAT
 

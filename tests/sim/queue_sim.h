@@ -27,9 +27,9 @@
  */
 #pragma once
 
-#include "core/config/wconf.h"
 #include "core/ops/job.h"
 #include "core/queue/luxi.h"
+#include "core/wconfd/wconf.h"
 #include "helper/fake_engine.h"
 #include "helper/fake_env.h"
 #include "queue_model.h"

@@ -2,11 +2,11 @@
  * (job processes) and check.c (checkers). */
 #pragma once
 
-#include "core/config/wconf.h"
-#include "core/guest/node.h"
+#include "core/node/node.h"
 #include "core/ops/job.h"
 #include "core/queue/luxi.h"
-#include "core/repair/watcher.h"
+#include "core/watcher/watcher.h"
+#include "core/wconfd/wconf.h"
 #include "sim.h"
 
 #define SIM_CLUSTER "00000000-0000-4000-8000-00000000c1a5"

@@ -1,4 +1,4 @@
-/* See announced.h. The file is written by core/guest/fence.c. */
+/* See announced.h. The file is written by core/epoch/fence.c. */
 #include "core/config/announced.h"
 
 #include <string.h>

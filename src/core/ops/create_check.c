@@ -9,8 +9,8 @@
 #include "core/ops/display.h"
 #include "core/ops/instance.h"
 #include "core/ops/nics.h"
-#include "core/ops/placement.h"
-#include "core/ops/refusal.h"
+#include "core/placement/placement.h"
+#include "core/placement/refusal.h"
 
 #include <string.h>
 

@@ -2,8 +2,8 @@
  * the job's file says meanwhile), job_wconfd.c (the newest configuration, and locks). */
 #pragma once
 
+#include "core/job/job_state.h"
 #include "core/ops/op.h"
-#include "core/queue/job_state.h"
 
 struct runner {
     const struct env *env;

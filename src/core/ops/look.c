@@ -6,7 +6,7 @@
 #include "core/ops/op.h"
 
 #include "core/config/promised.h"
-#include "core/ops/placement.h"
+#include "core/placement/placement.h"
 
 struct question {
     const struct op *op;

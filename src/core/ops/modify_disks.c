@@ -4,7 +4,7 @@
 #include "core/ops/modify_disks.h"
 
 #include "core/ops/copy.h"
-#include "core/ops/placement.h"
+#include "core/placement/placement.h"
 
 #include <string.h>
 

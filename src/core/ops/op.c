@@ -6,7 +6,7 @@
 #include "core/config/faults.h"
 #include "core/config/late.h"
 
-#include "core/ops/placement.h"
+#include "core/placement/placement.h"
 
 #include <stdarg.h>
 #include <string.h>

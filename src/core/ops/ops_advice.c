@@ -6,7 +6,7 @@
 #include "core/config/restored.h"
 #include "core/ops/ops.h"
 #include "core/ops/ops_restored.h"
-#include "core/ops/placement.h"
+#include "core/placement/placement.h"
 
 #include <string.h>
 

@@ -8,7 +8,7 @@
 #include "core/ops/display.h"
 #include "core/ops/nics.h"
 #include "core/ops/ops.h"
-#include "core/ops/placement.h"
+#include "core/placement/placement.h"
 
 #include <string.h>
 

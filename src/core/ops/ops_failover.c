@@ -10,8 +10,8 @@
 #include "core/ops/instance.h"
 #include "core/ops/migration.h"
 #include "core/ops/ops.h"
-#include "core/ops/placement.h"
-#include "core/ops/refusal.h"
+#include "core/placement/placement.h"
+#include "core/placement/refusal.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /*
  * OP_NODE_INVITE, which puts a one-time token on record, OP_NODE_WITHDRAW_INVITATION, which takes
  * one back, and what the removal of a node leaves for ever: its certificate is revoked. Using a
- * token is wconfd's (core/config/wconf_join.c), forgetting those that have ended the watcher's.
+ * token is wconfd's (core/wconfd/wconf_join.c), forgetting those that have ended the watcher's.
  */
 #include "core/ops/ops.h"
 #include "proto/master_ip.h"

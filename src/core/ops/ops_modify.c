@@ -8,8 +8,8 @@
 #include "core/ops/modify_disks.h"
 #include "core/ops/nics.h"
 #include "core/ops/ops.h"
-#include "core/ops/placement.h"
-#include "core/ops/refusal.h"
+#include "core/placement/placement.h"
+#include "core/placement/refusal.h"
 
 #include <string.h>
 

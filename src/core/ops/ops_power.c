@@ -3,7 +3,7 @@
  */
 #include "core/ops/instance.h"
 #include "core/ops/ops.h"
-#include "core/ops/placement.h"
+#include "core/placement/placement.h"
 
 #include <string.h>
 

@@ -9,8 +9,8 @@
 #include "core/config/faults.h"
 #include "core/ops/copy.h"
 #include "core/ops/ops.h"
-#include "core/ops/placement.h"
-#include "core/ops/refusal.h"
+#include "core/placement/placement.h"
+#include "core/placement/refusal.h"
 
 #include <string.h>
 

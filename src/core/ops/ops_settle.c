@@ -2,7 +2,7 @@
  * OP_INSTANCE_SETTLE: what a job that died while it created or removed an instance has left
  * (SAF-23; the table: procedures.md, "Marks of dead jobs"). What runs or is whole on its primary
  * node is kept and the mark goes; only what is half made or half removed is undone, and only by the
- * node's own finding at the moment at which it does that (core/guest/undo.h).
+ * node's own finding at the moment at which it does that (core/node/undo.h).
  */
 #include "core/config/late.h"
 #include "core/ops/copy.h"

@@ -4,7 +4,7 @@
  * one that meets another looks again.
  */
 #include "core/ops/ops.h"
-#include "core/queue/select.h"
+#include "core/query/select.h"
 
 #include <string.h>
 

@@ -2,7 +2,7 @@
  * archiver.h. Files in them never change, so that each gets what only the other has. */
 #include "core/queue/archiver.h"
 
-#include "core/archive/archive.h"
+#include "core/job/archive.h"
 
 #define ID G_GUINT64_FORMAT
 

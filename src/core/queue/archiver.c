@@ -2,7 +2,7 @@
 #include "core/queue/archiver.h"
 
 #include "base/log.h"
-#include "core/archive/archive.h"
+#include "core/job/archive.h"
 #include "core/repair/kept.h"
 
 #define ID G_GUINT64_FORMAT

@@ -1,8 +1,8 @@
 /* Jobs that other jobs ask for; see children.h. */
 #include "core/queue/children.h"
 
+#include "core/job/reason.h"
 #include "core/ops/op.h"
-#include "core/queue/reason.h"
 #include "core/queue/submit.h"
 
 /* The list that the opcode's result asks for; NULL: none. */

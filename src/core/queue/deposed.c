@@ -2,7 +2,7 @@
 #include "core/queue/deposed.h"
 
 #include "base/log.h"
-#include "core/queue/job_file.h"
+#include "core/job/job_file.h"
 
 #define ID G_GUINT64_FORMAT
 

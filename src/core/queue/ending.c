@@ -2,7 +2,7 @@
 #include "core/queue/ending.h"
 
 #include "base/log.h"
-#include "core/queue/job_state.h"
+#include "core/job/job_state.h"
 
 struct ending_wish {
     struct queue_context *context;

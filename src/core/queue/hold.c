@@ -1,7 +1,7 @@
 /* See hold.h. */
 #include "core/queue/hold_private.h"
 
-#include "core/config/locks.h"
+#include "core/locks/locks.h"
 #include "core/ops/predict.h"
 
 #define KEY_JOB "job "

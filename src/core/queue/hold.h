@@ -11,8 +11,8 @@
  */
 #pragma once
 
+#include "core/job/rules.h"
 #include "core/queue/context.h"
-#include "core/queue/rules.h"
 
 struct holds *holds_new(struct queue_context *context);
 void holds_free(struct holds *holds);

@@ -2,12 +2,12 @@
 #include "core/queue/luxi.h"
 
 #include "base/log.h"
+#include "core/query/query.h"
 #include "core/queue/archiver.h"
 #include "core/queue/calls.h"
 #include "core/queue/console.h"
 #include "core/queue/hold.h"
 #include "core/queue/plan.h"
-#include "core/queue/query.h"
 #include "core/queue/scheduler.h"
 #include "core/queue/start.h"
 #include "core/queue/submit.h"

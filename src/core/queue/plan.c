@@ -1,8 +1,8 @@
 /* See plan.h. */
 #include "core/queue/plan.h"
 
-#include "core/queue/live.h"
 #include "core/repair/forecast.h"
+#include "core/report/live.h"
 
 struct plan {
     struct queue_context *context;

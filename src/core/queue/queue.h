@@ -7,7 +7,7 @@
  */
 #pragma once
 
-#include "core/queue/job_state.h"
+#include "core/job/job_state.h"
 
 /* Where a job stands with luxid; `state` is what clients see. */
 enum job_phase {

@@ -1,6 +1,6 @@
 /* ReplaceFilter and DeleteFilter; see calls.h. A rule is on record before it counts. */
+#include "core/job/rules.h"
 #include "core/queue/calls.h"
-#include "core/queue/rules.h"
 #include "core/queue/submit.h"
 
 struct rule_call {

@@ -2,7 +2,7 @@
 #include "core/queue/start.h"
 
 #include "base/log.h"
-#include "core/queue/job_file.h"
+#include "core/job/job_file.h"
 #include "core/queue/scheduler.h"
 #include "core/queue/track.h"
 

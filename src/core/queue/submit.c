@@ -2,10 +2,10 @@
 #include "core/queue/submit.h"
 
 #include "base/log.h"
-#include "core/archive/archive.h"
+#include "core/job/archive.h"
+#include "core/job/reason.h"
 #include "core/queue/calls.h"
 #include "core/queue/hold.h"
-#include "core/queue/reason.h"
 #include "core/queue/start.h"
 
 #include <string.h>

@@ -2,10 +2,10 @@
 #include "core/queue/track_private.h"
 
 #include "base/log.h"
+#include "core/job/job_file.h"
+#include "core/job/reason.h"
 #include "core/queue/children.h"
 #include "core/queue/ending.h"
-#include "core/queue/job_file.h"
-#include "core/queue/reason.h"
 #include "core/queue/scheduler.h"
 #include "core/queue/waiters.h"
 #include "core/queue/watches.h"

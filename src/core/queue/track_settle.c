@@ -3,9 +3,9 @@
 #include "core/queue/track_private.h"
 
 #include "base/log.h"
+#include "core/job/job_file.h"
 #include "core/queue/children.h"
 #include "core/queue/deposed.h"
-#include "core/queue/job_file.h"
 
 #define ID G_GUINT64_FORMAT
 

@@ -1,6 +1,6 @@
 /* What users ask of a job: its end, another priority. See calls.h; which state allows what stands
  * in job_state.c. */
-#include "core/archive/archive.h"
+#include "core/job/archive.h"
 #include "core/queue/calls.h"
 #include "core/queue/ending.h"
 #include "core/queue/scheduler.h"

@@ -1,7 +1,7 @@
 /* WaitForJobChange; see waiters.h. */
 #include "core/queue/waiters.h"
 
-#include "core/queue/query.h"
+#include "core/query/query.h"
 
 struct waiter {
     struct waiters *waiters;

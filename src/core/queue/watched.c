@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "core/queue/query.h"
+#include "core/query/query.h"
 
 #define KINDS_TEXT "job, instance, decision"
 

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "core/queue/query.h"
+#include "core/query/query.h"
 #include "core/queue/watched.h"
 
 /* An object that has changed, at the place of its last change. */

@@ -7,7 +7,7 @@
  * the record of its release count no more. Repairs are counted from their jobs, which carry repair,
  * step and try in their request ids, so that a new watcher knows what an old one began.
  */
-#include "core/repair/watcher_internal.h"
+#include "core/watcher/watcher_internal.h"
 
 #include "base/log.h"
 #include "core/repair/storm.h"

@@ -4,7 +4,7 @@
  * clock (core/config/ages.h), and records are in the order of their serials. See
  * watcher_internal.h.
  */
-#include "core/repair/watcher_internal.h"
+#include "core/watcher/watcher_internal.h"
 
 #define AUTHOR "watcher/clock"
 

@@ -6,7 +6,7 @@
  * watcher_internal.h.
  */
 #include "core/config/faults.h"
-#include "core/repair/watcher_internal.h"
+#include "core/watcher/watcher_internal.h"
 
 #include <string.h>
 

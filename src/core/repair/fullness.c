@@ -4,7 +4,7 @@
  * what is there may be a person's. See watcher_internal.h.
  */
 #include "core/config/late.h"
-#include "core/repair/watcher_internal.h"
+#include "core/watcher/watcher_internal.h"
 
 #include <string.h>
 

@@ -4,7 +4,7 @@
  */
 #pragma once
 
-#include "core/repair/watcher_internal.h"
+#include "core/watcher/watcher_internal.h"
 
 #define REPAIR_AUTHOR "watcher/repair"
 #define REPAIR_SHADOW "Shadow mode: " /* how sentences begin that say what would be done */

@@ -5,7 +5,7 @@
  */
 #pragma once
 
-#include "core/ops/placement.h"
+#include "core/placement/placement.h"
 #include "core/repair/plan.h"
 #include "core/repair/policy.h"
 

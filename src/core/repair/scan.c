@@ -4,7 +4,7 @@
  * each object, by an author of its own for each of the two. Also advice that has ended, and, once
  * an hour, records about what exists no more and tokens that have ended long ago.
  */
-#include "core/repair/watcher_internal.h"
+#include "core/watcher/watcher_internal.h"
 
 #include <string.h>
 

@@ -8,7 +8,7 @@
 #include "core/config/faults.h"
 #include "core/config/late.h"
 #include "core/ops/copy.h"
-#include "core/repair/watcher_internal.h"
+#include "core/watcher/watcher_internal.h"
 
 #include <string.h>
 

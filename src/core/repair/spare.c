@@ -4,7 +4,7 @@
  * the cluster; nothing is moved. Judged only after the configuration or the size of a node has
  * changed, and only when every node answers. See watcher_internal.h.
  */
-#include "core/repair/watcher_internal.h"
+#include "core/watcher/watcher_internal.h"
 
 #include <string.h>
 

@@ -2,7 +2,7 @@
  * What needs no policy: marks that dead jobs left on instances, and guests that should run, whose
  * node is there, and that do not. See docs/design/procedures.md, "Watcher".
  */
-#include "core/repair/watcher_internal.h"
+#include "core/watcher/watcher_internal.h"
 
 #include "base/log.h"
 #include "core/config/faults.h"

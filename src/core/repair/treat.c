@@ -6,7 +6,7 @@
  * A-6). See patient.h.
  */
 #include "core/config/faults.h"
-#include "core/ops/placement.h"
+#include "core/placement/placement.h"
 #include "core/repair/next.h"
 
 #include <string.h>

@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
-#include "core/guest/services.h"
+#include "core/node/services.h"
 #include "daemons/common/spare.h"
 #include "io/loop.h"
 #include "io/node_config.h"

@@ -1,5 +1,5 @@
 /*
- * fettle-noded: the node daemon. Wires core/guest to QEMU, the disks and the bus; the bus opens
+ * fettle-noded: the node daemon. Wires core/node to QEMU, the disks and the bus; the bus opens
  * only when it is known what runs here. Guests and exports live on when it ends.
  */
 #include <sys/stat.h>
@@ -10,7 +10,7 @@
 #include "backend/network/network_linux.h"
 #include "backend/storage/file_storage.h"
 #include "base/log.h"
-#include "core/guest/node.h"
+#include "core/node/node.h"
 #include "daemons/common/daemon.h"
 #include "daemons/noded/forget.h"
 #include "daemons/noded/join.h"

@@ -2,7 +2,7 @@
  * fettle-watcher: the healing loop. Its thinking is core/repair/; here it is only wired to this
  * host. On candidates that are not the master it stands by.
  */
-#include "core/repair/watcher.h"
+#include "core/watcher/watcher.h"
 #include "daemons/common/daemon.h"
 #include "daemons/common/standby.h"
 #include "io/real_env.h"

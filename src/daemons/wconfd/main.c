@@ -11,9 +11,9 @@
 #include <sys/stat.h>
 
 #include "base/log.h"
+#include "core/candidate/seat.h"
 #include "core/config/announced.h"
-#include "core/config/seat.h"
-#include "core/config/wconf.h"
+#include "core/wconfd/wconf.h"
 #include "daemons/common/daemon.h"
 #include "daemons/wconfd/open.h"
 #include "daemons/wconfd/restore.h"

@@ -5,8 +5,8 @@
 #include <sys/stat.h>
 
 #include "base/log.h"
+#include "core/candidate/seat.h"
 #include "core/config/announced.h"
-#include "core/config/seat.h"
 #include "io/engine_file.h"
 #include "io/etcd_engine.h"
 #include "io/sqlite_copy.h"

@@ -5,7 +5,7 @@
  */
 #pragma once
 
-#include "core/config/locks.h"
+#include "core/locks/locks.h"
 
 struct owner *lock_owner_of(guint number);
 GPtrArray *lock_requests_new(void);

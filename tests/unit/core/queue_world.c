@@ -1,7 +1,7 @@
 /* See queue_world.h. */
 #include "queue_world.h"
 
-#include "core/queue/job_state.h"
+#include "core/job/job_state.h"
 
 static char *lock_name(guint64 id)
 {

@@ -5,8 +5,8 @@
 #pragma once
 
 #include "config_world.h"
-#include "core/config/seat.h"
-#include "core/guest/fence.h"
+#include "core/candidate/seat.h"
+#include "core/epoch/fence.h"
 #include "helper/fake_authority.h"
 #include "helper/fake_copy.h"
 #include "proto/records.h"

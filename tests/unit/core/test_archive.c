@@ -2,8 +2,8 @@
  * order of deaths. */
 #include "queue_world.h"
 
-#include "core/archive/archive.h"
-#include "core/guest/archived.h"
+#include "core/job/archive.h"
+#include "core/node/archived.h"
 
 #include <string.h>
 

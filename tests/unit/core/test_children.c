@@ -1,7 +1,7 @@
 /* Jobs that a job asks for: on record with its end, each exactly once, whoever dies. */
 #include "queue_world.h"
 
-#include "core/queue/job_state.h"
+#include "core/job/job_state.h"
 
 #include <string.h>
 

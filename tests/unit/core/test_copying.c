@@ -1,6 +1,6 @@
 /* What a candidate's copy takes from whoever answers as the master: nothing that is older than what
  * it has. The answers are the test's own, so that they can be what no master of today would say. */
-#include "core/config/copying.h"
+#include "core/candidate/copying.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /*
  * A change of engine to etcd, by a master with two other candidates: what each node is asked for
  * and in which order, what waits meanwhile, what a refusal, a silent node or a death at any
- * question leaves behind. core/config/engine_change.c, engine_nodes.c, wconf_engine.c.
+ * question leaves behind. core/wconfd/engine_change.c, engine_nodes.c, wconf_engine.c.
  */
 #include <string.h>
 

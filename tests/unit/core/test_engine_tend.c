@@ -1,6 +1,6 @@
 /*
  * The master of etcd: members as candidates come and go, and the way back to the store of this node
- * up to its step. core/config/engine_tend.c, engine_change.c.
+ * up to its step. core/wconfd/engine_tend.c, engine_change.c.
  */
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /*
  * Promises of epochs (docs/design/mastership.md): what a node grants and refuses, what it refuses
- * from then on, and what is left of it after deaths and power cuts. core/guest/fence.c.
+ * from then on, and what is left of it after deaths and power cuts. core/epoch/fence.c.
  */
 #include "helper/node_world.h"
 

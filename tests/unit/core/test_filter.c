@@ -1,5 +1,5 @@
 /* Filters of queries: every operator, every refusal with its path, every limit. */
-#include "core/queue/filter.h"
+#include "core/job/filter.h"
 
 #include <string.h>
 

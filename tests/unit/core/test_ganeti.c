@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "config_world.h"
-#include "core/config/ganeti.h"
+#include "core/import/ganeti.h"
 
 static const char *folder;
 

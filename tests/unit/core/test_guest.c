@@ -1,4 +1,4 @@
-/* Starting and stopping guests: core/guest lifecycle.c and stop.c. */
+/* Starting and stopping guests: core/node lifecycle.c and stop.c. */
 #include "guest_steps.h"
 
 /* --- start --- */

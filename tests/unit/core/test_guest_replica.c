@@ -1,4 +1,4 @@
-/* Images, exports, failover and replacing replicas: core/guest replica.c and mirror.c. */
+/* Images, exports, failover and replacing replicas: core/node replica.c and mirror.c. */
 #include "guest_steps.h"
 
 /* --- images and exports --- */

@@ -1,4 +1,4 @@
-/* What a node removes as half made, and what it keeps: core/guest/undo.c (SAF-23). */
+/* What a node removes as half made, and what it keeps: core/node/undo.c (SAF-23). */
 #include "guest_steps.h"
 
 #include "base/limits.h"

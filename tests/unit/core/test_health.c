@@ -1,4 +1,4 @@
-/* What a node finds out about itself, and tells in its report. core/guest/health.c. */
+/* What a node finds out about itself, and tells in its report. core/node/health.c. */
 #include <string.h>
 
 #include "core/config/faults.h"

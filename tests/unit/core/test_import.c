@@ -2,7 +2,7 @@
  * which words; and write_config, which carries a plan out. */
 #include <string.h>
 
-#include "core/config/import.h"
+#include "core/import/import.h"
 #include "wconf_world.h"
 
 #define TAG1 "instance/" WEB1 "/red"

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "core/queue/job_state.h"
+#include "core/job/job_state.h"
 
 static struct ops_world *world;
 

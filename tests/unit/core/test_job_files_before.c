@@ -1,7 +1,7 @@
 /* Job files of an earlier version, in var/queue: jobs that its luxid has started are followed there
- * to their end by a newer one, what is of no use is put away. core/queue/job_file.c, track.c. */
+ * to their end by a newer one, what is of no use is put away. core/job/job_file.c, track.c. */
+#include "core/job/job_state.h"
 #include "core/queue/deposed.h"
-#include "core/queue/job_state.h"
 #include "queue_world.h"
 
 /* The job's file lies where the earlier version had it. */

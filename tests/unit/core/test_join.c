@@ -2,7 +2,7 @@
  * authority. */
 #include <string.h>
 
-#include "core/config/wconf_private.h"
+#include "core/wconfd/wconf_private.h"
 #include "proto/invitation.h"
 #include "proto/records.h"
 #include "wconf_world.h"

@@ -1,7 +1,7 @@
-/* The care for a node's member of etcd: core/guest keeper.c and upkeep.c, with a member in memory.
+/* The care for a node's member of etcd: core/member keeper.c and upkeep.c, with a member in memory.
  */
-#include "core/guest/keeper.h"
-#include "core/guest/upkeep.h"
+#include "core/member/keeper.h"
+#include "core/member/upkeep.h"
 #include "helper/fake_members.h"
 #include "helper/node_world.h"
 

@@ -3,7 +3,7 @@
  * steps of every kind, deaths among them, and deaths of the manager itself, after which the lock
  * journal says it all. The model knows locks as places in a row, groups spread over their members.
  */
-#include "core/config/journal.h"
+#include "core/locks/journal.h"
 #include "helper/fake_env.h"
 #include "lock_text.h"
 

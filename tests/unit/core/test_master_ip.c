@@ -1,4 +1,4 @@
-/* The master IP: who carries it, and when it goes (core/guest/master_ip.c), between two nodes whose
+/* The master IP: who carries it, and when it goes (core/node/master_ip.c), between two nodes whose
  * wconfd say what the test makes them say. */
 #include "helper/node_world.h"
 

@@ -1,4 +1,4 @@
-/* Live migration on both of its nodes: core/guest outgoing.c, incoming.c, taps.c. */
+/* Live migration on both of its nodes: core/node outgoing.c, incoming.c, taps.c. */
 #include "guest_steps.h"
 
 static bool waits(const struct node_world *nw, const char *migration)

@@ -1,5 +1,5 @@
 /*
- * The watch beside a mirrored guest: core/guest mirror_watch.c, confirm.c.
+ * The watch beside a mirrored guest: core/node mirror_watch.c, confirm.c.
  */
 #include "helper/node_world.h"
 

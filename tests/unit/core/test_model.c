@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "config_world.h"
-#include "core/config/journal.h"
+#include "core/locks/journal.h"
 #include "proto/seal.h"
 
 static struct config *make_config(void)

@@ -2,7 +2,7 @@
  * The indexes of a configuration against a slow recount of everything, after each of many random
  * changes; and the sums that placement keeps from step to step against a count from the beginning.
  */
-#include "core/ops/placement.h"
+#include "core/placement/placement.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /*
- * Requests, the epoch fence, what survives, the report of a node: core/guest node.c, fence.c,
+ * Requests, the epoch fence, what survives, the report of a node: core/node node.c, core/epoch fence.c,
  * report.c.
  */
 #include "helper/node_world.h"

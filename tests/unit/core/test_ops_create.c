@@ -1,5 +1,5 @@
 /* Create and remove: refusals with their exact words, order, and that nothing is left behind. */
-#include "core/ops/refusal.h"
+#include "core/placement/refusal.h"
 #include "ops_case.h"
 
 #include <string.h>

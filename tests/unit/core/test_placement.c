@@ -1,5 +1,5 @@
 /* Where guests and replicas can go: room, refusals, ranking. */
-#include "core/ops/placement.h"
+#include "core/placement/placement.h"
 
 #include "core/config/look.h"
 

@@ -1,7 +1,7 @@
 /* What a node's loss would do (repair/forecast.h), the call PlanNode, and promises counted once. */
 #include "core/repair/forecast.h"
 
-#include "core/ops/placement.h"
+#include "core/placement/placement.h"
 #include "queue_world.h"
 
 #define P "ganeti:watcher:autorepair:"

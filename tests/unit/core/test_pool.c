@@ -1,5 +1,5 @@
 /* Whether there are enough master candidates, and who should become one: every rule of pool.h. */
-#include "core/repair/pool.h"
+#include "core/watcher/pool.h"
 #include "proto/change.h"
 
 #include <string.h>

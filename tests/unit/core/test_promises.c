@@ -3,12 +3,12 @@
  * candidates' nodes. Whatever is lost, late or asked at the same time: of two that want to be
  * master at most one is told that it may.
  */
-#include "core/config/promises.h"
+#include "core/wconfd/promises.h"
 
 #include <string.h>
 
 #include "config_world.h"
-#include "core/guest/fence.h"
+#include "core/epoch/fence.h"
 #include "helper/fake_authority.h"
 
 #define NODES 3

@@ -1,7 +1,7 @@
 /* Queries: fields, live values, statuses, filters, order, and every refusal. */
 #include "query_world.h"
 
-#include "core/queue/query.h"
+#include "core/query/query.h"
 
 #include <string.h>
 

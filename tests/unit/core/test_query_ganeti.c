@@ -1,7 +1,7 @@
 /* What Ganeti's own clients need to load a cluster, in the shapes that they take. */
 #include "query_world.h"
 
-#include "core/queue/query.h"
+#include "core/query/query.h"
 
 static void check_spec(const json_t *spec)
 {

@@ -1,12 +1,12 @@
 /*
  * A report is given in bounded time, whatever hangs on its node, and says what of it is an answer
- * to the question (SAF-90): core/guest look.c, parts.c, report.c.
+ * to the question (SAF-90): core/node look.c, parts.c, report.c.
  */
 #include "helper/node_world.h"
 
 #include "base/limits.h"
 #include "base/task.h"
-#include "core/guest/look.h"
+#include "core/node/look.h"
 
 #define OP_MS 5 /* what a call to a host that is well may take */
 

@@ -1,5 +1,5 @@
 /*
- * What comes back from the dead: core/guest return.c, and every procedure with the node daemon
+ * What comes back from the dead: core/node return.c, and every procedure with the node daemon
  * killed, or the power cut, at each of its steps.
  */
 #include "base/sm.h"

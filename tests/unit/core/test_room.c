@@ -1,5 +1,5 @@
 /*
- * Guests on nodes whose disks have no room: core/guest room.c, the watch of a mirror beside a
+ * Guests on nodes whose disks have no room: core/node room.c, the watch of a mirror beside a
  * silent monitor, what a stop says.
  */
 #include "helper/node_world.h"

@@ -1,6 +1,6 @@
 /*
  * Candidates: a master of node1, followers of node2 and node3 with copies of their own.
- * core/config/seat.c, copying.c, keyring.c.
+ * core/candidate/seat.c, copying.c, keyring.c.
  */
 #include "seat_world.h"
 

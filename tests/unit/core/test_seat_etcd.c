@@ -1,13 +1,13 @@
 /*
  * Candidates of a replicated engine: who takes a free seat, the master's own copy, and a person who
- * hands the seat to another node. core/config/seat_campaign.c, seat_handover.c.
+ * hands the seat to another node. core/candidate/seat_campaign.c, seat_handover.c.
  */
-#include "core/config/seat.h"
+#include "core/candidate/seat.h"
 
 #include <string.h>
 
 #include "config_world.h"
-#include "core/guest/fence.h"
+#include "core/epoch/fence.h"
 #include "helper/fake_authority.h"
 #include "helper/fake_copy.h"
 #include "helper/fake_private.h"

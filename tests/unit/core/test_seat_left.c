@@ -1,8 +1,8 @@
 /*
  * The end of a change of engine from etcd to the store of one node: its copy becomes the engine, if
- * it is the very one that was decided for, and nobody else's does. core/config/seat_left.c.
+ * it is the very one that was decided for, and nobody else's does. core/candidate/seat_left.c.
  */
-#include "core/config/seat.h"
+#include "core/candidate/seat.h"
 
 #include <string.h>
 

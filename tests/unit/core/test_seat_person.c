@@ -1,6 +1,6 @@
 /*
  * A person who makes a candidate the master, or lets it go on without the others, with the engine
- * sqlite. core/config/seat_person.c, takeover.c, promises.c, wconf_watch.c.
+ * sqlite. core/candidate/seat_person.c, takeover.c, promises.c, wconf_watch.c.
  */
 #include "core/config/voucher.h"
 #include "seat_calls.h"

@@ -2,7 +2,7 @@
  */
 #include <string.h>
 
-#include "core/config/wconf_private.h"
+#include "core/wconfd/wconf_private.h"
 #include "proto/records.h"
 #include "wconf_world.h"
 

@@ -1,5 +1,5 @@
 /* What the nodes are told of the mastership, and how much of it at once.
- * core/config/wconf_announce.c.
+ * core/wconfd/wconf_announce.c.
  */
 #include <string.h>
 

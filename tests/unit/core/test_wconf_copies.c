@@ -1,11 +1,11 @@
 /*
  * The copies of other candidates, as the master sees them: what they are told, what is waited for,
- * who is counted out. core/config/wconf_copies.c, wconf_stream.c.
+ * who is counted out. core/wconfd/wconf_copies.c, wconf_stream.c.
  */
 #include <string.h>
 
 #include "copies_world.h"
-#include "core/config/wconf_private.h"
+#include "core/wconfd/wconf_private.h"
 #include "proto/change.h"
 
 /* "SERIAL: n changes", "refill: why", or the error. */

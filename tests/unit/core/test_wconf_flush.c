@@ -1,9 +1,9 @@
 /*
  * flush_config: waiting until every candidate in reach has the newest change.
- * core/config/wconf_flush.c.
+ * core/wconfd/wconf_flush.c.
  */
 #include "copies_world.h"
-#include "core/config/wconf_private.h"
+#include "core/wconfd/wconf_private.h"
 
 static void flush_start(const char *args, struct fake_reply *reply)
 {

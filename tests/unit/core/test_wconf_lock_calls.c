@@ -1,7 +1,7 @@
 /* The configuration daemon: every lock call but update and list, and what a restart keeps. */
 #include <string.h>
 
-#include "core/config/journal.h"
+#include "core/locks/journal.h"
 #include "proto/records.h"
 #include "wconf_world.h"
 

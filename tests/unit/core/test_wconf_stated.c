@@ -1,5 +1,5 @@
 /* Words that a new master does not know: what nodes state with their answer to its announcement,
- * and what becomes of the record. core/config/wconf_stated.c, wconf_announce.c.
+ * and what becomes of the record. core/wconfd/wconf_stated.c, wconf_announce.c.
  */
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /*
  * The change stream, as subscribers and the copies of other candidates get it: who is told first,
- * and what is too much for one answer. core/config/wconf_stream.c.
+ * and what is too much for one answer. core/wconfd/wconf_stream.c.
  */
 #include <string.h>
 

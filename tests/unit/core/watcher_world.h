@@ -7,7 +7,7 @@
 
 #include "config_world.h"
 #include "core/config/model.h"
-#include "core/repair/watcher.h"
+#include "core/watcher/watcher.h"
 
 #define TAG_PREFIX "ganeti:watcher:autorepair:"
 

@@ -1,0 +1,55 @@
+/* See reason.h. */
+#include "core/job/reason.h"
+
+#include "core/job/job_state.h"
+
+#include <string.h>
+
+#define OPCODE_SOURCE "gnt:opcode:"
+#define DEATH_SOURCE "gnt:daemon:luxid:deathdetection"
+#define NANOSECONDS 1000 /* of a microsecond */
+
+/* The trail belongs to this opcode alone from now on. */
+static void add(struct job_op *op, const char *source, const char *text, guint64 at_us)
+{
+    const json_t *trail = json_object_get(op->input, "reason");
+    json_t *longer = json_is_array(trail) ? json_copy((json_t *)trail) : json_array();
+    json_t *input = json_copy(op->input);
+
+    json_array_append_new(longer,
+                          json_make("[s, s, I]", source, text, (json_int_t)(at_us * NANOSECONDS)));
+    json_object_set_new(input, "reason", longer);
+    json_decref(op->input);
+    op->input = input;
+}
+
+/* OP_TEST_DELAY: "gnt:opcode:test_delay". */
+static char *opcode_source(const struct job_op *op)
+{
+    const char *id = json_string_value(json_object_get(op->input, "OP_ID"));
+    g_autofree char *lower = g_ascii_strdown(id == NULL ? "" : id, -1);
+
+    return g_strconcat(OPCODE_SOURCE, lower + (g_str_has_prefix(lower, "op_") ? strlen("op_") : 0),
+                       NULL);
+}
+
+void reason_add_submitted(struct job *job)
+{
+    for (guint i = 0; i < job->ops->len; i++) {
+        struct job_op *op = g_ptr_array_index(job->ops, i);
+        g_autofree char *source = opcode_source(op);
+        g_autofree char *text = g_strdup_printf("job=%" G_GUINT64_FORMAT ";index=%u", job->id, i);
+
+        add(op, source, text, job->received_us);
+    }
+}
+
+void reason_add_death(struct job *job, const char *found, guint64 now_us)
+{
+    for (guint i = 0; i < job->ops->len; i++) {
+        struct job_op *op = g_ptr_array_index(job->ops, i);
+
+        if (!job_state_final(job_op_state(op)))
+            add(op, DEATH_SOURCE, found, now_us);
+    }
+}

@@ -1,0 +1,69 @@
+/*
+ * Inside of the node daemon's core: what its modules share. Outside of core/node only node.h is
+ * known.
+ *
+ *   node.c          requests in, events in, start
+ *   report.c        node_report
+ *   health.c        whether the node can do its work, for that
+ *   look.c, parts.c what it asks, beside it, and what has answered last
+ *   fence.c         epoch and members
+ *   believe.c       whose word of them counts
+ *   guest.c         one struct per instance, its file, its lock
+ *   confirm.c       questions to the master, and its word on replicas
+ *   lifecycle.c     guest_start, guest_reset
+ *   serial.c        console_read, console_write
+ *   archived.c      archive_put, archive_list, archive_get
+ *   taps.c          tap devices of guests
+ *   stop.c          guest_stop
+ *   mirror_watch.c  the task beside each mirrored guest
+ *   mirror.c        mirror_attach, mirror_detach, mirror_wait
+ *   replica.c       exports, promotion
+ *   disks.c         images: made, made larger, removed
+ *   outgoing.c, outgoing_switch.c  a guest that moves to another node; the task beside it
+ *   incoming.c      the process that waits for it there
+ *   rediscover.c    what runs here when the daemon starts
+ *   room.c          guests that stand still for lack of room go on when there is some (SAF-27)
+ *   statement.c     what it tells a master who may lack words of the one before
+ *   return.c        what comes back from the dead asks first (SAF-19)
+ *   keeper.c, keeper_methods.c, keeper_record.c, upkeep.c  this node's member of etcd
+ *   master_ip.c     the address that the master's node carries
+ */
+#pragma once
+
+#include "core/epoch/fence.h"
+#include "core/node/node.h"
+
+struct node_core {
+    const struct env *env;
+    struct hypervisor *hv;
+    struct storage *storage;
+    char *address;
+    char *image_folder; /* of kernels; NULL: none */
+    struct fence *fence;
+    struct keeper *keeper; /* NULL: no members here */
+    struct master_ip *master_ip;
+    struct health *health;
+    void (*changed)(void *data); /* an announcement was taken over */
+    void *changed_data;
+    struct parts *parts;
+    GHashTable *guests;       /* instance uuid -> struct guest */
+    bool ready;               /* state read, reality rediscovered */
+    bool ended;               /* node_core_free() was called */
+    bool taps_left;           /* tap devices may be there that no process needs */
+    guint users;              /* tasks that hold a pointer to this, and the owner */
+    struct env_pause pause;   /* of the task that asks the master */
+    struct task_mutex ssconf; /* one writer of those files */
+    guint64 ssconf_serial;    /* of the announcement that they are known to agree with; 0: none */
+};
+
+/* One procedure: `args` is the method's argument record; the answer is a new reference. */
+typedef json_t *(*node_procedure)(struct node_core *node, struct fence_op *op, const void *args,
+                                  GError **error);
+
+/* Tasks of the node: each holds the struct until it ends. */
+void node_hold(struct node_core *node);
+void node_release(struct node_core *node);
+
+/* The node daemon was killed; every wait fails from now on. Sets KILLED unless an error is set;
+ * false. */
+bool node_killed(GError **error);

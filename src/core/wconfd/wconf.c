@@ -1,0 +1,162 @@
+/* wconfd's thinking: its life, from taking the seat to stepping down. See wconf.h and
+ * wconf_private.h. */
+#include <string.h>
+
+#include "base/log.h"
+#include "core/wconfd/wconf_private.h"
+
+/* --- stepping down --- */
+
+void wconf_on_step_down(struct wconf *wconf, void (*fn)(const GError *reason, void *data),
+                        void *data)
+{
+    wconf->on_down = fn;
+    wconf->on_down_data = data;
+}
+
+void wconf_step_down(struct wconf *wconf, enum fettle_error code, const char *format, ...)
+{
+    if (wconf->down)
+        return;
+    va_list args;
+    va_start(args, format);
+    wconf->down = g_error_new_valist(FETTLE_ERROR, (gint)code, format, args);
+    va_end(args);
+    wconf->serving = false;
+    log_error("", "stepping down: %s", wconf->down->message);
+    wconf_stream_end(wconf);
+    wconf_join_end(wconf);
+    wconf_owners_end(wconf);
+    wconf_locks_end(wconf);
+    wconf_announce_end(wconf);
+    wconf_watch_end(wconf);
+    wconf_copies_end(wconf);
+    wconf_refuse_held_commits(wconf);
+    wconf_engine_end(wconf);
+    if (wconf->on_down)
+        wconf->on_down(wconf->down, wconf->on_down_data);
+}
+
+/* This boot's mastership cannot go on: without its journal the next one begins under a new epoch,
+ * if the other candidates let it. */
+void wconf_replaced(struct wconf *wconf, const GError *why)
+{
+    g_autoptr(GError) error = NULL;
+    if (wconf->down)
+        return;
+    if (!wconf->env->ops->file_remove(wconf->env, FILE_RUN, JOURNAL_FILE, &error))
+        log_error("", "run/" JOURNAL_FILE ": %s", error->message);
+    wconf_step_down(wconf, FETTLE_ERROR_NOT_MASTER, "%s", why->message);
+}
+
+/* --- start --- */
+
+static void lost_cb(const char *why, void *data)
+{
+    wconf_step_down(data, FETTLE_ERROR_NOT_MASTER, "mastership is lost: %s", why);
+}
+
+bool wconf_start(struct wconf *wconf, GError **error)
+{
+    g_autofree char *note = NULL;
+    wconf->journal = journal_open(wconf->env, wconf->locks, &note, error);
+    if (!wconf->journal || !wconf_campaign(wconf, error))
+        return false;
+    wconf->engine->ops->on_lost(wconf->engine, lost_cb, wconf);
+    log_info("",
+             "master of history %" G_GUINT64_FORMAT ", epoch %" G_GUINT64_FORMAT
+             ", serial %" G_GUINT64_FORMAT "; lock journal: %s, %u locks",
+             config_history(wconf->committed), wconf->epoch, config_serial(wconf->committed),
+             note ? note : "continued", locks_count(wconf->locks));
+    wconf_copies_begin(wconf);
+    if (!wconf_record_seat(wconf, error))
+        return false;
+    wconf_announce(wconf);
+    wconf_owners_start(wconf);
+    wconf_watch_start(wconf);
+    if (wconf->down) {
+        g_propagate_error(error, g_error_copy(wconf->down));
+        return false;
+    }
+    wconf->serving = true;
+    wconf_engine_start(wconf);
+    return true;
+}
+
+void wconf_position(const struct wconf *wconf, guint64 *ret_history, guint64 *ret_epoch,
+                    guint64 *ret_serial)
+{
+    *ret_history = config_history(wconf->committed);
+    *ret_epoch = wconf->epoch ? wconf->epoch : wconf->wish.since;
+    *ret_serial = config_serial(wconf->committed);
+}
+
+const struct config *wconf_config(const struct wconf *wconf)
+{
+    return wconf->committed;
+}
+
+struct wconf *wconf_new(const struct env *env)
+{
+    struct wconf *wconf = g_new0(struct wconf, 1);
+    wconf->env = env;
+    wconf->engine = env->engine;
+    wconf->committed = config_new();
+    wconf->head = config_new();
+    g_queue_init(&wconf->pending);
+    g_queue_init(&wconf->log);
+    wconf->pending_ids = g_hash_table_new(g_str_hash, g_str_equal);
+    wconf->ids = wconf_ids_new();
+    wconf->listeners = g_ptr_array_new();
+    wconf->barrier_next = g_ptr_array_new_with_free_func(g_free);
+    wconf->locks = locks_new(wconf_gate, wconf);
+    wconf->lock_waits = g_ptr_array_new();
+    wconf->watched = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    wconf->unsure = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    wconf->nodes = g_hash_table_new(g_str_hash, g_str_equal);
+    wconf->joins = g_ptr_array_new();
+    wconf->followers = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
+    g_queue_init(&wconf->copy_waits);
+    wconf->flushes = g_ptr_array_new();
+    return wconf;
+}
+
+void wconf_free(struct wconf *wconf)
+{
+    if (!wconf)
+        return;
+    wconf->on_down = NULL;
+    if (!wconf->down)
+        wconf->down = g_error_new_literal(FETTLE_ERROR, FETTLE_ERROR_TEMPORARY,
+                                          "the configuration daemon ends");
+    wconf_stream_end(wconf);
+    wconf_join_end(wconf);
+    wconf_owners_end(wconf);
+    wconf_locks_end(wconf);
+    wconf_copies_end(wconf);
+    wconf_engine_end(wconf);
+    wconf_commit_free_all(wconf);
+    wconf_barriers_end(wconf); /* answers about locks wait there */
+    locks_free(wconf->locks);  /* asks the gate about nodes, so it goes before them */
+    wconf_announce_end(wconf);
+    g_queue_clear(&wconf->log);
+    g_hash_table_unref(wconf->pending_ids);
+    g_array_unref(wconf->ids);
+    g_ptr_array_unref(wconf->listeners);
+    g_ptr_array_unref(wconf->lock_waits);
+    g_ptr_array_unref(wconf->joins);
+    g_ptr_array_unref(wconf->flushes);
+    g_hash_table_unref(wconf->followers);
+    if (wconf->word)
+        g_ptr_array_unref(wconf->word);
+    if (wconf->digests)
+        g_array_unref(wconf->digests);
+    g_hash_table_unref(wconf->watched);
+    g_hash_table_unref(wconf->unsure);
+    g_hash_table_unref(wconf->nodes);
+    journal_free(wconf->journal);
+    config_free(wconf->head);
+    config_free(wconf->committed);
+    g_error_free(wconf->down);
+    g_free(wconf);
+}

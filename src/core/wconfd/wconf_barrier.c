@@ -1,0 +1,95 @@
+/* Answers that rest on being the master still: barriers of the engine (SAF-03). See
+ * wconf_private.h.
+ */
+#include "core/wconfd/wconf_private.h"
+
+struct barrier_wait {
+    void (*fn)(struct wconf *wconf, void *data);
+    void *data;
+};
+
+static void barrier_start(struct wconf *wconf);
+
+/* Those that wait for the barrier under way; lives until the engine calls back. */
+struct barrier_round {
+    struct wconf *wconf;
+    GPtrArray *waits;
+};
+
+static void run_waits(struct wconf *wconf, GPtrArray *waits)
+{
+    for (guint i = 0; i < waits->len; i++) {
+        struct barrier_wait *wait = waits->pdata[i];
+        wait->fn(wconf, wait->data);
+    }
+    g_ptr_array_unref(waits);
+}
+
+static void barrier_start_cb(bool still_master, void *data)
+{
+    struct barrier_round *round = data;
+    struct wconf *wconf = round->wconf;
+    wconf->barrier_round = NULL;
+    if (!still_master)
+        wconf_step_down(wconf, FETTLE_ERROR_NOT_MASTER,
+                        "mastership is lost: the engine says that another is master");
+    run_waits(wconf, round->waits);
+    g_free(round);
+    if (wconf->barrier_next->len > 0)
+        barrier_start(wconf);
+}
+
+/* Questions that come while a barrier is under way share the next one: it must begin after they
+ * were asked. */
+static void barrier_start(struct wconf *wconf)
+{
+    struct barrier_round *round = g_new(struct barrier_round, 1);
+    *round = (struct barrier_round){wconf, wconf->barrier_next};
+    wconf->barrier_next = g_ptr_array_new_with_free_func(g_free);
+    wconf->barrier_round = round;
+    wconf->engine->ops->barrier(wconf->engine, barrier_start_cb, round);
+}
+
+void wconf_barrier(struct wconf *wconf, void (*fn)(struct wconf *wconf, void *data), void *data)
+{
+    struct barrier_wait *wait = g_new(struct barrier_wait, 1);
+    *wait = (struct barrier_wait){fn, data};
+    g_ptr_array_add(wconf->barrier_next, wait);
+    if (!wconf->barrier_round)
+        barrier_start(wconf);
+}
+
+void wconf_barriers_end(struct wconf *wconf)
+{
+    if (wconf->barrier_round) {
+        run_waits(wconf, wconf->barrier_round->waits);
+        g_free(wconf->barrier_round);
+    }
+    run_waits(wconf, wconf->barrier_next);
+}
+
+/* --- late answers --- */
+
+struct late_answer {
+    struct rpc_request *request;
+    json_t *result;
+};
+
+static void answer_late(struct wconf *wconf, void *data)
+{
+    struct late_answer *late = data;
+    if (wconf->down) {
+        json_decref(late->result);
+        rpc_fail(late->request, wconf->down);
+    } else {
+        rpc_answer(late->request, late->result);
+    }
+    g_free(late);
+}
+
+void wconf_answer_after_barrier(struct wconf *wconf, struct rpc_request *request, json_t *result)
+{
+    struct late_answer *late = g_new(struct late_answer, 1);
+    *late = (struct late_answer){request, result};
+    wconf_barrier(wconf, answer_late, late);
+}

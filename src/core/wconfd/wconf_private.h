@@ -1,0 +1,351 @@
+/*
+ * Insides of wconfd's thinking. One struct, and one file for each of its duties:
+ *   wconf.c           life, stepping down
+ *   wconf_calls.c     which calls there are
+ *   wconf_barrier.c   answers that need a barrier
+ *   wconf_campaign.c  taking the seat
+ *   wconf_handover.c  giving it to another candidate
+ *   wconf_commit.c    transactions: from the request to the engine and back
+ *   wconf_replica.c   set_replica_state
+ *   wconf_migrated.c  set_migrated
+ *   wconf_cover.c     owners, what they may change, and do they hold its locks?
+ *   wconf_stream.c    wait_changes: deltas and snapshots
+ *   wconf_copies.c    follow: the copies of other candidates, and waiting for them
+ *   wconf_flush.c     flush_config: until all candidates in reach have the newest change
+ *   wconf_ids.c       which commits are known by their ids, for copies and another engine
+ *   wconf_engine.c    change_engine, engine_progress
+ *   wconf_watch.c     does every candidate still follow this mastership?
+ *   wconf_confirm.c   confirm
+ *   wconf_locks.c     lock calls
+ *   wconf_owners.c    death of owners, sweeps
+ *   wconf_import.c    write_config
+ *   wconf_reserve.c   reservations of dead owners
+ *   wconf_join.c      hosts that become nodes
+ *   wconf_announce.c  telling nodes who is master, and which have answered
+ *   wconf_stated.c    what they tell with it, if words of the master before may be lost
+ */
+#pragma once
+
+#include "core/config/invariants.h"
+#include "core/config/model.h"
+#include "core/locks/journal.h"
+#include "core/locks/locks.h"
+#include "core/wconfd/promises.h"
+#include "core/wconfd/wconf.h"
+
+struct wconf {
+    const struct env *env;
+    struct engine *engine;
+    struct config *committed; /* what everybody is told */
+    struct config *head;      /* with the commits that are on their way */
+    guint64 epoch;
+    bool serving;
+    bool leaving; /* the seat is being handed to another node */
+    GError *down; /* why it has stepped down */
+    void (*on_down)(const GError *reason, void *data);
+    void *on_down_data;
+
+    GQueue pending;          /* struct commit, in order of serial */
+    GHashTable *pending_ids; /* commit id -> struct commit */
+    bool held;               /* they wait for a change of engine */
+
+    GQueue log;           /* struct log_entry, oldest first */
+    guint64 log_floor;    /* changes after this serial are all in it */
+    guint64 log_epoch;    /* what copies of an earlier mastership have may have been lost */
+    GPtrArray *listeners; /* struct listener: wait_changes with nothing new yet */
+    guint wake_timer;
+
+    GPtrArray *barrier_next;             /* struct barrier_wait of the next barrier */
+    struct barrier_round *barrier_round; /* under way; NULL for none */
+
+    struct locks *locks;
+    struct journal *journal;
+    GPtrArray *lock_waits; /* struct lock_wait, in order of coming */
+    guint return_timer;    /* until clients of requests that the journal knew are back */
+    GHashTable *watched;   /* names of lock files */
+    GHashTable *unsure;    /* of those that could not be judged when they were looked at last */
+    guint unsure_timer;    /* until those of them that are not watched are looked at again */
+
+    GHashTable *nodes; /* uuid -> struct node_link */
+    guint64 members_serial;
+    json_t *spoken[2]; /* the announcement of `spoken_serial`, whole and said again; or NULL */
+    size_t spoken_bytes[2];
+    char signature[LIMIT_VOUCHER_CHARS + 1]; /* over this mastership; "": none */
+    guint64 spoken_serial;
+    struct announce_window *window; /* of those that are on their way */
+
+    GPtrArray *joins; /* struct join: hosts that are being let in */
+
+    GArray *ids; /* struct known_id: of the newest commits, in order of serial */
+
+    GArray *digests;       /* struct serial_digest: of the newest commits, in order */
+    GHashTable *followers; /* node UUID -> struct follower */
+    GQueue copy_waits;     /* struct copy_wait, in order of serial */
+    guint copy_timer;
+    GPtrArray *flushes;  /* struct flush: flush_config not answered yet */
+    struct watch *watch; /* of the candidates' promises; NULL: not begun */
+
+    struct engine_change *change; /* the last change of engine, under way or not; NULL: none */
+    struct tending *tending;      /* of the members of etcd; NULL: the engine has none */
+    struct clearing *clearing;    /* of what an earlier one has left; NULL: none is under way */
+
+    struct promise_wish wish; /* of an engine that is this node's store, while it campaigns */
+    guint64 leap;             /* the serial before that of a person's word; or 0 */
+    GPtrArray *word;          /* struct change: what a person's word puts on record then; or NULL */
+    guint64 unheard_since;    /* with it: no node has told what it runs (SAF-09); 0: as they are */
+};
+
+/* --- wconf.c --- */
+
+/* Ends everything that waits, now and later, with this error. */
+void wconf_step_down(struct wconf *wconf, enum fettle_error code, const char *format, ...)
+    G_GNUC_PRINTF(3, 4);
+/* Steps down because a node follows, or is about to follow, a later mastership. */
+void wconf_replaced(struct wconf *wconf, const GError *why);
+
+/* --- wconf_barrier.c --- */
+
+/* Calls fn(data) after a barrier begun from now on, while still master (SAF-03). If mastership is
+ * lost instead, `fn` is called all the same and finds wconf->down set. */
+void wconf_barrier(struct wconf *wconf, void (*fn)(struct wconf *wconf, void *data), void *data);
+/* Answers after a barrier; `result` is stolen. */
+void wconf_answer_after_barrier(struct wconf *wconf, struct rpc_request *request, json_t *result);
+/* All that wait are called, to find wconf->down. The engine is closed before, so no barrier comes
+ * back any more. */
+void wconf_barriers_end(struct wconf *wconf);
+
+/* --- wconf_campaign.c --- */
+/* Loads the store and takes the mastership: locks and journal are those of its epoch then. May wait
+ * for other candidates. NOT_MASTER, STALE_EPOCH, CORRUPT, STORAGE, KILLED; PERMISSION: this node is
+ * no candidate on record. */
+bool wconf_campaign(struct wconf *wconf, GError **error);
+/* Puts on record what came with it: the master's name, a person's word. */
+bool wconf_record_seat(struct wconf *wconf, GError **error);
+
+/* --- wconf_commit.c --- */
+
+void wconf_handle_commit(struct wconf *wconf, struct rpc_request *request);
+/* So many changes one commit takes, of whoever. */
+guint wconf_most_changes(const struct wconf *wconf);
+/* Commits `changes` (GPtrArray of struct change, stolen) for a request that is answered when it is
+ * done: with `answer` (borrowed), or with commit_result if that is NULL. `owner` NULL: no lock is
+ * asked for. `request` NULL: nobody waits. False: nothing was changed, the request is still the
+ * caller's. */
+bool wconf_commit(struct wconf *wconf, const char *commit_id, GPtrArray *changes,
+                  const struct owner *owner, enum invariants_author author,
+                  struct rpc_request *request, json_t *answer, GError **error);
+void wconf_commit_free_all(struct wconf *wconf);
+/* From now on commits wait, checked but unknown to the engine; nothing is on its way to it any more
+ * once it is still. Then they go on, in order, or are refused: they are surely not stored. */
+void wconf_hold_commits(struct wconf *wconf);
+bool wconf_is_still(const struct wconf *wconf);
+void wconf_release_commits(struct wconf *wconf);
+void wconf_refuse_held_commits(struct wconf *wconf);
+
+/* The same commit again: one answer more for the one that is on its way, or the serial that it got
+ * (SAF-04). False: there is none with that id. */
+bool wconf_answer_repeated(struct wconf *wconf, const char *id, struct rpc_request *request);
+
+/* What the commit of this serial has done is asked for once more: `answer` (stolen) is given when
+ * that commit is stored and copied, like the answer to the commit itself; what is on its way may
+ * still be refused. */
+void wconf_answer_when_stored(struct wconf *wconf, guint64 serial, struct rpc_request *request,
+                              json_t *answer);
+
+/* --- wconf_replica.c --- */
+void wconf_handle_set_replica_state(struct wconf *wconf, struct rpc_request *request);
+/* The instance, if `node` holds this very generation of it. REFUSED if that is over (SAF-04),
+ * UNKNOWN_ENTITY, WRONG_STATE, PERMISSION. */
+const struct instance *wconf_held_instance(const struct config *head, const char *uuid,
+                                           guint64 generation, const char *node, GError **error);
+/* The serial of the newest change of what a judgement about an instance looks at, its own record of
+ * removal included; 0: none is known. An empty key is no object. */
+guint64 wconf_newest_change(const struct config *config, const char *instance, const char *replica,
+                            const char *node);
+/* A refusal rests on what is committed and on being the master, as an answer does; `error` is
+ * stolen. If the head has a change of the instance or the replica that is not stored by then it is
+ * TEMPORARY instead; it waits for the copies too. */
+void wconf_refuse_after_barrier(struct wconf *wconf, struct rpc_request *request,
+                                const char *instance, const char *replica, GError *error);
+
+/* --- wconf_migrated.c --- */
+void wconf_handle_set_migrated(struct wconf *wconf, struct rpc_request *request);
+
+/* --- wconf_cover.c --- */
+/* Whether the caller may speak for that owner (SAF-101). PERMISSION: it is on another node,
+ * whatever it names; WRONG_INPUT: the lock file's name is not a plain name. */
+bool wconf_check_owner(const struct wconf *wconf, const struct rpc_request *request,
+                       const struct owner *owner, GError **error);
+/* PERMISSION with the object that such a caller's commits may not touch (SAF-101). */
+bool wconf_may_write(const struct wconf *wconf, const struct rpc_request *request,
+                     const GPtrArray *changes, GError **error);
+/* LOCK_MISSING with the object and the lock; the head has the changes in it. With
+ * cluster.lock_coverage = log it is one line in the log for each object, and true. */
+bool wconf_covered(const struct wconf *wconf, const struct owner *owner, const GPtrArray *deltas,
+                   GError **error);
+
+/* --- wconf_stream.c --- */
+void wconf_handle_wait_changes(struct wconf *wconf, struct rpc_request *request);
+void wconf_handle_snapshot(struct wconf *wconf, struct rpc_request *request);
+/* Whether deltas from there can be had. */
+bool wconf_stream_reaches(const struct wconf *wconf, guint64 history, guint64 serial);
+/* Deltas since a serial that it reaches, now or when there are some; `ids`: with the ids of the
+ * commits that made them, for a candidate. */
+void wconf_stream_answer(struct wconf *wconf, struct rpc_request *request, guint64 since, bool ids,
+                         guint wait_ms);
+/* The answer that tells a subscriber to fetch everything; a new reference. */
+json_t *wconf_snapshot_in_pieces(const struct wconf *wconf, const char *why);
+/* One committed change. */
+void wconf_stream_add(struct wconf *wconf, guint64 serial, const char *kind, const char *key);
+/* After a commit: listeners are told at the next turn of the loop, so that a batch of commits is
+ * one answer. */
+void wconf_stream_wake(struct wconf *wconf);
+void wconf_stream_end(struct wconf *wconf);
+
+/* --- wconf_copies.c --- */
+void wconf_handle_follow(struct wconf *wconf, struct rpc_request *request);
+/* Before the first commit: all candidates count as in reach for now. */
+void wconf_copies_begin(struct wconf *wconf);
+/* Calls fn(data) once so many candidates' copies have this serial as cluster.commit_copies wants of
+ * those in reach; at once if none is. In order of the calls. */
+void wconf_copies_wait(struct wconf *wconf, guint64 serial, void (*fn)(void *data), void *data);
+/* Whether they have it already. */
+bool wconf_copies_have(const struct wconf *wconf, guint64 serial);
+/* What of the engine's store is damaged; NULL: nothing that is known. */
+const char *wconf_damage(const struct wconf *wconf);
+/* Whether what is committed now would outlive this process. TEMPORARY: not now. */
+bool wconf_outlives(const struct wconf *wconf, GError **error);
+/* Who is in reach and lacks the serial is counted out when its patience is over, also if no commit
+ * waits for it. With a replicated engine nobody is. */
+void wconf_copies_hurry(struct wconf *wconf, guint64 serial);
+/* Everybody who waits is called. */
+void wconf_copies_end(struct wconf *wconf);
+/* Remembers what the content at the committed serial is. */
+void wconf_copies_note(struct wconf *wconf);
+/* Adds a struct copy_status of each other candidate on record. */
+void wconf_copies_list(const struct wconf *wconf, GPtrArray *copies);
+/* A piece of a refill was given to the copy of a node. */
+void wconf_copies_filling(struct wconf *wconf, const char *node);
+/* How far the copy of a node is, on its disk; 0: nothing is known of it. */
+guint64 wconf_copies_serial(const struct wconf *wconf, const char *node);
+/* How many are in reach. */
+guint wconf_copies_reachable(const struct wconf *wconf);
+
+/* --- wconf_flush.c --- */
+void wconf_handle_flush_config(struct wconf *wconf, struct rpc_request *request);
+/* A copy has gone on or has been counted out, or this is the master no more: answers what can be
+ * answered. */
+void wconf_flush_look(struct wconf *wconf);
+
+/* --- wconf_ids.c --- */
+GArray *wconf_ids_new(void);
+/* After the store was loaded. CORRUPT. */
+bool wconf_ids_load(struct wconf *wconf, GError **error);
+/* One more is stored. */
+void wconf_ids_note(struct wconf *wconf, const char *id, guint64 serial);
+/* Adds a struct stored_commit of each serial behind `after`, `max` at most. */
+void wconf_ids_list(const struct wconf *wconf, guint64 after, guint max, GPtrArray *commits);
+void wconf_handle_commit_ids(struct wconf *wconf, struct rpc_request *request);
+
+/* --- wconf_watch.c --- */
+/* Asks the candidates now and then, until it has stepped down; nothing if there is no other. */
+void wconf_watch_start(struct wconf *wconf);
+void wconf_watch_end(struct wconf *wconf);
+
+/* --- wconf_engine.c --- */
+void wconf_handle_change_engine(struct wconf *wconf, struct rpc_request *request);
+void wconf_handle_engine_progress(struct wconf *wconf, struct rpc_request *request);
+/* This node's store is the engine, whose last mastership had this epoch: clears what a change of
+ * engine has left on the nodes. Before the campaign: nodes that are not clear promise nothing. */
+void wconf_engine_clear(struct wconf *wconf, guint64 epoch);
+/* From now on it is the master. */
+void wconf_engine_start(struct wconf *wconf);
+void wconf_engine_end(struct wconf *wconf);
+
+/* --- wconf_confirm.c --- */
+void wconf_handle_confirm(struct wconf *wconf, struct rpc_request *request);
+
+/* --- wconf_import.c --- */
+void wconf_handle_write_config(struct wconf *wconf, struct rpc_request *request);
+
+/* --- wconf_join.c --- */
+void wconf_handle_ca_info(struct wconf *wconf, struct rpc_request *request);
+void wconf_handle_join(struct wconf *wconf, struct rpc_request *request);
+void wconf_join_end(struct wconf *wconf);
+
+/* --- wconf_key.c --- */
+void wconf_handle_authority_key(struct wconf *wconf, struct rpc_request *request);
+/* ca_info for another candidate's wconfd: with a look at the key. */
+void wconf_handle_authority_look(struct wconf *wconf, struct rpc_request *request);
+
+/* --- wconf_locks.c --- */
+void wconf_handle_update_locks(struct wconf *wconf, struct rpc_request *request);
+void wconf_handle_union_locks(struct wconf *wconf, struct rpc_request *request);
+void wconf_handle_guarded_union_locks(struct wconf *wconf, struct rpc_request *request);
+void wconf_handle_intersect_locks(struct wconf *wconf, struct rpc_request *request);
+void wconf_handle_list_locks(struct wconf *wconf, struct rpc_request *request);
+void wconf_handle_list_all_locks(struct wconf *wconf, struct rpc_request *request);
+void wconf_handle_list_lock_waiters(struct wconf *wconf, struct rpc_request *request);
+void wconf_handle_free_locks(struct wconf *wconf, struct rpc_request *request);
+void wconf_handle_free_locks_level(struct wconf *wconf, struct rpc_request *request);
+void wconf_handle_downgrade_locks_level(struct wconf *wconf, struct rpc_request *request);
+void wconf_handle_set_lock_priority(struct wconf *wconf, struct rpc_request *request);
+/* Tells the lock manager the time; before each change of locks. */
+void wconf_locks_tick(struct wconf *wconf);
+/* Writes down what changed in the locks, then answers who was granted. */
+void wconf_locks_publish(struct wconf *wconf);
+/* Answers all who wait with the reason why we are down. */
+void wconf_locks_end(struct wconf *wconf);
+/* The tag of a waiting request. */
+struct lock_wait;
+/* Answers it; NULL: nothing. */
+void wconf_lock_wait_fail(struct lock_wait *wait, const GError *error);
+struct lock_wait *wconf_lock_wait_of(const struct wconf *wconf, const struct owner *owner);
+/* The owner that a call names; NULL: it was answered with what is wrong. */
+struct owner_args *wconf_lock_owner(const struct wconf *wconf, struct rpc_request *request);
+
+/* --- wconf_owners.c --- */
+void wconf_handle_owner_gone(struct wconf *wconf, struct rpc_request *request);
+/* wconf_check_owner() for calls by which an owner gets something; from then on its end is noticed.
+ * When it is named first its lock file must be there and held (SAF-101): WRONG_STATE; TEMPORARY:
+ * that cannot be told. */
+bool wconf_admit_owner(struct wconf *wconf, const struct rpc_request *request,
+                       const struct owner *owner, GError **error);
+/* Frees what the dead hold, watches the living; sweeps from then on (a task). */
+void wconf_owners_start(struct wconf *wconf);
+void wconf_owners_end(struct wconf *wconf);
+
+/* --- wconf_reserve.c --- */
+/* Whoever had this lock file is dead: what it has reserved is free. */
+void wconf_end_reservations(struct wconf *wconf, const char *livelock);
+bool wconf_has_reservation(const struct wconf *wconf, const char *livelock);
+/* Lock files of all who have reserved; GPtrArray of char *, each once. */
+GPtrArray *wconf_reserved_livelocks(const struct wconf *wconf);
+
+/* --- wconf_announce.c --- */
+/* What nodes are told now; free with announce_args_free(). */
+struct announce_args *wconf_announcement(const struct wconf *wconf);
+/* What nodes are told may have changed: if so, tells every one that is not offline, until it
+ * answers. */
+void wconf_announce(struct wconf *wconf);
+/* Tells all again, also those who know: for nodes whose daemon has come back meanwhile. */
+void wconf_announce_again(struct wconf *wconf);
+/* Whether locks of the node wait for its answer. */
+bool wconf_node_gated(const struct wconf *wconf, const char *uuid);
+/* Who has not answered, gated or not: UUIDs, sorted; GPtrArray of char *. */
+GPtrArray *wconf_nodes_pending(const struct wconf *wconf);
+/* Adds a sentence about each that refuses this mastership without a proof (SAF-102). */
+void wconf_list_doubted(const struct wconf *wconf, GPtrArray *problems);
+/* The gate of locks (SAF-06). */
+bool wconf_gate(const char *name, void *data);
+void wconf_announce_end(struct wconf *wconf);
+
+/* --- wconf_stated.c --- */
+/* Whether the node still has to tell what it runs (SAF-09). */
+bool wconf_node_unheard(const struct wconf *wconf, const char *uuid);
+/* It has: what the record lacks of that is committed, in the head when this returns true.
+ * `statements`: struct guest_statement. */
+bool wconf_stated(struct wconf *wconf, const char *node, const GPtrArray *statements,
+                  GError **error);
+/* The same of a node that does not know the question, by its report. */
+GPtrArray *wconf_statements_of(const struct node_report *report);
