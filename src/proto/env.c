@@ -96,6 +96,12 @@ static void sleep_cb(void *data)
     promise_complete(promise);
 }
 
+bool env_no_answer(const GError *error)
+{
+    return fettle_error_is(error, UNREACHABLE) || fettle_error_is(error, TIMEOUT) ||
+           fettle_error_is(error, UNKNOWN_RESULT);
+}
+
 bool env_sleep(const struct env *env, guint ms)
 {
     if (task_killed())

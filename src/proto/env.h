@@ -149,6 +149,8 @@ json_t *env_call_wait(const struct env *env, const struct rpc_call *call, GError
 void *env_call_record(const struct env *env, const char *to_node, const char *to_role,
                       const char *method, const void *args, struct stamp stamp, guint job,
                       guint timeout_ms, GError **error);
+/* Whether the error of a call proves nothing about whom it asked but that he is not there. */
+bool env_no_answer(const GError *error);
 /* Waits in a task; false if the process is killed. */
 bool env_sleep(const struct env *env, guint ms);
 /* A wait of one task that others may end early; an end that comes before it counts for the next

@@ -81,6 +81,11 @@ guint64 follow_epoch(const struct follow *follow)
     return follow->epoch;
 }
 
+struct stamp follow_stamp(const struct follow *follow)
+{
+    return (struct stamp){config_history(follow_config(follow)), follow_epoch(follow)};
+}
+
 /* --- reading --- */
 
 /* wconfd is away, starting, or not the master: it may be back soon. */

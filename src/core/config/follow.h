@@ -26,6 +26,8 @@ bool follow_start(struct follow *follow, GError **error);
 bool follow_refresh(struct follow *follow, GError **error);
 const struct config *follow_config(const struct follow *follow);
 guint64 follow_epoch(const struct follow *follow);
+/* History and epoch of the mastership that the copy follows. */
+struct stamp follow_stamp(const struct follow *follow);
 
 /* Commits a transaction through wconfd, as the change of that name (proto/changes.def), and waits;
  * on success the copy has been brought to at least

@@ -287,6 +287,11 @@ const struct cluster *config_cluster(const struct config *config)
                : NULL;
 }
 
+const struct switches *config_switches(const struct config *config)
+{
+    return config_get(config, "switches", "switches", NULL);
+}
+
 const char *config_node_name(const struct config *config, const char *uuid)
 {
     if (!*uuid)

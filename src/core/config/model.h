@@ -66,6 +66,8 @@ json_t *config_object_json(const struct config *config, const char *kind,
                            const char *key); /* new reference */
 
 const struct cluster *config_cluster(const struct config *config); /* NULL before the first load */
+/* What is switched off for a while; NULL: nothing ever was. */
+const struct switches *config_switches(const struct config *config);
 /* Tags of one object, sorted; array of borrowed char *; unref it. */
 GPtrArray *config_tags(const struct config *config, enum tag_kind kind, const char *object);
 bool config_has_tags(const struct config *config, enum tag_kind kind, const char *object);

@@ -1,6 +1,7 @@
 /* See reason.h. */
 #include "core/job/reason.h"
 
+#include "base/text.h"
 #include "core/job/job_state.h"
 
 #include <string.h>
@@ -52,4 +53,44 @@ void reason_add_death(struct job *job, const char *found, guint64 now_us)
         if (!job_state_final(job_op_state(op)))
             add(op, DEATH_SOURCE, found, now_us);
     }
+}
+
+bool reason_check(const json_t *reason, GError **error)
+{
+    size_t i;
+    const json_t *item;
+
+    if (reason != NULL && !json_is_null(reason) && !json_is_array(reason)) {
+        fettle_set_error(error, WRONG_INPUT, "reason: must be a list");
+        return false;
+    }
+    json_array_foreach(reason, i, item)
+    {
+        if (json_array_size(item) != 3 || !json_is_string(json_array_get(item, 0)) ||
+            !json_is_string(json_array_get(item, 1)) || !json_is_integer(json_array_get(item, 2))) {
+            fettle_set_error(error, WRONG_INPUT, "reason[%zu]: must be [source, text, nanoseconds]",
+                             i);
+            return false;
+        }
+    }
+    return true;
+}
+
+bool reason_check_lines(const json_t *reason, GError **error)
+{
+    size_t i;
+    const json_t *item;
+
+    json_array_foreach(reason, i, item)
+    {
+        g_autofree char *both = g_strconcat(json_string_value(json_array_get(item, 0)),
+                                            json_string_value(json_array_get(item, 1)), NULL);
+        g_autofree char *control = text_control(both);
+        if (control != NULL) {
+            fettle_set_error(error, WRONG_INPUT,
+                             "reason[%zu]: must have no control characters, has %s", i, control);
+            return false;
+        }
+    }
+    return true;
 }

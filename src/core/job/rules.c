@@ -5,7 +5,7 @@
 
 #include "base/log.h"
 #include "core/job/filter.h"
-#include "core/queue/submit.h"
+#include "core/job/reason.h"
 
 #define OWN_LIMIT "rate-limit:"
 

@@ -98,64 +98,6 @@ bool copy_at_rest(struct op *op, const char *uuid, enum task_state mark, GError 
 
 /* --- conditions --- */
 
-#define ALL_DISKS G_MAXUINT64
-
-static guint64 disks_of(const struct instance *instance)
-{
-    return (G_GUINT64_CONSTANT(1) << instance->disks->len) - 1;
-}
-
-static bool is_among(const GPtrArray *names, const char *name, guint *ret_at)
-{
-    return names && g_ptr_array_find_with_equal_func((GPtrArray *)names, name, g_str_equal, ret_at);
-}
-
-guint64 copy_images(const struct node_report *report, const struct instance *instance,
-                    const char *replica)
-{
-    g_autofree char *name = g_strdup_printf("%s%s%s", instance->uuid, *replica ? " " : "", replica);
-    guint at = 0;
-    if (report && late_part_of(report, PART_DISKS))
-        return ALL_DISKS; /* whatever is not in memory may be there */
-    if (!report)
-        return 0;
-    if (is_among(report->images, name, &at))
-        return copy_images_at(report, at);
-    /* What was left for it has another name yet. */
-    return *replica && is_among(report->left, name, NULL) ? copy_images(report, instance, "") : 0;
-}
-
-guint64 copy_images_at(const struct node_report *report, guint set)
-{
-    bool told = report->image_sets && report->image_sets->len == report->images->len;
-    return told ? ((const struct image_set *)report->image_sets->pdata[set])->disks : ALL_DISKS;
-}
-
-bool copy_is_whole(const struct instance *instance, guint64 disks)
-{
-    return (disks_of(instance) & ~disks) == 0;
-}
-
-bool copy_has_images(const struct node_report *report, const struct instance *instance,
-                     const char *replica)
-{
-    return copy_is_whole(instance, copy_images(report, instance, replica));
-}
-
-char *copy_missing(const struct instance *instance, guint64 disks)
-{
-    guint64 missing = disks_of(instance) & ~disks;
-    g_autoptr(GString) numbers = g_string_new(NULL);
-    guint count = 0;
-    if (missing == disks_of(instance))
-        return g_strdup("the images");
-    for (guint i = 0; i < instance->disks->len; i++)
-        if (missing & G_GUINT64_CONSTANT(1) << i)
-            g_string_append_printf(numbers, "%s%u", count++ ? ", " : "", i);
-    return g_strdup_printf(count == 1 ? "the image of disk %s" : "the images of disks %s",
-                           numbers->str);
-}
-
 bool copy_need_replica(struct op *op, const struct instance *instance, const char *what,
                        GError **error)
 {
@@ -166,10 +108,10 @@ bool copy_need_replica(struct op *op, const struct instance *instance, const cha
         return false;
     }
     guint64 disks =
-        copy_images(op_report(op, instance->secondary_node), instance, instance->replica);
-    if (copy_is_whole(instance, disks))
+        report_images(op_report(op, instance->secondary_node), instance, instance->replica);
+    if (images_are_whole(instance, disks))
         return true;
-    g_autofree char *missing = copy_missing(instance, disks);
+    g_autofree char *missing = images_missing(instance, disks);
     fettle_set_error(error, WRONG_STATE,
                      "%s does not have %s of the replica of instance \"%s\"; give it another "
                      "first: fettle instance replace-disks %s",

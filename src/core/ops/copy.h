@@ -26,23 +26,7 @@ bool copy_set_syncing(struct op *op, const char *uuid, enum task_state mark, con
  * Nothing is left paused by a copy that failed, if the node still answers. */
 bool copy_at_rest(struct op *op, const char *uuid, enum task_state mark, GError **error);
 
-/* The disks that have an image in a report, as in record image_set (`replica` "": the images that
- * the instance runs from). A node of an older version names only sets: all disks, then; also while
- * its disks do not answer, because what is not seen is not missing (SAF-90): whoever needs more
- * than that asks instance_need_disks(). No report: none. */
-guint64 copy_images(const struct node_report *report, const struct instance *instance,
-                    const char *replica);
-/* The same of the n-th set that a report names. */
-guint64 copy_images_at(const struct node_report *report, guint set);
-/* Whether these are all disks of the instance: a set that lacks any of its images is of no more use
- * than one that lacks all. */
-bool copy_is_whole(const struct instance *instance, guint64 disks);
-/* Both at once. */
-bool copy_has_images(const struct node_report *report, const struct instance *instance,
-                     const char *replica);
 /* Whether the images of its replica, if it has one, can be changed along with its own now; `what`
  * they have to do then, for a sentence: "has to grow along". */
 bool copy_need_replica(struct op *op, const struct instance *instance, const char *what,
                        GError **error);
-/* What is missing then, for a sentence: "the images", "the image of disk 1"; g_free(). */
-char *copy_missing(const struct instance *instance, guint64 disks);

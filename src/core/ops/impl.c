@@ -1,6 +1,7 @@
 /*
  * The table of all opcode bodies, by their ids.
  */
+#include "core/job/job_state.h"
 #include "core/ops/ops.h"
 
 #include <string.h>
@@ -19,4 +20,21 @@ const struct op_impl *op_impl_find(const char *id)
         }
     }
     return NULL;
+}
+
+json_t *op_wanted_jobs(const struct job_op *op)
+{
+    const char *id = json_string_value(json_object_get(op->input, "OP_ID"));
+    const struct op_impl *impl = id ? op_impl_find(id) : NULL;
+    json_t *jobs = json_object_get(op->result, "jobs");
+    bool asks = impl && impl->submits && job_op_state(op) == JOB_SUCCESS;
+    return asks && json_array_size(jobs) > 0 ? jobs : NULL;
+}
+
+bool op_wants_jobs(const struct job *job)
+{
+    bool wants = false;
+    for (guint i = 0; job_state_of(job) != JOB_CANCELED && i < job->ops->len; i++)
+        wants = wants || op_wanted_jobs(job->ops->pdata[i]) != NULL;
+    return wants;
 }

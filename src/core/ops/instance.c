@@ -82,7 +82,7 @@ bool instance_settle(struct op *op, const char *uuid, GError **error)
 void instance_settle_after(struct op *op, const char *uuid, const GError *error)
 {
     /* The node may or may not have done it. The mark of an ended job makes the watcher look. */
-    if (op_no_answer(error) || fettle_error_is(error, KILLED))
+    if (env_no_answer(error) || fettle_error_is(error, KILLED))
         return;
     g_autoptr(GError) ignored = NULL; /* the mark stays then, with the same effect */
     instance_settle(op, uuid, &ignored);

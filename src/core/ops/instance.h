@@ -7,6 +7,7 @@
 #pragma once
 
 #include "core/ops/op.h"
+#include "core/report/report_lookup.h"
 
 /* An instance and its replica while a change is made: copies of the newest record. */
 struct instance_edit {
@@ -129,14 +130,6 @@ bool instance_need_settled(const struct instance *instance, enum task_state own,
 bool instance_half_installed(const struct instance *instance);
 /* Since when the replica has its state, for messages; free with g_free(). */
 char *instance_replica_since(const struct replica *replica);
-/* Whether the report says that the generation on record runs there. */
-bool instance_runs(const struct node_report *report, const struct instance *instance);
-/* The version of QEMU under which it runs there; NULL: it does not. */
-const char *instance_qemu(const struct node_report *report, const struct instance *instance);
-/* The guest of that instance in a report; NULL if it is not there. */
-const struct guest_report *instance_guest(const struct node_report *report,
-                                          const struct instance *instance);
-
 /* Where an instance can go (ops_failover.c); the choice is left in op->primary, and kept if it is
  * made again. `named`: as the user says, "" for none: then the node of its replica ("" if it has
  * none), or for a template without one the best node by placement. `live`: a guest that runs is to

@@ -27,29 +27,6 @@ bool instance_gather_online(struct op *op, GError **error)
     return op_gather_reports(op, wanted, error);
 }
 
-const struct guest_report *instance_guest(const struct node_report *report,
-                                          const struct instance *instance)
-{
-    for (guint i = 0; report && report->guests && i < report->guests->len; i++) {
-        const struct guest_report *guest = report->guests->pdata[i];
-        if (!strcmp(guest->instance, instance->uuid) && guest->state != GUEST_ABSENT)
-            return guest;
-    }
-    return NULL;
-}
-
-bool instance_runs(const struct node_report *report, const struct instance *instance)
-{
-    const struct guest_report *guest = instance_guest(report, instance);
-    return guest && *instance->holder && guest->generation == instance->generation &&
-           guest->state == GUEST_RUNNING;
-}
-
-const char *instance_qemu(const struct node_report *report, const struct instance *instance)
-{
-    return instance_runs(report, instance) ? report->qemu_version : NULL;
-}
-
 /* --- what an opcode needs --- */
 
 bool instance_need_node(const struct op *op, const struct instance *instance, const char *node_uuid,
@@ -146,7 +123,7 @@ bool instance_need_whole(const struct instance *instance, GError **error)
 bool instance_need_own_disks(const struct op *op, const struct instance *instance, GError **error)
 {
     const struct node_report *report = op_report(op, instance->primary_node);
-    const struct guest_report *guest = instance_guest(report, instance);
+    const struct guest_report *guest = report_guest(report, instance);
     const struct node_fault *fault = faults_proven(report, FAULT_DISKS);
     const struct replica *replica = op_replica_of(op, instance);
     if (!replica || replica->state != REPLICA_IN_SYNC)

@@ -9,7 +9,6 @@
 
 #include "core/ops/job_private.h"
 #include "core/ops/ops_restored.h"
-#include "core/queue/children.h"
 
 #include <string.h>
 
@@ -254,7 +253,7 @@ bool job_run(const struct env *env, guint64 job_id, const char *livelock, GError
     if (ready && !task_killed()) {
         runner_save(&runner);
         /* luxid commits an end that asks for other jobs, together with them. */
-        if (!children_wanted(runner.job))
+        if (!op_wants_jobs(runner.job))
             commit_end(&runner);
         env->ops->livelock_drop(env, livelock);
     }

@@ -233,13 +233,13 @@ bool migration_finish(struct op *op, const char *uuid, const char *source, GErro
     if (!instance || !look(op, instance, &report, error))
         return false;
     g_autoptr(GError) local = NULL;
-    bool running = instance_runs(report, instance) || start_moved(op, uuid, &local);
+    bool running = report_runs(report, instance) || start_moved(op, uuid, &local);
     if (running && source)
         clean_source(op, instance, source);
     else if (running && !clean_sources(op, instance, error))
         return false;
     /* Whether it runs is not known: the migration stays on record until somebody has looked. */
-    if (!running && (op_no_answer(local) || fettle_error_is(local, KILLED))) {
+    if (!running && (env_no_answer(local) || fettle_error_is(local, KILLED))) {
         g_propagate_error(error, g_steal_pointer(&local));
         return false;
     }
@@ -314,7 +314,7 @@ bool migration_abandon(struct op *op, const char *uuid, GError **error)
     if (!instance || !migration_end_target(op, instance, error) ||
         !look(op, instance, &report, error))
         return false;
-    struct abandoned abandoned = {.runs = instance_runs(report, instance)};
+    struct abandoned abandoned = {.runs = report_runs(report, instance)};
     if (!instance_edit(op, "end_migration", uuid, edit_abandoned, &abandoned, error))
         return false;
     return !abandoned.reattach || attach_again(op, uuid, error);
@@ -330,8 +330,8 @@ static bool settle_mark(struct op *op, const struct instance *instance, GError *
     if (!look(op, instance, &report, error))
         return false;
     const struct replica *replica = op_replica_of(op, instance);
-    const struct guest_report *guest = instance_guest(report, instance);
-    bool detached = instance_runs(report, instance) && guest->mirror == MIRROR_NONE && replica &&
+    const struct guest_report *guest = report_guest(report, instance);
+    bool detached = report_runs(report, instance) && guest->mirror == MIRROR_NONE && replica &&
                     replica->state == REPLICA_SYNCING;
     return detached ? attach_again(op, instance->uuid, error)
                     : instance_settle(op, instance->uuid, error);

@@ -36,9 +36,10 @@ void modify_disks_lock_room(struct op *op, const struct instance *instance)
 /* Images that an earlier job has left: disks that are off the record, or never came onto it. */
 static bool is_left(const struct op *op, const struct instance *instance, guint64 disk)
 {
-    guint64 there = copy_images(op_report(op, instance->primary_node), instance, "");
+    guint64 there = report_images(op_report(op, instance->primary_node), instance, "");
     if (*instance->replica)
-        there |= copy_images(op_report(op, instance->secondary_node), instance, instance->replica);
+        there |=
+            report_images(op_report(op, instance->secondary_node), instance, instance->replica);
     bool told = there != G_MAXUINT64; /* a node of an older version does not say which */
     if (instance->disk_template == TEMPLATE_SHAREDFILE)
         return disk == instance->disks->len; /* no node says what is in the shared folder */

@@ -194,12 +194,6 @@ void *op_ask(struct op *op, const char *node_uuid, const char *method, const voi
     return answer;
 }
 
-bool op_no_answer(const GError *error)
-{
-    return fettle_error_is(error, UNREACHABLE) || fettle_error_is(error, TIMEOUT) ||
-           fettle_error_is(error, UNKNOWN_RESULT);
-}
-
 /* --- patience with the configuration daemon --- */
 
 bool op_give_up(GError **error)
@@ -210,7 +204,7 @@ bool op_give_up(GError **error)
 
 bool op_wconfd_away(const GError *error)
 {
-    return op_no_answer(error) || fettle_error_is(error, TEMPORARY);
+    return env_no_answer(error) || fettle_error_is(error, TEMPORARY);
 }
 
 bool op_insist(const struct env *env, const bool *asked, op_question ask, void *data,
@@ -246,7 +240,7 @@ void *op_act(struct op *op, const char *node_uuid, const char *method, const voi
             op->changed = true;
         if (answer)
             return answer;
-        bool again = op_no_answer(local) || passing;
+        bool again = env_no_answer(local) || passing;
         op->repeated = op->repeated || fettle_error_is(local, TIMEOUT) ||
                        fettle_error_is(local, UNKNOWN_RESULT);
         if (fettle_error_is(local, TIMEOUT) || fettle_error_is(local, UNKNOWN_RESULT))
@@ -302,7 +296,7 @@ static void gather_reply_cb(json_t *result, const GError *error, void *data)
     if (report) {
         g_ptr_array_add(gathering->reports, report);
         faults_round_heard(gathering->round, report);
-    } else if (!op_no_answer(error)) {
+    } else if (!env_no_answer(error)) {
         g_hash_table_insert(gathering->refused, g_steal_pointer(&gathered->node),
                             g_strdup(error->message));
     }

@@ -40,6 +40,13 @@ struct op_impl {
 /* NULL for an opcode that jobs cannot run. */
 const struct op_impl *op_impl_find(const char *id);
 
+/* The jobs that an opcode asks for which has ended well and `submits`: a list of lists of opcodes;
+ * NULL: none. Borrowed from it. */
+json_t *op_wanted_jobs(const struct job_op *op);
+/* Whether one of the job's does: however those after it ended, but not if the job was canceled.
+ * luxid puts them on record with the job's end (core/queue/children.h). */
+bool op_wants_jobs(const struct job *job);
+
 /* Names and UUIDs of the instances that a job's opcodes look at: array of char * borrowed from the
  * job; unref it. NULL: all. */
 GPtrArray *op_names_seen(const struct job *job);
@@ -169,8 +176,6 @@ bool op_refused(const struct op *op, const char *node_uuid);
 char *op_no_report(const struct op *op, const char *node_uuid);
 /* Says in the log what is wrong with a node that is taken all the same (SAF-92). */
 void op_log_faults(struct op *op, const char *node_uuid);
-/* Whether an error of a question proves nothing about the node but that it is not there. */
-bool op_no_answer(const GError *error);
 
 /* What somebody who asked for the job's end gets to read: CANCELED; returns false. */
 bool op_give_up(GError **error);

@@ -28,7 +28,7 @@ static const struct guest_report *current_guest(const struct op *op,
                                                 const struct instance *instance)
 {
     const struct guest_report *guest =
-        instance_guest(op_report(op, instance->primary_node), instance);
+        report_guest(op_report(op, instance->primary_node), instance);
     bool current = *instance->holder && guest && guest->generation == instance->generation;
     return current ? guest : NULL;
 }
@@ -240,7 +240,7 @@ static bool grow_body(struct op *op, const struct instance *instance, struct gro
         return false;
     if (!grow_images(op, instance, growth, &local)) {
         g_autoptr(GError) ignored = NULL; /* then it is stale on record, and a repair mends that */
-        if (growth->mirrored && !op_no_answer(local) && !fettle_error_is(local, KILLED))
+        if (growth->mirrored && !env_no_answer(local) && !fettle_error_is(local, KILLED))
             mirror_again(op, instance, false, &ignored);
         g_propagate_error(error, local);
         return false;

@@ -58,7 +58,7 @@ static bool choose_by_room(struct op *op, const struct instance *instance, bool 
         .because = {"is its node now"},
         .nics = copy->nics,
         .shared = placement_shared(op->reports, copy->disk_template, copy->primary_node),
-        .qemu_from = live ? instance_qemu(op_report(op, copy->primary_node), copy) : NULL,
+        .qemu_from = live ? report_qemu(op_report(op, copy->primary_node), copy) : NULL,
         .lacking = lacking,
         .now = op_now_seconds(op),
         .sums = op->sums,
@@ -229,14 +229,14 @@ static bool disks_can_follow(const struct op *op, const struct instance *instanc
 static bool images_are_there(const struct op *op, const struct instance *instance, GError **error)
 {
     const struct node_report *report = op_report(op, op->primary);
-    guint64 disks = copy_images(report, instance, instance->replica);
+    guint64 disks = report_images(report, instance, instance->replica);
     if (!mirrored(instance))
         return true;
     if (!instance_need_disks(op, op->primary, error))
         return false;
-    if (copy_is_whole(instance, disks))
+    if (images_are_whole(instance, disks))
         return true;
-    g_autofree char *missing = copy_missing(instance, disks);
+    g_autofree char *missing = images_missing(instance, disks);
     /* What would be copied from images that may not be whole is a person's word (SAF-24). */
     bool unsound = !*instance->holder && !instance->clean && instance->sound != SOUND_YES;
     g_autofree char *advice = g_strdup_printf(
@@ -324,7 +324,7 @@ static const char *why_not_left(const struct op *op, const struct instance *inst
         return "they are not sound";
     if (faults_find(report, FAULT_DISKS) || late_part_of(report, PART_DISKS))
         return "its disks are not well";
-    return copy_has_images(report, instance, "") ? NULL : "some are missing";
+    return report_has_images(report, instance, "") ? NULL : "some are missing";
 }
 
 /* The images that the old primary has become the new replica, if their node keeps them for that

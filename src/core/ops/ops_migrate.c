@@ -152,7 +152,7 @@ static bool migrate_check(struct op *op, GError **error)
         !instance_gather(op, instance->primary_node, op->primary, error) ||
         !instance_need_node(op, instance, instance->primary_node, "primary", error))
         return false;
-    return instance_runs(op_report(op, instance->primary_node), instance)
+    return report_runs(op_report(op, instance->primary_node), instance)
                ? target_takes_it(op, instance, error)
                : check_stopped(op, instance, error);
 }
@@ -305,7 +305,7 @@ static bool migrate_exec(struct op *op, GError **error)
     record_autoptr(instance) instance = instance_copy(found);
     if (params->cleanup)
         return clean_up(op, instance, error);
-    if (instance_runs(op_report(op, instance->primary_node), instance))
+    if (report_runs(op_report(op, instance->primary_node), instance))
         return migrate_running(op, instance, error);
     op_log(op, "%s does not run; it is moved as it is", instance->name);
     return instance_failover(op, instance, STOP_TIMEOUT_MS, error);

@@ -261,7 +261,7 @@ static bool node_is_silent(struct op *op, const struct node *node, const char *h
         g_clear_error(&failure);
         alive = is_alive(op, uuid, &failure);
     }
-    if (!alive && op_no_answer(failure))
+    if (!alive && env_no_answer(failure))
         return true;
     if (fettle_error_is(failure, KILLED)) {
         g_propagate_error(error, g_steal_pointer(&failure));

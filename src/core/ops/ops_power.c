@@ -84,7 +84,7 @@ static bool startup_check(struct op *op, GError **error)
     record_autoptr(instance) instance = instance_copy(found);
     return instance_gather(op, instance->primary_node, NULL, error) &&
            instance_need_node(op, instance, instance->primary_node, "primary", error) &&
-           (instance_guest(op_report(op, instance->primary_node), instance) ||
+           (report_guest(op_report(op, instance->primary_node), instance) ||
             memory_is_there(op, instance, error));
 }
 
@@ -95,7 +95,7 @@ static bool startup_body(struct op *op, const char *uuid, GError **error)
     if (!instance)
         return false;
     const struct guest_report *guest =
-        instance_guest(op_report(op, instance->primary_node), instance);
+        report_guest(op_report(op, instance->primary_node), instance);
     bool current = guest && *instance->holder && guest->generation == instance->generation;
     if (current && guest->state == GUEST_RUNNING) {
         /* Also the second half of a start whose job died. */
@@ -199,7 +199,7 @@ static bool reboot_check(struct op *op, GError **error)
         !instance_need_node(op, instance, instance->primary_node, "primary", error))
         return false;
     const struct guest_report *guest =
-        instance_guest(op_report(op, instance->primary_node), instance);
+        report_guest(op_report(op, instance->primary_node), instance);
     if (*instance->holder && guest && guest->generation == instance->generation &&
         guest->state == GUEST_RUNNING)
         return true;

@@ -124,7 +124,7 @@ static bool runs_nowhere(const struct op *op, const struct instance *instance, G
         node = instance->holder;
     for (guint i = 0; i < op->reports->len && !node; i++) {
         const struct node_report *report = op->reports->pdata[i];
-        const struct guest_report *guest = instance_guest(report, instance);
+        const struct guest_report *guest = report_guest(report, instance);
         if (guest && guest->state == GUEST_RUNNING)
             node = report->node;
     }
@@ -150,7 +150,7 @@ static bool ask_images(const struct op *op, const struct instance *instance, con
         return false;
     const struct node_report *report = op_report(op, node);
     *ret_there =
-        faults_proven(report, FAULT_DISKS) == NULL && copy_has_images(report, instance, replica);
+        faults_proven(report, FAULT_DISKS) == NULL && report_has_images(report, instance, replica);
     return true;
 }
 
@@ -194,7 +194,7 @@ static bool left_by_a_job(const struct instance *instance)
 /* Nobody holds it, or its primary node does and only copies, or has nothing of it running. */
 static bool is_at_rest(const struct instance *instance, const struct node_report *primary)
 {
-    const struct guest_report *guest = instance_guest(primary, instance);
+    const struct guest_report *guest = report_guest(primary, instance);
     return !*instance->holder || (!strcmp(instance->holder, instance->primary_node) &&
                                   (!guest || guest->state != GUEST_RUNNING));
 }
@@ -206,9 +206,11 @@ static bool disks_are_there(const struct op *op, const struct instance *instance
     const struct node_report *report = op_report(op, instance->primary_node);
     const struct disk *first = instance->disks->pdata[0];
     /* They are taken disk by disk: a death in the middle leaves some under either name. */
-    guint64 disks = copy_images(report, instance, first->uuid) | copy_images(report, instance, "");
+    guint64 disks =
+        report_images(report, instance, first->uuid) | report_images(report, instance, "");
     return left_by_a_job(instance) && is_at_rest(instance, report) &&
-           instance_need_disks(op, instance->primary_node, NULL) && copy_is_whole(instance, disks);
+           instance_need_disks(op, instance->primary_node, NULL) &&
+           images_are_whole(instance, disks);
 }
 
 /* The job has given nothing up on record, and what it thought to be lost is back: nothing is made.

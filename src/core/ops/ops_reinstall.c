@@ -32,7 +32,7 @@ static bool is_left_paused(const struct instance *instance)
 static bool state_is_right(const struct op *op, const struct instance *instance, GError **error)
 {
     const struct guest_report *guest =
-        instance_guest(op_report(op, instance->primary_node), instance);
+        report_guest(op_report(op, instance->primary_node), instance);
     if (!instance->disks->len)
         fettle_set_error(error, WRONG_STATE, "instance \"%s\" is diskless: it has no disks",
                          instance->name);

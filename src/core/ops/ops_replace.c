@@ -140,14 +140,14 @@ static bool is_whole(const struct op *op, const struct instance *instance)
         drained(op, replica->node))
         return false;
     const struct node_report *report = op_report(op, replica->node);
-    return !report || copy_has_images(report, instance, replica->uuid);
+    return !report || report_has_images(report, instance, replica->uuid);
 }
 
 /* Its node answers that the old replica is no copy any more. */
 static bool lacks_images(const struct op *op, const struct instance *instance)
 {
     const struct node_report *report = op_report(op, instance->secondary_node);
-    return report && !copy_has_images(report, instance, instance->replica);
+    return report && !report_has_images(report, instance, instance->replica);
 }
 
 static bool target_takes_it(struct op *op, const struct instance *instance, GError **error)
@@ -298,7 +298,7 @@ static bool old_images_are_there(const struct op *op, const struct instance *ins
     if (params->mode != REPLACE_AUTO || *params->remote_node || !*instance->replica ||
         strcmp(op->secondary, instance->secondary_node))
         return false;
-    return copy_has_images(op_report(op, op->secondary), instance, instance->replica);
+    return report_has_images(op_report(op, op->secondary), instance, instance->replica);
 }
 
 /* --- another replica --- */
@@ -329,7 +329,7 @@ static bool close_paused(struct op *op, const struct instance *instance, bool *r
                          GError **error)
 {
     const struct guest_report *guest =
-        instance_guest(op_report(op, instance->primary_node), instance);
+        report_guest(op_report(op, instance->primary_node), instance);
     bool current = *instance->holder && guest && guest->generation == instance->generation;
     struct instance_stop stop = {.mark = TASK_REPLACING_DISKS,
                                  .after = TASK_REPLACING_DISKS,
@@ -368,7 +368,7 @@ static bool attach_old(struct op *op, const struct instance *old, GError **error
         return false;
     if (copy_attach(op, old->uuid, true, &local))
         return instance_wait_mirror(op, old->uuid, error);
-    if (op_no_answer(local) || fettle_error_is(local, TEMPORARY) ||
+    if (env_no_answer(local) || fettle_error_is(local, TEMPORARY) ||
         fettle_error_is(local, PARTED) || fettle_error_is(local, KILLED)) {
         g_propagate_error(error, g_steal_pointer(&local));
         return false;

@@ -71,7 +71,7 @@ static bool replica_has_it(struct op *op, const struct instance *instance, bool 
         !instance_need_disks(op, instance->secondary_node, error))
         return false;
     *ret_has =
-        copy_has_images(op_report(op, instance->secondary_node), instance, instance->replica);
+        report_has_images(op_report(op, instance->secondary_node), instance, instance->replica);
     return true;
 }
 
@@ -121,7 +121,7 @@ static bool replica_gone(const struct op *op, const struct instance *instance)
     const struct node_report *report = op_report(op, instance->secondary_node);
     bool told = report && !late_part_of(report, PART_DISKS);
     return replica && replica->state != REPLICA_STALE &&
-           (told ? !copy_has_images(report, instance, instance->replica)
+           (told ? !report_has_images(report, instance, instance->replica)
                  : instance->task_state == TASK_REMOVING);
 }
 

@@ -113,7 +113,7 @@ static void look_at_io(struct verify *verify, const struct guest_report *guest, 
 static void look_at_guest(struct verify *verify, const struct node_report *report)
 {
     const struct instance *instance = verify->instance;
-    const struct guest_report *guest = instance_guest(report, instance);
+    const struct guest_report *guest = report_guest(report, instance);
     const char *node = name(verify, instance->primary_node);
     bool up = instance->admin_state == ADMIN_UP;
     bool current = guest && *instance->holder && guest->generation == instance->generation;
@@ -169,10 +169,10 @@ static void look_at_images(struct verify *verify, const struct node_report *repo
                            const char *replica)
 {
     const struct instance *instance = verify->instance;
-    guint64 disks = copy_images(report, instance, replica);
-    if (instance->disk_template == TEMPLATE_SHAREDFILE || copy_is_whole(instance, disks))
+    guint64 disks = report_images(report, instance, replica);
+    if (instance->disk_template == TEMPLATE_SHAREDFILE || images_are_whole(instance, disks))
         return;
-    g_autofree char *missing = copy_missing(instance, disks);
+    g_autofree char *missing = images_missing(instance, disks);
     if (*replica)
         problem(verify, "%s does not have %s of its replica", name(verify, report->node), missing);
     else
@@ -198,7 +198,7 @@ static void look_at_mirror(struct verify *verify, const struct replica *replica,
                            const struct node_report *primary, const struct node_report *secondary)
 {
     const struct instance *instance = verify->instance;
-    const struct guest_report *guest = instance_guest(primary, instance);
+    const struct guest_report *guest = report_guest(primary, instance);
     bool promised = replica->state != REPLICA_STALE;
     if (!promised || !guest || guest->late || guest->generation != instance->generation)
         return;
@@ -248,7 +248,7 @@ static bool belongs_there(const struct verify *verify, const char *node, const c
 static void look_at_strays(struct verify *verify, const struct node_report *report)
 {
     const struct instance *instance = verify->instance;
-    const struct guest_report *guest = instance_guest(report, instance);
+    const struct guest_report *guest = report_guest(report, instance);
     bool target = *instance->migration && !strcmp(instance->migration_node, report->node);
     if (guest && strcmp(instance->primary_node, report->node) && !target)
         problem(verify, "generation %" G_GUINT64_FORMAT " of it is %s on %s, which is not its node",

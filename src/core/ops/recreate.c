@@ -130,7 +130,7 @@ static bool finish_replica(struct op *op, const struct instance *instance, bool 
 {
     const struct op_instance_recreate_disks *params = op->params;
     const struct node_report *report = op_report(op, instance->secondary_node);
-    bool there = made || copy_has_images(report, instance, instance->replica);
+    bool there = made || report_has_images(report, instance, instance->replica);
     return (there || make_images(op, instance, false, error)) &&
            (!params->wait_for_sync ||
             copy_at_rest(op, instance->uuid, TASK_RECREATING_DISKS, error));

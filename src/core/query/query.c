@@ -5,7 +5,7 @@
 void query_free(struct query *query)
 {
     if (query->counted)
-        query->context->slow_queries--;
+        query->queries->slow--;
     query_source_clear(&query->source);
     g_free(query->what);
     g_ptr_array_unref(query->names);
@@ -58,7 +58,7 @@ static bool check_resource(const char *call, const char *what, GError **error)
     return false;
 }
 
-static struct query *query_new(struct queue_context *context, const struct luxi_query_args *args,
+static struct query *query_new(struct queries *queries, const struct luxi_query_args *args,
                                GError **error)
 {
     struct query *query;
@@ -67,7 +67,7 @@ static struct query *query_new(struct queue_context *context, const struct luxi_
     if (!check_resource("Query", args->what, error))
         return NULL;
     query = g_new0(struct query, 1);
-    query->context = context;
+    query->queries = queries;
     query->what = g_strdup(args->what);
     query->names = g_ptr_array_new_with_free_func(g_free);
     query->fields = g_ptr_array_new();
@@ -109,13 +109,14 @@ static const char *object_kind(const char *what)
     return what;
 }
 
-static GPtrArray *job_rows(const struct queue_context *context)
+static GPtrArray *job_rows(const struct queries *queries)
 {
-    g_autoptr(GArray) ids = queue_ids(context->queue);
+    g_autoptr(GArray) ids = queries->jobs->ids(queries->jobs_data);
     GPtrArray *rows = g_ptr_array_sized_new(ids->len);
 
     for (guint i = 0; i < ids->len; i++) {
-        const struct job *job = context_view(context, g_array_index(ids, guint64, i));
+        const struct job *job =
+            queries->jobs->view(queries->jobs_data, g_array_index(ids, guint64, i));
 
         if (job != NULL)
             g_ptr_array_add(rows, (gpointer)job);
@@ -146,7 +147,7 @@ void query_collect_rows(struct query *query)
     if (query->wanted != NULL)
         query->rows = wanted_rows(query);
     else if (g_str_equal(query->what, "job"))
-        query->rows = job_rows(query->context);
+        query->rows = job_rows(query->queries);
     else if (g_str_equal(query->what, "repair"))
         query->rows = query_repair_rows(config);
     else if (g_str_equal(query->what, "decision"))
@@ -167,24 +168,24 @@ void query_collect_rows(struct query *query)
         query->rows = config_list(config, object_kind(query->what));
 }
 
-void query_run(struct queue_context *context, struct rpc_request *request,
+void query_run(struct queries *queries, struct rpc_request *request,
                const struct luxi_query_args *args)
 {
     g_autoptr(GError) error = NULL;
-    struct query *query = query_new(context, args, &error);
+    struct query *query = query_new(queries, args, &error);
 
     if (query == NULL)
         rpc_fail(request, error);
     else
-        query_start(context, request, query);
+        query_start(queries, request, query);
 }
 
 /* --- the old calls --- */
 
-static bool all_exist(const struct queue_context *context, const char *what, const GPtrArray *names,
+static bool all_exist(const struct queries *queries, const char *what, const GPtrArray *names,
                       GError **error)
 {
-    const struct config *config = follow_config(context->follow);
+    const struct config *config = follow_config(queries->follow);
     bool rules = g_str_equal(what, "filter");
 
     for (guint i = 0; i < names->len; i++) {
@@ -204,7 +205,7 @@ static gpointer copy_text(gconstpointer text, gpointer data)
     return g_strdup(text);
 }
 
-void query_plain(struct queue_context *context, struct rpc_request *request, const char *what,
+void query_plain(struct queries *queries, struct rpc_request *request, const char *what,
                  const GPtrArray *names, const GPtrArray *fields)
 {
     const struct luxi_query_args args = {.what = (char *)what, .fields = (GPtrArray *)fields};
@@ -212,8 +213,8 @@ void query_plain(struct queue_context *context, struct rpc_request *request, con
     g_autoptr(GPtrArray) known = query_fields_find(what, fields, &error);
     struct query *query = NULL;
 
-    if (known != NULL && all_exist(context, what, names, &error))
-        query = query_new(context, &args, &error);
+    if (known != NULL && all_exist(queries, what, names, &error))
+        query = query_new(queries, &args, &error);
     if (query == NULL) {
         rpc_fail(request, error);
         return;
@@ -223,7 +224,7 @@ void query_plain(struct queue_context *context, struct rpc_request *request, con
         query->wanted = g_ptr_array_copy((GPtrArray *)names, copy_text, NULL);
     if (query->wanted != NULL)
         g_ptr_array_set_free_func(query->wanted, g_free);
-    query_start(context, request, query);
+    query_start(queries, request, query);
 }
 
 /* --- QueryFields --- */

@@ -6,7 +6,7 @@
  */
 #pragma once
 
-#include "core/queue/context.h"
+#include "core/config/follow.h"
 #include "core/report/live.h"
 
 /* First member of each [status, value] pair, Ganeti's numbers. */
@@ -28,9 +28,41 @@ enum query_kind {
     QUERY_KIND_OTHER,
 };
 
+/* Why a queued job has been set aside. */
+struct query_held {
+    const char *why; /* borrowed; NULL: it has not */
+    gint64 since_us; /* wall time; of one that has */
+    guint64 by;      /* the job behind which it waits for locks; 0: none */
+};
+
+/* The jobs on record, as luxid has them; `data` is what it wants to be given. */
+struct query_jobs {
+    /* Ids of all, ascending; array of guint64. */
+    GArray *(*ids)(void *data);
+    /* The committed record; NULL: there is none. Valid until its next change. */
+    const struct job *(*record)(void *data, guint64 id);
+    /* What clients see of it: the running job's file if that is ahead of the record. */
+    const struct job *(*view)(void *data, guint64 id);
+    struct query_held (*held)(void *data, guint64 id);
+    /* All that keeps it from starting, as the field `holds`; NULL: it is not queued. */
+    json_t *(*holds)(void *data, guint64 id);
+    void (*count)(void *data, guint *ret_queued, guint *ret_running);
+};
+
+/* What all queries share. Plain values; the first four are the owner's to fill. */
+struct queries {
+    const struct env *env;
+    struct follow *follow;
+    const struct query_jobs *jobs;
+    void *jobs_data;
+    guint most_archived;         /* archived jobs that one query reads: LIMIT_ARCHIVE_ROWS */
+    guint slow;                  /* of them under way … */
+    struct task_mutex slow_turn; /* … one after the other (query_run.c) */
+};
+
 /* What the values are taken from. */
 struct query_source {
-    const struct queue_context *context;
+    const struct queries *queries;
     const struct config *config;
     struct live *live;   /* NULL: no field needs it */
     GHashTable *by_node; /* node uuid -> struct node_instances; made when first needed */
@@ -73,8 +105,10 @@ json_t *query_field_value(const struct query_field *field, struct query_source *
                           const void *row, enum query_status *ret_status);
 void query_source_clear(struct query_source *source);
 
+/* The committed record of a job; NULL: there is none. */
+const struct job *query_job_record(const struct queries *queries, guint64 id);
 /* A job on record, else an archived one, which the caller frees (`ret_archived`); NULL: none. */
-const struct job *query_job_find(const struct queue_context *context, guint64 id,
+const struct job *query_job_find(const struct queries *queries, guint64 id,
                                  struct job **ret_archived);
 /* Ids from `least` to `most` of jobs on record, and of the archived ones if wanted; ascending;
  * array of guint64. Of more archived ones than one query reads the newest, with `*ret_more`. */
@@ -82,30 +116,30 @@ struct query_ids {
     bool archived;
     gint64 least, most;
 };
-GArray *query_job_ids(const struct queue_context *context, const struct query_ids *wanted,
-                      bool *ret_more, GError **error);
+GArray *query_job_ids(const struct queries *queries, const struct query_ids *wanted, bool *ret_more,
+                      GError **error);
 /* Between two archived jobs of many, in a task: lets others have their turn now and then. False if
  * the process is killed. */
-bool query_job_pause(const struct queue_context *context, guint count);
+bool query_job_pause(const struct queries *queries, guint count);
 /* Values of a job's fields as a list; all null but `id` for a job that does not exist. */
-json_t *query_job_values(const struct queue_context *context, guint64 id, const GPtrArray *fields);
+json_t *query_job_values(const struct queries *queries, guint64 id, const GPtrArray *fields);
 
 /* Whole calls. Each takes the request over and answers it, now or later. */
-void query_run(struct queue_context *context, struct rpc_request *request,
+void query_run(struct queries *queries, struct rpc_request *request,
                const struct luxi_query_args *args);
 void query_describe_fields(struct rpc_request *request, const struct luxi_query_fields_args *args);
-void query_jobs(struct queue_context *context, struct rpc_request *request,
+void query_jobs(struct queries *queries, struct rpc_request *request,
                 const struct luxi_query_jobs_args *args);
 /* The old calls: rows of plain values, of the named objects (by name or UUID) or of all. Unknown
  * names and fields are errors. */
-void query_plain(struct queue_context *context, struct rpc_request *request, const char *what,
+void query_plain(struct queries *queries, struct rpc_request *request, const char *what,
                  const GPtrArray *names, const GPtrArray *fields);
 /* QueryClusterInfo, QueryConfigValues and QueryTags. */
-void query_cluster_info(struct queue_context *context, struct rpc_request *request);
-void query_config_values(struct queue_context *context, struct rpc_request *request,
+void query_cluster_info(struct queries *queries, struct rpc_request *request);
+void query_config_values(struct queries *queries, struct rpc_request *request,
                          const struct luxi_query_config_values_args *args);
 /* QueryExports: {node: []} of the named nodes, or of all. */
-void query_node_exports(struct queue_context *context, struct rpc_request *request,
+void query_node_exports(struct queries *queries, struct rpc_request *request,
                         const struct luxi_query_exports_args *args);
-void query_object_tags(struct queue_context *context, struct rpc_request *request,
+void query_object_tags(struct queries *queries, struct rpc_request *request,
                        const struct luxi_query_tags_args *args);

@@ -17,7 +17,7 @@ GArray *query_named_jobs(const struct filter *filter)
 static bool any_not_on_record(const struct query *query)
 {
     for (guint i = 0; query->ids != NULL && i < query->ids->len; i++)
-        if (queue_find(query->context->queue, g_array_index(query->ids, guint64, i)) == NULL)
+        if (query_job_record(query->queries, g_array_index(query->ids, guint64, i)) == NULL)
             return true;
     return false;
 }
@@ -28,14 +28,14 @@ static bool add_jobs(struct query *query, const GArray *ids, GError **error)
     for (guint i = 0; i < ids->len; i++) {
         record_autoptr(job) archived = NULL;
         const struct job *job =
-            query_job_find(query->context, g_array_index(ids, guint64, i), &archived);
+            query_job_find(query->queries, g_array_index(ids, guint64, i), &archived);
 
-        query->source.config = follow_config(query->context->follow);
+        query->source.config = follow_config(query->queries->follow);
         if (job != NULL && query_match(query, job))
             query_answer_row(query, job);
         if (!query_go_on(query, error))
             return false;
-        if (archived != NULL && !query_job_pause(query->context, i)) {
+        if (archived != NULL && !query_job_pause(query->queries, i)) {
             fettle_set_error(error, KILLED, "luxid has ended");
             return false;
         }
@@ -71,7 +71,7 @@ static GArray *ids_to_read(struct query *query, GError **error)
     if (query->ids != NULL)
         return sorted_ids(query->ids);
     filter_bounds(query->filter, query_field_find("job", "id"), &wanted.least, &wanted.most);
-    return query_job_ids(query->context, &wanted, &query->more, error);
+    return query_job_ids(query->queries, &wanted, &query->more, error);
 }
 
 void query_jobs_task(void *data)

@@ -2,12 +2,11 @@
 #include "core/job/job_file.h"
 #include "core/query/query.h"
 #include "core/query/query_rows.h"
-#include "core/queue/calls.h"
 
 #define GANETI_PROTOCOL_VERSION 3000000 /* what Ganeti's clients of 3.0 expect */
 
 struct cluster_info {
-    struct queue_context *context;
+    struct queries *queries;
     struct rpc_request *request;
 };
 
@@ -65,11 +64,14 @@ static json_t *all_templates(void)
     return list;
 }
 
-static json_t *describe(const struct queue_context *context, const struct cluster *cluster,
+static json_t *describe(const struct queries *queries, const struct cluster *cluster,
                         const struct cluster_status *status, const GPtrArray *bad_files)
 {
-    const struct config *config = follow_config(context->follow);
+    const struct config *config = follow_config(queries->follow);
     g_autoptr(GPtrArray) tags = config_tags(config, TAG_CLUSTER, cluster->uuid);
+    guint queued, running;
+
+    queries->jobs->count(queries->jobs_data, &queued, &running);
     json_t *info = json_make(
         "{ss, sI, sI, ss, ss, ss, ss, ss, so}", "software_version", FETTLE_VERSION,
         "protocol_version", (json_int_t)GANETI_PROTOCOL_VERSION, "config_version",
@@ -80,8 +82,7 @@ static json_t *describe(const struct queue_context *context, const struct cluste
         json_make("{sI, sI, sI, so, so, sI, sI}", "history", (json_int_t)status->history, "epoch",
                   (json_int_t)status->epoch, "serial", (json_int_t)status->serial, "nodes_pending",
                   node_names(config, status->nodes_pending), "problems", texts(status->problems),
-                  "jobs_queued", (json_int_t)queue_waiting(context->queue), "jobs_running",
-                  (json_int_t)queue_active(context->queue));
+                  "jobs_queued", (json_int_t)queued, "jobs_running", (json_int_t)running);
     json_autoptr settings = parameters(cluster);
 
     json_object_update(info, numbers);
@@ -99,13 +100,13 @@ static json_t *describe(const struct queue_context *context, const struct cluste
 static void cluster_info_task(void *data)
 {
     struct cluster_info *info = data;
-    struct queue_context *context = info->context;
+    struct queries *queries = info->queries;
     g_autoptr(GError) error = NULL;
     record_autoptr(cluster_status) status =
-        env_call_record(context->env, NODE_LOCAL, ROLE_WCONFD, "cluster_status", NULL,
-                        context_stamp(context), 0, 0, &error);
-    g_autoptr(GPtrArray) bad_files = status == NULL ? NULL : job_file_list_bad(context->env);
-    const struct cluster *cluster = config_cluster(follow_config(context->follow));
+        env_call_record(queries->env, NODE_LOCAL, ROLE_WCONFD, "cluster_status", NULL,
+                        follow_stamp(queries->follow), 0, 0, &error);
+    g_autoptr(GPtrArray) bad_files = status == NULL ? NULL : job_file_list_bad(queries->env);
+    const struct cluster *cluster = config_cluster(follow_config(queries->follow));
 
     if (status == NULL)
         rpc_fail(info->request, error);
@@ -113,17 +114,17 @@ static void cluster_info_task(void *data)
         rpc_fail_new(info->request, FETTLE_ERROR_TEMPORARY,
                      "the configuration has no cluster yet; run `fettle cluster init`");
     else
-        rpc_answer(info->request, describe(context, cluster, status, bad_files));
+        rpc_answer(info->request, describe(queries, cluster, status, bad_files));
     g_free(info);
 }
 
-void query_cluster_info(struct queue_context *context, struct rpc_request *request)
+void query_cluster_info(struct queries *queries, struct rpc_request *request)
 {
     struct cluster_info *info = g_new0(struct cluster_info, 1);
 
-    info->context = context;
+    info->queries = queries;
     info->request = request;
-    task_spawn(context->env->tasks, cluster_info_task, info);
+    task_spawn(queries->env->tasks, cluster_info_task, info);
 }
 
 /* --- QueryConfigValues --- */
@@ -135,11 +136,11 @@ static bool is_paused(const struct env *env, const struct switches *switches)
            (gint64)switches->watcher_paused_until > env->ops->wall_us(env) / G_USEC_PER_SEC;
 }
 
-static json_t *config_value(const struct queue_context *context, const char *name)
+static json_t *config_value(const struct queries *queries, const char *name)
 {
-    const struct config *config = follow_config(context->follow);
+    const struct config *config = follow_config(queries->follow);
     const struct cluster *cluster = config_cluster(config);
-    const struct switches *switches = switches_of(config);
+    const struct switches *switches = config_switches(config);
 
     if (cluster != NULL && g_str_equal(name, "cluster_name"))
         return json_string(cluster->name);
@@ -147,28 +148,28 @@ static json_t *config_value(const struct queue_context *context, const char *nam
         return json_string(config_node_name(config, cluster->master_node));
     if (g_str_equal(name, "drain_flag"))
         return json_boolean(switches != NULL && switches->drained);
-    if (g_str_equal(name, "watcher_pause") && is_paused(context->env, switches))
+    if (g_str_equal(name, "watcher_pause") && is_paused(queries->env, switches))
         return json_integer((json_int_t)switches->watcher_paused_until);
     return json_null();
 }
 
-void query_config_values(struct queue_context *context, struct rpc_request *request,
+void query_config_values(struct queries *queries, struct rpc_request *request,
                          const struct luxi_query_config_values_args *args)
 {
     json_t *values = json_array();
 
     for (guint i = 0; i < args->fields->len; i++)
-        json_array_append_new(values, config_value(context, g_ptr_array_index(args->fields, i)));
+        json_array_append_new(values, config_value(queries, g_ptr_array_index(args->fields, i)));
     rpc_answer(request, values);
 }
 
 /* --- QueryExports --- */
 
 /* No node has any: instances are not exported here. */
-void query_node_exports(struct queue_context *context, struct rpc_request *request,
+void query_node_exports(struct queries *queries, struct rpc_request *request,
                         const struct luxi_query_exports_args *args)
 {
-    const struct config *config = follow_config(context->follow);
+    const struct config *config = follow_config(queries->follow);
     g_autoptr(GPtrArray) all = config_list(config, "node");
     g_autoptr(GError) error = NULL;
     json_autoptr exports = json_object();
@@ -216,10 +217,10 @@ static const char *tagged_uuid(const struct config *config, enum tag_kind kind, 
     g_assert_not_reached();
 }
 
-void query_object_tags(struct queue_context *context, struct rpc_request *request,
+void query_object_tags(struct queries *queries, struct rpc_request *request,
                        const struct luxi_query_tags_args *args)
 {
-    const struct config *config = follow_config(context->follow);
+    const struct config *config = follow_config(queries->follow);
     g_autoptr(GError) error = NULL;
     const char *uuid = tagged_uuid(config, args->kind, args->name, &error);
     g_autoptr(GPtrArray) tags = NULL;

@@ -1,7 +1,7 @@
 /* Fields of jobs (proto/fields.def), and the calls about jobs that use them. */
 #include "core/job/archive.h"
+#include "core/job/job_state.h"
 #include "core/query/query_rows.h"
-#include "core/queue/hold.h"
 
 /* [seconds, microseconds], as Ganeti writes times; NULL for "not yet". */
 static json_t *timestamp(guint64 us)
@@ -40,50 +40,58 @@ json_t *query_get_job_priority(struct query_source *source, const void *row,
     return json_integer(job_priority(row));
 }
 
+const struct job *query_job_record(const struct queries *queries, guint64 id)
+{
+    return queries->jobs->record(queries->jobs_data, id);
+}
+
 json_t *query_get_job_archived(struct query_source *source, const void *row,
                                enum query_status *ret_status)
 {
-    return json_boolean(queue_find(source->context->queue, ((const struct job *)row)->id) == NULL);
+    return json_boolean(query_job_record(source->queries, ((const struct job *)row)->id) == NULL);
+}
+
+static struct query_held held_of(const struct query_source *source, const struct job *job)
+{
+    return source->queries->jobs->held(source->queries->jobs_data, job->id);
 }
 
 json_t *query_get_job_held(struct query_source *source, const void *row,
                            enum query_status *ret_status)
 {
-    const struct queue_job *job = queue_find(source->context->queue, ((const struct job *)row)->id);
+    struct query_held held = held_of(source, row);
 
-    return job == NULL || job->held == NULL ? NULL : json_string(job->held);
+    return held.why == NULL ? NULL : json_string(held.why);
 }
 
 json_t *query_get_job_held_since(struct query_source *source, const void *row,
                                  enum query_status *ret_status)
 {
-    const struct queue_job *job = queue_find(source->context->queue, ((const struct job *)row)->id);
+    struct query_held held = held_of(source, row);
 
-    return job == NULL || job->held == NULL ? NULL : json_integer(job->held_at_us / 1000000);
+    return held.why == NULL ? NULL : json_integer(held.since_us / 1000000);
 }
 
 json_t *query_get_job_held_by(struct query_source *source, const void *row,
                               enum query_status *ret_status)
 {
-    const struct queue_job *job = queue_find(source->context->queue, ((const struct job *)row)->id);
+    struct query_held held = held_of(source, row);
 
-    return job == NULL || job->held_by == 0 ? NULL : json_integer((json_int_t)job->held_by);
+    return held.by == 0 ? NULL : json_integer((json_int_t)held.by);
 }
 
 json_t *query_get_job_holds(struct query_source *source, const void *row,
                             enum query_status *ret_status)
 {
-    struct queue_job *job = queue_find(source->context->queue, ((const struct job *)row)->id);
+    const struct queries *queries = source->queries;
 
-    return job == NULL || job->phase != JOB_PHASE_QUEUED
-               ? NULL
-               : holds_explain(source->context->holds, job);
+    return queries->jobs->holds(queries->jobs_data, ((const struct job *)row)->id);
 }
 
 /* A wish stands in the record only: the file is its process's. */
 static const struct job *with_wishes(const struct query_source *source, const void *row)
 {
-    const struct job *record = context_record(source->context, ((const struct job *)row)->id);
+    const struct job *record = query_job_record(source->queries, ((const struct job *)row)->id);
 
     return record != NULL ? record : row;
 }
@@ -238,12 +246,17 @@ json_t *query_get_job_end_ts(struct query_source *source, const void *row,
 
 /* --- jobs on record and archived ones --- */
 
-const struct job *query_job_find(const struct queue_context *context, guint64 id,
+static const struct job *query_job_view(const struct queries *queries, guint64 id)
+{
+    return queries->jobs->view(queries->jobs_data, id);
+}
+
+const struct job *query_job_find(const struct queries *queries, guint64 id,
                                  struct job **ret_archived)
 {
-    const struct job *job = context_view(context, id);
+    const struct job *job = query_job_view(queries, id);
 
-    *ret_archived = job == NULL ? archive_read(context->env, id, NULL) : NULL;
+    *ret_archived = job == NULL ? archive_read(queries->env, id, NULL) : NULL;
     return job == NULL ? *ret_archived : job;
 }
 
@@ -261,15 +274,15 @@ static bool is_wanted(const struct query_ids *wanted, guint64 id)
 
 /* The newest first. What a dead luxid left in both places counts once. False: there are more than
  * may be read. */
-static bool add_archived(const struct queue_context *context, const GArray *folder,
+static bool add_archived(const struct queries *queries, const GArray *folder,
                          const struct query_ids *wanted, GArray *ids)
 {
     for (guint i = folder->len; i > 0; i--) {
         guint64 id = g_array_index(folder, guint64, i - 1);
 
-        if (!is_wanted(wanted, id) || queue_find(context->queue, id) != NULL)
+        if (!is_wanted(wanted, id) || query_job_record(queries, id) != NULL)
             continue;
-        if (ids->len >= context->most_archived)
+        if (ids->len >= queries->most_archived)
             return false;
         g_array_append_val(ids, id);
     }
@@ -277,11 +290,11 @@ static bool add_archived(const struct queue_context *context, const GArray *fold
 }
 
 /* Folders that can have none of the wanted ids are not looked at. NULL with an error. */
-static GArray *archived_ids(const struct queue_context *context, const struct query_ids *wanted,
+static GArray *archived_ids(const struct queries *queries, const struct query_ids *wanted,
                             bool *ret_more, GError **error)
 {
     g_autoptr(GArray) ids = g_array_new(FALSE, FALSE, sizeof(guint64));
-    g_autoptr(GArray) folders = archive_folders(context->env, error);
+    g_autoptr(GArray) folders = archive_folders(queries->env, error);
 
     if (folders == NULL)
         return NULL;
@@ -293,22 +306,22 @@ static GArray *archived_ids(const struct queue_context *context, const struct qu
             (gint64)((number + 1) * ARCHIVE_FOLDER_JOBS - 1) < wanted->least ||
             (gint64)(number * ARCHIVE_FOLDER_JOBS) > wanted->most)
             continue;
-        folder = archive_ids(context->env, number, error);
+        folder = archive_ids(queries->env, number, error);
         if (folder == NULL)
             return NULL;
-        *ret_more = !add_archived(context, folder, wanted, ids);
+        *ret_more = !add_archived(queries, folder, wanted, ids);
     }
     return g_steal_pointer(&ids);
 }
 
-GArray *query_job_ids(const struct queue_context *context, const struct query_ids *wanted,
-                      bool *ret_more, GError **error)
+GArray *query_job_ids(const struct queries *queries, const struct query_ids *wanted, bool *ret_more,
+                      GError **error)
 {
-    g_autoptr(GArray) on_record = queue_ids(context->queue);
+    g_autoptr(GArray) on_record = queries->jobs->ids(queries->jobs_data);
     g_autoptr(GArray) ids = NULL;
 
     *ret_more = false;
-    ids = wanted->archived ? archived_ids(context, wanted, ret_more, error)
+    ids = wanted->archived ? archived_ids(queries, wanted, ret_more, error)
                            : g_array_new(FALSE, FALSE, sizeof(guint64));
     if (ids == NULL)
         return NULL;
@@ -319,18 +332,18 @@ GArray *query_job_ids(const struct queue_context *context, const struct query_id
     return g_steal_pointer(&ids);
 }
 
-bool query_job_pause(const struct queue_context *context, guint count)
+bool query_job_pause(const struct queries *queries, guint count)
 {
-    return count % LIMIT_ARCHIVE_STEP != LIMIT_ARCHIVE_STEP - 1 || env_sleep(context->env, 1);
+    return count % LIMIT_ARCHIVE_STEP != LIMIT_ARCHIVE_STEP - 1 || env_sleep(queries->env, 1);
 }
 
 /* --- calls --- */
 
-json_t *query_job_values(const struct queue_context *context, guint64 id, const GPtrArray *fields)
+json_t *query_job_values(const struct queries *queries, guint64 id, const GPtrArray *fields)
 {
     record_autoptr(job) archived = NULL;
-    const struct job *job = query_job_find(context, id, &archived);
-    struct query_source source = {.context = context, .config = follow_config(context->follow)};
+    const struct job *job = query_job_find(queries, id, &archived);
+    struct query_source source = {.queries = queries, .config = follow_config(queries->follow)};
     json_t *values = json_array();
 
     for (guint i = 0; i < fields->len; i++) {
@@ -385,7 +398,7 @@ static GArray *named_ids(const json_t *ids, GError **error)
 }
 
 struct jobs_query {
-    struct queue_context *context;
+    struct queries *queries;
     struct rpc_request *request;
     GPtrArray *fields;
     GArray *ids;
@@ -414,11 +427,11 @@ static void read_jobs_task(void *data)
     for (guint i = 0; i < query->ids->len && alive; i++) {
         guint64 id = g_array_index(query->ids, guint64, i);
 
-        json_array_append_new(rows, query_job_values(query->context, id, query->fields));
-        if (queue_find(query->context->queue, id) == NULL)
-            alive = query_job_pause(query->context, i);
+        json_array_append_new(rows, query_job_values(query->queries, id, query->fields));
+        if (query_job_record(query->queries, id) == NULL)
+            alive = query_job_pause(query->queries, i);
         else if (is_long(query->fields, query->ids) && turn_over(query->fields, i))
-            alive = env_sleep(query->context->env, 1);
+            alive = env_sleep(query->queries->env, 1);
     }
     if (alive)
         rpc_answer(query->request, json_steal(&rows));
@@ -429,32 +442,32 @@ static void read_jobs_task(void *data)
     g_free(query);
 }
 
-static bool all_on_record(const struct queue_context *context, const GArray *ids)
+static bool all_on_record(const struct queries *queries, const GArray *ids)
 {
     for (guint i = 0; i < ids->len; i++)
-        if (queue_find(context->queue, g_array_index(ids, guint64, i)) == NULL)
+        if (query_job_record(queries, g_array_index(ids, guint64, i)) == NULL)
             return false;
     return true;
 }
 
-static void run_jobs_query(struct queue_context *context, struct rpc_request *request,
-                           GPtrArray *fields, GArray *ids)
+static void run_jobs_query(struct queries *queries, struct rpc_request *request, GPtrArray *fields,
+                           GArray *ids)
 {
-    const struct jobs_query query = {context, request, fields, ids};
+    const struct jobs_query query = {queries, request, fields, ids};
     void *copy = g_memdup2(&query, sizeof(query));
 
-    if (all_on_record(context, ids) && !is_long(fields, ids))
+    if (all_on_record(queries, ids) && !is_long(fields, ids))
         read_jobs_task(copy);
     else
-        task_spawn(context->env->tasks, read_jobs_task, copy);
+        task_spawn(queries->env->tasks, read_jobs_task, copy);
 }
 
 /* There is no place in the answer for a word that there are more. */
-static GArray *all_ids(const struct queue_context *context, const GPtrArray *fields, GError **error)
+static GArray *all_ids(const struct queries *queries, const GPtrArray *fields, GError **error)
 {
     const struct query_ids wanted = {wants_archived(fields), 0, G_MAXINT64};
     bool more;
-    g_autoptr(GArray) ids = query_job_ids(context, &wanted, &more, error);
+    g_autoptr(GArray) ids = query_job_ids(queries, &wanted, &more, error);
 
     if (ids == NULL || !more)
         return g_steal_pointer(&ids);
@@ -462,13 +475,13 @@ static GArray *all_ids(const struct queue_context *context, const GPtrArray *fie
         error, LIMIT,
         "more than %u jobs are archived: ask for them by their ids, or by Query with a "
         "filter that has bounds on id, as [\">\", \"id\", 1000]",
-        context->most_archived);
+        queries->most_archived);
     return NULL;
 }
 
 /* Null and an empty list mean all jobs; archived ones only if the field `archived` is asked for, as
  * Ganeti has it. Those that are named may be archived. */
-void query_jobs(struct queue_context *context, struct rpc_request *request,
+void query_jobs(struct queries *queries, struct rpc_request *request,
                 const struct luxi_query_jobs_args *args)
 {
     g_autoptr(GError) error = NULL;
@@ -480,7 +493,7 @@ void query_jobs(struct queue_context *context, struct rpc_request *request,
         fettle_set_error(&error, WRONG_INPUT, "QueryJobs: ids: must be a list of job ids or null");
     else if (fields != NULL)
         ids = json_array_size(args->ids) > 0 ? named_ids(args->ids, &error)
-                                             : all_ids(context, fields, &error);
+                                             : all_ids(queries, fields, &error);
     if (ids != NULL && (guint64)ids->len * fields->len > LIMIT_QUERY_STEPS)
         fettle_set_error(
             &error, LIMIT,
@@ -490,5 +503,5 @@ void query_jobs(struct queue_context *context, struct rpc_request *request,
     if (error != NULL)
         rpc_fail(request, error);
     else
-        run_jobs_query(context, request, g_steal_pointer(&fields), g_steal_pointer(&ids));
+        run_jobs_query(queries, request, g_steal_pointer(&fields), g_steal_pointer(&ids));
 }

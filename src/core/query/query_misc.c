@@ -36,7 +36,8 @@ json_t *query_get_invitation_state(struct query_source *source, const void *row,
                                    enum query_status *ret_status)
 {
     const struct join_token *token = row;
-    guint64 now = context_now_us(source->context) / (guint64)G_USEC_PER_SEC;
+    guint64 now =
+        (guint64)source->queries->env->ops->wall_us(source->queries->env) / (guint64)G_USEC_PER_SEC;
 
     return json_string(*token->node_uuid != '\0'                  ? "used"
                        : token->wrong_secrets >= LIMIT_JOIN_TRIES ? "void"

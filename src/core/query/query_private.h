@@ -8,7 +8,7 @@
 
 /* One Query under way. */
 struct query {
-    struct queue_context *context;
+    struct queries *queries;
     struct rpc_request *request;
     char *what;
     GPtrArray *names;   /* char *, as asked for */
@@ -31,7 +31,7 @@ struct query {
     guint64 steps;   /* what it has cost: terms looked at, cells and bytes of the answer */
     guint64 next_turn;
     bool slow;               /* it takes long: it lets others have their turn now and then */
-    bool counted;            /* among the context's slow_queries */
+    bool counted;            /* among the slow ones */
     bool gone;               /* the client has */
     bool more;               /* of jobs: the archive has older ones, too */
     struct config *snapshot; /* of a slow one: what it works on */
@@ -48,7 +48,7 @@ json_t *query_describe_field(const struct query_field *field, const char *name);
 /* --- query_run.c --- */
 
 /* Takes the query over and answers it, now or later. */
-void query_start(struct queue_context *context, struct rpc_request *request, struct query *query);
+void query_start(struct queries *queries, struct rpc_request *request, struct query *query);
 /* After each row. False: it ends here, with the error; without one: it is more than may be done at
  * once. In a slow one others have their turn here. */
 bool query_go_on(struct query *query, GError **error);

@@ -179,7 +179,7 @@ GPtrArray *query_policy_rows(const struct config *config)
 static struct repair_policy policy_of(const struct query_source *source, const void *row)
 {
     const struct query_policy *policy = row;
-    const struct env *env = source->context->env;
+    const struct env *env = source->queries->env;
 
     return repair_policy_of_object(source->config, policy->kind, policy->uuid,
                                    env->ops->wall_us(env) / G_USEC_PER_SEC);

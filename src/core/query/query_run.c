@@ -24,7 +24,7 @@ bool query_go_on(struct query *query, GError **error)
         return true;
     else {
         query->next_turn = query->steps + QUERY_TURN_STEPS;
-        if (env_sleep(query->context->env, 1))
+        if (env_sleep(query->queries->env, 1))
             return true;
         fettle_set_error(error, KILLED, "luxid has ended");
     }
@@ -106,7 +106,7 @@ static void add_others(const struct query *query, GHashTable *nodes)
     if (!g_str_equal(query->what, "node") ||
         (!asks_for(query, "faults") && !asks_for(query, "health")))
         return;
-    g_autoptr(GPtrArray) all = config_list(follow_config(query->context->follow), "node");
+    g_autoptr(GPtrArray) all = config_list(follow_config(query->queries->follow), "node");
     for (guint i = 0; i < all->len; i++)
         add_node(nodes, ((const struct node *)g_ptr_array_index(all, i))->uuid);
 }
@@ -129,7 +129,7 @@ static bool fetch_live(struct query *query, const GPtrArray *rows)
             add_node(nodes, ((const struct node *)g_ptr_array_index(rows, i))->uuid);
         }
     }
-    query->source.live = live_fetch(query->context, nodes);
+    query->source.live = live_fetch(query->queries->env, query->queries->follow, nodes);
     return query->source.live != NULL;
 }
 
@@ -192,8 +192,8 @@ void query_answer(struct query *query)
 
 static bool fetch_locks(struct query *query, GError **error)
 {
-    query->locks = env_call_record(query->context->env, NODE_LOCAL, ROLE_WCONFD, "list_all_locks",
-                                   NULL, context_stamp(query->context), 0, 0, error);
+    query->locks = env_call_record(query->queries->env, NODE_LOCAL, ROLE_WCONFD, "list_all_locks",
+                                   NULL, follow_stamp(query->queries->follow), 0, 0, error);
     if (query->locks == NULL)
         return false;
     query->rows = query_lock_rows(query->locks);
@@ -203,8 +203,8 @@ static bool fetch_locks(struct query *query, GError **error)
 static bool fetch_waiters(struct query *query, GError **error)
 {
     query->waiters =
-        env_call_record(query->context->env, NODE_LOCAL, ROLE_WCONFD, "list_lock_waiters", NULL,
-                        context_stamp(query->context), 0, 0, error);
+        env_call_record(query->queries->env, NODE_LOCAL, ROLE_WCONFD, "list_lock_waiters", NULL,
+                        follow_stamp(query->queries->follow), 0, 0, error);
     if (query->waiters == NULL)
         return false;
     query->rows = query_waiter_rows(query->waiters);
@@ -226,7 +226,7 @@ static bool gather_live(struct query *query, GError **error)
 static void take_anew(struct query *query)
 {
     query->source.config =
-        query->snapshot != NULL ? query->snapshot : follow_config(query->context->follow);
+        query->snapshot != NULL ? query->snapshot : follow_config(query->queries->follow);
     g_clear_pointer(&query->source.by_node, g_hash_table_unref);
     g_clear_pointer(&query->source.names, g_hash_table_unref);
     query_collect_rows(query);
@@ -268,7 +268,7 @@ static void gone_cb(struct rpc_request *request, void *data)
 static bool answer_slowly(struct query *query, GError **error)
 {
     query->snapshot = config_new();
-    config_share(follow_config(query->context->follow), query->snapshot);
+    config_share(follow_config(query->queries->follow), query->snapshot);
     query->source.config = query->snapshot;
     query->steps = 0;
     g_string_truncate(query->data, 0);
@@ -279,16 +279,16 @@ static bool answer_slowly(struct query *query, GError **error)
 static void slow_task(void *data)
 {
     struct query *query = data;
-    struct queue_context *context = query->context;
+    struct queries *queries = query->queries;
     g_autoptr(GError) error = NULL;
 
     rpc_on_gone(query->request, gone_cb, query);
-    if (!task_mutex_lock(&context->slow_turn)) {
+    if (!task_mutex_lock(&queries->slow_turn)) {
         fettle_set_error(&error, KILLED, "luxid has ended");
     } else {
         if (answer_slowly(query, &error))
             query_answer(query);
-        task_mutex_unlock(&context->slow_turn);
+        task_mutex_unlock(&queries->slow_turn);
     }
     if (error != NULL)
         rpc_fail(query->request, error);
@@ -297,15 +297,15 @@ static void slow_task(void *data)
 
 static bool be_slow(struct query *query, GError **error)
 {
-    struct queue_context *context = query->context;
+    struct queries *queries = query->queries;
 
-    if (context->slow_queries >= LIMIT_LONG_QUERIES) {
+    if (queries->slow >= LIMIT_LONG_QUERIES) {
         fettle_set_error(error, TEMPORARY,
                          "%d queries that take long are under way already; try again later",
                          LIMIT_LONG_QUERIES);
         return false;
     }
-    context->slow_queries++;
+    queries->slow++;
     query->counted = true;
     query->slow = true;
     return true;
@@ -318,7 +318,7 @@ static void go_on_slowly(struct query *query)
     g_autoptr(GError) error = NULL;
 
     if (be_slow(query, &error)) {
-        task_spawn(query->context->env->tasks, jobs ? query_jobs_task : slow_task, query);
+        task_spawn(query->queries->env->tasks, jobs ? query_jobs_task : slow_task, query);
         return;
     }
     rpc_fail(query->request, error);
@@ -343,15 +343,15 @@ static void query_task(void *data)
     query_free(query);
 }
 
-void query_start(struct queue_context *context, struct rpc_request *request, struct query *query)
+void query_start(struct queries *queries, struct rpc_request *request, struct query *query)
 {
     query->request = request;
     query->source =
-        (struct query_source){.context = context, .config = follow_config(context->follow)};
+        (struct query_source){.queries = queries, .config = follow_config(queries->follow)};
     if (query_needs_archive(query)) {
-        task_spawn(context->env->tasks, query_jobs_task, query);
+        task_spawn(queries->env->tasks, query_jobs_task, query);
     } else if (query->live_fields || query->live_filter || is_of_wconfd(query)) {
-        task_spawn(context->env->tasks, query_task, query);
+        task_spawn(queries->env->tasks, query_task, query);
     } else {
         query_task(query);
     }

@@ -43,7 +43,7 @@ static void *ask(const struct archiver *archiver, const char *node, const char *
     const struct queue_context *context = archiver->context;
     g_autoptr(GError) why = NULL;
     void *answer = env_call_record(context->env, node, ROLE_NODED, method, args,
-                                   context_stamp(context), 0, 0, &why);
+                                   follow_stamp(context->follow), 0, 0, &why);
 
     if (answer != NULL)
         return answer;

@@ -24,7 +24,6 @@ void call_delete_filter(struct queue_context *context, struct rpc_request *reque
 
 /* --- switches.c: what is switched off for a while --- */
 
-const struct switches *switches_of(const struct config *config);
 void call_set_drain_flag(struct queue_context *context, struct rpc_request *request,
                          const struct luxi_set_drain_flag_args *args);
 /* Until when, in seconds since 1970; null: not. */

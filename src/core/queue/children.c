@@ -5,31 +5,13 @@
 #include "core/ops/op.h"
 #include "core/queue/submit.h"
 
-/* The list that the opcode's result asks for; NULL: none. */
-static json_t *wanted_by(const struct job_op *op)
-{
-    const char *id = json_string_value(json_object_get(op->input, "OP_ID"));
-    const struct op_impl *impl = id == NULL ? NULL : op_impl_find(id);
-    json_t *jobs = json_object_get(op->result, "jobs");
-
-    if (impl == NULL || !impl->submits || job_op_state(op) != JOB_SUCCESS ||
-        json_array_size(jobs) == 0)
-        return NULL;
-    return jobs;
-}
-
-bool children_wanted(const struct job *job)
-{
-    return children_count(job, NULL) > 0;
-}
-
 guint children_count(const struct job *job, size_t *ret_bytes)
 {
     guint count = 0;
     size_t bytes = 0;
 
     for (guint i = 0; job_state_of(job) != JOB_CANCELED && i < job->ops->len; i++) {
-        const json_t *jobs = wanted_by(g_ptr_array_index(job->ops, i));
+        const json_t *jobs = op_wanted_jobs(g_ptr_array_index(job->ops, i));
 
         count += (guint)json_array_size(jobs);
         if (ret_bytes != NULL && jobs != NULL)
@@ -69,7 +51,7 @@ void children_add(struct queue_context *context, struct commit_batch *batch, str
         return;
     for (guint i = 0; i < job->ops->len; i++) {
         struct job_op *op = g_ptr_array_index(job->ops, i);
-        const json_t *wanted = wanted_by(op);
+        const json_t *wanted = op_wanted_jobs(op);
         json_t *answers, *result;
         size_t at;
         const json_t *ops;

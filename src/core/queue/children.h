@@ -12,10 +12,7 @@
 #include "core/queue/commit.h"
 #include "core/queue/context.h"
 
-/* Whether an opcode of the job has ended well and asks for others: however those after it ended,
- * but not if the job was canceled. */
-bool children_wanted(const struct job *job);
-/* How many, and about their size as text. */
+/* How many an ended job asks for (op_wants_jobs), and about their size as text. */
 guint children_count(const struct job *job, size_t *ret_bytes);
 /* Puts them into the transaction and their ids into the results of `job`. */
 void children_add(struct queue_context *context, struct commit_batch *batch, struct job *job);

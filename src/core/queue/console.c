@@ -23,9 +23,10 @@ static void call_free(struct console_call *call)
 
 static json_t *ask_read(const struct console_call *call, GError **error)
 {
-    record_autoptr(console_data) data = env_call_record(
-        call->context->env, call->node, ROLE_NODED, "console_read", call->read,
-        context_stamp(call->context), 0, (guint)call->read->wait_ms + TIMEOUT_WAIT_EXTRA_MS, error);
+    record_autoptr(console_data) data =
+        env_call_record(call->context->env, call->node, ROLE_NODED, "console_read", call->read,
+                        follow_stamp(call->context->follow), 0,
+                        (guint)call->read->wait_ms + TIMEOUT_WAIT_EXTRA_MS, error);
     return data == NULL
                ? NULL
                : json_make("[s, I, s]", data->data, (json_int_t)data->offset, call->node_name);
@@ -35,7 +36,7 @@ static json_t *ask_write(const struct console_call *call, GError **error)
 {
     record_autoptr(nothing) done =
         env_call_record(call->context->env, call->node, ROLE_NODED, "console_write", call->write,
-                        context_stamp(call->context), 0, 0, error);
+                        follow_stamp(call->context->follow), 0, 0, error);
     return done == NULL ? NULL : json_true();
 }
 

@@ -1,6 +1,8 @@
 /* Shared by the parts of luxid; see context.h. */
 #include "core/queue/context.h"
 
+#include "core/queue/hold.h"
+
 const struct job *context_record(const struct queue_context *context, guint64 id)
 {
     char key[24];
@@ -30,8 +32,62 @@ guint64 context_now_us(const struct queue_context *context)
     return (guint64)context->env->ops->wall_us(context->env);
 }
 
-struct stamp context_stamp(const struct queue_context *context)
+/* --- what queries are told of jobs --- */
+
+static GArray *job_ids(void *data)
 {
-    return (struct stamp){config_history(follow_config(context->follow)),
-                          follow_epoch(context->follow)};
+    return queue_ids(((struct queue_context *)data)->queue);
+}
+
+static const struct job *committed_job(void *data, guint64 id)
+{
+    return context_record(data, id);
+}
+
+static const struct job *job_view(void *data, guint64 id)
+{
+    return context_view(data, id);
+}
+
+static struct query_held job_held(void *data, guint64 id)
+{
+    const struct queue_job *job = queue_find(((struct queue_context *)data)->queue, id);
+
+    return job == NULL ? (struct query_held){NULL}
+                       : (struct query_held){job->held, job->held_at_us, job->held_by};
+}
+
+static json_t *job_holds(void *data, guint64 id)
+{
+    const struct queue_context *context = data;
+    struct queue_job *job = queue_find(context->queue, id);
+
+    return job == NULL || job->phase != JOB_PHASE_QUEUED ? NULL
+                                                         : holds_explain(context->holds, job);
+}
+
+static void job_count(void *data, guint *ret_queued, guint *ret_running)
+{
+    const struct queue_context *context = data;
+
+    *ret_queued = queue_waiting(context->queue);
+    *ret_running = queue_active(context->queue);
+}
+
+void context_init_queries(struct queue_context *context)
+{
+    static const struct query_jobs jobs = {
+        .ids = job_ids,
+        .record = committed_job,
+        .view = job_view,
+        .held = job_held,
+        .holds = job_holds,
+        .count = job_count,
+    };
+
+    context->queries = (struct queries){.env = context->env,
+                                        .follow = context->follow,
+                                        .jobs = &jobs,
+                                        .jobs_data = context,
+                                        .most_archived = LIMIT_ARCHIVE_ROWS};
 }

@@ -4,6 +4,7 @@
  */
 #pragma once
 
+#include "core/query/query.h"
 #include "core/queue/commit.h"
 #include "core/queue/queue.h"
 
@@ -25,15 +26,16 @@ struct queue_context {
     struct waiters *waiters;
     struct watches *watches;
     struct archiver *archiver;
-    GHashTable *starting;        /* set of struct starting: start procedures under way (start.c) */
-    char *livelock;              /* luxid's own lock file */
-    guint begins;                /* jobs on their way to the store that are submitted as started */
-    bool ends;                   /* no job is started any more (luxi_drain) */
-    guint slow_queries;          /* under way … */
-    struct task_mutex slow_turn; /* … one after the other (query_run.c) */
-    guint most_queued;           /* LIMIT_QUEUED_JOBS, but in tests */
-    guint most_archived;         /* LIMIT_ARCHIVE_ROWS, the same */
+    GHashTable *starting; /* set of struct starting: start procedures under way (start.c) */
+    char *livelock;       /* luxid's own lock file */
+    guint begins;         /* jobs on their way to the store that are submitted as started */
+    bool ends;            /* no job is started any more (luxi_drain) */
+    guint most_queued;    /* LIMIT_QUEUED_JOBS, but in tests */
+    struct queries queries;
 };
+
+/* Its queries, when all else is filled. */
+void context_init_queries(struct queue_context *context);
 
 /* The committed record of a job; NULL if there is none. Valid until its next change. */
 const struct job *context_record(const struct queue_context *context, guint64 id);
@@ -42,5 +44,3 @@ const struct job *context_view(const struct queue_context *context, guint64 id);
 /* How many jobs may be under way at once. */
 guint context_slots(const struct queue_context *context);
 guint64 context_now_us(const struct queue_context *context);
-/* History and epoch of the mastership that the copy follows. */
-struct stamp context_stamp(const struct queue_context *context);

@@ -124,7 +124,6 @@ struct luxi *luxi_new(const struct env *env)
 
     context->env = env;
     context->most_queued = LIMIT_QUEUED_JOBS;
-    context->most_archived = LIMIT_ARCHIVE_ROWS;
     context->queue = queue_new();
     context->follow = follow_new(env, config_changed, luxi);
     context->committer = committer_new(env, context->follow);
@@ -134,6 +133,7 @@ struct luxi *luxi_new(const struct env *env)
     context->waiters = waiters_new(context);
     context->watches = watches_new(context);
     context->archiver = archiver_new(context);
+    context_init_queries(context);
     return luxi;
 }
 
@@ -144,7 +144,7 @@ void luxi_limit_queue(struct luxi *luxi, guint jobs)
 
 void luxi_limit_archive(struct luxi *luxi, guint jobs)
 {
-    luxi->context.most_archived = jobs;
+    luxi->context.queries.most_archived = jobs;
 }
 
 bool luxi_start(struct luxi *luxi, GError **error)
@@ -226,7 +226,7 @@ static void call_submit_many_jobs(struct luxi *luxi, struct rpc_request *request
 
 static void call_query_jobs(struct luxi *luxi, struct rpc_request *request, const void *args)
 {
-    query_jobs(&luxi->context, request, args);
+    query_jobs(&luxi->context.queries, request, args);
 }
 
 static void call_wait_for_job_change(struct luxi *luxi, struct rpc_request *request,
@@ -290,50 +290,50 @@ static void query_filters(struct luxi *luxi, struct rpc_request *request, const 
 {
     const struct luxi_query_filters_args *query = args;
 
-    query_plain(&luxi->context, request, "filter", query->uuids, query->fields);
+    query_plain(&luxi->context.queries, request, "filter", query->uuids, query->fields);
 }
 
 static void query_config_values_of(struct luxi *luxi, struct rpc_request *request, const void *args)
 {
-    query_config_values(&luxi->context, request, args);
+    query_config_values(&luxi->context.queries, request, args);
 }
 
 static void query_instances(struct luxi *luxi, struct rpc_request *request, const void *args)
 {
     const struct luxi_query_instances_args *query = args;
 
-    query_plain(&luxi->context, request, "instance", query->names, query->fields);
+    query_plain(&luxi->context.queries, request, "instance", query->names, query->fields);
 }
 
 static void query_nodes(struct luxi *luxi, struct rpc_request *request, const void *args)
 {
     const struct luxi_query_nodes_args *query = args;
 
-    query_plain(&luxi->context, request, "node", query->names, query->fields);
+    query_plain(&luxi->context.queries, request, "node", query->names, query->fields);
 }
 
 static void query_groups(struct luxi *luxi, struct rpc_request *request, const void *args)
 {
     const struct luxi_query_groups_args *query = args;
 
-    query_plain(&luxi->context, request, "group", query->names, query->fields);
+    query_plain(&luxi->context.queries, request, "group", query->names, query->fields);
 }
 
 static void query_networks(struct luxi *luxi, struct rpc_request *request, const void *args)
 {
     const struct luxi_query_networks_args *query = args;
 
-    query_plain(&luxi->context, request, "network", query->names, query->fields);
+    query_plain(&luxi->context.queries, request, "network", query->names, query->fields);
 }
 
 static void query_exports(struct luxi *luxi, struct rpc_request *request, const void *args)
 {
-    query_node_exports(&luxi->context, request, args);
+    query_node_exports(&luxi->context.queries, request, args);
 }
 
 static void call_query(struct luxi *luxi, struct rpc_request *request, const void *args)
 {
-    query_run(&luxi->context, request, args);
+    query_run(&luxi->context.queries, request, args);
 }
 
 static void call_query_fields(struct luxi *luxi, struct rpc_request *request, const void *args)
@@ -344,12 +344,12 @@ static void call_query_fields(struct luxi *luxi, struct rpc_request *request, co
 static void call_query_cluster_info(struct luxi *luxi, struct rpc_request *request,
                                     const void *args)
 {
-    query_cluster_info(&luxi->context, request);
+    query_cluster_info(&luxi->context.queries, request);
 }
 
 static void call_query_tags(struct luxi *luxi, struct rpc_request *request, const void *args)
 {
-    query_object_tags(&luxi->context, request, args);
+    query_object_tags(&luxi->context.queries, request, args);
 }
 
 static void call_console_read(struct luxi *luxi, struct rpc_request *request, const void *args)

@@ -18,7 +18,7 @@ static struct live *ask_all(const struct queue_context *context)
 
     for (guint i = 0; i < nodes->len; i++)
         g_hash_table_add(uuids, ((struct node *)g_ptr_array_index(nodes, i))->uuid);
-    return live_fetch(context, uuids);
+    return live_fetch(context->env, context->follow, uuids);
 }
 
 static json_t *forecast(const struct plan *plan, const struct live *live, GError **error)

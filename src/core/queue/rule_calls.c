@@ -1,7 +1,7 @@
 /* ReplaceFilter and DeleteFilter; see calls.h. A rule is on record before it counts. */
+#include "core/job/reason.h"
 #include "core/job/rules.h"
 #include "core/queue/calls.h"
-#include "core/queue/submit.h"
 
 struct rule_call {
     struct queue_context *context;

@@ -287,7 +287,7 @@ static void go_on(struct starting *starting, struct queue_job *job)
 {
     struct queue_context *context = starting->context;
     const struct job *record = context_record(context, starting->id);
-    struct stamp now = context_stamp(context);
+    struct stamp now = follow_stamp(context->follow);
 
     if (record->history == now.history && record->epoch == now.epoch) {
         queue_set_phase(context->queue, job, JOB_PHASE_STARTING);

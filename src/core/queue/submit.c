@@ -368,7 +368,7 @@ static bool build_entry(struct submission *submission, struct commit_batch *batc
 
 static bool is_drained(const struct submission *submission)
 {
-    const struct switches *switches = switches_of(follow_config(submission->context->follow));
+    const struct switches *switches = config_switches(follow_config(submission->context->follow));
 
     return !submission->anyway && switches != NULL && switches->drained;
 }

@@ -19,7 +19,3 @@ void submit_many_jobs(struct queue_context *context, struct rpc_request *request
 /* A job of these opcodes, checked and completed, without an id yet; NULL with the path of what is
  * wrong. */
 struct job *submit_parse(const struct queue_context *context, const json_t *ops, GError **error);
-/* Shape of a reason trail: a list of [source, text, nanoseconds], or null. */
-bool reason_check(const json_t *reason, GError **error);
-/* A trail that has that shape, and is new: without control characters (SAF-108). */
-bool reason_check_lines(const json_t *reason, GError **error);

@@ -1,49 +1,9 @@
 /* What is submitted, checked and made a record; see submit.h. */
-#include "base/text.h"
+#include "core/job/reason.h"
 #include "core/queue/calls.h"
 #include "core/queue/submit.h"
 
 #include <string.h>
-
-bool reason_check(const json_t *reason, GError **error)
-{
-    size_t i;
-    const json_t *item;
-
-    if (reason != NULL && !json_is_null(reason) && !json_is_array(reason)) {
-        fettle_set_error(error, WRONG_INPUT, "reason: must be a list");
-        return false;
-    }
-    json_array_foreach(reason, i, item)
-    {
-        if (json_array_size(item) != 3 || !json_is_string(json_array_get(item, 0)) ||
-            !json_is_string(json_array_get(item, 1)) || !json_is_integer(json_array_get(item, 2))) {
-            fettle_set_error(error, WRONG_INPUT, "reason[%zu]: must be [source, text, nanoseconds]",
-                             i);
-            return false;
-        }
-    }
-    return true;
-}
-
-bool reason_check_lines(const json_t *reason, GError **error)
-{
-    size_t i;
-    const json_t *item;
-
-    json_array_foreach(reason, i, item)
-    {
-        g_autofree char *both = g_strconcat(json_string_value(json_array_get(item, 0)),
-                                            json_string_value(json_array_get(item, 1)), NULL);
-        g_autofree char *control = text_control(both);
-        if (control != NULL) {
-            fettle_set_error(error, WRONG_INPUT,
-                             "reason[%zu]: must have no control characters, has %s", i, control);
-            return false;
-        }
-    }
-    return true;
-}
 
 static bool check_wanted_states(const json_t *states, GError **error)
 {

@@ -11,11 +11,6 @@ struct switching {
     json_t *answer;
 };
 
-const struct switches *switches_of(const struct config *config)
-{
-    return config_get(config, KEY, KEY, NULL);
-}
-
 static void switching_done(const GError *error, void *data)
 {
     struct switching *switching = data;
@@ -31,7 +26,7 @@ static void switching_done(const GError *error, void *data)
 static bool build_switches(struct commit_batch *batch, void *data, GError **error)
 {
     const struct switching *switching = data;
-    const struct switches *now = switches_of(batch->config);
+    const struct switches *now = config_switches(batch->config);
     record_autoptr(switches) switches = now == NULL ? switches_new() : switches_copy(now);
 
     if (!switching->drain) {

@@ -4,7 +4,7 @@
 
 #include "base/log.h"
 #include "core/job/job_file.h"
-#include "core/queue/children.h"
+#include "core/ops/op.h"
 #include "core/queue/deposed.h"
 
 #define ID G_GUINT64_FORMAT
@@ -22,7 +22,7 @@ static void hint_owner_gone(struct queue_context *context, const struct queue_jo
     struct rpc_call call = {.to_node = NODE_LOCAL,
                             .to_role = ROLE_WCONFD,
                             .method = "owner_gone",
-                            .stamp = context_stamp(context)};
+                            .stamp = follow_stamp(context->follow)};
     char id[24];
 
     if (job->livelock == NULL)
@@ -39,14 +39,14 @@ static bool nodes_have_answered(struct queue_context *context)
     g_autoptr(GError) error = NULL;
     record_autoptr(cluster_status) status =
         env_call_record(context->env, NODE_LOCAL, ROLE_WCONFD, "cluster_status", NULL,
-                        context_stamp(context), 0, 0, &error);
+                        follow_stamp(context->follow), 0, 0, &error);
 
     return status != NULL && status->nodes_pending->len == 0;
 }
 
 bool track_same_mastership(const struct queue_context *context, const struct job *job)
 {
-    struct stamp now = context_stamp(context);
+    struct stamp now = follow_stamp(context->follow);
 
     return job->history == now.history && job->epoch == now.epoch;
 }
@@ -132,7 +132,7 @@ static bool settle_by_file(struct settling *settling)
         g_clear_pointer(&file, job_free);
     ending.file = file;
     if (file != NULL && job_state_final(job_state_of(file))) {
-        if (!children_wanted(file))
+        if (!op_wants_jobs(file))
             wait_for_record(settling);
     } else {
         result = death_result(context, id, file, error);
@@ -183,7 +183,7 @@ static bool is_deposed(const struct settling *settling)
     if (record == NULL || track_same_mastership(context, record))
         return false;
     record_autoptr(job) file = job_file_read(context->env, settling->id, NULL);
-    return file != NULL && deposed_end_job(context->env, file, context_stamp(context));
+    return file != NULL && deposed_end_job(context->env, file, follow_stamp(context->follow));
 }
 
 static bool settle_once(struct settling *settling)

@@ -217,7 +217,7 @@ static void move_in_line_task(void *data)
     g_snprintf(text, sizeof(text), "%" G_GUINT64_FORMAT, verb->id);
     record_autoptr(nothing) done =
         env_call_record(verb->context->env, NODE_LOCAL, ROLE_WCONFD, "set_lock_priority", &args,
-                        context_stamp(verb->context), 0, 0, &ignored);
+                        follow_stamp(verb->context->follow), 0, 0, &ignored);
 }
 
 static void priority_done(const GError *error, void *data)

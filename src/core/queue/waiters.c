@@ -87,14 +87,14 @@ static json_t *log_after(const struct job *job, gint64 serial)
  * was archived meanwhile does. */
 static json_t *news(const struct waiter *waiter, bool *ret_exists)
 {
-    const struct queue_context *context = waiter->waiters->context;
+    const struct queries *queries = &waiter->waiters->context->queries;
     record_autoptr(job) archived = NULL;
-    const struct job *job = query_job_find(context, waiter->id, &archived);
+    const struct job *job = query_job_find(queries, waiter->id, &archived);
 
     *ret_exists = job != NULL;
     if (job == NULL)
         return NULL;
-    json_autoptr values = query_job_values(context, waiter->id, waiter->fields);
+    json_autoptr values = query_job_values(queries, waiter->id, waiter->fields);
     json_autoptr log = log_after(job, waiter->known_log);
 
     if (waiter->known != NULL && json_equal(values, waiter->known) && json_array_size(log) == 0)

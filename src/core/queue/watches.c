@@ -116,10 +116,10 @@ static json_t *make_row(struct query_source *source, const GPtrArray *fields, co
 }
 
 /* [kind, key, row or null]. */
-static json_t *make_change(struct query_source *source, const struct entry *entry,
-                           const GPtrArray *fields)
+static json_t *make_change(const struct queue_context *context, struct query_source *source,
+                           const struct entry *entry, const GPtrArray *fields)
 {
-    const void *object = watched_row(source->context, entry->kind, entry->key);
+    const void *object = watched_row(context, entry->kind, entry->key);
     json_t *row = object == NULL ? json_null() : make_row(source, fields, object);
 
     return json_make("[s, s, o]", watched_name(entry->kind), entry->key, row);
@@ -143,7 +143,7 @@ static GList *first_after(const struct watches *watches, guint64 serial)
 static json_t *collect(const struct watch *watch, guint64 *ret_serial)
 {
     const struct watches *watches = watch->watches;
-    struct query_source source = {.context = watches->context,
+    struct query_source source = {.queries = &watches->context->queries,
                                   .config = follow_config(watches->context->follow)};
     json_t *changes = json_array();
     size_t bytes = 0;
@@ -152,7 +152,8 @@ static json_t *collect(const struct watch *watch, guint64 *ret_serial)
     for (GList *link = first_after(watches, watch->serial); link != NULL; link = link->next) {
         const struct entry *entry = link->data;
         const GPtrArray *fields = watch->fields[entry->kind];
-        json_autoptr change = fields == NULL ? NULL : make_change(&source, entry, fields);
+        json_autoptr change =
+            fields == NULL ? NULL : make_change(watches->context, &source, entry, fields);
 
         if (change != NULL) {
             bytes += json_dumpb(change, NULL, 0, JSON_COMPACT);

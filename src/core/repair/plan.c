@@ -2,7 +2,7 @@
 #include "core/repair/plan.h"
 
 #include "core/config/unheard.h"
-#include "core/ops/copy.h"
+#include "core/report/report_lookup.h"
 
 /* FAILED: it answers, and its disks have failed. BARRED: it answers, and can start nothing; of
  * primaries only. */
@@ -220,7 +220,7 @@ static enum node_health replica_health(const struct config *config, const struct
         return NODE_OFFLINE;
     }
     if (sight->replica_broken) {
-        g_autofree char *missing = copy_missing(instance, sight->replica_images);
+        g_autofree char *missing = images_missing(instance, sight->replica_images);
         see(plan, "%s answers that it does not have %s of the replica",
             config_node_name(config, replica->node), missing);
         return NODE_OFFLINE;

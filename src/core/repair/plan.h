@@ -21,7 +21,7 @@ enum repair_step {
 struct repair_sight {
     const struct guest_report *guest; /* of the holder's node; NULL: not known */
     bool replica_broken; /* the secondary's node answered that it lacks images of the replica … */
-    guint64 replica_images; /* … and has those of these disks (ops/copy.h) */
+    guint64 replica_images; /* … and has those of these disks (report_lookup.h) */
     /* How disks have failed, each continuing the node's name ("cannot write to its disks: …"), for
      * long enough to be sure of it; NULL: they are not known to have. */
     const char *primary_failed;   /* those of the primary's node, by its own trial */

@@ -1,7 +1,7 @@
 /* See room.h. */
 #include "core/repair/room.h"
 
-#include "core/ops/instance.h"
+#include "core/report/report_lookup.h"
 
 #include <string.h>
 
@@ -78,7 +78,7 @@ static const char *find_secondary(const struct search *search, bool elsewhere)
 /* Of a guest that would go over as it runs; NULL: it is moved by a restart. */
 static const char *qemu_of(const struct search *search)
 {
-    return instance_qemu(report_of(search, search->instance->primary_node), search->instance);
+    return report_qemu(report_of(search, search->instance->primary_node), search->instance);
 }
 
 /* What is down is moved without being started. */

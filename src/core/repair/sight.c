@@ -7,7 +7,7 @@
  */
 #include "core/config/faults.h"
 #include "core/config/late.h"
-#include "core/ops/copy.h"
+#include "core/report/report_lookup.h"
 #include "core/watcher/watcher_internal.h"
 
 #include <string.h>
@@ -93,19 +93,19 @@ static bool replica_images(const struct watcher *watcher, const struct instance 
     *ret_disks = 0;
     if (g_hash_table_lookup_extended(images, replica->uuid, NULL, &at) &&
         g_str_has_prefix(report->images->pdata[GPOINTER_TO_UINT(at)], instance->uuid))
-        *ret_disks = copy_images_at(report, GPOINTER_TO_UINT(at));
+        *ret_disks = report_images_at(report, GPOINTER_TO_UINT(at));
     return true;
 }
 
 /* Whether the node of the replica has answered that it lacks images of it. */
-static bool images_missing(const struct watcher *watcher, const struct instance *instance,
+static bool lacks_images(const struct watcher *watcher, const struct instance *instance,
                            const struct replica *replica, guint64 *ret_disks)
 {
     if (replica->state != REPLICA_IN_SYNC || instance->task_state != TASK_NONE ||
         *instance->migration != '\0')
         return false;
     return replica_images(watcher, instance, replica, ret_disks) &&
-           !copy_is_whole(instance, *ret_disks) &&
+           !images_are_whole(instance, *ret_disks) &&
            !watcher_newer_than_reports(watcher, "instance", instance->uuid) &&
            !watcher_newer_than_reports(watcher, "replica", replica->uuid);
 }
@@ -113,7 +113,7 @@ static bool images_missing(const struct watcher *watcher, const struct instance 
 static bool replica_broken(struct watcher *watcher, const struct instance *instance,
                            const struct replica *replica, guint64 *ret_disks)
 {
-    if (!images_missing(watcher, instance, replica, ret_disks)) {
+    if (!lacks_images(watcher, instance, replica, ret_disks)) {
         struct watched *known = g_hash_table_lookup(watcher->instances, instance->uuid);
         if (known != NULL)
             g_clear_pointer(&known->gone_replica, g_free);
@@ -202,7 +202,7 @@ const char *watcher_sight_doubt(const struct watcher *watcher, const struct inst
     bool online = watcher_node_online(watcher, instance->primary_node);
     if (online && !g_hash_table_contains(watcher->reports, instance->primary_node))
         return "Its primary node does not answer, so whether it is well is not known.";
-    if (replica != NULL && images_missing(watcher, instance, replica, &disks))
+    if (replica != NULL && lacks_images(watcher, instance, replica, &disks))
         return "Whether the images of its replica are gone is not certain yet.";
     if (stands_in_doubt(watcher, instance, replica))
         return "Whether its node can start nothing is not certain yet.";

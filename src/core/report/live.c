@@ -3,7 +3,6 @@
 
 #include "core/config/faults.h"
 #include "core/config/late.h"
-#include "core/ops/op.h"
 
 struct live {
     GHashTable *answers;   /* node uuid -> struct live_answer * */
@@ -52,7 +51,7 @@ void live_free(struct live *live)
 /* Nothing but its silence is the silence of a node. */
 static void take_refusal(struct live_answer *answer, const GError *error)
 {
-    if (op_no_answer(error) || fettle_error_is(error, KILLED))
+    if (env_no_answer(error) || fettle_error_is(error, KILLED))
         return;
     answer->state = LIVE_REFUSED;
     answer->refusal = g_strdup(error->message);
@@ -76,15 +75,15 @@ static void ask_cb(json_t *result, const GError *error, void *data)
     live_unref(live);
 }
 
-static void ask(const struct queue_context *context, struct live *live, const char *node)
+static void ask(const struct env *env, struct follow *follow, struct live *live, const char *node)
 {
-    const struct node *record = config_get(follow_config(context->follow), "node", node, NULL);
+    const struct node *record = config_get(follow_config(follow), "node", node, NULL);
     struct live_answer *answer = g_new0(struct live_answer, 1);
     const struct rpc_call call = {.to_node = node,
                                   .to_role = ROLE_NODED,
                                   .method = "node_report",
                                   .args = late_known(),
-                                  .stamp = context_stamp(context),
+                                  .stamp = follow_stamp(follow),
                                   .timeout_ms = LIMIT_REPORT_WAIT_MS};
 
     answer->live = live;
@@ -96,10 +95,10 @@ static void ask(const struct queue_context *context, struct live *live, const ch
     }
     live->missing++;
     live->references++;
-    context->env->ops->call(context->env, &call, ask_cb, answer);
+    env->ops->call(env, &call, ask_cb, answer);
 }
 
-struct live *live_fetch(const struct queue_context *context, GHashTable *nodes)
+struct live *live_fetch(const struct env *env, struct follow *follow, GHashTable *nodes)
 {
     struct live *live = g_new0(struct live, 1);
     GHashTableIter iter;
@@ -107,12 +106,12 @@ struct live *live_fetch(const struct queue_context *context, GHashTable *nodes)
 
     live->answers = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, answer_free);
     live->references = 1;
-    live->round = faults_round_new(context->env);
+    live->round = faults_round_new(env);
     g_hash_table_iter_init(&iter, nodes);
     while (g_hash_table_iter_next(&iter, &node, NULL))
-        ask(context, live, node);
+        ask(env, follow, live, node);
     if (live->missing == 0 || promise_wait(&live->all)) {
-        faults_round_end(g_steal_pointer(&live->round), follow_config(context->follow));
+        faults_round_end(g_steal_pointer(&live->round), follow_config(follow));
         return live;
     }
     live->abandoned = true;

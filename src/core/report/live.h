@@ -4,7 +4,7 @@
  */
 #pragma once
 
-#include "core/queue/context.h"
+#include "core/config/follow.h"
 
 enum live_state {
     LIVE_ANSWERED,
@@ -15,9 +15,9 @@ enum live_state {
 
 struct live;
 
-/* In a task. `nodes`: set of node UUIDs (char * keys, borrowed). Never fails; NULL only if luxid is
- * killed. */
-struct live *live_fetch(const struct queue_context *context, GHashTable *nodes);
+/* In a task. `nodes`: set of node UUIDs (char * keys, borrowed). Never fails; NULL only if the
+ * process is killed. */
+struct live *live_fetch(const struct env *env, struct follow *follow, GHashTable *nodes);
 void live_free(struct live *live);
 /* The report of a node; NULL with the reason in `ret_state` (SILENT too for a node that was not
  * asked). */

@@ -122,10 +122,8 @@ static bool is_overtaken(const GError *error)
 static void commit(struct watcher *watcher, GPtrArray *changes)
 {
     g_autoptr(GError) error = NULL;
-    struct stamp stamp = {config_history(follow_config(watcher->follow)),
-                          follow_epoch(watcher->follow)};
-    if (follow_commit(watcher->follow, "register_services", watcher->owner, changes, stamp, 0,
-                      &error)) {
+    if (follow_commit(watcher->follow, "register_services", watcher->owner, changes,
+                      follow_stamp(watcher->follow), 0, &error)) {
         note_renewed(watcher);
         return;
     }

@@ -106,10 +106,8 @@ GPtrArray *watcher_changes_new(void)
 bool watcher_commit(struct watcher *watcher, GPtrArray *changes)
 {
     g_autoptr(GError) error = NULL;
-    struct stamp stamp = {config_history(follow_config(watcher->follow)),
-                          follow_epoch(watcher->follow)};
-    if (changes->len == 0 ||
-        follow_commit(watcher->follow, "record_repairs", watcher->owner, changes, stamp, 0, &error))
+    if (changes->len == 0 || follow_commit(watcher->follow, "record_repairs", watcher->owner,
+                                           changes, follow_stamp(watcher->follow), 0, &error))
         return true;
     if (!fettle_error_is(error, KILLED) && !fettle_error_is(error, VERSION_CONFLICT))
         log_warning("", "tags or decisions could not be committed, the next pass tries again: %s",
@@ -218,7 +216,7 @@ static void ask_cb(json_t *result, const GError *error, void *data)
         }
     }
     /* KILLED: the process ends, and the watcher may be gone. */
-    if (!round->abandoned && result == NULL && !op_no_answer(error) &&
+    if (!round->abandoned && result == NULL && !env_no_answer(error) &&
         !fettle_error_is(error, KILLED))
         g_hash_table_add(round->watcher->refused, g_strdup(question->node));
     g_free(question->node);
@@ -256,7 +254,7 @@ static bool ask_nodes(struct watcher *watcher)
                                 .to_role = ROLE_NODED,
                                 .method = "node_report",
                                 .args = late_known(),
-                                .stamp = {config_history(config), follow_epoch(watcher->follow)},
+                                .stamp = follow_stamp(watcher->follow),
                                 .timeout_ms = LIMIT_REPORT_WAIT_MS};
         watcher->env->ops->call(watcher->env, &call, ask_cb, question);
     }
@@ -299,8 +297,7 @@ static void look(struct watcher *watcher, GPtrArray *troubled, GPtrArray *unwell
 /* A person has asked for quiet for a while. What was new meanwhile is looked at afterwards. */
 static bool is_paused(struct watcher *watcher)
 {
-    const struct switches *switches =
-        config_get(follow_config(watcher->follow), "switches", "switches", NULL);
+    const struct switches *switches = config_switches(follow_config(watcher->follow));
     guint64 now = (guint64)(watcher->env->ops->wall_us(watcher->env) / G_USEC_PER_SEC);
     bool paused = switches != NULL && switches->watcher_paused_until > now;
     if (paused != watcher->paused)
