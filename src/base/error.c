@@ -46,3 +46,10 @@ const char *fettle_error_doc(enum fettle_error code)
 {
     return rows[code].doc;
 }
+
+bool fettle_set_ended(GError **error, const char *who)
+{
+    if (error == NULL || *error == NULL)
+        fettle_set_error(error, KILLED, "%s has ended", who);
+    return false;
+}

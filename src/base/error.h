@@ -6,6 +6,7 @@
 #pragma once
 
 #include <glib.h>
+#include <stdbool.h>
 
 enum fettle_error {
 #define ERROR(NAME, wire, exit_code, http_status, doc) FETTLE_ERROR_##NAME,
@@ -29,6 +30,10 @@ int fettle_error_exit_code(const GError *error);
 
 /* One sentence on what the code means, for documentation. */
 const char *fettle_error_doc(enum fettle_error code);
+
+/* A wait has failed because its process has ended: KILLED, "WHO has ended", unless whoever waited
+ * inside has said so already; false. */
+bool fettle_set_ended(GError **error, const char *who);
 
 #define fettle_set_error(error, NAME, ...)                                                         \
     g_set_error((error), FETTLE_ERROR, FETTLE_ERROR_##NAME, __VA_ARGS__)

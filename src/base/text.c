@@ -1,6 +1,13 @@
 /* See text.h. */
 #include "base/text.h"
 
+void text_set(char **text, const char *value)
+{
+    char *old = *text;
+    *text = g_strdup(value);
+    g_free(old);
+}
+
 /* How long the control character is that stands here, and which; 0: it is none. */
 static size_t control_at(const char *at, gunichar *ret_code)
 {

@@ -1,12 +1,16 @@
 /*
- * Texts that somebody else wrote, where a person reads them: what a terminal would obey in place of
- * showing it. Control characters here are those of ASCII, DEL, U+0080 to U+009F, and the marks that
- * turn the direction of writing over (U+202A to U+202E, U+2066 to U+2069).
+ * Texts: owned ones replaced; those that somebody else wrote where a person reads them, and what a
+ * terminal would obey in them in place of showing it. Control characters here are those of ASCII,
+ * DEL, U+0080 to U+009F, and the marks that turn the direction of writing over (U+202A to U+202E,
+ * U+2066 to U+2069).
  */
 #pragma once
 
 #include <glib.h>
 #include <stdbool.h>
+
+/* Replaces a text that is owned by a copy of another, which may be a part of it; NULL for none. */
+void text_set(char **text, const char *value);
 
 /* The first control character, as it is shown ("\x1b", "\n", "\u202e"), to be freed; NULL: it has
  * none. `text` is UTF-8; a byte that is not counts as one ("\xff"). */

@@ -56,12 +56,6 @@ static bool is_kept(const struct store_summary *summary, const char *node, GErro
     return false;
 }
 
-static void set_text(char **member, const char *text)
-{
-    g_free(*member);
-    *member = g_strdup(text);
-}
-
 /* `*ret_copy`: it is no engine, but follows one. */
 static bool add_store(struct backup *backup, const struct node_paths *paths, const char *node,
                       bool *ret_copy, GError **error)
@@ -76,11 +70,11 @@ static bool add_store(struct backup *backup, const struct node_paths *paths, con
     if (!ok)
         return false;
     *ret_copy = summary.role == COPY_FOLLOWS;
-    set_text(&header->cluster, summary.cluster);
-    set_text(&header->name, summary.name);
-    set_text(&header->node_name, node);
-    set_text(&header->store, *ret_copy ? "follows" : "engine");
-    set_text(&header->engine, summary.engine);
+    text_set(&header->cluster, summary.cluster);
+    text_set(&header->name, summary.name);
+    text_set(&header->node_name, node);
+    text_set(&header->store, *ret_copy ? "follows" : "engine");
+    text_set(&header->engine, summary.engine);
     header->history = summary.history;
     header->epoch = summary.epoch;
     header->serial = summary.serial;
@@ -94,9 +88,9 @@ static struct backup *make_backup(const struct node_paths *paths, bool *ret_copy
         return NULL;
     g_autoptr(backup_t) backup = backup_new();
     struct backup_header *header = backup->header;
-    set_text(&header->node, node->node_uuid);
+    text_set(&header->node, node->node_uuid);
     header->taken = (guint64)(loop_wall_us() / G_USEC_PER_SEC);
-    set_text(&header->fettle, FETTLE_VERSION);
+    text_set(&header->fettle, FETTLE_VERSION);
     if (!add_store(backup, paths, node->name, ret_copy, error) || !add_etc(backup, paths, error))
         return NULL;
     return g_steal_pointer(&backup);

@@ -32,6 +32,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/limits.h"
+#include "base/text.h"
 
 enum field_type {
     FIELD_TYPE_STRING,

@@ -45,12 +45,6 @@ bool restored_instance_rests(const struct instance *old, const struct instance *
 
 /* --- what a restore commits --- */
 
-static void set_text(char **member, const char *text)
-{
-    g_free(*member);
-    *member = g_strdup(text);
-}
-
 static bool is_final(const char *status)
 {
     return !strcmp(status, "success") || !strcmp(status, "error") || !strcmp(status, "canceled");
@@ -66,12 +60,12 @@ static void end_job(GPtrArray *changes, const struct config *config, const struc
         struct job_op *op = ended->ops->pdata[i];
         if (is_final(op->status))
             continue;
-        set_text(&op->status, "error");
+        text_set(&op->status, "error");
         json_decref(op->result);
         op->result = json_string(reason);
         op->end_us = now * G_USEC_PER_SEC;
     }
-    set_text(&ended->status, "error");
+    text_set(&ended->status, "error");
     ended->end_us = now * G_USEC_PER_SEC;
     g_autofree char *key = g_strdup_printf("%" G_GUINT64_FORMAT, job->id);
     g_ptr_array_add(changes, config_put(config, "job", key, job_to_json(ended)));
@@ -131,7 +125,7 @@ static bool make_master(GPtrArray *changes, const struct config *config,
         return false;
     }
     record_autoptr(cluster) cluster = cluster_copy(now);
-    set_text(&cluster->master_node, node_uuid);
+    text_set(&cluster->master_node, node_uuid);
     cluster->engine = ENGINE_KIND_SQLITE; /* which this store is now */
     g_ptr_array_add(changes, config_put(config, "cluster", now->uuid, cluster_to_json(cluster)));
     put_nodes(changes, config, node_uuid, restoring->taken);
@@ -149,14 +143,14 @@ static void pull_brake(GPtrArray *changes, const struct config *config,
     brake->why = g_strdup_printf("The configuration was restored from a backup of %s.", taken);
     brake->since = restoring->now;
     brake->restored = true;
-    set_text(&decision->uuid, restoring->record_uuid);
-    set_text(&decision->author, "person");
-    set_text(&decision->subject_kind, "cluster");
-    set_text(&decision->subject, cluster->uuid);
-    set_text(&decision->subject_name, cluster->name);
-    set_text(&decision->state, "Restored");
-    set_text(&decision->summary, brake->why);
-    set_text(&decision->next_check, "when a person says: fettle repair continue");
+    text_set(&decision->uuid, restoring->record_uuid);
+    text_set(&decision->author, "person");
+    text_set(&decision->subject_kind, "cluster");
+    text_set(&decision->subject, cluster->uuid);
+    text_set(&decision->subject_name, cluster->name);
+    text_set(&decision->state, "Restored");
+    text_set(&decision->summary, brake->why);
+    text_set(&decision->next_check, "when a person says: fettle repair continue");
     decision->at_us = restoring->now * G_USEC_PER_SEC;
     decision->verdict = VERDICT_ACT;
     g_ptr_array_add(changes,

@@ -5,7 +5,6 @@
 
 #include "base/log.h"
 #include "core/config/voucher.h"
-#include "core/node/node_private.h"
 #include "proto/env_many.h"
 #include "proto/horizon.h"
 
@@ -121,12 +120,12 @@ static bool ask_others(const struct fence *fence, const char *announcer, struct 
     g_autofree char *name = g_strdup(name_of(fence, announcer));
     if (!gather_within(env, others, ROLE_NODED, "promise_epoch", &known, own, HEARSAY_MS,
                        take_known, &hearsay))
-        return node_killed(error);
+        return fettle_set_ended(error, "the node daemon");
     bool many = hearsay.answered * 2 > others->len;
     if (many && !hearsay.heard && !hearsay.later &&
         !gather_within(env, others, ROLE_WCONFD, "wait_role", &role, own, HEARSAY_MS, take_role,
                        &hearsay))
-        return node_killed(error);
+        return fettle_set_ended(error, "the node daemon");
     if (hearsay.heard || (!hearsay.later && !(many && hearsay.served)))
         return true;
     fettle_set_error(error, TEMPORARY, "%s of the mastership that node \"%s\" announces; try again",

@@ -5,7 +5,6 @@
  */
 #include "core/epoch/believe.h"
 
-#include "core/node/guest.h"
 #include "proto/seal.h"
 
 #define FORGOTTEN                                                                                  \
@@ -472,8 +471,8 @@ static struct promise_epoch_result *promise_refused(const struct fence *fence,
     result->history = word.stamp.history;
     result->epoch = word.stamp.epoch;
     result->begun = word.begun;
-    set_string(&result->node, word.node);
-    set_string(&result->signature, word.signature);
+    text_set(&result->node, word.node);
+    text_set(&result->signature, word.signature);
     return result;
 }
 
@@ -490,8 +489,8 @@ static bool promise_take(struct fence *fence, const struct promise_epoch_args *a
     promised->history = args->history;
     promised->epoch = args->epoch;
     promised->begun = args->begins;
-    set_string(&promised->node, args->node);
-    set_string(&promised->signature, args->signature);
+    text_set(&promised->node, args->node);
+    text_set(&promised->signature, args->signature);
     return true;
 }
 

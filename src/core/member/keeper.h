@@ -9,7 +9,8 @@
  */
 #pragma once
 
-#include "core/node/node_private.h"
+#include "proto/env.h"
+#include "proto/records.h"
 
 struct keeper;
 
@@ -34,19 +35,13 @@ bool keeper_may_promise(const struct keeper *keeper, const char *node, const cha
  */
 struct service_report *keeper_service(const struct keeper *keeper);
 
-json_t *keeper_engine_set(struct node_core *node, struct fence_op *op, const void *args,
-                          GError **error);
-json_t *keeper_engine_status(struct node_core *node, struct fence_op *op, const void *args,
-                             GError **error);
-json_t *keeper_member_prepare(struct node_core *node, struct fence_op *op, const void *args,
-                              GError **error);
-json_t *keeper_member_certify(struct node_core *node, struct fence_op *op, const void *args,
-                              GError **error);
-json_t *keeper_member_start(struct node_core *node, struct fence_op *op, const void *args,
-                            GError **error);
-json_t *keeper_member_stop(struct node_core *node, struct fence_op *op, const void *args,
-                           GError **error);
-json_t *keeper_member_aside(struct node_core *node, struct fence_op *op, const void *args,
-                            GError **error);
-json_t *keeper_member_remove(struct node_core *node, struct fence_op *op, const void *args,
-                             GError **error);
+/* Procedures of noded's methods: `args` is the method's record, the answer a new reference.
+ * WRONG_STATE without a keeper (NULL). */
+json_t *keeper_engine_set(struct keeper *keeper, const void *args, GError **error);
+json_t *keeper_engine_status(struct keeper *keeper, const void *args, GError **error);
+json_t *keeper_member_prepare(struct keeper *keeper, const void *args, GError **error);
+json_t *keeper_member_certify(struct keeper *keeper, const void *args, GError **error);
+json_t *keeper_member_start(struct keeper *keeper, const void *args, GError **error);
+json_t *keeper_member_stop(struct keeper *keeper, const void *args, GError **error);
+json_t *keeper_member_aside(struct keeper *keeper, const void *args, GError **error);
+json_t *keeper_member_remove(struct keeper *keeper, const void *args, GError **error);

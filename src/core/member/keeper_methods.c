@@ -6,20 +6,23 @@
 
 #include "base/log.h"
 
-/* The keeper, locked; NULL with an error. */
-static struct keeper *enter(struct node_core *node, GError **error)
+static bool exists(const struct keeper *keeper, GError **error)
 {
-    struct keeper *keeper = node->keeper;
-    if (keeper == NULL) {
+    if (keeper == NULL)
         fettle_set_error(error, WRONG_STATE, "this node daemon cares for no member of etcd");
-        return NULL;
-    }
+    return keeper != NULL;
+}
+
+/* Locks it. */
+static bool enter(struct keeper *keeper, GError **error)
+{
+    if (!exists(keeper, error))
+        return false;
     keeper->users++;
     if (task_mutex_lock(&keeper->lock))
-        return keeper;
+        return true;
     keeper_release(keeper);
-    node_killed(error);
-    return NULL;
+    return fettle_set_ended(error, "the node daemon");
 }
 
 static json_t *leave(struct keeper *keeper, bool ok)
@@ -29,12 +32,10 @@ static json_t *leave(struct keeper *keeper, bool ok)
     return ok ? json_object() : NULL;
 }
 
-json_t *keeper_engine_set(struct node_core *node, struct fence_op *op, const void *args,
-                          GError **error)
+json_t *keeper_engine_set(struct keeper *keeper, const void *args, GError **error)
 {
     const struct engine_config_args *set = args;
-    struct keeper *keeper = enter(node, error);
-    if (keeper == NULL)
+    if (!enter(keeper, error))
         return NULL;
     bool ok = keeper->members->ops->config_write(keeper->members, set->config, error);
     if (ok)
@@ -83,11 +84,11 @@ static void complete(const struct keeper *keeper, struct member_status *status)
 {
     status->state = state_of(keeper);
     status->restarts = keeper->failures;
-    set_string(&status->token, keeper->record != NULL ? keeper->record->token : "");
+    text_set(&status->token, keeper->record != NULL ? keeper->record->token : "");
     if (status->state == MEMBER_LOST)
-        set_string(&status->why, WHY_LOST);
+        text_set(&status->why, WHY_LOST);
     else if (status->state != MEMBER_RUNNING)
-        set_string(&status->why, keeper->why != NULL ? keeper->why : "");
+        text_set(&status->why, keeper->why != NULL ? keeper->why : "");
 }
 
 struct service_report *keeper_service(const struct keeper *keeper)
@@ -103,25 +104,21 @@ struct service_report *keeper_service(const struct keeper *keeper)
     record_autoptr(member_status) status = member_status_new();
     complete(keeper, status);
     struct service_report *service = service_report_new();
-    set_string(&service->name, "etcd");
+    text_set(&service->name, "etcd");
     service->state = states[status->state];
     service->restarts = keeper->restarts;
     if (status->state == MEMBER_RUNNING) {
         gint64 up_ms = env->ops->boot_ms(env) - keeper->running_since_ms;
         service->since = (guint64)(env->ops->wall_us(env) / G_USEC_PER_SEC - up_ms / 1000);
     }
-    set_string(&service->why, status->why);
+    text_set(&service->why, status->why);
     return service;
 }
 
-json_t *keeper_engine_status(struct node_core *node, struct fence_op *op, const void *args,
-                             GError **error)
+json_t *keeper_engine_status(struct keeper *keeper, const void *args, GError **error)
 {
-    struct keeper *keeper = node->keeper;
-    if (keeper == NULL) {
-        fettle_set_error(error, WRONG_STATE, "this node daemon cares for no member of etcd");
+    if (!exists(keeper, error))
         return NULL;
-    }
     struct members *members = keeper->members;
     record_autoptr(engine_report) report = engine_report_new();
     report->config = members->ops->config_read(members, error);
@@ -135,28 +132,24 @@ json_t *keeper_engine_status(struct node_core *node, struct fence_op *op, const 
     return ok ? engine_report_to_json(report) : NULL;
 }
 
-json_t *keeper_member_prepare(struct node_core *node, struct fence_op *op, const void *args,
-                              GError **error)
+json_t *keeper_member_prepare(struct keeper *keeper, const void *args, GError **error)
 {
     record_autoptr(member_requests) requests = member_requests_new();
-    struct keeper *keeper = enter(node, error);
-    if (keeper == NULL)
+    if (!enter(keeper, error))
         return NULL;
     g_autofree char *member = NULL;
     g_autofree char *client = NULL;
     bool ok = keeper->members->ops->prepare(keeper->members, &member, &client, error);
     json_decref(leave(keeper, ok));
-    set_string(&requests->member, member);
-    set_string(&requests->client, client);
+    text_set(&requests->member, member);
+    text_set(&requests->client, client);
     return ok ? member_requests_to_json(requests) : NULL;
 }
 
-json_t *keeper_member_certify(struct node_core *node, struct fence_op *op, const void *args,
-                              GError **error)
+json_t *keeper_member_certify(struct keeper *keeper, const void *args, GError **error)
 {
     const struct member_certificates *given = args;
-    struct keeper *keeper = enter(node, error);
-    if (keeper == NULL)
+    if (!enter(keeper, error))
         return NULL;
     return leave(keeper, keeper->members->ops->certify(keeper->members, given->member,
                                                        given->client, error));
@@ -186,7 +179,7 @@ static struct member_record *begin(struct keeper *keeper, enum member_initial in
     }
     struct member_record *record = same ? member_record_copy(before) : member_record_new();
     record->run = true;
-    set_string(&record->token, config->token);
+    text_set(&record->token, config->token);
     if (!record->made)
         record->initial = initial;
     return record;
@@ -207,12 +200,10 @@ static bool start_member(struct keeper *keeper, enum member_initial initial, GEr
     return false;
 }
 
-json_t *keeper_member_start(struct node_core *node, struct fence_op *op, const void *args,
-                            GError **error)
+json_t *keeper_member_start(struct keeper *keeper, const void *args, GError **error)
 {
     const struct member_start_args *start = args;
-    struct keeper *keeper = enter(node, error);
-    if (keeper == NULL)
+    if (!enter(keeper, error))
         return NULL;
     return leave(keeper, start_member(keeper, start->initial, error));
 }
@@ -225,11 +216,9 @@ static bool stop_member(struct keeper *keeper, GError **error)
            keeper->members->ops->stop(keeper->members, error);
 }
 
-json_t *keeper_member_stop(struct node_core *node, struct fence_op *op, const void *args,
-                           GError **error)
+json_t *keeper_member_stop(struct keeper *keeper, const void *args, GError **error)
 {
-    struct keeper *keeper = enter(node, error);
-    return keeper != NULL ? leave(keeper, stop_member(keeper, error)) : NULL;
+    return enter(keeper, error) ? leave(keeper, stop_member(keeper, error)) : NULL;
 }
 
 /* The data goes first: a death in between leaves a member that is lost, not one that begins anew.
@@ -240,26 +229,22 @@ static bool put_aside(struct keeper *keeper, char **ret_folder, GError **error)
            keeper_forget(keeper, error);
 }
 
-json_t *keeper_member_aside(struct node_core *node, struct fence_op *op, const void *args,
-                            GError **error)
+json_t *keeper_member_aside(struct keeper *keeper, const void *args, GError **error)
 {
     record_autoptr(member_aside_result) result = member_aside_result_new();
     g_autofree char *folder = NULL;
-    struct keeper *keeper = enter(node, error);
-    if (keeper == NULL)
+    if (!enter(keeper, error))
         return NULL;
     bool ok = put_aside(keeper, &folder, error);
     json_decref(leave(keeper, ok));
-    set_string(&result->folder, folder != NULL ? folder : "");
+    text_set(&result->folder, folder != NULL ? folder : "");
     return ok ? member_aside_result_to_json(result) : NULL;
 }
 
-json_t *keeper_member_remove(struct node_core *node, struct fence_op *op, const void *args,
-                             GError **error)
+json_t *keeper_member_remove(struct keeper *keeper, const void *args, GError **error)
 {
     g_autofree char *folder = NULL;
-    struct keeper *keeper = enter(node, error);
-    if (keeper == NULL)
+    if (!enter(keeper, error))
         return NULL;
     return leave(keeper, stop_member(keeper, error) && put_aside(keeper, &folder, error) &&
                              keeper->members->ops->forget(keeper->members, error));

@@ -4,7 +4,6 @@
 
 #include "core/member/keeper.h"
 #include "core/member/upkeep.h"
-#include "core/node/guest.h"
 
 #define WHY_LOST                                                                                   \
     "its data is gone: var/etcd is not there; it must not begin anew as the member that it was "   \

@@ -52,9 +52,9 @@ static struct confirm_answers *confirm_ask_one(struct node_core *node, enum conf
 {
     record_autoptr(confirm_item) item = confirm_item_new();
     item->role = role;
-    set_string(&item->instance, instance);
+    text_set(&item->instance, instance);
     item->generation = generation;
-    set_string(&item->replica, replica);
+    text_set(&item->replica, replica);
     g_autoptr(GPtrArray) items = g_ptr_array_new();
     g_ptr_array_add(items, item);
     return confirm_ask(node, items, error);

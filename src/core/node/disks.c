@@ -115,7 +115,7 @@ static bool create_record_used(struct guest *guest, const struct fence_op *op,
 {
     struct guest_record *record = guest->record;
     if (args->set_aside) {
-        set_string(&record->made, args->replica);
+        text_set(&record->made, args->replica);
         record->made_generation = args->generation;
         if (record->phase != PHASE_NONE)
             guest_move(guest, PHASE_SUPERSEDED, "images set aside for new ones");
@@ -143,7 +143,7 @@ bool disks_take_made(struct guest *guest, guint64 history, guint64 generation, G
     record->clean = false;
     record->sound = SOUND_UNKNOWN;
     export_target_free(g_steal_pointer(&record->target));
-    set_string(&record->made, "");
+    text_set(&record->made, "");
     guest_move(guest, PHASE_STOPPED, "its images were made anew");
     return guest_save(guest, error);
 }
@@ -157,7 +157,7 @@ bool disks_forget_made(struct guest *guest, GError **error)
     if (!storage->ops->remove(storage, record->instance, record->made, error))
         return false;
     log_info("", "new images of instance %s that no record names were removed", record->instance);
-    set_string(&record->made, "");
+    text_set(&record->made, "");
     return guest_save(guest, error);
 }
 
@@ -210,7 +210,7 @@ static bool remove_replica(struct guest *guest, const char *replica, GError **er
     bool made = strcmp(guest->record->made, replica) == 0;
     bool opened = strcmp(guest->record->replica, replica) == 0;
     if (made)
-        set_string(&guest->record->made, "");
+        text_set(&guest->record->made, "");
     if (opened)
         replica_forget(guest);
     return (!made && !opened) || guest_save(guest, error);

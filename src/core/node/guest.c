@@ -9,8 +9,6 @@
 #include "core/node/taps.h"
 #include "proto/seal.h"
 
-#define GUEST_FOLDER "node/guests"
-
 #define TO_ALL                                                                                     \
     (SM_TO(PHASE_USED) | SM_TO(PHASE_STOPPED) | SM_TO(PHASE_SUPERSEDED) | SM_TO(PHASE_REMOVED))
 
@@ -25,18 +23,9 @@ static const struct sm_state guest_phases[] = {
 };
 static const struct sm guest_machine = {"guest", guest_phases, G_N_ELEMENTS(guest_phases)};
 
-void set_string(char **field, const char *value)
-{
-    char *old = *field;
-    *field = g_strdup(value);
-    g_free(old);
-}
-
 bool node_killed(GError **error)
 {
-    if (!error || !*error) /* whoever waited inside may have said so already */
-        fettle_set_error(error, KILLED, "the node daemon has ended");
-    return false;
+    return fettle_set_ended(error, "the node daemon");
 }
 
 static struct guest *guest_new(struct node_core *node, struct guest_record *record)
@@ -67,7 +56,7 @@ void guest_free(struct guest *guest)
 static struct guest_record *record_for(const char *instance)
 {
     struct guest_record *record = guest_record_new();
-    set_string(&record->instance, instance);
+    text_set(&record->instance, instance);
     return record;
 }
 
@@ -195,7 +184,7 @@ void guest_move(struct guest *guest, enum guest_phase phase, const char *why)
     sm_move(&guest_machine, spec ? spec->name : guest->record->instance, &state, phase, reason);
     guest->record->phase = phase;
     if (phase != PHASE_STOPPED)
-        set_string(&guest->record->left, ""); /* of images that rest here, and of no others */
+        text_set(&guest->record->left, ""); /* of images that rest here, and of no others */
 }
 
 bool guest_check_generation(const struct guest *guest, guint64 generation, GError **error)

@@ -9,6 +9,7 @@
 struct mirror_watch;
 struct outgoing;
 
+#define GUEST_FOLDER "node/guests" /* in var: their files */
 #define GO_ON_TRIES 3 /* to let a guest go on that stands still although there is room */
 
 /* What disks_undo looks for, and has found; see undo.c. */
@@ -125,5 +126,3 @@ void guest_forget_mirror(struct guest *guest);
 bool guest_boot_files(struct node_core *node, const struct instance *instance,
                       struct guest_spec *spec, GError **error);
 void guest_boot_files_clear(struct guest_spec *spec);
-
-void set_string(char **field, const char *value);

@@ -209,7 +209,7 @@ static void add(struct node_report *report, const char *kind, const char *text, 
                 bool silent, bool fresh)
 {
     struct node_fault *fault = node_fault_new();
-    set_string(&fault->kind, kind);
+    text_set(&fault->kind, kind);
     g_free(fault->text);
     fault->text = g_utf8_substring(text, 0, MIN(g_utf8_strlen(text, -1), LIMIT_FAULT_CHARS));
     fault->age_s = (guint64)MAX(age_ms, 0) / 1000;

@@ -334,9 +334,9 @@ static struct confirm_answers *close_ask(struct guest *guest, GError **error)
     const struct instance *incoming = guest->record->incoming;
     record_autoptr(confirm_item) item = confirm_item_new();
     item->role = CONFIRM_INCOMING;
-    set_string(&item->instance, incoming->uuid);
+    text_set(&item->instance, incoming->uuid);
     item->generation = incoming->generation + 1;
-    set_string(&item->replica, incoming->migration);
+    text_set(&item->replica, incoming->migration);
     g_autoptr(GPtrArray) items = g_ptr_array_new();
     g_ptr_array_add(items, item);
     g_autoptr(GError) why = NULL;

@@ -144,12 +144,12 @@ static bool start_record_used(struct guest *guest, const struct guest_start_args
     record->run = args->run;
     record->attached = false;
     record->sync = args->sync;
-    set_string(&record->boot_id, guest->node->env->boot_id);
+    text_set(&record->boot_id, guest->node->env->boot_id);
     instance_free(record->spec);
     record->spec = instance_copy(args->instance);
     export_target_free(record->target);
     record->target = args->target ? export_target_copy(args->target) : NULL;
-    set_string(&record->migration, "");
+    text_set(&record->migration, "");
     record->migrating = MIGRATION_NONE;
     g_clear_pointer(&record->incoming, instance_free);
     g_clear_pointer(&guest->incoming_target, migration_target_free);

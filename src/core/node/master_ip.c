@@ -67,7 +67,7 @@ static void complain(struct master_ip *ip, const GError *error)
     if (fettle_error_is(error, KILLED) || g_strcmp0(ip->said, error->message) == 0)
         return;
     log_warning("", "master IP: %s; trying on", error->message);
-    set_string(&ip->said, error->message);
+    text_set(&ip->said, error->message);
 }
 
 /* --- what is remembered --- */

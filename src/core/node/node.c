@@ -33,13 +33,15 @@ static json_t *work_announce(struct work *work, const void *args, GError **error
 static json_t *work_promise(struct work *work, const void *args, GError **error);
 static json_t *work_settle(struct work *work, const void *args, GError **error);
 
-/* `speak` instead of `run`: calls that are no operations and need the sender. `fenced`: an
+/* `speak` instead of `run`: calls that are no operations and need the sender. `care`: for the
+ * node's member of etcd. `fenced`: an
  * operation of its epoch, which the next announcement waits for. */
 static const struct procedure {
     const char *method;
     node_procedure run;
     bool fenced;
     json_t *(*speak)(struct work *work, const void *args, GError **error);
+    json_t *(*care)(struct keeper *keeper, const void *args, GError **error);
 } procedures[] = {
     {"announce", NULL, false, work_announce},
     {"promise_epoch", NULL, false, work_promise},
@@ -75,14 +77,14 @@ static const struct procedure {
     {"archive_put", archived_put, true},
     {"archive_list", archived_list, false},
     {"archive_get", archived_get, false},
-    {"engine_set", keeper_engine_set, true},
-    {"engine_status", keeper_engine_status, false},
-    {"member_prepare", keeper_member_prepare, true},
-    {"member_certify", keeper_member_certify, true},
-    {"member_start", keeper_member_start, true},
-    {"member_stop", keeper_member_stop, true},
-    {"member_aside", keeper_member_aside, true},
-    {"member_remove", keeper_member_remove, true},
+    {"engine_set", .care = keeper_engine_set, .fenced = true},
+    {"engine_status", .care = keeper_engine_status, .fenced = false},
+    {"member_prepare", .care = keeper_member_prepare, .fenced = true},
+    {"member_certify", .care = keeper_member_certify, .fenced = true},
+    {"member_start", .care = keeper_member_start, .fenced = true},
+    {"member_stop", .care = keeper_member_stop, .fenced = true},
+    {"member_aside", .care = keeper_member_aside, .fenced = true},
+    {"member_remove", .care = keeper_member_remove, .fenced = true},
 };
 
 /* --- lifetime --- */
@@ -142,7 +144,7 @@ struct node_core *node_core_new(const struct env *env, const char *cluster_uuid,
 
 void node_core_set_image_folder(struct node_core *node, const char *folder)
 {
-    set_string(&node->image_folder, folder);
+    text_set(&node->image_folder, folder);
 }
 
 void node_core_free(struct node_core *node)
@@ -225,6 +227,16 @@ static json_t *work_settle(struct work *work, const void *args, GError **error)
     return replica_settle(work->node, work->request->from_node, args, error);
 }
 
+static json_t *work_do(struct work *work, const void *args, GError **error)
+{
+    const struct procedure *procedure = work->procedure;
+    struct node_core *node = work->node;
+    if (procedure->speak)
+        return procedure->speak(work, args, error);
+    return procedure->care ? procedure->care(node->keeper, args, error)
+                           : procedure->run(node, work->op, args, error);
+}
+
 static void work_run(void *data)
 {
     struct work *work = data;
@@ -234,8 +246,7 @@ static void work_run(void *data)
     json_t *answer = NULL;
     void *args = record_parse(method->args, work->request->args, RECORD_LAX, &error);
     if (args)
-        answer = work->procedure->run ? work->procedure->run(node, work->op, args, &error)
-                                      : work->procedure->speak(work, args, &error);
+        answer = work_do(work, args, &error);
     record_free(method->args, args);
     if (work->op)
         fence_leave(work->op);

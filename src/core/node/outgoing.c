@@ -73,9 +73,9 @@ void outgoing_note_end(struct outgoing *out, enum migration_state state, const c
     log_info(fields, "migration %s%s%s", enum_word(&migration_state_words, (int)state),
              why ? ": " : "", why ? why : "");
     guest->migration->state = state;
-    set_string(&guest->migration->why, why ? why : "");
+    text_set(&guest->migration->why, why ? why : "");
     record->migrating = state;
-    set_string(&record->migration_why, why ? why : "");
+    text_set(&record->migration_why, why ? why : "");
 }
 
 void outgoing_save(struct guest *guest)
@@ -317,7 +317,7 @@ bool outgoing_resume(struct guest *guest, GError **error)
     bool moved = record->phase == PHASE_MIGRATED && record->migrating == MIGRATION_SWITCHING;
     bool copying = record->phase == PHASE_STARTED && record->migrating == MIGRATION_COPYING;
     guest->migration->state = record->migrating;
-    set_string(&guest->migration->why, record->migration_why);
+    text_set(&guest->migration->why, record->migration_why);
     guest->migration->clean = record->clean;
     if (moved || (copying && guest->live)) {
         struct outgoing *out = outgoing_task_new(guest);
@@ -329,8 +329,8 @@ bool outgoing_resume(struct guest *guest, GError **error)
     if (!copying)
         return true;
     record->migrating = guest->migration->state = MIGRATION_FAILED;
-    set_string(&record->migration_why, "the guest ended");
-    set_string(&guest->migration->why, record->migration_why);
+    text_set(&record->migration_why, "the guest ended");
+    text_set(&guest->migration->why, record->migration_why);
     return guest_save(guest, error);
 }
 

@@ -72,9 +72,9 @@ static bool start_record(struct guest *guest, const struct migration_start_args 
                          GError **error)
 {
     struct guest_record *record = guest->record;
-    set_string(&record->migration, args->target->migration);
-    set_string(&record->migration_node, args->target_node);
-    set_string(&record->migration_why, "");
+    text_set(&record->migration, args->target->migration);
+    text_set(&record->migration_node, args->target_node);
+    text_set(&record->migration_why, "");
     record->migrating = MIGRATION_COPYING;
     if (guest_save(guest, error))
         return true;
@@ -164,11 +164,11 @@ static bool cancel_unknown(struct guest *guest, const char *migration, GError **
     struct guest_record *record = guest->record;
     if (record->generation == 0 || guest->outgoing || record->phase == PHASE_MIGRATED)
         return true;
-    set_string(&record->migration, migration);
-    set_string(&record->migration_node, "");
-    set_string(&record->migration_why, "it was given up before it began");
+    text_set(&record->migration, migration);
+    text_set(&record->migration_node, "");
+    text_set(&record->migration_why, "it was given up before it began");
     record->migrating = guest->migration->state = MIGRATION_CANCELED;
-    set_string(&guest->migration->why, record->migration_why);
+    text_set(&guest->migration->why, record->migration_why);
     return guest_save(guest, error);
 }
 

@@ -12,7 +12,7 @@ static void told_superseded(struct outgoing *out)
     struct guest *guest = out->guest;
     record_autoptr(confirm_item) item = confirm_item_new();
     item->role = CONFIRM_RUN;
-    set_string(&item->instance, guest->record->instance);
+    text_set(&item->instance, guest->record->instance);
     item->generation = out->generation;
     g_autoptr(GPtrArray) items = g_ptr_array_new();
     g_ptr_array_add(items, item);

@@ -170,10 +170,10 @@ static void tell_late(const struct parts *parts, const struct part *part, const 
                       gint64 now, struct node_report *report)
 {
     struct late_part *late = late_part_new();
-    set_string(&late->part, name);
+    text_set(&late->part, name);
     late->unknown = !part->known;
     late->age_ms = (guint64)MAX(now - (part->known ? part->heard_ms : parts->since_ms), 0);
-    set_string(&late->why, part->why ? part->why : "");
+    text_set(&late->why, part->why ? part->why : "");
     g_ptr_array_add(report->late, late);
 }
 
@@ -187,7 +187,7 @@ static void tell_disks(const struct parts *parts, struct node_report *report)
 
 static void tell_shared(const struct parts *parts, struct node_report *report)
 {
-    set_string(&report->shared, parts->marker ? parts->marker : "");
+    text_set(&report->shared, parts->marker ? parts->marker : "");
     report->shared_total = parts->shared_space.total_mib;
     report->shared_free = parts->shared_space.free_mib;
 }

@@ -23,9 +23,9 @@ static void found_mirror(struct guest_record *record, const struct guest_report 
 {
     export_target_free(record->target);
     record->target = export_target_new();
-    set_string(&record->target->replica, found->replica);
-    set_string(&record->target->address, "unknown");
-    set_string(&record->target->psk, "00000000000000000000000000000000");
+    text_set(&record->target->replica, found->replica);
+    text_set(&record->target->address, "unknown");
+    text_set(&record->target->psk, "00000000000000000000000000000000");
     record->attached = false;
 }
 
@@ -91,7 +91,7 @@ static bool found_guest(struct node_core *node, const struct guest_report *found
         found_mirror(record, found);
     record->history = fence_stamp(node->fence).history;
     record->generation = found->generation;
-    set_string(&record->boot_id, node->env->boot_id);
+    text_set(&record->boot_id, node->env->boot_id);
     guest_move(guest, PHASE_USED, "found running");
     guest_move(guest, PHASE_STARTED, "found running");
     return guest_save(guest, error);

@@ -14,9 +14,9 @@
 
 void replica_forget(struct guest *guest)
 {
-    set_string(&guest->record->replica, "");
-    set_string(&guest->record->replica_images, "");
-    set_string(&guest->record->replica_holder, "");
+    text_set(&guest->record->replica, "");
+    text_set(&guest->record->replica_images, "");
+    text_set(&guest->record->replica_holder, "");
     guest->record->replica_generation = 0;
     guest->record->replica_kept = 0;
     guest->record->exported = false;
@@ -69,8 +69,8 @@ bool replica_take_left(struct guest *guest, const char *replica, GError **error)
         return false;
     log_info("", "images of instance %s became those of replica %s", record->instance, replica);
     g_autofree char *word = env_uuid(guest->node->env);
-    set_string(&record->replica, replica);
-    set_string(&record->replica_images, word);
+    text_set(&record->replica, replica);
+    text_set(&record->replica_images, word);
     record->replica_history = record->history;
     record->replica_generation = record->generation;
     record->replica_kept = 0;
@@ -91,7 +91,7 @@ static bool take_back_left(struct guest *guest, GError **error)
         return true;
     if (!storage->ops->promote(storage, record->instance, record->left, aside, error))
         return false;
-    set_string(&record->left, "");
+    text_set(&record->left, "");
     return true;
 }
 
@@ -159,7 +159,7 @@ static bool open_keep(struct guest *guest, const struct replica_open_args *args,
     record->replica_history = history;
     record->replica_generation = args->generation;
     record->exported = false;
-    set_string(&record->replica_images, word);
+    text_set(&record->replica_images, word);
     guest->aside_cleared[0] = '\0';
     if (!guest_save(guest, error) ||
         !storage->ops->set_aside(storage, args->instance, args->replica, args->keep, error) ||
@@ -185,16 +185,16 @@ static bool open_record(struct guest *guest, const struct replica_open_args *arg
     copy->disks = disks;
     if (!*record->replica_images || strcmp(record->replica, args->replica) != 0) {
         g_autofree char *word = env_uuid(guest->node->env);
-        set_string(&record->replica_images, word);
+        text_set(&record->replica_images, word);
     }
     if (strcmp(record->replica, args->replica) != 0)
         record->replica_kept = 0;
     if (strcmp(record->made, args->replica) == 0)
-        set_string(&record->made, "");
-    set_string(&record->replica, args->replica);
+        text_set(&record->made, "");
+    text_set(&record->replica, args->replica);
     record->replica_history = history;
     record->replica_generation = args->generation;
-    set_string(&record->replica_holder, holder);
+    text_set(&record->replica_holder, holder);
     record->exported = true;
     return guest_save(guest, error);
 }
@@ -223,8 +223,8 @@ static struct export_target *open_locked(struct guest *guest, const struct fence
                                          state == REPLICA_IN_SYNC, &target, error))
         return NULL;
     guest->export_live = true;
-    set_string(&target->images, guest->record->replica_images);
-    set_string(&target->node, node->env->node_uuid);
+    text_set(&target->images, guest->record->replica_images);
+    text_set(&target->node, node->env->node_uuid);
     target->kept = args->keep > 0 && guest->record->replica_kept == args->keep;
     return target;
 }
@@ -421,7 +421,7 @@ static bool leave_locked(struct guest *guest, const struct fence_op *op,
     GPtrArray *disks = record->replica_disks;
     record->replica_disks = copy->disks;
     copy->disks = disks;
-    set_string(&record->left, args->replica);
+    text_set(&record->left, args->replica);
     return guest_save(guest, error);
 }
 

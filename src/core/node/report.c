@@ -28,12 +28,12 @@ static void report_guest(const struct guest *guest, const struct look_round *rou
 {
     const struct guest_record *record = guest->record;
     struct guest_report *line = guest_report_new();
-    set_string(&line->instance, record->instance);
+    text_set(&line->instance, record->instance);
     line->generation = record->generation;
     line->state = guest->shutdown ? GUEST_SHUTDOWN : guest->last_state;
     line->memory = record->spec ? record->spec->memory : 0;
     if (record->target) {
-        set_string(&line->replica, record->target->replica);
+        text_set(&line->replica, record->target->replica);
         line->mirror = guest->last_mirror.state;
         line->progress = MIN(guest->last_mirror.progress, 100);
     }
@@ -42,7 +42,7 @@ static void report_guest(const struct guest *guest, const struct look_round *rou
     line->io_stop = guest_io_stop(guest);
     line->migrating = outgoing_state(guest);
     if (line->migrating != MIGRATION_NONE)
-        set_string(&line->migration, record->migration);
+        text_set(&line->migration, record->migration);
     if (!look_round_answered(round, &guest->look))
         tell_late(guest, looks, look_round_now(round), line);
     g_ptr_array_add(report->guests, line);
@@ -53,11 +53,11 @@ static void report_incoming(const struct guest *guest, struct node_report *repor
 {
     const struct guest_record *record = guest->record;
     struct guest_report *line = guest_report_new();
-    set_string(&line->instance, record->instance);
+    text_set(&line->instance, record->instance);
     line->generation = incoming_generation(guest);
     line->state = GUEST_INCOMING;
     line->memory = record->incoming->memory;
-    set_string(&line->migration, record->incoming->migration);
+    text_set(&line->migration, record->incoming->migration);
     line->migrating = MIGRATION_COPYING;
     g_ptr_array_add(report->guests, line);
 }
@@ -94,8 +94,8 @@ static void report_replica(struct node_report *report, const char *instance, con
                            guint64 generation, bool exported)
 {
     struct replica_report *line = replica_report_new();
-    set_string(&line->instance, instance);
-    set_string(&line->replica, replica);
+    text_set(&line->instance, instance);
+    text_set(&line->replica, replica);
     line->generation = generation;
     line->exported = exported;
     g_ptr_array_add(report->replicas, line);
@@ -152,7 +152,7 @@ static void report_accelerator(struct node_core *node, struct node_report *repor
     g_autofree char *why = fence_announced(node->fence)->accelerator == ACCEL_AUTO
                                ? node->hv->ops->without_kvm(node->hv)
                                : NULL;
-    set_string(&report->without_kvm, why != NULL ? why : "");
+    text_set(&report->without_kvm, why != NULL ? why : "");
 }
 
 static void report_services(struct node_core *node, struct node_report *report)
@@ -178,10 +178,10 @@ static bool report_host(const struct node_core *node, struct node_report *report
         return false;
     }
     report->cpus = cpus;
-    set_string(&report->node, node->env->node_uuid);
-    set_string(&report->version, FETTLE_VERSION);
-    set_string(&report->boot_id, node->env->boot_id);
-    set_string(&report->qemu_version, node->hv->ops->version(node->hv));
+    text_set(&report->node, node->env->node_uuid);
+    text_set(&report->version, FETTLE_VERSION);
+    text_set(&report->boot_id, node->env->boot_id);
+    text_set(&report->qemu_version, node->hv->ops->version(node->hv));
     return true;
 }
 

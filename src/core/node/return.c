@@ -37,8 +37,8 @@ static void ask_about(GPtrArray *questions, struct guest *guest, enum confirm_ro
     question->item = confirm_item_new();
     question->item->role = role;
     question->item->generation = generation;
-    set_string(&question->item->instance, guest->record->instance);
-    set_string(&question->item->replica, replica);
+    text_set(&question->item->instance, guest->record->instance);
+    text_set(&question->item->replica, replica);
     g_ptr_array_add(questions, question);
 }
 
@@ -248,7 +248,7 @@ static bool apply_export(struct guest *guest, const struct confirm_result *answe
         return true;
     if (!set_aside(guest, record->replica, record->replica_generation))
         return !task_killed();
-    set_string(&record->replica, "");
+    text_set(&record->replica, "");
     record->replica_generation = 0;
     return save_or_log(guest) || !task_killed();
 }

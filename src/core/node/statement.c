@@ -16,7 +16,7 @@ static void add_mirror(const struct guest *guest, struct guest_statement *line)
     const struct guest_record *record = guest->record;
     if (!record->target)
         return;
-    set_string(&line->replica, record->target->replica);
+    text_set(&line->replica, record->target->replica);
     line->told = guest->replica_sync > 0;
     line->state = line->told ? guest->replica_state : looks_like(guest);
     line->sync = line->told ? guest->replica_sync : record->sync;
@@ -45,11 +45,11 @@ struct announce_result *statement_make(const struct node_core *node)
         if (record->generation == 0 || !has_word(guest))
             continue;
         struct guest_statement *line = guest_statement_new();
-        set_string(&line->instance, record->instance);
+        text_set(&line->instance, record->instance);
         line->generation = record->generation;
         line->runs = guest->live;
         if (record->phase == PHASE_MIGRATED && !guest->live)
-            set_string(&line->gone_to, record->migration_node);
+            text_set(&line->gone_to, record->migration_node);
         add_mirror(guest, line);
         g_ptr_array_add(result->guests, line);
     }

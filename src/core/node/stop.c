@@ -97,7 +97,7 @@ static bool stop_never_started(struct guest *guest, const struct fence_op *op, g
         return node_killed(error);
     record->history = fence_op_stamp(op).history;
     record->generation = generation;
-    set_string(&record->boot_id, guest->node->env->boot_id);
+    text_set(&record->boot_id, guest->node->env->boot_id);
     return stop_record(guest, false, sound, false, "it was never started", error);
 }
 

@@ -14,7 +14,7 @@ static char *taps_create_one(struct guest *guest, const struct nic *nic, guint i
     struct network_driver *network = guest->node->env->network;
     record_autoptr(nic) copy = nic_copy(nic);
     if (what == TAPS_INCOMING && nic->mode == NIC_ROUTED)
-        set_string(&copy->ip, "");
+        text_set(&copy->ip, "");
     char *tap = network->ops->tap_create(network, guest->record->instance, index, copy, error);
     if (!tap)
         g_prefix_error(error, "network card %u: ", index);

@@ -158,7 +158,7 @@ static bool choose(struct op *op, bool primary, const char *taken, GError **erro
     need.because[0] = primary ? "is to be the secondary node" : "is to be the primary node";
     const struct node *node = placement_choose(op_config(op), op->reports, &need, error);
     if (node)
-        op_set_text(primary ? &op->primary : &op->secondary, node->uuid);
+        text_set(primary ? &op->primary : &op->secondary, node->uuid);
     return node != NULL;
 }
 
@@ -166,7 +166,7 @@ static bool named_node(struct op *op, const char *name, char **ret_uuid, GError 
 {
     const struct node *node = op_find_node(op, name, error);
     if (node)
-        op_set_text(ret_uuid, node->uuid);
+        text_set(ret_uuid, node->uuid);
     return node != NULL;
 }
 

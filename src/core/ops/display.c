@@ -47,7 +47,7 @@ bool display_set(const struct op *op, struct instance *instance, const char *wor
     bool other = wanted && wanted != instance->network_port;
     if ((drawn && !op_draw_port(op, &wanted, error)) || (other && !port_is_free(op, wanted, error)))
         return false;
-    op_set_text(&instance->vnc_bind_address, address);
+    text_set(&instance->vnc_bind_address, address);
     instance->network_port = wanted;
     return true;
 }

@@ -64,7 +64,7 @@ void edit_replica(struct instance_edit *edit, enum replica_state state, const ch
     g_autofree char *valid = g_utf8_make_valid(why, -1);
     g_autofree char *brief =
         g_utf8_strlen(valid, -1) > 200 ? g_utf8_substring(valid, 0, 200) : g_strdup(valid);
-    op_set_text(&replica->why, brief);
+    text_set(&replica->why, brief);
     edit->replica_changed = true;
 }
 

@@ -58,7 +58,7 @@ static bool edit_start(struct instance_edit *edit, void *data, GError **error)
     instance->generation++;
     instance->clean = false;
     instance->sound = SOUND_UNKNOWN;
-    op_set_text(&instance->holder, instance->primary_node);
+    text_set(&instance->holder, instance->primary_node);
     edit_mark(edit, call->how->mark);
     if (call->how->wish_up)
         instance->admin_state = ADMIN_UP;
@@ -76,7 +76,7 @@ static bool edit_start(struct instance_edit *edit, void *data, GError **error)
 static bool edit_why(struct instance_edit *edit, void *data, GError **error)
 {
     if (edit->replica && edit->replica->state == REPLICA_SYNCING) {
-        op_set_text(&edit->replica->why, data);
+        text_set(&edit->replica->why, data);
         edit->replica_changed = true;
     }
     return true;
@@ -249,7 +249,7 @@ static bool edit_stopped(struct instance_edit *edit, void *data, GError **error)
     }
     bool clean = call->equal && edit->replica && edit->replica->state == REPLICA_IN_SYNC;
     instance->generation++;
-    op_set_text(&instance->holder, "");
+    text_set(&instance->holder, "");
     instance->clean = clean;
     instance->sound = call->sound;
     edit_mark(edit, call->mark);

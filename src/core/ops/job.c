@@ -241,7 +241,7 @@ bool job_run(const struct env *env, guint64 job_id, const char *livelock, GError
     if (ready) {
         runner.stamp = (struct stamp){runner.job->history, runner.job->epoch};
         runner.owner.pid = runner.job->process_id;
-        op_set_text(&runner.job->livelock, livelock);
+        text_set(&runner.job->livelock, livelock);
         runner.follow = follow_new(env, NULL, NULL);
         env->ops->on_asked(env, runner_asked_cb, &runner);
         g_autoptr(GPtrArray) seen = op_names_seen(runner.job);

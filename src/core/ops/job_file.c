@@ -46,7 +46,7 @@ void runner_move(struct runner *runner, enum job_state to, const char *why)
     g_ptr_array_find(runner->job->ops, row, &index);
     id = g_strdup_printf("%s/%u", runner->key, index);
     sm_move(&job_op_sm, id, &state, to, why);
-    op_set_text(&row->status, sm_name(&job_op_sm, state));
+    text_set(&row->status, sm_name(&job_op_sm, state));
     job_update_status(runner->job);
 }
 

@@ -45,7 +45,7 @@ static void node_guests_unref(void *node)
 static struct node_guests *guests_of(const struct node_report *report)
 {
     struct node_guests *node = node_guests_new();
-    op_set_text(&node->node, report->node);
+    text_set(&node->node, report->node);
     for (guint i = 0; i < report->guests->len; i++) {
         const struct guest_report *guest = report->guests->pdata[i];
         if (guest->state != GUEST_ABSENT)
@@ -80,7 +80,7 @@ static bool promised_of_folder(const struct op *op, struct node_promised **ret, 
 {
     g_autoptr(GPtrArray) nodes = g_ptr_array_new_with_free_func(node_guests_unref);
     struct node_guests *folder = node_guests_new();
-    op_set_text(&folder->node, SHARED_FOLDER_ROOM);
+    text_set(&folder->node, SHARED_FOLDER_ROOM);
     g_ptr_array_add(nodes, folder);
     struct promised_args args = {.nodes = nodes};
     record_autoptr(promised_result) promised =

@@ -208,8 +208,8 @@ static bool clean_sources(struct op *op, const struct instance *instance, GError
 
 static bool edit_cleared(struct instance_edit *edit, void *data, GError **error)
 {
-    op_set_text(&edit->instance->migration, "");
-    op_set_text(&edit->instance->migration_node, "");
+    text_set(&edit->instance->migration, "");
+    text_set(&edit->instance->migration_node, "");
     edit_mark(edit, TASK_NONE);
     return true;
 }
@@ -282,8 +282,8 @@ static bool edit_abandoned(struct instance_edit *edit, void *data, GError **erro
     abandoned->reattach = abandoned->runs && edit->replica &&
                           edit->replica->state == REPLICA_STALE &&
                           !op_node_offline(edit->op, edit->replica->node);
-    op_set_text(&instance->migration, "");
-    op_set_text(&instance->migration_node, "");
+    text_set(&instance->migration, "");
+    text_set(&instance->migration_node, "");
     edit_mark(edit, abandoned->reattach ? TASK_MIGRATING : TASK_NONE);
     if (abandoned->reattach)
         edit_replica(edit, REPLICA_SYNCING, "attached again after a migration that failed");

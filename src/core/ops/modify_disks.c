@@ -206,7 +206,7 @@ static GPtrArray *wanted_disks(const struct op *op, const struct instance *insta
         const struct disk_spec *spec = params->add_disks->pdata[i];
         g_autofree char *uuid = env_uuid(op->env);
         struct disk *disk = disk_new();
-        op_set_text(&disk->uuid, uuid);
+        text_set(&disk->uuid, uuid);
         disk->size = spec->size;
         disk->format = spec->format;
         g_ptr_array_add(disks, disk);

@@ -190,7 +190,7 @@ static bool set_mac(struct op *op, struct nic *nic, const struct nic_spec *spec,
         is_auto(spec) ? draw_mac(op, prefix, nics, error) : mac_normal(spec->mac, error);
     if (!mac || (!is_auto(spec) && !address_is_free(op, mac, "mac", mac, nics->len, error)))
         return false;
-    op_set_text(&nic->mac, mac);
+    text_set(&nic->mac, mac);
     return true;
 }
 
@@ -204,7 +204,7 @@ static bool set_ip(struct op *op, struct nic *nic, const struct nic_spec *spec,
         g_prefix_error(error, "nics[%u].ip: ", nics->len);
         return false;
     }
-    op_set_text(&nic->ip, address);
+    text_set(&nic->ip, address);
     g_autofree char *why = network && *address ? network_keeps(network, address) : NULL;
     g_autofree char *key = config_ip_key(nic);
     if (why)
@@ -233,11 +233,11 @@ static struct nic *make_nic(struct op *op, const struct nic_spec *spec, const GP
             g_prefix_error(error, "nics[%u].network: ", nics->len);
             return NULL;
         }
-        op_set_text(&nic->network, network->uuid);
+        text_set(&nic->network, network->uuid);
     }
     nics_connect(op, spec, &nic->mode, &link);
-    op_set_text(&nic->uuid, uuid);
-    op_set_text(&nic->link, link);
+    text_set(&nic->uuid, uuid);
+    text_set(&nic->link, link);
     if (!set_mac(op, nic, spec, network, nics, error) ||
         !set_ip(op, nic, spec, network, nics, error))
         return NULL;
@@ -303,7 +303,7 @@ static bool change_link(struct nic *nic, const struct nic_edit *change,
     }
     nic->mode = (enum nic_mode)mode;
     if (*change->link)
-        op_set_text(&nic->link, change->link);
+        text_set(&nic->link, change->link);
     return true;
 }
 

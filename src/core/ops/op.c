@@ -41,7 +41,7 @@ void op_progress(struct op *op, const char *what, guint64 done, guint64 total, c
         (same && done < total && now - op->progress_ms < PROGRESS_PAUSE_MS))
         return;
     op->progress_ms = now;
-    op_set_text(&op->progress_what, what);
+    text_set(&op->progress_what, what);
     op->progress(json_make("{ss sI sI ss}", "what", what, "done", (json_int_t)MIN(done, total),
                            "total", (json_int_t)total, "unit", unit),
                  op->log_data);
@@ -55,13 +55,6 @@ const struct config *op_config(const struct op *op)
 guint64 op_now_seconds(const struct op *op)
 {
     return (guint64)(op->env->ops->wall_us(op->env) / G_USEC_PER_SEC);
-}
-
-void op_set_text(char **member, const char *text)
-{
-    char *copy = g_strdup(text);
-    g_free(*member);
-    *member = copy;
 }
 
 bool op_is_asked(const struct op *op)
@@ -99,7 +92,7 @@ void op_lock(struct op *op, const char *name, enum lock_mode mode)
         }
     }
     struct lock_request *request = lock_request_new();
-    op_set_text(&request->name, name);
+    text_set(&request->name, name);
     request->mode = mode;
     g_ptr_array_add(op->locks, request);
 }

@@ -206,6 +206,3 @@ bool op_commit_built(struct op *op, const char *change, op_build build, void *da
 
 /* WRONG_INPUT for a tag with other characters than Ganeti allows, or too long. */
 bool op_check_tag(const char *tag, GError **error);
-
-/* Replaces a string member. */
-void op_set_text(char **member, const char *text);

@@ -128,18 +128,18 @@ static struct decision *decide_release(const struct op *op, const struct cluster
                                           "follows them now; instances and repairs go on."
                                         : "The storm brake is released; repairs go on.",
                         *params->statement ? params->statement : "No statement was given.");
-    op_set_text(&decision->uuid, uuid);
-    op_set_text(&decision->author, "person");
-    op_set_text(&decision->subject_kind, "cluster");
-    op_set_text(&decision->subject, cluster->uuid);
-    op_set_text(&decision->subject_name, cluster->name);
+    text_set(&decision->uuid, uuid);
+    text_set(&decision->author, "person");
+    text_set(&decision->subject_kind, "cluster");
+    text_set(&decision->subject, cluster->uuid);
+    text_set(&decision->subject_name, cluster->name);
     decision->at_us = (guint64)op->env->ops->wall_us(op->env);
-    op_set_text(&decision->state, "Released");
+    text_set(&decision->state, "Released");
     decision->verdict = VERDICT_ACT;
-    op_set_text(&decision->summary, summary);
+    text_set(&decision->summary, summary);
     g_ptr_array_add(decision->evidence, g_strdup(brake->why));
     g_ptr_array_add(decision->jobs, g_strdup_printf("%" G_GUINT64_FORMAT, op->job));
-    op_set_text(&decision->next_check, "in the next pass of auto-repair");
+    text_set(&decision->next_check, "in the next pass of auto-repair");
     return decision;
 }
 

@@ -130,7 +130,7 @@ static struct cluster *changed_cluster(const struct op *op, GError **error)
         !port_range_parse(cluster->port_range, &ports, error))
         return NULL;
     g_autofree char *lower = g_ascii_strdown(cluster->mac_prefix, -1);
-    op_set_text(&cluster->mac_prefix, lower);
+    text_set(&cluster->mac_prefix, lower);
     return g_steal_pointer(&cluster);
 }
 

@@ -25,7 +25,7 @@ static GPtrArray *new_disks(const struct op *op)
         const struct disk_spec *spec = params->disks->pdata[i];
         g_autofree char *uuid = env_uuid(op->env);
         struct disk *disk = disk_new();
-        op_set_text(&disk->uuid, uuid);
+        text_set(&disk->uuid, uuid);
         disk->size = spec->size;
         disk->format = spec->format;
         g_ptr_array_add(disks, disk);
@@ -39,30 +39,30 @@ static struct instance *new_instance(const struct op *op)
     const struct cluster *cluster = config_cluster(op_config(op));
     struct instance *instance = instance_new();
     g_autofree char *uuid = env_uuid(op->env);
-    op_set_text(&instance->uuid, uuid);
-    op_set_text(&instance->name, params->instance_name);
+    text_set(&instance->uuid, uuid);
+    text_set(&instance->name, params->instance_name);
     instance->ctime = op_now_seconds(op);
     instance->admin_state = ADMIN_DOWN;
     instance->disk_template = params->disk_template;
     instance->memory = params->memory;
     instance->vcpus = params->vcpus;
     if (cluster)
-        op_set_text(&instance->machine_type, cluster->machine_type);
-    op_set_text(&instance->os, params->os_type);
-    op_set_text(&instance->kernel_path, params->kernel_path);
-    op_set_text(&instance->initrd_path, params->initrd_path);
-    op_set_text(&instance->kernel_args, params->kernel_args);
+        text_set(&instance->machine_type, cluster->machine_type);
+    text_set(&instance->os, params->os_type);
+    text_set(&instance->kernel_path, params->kernel_path);
+    text_set(&instance->initrd_path, params->initrd_path);
+    text_set(&instance->kernel_args, params->kernel_args);
     g_clear_pointer(&instance->disks, g_ptr_array_unref);
     instance->disks = new_disks(op);
-    op_set_text(&instance->primary_node, op->primary);
+    text_set(&instance->primary_node, op->primary);
     instance->task_state = TASK_CREATING;
     instance->task_owner = op->job;
     instance->task_since = op_now_seconds(op);
     if (!create_is_mirror(params))
         return instance;
     g_autofree char *replica = env_uuid(op->env);
-    op_set_text(&instance->secondary_node, op->secondary);
-    op_set_text(&instance->replica, replica);
+    text_set(&instance->secondary_node, op->secondary);
+    text_set(&instance->replica, replica);
     return instance;
 }
 
@@ -92,7 +92,7 @@ static void add_room(GPtrArray *rooms, const char *node, guint64 memory, guint64
     if (!*node || (!memory && !disk))
         return;
     struct reserved_room *room = reserved_room_new();
-    op_set_text(&room->node, node);
+    text_set(&room->node, node);
     room->memory = memory;
     room->disk = disk;
     g_ptr_array_add(rooms, room);

@@ -73,7 +73,7 @@ static bool choose_by_room(struct op *op, const struct instance *instance, bool 
         const struct node *node = placement_choose(op_config(op), op->reports, &need, error);
         if (!node)
             return false;
-        op_set_text(&op->primary, node->uuid);
+        text_set(&op->primary, node->uuid);
     } while (!boots_there(op, copy, lacking));
     return true;
 }
@@ -84,12 +84,12 @@ bool instance_choose_target(struct op *op, const struct instance *instance, cons
     if (*named) {
         const struct node *node = op_find_node(op, named, error);
         if (node)
-            op_set_text(&op->primary, node->uuid);
+            text_set(&op->primary, node->uuid);
         return node != NULL;
     }
     if (!mirrored(instance))
         return choose_by_room(op, instance, live, error);
-    op_set_text(&op->primary, instance->secondary_node);
+    text_set(&op->primary, instance->secondary_node);
     return true;
 }
 
@@ -125,7 +125,7 @@ static bool failover_declare(struct op *op, GError **error)
     op_lock_node(op, instance->migration_node, LOCK_SHARED);
     /* What cannot move is told so by the check, and not by the lack of a node for it. */
     if (instance->disk_template == TEMPLATE_FILE)
-        op_set_text(&op->primary, "");
+        text_set(&op->primary, "");
     else if (!instance_choose_target(op, instance, params->target_node, false, error))
         return false;
     op_lock_node(op, op->primary, LOCK_SHARED);
@@ -379,8 +379,8 @@ static void put_left(struct instance_edit *edit, const struct promotion *promoti
         .why = (char *)(equal ? "left by a clean close" : "left by a close that was not clean"),
         .since = op_now_seconds(op)};
     op_put(op, edit->changes, "replica", replica.uuid, replica_to_json(&replica));
-    op_set_text(&instance->secondary_node, promotion->old_primary);
-    op_set_text(&instance->replica, promotion->left);
+    text_set(&instance->secondary_node, promotion->old_primary);
+    text_set(&instance->replica, promotion->left);
 }
 
 /* What nobody can know any more (SAF-09). */
@@ -408,8 +408,8 @@ static bool edit_promote(struct instance_edit *edit, void *data, GError **error)
                          instance->name, op_node_name(op, instance->holder));
         return false;
     }
-    op_set_text(&promotion->replica, instance->replica);
-    op_set_text(&promotion->old_primary, instance->primary_node);
+    text_set(&promotion->replica, instance->replica);
+    text_set(&promotion->old_primary, instance->primary_node);
     promotion->unheard_since = unheard_since(op_config(op), instance, edit->replica);
     if (edit->replica)
         op_delete(op, edit->changes, "replica", edit->replica->uuid);
@@ -419,12 +419,12 @@ static bool edit_promote(struct instance_edit *edit, void *data, GError **error)
     instance->generation++;
     instance->clean = equal;
     instance->sound = SOUND_UNKNOWN;
-    op_set_text(&instance->primary_node, op->primary);
-    op_set_text(&instance->holder, "");
-    op_set_text(&instance->secondary_node, "");
-    op_set_text(&instance->replica, "");
-    op_set_text(&instance->migration, "");
-    op_set_text(&instance->migration_node, "");
+    text_set(&instance->primary_node, op->primary);
+    text_set(&instance->holder, "");
+    text_set(&instance->secondary_node, "");
+    text_set(&instance->replica, "");
+    text_set(&instance->migration, "");
+    text_set(&instance->migration_node, "");
     if (promotion->left)
         put_left(edit, promotion, equal);
     /* It is moved as it is, and installed there when this job has ended. */

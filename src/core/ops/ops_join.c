@@ -91,7 +91,7 @@ static bool build_invite(struct op *op, GPtrArray *changes, void *data, GError *
         return false;
     }
     struct join_token *token = data;
-    op_set_text(&token->group, group->uuid);
+    text_set(&token->group, group->uuid);
     op_put(op, changes, "join_token", token->uuid, join_token_to_json(token));
     return true;
 }
@@ -102,15 +102,15 @@ static struct join_token *make_token(const struct op *op)
     struct join_token *token = join_token_new();
     g_free(token->uuid);
     token->uuid = env_uuid(op->env);
-    op_set_text(&token->secret_hash, params->secret_hash);
-    op_set_text(&token->node_name, params->node_name);
-    op_set_text(&token->primary_ip, params->primary_ip);
+    text_set(&token->secret_hash, params->secret_hash);
+    text_set(&token->node_name, params->node_name);
+    text_set(&token->primary_ip, params->primary_ip);
     token->port = params->port;
     token->master_capable = params->master_capable;
     token->made = op_now_seconds(op);
     token->expires = token->made + params->expires_s;
     token->job = op->job;
-    op_set_text(&token->author, params->author);
+    text_set(&token->author, params->author);
     return token;
 }
 

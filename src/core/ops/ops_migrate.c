@@ -179,8 +179,8 @@ static bool edit_begin(struct instance_edit *edit, void *data, GError **error)
                          beginning->generation, instance->name, instance->generation);
         return false;
     }
-    op_set_text(&instance->migration, beginning->migration);
-    op_set_text(&instance->migration_node, edit->op->primary);
+    text_set(&instance->migration, beginning->migration);
+    text_set(&instance->migration_node, edit->op->primary);
     edit_mark(edit, TASK_MIGRATING);
     return true;
 }

@@ -137,9 +137,9 @@ static bool set_boot(const struct op *op, struct instance *instance, GError **er
                          *initrd ? "initrd_path" : "kernel_args");
         return false;
     }
-    op_set_text(&instance->kernel_path, kernel);
-    op_set_text(&instance->initrd_path, initrd);
-    op_set_text(&instance->kernel_args, args);
+    text_set(&instance->kernel_path, kernel);
+    text_set(&instance->initrd_path, initrd);
+    text_set(&instance->kernel_args, args);
     return true;
 }
 

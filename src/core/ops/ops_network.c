@@ -105,7 +105,7 @@ static bool release(struct network *network, const GPtrArray *texts, GError **er
 static void set_prefix(struct network *network, const char *prefix)
 {
     g_autofree char *lower = g_ascii_strdown(prefix, -1);
-    op_set_text(&network->mac_prefix, lower);
+    text_set(&network->mac_prefix, lower);
 }
 
 /* By the rules of every commit, before it is tried. */
@@ -134,12 +134,12 @@ static struct network *new_network(const struct op *op, GError **error)
     bool bridge = params->mode != NIC_ROUTED && !*params->link;
     g_autofree char *uuid = env_uuid(op->env);
     record_autoptr(network) network = network_new();
-    op_set_text(&network->uuid, uuid);
-    op_set_text(&network->name, params->network_name);
-    op_set_text(&network->network, params->network);
-    op_set_text(&network->gateway, params->gateway);
+    text_set(&network->uuid, uuid);
+    text_set(&network->name, params->network_name);
+    text_set(&network->network, params->network);
+    text_set(&network->gateway, params->gateway);
     network->mode = params->mode;
-    op_set_text(&network->link, bridge && cluster ? cluster->default_link : params->link);
+    text_set(&network->link, bridge && cluster ? cluster->default_link : params->link);
     set_prefix(network, params->mac_prefix);
     /* The range first: what is reserved lies in it. */
     if (!is_right(op, network, true, error) ||
@@ -192,7 +192,7 @@ static struct network *changed_network(const struct op *op, GError **error)
         return NULL;
     record_autoptr(network) network = network_copy(now);
     if (*params->gateway)
-        op_set_text(&network->gateway, strcmp(params->gateway, NONE) ? params->gateway : "");
+        text_set(&network->gateway, strcmp(params->gateway, NONE) ? params->gateway : "");
     if (*params->mac_prefix)
         set_prefix(network, strcmp(params->mac_prefix, NONE) ? params->mac_prefix : "");
     if (!release(network, params->remove_reserved_ips, error) ||

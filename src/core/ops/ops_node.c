@@ -408,7 +408,7 @@ static void set_offline(struct op *op, struct node *node, bool offline)
     else if (!node->offline)
         node->offline_since = op_now_seconds(op);
     node->offline = offline;
-    op_set_text(&node->offline_statement, offline ? params->statement : "");
+    text_set(&node->offline_statement, offline ? params->statement : "");
 }
 
 /* The newest word about a candidate counts for the watcher too, unless it is told something else:

@@ -50,7 +50,7 @@ static bool choose(struct op *op, const struct instance *instance, bool primary,
         need.files[2] = instance->os;
     const struct node *node = placement_choose(op_config(op), op->reports, &need, error);
     if (node)
-        op_set_text(chosen, node->uuid);
+        text_set(chosen, node->uuid);
     return node != NULL;
 }
 
@@ -85,7 +85,7 @@ static bool named_nodes(struct op *op, const struct instance *instance, GError *
         const struct node *node = op_find_node(op, params->nodes->pdata[i], error);
         if (!node)
             return false;
-        op_set_text(members[i], node->uuid);
+        text_set(members[i], node->uuid);
     }
     if (op->secondary == NULL || strcmp(op->primary, op->secondary))
         return true;

@@ -100,7 +100,7 @@ static bool edit_reinstalling(struct instance_edit *edit, void *data, GError **e
     struct instance *instance = edit->instance;
     instance->generation++;
     instance->clean = false;
-    op_set_text(&instance->os, image);
+    text_set(&instance->os, image);
     edit_mark(edit, TASK_REINSTALLING);
     if (edit->replica)
         edit_replica(edit, REPLICA_STALE, "its instance is reinstalled");
@@ -157,7 +157,7 @@ static bool reinstall_body(struct op *op, const struct instance *found, char *im
 
 static bool edit_not_reinstalled(struct instance_edit *edit, void *data, GError **error)
 {
-    op_set_text(&edit->instance->os, data);
+    text_set(&edit->instance->os, data);
     edit_mark(edit, TASK_NONE);
     return true;
 }

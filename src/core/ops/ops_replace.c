@@ -37,7 +37,7 @@ static bool choose_other(struct op *op, const struct instance *instance, GError 
     };
     const struct node *node = placement_choose(op_config(op), op->reports, &need, error);
     if (node)
-        op_set_text(&op->secondary, node->uuid);
+        text_set(&op->secondary, node->uuid);
     return node != NULL;
 }
 
@@ -76,7 +76,7 @@ static bool choose_roomier(struct op *op, const struct instance *instance, GErro
         g_propagate_error(error, g_steal_pointer(&none));
         return false;
     }
-    op_set_text(&op->secondary, full);
+    text_set(&op->secondary, full);
     return true;
 }
 
@@ -86,7 +86,7 @@ static bool find_target(struct op *op, const struct instance *instance, GError *
     if (*params->remote_node) {
         const struct node *node = op_find_node(op, params->remote_node, error);
         if (node)
-            op_set_text(&op->secondary, node->uuid);
+            text_set(&op->secondary, node->uuid);
         return node != NULL;
     }
     bool same = params->mode == REPLACE_ON_SECONDARY;
@@ -97,7 +97,7 @@ static bool find_target(struct op *op, const struct instance *instance, GError *
     if (params->mode == REPLACE_AUTO && placement_is_full(op_report(op, instance->secondary_node)))
         return choose_roomier(op, instance, error);
     if (*instance->secondary_node) {
-        op_set_text(&op->secondary, instance->secondary_node);
+        text_set(&op->secondary, instance->secondary_node);
         return true;
     }
     fettle_set_error(error, WRONG_STATE, "instance \"%s\" has no secondary node; name another",
@@ -262,8 +262,8 @@ static bool edit_new_replica(struct instance_edit *edit, void *data, GError **er
                               .why = (char *)"new replica",
                               .since = op_now_seconds(op)};
     op_put(op, edit->changes, "replica", replica.uuid, replica_to_json(&replica));
-    op_set_text(&instance->secondary_node, new->node);
-    op_set_text(&instance->replica, new->uuid);
+    text_set(&instance->secondary_node, new->node);
+    text_set(&instance->replica, new->uuid);
     edit_mark(edit, TASK_REPLACING_DISKS);
     return true;
 }

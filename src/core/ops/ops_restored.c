@@ -153,7 +153,7 @@ static bool adopt_guest(struct op *op, const struct finding *finding, struct ins
                          op_node_name(op, finding->runs->node));
         return false;
     }
-    op_set_text(&instance->holder, finding->runs->node);
+    text_set(&instance->holder, finding->runs->node);
     instance->generation = finding->guest->generation;
     instance->admin_state = ADMIN_UP;
     instance->clean = false;
@@ -178,7 +178,7 @@ static void adopt_images(struct op *op, const struct finding *finding, struct in
         tell(said, "instance %s: no node that answers has images of it", instance->name);
     if (moved || *instance->holder)
         instance->generation++;
-    op_set_text(&instance->holder, "");
+    text_set(&instance->holder, "");
     instance->clean = false;
 }
 
@@ -196,8 +196,8 @@ static void adopt_replica(struct op *op, const struct finding *finding, struct i
     if (!now)
         return;
     if (!strcmp(now->node, instance->primary_node)) {
-        op_set_text(&instance->secondary_node, "");
-        op_set_text(&instance->replica, "");
+        text_set(&instance->secondary_node, "");
+        text_set(&instance->replica, "");
         op_delete(op, changes, "replica", now->uuid);
         tell(said,
              "instance %s: has no replica on record any more; fettle instance "
@@ -211,7 +211,7 @@ static void adopt_replica(struct op *op, const struct finding *finding, struct i
     } else if (now->state != REPLICA_STALE) {
         replica->state = REPLICA_STALE;
         replica->since = op_now_seconds(op);
-        op_set_text(&replica->why, WHY_STALE);
+        text_set(&replica->why, WHY_STALE);
         tell(said, "instance %s: its replica counts as stale until it is copied anew",
              instance->name);
     }
@@ -228,9 +228,9 @@ static bool adopt_instance(struct op *op, const struct instance *before, GPtrArr
     if (!primary)
         return false;
     record_autoptr(instance) instance = instance_copy(before);
-    op_set_text(&instance->primary_node, primary);
-    op_set_text(&instance->migration, "");
-    op_set_text(&instance->migration_node, "");
+    text_set(&instance->primary_node, primary);
+    text_set(&instance->migration, "");
+    text_set(&instance->migration_node, "");
     if (finding.runs && !adopt_guest(op, &finding, instance, said, error))
         return false;
     if (!finding.runs)

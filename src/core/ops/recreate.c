@@ -26,16 +26,16 @@ static struct instance *plan_new_disks(const struct op *op, const struct instanc
     struct instance *plan = instance_copy(instance);
     plan->generation++;
     plan->clean = false;
-    op_set_text(&plan->holder, "");
-    op_set_text(&plan->primary_node, op->primary);
+    text_set(&plan->holder, "");
+    text_set(&plan->primary_node, op->primary);
     for (guint i = 0; i < plan->disks->len; i++) {
         g_autofree char *uuid = env_uuid(op->env);
-        op_set_text(&((struct disk *)plan->disks->pdata[i])->uuid, uuid);
+        text_set(&((struct disk *)plan->disks->pdata[i])->uuid, uuid);
     }
     bool mirrored = op->secondary != NULL;
     g_autofree char *replica = mirrored ? env_uuid(op->env) : g_strdup("");
-    op_set_text(&plan->replica, replica);
-    op_set_text(&plan->secondary_node, mirrored ? op->secondary : "");
+    text_set(&plan->replica, replica);
+    text_set(&plan->secondary_node, mirrored ? op->secondary : "");
     return plan;
 }
 
@@ -67,13 +67,13 @@ static bool edit_new_disks(struct instance_edit *edit, void *data, GError **erro
     }
     instance->generation = plan->generation;
     instance->clean = false;
-    op_set_text(&instance->holder, "");
-    op_set_text(&instance->primary_node, plan->primary_node);
-    op_set_text(&instance->secondary_node, plan->secondary_node);
-    op_set_text(&instance->replica, plan->replica);
+    text_set(&instance->holder, "");
+    text_set(&instance->primary_node, plan->primary_node);
+    text_set(&instance->secondary_node, plan->secondary_node);
+    text_set(&instance->replica, plan->replica);
     for (guint i = 0; i < instance->disks->len && i < plan->disks->len; i++)
-        op_set_text(&((struct disk *)instance->disks->pdata[i])->uuid,
-                    ((const struct disk *)plan->disks->pdata[i])->uuid);
+        text_set(&((struct disk *)instance->disks->pdata[i])->uuid,
+                 ((const struct disk *)plan->disks->pdata[i])->uuid);
     if (edit->replica)
         op_delete(edit->op, edit->changes, "replica", edit->replica->uuid);
     if (*instance->replica)

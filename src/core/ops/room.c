@@ -66,7 +66,7 @@ bool op_reserve_room(struct op *op, const char *instance_name, const char *node_
     const struct reserved_room room = {.node = (char *)node_uuid, .memory = memory};
     struct wanted_room wanted = {instance_name, &room};
     g_autofree char *uuid = env_uuid(op->env);
-    op_set_text(&op->reservation, uuid);
+    text_set(&op->reservation, uuid);
     if (!op_commit_built(op, "reserve", build_reservation, &wanted, error))
         return false;
     op_unlock_room(op);

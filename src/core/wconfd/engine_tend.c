@@ -345,20 +345,14 @@ static void end(struct pass *pass)
 
 /* --- whether they hold the same --- */
 
-static void set_text(char **member, const char *text)
-{
-    g_free(*member);
-    *member = g_strdup(text);
-}
-
 /* A member may drop old revisions at the moment of one look, but not of two. */
 static void take_comparison(struct tending *tending, const char *odd)
 {
     bool sure = g_strcmp0(odd, tending->doubt) == 0;
-    set_text(&tending->doubt, odd);
+    text_set(&tending->doubt, odd);
     if (!sure || g_strcmp0(odd, tending->odd) == 0)
         return;
-    set_text(&tending->odd, odd);
+    text_set(&tending->odd, odd);
     if (odd)
         log_error("", "members of etcd: %s", odd);
     else

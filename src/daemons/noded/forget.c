@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 #include "core/config/announced.h"
-#include "core/epoch/forget.h"
+#include "core/node/forget.h"
 #include "io/bus.h"
 #include "io/loop.h"
 #include "io/real_env.h"

@@ -1,4 +1,4 @@
-/* `fettle-noded --forget-mastership`: core/epoch/forget.h with this host's bus, and no daemon. */
+/* `fettle-noded --forget-mastership`: core/node/forget.h with this host's bus, and no daemon. */
 #pragma once
 
 #include "base/error.h"

@@ -1,6 +1,6 @@
 /* See forget.h. What was here is kept beside it; a death in between is mended by the same command.
  */
-#include "core/epoch/forget.h"
+#include "core/node/forget.h"
 
 #include <string.h>
 
@@ -12,7 +12,6 @@
 #include "proto/env_many.h"
 #include "proto/seal.h"
 
-#define GUEST_FOLDER "node/guests"
 #define FORGET_MS 10000u
 
 struct forgetting {
@@ -174,8 +173,8 @@ static bool lower(struct forgetting *forgetting, const char *aside, GError **err
     now->history = forgetting->lowest.history;
     now->epoch = forgetting->lowest.epoch;
     now->serial = 0; /* whatever its master says of members next is news */
-    set_string(&now->master_node, forgetting->master);
-    set_string(&now->signature, "");
+    text_set(&now->master_node, forgetting->master);
+    text_set(&now->signature, "");
     return put(forgetting->env, announced, announce_args_to_json(fence->announced), error) &&
            put(forgetting->env, promised, epoch_promise_to_json(fence->promised), error) &&
            put(forgetting->env, PROMISE_FILE, epoch_promise_to_json(&promise), error) &&
