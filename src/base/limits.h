@@ -387,7 +387,7 @@
 #define LIMIT_SERVICE_FILE_BYTES KIB(16)     /* what it says of itself */
 #define LIMIT_STATE_FILE_BYTES KIB(256)      /* what is kept about one guest or replica */
 #define LIMIT_TREE_ENTRIES 1000000u          /* names that are removed in one call (tree.h) */
-/* Whether a node can do its work (core/node/health.c, core/ops/faults.c). */
+/* Whether a node can do its work (core/node/health.c, core/config/faults.c). */
 #define LIMIT_FAULTS 16 /* in one report */
 #define LIMIT_FAULT_CHARS 256
 #define HEALTH_PAUSE_MS 5000       /* what was well is looked at anew after that */

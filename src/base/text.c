@@ -77,3 +77,10 @@ char *text_shown(const char *text)
     g_string_append(out, text);
     return g_string_free(out, FALSE);
 }
+
+char *text_time(gint64 seconds)
+{
+    g_autoptr(GDateTime) time = g_date_time_new_from_unix_utc(seconds);
+    return time == NULL ? g_strdup_printf("%" G_GINT64_FORMAT, seconds)
+                        : g_date_time_format(time, "%Y-%m-%d %H:%M:%S UTC");
+}

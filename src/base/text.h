@@ -17,3 +17,7 @@ void text_set(char **text, const char *value);
 char *text_control(const char *text);
 /* The text with its control characters shown, to be freed; NULL: it has none and is as it is. */
 char *text_shown(const char *text);
+
+/* Seconds since 1970 as "2026-01-02 03:04:05 UTC", to be freed; what no calendar has is a number.
+ */
+char *text_time(gint64 seconds);

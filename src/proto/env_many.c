@@ -1,4 +1,4 @@
-/* See gather.h: a task for each node, which lives on if the asker needs no more answers. */
+/* See env_many.h: a task for each node, which lives on if the asker needs no more answers. */
 #include "proto/env_many.h"
 
 struct gathering {

@@ -1,8 +1,8 @@
 /* See bench_cluster.h. */
 #include "bench_cluster.h"
 
+#include "core/repair/duties.h"
 #include "core/repair/tags.h"
-#include "core/watcher/watcher.h"
 #include "unit/core/store_world.h"
 
 #include <string.h>
@@ -144,7 +144,7 @@ struct bench_world *bench_world_new(guint count, guint on_first)
     fake_serve(fake_process(world->world, own, ROLE_LUXID), serve_luxid, world);
     fake_script(world->world, NULL, ROLE_NODED, "node_report", report, world);
     world->env = fake_process(world->world, own, ROLE_WATCHER);
-    world->watcher = watcher_new(world->env);
+    world->watcher = watcher_new(world->env, &repair_duties);
     fake_run(world->env, start_task, world);
     fake_settle(world->world);
     return world;

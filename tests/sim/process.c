@@ -134,7 +134,7 @@ void sim_process_start(struct sim *sim, struct sim_node *node, enum sim_role rol
     } else if (role == SIM_LUXID) {
         process->luxi = luxi_new(env);
     } else if (role == SIM_WATCHER) {
-        process->watcher = watcher_new(env);
+        process->watcher = watcher_new(env, &repair_duties);
     } else {
         env->hypervisor = fake_host_hypervisor(node->host);
         env->storage = fake_host_storage(node->host);

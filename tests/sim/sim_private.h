@@ -5,7 +5,7 @@
 #include "core/node/node.h"
 #include "core/ops/job.h"
 #include "core/queue/luxi.h"
-#include "core/watcher/watcher.h"
+#include "core/repair/duties.h"
 #include "core/wconfd/wconf.h"
 #include "sim.h"
 

@@ -18,6 +18,32 @@ MAY_INCLUDE = {
     'lab': {'lab', 'io', 'proto', 'base'},
     'cli': {'cli', 'lab', 'io', 'proto', 'base'},
 }
+# The rooms of core/ in their order, and which rooms before it each may include beside itself.
+ROOMS = {
+    'config': (),
+    'locks': (),
+    'job': ('config',),
+    'import': ('config', 'job'),
+    'report': ('config',),
+    'placement': ('config', 'report'),
+    'watcher': ('config', 'report', 'placement'),
+    'repair': ('config', 'report', 'placement', 'watcher'),
+    'query': ('config', 'job', 'report', 'repair'),
+    'ops': ('config', 'locks', 'job', 'report', 'placement', 'repair', 'query'),
+    'queue': ('config', 'locks', 'job', 'import', 'report', 'placement', 'watcher', 'repair', 'query', 'ops'),
+    'wconfd': ('config', 'locks', 'import'),
+    'candidate': ('config', 'wconfd'),
+    'epoch': ('config',),
+    'member': (),
+    'node': ('config', 'job', 'epoch', 'member'),
+    'confd': ('config',),
+}
+# The same below io/ and backend/; the files of the layer itself, in no room, may know all and be known by all.
+ROOMS_BELOW = {
+    'io': {'net': (), 'sqlite': (), 'etcd': ()},
+    'backend': {'storage': (), 'network': (), 'members': (), 'relay': (), 'hypervisor': ('storage', 'network')},
+}
+MOST_FILES = 60 # .c and .h in one folder of src/
 FORBIDDEN_IN_CORE = re.compile(
     r'\b(time|gettimeofday|clock_gettime|g_get_monotonic_time|g_get_real_time|rand|random|g_random_\w+|sleep|usleep|'
     r'g_usleep|open|fopen|read|write|socket|fork|system|getenv|g_getenv|g_timeout_add|g_idle_add|g_uuid_string_random)\s*\(')
@@ -52,14 +78,47 @@ def bare(code):
     return re.sub(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"', ' ', code, flags=re.S)
 
 
+def may_not_include(path, header):
+    """Why a source may not include a header, in words that end with its name; None: it may."""
+    layer, *inner = path.split('/')[1:-1]
+    other, *theirs = header.split('/')[:-1]
+    if other not in MAY_INCLUDE[layer]:
+        return f'{layer}/ may not include {header}'
+    if layer != other or not inner or not theirs or inner[0] == theirs[0]:
+        return None
+    allowed = (ROOMS if layer == 'core' else ROOMS_BELOW.get(layer, {})).get(inner[0])
+    return None if allowed is None or theirs[0] in allowed else f'{layer}/{inner[0]}/ may not include {header}'
+
+
 def check_layers(files):
     problems = []
     for path in files:
-        layer = path.split('/')[1]
         for number, line in enumerate(text(path).splitlines(), 1):
             match = re.match(r'\s*#\s*include\s+"([^"]+)"', line)
-            if match and match.group(1).split('/')[0] not in MAY_INCLUDE[layer]:
-                problems.append(f'{path}:{number}: {layer}/ may not include {match.group(1)}')
+            why = may_not_include(path, match.group(1)) if match else None
+            if why:
+                problems.append(f'{path}:{number}: {why}')
+    return problems
+
+
+def check_rooms(files):
+    """The table of rooms is the tree's, is an order, and refuses what it does not name."""
+    names = list(ROOMS)
+    found = {path.split('/')[2] for path in files if path.startswith('src/core/')}
+    problems = [f'src/core/{room}/ has no line in the table of rooms' for room in sorted(found - set(names))]
+    problems += [f'the table has {room}/, which is not there' for room in sorted(set(names) - found)]
+    problems += [f'{room}/ may include {other}/, which stands behind it' for at, room in enumerate(names)
+                 for other in ROOMS[room] if other not in names[:at]]
+    for path, header in (('src/core/config/model.c', 'core/job/rules.h'), ('src/core/watcher/watcher.c', 'core/repair/plan.h'),
+                         ('src/io/etcd/etcd_kv.c', 'io/sqlite/sqlite_store.h'), ('src/core/job/rules.c', 'io/loop.h')):
+        if not may_not_include(path, header):
+            problems.append(f'{path} may include {header}')
+    for path, header in (('src/core/job/rules.c', 'core/config/model.h'), ('src/io/net/bus.c', 'io/loop.h')):
+        if may_not_include(path, header):
+            problems.append(f'{path} may not include {header}')
+    folders = [os.path.dirname(path) for path in files if path.endswith(('.c', '.h'))]
+    problems += [f'{folder}/ has {count} files, more than {MOST_FILES}' for folder in sorted(set(folders))
+                 if (count := folders.count(folder)) > MOST_FILES]
     return problems
 
 
@@ -184,6 +243,7 @@ def main():
     code = [f for f in files if f.endswith(('.c', '.h'))]
     tests = [f for f in sources('tests', ('.c', '.h'))]
     point('/style/layering', check_layers(code))
+    point('/style/rooms-are-an-order', check_rooms(code))
     point('/style/core-is-pure', check_core(code))
     point('/style/files-say-what-they-are-for', check_headers(code + tests))
     point('/style/no-file-over-800-lines',

@@ -185,7 +185,5 @@ char *instance_replica_since(const struct replica *replica)
 {
     if (!replica->since)
         return g_strdup_printf("generation %" G_GUINT64_FORMAT, replica->generation);
-    g_autoptr(GDateTime) time = g_date_time_new_from_unix_utc((gint64)replica->since);
-    return time ? g_date_time_format(time, "%Y-%m-%d %H:%M:%S UTC")
-                : g_strdup_printf("%" G_GUINT64_FORMAT, replica->since);
+    return text_time((gint64)replica->since);
 }

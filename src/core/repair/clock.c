@@ -2,9 +2,9 @@
  * The wall clock of the master's node is set: times on record before and after are not comparable
  * then, so a record says it, and by how much (SAF-93). Nothing else follows: spans go by the boot
  * clock (core/config/ages.h), and records are in the order of their serials. See
- * watcher_internal.h.
+ * repair_private.h.
  */
-#include "core/watcher/watcher_internal.h"
+#include "core/repair/repair_private.h"
 
 #define AUTHOR "watcher/clock"
 
@@ -28,7 +28,7 @@ void watcher_tell_clock(struct watcher *watcher)
         return;
     g_autoptr(GPtrArray) changes = watcher_changes_new();
     g_autofree char *span = span_text(ABS(step_ms));
-    g_autofree char *before = repair_time_text(watcher_now(watcher) - step_ms / 1000);
+    g_autofree char *before = text_time(watcher_now(watcher) - step_ms / 1000);
     struct decision *decision =
         decision_about("cluster", cluster->uuid, cluster->name, AUTHOR, VERDICT_DONE, "Clock set");
     decision_set(&decision->summary,

@@ -3,18 +3,12 @@
  * and what guests were answered by theirs. It is told by a look that began after the question,
  * again and again, for LIMIT_REPAIR_FAULT_S and in LIMIT_REPAIR_FAULT_PASSES passes (SAF-25). What
  * nobody knows, what does not answer and what an older version does not tell is no failure. See
- * watcher_internal.h.
+ * repair_private.h.
  */
 #include "core/config/faults.h"
-#include "core/watcher/watcher_internal.h"
+#include "core/repair/repair_private.h"
 
 #include <string.h>
-
-void suspicion_clear(struct suspicion *suspicion)
-{
-    g_free(suspicion->text);
-    *suspicion = (struct suspicion){0};
-}
 
 /* `text` is stolen. */
 static void suspect(const struct watcher *watcher, struct suspicion *suspicion, char *text)
@@ -113,7 +107,7 @@ static void look_at_failed(const struct watcher *watcher)
     const struct config *config = follow_config(watcher->follow);
     GHashTableIter iter;
     gpointer uuid, value;
-    g_hash_table_iter_init(&iter, watcher->instances);
+    g_hash_table_iter_init(&iter, watcher->repair->instances);
     while (g_hash_table_iter_next(&iter, &uuid, &value)) {
         struct watched *watched = value;
         bool reported = false;
@@ -151,7 +145,7 @@ static void note_failed_nodes(const struct watcher *watcher)
         memory->suspect_ms = memory->failed_ms = 0;
         note_failure(memory, &memory->disks);
     }
-    g_hash_table_iter_init(&iter, watcher->instances);
+    g_hash_table_iter_init(&iter, watcher->repair->instances);
     while (g_hash_table_iter_next(&iter, &uuid, &value)) {
         const struct watched *watched = value;
         const struct instance *instance =
@@ -195,7 +189,7 @@ static const struct suspicion *of_node(const struct watcher *watcher, const char
 static const struct suspicion *of_guest(const struct watcher *watcher,
                                         const struct instance *instance)
 {
-    const struct watched *watched = g_hash_table_lookup(watcher->instances, instance->uuid);
+    const struct watched *watched = g_hash_table_lookup(watcher->repair->instances, instance->uuid);
     return watched != NULL ? &watched->disks : &none;
 }
 

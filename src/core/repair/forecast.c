@@ -6,7 +6,7 @@
 #include "core/config/faults.h"
 #include "core/repair/policy.h"
 #include "core/repair/room.h"
-#include "core/repair/storm.h"
+#include "core/watcher/storm.h"
 
 struct forecast {
     struct config *config; /* nodes, tags, advice as they would be; instances are not in it */

@@ -1,10 +1,10 @@
 /*
  * Records about nodes whose disks fill up, before guests find no room there and when they are full,
  * and about guests that stand still because of it (ARP-68, SAF-27). Nothing follows from the first:
- * what is there may be a person's. See watcher_internal.h.
+ * what is there may be a person's. See repair_private.h.
  */
 #include "core/config/late.h"
-#include "core/watcher/watcher_internal.h"
+#include "core/repair/repair_private.h"
 
 #include <string.h>
 

@@ -17,12 +17,12 @@ static void add_reports(const struct watcher *watcher, GPtrArray *reports)
 /* What is promised on the nodes, counted once in a pass (a snapshot begins it anew). */
 static struct placement_sums *pass_sums(struct watcher *watcher)
 {
-    if (watcher->sums == NULL) {
+    if (watcher->repair->sums == NULL) {
         g_autoptr(GPtrArray) reports = g_ptr_array_new();
         add_reports(watcher, reports);
-        watcher->sums = placement_sums_new(follow_config(watcher->follow), reports);
+        watcher->repair->sums = placement_sums_new(follow_config(watcher->follow), reports);
     }
-    return watcher->sums;
+    return watcher->repair->sums;
 }
 
 static bool room_without(struct watcher *watcher, const struct patient *patient,
@@ -155,7 +155,7 @@ void repair_next_clear(struct repair_next *next)
 
 static struct repair_next wait_until(const struct repair_history *history, gint64 seconds)
 {
-    g_autofree char *time = repair_time_text(seconds);
+    g_autofree char *time = text_time(seconds);
     g_autofree char *when = g_strdup_printf("at %s", time);
     g_autofree char *what =
         history->vain > 0

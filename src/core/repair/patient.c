@@ -124,7 +124,7 @@ bool patient_is_well(struct watcher *watcher, struct repair_policies *policies,
                      const struct instance *instance)
 {
     const struct config *config = follow_config(watcher->follow);
-    const struct watched *watched = g_hash_table_lookup(watcher->instances, instance->uuid);
+    const struct watched *watched = g_hash_table_lookup(watcher->repair->instances, instance->uuid);
     if (watched != NULL && watched->state != REPAIR_HEALTHY)
         return false;
     if (decisions_open(watcher->decisions, instance->uuid, REPAIR_AUTHOR))
@@ -149,7 +149,7 @@ static bool is_about_power(const struct instance *instance)
 bool patient_at_work(struct watcher *watcher, const struct instance *instance)
 {
     g_autofree char *message = NULL, *other = NULL;
-    const struct watched *watched = g_hash_table_lookup(watcher->instances, instance->uuid);
+    const struct watched *watched = g_hash_table_lookup(watcher->repair->instances, instance->uuid);
     if (*instance->migration != '\0')
         return true;
     /* A start that was submitted in this very pass has set no mark yet, and will see to the

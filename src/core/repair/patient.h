@@ -4,10 +4,9 @@
  */
 #pragma once
 
-#include "core/watcher/watcher_internal.h"
+#include "core/repair/repair_private.h"
 
 #define REPAIR_AUTHOR "watcher/repair"
-#define REPAIR_SHADOW "Shadow mode: " /* how sentences begin that say what would be done */
 
 /* A tag of a repair; of a pending one all copies. */
 struct record_tag {

@@ -25,16 +25,9 @@ static struct repair_policy policy_of_object(const struct config *config, enum t
     return policy;
 }
 
-char *repair_time_text(gint64 seconds)
-{
-    g_autoptr(GDateTime) time = g_date_time_new_from_unix_utc(seconds);
-    return time == NULL ? g_strdup_printf("%" G_GINT64_FORMAT, seconds)
-                        : g_date_time_format(time, "%Y-%m-%d %H:%M:%S UTC");
-}
-
 static void describe_suspension(struct repair_policy *policy, const char *where)
 {
-    g_autofree char *until = repair_time_text(policy->until);
+    g_autofree char *until = text_time(policy->until);
     if (policy->forever)
         g_snprintf(policy->text, sizeof(policy->text), "suspended, by a tag of the %s", where);
     else

@@ -35,6 +35,3 @@ struct repair_policy repair_policy_of_object(const struct config *config, enum t
                                              const char *uuid, gint64 now);
 /* The policy tags of one object as they stand there, sorted: char *, to be unreffed. */
 GPtrArray *repair_policy_tags(const struct config *config, enum tag_kind kind, const char *uuid);
-
-/* "2026-01-02 03:04:05 UTC"; free with g_free(). */
-char *repair_time_text(gint64 seconds);

@@ -91,5 +91,5 @@ void watcher_repair(struct watcher *watcher, const GPtrArray *uuids)
     /* All new pending tags come before the first job (ARP-63). */
     g_autoptr(GPtrArray) pending = triage_all(watcher, uuids);
     treat_all(watcher, pending);
-    g_clear_pointer(&watcher->sums, placement_sums_free);
+    g_clear_pointer(&watcher->repair->sums, placement_sums_free);
 }

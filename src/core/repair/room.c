@@ -224,7 +224,7 @@ GPtrArray *repair_advice_texts(const struct config *config, gint64 now)
             strcmp(advice->advice, ADVICE_AVOID) != 0 ||
             (advice->until != 0 && (gint64)advice->until <= now))
             continue;
-        g_autofree char *until = repair_time_text((gint64)advice->until);
+        g_autofree char *until = text_time((gint64)advice->until);
         g_ptr_array_add(texts, g_strdup_printf("%s is avoided: %s advises so%s%s%s%s",
                                                config_node_name(config, advice->subject),
                                                advice->author, advice->until != 0 ? " until " : "",

@@ -1,6 +1,6 @@
 /*
  * Where the next step of a repair would take an instance, by the placement that the jobs use
- * (ops/placement.h): the watcher submits nothing that has no room (ARP-57), and `fettle plan`
+ * (core/placement/placement.h): the watcher submits nothing that has no room (ARP-57), and `fettle plan`
  * follows the steps. Pure.
  */
 #pragma once

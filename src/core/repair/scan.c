@@ -4,7 +4,7 @@
  * each object, by an author of its own for each of the two. Also advice that has ended, and, once
  * an hour, records about what exists no more and tokens that have ended long ago.
  */
-#include "core/watcher/watcher_internal.h"
+#include "core/repair/repair_private.h"
 
 #include <string.h>
 
@@ -44,7 +44,7 @@ static void remove_expired(struct watcher *watcher, const struct found *found, G
     if (found->expired->len == 0)
         return;
     if (watcher_shadow(watcher)) { /* no tag is touched; it counts as absent all the same */
-        watcher->next_expiry = 0;
+        watcher->repair->next_expiry = 0;
         return;
     }
     struct decision *decision =
@@ -104,7 +104,7 @@ static void judge(struct watcher *watcher, const struct tag *object, struct foun
     else if (tag.kind == REPAIR_TAG_SUSPEND && !tag.forever && tag.timestamp <= now)
         g_ptr_array_add(found->expired, object->tag);
     else if (tag.kind == REPAIR_TAG_SUSPEND && !tag.forever)
-        watcher->next_expiry = MIN(watcher->next_expiry, tag.timestamp);
+        watcher->repair->next_expiry = MIN(watcher->repair->next_expiry, tag.timestamp);
     repair_tag_clear(&tag);
 }
 
@@ -119,7 +119,7 @@ static void end_advice(struct watcher *watcher, gint64 now, GPtrArray *batch)
         if (advice->until == 0)
             continue;
         if ((gint64)advice->until > now) {
-            watcher->next_expiry = MIN(watcher->next_expiry, (gint64)advice->until);
+            watcher->repair->next_expiry = MIN(watcher->repair->next_expiry, (gint64)advice->until);
             continue;
         }
         GPtrArray *changes = watcher_changes_new();
@@ -203,17 +203,17 @@ void watcher_scan(struct watcher *watcher)
     gint64 now = watcher_now(watcher);
     gint64 now_ms = watcher->env->ops->boot_ms(watcher->env);
     g_autoptr(GPtrArray) batch = watcher_batch_new();
-    if (watcher->tags_changed || now >= watcher->next_expiry) {
-        watcher->next_expiry = G_MAXINT64;
-        watcher->tags_changed = false;
+    if (watcher->repair->tags_changed || now >= watcher->repair->next_expiry) {
+        watcher->repair->next_expiry = G_MAXINT64;
+        watcher->repair->tags_changed = false;
         scan_tags(watcher, now, batch);
         end_advice(watcher, now, batch);
     }
-    if (now_ms >= watcher->next_sweep_ms) {
-        watcher->next_sweep_ms = now_ms + LIMIT_DECISION_SWEEP_S * G_GINT64_CONSTANT(1000);
+    if (now_ms >= watcher->repair->next_sweep_ms) {
+        watcher->repair->next_sweep_ms = now_ms + LIMIT_DECISION_SWEEP_S * G_GINT64_CONSTANT(1000);
         sweep_records(watcher, batch);
         sweep_tokens(watcher, now, batch);
     }
     if (!watcher_batch_commit(watcher, batch))
-        watcher->tags_changed = true;
+        watcher->repair->tags_changed = true;
 }

@@ -3,12 +3,12 @@
  * at once; bad news only from an answer of the node itself, only about a record that is no newer
  * than the answer and that no job is at work on, and only if an earlier pass has had them too: an
  * answer can be older than what a job has done meanwhile. What an answer has from memory is no news
- * (SAF-90). See watcher_internal.h.
+ * (SAF-90). See repair_private.h.
  */
 #include "core/config/faults.h"
 #include "core/config/late.h"
+#include "core/repair/repair_private.h"
 #include "core/report/report_lookup.h"
-#include "core/watcher/watcher_internal.h"
 
 #include <string.h>
 
@@ -30,7 +30,7 @@ static void remember(struct watcher *watcher, const struct node *node)
     const struct node_report *report = g_hash_table_lookup(watcher->reports, node->uuid);
     if (report != NULL) {
         if (!memory->answered || memory->silent_ms != 0)
-            watcher->returned_ms = watcher->env->ops->boot_ms(watcher->env);
+            watcher->repair->returned_ms = watcher->env->ops->boot_ms(watcher->env);
         memory->answered = true;
         memory->silent_ms = 0;
         memory->unheard_ms = 0;
@@ -67,8 +67,8 @@ void watcher_sight_update(struct watcher *watcher)
             sizes += g_str_hash(node->uuid) * (report->memory_total + 1);
     }
     watcher_disks_update(watcher);
-    watcher->room_changed |= sizes != watcher->sizes;
-    watcher->sizes = sizes;
+    watcher->repair->room_changed |= sizes != watcher->repair->sizes;
+    watcher->repair->sizes = sizes;
 }
 
 /* --- instances --- */
@@ -99,7 +99,7 @@ static bool replica_images(const struct watcher *watcher, const struct instance 
 
 /* Whether the node of the replica has answered that it lacks images of it. */
 static bool lacks_images(const struct watcher *watcher, const struct instance *instance,
-                           const struct replica *replica, guint64 *ret_disks)
+                         const struct replica *replica, guint64 *ret_disks)
 {
     if (replica->state != REPLICA_IN_SYNC || instance->task_state != TASK_NONE ||
         *instance->migration != '\0')
@@ -114,7 +114,7 @@ static bool replica_broken(struct watcher *watcher, const struct instance *insta
                            const struct replica *replica, guint64 *ret_disks)
 {
     if (!lacks_images(watcher, instance, replica, ret_disks)) {
-        struct watched *known = g_hash_table_lookup(watcher->instances, instance->uuid);
+        struct watched *known = g_hash_table_lookup(watcher->repair->instances, instance->uuid);
         if (known != NULL)
             g_clear_pointer(&known->gone_replica, g_free);
         return false;

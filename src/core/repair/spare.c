@@ -2,9 +2,9 @@
  * Whether the loss of each node could be taken (ARP-71): for the guests that run there, is there
  * memory where their replicas are, or anywhere for those that can run everywhere? One record about
  * the cluster; nothing is moved. Judged only after the configuration or the size of a node has
- * changed, and only when every node answers. See watcher_internal.h.
+ * changed, and only when every node answers. See repair_private.h.
  */
-#include "core/watcher/watcher_internal.h"
+#include "core/repair/repair_private.h"
 
 #include <string.h>
 
@@ -165,14 +165,14 @@ static struct decision *judge(const struct watcher *watcher, const struct hosts 
 
 void watcher_spare_room(struct watcher *watcher)
 {
-    if (!watcher->room_changed || task_killed())
+    if (!watcher->repair->room_changed || task_killed())
         return;
     g_autoptr(GPtrArray) list = g_ptr_array_new_with_free_func(host_free);
     g_autoptr(GHashTable) by_uuid = g_hash_table_new(g_str_hash, g_str_equal);
     struct hosts hosts = {list, by_uuid};
     if (!find_hosts(watcher, &hosts))
         return;
-    watcher->room_changed = false;
+    watcher->repair->room_changed = false;
     if (list->len < 2)
         return; /* a single host has nowhere to go, and nobody expects it to */
     count_guests(watcher, &hosts);

@@ -2,7 +2,7 @@
  * What needs no policy: marks that dead jobs left on instances, and guests that should run, whose
  * node is there, and that do not. See docs/design/procedures.md, "Watcher".
  */
-#include "core/watcher/watcher_internal.h"
+#include "core/repair/repair_private.h"
 
 #include "base/log.h"
 #include "core/config/faults.h"
@@ -271,7 +271,7 @@ static void mend_mark(struct watcher *watcher, const struct instance *instance)
         watched->restart_after_ms = 0;
     }
     /* Who came back since the last try may be whom it missed. */
-    if (watcher->returned_ms > watched->restart_tried_ms)
+    if (watcher->repair->returned_ms > watched->restart_tried_ms)
         watched->restart_after_ms = 0;
     bool plainly = only_plainly(watcher, watched, instance);
     g_autofree char *prefix =
@@ -418,7 +418,7 @@ static void record_over(struct watcher *watcher, const struct instance *instance
 
 static enum trouble trouble_running(const struct watcher *watcher, const struct instance *instance)
 {
-    struct watched *watched = g_hash_table_lookup(watcher->instances, instance->uuid);
+    struct watched *watched = g_hash_table_lookup(watcher->repair->instances, instance->uuid);
     if (watched != NULL)
         forget_tries(watched);
     return decisions_open(watcher->decisions, instance->uuid, AUTHOR) ? TROUBLE_OVER : TROUBLE_NONE;

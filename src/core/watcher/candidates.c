@@ -5,8 +5,8 @@
  * watcher_internal.h.
  */
 #include "core/config/faults.h"
-#include "core/repair/patient.h"
 #include "core/watcher/pool.h"
+#include "core/watcher/watcher_internal.h"
 
 #include <string.h>
 

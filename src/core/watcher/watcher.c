@@ -1,47 +1,16 @@
 /* See watcher.h: the loop, what one pass sees, and what all parts of it share. */
-#include "core/config/late.h"
-#include "core/ops/op.h"
-#include "core/repair/patient.h"
+#include "core/watcher/watcher_internal.h"
 
 #include "base/log.h"
-#include "base/sm.h"
 #include "core/config/faults.h"
+#include "core/config/late.h"
 #include "proto/change.h"
 
 #include <string.h>
 
-static const struct sm_state repair_states[REPAIR_STATES] = {
-    [REPAIR_HEALTHY] = {"healthy",
-                        SM_TO(REPAIR_NEEDED) | SM_TO(REPAIR_PENDING) | SM_TO(REPAIR_FAILED), false},
-    [REPAIR_NEEDED] = {"needs-repair",
-                       SM_TO(REPAIR_HEALTHY) | SM_TO(REPAIR_PENDING) | SM_TO(REPAIR_FAILED), false},
-    [REPAIR_PENDING] = {"pending",
-                        SM_TO(REPAIR_HEALTHY) | SM_TO(REPAIR_NEEDED) | SM_TO(REPAIR_FAILED), false},
-    [REPAIR_FAILED] = {"failed",
-                       SM_TO(REPAIR_HEALTHY) | SM_TO(REPAIR_NEEDED) | SM_TO(REPAIR_PENDING), false},
-};
-static const struct sm repair_machine = {"repair", repair_states, REPAIR_STATES};
-
-void watcher_move(struct watched *watched, const char *instance, enum repair_state to,
-                  const char *why)
-{
-    if (watched->state != to)
-        sm_move(&repair_machine, instance, &watched->state, to, why);
-}
-
 gint64 watcher_now(const struct watcher *watcher)
 {
     return watcher->env->ops->wall_us(watcher->env) / G_USEC_PER_SEC;
-}
-
-struct watched *watcher_watched(struct watcher *watcher, const char *instance)
-{
-    struct watched *watched = g_hash_table_lookup(watcher->instances, instance);
-    if (watched == NULL) {
-        watched = g_new0(struct watched, 1);
-        g_hash_table_insert(watcher->instances, g_strdup(instance), watched);
-    }
-    return watched;
 }
 
 const struct guest_report *watcher_guest(const struct watcher *watcher,
@@ -271,27 +240,40 @@ static bool ask_nodes(struct watcher *watcher)
 
 /* --- the loop --- */
 
-static gboolean is_gone(gpointer uuid, gpointer watched, gpointer config)
-{
-    return config_get(config, "instance", uuid, NULL) == NULL;
-}
-
 /* One look at every instance, because reading them all is what a quiet pass costs. What changes
  * while the duties wait is looked at again by them, or is news for the next pass. UUIDs: the list
  * borrows from the copy. */
-static void look(struct watcher *watcher, GPtrArray *troubled, GPtrArray *unwell)
+static void look(struct watcher *watcher, GPtrArray *const concerned[WATCHER_DUTIES])
 {
-    const struct config *config = follow_config(watcher->follow);
-    struct repair_policies *policies = repair_policies_new(config, watcher_now(watcher));
-    g_autoptr(GPtrArray) instances = config_list(config, "instance");
+    const struct watcher_duties *duties = watcher->duties;
+    g_autoptr(GPtrArray) instances = config_list(follow_config(watcher->follow), "instance");
     for (guint i = 0; i < instances->len; i++) {
         const struct instance *instance = instances->pdata[i];
-        if (troubled != NULL && watcher_in_trouble(watcher, instance))
-            g_ptr_array_add(troubled, g_strdup(instance->uuid));
-        if (unwell != NULL && !patient_is_well(watcher, policies, instance))
-            g_ptr_array_add(unwell, g_strdup(instance->uuid));
+        for (guint at = 0; at < duties->count; at++)
+            if (concerned[at] != NULL && duties->rows[at].concerns(watcher, instance))
+                g_ptr_array_add(concerned[at], g_strdup(instance->uuid));
     }
-    repair_policies_free(policies);
+}
+
+/* `due`: by enum watcher_due. */
+static void run_duties(struct watcher *watcher, const bool due[])
+{
+    const struct watcher_duties *duties = watcher->duties;
+    GPtrArray *concerned[WATCHER_DUTIES] = {NULL};
+    bool looked = false;
+    for (guint i = 0; i < duties->count; i++)
+        if (due[duties->rows[i].due] && duties->rows[i].concerns != NULL)
+            concerned[i] = g_ptr_array_new_with_free_func(g_free);
+    for (guint i = 0; i < duties->count; i++) {
+        if (concerned[i] != NULL && !looked)
+            look(watcher, concerned);
+        looked |= concerned[i] != NULL;
+        if (concerned[i] != NULL)
+            duties->rows[i].run_for(watcher, concerned[i]);
+        else if (due[duties->rows[i].due])
+            duties->rows[i].run(watcher);
+        g_clear_pointer(&concerned[i], g_ptr_array_unref);
+    }
 }
 
 /* A person has asked for quiet for a while. What was new meanwhile is looked at afterwards. */
@@ -316,34 +298,19 @@ static void one_pass(struct watcher *watcher)
     watcher->news = false;
     if (!ask_nodes(watcher))
         return;
+    const struct cluster *cluster = watcher_cluster(watcher);
     gint64 now_ms = watcher->env->ops->boot_ms(watcher->env);
-    gint64 own_ms = (gint64)watcher_cluster(watcher)->repair_interval_ms;
+    gint64 own_ms = (gint64)cluster->repair_interval_ms;
     bool tend = news || now_ms >= watcher->next_tend_ms;
     bool repair = own_ms == 0 ? tend : now_ms >= watcher->next_repair_ms;
+    if (tend)
+        watcher->next_tend_ms = now_ms + (gint64)cluster->watcher_interval_ms;
+    if (repair)
+        watcher->next_repair_ms = now_ms + own_ms;
     watcher->pass++;
     g_clear_pointer(&watcher->repair_jobs, g_hash_table_unref);
-    g_hash_table_foreach_remove(watcher->instances, is_gone,
-                                (gpointer)follow_config(watcher->follow));
-    watcher_sight_update(watcher);
-    watcher_tell_silence(watcher);
-    watcher_tell_clock(watcher);
-    watcher_tell_fullness(watcher);
-    if (repair)
-        watcher_scan(watcher);
-    g_autoptr(GPtrArray) troubled = g_ptr_array_new_with_free_func(g_free);
-    g_autoptr(GPtrArray) unwell = g_ptr_array_new_with_free_func(g_free);
-    look(watcher, tend ? troubled : NULL, repair ? unwell : NULL);
-    if (tend) {
-        watcher->next_tend_ms = now_ms + (gint64)watcher_cluster(watcher)->watcher_interval_ms;
-        watcher_tend(watcher, troubled);
-    }
-    if (repair) {
-        watcher->next_repair_ms = now_ms + own_ms;
-        watcher_repair(watcher, unwell);
-        watcher_spare_room(watcher);
-        watcher_tend_candidates(watcher);
-    }
-    watcher_register_services(watcher);
+    const bool due[] = {[DUE_ALWAYS] = true, [DUE_TEND] = tend, [DUE_REPAIR] = repair};
+    run_duties(watcher, due);
 }
 
 /* How long there is nothing to do if nothing happens. */
@@ -415,19 +382,9 @@ static void changed_cb(const GPtrArray *changes, void *data)
     struct watcher *watcher = data;
     bool news = changes == NULL;
     decisions_update(watcher->decisions, follow_config(watcher->follow), changes);
-    watcher->tags_changed |= changes == NULL;
-    watcher->room_changed |= changes == NULL;
-    if (changes == NULL) /* it borrows from the copy that this one replaces */
-        g_clear_pointer(&watcher->sums, placement_sums_free);
-    for (guint i = 0; changes != NULL && i < changes->len; i++) {
-        const struct change *change = changes->pdata[i];
-        news |= matters(watcher, change);
-        watcher->tags_changed |=
-            g_str_equal(change->kind, "tag") || g_str_equal(change->kind, "advice");
-        watcher->room_changed |= g_str_equal(change->kind, "instance") ||
-                                 g_str_equal(change->kind, "node") ||
-                                 g_str_equal(change->kind, "cluster");
-    }
+    watcher->duties->changed(watcher, changes);
+    for (guint i = 0; changes != NULL && i < changes->len; i++)
+        news |= matters(watcher, changes->pdata[i]);
     if (!news)
         return;
     watcher->news = true;
@@ -460,12 +417,10 @@ static void loop(void *data)
     }
 }
 
-static void watched_free(void *data)
+void suspicion_clear(struct suspicion *suspicion)
 {
-    struct watched *watched = data;
-    g_free(watched->gone_replica);
-    suspicion_clear(&watched->disks);
-    g_free(watched);
+    g_free(suspicion->text);
+    *suspicion = (struct suspicion){0};
 }
 
 static void node_memory_free(void *data)
@@ -476,11 +431,13 @@ static void node_memory_free(void *data)
     g_free(memory);
 }
 
-struct watcher *watcher_new(const struct env *env)
+struct watcher *watcher_new(const struct env *env, const struct watcher_duties *duties)
 {
+    g_assert(duties->count <= WATCHER_DUTIES);
     struct watcher *watcher = g_new0(struct watcher, 1);
     watcher->env = env;
-    watcher->instances = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, watched_free);
+    watcher->duties = duties;
+    watcher->repair = duties->new ();
     watcher->nodes = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, node_memory_free);
     watcher->refused = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     watcher->images =
@@ -491,7 +448,6 @@ struct watcher *watcher_new(const struct env *env)
         g_hash_table_new_full(g_str_hash, g_str_equal, g_free, (GDestroyNotify)g_hash_table_unref);
     watcher->decisions = decisions_new();
     watcher->ages = ages_new(env);
-    watcher->tags_changed = true;
     watcher->unseen = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL);
     watcher->follow = follow_new(env, changed_cb, watcher);
     return watcher;
@@ -518,11 +474,10 @@ void watcher_free(struct watcher *watcher)
     follow_free(watcher->follow);
     owner_free(watcher->owner);
     ages_free(watcher->ages);
-    g_hash_table_unref(watcher->instances);
     g_hash_table_unref(watcher->refused);
     g_hash_table_unref(watcher->nodes);
     g_hash_table_unref(watcher->images);
-    placement_sums_free(watcher->sums);
+    watcher->duties->free(watcher->repair);
     g_hash_table_unref(watcher->guests);
     g_hash_table_unref(watcher->reports);
     g_clear_pointer(&watcher->repair_jobs, g_hash_table_unref);

@@ -1,14 +1,12 @@
 /*
- * What the parts of the watcher share: its state, what one pass sees, and how it submits jobs. Only
- * core/repair/ includes this.
+ * What the duties of the watcher share: its state, what one pass sees, what they put on record, how
+ * they submit jobs, and what holds them back. Only core/watcher/ and the rooms of its duties
+ * include this.
  */
 #pragma once
 
 #include "core/config/ages.h"
 #include "core/config/follow.h"
-#include "core/repair/plan.h"
-#include "core/repair/policy.h"
-#include "core/repair/room.h"
 #include "core/watcher/decisions.h"
 #include "core/watcher/watcher.h"
 
@@ -21,23 +19,7 @@ struct suspicion {
     gint64 since_ms, last_ms; /* boot clock: of the first and of the last */
     char *text;               /* what the first found; continues the node's name */
 };
-
-/* What the watcher remembers of one instance between passes. Nothing here is needed after a
- * restart. */
-struct watched {
-    unsigned state; /* of the repair machine */
-    guint64 restart_generation;
-    guint restart_tries;
-    guint restart_deaths; /* of jobs that had tried nothing yet, and do not count as tries */
-    gint64 restart_tried_ms, restart_after_ms; /* boot clock */
-    guint64 restart_job;
-    bool restart_mends;       /* these tries were to mend a mark */
-    char *gone_replica;       /* whose images its node does not have … */
-    guint64 gone_pass;        /* … since this pass */
-    struct suspicion disks;   /* of the disks that its guest runs from … */
-    guint64 disks_generation; /* … in this generation … */
-    guint64 disks_errors;     /* … with so many errors, when it was asked last */
-};
+void suspicion_clear(struct suspicion *suspicion);
 
 /* What the watcher remembers of master candidates that there are too few of (candidates.c). */
 struct promotion {
@@ -50,11 +32,12 @@ struct promotion {
 
 struct watcher {
     const struct env *env;
+    const struct watcher_duties *duties;
+    struct repair *repair; /* what auto-repair keeps (core/repair/repair_private.h) */
     struct follow *follow;
     struct owner *owner;
     struct decisions *decisions;
     struct ages *ages;
-    GHashTable *instances;  /* uuid -> struct watched; only those that something was about */
     GHashTable *reports;    /* node uuid -> struct node_report, of this pass */
     GHashTable *guests;     /* node uuid -> (instance uuid -> struct guest_report, borrowed) */
     GHashTable *images;     /* node uuid -> (replica, borrowed -> its place in the report's images);
@@ -67,25 +50,18 @@ struct watcher {
     GHashTable *unseen;     /* ids of jobs that were submitted and are not in the copy yet */
     GHashTable
         *repair_jobs; /* repair id -> GArray of guint64, of this pass; NULL: not needed yet */
-    struct placement_sums *sums; /* of this pass; NULL: not needed yet */
     struct promotion promotion;
     gint64 services_after_ms; /* boot clock: not before, as the last record of services failed */
     guint running, begun;     /* repairs: under way; begun within the last hour; with repair_jobs */
-    guint64 sizes;            /* what the nodes have, as one number: another number, other sizes */
-    bool room_changed;        /* since the spare room was judged */
     bool braked;              /* no step may be submitted in this pass … */
     bool unsure;              /* … as so many nodes may be lost that the brake would be pulled */
-    gint64 next_expiry;       /* when the next suspension or advice ends, in seconds since 1970 */
-    gint64 next_sweep_ms;     /* boot clock: when records of removed objects are looked for */
-    gint64 returned_ms;       /* boot clock: when a node that had been silent answered again */
     gint64 row_ms;            /* boot clock: the end of the last pass that news have started */
     guint row_passes, row_pause_ms;      /* of such passes that soon follow each other */
     gint64 next_tend_ms, next_repair_ms; /* boot clock: when each duty is due without news */
     struct task *sleeper;                /* the loop, while it waits for the next pass */
     guint timer;
-    bool paused;       /* a person has asked for quiet */
-    bool news;         /* something that matters changed since the pass began */
-    bool tags_changed; /* since they were scanned */
+    bool paused; /* a person has asked for quiet */
+    bool news;   /* something that matters changed since the pass began */
 };
 
 /* What the watcher remembers of a node between passes. */
@@ -104,14 +80,8 @@ struct node_memory {
     guint promotions;      /* jobs that were to make it a master candidate, and failed */
 };
 
-/* The state machine of section 4; suspension is a property of the policy, not a state. */
-enum repair_state { REPAIR_HEALTHY, REPAIR_NEEDED, REPAIR_PENDING, REPAIR_FAILED, REPAIR_STATES };
-void watcher_move(struct watched *watched, const char *instance, enum repair_state to,
-                  const char *why);
-
 /* Seconds since 1970. */
 gint64 watcher_now(const struct watcher *watcher);
-struct watched *watcher_watched(struct watcher *watcher, const char *instance);
 /* What the holder's node says of the guest of an instance; NULL if that node has not reported.
  * `ret_reported` tells a node without this guest from a node without a report. */
 const struct guest_report *watcher_guest(const struct watcher *watcher,
@@ -142,51 +112,7 @@ bool watcher_batch_commit(struct watcher *watcher, const GPtrArray *batch);
 /* Milliseconds to wait after the n-th try: 2 s, 4 s, 8 s, … */
 gint64 watcher_pause_ms(guint tries);
 
-/* --- scan.c: tags of all objects, advice, records of what exists no more --- */
-void watcher_scan(struct watcher *watcher);
-
-/* --- sight.c: what nodes say, as far as it can be a cause of repair --- */
-
-/* Takes in the reports of this pass. */
-void watcher_sight_update(struct watcher *watcher);
-/* Whether an object was changed after the reports of this pass were asked for: they prove nothing
- * about it, and it was not there in the pass before. */
-bool watcher_newer_than_reports(const struct watcher *watcher, const char *kind, const char *key);
-/* What is seen of an instance. Bad news count only if an earlier pass has had them too, failed
- * disks when they are certain. */
-struct repair_sight watcher_sight(struct watcher *watcher, const struct instance *instance,
-                                  const struct replica *replica);
-/* Why what is seen of it cannot be called well although nothing is certain to be broken: a
- * sentence; NULL: it can. */
-const char *watcher_sight_doubt(const struct watcher *watcher, const struct instance *instance,
-                                const struct replica *replica);
-
-/* Whether it is to be failed over because its own disks have failed, or because its node can start
- * nothing: then it is not started where it is, and what a dead job has left there is nothing to
- * wait for. */
-bool watcher_leaves_primary(struct watcher *watcher, const struct instance *instance);
-
-/* --- disks.c: whether disks have failed, those with the state of a node too --- */
-
-void suspicion_clear(struct suspicion *suspicion);
-/* Takes in what the reports of this pass say of disks. */
-void watcher_disks_update(struct watcher *watcher);
-/* Fills in which disks of an instance are certain to have failed. Borrowed, for this pass. */
-void watcher_disks_tell(const struct watcher *watcher, const struct instance *instance,
-                        const struct replica *replica, struct repair_sight *sight);
-/* Whether some may have failed, and it is not certain yet. */
-bool watcher_disks_doubted(const struct watcher *watcher, const struct instance *instance,
-                           const struct replica *replica);
-/* Whether the primary's node says that the disks which it would be started from fail, however short
- * a time it has said so. */
-bool watcher_disks_fail(const struct watcher *watcher, const struct instance *instance);
-/* Whether it is in this very pass that those it runs from were found to have failed. */
-bool watcher_disks_seen_now(const struct watcher *watcher, const struct instance *instance);
-/* Why a node can start nothing, for long enough to be sure of it; it continues the node's name.
- * Borrowed, for this pass; NULL: it is not known to. */
-const char *watcher_state_failed(const struct watcher *watcher, const char *node);
-/* Whether the node has said so in this very pass. */
-bool watcher_state_seen_now(const struct watcher *watcher, const char *node);
+#define REPAIR_SHADOW "Shadow mode: " /* how sentences begin that say what would be done */
 
 /* --- brake.c: what holds repair back --- */
 
@@ -203,21 +129,8 @@ char *watcher_held_back(struct watcher *watcher, bool first, bool urgent, const 
 void watcher_count_step(struct watcher *watcher, bool first);
 bool watcher_shadow(const struct watcher *watcher);
 
-/* --- clock.c: the wall clock of this node is set (SAF-93) --- */
-void watcher_tell_clock(struct watcher *watcher);
-
 /* --- silence.c: nodes that do not answer --- */
 void watcher_tell_silence(struct watcher *watcher);
-
-/* --- fullness.c: disks that fill up, and guests that stand still because of it --- */
-void watcher_tell_fullness(struct watcher *watcher);
-/* Whether an earlier pass has put on record that it stands still for lack of room. */
-bool watcher_told_no_room(const struct watcher *watcher, const struct instance *instance);
-/* Enough for a guest that finds none elsewhere. */
-bool watcher_node_has_room(const struct node_report *report);
-
-/* --- spare.c: whether each node's loss could be taken (ARP-71) --- */
-void watcher_spare_room(struct watcher *watcher);
 
 /* --- candidates.c: too few master candidates (ARP-71) --- */
 void watcher_tend_candidates(struct watcher *watcher);
@@ -264,12 +177,3 @@ guint64 watcher_act(struct watcher *watcher, struct decision *decision, json_t *
 /* Ids of the jobs of a repair, in order; NULL if there are none. Borrowed, for this pass. The first
  * use in a pass also counts `running` and `begun`. */
 const GArray *watcher_repair_jobs(struct watcher *watcher, const char *repair_id);
-
-/* --- tend.c: marks of dead jobs, guests that should run and do not --- */
-bool watcher_in_trouble(struct watcher *watcher, const struct instance *instance);
-/* Tends those that were in trouble, by UUID. */
-void watcher_tend(struct watcher *watcher, const GPtrArray *uuids);
-
-/* --- repair.c: auto-repair --- */
-/* Looks after those that were not simply well, by UUID. */
-void watcher_repair(struct watcher *watcher, const GPtrArray *uuids);

@@ -1,8 +1,8 @@
 /*
- * fettle-watcher: the healing loop. Its thinking is core/repair/; here it is only wired to this
- * host. On candidates that are not the master it stands by.
+ * fettle-watcher: the healing loop. Its thinking is core/watcher/ and core/repair/; here it is only
+ * wired to this host. On candidates that are not the master it stands by.
  */
-#include "core/watcher/watcher.h"
+#include "core/repair/duties.h"
 #include "daemons/common/daemon.h"
 #include "daemons/common/standby.h"
 #include "io/real_env.h"
@@ -23,7 +23,7 @@ static struct env *setup(const char *root, GError **error)
 {
     env = real_env_new(root, ROLE_WATCHER, NULL, error);
     if (env != NULL) {
-        watcher = watcher_new(env);
+        watcher = watcher_new(env, &repair_duties);
         standby = standby_new(env, start_watcher);
     }
     return env;

@@ -2,6 +2,7 @@
  */
 #include "core/member/keeper.h"
 #include "core/member/upkeep.h"
+#include "core/node/node_private.h"
 #include "helper/fake_members.h"
 #include "helper/node_world.h"
 

@@ -250,7 +250,7 @@ static void start_task(void *data)
 void watcher_world_start(struct watcher_world *w)
 {
     w->env = fake_process(w->base.world, NODE1, ROLE_WATCHER);
-    w->watcher = watcher_new(w->env);
+    w->watcher = watcher_new(w->env, &repair_duties);
     fake_run(w->env, start_task, w);
 }
 

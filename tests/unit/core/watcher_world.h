@@ -7,7 +7,7 @@
 
 #include "config_world.h"
 #include "core/config/model.h"
-#include "core/watcher/watcher.h"
+#include "core/repair/duties.h"
 
 #define TAG_PREFIX "ganeti:watcher:autorepair:"
 

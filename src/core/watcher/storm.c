@@ -1,7 +1,7 @@
 /* See storm.h. */
-#include "core/repair/storm.h"
+#include "core/watcher/storm.h"
 
-#include "core/repair/policy.h"
+#include "base/text.h"
 
 static gint64 age_s(const struct storm_view *view, const char *what, const char *uuid,
                     guint64 at_us)
@@ -48,7 +48,7 @@ void storm_find(struct storm *storm, const struct storm_view *view)
         storm->total++;
         if (lost_s < 0)
             continue;
-        g_autofree char *when = repair_time_text(view->now - lost_s);
+        g_autofree char *when = text_time(view->now - lost_s);
         storm->lost++;
         g_ptr_array_add(storm->uuids, g_strdup(node->uuid));
         g_ptr_array_add(storm->texts, g_strdup_printf("%s %s since %s", node->name, how, when));

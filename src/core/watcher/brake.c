@@ -10,7 +10,7 @@
 #include "core/watcher/watcher_internal.h"
 
 #include "base/log.h"
-#include "core/repair/storm.h"
+#include "core/watcher/storm.h"
 
 #define BRAKE_KEY "cluster"
 

@@ -1,0 +1,130 @@
+/* What auto-repair keeps from pass to pass, and its place in the loop; see duties.h. */
+#include "core/repair/duties.h"
+
+#include "base/sm.h"
+#include "core/repair/patient.h"
+#include "proto/change.h"
+
+/* --- the machine of one instance --- */
+
+static const struct sm_state repair_states[REPAIR_STATES] = {
+    [REPAIR_HEALTHY] = {"healthy",
+                        SM_TO(REPAIR_NEEDED) | SM_TO(REPAIR_PENDING) | SM_TO(REPAIR_FAILED), false},
+    [REPAIR_NEEDED] = {"needs-repair",
+                       SM_TO(REPAIR_HEALTHY) | SM_TO(REPAIR_PENDING) | SM_TO(REPAIR_FAILED), false},
+    [REPAIR_PENDING] = {"pending",
+                        SM_TO(REPAIR_HEALTHY) | SM_TO(REPAIR_NEEDED) | SM_TO(REPAIR_FAILED), false},
+    [REPAIR_FAILED] = {"failed",
+                       SM_TO(REPAIR_HEALTHY) | SM_TO(REPAIR_NEEDED) | SM_TO(REPAIR_PENDING), false},
+};
+static const struct sm repair_machine = {"repair", repair_states, REPAIR_STATES};
+
+void watcher_move(struct watched *watched, const char *instance, enum repair_state to,
+                  const char *why)
+{
+    if (watched->state != to)
+        sm_move(&repair_machine, instance, &watched->state, to, why);
+}
+
+/* --- what is kept --- */
+
+struct watched *watcher_watched(struct watcher *watcher, const char *instance)
+{
+    struct watched *watched = g_hash_table_lookup(watcher->repair->instances, instance);
+    if (watched == NULL) {
+        watched = g_new0(struct watched, 1);
+        g_hash_table_insert(watcher->repair->instances, g_strdup(instance), watched);
+    }
+    return watched;
+}
+
+static void watched_free(void *data)
+{
+    struct watched *watched = data;
+    g_free(watched->gone_replica);
+    suspicion_clear(&watched->disks);
+    g_free(watched);
+}
+
+static struct repair *repair_new(void)
+{
+    struct repair *repair = g_new0(struct repair, 1);
+    repair->instances = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, watched_free);
+    repair->tags_changed = true;
+    return repair;
+}
+
+static void repair_free(struct repair *repair)
+{
+    g_hash_table_unref(repair->instances);
+    g_clear_pointer(&repair->policies, repair_policies_free);
+    placement_sums_free(repair->sums);
+    g_free(repair);
+}
+
+static void repair_changed(struct watcher *watcher, const GPtrArray *changes)
+{
+    struct repair *repair = watcher->repair;
+    repair->tags_changed |= changes == NULL;
+    repair->room_changed |= changes == NULL;
+    if (changes == NULL) /* it borrows from the copy that this one replaces */
+        g_clear_pointer(&repair->sums, placement_sums_free);
+    for (guint i = 0; changes != NULL && i < changes->len; i++) {
+        const struct change *change = changes->pdata[i];
+        repair->tags_changed |=
+            g_str_equal(change->kind, "tag") || g_str_equal(change->kind, "advice");
+        repair->room_changed |= g_str_equal(change->kind, "instance") ||
+                                g_str_equal(change->kind, "node") ||
+                                g_str_equal(change->kind, "cluster");
+    }
+}
+
+/* --- duties --- */
+
+static gboolean is_gone(gpointer uuid, gpointer watched, gpointer config)
+{
+    return config_get(config, "instance", uuid, NULL) == NULL;
+}
+
+static void take_in(struct watcher *watcher)
+{
+    g_hash_table_foreach_remove(watcher->repair->instances, is_gone,
+                                (gpointer)follow_config(watcher->follow));
+    watcher_sight_update(watcher);
+}
+
+static bool is_unwell(struct watcher *watcher, const struct instance *instance)
+{
+    struct repair *repair = watcher->repair;
+    if (repair->policies == NULL)
+        repair->policies =
+            repair_policies_new(follow_config(watcher->follow), watcher_now(watcher));
+    return !patient_is_well(watcher, repair->policies, instance);
+}
+
+static void repair_those(struct watcher *watcher, const GPtrArray *uuids)
+{
+    g_clear_pointer(&watcher->repair->policies, repair_policies_free);
+    watcher_repair(watcher, uuids);
+}
+
+static const struct watcher_duty rows[] = {
+    {DUE_ALWAYS, take_in},
+    {DUE_ALWAYS, watcher_tell_silence},
+    {DUE_ALWAYS, watcher_tell_clock},
+    {DUE_ALWAYS, watcher_tell_fullness},
+    {DUE_REPAIR, watcher_scan},
+    {DUE_TEND, .concerns = watcher_in_trouble, .run_for = watcher_tend},
+    {DUE_REPAIR, .concerns = is_unwell, .run_for = repair_those},
+    {DUE_REPAIR, watcher_spare_room},
+    {DUE_REPAIR, watcher_tend_candidates},
+    {DUE_ALWAYS, watcher_register_services},
+};
+
+const struct watcher_duties repair_duties = {
+    .rows = rows,
+    .count = G_N_ELEMENTS(rows),
+    .new = repair_new,
+    .free = repair_free,
+    .changed = repair_changed,
+};
