@@ -104,10 +104,9 @@ struct wconf *wconf_new(const struct env *env)
     wconf->committed = config_new();
     wconf->head = config_new();
     g_queue_init(&wconf->pending);
-    g_queue_init(&wconf->log);
     wconf->pending_ids = g_hash_table_new(g_str_hash, g_str_equal);
     wconf->ids = wconf_ids_new();
-    wconf->listeners = g_ptr_array_new();
+    wconf->stream = wconf_stream_new();
     wconf->barrier_next = g_ptr_array_new_with_free_func(g_free);
     wconf->locks = locks_new(wconf_gate, wconf);
     wconf->lock_waits = g_ptr_array_new();
@@ -139,10 +138,9 @@ void wconf_free(struct wconf *wconf)
     wconf_barriers_end(wconf); /* answers about locks wait there */
     locks_free(wconf->locks);  /* asks the gate about nodes, so it goes before them */
     wconf_announce_end(wconf);
-    g_queue_clear(&wconf->log);
+    wconf_stream_free(wconf->stream);
     g_hash_table_unref(wconf->pending_ids);
     g_array_unref(wconf->ids);
-    g_ptr_array_unref(wconf->listeners);
     g_ptr_array_unref(wconf->lock_waits);
     g_ptr_array_unref(wconf->joins);
     g_ptr_array_unref(wconf->flushes);

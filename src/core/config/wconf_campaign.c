@@ -66,8 +66,9 @@ static int compare_serials(const void *a, const void *b)
 static void begin_log(struct wconf *wconf, const struct reading *reading)
 {
     struct engine *engine = wconf->engine;
-    guint64 from = reading->logged ? engine->ops->log_from(engine, &wconf->log_epoch) : 0;
-    wconf->log_floor = from ? from : config_serial(wconf->committed);
+    guint64 epoch = 0;
+    guint64 from = reading->logged ? engine->ops->log_from(engine, &epoch) : 0;
+    wconf_stream_begin(wconf, from ? from : config_serial(wconf->committed), epoch);
     if (!from)
         return;
     g_array_sort(reading->entries, compare_serials);
@@ -169,7 +170,7 @@ static void leapt(struct wconf *wconf, guint64 serial)
 {
     config_set_position(wconf->committed, config_history(wconf->committed), serial);
     config_set_position(wconf->head, config_history(wconf->head), serial);
-    wconf->log_floor = serial;
+    wconf_stream_begin(wconf, serial, 0);
     wconf_copies_note(wconf);
 }
 

@@ -271,7 +271,7 @@ static bool digest_at(const struct wconf *wconf, guint64 serial, guint64 *ret_di
  * other changes have got since. */
 static bool may_be_astray(const struct wconf *wconf, guint64 epoch)
 {
-    return epoch < (wconf->log_epoch ? wconf->log_epoch : wconf->epoch);
+    return epoch < wconf_stream_epoch(wconf);
 }
 
 /* Why the copy, which is of the mastership `epoch`, cannot go on from what it has; NULL: it can.

@@ -49,11 +49,7 @@ struct wconf {
     GHashTable *pending_ids; /* commit id -> struct commit */
     bool held;               /* they wait for a change of engine */
 
-    GQueue log;           /* struct log_entry, oldest first */
-    guint64 log_floor;    /* changes after this serial are all in it */
-    guint64 log_epoch;    /* what copies of an earlier mastership have may have been lost */
-    GPtrArray *listeners; /* struct listener: wait_changes with nothing new yet */
-    guint wake_timer;
+    struct wconf_stream *stream;
 
     GPtrArray *barrier_next;             /* struct barrier_wait of the next barrier */
     struct barrier_round *barrier_round; /* under way; NULL for none */
@@ -185,8 +181,15 @@ bool wconf_covered(const struct wconf *wconf, const struct owner *owner, const G
                    GError **error);
 
 /* --- wconf_stream.c --- */
+struct wconf_stream *wconf_stream_new(void);
+/* After wconf_stream_end(). */
+void wconf_stream_free(struct wconf_stream *stream);
 void wconf_handle_wait_changes(struct wconf *wconf, struct rpc_request *request);
 void wconf_handle_snapshot(struct wconf *wconf, struct rpc_request *request);
+/* The log has every change after the serial `floor`. What copies of a mastership before `epoch`
+ * have may have been lost; 0: before this one. */
+void wconf_stream_begin(struct wconf *wconf, guint64 floor, guint64 epoch);
+guint64 wconf_stream_epoch(const struct wconf *wconf);
 /* Whether deltas from there can be had. */
 bool wconf_stream_reaches(const struct wconf *wconf, guint64 history, guint64 serial);
 /* Deltas since a serial that it reaches, now or when there are some; `ids`: with the ids of the
