@@ -107,7 +107,7 @@ struct wconf *wconf_new(const struct env *env)
     wconf->pending_ids = g_hash_table_new(g_str_hash, g_str_equal);
     wconf->ids = wconf_ids_new();
     wconf->stream = wconf_stream_new();
-    wconf->barrier_next = g_ptr_array_new_with_free_func(g_free);
+    wconf->barrier = wconf_barrier_new();
     wconf->locks = locks_new(wconf_gate, wconf);
     wconf->lock_waits = g_ptr_array_new();
     wconf->watched = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
@@ -138,6 +138,7 @@ void wconf_free(struct wconf *wconf)
     wconf_barriers_end(wconf); /* answers about locks wait there */
     locks_free(wconf->locks);  /* asks the gate about nodes, so it goes before them */
     wconf_announce_end(wconf);
+    wconf_barrier_free(wconf->barrier);
     wconf_stream_free(wconf->stream);
     g_hash_table_unref(wconf->pending_ids);
     g_array_unref(wconf->ids);

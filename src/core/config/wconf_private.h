@@ -51,8 +51,7 @@ struct wconf {
 
     struct wconf_stream *stream;
 
-    GPtrArray *barrier_next;             /* struct barrier_wait of the next barrier */
-    struct barrier_round *barrier_round; /* under way; NULL for none */
+    struct wconf_barrier *barrier;
 
     struct locks *locks;
     struct journal *journal;
@@ -100,6 +99,9 @@ void wconf_step_down(struct wconf *wconf, enum fettle_error code, const char *fo
 void wconf_replaced(struct wconf *wconf, const GError *why);
 
 /* --- wconf_barrier.c --- */
+struct wconf_barrier *wconf_barrier_new(void);
+/* After wconf_barriers_end(). */
+void wconf_barrier_free(struct wconf_barrier *barrier);
 
 /* Calls fn(data) after a barrier begun from now on, while still master (SAF-03). If mastership is
  * lost instead, `fn` is called all the same and finds wconf->down set. */
