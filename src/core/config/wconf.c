@@ -116,7 +116,7 @@ struct wconf *wconf_new(const struct env *env)
     wconf->joins = g_ptr_array_new();
     wconf->followers = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
     g_queue_init(&wconf->copy_waits);
-    wconf->flushes = g_ptr_array_new();
+    wconf->flush = wconf_flush_new();
     return wconf;
 }
 
@@ -144,7 +144,7 @@ void wconf_free(struct wconf *wconf)
     g_array_unref(wconf->ids);
     g_ptr_array_unref(wconf->lock_waits);
     g_ptr_array_unref(wconf->joins);
-    g_ptr_array_unref(wconf->flushes);
+    wconf_flush_free(wconf->flush);
     g_hash_table_unref(wconf->followers);
     if (wconf->word)
         g_ptr_array_unref(wconf->word);

@@ -77,7 +77,7 @@ struct wconf {
     GHashTable *followers; /* node UUID -> struct follower */
     GQueue copy_waits;     /* struct copy_wait, in order of serial */
     guint copy_timer;
-    GPtrArray *flushes;  /* struct flush: flush_config not answered yet */
+    struct wconf_flush *flush;
     struct watch *watch; /* of the candidates' promises; NULL: not begun */
 
     struct engine_change *change; /* the last change of engine, under way or not; NULL: none */
@@ -237,6 +237,9 @@ guint64 wconf_copies_serial(const struct wconf *wconf, const char *node);
 guint wconf_copies_reachable(const struct wconf *wconf);
 
 /* --- wconf_flush.c --- */
+struct wconf_flush *wconf_flush_new(void);
+/* After wconf_copies_end(), by which all have been answered. */
+void wconf_flush_free(struct wconf_flush *flush);
 void wconf_handle_flush_config(struct wconf *wconf, struct rpc_request *request);
 /* A copy has gone on or has been counted out, or this is the master no more: answers what can be
  * answered. */
