@@ -113,7 +113,7 @@ struct wconf *wconf_new(const struct env *env)
     wconf->watched = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     wconf->unsure = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     wconf->nodes = g_hash_table_new(g_str_hash, g_str_equal);
-    wconf->joins = g_ptr_array_new();
+    wconf->join = wconf_join_new();
     wconf->followers = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
     g_queue_init(&wconf->copy_waits);
     wconf->flush = wconf_flush_new();
@@ -143,7 +143,7 @@ void wconf_free(struct wconf *wconf)
     g_hash_table_unref(wconf->pending_ids);
     g_array_unref(wconf->ids);
     g_ptr_array_unref(wconf->lock_waits);
-    g_ptr_array_unref(wconf->joins);
+    wconf_join_free(wconf->join);
     wconf_flush_free(wconf->flush);
     g_hash_table_unref(wconf->followers);
     if (wconf->word)

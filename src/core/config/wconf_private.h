@@ -69,7 +69,7 @@ struct wconf {
     guint64 spoken_serial;
     struct announce_window *window; /* of those that are on their way */
 
-    GPtrArray *joins; /* struct join: hosts that are being let in */
+    struct wconf_join *join;
 
     GArray *ids; /* struct known_id: of the newest commits, in order of serial */
 
@@ -277,6 +277,9 @@ void wconf_handle_confirm(struct wconf *wconf, struct rpc_request *request);
 void wconf_handle_write_config(struct wconf *wconf, struct rpc_request *request);
 
 /* --- wconf_join.c --- */
+struct wconf_join *wconf_join_new(void);
+/* After wconf_join_end(). */
+void wconf_join_free(struct wconf_join *join);
 void wconf_handle_ca_info(struct wconf *wconf, struct rpc_request *request);
 void wconf_handle_join(struct wconf *wconf, struct rpc_request *request);
 void wconf_join_end(struct wconf *wconf);
