@@ -110,8 +110,7 @@ struct wconf *wconf_new(const struct env *env)
     wconf->barrier = wconf_barrier_new();
     wconf->locks = locks_new(wconf_gate, wconf);
     wconf->lock_waits = g_ptr_array_new();
-    wconf->watched = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
-    wconf->unsure = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    wconf->owners = wconf_owners_new();
     wconf->nodes = g_hash_table_new(g_str_hash, g_str_equal);
     wconf->join = wconf_join_new();
     wconf->followers = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
@@ -150,8 +149,7 @@ void wconf_free(struct wconf *wconf)
         g_ptr_array_unref(wconf->word);
     if (wconf->digests)
         g_array_unref(wconf->digests);
-    g_hash_table_unref(wconf->watched);
-    g_hash_table_unref(wconf->unsure);
+    wconf_owners_free(wconf->owners);
     g_hash_table_unref(wconf->nodes);
     journal_free(wconf->journal);
     config_free(wconf->head);

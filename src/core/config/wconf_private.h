@@ -56,10 +56,7 @@ struct wconf {
     struct locks *locks;
     struct journal *journal;
     GPtrArray *lock_waits; /* struct lock_wait, in order of coming */
-    guint return_timer;    /* until clients of requests that the journal knew are back */
-    GHashTable *watched;   /* names of lock files */
-    GHashTable *unsure;    /* of those that could not be judged when they were looked at last */
-    guint unsure_timer;    /* until those of them that are not watched are looked at again */
+    struct wconf_owners *owners;
 
     GHashTable *nodes; /* uuid -> struct node_link */
     guint64 members_serial;
@@ -316,6 +313,9 @@ struct lock_wait *wconf_lock_wait_of(const struct wconf *wconf, const struct own
 struct owner_args *wconf_lock_owner(const struct wconf *wconf, struct rpc_request *request);
 
 /* --- wconf_owners.c --- */
+struct wconf_owners *wconf_owners_new(void);
+/* After wconf_owners_end(). */
+void wconf_owners_free(struct wconf_owners *owners);
 void wconf_handle_owner_gone(struct wconf *wconf, struct rpc_request *request);
 /* wconf_check_owner() for calls by which an owner gets something; from then on its end is noticed.
  * When it is named first its lock file must be there and held (SAF-101): WRONG_STATE; TEMPORARY:
