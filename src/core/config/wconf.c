@@ -140,7 +140,7 @@ void wconf_free(struct wconf *wconf)
     wconf_barrier_free(wconf->barrier);
     wconf_stream_free(wconf->stream);
     g_hash_table_unref(wconf->pending_ids);
-    g_array_unref(wconf->ids);
+    wconf_ids_free(wconf->ids);
     g_ptr_array_unref(wconf->lock_waits);
     wconf_join_free(wconf->join);
     wconf_flush_free(wconf->flush);

@@ -68,7 +68,7 @@ struct wconf {
 
     struct wconf_join *join;
 
-    GArray *ids; /* struct known_id: of the newest commits, in order of serial */
+    struct wconf_ids *ids;
 
     GArray *digests;       /* struct serial_digest: of the newest commits, in order */
     GHashTable *followers; /* node UUID -> struct follower */
@@ -243,7 +243,8 @@ void wconf_handle_flush_config(struct wconf *wconf, struct rpc_request *request)
 void wconf_flush_look(struct wconf *wconf);
 
 /* --- wconf_ids.c --- */
-GArray *wconf_ids_new(void);
+struct wconf_ids *wconf_ids_new(void);
+void wconf_ids_free(struct wconf_ids *ids);
 /* After the store was loaded. CORRUPT. */
 bool wconf_ids_load(struct wconf *wconf, GError **error);
 /* One more is stored. */
