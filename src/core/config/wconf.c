@@ -109,7 +109,7 @@ struct wconf *wconf_new(const struct env *env)
     wconf->stream = wconf_stream_new();
     wconf->barrier = wconf_barrier_new();
     wconf->locks = locks_new(wconf_gate, wconf);
-    wconf->lock_waits = g_ptr_array_new();
+    wconf->lock_waits = wconf_lock_waits_new();
     wconf->owners = wconf_owners_new();
     wconf->nodes = g_hash_table_new(g_str_hash, g_str_equal);
     wconf->join = wconf_join_new();
@@ -141,7 +141,7 @@ void wconf_free(struct wconf *wconf)
     wconf_stream_free(wconf->stream);
     g_hash_table_unref(wconf->pending_ids);
     wconf_ids_free(wconf->ids);
-    g_ptr_array_unref(wconf->lock_waits);
+    wconf_lock_waits_free(wconf->lock_waits);
     wconf_join_free(wconf->join);
     wconf_flush_free(wconf->flush);
     g_hash_table_unref(wconf->followers);

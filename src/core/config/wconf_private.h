@@ -55,7 +55,7 @@ struct wconf {
 
     struct locks *locks;
     struct journal *journal;
-    GPtrArray *lock_waits; /* struct lock_wait, in order of coming */
+    struct wconf_lock_waits *lock_waits;
     struct wconf_owners *owners;
 
     GHashTable *nodes; /* uuid -> struct node_link */
@@ -288,6 +288,9 @@ void wconf_handle_authority_key(struct wconf *wconf, struct rpc_request *request
 void wconf_handle_authority_look(struct wconf *wconf, struct rpc_request *request);
 
 /* --- wconf_locks.c --- */
+struct wconf_lock_waits *wconf_lock_waits_new(void);
+/* After wconf_locks_end(). */
+void wconf_lock_waits_free(struct wconf_lock_waits *waits);
 void wconf_handle_update_locks(struct wconf *wconf, struct rpc_request *request);
 void wconf_handle_union_locks(struct wconf *wconf, struct rpc_request *request);
 void wconf_handle_guarded_union_locks(struct wconf *wconf, struct rpc_request *request);
