@@ -113,8 +113,7 @@ struct wconf *wconf_new(const struct env *env)
     wconf->owners = wconf_owners_new();
     wconf->nodes = g_hash_table_new(g_str_hash, g_str_equal);
     wconf->join = wconf_join_new();
-    wconf->followers = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
-    g_queue_init(&wconf->copy_waits);
+    wconf->followers = wconf_followers_new();
     wconf->flush = wconf_flush_new();
     return wconf;
 }
@@ -144,11 +143,9 @@ void wconf_free(struct wconf *wconf)
     wconf_lock_waits_free(wconf->lock_waits);
     wconf_join_free(wconf->join);
     wconf_flush_free(wconf->flush);
-    g_hash_table_unref(wconf->followers);
+    wconf_followers_free(wconf->followers);
     if (wconf->word)
         g_ptr_array_unref(wconf->word);
-    if (wconf->digests)
-        g_array_unref(wconf->digests);
     wconf_owners_free(wconf->owners);
     g_hash_table_unref(wconf->nodes);
     journal_free(wconf->journal);

@@ -70,10 +70,7 @@ struct wconf {
 
     struct wconf_ids *ids;
 
-    GArray *digests;       /* struct serial_digest: of the newest commits, in order */
-    GHashTable *followers; /* node UUID -> struct follower */
-    GQueue copy_waits;     /* struct copy_wait, in order of serial */
-    guint copy_timer;
+    struct wconf_followers *followers;
     struct wconf_flush *flush;
     struct watch *watch; /* of the candidates' promises; NULL: not begun */
 
@@ -205,6 +202,9 @@ void wconf_stream_wake(struct wconf *wconf);
 void wconf_stream_end(struct wconf *wconf);
 
 /* --- wconf_copies.c --- */
+struct wconf_followers *wconf_followers_new(void);
+/* After wconf_copies_end(). */
+void wconf_followers_free(struct wconf_followers *followers);
 void wconf_handle_follow(struct wconf *wconf, struct rpc_request *request);
 /* Before the first commit: all candidates count as in reach for now. */
 void wconf_copies_begin(struct wconf *wconf);
