@@ -111,7 +111,7 @@ struct wconf *wconf_new(const struct env *env)
     wconf->locks = locks_new(wconf_gate, wconf);
     wconf->lock_waits = wconf_lock_waits_new();
     wconf->owners = wconf_owners_new();
-    wconf->nodes = g_hash_table_new(g_str_hash, g_str_equal);
+    wconf->announce = wconf_announce_new();
     wconf->join = wconf_join_new();
     wconf->followers = wconf_followers_new();
     wconf->flush = wconf_flush_new();
@@ -147,7 +147,7 @@ void wconf_free(struct wconf *wconf)
     if (wconf->word)
         g_ptr_array_unref(wconf->word);
     wconf_owners_free(wconf->owners);
-    g_hash_table_unref(wconf->nodes);
+    wconf_announce_free(wconf->announce);
     journal_free(wconf->journal);
     config_free(wconf->head);
     config_free(wconf->committed);

@@ -58,13 +58,8 @@ struct wconf {
     struct wconf_lock_waits *lock_waits;
     struct wconf_owners *owners;
 
-    GHashTable *nodes; /* uuid -> struct node_link */
-    guint64 members_serial;
-    json_t *spoken[2]; /* the announcement of `spoken_serial`, whole and said again; or NULL */
-    size_t spoken_bytes[2];
     char signature[LIMIT_VOUCHER_CHARS + 1]; /* over this mastership; "": none */
-    guint64 spoken_serial;
-    struct announce_window *window; /* of those that are on their way */
+    struct wconf_announce *announce;
 
     struct wconf_join *join;
 
@@ -338,6 +333,9 @@ bool wconf_has_reservation(const struct wconf *wconf, const char *livelock);
 GPtrArray *wconf_reserved_livelocks(const struct wconf *wconf);
 
 /* --- wconf_announce.c --- */
+struct wconf_announce *wconf_announce_new(void);
+/* After wconf_announce_end(). */
+void wconf_announce_free(struct wconf_announce *announce);
 /* What nodes are told now; free with announce_args_free(). */
 struct announce_args *wconf_announcement(const struct wconf *wconf);
 /* What nodes are told may have changed: if so, tells every one that is not offline, until it
