@@ -87,7 +87,7 @@ void wconf_position(const struct wconf *wconf, guint64 *ret_history, guint64 *re
                     guint64 *ret_serial)
 {
     *ret_history = config_history(wconf->committed);
-    *ret_epoch = wconf->epoch ? wconf->epoch : wconf->wish.since;
+    *ret_epoch = wconf->epoch ? wconf->epoch : wconf_campaign_since(wconf);
     *ret_serial = config_serial(wconf->committed);
 }
 
@@ -105,6 +105,7 @@ struct wconf *wconf_new(const struct env *env)
     wconf->head = config_new();
     g_queue_init(&wconf->pending);
     wconf->pending_ids = g_hash_table_new(g_str_hash, g_str_equal);
+    wconf->campaign = wconf_campaign_new();
     wconf->ids = wconf_ids_new();
     wconf->stream = wconf_stream_new();
     wconf->barrier = wconf_barrier_new();
@@ -144,8 +145,7 @@ void wconf_free(struct wconf *wconf)
     wconf_join_free(wconf->join);
     wconf_flush_free(wconf->flush);
     wconf_followers_free(wconf->followers);
-    if (wconf->word)
-        g_ptr_array_unref(wconf->word);
+    wconf_campaign_free(wconf->campaign);
     wconf_owners_free(wconf->owners);
     wconf_announce_free(wconf->announce);
     journal_free(wconf->journal);

@@ -129,7 +129,7 @@ static struct announce_args *announcement(const struct wconf *wconf, bool again)
     }
     args->replica_lost_ms = cluster->replica_lost_ms;
     args->accelerator = cluster->accelerator;
-    set_text(&args->signature, wconf->signature);
+    set_text(&args->signature, wconf_signature(wconf));
     set_text(&args->cluster_name, cluster->name);
     set_text(&args->master_ip, cluster->master_ip);
     args->master_netmask = cluster->master_netmask;

@@ -45,6 +45,8 @@ struct wconf {
     void (*on_down)(const GError *reason, void *data);
     void *on_down_data;
 
+    struct wconf_campaign *campaign;
+
     GQueue pending;          /* struct commit, in order of serial */
     GHashTable *pending_ids; /* commit id -> struct commit */
     bool held;               /* they wait for a change of engine */
@@ -58,7 +60,6 @@ struct wconf {
     struct wconf_lock_waits *lock_waits;
     struct wconf_owners *owners;
 
-    char signature[LIMIT_VOUCHER_CHARS + 1]; /* over this mastership; "": none */
     struct wconf_announce *announce;
 
     struct wconf_join *join;
@@ -72,11 +73,6 @@ struct wconf {
     struct engine_change *change; /* the last change of engine, under way or not; NULL: none */
     struct tending *tending;      /* of the members of etcd; NULL: the engine has none */
     struct clearing *clearing;    /* of what an earlier one has left; NULL: none is under way */
-
-    struct promise_wish wish; /* of an engine that is this node's store, while it campaigns */
-    guint64 leap;             /* the serial before that of a person's word; or 0 */
-    GPtrArray *word;          /* struct change: what a person's word puts on record then; or NULL */
-    guint64 unheard_since;    /* with it: no node has told what it runs (SAF-09); 0: as they are */
 };
 
 /* --- wconf.c --- */
@@ -102,6 +98,12 @@ void wconf_answer_after_barrier(struct wconf *wconf, struct rpc_request *request
 void wconf_barriers_end(struct wconf *wconf);
 
 /* --- wconf_campaign.c --- */
+struct wconf_campaign *wconf_campaign_new(void);
+void wconf_campaign_free(struct wconf_campaign *campaign);
+/* The newest mastership whose changes it had when it asked for promises; 0: it has not asked. */
+guint64 wconf_campaign_since(const struct wconf *wconf);
+/* Over this mastership (SAF-102); "": none. */
+const char *wconf_signature(const struct wconf *wconf);
 /* Loads the store and takes the mastership: locks and journal are those of its epoch then. May wait
  * for other candidates. NOT_MASTER, STALE_EPOCH, CORRUPT, STORAGE, KILLED; PERMISSION: this node is
  * no candidate on record. */
