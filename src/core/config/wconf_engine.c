@@ -184,7 +184,7 @@ void wconf_engine_start(struct wconf *wconf)
 {
     if (wconf->clearing)
         wconf->clearing->asker.stamp.epoch = wconf->epoch;
-    wconf->tending = engine_tend_start(wconf);
+    engine_tend_start(wconf);
 }
 
 /* --- the task --- */
@@ -197,7 +197,7 @@ static void take_back(struct engine_change *change)
     wconf_release_commits(wconf);
     log_error("", "the change of engine is taken back: %s", change->error->message);
     if (change->to == ENGINE_KIND_SQLITE) {
-        wconf->tending = engine_tend_start(wconf);
+        engine_tend_start(wconf);
         return;
     }
     if (engine_change_clear(&change->asker, change->nodes, &error) || !change->wconf)
@@ -291,7 +291,7 @@ void wconf_handle_engine_progress(struct wconf *wconf, struct rpc_request *reque
 void wconf_engine_end(struct wconf *wconf)
 {
     struct engine_change *change = g_steal_pointer(&wconf->change);
-    engine_tend_end(g_steal_pointer(&wconf->tending));
+    engine_tend_end(wconf);
     if (wconf->clearing)
         wconf->clearing->wconf = NULL;
     wconf->clearing = NULL;
