@@ -116,6 +116,7 @@ struct wconf *wconf_new(const struct env *env)
     wconf->join = wconf_join_new();
     wconf->followers = wconf_followers_new();
     wconf->flush = wconf_flush_new();
+    wconf->changing = wconf_engine_new();
     return wconf;
 }
 
@@ -145,6 +146,7 @@ void wconf_free(struct wconf *wconf)
     wconf_join_free(wconf->join);
     wconf_flush_free(wconf->flush);
     wconf_followers_free(wconf->followers);
+    wconf_engine_free(wconf->changing);
     wconf_campaign_free(wconf->campaign);
     wconf_owners_free(wconf->owners);
     wconf_announce_free(wconf->announce);

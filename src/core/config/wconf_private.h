@@ -70,9 +70,8 @@ struct wconf {
     struct wconf_flush *flush;
     struct watch *watch; /* of the candidates' promises; NULL: not begun */
 
-    struct engine_change *change; /* the last change of engine, under way or not; NULL: none */
-    struct tending *tending;      /* of the members of etcd; NULL: the engine has none */
-    struct clearing *clearing;    /* of what an earlier one has left; NULL: none is under way */
+    struct wconf_engine *changing; /* the engine */
+    struct tending *tending;       /* of the members of etcd; NULL: the engine has none */
 };
 
 /* --- wconf.c --- */
@@ -256,6 +255,9 @@ void wconf_watch_start(struct wconf *wconf);
 void wconf_watch_end(struct wconf *wconf);
 
 /* --- wconf_engine.c --- */
+struct wconf_engine *wconf_engine_new(void);
+/* After wconf_engine_end(). */
+void wconf_engine_free(struct wconf_engine *changing);
 void wconf_handle_change_engine(struct wconf *wconf, struct rpc_request *request);
 void wconf_handle_engine_progress(struct wconf *wconf, struct rpc_request *request);
 /* This node's store is the engine, whose last mastership had this epoch: clears what a change of
