@@ -105,19 +105,34 @@ struct wconf *wconf_new(const struct env *env)
     wconf->head = config_new();
     g_queue_init(&wconf->pending);
     wconf->pending_ids = g_hash_table_new(g_str_hash, g_str_equal);
-    wconf->campaign = wconf_campaign_new();
-    wconf->ids = wconf_ids_new();
-    wconf->stream = wconf_stream_new();
-    wconf->barrier = wconf_barrier_new();
     wconf->locks = locks_new(wconf_gate, wconf);
+    wconf->announce = wconf_announce_new();
+    wconf->barrier = wconf_barrier_new();
+    wconf->campaign = wconf_campaign_new();
+    wconf->changing = wconf_engine_new();
+    wconf->flush = wconf_flush_new();
+    wconf->followers = wconf_followers_new();
+    wconf->ids = wconf_ids_new();
+    wconf->join = wconf_join_new();
     wconf->lock_waits = wconf_lock_waits_new();
     wconf->owners = wconf_owners_new();
-    wconf->announce = wconf_announce_new();
-    wconf->join = wconf_join_new();
-    wconf->followers = wconf_followers_new();
-    wconf->flush = wconf_flush_new();
-    wconf->changing = wconf_engine_new();
+    wconf->stream = wconf_stream_new();
     return wconf;
+}
+
+static void free_duties(struct wconf *wconf)
+{
+    wconf_announce_free(wconf->announce);
+    wconf_barrier_free(wconf->barrier);
+    wconf_campaign_free(wconf->campaign);
+    wconf_engine_free(wconf->changing);
+    wconf_flush_free(wconf->flush);
+    wconf_followers_free(wconf->followers);
+    wconf_ids_free(wconf->ids);
+    wconf_join_free(wconf->join);
+    wconf_lock_waits_free(wconf->lock_waits);
+    wconf_owners_free(wconf->owners);
+    wconf_stream_free(wconf->stream);
 }
 
 void wconf_free(struct wconf *wconf)
@@ -138,18 +153,8 @@ void wconf_free(struct wconf *wconf)
     wconf_barriers_end(wconf); /* answers about locks wait there */
     locks_free(wconf->locks);  /* asks the gate about nodes, so it goes before them */
     wconf_announce_end(wconf);
-    wconf_barrier_free(wconf->barrier);
-    wconf_stream_free(wconf->stream);
+    free_duties(wconf);
     g_hash_table_unref(wconf->pending_ids);
-    wconf_ids_free(wconf->ids);
-    wconf_lock_waits_free(wconf->lock_waits);
-    wconf_join_free(wconf->join);
-    wconf_flush_free(wconf->flush);
-    wconf_followers_free(wconf->followers);
-    wconf_engine_free(wconf->changing);
-    wconf_campaign_free(wconf->campaign);
-    wconf_owners_free(wconf->owners);
-    wconf_announce_free(wconf->announce);
     journal_free(wconf->journal);
     config_free(wconf->head);
     config_free(wconf->committed);

@@ -1,5 +1,6 @@
 /*
- * Insides of wconfd's thinking. One struct, and one file for each of its duties:
+ * Insides of wconfd's thinking. One struct with what all need, and one file for each duty, which
+ * keeps to itself what it alone needs:
  *   wconf.c           life, stepping down
  *   wconf_calls.c     which calls there are
  *   wconf_barrier.c   answers that need a barrier
@@ -14,6 +15,8 @@
  *   wconf_flush.c     flush_config: until all candidates in reach have the newest change
  *   wconf_ids.c       which commits are known by their ids, for copies and another engine
  *   wconf_engine.c    change_engine, engine_progress
+ *   engine_change.c   the steps of that
+ *   engine_tend.c     the members of etcd, as candidates come and go
  *   wconf_watch.c     does every candidate still follow this mastership?
  *   wconf_confirm.c   confirm
  *   wconf_locks.c     lock calls
@@ -21,6 +24,7 @@
  *   wconf_import.c    write_config
  *   wconf_reserve.c   reservations of dead owners
  *   wconf_join.c      hosts that become nodes
+ *   wconf_key.c       the authority's key, for other candidates
  *   wconf_announce.c  telling nodes who is master, and which have answered
  *   wconf_stated.c    what they tell with it, if words of the master before may be lost
  */
@@ -45,33 +49,26 @@ struct wconf {
     void (*on_down)(const GError *reason, void *data);
     void *on_down_data;
 
-    struct wconf_campaign *campaign;
-
     GQueue pending;          /* struct commit, in order of serial */
     GHashTable *pending_ids; /* commit id -> struct commit */
     bool held;               /* they wait for a change of engine */
-
-    struct wconf_stream *stream;
-
-    struct wconf_barrier *barrier;
-
     struct locks *locks;
     struct journal *journal;
+
+    /* What only the file of a duty sees into. */
+    struct wconf_announce *announce;
+    struct wconf_barrier *barrier;
+    struct wconf_campaign *campaign;
+    struct wconf_engine *changing; /* the engine */
+    struct wconf_flush *flush;
+    struct wconf_followers *followers;
+    struct wconf_ids *ids;
+    struct wconf_join *join;
     struct wconf_lock_waits *lock_waits;
     struct wconf_owners *owners;
-
-    struct wconf_announce *announce;
-
-    struct wconf_join *join;
-
-    struct wconf_ids *ids;
-
-    struct wconf_followers *followers;
-    struct wconf_flush *flush;
-    struct watch *watch; /* of the candidates' promises; NULL: not begun */
-
-    struct wconf_engine *changing; /* the engine */
-    struct tending *tending;       /* of the members of etcd; NULL: the engine has none */
+    struct wconf_stream *stream;
+    struct tending *tending; /* of the members of etcd; NULL: the engine has none */
+    struct watch *watch;     /* of the candidates' promises; NULL: not begun */
 };
 
 /* --- wconf.c --- */
