@@ -315,7 +315,7 @@ static bool wait_for_copy(struct engine_change *change, GError **error)
 /* The next process finds that etcd was left for its store, and does the rest (seat_left.c). */
 static bool go_to_sqlite(struct engine_change *change, GError **error)
 {
-    engine_tend_end(g_steal_pointer(&change->wconf->tending));
+    engine_tend_end(change->wconf);
     if (!hold(change, error) || !wait_for_copy(change, error))
         return false;
     engine_change_say(change, "the copy of this node has everything");

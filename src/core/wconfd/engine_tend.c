@@ -373,9 +373,9 @@ static void compare(struct pass *pass)
     tending->compare_ms = now + (tending->odd ? ENGINE_COMPARE_SOON_MS : ENGINE_COMPARE_MS);
 }
 
-const char *engine_tend_odd(const struct tending *tending)
+const char *engine_tend_odd(const struct wconf *wconf)
 {
-    return tending ? tending->odd : NULL;
+    return wconf->tending ? wconf->tending->odd : NULL;
 }
 
 /* At most one change of members; a node that cannot be asked keeps no other from its turn. True: it
@@ -424,22 +424,23 @@ static void tend_task(void *data)
     g_free(tending);
 }
 
-struct tending *engine_tend_start(struct wconf *wconf)
+void engine_tend_start(struct wconf *wconf)
 {
     if (!wconf->env->ensemble || !wconf->engine->replicated)
-        return NULL;
+        return;
     struct tending *tending = g_new0(struct tending, 1);
     *tending = (struct tending){
         .wconf = wconf,
         .compare_ms = wconf->env->ops->boot_ms(wconf->env) + ENGINE_COMPARE_SOON_MS,
         .asker = {wconf->env, {config_history(wconf->committed), wconf->epoch}},
         .clear = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL)};
+    wconf->tending = tending;
     task_spawn(wconf->env->tasks, tend_task, tending);
-    return tending;
 }
 
-void engine_tend_end(struct tending *tending)
+void engine_tend_end(struct wconf *wconf)
 {
-    if (tending)
-        tending->wconf = NULL;
+    if (wconf->tending)
+        wconf->tending->wconf = NULL;
+    wconf->tending = NULL;
 }

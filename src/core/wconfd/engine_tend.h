@@ -7,12 +7,11 @@
 #pragma once
 
 struct wconf;
-struct tending;
 
-/* Begins; NULL if this engine has no members to tend. */
-struct tending *engine_tend_start(struct wconf *wconf);
+/* Begins; nothing if this engine has no members to tend. */
+void engine_tend_start(struct wconf *wconf);
 /* Which members hold something else than most, by two comparisons in a row; NULL: none, as far as
  * is known. Borrowed. */
-const char *engine_tend_odd(const struct tending *tending);
-/* The wconf ends; what is under way is ended after its step. NULL is allowed. */
-void engine_tend_end(struct tending *tending);
+const char *engine_tend_odd(const struct wconf *wconf);
+/* Nobody is tended from now on; what is under way is ended after its step. */
+void engine_tend_end(struct wconf *wconf);

@@ -87,7 +87,7 @@ void wconf_position(const struct wconf *wconf, guint64 *ret_history, guint64 *re
                     guint64 *ret_serial)
 {
     *ret_history = config_history(wconf->committed);
-    *ret_epoch = wconf->epoch ? wconf->epoch : wconf->wish.since;
+    *ret_epoch = wconf->epoch ? wconf->epoch : wconf_campaign_since(wconf);
     *ret_serial = config_serial(wconf->committed);
 }
 
@@ -104,21 +104,35 @@ struct wconf *wconf_new(const struct env *env)
     wconf->committed = config_new();
     wconf->head = config_new();
     g_queue_init(&wconf->pending);
-    g_queue_init(&wconf->log);
     wconf->pending_ids = g_hash_table_new(g_str_hash, g_str_equal);
-    wconf->ids = wconf_ids_new();
-    wconf->listeners = g_ptr_array_new();
-    wconf->barrier_next = g_ptr_array_new_with_free_func(g_free);
     wconf->locks = locks_new(wconf_gate, wconf);
-    wconf->lock_waits = g_ptr_array_new();
-    wconf->watched = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
-    wconf->unsure = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
-    wconf->nodes = g_hash_table_new(g_str_hash, g_str_equal);
-    wconf->joins = g_ptr_array_new();
-    wconf->followers = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
-    g_queue_init(&wconf->copy_waits);
-    wconf->flushes = g_ptr_array_new();
+    wconf->announce = wconf_announce_new();
+    wconf->barrier = wconf_barrier_new();
+    wconf->campaign = wconf_campaign_new();
+    wconf->changing = wconf_engine_new();
+    wconf->flush = wconf_flush_new();
+    wconf->followers = wconf_followers_new();
+    wconf->ids = wconf_ids_new();
+    wconf->join = wconf_join_new();
+    wconf->lock_waits = wconf_lock_waits_new();
+    wconf->owners = wconf_owners_new();
+    wconf->stream = wconf_stream_new();
     return wconf;
+}
+
+static void free_duties(struct wconf *wconf)
+{
+    wconf_announce_free(wconf->announce);
+    wconf_barrier_free(wconf->barrier);
+    wconf_campaign_free(wconf->campaign);
+    wconf_engine_free(wconf->changing);
+    wconf_flush_free(wconf->flush);
+    wconf_followers_free(wconf->followers);
+    wconf_ids_free(wconf->ids);
+    wconf_join_free(wconf->join);
+    wconf_lock_waits_free(wconf->lock_waits);
+    wconf_owners_free(wconf->owners);
+    wconf_stream_free(wconf->stream);
 }
 
 void wconf_free(struct wconf *wconf)
@@ -139,21 +153,8 @@ void wconf_free(struct wconf *wconf)
     wconf_barriers_end(wconf); /* answers about locks wait there */
     locks_free(wconf->locks);  /* asks the gate about nodes, so it goes before them */
     wconf_announce_end(wconf);
-    g_queue_clear(&wconf->log);
+    free_duties(wconf);
     g_hash_table_unref(wconf->pending_ids);
-    g_array_unref(wconf->ids);
-    g_ptr_array_unref(wconf->listeners);
-    g_ptr_array_unref(wconf->lock_waits);
-    g_ptr_array_unref(wconf->joins);
-    g_ptr_array_unref(wconf->flushes);
-    g_hash_table_unref(wconf->followers);
-    if (wconf->word)
-        g_ptr_array_unref(wconf->word);
-    if (wconf->digests)
-        g_array_unref(wconf->digests);
-    g_hash_table_unref(wconf->watched);
-    g_hash_table_unref(wconf->unsure);
-    g_hash_table_unref(wconf->nodes);
     journal_free(wconf->journal);
     config_free(wconf->head);
     config_free(wconf->committed);

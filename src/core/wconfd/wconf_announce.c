@@ -20,6 +20,15 @@ struct announce_window {
     GQueue waiting; /* struct promise, of tasks */
 };
 
+struct wconf_announce {
+    GHashTable *nodes;      /* uuid -> struct node_link */
+    guint64 members_serial; /* of the list that all are told; 0: nobody was told of anything yet */
+    guint64 spoken_serial;
+    json_t *spoken[2]; /* the announcement of `spoken_serial`, whole and said again; or NULL */
+    size_t spoken_bytes[2];
+    struct announce_window *window; /* of those that are on their way; NULL: not begun, or over */
+};
+
 /* What one announcement takes of it. */
 struct share {
     struct announce_window *window;
@@ -41,6 +50,19 @@ struct node_link {
     bool complained; /* about its not answering */
     bool doubted;    /* it says that this mastership is over, and does not prove it */
 };
+
+struct wconf_announce *wconf_announce_new(void)
+{
+    struct wconf_announce *announce = g_new0(struct wconf_announce, 1);
+    announce->nodes = g_hash_table_new(g_str_hash, g_str_equal);
+    return announce;
+}
+
+void wconf_announce_free(struct wconf_announce *announce)
+{
+    g_hash_table_unref(announce->nodes);
+    g_free(announce);
+}
 
 static void clear_window(void *data)
 {
@@ -99,7 +121,7 @@ static struct announce_args *announcement(const struct wconf *wconf, bool again)
     set_text(&args->cluster, cluster->uuid);
     /* A new master's own name may be on its way into the record still. */
     set_text(&args->master_node, wconf->env->node_uuid);
-    args->serial = wconf->members_serial;
+    args->serial = wconf->announce->members_serial;
     args->again = again;
     if (!again) {
         g_ptr_array_unref(args->members);
@@ -107,7 +129,7 @@ static struct announce_args *announcement(const struct wconf *wconf, bool again)
     }
     args->replica_lost_ms = cluster->replica_lost_ms;
     args->accelerator = cluster->accelerator;
-    set_text(&args->signature, wconf->signature);
+    set_text(&args->signature, wconf_signature(wconf));
     set_text(&args->cluster_name, cluster->name);
     set_text(&args->master_ip, cluster->master_ip);
     args->master_netmask = cluster->master_netmask;
@@ -123,23 +145,24 @@ struct announce_args *wconf_announcement(const struct wconf *wconf)
 /* Written once for all nodes: whatever it says changes with the serial of the members. */
 static json_t *spoken(struct wconf *wconf, bool again)
 {
-    if (wconf->spoken_serial != wconf->members_serial) {
-        g_clear_pointer(&wconf->spoken[false], json_decref);
-        g_clear_pointer(&wconf->spoken[true], json_decref);
-        wconf->spoken_serial = wconf->members_serial;
+    struct wconf_announce *announce = wconf->announce;
+    if (announce->spoken_serial != announce->members_serial) {
+        g_clear_pointer(&announce->spoken[false], json_decref);
+        g_clear_pointer(&announce->spoken[true], json_decref);
+        announce->spoken_serial = announce->members_serial;
     }
-    if (!wconf->spoken[again]) {
+    if (!announce->spoken[again]) {
         record_autoptr(announce_args) args = announcement(wconf, again);
-        wconf->spoken[again] = announce_args_to_json(args);
-        wconf->spoken_bytes[again] = json_dumpb(wconf->spoken[again], NULL, 0, JSON_COMPACT);
+        announce->spoken[again] = announce_args_to_json(args);
+        announce->spoken_bytes[again] = json_dumpb(announce->spoken[again], NULL, 0, JSON_COMPACT);
     }
-    return json_incref(wconf->spoken[again]);
+    return json_incref(announce->spoken[again]);
 }
 
 /* Whether it would say anything else than it says already. */
 static bool is_news(struct wconf *wconf)
 {
-    if (!wconf->members_serial)
+    if (!wconf->announce->members_serial)
         return true;
     record_autoptr(announce_args) args = announcement(wconf, false);
     json_autoptr now = announce_args_to_json(args);
@@ -173,9 +196,9 @@ static void share_timeout(void *data)
 static size_t link_bytes(const struct node_link *link)
 {
     struct wconf *wconf = link->wconf;
-    bool again = link->has == wconf->members_serial;
+    bool again = link->has == wconf->announce->members_serial;
     json_decref(spoken(wconf, again));
-    return wconf->spoken_bytes[again];
+    return wconf->announce->spoken_bytes[again];
 }
 
 /* Waits for room; one announcement of any size has it if there is no other. False: the node is to
@@ -248,7 +271,7 @@ static bool tell(const struct node_link *link, GError **error)
     struct wconf *wconf = link->wconf;
     struct stamp stamp = {config_history(wconf->committed), wconf->epoch};
     bool asks = wconf_node_unheard(wconf, link->uuid);
-    json_t *args = spoken(wconf, link->has == wconf->members_serial);
+    json_t *args = spoken(wconf, link->has == wconf->announce->members_serial);
     struct rpc_call call = {.to_node = link->uuid,
                             .to_role = ROLE_NODED,
                             .method = "announce",
@@ -335,17 +358,23 @@ static void link_refused(struct node_link *link, const GError *refusal)
         link_doubted(link);
 }
 
+/* Whether there is anything to tell it. */
+static bool is_behind(const struct node_link *link)
+{
+    return !link->offline && link->told < link->wconf->announce->members_serial;
+}
+
 static void link_task(void *data)
 {
     struct node_link *link = data;
     bool alive = true;
     struct share share = {.window = link->window};
-    while (alive && !link->gone && !link->offline && link->told < link->wconf->members_serial) {
+    while (alive && !link->gone && is_behind(link)) {
         g_autoptr(GError) error = NULL;
         alive = share_take(&share, link);
         if (!alive)
             break;
-        guint64 serial = link->wconf->members_serial;
+        guint64 serial = link->wconf->announce->members_serial;
         bool answered = tell(link, &error);
         share_end(&share);
         if (link->gone)
@@ -369,7 +398,7 @@ static void link_task(void *data)
 
 static void link_run(struct node_link *link)
 {
-    if (link->running || link->offline || link->told >= link->wconf->members_serial)
+    if (link->running || !is_behind(link))
         return;
     link->running = true;
     task_spawn(link->wconf->env->tasks, link_task, link);
@@ -388,14 +417,15 @@ static void link_end(struct node_link *link)
  * refuses for now. Once it was offline it may be anything. */
 static void link_refresh(struct wconf *wconf, const struct node *node, bool newborn)
 {
-    struct node_link *link = g_hash_table_lookup(wconf->nodes, node->uuid);
+    struct wconf_announce *announce = wconf->announce;
+    struct node_link *link = g_hash_table_lookup(announce->nodes, node->uuid);
     if (!link) {
         link = g_new0(struct node_link, 1);
         link->wconf = wconf;
-        link->window = g_rc_box_acquire(wconf->window);
+        link->window = g_rc_box_acquire(announce->window);
         link->uuid = g_strdup(node->uuid);
         link->newborn = newborn;
-        g_hash_table_insert(wconf->nodes, link->uuid, link);
+        g_hash_table_insert(announce->nodes, link->uuid, link);
     }
     /* Who comes back from offline may not have heard of this epoch, or may have forgotten. */
     bool opens = node->offline && !link->offline && !link->answered;
@@ -420,15 +450,16 @@ static gboolean drop_if_no_member(void *key, void *value, void *data)
 
 void wconf_announce(struct wconf *wconf)
 {
-    bool first = g_hash_table_size(wconf->nodes) == 0;
-    if (!wconf->window) {
-        wconf->window = g_rc_box_new0(struct announce_window);
-        wconf->window->env = wconf->env;
-        g_queue_init(&wconf->window->waiting);
+    struct wconf_announce *announce = wconf->announce;
+    bool first = g_hash_table_size(announce->nodes) == 0;
+    if (!announce->window) {
+        announce->window = g_rc_box_new0(struct announce_window);
+        announce->window->env = wconf->env;
+        g_queue_init(&announce->window->waiting);
     }
     if (is_news(wconf))
-        wconf->members_serial = config_serial(wconf->committed);
-    bool fewer = g_hash_table_foreach_remove(wconf->nodes, drop_if_no_member, wconf) > 0;
+        announce->members_serial = config_serial(wconf->committed);
+    bool fewer = g_hash_table_foreach_remove(announce->nodes, drop_if_no_member, wconf) > 0;
     g_autoptr(GPtrArray) nodes = config_list(wconf->committed, "node");
     for (guint i = 0; i < nodes->len && !wconf->down; i++)
         link_refresh(wconf, nodes->pdata[i], !first);
@@ -440,7 +471,7 @@ void wconf_announce_again(struct wconf *wconf)
 {
     GHashTableIter iter;
     void *value;
-    g_hash_table_iter_init(&iter, wconf->nodes);
+    g_hash_table_iter_init(&iter, wconf->announce->nodes);
     while (g_hash_table_iter_next(&iter, NULL, &value)) {
         struct node_link *link = value;
         link->told = 0;
@@ -450,18 +481,19 @@ void wconf_announce_again(struct wconf *wconf)
 
 void wconf_announce_end(struct wconf *wconf)
 {
-    g_clear_pointer(&wconf->spoken[false], json_decref);
-    g_clear_pointer(&wconf->spoken[true], json_decref);
+    struct wconf_announce *announce = wconf->announce;
+    g_clear_pointer(&announce->spoken[false], json_decref);
+    g_clear_pointer(&announce->spoken[true], json_decref);
     GHashTableIter iter;
     void *value;
-    g_hash_table_iter_init(&iter, wconf->nodes);
+    g_hash_table_iter_init(&iter, announce->nodes);
     while (g_hash_table_iter_next(&iter, NULL, &value)) {
         g_hash_table_iter_steal(&iter);
         link_end(value);
     }
-    if (wconf->window) {
-        window_next(wconf->window);
-        g_clear_pointer(&wconf->window, window_unref);
+    if (announce->window) {
+        window_next(announce->window);
+        g_clear_pointer(&announce->window, window_unref);
     }
 }
 
@@ -474,7 +506,7 @@ static bool is_pending(const struct node_link *link)
 
 bool wconf_node_gated(const struct wconf *wconf, const char *uuid)
 {
-    const struct node_link *link = g_hash_table_lookup(wconf->nodes, uuid);
+    const struct node_link *link = g_hash_table_lookup(wconf->announce->nodes, uuid);
     return link && is_pending(link) && !link->newborn;
 }
 
@@ -482,7 +514,7 @@ void wconf_list_doubted(const struct wconf *wconf, GPtrArray *problems)
 {
     GHashTableIter iter;
     void *link;
-    g_hash_table_iter_init(&iter, wconf->nodes);
+    g_hash_table_iter_init(&iter, wconf->announce->nodes);
     while (g_hash_table_iter_next(&iter, NULL, &link))
         if (((const struct node_link *)link)->doubted)
             g_ptr_array_add(problems, doubt_words(link));
@@ -498,7 +530,7 @@ GPtrArray *wconf_nodes_pending(const struct wconf *wconf)
     GPtrArray *pending = g_ptr_array_new_with_free_func(g_free);
     GHashTableIter iter;
     void *uuid, *link;
-    g_hash_table_iter_init(&iter, wconf->nodes);
+    g_hash_table_iter_init(&iter, wconf->announce->nodes);
     while (g_hash_table_iter_next(&iter, &uuid, &link)) {
         if (is_pending(link))
             g_ptr_array_add(pending, g_strdup(uuid));
@@ -514,13 +546,13 @@ bool wconf_gate(const char *name, void *data)
     if (!g_str_has_prefix(name, "node/") && !g_str_has_prefix(name, "node-res/"))
         return false;
     /* Requests that the journal knew ask before anybody has been told of anything. */
-    if (!wconf->members_serial)
+    if (!wconf->announce->members_serial)
         return true;
     if (strcmp(rest, "[lockset]") != 0)
         return wconf_node_gated(wconf, rest);
     GHashTableIter iter;
     void *uuid;
-    g_hash_table_iter_init(&iter, wconf->nodes);
+    g_hash_table_iter_init(&iter, wconf->announce->nodes);
     while (g_hash_table_iter_next(&iter, &uuid, NULL)) {
         if (wconf_node_gated(wconf, uuid))
             return true;

@@ -8,13 +8,30 @@ struct barrier_wait {
     void *data;
 };
 
-static void barrier_start(struct wconf *wconf);
-
 /* Those that wait for the barrier under way; lives until the engine calls back. */
 struct barrier_round {
     struct wconf *wconf;
     GPtrArray *waits;
 };
+
+struct wconf_barrier {
+    GPtrArray *next;             /* struct barrier_wait of the next barrier */
+    struct barrier_round *round; /* under way; NULL for none */
+};
+
+struct wconf_barrier *wconf_barrier_new(void)
+{
+    struct wconf_barrier *barrier = g_new0(struct wconf_barrier, 1);
+    barrier->next = g_ptr_array_new_with_free_func(g_free);
+    return barrier;
+}
+
+void wconf_barrier_free(struct wconf_barrier *barrier)
+{
+    g_free(barrier);
+}
+
+static void barrier_start(struct wconf *wconf);
 
 static void run_waits(struct wconf *wconf, GPtrArray *waits)
 {
@@ -29,13 +46,13 @@ static void barrier_start_cb(bool still_master, void *data)
 {
     struct barrier_round *round = data;
     struct wconf *wconf = round->wconf;
-    wconf->barrier_round = NULL;
+    wconf->barrier->round = NULL;
     if (!still_master)
         wconf_step_down(wconf, FETTLE_ERROR_NOT_MASTER,
                         "mastership is lost: the engine says that another is master");
     run_waits(wconf, round->waits);
     g_free(round);
-    if (wconf->barrier_next->len > 0)
+    if (wconf->barrier->next->len > 0)
         barrier_start(wconf);
 }
 
@@ -43,10 +60,11 @@ static void barrier_start_cb(bool still_master, void *data)
  * were asked. */
 static void barrier_start(struct wconf *wconf)
 {
+    struct wconf_barrier *barrier = wconf->barrier;
     struct barrier_round *round = g_new(struct barrier_round, 1);
-    *round = (struct barrier_round){wconf, wconf->barrier_next};
-    wconf->barrier_next = g_ptr_array_new_with_free_func(g_free);
-    wconf->barrier_round = round;
+    *round = (struct barrier_round){wconf, barrier->next};
+    barrier->next = g_ptr_array_new_with_free_func(g_free);
+    barrier->round = round;
     wconf->engine->ops->barrier(wconf->engine, barrier_start_cb, round);
 }
 
@@ -54,18 +72,19 @@ void wconf_barrier(struct wconf *wconf, void (*fn)(struct wconf *wconf, void *da
 {
     struct barrier_wait *wait = g_new(struct barrier_wait, 1);
     *wait = (struct barrier_wait){fn, data};
-    g_ptr_array_add(wconf->barrier_next, wait);
-    if (!wconf->barrier_round)
+    g_ptr_array_add(wconf->barrier->next, wait);
+    if (!wconf->barrier->round)
         barrier_start(wconf);
 }
 
 void wconf_barriers_end(struct wconf *wconf)
 {
-    if (wconf->barrier_round) {
-        run_waits(wconf, wconf->barrier_round->waits);
-        g_free(wconf->barrier_round);
+    struct wconf_barrier *barrier = wconf->barrier;
+    if (barrier->round) {
+        run_waits(wconf, barrier->round->waits);
+        g_free(barrier->round);
     }
-    run_waits(wconf, wconf->barrier_next);
+    run_waits(wconf, barrier->next);
 }
 
 /* --- late answers --- */

@@ -19,7 +19,7 @@ static void handle_cluster_status(struct wconf *wconf, struct rpc_request *reque
     status->nodes_pending = wconf_nodes_pending(wconf);
     g_ptr_array_unref(status->problems);
     status->problems = invariants_problems(wconf->committed, LIMIT_PROBLEMS);
-    const char *odd = engine_tend_odd(wconf->tending);
+    const char *odd = engine_tend_odd(wconf);
     if (odd)
         g_ptr_array_add(status->problems, g_strdup_printf("members of etcd: %s", odd));
     const char *damage = wconf_damage(wconf);

@@ -11,6 +11,36 @@
 #include "core/wconfd/wconf_private.h"
 #include "proto/change.h"
 
+struct wconf_campaign {
+    struct promise_wish wish; /* of an engine that is this node's store */
+    guint64 leap;             /* the serial before that of a person's word; or 0 */
+    GPtrArray *word;          /* struct change: what a person's word puts on record then; or NULL */
+    guint64 unheard_since;    /* with it: no node has told what it runs (SAF-09); 0: as they are */
+    char signature[LIMIT_VOUCHER_CHARS + 1]; /* over the mastership; "": none */
+};
+
+struct wconf_campaign *wconf_campaign_new(void)
+{
+    return g_new0(struct wconf_campaign, 1);
+}
+
+void wconf_campaign_free(struct wconf_campaign *campaign)
+{
+    if (campaign->word)
+        g_ptr_array_unref(campaign->word);
+    g_free(campaign);
+}
+
+guint64 wconf_campaign_since(const struct wconf *wconf)
+{
+    return wconf->campaign->wish.since;
+}
+
+const char *wconf_signature(const struct wconf *wconf)
+{
+    return wconf->campaign->signature;
+}
+
 /* What is read, and which serial has changed what. */
 struct reading {
     struct config_loading loading;
@@ -66,8 +96,9 @@ static int compare_serials(const void *a, const void *b)
 static void begin_log(struct wconf *wconf, const struct reading *reading)
 {
     struct engine *engine = wconf->engine;
-    guint64 from = reading->logged ? engine->ops->log_from(engine, &wconf->log_epoch) : 0;
-    wconf->log_floor = from ? from : config_serial(wconf->committed);
+    guint64 epoch = 0;
+    guint64 from = reading->logged ? engine->ops->log_from(engine, &epoch) : 0;
+    wconf_stream_begin(wconf, from ? from : config_serial(wconf->committed), epoch);
     if (!from)
         return;
     g_array_sort(reading->entries, compare_serials);
@@ -142,12 +173,13 @@ static bool goes_on(const struct mastership *record, const struct mastership *me
 
 static bool ask_for_promises(struct wconf *wconf, struct mastership *me, GError **error)
 {
+    struct promise_wish *wish = &wconf->campaign->wish;
     struct mastership record;
     if (!wconf->engine->ops->observe(wconf->engine, &record, error))
         return false;
     wconf_engine_clear(wconf, record.epoch);
-    wconf->wish.epoch = record.epoch + 1;
-    wconf->wish.since = record.epoch;
+    wish->epoch = record.epoch + 1;
+    wish->since = record.epoch;
     if (goes_on(&record, me)) {
         g_autoptr(GError) local = NULL;
         if (promises_go_on(wconf->env, wconf->committed, record.epoch, &local))
@@ -157,10 +189,10 @@ static bool ask_for_promises(struct wconf *wconf, struct mastership *me, GError 
         g_propagate_error(error, g_steal_pointer(&local));
         return false;
     }
-    if (!promises_get(wconf->env, wconf->committed, &wconf->wish, error))
+    if (!promises_get(wconf->env, wconf->committed, wish, error))
         return false;
-    me->epoch = wconf->wish.epoch;
-    me->leap = wconf->leap;
+    me->epoch = wish->epoch;
+    me->leap = wconf->campaign->leap;
     return true;
 }
 
@@ -169,7 +201,7 @@ static void leapt(struct wconf *wconf, guint64 serial)
 {
     config_set_position(wconf->committed, config_history(wconf->committed), serial);
     config_set_position(wconf->head, config_history(wconf->head), serial);
-    wconf->log_floor = serial;
+    wconf_stream_begin(wconf, serial, 0);
     wconf_copies_note(wconf);
 }
 
@@ -235,7 +267,8 @@ bool wconf_campaign(struct wconf *wconf, GError **error)
     if (!(wconf->engine->replicated ? campaign_replicated : campaign_store)(wconf, error))
         return false;
     struct stamp stamp = {config_history(wconf->committed), wconf->epoch};
-    voucher_sign(wconf->env, config_cluster(wconf->committed)->uuid, stamp, true, wconf->signature);
+    voucher_sign(wconf->env, config_cluster(wconf->committed)->uuid, stamp, true,
+                 wconf->campaign->signature);
     return true;
 }
 
@@ -255,17 +288,18 @@ static bool record_master(struct wconf *wconf, GError **error)
 
 void wconf_put_on_record(struct wconf *wconf, GPtrArray *changes, guint64 unheard_since)
 {
-    wconf->unheard_since = unheard_since;
-    if (wconf->word)
-        g_ptr_array_unref(wconf->word);
-    wconf->word = changes;
+    struct wconf_campaign *campaign = wconf->campaign;
+    campaign->unheard_since = unheard_since;
+    if (campaign->word)
+        g_ptr_array_unref(campaign->word);
+    campaign->word = changes;
 }
 
 void wconf_go_alone(struct wconf *wconf, GPtrArray *changes, guint64 leap)
 {
-    wconf->leap = leap;
+    wconf->campaign->leap = leap;
     wconf_put_on_record(wconf, changes, 0);
-    promises_alone(wconf->env, &wconf->wish);
+    promises_alone(wconf->env, &wconf->campaign->wish);
 }
 
 /* Before the word itself: with that on record the next master would not do it. */
@@ -277,7 +311,7 @@ static bool record_unheard(struct wconf *wconf, GError **error)
         GPtrArray *changes = change_list_new();
         for (; i < nodes->len && changes->len < wconf_most_changes(wconf); i++) {
             const struct node *node = nodes->pdata[i];
-            json_t *object = unheard_node(wconf->head, node, wconf->unheard_since);
+            json_t *object = unheard_node(wconf->head, node, wconf->campaign->unheard_since);
             g_ptr_array_add(changes, config_put(wconf->head, "node", node->uuid, object));
         }
         if (!wconf_commit(wconf, id, changes, NULL, AUTHOR_COMMIT, NULL, NULL, error))
@@ -288,18 +322,19 @@ static bool record_unheard(struct wconf *wconf, GError **error)
 
 static bool record_word(struct wconf *wconf, GError **error)
 {
+    struct wconf_campaign *campaign = wconf->campaign;
     g_autofree char *id = env_uuid(wconf->env);
-    if (!wconf->word)
+    if (!campaign->word)
         return true;
-    if (wconf->unheard_since && !record_unheard(wconf, error))
+    if (campaign->unheard_since && !record_unheard(wconf, error))
         return false;
-    for (guint i = 0; i < wconf->word->len; i++) {
-        struct change *change = wconf->word->pdata[i];
+    for (guint i = 0; i < campaign->word->len; i++) {
+        struct change *change = campaign->word->pdata[i];
         change->version = 0;
         config_get(wconf->head, change->kind, change->key, &change->version);
     }
-    return wconf_commit(wconf, id, g_steal_pointer(&wconf->word), NULL, AUTHOR_COMMIT, NULL, NULL,
-                        error);
+    return wconf_commit(wconf, id, g_steal_pointer(&campaign->word), NULL, AUTHOR_COMMIT, NULL,
+                        NULL, error);
 }
 
 bool wconf_record_seat(struct wconf *wconf, GError **error)

@@ -35,6 +35,29 @@ struct copy_wait {
     void *data;
 };
 
+struct wconf_followers {
+    GHashTable *nodes; /* UUID -> struct follower */
+    GQueue waits;      /* struct copy_wait, in order of serial */
+    guint timer;       /* of the first of them */
+    GArray *digests;   /* struct serial_digest: of the newest commits, in order */
+};
+
+struct wconf_followers *wconf_followers_new(void)
+{
+    struct wconf_followers *followers = g_new0(struct wconf_followers, 1);
+    followers->nodes = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
+    g_queue_init(&followers->waits);
+    followers->digests = g_array_new(FALSE, FALSE, sizeof(struct serial_digest));
+    return followers;
+}
+
+void wconf_followers_free(struct wconf_followers *followers)
+{
+    g_hash_table_unref(followers->nodes);
+    g_array_unref(followers->digests);
+    g_free(followers);
+}
+
 /* --- a store that rots --- */
 
 const char *wconf_damage(const struct wconf *wconf)
@@ -59,7 +82,7 @@ bool wconf_outlives(const struct wconf *wconf, GError **error)
 
 guint64 wconf_copies_serial(const struct wconf *wconf, const char *node)
 {
-    const struct follower *follower = g_hash_table_lookup(wconf->followers, node);
+    const struct follower *follower = g_hash_table_lookup(wconf->followers->nodes, node);
     return follower ? follower->serial : 0;
 }
 
@@ -68,7 +91,7 @@ guint wconf_copies_reachable(const struct wconf *wconf)
     guint count = 0;
     GHashTableIter iter;
     void *value;
-    g_hash_table_iter_init(&iter, wconf->followers);
+    g_hash_table_iter_init(&iter, wconf->followers->nodes);
     while (g_hash_table_iter_next(&iter, NULL, &value))
         count += ((const struct follower *)value)->reachable;
     return count;
@@ -87,7 +110,7 @@ static bool is_heard(const struct wconf *wconf, const struct follower *follower)
 
 void wconf_copies_filling(struct wconf *wconf, const char *node)
 {
-    struct follower *follower = g_hash_table_lookup(wconf->followers, node);
+    struct follower *follower = g_hash_table_lookup(wconf->followers->nodes, node);
     if (follower)
         follower->heard_ms = wconf->env->ops->boot_ms(wconf->env);
 }
@@ -97,7 +120,7 @@ void wconf_copies_list(const struct wconf *wconf, GPtrArray *copies)
     g_autoptr(GPtrArray) nodes = config_list(wconf->committed, "node");
     for (guint i = 0; i < nodes->len; i++) {
         const struct node *node = nodes->pdata[i];
-        const struct follower *follower = g_hash_table_lookup(wconf->followers, node->uuid);
+        const struct follower *follower = g_hash_table_lookup(wconf->followers->nodes, node->uuid);
         if (!node->master_candidate || !strcmp(node->uuid, wconf->env->node_uuid))
             continue;
         struct copy_status from = {.node = node->uuid,
@@ -116,7 +139,7 @@ static bool is_copied(const struct wconf *wconf, guint64 serial)
     guint64 have = 0, reachable = 0;
     GHashTableIter iter;
     void *value;
-    g_hash_table_iter_init(&iter, wconf->followers);
+    g_hash_table_iter_init(&iter, wconf->followers->nodes);
     while (g_hash_table_iter_next(&iter, NULL, &value)) {
         const struct follower *follower = value;
         reachable += follower->reachable;
@@ -135,7 +158,7 @@ static void count_out(struct wconf *wconf, guint64 serial)
     GHashTableIter iter;
     void *uuid;
     void *value;
-    g_hash_table_iter_init(&iter, wconf->followers);
+    g_hash_table_iter_init(&iter, wconf->followers->nodes);
     while (g_hash_table_iter_next(&iter, &uuid, &value)) {
         struct follower *follower = value;
         if (!follower->reachable || follower->serial >= serial)
@@ -157,7 +180,7 @@ static bool lacks_anywhere(const struct wconf *wconf, guint64 serial)
 {
     GHashTableIter iter;
     void *value;
-    g_hash_table_iter_init(&iter, wconf->followers);
+    g_hash_table_iter_init(&iter, wconf->followers->nodes);
     while (g_hash_table_iter_next(&iter, NULL, &value)) {
         const struct follower *follower = value;
         if (follower->reachable && follower->serial < serial)
@@ -169,7 +192,7 @@ static bool lacks_anywhere(const struct wconf *wconf, guint64 serial)
 /* Answers what enough copies have. */
 static void answer(struct wconf *wconf)
 {
-    for (GList *link = wconf->copy_waits.head; link; link = link->next) {
+    for (GList *link = wconf->followers->waits.head; link; link = link->next) {
         struct copy_wait *wait = link->data;
         if (!wconf->down && !is_copied(wconf, wait->serial))
             return;
@@ -183,17 +206,18 @@ static void timeout_cb(void *data);
 
 static void release(struct wconf *wconf)
 {
+    struct wconf_followers *followers = wconf->followers;
     struct copy_wait *wait;
     answer(wconf);
-    while ((wait = g_queue_peek_head(&wconf->copy_waits)) && !wait->fn &&
+    while ((wait = g_queue_peek_head(&followers->waits)) && !wait->fn &&
            (wconf->down || !lacks_anywhere(wconf, wait->serial)))
-        g_free(g_queue_pop_head(&wconf->copy_waits));
-    if (!wait && wconf->copy_timer) {
-        wconf->env->ops->timer_cancel(wconf->env, wconf->copy_timer);
-        wconf->copy_timer = 0;
-    } else if (wait && !wconf->copy_timer) {
+        g_free(g_queue_pop_head(&followers->waits));
+    if (!wait && followers->timer) {
+        wconf->env->ops->timer_cancel(wconf->env, followers->timer);
+        followers->timer = 0;
+    } else if (wait && !followers->timer) {
         gint64 left = wait->until_ms - wconf->env->ops->boot_ms(wconf->env);
-        wconf->copy_timer =
+        followers->timer =
             wconf->env->ops->timer(wconf->env, (guint)MAX(left, 1), timeout_cb, wconf);
     }
     wconf_flush_look(wconf);
@@ -202,9 +226,9 @@ static void release(struct wconf *wconf)
 static void timeout_cb(void *data)
 {
     struct wconf *wconf = data;
-    struct copy_wait *wait = g_queue_peek_head(&wconf->copy_waits);
+    struct copy_wait *wait = g_queue_peek_head(&wconf->followers->waits);
     gint64 now = wconf->env->ops->boot_ms(wconf->env);
-    wconf->copy_timer = 0;
+    wconf->followers->timer = 0;
     if (wait && now >= wait->until_ms) {
         /* Beside a damaged store it waits on, for a copy that is in reach again. */
         wait->until_ms = now + (gint64)config_cluster(wconf->committed)->copy_patience_ms;
@@ -222,13 +246,13 @@ void wconf_copies_wait(struct wconf *wconf, guint64 serial, void (*fn)(void *dat
     gint64 patience = (gint64)config_cluster(wconf->committed)->copy_patience_ms;
     struct copy_wait *wait = g_new(struct copy_wait, 1);
     *wait = (struct copy_wait){serial, wconf->env->ops->boot_ms(wconf->env) + patience, fn, data};
-    g_queue_push_tail(&wconf->copy_waits, wait);
+    g_queue_push_tail(&wconf->followers->waits, wait);
     release(wconf);
 }
 
 void wconf_copies_hurry(struct wconf *wconf, guint64 serial)
 {
-    const struct copy_wait *last = g_queue_peek_tail(&wconf->copy_waits);
+    const struct copy_wait *last = g_queue_peek_tail(&wconf->followers->waits);
     bool waited_for = last && last->serial >= serial;
     if (!wconf->engine->replicated && !waited_for && lacks_anywhere(wconf, serial))
         wconf_copies_wait(wconf, serial, NULL, NULL);
@@ -245,18 +269,17 @@ void wconf_copies_end(struct wconf *wconf)
 void wconf_copies_note(struct wconf *wconf)
 {
     struct serial_digest note = {config_serial(wconf->committed), config_digest(wconf->committed)};
-    if (!wconf->digests)
-        wconf->digests = g_array_new(FALSE, FALSE, sizeof note);
-    if (wconf->digests->len >= 2 * LIMIT_DIGESTS_KEPT)
-        g_array_remove_range(wconf->digests, 0, LIMIT_DIGESTS_KEPT);
-    g_array_append_val(wconf->digests, note);
+    GArray *digests = wconf->followers->digests;
+    if (digests->len >= 2 * LIMIT_DIGESTS_KEPT)
+        g_array_remove_range(digests, 0, LIMIT_DIGESTS_KEPT);
+    g_array_append_val(digests, note);
 }
 
 static bool digest_at(const struct wconf *wconf, guint64 serial, guint64 *ret_digest)
 {
-    for (guint i = wconf->digests->len; i > 0; i--) {
-        const struct serial_digest *note =
-            &g_array_index(wconf->digests, struct serial_digest, i - 1);
+    const GArray *digests = wconf->followers->digests;
+    for (guint i = digests->len; i > 0; i--) {
+        const struct serial_digest *note = &g_array_index(digests, struct serial_digest, i - 1);
         if (note->serial > serial)
             continue;
         *ret_digest = note->digest;
@@ -271,7 +294,7 @@ static bool digest_at(const struct wconf *wconf, guint64 serial, guint64 *ret_di
  * other changes have got since. */
 static bool may_be_astray(const struct wconf *wconf, guint64 epoch)
 {
-    return epoch < (wconf->log_epoch ? wconf->log_epoch : wconf->epoch);
+    return epoch < wconf_stream_epoch(wconf);
 }
 
 /* Why the copy, which is of the mastership `epoch`, cannot go on from what it has; NULL: it can.
@@ -306,10 +329,10 @@ static char *why_anew(const struct wconf *wconf, const struct follow_args *args,
 
 static struct follower *follower_of(struct wconf *wconf, const char *node)
 {
-    struct follower *follower = g_hash_table_lookup(wconf->followers, node);
+    struct follower *follower = g_hash_table_lookup(wconf->followers->nodes, node);
     if (!follower) {
         follower = g_new0(struct follower, 1);
-        g_hash_table_insert(wconf->followers, g_strdup(node), follower);
+        g_hash_table_insert(wconf->followers->nodes, g_strdup(node), follower);
     }
     return follower;
 }
@@ -390,7 +413,7 @@ void wconf_handle_follow(struct wconf *wconf, struct rpc_request *request)
     g_autoptr(GError) error = NULL;
     record_autoptr(follow_args) args = rpc_request_args(request, &follow_args_record, &error);
     if (!args || !may_follow(wconf, request, &error)) {
-        g_hash_table_remove(wconf->followers, request->from_node);
+        g_hash_table_remove(wconf->followers->nodes, request->from_node);
         release(wconf);
         rpc_fail(request, error);
         return;

@@ -12,6 +12,11 @@
 #define LEAVE_PAUSE_MS 100 /* in which who asks for progress gets the last lines */
 #define CLEAR_PAUSE_MS 2000
 
+struct wconf_engine {
+    struct engine_change *change; /* the last one, under way or not; NULL: none */
+    struct clearing *clearing;    /* of what an earlier one has left; NULL: none is under way */
+};
+
 /* A question for progress that has nothing new yet. */
 struct progress_wait {
     struct engine_change *change;
@@ -27,6 +32,16 @@ struct clearing {
     GPtrArray *nodes; /* struct node: that are not clear yet */
     char *why;        /* what is in its way */
 };
+
+struct wconf_engine *wconf_engine_new(void)
+{
+    return g_new0(struct wconf_engine, 1);
+}
+
+void wconf_engine_free(struct wconf_engine *changing)
+{
+    g_free(changing);
+}
 
 /* --- what it says --- */
 
@@ -108,7 +123,7 @@ void engine_change_say(struct engine_change *change, const char *format, ...)
 static void clearing_free(struct clearing *clearing)
 {
     if (clearing->wconf)
-        clearing->wconf->clearing = NULL;
+        clearing->wconf->changing->clearing = NULL;
     g_ptr_array_unref(clearing->nodes);
     g_free(clearing->why);
     g_free(clearing);
@@ -150,7 +165,7 @@ static void clear_later(struct wconf *wconf, GPtrArray *nodes, guint64 epoch)
     *clearing = (struct clearing){.wconf = wconf,
                                   .asker = {wconf->env, {config_history(wconf->committed), epoch}},
                                   .nodes = nodes};
-    wconf->clearing = clearing;
+    wconf->changing->clearing = clearing;
     task_spawn(wconf->env->tasks, clearing_task, clearing);
 }
 
@@ -182,9 +197,10 @@ void wconf_engine_clear(struct wconf *wconf, guint64 epoch)
 
 void wconf_engine_start(struct wconf *wconf)
 {
-    if (wconf->clearing)
-        wconf->clearing->asker.stamp.epoch = wconf->epoch;
-    wconf->tending = engine_tend_start(wconf);
+    struct clearing *clearing = wconf->changing->clearing;
+    if (clearing)
+        clearing->asker.stamp.epoch = wconf->epoch;
+    engine_tend_start(wconf);
 }
 
 /* --- the task --- */
@@ -197,7 +213,7 @@ static void take_back(struct engine_change *change)
     wconf_release_commits(wconf);
     log_error("", "the change of engine is taken back: %s", change->error->message);
     if (change->to == ENGINE_KIND_SQLITE) {
-        wconf->tending = engine_tend_start(wconf);
+        engine_tend_start(wconf);
         return;
     }
     if (engine_change_clear(&change->asker, change->nodes, &error) || !change->wconf)
@@ -227,20 +243,22 @@ static void change_task(void *data)
 
 static bool begin(struct wconf *wconf, enum engine_kind to, GError **error)
 {
-    if (wconf->change && wconf->change->running) {
+    struct wconf_engine *changing = wconf->changing;
+    const struct clearing *clearing = changing->clearing;
+    if (changing->change && changing->change->running) {
         fettle_set_error(error, WRONG_STATE, "a change of engine is under way");
         return false;
     }
-    if (wconf->clearing) {
-        fettle_set_error(
-            error, WRONG_STATE, "an earlier change of engine is still being taken back: %s",
-            wconf->clearing->why ? wconf->clearing->why : "the nodes are being asked; try again");
+    if (clearing) {
+        fettle_set_error(error, WRONG_STATE,
+                         "an earlier change of engine is still being taken back: %s",
+                         clearing->why ? clearing->why : "the nodes are being asked; try again");
         return false;
     }
     if (!engine_change_check(wconf, to, error))
         return false;
-    if (wconf->change)
-        change_unref(wconf->change);
+    if (changing->change)
+        change_unref(changing->change);
     struct engine_change *change = g_new0(struct engine_change, 1);
     *change = (struct engine_change){
         .users = 2,
@@ -251,7 +269,7 @@ static bool begin(struct wconf *wconf, enum engine_kind to, GError **error)
         .lines = g_ptr_array_new_with_free_func(g_free),
         .waits = g_ptr_array_new(),
         .running = true};
-    wconf->change = change;
+    changing->change = change;
     task_spawn(wconf->env->tasks, change_task, change);
     return true;
 }
@@ -272,7 +290,7 @@ void wconf_handle_engine_progress(struct wconf *wconf, struct rpc_request *reque
     g_autoptr(GError) error = NULL;
     record_autoptr(engine_progress_args) args =
         rpc_request_args(request, &engine_progress_args_record, &error);
-    struct engine_change *change = wconf->change;
+    struct engine_change *change = wconf->changing->change;
     if (!args) {
         rpc_fail(request, error);
         return;
@@ -290,11 +308,12 @@ void wconf_handle_engine_progress(struct wconf *wconf, struct rpc_request *reque
 
 void wconf_engine_end(struct wconf *wconf)
 {
-    struct engine_change *change = g_steal_pointer(&wconf->change);
-    engine_tend_end(g_steal_pointer(&wconf->tending));
-    if (wconf->clearing)
-        wconf->clearing->wconf = NULL;
-    wconf->clearing = NULL;
+    struct wconf_engine *changing = wconf->changing;
+    struct engine_change *change = g_steal_pointer(&changing->change);
+    engine_tend_end(wconf);
+    if (changing->clearing)
+        changing->clearing->wconf = NULL;
+    changing->clearing = NULL;
     if (!change)
         return;
     tell(change);

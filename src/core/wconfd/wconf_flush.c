@@ -8,6 +8,10 @@
 /* Who is in reach also changes with the time alone (wconf_copies.c). */
 #define FLUSH_LOOK_MS 500
 
+struct wconf_flush {
+    GPtrArray *waiting; /* struct flush: calls not answered yet */
+};
+
 struct flush {
     struct wconf *wconf;
     struct rpc_request *request;
@@ -16,6 +20,19 @@ struct flush {
     gint64 until_ms; /* boot clock */
     guint timer;
 };
+
+struct wconf_flush *wconf_flush_new(void)
+{
+    struct wconf_flush *flush = g_new0(struct wconf_flush, 1);
+    flush->waiting = g_ptr_array_new();
+    return flush;
+}
+
+void wconf_flush_free(struct wconf_flush *flush)
+{
+    g_ptr_array_unref(flush->waiting);
+    g_free(flush);
+}
 
 /* Candidates in reach that lack the serial, in words; "": none. Free with g_free(). */
 static char *who_lacks(const struct wconf *wconf, const GPtrArray *copies, guint64 serial)
@@ -106,17 +123,17 @@ static void flush_free(struct flush *flush)
 
 void wconf_flush_look(struct wconf *wconf)
 {
-    if (wconf->flushes->len == 0) /* as with nearly every commit */
+    if (wconf->flush->waiting->len == 0) /* as with nearly every commit */
         return;
-    g_autoptr(GPtrArray) flushes = wconf->flushes;
-    wconf->flushes = g_ptr_array_new();
+    g_autoptr(GPtrArray) flushes = wconf->flush->waiting;
+    wconf->flush->waiting = g_ptr_array_new();
     for (guint i = 0; i < flushes->len; i++) {
         struct flush *flush = flushes->pdata[i];
         if (has_ended(flush)) {
             flush_free(flush);
         } else {
             flush_wait(flush);
-            g_ptr_array_add(wconf->flushes, flush);
+            g_ptr_array_add(wconf->flush->waiting, flush);
         }
     }
 }
@@ -130,7 +147,7 @@ void wconf_handle_flush_config(struct wconf *wconf, struct rpc_request *request)
         rpc_fail(request, error);
         return;
     }
-    if (wconf->flushes->len >= LIMIT_FLUSHES) {
+    if (wconf->flush->waiting->len >= LIMIT_FLUSHES) {
         rpc_fail_new(request, FETTLE_ERROR_LIMIT,
                      "%d calls wait for the copies of all candidates already; try again later",
                      LIMIT_FLUSHES);
@@ -143,6 +160,6 @@ void wconf_handle_flush_config(struct wconf *wconf, struct rpc_request *request)
     flush->wait_ms = (guint)args->wait_ms;
     flush->until_ms = wconf->env->ops->boot_ms(wconf->env) + (gint64)args->wait_ms;
     wconf_copies_hurry(wconf, flush->serial);
-    g_ptr_array_add(wconf->flushes, flush);
+    g_ptr_array_add(wconf->flush->waiting, flush);
     wconf_flush_look(wconf);
 }

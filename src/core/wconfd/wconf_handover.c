@@ -26,7 +26,7 @@ static bool drain(struct wconf *wconf, GError **error)
 
 static void gone(struct wconf *wconf, const char *name)
 {
-    wconf->on_down = NULL;
+    wconf_on_step_down(wconf, NULL, NULL);
     wconf_step_down(wconf, FETTLE_ERROR_NOT_MASTER, "mastership was handed to node %s", name);
 }
 

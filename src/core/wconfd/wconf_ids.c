@@ -11,9 +11,21 @@ struct known_id {
     char id[37];
 };
 
-GArray *wconf_ids_new(void)
+struct wconf_ids {
+    GArray *known; /* struct known_id: of the newest commits, in order of serial */
+};
+
+struct wconf_ids *wconf_ids_new(void)
 {
-    return g_array_new(FALSE, FALSE, sizeof(struct known_id));
+    struct wconf_ids *ids = g_new0(struct wconf_ids, 1);
+    ids->known = g_array_new(FALSE, FALSE, sizeof(struct known_id));
+    return ids;
+}
+
+void wconf_ids_free(struct wconf_ids *ids)
+{
+    g_array_unref(ids->known);
+    g_free(ids);
 }
 
 void wconf_ids_note(struct wconf *wconf, const char *id, guint64 serial)
@@ -21,9 +33,9 @@ void wconf_ids_note(struct wconf *wconf, const char *id, guint64 serial)
     struct known_id known = {.serial = serial};
     g_strlcpy(known.id, id, sizeof known.id);
     /* Some at a time, so that it is not done with every commit. */
-    if (wconf->ids->len >= LIMIT_COMMIT_IDS + LIMIT_IDS_PIECE)
-        g_array_remove_range(wconf->ids, 0, LIMIT_IDS_PIECE);
-    g_array_append_val(wconf->ids, known);
+    if (wconf->ids->known->len >= LIMIT_COMMIT_IDS + LIMIT_IDS_PIECE)
+        g_array_remove_range(wconf->ids->known, 0, LIMIT_IDS_PIECE);
+    g_array_append_val(wconf->ids->known, known);
 }
 
 /* What is no id cannot be repeated either; it must not keep copies from being filled. */
@@ -36,17 +48,18 @@ static void note_cb(const char *id, guint64 serial, void *data)
 bool wconf_ids_load(struct wconf *wconf, GError **error)
 {
     struct engine *engine = wconf->engine;
-    g_array_set_size(wconf->ids, 0);
+    g_array_set_size(wconf->ids->known, 0);
     return engine->ops->each_id(engine, note_cb, wconf, error);
 }
 
 /* Index of the first one behind a serial. */
 static guint first_after(const struct wconf *wconf, guint64 after)
 {
-    guint low = 0, high = wconf->ids->len;
+    const GArray *known = wconf->ids->known;
+    guint low = 0, high = known->len;
     while (low < high) {
         guint middle = low + (high - low) / 2;
-        if (g_array_index(wconf->ids, struct known_id, middle).serial <= after)
+        if (g_array_index(known, struct known_id, middle).serial <= after)
             low = middle + 1;
         else
             high = middle;
@@ -56,8 +69,9 @@ static guint first_after(const struct wconf *wconf, guint64 after)
 
 void wconf_ids_list(const struct wconf *wconf, guint64 after, guint max, GPtrArray *commits)
 {
-    for (guint i = first_after(wconf, after); i < wconf->ids->len && commits->len < max; i++) {
-        struct known_id *known = &g_array_index(wconf->ids, struct known_id, i);
+    const GArray *ids = wconf->ids->known;
+    for (guint i = first_after(wconf, after); i < ids->len && commits->len < max; i++) {
+        struct known_id *known = &g_array_index(ids, struct known_id, i);
         struct stored_commit from = {.id = known->id, .serial = known->serial};
         g_ptr_array_add(commits, stored_commit_copy(&from));
     }
@@ -76,6 +90,6 @@ void wconf_handle_commit_ids(struct wconf *wconf, struct rpc_request *request)
     piece->history = config_history(wconf->committed);
     piece->epoch = wconf->epoch;
     wconf_ids_list(wconf, args->after, LIMIT_IDS_PIECE, piece->commits);
-    piece->more = wconf->ids->len - first_after(wconf, args->after) > piece->commits->len;
+    piece->more = wconf->ids->known->len - first_after(wconf, args->after) > piece->commits->len;
     rpc_answer(request, commit_ids_piece_to_json(piece));
 }

@@ -17,12 +17,29 @@
 
 #define MAKE_ANOTHER "make another with `fettle node invite`"
 
+struct wconf_join {
+    GPtrArray *running; /* struct join: hosts that are being let in */
+};
+
 struct join {
     struct wconf *wconf;         /* NULL: it has ended */
     struct rpc_request *request; /* NULL: it is answered, or a commit will */
     struct join_args *args;
     char *key_hash;
 };
+
+struct wconf_join *wconf_join_new(void)
+{
+    struct wconf_join *join = g_new0(struct wconf_join, 1);
+    join->running = g_ptr_array_new();
+    return join;
+}
+
+void wconf_join_free(struct wconf_join *join)
+{
+    g_ptr_array_unref(join->running);
+    g_free(join);
+}
 
 static void set_text(char **member, const char *text)
 {
@@ -328,7 +345,7 @@ static void join_task(void *data)
     if (!ok && join->request && error)
         rpc_fail(join->request, error);
     if (join->wconf)
-        g_ptr_array_remove_fast(join->wconf->joins, join);
+        g_ptr_array_remove_fast(join->wconf->join->running, join);
     join_args_free(join->args);
     g_free(join->key_hash);
     g_free(join);
@@ -337,14 +354,15 @@ static void join_task(void *data)
 /* What still waits is answered now; its task finds that there is nothing left to do. */
 void wconf_join_end(struct wconf *wconf)
 {
-    for (guint i = 0; i < wconf->joins->len; i++) {
-        struct join *join = wconf->joins->pdata[i];
+    GPtrArray *running = wconf->join->running;
+    for (guint i = 0; i < running->len; i++) {
+        struct join *join = running->pdata[i];
         if (join->request)
             rpc_fail(join->request, wconf->down);
         join->request = NULL;
         join->wconf = NULL;
     }
-    g_ptr_array_set_size(wconf->joins, 0);
+    g_ptr_array_set_size(running, 0);
 }
 
 /* --- calls --- */
@@ -355,9 +373,9 @@ void wconf_handle_join(struct wconf *wconf, struct rpc_request *request)
     struct join_args *args = rpc_request_args(request, &join_args_record, &error);
     if (args && !wconf->env->authority)
         fettle_set_error(&error, WRONG_STATE, "this process has no certificate authority");
-    else if (args && wconf->joins->len >= LIMIT_JOINERS)
+    else if (args && wconf->join->running->len >= LIMIT_JOINERS)
         fettle_set_error(&error, TEMPORARY, "%u hosts are joining already; try again",
-                         wconf->joins->len);
+                         wconf->join->running->len);
     if (error) {
         join_args_free(args);
         rpc_fail(request, error);
@@ -365,7 +383,7 @@ void wconf_handle_join(struct wconf *wconf, struct rpc_request *request)
     }
     struct join *join = g_new0(struct join, 1);
     *join = (struct join){.wconf = wconf, .request = request, .args = args};
-    g_ptr_array_add(wconf->joins, join);
+    g_ptr_array_add(wconf->join->running, join);
     task_spawn(wconf->env->tasks, join_task, join);
 }
 

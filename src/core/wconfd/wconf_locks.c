@@ -7,6 +7,10 @@
 
 #include "core/wconfd/wconf_private.h"
 
+struct wconf_lock_waits {
+    GPtrArray *list; /* struct lock_wait, in order of coming */
+};
+
 /* A request that waits: of the one kind or the other. */
 struct lock_wait {
     struct wconf *wconf;
@@ -17,12 +21,25 @@ struct lock_wait {
     guint timer;
 };
 
+struct wconf_lock_waits *wconf_lock_waits_new(void)
+{
+    struct wconf_lock_waits *waits = g_new0(struct wconf_lock_waits, 1);
+    waits->list = g_ptr_array_new();
+    return waits;
+}
+
+void wconf_lock_waits_free(struct wconf_lock_waits *waits)
+{
+    g_ptr_array_unref(waits->list);
+    g_free(waits);
+}
+
 static void lock_wait_free(struct lock_wait *wait)
 {
     const struct env *env = wait->wconf->env;
     if (wait->timer)
         env->ops->timer_cancel(env, wait->timer);
-    g_ptr_array_remove(wait->wconf->lock_waits, wait);
+    g_ptr_array_remove(wait->wconf->lock_waits->list, wait);
     update_locks_args_free(wait->update);
     union_locks_args_free(wait->gather);
     g_free(wait);
@@ -38,8 +55,9 @@ void wconf_lock_wait_fail(struct lock_wait *wait, const GError *error)
 
 struct lock_wait *wconf_lock_wait_of(const struct wconf *wconf, const struct owner *owner)
 {
-    for (guint i = 0; i < wconf->lock_waits->len; i++) {
-        struct lock_wait *wait = wconf->lock_waits->pdata[i];
+    const GPtrArray *waits = wconf->lock_waits->list;
+    for (guint i = 0; i < waits->len; i++) {
+        struct lock_wait *wait = waits->pdata[i];
         if (owner_equal(wait->owner, owner))
             return wait;
     }
@@ -176,8 +194,9 @@ static json_t *blocked_json(struct wconf *wconf, const struct update_locks_args 
 
 void wconf_locks_end(struct wconf *wconf)
 {
-    while (wconf->lock_waits->len > 0)
-        wconf_lock_wait_fail(wconf->lock_waits->pdata[0], wconf->down);
+    const GPtrArray *waits = wconf->lock_waits->list;
+    while (waits->len > 0)
+        wconf_lock_wait_fail(waits->pdata[0], wconf->down);
 }
 
 /* --- update --- */
@@ -230,7 +249,7 @@ static struct lock_wait *lock_wait_new(struct wconf *wconf, struct rpc_request *
 static void lock_wait_begin(struct lock_wait *wait, guint64 wait_ms, void (*over)(void *data))
 {
     const struct env *env = wait->wconf->env;
-    g_ptr_array_add(wait->wconf->lock_waits, wait);
+    g_ptr_array_add(wait->wconf->lock_waits->list, wait);
     wait->timer = env->ops->timer(env, (guint)wait_ms, over, wait);
 }
 

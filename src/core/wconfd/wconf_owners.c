@@ -9,6 +9,28 @@
 
 #define UNSURE_MS 1000 /* between two looks at a lock file that cannot be judged */
 
+struct wconf_owners {
+    GHashTable *watched; /* names of lock files */
+    GHashTable *unsure;  /* of those that could not be judged when they were looked at last */
+    guint unsure_timer;  /* until those of them that are not watched are looked at again */
+    guint return_timer;  /* until clients of requests that the journal knew are back */
+};
+
+struct wconf_owners *wconf_owners_new(void)
+{
+    struct wconf_owners *owners = g_new0(struct wconf_owners, 1);
+    owners->watched = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    owners->unsure = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    return owners;
+}
+
+void wconf_owners_free(struct wconf_owners *owners)
+{
+    g_hash_table_unref(owners->watched);
+    g_hash_table_unref(owners->unsure);
+    g_free(owners);
+}
+
 static void owner_free_dead(struct wconf *wconf, const struct owner *owner)
 {
     g_autofree char *name = locks_owner_name(owner);
@@ -26,8 +48,8 @@ static enum livelock_verdict judge(struct wconf *wconf, const char *livelock)
 {
     enum livelock_verdict verdict = wconf->env->ops->livelock_probe(wconf->env, livelock);
     if (verdict != LIVELOCK_UNSURE)
-        g_hash_table_remove(wconf->unsure, livelock);
-    else if (g_hash_table_add(wconf->unsure, g_strdup(livelock)))
+        g_hash_table_remove(wconf->owners->unsure, livelock);
+    else if (g_hash_table_add(wconf->owners->unsure, g_strdup(livelock)))
         log_warning("", "lock file %s: cannot tell whether its owner lives; nothing is freed",
                     livelock);
     if (verdict != LIVELOCK_DEAD && verdict != LIVELOCK_GONE)
@@ -69,20 +91,20 @@ static void look_again(void *data)
     g_autoptr(GPtrArray) names = g_ptr_array_new_with_free_func(g_free);
     GHashTableIter iter;
     void *name;
-    wconf->unsure_timer = 0;
-    g_hash_table_iter_init(&iter, wconf->unsure);
+    wconf->owners->unsure_timer = 0;
+    g_hash_table_iter_init(&iter, wconf->owners->unsure);
     while (g_hash_table_iter_next(&iter, &name, NULL))
         g_ptr_array_add(names, g_strdup(name));
     for (guint i = 0; i < names->len && !wconf->down; i++)
-        if (!g_hash_table_contains(wconf->watched, names->pdata[i]))
+        if (!g_hash_table_contains(wconf->owners->watched, names->pdata[i]))
             look_at(wconf, names->pdata[i]);
 }
 
 static void look_later(struct wconf *wconf)
 {
     const struct env *env = wconf->env;
-    if (!wconf->unsure_timer)
-        wconf->unsure_timer = env->ops->timer(env, UNSURE_MS, look_again, wconf);
+    if (!wconf->owners->unsure_timer)
+        wconf->owners->unsure_timer = env->ops->timer(env, UNSURE_MS, look_again, wconf);
 }
 
 /* An event is no proof: what the probe does not call dead is watched on. */
@@ -90,16 +112,16 @@ static void watch_owner_cb(const char *livelock, void *data)
 {
     struct wconf *wconf = data;
     g_autofree char *name = g_strdup(livelock);
-    g_hash_table_remove(wconf->watched, name);
+    g_hash_table_remove(wconf->owners->watched, name);
     if (!wconf->down)
         look_at(wconf, name);
 }
 
 static void watch_owner(struct wconf *wconf, const char *livelock)
 {
-    if (g_hash_table_contains(wconf->watched, livelock))
+    if (g_hash_table_contains(wconf->owners->watched, livelock))
         return;
-    g_hash_table_add(wconf->watched, g_strdup(livelock));
+    g_hash_table_add(wconf->owners->watched, g_strdup(livelock));
     wconf->env->ops->livelock_watch(wconf->env, livelock, watch_owner_cb, wconf);
 }
 
@@ -126,7 +148,8 @@ bool wconf_admit_owner(struct wconf *wconf, const struct rpc_request *request,
     const char *livelock = owner->livelock;
     if (!wconf_check_owner(wconf, request, owner, error))
         return false;
-    bool known = g_hash_table_contains(wconf->watched, livelock) || is_needed(wconf, livelock);
+    bool known =
+        g_hash_table_contains(wconf->owners->watched, livelock) || is_needed(wconf, livelock);
     if (!known && !is_held(wconf, owner, error))
         return false;
     watch_owner(wconf, livelock);
@@ -167,7 +190,7 @@ static void sweep_task(void *data)
 static void return_over(void *data)
 {
     struct wconf *wconf = data;
-    wconf->return_timer = 0;
+    wconf->owners->return_timer = 0;
     g_autoptr(GPtrArray) waiters = locks_waiters(wconf->locks);
     for (guint i = 0; i < waiters->len; i++) {
         const struct owner *owner = ((struct lock_waiter *)waiters->pdata[i])->owner;
@@ -194,17 +217,19 @@ void wconf_owners_start(struct wconf *wconf)
     for (guint i = 0; i < reserved->len && !wconf->down; i++)
         watch_owner(wconf, reserved->pdata[i]);
     if (locks_waiting_count(wconf->locks) > 0)
-        wconf->return_timer = env->ops->timer(env, LIMIT_LOCK_RETURN_MS, return_over, wconf);
+        wconf->owners->return_timer =
+            env->ops->timer(env, LIMIT_LOCK_RETURN_MS, return_over, wconf);
     task_spawn(env->tasks, sweep_task, wconf);
 }
 
 void wconf_owners_end(struct wconf *wconf)
 {
-    if (wconf->return_timer)
-        wconf->env->ops->timer_cancel(wconf->env, wconf->return_timer);
-    if (wconf->unsure_timer)
-        wconf->env->ops->timer_cancel(wconf->env, wconf->unsure_timer);
-    wconf->return_timer = wconf->unsure_timer = 0;
+    struct wconf_owners *owners = wconf->owners;
+    if (owners->return_timer)
+        wconf->env->ops->timer_cancel(wconf->env, owners->return_timer);
+    if (owners->unsure_timer)
+        wconf->env->ops->timer_cancel(wconf->env, owners->unsure_timer);
+    owners->return_timer = owners->unsure_timer = 0;
 }
 
 void wconf_handle_owner_gone(struct wconf *wconf, struct rpc_request *request)

@@ -1,5 +1,6 @@
 /*
- * Insides of wconfd's thinking. One struct, and one file for each of its duties:
+ * Insides of wconfd's thinking. One struct with what all need, and one file for each duty, which
+ * keeps to itself what it alone needs:
  *   wconf.c           life, stepping down
  *   wconf_calls.c     which calls there are
  *   wconf_barrier.c   answers that need a barrier
@@ -14,6 +15,8 @@
  *   wconf_flush.c     flush_config: until all candidates in reach have the newest change
  *   wconf_ids.c       which commits are known by their ids, for copies and another engine
  *   wconf_engine.c    change_engine, engine_progress
+ *   engine_change.c   the steps of that
+ *   engine_tend.c     the members of etcd, as candidates come and go
  *   wconf_watch.c     does every candidate still follow this mastership?
  *   wconf_confirm.c   confirm
  *   wconf_locks.c     lock calls
@@ -21,6 +24,7 @@
  *   wconf_import.c    write_config
  *   wconf_reserve.c   reservations of dead owners
  *   wconf_join.c      hosts that become nodes
+ *   wconf_key.c       the authority's key, for other candidates
  *   wconf_announce.c  telling nodes who is master, and which have answered
  *   wconf_stated.c    what they tell with it, if words of the master before may be lost
  */
@@ -48,51 +52,23 @@ struct wconf {
     GQueue pending;          /* struct commit, in order of serial */
     GHashTable *pending_ids; /* commit id -> struct commit */
     bool held;               /* they wait for a change of engine */
-
-    GQueue log;           /* struct log_entry, oldest first */
-    guint64 log_floor;    /* changes after this serial are all in it */
-    guint64 log_epoch;    /* what copies of an earlier mastership have may have been lost */
-    GPtrArray *listeners; /* struct listener: wait_changes with nothing new yet */
-    guint wake_timer;
-
-    GPtrArray *barrier_next;             /* struct barrier_wait of the next barrier */
-    struct barrier_round *barrier_round; /* under way; NULL for none */
-
     struct locks *locks;
     struct journal *journal;
-    GPtrArray *lock_waits; /* struct lock_wait, in order of coming */
-    guint return_timer;    /* until clients of requests that the journal knew are back */
-    GHashTable *watched;   /* names of lock files */
-    GHashTable *unsure;    /* of those that could not be judged when they were looked at last */
-    guint unsure_timer;    /* until those of them that are not watched are looked at again */
 
-    GHashTable *nodes; /* uuid -> struct node_link */
-    guint64 members_serial;
-    json_t *spoken[2]; /* the announcement of `spoken_serial`, whole and said again; or NULL */
-    size_t spoken_bytes[2];
-    char signature[LIMIT_VOUCHER_CHARS + 1]; /* over this mastership; "": none */
-    guint64 spoken_serial;
-    struct announce_window *window; /* of those that are on their way */
-
-    GPtrArray *joins; /* struct join: hosts that are being let in */
-
-    GArray *ids; /* struct known_id: of the newest commits, in order of serial */
-
-    GArray *digests;       /* struct serial_digest: of the newest commits, in order */
-    GHashTable *followers; /* node UUID -> struct follower */
-    GQueue copy_waits;     /* struct copy_wait, in order of serial */
-    guint copy_timer;
-    GPtrArray *flushes;  /* struct flush: flush_config not answered yet */
-    struct watch *watch; /* of the candidates' promises; NULL: not begun */
-
-    struct engine_change *change; /* the last change of engine, under way or not; NULL: none */
-    struct tending *tending;      /* of the members of etcd; NULL: the engine has none */
-    struct clearing *clearing;    /* of what an earlier one has left; NULL: none is under way */
-
-    struct promise_wish wish; /* of an engine that is this node's store, while it campaigns */
-    guint64 leap;             /* the serial before that of a person's word; or 0 */
-    GPtrArray *word;          /* struct change: what a person's word puts on record then; or NULL */
-    guint64 unheard_since;    /* with it: no node has told what it runs (SAF-09); 0: as they are */
+    /* What only the file of a duty sees into. */
+    struct wconf_announce *announce;
+    struct wconf_barrier *barrier;
+    struct wconf_campaign *campaign;
+    struct wconf_engine *changing; /* the engine */
+    struct wconf_flush *flush;
+    struct wconf_followers *followers;
+    struct wconf_ids *ids;
+    struct wconf_join *join;
+    struct wconf_lock_waits *lock_waits;
+    struct wconf_owners *owners;
+    struct wconf_stream *stream;
+    struct tending *tending; /* of the members of etcd; NULL: the engine has none */
+    struct watch *watch;     /* of the candidates' promises; NULL: not begun */
 };
 
 /* --- wconf.c --- */
@@ -104,6 +80,9 @@ void wconf_step_down(struct wconf *wconf, enum fettle_error code, const char *fo
 void wconf_replaced(struct wconf *wconf, const GError *why);
 
 /* --- wconf_barrier.c --- */
+struct wconf_barrier *wconf_barrier_new(void);
+/* After wconf_barriers_end(). */
+void wconf_barrier_free(struct wconf_barrier *barrier);
 
 /* Calls fn(data) after a barrier begun from now on, while still master (SAF-03). If mastership is
  * lost instead, `fn` is called all the same and finds wconf->down set. */
@@ -115,6 +94,12 @@ void wconf_answer_after_barrier(struct wconf *wconf, struct rpc_request *request
 void wconf_barriers_end(struct wconf *wconf);
 
 /* --- wconf_campaign.c --- */
+struct wconf_campaign *wconf_campaign_new(void);
+void wconf_campaign_free(struct wconf_campaign *campaign);
+/* The newest mastership whose changes it had when it asked for promises; 0: it has not asked. */
+guint64 wconf_campaign_since(const struct wconf *wconf);
+/* Over this mastership (SAF-102); "": none. */
+const char *wconf_signature(const struct wconf *wconf);
 /* Loads the store and takes the mastership: locks and journal are those of its epoch then. May wait
  * for other candidates. NOT_MASTER, STALE_EPOCH, CORRUPT, STORAGE, KILLED; PERMISSION: this node is
  * no candidate on record. */
@@ -185,8 +170,15 @@ bool wconf_covered(const struct wconf *wconf, const struct owner *owner, const G
                    GError **error);
 
 /* --- wconf_stream.c --- */
+struct wconf_stream *wconf_stream_new(void);
+/* After wconf_stream_end(). */
+void wconf_stream_free(struct wconf_stream *stream);
 void wconf_handle_wait_changes(struct wconf *wconf, struct rpc_request *request);
 void wconf_handle_snapshot(struct wconf *wconf, struct rpc_request *request);
+/* The log has every change after the serial `floor`. What copies of a mastership before `epoch`
+ * have may have been lost; 0: before this one. */
+void wconf_stream_begin(struct wconf *wconf, guint64 floor, guint64 epoch);
+guint64 wconf_stream_epoch(const struct wconf *wconf);
 /* Whether deltas from there can be had. */
 bool wconf_stream_reaches(const struct wconf *wconf, guint64 history, guint64 serial);
 /* Deltas since a serial that it reaches, now or when there are some; `ids`: with the ids of the
@@ -203,6 +195,9 @@ void wconf_stream_wake(struct wconf *wconf);
 void wconf_stream_end(struct wconf *wconf);
 
 /* --- wconf_copies.c --- */
+struct wconf_followers *wconf_followers_new(void);
+/* After wconf_copies_end(). */
+void wconf_followers_free(struct wconf_followers *followers);
 void wconf_handle_follow(struct wconf *wconf, struct rpc_request *request);
 /* Before the first commit: all candidates count as in reach for now. */
 void wconf_copies_begin(struct wconf *wconf);
@@ -232,13 +227,17 @@ guint64 wconf_copies_serial(const struct wconf *wconf, const char *node);
 guint wconf_copies_reachable(const struct wconf *wconf);
 
 /* --- wconf_flush.c --- */
+struct wconf_flush *wconf_flush_new(void);
+/* After wconf_copies_end(), by which all have been answered. */
+void wconf_flush_free(struct wconf_flush *flush);
 void wconf_handle_flush_config(struct wconf *wconf, struct rpc_request *request);
 /* A copy has gone on or has been counted out, or this is the master no more: answers what can be
  * answered. */
 void wconf_flush_look(struct wconf *wconf);
 
 /* --- wconf_ids.c --- */
-GArray *wconf_ids_new(void);
+struct wconf_ids *wconf_ids_new(void);
+void wconf_ids_free(struct wconf_ids *ids);
 /* After the store was loaded. CORRUPT. */
 bool wconf_ids_load(struct wconf *wconf, GError **error);
 /* One more is stored. */
@@ -253,6 +252,9 @@ void wconf_watch_start(struct wconf *wconf);
 void wconf_watch_end(struct wconf *wconf);
 
 /* --- wconf_engine.c --- */
+struct wconf_engine *wconf_engine_new(void);
+/* After wconf_engine_end(). */
+void wconf_engine_free(struct wconf_engine *changing);
 void wconf_handle_change_engine(struct wconf *wconf, struct rpc_request *request);
 void wconf_handle_engine_progress(struct wconf *wconf, struct rpc_request *request);
 /* This node's store is the engine, whose last mastership had this epoch: clears what a change of
@@ -269,6 +271,9 @@ void wconf_handle_confirm(struct wconf *wconf, struct rpc_request *request);
 void wconf_handle_write_config(struct wconf *wconf, struct rpc_request *request);
 
 /* --- wconf_join.c --- */
+struct wconf_join *wconf_join_new(void);
+/* After wconf_join_end(). */
+void wconf_join_free(struct wconf_join *join);
 void wconf_handle_ca_info(struct wconf *wconf, struct rpc_request *request);
 void wconf_handle_join(struct wconf *wconf, struct rpc_request *request);
 void wconf_join_end(struct wconf *wconf);
@@ -279,6 +284,9 @@ void wconf_handle_authority_key(struct wconf *wconf, struct rpc_request *request
 void wconf_handle_authority_look(struct wconf *wconf, struct rpc_request *request);
 
 /* --- wconf_locks.c --- */
+struct wconf_lock_waits *wconf_lock_waits_new(void);
+/* After wconf_locks_end(). */
+void wconf_lock_waits_free(struct wconf_lock_waits *waits);
 void wconf_handle_update_locks(struct wconf *wconf, struct rpc_request *request);
 void wconf_handle_union_locks(struct wconf *wconf, struct rpc_request *request);
 void wconf_handle_guarded_union_locks(struct wconf *wconf, struct rpc_request *request);
@@ -305,6 +313,9 @@ struct lock_wait *wconf_lock_wait_of(const struct wconf *wconf, const struct own
 struct owner_args *wconf_lock_owner(const struct wconf *wconf, struct rpc_request *request);
 
 /* --- wconf_owners.c --- */
+struct wconf_owners *wconf_owners_new(void);
+/* After wconf_owners_end(). */
+void wconf_owners_free(struct wconf_owners *owners);
 void wconf_handle_owner_gone(struct wconf *wconf, struct rpc_request *request);
 /* wconf_check_owner() for calls by which an owner gets something; from then on its end is noticed.
  * When it is named first its lock file must be there and held (SAF-101): WRONG_STATE; TEMPORARY:
@@ -323,6 +334,9 @@ bool wconf_has_reservation(const struct wconf *wconf, const char *livelock);
 GPtrArray *wconf_reserved_livelocks(const struct wconf *wconf);
 
 /* --- wconf_announce.c --- */
+struct wconf_announce *wconf_announce_new(void);
+/* After wconf_announce_end(). */
+void wconf_announce_free(struct wconf_announce *announce);
 /* What nodes are told now; free with announce_args_free(). */
 struct announce_args *wconf_announcement(const struct wconf *wconf);
 /* What nodes are told may have changed: if so, tells every one that is not offline, until it

@@ -18,6 +18,14 @@ struct log_entry {
     char kind[]; /* one of few words; short */
 };
 
+struct wconf_stream {
+    GQueue log;           /* struct log_entry, oldest first */
+    guint64 floor;        /* changes after this serial are all in it */
+    guint64 epoch;        /* see wconf_stream_begin() */
+    GPtrArray *listeners; /* struct listener: wait_changes with nothing new yet */
+    guint wake_timer;
+};
+
 struct listener {
     struct wconf *wconf;
     struct rpc_request *request;
@@ -26,23 +34,52 @@ struct listener {
     guint timer;
 };
 
+struct wconf_stream *wconf_stream_new(void)
+{
+    struct wconf_stream *stream = g_new0(struct wconf_stream, 1);
+    g_queue_init(&stream->log);
+    stream->listeners = g_ptr_array_new();
+    return stream;
+}
+
+void wconf_stream_free(struct wconf_stream *stream)
+{
+    g_queue_clear(&stream->log);
+    g_ptr_array_unref(stream->listeners);
+    g_free(stream);
+}
+
+/* --- the log --- */
+
 static void log_entry_free(struct log_entry *entry)
 {
     g_free(entry->key);
     g_free(entry);
 }
 
+void wconf_stream_begin(struct wconf *wconf, guint64 floor, guint64 epoch)
+{
+    wconf->stream->floor = floor;
+    wconf->stream->epoch = epoch;
+}
+
+guint64 wconf_stream_epoch(const struct wconf *wconf)
+{
+    return wconf->stream->epoch ? wconf->stream->epoch : wconf->epoch;
+}
+
 void wconf_stream_add(struct wconf *wconf, guint64 serial, const char *kind, const char *key)
 {
+    struct wconf_stream *stream = wconf->stream;
     size_t size = strlen(kind) + 1;
     struct log_entry *entry = g_malloc(sizeof *entry + size);
     entry->serial = serial;
     entry->key = g_strdup(key);
     memcpy(entry->kind, kind, size);
-    g_queue_push_tail(&wconf->log, entry);
-    while (g_queue_get_length(&wconf->log) > LIMIT_CHANGE_LOG) {
-        struct log_entry *oldest = g_queue_pop_head(&wconf->log);
-        wconf->log_floor = oldest->serial;
+    g_queue_push_tail(&stream->log, entry);
+    while (g_queue_get_length(&stream->log) > LIMIT_CHANGE_LOG) {
+        struct log_entry *oldest = g_queue_pop_head(&stream->log);
+        stream->floor = oldest->serial;
         log_entry_free(oldest);
     }
 }
@@ -163,8 +200,8 @@ static void fill_entry(struct filling *filling, const struct log_entry *entry)
 static GList *first_after(const struct wconf *wconf, guint64 since)
 {
     GList *first = NULL;
-    for (GList *link = wconf->log.tail; link && ((struct log_entry *)link->data)->serial > since;
-         link = link->prev)
+    for (GList *link = wconf->stream->log.tail;
+         link && ((struct log_entry *)link->data)->serial > since; link = link->prev)
         first = link;
     return first;
 }
@@ -347,7 +384,7 @@ static void listener_timeout(void *data)
     struct listener *listener = data;
     struct wconf *wconf = listener->wconf;
     listener->timer = 0;
-    g_ptr_array_remove_fast(wconf->listeners, listener);
+    g_ptr_array_remove_fast(wconf->stream->listeners, listener);
     g_autofree char *answer = news_for(wconf, listener->request, listener->serial, listener->ids);
     /* Changes of this very moment are not told yet. */
     if (listener->serial < config_serial(wconf->committed))
@@ -391,11 +428,12 @@ static const char *shared_answer(const struct wconf *wconf, GArray *answers,
 static void wake_cb(void *data)
 {
     struct wconf *wconf = data;
-    g_autoptr(GPtrArray) listeners = wconf->listeners;
+    struct wconf_stream *stream = wconf->stream;
+    g_autoptr(GPtrArray) listeners = stream->listeners;
     g_autoptr(GArray) answers = g_array_new(FALSE, FALSE, sizeof(struct shared_answer));
     g_array_set_clear_func(answers, clear_shared_answer);
-    wconf->wake_timer = 0;
-    wconf->listeners = g_ptr_array_new();
+    stream->wake_timer = 0;
+    stream->listeners = g_ptr_array_new();
     for (guint i = 0; i < listeners->len; i++) {
         struct listener *listener = listeners->pdata[i];
         tell(wconf, listener->request, shared_answer(wconf, answers, listener));
@@ -405,24 +443,26 @@ static void wake_cb(void *data)
 
 void wconf_stream_wake(struct wconf *wconf)
 {
-    if (!wconf->wake_timer && wconf->listeners->len > 0)
-        wconf->wake_timer = wconf->env->ops->timer(wconf->env, 0, wake_cb, wconf);
+    struct wconf_stream *stream = wconf->stream;
+    if (!stream->wake_timer && stream->listeners->len > 0)
+        stream->wake_timer = wconf->env->ops->timer(wconf->env, 0, wake_cb, wconf);
 }
 
 void wconf_stream_end(struct wconf *wconf)
 {
-    g_autoptr(GPtrArray) listeners = wconf->listeners;
-    wconf->listeners = g_ptr_array_new();
-    if (wconf->wake_timer)
-        wconf->env->ops->timer_cancel(wconf->env, wconf->wake_timer);
-    wconf->wake_timer = 0;
+    struct wconf_stream *stream = wconf->stream;
+    g_autoptr(GPtrArray) listeners = stream->listeners;
+    stream->listeners = g_ptr_array_new();
+    if (stream->wake_timer)
+        wconf->env->ops->timer_cancel(wconf->env, stream->wake_timer);
+    stream->wake_timer = 0;
     for (guint i = 0; i < listeners->len; i++) {
         struct listener *listener = listeners->pdata[i];
         rpc_fail(listener->request, wconf->down);
         listener_free(listener);
     }
     struct log_entry *entry;
-    while ((entry = g_queue_pop_head(&wconf->log)))
+    while ((entry = g_queue_pop_head(&stream->log)))
         log_entry_free(entry);
 }
 
@@ -446,13 +486,13 @@ void wconf_stream_answer(struct wconf *wconf, struct rpc_request *request, guint
     listener->serial = since;
     listener->ids = ids;
     listener->timer = env->ops->timer(env, wait_ms, listener_timeout, listener);
-    g_ptr_array_add(wconf->listeners, listener);
+    g_ptr_array_add(wconf->stream->listeners, listener);
 }
 
 bool wconf_stream_reaches(const struct wconf *wconf, guint64 history, guint64 serial)
 {
     return history == config_history(wconf->committed) && serial > 0 &&
-           serial <= config_serial(wconf->committed) && serial >= wconf->log_floor;
+           serial <= config_serial(wconf->committed) && serial >= wconf->stream->floor;
 }
 
 /* What a job's process is given; it does not wait, and tells nobody. */
