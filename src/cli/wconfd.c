@@ -7,8 +7,8 @@
 #include "cli/foreign.h"
 #include "io/livelock.h"
 #include "io/loop.h"
+#include "io/net/rpc_client.h"
 #include "io/node_config.h"
-#include "io/rpc_client.h"
 
 #define OWNER "import"
 

@@ -3,8 +3,8 @@
 #include "io/files.h"
 #include "io/livelock.h"
 #include "io/loop.h"
+#include "io/net/rpc_client.h"
 #include "io/process.h"
-#include "io/rpc_client.h"
 #include "io/starter.h"
 #include "io/trial.h"
 

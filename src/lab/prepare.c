@@ -5,8 +5,8 @@
 
 #include "base/error.h"
 #include "base/limits.h"
-#include "io/certs.h"
 #include "io/files.h"
+#include "io/net/certs.h"
 #include "io/node_config.h"
 #include "lab/tick.h"
 #include <errno.h>

@@ -1,7 +1,7 @@
 /*
  * The cluster's certificate authority as wconfd's core sees it. Its key lies on master candidates
  * and is read by wconfd alone (docs/design/architecture.md, 9); noded checks signatures, with the
- * certificate. io/authority.c is the real one.
+ * certificate. io/net/authority.c is the real one.
  *
  * What does not say otherwise is called in a task and waits; a wait that was killed is a KILLED
  * error.

@@ -1,6 +1,6 @@
 /*
  * The ConfD protocol on the wire: signed datagrams (docs/guide/confd.md). Both ends use it:
- * core/confd answers, io/confd_client.c asks. A datagram is "plj0" and a JSON object {"msg",
+ * core/confd answers, io/net/confd_client.c asks. A datagram is "plj0" and a JSON object {"msg",
  * "salt", "hmac"}: msg is itself JSON text, hmac the HMAC-SHA1 over salt and msg. The salt of a
  * request is the time, that of its reply what the request wanted (`rsalt`): so a reply is known to
  * be new.

@@ -1,7 +1,7 @@
 /*
  * A candidate's own copy of the configuration: all objects at one serial, on its disk
  * (docs/design/mastership.md, "The copy"). One interface; behind it the SQLite store
- * (io/sqlite_copy.c) or the simulator's. What wconfd applies to it, rconfd reads.
+ * (io/sqlite/sqlite_copy.c) or the simulator's. What wconfd applies to it, rconfd reads.
  *
  * Calls are made from a task and may wait, one at a time.
  */

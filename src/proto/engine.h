@@ -1,9 +1,9 @@
 /*
  * Where wconfd commits (docs/design/mastership.md). One interface, an engine behind it: SQLite
- * (io/sqlite_engine.c), etcd (io/etcd_engine.c), the simulator's model (tests/sim). An engine knows
- * nothing of objects: it stores what it is given, durably and in order. All callbacks come from the
- * loop, in the order of the commits. load, observe, campaign and resign are called from a task and
- * may wait.
+ * (io/sqlite/sqlite_engine.c), etcd (io/etcd/etcd_engine.c), the simulator's model (tests/sim). An
+ * engine knows nothing of objects: it stores what it is given, durably and in order. All callbacks
+ * come from the loop, in the order of the commits. load, observe, campaign and resign are called
+ * from a task and may wait.
  */
 #pragma once
 

@@ -1,12 +1,12 @@
 /*
  * The members of etcd together, as a master changes them: what a change of engine and the coming
  * and going of candidates do in etcd itself (docs/design/mastership.md, "Change of engine"). What
- * is done on a node is its node daemon's (proto/members.h). io/etcd_ensemble.c asks real members,
- * tests have a fake (helper/fake_ensemble.h).
+ * is done on a node is its node daemon's (proto/members.h). io/etcd/etcd_ensemble.c asks real
+ * members, tests have a fake (helper/fake_ensemble.h).
  *
  * What waits is called in a task, with this node's client certificate, and asks the members that
- * `config` names. Errors are those of io/etcd_client.h and io/etcd_member.h; a wait that was killed
- * is a KILLED error.
+ * `config` names. Errors are those of io/etcd/etcd_client.h and io/etcd/etcd_member.h; a wait that
+ * was killed is a KILLED error.
  */
 #pragma once
 

@@ -1,7 +1,8 @@
 /*
  * How tags of auto-repair begin, so that tags set by people and tools of Ganeti hold. Only two
- * parts include this (ARP-05): core/repair/, which reads them and acts on them, and cli/repair.c,
- * which writes policies for a person. To everything else they are tags like any other.
+ * parts include this (ARP-05): core/repair/, which reads them and acts on them, and
+ * cli/commands/repair.c, which writes policies for a person. To everything else they are tags like
+ * any other.
  */
 #pragma once
 

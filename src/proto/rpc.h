@@ -32,7 +32,7 @@ enum timeout_class {
     TIMEOUT_NORMAL,
     TIMEOUT_COPY,
     TIMEOUT_WAIT,
-    TIMEOUT_FRESH, /* also says by which connection it is asked (io/bus.h) */
+    TIMEOUT_FRESH, /* also says by which connection it is asked (io/net/bus.h) */
 };
 
 /* Of which node a request may come (SAF-100). */

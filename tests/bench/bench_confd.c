@@ -7,10 +7,10 @@
  * INSTANCES` prints "name value" lines, medians.
  */
 #include "core/confd/copy.h"
-#include "io/confd_client.h"
 #include "io/loop.h"
-#include "io/sqlite_engine.h"
-#include "io/udp.h"
+#include "io/net/confd_client.h"
+#include "io/net/udp.h"
+#include "io/sqlite/sqlite_engine.h"
 #include "proto/change.h"
 
 #include <poll.h>

@@ -32,10 +32,10 @@
 
 #include "bench_store.h"
 #include "bench_wire.h"
-#include "io/connection.h"
 #include "io/loop.h"
-#include "io/rpc_server.h"
-#include "io/unix_socket.h"
+#include "io/net/connection.h"
+#include "io/net/rpc_server.h"
+#include "io/net/unix_socket.h"
 
 #define COMMITS 2000 /* one after the other */
 #define CLIENTS 16

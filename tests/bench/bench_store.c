@@ -3,7 +3,7 @@
 
 #include "bench_wire.h"
 #include "core/config/model.h"
-#include "io/sqlite_engine.h"
+#include "io/sqlite/sqlite_engine.h"
 #include "proto/change.h"
 #include "proto/digest.h"
 

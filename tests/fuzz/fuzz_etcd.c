@@ -4,10 +4,10 @@
  * with values or words, never both. What is accepted is written and read back as it was.
  */
 #include "fuzz.h"
-#include "io/etcd_compare.h"
-#include "io/etcd_internal.h"
-#include "io/etcd_member.h"
-#include "io/etcd_value.h"
+#include "io/etcd/etcd_compare.h"
+#include "io/etcd/etcd_internal.h"
+#include "io/etcd/etcd_member.h"
+#include "io/etcd/etcd_value.h"
 
 #include <string.h>
 

@@ -5,7 +5,7 @@
  * line, stand before a store of N bytes with its log behind it.
  */
 #include "fuzz.h"
-#include "io/sqlite_store.h"
+#include "io/sqlite/sqlite_store.h"
 
 #include <glib/gstdio.h>
 #include <string.h>

@@ -3,7 +3,7 @@
  * (docs/design/mastership.md; SAF-01…08).
  *
  * Real: core/config (seat, copying, takeover, promises, wconf with locks, journal, announcements),
- * core/epoch/fence.c behind each node, io/etcd_engine.c with etcd_commit.c, etcd_load.c and
+ * core/epoch/fence.c behind each node, io/etcd/etcd_engine.c with etcd_commit.c, etcd_load.c and
  * etcd_kv.c: down to the text of each request of the JSON gateway.
  * Modelled: etcd behind the gateway and the way to it (model_etcd.c, model_client.c: requests that
  * come late, twice, or whose answers are lost; leases by the leader's clock), stores

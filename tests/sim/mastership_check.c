@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "io/etcd_internal.h"
+#include "io/etcd/etcd_internal.h"
 #include "mastership.h"
 #include "proto/digest.h"
 

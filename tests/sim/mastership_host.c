@@ -7,7 +7,7 @@
 #include "core/config/announced.h"
 #include "helper/fake_private.h"
 #include "helper/fence_calls.h"
-#include "io/etcd_engine.h"
+#include "io/etcd/etcd_engine.h"
 #include "mastership.h"
 
 #define RESTART_MS 900u /* of a supervisor, at the most */

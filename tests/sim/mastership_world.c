@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "helper/fake_private.h"
-#include "io/etcd_kv.h"
+#include "io/etcd/etcd_kv.h"
 #include "mastership.h"
 #include "proto/change.h"
 

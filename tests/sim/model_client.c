@@ -1,17 +1,17 @@
 /*
- * The way to the model of etcd: io/etcd_client.h and io/loop.h, as the etcd engine uses them, over
- * virtual time and the network between hosts. As the real client does, a call asks the members in
- * turn; a member that it has left may still do what it was sent, at any time within LATE_MS. That
- * is what makes results unknown, and requests late or twice.
+ * The way to the model of etcd: io/etcd/etcd_client.h and io/loop.h, as the etcd engine uses them,
+ * over virtual time and the network between hosts. As the real client does, a call asks the members
+ * in turn; a member that it has left may still do what it was sent, at any time within LATE_MS.
+ * That is what makes results unknown, and requests late or twice.
  */
-#include "io/etcd_client.h"
+#include "io/etcd/etcd_client.h"
 
 #include <string.h>
 
 #include "base/error.h"
 #include "base/task.h"
 #include "helper/fake_private.h"
-#include "io/etcd_kv.h"
+#include "io/etcd/etcd_kv.h"
 #include "io/loop.h"
 #include "mastership.h"
 

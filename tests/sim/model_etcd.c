@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "io/etcd_kv.h"
+#include "io/etcd/etcd_kv.h"
 
 struct version {
     gint64 mod, create, lease;

@@ -1,8 +1,8 @@
 /*
  * A model of var/store.db: objects at one serial, what the store is for, and the mastership record,
- * as io/sqlite_copy.c and io/sqlite_engine.c keep them. The disk outlives the processes that open
- * it; a process that ends in the middle of a transaction leaves all of it or nothing. The disk can
- * be slow and can fail.
+ * as io/sqlite/sqlite_copy.c and io/sqlite/sqlite_engine.c keep them. The disk outlives the
+ * processes that open it; a process that ends in the middle of a transaction leaves all of it or
+ * nothing. The disk can be slow and can fail.
  */
 #pragma once
 

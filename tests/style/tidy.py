@@ -253,7 +253,7 @@ def main():
     point('/style/programs-keep-others-out#SAF-107', check_umask(code))
     point('/style/repair-tags-are-read-in-one-place#ARP-05',
           [f for f in code if REPAIR_PREFIX in text(f) and f != 'src/proto/repair_tag.h'] +
-          [f for f in code if 'proto/repair_tag.h"' in text(f) and not f.startswith(('src/core/repair/', 'src/cli/repair'))])
+          [f for f in code if 'proto/repair_tag.h"' in text(f) and not f.startswith(('src/core/repair/', 'src/cli/commands/repair'))])
     point('/style/lock-files-by-posix-calls#DTH-05',
           [f'src/io/livelock.c: calls {name}' for name in
            sorted(set(SYSTEM_CALL.findall(bare(text('src/io/livelock.c')))) - LIVELOCK_CALLS)])

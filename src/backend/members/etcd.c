@@ -2,7 +2,7 @@
 #include "backend/members/etcd_private.h"
 #include "base/limits.h"
 #include "io/engine_file.h"
-#include "io/etcd_member.h"
+#include "io/etcd/etcd_member.h"
 
 #include <string.h>
 

@@ -7,11 +7,11 @@
 #include "backend/reach.h"
 #include "base/limits.h"
 #include "base/task.h"
-#include "io/certs.h"
 #include "io/engine_file.h"
-#include "io/etcd_client.h"
+#include "io/etcd/etcd_client.h"
 #include "io/files.h"
 #include "io/loop.h"
+#include "io/net/certs.h"
 
 #include <signal.h>
 #include <string.h>

@@ -12,7 +12,7 @@
 #include "daemons/common/daemon.h"
 #include "daemons/common/standby.h"
 #include "io/loop.h"
-#include "io/luxi_server.h"
+#include "io/net/luxi_server.h"
 #include "io/real_env.h"
 
 static struct {

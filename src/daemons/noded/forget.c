@@ -5,8 +5,8 @@
 
 #include "core/config/announced.h"
 #include "core/node/forget.h"
-#include "io/bus.h"
 #include "io/loop.h"
+#include "io/net/bus.h"
 #include "io/real_env.h"
 
 static struct {

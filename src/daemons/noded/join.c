@@ -9,8 +9,8 @@
 #include "base/task.h"
 #include "base/text.h"
 #include "daemons/noded/token.h"
-#include "io/join.h"
 #include "io/loop.h"
+#include "io/net/join.h"
 
 struct joining {
     struct node_paths *paths;

@@ -14,8 +14,8 @@
 #include "daemons/common/daemon.h"
 #include "daemons/noded/forget.h"
 #include "daemons/noded/join.h"
-#include "io/authority.h"
-#include "io/bus.h"
+#include "io/net/authority.h"
+#include "io/net/bus.h"
 #include "io/real_env.h"
 
 static struct {

@@ -13,9 +13,9 @@
 #include "daemons/rconfd/status.h"
 #include "io/files.h"
 #include "io/loop.h"
+#include "io/net/udp.h"
 #include "io/real_env.h"
-#include "io/store_reader.h"
-#include "io/udp.h"
+#include "io/sqlite/store_reader.h"
 
 static struct {
     struct env *env;

@@ -17,13 +17,13 @@
 #include "daemons/common/daemon.h"
 #include "daemons/wconfd/open.h"
 #include "daemons/wconfd/restore.h"
-#include "io/authority.h"
-#include "io/etcd_ensemble.h"
+#include "io/etcd/etcd_ensemble.h"
 #include "io/loop.h"
+#include "io/net/authority.h"
+#include "io/net/rpc_server.h"
 #include "io/real_env.h"
-#include "io/rpc_server.h"
-#include "io/sqlite_copy.h"
-#include "io/sqlite_engine.h"
+#include "io/sqlite/sqlite_copy.h"
+#include "io/sqlite/sqlite_engine.h"
 
 #define ENGINE_LOOK_MS 1000u
 

@@ -8,9 +8,9 @@
 #include "core/candidate/seat.h"
 #include "core/config/announced.h"
 #include "io/engine_file.h"
-#include "io/etcd_engine.h"
-#include "io/sqlite_copy.h"
-#include "io/sqlite_engine.h"
+#include "io/etcd/etcd_engine.h"
+#include "io/sqlite/sqlite_copy.h"
+#include "io/sqlite/sqlite_engine.h"
 
 #define UNDECIDED                                                                                  \
     "the change of the engine to etcd has begun, and nothing here proves yet that it was made: "   \

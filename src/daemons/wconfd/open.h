@@ -5,7 +5,7 @@
  */
 #pragma once
 
-#include "io/etcd_client.h"
+#include "io/etcd/etcd_client.h"
 #include "io/real_env.h"
 #include "proto/copy.h"
 

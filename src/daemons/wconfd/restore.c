@@ -6,12 +6,12 @@
 #include <unistd.h>
 
 #include "core/config/restored.h"
-#include "io/backup.h"
 #include "io/engine_file.h"
 #include "io/files.h"
 #include "io/loop.h"
-#include "io/sqlite_backup.h"
-#include "io/sqlite_store.h"
+#include "io/sqlite/backup.h"
+#include "io/sqlite/sqlite_backup.h"
+#include "io/sqlite/sqlite_store.h"
 #include "proto/engine.h"
 #include "proto/horizon.h"
 

@@ -1,5 +1,5 @@
 /* Tests of the rules of `fettle cluster engine renew`: which member may leave the others. */
-#include "cli/engine.h"
+#include "cli/commands/engine.h"
 
 #include <string.h>
 

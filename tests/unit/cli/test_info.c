@@ -1,6 +1,6 @@
-/* Tests of cli/info_node.c: what the page of the cluster says of the copies of other candidates,
- * and that of a node when it tells nothing, or has not told what matters. */
-#include "cli/info.h"
+/* Tests of cli/commands/info_node.c: what the page of the cluster says of the copies of other
+ * candidates, and that of a node when it tells nothing, or has not told what matters. */
+#include "cli/commands/info.h"
 
 #include <stdio.h>
 #include <string.h>

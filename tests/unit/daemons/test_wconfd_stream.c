@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "base/json.h"
-#include "io/unix_socket.h"
+#include "io/net/unix_socket.h"
 #include "proto/rpc.h"
 #include "wconfd_client.h"
 

@@ -1,7 +1,7 @@
 /* See bus_world.h. */
 #include "bus_world.h"
 
-#include "io/certs.h"
+#include "io/net/certs.h"
 
 #include <string.h>
 

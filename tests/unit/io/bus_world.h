@@ -3,9 +3,9 @@
 
 #include "world.h"
 
-#include "io/bus.h"
-#include "io/rpc_client.h"
-#include "io/rpc_server.h"
+#include "io/net/bus.h"
+#include "io/net/rpc_client.h"
+#include "io/net/rpc_server.h"
 
 #define OTHER_CLUSTER "88888888-0000-4000-8000-000000000008"
 #define PING_MS 50

@@ -3,10 +3,10 @@
 #include "etcd_side.h"
 #include "world.h"
 
-#include "io/certs.h"
-#include "io/etcd_engine.h"
-#include "io/etcd_kv.h"
-#include "io/sqlite_engine.h"
+#include "io/etcd/etcd_engine.h"
+#include "io/etcd/etcd_kv.h"
+#include "io/net/certs.h"
+#include "io/sqlite/sqlite_engine.h"
 #include "proto/change.h"
 
 #include <glib/gstdio.h>

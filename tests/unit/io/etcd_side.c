@@ -2,9 +2,9 @@
 #include "etcd_side.h"
 #include "world.h"
 
-#include "io/certs.h"
 #include "io/engine_file.h"
 #include "io/files.h"
+#include "io/net/certs.h"
 
 #include <signal.h>
 #include <string.h>

@@ -4,8 +4,8 @@
  */
 #pragma once
 
-#include "io/authority.h"
-#include "io/etcd_client.h"
+#include "io/etcd/etcd_client.h"
+#include "io/net/authority.h"
 #include "io/node_config.h"
 
 struct etcd_side {

@@ -7,9 +7,9 @@
 #include "world.h"
 
 #include "base/task.h"
-#include "io/etcd_engine.h"
-#include "io/etcd_internal.h"
-#include "io/etcd_kv.h"
+#include "io/etcd/etcd_engine.h"
+#include "io/etcd/etcd_internal.h"
+#include "io/etcd/etcd_kv.h"
 #include "io/loop.h"
 
 #define JOURNAL "66666666-7777-4888-8999-000000000000"

@@ -4,11 +4,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "io/backup.h"
 #include "io/files.h"
-#include "io/sqlite_backup.h"
-#include "io/sqlite_copy.h"
-#include "io/sqlite_store.h"
+#include "io/sqlite/backup.h"
+#include "io/sqlite/sqlite_backup.h"
+#include "io/sqlite/sqlite_copy.h"
+#include "io/sqlite/sqlite_store.h"
 #include "proto/change.h"
 
 #define CLUSTER "cccccccc-0000-4000-8000-000000000001"

@@ -2,12 +2,12 @@
 #include "bus_world.h"
 
 #include "base/limits.h"
-#include "io/bus.h"
-#include "io/certs.h"
-#include "io/connection.h"
-#include "io/rpc_client.h"
-#include "io/rpc_server.h"
-#include "io/unix_socket.h"
+#include "io/net/bus.h"
+#include "io/net/certs.h"
+#include "io/net/connection.h"
+#include "io/net/rpc_client.h"
+#include "io/net/rpc_server.h"
+#include "io/net/unix_socket.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

@@ -2,7 +2,7 @@
  * (channel.h). Frames, their limits and damage are in test_rpc.c and test_luxi.c. */
 #include "world.h"
 
-#include "io/channel.h"
+#include "io/net/channel.h"
 #include "proto/frame.h"
 
 #include <errno.h>

@@ -9,8 +9,8 @@
 
 #include "base/limits.h"
 #include "base/task.h"
-#include "io/etcd_client.h"
-#include "io/etcd_value.h"
+#include "io/etcd/etcd_client.h"
+#include "io/etcd/etcd_value.h"
 
 #include <gio/gio.h>
 #include <string.h>

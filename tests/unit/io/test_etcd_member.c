@@ -7,13 +7,13 @@
 
 #include "base/task.h"
 #include "helper/patience.h"
-#include "io/authority.h"
-#include "io/certs.h"
 #include "io/engine_file.h"
-#include "io/etcd_compare.h"
-#include "io/etcd_kv.h"
-#include "io/etcd_member.h"
+#include "io/etcd/etcd_compare.h"
+#include "io/etcd/etcd_kv.h"
+#include "io/etcd/etcd_member.h"
 #include "io/files.h"
+#include "io/net/authority.h"
+#include "io/net/certs.h"
 
 #include <glib/gstdio.h>
 #include <signal.h>

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "io/etcd_value.h"
+#include "io/etcd/etcd_value.h"
 #include "proto/seal.h"
 
 /* --- values --- */

@@ -4,13 +4,13 @@
  */
 #include "world.h"
 
-#include "io/authority.h"
-#include "io/bus.h"
-#include "io/certs.h"
-#include "io/connection.h"
 #include "io/files.h"
-#include "io/join.h"
-#include "io/rpc_server.h"
+#include "io/net/authority.h"
+#include "io/net/bus.h"
+#include "io/net/certs.h"
+#include "io/net/connection.h"
+#include "io/net/join.h"
+#include "io/net/rpc_server.h"
 
 #include <gio/gio.h>
 #include <glib/gstdio.h>

@@ -1,9 +1,9 @@
 /* LUXI over its socket: luxi_server.c, luxi_client.c. */
 #include "world.h"
 
-#include "io/luxi_client.h"
-#include "io/luxi_server.h"
-#include "io/unix_socket.h"
+#include "io/net/luxi_client.h"
+#include "io/net/luxi_server.h"
+#include "io/net/unix_socket.h"
 
 #include <errno.h>
 #include <string.h>

@@ -1,9 +1,9 @@
 /* Calls over Unix sockets: rpc_server.c, rpc_client.c, connection.c, channel.c. */
 #include "world.h"
 
-#include "io/rpc_client.h"
-#include "io/rpc_server.h"
-#include "io/unix_socket.h"
+#include "io/net/rpc_client.h"
+#include "io/net/rpc_server.h"
+#include "io/net/unix_socket.h"
 #include "proto/envelope.h"
 #include "proto/frame.h"
 

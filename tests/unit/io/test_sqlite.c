@@ -1,10 +1,10 @@
 /* The SQLite engine: sqlite_engine.c, sqlite_store.c, sqlite_check.c. */
 #include "world.h"
 
-#include "io/sqlite_copy.h"
-#include "io/sqlite_engine.h"
-#include "io/sqlite_store.h"
-#include "io/store_reader.h"
+#include "io/sqlite/sqlite_copy.h"
+#include "io/sqlite/sqlite_engine.h"
+#include "io/sqlite/sqlite_store.h"
+#include "io/sqlite/store_reader.h"
 #include "proto/change.h"
 #include "proto/records.h"
 

@@ -5,9 +5,9 @@
 #include "world.h"
 
 #include "base/limits.h"
-#include "io/sqlite_backup.h"
-#include "io/sqlite_copy.h"
-#include "io/sqlite_engine.h"
+#include "io/sqlite/sqlite_backup.h"
+#include "io/sqlite/sqlite_copy.h"
+#include "io/sqlite/sqlite_engine.h"
 #include "proto/change.h"
 #include "proto/digest.h"
 #include "proto/records.h"

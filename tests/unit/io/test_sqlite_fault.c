@@ -4,7 +4,7 @@
  */
 #include "world.h"
 
-#include "io/sqlite_engine.h"
+#include "io/sqlite/sqlite_engine.h"
 #include "proto/change.h"
 #include "proto/records.h"
 

@@ -5,9 +5,9 @@
  */
 #include "world.h"
 
-#include "io/sqlite_copy.h"
-#include "io/sqlite_engine.h"
-#include "io/sqlite_store.h"
+#include "io/sqlite/sqlite_copy.h"
+#include "io/sqlite/sqlite_engine.h"
+#include "io/sqlite/sqlite_store.h"
 #include "proto/change.h"
 #include "proto/records.h"
 

@@ -1,19 +1,20 @@
 /*
- * io/store_reader.c beside a writing store: what is new arrives once and in order, a store that was
- * replaced or does not go on where the reader was arrives anew, damage changes nothing, and the
- * reader never writes. Also io/udp.c and io/confd_client.c, with servers of made-up candidates.
+ * io/sqlite/store_reader.c beside a writing store: what is new arrives once and in order, a store
+ * that was replaced or does not go on where the reader was arrives anew, damage changes nothing,
+ * and the reader never writes. Also io/net/udp.c and io/net/confd_client.c, with servers of made-up
+ * candidates.
  */
 #include <glib/gstdio.h>
 #include <sqlite3.h>
 #include <string.h>
 #include <sys/stat.h>
 
-#include "io/confd_client.h"
 #include "io/loop.h"
-#include "io/sqlite_copy.h"
-#include "io/sqlite_store.h"
-#include "io/store_reader.h"
-#include "io/udp.h"
+#include "io/net/confd_client.h"
+#include "io/net/udp.h"
+#include "io/sqlite/sqlite_copy.h"
+#include "io/sqlite/sqlite_store.h"
+#include "io/sqlite/store_reader.h"
 
 /* --- a store, and who follows it --- */
 

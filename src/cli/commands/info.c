@@ -1,0 +1,153 @@
+/* `fettle instance|node|network|cluster info`: one object as a person wants to read it, and what
+ * can be done next. With -o or --json: its fields as they stand. */
+#include "cli/cli.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/commands/info.h"
+#include "cli/screen.h"
+
+/* --- one object with all its fields --- */
+
+struct object {
+    const char *what;
+    json_t *cells; /* field -> [status, value] */
+};
+
+static void object_clear(struct object *object)
+{
+    json_decref(object->cells);
+}
+
+static GStrv all_fields(struct cli *cli, const char *what, GError **error)
+{
+    json_autoptr answer = cli_call(cli, "QueryFields", json_make("[sn]", what), error);
+    if (answer == NULL)
+        return NULL;
+    g_autoptr(GStrvBuilder) names = g_strv_builder_new();
+    const json_t *fields = json_object_get(answer, "fields");
+    for (size_t i = 0; i < json_array_size(fields); i++)
+        g_strv_builder_add(names,
+                           json_string_value(json_object_get(json_array_get(fields, i), "name")));
+    return g_strv_builder_end(names);
+}
+
+static json_t *find_row(struct cli *cli, const char *what, const char *name,
+                        const char *const *fields, GError **error)
+{
+    json_autoptr rows =
+        cli_query(cli, what, fields,
+                  json_make("[s[sss][sss]]", "|", "=", "name", name, "=", "uuid", name), error);
+    if (rows == NULL)
+        return NULL;
+    if (json_array_size(rows) == 0) {
+        fettle_set_error(error, UNKNOWN_ENTITY, "%s \"%s\" does not exist", what, name);
+        return NULL;
+    }
+    return json_incref(rows);
+}
+
+void cli_print_details(const char *what, const char *const *fields, const json_t *row)
+{
+    for (size_t i = 0; fields[i] != NULL; i++) {
+        g_autofree char *text = cli_cell_text(what, fields[i], json_array_get(row, i));
+        printf("%-20s %s\n", fields[i], *text ? text : "-");
+    }
+}
+
+typedef void (*info_print)(struct cli *cli, const json_t *cells);
+
+static int show(struct cli *cli, const char *what, info_print print, int argc, char **argv,
+                GError **error)
+{
+    g_autofree char *usage = g_strdup_printf("%s info NAME", what);
+    if (!cli_expect(argc, argv, 1, usage, error))
+        return -1;
+    g_auto(GStrv) all = all_fields(cli, what, error);
+    if (all == NULL)
+        return -1;
+    /* `-o +a` adds to what is all already. */
+    bool choose = cli->fields != NULL && cli->fields[0] != '+';
+    g_auto(GStrv) names = choose ? g_strsplit(cli->fields, ",", -1) : g_strdupv(all);
+    const char *const *fields = (const char *const *)names;
+    if (!cli_check_fields(cli, what, fields, error))
+        return -1;
+    json_autoptr rows = find_row(cli, what, argv[0], fields, error);
+    if (rows == NULL)
+        return -1;
+    if (cli->json) {
+        cli_print_rows(cli, what, fields, rows);
+        return 0;
+    }
+    if (cli->fields != NULL) {
+        cli_print_details(what, fields, json_array_get(rows, 0));
+        return 0;
+    }
+    struct object object = {what, json_object()};
+    for (size_t i = 0; fields[i] != NULL; i++)
+        json_object_set(object.cells, fields[i], json_array_get(json_array_get(rows, 0), i));
+    print(cli, object.cells);
+    object_clear(&object);
+    return 0;
+}
+
+static int instance_info(struct cli *cli, int argc, char **argv, GError **error)
+{
+    return show(cli, "instance", info_print_instance, argc, argv, error);
+}
+
+static int node_info(struct cli *cli, int argc, char **argv, GError **error)
+{
+    return show(cli, "node", info_print_node, argc, argv, error);
+}
+
+static int network_info(struct cli *cli, int argc, char **argv, GError **error)
+{
+    return show(cli, "network", info_print_network, argc, argv, error);
+}
+
+/* Who carries the master IP is a question to the nodes, which the cluster's answer leaves out. */
+static bool add_carriers(struct cli *cli, json_t *info, GError **error)
+{
+    static const char *const fields[] = {"name", "master_ip", NULL};
+    const char *address = json_string_value(json_object_get(info, "master_ip"));
+    if (address == NULL || *address == '\0')
+        return true;
+    json_autoptr rows = cli_query(cli, "node", fields, NULL, error);
+    json_t *names = json_array();
+    for (size_t i = 0; i < json_array_size(rows); i++) {
+        const json_t *row = json_array_get(rows, i);
+        if (json_array_size(cli_cell_value(row, 1)) > 0)
+            json_array_append_new(names, json_string(cli_cell_string(row, 0)));
+    }
+    json_object_set_new(info, "master_ip_nodes", names);
+    return rows != NULL;
+}
+
+static int cluster_info(struct cli *cli, int argc, char **argv, GError **error)
+{
+    if (!cli_expect(argc, argv, 0, "cluster info", error))
+        return -1;
+    json_autoptr info = cli_call(cli, "QueryClusterInfo", json_array(), error);
+    if (info == NULL || !add_carriers(cli, info, error))
+        return -1;
+    if (cli->json)
+        cli_print_json(info);
+    else
+        info_print_cluster(info);
+    return 0;
+}
+
+const struct command info_commands[] = {
+    {"instance", "info", "NAME",
+     "Show an instance: its state, its parts, the last decisions about it, what to do next.",
+     instance_info},
+    {"node", "info", "NAME", "Show a node: its role, what it has and runs, what to do next.",
+     node_info},
+    {"network", "info", "NAME", "Show a network: how cards are connected, who has its addresses.",
+     network_info},
+    {"cluster", "info", "", "Show what the cluster is, its settings and how its master stands.",
+     cluster_info},
+    {0},
+};

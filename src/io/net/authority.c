@@ -1,0 +1,411 @@
+/*
+ * See authority.h. openssl works on files, in a folder of run/ (tmpfs), which only root may enter:
+ * what a host asks for, what it gets, a key that came. All of them are removed again.
+ */
+#include "io/net/authority.h"
+#include "io/files.h"
+#include "io/net/certs.h"
+#include "io/process.h"
+
+#include <errno.h>
+#include <glib/gstdio.h>
+#include <string.h>
+
+struct real_authority {
+    struct authority base;
+    const struct node_paths *paths;
+    char *folder;
+    guint count;
+};
+
+/* Files of one piece of work. */
+struct desk {
+    char *request;
+    char *extensions;
+    char *issuer; /* of etcd's certificates */
+    char *product;
+    char *complaint;
+};
+
+static struct real_authority *real(struct authority *authority)
+{
+    return (struct real_authority *)authority;
+}
+
+/* --- files --- */
+
+static bool make_folder(const struct real_authority *self, GError **error)
+{
+    if (g_mkdir_with_parents(self->folder, 0700) == 0)
+        return true;
+    int code = errno;
+    fettle_set_error(error, STORAGE, "cannot make the folder %s: %s", self->folder,
+                     g_strerror(code));
+    return false;
+}
+
+static void empty_folder(const struct real_authority *self)
+{
+    g_autoptr(GDir) dir = g_dir_open(self->folder, 0, NULL);
+    const char *name;
+
+    while (dir != NULL && (name = g_dir_read_name(dir)) != NULL) {
+        g_autofree char *path = g_build_filename(self->folder, name, NULL);
+        g_unlink(path);
+    }
+}
+
+static struct desk *desk_new(struct real_authority *self)
+{
+    struct desk *desk = g_new0(struct desk, 1);
+    guint number = ++self->count;
+
+    desk->request = g_strdup_printf("%s/%u.request", self->folder, number);
+    desk->extensions = g_strdup_printf("%s/%u.extensions", self->folder, number);
+    desk->issuer = g_strdup_printf("%s/%u.issuer", self->folder, number);
+    desk->product = g_strdup_printf("%s/%u.product", self->folder, number);
+    desk->complaint = g_strdup_printf("%s/%u.complaint", self->folder, number);
+    return desk;
+}
+
+static void clear_file(char *path)
+{
+    g_unlink(path);
+    g_free(path);
+}
+
+typedef struct desk desk_t;
+static void desk_free(struct desk *desk)
+{
+    clear_file(desk->request);
+    clear_file(desk->extensions);
+    clear_file(desk->issuer);
+    clear_file(desk->product);
+    clear_file(desk->complaint);
+    g_free(desk);
+}
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(desk_t, desk_free)
+
+/* --- openssl --- */
+
+static void complain(const struct desk *desk, const char *command, GError **error)
+{
+    g_autofree char *text = files_read_path(desk->complaint, LIMIT_COMPLAINT_BYTES, NULL, NULL);
+
+    fettle_set_error(error, ENVIRONMENT, "openssl %s failed: %s", command,
+                     text != NULL ? g_strstrip(text) : "it said nothing");
+}
+
+/* Runs openssl and waits for it; the result is what it wrote into the desk's product. */
+static char *run(const struct desk *desk, const char *const *argv, GError **error)
+{
+    const struct process_options options = {.argv = argv, .errors_path = desk->complaint};
+    struct process *process = process_spawn(&options, error);
+    char *product = NULL;
+
+    if (process == NULL)
+        return NULL;
+    if (!process_wait(process, JOIN_SIGN_MS)) {
+        process_kill(process, NULL);
+        fettle_set_error(error, TEMPORARY, "openssl %s does not come to an end; try again",
+                         argv[1]);
+    } else if (process_exit_code(process) != 0) {
+        complain(desk, argv[1], error);
+    } else {
+        product = files_read_path(desk->product, LIMIT_PEM_CHARS, NULL, error);
+    }
+    process_free(process);
+    return product;
+}
+
+static struct desk *desk_with(struct real_authority *self, const char *request,
+                              const char *extensions, GError **error)
+{
+    g_autoptr(desk_t) desk = desk_new(self);
+
+    if (!make_folder(self, error) ||
+        !files_write_path(desk->request, request, strlen(request), 0600, false, error) ||
+        !files_write_path(desk->extensions, extensions, strlen(extensions), 0600, false, error))
+        return NULL;
+    return g_steal_pointer(&desk);
+}
+
+/* --- what wconfd asks --- */
+
+static bool real_read_request(struct authority *authority, const char *request, char **ret_key_hash,
+                              GError **error)
+{
+    g_autoptr(desk_t) desk = desk_with(real(authority), request, certs_extensions, error);
+    g_autoptr(GError) failure = NULL;
+
+    if (desk == NULL)
+        return false;
+    const char *const argv[] = {"openssl", "req",     "-in",  desk->request, "-verify",
+                                "-noout",  "-pubkey", "-out", desk->product, NULL};
+    g_autofree char *key = run(desk, argv, &failure);
+    if (key == NULL && fettle_error_is(failure, ENVIRONMENT)) {
+        fettle_set_error(error, WRONG_INPUT, "request: is no certificate request");
+        return false;
+    }
+    if (key == NULL) {
+        g_propagate_error(error, g_steal_pointer(&failure));
+        return false;
+    }
+    *ret_key_hash = g_compute_checksum_for_string(G_CHECKSUM_SHA256, key, -1);
+    return true;
+}
+
+/* The file; NULL with an error if there is none. */
+static char *find_key(const struct real_authority *self, GError **error)
+{
+    g_autofree char *key = g_build_filename(self->paths->etc, "ca.key", NULL);
+
+    if (g_file_test(key, G_FILE_TEST_EXISTS))
+        return g_steal_pointer(&key);
+    fettle_set_error(error, STORAGE,
+                     "the key of the cluster's authority is not here: there is no %s; put it back",
+                     key);
+    return NULL;
+}
+
+static bool real_sign(struct authority *authority, const char *request, const char *cluster_uuid,
+                      const char *node_uuid, char **ret_certificate, GError **error)
+{
+    struct real_authority *self = real(authority);
+    g_autoptr(desk_t) desk = desk_with(self, request, certs_extensions, error);
+    g_autofree char *certificate = g_build_filename(self->paths->etc, "ca.crt", NULL);
+    g_autofree char *key = desk != NULL ? find_key(self, error) : NULL;
+
+    if (key == NULL)
+        return false;
+    g_auto(GStrv) argv = certs_sign_command(certificate, key, desk->request, desk->extensions,
+                                            cluster_uuid, node_uuid, desk->product);
+    *ret_certificate = run(desk, (const char *const *)argv, error);
+    return *ret_certificate != NULL;
+}
+
+/* The issuer's certificate, which is also in the desk's file of that name. */
+static char *make_issuer(const struct desk *desk, const char *key, const char *cluster_uuid,
+                         GError **error)
+{
+    g_auto(GStrv) argv = certs_etcd_authority_command(key, cluster_uuid, desk->product);
+    g_autofree char *issuer = run(desk, (const char *const *)argv, error);
+
+    if (issuer == NULL ||
+        !files_write_path(desk->issuer, issuer, strlen(issuer), 0600, false, error))
+        return NULL;
+    return g_steal_pointer(&issuer);
+}
+
+static bool real_sign_etcd(struct authority *authority, const char *request,
+                           const char *cluster_uuid, const char *address, char **ret_certificate,
+                           GError **error)
+{
+    struct real_authority *self = real(authority);
+    g_autofree char *extensions = certs_etcd_extensions(address);
+    const char *name = address != NULL ? CERTS_ETCD_MEMBER : CERTS_ETCD_CLIENT;
+    g_autoptr(desk_t) desk = desk_with(self, request, extensions, error);
+    g_autofree char *key = desk != NULL ? find_key(self, error) : NULL;
+    g_autofree char *issuer = key != NULL ? make_issuer(desk, key, cluster_uuid, error) : NULL;
+
+    if (issuer == NULL)
+        return false;
+    g_auto(GStrv) argv = certs_sign_command(desk->issuer, key, desk->request, desk->extensions,
+                                            cluster_uuid, name, desk->product);
+    g_autofree char *certificate = run(desk, (const char *const *)argv, error);
+    if (certificate == NULL)
+        return false;
+    *ret_certificate = g_strconcat(certificate, issuer, NULL);
+    return true;
+}
+
+static bool real_show(struct authority *authority, char **ret_certificate, char **ret_fingerprint,
+                      GError **error)
+{
+    g_autofree char *path = g_build_filename(real(authority)->paths->etc, "ca.crt", NULL);
+    g_autofree char *text = files_read_path(path, LIMIT_PEM_CHARS, NULL, error);
+    g_autofree char *fingerprint = text != NULL ? certs_fingerprint(text, error) : NULL;
+
+    if (fingerprint == NULL) {
+        g_prefix_error(error, "%s: ", path);
+        return false;
+    }
+    *ret_certificate = g_steal_pointer(&text);
+    *ret_fingerprint = g_steal_pointer(&fingerprint);
+    return true;
+}
+
+/* --- its key --- */
+
+static char *key_path(const struct real_authority *self)
+{
+    return g_build_filename(self->paths->etc, "ca.key", NULL);
+}
+
+static bool real_has_key(struct authority *authority)
+{
+    g_autofree char *path = key_path(real(authority));
+
+    return g_file_test(path, G_FILE_TEST_IS_REGULAR);
+}
+
+/* The public part, in PEM, of the certificate, or of the key that lies as the desk's request. */
+static char *public_part(struct real_authority *self, const struct desk *desk, bool of_key,
+                         GError **error)
+{
+    g_autofree char *certificate = g_build_filename(self->paths->etc, "ca.crt", NULL);
+    const char *const key_argv[] = {"openssl", "pkey", "-in",         desk->request,
+                                    "-pubout", "-out", desk->product, NULL};
+    const char *const crt_argv[] = {"openssl", "x509", "-in",         certificate, "-noout",
+                                    "-pubkey", "-out", desk->product, NULL};
+
+    g_unlink(desk->product);
+    return run(desk, of_key ? key_argv : crt_argv, error);
+}
+
+/* WRONG_INPUT if it does not. What openssl says is not passed on: it may be about the key. */
+static bool fits(struct real_authority *self, const char *key, GError **error)
+{
+    g_autoptr(desk_t) desk = desk_with(self, key, "", error);
+    g_autoptr(GError) failure = NULL;
+    g_autofree char *wanted = desk != NULL ? public_part(self, desk, false, error) : NULL;
+
+    if (wanted == NULL)
+        return false;
+    g_autofree char *given = public_part(self, desk, true, &failure);
+    if (given != NULL && strcmp(given, wanted) == 0)
+        return true;
+    if (given == NULL && !fettle_error_is(failure, ENVIRONMENT)) {
+        g_propagate_error(error, g_steal_pointer(&failure));
+        return false;
+    }
+    fettle_set_error(error, WRONG_INPUT, "the key %s the authority's certificate %s/ca.crt",
+                     given != NULL ? "does not fit" : "cannot be read, and so does not fit",
+                     self->paths->etc);
+    return false;
+}
+
+static bool real_read_key(struct authority *authority, char **ret_key, GError **error)
+{
+    struct real_authority *self = real(authority);
+    g_autofree char *path = find_key(self, error);
+    g_autofree char *key =
+        path != NULL ? files_read_path(path, LIMIT_PEM_CHARS, NULL, error) : NULL;
+    g_autoptr(GError) failure = NULL;
+
+    if (key == NULL)
+        return false;
+    if (fits(self, key, &failure)) {
+        *ret_key = g_steal_pointer(&key);
+        return true;
+    }
+    if (fettle_error_is(failure, WRONG_INPUT))
+        fettle_set_error(error, CORRUPT, "%s: %s", path, failure->message);
+    else
+        g_propagate_error(error, g_steal_pointer(&failure));
+    return false;
+}
+
+static bool real_take_key(struct authority *authority, const char *key, GError **error)
+{
+    struct real_authority *self = real(authority);
+    g_autofree char *path = key_path(self);
+
+    return fits(self, key, error) && files_write_path(path, key, strlen(key), 0600, true, error);
+}
+
+static bool real_drop_key(struct authority *authority, GError **error)
+{
+    struct real_authority *self = real(authority);
+    g_autofree char *path = key_path(self);
+
+    return files_remove_path(path, true, error);
+}
+
+/* --- signatures --- */
+
+static bool real_sign_text(struct authority *authority, const char *text, char **ret_signature,
+                           GError **error)
+{
+    struct real_authority *self = real(authority);
+    g_autoptr(desk_t) desk = desk_with(self, text, "", error);
+    g_autofree char *key = desk != NULL ? find_key(self, error) : NULL;
+    size_t len = 0;
+
+    if (key == NULL)
+        return false;
+    const char *const argv[] = {"openssl", "dgst",        "-sha256",     "-sign", key,
+                                "-out",    desk->product, desk->request, NULL};
+    g_autofree char *whole = run(desk, argv, error);
+    g_autofree char *product =
+        whole != NULL ? files_read_path(desk->product, LIMIT_PEM_CHARS, &len, error) : NULL;
+    if (product == NULL)
+        return false;
+    *ret_signature = g_base64_encode((const guchar *)product, len);
+    return true;
+}
+
+static bool check_with(struct real_authority *self, const struct desk *desk, GError **error)
+{
+    g_autofree char *key = public_part(self, desk, false, error);
+    g_autoptr(GError) failure = NULL;
+    const char *const argv[] = {"openssl",        "dgst",        "-sha256",    "-verify",
+                                desk->extensions, "-signature",  desk->issuer, "-out",
+                                desk->product,    desk->request, NULL};
+
+    if (key == NULL || !files_write_path(desk->extensions, key, strlen(key), 0600, false, error))
+        return false;
+    g_autofree char *said = run(desk, argv, &failure);
+    if (said != NULL)
+        return true;
+    if (fettle_error_is(failure, ENVIRONMENT))
+        fettle_set_error(error, PERMISSION, "the signature is not the authority's");
+    else
+        g_propagate_error(error, g_steal_pointer(&failure));
+    return false;
+}
+
+static bool real_check_text(struct authority *authority, const char *text, const char *signature,
+                            GError **error)
+{
+    struct real_authority *self = real(authority);
+    g_autoptr(desk_t) desk = desk_with(self, text, "", error);
+    size_t len = 0;
+    g_autofree guchar *bytes = g_base64_decode(signature, &len);
+
+    return desk != NULL &&
+           files_write_path(desk->issuer, (const char *)bytes, len, 0600, false, error) &&
+           check_with(self, desk, error);
+}
+
+static const struct authority_ops ops = {
+    .read_request = real_read_request,
+    .sign = real_sign,
+    .sign_etcd = real_sign_etcd,
+    .show = real_show,
+    .has_key = real_has_key,
+    .read_key = real_read_key,
+    .take_key = real_take_key,
+    .drop_key = real_drop_key,
+    .sign_text = real_sign_text,
+    .check_text = real_check_text,
+};
+
+struct authority *authority_new(const struct node_paths *paths, const char *folder)
+{
+    struct real_authority *self = g_new0(struct real_authority, 1);
+
+    self->base.ops = &ops;
+    self->paths = paths;
+    self->folder = g_build_filename(paths->run, folder, NULL);
+    empty_folder(self);
+    return &self->base;
+}
+
+void authority_free(struct authority *authority)
+{
+    if (authority == NULL)
+        return;
+    g_free(real(authority)->folder);
+    g_free(authority);
+}

@@ -1,0 +1,539 @@
+/* See bus_tls.h. */
+#include "io/net/bus_tls.h"
+
+#include "base/endpoint.h"
+#include "io/crash.h"
+#include "io/loop.h"
+#include "io/net/bus_pots.h"
+#include "io/net/certs.h"
+#include "io/trust.h"
+
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <string.h>
+
+#ifdef __SANITIZE_ADDRESS__
+/* The sanitizer of gcc 12 loses its way in the thread-local storage of modules that are loaded at
+ * run time, as GIO loads TLS; its search for leaks then dies at exit, once in a few runs. */
+const char *__asan_default_options(void);
+const char *__asan_default_options(void)
+{
+    return "intercept_tls_get_addr=0";
+}
+#endif
+
+struct bus_tls {
+    GTlsCertificate *certificate;
+    GTlsDatabase *authority;
+    char *cluster;
+    GSocketService *service;
+    const struct bus_tls_events *events;
+    void *data;
+    GHashTable *shaking; /* set of struct bus_dial: both directions */
+    struct bus_pots *pots;
+    GQueue waiting;  /* strangers that have said something, in this order; struct bus_dial */
+    guint strangers; /* whose handshake is being made */
+};
+
+/* A handshake occupies one of the few threads that GIO has for that, for as long as the peer lets
+ * it wait. So it begins only when the peer has said something, and of all strangers only so many
+ * are made at once that the others' have threads. */
+enum stage { STAGE_SILENT, STAGE_WAITING, STAGE_SHAKING };
+
+/* One connection on its way to being trusted, dialled or accepted. */
+struct bus_dial {
+    struct bus_tls *tls; /* NULL: canceled */
+    bool dialled;
+    char *expected; /* node that was dialled */
+    char *place;    /* "192.0.2.7:1811" */
+    /* Accepted ones. */
+    char *address; /* "192.0.2.7" */
+    bool member;   /* has it */
+    bool proven;   /* the authority has signed its certificate */
+    enum stage stage;
+    GSocketConnection *base; /* until TLS has it */
+    GSource *heard;          /* while it is silent */
+    char *distrust;          /* why its certificate was refused */
+    GTlsConnection *connection;
+    GCancellable *cancellable;
+    guint timer;
+    bus_tls_dialled_fn done;
+    void *data;
+};
+
+static void dial_free(struct bus_dial *dial)
+{
+    loop_timer_cancel(dial->timer);
+    if (dial->heard != NULL) {
+        g_source_destroy(dial->heard);
+        g_source_unref(dial->heard);
+    }
+    g_clear_object(&dial->connection);
+    g_clear_object(&dial->base);
+    g_object_unref(dial->cancellable);
+    g_free(dial->address);
+    g_free(dial->expected);
+    g_free(dial->place);
+    g_free(dial->distrust);
+    g_free(dial);
+}
+
+static void fail(struct bus_dial *dial, const char *why);
+static void shake_next(struct bus_tls *tls);
+
+static void timeout_cb(void *data)
+{
+    struct bus_dial *dial = data;
+    static const char slow[] = "the TLS handshake takes too long";
+
+    dial->timer = 0;
+    if (!dial->dialled && dial->stage != STAGE_SHAKING) {
+        fail(dial, slow);
+        return;
+    }
+    if (dial->distrust == NULL)
+        dial->distrust = g_strdup(dial->connection != NULL ? slow : "no answer");
+    g_cancellable_cancel(dial->cancellable);
+}
+
+static struct bus_dial *dial_new(struct bus_tls *tls)
+{
+    struct bus_dial *dial = g_new0(struct bus_dial, 1);
+
+    dial->tls = tls;
+    dial->cancellable = g_cancellable_new();
+    g_hash_table_add(tls->shaking, dial);
+    return dial;
+}
+
+/* It is on its way no more: others may take its place. */
+static void leave(struct bus_dial *dial)
+{
+    struct bus_tls *tls = dial->tls;
+
+    g_hash_table_remove(tls->shaking, dial);
+    if (dial->dialled)
+        return;
+    bus_pots_give(tls->pots, dial->address, dial->member);
+    if (dial->stage == STAGE_WAITING)
+        g_queue_remove(&tls->waiting, dial);
+    if (dial->stage == STAGE_SHAKING && !dial->member) {
+        tls->strangers--;
+        shake_next(tls);
+    }
+}
+
+void bus_dial_cancel(struct bus_dial *dial)
+{
+    if (dial == NULL || dial->tls == NULL)
+        return;
+    leave(dial);
+    dial->tls = NULL;
+    if (!dial->dialled && dial->stage != STAGE_SHAKING)
+        dial_free(dial);
+    else
+        g_cancellable_cancel(dial->cancellable);
+}
+
+/* --- the end of the way --- */
+
+/* Of peers whose certificate the authority has signed each line is written, of others one an
+ * address and minute. */
+static void complain(const struct bus_dial *dial, const char *why)
+{
+    struct bus_tls *tls = dial->tls;
+    guint more = 0;
+
+    if (tls->events->complain == NULL ||
+        (!dial->proven && !bus_pots_may_say(tls->pots, dial->address, &more)))
+        return;
+    g_autofree char *rest =
+        more > 0 ? g_strdup_printf(" (and %u more of that address since the last line)", more)
+                 : g_strdup("");
+    g_autofree char *line =
+        g_strdup_printf("bus: connection from %s refused: %s%s", dial->place, why, rest);
+    tls->events->complain(line, tls->data);
+}
+
+static void fail(struct bus_dial *dial, const char *why)
+{
+    struct bus_tls *tls = dial->tls;
+    g_autoptr(GError) error = NULL;
+
+    if (tls != NULL)
+        leave(dial);
+    if (tls != NULL && dial->dialled) {
+        fettle_set_error(&error, UNREACHABLE, "%s: %s", dial->place, why);
+        dial->done(NULL, error, dial->data);
+    } else if (tls != NULL) {
+        complain(dial, why);
+    }
+    dial_free(dial);
+}
+
+static void succeed(struct bus_dial *dial, const char *node)
+{
+    struct bus_tls *tls = dial->tls;
+
+    leave(dial);
+    if (dial->dialled)
+        dial->done(G_IO_STREAM(dial->connection), NULL, dial->data);
+    else
+        tls->events->accepted(G_IO_STREAM(dial->connection), node, tls->data);
+    dial_free(dial);
+}
+
+static bool check_peer(const struct bus_dial *dial, char **ret_node, GError **error)
+{
+    GTlsCertificate *certificate = g_tls_connection_get_peer_certificate(dial->connection);
+    g_autofree char *subject =
+        certificate != NULL ? g_tls_certificate_get_subject_name(certificate) : NULL;
+    g_autofree char *cluster = NULL;
+    g_autofree char *node = NULL;
+
+    if (!certs_parse_subject(subject, &cluster, &node, error))
+        return false;
+    if (strcmp(cluster, dial->tls->cluster) != 0) {
+        fettle_set_error(error, PERMISSION,
+                         "its certificate is of the cluster %s, this node is of %s", cluster,
+                         dial->tls->cluster);
+        return false;
+    }
+    if (dial->expected != NULL && strcmp(node, dial->expected) != 0) {
+        fettle_set_error(error, PERMISSION, "its certificate is of the node %s, expected was %s",
+                         node, dial->expected);
+        return false;
+    }
+    *ret_node = g_steal_pointer(&node);
+    return true;
+}
+
+static bool is_anonymous(const struct bus_dial *dial)
+{
+    return dial->tls != NULL && !dial->dialled && dial->tls->events->anonymous != NULL &&
+           g_tls_connection_get_peer_certificate(dial->connection) == NULL;
+}
+
+static void succeed_anonymously(struct bus_dial *dial)
+{
+    struct bus_tls *tls = dial->tls;
+
+    leave(dial);
+    tls->events->anonymous(G_IO_STREAM(dial->connection), dial->place, tls->data);
+    dial_free(dial);
+}
+
+static void handshake_cb(GObject *object, GAsyncResult *result, gpointer data)
+{
+    struct bus_dial *dial = data;
+    g_autoptr(GError) error = NULL;
+    g_autofree char *node = NULL;
+
+    if (!g_tls_connection_handshake_finish(G_TLS_CONNECTION(object), result, &error)) {
+        fail(dial, dial->distrust != NULL ? dial->distrust : error->message);
+        return;
+    }
+    dial->proven = true;
+    if (is_anonymous(dial))
+        succeed_anonymously(dial);
+    else if (dial->tls == NULL || !check_peer(dial, &node, &error))
+        fail(dial, error != NULL ? error->message : "");
+    else
+        succeed(dial, node);
+}
+
+/* Called for a certificate that fails a check. Two checks are not ours: names of hosts
+ * (check_peer() looks at the node's UUID instead), and dates: a cluster whose clocks are wrong
+ * after a power cut has to mend itself all the same, and certificates end by being replaced. */
+static gboolean distrust_cb(GTlsConnection *connection, GTlsCertificate *certificate,
+                            GTlsCertificateFlags flags, gpointer data)
+{
+    const GTlsCertificateFlags not_ours = G_TLS_CERTIFICATE_BAD_IDENTITY |
+                                          G_TLS_CERTIFICATE_EXPIRED |
+                                          G_TLS_CERTIFICATE_NOT_ACTIVATED;
+    struct bus_dial *dial = data;
+
+    if ((flags & ~not_ours) == 0)
+        return TRUE;
+    g_autofree char *subject = g_tls_certificate_get_subject_name(certificate);
+    g_free(dial->distrust);
+    dial->distrust =
+        g_strdup_printf("its certificate (%s): %s", subject,
+                        (flags & G_TLS_CERTIFICATE_UNKNOWN_CA) != 0 ? "it is signed by another CA"
+                                                                    : "it cannot be verified");
+    return FALSE;
+}
+
+/* Takes the ends of TLS that were just made. */
+static void shake(struct bus_dial *dial, GIOStream *tls_stream)
+{
+    dial->connection = G_TLS_CONNECTION(tls_stream);
+    if (dial->dialled) { /* the time of others runs since they came */
+        loop_timer_cancel(dial->timer);
+        dial->timer = loop_timer(LIMIT_TLS_MS, timeout_cb, dial);
+    }
+    g_tls_connection_set_database(dial->connection, dial->tls->authority);
+    g_tls_connection_set_require_close_notify(dial->connection, FALSE);
+    g_signal_connect(dial->connection, "accept-certificate", G_CALLBACK(distrust_cb), dial);
+    g_tls_connection_handshake_async(dial->connection, G_PRIORITY_DEFAULT, dial->cancellable,
+                                     handshake_cb, dial);
+}
+
+static void no_delay(GSocketConnection *connection)
+{
+    g_socket_set_option(g_socket_connection_get_socket(connection), IPPROTO_TCP, TCP_NODELAY, 1,
+                        NULL);
+}
+
+/* --- dialling --- */
+
+static void connected_cb(GObject *object, GAsyncResult *result, gpointer data)
+{
+    struct bus_dial *dial = data;
+    g_autoptr(GError) error = NULL;
+    g_autoptr(GSocketConnection) base =
+        g_socket_client_connect_finish(G_SOCKET_CLIENT(object), result, &error);
+
+    if (base == NULL || dial->tls == NULL) {
+        fail(dial, dial->distrust != NULL ? dial->distrust : error != NULL ? error->message : "");
+        return;
+    }
+    no_delay(base);
+    GIOStream *client = g_tls_client_connection_new(G_IO_STREAM(base), NULL, &error);
+    if (client == NULL) {
+        fail(dial, error->message);
+        return;
+    }
+    g_tls_connection_set_certificate(G_TLS_CONNECTION(client), dial->tls->certificate);
+    shake(dial, client);
+}
+
+struct bus_dial *bus_tls_dial(struct bus_tls *tls, const char *address, guint port,
+                              const char *node, guint limit_ms, bus_tls_dialled_fn done, void *data)
+{
+    struct bus_dial *dial = dial_new(tls);
+    g_autoptr(GSocketClient) client = g_socket_client_new();
+    g_autoptr(GSocketConnectable) place = g_network_address_new(address, (guint16)port);
+
+    dial->dialled = true;
+    dial->expected = g_strdup(node);
+    dial->place = endpoint_text(address, port);
+    dial->done = done;
+    dial->data = data;
+    dial->timer = loop_timer(limit_ms, timeout_cb, dial);
+    g_socket_client_set_enable_proxy(client, FALSE);
+    crash_point("bus: dial");
+    g_socket_client_connect_async(client, place, dial->cancellable, connected_cb, dial);
+    return dial;
+}
+
+/* --- accepting --- */
+
+static void place(struct bus_dial *dial)
+{
+    g_autoptr(GSocketAddress) address = g_socket_connection_get_remote_address(dial->base, NULL);
+
+    if (!G_IS_INET_SOCKET_ADDRESS(address)) {
+        dial->address = g_strdup("");
+        dial->place = g_strdup("an unknown address");
+        return;
+    }
+    GInetSocketAddress *inet = G_INET_SOCKET_ADDRESS(address);
+    dial->address = g_inet_address_to_string(g_inet_socket_address_get_address(inet));
+    dial->place = endpoint_text(dial->address, g_inet_socket_address_get_port(inet));
+}
+
+static void begin(struct bus_dial *dial)
+{
+    struct bus_tls *tls = dial->tls;
+    g_autoptr(GError) error = NULL;
+
+    dial->stage = STAGE_SHAKING;
+    tls->strangers += dial->member ? 0 : 1;
+    GIOStream *server =
+        g_tls_server_connection_new(G_IO_STREAM(dial->base), tls->certificate, &error);
+    if (server == NULL) {
+        fail(dial, error->message);
+        return;
+    }
+    g_object_set(server, "authentication-mode",
+                 tls->events->anonymous != NULL ? G_TLS_AUTHENTICATION_REQUESTED
+                                                : G_TLS_AUTHENTICATION_REQUIRED,
+                 NULL);
+    shake(dial, server);
+}
+
+static void shake_next(struct bus_tls *tls)
+{
+    if (tls->strangers < LIMIT_SHAKING && !g_queue_is_empty(&tls->waiting))
+        begin(g_queue_pop_head(&tls->waiting));
+}
+
+static gboolean heard_cb(GSocket *socket, GIOCondition condition, gpointer data)
+{
+    struct bus_dial *dial = data;
+
+    g_clear_pointer(&dial->heard, g_source_unref);
+    dial->stage = STAGE_WAITING;
+    if (dial->member) {
+        begin(dial);
+    } else {
+        g_queue_push_tail(&dial->tls->waiting, dial);
+        shake_next(dial->tls);
+    }
+    return G_SOURCE_REMOVE;
+}
+
+/* Until it says something, or has hung up, which the handshake will tell. */
+static void listen_to(struct bus_dial *dial)
+{
+    GSocket *socket = g_socket_connection_get_socket(dial->base);
+
+    dial->heard = g_socket_create_source(socket, G_IO_IN, NULL);
+    g_source_set_callback(dial->heard, G_SOURCE_FUNC(heard_cb), dial, NULL);
+    g_source_attach(dial->heard, NULL);
+}
+
+static gboolean incoming_cb(GSocketService *service, GSocketConnection *base, GObject *source,
+                            gpointer data)
+{
+    struct bus_tls *tls = data;
+    struct bus_dial *dial = dial_new(tls);
+    const char *why;
+
+    dial->base = g_object_ref(base);
+    place(dial);
+    dial->member =
+        tls->events->is_member != NULL && tls->events->is_member(dial->address, tls->data);
+    /* Unknown peers keep no more than this open, and not for long. */
+    if (!bus_pots_take(tls->pots, dial->address, dial->member, &why)) {
+        complain(dial, why);
+        g_hash_table_remove(tls->shaking, dial);
+        dial_free(dial);
+        return TRUE;
+    }
+    dial->timer = loop_timer(LIMIT_TLS_MS, timeout_cb, dial);
+    no_delay(base);
+    listen_to(dial);
+    return TRUE;
+}
+
+static bool listen_on(struct bus_tls *tls, const struct node_config *config, GError **error)
+{
+    g_autoptr(GError) local = NULL;
+    g_autoptr(GSocketAddress) address =
+        g_inet_socket_address_new_from_string(config->address, (guint)config->port);
+
+    if (address == NULL) {
+        fettle_set_error(error, WRONG_INPUT, "address \"%s\" is no IP address", config->address);
+        return false;
+    }
+    g_socket_listener_set_backlog(G_SOCKET_LISTENER(tls->service), BUS_BACKLOG);
+    crash_point("bus: listen");
+    if (!g_socket_listener_add_address(G_SOCKET_LISTENER(tls->service), address,
+                                       G_SOCKET_TYPE_STREAM, G_SOCKET_PROTOCOL_TCP, NULL, NULL,
+                                       &local)) {
+        fettle_set_error(error, ENVIRONMENT,
+                         "cannot listen on %s port %u: %s; free the port, or change address and "
+                         "port in etc/node.json",
+                         config->address, (guint)config->port, local->message);
+        return false;
+    }
+    g_signal_connect(tls->service, "incoming", G_CALLBACK(incoming_cb), tls);
+    g_socket_service_start(tls->service);
+    return true;
+}
+
+/* --- certificates --- */
+
+/* The node's certificate with its issuer behind it, which is shown to every peer: a joining host
+ * knows only the fingerprint of the authority. */
+static GTlsCertificate *with_issuer(GTlsCertificate *own, const char *authority, GError **error)
+{
+    g_autofree char *certificate = NULL;
+    g_autofree char *key = NULL;
+    g_autofree char *issuer = NULL;
+
+    g_object_get(own, "certificate-pem", &certificate, "private-key-pem", &key, NULL);
+    if (!g_file_get_contents(authority, &issuer, NULL, error))
+        return NULL;
+    g_autofree char *chain = g_strconcat(certificate, issuer, key, NULL);
+    return g_tls_certificate_new_from_pem(chain, -1, error);
+}
+
+static bool read_certificates(struct bus_tls *tls, const struct node_paths *paths, GError **error)
+{
+    g_autofree char *certificate = g_build_filename(paths->etc, "node.crt", NULL);
+    g_autofree char *key = g_build_filename(paths->etc, "node.key", NULL);
+    g_autofree char *authority = g_build_filename(paths->etc, "ca.crt", NULL);
+    g_autoptr(GError) local = NULL;
+
+    if (!g_tls_backend_supports_tls(g_tls_backend_get_default())) {
+        fettle_set_error(error, ENVIRONMENT,
+                         "GIO has no TLS here; install the package glib-networking");
+        return false;
+    }
+    g_autoptr(GTlsCertificate) own = g_tls_certificate_new_from_files(certificate, key, &local);
+    if (own == NULL) {
+        fettle_set_error(error, CORRUPT, "%s, %s: %s; put back the node's certificate and key",
+                         certificate, key, local->message);
+        return false;
+    }
+    tls->authority = g_tls_file_database_new(authority, &local);
+    tls->certificate = tls->authority != NULL ? with_issuer(own, authority, &local) : NULL;
+    if (tls->certificate == NULL) {
+        fettle_set_error(error, CORRUPT, "%s: %s; put back the cluster's CA certificate", authority,
+                         local->message);
+        return false;
+    }
+    trust_nobody();
+    return true;
+}
+
+struct bus_tls *bus_tls_new(const struct node_paths *paths, const struct node_config *config,
+                            const struct bus_tls_events *events, void *data, GError **error)
+{
+    struct bus_tls *tls = g_new0(struct bus_tls, 1);
+
+    tls->cluster = g_strdup(config->cluster_uuid);
+    tls->events = events;
+    tls->data = data;
+    tls->shaking = g_hash_table_new(NULL, NULL);
+    tls->pots = bus_pots_new(LIMIT_HANDSHAKES);
+    g_queue_init(&tls->waiting);
+    tls->service = g_socket_service_new();
+    if (!read_certificates(tls, paths, error) || !listen_on(tls, config, error))
+        g_clear_pointer(&tls, bus_tls_free);
+    return tls;
+}
+
+void bus_tls_limit(struct bus_tls *tls, guint handshakes)
+{
+    bus_pots_limit(tls->pots, handshakes);
+}
+
+void bus_tls_free(struct bus_tls *tls)
+{
+    GHashTableIter iter;
+    void *dial;
+
+    if (tls == NULL)
+        return;
+    g_socket_service_stop(tls->service);
+    g_socket_listener_close(G_SOCKET_LISTENER(tls->service));
+    g_signal_handlers_disconnect_by_data(tls->service, tls);
+    g_object_unref(tls->service);
+    g_queue_clear(&tls->waiting); /* nobody's turn comes any more */
+    for (;;) {
+        g_hash_table_iter_init(&iter, tls->shaking);
+        if (!g_hash_table_iter_next(&iter, &dial, NULL))
+            break;
+        bus_dial_cancel(dial);
+    }
+    g_hash_table_unref(tls->shaking);
+    bus_pots_free(tls->pots);
+    g_clear_object(&tls->certificate);
+    g_clear_object(&tls->authority);
+    g_free(tls->cluster);
+    g_free(tls);
+}

@@ -1,0 +1,181 @@
+/* See certs.h. */
+#include "io/net/certs.h"
+
+#include <glib/gstdio.h>
+#include <string.h>
+
+#define VALIDITY_DAYS                                                                              \
+    "36500" /* a cluster's certificates are replaced by a person, never by a date that passes */
+
+/* Runs openssl; `argv` ends with NULL. */
+static bool openssl(const char *const *argv, GError **error)
+{
+    g_autoptr(GError) local = NULL;
+    g_autofree char *output = NULL;
+    g_autofree char *complaint = NULL;
+    int status = 0;
+
+    if (!g_spawn_sync(NULL, (char **)argv, NULL, G_SPAWN_SEARCH_PATH, NULL, NULL, &output,
+                      &complaint, &status, &local)) {
+        fettle_set_error(
+            error, ENVIRONMENT,
+            "certificates are made with the openssl command, which cannot be run (%s); "
+            "install the package openssl",
+            local->message);
+        return false;
+    }
+    if (!g_spawn_check_wait_status(status, NULL)) {
+        fettle_set_error(error, ENVIRONMENT, "openssl %s failed: %s", argv[1],
+                         g_strstrip(complaint));
+        return false;
+    }
+    return true;
+}
+
+bool certs_make_key(const char *key, GError **error)
+{
+    const char *const argv[] = {"openssl", "genpkey",  "-algorithm",
+                                "EC",      "-pkeyopt", "ec_paramgen_curve:P-256",
+                                "-out",    key,        NULL};
+
+    return openssl(argv, error) && g_chmod(key, 0600) == 0;
+}
+
+/* The command that makes a certificate which signs itself, and others. */
+static char **authority_command(const char *key, const char *subject, const char *constraints,
+                                const char *usage, const char *cert)
+{
+    const char *const argv[] = {"openssl",   "req",     "-x509",       "-new",  "-key",  key,
+                                "-sha256",   "-days",   VALIDITY_DAYS, "-subj", subject, "-addext",
+                                constraints, "-addext", usage,         "-out",  cert,    NULL};
+
+    return g_strdupv((char **)argv);
+}
+
+bool certs_make_ca(const char *ca_cert, const char *ca_key, const char *cluster_uuid,
+                   GError **error)
+{
+    g_autofree char *subject = g_strdup_printf("/O=%s/CN=ca", cluster_uuid);
+    g_auto(GStrv) argv = authority_command(ca_key, subject, "basicConstraints=critical,CA:TRUE",
+                                           "keyUsage=critical,keyCertSign,cRLSign", ca_cert);
+
+    return certs_make_key(ca_key, error) && openssl((const char *const *)argv, error) &&
+           g_chmod(ca_cert, 0644) == 0;
+}
+
+const char certs_extensions[] = "basicConstraints=critical,CA:FALSE\n"
+                                "keyUsage=critical,digitalSignature\n"
+                                "extendedKeyUsage=serverAuth,clientAuth\n";
+
+char *certs_etcd_extensions(const char *address)
+{
+    /* A member talks to others, and to itself, as a client with the same certificate. */
+    if (address != NULL)
+        return g_strdup_printf("%ssubjectAltName=IP:%s\n", certs_extensions, address);
+    return g_strdup("basicConstraints=critical,CA:FALSE\n"
+                    "keyUsage=critical,digitalSignature\n"
+                    "extendedKeyUsage=clientAuth\n");
+}
+
+char **certs_etcd_authority_command(const char *ca_key, const char *cluster_uuid, const char *cert)
+{
+    g_autofree char *subject = g_strdup_printf("/O=%s/CN=" CERTS_ETCD_AUTHORITY, cluster_uuid);
+
+    return authority_command(ca_key, subject, "basicConstraints=critical,CA:TRUE,pathlen:0",
+                             "keyUsage=critical,keyCertSign", cert);
+}
+
+char **certs_sign_command(const char *ca_cert, const char *ca_key, const char *request,
+                          const char *extensions, const char *cluster_uuid, const char *node_uuid,
+                          const char *cert)
+{
+    g_autofree char *id = g_uuid_string_random();
+    g_autofree char *serial = g_strdup_printf("0x%.8s%.4s%.4s", id, id + 9, id + 24);
+    g_autofree char *subject = g_strdup_printf("/O=%s/CN=%s", cluster_uuid, node_uuid);
+    const char *const argv[] = {
+        "openssl", "x509",        "-req",     "-in",      request,       "-CA",  ca_cert,
+        "-CAkey",  ca_key,        "-subj",    subject,    "-set_serial", serial, "-sha256",
+        "-days",   VALIDITY_DAYS, "-extfile", extensions, "-out",        cert,   NULL};
+
+    return g_strdupv((char **)argv);
+}
+
+static bool sign(const char *ca_cert, const char *ca_key, const char *request,
+                 const char *extensions, const char *cluster_uuid, const char *node_uuid,
+                 const char *cert, GError **error)
+{
+    g_autoptr(GError) local = NULL;
+    g_auto(GStrv) argv =
+        certs_sign_command(ca_cert, ca_key, request, extensions, cluster_uuid, node_uuid, cert);
+
+    if (!g_file_set_contents(extensions, certs_extensions, -1, &local)) {
+        fettle_set_error(error, STORAGE, "%s", local->message);
+        return false;
+    }
+    return openssl((const char *const *)argv, error) && g_chmod(cert, 0644) == 0;
+}
+
+bool certs_make_request(const char *key, const char *request, GError **error)
+{
+    const char *const argv[] = {"openssl", "req",      "-new", "-key",  key,
+                                "-subj",   "/CN=node", "-out", request, NULL};
+
+    return openssl(argv, error);
+}
+
+char *certs_fingerprint(const char *certificate, GError **error)
+{
+    static const char head[] = "-----BEGIN CERTIFICATE-----";
+    const char *begin = strstr(certificate, head);
+    const char *end = begin != NULL ? strstr(begin, "-----END") : NULL;
+
+    if (end == NULL) {
+        fettle_set_error(error, CORRUPT, "there is no certificate in it");
+        return NULL;
+    }
+    begin += strlen(head);
+    g_autofree char *base64 = g_strndup(begin, (gsize)(end - begin));
+    gsize len = 0;
+    g_autofree guchar *bytes = g_base64_decode(base64, &len);
+    return g_compute_checksum_for_data(G_CHECKSUM_SHA256, bytes, len);
+}
+
+bool certs_make_node(const char *ca_cert, const char *ca_key, const char *cluster_uuid,
+                     const char *node_uuid, const char *cert, const char *key, GError **error)
+{
+    g_autofree char *request = g_strconcat(cert, ".request", NULL);
+    g_autofree char *extensions = g_strconcat(cert, ".extensions", NULL);
+
+    bool ok = certs_make_key(key, error) && certs_make_request(key, request, error) &&
+              sign(ca_cert, ca_key, request, extensions, cluster_uuid, node_uuid, cert, error);
+    g_unlink(request);
+    g_unlink(extensions);
+    return ok;
+}
+
+bool certs_parse_subject(const char *subject, char **ret_cluster_uuid, char **ret_node_uuid,
+                         GError **error)
+{
+    g_auto(GStrv) parts = g_strsplit(subject != NULL ? subject : "", ",", 3);
+    const char *cluster = NULL;
+    const char *node = NULL;
+
+    for (guint i = 0; parts[i] != NULL; i++) {
+        g_strstrip(parts[i]);
+        if (g_str_has_prefix(parts[i], "O=") && cluster == NULL)
+            cluster = parts[i] + 2;
+        else if (g_str_has_prefix(parts[i], "CN=") && node == NULL)
+            node = parts[i] + 3;
+    }
+    if (g_strv_length(parts) != 2 || cluster == NULL || node == NULL ||
+        !g_uuid_string_is_valid(cluster) || !g_uuid_string_is_valid(node)) {
+        fettle_set_error(error, PERMISSION,
+                         "the certificate's subject is \"%s\"; it must be O=<cluster uuid>, "
+                         "CN=<node uuid>",
+                         subject != NULL ? subject : "");
+        return false;
+    }
+    *ret_cluster_uuid = g_strdup(cluster);
+    *ret_node_uuid = g_strdup(node);
+    return true;
+}

@@ -1,0 +1,188 @@
+/* See rpc_server.h. */
+#include "io/net/rpc_server.h"
+#include "io/net/connection.h"
+#include "io/net/unix_socket.h"
+
+#include <string.h>
+#include <unistd.h>
+
+struct rpc_server {
+    char *path;
+    char *role;
+    char *node_uuid;
+    bool reads_records;
+    void (*handle)(struct rpc_request *request, void *data);
+    bool (*route)(struct connection *connection, struct envelope *envelope, void *data);
+    void (*complain)(const char *line, void *data);
+    void *data;
+    struct unix_listener *listener;
+    GHashTable *connections; /* set */
+};
+
+static void complain(struct rpc_server *server, const char *line)
+{
+    if (server->complain != NULL)
+        server->complain(line, server->data);
+}
+
+/* --- one connection --- */
+
+/* All local peers have our own trust; what is checked here are mistakes. The node daemon speaks for
+ * other nodes. */
+static bool admit_cb(struct connection *connection, const struct peer_name *from, GError **error,
+                     void *data)
+{
+    struct rpc_server *server = data;
+
+    if (strcmp(from->node, server->node_uuid) == 0)
+        return true;
+    fettle_set_error(error, PERMISSION, "the peer says it is of node %s, this host is %s",
+                     from->node, server->node_uuid);
+    return false;
+}
+
+static bool check_from(struct rpc_server *server, struct connection *connection,
+                       const struct envelope *envelope, GError **error)
+{
+    const struct peer_name *peer = connection_peer(connection);
+
+    if (strcmp(peer->role, ROLE_NODED) == 0)
+        return true;
+    if (strcmp(envelope->from.node, server->node_uuid) == 0 &&
+        strcmp(envelope->from.role, peer->role) == 0)
+        return true;
+    fettle_set_error(error, PERMISSION, "from: is %s/%s, but the connection is of %s/%s",
+                     envelope->from.node, envelope->from.role, peer->node, peer->role);
+    return false;
+}
+
+static bool check_to(struct rpc_server *server, const struct envelope *envelope, GError **error)
+{
+    bool here = envelope->to_node[0] == '\0' || strcmp(envelope->to_node, server->node_uuid) == 0;
+
+    if (here && (envelope->to_role[0] == '\0' || strcmp(envelope->to_role, server->role) == 0))
+        return true;
+    fettle_set_error(error, PROTOCOL,
+                     "to: is %s/%s, but this is %s of node %s; other nodes are reached by way of "
+                     "noded.sock",
+                     envelope->to_node, envelope->to_role, server->role, server->node_uuid);
+    return false;
+}
+
+static void request_cb(struct connection *connection, struct envelope *envelope, void *data)
+{
+    struct rpc_server *server = data;
+    g_autoptr(GError) error = NULL;
+    bool sane = check_from(server, connection, envelope, &error);
+
+    if (sane && server->route != NULL && server->route(connection, envelope, server->data))
+        return;
+    sane = sane && check_to(server, envelope, &error);
+    g_autofree char *from_node = g_strdup(envelope->from.node);
+    struct rpc_request *request = connection_request(connection, envelope, from_node);
+
+    if (sane && rpc_request_check(request, server->role, &error))
+        server->handle(request, server->data);
+    else
+        rpc_fail(request, error);
+}
+
+static void closed_cb(struct connection *connection, const GError *why, void *data)
+{
+    struct rpc_server *server = data;
+
+    if (why != NULL) {
+        const struct peer_name *peer = connection_peer(connection);
+        g_autofree char *line =
+            g_strdup_printf("%s: connection of %s ended: %s", server->path,
+                            peer->role != NULL ? peer->role : "an unknown peer", why->message);
+        complain(server, line);
+    }
+    g_hash_table_remove(server->connections, connection);
+}
+
+static const struct connection_events connection_events = {
+    .admit = admit_cb,
+    .request = request_cb,
+    .closed = closed_cb,
+};
+
+/* --- the socket --- */
+
+static void accepted_cb(int fd, void *data)
+{
+    struct rpc_server *server = data;
+    const struct connection_options options = {
+        .what = "local peer",
+        .node = server->node_uuid,
+        .role = server->role,
+        .reads_records = server->reads_records,
+        .events = &connection_events,
+        .data = server,
+    };
+
+    if (g_hash_table_size(server->connections) >= LIMIT_CONNECTIONS) {
+        g_autofree char *line = g_strdup_printf("%s: a connection is refused: there are %d already",
+                                                server->path, LIMIT_CONNECTIONS);
+        complain(server, line);
+        close(fd);
+        return;
+    }
+    struct connection *connection = connection_new(&options);
+    g_hash_table_add(server->connections, connection);
+    connection_use(connection, transport_fd(fd));
+}
+
+static void complain_cb(const char *line, void *data)
+{
+    complain(data, line);
+}
+
+static const struct unix_listener_events listener_events = {accepted_cb, complain_cb};
+
+static void connection_drop(void *data)
+{
+    connection_unref(data);
+}
+
+struct rpc_server *rpc_server_new(const struct rpc_server_options *options, GError **error)
+{
+    struct rpc_server *server = g_new0(struct rpc_server, 1);
+
+    server->path = g_strdup(options->path);
+    server->role = g_strdup(options->role);
+    server->node_uuid = g_strdup(options->node_uuid);
+    server->reads_records = options->reads_records;
+    server->handle = options->handle;
+    server->route = options->route;
+    server->complain = options->complain;
+    server->data = options->data;
+    server->connections = g_hash_table_new_full(NULL, NULL, connection_drop, NULL);
+    server->listener = unix_listener_new(options->path, &listener_events, server, error);
+    if (server->listener == NULL)
+        g_clear_pointer(&server, rpc_server_free);
+    return server;
+}
+
+void rpc_server_free(struct rpc_server *server)
+{
+    GHashTableIter iter;
+    void *connection;
+
+    if (server == NULL)
+        return;
+    unix_listener_free(server->listener);
+    g_hash_table_iter_init(&iter, server->connections);
+    while (g_hash_table_iter_next(&iter, &connection, NULL))
+        connection_abandon(connection);
+    g_hash_table_unref(server->connections);
+    g_free(server->path);
+    g_free(server->role);
+    g_free(server->node_uuid);
+    g_free(server);
+}
+
+guint rpc_server_connections(const struct rpc_server *server)
+{
+    return g_hash_table_size(server->connections);
+}

@@ -1,0 +1,86 @@
+/* Where new disks go: nodes that have what is copied and booted, and the room of the shared folder.
+ */
+#include "unit/core/world/ops_case.h"
+
+#include "core/config/promised.h"
+
+#include <string.h>
+
+static struct ops_world *world;
+
+/* 1500 MiB in two disks; its nodes are chosen. */
+static json_t *create_op(const char *disk_template)
+{
+    return json_make("{ss ss ss s[{si} {si}] si}", "OP_ID", "OP_INSTANCE_CREATE", "instance_name",
+                     "web1", "disk_template", disk_template, "disks", "size", 1000, "size", 500,
+                     "memory", 512);
+}
+
+/* A node that has what is copied and booted is chosen before one with more room. */
+static void test_chosen_with_files(void)
+{
+    world->image_bytes = 1;
+    world->sources[0] = "vmlinuz";
+    world->sources[1] = "initrd vmlinuz";
+    world->sources[2] = "debian.raw initrd vmlinuz";
+    json_t *op = create_op("mirror");
+    json_object_set_new(op, "os_type", json_string("debian"));
+    json_object_set_new(op, "kernel_path", json_string("vmlinuz"));
+    json_object_set_new(op, "initrd_path", json_string("initrd"));
+    json_t *second = json_deep_copy(op);
+    g_assert_cmpstr(ops_run_one(world, op), ==, "[\"node3\", \"node2\"]");
+    json_object_set_new(second, "instance_name", json_string("web2"));
+    world->sources[1] = "vmlinuz";
+    const char *result = ops_run_one(world, second);
+    g_assert_nonnull(strstr(result,
+                            "node1 does not have \\\"initrd\\\" in var/images; node2 does not "
+                            "have \\\"initrd\\\" in var/images; node3 is to be the primary"));
+}
+
+/* The folder that all nodes mount is as full as it is promised to be, whatever lies in it, and
+ * beyond that by policy only. */
+static void test_create_sharedfile_room(void)
+{
+    json_t *op = create_op("sharedfile"), *second = json_deep_copy(op), *third;
+    json_object_set_new(second, "instance_name", json_string("web2"));
+    third = json_deep_copy(second);
+    world->shared_mib = 2999; /* each instance is to have 1500 */
+    world->trace_locks = true;
+    g_assert_true(g_str_has_prefix(ops_run_one(world, op), "[\"node"));
+    g_assert_nonnull(strstr(world->trace->str, "node-res/" SHARED_FOLDER_ROOM "=exclusive"));
+    /* Nobody else looks for room there before it is on record. */
+    const char *made = strstr(world->trace->str, "commit instance web1 g0");
+    const char *freed = strstr(world->trace->str, "rooms are free");
+    g_assert_true(made && freed && made < freed);
+    world->trace_locks = false;
+    g_string_truncate(world->trace, 0);
+    ops_expect_refusal(
+        world, ops_run_one(world, second),
+        "the shared folder has 1499 MiB left, instance \"web2\" needs 1500 MiB; make "
+        "it larger, or allow more than it has: fettle cluster modify --disk-ratio",
+        "insufficient_resources");
+    ops_set(world, "cluster", CLUSTER, "disk_ratio", json_real(2));
+    g_assert_true(g_str_has_prefix(ops_run_one(world, third), "[\"node"));
+    g_string_truncate(world->trace, 0);
+    json_t *grow = json_make("{ss ss si si}", "OP_ID", "OP_INSTANCE_GROW_DISK", "instance_name",
+                             "web2", "disk", 0, "amount", 2999);
+    ops_expect_refusal(
+        world, ops_run_one(world, grow),
+        "the shared folder has 2998 MiB left, disk 0 of instance \"web2\" needs 2999 "
+        "MiB; make it larger, or allow more than it has: fettle cluster modify "
+        "--disk-ratio",
+        "insufficient_resources");
+}
+
+static void add(const char *path, void (*fn)(void))
+{
+    ops_case(path, fn, &world, NULL);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    add("/place/files", test_chosen_with_files);
+    add("/place/shared-folder", test_create_sharedfile_room);
+    return g_test_run();
+}
