@@ -28,6 +28,9 @@ void edit_mark(struct instance_edit *edit, enum task_state mark);
 /* New state of the replica under the instance's (new) generation; raises its sync number. */
 void edit_replica(struct instance_edit *edit, enum replica_state state, const char *why);
 
+/* New disks, one for each struct disk_spec (NULL: none), in a list that owns them. */
+GPtrArray *instance_new_disks(const struct op *op, const GPtrArray *specs);
+
 /* A copy of the record; NULL with UNKNOWN_ENTITY. */
 struct instance *instance_now(const struct op *op, const char *uuid, GError **error);
 

@@ -162,26 +162,12 @@ struct disks_change {
     GPtrArray *disks; /* all, as they are to be; of struct disk */
 };
 
-static void disk_unref(void *disk)
-{
-    disk_free(disk);
-}
-
 static GPtrArray *wanted_disks(const struct op *op, const struct instance *instance, guint first)
 {
     const struct op_instance_set_params *params = op->params;
-    GPtrArray *disks = g_ptr_array_new_with_free_func(disk_unref);
+    GPtrArray *disks = instance_new_disks(op, params->add_disks);
     for (guint i = 0; i < first; i++)
-        g_ptr_array_add(disks, disk_copy(instance->disks->pdata[i]));
-    for (guint i = 0; i < length(params->add_disks); i++) {
-        const struct disk_spec *spec = params->add_disks->pdata[i];
-        g_autofree char *uuid = env_uuid(op->env);
-        struct disk *disk = disk_new();
-        op_set_text(&disk->uuid, uuid);
-        disk->size = spec->size;
-        disk->format = spec->format;
-        g_ptr_array_add(disks, disk);
-    }
+        g_ptr_array_insert(disks, (gint)i, disk_copy(instance->disks->pdata[i]));
     return disks;
 }
 
