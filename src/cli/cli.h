@@ -128,11 +128,9 @@ const char *cli_role_word(const char *letter);
 /* One line of success: `format` on standard output, or with --json `object` (stolen, may be NULL)
  * with that line as its "message". */
 void cli_say(const struct cli *cli, json_t *object, const char *format, ...) G_GNUC_PRINTF(3, 4);
-/* What is now true after an opcode has succeeded; free with g_free(). `opcode` is what was
- * submitted. Asks the cluster where that is the answer. */
+/* What is now true after an opcode of a command (proto/cli.def) has succeeded; free with g_free().
+ * `opcode` is what was submitted. Asks the cluster where that is the answer. */
 char *cli_done_text(struct cli *cli, const json_t *opcode);
-/* Whether the table of these sentences has the opcode. */
-bool cli_done_known(const char *op_id);
 
 /* --- options.c --- */
 /* Takes `--name value` or `--name=value` out of argv; NULL if it is not there. */

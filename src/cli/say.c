@@ -1,5 +1,6 @@
 /* The one line that says what is now true; see cli.h. */
 #include "cli/cli.h"
+#include "proto/cli_table.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -20,75 +21,6 @@ void cli_say(const struct cli *cli, json_t *object, const char *format, ...)
     cli_print_json(document);
 }
 
-/*
- * What is true after an opcode: the first row of it whose condition holds counts. `when`: a field
- * and its value, "" for any. {field} is a field of the opcode; {@instance} how the instance is now,
- * {@node} what the node still has: asked of the cluster.
- */
-static const struct done {
-    const char *op_id, *field, *value, *text;
-} done_rows[] = {
-    {"OP_CLUSTER_INIT", "", "", "Cluster {cluster_name} is made."},
-    {"OP_CLUSTER_SET_PARAMS", "", "", "The cluster has its new settings."},
-    {"OP_REPAIR_CONTINUE", "", "", "Auto-repair goes on."},
-    {"OP_NODE_ADD", "", "", "Node {node_name} is a member of the cluster."},
-    {"OP_NODE_INVITE", "", "",
-     "Host {node_name} can join with this token, once: fettle-noded join asks for it"},
-    {"OP_NODE_WITHDRAW_INVITATION", "", "",
-     "The invitation of {invitation} is withdrawn; its token lets nobody in any more."},
-    {"OP_NODE_REMOVE", "", "", "Node {node_name} is no member of the cluster any more."},
-    {"OP_NODE_SET_PARAMS", "offline", "yes",
-     "Node {node_name} is offline on your word; what ran there may run elsewhere now."},
-    {"OP_NODE_SET_PARAMS", "offline", "no", "Node {node_name} is online again."},
-    {"OP_NODE_SET_PARAMS", "drained", "yes",
-     "Node {node_name} is drained and takes nothing new; {@node}."},
-    {"OP_NODE_SET_PARAMS", "drained", "no", "Node {node_name} takes instances again."},
-    {"OP_NODE_SET_PARAMS", "", "", "Node {node_name} is changed."},
-    {"OP_NODE_MIGRATE", "", "", "Node {node_name}: {@node}."},
-    {"OP_NODE_EVACUATE", "", "", "Node {node_name}: {@node}."},
-    {"OP_ADVICE_SET", "withdraw", "true", "The advice of {author} on node {node_name} is gone."},
-    {"OP_ADVICE_SET", "", "", "Nothing new is placed on node {node_name}, as {author} advises."},
-    {"OP_INSTANCE_CREATE", "", "", "{@instance}."},
-    {"OP_INSTANCE_REMOVE", "", "", "Instance {instance_name} and its disks are removed."},
-    {"OP_INSTANCE_SETTLE", "", "", "{@instance}."},
-    {"OP_INSTANCE_SET_PARAMS", "", "", "Instance {instance_name} is changed."},
-    {"OP_INSTANCE_STARTUP", "", "", "{@instance}."},
-    {"OP_INSTANCE_SHUTDOWN", "", "", "{@instance}."},
-    {"OP_INSTANCE_REBOOT", "", "", "{@instance}."},
-    {"OP_INSTANCE_FAILOVER", "", "", "{@instance}."},
-    {"OP_INSTANCE_MIGRATE", "", "", "{@instance}."},
-    {"OP_INSTANCE_REPLACE_DISKS", "", "", "{@instance}."},
-    {"OP_INSTANCE_GROW_DISK", "absolute", "true",
-     "Disk {disk} of instance {instance_name} has {amount} MiB."},
-    {"OP_INSTANCE_GROW_DISK", "", "",
-     "Disk {disk} of instance {instance_name} is {amount} MiB larger."},
-    {"OP_INSTANCE_ACTIVATE_DISKS", "", "", "The disks of instance {instance_name} are active."},
-    {"OP_INSTANCE_DEACTIVATE_DISKS", "", "",
-     "Nothing uses the disks of instance {instance_name} any more."},
-    {"OP_INSTANCE_RECREATE_DISKS", "", "", "Instance {instance_name} has new, blank disks."},
-    {"OP_INSTANCE_REINSTALL", "", "",
-     "The first disk of instance {instance_name} is a new copy of its image."},
-    {"OP_INSTANCE_VERIFY", "", "", "Instance {instance_name} was checked."},
-    {"OP_TAGS_SET", "kind", "cluster", "The cluster has these tags now: {tags}."},
-    {"OP_TAGS_SET", "name", "", "The {kind} {name} has these tags now: {tags}."},
-    {"OP_TAGS_SET", "", "", "Every {kind} that matches has these tags now: {tags}."},
-    {"OP_TAGS_DEL", "kind", "cluster", "The cluster has these tags no more: {tags}."},
-    {"OP_TAGS_DEL", "name", "", "The {kind} {name} has these tags no more: {tags}."},
-    {"OP_TAGS_DEL", "", "", "No {kind} that matches has these tags any more: {tags}."},
-    {"OP_NETWORK_ADD", "", "", "Network {network_name} is made."},
-    {"OP_NETWORK_SET_PARAMS", "", "", "Network {network_name} is changed."},
-    {"OP_NETWORK_REMOVE", "", "", "Network {network_name} is gone."},
-    {"OP_TEST_DELAY", "", "", "Waited for {duration} s."},
-};
-
-bool cli_done_known(const char *op_id)
-{
-    for (size_t i = 0; i < G_N_ELEMENTS(done_rows); i++)
-        if (strcmp(done_rows[i].op_id, op_id) == 0 && *done_rows[i].field == '\0')
-            return true;
-    return false;
-}
-
 static char *field_text(const json_t *opcode, const char *name)
 {
     const json_t *value = json_object_get(opcode, name);
@@ -100,20 +32,21 @@ static char *field_text(const json_t *opcode, const char *name)
     return cell != NULL ? cli_cell_text(NULL, name, cell) : g_strdup("");
 }
 
-static bool holds(const struct done *row, const json_t *opcode)
+static bool holds(const struct cli_done_case *done, const json_t *opcode)
 {
-    g_autofree char *text = field_text(opcode, row->field);
-    return *row->field == '\0' || (*row->value == '\0' && *text != '\0') ||
-           (*row->value != '\0' && strcmp(text, row->value) == 0);
+    g_autofree char *text = field_text(opcode, done->field);
+    return *done->value == '\0' ? *text != '\0' : strcmp(text, done->value) == 0;
 }
 
-static const struct done *find_row(const json_t *opcode)
+/* The sentence of its command (proto/cli.def). */
+static const char *sentence_of(const json_t *opcode)
 {
     const char *op_id = json_string_value(json_object_get(opcode, "OP_ID"));
-    for (size_t i = 0; i < G_N_ELEMENTS(done_rows); i++)
-        if (strcmp(done_rows[i].op_id, op_id) == 0 && holds(&done_rows[i], opcode))
-            return &done_rows[i];
-    return NULL;
+    const struct cli_command *command = cli_command_of(op_id);
+    for (const struct cli_done_case *done = command->done_if; done->field != NULL; done++)
+        if (holds(done, opcode))
+            return done->sentence;
+    return command->done;
 }
 
 /* --- asked of the cluster --- */
@@ -182,11 +115,10 @@ static char *fill_in(struct cli *cli, const json_t *opcode, const char *name)
 
 char *cli_done_text(struct cli *cli, const json_t *opcode)
 {
-    const struct done *row = find_row(opcode);
     if (json_is_true(json_object_get(opcode, "dry_run")))
         return g_strdup("Checked only, nothing was changed: it could be done now.");
     GString *text = g_string_new(NULL);
-    const char *rest = row != NULL ? row->text : "Done.", *open, *close;
+    const char *rest = sentence_of(opcode), *open, *close;
     while ((open = strchr(rest, '{')) != NULL && (close = strchr(open, '}')) != NULL) {
         g_autofree char *name = g_strndup(open + 1, (size_t)(close - open - 1));
         g_autofree char *value = fill_in(cli, opcode, name);

@@ -14,7 +14,7 @@
 
 #define MODE_DEFAULT 0600
 
-static bool storage_error(const char *doing, const char *path, GError **error)
+bool files_error(const char *doing, const char *path, GError **error)
 {
     int code = errno;
     fettle_set_error(error, STORAGE, "cannot %s %s: %s", doing, path, g_strerror(code));
@@ -76,13 +76,13 @@ static bool sync_folder_of(const char *path, GError **error)
     int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
     if (fd < 0)
-        return storage_error("open the folder", folder, error);
+        return files_error("open the folder", folder, error);
     crash_point("files: fsync folder");
     int result = fsync(fd);
     int code = errno;
     close(fd);
     errno = code;
-    return result == 0 || storage_error("sync the folder", folder, error);
+    return result == 0 || files_error("sync the folder", folder, error);
 }
 
 static bool write_all(int fd, const char *data, size_t len)
@@ -132,7 +132,7 @@ bool files_make_folder(const char *path, guint mode, GError **error)
     int code = errno; /* somebody else may have been faster */
     rmdir(temporary);
     errno = code;
-    return g_file_test(path, G_FILE_TEST_IS_DIR) || storage_error("make the folder", path, error);
+    return g_file_test(path, G_FILE_TEST_IS_DIR) || files_error("make the folder", path, error);
 }
 
 /* Opens for writing; makes the folder above if that is what is missing. */
@@ -163,7 +163,7 @@ static bool fill_temporary(const char *temporary, const struct content *content,
     crash_point("files: create");
     int fd = open_making_folder(temporary, O_WRONLY | O_CREAT | O_EXCL, content->mode, sync);
     if (fd < 0)
-        return storage_error("create", temporary, error);
+        return files_error("create", temporary, error);
     /* The umask keeps others out; who is let in is let in by name. */
     bool ok = ((content->mode & 077) == 0 || fchmod(fd, content->mode) == 0) &&
               write_all(fd, content->data, content->len) &&
@@ -178,7 +178,7 @@ static bool fill_temporary(const char *temporary, const struct content *content,
         ok = false;
     }
     errno = code;
-    return ok || storage_error("write", temporary, error);
+    return ok || files_error("write", temporary, error);
 }
 
 /* Says who writes it (sweep_temporary()), and what nobody can foresee. */
@@ -201,7 +201,7 @@ static bool replace(const char *path, const struct content *content, GError **er
     }
     crash_point("files: rename");
     if (rename(temporary, path) != 0) {
-        storage_error("rename into place", path, error);
+        files_error("rename into place", path, error);
         unlink(temporary);
         return false;
     }
@@ -285,7 +285,7 @@ static bool append_path(const char *path, const char *data, size_t len, bool syn
     int fd = open_for_append(path, sync, keep, &before);
 
     if (fd < 0)
-        return storage_error("open", path, error);
+        return files_error("open", path, error);
     bool ok = write_all(fd, data, len);
     if (ok && sync) {
         crash_point("files: fsync");
@@ -295,7 +295,7 @@ static bool append_path(const char *path, const char *data, size_t len, bool syn
         int code = errno;
         (void)!ftruncate(fd, before.st_size);
         errno = code;
-        storage_error("append to", path, error);
+        files_error("append to", path, error);
     }
     if (!keep)
         close(fd);
@@ -310,7 +310,7 @@ bool files_remove_path(const char *path, bool sync, GError **error)
     if (unlink(path) != 0) {
         if (errno == ENOENT)
             return true;
-        return storage_error("remove", path, error);
+        return files_error("remove", path, error);
     }
     return !sync || sync_folder_of(path, error);
 }
@@ -321,7 +321,7 @@ static char *read_open(int fd, const char *path, size_t max, size_t *ret_len, GE
 
     if (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode)) {
         errno = EINVAL;
-        storage_error("read", path, error);
+        files_error("read", path, error);
         return NULL;
     }
     if ((guint64)info.st_size > max) {
@@ -337,7 +337,7 @@ static char *read_open(int fd, const char *path, size_t max, size_t *ret_len, GE
         if (got < 0 && errno == EINTR)
             continue;
         if (got < 0) {
-            storage_error("read", path, error);
+            files_error("read", path, error);
             return NULL;
         }
         if (got == 0)
@@ -358,7 +358,7 @@ char *files_read_path(const char *path, size_t max, size_t *ret_len, GError **er
         if (errno == ENOENT)
             fettle_set_error(error, UNKNOWN_ENTITY, "there is no file %s", path);
         else
-            storage_error("open", path, error);
+            files_error("open", path, error);
         return NULL;
     }
     char *data = read_open(fd, path, max, ret_len, error);

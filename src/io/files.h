@@ -28,6 +28,9 @@ bool files_remove(const struct node_paths *paths, enum file_area area, const cha
 GPtrArray *files_list(const struct node_paths *paths, enum file_area area, const char *folder,
                       GError **error);
 
+/* STORAGE: "cannot DOING PATH: …", by errno; false. */
+bool files_error(const char *doing, const char *path, GError **error);
+
 /* Absolute path of a name; NULL and WRONG_INPUT if the name may not be used. */
 char *files_path(const struct node_paths *paths, enum file_area area, const char *name,
                  GError **error);

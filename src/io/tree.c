@@ -5,6 +5,7 @@
 
 #include "base/limits.h"
 #include "io/crash.h"
+#include "io/files.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -20,13 +21,6 @@ struct tree {
     guint entries; /* names that were looked at */
     guint moved;   /* folders that were moved up */
 };
-
-static bool tree_error(const char *doing, const char *path, GError **error)
-{
-    int code = errno;
-    fettle_set_error(error, STORAGE, "cannot %s %s: %s", doing, path, g_strerror(code));
-    return false;
-}
 
 /* Open for reading, and ours alone from now on; -1 with errno. */
 static int open_own(int at, const char *name, bool *ret_taken)
@@ -170,11 +164,11 @@ bool tree_remove(const char *path, GError **error)
     if (unlink_name(AT_FDCWD, path))
         return true;
     if (errno != EISDIR && errno != EPERM)
-        return tree_error("remove", path, error);
+        return files_error("remove", path, error);
     int fd = open_own(AT_FDCWD, path, &taken);
     bool ok = fd >= 0 && empty(fd, NULL) && rmdir(path) == 0;
     if (!ok)
-        tree_error("remove", path, error);
+        files_error("remove", path, error);
     if (fd >= 0)
         close(fd);
     return ok;
@@ -185,11 +179,11 @@ bool tree_take(const char *path, guint mode, const char *const *keep, GError **e
     bool taken = false;
     crash_point("tree: mkdir");
     if (mkdir(path, 0700) != 0 && errno != EEXIST)
-        return tree_error("make folder", path, error);
+        return files_error("make folder", path, error);
     int fd = open_own(AT_FDCWD, path, &taken);
     bool ok = fd >= 0 && (!taken || empty(fd, keep)) && fchmod(fd, mode) == 0;
     if (!ok)
-        tree_error("take the folder", path, error);
+        files_error("take the folder", path, error);
     if (fd >= 0)
         close(fd);
     return ok;

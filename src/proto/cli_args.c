@@ -8,7 +8,7 @@
 static const struct flag_row {
     const char *field, *flag, *words, *shape;
 } flag_rows[] = {
-#define COMMAND(noun, verb, OPCODE, words)
+#define COMMAND(noun, verb, OPCODE, words, done, ...)
 #define FLAG(field, flag, words, shape) {field, flag, words, shape},
 #include "proto/cli.def"
 #undef COMMAND

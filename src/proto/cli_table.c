@@ -7,7 +7,8 @@
 #include <string.h>
 
 static const struct cli_command commands[] = {
-#define COMMAND(noun, verb, OPCODE, words) {noun, verb, "OP_" #OPCODE, words},
+#define COMMAND(noun, verb, OPCODE, words, done, ...)                                              \
+    {noun, verb, "OP_" #OPCODE, words, done, {__VA_ARGS__}},
 #define FLAG(field, flag, words, shape)
 #include "proto/cli.def"
 #undef COMMAND
@@ -24,6 +25,14 @@ const struct cli_command *cli_command_find(const char *noun, const char *verb)
 {
     for (size_t i = 0; i < G_N_ELEMENTS(commands); i++)
         if (g_strcmp0(commands[i].noun, noun) == 0 && g_strcmp0(commands[i].verb, verb) == 0)
+            return &commands[i];
+    return NULL;
+}
+
+const struct cli_command *cli_command_of(const char *op_id)
+{
+    for (size_t i = 0; i < G_N_ELEMENTS(commands); i++)
+        if (g_strcmp0(commands[i].op_id, op_id) == 0)
             return &commands[i];
     return NULL;
 }

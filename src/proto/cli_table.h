@@ -7,15 +7,24 @@
 
 #include "proto/records.h"
 
+struct cli_done_case {
+    const char *field, *value; /* of the opcode; "": any value */
+    const char *sentence;
+};
+
 struct cli_command {
     const char *noun, *verb;
     const char *op_id;
-    const char *words; /* see cli.def */
+    const char *words; /* see cli.def, as for what follows */
+    const char *done;
+    struct cli_done_case done_if[5]; /* ends with NULLs */
 };
 
 const struct cli_command *cli_command_table(size_t *ret_count);
 /* NULL if there is none. */
 const struct cli_command *cli_command_find(const char *noun, const char *verb);
+/* That which is this opcode; NULL if there is none. */
+const struct cli_command *cli_command_of(const char *op_id);
 /* Whether it becomes a job; `cluster init` is carried out before there is a queue, and has none of
  * the flags of every job. */
 bool cli_command_is_job(const struct cli_command *command);

@@ -4,6 +4,15 @@
 
 #include "proto/luxi.h"
 
+int stamp_compare(struct stamp a, struct stamp b)
+{
+    if (a.history != b.history)
+        return a.history < b.history ? -1 : 1;
+    if (a.epoch != b.epoch)
+        return a.epoch < b.epoch ? -1 : 1;
+    return 0;
+}
+
 /* Milliseconds that the arguments name: `wait_ms`, else its default; nothing for a call whose
  * `wait` is false. */
 static guint named_wait_ms(const struct record *args, const json_t *json)

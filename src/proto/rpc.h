@@ -27,6 +27,9 @@ struct stamp {
     guint64 epoch;
 };
 
+/* Negative, 0, positive: order of (history, epoch), and of (history, generation). */
+int stamp_compare(struct stamp a, struct stamp b);
+
 enum timeout_class {
     TIMEOUT_QUICK,
     TIMEOUT_NORMAL,

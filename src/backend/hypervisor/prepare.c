@@ -271,12 +271,13 @@ static bool open_files(const struct guest_spec *spec, struct handed *ret_handed,
                                            LIMIT_GUEST_READY_MS, error);
     if (ret_handed->images == NULL)
         return false;
-    if (spec->kernel != NULL)
-        ret_handed->kernel = unprivileged_read(spec->kernel, LIMIT_GUEST_READY_MS, error);
-    if (ret_handed->kernel >= 0 && spec->initrd != NULL)
-        ret_handed->initrd = unprivileged_read(spec->initrd, LIMIT_GUEST_READY_MS, error);
-    return (spec->kernel == NULL || ret_handed->kernel >= 0) &&
-           (spec->kernel == NULL || spec->initrd == NULL || ret_handed->initrd >= 0);
+    if (spec->kernel == NULL)
+        return true;
+    ret_handed->kernel = unprivileged_read(spec->kernel, LIMIT_GUEST_READY_MS, error);
+    if (ret_handed->kernel < 0 || spec->initrd == NULL)
+        return ret_handed->kernel >= 0;
+    ret_handed->initrd = unprivileged_read(spec->initrd, LIMIT_GUEST_READY_MS, error);
+    return ret_handed->initrd >= 0;
 }
 
 /* What may wait for long before there is a process. */

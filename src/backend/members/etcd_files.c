@@ -48,24 +48,17 @@ bool etcd_has_data(struct members *members)
     return g_file_test(member, G_FILE_TEST_EXISTS);
 }
 
-static bool failed(const char *doing, const char *path, GError **error)
-{
-    int code = errno;
-    fettle_set_error(error, STORAGE, "cannot %s %s: %s", doing, path, g_strerror(code));
-    return false;
-}
-
 /* Before it is given away: only the owner of a folder, or CAP_FOWNER, may change its mode. */
 static bool set_mode(const char *folder, GError **error)
 {
     struct stat now;
     if (stat(folder, &now) != 0)
-        return failed("look at the folder", folder, error);
+        return files_error("look at the folder", folder, error);
     if ((now.st_mode & 07777) == 0700)
         return true;
     if (now.st_uid != geteuid() && chown(folder, geteuid(), (gid_t)-1) != 0)
-        return failed("change the owner of", folder, error);
-    return chmod(folder, 0700) == 0 || failed("change the mode of", folder, error);
+        return files_error("change the owner of", folder, error);
+    return chmod(folder, 0700) == 0 || files_error("change the mode of", folder, error);
 }
 
 bool etcd_make_data(const struct etcd_host *host, GError **error)
@@ -76,10 +69,11 @@ bool etcd_make_data(const struct etcd_host *host, GError **error)
     if (!etcd_user(&uid, &gid, error) || !reach_check(folder, uid, error))
         return false;
     if (mkdir(folder, 0700) != 0 && errno != EEXIST)
-        return failed("make the folder", folder, error);
+        return files_error("make the folder", folder, error);
     if (!set_mode(folder, error))
         return false;
-    return uid == 0 || chown(folder, uid, gid) == 0 || failed("change the owner of", folder, error);
+    return uid == 0 || chown(folder, uid, gid) == 0 ||
+           files_error("change the owner of", folder, error);
 }
 
 static bool sync_var(const struct etcd_host *host, GError **error)
@@ -87,7 +81,7 @@ static bool sync_var(const struct etcd_host *host, GError **error)
     int fd = open(host->paths->var, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     bool ok = fd >= 0 && fsync(fd) == 0;
     if (!ok)
-        failed("sync the folder", host->paths->var, error);
+        files_error("sync the folder", host->paths->var, error);
     if (fd >= 0)
         close(fd);
     return ok;
@@ -140,7 +134,7 @@ bool etcd_aside(struct members *members, char **ret_folder, GError **error)
         if (g_file_test(path, G_FILE_TEST_EXISTS) && i < LIMIT_ASIDE_TRIES)
             continue;
         if (rename(folder, path) != 0)
-            return failed("put aside", folder, error);
+            return files_error("put aside", folder, error);
         *ret_folder = g_steal_pointer(&name);
         prune_aside(host);
         break;

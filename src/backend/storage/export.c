@@ -119,12 +119,12 @@ static bool settle_existing(struct export *existing, guint64 history, guint64 ge
                             guint disks, bool *ret_keep, GError **error)
 {
     const struct export_state *state = existing->state;
-    bool same = state->history == history && state->generation == generation;
-    *ret_keep = same && export_alive(existing) && state->target->disks->len == disks;
+    int order = stamp_compare((struct stamp){state->history, state->generation},
+                              (struct stamp){history, generation});
+    *ret_keep = order == 0 && export_alive(existing) && state->target->disks->len == disks;
     if (*ret_keep)
         return true;
-    if (!same && (state->history > history ||
-                  (state->history == history && state->generation > generation))) {
+    if (order > 0) {
         fettle_set_error(error, REFUSED,
                          "replica %s is exported for history %" G_GUINT64_FORMAT
                          ", generation %" G_GUINT64_FORMAT

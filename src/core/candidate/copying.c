@@ -150,9 +150,7 @@ static void watch_cb(void *data)
     struct copying *copying = data;
     struct stamp stamp = announced_stamp(copying);
     copying->watch = 0;
-    copying->turns =
-        stamp.history > copying->asked_of.history ||
-        (stamp.history == copying->asked_of.history && stamp.epoch > copying->asked_of.epoch);
+    copying->turns = stamp_compare(stamp, copying->asked_of) > 0;
     if (copying->turns)
         task_group_kill(copying->tasks);
     else

@@ -91,10 +91,10 @@ static bool is_usable(const struct seat_candidate *candidate)
  * older one has done after it. */
 static int compare_copies(const struct role_status *a, const struct role_status *b)
 {
-    if (a->history != b->history)
-        return a->history < b->history ? -1 : 1;
-    if (a->epoch != b->epoch)
-        return a->epoch < b->epoch ? -1 : 1;
+    int order =
+        stamp_compare((struct stamp){a->history, a->epoch}, (struct stamp){b->history, b->epoch});
+    if (order)
+        return order;
     return a->serial < b->serial ? -1 : a->serial > b->serial;
 }
 

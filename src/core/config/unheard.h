@@ -21,5 +21,5 @@ guint64 unheard_since(const struct config *config, const struct instance *instan
  * goes on, so a later generation that the one before gave to another node is over. */
 bool instance_is_stated(const struct instance *instance);
 
-/* Such a time in words; g_free() it. */
+/* Seconds since 1970 in words; g_free() it. */
 char *unheard_time(guint64 seconds);

@@ -18,15 +18,6 @@ struct fence_op {
     guint job;
 };
 
-int stamp_compare(struct stamp a, struct stamp b)
-{
-    if (a.history != b.history)
-        return a.history < b.history ? -1 : 1;
-    if (a.epoch != b.epoch)
-        return a.epoch < b.epoch ? -1 : 1;
-    return 0;
-}
-
 struct fence *fence_new(const struct env *env, const char *cluster_uuid)
 {
     struct fence *fence = g_new0(struct fence, 1);

@@ -57,6 +57,3 @@ struct stamp fence_highest(const struct fence *fence);
 /* Its content; the fence's own, and only until the calling task waits: the next announcement
  * replaces it. */
 const struct announce_args *fence_announced(const struct fence *fence);
-
-/* Negative, 0, positive: order of (history, epoch), and of (history, generation). */
-int stamp_compare(struct stamp a, struct stamp b);

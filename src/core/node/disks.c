@@ -308,10 +308,7 @@ static bool grow_check(struct guest *guest, const struct fence_op *op,
     struct stamp asked = {fence_op_stamp(op).history, args->generation};
     g_autofree char *name = guest_name(guest);
     if (stamp_compare(asked, used) < 0) {
-        fettle_set_error(error, REFUSED,
-                         "generation %" G_GUINT64_FORMAT " of %s is over: generation "
-                         "%" G_GUINT64_FORMAT " was already used here",
-                         args->generation, name, record->generation);
+        guest_set_over(args->generation, name, record->generation, error);
         return false;
     }
     if (guest->incoming_live) {
@@ -393,10 +390,7 @@ static bool renew_check(const struct guest *guest, const struct fence_op *op,
     if (guest->damage)
         fettle_set_error(error, CORRUPT, "%s", guest->damage);
     else if (stamp_compare(asked, used) < 0)
-        fettle_set_error(error, REFUSED,
-                         "generation %" G_GUINT64_FORMAT " of %s is over: generation "
-                         "%" G_GUINT64_FORMAT " was already used here",
-                         args->generation, name, used.epoch);
+        guest_set_over(args->generation, name, used.epoch, error);
     else if (guest->live || guest->incoming_live)
         fettle_set_error(error, TEMPORARY,
                          "a process of %s from before generation %" G_GUINT64_FORMAT

@@ -187,15 +187,20 @@ void guest_move(struct guest *guest, enum guest_phase phase, const char *why)
         text_set(&guest->record->left, ""); /* of images that rest here, and of no others */
 }
 
+void guest_set_over(guint64 generation, const char *name, guint64 used, GError **error)
+{
+    fettle_set_error(error, REFUSED,
+                     "generation %" G_GUINT64_FORMAT " of %s is over: generation "
+                     "%" G_GUINT64_FORMAT " was already used here",
+                     generation, name, used);
+}
+
 bool guest_check_generation(const struct guest *guest, guint64 generation, GError **error)
 {
     g_autofree char *name = guest_name(guest);
     guint64 used = guest->record->generation;
     if (generation < used) {
-        fettle_set_error(error, REFUSED,
-                         "generation %" G_GUINT64_FORMAT " of %s is over: generation "
-                         "%" G_GUINT64_FORMAT " was already used here",
-                         generation, name, used);
+        guest_set_over(generation, name, used, error);
         return false;
     }
     if (generation > used || !guest->live) {

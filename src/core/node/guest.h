@@ -91,6 +91,8 @@ void guest_move(struct guest *guest, enum guest_phase phase, const char *why);
 
 /* Name for messages: `instance web1`, by UUID if the name is unknown. Free with g_free(). */
 char *guest_name(const struct guest *guest);
+/* REFUSED: a generation of `name` is asked for, but `used` was here already. */
+void guest_set_over(guint64 generation, const char *name, guint64 used, GError **error);
 guint64 guest_generation(const struct guest *guest);
 
 /* Does the request name the generation that was used last here? REFUSED (older, or over) and

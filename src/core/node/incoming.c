@@ -154,10 +154,7 @@ static bool open_check(const struct guest *guest, const struct fence_op *op,
         return false;
     }
     if (stamp_compare(wanted, used) <= 0) {
-        fettle_set_error(error, REFUSED,
-                         "generation %" G_GUINT64_FORMAT " of %s is over: generation "
-                         "%" G_GUINT64_FORMAT " was already used here",
-                         wanted.epoch, instance->name, used.epoch);
+        guest_set_over(wanted.epoch, instance->name, used.epoch, error);
         return false;
     }
     if (strcmp(guest->incoming_over, instance->migration) == 0) {

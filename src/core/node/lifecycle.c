@@ -340,10 +340,8 @@ static bool start_locked(struct guest *guest, const struct fence_op *op,
     if (order == 0)
         return start_again(guest, args, error);
     if (order < 0) {
-        fettle_set_error(error, REFUSED,
-                         "generation %" G_GUINT64_FORMAT " of instance %s is over: generation "
-                         "%" G_GUINT64_FORMAT " was already used here",
-                         instance->generation, instance->name, used.epoch);
+        g_autofree char *name = g_strdup_printf("instance %s", instance->name);
+        guest_set_over(instance->generation, name, used.epoch, error);
         return false;
     }
     /* A start that was delayed on its way must not run what was stopped or moved since. */

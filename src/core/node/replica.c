@@ -391,10 +391,7 @@ static bool leave_check(const struct guest *guest, const struct fence_op *op,
     if (guest->damage)
         fettle_set_error(error, CORRUPT, "%s", guest->damage);
     else if (stamp_compare(asked, used) < 0)
-        fettle_set_error(error, REFUSED,
-                         "generation %" G_GUINT64_FORMAT " of %s is over: generation "
-                         "%" G_GUINT64_FORMAT " was already used here",
-                         args->generation, name, record->generation);
+        guest_set_over(args->generation, name, record->generation, error);
     else if (guest->live || guest->incoming_live || record->phase != PHASE_STOPPED)
         fettle_set_error(error, WRONG_STATE, "no guest of %s has ended here: it %s", name,
                          guest->live                   ? "runs"

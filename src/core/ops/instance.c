@@ -3,6 +3,26 @@
  */
 #include "core/ops/instance.h"
 
+static void free_disk(void *disk)
+{
+    disk_free(disk);
+}
+
+GPtrArray *instance_new_disks(const struct op *op, const GPtrArray *specs)
+{
+    GPtrArray *disks = g_ptr_array_new_with_free_func(free_disk);
+    for (guint i = 0; specs && i < specs->len; i++) {
+        const struct disk_spec *spec = specs->pdata[i];
+        g_autofree char *uuid = env_uuid(op->env);
+        struct disk *disk = disk_new();
+        text_set(&disk->uuid, uuid);
+        disk->size = spec->size;
+        disk->format = spec->format;
+        g_ptr_array_add(disks, disk);
+    }
+    return disks;
+}
+
 struct instance *instance_now(const struct op *op, const char *uuid, GError **error)
 {
     const struct instance *instance = config_get(op_config(op), "instance", uuid, NULL);

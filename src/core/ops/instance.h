@@ -29,6 +29,9 @@ void edit_mark(struct instance_edit *edit, enum task_state mark);
 /* New state of the replica under the instance's (new) generation; raises its sync number. */
 void edit_replica(struct instance_edit *edit, enum replica_state state, const char *why);
 
+/* New disks, one for each struct disk_spec (NULL: none), in a list that owns them. */
+GPtrArray *instance_new_disks(const struct op *op, const GPtrArray *specs);
+
 /* A copy of the record; NULL with UNKNOWN_ENTITY. */
 struct instance *instance_now(const struct op *op, const char *uuid, GError **error);
 
@@ -110,6 +113,13 @@ bool instance_need_node(const struct op *op, const struct instance *instance, co
 /* TEMPORARY if the report that was gathered of the node has its disks from memory: who concludes
  * something from what is not on them, or is to act on them, waits (SAF-90). */
 bool instance_need_disks(const struct op *op, const char *node_uuid, GError **error);
+/* Locks the room that larger disks of it take: on its nodes, or in the folder that all mount. */
+void instance_lock_room(struct op *op, const struct instance *instance);
+/* Whether so much more, in MiB, is there; asks for it, reports are gathered. NO_RESOURCES: `who`
+ * ("disk 0 of instance \"web1\"") needs it; what is said of a node begins with `field`
+ * ("add_disks: ", or ""). */
+bool instance_need_room(struct op *op, const struct instance *instance, const char *field,
+                        const char *who, guint64 more, GError **error);
 /* A file of var/images on a node; NULL with UNKNOWN_ENTITY that says where `what` is missing and
  * which `field` wants it. */
 struct image_info *instance_need_image(struct op *op, const char *node_uuid, const char *field,

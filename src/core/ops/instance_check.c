@@ -5,6 +5,7 @@
 
 #include "core/config/faults.h"
 #include "core/config/late.h"
+#include "core/placement/placement.h"
 
 #include <string.h>
 
@@ -62,6 +63,42 @@ bool instance_need_disks(const struct op *op, const char *node_uuid, GError **er
     fettle_set_error(error, TEMPORARY, "the disks of %s: %s; try again later",
                      op_node_name(op, node_uuid), words);
     return false;
+}
+
+void instance_lock_room(struct op *op, const struct instance *instance)
+{
+    if (instance->disk_template == TEMPLATE_SHAREDFILE) {
+        op_lock_room(op, SHARED_FOLDER_ROOM);
+        return;
+    }
+    op_lock_room(op, instance->primary_node);
+    op_lock_room(op, instance->secondary_node);
+}
+
+bool instance_need_room(struct op *op, const struct instance *instance, const char *field,
+                        const char *who, guint64 more, GError **error)
+{
+    const char *nodes[] = {instance->primary_node, instance->secondary_node};
+    if (!more)
+        return true;
+    if (instance->disk_template == TEMPLATE_SHAREDFILE)
+        return op_need_shared_room(op, who, more, error);
+    if (!op_gather_room(op, NULL, error))
+        return false;
+    for (guint i = 0; i < G_N_ELEMENTS(nodes); i++) {
+        struct placement_room room;
+        if (!*nodes[i])
+            continue;
+        placement_room(op_config(op), op_report(op, nodes[i]), op->sums, &room);
+        if ((gint64)more <= room.disk)
+            continue;
+        fettle_set_error(error, NO_RESOURCES,
+                         "%s%s has %" G_GINT64_FORMAT
+                         " MiB of disk left, %s needs %" G_GUINT64_FORMAT " MiB more",
+                         field, op_node_name(op, nodes[i]), MAX(room.disk, 0), who, more);
+        return false;
+    }
+    return true;
 }
 
 struct image_info *instance_need_image(struct op *op, const char *node_uuid, const char *field,

@@ -4,7 +4,6 @@
 #include "core/ops/modify_disks.h"
 
 #include "core/ops/copy.h"
-#include "core/placement/placement.h"
 
 #include <string.h>
 
@@ -21,14 +20,8 @@ bool modify_disks_asked(const struct op_instance_set_params *params)
 void modify_disks_lock_room(struct op *op, const struct instance *instance)
 {
     const struct op_instance_set_params *params = op->params;
-    if (!length(params->add_disks))
-        return;
-    if (instance->disk_template == TEMPLATE_SHAREDFILE) {
-        op_lock_room(op, SHARED_FOLDER_ROOM);
-        return;
-    }
-    op_lock_room(op, instance->primary_node);
-    op_lock_room(op, instance->secondary_node);
+    if (length(params->add_disks))
+        instance_lock_room(op, instance);
 }
 
 /* --- what goes --- */
@@ -141,29 +134,8 @@ static guint64 more_wanted(const struct op *op, const struct instance *instance,
 static bool room_is_there(struct op *op, const struct instance *instance, guint64 more,
                           GError **error)
 {
-    const char *nodes[] = {instance->primary_node, instance->secondary_node};
-    if (!more)
-        return true;
-    if (instance->disk_template == TEMPLATE_SHAREDFILE) {
-        g_autofree char *who = g_strdup_printf("instance \"%s\"", instance->name);
-        return op_need_shared_room(op, who, more, error);
-    }
-    if (!op_gather_room(op, NULL, error))
-        return false;
-    for (guint i = 0; i < G_N_ELEMENTS(nodes); i++) {
-        struct placement_room room;
-        if (!*nodes[i])
-            continue;
-        placement_room(op_config(op), op_report(op, nodes[i]), op->sums, &room);
-        if ((gint64)more <= room.disk)
-            continue;
-        fettle_set_error(error, NO_RESOURCES,
-                         "add_disks: %s has %" G_GINT64_FORMAT " MiB of disk left, instance \"%s\" "
-                         "needs %" G_GUINT64_FORMAT " MiB more",
-                         op_node_name(op, nodes[i]), MAX(room.disk, 0), instance->name, more);
-        return false;
-    }
-    return true;
+    g_autofree char *who = g_strdup_printf("instance \"%s\"", instance->name);
+    return instance_need_room(op, instance, "add_disks: ", who, more, error);
 }
 
 bool modify_disks_check(struct op *op, const struct instance *instance, GError **error)
@@ -191,26 +163,12 @@ struct disks_change {
     GPtrArray *disks; /* all, as they are to be; of struct disk */
 };
 
-static void disk_unref(void *disk)
-{
-    disk_free(disk);
-}
-
 static GPtrArray *wanted_disks(const struct op *op, const struct instance *instance, guint first)
 {
     const struct op_instance_set_params *params = op->params;
-    GPtrArray *disks = g_ptr_array_new_with_free_func(disk_unref);
+    GPtrArray *disks = instance_new_disks(op, params->add_disks);
     for (guint i = 0; i < first; i++)
-        g_ptr_array_add(disks, disk_copy(instance->disks->pdata[i]));
-    for (guint i = 0; i < length(params->add_disks); i++) {
-        const struct disk_spec *spec = params->add_disks->pdata[i];
-        g_autofree char *uuid = env_uuid(op->env);
-        struct disk *disk = disk_new();
-        text_set(&disk->uuid, uuid);
-        disk->size = spec->size;
-        disk->format = spec->format;
-        g_ptr_array_add(disks, disk);
-    }
+        g_ptr_array_insert(disks, (gint)i, disk_copy(instance->disks->pdata[i]));
     return disks;
 }
 

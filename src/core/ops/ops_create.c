@@ -12,27 +12,6 @@
 
 #include <string.h>
 
-static void disk_unref(void *disk)
-{
-    disk_free(disk);
-}
-
-static GPtrArray *new_disks(const struct op *op)
-{
-    const struct op_instance_create *params = op->params;
-    GPtrArray *disks = g_ptr_array_new_with_free_func(disk_unref);
-    for (guint i = 0; params->disks && i < params->disks->len; i++) {
-        const struct disk_spec *spec = params->disks->pdata[i];
-        g_autofree char *uuid = env_uuid(op->env);
-        struct disk *disk = disk_new();
-        text_set(&disk->uuid, uuid);
-        disk->size = spec->size;
-        disk->format = spec->format;
-        g_ptr_array_add(disks, disk);
-    }
-    return disks;
-}
-
 static struct instance *new_instance(const struct op *op)
 {
     const struct op_instance_create *params = op->params;
@@ -53,7 +32,7 @@ static struct instance *new_instance(const struct op *op)
     text_set(&instance->initrd_path, params->initrd_path);
     text_set(&instance->kernel_args, params->kernel_args);
     g_clear_pointer(&instance->disks, g_ptr_array_unref);
-    instance->disks = new_disks(op);
+    instance->disks = instance_new_disks(op, params->disks);
     text_set(&instance->primary_node, op->primary);
     instance->task_state = TASK_CREATING;
     instance->task_owner = op->job;

@@ -3,7 +3,6 @@
  */
 #include "core/ops/copy.h"
 #include "core/ops/ops.h"
-#include "core/placement/placement.h"
 
 #include <string.h>
 
@@ -43,12 +42,7 @@ static bool grow_declare(struct op *op, GError **error)
     const struct instance *instance = op_find_instance(op, params->instance_name, error);
     if (!instance)
         return false;
-    if (instance->disk_template == TEMPLATE_SHAREDFILE) {
-        op_lock_room(op, SHARED_FOLDER_ROOM);
-        return true;
-    }
-    op_lock_room(op, instance->primary_node);
-    op_lock_room(op, instance->secondary_node);
+    instance_lock_room(op, instance);
     return true;
 }
 
@@ -91,34 +85,13 @@ static bool size_is_right(const struct op *op, const struct instance *instance, 
     return false;
 }
 
-static bool nodes_have_room(struct op *op, const struct instance *instance, GError **error)
+static bool room_is_there(struct op *op, const struct instance *instance, GError **error)
 {
     const struct op_instance_grow_disk *params = op->params;
     guint64 more = wanted_size(op, instance) - disk_of(op, instance)->size;
-    const char *nodes[] = {instance->primary_node, instance->secondary_node};
     g_autofree char *who = g_strdup_printf("disk %" G_GUINT64_FORMAT " of instance \"%s\"",
                                            params->disk, instance->name);
-    if (!more)
-        return true;
-    if (instance->disk_template == TEMPLATE_SHAREDFILE)
-        return op_need_shared_room(op, who, more, error);
-    if (!op_gather_room(op, NULL, error))
-        return false;
-    for (guint i = 0; i < G_N_ELEMENTS(nodes); i++) {
-        struct placement_room room;
-        if (!*nodes[i])
-            continue;
-        placement_room(op_config(op), op_report(op, nodes[i]), op->sums, &room);
-        if ((gint64)more <= room.disk)
-            continue;
-        fettle_set_error(error, NO_RESOURCES,
-                         "%s has %" G_GINT64_FORMAT " MiB of disk left, disk %" G_GUINT64_FORMAT
-                         " of instance \"%s\" needs %" G_GUINT64_FORMAT " MiB more",
-                         op_node_name(op, nodes[i]), MAX(room.disk, 0), params->disk,
-                         instance->name, more);
-        return false;
-    }
-    return true;
+    return instance_need_room(op, instance, "", who, more, error);
 }
 
 static bool grow_check(struct op *op, GError **error)
@@ -131,7 +104,7 @@ static bool grow_check(struct op *op, GError **error)
            instance_need_node(op, instance, instance->primary_node, "primary", error) &&
            instance_need_own_disks(op, instance, error) &&
            copy_need_replica(op, instance, "has to grow along", error) &&
-           nodes_have_room(op, instance, error);
+           room_is_there(op, instance, error);
 }
 
 struct growth {

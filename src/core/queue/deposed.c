@@ -8,7 +8,7 @@
 
 static bool is_older(const struct job *file, struct stamp than)
 {
-    return file->history != than.history ? file->history < than.history : file->epoch < than.epoch;
+    return stamp_compare((struct stamp){file->history, file->epoch}, than) < 0;
 }
 
 bool deposed_end_job(const struct env *env, const struct job *file, struct stamp newest)

@@ -104,13 +104,6 @@ static bool take_answer(guint index, void *value, const GError *error, void *dat
     return round->hurry && round->own && round->granted >= round->needed;
 }
 
-static int compare(struct stamp a, struct stamp b)
-{
-    if (a.history != b.history)
-        return a.history < b.history ? -1 : 1;
-    return a.epoch < b.epoch ? -1 : a.epoch > b.epoch;
-}
-
 /* Any node can say what it likes, and repeat what was signed for others. So what it tells must be
  * signed, and be in the way of what was asked for: the asker's own signature never is. */
 static bool is_proven(const struct env *env, const struct config *config,
@@ -120,9 +113,9 @@ static bool is_proven(const struct env *env, const struct config *config,
     const struct cluster *cluster = config_cluster(config);
     struct stamp told = {answer->history, answer->epoch};
     struct stamp since = {asked->history, asked->since};
-    int order = compare(told, (struct stamp){asked->history, asked->epoch});
+    int order = stamp_compare(told, (struct stamp){asked->history, asked->epoch});
     bool other = strcmp(answer->node, asked->node) != 0;
-    bool passed_over = answer->begun && compare(told, since) > 0;
+    bool passed_over = answer->begun && stamp_compare(told, since) > 0;
     return cluster && *answer->signature && (order > 0 || (other && (order == 0 || passed_over))) &&
            voucher_check(env, cluster->uuid, told, answer->begun, answer->node, answer->signature,
                          NULL);

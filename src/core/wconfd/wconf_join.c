@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "core/config/unheard.h"
 #include "core/wconfd/wconf_private.h"
 #include "proto/change.h"
 #include "proto/invitation.h"
@@ -50,12 +51,6 @@ static void set_text(char **member, const char *text)
 static guint64 now_s(const struct wconf *wconf)
 {
     return (guint64)(wconf->env->ops->wall_us(wconf->env) / G_USEC_PER_SEC);
-}
-
-static char *time_text(guint64 seconds)
-{
-    g_autoptr(GDateTime) time = g_date_time_new_from_unix_utc((gint64)seconds);
-    return time ? g_date_time_format(time, "%Y-%m-%d %H:%M:%S UTC") : g_strdup("an unknown time");
 }
 
 static GPtrArray *new_changes(void)
@@ -116,7 +111,7 @@ static bool check_secret(const struct join *join, const struct join_token *token
 
 static void refuse_used(const struct join *join, const struct join_token *token, GError **error)
 {
-    g_autofree char *when = time_text(token->used);
+    g_autofree char *when = unheard_time(token->used);
     bool there = config_get(join->wconf->head, "node", token->node_uuid, NULL) != NULL;
     fettle_set_error(error, WRONG_STATE, "token %s was used by node %s at %s%s; " MAKE_ANOTHER,
                      token->uuid, token->node_name, when, there ? "" : ", which was removed since");
@@ -150,8 +145,8 @@ static bool clock_fits(const struct join *join, GError **error)
     guint64 off_s = MAX(told_s, own_s) - MIN(told_s, own_s);
     if (told_s == 0 || off_s <= LIMIT_JOIN_CLOCK_S)
         return true;
-    g_autofree char *told = time_text(told_s);
-    g_autofree char *own = time_text(own_s);
+    g_autofree char *told = unheard_time(told_s);
+    g_autofree char *own = unheard_time(own_s);
     fettle_set_error(error, WRONG_INPUT,
                      "the clock of this host shows %s, the master's %s; set the one that is wrong, "
                      "then run the same command again",
@@ -165,7 +160,7 @@ static bool may_join(const struct join *join, const struct join_token *token, GE
     if (!clock_fits(join, error))
         return false;
     if (token->expires <= now_s(wconf)) {
-        g_autofree char *when = time_text(token->expires);
+        g_autofree char *when = unheard_time(token->expires);
         fettle_set_error(error, WRONG_STATE, "token %s expired at %s; " MAKE_ANOTHER, token->uuid,
                          when);
         return false;

@@ -77,22 +77,13 @@ static void refuses(struct world_node *node, const struct instance *web1, const 
     g_assert_cmpstr(error->message, ==, text);
 }
 
-static void start(struct world_node *node, const struct instance *web1)
-{
-    g_autoptr(GError) error = NULL;
-    world_create(node, web1, "");
-    world_prepare(node, web1, NULL);
-    g_assert_true(node->hypervisor->ops->run(node->hypervisor, web1->uuid, 1, &error));
-    g_assert_true(world_await_count(node, web1, 3));
-}
-
 static void goes_on(void *unused)
 {
     struct world_node *node = small_node("goes-on");
     struct hypervisor *hv = node->hypervisor;
     record_autoptr(instance) web1 = world_instance(1, 1);
     g_autoptr(GError) error = NULL;
-    start(node, web1);
+    world_start(node, web1);
     refuses(
         node, web1,
         "guest web1 does not go on by itself: it is running, not only stopped for lack of room");
@@ -121,7 +112,7 @@ static void goes_on(void *unused)
     g_assert_true(hv->ops->reset(hv, web1->uuid, 1, &error));
     g_assert_true(world_await_count(node, web1, printed + 1));
 
-    g_assert_true(hv->ops->kill(hv, web1->uuid, 1, &error));
+    world_end(node, web1);
     struct io_info none = look(node, web1);
     g_assert_cmpint(none.stop, ==, IO_STOP_NONE);
     world_node_free(node);

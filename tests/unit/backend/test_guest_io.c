@@ -21,35 +21,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static char *command_line(const struct world_node *node, const struct instance *instance)
-{
-    g_autofree char *path =
-        g_strdup_printf("/proc/%" G_GUINT64_FORMAT "/cmdline", world_guest_pid(node, instance));
-    char *text = NULL;
-    gsize len = 0;
-    g_assert_true(g_file_get_contents(path, &text, &len, NULL));
-    for (gsize i = 0; i + 1 < len; i++)
-        if (text[i] == '\0')
-            text[i] = ' ';
-    return text;
-}
-
-static void start(struct world_node *node, const struct instance *web1)
-{
-    g_autoptr(GError) error = NULL;
-    world_create(node, web1, "");
-    world_prepare(node, web1, NULL);
-    g_assert_true(node->hypervisor->ops->run(node->hypervisor, web1->uuid, 1, &error));
-    g_assert_true(world_await_count(node, web1, 3));
-}
-
-static void end(struct world_node *node, const struct instance *web1)
-{
-    g_autoptr(GError) error = NULL;
-    g_assert_true(node->hypervisor->ops->kill(node->hypervisor, web1->uuid, 1, &error));
-    world_node_free(node);
-}
-
 /* --- the serial line --- */
 
 static bool await_text(struct hypervisor *hv, const char *instance, const char *text)
@@ -79,11 +50,9 @@ static void type(struct hypervisor *hv, const char *instance, const char *text)
 }
 
 /* The guest echoes what is typed, one byte for each count, and starts again on `r`. */
-static void console(void *unused)
+static void console(struct world_node *node, struct instance *web1)
 {
-    struct world_node *node = world_node_new("console");
     struct hypervisor *hv = node->hypervisor;
-    record_autoptr(instance) web1 = world_instance(1, 1);
     g_autoptr(GError) error = NULL;
     guint64 offset = 0, again = 0;
     g_assert_null(hv->ops->console_read(hv, web1->uuid, 0, 0, &offset, &error));
@@ -97,7 +66,7 @@ static void console(void *unused)
     g_assert_error(error, FETTLE_ERROR, FETTLE_ERROR_UNKNOWN_ENTITY);
     g_clear_error(&error);
 
-    start(node, web1);
+    world_start(node, web1);
     g_assert_true(await_text(hv, web1->uuid, "START"));
     type(hv, web1->uuid, "!?");
     g_assert_true(await_text(hv, web1->uuid, "!COUNT") || await_text(hv, web1->uuid, "!"));
@@ -122,7 +91,7 @@ static void console(void *unused)
         hv->ops->console_read(hv, web1->uuid, (gint64)offset + 1000, 0, &again, &error);
     g_assert_cmpuint(g_bytes_get_size(beyond), ==, 0);
     g_assert_cmpuint(again, ==, offset);
-    g_assert_true(hv->ops->kill(hv, web1->uuid, 1, &error));
+    world_end(node, web1);
     g_assert_true(await_text(hv, web1->uuid, "COUNT")); /* also when it is gone */
     g_autoptr(GBytes) none =
         hv->ops->console_read(hv, web1->uuid, CONSOLE_SINCE_START, 0, &offset, &error);
@@ -138,23 +107,20 @@ static void console(void *unused)
     g_assert_no_error(error);
     g_assert_cmpint(strncmp(g_bytes_get_data(fresh, NULL), "BOOT ", 5), ==, 0);
     g_assert_cmpuint(again - g_bytes_get_size(fresh), ==, offset);
-    g_assert_true(hv->ops->kill(hv, web1->uuid, 2, &error));
-    world_node_free(node);
+    world_end(node, web1);
 }
 
 /* A guest that prints without end: what is old goes, offsets stay. */
-static void console_bounded(void *unused)
+static void console_bounded(struct world_node *node, struct instance *web1)
 {
-    struct world_node *node = world_node_new("bounded");
     struct hypervisor *hv = node->hypervisor;
-    record_autoptr(instance) web1 = world_instance(1, 1);
     g_autoptr(GError) error = NULL;
     g_autofree char *path =
         g_strdup_printf("%s/guests/web1-%s.console", node->paths->log, web1->uuid);
     g_autofree char *old = g_strnfill(MIB(1), 'o');
     struct stat status;
     guint64 offset = 0;
-    start(node, web1);
+    world_start(node, web1);
     int fd = open(path, O_WRONLY | O_APPEND | O_CLOEXEC);
     for (guint i = 0; i < 16; i++)
         g_assert_cmpint(write(fd, old, MIB(1)), ==, MIB(1));
@@ -173,18 +139,16 @@ static void console_bounded(void *unused)
     g_assert_cmpuint(offset, >, (guint64)status.st_size - LIMIT_CONSOLE_BYTES - MIB(1));
     g_assert_cmpint(((const char *)g_bytes_get_data(first, NULL))[0], ==, 'o');
     g_assert_true(world_await_count(node, web1, world_printed(node, web1) + 2));
-    end(node, web1);
+    world_end(node, web1);
 }
 
 /* --- disks --- */
 
-static void resize(void *unused)
+static void resize(struct world_node *node, struct instance *web1)
 {
-    struct world_node *node = world_node_new("resize");
     struct hypervisor *hv = node->hypervisor;
-    record_autoptr(instance) web1 = world_instance(1, 1);
     g_autoptr(GError) error = NULL;
-    start(node, web1);
+    world_start(node, web1);
     g_autoptr(GPtrArray) images =
         node->storage->ops->files(node->storage, web1->uuid, "", 1, &error);
     g_assert_cmpint(truncate(images->pdata[0], (off_t)MIB(8)), ==, 0);
@@ -209,9 +173,8 @@ static void resize(void *unused)
                     "mirror first");
     g_clear_error(&error);
     g_assert_true(world_await_mirror(node, web1, MIRROR_READY));
-    g_assert_true(hv->ops->kill(hv, web1->uuid, 1, &error));
+    world_end(node, web1);
     g_assert_true(node->storage->ops->export_close(node->storage, web1->uuid, replica, &error));
-    world_node_free(node);
 }
 
 /* --- network cards, kernels --- */
@@ -257,11 +220,9 @@ static void assert_announced(int fd)
     }
 }
 
-static void nics(void *unused)
+static void nics(struct world_node *node, struct instance *web1)
 {
-    struct world_node *node = world_node_new("nics");
     struct hypervisor *hv = node->hypervisor;
-    record_autoptr(instance) web1 = world_instance(1, 1);
     g_autoptr(GError) error = NULL;
     world_create(node, web1, "");
     json_autoptr json = json_make("{s:s,s:s}", "uuid", "55555555-5555-4555-8555-555555555555",
@@ -283,25 +244,22 @@ static void nics(void *unused)
     spec.taps = taps;
     hv->ops->prepare(hv, &spec, &error);
     g_assert_no_error(error);
-    g_autofree char *line = command_line(node, web1);
+    g_autofree char *line = world_command_line(node, web1);
     g_assert_nonnull(strstr(line, "tap,id=n0,fd=8"));
     g_assert_nonnull(strstr(line, "mac=aa:00:00:12:34:56"));
-    g_assert_true(hv->ops->run(hv, web1->uuid, 1, &error));
-    g_assert_true(world_await_count(node, web1, 3));
+    world_go(node, web1, 3);
     g_free(world_shell("ip link set fettle0 up"));
     int fd = listen_on("fettle0");
     hv->ops->announce(hv, web1->uuid, 1, &error);
     g_assert_no_error(error);
     assert_announced(fd);
     close(fd);
-    end(node, web1);
+    world_end(node, web1);
 }
 
-static void own_kernel(void *unused)
+static void own_kernel(struct world_node *node, struct instance *web1)
 {
-    struct world_node *node = world_node_new("kernel");
     struct hypervisor *hv = node->hypervisor;
-    record_autoptr(instance) web1 = world_instance(1, 1);
     g_autoptr(GError) error = NULL;
     world_create(node, web1, "");
     g_free(web1->kernel_args);
@@ -325,12 +283,11 @@ static void own_kernel(void *unused)
         g_assert_cmpint(chmod(kernel, (mode_t)modes[i]), ==, 0);
         g_assert_true(hv->ops->prepare(hv, &spec, &error));
         g_assert_no_error(error);
-        g_autofree char *line = command_line(node, web1);
+        g_autofree char *line = world_command_line(node, web1);
         g_assert_nonnull(strstr(line, "-append console=ttyS0, quiet"));
         g_assert_nonnull(strstr(line, "-kernel /proc/self/fd/8"));
-        g_assert_true(hv->ops->kill(hv, web1->uuid, 1, &error));
+        world_end(node, web1);
     }
-    world_node_free(node);
 }
 
 static void version(void *unused)
@@ -344,11 +301,11 @@ static void version(void *unused)
 
 static void add_tests(void)
 {
-    world_test("/guest-io/serial-line-both-ways", console);
-    world_test("/guest-io/console-file-is-bounded", console_bounded);
-    world_test("/guest-io/disk-grows", resize);
-    world_test("/guest-io/network-card-on-a-tap", nics);
-    world_test("/guest-io/own-kernel", own_kernel);
+    world_guest_test("/guest-io/serial-line-both-ways", "console", console);
+    world_guest_test("/guest-io/console-file-is-bounded", "bounded", console_bounded);
+    world_guest_test("/guest-io/disk-grows", "resize", resize);
+    world_guest_test("/guest-io/network-card-on-a-tap", "nics", nics);
+    world_guest_test("/guest-io/own-kernel", "kernel", own_kernel);
     world_test("/guest-io/version", version);
 }
 

@@ -120,44 +120,28 @@ static guint remember(const struct pair *pair, guint before)
     return written(pair);
 }
 
-static struct pair *pair_new(const char *name, guint disks, enum disk_format format)
+static struct pair *pair_new(const char *name, guint disks)
 {
     struct pair *pair = g_new0(struct pair, 1);
     g_autofree char *second = g_strconcat(name, "-2", NULL);
-    g_autoptr(GError) error = NULL;
     pair->primary = world_node_new(name);
     pair->secondary = world_node_new(second);
     pair->web1 = world_instance(disks, 1);
-    for (guint i = 0; i < disks; i++) {
+    for (guint i = 0; i < disks; i++)
         ((struct disk *)pair->web1->disks->pdata[i])->size = SIZE_MIB;
-        ((struct disk *)pair->web1->disks->pdata[i])->format = format;
-    }
     world_create(pair->primary, pair->web1, "");
-    for (guint i = 0; i < disks; i++)
-        ((struct disk *)pair->web1->disks->pdata[i])->format = FORMAT_RAW;
     world_create(pair->secondary, pair->web1, REPLICA);
-    for (guint i = 0; i < disks; i++)
-        ((struct disk *)pair->web1->disks->pdata[i])->format = format;
     open_exports(pair, REPLICA, IMAGES);
     world_prepare(pair->primary, pair->web1, NULL);
     attach(pair, COPY_EVERYTHING);
     g_assert_true(world_await_mirror(pair->primary, pair->web1, MIRROR_READY));
-    hv_of(pair)->ops->run(hv_of(pair), pair->web1->uuid, 1, &error);
-    g_assert_no_error(error);
-    await_counts(pair, 5);
+    world_go(pair->primary, pair->web1, 5);
     return pair;
-}
-
-static void kill_guest(struct pair *pair)
-{
-    g_autoptr(GError) error = NULL;
-    hv_of(pair)->ops->kill(hv_of(pair), pair->web1->uuid, pair->web1->generation, &error);
-    g_assert_no_error(error);
 }
 
 static void pair_free(struct pair *pair)
 {
-    kill_guest(pair);
+    world_end(pair->primary, pair->web1);
     close_exports(pair, pair->target->replica);
     world_node_free(pair->primary);
     world_node_free(pair->secondary);
@@ -175,6 +159,22 @@ static void lose(struct pair *pair)
     close_exports(pair, pair->target->replica);
     loop_sleep(50);
     release(pair);
+}
+
+/* One that was in sync on record, and whose replica is away. */
+static struct pair *pair_lost(const char *name)
+{
+    struct pair *pair = pair_new(name, 1);
+    remember(pair, 0);
+    lose(pair);
+    return pair;
+}
+
+/* It is there again, and gets what was written since. */
+static void copy_again(struct pair *pair)
+{
+    open_exports(pair, REPLICA, IMAGES);
+    attach(pair, COPY_WRITTEN_SINCE);
 }
 
 /* --- what was copied --- */
@@ -229,7 +229,7 @@ static void finish_and_compare(struct pair *pair, const char *replica, bool mark
     g_assert_no_error(error);
     hv_of(pair)->ops->mirror_finish(hv_of(pair), pair->web1->uuid, pair->web1->generation, &error);
     g_assert_no_error(error);
-    kill_guest(pair);
+    world_end(pair->primary, pair->web1);
     close_exports(pair, replica);
     g_autofree guint8 *a = read_image(pair, "", 0);
     g_autofree guint8 *b = read_image(pair, replica, 0);
@@ -245,18 +245,26 @@ static void await_ready(const struct pair *pair)
     g_assert_true(world_await_mirror(pair->primary, pair->web1, MIRROR_READY));
 }
 
+/* `marked`: what the guest never wrote is still as it was marked. */
+static void end_of_copy(struct pair *pair, const char *replica, bool marked)
+{
+    await_ready(pair);
+    await_counts(pair, 5);
+    finish_and_compare(pair, replica, marked);
+    pair_free(pair);
+}
+
 /* Twice, since what is remembered must stay true through the first time. */
 static void what_was_written(void *disks)
 {
-    struct pair *pair = pair_new("written", GPOINTER_TO_UINT(disks), FORMAT_RAW);
+    struct pair *pair = pair_new("written", GPOINTER_TO_UINT(disks));
     guint number = remember(pair, 0);
     for (guint round = 0; round < 2; round++) {
         await_counts(pair, 20); /* what the replica has is not to be copied again */
         lose(pair);
         await_counts(pair, 20);
         write_marks(pair, REPLICA);
-        open_exports(pair, REPLICA, IMAGES);
-        attach(pair, COPY_WRITTEN_SINCE);
+        copy_again(pair);
         await_ready(pair);
         await_counts(pair, 20);
         world_assert_whole(pair->secondary, pair->web1, REPLICA, pair->primary);
@@ -271,15 +279,12 @@ static void what_was_written(void *disks)
 /* A guest that is paused stays so. */
 static void of_a_paused_guest(void *unused)
 {
-    struct pair *pair = pair_new("paused", 1, FORMAT_RAW);
+    struct pair *pair = pair_lost("paused");
     g_autoptr(GError) error = NULL;
-    remember(pair, 0);
-    lose(pair);
     await_counts(pair, 10);
     g_assert_true(hv_of(pair)->ops->pause(hv_of(pair), pair->web1->uuid, 1, &error));
     write_marks(pair, REPLICA);
-    open_exports(pair, REPLICA, IMAGES);
-    attach(pair, COPY_WRITTEN_SINCE);
+    copy_again(pair);
     await_ready(pair);
     g_assert_cmpint(world_state(pair->primary, pair->web1), ==, GUEST_PAUSED);
     g_assert_true(world_is_frozen(pair->primary, pair->web1));
@@ -295,15 +300,12 @@ static void attach_everything(struct pair *pair, const char *replica)
 {
     write_marks(pair, replica);
     attach(pair, COPY_WRITTEN_SINCE);
-    await_ready(pair);
-    await_counts(pair, 5);
-    finish_and_compare(pair, replica, false);
-    pair_free(pair);
+    end_of_copy(pair, replica, false);
 }
 
 static void never_in_sync_on_record(void *unused)
 {
-    struct pair *pair = pair_new("never", 1, FORMAT_RAW);
+    struct pair *pair = pair_new("never", 1);
     lose(pair);
     open_exports(pair, REPLICA, IMAGES);
     attach_everything(pair, REPLICA);
@@ -311,27 +313,21 @@ static void never_in_sync_on_record(void *unused)
 
 static void other_images(void *unused)
 {
-    struct pair *pair = pair_new("other", 1, FORMAT_RAW);
-    remember(pair, 0);
-    lose(pair);
+    struct pair *pair = pair_lost("other");
     open_exports(pair, REPLICA, IMAGES_2);
     attach_everything(pair, REPLICA);
 }
 
 static void unknown_images(void *unused)
 {
-    struct pair *pair = pair_new("unknown", 1, FORMAT_RAW);
-    remember(pair, 0);
-    lose(pair);
+    struct pair *pair = pair_lost("unknown");
     open_exports(pair, REPLICA, "");
     attach_everything(pair, REPLICA);
 }
 
 static void other_replica(void *unused)
 {
-    struct pair *pair = pair_new("replaced", 1, FORMAT_RAW);
-    remember(pair, 0);
-    lose(pair);
+    struct pair *pair = pair_lost("replaced");
     world_create(pair->secondary, pair->web1, REPLICA_2);
     open_exports(pair, REPLICA_2, IMAGES);
     attach_everything(pair, REPLICA_2);
@@ -339,15 +335,11 @@ static void other_replica(void *unused)
 
 static void guest_restarted(void *unused)
 {
-    struct pair *pair = pair_new("restarted", 1, FORMAT_RAW);
-    g_autoptr(GError) error = NULL;
-    remember(pair, 0);
-    lose(pair);
-    kill_guest(pair);
+    struct pair *pair = pair_lost("restarted");
+    world_end(pair->primary, pair->web1);
     pair->web1->generation = 2;
     world_prepare(pair->primary, pair->web1, NULL);
-    g_assert_true(hv_of(pair)->ops->run(hv_of(pair), pair->web1->uuid, 2, &error));
-    await_counts(pair, 5);
+    world_go(pair->primary, pair->web1, world_printed(pair->primary, pair->web1) + 5);
     open_exports(pair, REPLICA, IMAGES);
     attach_everything(pair, REPLICA);
 }
@@ -355,9 +347,7 @@ static void guest_restarted(void *unused)
 /* A full copy that was asked for leaves nothing of what was known before, also if it is cut off. */
 static void full_copy_was_cut_off(void *unused)
 {
-    struct pair *pair = pair_new("cutoff", 1, FORMAT_RAW);
-    remember(pair, 0);
-    lose(pair);
+    struct pair *pair = pair_lost("cutoff");
     open_exports(pair, REPLICA, IMAGES);
     attach(pair, COPY_EVERYTHING);
     lose(pair);
@@ -371,13 +361,10 @@ static void full_copy_was_cut_off(void *unused)
  * each time, and what is known stays true. */
 static void lost_again(void *unused)
 {
-    struct pair *pair = pair_new("again", 1, FORMAT_RAW);
-    remember(pair, 0);
-    lose(pair);
+    struct pair *pair = pair_lost("again");
     write_marks(pair, REPLICA);
     for (guint round = 0; round < 12; round++) {
-        open_exports(pair, REPLICA, IMAGES);
-        attach(pair, COPY_WRITTEN_SINCE);
+        copy_again(pair);
         loop_sleep((guint)g_test_rand_int_range(0, 40));
         pid_t pid = (pid_t)world_export_pid(pair->secondary, pair->web1, REPLICA, 0);
         kill(pid, round % 2 != 0 ? SIGSTOP : SIGKILL);
@@ -389,12 +376,8 @@ static void lost_again(void *unused)
         kill(pid, SIGKILL);
         close_exports(pair, REPLICA);
     }
-    open_exports(pair, REPLICA, IMAGES);
-    attach(pair, COPY_WRITTEN_SINCE);
-    await_ready(pair);
-    await_counts(pair, 5);
-    finish_and_compare(pair, REPLICA, true);
-    pair_free(pair);
+    copy_again(pair);
+    end_of_copy(pair, REPLICA, true);
 }
 
 /* The power of its node is cut: of what was confirmed since `before` each block of 4 KiB is there
@@ -441,10 +424,8 @@ static bool cut_in_mid_copy(struct pair *pair)
  * is not. */
 static void power_cuts_in_mid_copy(void *unused)
 {
-    struct pair *pair = pair_new("cuts", 1, FORMAT_RAW);
+    struct pair *pair = pair_lost("cuts");
     guint cut = 0, rounds = 0;
-    remember(pair, 0);
-    lose(pair);
     write_marks(pair, REPLICA);
     while ((cut < 4 || rounds < 8) && rounds < 200) {
         rounds++;
@@ -452,12 +433,8 @@ static void power_cuts_in_mid_copy(void *unused)
     }
     g_test_message("%u of %u in the middle of the copy", cut, rounds);
     g_assert_cmpuint(cut, >=, 4);
-    open_exports(pair, REPLICA, IMAGES);
-    attach(pair, COPY_WRITTEN_SINCE);
-    await_ready(pair);
-    await_counts(pair, 5);
-    finish_and_compare(pair, REPLICA, true);
-    pair_free(pair);
+    copy_again(pair);
+    end_of_copy(pair, REPLICA, true);
 }
 
 /* --- a copy of everything in its place, cut off --- */
@@ -474,11 +451,9 @@ static void then_everything(struct pair *pair)
 /* The image cannot be read beside the guest: it is not among the files that QEMU has open. */
 static void not_to_be_read_beside(void *unused)
 {
-    struct pair *pair = pair_new("beside", 1, FORMAT_RAW);
+    struct pair *pair = pair_lost("beside");
     struct guest *guest =
         g_hash_table_lookup(((struct qemu *)hv_of(pair))->guests, pair->web1->uuid);
-    remember(pair, 0);
-    lose(pair);
     open_exports(pair, REPLICA, IMAGES);
     guint64 inode = guest->images[0].inode;
     guest->images[0].inode = G_MAXUINT64;
@@ -508,12 +483,11 @@ static void write_faster(struct pair *pair)
 /* A copy may be over before the first of the writes: then it is one more. */
 static void written_too_fast(void *unused)
 {
-    struct pair *pair = pair_new("fast", 1, FORMAT_RAW);
+    struct pair *pair = pair_new("fast", 1);
     remember(pair, 0);
     for (guint rounds = 0; written(pair) != 0 && rounds < 50; rounds++) {
         lose(pair);
-        open_exports(pair, REPLICA, IMAGES);
-        attach(pair, COPY_WRITTEN_SINCE);
+        copy_again(pair);
         write_faster(pair);
     }
     then_everything(pair);
@@ -522,9 +496,7 @@ static void written_too_fast(void *unused)
 /* A replica that answers no more while the guest stands still must not keep it so. */
 static void silent_to_the_end(void *unused)
 {
-    struct pair *pair = pair_new("silent", 1, FORMAT_RAW);
-    remember(pair, 0);
-    lose(pair);
+    struct pair *pair = pair_lost("silent");
     await_counts(pair, 5);
     open_exports(pair, REPLICA, IMAGES);
     patience_stop((pid_t)world_export_pid(pair->secondary, pair->web1, REPLICA, 0));
@@ -548,14 +520,11 @@ static void silent_to_the_end(void *unused)
 /* In any of its steps: the guest runs, what was begun reads as lost, and can be begun again. */
 static void daemon_dies(void *unused)
 {
-    struct pair *pair = pair_new("daemon", 1, FORMAT_RAW);
+    struct pair *pair = pair_lost("daemon");
     g_autoptr(GError) error = NULL;
-    remember(pair, 0);
-    lose(pair);
     write_marks(pair, REPLICA);
     for (guint round = 0; round < 12; round++) {
-        open_exports(pair, REPLICA, IMAGES);
-        attach(pair, COPY_WRITTEN_SINCE);
+        copy_again(pair);
         loop_sleep((guint)g_test_rand_int_range(0, 60));
         qemu_free(pair->primary->hypervisor);
         pair->primary->hypervisor = qemu_new(pair->primary->paths, pair->primary->users);
@@ -571,57 +540,31 @@ static void daemon_dies(void *unused)
         close_exports(pair, REPLICA);
         await_counts(pair, 5);
     }
-    open_exports(pair, REPLICA, IMAGES);
-    attach(pair, COPY_WRITTEN_SINCE);
-    await_ready(pair);
-    await_counts(pair, 5);
-    finish_and_compare(pair, REPLICA, true);
-    pair_free(pair);
+    copy_again(pair);
+    end_of_copy(pair, REPLICA, true);
 }
 
-/* --- */
-
-struct test {
-    void (*fn)(void *data);
-    void *data;
-};
-
-static void run_test(gconstpointer data)
+static void add_tests(void)
 {
-    const struct test *test = data;
-    world_run(test->fn, test->data);
-}
-
-static int run_tests(int argc, char **argv)
-{
-    static const struct {
-        const char *path;
-        struct test test;
-    } tests[] = {
-        {"/incremental/what-was-written#SAF-13", {what_was_written, GUINT_TO_POINTER(1)}},
-        {"/incremental/what-was-written-on-two-disks", {what_was_written, GUINT_TO_POINTER(2)}},
-        {"/incremental/of-a-paused-guest", {of_a_paused_guest, NULL}},
-        {"/incremental/never-in-sync-on-record", {never_in_sync_on_record, NULL}},
-        {"/incremental/other-images", {other_images, NULL}},
-        {"/incremental/unknown-images", {unknown_images, NULL}},
-        {"/incremental/other-replica#SAF-18", {other_replica, NULL}},
-        {"/incremental/guest-restarted", {guest_restarted, NULL}},
-        {"/incremental/full-copy-was-cut-off", {full_copy_was_cut_off, NULL}},
-        {"/incremental/lost-again#SAF-13,SAF-15", {lost_again, NULL}},
-        {"/incremental/power-cuts-in-mid-copy#SAF-13,SAF-14", {power_cuts_in_mid_copy, NULL}},
-        {"/incremental/not-to-be-read-beside", {not_to_be_read_beside, NULL}},
-        {"/incremental/written-too-fast", {written_too_fast, NULL}},
-        {"/incremental/silent#SAF-15", {silent_to_the_end, NULL}},
-        {"/incremental/daemon-dies#SAF-19", {daemon_dies, NULL}},
-    };
-    loop_init();
-    g_test_init(&argc, &argv, NULL);
-    for (guint i = 0; i < G_N_ELEMENTS(tests); i++)
-        g_test_add_data_func(tests[i].path, &tests[i].test, run_test);
-    return g_test_run();
+    world_test_with("/incremental/what-was-written#SAF-13", what_was_written, GUINT_TO_POINTER(1));
+    world_test_with("/incremental/what-was-written-on-two-disks", what_was_written,
+                    GUINT_TO_POINTER(2));
+    world_test("/incremental/of-a-paused-guest", of_a_paused_guest);
+    world_test("/incremental/never-in-sync-on-record", never_in_sync_on_record);
+    world_test("/incremental/other-images", other_images);
+    world_test("/incremental/unknown-images", unknown_images);
+    world_test("/incremental/other-replica#SAF-18", other_replica);
+    world_test("/incremental/guest-restarted", guest_restarted);
+    world_test("/incremental/full-copy-was-cut-off", full_copy_was_cut_off);
+    world_test("/incremental/lost-again#SAF-13,SAF-15", lost_again);
+    world_test("/incremental/power-cuts-in-mid-copy#SAF-13,SAF-14", power_cuts_in_mid_copy);
+    world_test("/incremental/not-to-be-read-beside", not_to_be_read_beside);
+    world_test("/incremental/written-too-fast", written_too_fast);
+    world_test("/incremental/silent#SAF-15", silent_to_the_end);
+    world_test("/incremental/daemon-dies#SAF-19", daemon_dies);
 }
 
 int main(int argc, char **argv)
 {
-    return world_main(argc, argv, run_tests);
+    return world_tests(argc, argv, add_tests);
 }

@@ -363,16 +363,6 @@ static void daemon_dies_while_frozen(void *unused)
     pair_free(pair);
 }
 
-static void two_disks(gconstpointer fn)
-{
-    world_run((void (*)(void *))fn, GUINT_TO_POINTER(2));
-}
-
-static void one_disk(gconstpointer fn)
-{
-    world_run((void (*)(void *))fn, GUINT_TO_POINTER(1));
-}
-
 static int tests(int argc, char **argv)
 {
     loop_init();
@@ -382,16 +372,16 @@ static int tests(int argc, char **argv)
     }
     g_test_init(&argc, &argv, NULL);
     self = g_file_read_link("/proc/self/exe", NULL);
-    g_test_add_data_func("/mirror/finish-leaves-equal-images#SAF-11", finish, one_disk);
-    g_test_add_data_func("/mirror/finish-of-two-disks#SAF-11,SAF-12", finish, two_disks);
+    world_test_with("/mirror/finish-leaves-equal-images#SAF-11", finish, GUINT_TO_POINTER(1));
+    world_test_with("/mirror/finish-of-two-disks#SAF-11,SAF-12", finish, GUINT_TO_POINTER(2));
     world_test("/mirror/finish-after-own-shutdown#SAF-11", finish_after_own_shutdown);
     world_test("/mirror/replica-dies-before-finish#SAF-11,SAF-15", replica_dies_before_finish);
     world_test("/mirror/finish-needs-a-mirror#SAF-11", finish_without_mirror);
     world_test("/mirror/primary-dies-at-random#SAF-13", primary_dies);
-    g_test_add_data_func("/mirror/export-killed#SAF-13,SAF-14,SAF-15,SAF-18", export_killed,
-                         one_disk);
-    g_test_add_data_func("/mirror/export-of-one-disk-of-two-killed#SAF-12,SAF-14", export_killed,
-                         two_disks);
+    world_test_with("/mirror/export-killed#SAF-13,SAF-14,SAF-15,SAF-18", export_killed,
+                    GUINT_TO_POINTER(1));
+    world_test_with("/mirror/export-of-one-disk-of-two-killed#SAF-12,SAF-14", export_killed,
+                    GUINT_TO_POINTER(2));
     world_test("/mirror/export-stopped#SAF-13,SAF-15", export_stopped);
     world_test("/mirror/link-cut#SAF-13,SAF-15,SAF-18", link_cut);
     world_test("/mirror/link-cut-and-mended#SAF-13,SAF-14", link_cut_and_mended);

@@ -49,8 +49,7 @@ static void start_and_kill(void *unused)
     g_clear_error(&error);
     g_assert_cmpint(world_state(node, web1), ==, GUEST_PREPARED);
 
-    g_assert_true(hv->ops->run(hv, web1->uuid, 4, &error));
-    g_assert_true(world_await_count(node, web1, 3));
+    world_go(node, web1, 3);
     g_assert_cmpint(world_state(node, web1), ==, GUEST_RUNNING);
     g_assert_true(hv->ops->pause(hv, web1->uuid, 4, &error));
     g_assert_cmpint(world_state(node, web1), ==, GUEST_PAUSED);
@@ -63,11 +62,11 @@ static void start_and_kill(void *unused)
     guint64 pid = world_guest_pid(node, web1);
     g_assert_cmpuint(pid, !=, 0);
     g_assert_cmpuint(node->exited, ==, 0);
-    g_assert_true(hv->ops->kill(hv, web1->uuid, 4, &error));
+    world_end(node, web1);
     g_assert_cmpuint(node->exited, ==, 1);
     g_assert_cmpuint(process_read_start_ticks(pid), ==, 0);
     g_assert_cmpint(world_state(node, web1), ==, GUEST_ABSENT);
-    g_assert_true(hv->ops->kill(hv, web1->uuid, 4, &error));
+    world_end(node, web1);
     g_assert_no_error(error);
     world_assert_whole(node, web1, "", node);
     world_node_free(node);
@@ -101,34 +100,28 @@ static bool is_remembered(const struct world_node *node, const struct instance *
 }
 
 /* Another node that takes over what both reach finds all of it there. */
-static void shared_is_not_cached(void *unused)
+static void shared_is_not_cached(struct world_node *node, struct instance *web1)
 {
     static const enum disk_template templates[] = {TEMPLATE_FILE, TEMPLATE_SHAREDFILE};
-    struct world_node *node = world_node_new("shared");
-    record_autoptr(instance) web1 = world_instance(1, 1);
-    g_autoptr(GError) error = NULL;
     world_create(node, web1, "");
     for (guint i = 0; i < G_N_ELEMENTS(templates); i++) {
         web1->disk_template = templates[i];
         world_prepare(node, web1, NULL);
         g_assert_true(is_direct(node, web1) == (templates[i] == TEMPLATE_SHAREDFILE));
         g_assert_true(is_remembered(node, web1) == (templates[i] == TEMPLATE_FILE));
-        g_assert_true(node->hypervisor->ops->kill(node->hypervisor, web1->uuid, 1, &error));
+        world_end(node, web1);
     }
-    world_node_free(node);
 }
 
 /* --- display --- */
 
 #define PORT 11007
 
-static struct instance *with_display(void)
+static void give_display(struct instance *web1)
 {
-    struct instance *web1 = world_instance(1, 1);
     g_free(web1->vnc_bind_address);
     web1->vnc_bind_address = g_strdup("127.0.0.1");
     web1->network_port = PORT;
-    return web1;
 }
 
 /* A socket at the display's port: connected, or listening. */
@@ -145,30 +138,25 @@ static int socket_at_display(bool listening)
 }
 
 /* A prepared guest stands still, and greets all the same: the display is QEMU's. */
-static void display(void *unused)
+static void display(struct world_node *node, struct instance *web1)
 {
-    struct world_node *node = world_node_new("display");
-    record_autoptr(instance) web1 = with_display();
-    g_autoptr(GError) error = NULL;
     char greeting[13] = "";
-    world_create(node, web1, "");
-    world_prepare(node, web1, NULL);
+    give_display(web1);
+    world_make(node, web1);
     int fd = socket_at_display(false);
     g_assert_cmpint(recv(fd, greeting, 12, MSG_WAITALL), ==, 12);
     g_assert_cmpstr(greeting, ==, "RFB 003.008\n");
-    g_assert_true(node->hypervisor->ops->kill(node->hypervisor, web1->uuid, 1, &error));
+    world_end(node, web1);
     close(fd);
     /* At once again, although the connection still lingers. */
     world_prepare(node, web1, NULL);
-    g_assert_true(node->hypervisor->ops->kill(node->hypervisor, web1->uuid, 1, &error));
-    world_node_free(node);
+    world_end(node, web1);
 }
 
-static void display_taken(void *unused)
+static void display_taken(struct world_node *node, struct instance *web1)
 {
-    struct world_node *node = world_node_new("taken");
-    record_autoptr(instance) web1 = with_display();
     g_autoptr(GError) error = NULL;
+    give_display(web1);
     world_create(node, web1, "");
     int fd = socket_at_display(true);
     world_prepare(node, web1, &error);
@@ -184,28 +172,22 @@ static void display_taken(void *unused)
     close(fd);
     world_prepare(node, web1, NULL);
     g_clear_error(&error);
-    g_assert_true(node->hypervisor->ops->kill(node->hypervisor, web1->uuid, 1, &error));
-    world_node_free(node);
+    world_end(node, web1);
 }
 
-static void powerdown(void *unused)
+static void powerdown(struct world_node *node, struct instance *web1)
 {
-    struct world_node *node = world_node_new("powerdown");
     struct hypervisor *hv = node->hypervisor;
-    record_autoptr(instance) web1 = world_instance(1, 1);
     g_autoptr(GError) error = NULL;
-    world_create(node, web1, "");
-    world_prepare(node, web1, NULL);
-    g_assert_true(hv->ops->run(hv, web1->uuid, 1, &error));
-    g_assert_true(world_await_count(node, web1, 0));
+    world_make(node, web1);
+    world_go(node, web1, 0);
     g_assert_true(hv->ops->powerdown(hv, web1->uuid, 1, &error));
     for (guint i = 0; node->shutdowns == 0 && i < 3000; i++)
         loop_sleep(20);
     g_assert_cmpuint(node->shutdowns, ==, 1);
     g_assert_cmpint(world_state(node, web1), ==, GUEST_SHUTDOWN);
     g_assert_cmpuint(node->exited, ==, 0);
-    g_assert_true(hv->ops->kill(hv, web1->uuid, 1, &error));
-    world_node_free(node);
+    world_end(node, web1);
 }
 
 /* --- what does not start --- */
@@ -216,8 +198,7 @@ static void image_lock(void *unused)
     struct world_node *twin = world_node_new("lock-twin");
     record_autoptr(instance) web1 = world_instance(1, 1);
     g_autoptr(GError) error = NULL;
-    world_create(node, web1, "");
-    world_prepare(node, web1, NULL);
+    world_make(node, web1);
     /* Another node daemon that knows nothing of the first, on the same image. */
     g_autoptr(GPtrArray) images =
         node->storage->ops->files(node->storage, web1->uuid, "", 1, &error);
@@ -229,17 +210,15 @@ static void image_lock(void *unused)
     g_assert_cmpuint(twin->exited, ==, 0);
     g_clear_error(&error);
     /* And it leaves nothing that would hinder a later start. */
-    g_assert_true(node->hypervisor->ops->kill(node->hypervisor, web1->uuid, 1, &error));
+    world_end(node, web1);
     g_assert_true(twin->hypervisor->ops->prepare(twin->hypervisor, &spec, &error));
-    g_assert_true(twin->hypervisor->ops->kill(twin->hypervisor, web1->uuid, 1, &error));
+    world_end(twin, web1);
     world_node_free(node);
     world_node_free(twin);
 }
 
-static void bad_machine(void *unused)
+static void bad_machine(struct world_node *node, struct instance *web1)
 {
-    struct world_node *node = world_node_new("machine");
-    record_autoptr(instance) web1 = world_instance(1, 1);
     g_autoptr(GError) error = NULL;
     world_create(node, web1, "");
     g_free(web1->machine_type);
@@ -257,51 +236,30 @@ static void bad_machine(void *unused)
     g_assert_nonnull(strstr(error->message, "guest web1: QEMU does not start: "));
     g_assert_nonnull(strstr(error->message, "unsupported machine type"));
     g_assert_cmpint(world_state(node, web1), ==, GUEST_ABSENT);
-    world_node_free(node);
 }
 
-static char *command_line(guint64 pid)
+static void unprivileged(struct world_node *node, struct instance *web1)
 {
-    g_autofree char *path = g_strdup_printf("/proc/%" G_GUINT64_FORMAT "/cmdline", pid);
-    char *text = NULL;
-    gsize len = 0;
-    g_assert_true(g_file_get_contents(path, &text, &len, NULL));
-    for (gsize i = 0; i + 1 < len; i++)
-        if (text[i] == '\0')
-            text[i] = ' ';
-    return text;
-}
-
-static void unprivileged(void *unused)
-{
-    struct world_node *node = world_node_new("user");
-    record_autoptr(instance) web1 = world_instance(1, 1);
-    g_autoptr(GError) error = NULL;
-    world_create(node, web1, "");
-    world_prepare(node, web1, NULL);
+    world_make(node, web1);
     guint64 pid = world_guest_pid(node, web1);
     g_autofree char *path = g_strdup_printf("/proc/%" G_GUINT64_FORMAT "/status", pid);
     g_autofree char *status = NULL;
     g_assert_true(g_file_get_contents(path, &status, NULL, NULL));
     g_assert_nonnull(strstr(status, "Seccomp:\t2"));
     world_assert_unprivileged(pid);
-    g_autofree char *line = command_line(pid);
+    g_autofree char *line = world_command_line(node, web1);
     g_assert_null(strstr(line, "kvm"));
-    g_assert_true(node->hypervisor->ops->kill(node->hypervisor, web1->uuid, 1, &error));
-    world_node_free(node);
+    world_end(node, web1);
 }
 
-static void accelerator(void *unused)
+static void accelerator(struct world_node *node, struct instance *web1)
 {
-    struct world_node *node = world_node_new("accel");
     struct hypervisor *hv = node->hypervisor;
-    record_autoptr(instance) web1 = world_instance(1, 1);
     g_autoptr(GError) error = NULL;
     g_autofree char *result = g_build_filename(node->paths->run, "accelerator.json", NULL);
-    world_create(node, web1, "");
-    world_prepare(node, web1, NULL); /* tcg is taken without a trial */
+    world_make(node, web1); /* tcg is taken without a trial */
     g_assert_false(g_file_test(result, G_FILE_TEST_EXISTS));
-    g_assert_true(hv->ops->kill(hv, web1->uuid, 1, &error));
+    world_end(node, web1);
 
     g_autoptr(GPtrArray) images =
         node->storage->ops->files(node->storage, web1->uuid, "", 1, &error);
@@ -310,26 +268,19 @@ static void accelerator(void *unused)
     g_assert_no_error(error);
     g_autofree char *text = NULL;
     g_assert_true(g_file_get_contents(result, &text, NULL, NULL));
-    g_autofree char *line = command_line(world_guest_pid(node, web1));
+    g_autofree char *line = world_command_line(node, web1);
     g_assert_nonnull(
         strstr(line, strstr(text, "\"kvm\":true") != NULL ? "-accel kvm" : "-accel tcg"));
-    g_assert_true(hv->ops->run(hv, web1->uuid, 1, &error));
-    g_assert_true(world_await_count(node, web1, 0));
-    g_assert_true(hv->ops->kill(hv, web1->uuid, 1, &error));
-    world_node_free(node);
+    world_go(node, web1, 0);
+    world_end(node, web1);
 }
 
 /* --- dying and being found --- */
 
 /* What QEMU says when it ends is told, unless it was ended by us. */
-static void last_words(void *unused)
+static void last_words(struct world_node *node, struct instance *web1)
 {
-    struct world_node *node = world_node_new("words");
-    struct hypervisor *hv = node->hypervisor;
-    record_autoptr(instance) web1 = world_instance(1, 1);
-    g_autoptr(GError) error = NULL;
-    world_create(node, web1, "");
-    world_prepare(node, web1, NULL);
+    world_make(node, web1);
     kill((pid_t)world_guest_pid(node, web1), SIGTERM);
     for (guint i = 0; node->exited == 0 && i < 3000; i++)
         loop_sleep(10);
@@ -337,22 +288,17 @@ static void last_words(void *unused)
     g_assert_nonnull(strstr(node->said, "terminating on signal 15"));
     web1->generation = 2;
     world_prepare(node, web1, NULL);
-    g_assert_true(hv->ops->kill(hv, web1->uuid, 2, &error));
+    world_end(node, web1);
     g_assert_cmpuint(node->exited, ==, 2);
     g_assert_cmpstr(node->said, ==, "");
-    world_node_free(node);
 }
 
-static void killed_by_others(void *unused)
+static void killed_by_others(struct world_node *node, struct instance *web1)
 {
-    struct world_node *node = world_node_new("killed");
     struct hypervisor *hv = node->hypervisor;
-    record_autoptr(instance) web1 = world_instance(1, 1);
     g_autoptr(GError) error = NULL;
-    world_create(node, web1, "");
-    world_prepare(node, web1, NULL);
-    g_assert_true(hv->ops->run(hv, web1->uuid, 1, &error));
-    g_assert_true(world_await_count(node, web1, 5));
+    world_make(node, web1);
+    world_go(node, web1, 5);
     kill((pid_t)world_guest_pid(node, web1), SIGKILL);
     for (guint i = 0; node->exited == 0 && i < 3000; i++)
         loop_sleep(10);
@@ -361,7 +307,6 @@ static void killed_by_others(void *unused)
     g_assert_false(hv->ops->run(hv, web1->uuid, 1, &error));
     g_assert_error(error, FETTLE_ERROR, FETTLE_ERROR_UNKNOWN_ENTITY);
     g_clear_error(&error);
-    world_node_free(node);
 }
 
 /* The part of another node daemon: starts a guest and waits to be killed. */
@@ -369,10 +314,7 @@ static void first_daemon(void *unused)
 {
     struct world_node *node = world_node_new("again");
     record_autoptr(instance) web1 = world_instance(1, 7);
-    world_create(node, web1, "");
-    world_prepare(node, web1, NULL);
-    g_assert_true(node->hypervisor->ops->run(node->hypervisor, web1->uuid, 7, NULL));
-    g_assert_true(world_await_count(node, web1, 3));
+    world_start(node, web1);
     loop_sleep(600000);
 }
 
@@ -413,7 +355,7 @@ static void found_again(void *unused)
     g_assert_true(hv->ops->pause(hv, web1->uuid, 7, &error));
     g_assert_cmpint(world_state(node, web1), ==, GUEST_PAUSED);
     g_assert_cmpuint(node->exited, ==, 0);
-    g_assert_true(hv->ops->kill(hv, web1->uuid, 7, &error));
+    world_end(node, web1);
     g_assert_cmpuint(node->exited, ==, 1);
     g_autoptr(GPtrArray) none = hv->ops->rediscover(hv, &error);
     g_assert_cmpuint(none->len, ==, 0);
@@ -426,8 +368,7 @@ static void found_without_pid(void *unused)
     struct world_node *node = world_node_new("nopid");
     record_autoptr(instance) web1 = world_instance(1, 2);
     g_autoptr(GError) error = NULL;
-    world_create(node, web1, "");
-    world_prepare(node, web1, NULL);
+    world_make(node, web1);
     g_autofree char *path =
         g_build_filename(node->paths->run, "guests", web1->uuid, "state.json", NULL);
     json_autoptr state = json_load_file(path, 0, NULL);
@@ -441,7 +382,7 @@ static void found_without_pid(void *unused)
     g_assert_no_error(error);
     g_assert_cmpuint(reports->len, ==, 1);
     g_assert_cmpint(((struct guest_report *)reports->pdata[0])->state, ==, GUEST_PREPARED);
-    g_assert_true(node->hypervisor->ops->kill(node->hypervisor, web1->uuid, 2, &error));
+    world_end(node, web1);
     g_assert_cmpuint(world_guest_pid(node, web1), ==, 0);
     world_node_free(node);
 }
@@ -501,16 +442,16 @@ static int tests(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     self = g_file_read_link("/proc/self/exe", NULL);
     world_test("/qemu/start-run-pause-reset-kill#SAF-10,SAF-20", start_and_kill);
-    world_test("/qemu/shared-is-not-cached#SAF-21", shared_is_not_cached);
-    world_test("/qemu/display", display);
-    world_test("/qemu/display/port-taken", display_taken);
-    world_test("/qemu/own-shutdown-leaves-it-paused#SAF-11", powerdown);
+    world_guest_test("/qemu/shared-is-not-cached#SAF-21", "shared", shared_is_not_cached);
+    world_guest_test("/qemu/display", "display", display);
+    world_guest_test("/qemu/display/port-taken", "taken", display_taken);
+    world_guest_test("/qemu/own-shutdown-leaves-it-paused#SAF-11", "powerdown", powerdown);
     world_test("/qemu/second-start-is-refused-by-image-lock#SAF-10", image_lock);
-    world_test("/qemu/bad-machine-type", bad_machine);
-    world_test("/qemu/unprivileged-and-confined", unprivileged);
-    world_test("/qemu/accelerator-by-trial", accelerator);
-    world_test("/qemu/death-is-an-event", killed_by_others);
-    world_test("/qemu/last-words", last_words);
+    world_guest_test("/qemu/bad-machine-type", "machine", bad_machine);
+    world_guest_test("/qemu/unprivileged-and-confined", "user", unprivileged);
+    world_guest_test("/qemu/accelerator-by-trial", "accel", accelerator);
+    world_guest_test("/qemu/death-is-an-event", "killed", killed_by_others);
+    world_guest_test("/qemu/last-words", "words", last_words);
     world_test("/qemu/found-after-restart#SAF-19", found_again);
     world_test("/qemu/found-without-pid#SAF-19", found_without_pid);
     world_test("/qemu/dead-and-damaged-state", dead_and_damaged_state);

@@ -439,16 +439,6 @@ static void too_small(void *unused)
     pair_free(pair);
 }
 
-static void by_sigkill(gconstpointer fn)
-{
-    world_run((void (*)(void *))fn, GINT_TO_POINTER(SIGKILL));
-}
-
-static void by_sigterm(gconstpointer fn)
-{
-    world_run((void (*)(void *))fn, GINT_TO_POINTER(SIGTERM));
-}
-
 static int tests(int argc, char **argv)
 {
     /* What QEMU frees is filled with other bytes, so that it dies if it uses it after that. */
@@ -463,8 +453,8 @@ static int tests(int argc, char **argv)
         return g_test_run();
     world_test("/relay/refused-never-finishes#SAF-11,SAF-13", refused_never_finishes);
     world_test("/relay/released-while-paused#SAF-15", released_while_paused);
-    g_test_add_data_func("/relay/killed#SAF-13,SAF-14", killed, by_sigkill);
-    g_test_add_data_func("/relay/terminated#SAF-13,SAF-14", killed, by_sigterm);
+    world_test_with("/relay/killed#SAF-13,SAF-14", killed, GINT_TO_POINTER(SIGKILL));
+    world_test_with("/relay/terminated#SAF-13,SAF-14", killed, GINT_TO_POINTER(SIGTERM));
     world_test("/relay/killed-unseen#SAF-13,SAF-14,SAF-19", killed_unseen);
     world_test("/relay/hangs#SAF-13,SAF-15", hangs);
     world_test("/relay/guest-dies", guest_dies);

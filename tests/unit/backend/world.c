@@ -85,14 +85,53 @@ static void end_tests(int signal)
     kill(tests_pid, SIGKILL);
 }
 
-static void run_test(gconstpointer fn)
+struct task_test {
+    void (*fn)(void *data);
+    void *data;
+};
+
+static void run_task_test(const void *data)
 {
-    world_run((void (*)(void *))fn, NULL);
+    const struct task_test *test = data;
+    world_run(test->fn, test->data);
+}
+
+void world_test_with(const char *path, void (*fn)(void *data), void *data)
+{
+    struct task_test *test = g_new(struct task_test, 1);
+    *test = (struct task_test){fn, data};
+    g_test_add_data_func_full(path, test, run_task_test, g_free);
 }
 
 void world_test(const char *path, void (*fn)(void *data))
 {
-    g_test_add_data_func(path, (gconstpointer)fn, run_test);
+    world_test_with(path, fn, NULL);
+}
+
+struct guest_test {
+    const char *name;
+    world_guest_fn fn;
+};
+
+static void run_guest_task(void *data)
+{
+    const struct guest_test *test = data;
+    struct world_node *node = world_node_new(test->name);
+    record_autoptr(instance) web1 = world_instance(1, 1);
+    test->fn(node, web1);
+    world_node_free(node);
+}
+
+static void run_guest_test(const void *data)
+{
+    world_run(run_guest_task, (void *)data);
+}
+
+void world_guest_test(const char *path, const char *name, world_guest_fn fn)
+{
+    struct guest_test *test = g_new(struct guest_test, 1);
+    *test = (struct guest_test){name, fn};
+    g_test_add_data_func_full(path, test, run_guest_test, g_free);
 }
 
 /* What is left is what the unit of the node daemon grants (etc/systemd), and SYS_ADMIN for the
@@ -364,6 +403,33 @@ void world_prepare(struct world_node *node, const struct instance *instance, GEr
         g_propagate_error(error, g_steal_pointer(&failure));
 }
 
+void world_make(struct world_node *node, const struct instance *instance)
+{
+    world_create(node, instance, "");
+    world_prepare(node, instance, NULL);
+}
+
+void world_go(struct world_node *node, const struct instance *instance, guint32 above)
+{
+    struct hypervisor *hv = node->hypervisor;
+    g_autoptr(GError) error = NULL;
+    g_assert_true(hv->ops->run(hv, instance->uuid, instance->generation, &error));
+    g_assert_true(world_await_count(node, instance, above));
+}
+
+void world_start(struct world_node *node, const struct instance *instance)
+{
+    world_make(node, instance);
+    world_go(node, instance, 3);
+}
+
+void world_end(struct world_node *node, const struct instance *instance)
+{
+    struct hypervisor *hv = node->hypervisor;
+    g_autoptr(GError) error = NULL;
+    g_assert_true(hv->ops->kill(hv, instance->uuid, instance->generation, &error));
+}
+
 guint32 world_printed(const struct world_node *node, const struct instance *instance)
 {
     g_autofree char *path = g_strdup_printf("%s/guests/%s-%s.console", node->paths->log,
@@ -514,4 +580,17 @@ guint64 world_guest_pid(const struct world_node *node, const struct instance *in
     g_autofree char *argument = g_strdup_printf("fd=6,set=%d,opaque=%s/guests/%s", G_MAXINT32,
                                                 node->paths->run, instance->uuid);
     return process_find_by_argument(argument);
+}
+
+char *world_command_line(const struct world_node *node, const struct instance *instance)
+{
+    g_autofree char *path =
+        g_strdup_printf("/proc/%" G_GUINT64_FORMAT "/cmdline", world_guest_pid(node, instance));
+    char *text = NULL;
+    gsize len = 0;
+    g_assert_true(g_file_get_contents(path, &text, &len, NULL));
+    for (gsize i = 0; i + 1 < len; i++)
+        if (text[i] == '\0')
+            text[i] = ' ';
+    return text;
 }

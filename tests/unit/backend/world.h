@@ -55,6 +55,11 @@ void world_node_free(struct world_node *node);
 void world_run(void (*fn)(void *data), void *data);
 /* Adds a test that is run so; it gets NULL. */
 void world_test(const char *path, void (*fn)(void *data));
+/* The same, but it gets `data`. */
+void world_test_with(const char *path, void (*fn)(void *data), void *data);
+/* Adds a test of one guest: it gets a node of that name, and world_instance(1, 1). */
+typedef void (*world_guest_fn)(struct world_node *node, struct instance *web1);
+void world_guest_test(const char *path, const char *name, world_guest_fn fn);
 
 /* An instance "web1" with `disks` disks of 2 MiB. Free with instance_free(). */
 struct instance *world_instance(guint disks, guint64 generation);
@@ -62,6 +67,14 @@ struct instance *world_instance(guint disks, guint64 generation);
 void world_prepare(struct world_node *node, const struct instance *instance, GError **error);
 /* Creates its images in a task: the primary's (replica "") from "tick", a replica's empty. */
 void world_create(struct world_node *node, const struct instance *instance, const char *replica);
+/* In a task: makes its images and prepares it. */
+void world_make(struct world_node *node, const struct instance *instance);
+/* In a task: lets it run until it has printed a count above `above`. */
+void world_go(struct world_node *node, const struct instance *instance, guint32 above);
+/* Both: it runs, and counts. */
+void world_start(struct world_node *node, const struct instance *instance);
+/* In a task: kills its guest. */
+void world_end(struct world_node *node, const struct instance *instance);
 struct export_target *world_export(struct world_node *node, const struct instance *instance,
                                    const char *replica);
 
@@ -101,6 +114,8 @@ void world_write(const struct world_node *node, const struct instance *instance,
 guint64 world_export_pid(const struct world_node *node, const struct instance *instance,
                          const char *replica, guint disk);
 guint64 world_guest_pid(const struct world_node *node, const struct instance *instance);
+/* What that was started with, the words apart by spaces; g_free() it. */
+char *world_command_line(const struct world_node *node, const struct instance *instance);
 
 /* Mounts a tmpfs of `kib` KiB on the node's var/disks. */
 void world_limit_disks(const struct world_node *node, guint kib);

@@ -1,16 +1,42 @@
-/* Tests of cli/say.c: every command that is an opcode has its sentence, filled in from what was
- * submitted. */
+/* Tests of cli/say.c: the sentence of every command that is an opcode (proto/cli.def) is filled in
+ * from what was submitted. */
 #include "cli/cli.h"
 #include "cli/interrupt.h"
 #include "proto/cli_table.h"
+
+#include <string.h>
+
+static bool can_be_filled_in(const struct record *params, const char *name)
+{
+    return !strcmp(name, "@instance") || !strcmp(name, "@node") || record_field(params, name);
+}
+
+/* What a sentence is filled in with is there. */
+static void check_sentence(const struct cli_command *command, const char *sentence)
+{
+    const struct record *params = opcode_find(command->op_id)->params;
+    g_auto(GStrv) parts = g_strsplit_set(sentence, "{}", -1);
+    if (*sentence == '\0')
+        g_error("cli.def: no sentence for %s", command->op_id);
+    for (guint i = 1; i < g_strv_length(parts); i += 2)
+        if (!can_be_filled_in(params, parts[i]))
+            g_error("cli.def: %s has no field {%s}", command->op_id, parts[i]);
+}
 
 static void test_every_command(void)
 {
     size_t count;
     const struct cli_command *table = cli_command_table(&count);
-    for (size_t i = 0; i < count; i++)
-        if (!cli_done_known(table[i].op_id))
-            g_error("say.c: no sentence for %s", table[i].op_id);
+    for (size_t i = 0; i < count; i++) {
+        const struct record *params = opcode_find(table[i].op_id)->params;
+        check_sentence(&table[i], table[i].done);
+        for (const struct cli_done_case *done = table[i].done_if; done->field; done++) {
+            if (!record_field(params, done->field))
+                g_error("cli.def: %s has no field %s", table[i].op_id, done->field);
+            check_sentence(&table[i], done->sentence);
+        }
+        g_assert_true(cli_command_of(table[i].op_id) == &table[i]);
+    }
 }
 
 static void says(const char *line, const char *expected)

@@ -71,18 +71,16 @@ static void test_order_random(void)
     }
 }
 
-static void test_too_many(void)
+static void test_too_many(struct locks *locks)
 {
-    struct locks *locks = locks_new(NULL, NULL);
     g_autoptr(GString) text = g_string_new("s node/0");
     for (guint i = 1; i <= LIMIT_LOCKS_PER_CALL; i++)
         g_string_append_printf(text, ", s node/%u", i);
     assert_try(locks, 1, text->str, "limit_exceeded: 4097 locks in one call; the limit is 4096");
     assert_held(locks, 1, "");
-    locks_free(locks);
 }
 
-static void test_names(void)
+static void test_names(struct locks *locks)
 {
     static const char *const bad[][2] = {
         {"instance", "lock \"instance\": must be LEVEL/NAME with one of the levels cluster, "
@@ -97,7 +95,6 @@ static void test_names(void)
                      "or control character in it"},
         {"cluster/x", "lock \"cluster/x\": level cluster has only [lockset], BGL and config"},
     };
-    struct locks *locks = locks_new(NULL, NULL);
     for (guint i = 0; i < G_N_ELEMENTS(bad); i++) {
         g_autofree char *expected = g_strdup_printf("wrong_input: %s", bad[i][1]);
         g_autofree char *request = g_strdup_printf("x instance/ok, x %s", bad[i][0]);
@@ -108,14 +105,12 @@ static void test_names(void)
                "wrong_input: lock node/a is named twice: exclusive and shared");
     assert_try(locks, 1, "x node/a, x node/a", "granted");
     assert_held(locks, 1, "x node/a");
-    locks_free(locks);
 }
 
 /* --- one owner --- */
 
-static void test_update(void)
+static void test_update(struct locks *locks)
 {
-    struct locks *locks = locks_new(NULL, NULL);
     assert_try(locks, 1, "s instance/a, x instance/b, x node/n1, x node/n2, s node/n3", "granted");
     assert_try(locks, 1, "r instance/a, s instance/b, r node/n2", "granted");
     assert_held(locks, 1, "s instance/b, x node/n1, s node/n3");
@@ -123,12 +118,10 @@ static void test_update(void)
     assert_held(locks, 1, "s instance/b, s node/n1, s node/n3");
     assert_try(locks, 1, "r instance/zzz", "granted");
     assert_held(locks, 2, "");
-    locks_free(locks);
 }
 
-static void test_order_rules(void)
+static void test_order_rules(struct locks *locks)
 {
-    struct locks *locks = locks_new(NULL, NULL);
     assert_try(locks, 1, "s node/n1", "granted");
     assert_try(locks, 1, "x instance/a",
                "lock_order: order violation: requesting instance/a exclusive while holding node/n1 "
@@ -147,12 +140,10 @@ static void test_order_rules(void)
     assert_try(locks, 1, "x instance/a", "granted");
     assert_try(locks, 1, "s instance/a", "granted");
     assert_held(locks, 1, "s instance/a");
-    locks_free(locks);
 }
 
-static void test_all_or_nothing(void)
+static void test_all_or_nothing(struct locks *locks)
 {
-    struct locks *locks = locks_new(NULL, NULL);
     static const char *const good[] = {"x instance/c", "s instance/d", "x node/n1", "s node/n2",
                                        "r instance/b"};
     static const char *const spoilers[] = {"x instance/a", "x node/taken", "x nonsense"};
@@ -170,31 +161,25 @@ static void test_all_or_nothing(void)
             assert_held(locks, 1, "s instance/b");
         }
     }
-    locks_free(locks);
 }
 
 /* --- several owners --- */
 
-static void test_levels_are_apart(void)
+static void test_levels_are_apart(struct locks *locks)
 {
-    struct locks *locks = locks_new(NULL, NULL);
     assert_try(locks, 1, "x instance/x", "granted");
     assert_try(locks, 2, "x node/x", "granted");
     assert_try(locks, 3, "x node-res/x", "granted");
-    locks_free(locks);
 }
 
-static void test_sharing(void)
+/* What a second owner is told, when a first has what it asked for. */
+struct pair {
+    const char *first, *second, *answer;
+};
+
+static void check_pairs(const struct pair *pairs, guint count)
 {
-    static const struct {
-        const char *first, *second, *answer;
-    } pairs[] = {
-        {"s node/n", "s node/n", "granted"},
-        {"s node/n", "x node/n", "blocked by 1"},
-        {"x node/n", "s node/n", "blocked by 1"},
-        {"x node/n", "x node/n", "blocked by 1"},
-    };
-    for (guint i = 0; i < G_N_ELEMENTS(pairs); i++) {
+    for (guint i = 0; i < count; i++) {
         struct locks *locks = locks_new(NULL, NULL);
         assert_try(locks, 1, pairs[i].first, "granted");
         assert_try(locks, 2, pairs[i].second, pairs[i].answer);
@@ -202,9 +187,19 @@ static void test_sharing(void)
     }
 }
 
-static void test_blocked_names_owner(void)
+static void test_sharing(void)
 {
-    struct locks *locks = locks_new(NULL, NULL);
+    static const struct pair pairs[] = {
+        {"s node/n", "s node/n", "granted"},
+        {"s node/n", "x node/n", "blocked by 1"},
+        {"x node/n", "s node/n", "blocked by 1"},
+        {"x node/n", "x node/n", "blocked by 1"},
+    };
+    check_pairs(pairs, G_N_ELEMENTS(pairs));
+}
+
+static void test_blocked_names_owner(struct locks *locks)
+{
     assert_try(locks, 1, "x instance/b", "granted");
     assert_try(locks, 3, "s instance/a", "granted");
     assert_try(locks, 2, "x instance/a, x instance/b", "blocked by 3 1");
@@ -212,12 +207,10 @@ static void test_blocked_names_owner(void)
     locks_release(locks, 1);
     locks_release(locks, 3);
     assert_try(locks, 2, "x instance/a, x instance/b", "granted");
-    locks_free(locks);
 }
 
-static void test_owner_is_a_pair(void)
+static void test_owner_is_a_pair(struct locks *locks)
 {
-    struct locks *locks = locks_new(NULL, NULL);
     record_autoptr(owner) one = lock_owner_of(1);
     record_autoptr(owner) other = lock_owner_of(1);
     g_free(other->livelock);
@@ -229,14 +222,11 @@ static void test_owner_is_a_pair(void)
     enum locks_outcome outcome;
     g_assert_true(locks_update(locks, other, requests, NULL, &outcome, NULL));
     g_assert_cmpint(outcome, ==, LOCKS_BLOCKED);
-    locks_free(locks);
 }
 
 static void test_groups(void)
 {
-    static const struct {
-        const char *first, *second, *answer;
-    } pairs[] = {
+    static const struct pair pairs[] = {
         {"x node/[lockset]", "s node/n", "blocked by 1"},
         {"x node/[lockset]", "x node/n", "blocked by 1"},
         {"s node/[lockset]", "s node/n", "granted"},
@@ -249,17 +239,11 @@ static void test_groups(void)
         {"x cluster/[lockset]", "s cluster/BGL", "blocked by 1"},
         {"x node/[lockset]", "x node-res/n", "granted"},
     };
-    for (guint i = 0; i < G_N_ELEMENTS(pairs); i++) {
-        struct locks *locks = locks_new(NULL, NULL);
-        assert_try(locks, 1, pairs[i].first, "granted");
-        assert_try(locks, 2, pairs[i].second, pairs[i].answer);
-        locks_free(locks);
-    }
+    check_pairs(pairs, G_N_ELEMENTS(pairs));
 }
 
-static void test_group_and_member(void)
+static void test_group_and_member(struct locks *locks)
 {
-    struct locks *locks = locks_new(NULL, NULL);
     assert_try(locks, 1, "s node/[lockset]", "granted");
     assert_try(locks, 1, "x node/n1",
                "lock_order: order violation: requesting node/n1 exclusive while holding "
@@ -274,14 +258,12 @@ static void test_group_and_member(void)
     assert_try(locks, 1, "x node/n9, r node/[lockset]", "granted");
     assert_held(locks, 1, "x node/n9, s node-res/x");
     assert_try(locks, 2, "x node/n8", "granted");
-    locks_free(locks);
 }
 
 /* --- waiting --- */
 
-static void test_waiting_order(void)
+static void test_waiting_order(struct locks *locks)
 {
-    struct locks *locks = locks_new(NULL, NULL);
     g_autofree char *urgent = NULL;
     assert_try(locks, 1, "x instance/a", "granted");
     assert_wait(locks, 2, "x instance/a", "waits");
@@ -298,12 +280,10 @@ static void test_waiting_order(void)
     locks_release(locks, 2);
     assert_grants(locks, "3");
     assert_held(locks, 3, "x instance/a");
-    locks_free(locks);
 }
 
-static void test_exclusive_does_not_starve(void)
+static void test_exclusive_does_not_starve(struct locks *locks)
 {
-    struct locks *locks = locks_new(NULL, NULL);
     assert_try(locks, 1, "s node/n", "granted");
     assert_wait(locks, 2, "x node/n", "waits");
     assert_try(locks, 3, "s node/n", "blocked by 2");
@@ -313,25 +293,21 @@ static void test_exclusive_does_not_starve(void)
     assert_grants(locks, "2");
     locks_release(locks, 2);
     assert_grants(locks, "4 5");
-    locks_free(locks);
 }
 
 /* Who is stuck at a small lock reserves no greater one: the owner of the small one may need it to
  * go on. */
-static void test_no_circle_through_reservation(void)
+static void test_no_circle_through_reservation(struct locks *locks)
 {
-    struct locks *locks = locks_new(NULL, NULL);
     assert_try(locks, 1, "x instance/a", "granted");
     assert_wait(locks, 2, "x instance/a, x node/n", "waits");
     assert_try(locks, 1, "x node/n", "granted");
     locks_release(locks, 1);
     assert_grants(locks, "2");
-    locks_free(locks);
 }
 
-static void test_withdraw(void)
+static void test_withdraw(struct locks *locks)
 {
-    struct locks *locks = locks_new(NULL, NULL);
     record_autoptr(owner) second = lock_owner_of(2);
     assert_try(locks, 1, "s node/n", "granted");
     assert_wait(locks, 2, "x node/n", "waits");
@@ -341,12 +317,10 @@ static void test_withdraw(void)
     g_assert_false(locks_waits(locks, second));
     g_assert_null(locks_withdraw(locks, second));
     assert_grants(locks, "3");
-    locks_free(locks);
 }
 
-static void test_upgrade_never_waits(void)
+static void test_upgrade_never_waits(struct locks *locks)
 {
-    struct locks *locks = locks_new(NULL, NULL);
     assert_try(locks, 1, "s instance/a", "granted");
     assert_try(locks, 2, "s instance/a", "granted");
     assert_wait(locks, 1, "x instance/a", "blocked by 2");
@@ -355,7 +329,6 @@ static void test_upgrade_never_waits(void)
     assert_wait(locks, 1, "x instance/a", "granted");
     locks_release(locks, 1);
     assert_grants(locks, "3");
-    locks_free(locks);
 }
 
 static bool gate_open;
@@ -388,9 +361,8 @@ static void test_gate(void)
     locks_free(locks);
 }
 
-static void test_events(void)
+static void test_events(struct locks *locks)
 {
-    struct locks *locks = locks_new(NULL, NULL);
     assert_try(locks, 1, "x instance/a, s node/n", "granted");
     assert_wait(locks, 2, "s instance/a", "waits");
     locks_release(locks, 1);
@@ -410,7 +382,6 @@ static void test_events(void)
         "1 node/n release; 2 request over; 2 instance/a shared; ");
     g_ptr_array_unref(events);
     g_assert_false(locks_has_events(locks));
-    locks_free(locks);
 }
 
 int main(int argc, char **argv)
@@ -418,23 +389,23 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/locks/order/table#LCK-03,LCK-20", test_order_table);
     g_test_add_func("/locks/order/random#LCK-02,LCK-20,LCK-21", test_order_random);
-    g_test_add_func("/locks/too-many", test_too_many);
-    g_test_add_func("/locks/names#LCK-01,LCK-05,LCK-10", test_names);
-    g_test_add_func("/locks/update#LCK-05,LCK-08,LCK-09,LCK-16", test_update);
-    g_test_add_func("/locks/order/rules#LCK-06,LCK-07,LCK-08,LCK-10", test_order_rules);
-    g_test_add_func("/locks/all-or-nothing#LCK-10,LCK-11", test_all_or_nothing);
-    g_test_add_func("/locks/levels#LCK-01", test_levels_are_apart);
+    locks_case("/locks/too-many", test_too_many);
+    locks_case("/locks/names#LCK-01,LCK-05,LCK-10", test_names);
+    locks_case("/locks/update#LCK-05,LCK-08,LCK-09,LCK-16", test_update);
+    locks_case("/locks/order/rules#LCK-06,LCK-07,LCK-08,LCK-10", test_order_rules);
+    locks_case("/locks/all-or-nothing#LCK-10,LCK-11", test_all_or_nothing);
+    locks_case("/locks/levels#LCK-01", test_levels_are_apart);
     g_test_add_func("/locks/sharing#LCK-12", test_sharing);
-    g_test_add_func("/locks/blocked#LCK-11", test_blocked_names_owner);
-    g_test_add_func("/locks/owner#DTH-21,WCF-13", test_owner_is_a_pair);
+    locks_case("/locks/blocked#LCK-11", test_blocked_names_owner);
+    locks_case("/locks/owner#DTH-21,WCF-13", test_owner_is_a_pair);
     g_test_add_func("/locks/groups#LCK-19", test_groups);
-    g_test_add_func("/locks/group-and-member#LCK-19,LCK-22", test_group_and_member);
-    g_test_add_func("/locks/wait/order#LCK-11", test_waiting_order);
-    g_test_add_func("/locks/wait/starvation#LCK-11,LCK-12", test_exclusive_does_not_starve);
-    g_test_add_func("/locks/wait/reservation#LCK-26", test_no_circle_through_reservation);
-    g_test_add_func("/locks/wait/withdraw#WCF-15", test_withdraw);
-    g_test_add_func("/locks/wait/upgrade#LCK-07,LCK-26", test_upgrade_never_waits);
+    locks_case("/locks/group-and-member#LCK-19,LCK-22", test_group_and_member);
+    locks_case("/locks/wait/order#LCK-11", test_waiting_order);
+    locks_case("/locks/wait/starvation#LCK-11,LCK-12", test_exclusive_does_not_starve);
+    locks_case("/locks/wait/reservation#LCK-26", test_no_circle_through_reservation);
+    locks_case("/locks/wait/withdraw#WCF-15", test_withdraw);
+    locks_case("/locks/wait/upgrade#LCK-07,LCK-26", test_upgrade_never_waits);
     g_test_add_func("/locks/gate#SAF-06", test_gate);
-    g_test_add_func("/locks/events#WCF-07", test_events);
+    locks_case("/locks/events#WCF-07", test_events);
     return g_test_run();
 }

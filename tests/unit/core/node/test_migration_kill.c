@@ -8,30 +8,6 @@
 #include "unit/core/world/guest_steps.h"
 #include "unit/core/world/node_chaos.h"
 
-#define MOST_STEPS 1000
-
-struct killer {
-    struct test_node *node;
-    guint countdown; /* events until it dies */
-    guint seen;
-    bool dead;
-};
-
-static bool killer_hook(struct fake_host *host, const char *op, bool after, void *data)
-{
-    struct killer *killer = data;
-    killer->seen++;
-    killer->dead = killer->dead || killer->seen > killer->countdown;
-    return killer->dead;
-}
-
-static void killer_step(struct node_world *nw, void *data)
-{
-    struct killer *killer = data;
-    if (killer->dead && killer->node->env)
-        nw_daemon_kill(nw, killer->node);
-}
-
 static void begin_world(struct node_world *nw, enum disk_template disk_template)
 {
     g_autoptr(GError) error = NULL;
@@ -63,15 +39,6 @@ static void migrate(struct node_world *nw)
         nw_migrate_finish(nw, NULL);
     else if (state != MIGRATION_NONE)
         nw_migrate_undo(nw, NULL);
-}
-
-static bool guest_reported(struct node_world *nw)
-{
-    json_autoptr report = nw_report(nw, nw_node(nw, nw->web1.primary));
-    const json_t *guest = json_array_get(json_object_get(report, "guests"), 0);
-    const char *state = json_string_value(json_object_get(guest, "state"));
-    return state && strcmp(state, "running") == 0 && *nw->web1.holder &&
-           (guint64)json_integer_value(json_object_get(guest, "generation")) == nw->web1.generation;
 }
 
 static void revive_all(struct node_world *nw)
@@ -146,9 +113,7 @@ static bool run_killed_at(enum disk_template disk_template, const char *uuid, gu
     struct node_world *nw = node_world_new(n);
     struct killer killer = {.node = nw_node(nw, uuid), .countdown = n};
     begin_world(nw, disk_template);
-    nw->each_step = killer_step;
-    nw->each_step_data = &killer;
-    fake_host_set_hook(killer.node->host, killer_hook, &killer);
+    killer_begin(nw, &killer);
     migrate(nw);
     nw_pass(nw, 50);
     bool died = killer.dead;
@@ -189,9 +154,7 @@ static void test_killed_without_master(void)
             json_autoptr target = nw_incoming_open(nw, NULL);
             g_assert_true(nw_migration_start(nw, target, NULL));
             nw->mood = (enum master_mood)mood;
-            nw->each_step = killer_step;
-            nw->each_step_data = &killer;
-            fake_host_set_hook(nw->a.host, killer_hook, &killer);
+            killer_begin(nw, &killer);
             nw_pass(nw, 20000);
             make_whole(nw);
             assert_whole(nw);
@@ -204,83 +167,42 @@ static void test_killed_without_master(void)
 #define SEEDS 300
 #define ROUNDS 5
 
-static void revive(struct node_world *nw, struct test_node *node)
-{
-    nw_cut(nw, node, false);
-    fake_host_set_deaf(node->host, false);
-    if (!node->env)
-        nw_daemon_start(nw, node);
-}
+static const char *const calls[] = {"prepare",
+                                    "run",
+                                    "query",
+                                    "mirror_start",
+                                    "kill",
+                                    "mirror_finish",
+                                    "sync",
+                                    "export_open",
+                                    "export_close",
+                                    "migrate_start",
+                                    "migrate_query",
+                                    "mirror_release",
+                                    "migrate_cancel",
+                                    "migrate_continue",
+                                    "incoming_prepare",
+                                    "incoming_finish",
+                                    "promote",
+                                    "demote",
+                                    "tap_create",
+                                    "tap_remove",
+                                    "create",
+                                    "remove",
+                                    "probe",
+                                    "set_aside",
+                                    "files",
+                                    NULL};
 
-static void op_fault(struct test_node *node, struct chaos *chaos)
+static void own_fault(struct node_world *nw, struct chaos *chaos, struct test_node *node,
+                      guint which)
 {
-    static const char *const ops[] = {"prepare",
-                                      "run",
-                                      "query",
-                                      "mirror_start",
-                                      "kill",
-                                      "mirror_finish",
-                                      "sync",
-                                      "export_open",
-                                      "export_close",
-                                      "migrate_start",
-                                      "migrate_query",
-                                      "mirror_release",
-                                      "migrate_cancel",
-                                      "migrate_continue",
-                                      "incoming_prepare",
-                                      "incoming_finish",
-                                      "promote",
-                                      "demote",
-                                      "tap_create",
-                                      "tap_remove",
-                                      "create",
-                                      "remove",
-                                      "probe",
-                                      "set_aside",
-                                      "files"};
-    fake_host_fault(node->host, ops[pick(chaos, G_N_ELEMENTS(ops))],
-                    (enum fake_fault)pick(chaos, 3), 1 + pick(chaos, 3));
-}
-
-static void one_fault(struct node_world *nw, struct chaos *chaos)
-{
-    struct test_node *node = pick(chaos, 2) ? &nw->a : &nw->b;
-    switch (pick(chaos, 12)) {
-    case 0:
-        nw_cut(nw, node, true);
-        break;
-    case 1:
-    case 2:
-    case 3:
-        revive(nw, node);
-        break;
-    case 4:
-        nw_daemon_kill(nw, node);
-        break;
-    case 5:
-        nw_power_cut(nw, node);
-        break;
-    case 6:
-        nw->mood = (enum master_mood)pick(chaos, 4);
-        break;
-    case 7:
-        nw->mood = MASTER_ANSWERS;
-        break;
-    case 8:
-    case 9:
-        op_fault(node, chaos);
-        break;
-    case 10:
-        if (pick(chaos, 2))
-            fake_host_guest_crash(node->host, WEB1);
-        else
-            fake_host_set_deaf(node->host, true);
-        break;
-    default:
+    if (which == 0)
+        call_fault(chaos, node);
+    else if (which == 1)
+        fake_host_set_deaf(node->host, true);
+    else
         fake_host_migration_break(node->host, WEB1);
-        break;
-    }
 }
 
 /* One life of an instance; the job dies at any moment by giving up on an error. */
@@ -289,7 +211,8 @@ static void run_seed(guint seed)
     static const enum disk_template templates[] = {TEMPLATE_MIRROR, TEMPLATE_MIRROR, TEMPLATE_FILE,
                                                    TEMPLATE_SHAREDFILE};
     struct node_world *nw = node_world_new(seed);
-    struct chaos chaos = {.random = g_rand_new_with_seed(seed), .every = 60, .fault = one_fault};
+    struct chaos chaos = {
+        .random = g_rand_new_with_seed(seed), .every = 60, .calls = calls, .own = own_fault};
     begin_world(nw, templates[seed % G_N_ELEMENTS(templates)]);
     for (guint round = 0; round < ROUNDS; round++) {
         chaos_begin(nw, &chaos);

@@ -3,13 +3,8 @@
  * killed, or the power cut, at each of its steps.
  */
 #include "base/sm.h"
+#include "unit/core/world/guest_steps.h"
 #include "unit/core/world/node_chaos.h"
-
-static bool runs(const struct test_node *node, guint64 generation)
-{
-    guint64 found;
-    return fake_host_state(node->host, WEB1, &found) == GUEST_RUNNING && found == generation;
-}
 
 static void assert_goes_on(struct node_world *nw)
 {
@@ -370,43 +365,8 @@ static void test_replaced_replica_set_aside(void)
 
 /* --- killed at each step --- */
 
-#define MOST_STEPS 1000
-
-struct killer {
-    struct node_world *nw;
-    struct test_node *node;
-    guint countdown; /* events until it dies; G_MAXUINT: never */
-    guint seen;
-    bool dead;
-};
-
-static bool killer_hook(struct fake_host *host, const char *op, bool after, void *data)
-{
-    struct killer *killer = data;
-    killer->seen++;
-    killer->dead = killer->dead || killer->seen > killer->countdown;
-    return killer->dead;
-}
-
-static void killer_step(struct node_world *nw, void *data)
-{
-    struct killer *killer = data;
-    if (killer->dead && killer->node->env)
-        nw_daemon_kill(nw, killer->node);
-}
-
 /* What the watcher and a person do when faults have stopped: the guest runs, once, with a replica.
  */
-static bool guest_reported(struct node_world *nw)
-{
-    struct test_node *node = nw_node(nw, nw->web1.primary);
-    json_autoptr report = nw_report(nw, node);
-    const json_t *guest = json_array_get(json_object_get(report, "guests"), 0);
-    const char *state = json_string_value(json_object_get(guest, "state"));
-    return state && strcmp(state, "running") == 0 && *nw->web1.holder &&
-           (guint64)json_integer_value(json_object_get(guest, "generation")) == nw->web1.generation;
-}
-
 static void make_whole(struct node_world *nw)
 {
     nw->each_step = NULL;
@@ -484,13 +444,11 @@ static bool restart_daemons(struct node_world *nw, GError **error)
 static bool run_killed_at(job_procedure procedure, const char *uuid, guint n, bool power)
 {
     struct node_world *nw = node_world_new(n);
-    struct killer killer = {.nw = nw, .node = nw_node(nw, uuid), .countdown = n};
+    struct killer killer = {.node = nw_node(nw, uuid), .countdown = n};
     g_autoptr(GError) error = NULL;
     nw_create_and_start(nw);
     nw_pass(nw, 200);
-    nw->each_step = killer_step;
-    nw->each_step_data = &killer;
-    fake_host_set_hook(killer.node->host, killer_hook, &killer);
+    killer_begin(nw, &killer);
     procedure(nw, &error);
     nw_pass(nw, 50);
     bool died = killer.dead;
@@ -552,60 +510,21 @@ static void test_killed_in_return(void)
 #define SEEDS 1000
 #define ROUNDS 6
 
-static void revive(struct node_world *nw, struct test_node *node)
-{
-    nw_cut(nw, node, false);
-    if (!node->env)
-        nw_daemon_start(nw, node);
-    else
-        fake_host_set_powerdown_ms(node->host, 20);
-}
+static const char *const calls[] = {
+    "prepare",        "run",  "query", "mirror_start", "probe",        "pause", "mirror_finish",
+    "mirror_release", "kill", "sync",  "export_open",  "export_close", NULL};
 
-static void one_fault(struct node_world *nw, struct chaos *chaos)
+static void own_fault(struct node_world *nw, struct chaos *chaos, struct test_node *node,
+                      guint which)
 {
-    struct test_node *node = pick(chaos, 2) ? &nw->a : &nw->b;
-    static const char *const ops[] = {"prepare", "run",   "query",         "mirror_start",
-                                      "probe",   "pause", "mirror_finish", "mirror_release",
-                                      "kill",    "sync",  "export_open",   "export_close"};
-    switch (pick(chaos, 12)) {
-    case 0:
-        nw_cut(nw, node, true);
-        break;
-    case 1:
-    case 2:
-    case 3:
-        revive(nw, node);
-        break;
-    case 4:
-        nw_daemon_kill(nw, node);
-        break;
-    case 5:
-        nw_power_cut(nw, node);
-        break;
-    case 6:
-        nw->mood = (enum master_mood)pick(chaos, 4);
-        break;
-    case 7:
-    case 8:
+    if (which == 0)
         nw->mood = MASTER_ANSWERS;
-        break;
-    case 9:
-        fake_host_fault(node->host, ops[pick(chaos, G_N_ELEMENTS(ops))],
-                        (enum fake_fault)pick(chaos, 3), 1 + pick(chaos, 3));
-        break;
-    case 10:
-        if (pick(chaos, 2))
-            fake_host_guest_crash(node->host, WEB1);
-        else
-            fake_host_guest_poweroff(node->host, WEB1);
-        break;
-    default:
-        if (pick(chaos, 2))
-            fake_host_export_fail(node->host, WEB1);
-        else
-            fake_host_set_powerdown_ms(node->host, pick(chaos, 2) * 20);
-        break;
-    }
+    else if (which == 1)
+        fake_host_guest_poweroff(node->host, WEB1);
+    else if (pick(chaos, 2))
+        fake_host_export_fail(node->host, WEB1);
+    else
+        fake_host_set_powerdown_ms(node->host, pick(chaos, 2) * 20);
 }
 
 static void one_job(struct node_world *nw, struct chaos *chaos)
@@ -637,7 +556,8 @@ static void one_job(struct node_world *nw, struct chaos *chaos)
 static void one_seed(guint seed)
 {
     struct node_world *nw = node_world_new(seed);
-    struct chaos chaos = {.random = g_rand_new_with_seed(seed), .every = 120, .fault = one_fault};
+    struct chaos chaos = {
+        .random = g_rand_new_with_seed(seed), .every = 120, .calls = calls, .own = own_fault};
     nw_create_and_start(nw);
     chaos_begin(nw, &chaos);
     for (guint i = 0; i < ROUNDS; i++)

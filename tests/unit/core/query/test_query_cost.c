@@ -214,8 +214,7 @@ static void test_killed(void)
     ask(w, "Query", json_make("[s, [s], o]", "instance", "name", wide_filter("=", "no", 4000)),
         &reply);
     g_assert_false(reply.done);
-    queue_world_kill_luxid(w);
-    queue_world_start_luxid(w);
+    queue_world_restart_luxid(w);
     query_check(w, "instance", "name", "[\"=\", \"name\", \"web1\"]", "0:\"web1\"\n");
     fake_reply_clear(&reply);
     queue_world_free(w);

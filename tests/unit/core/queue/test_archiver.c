@@ -447,8 +447,7 @@ static void test_dependent_comes(void)
     g_assert_true(json_is_false(archive.result));
     g_assert_true(on_record(w, first));
     second = (guint64)json_integer_value(submit.result);
-    queue_world_kill_luxid(w);
-    queue_world_start_luxid(w);
+    queue_world_restart_luxid(w);
     g_assert_cmpstr(queue_status(w, second), !=, "error");
     fake_reply_clear(&archive);
     fake_reply_clear(&submit);
@@ -544,8 +543,7 @@ static void test_dependencies(void)
     expect(w, "ArchiveJob", json_make("[I]", (json_int_t)first), "false");
     expect(w, "AutoArchiveJobs", json_make("[ii]", -1, 5), "[0,0]");
     /* So a luxid that starts anew still knows how it has ended. */
-    queue_world_kill_luxid(w);
-    queue_world_start_luxid(w);
+    queue_world_restart_luxid(w);
     g_assert_cmpstr(queue_status(w, blocker), ==, "error"); /* its start was cut off */
     g_assert_cmpstr(queue_status(w, second), ==, "waiting");
     queue_job_runs(w, second);
@@ -602,8 +600,7 @@ static void test_request_id(void)
     expect(w, "SubmitJob", once(0.0), "1");
     queue_refuse(w, "SubmitJob", once(1.0), FETTLE_ERROR_ALREADY_EXISTS,
                  "request id \"once\" belongs to job 1, which asks for something else");
-    queue_world_kill_luxid(w);
-    queue_world_start_luxid(w);
+    queue_world_restart_luxid(w);
     expect(w, "SubmitJob", once(0.0), "1");
     expect(w, "SubmitManyJobs",
            json_make("[[[o], [o]]]", queue_delay(NULL),

@@ -215,9 +215,8 @@ static void test_start_of_older_mastership(void)
 /* The job's process was gone in the middle of it, as far as its file tells. */
 static guint64 die_behind(struct queue_world *w, const char *says, struct fake_reply *ret_other)
 {
-    guint64 id = queue_submit(w, NULL);
+    guint64 id = queue_submit_named(w);
 
-    queue_child_named(w, id);
     queue_job_writes(w, id, says);
     hold_back(w, ret_other);
     queue_job_gone(w, id, false);

@@ -160,8 +160,7 @@ static void test_luxid_restarts(void)
 
     queue_child_named(w, holder);
     queue_job_writes(w, holder, "running");
-    queue_world_kill_luxid(w);
-    queue_world_start_luxid(w);
+    queue_world_restart_luxid(w);
     behind = submit_on(w, "web1");
     assert_started(w, behind, false);
     queue_world_free(w);
@@ -594,9 +593,7 @@ static void test_aging(void)
     early = queue_submit(w, json_make("{si}", "priority", -20));
     fake_advance(w->world, 20 * 60 * 1000);
     late = queue_submit(w, json_make("{si}", "priority", -20));
-    queue_job_writes(w, running, "success");
-    queue_job_commits(w, running);
-    queue_job_gone(w, running, true);
+    queue_job_ends(w, running);
     assert_started(w, early, true);
     queue_job_runs(w, early);
     assert_started(w, low, true);

@@ -205,9 +205,7 @@ static void test_since(void)
     g_assert_cmpuint(since(w, last, 0), ==, 0); /* its dependency */
     queue_child_named(w, first);
     write_times(w, first, begun, begun + 40);
-    queue_job_writes(w, first, "success");
-    queue_job_commits(w, first);
-    queue_job_gone(w, first, true);
+    queue_job_ends(w, first);
     queue_child_named(w, holder);
     write_times(w, holder, begun + 50, 0);
     queue_job_writes(w, holder, "running");

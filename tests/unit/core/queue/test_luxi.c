@@ -200,8 +200,7 @@ static void test_request_id(void)
                  "request id \"r/1\" belongs to job 1, which asks for something else");
     g_assert_null(store_get(w->store, "job", "2"));
     /* It holds over a restart of luxid. */
-    queue_world_kill_luxid(w);
-    queue_world_start_luxid(w);
+    queue_world_restart_luxid(w);
     json_decref(again);
     again = queue_call(w, "SubmitJob", submit_args(with_request("r/1", 0.5, "c")), &error);
     g_assert_cmpint(json_integer_value(again), ==, 1);
@@ -295,12 +294,10 @@ static void test_cancel_under_way(void)
 /* A job that runs, and that somebody wants to end for sure. */
 static guint64 running_to_be_killed(struct queue_world *w)
 {
-    guint64 id = queue_submit(w, NULL);
+    guint64 id = queue_submit_running(w);
     g_autoptr(GError) error = NULL;
     json_autoptr answer = NULL;
 
-    queue_child_named(w, id);
-    queue_job_writes(w, id, "running");
     answer = queue_call(w, "CancelJob", json_make("[I, b]", (json_int_t)id, 1), &error);
     g_assert_no_error(error);
     return id;
@@ -314,8 +311,7 @@ static void test_kill_over_restart(void)
     guint64 id = running_to_be_killed(w);
 
     fake_advance(w->world, JOB_KILL_GRACE_MS / 2);
-    queue_world_kill_luxid(w);
-    queue_world_start_luxid(w);
+    queue_world_restart_luxid(w);
     g_assert_cmpuint(signals->len, ==, 2);
     g_assert_cmpstr(g_ptr_array_index(signals, 1), ==, "job-1-1 TERM");
     fake_advance(w->world, JOB_KILL_GRACE_MS / 2 + 100);
@@ -338,10 +334,8 @@ static void keep_line(const char *line, void *lines)
 /* Its file is damaged while luxid is away. */
 static guint64 running_with_damaged_file(struct queue_world *w)
 {
-    guint64 id = queue_submit(w, NULL);
+    guint64 id = queue_submit_running(w);
 
-    queue_child_named(w, id);
-    queue_job_writes(w, id, "running");
     queue_world_kill_luxid(w);
     fake_file_put(w->world, MASTER, FILE_QUEUE, "job-1", "{\"id\": 1, \"ops\": [{\"inp");
     queue_world_start_luxid(w);
@@ -537,8 +531,7 @@ static void test_drained(void)
     queue_job_runs(w, id); /* what is queued goes on */
     fake_settle(w->world);
     g_assert_cmpstr(queue_status(w, id + 1), ==, "waiting");
-    queue_world_kill_luxid(w);
-    queue_world_start_luxid(w);
+    queue_world_restart_luxid(w);
     queue_refuse(w, "SubmitJob", json_make("[[o]]", queue_delay(NULL)), FETTLE_ERROR_TEMPORARY,
                  refusal);
     set_drained(w, false);
@@ -575,8 +568,7 @@ static void test_full(void)
     g_assert_cmpuint((guint64)json_integer_value(known), ==, queued);
     queue_job_runs(w, running);
     g_assert_cmpuint(queue_submit(w, NULL), ==, 5);
-    queue_world_kill_luxid(w);
-    queue_world_start_luxid(w); /* with the limit that it has by itself */
+    queue_world_restart_luxid(w); /* with the limit that it has by itself */
     g_assert_cmpuint(queue_submit(w, NULL), ==, 6);
     G_STATIC_ASSERT(LIMIT_QUEUED_JOBS == 100000);
     queue_world_free(w);
@@ -661,9 +653,8 @@ static void test_wait_pushed(void)
     struct queue_world *w = queue_world_new(1);
     struct fake_reply reply = {0};
     json_autoptr expected = json_make("[[s], []]", "running");
-    guint64 id = queue_submit(w, NULL);
+    guint64 id = queue_submit_named(w);
 
-    queue_child_named(w, id);
     fake_call_start(w->cli, 0, MASTER, ROLE_LUXID, "WaitForJobChange",
                     wait_args(id, json_make("[s]", "waiting"), json_null(), 60), &reply);
     fake_advance(w->world, 1000);
@@ -695,10 +686,8 @@ static void test_wait_long(void)
 {
     struct queue_world *w = queue_world_new(1);
     struct fake_reply reply = {0};
-    guint64 id = queue_submit(w, NULL);
+    guint64 id = queue_submit_running(w);
 
-    queue_child_named(w, id);
-    queue_job_writes(w, id, "running");
     fake_call_start(w->cli, 0, MASTER, ROLE_LUXID, "WaitForJobChange",
                     wait_args(id, json_make("[s]", "running"), json_null(), 3600), &reply);
     fake_advance(w->world, 3599 * 1000);

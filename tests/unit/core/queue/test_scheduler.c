@@ -37,16 +37,6 @@ static bool has_starter(struct queue_world *w, guint64 id)
     return false;
 }
 
-/* A job whose process has told its name and runs. */
-static guint64 submit_running(struct queue_world *w)
-{
-    guint64 id = queue_submit(w, NULL);
-
-    queue_child_named(w, id);
-    queue_job_writes(w, id, "running");
-    return id;
-}
-
 static guint owner_gone_calls(struct queue_world *w)
 {
     return fake_count_calls(w->world, MASTER "/wconfd owner_gone");
@@ -54,9 +44,8 @@ static guint owner_gone_calls(struct queue_world *w)
 
 /* --- the start procedure --- */
 
-static void test_handshake(void)
+static void test_handshake(struct queue_world *w)
 {
-    struct queue_world *w = queue_world_new(1);
     guint64 id = queue_submit(w, NULL);
     record_autoptr(job) record = queue_record(w, id);
     record_autoptr(job) before = queue_file(w, id);
@@ -79,12 +68,10 @@ static void test_handshake(void)
     g_assert_cmpuint(named->process_id, ==, 1001);
     g_assert_cmpuint(named->process_start, ==, 5001);
     g_assert_true(queue_child_confirmed(w, id));
-    queue_world_free(w);
 }
 
-static void test_child_dies_unnamed(void)
+static void test_child_dies_unnamed(struct queue_world *w)
 {
-    struct queue_world *w = queue_world_new(1);
     guint64 id = queue_submit(w, NULL), next = queue_submit(w, NULL);
 
     queue_child_breaks(w, id);
@@ -92,13 +79,11 @@ static void test_child_dies_unnamed(void)
                  "job 1 did not start: its process ended before the confirmation; nothing has run");
     g_assert_false(queue_child_confirmed(w, id));
     g_assert_true(has_starter(w, next));
-    queue_world_free(w);
 }
 
 /* The child dies after it has sent its name, before luxid could write it down. */
-static void test_child_dies_named(void)
+static void test_child_dies_named(struct queue_world *w)
 {
-    struct queue_world *w = queue_world_new(1);
     guint64 id = queue_submit(w, NULL);
 
     fake_fail_files(w->world, "job-1", 1);
@@ -108,13 +93,11 @@ static void test_child_dies_named(void)
     g_assert_false(queue_child_confirmed(w, id));
     assert_error(w, id,
                  "job 1 did not start: its process ended before the confirmation; nothing has run");
-    queue_world_free(w);
 }
 
 /* No confirmation as long as the name is not in the file. */
-static void test_name_not_written(void)
+static void test_name_not_written(struct queue_world *w)
 {
-    struct queue_world *w = queue_world_new(1);
     guint64 id = queue_submit(w, NULL);
 
     fake_fail_files(w->world, "job-1", 3);
@@ -124,12 +107,10 @@ static void test_name_not_written(void)
     fake_advance(w->world, 5000);
     g_assert_true(queue_child_confirmed(w, id));
     assert_status(w, id, "waiting");
-    queue_world_free(w);
 }
 
-static void test_first_write_fails(void)
+static void test_first_write_fails(struct queue_world *w)
 {
-    struct queue_world *w = queue_world_new(1);
     guint64 id;
     g_autofree char *message = NULL;
 
@@ -140,17 +121,14 @@ static void test_first_write_fails(void)
     g_assert_true(g_str_has_prefix(message, "job 1 did not start: job file job-1: "));
     g_assert_true(g_str_has_suffix(message, "; nothing has run"));
     g_assert_cmpuint(fake_starters(w->world), ==, 0);
-    queue_world_free(w);
 }
 
 /* After the confirmation a broken pipe means nothing, and luxid's hands are off the file. */
-static void test_broken_after_confirmation(void)
+static void test_broken_after_confirmation(struct queue_world *w)
 {
-    struct queue_world *w = queue_world_new(1);
-    guint64 id = queue_submit(w, NULL);
+    guint64 id = queue_submit_named(w);
     g_autofree char *before = NULL;
 
-    queue_child_named(w, id);
     before = g_strdup(fake_file(w->world, MASTER, FILE_QUEUE, "job-1"));
     queue_child_breaks(w, id);
     fake_advance(w->world, 10000);
@@ -158,12 +136,10 @@ static void test_broken_after_confirmation(void)
     g_assert_cmpstr(fake_file(w->world, MASTER, FILE_QUEUE, "job-1"), ==, before);
     queue_job_writes(w, id, "running");
     assert_status(w, id, "running");
-    queue_world_free(w);
 }
 
-static void test_start_not_recorded(void)
+static void test_start_not_recorded(struct queue_world *w)
 {
-    struct queue_world *w = queue_world_new(1);
     guint64 first = queue_submit(w, NULL), id = queue_submit(w, NULL);
 
     queue_child_named(w, first);
@@ -176,13 +152,11 @@ static void test_start_not_recorded(void)
     fake_advance(w->world, 2000);
     assert_status(w, id, "waiting");
     g_assert_cmpuint(fake_starters(w->world), ==, 2);
-    queue_world_free(w);
 }
 
 /* Whoever makes the processes is behind with that: the job waits, and is not lost. */
-static void test_start_has_to_wait(void)
+static void test_start_has_to_wait(struct queue_world *w)
 {
-    struct queue_world *w = queue_world_new(1);
     fake_starters_busy(w->world, 3);
     guint64 id = queue_submit(w, NULL);
     assert_status(w, id, "waiting");
@@ -191,14 +165,12 @@ static void test_start_has_to_wait(void)
     g_assert_cmpuint(fake_starters(w->world), ==, 1);
     queue_job_runs(w, id);
     assert_status(w, id, "success");
-    queue_world_free(w);
 }
 
 /* --- order --- */
 
-static void test_slots(void)
+static void test_slots(struct queue_world *w)
 {
-    struct queue_world *w = queue_world_new(4);
     guint before;
 
     for (guint i = 0; i < 10; i++)
@@ -210,13 +182,11 @@ static void test_slots(void)
         assert_status(w, done + 1, "success");
     }
     g_assert_cmpuint(fake_starters(w->world), ==, 10);
-    queue_world_free(w);
 }
 
 /* A job whose final state is on record keeps its slot until its process is gone. */
-static void test_slot_until_gone(void)
+static void test_slot_until_gone(struct queue_world *w)
 {
-    struct queue_world *w = queue_world_new(1);
     guint64 first = queue_submit(w, NULL), second = queue_submit(w, NULL);
 
     queue_child_named(w, first);
@@ -226,12 +196,10 @@ static void test_slot_until_gone(void)
     g_assert_false(has_starter(w, second));
     queue_job_gone(w, first, true);
     g_assert_true(has_starter(w, second));
-    queue_world_free(w);
 }
 
-static void test_starts_share_commits(void)
+static void test_starts_share_commits(struct queue_world *w)
 {
-    struct queue_world *w = queue_world_new(20);
     json_autoptr jobs = json_array();
     g_autoptr(GError) error = NULL;
     guint before = store_commits(w->store);
@@ -244,12 +212,10 @@ static void test_starts_share_commits(void)
     g_assert_cmpuint(json_array_size(answers), ==, 20);
     g_assert_cmpuint(fake_starters(w->world), ==, 20);
     g_assert_cmpuint(store_commits(w->store) - before, ==, 2);
-    queue_world_free(w);
 }
 
-static void test_priority(void)
+static void test_priority(struct queue_world *w)
 {
-    struct queue_world *w = queue_world_new(1);
     guint64 first = queue_submit(w, NULL), low = queue_submit(w, priority(10));
     guint64 normal = queue_submit(w, NULL), high = queue_submit(w, priority(-10));
     const guint64 order[] = {first, high, normal, low};
@@ -259,12 +225,10 @@ static void test_priority(void)
         g_assert_true(has_starter(w, order[i]));
         queue_job_runs(w, order[i]);
     }
-    queue_world_free(w);
 }
 
-static void test_depends(void)
+static void test_depends(struct queue_world *w)
 {
-    struct queue_world *w = queue_world_new(10);
     guint64 first = queue_submit(w, NULL), second = queue_submit(w, after(1, "success"));
     guint64 third = queue_submit(w, after(1, "error"));
 
@@ -276,18 +240,15 @@ static void test_depends(void)
     assert_error(w, third,
                  "job 3 was not started: it depends on job 1, which ended in state success; "
                  "nothing has run");
-    queue_world_free(w);
 }
 
 /* --- following --- */
 
 /* What the file says is shown, but a final state only once it is on record. */
-static void test_final_after_commit(void)
+static void test_final_after_commit(struct queue_world *w)
 {
-    struct queue_world *w = queue_world_new(1);
-    guint64 id = queue_submit(w, NULL);
+    guint64 id = queue_submit_named(w);
 
-    queue_child_named(w, id);
     assert_status(w, id, "waiting");
     queue_job_writes(w, id, "running");
     assert_status(w, id, "running");
@@ -299,7 +260,6 @@ static void test_final_after_commit(void)
     queue_job_gone(w, id, true);
     g_assert_null(fake_file(w->world, MASTER, FILE_QUEUE, "job-1"));
     g_assert_cmpuint(owner_gone_calls(w), ==, 0);
-    queue_world_free(w);
 }
 
 /* The reason trail of the first opcode: sources and texts. */
@@ -319,16 +279,14 @@ static void assert_trail(const struct job *record, const char *expected)
     g_assert_cmpstr(text->str, ==, expected);
 }
 
-static void test_death(void)
+static void test_death(struct queue_world *w)
 {
-    struct queue_world *w = queue_world_new(1);
     guint64 id = queue_submit(w, NULL), next = queue_submit(w, NULL);
     record_autoptr(job) record = NULL;
 
     queue_child_named(w, id);
     queue_job_writes(w, id, "running");
-    queue_job_gone(w, id, false);
-    fake_advance(w->world, 1000);
+    queue_job_dies(w, id);
     assert_error(w, id, "detected death of job 1");
     record = queue_record(w, id);
     g_assert_cmpstr(record->status, ==, "error");
@@ -337,43 +295,34 @@ static void test_death(void)
                          "gnt:daemon:luxid:deathdetection detected death of job 1\n");
     g_assert_cmpuint(owner_gone_calls(w), ==, 1);
     g_assert_true(has_starter(w, next));
-    queue_world_free(w);
 }
 
 /* Confirmed, but it never came to run. */
-static void test_death_before_first_opcode(void)
+static void test_death_before_first_opcode(struct queue_world *w)
 {
-    struct queue_world *w = queue_world_new(1);
-    guint64 id = queue_submit(w, NULL);
+    guint64 id = queue_submit_named(w);
 
-    queue_child_named(w, id);
-    queue_job_gone(w, id, false);
-    fake_advance(w->world, 1000);
+    queue_job_dies(w, id);
     assert_error(w, id, "detected death of job 1 before its first opcode began");
-    queue_world_free(w);
 }
 
 /* The job's own end stands, although it could not commit it. */
-static void test_end_not_committed(void)
+static void test_end_not_committed(struct queue_world *w)
 {
-    struct queue_world *w = queue_world_new(1);
-    guint64 id = queue_submit(w, NULL);
+    guint64 id = queue_submit_named(w);
 
-    queue_child_named(w, id);
     queue_job_writes(w, id, "success");
     queue_job_gone(w, id, true);
     fake_advance(w->world, 1000);
     assert_status(w, id, "success");
     /* It could not free its locks either. */
     g_assert_cmpuint(owner_gone_calls(w), ==, 1);
-    queue_world_free(w);
 }
 
 /* The commit fails at first: the end is not lost, nobody sees it too early. */
-static void test_end_committed_later(void)
+static void test_end_committed_later(struct queue_world *w)
 {
-    struct queue_world *w = queue_world_new(1);
-    guint64 id = submit_running(w);
+    guint64 id = queue_submit_running(w);
 
     store_fail_next(w->store, FETTLE_ERROR_STORAGE, "the disk is full");
     queue_job_gone(w, id, false);
@@ -381,14 +330,12 @@ static void test_end_committed_later(void)
     assert_status(w, id, "running");
     fake_advance(w->world, 5000);
     assert_error(w, id, "detected death of job 1");
-    queue_world_free(w);
 }
 
 /* The event comes before the lock is really free: the job is looked at again. */
-static void test_event_before_release(void)
+static void test_event_before_release(struct queue_world *w)
 {
-    struct queue_world *w = queue_world_new(1);
-    guint64 id = submit_running(w);
+    guint64 id = queue_submit_running(w);
 
     fake_livelock(w->world, MASTER, "job-1-1", LIVELOCK_DEAD);
     fake_livelock(w->world, MASTER, "job-1-1", LIVELOCK_ALIVE);
@@ -397,44 +344,37 @@ static void test_event_before_release(void)
     fake_livelock(w->world, MASTER, "job-1-1", LIVELOCK_DEAD);
     fake_advance(w->world, 1000);
     assert_error(w, id, "detected death of job 1");
-    queue_world_free(w);
 }
 
 /* An event for a job that lives changes nothing, and its death is still seen. */
-static void test_false_event(void)
+static void test_false_event(struct queue_world *w)
 {
-    struct queue_world *w = queue_world_new(1);
-    guint64 id = submit_running(w);
+    guint64 id = queue_submit_running(w);
 
     fake_livelock(w->world, MASTER, "job-1-1", LIVELOCK_DEAD);
     fake_livelock(w->world, MASTER, "job-1-1", LIVELOCK_ALIVE);
     fake_advance(w->world, 1000);
     assert_status(w, id, "running");
-    queue_job_gone(w, id, false);
-    fake_advance(w->world, 1000);
+    queue_job_dies(w, id);
     assert_error(w, id, "detected death of job 1");
-    queue_world_free(w);
 }
 
 /* A release that nobody tells of is found by the sweep. */
-static void test_sweep(void)
+static void test_sweep(struct queue_world *w)
 {
-    struct queue_world *w = queue_world_new(1);
-    guint64 id = submit_running(w);
+    guint64 id = queue_submit_running(w);
 
     fake_reboot(w->world, MASTER);
     fake_settle(w->world);
     assert_status(w, id, "running");
     fake_advance(w->world, 11000);
     assert_error(w, id, "detected death of job 1");
-    queue_world_free(w);
 }
 
 /* A probe that fails is proof of nothing. */
-static void test_unsure(void)
+static void test_unsure(struct queue_world *w)
 {
-    struct queue_world *w = queue_world_new(1);
-    guint64 id = submit_running(w);
+    guint64 id = queue_submit_running(w);
 
     queue_world_kill_luxid(w);
     fake_livelock(w->world, MASTER, "job-1-1", LIVELOCK_UNSURE);
@@ -444,16 +384,14 @@ static void test_unsure(void)
     fake_livelock(w->world, MASTER, "job-1-1", LIVELOCK_DEAD);
     fake_advance(w->world, 5000);
     assert_error(w, id, "detected death of job 1");
-    queue_world_free(w);
 }
 
 /* --- restarts of luxid --- */
 
 /* It is asked to end while it starts a job: that one runs first, no other one is begun, and the
  * next luxid goes on with both. */
-static void test_drain(void)
+static void test_drain(struct queue_world *w)
 {
-    struct queue_world *w = queue_world_new(5);
     guint64 starting = queue_submit(w, NULL), queued;
 
     g_assert_false(luxi_drain(w->luxi));
@@ -466,48 +404,38 @@ static void test_drain(void)
     g_assert_true(queue_child_confirmed(w, starting));
     queue_child_breaks(w, starting); /* it has read that */
     g_assert_true(luxi_drain(w->luxi));
-    queue_world_kill_luxid(w);
-    queue_world_start_luxid(w);
+    queue_world_restart_luxid(w);
     assert_status(w, starting, "waiting"); /* its process has not said more yet */
     queue_job_runs(w, starting);
     queue_child_named(w, queued);
     queue_job_runs(w, queued);
     assert_status(w, starting, "success");
     assert_status(w, queued, "success");
-    queue_world_free(w);
 }
 
-static void test_restart_running(void)
+static void test_restart_running(struct queue_world *w)
 {
-    struct queue_world *w = queue_world_new(1);
     guint64 running = queue_submit(w, NULL), queued = queue_submit(w, NULL);
 
     queue_child_named(w, running);
     queue_job_writes(w, running, "running");
-    queue_world_kill_luxid(w);
-    queue_world_start_luxid(w);
+    queue_world_restart_luxid(w);
     assert_status(w, running, "running");
     assert_status(w, queued, "queued");
     g_assert_false(has_starter(w, queued));
-    queue_job_writes(w, running, "success");
-    queue_job_commits(w, running);
-    queue_job_gone(w, running, true);
+    queue_job_ends(w, running);
     assert_status(w, running, "success");
     g_assert_true(has_starter(w, queued));
-    queue_world_free(w);
 }
 
-static void test_ended_while_away(void)
+static void test_ended_while_away(struct queue_world *w)
 {
-    struct queue_world *w = queue_world_new(2);
     guint64 committed = queue_submit(w, NULL), only_file = queue_submit(w, NULL);
 
     queue_child_named(w, committed);
     queue_child_named(w, only_file);
     queue_world_kill_luxid(w);
-    queue_job_writes(w, committed, "success");
-    queue_job_commits(w, committed);
-    queue_job_gone(w, committed, true);
+    queue_job_ends(w, committed);
     queue_job_writes(w, only_file, "success");
     queue_job_gone(w, only_file, true);
     queue_world_start_luxid(w);
@@ -515,42 +443,35 @@ static void test_ended_while_away(void)
     assert_status(w, committed, "success");
     assert_status(w, only_file, "success");
     g_assert_null(fake_file(w->world, MASTER, FILE_QUEUE, "job-1"));
-    queue_world_free(w);
 }
 
-static void test_died_while_away(void)
+static void test_died_while_away(struct queue_world *w)
 {
-    struct queue_world *w = queue_world_new(1);
-    guint64 id = submit_running(w);
+    guint64 id = queue_submit_running(w);
 
     queue_world_kill_luxid(w);
     queue_job_gone(w, id, false);
     queue_world_start_luxid(w);
     fake_advance(w->world, 1000);
     assert_error(w, id, "detected death of job 1");
-    queue_world_free(w);
 }
 
 /* luxid dies while its own lock file is the one named. */
-static void test_luxid_dies_before_name(void)
+static void test_luxid_dies_before_name(struct queue_world *w)
 {
-    struct queue_world *w = queue_world_new(1);
     guint64 id = queue_submit(w, NULL);
 
-    queue_world_kill_luxid(w);
-    queue_world_start_luxid(w);
+    queue_world_restart_luxid(w);
     fake_advance(w->world, 1000);
     assert_error(w, id,
                  "job 1 did not start: luxid ended while it was starting it; nothing has run");
     g_assert_cmpuint(fake_starters(w->world), ==, 1);
-    queue_world_free(w);
 }
 
 /* The dead luxid's lock is still held for a moment, by a child of it that has not come to its own
  * program: it answers for several jobs. */
-static void test_luxid_dies_slowly(void)
+static void test_luxid_dies_slowly(struct queue_world *w)
 {
-    struct queue_world *w = queue_world_new(3);
     guint64 first = queue_submit(w, NULL), second = queue_submit(w, NULL);
     record_autoptr(job) file = queue_file(w, first);
 
@@ -566,14 +487,11 @@ static void test_luxid_dies_slowly(void)
                  "job 1 did not start: luxid ended while it was starting it; nothing has run");
     assert_error(w, second,
                  "job 2 did not start: luxid ended while it was starting it; nothing has run");
-    queue_world_free(w);
 }
 
 /* Started on record, no job file yet. */
-static void test_luxid_dies_before_file(void)
+static void test_luxid_dies_before_file(struct queue_world *w)
 {
-    struct queue_world *w = queue_world_new(1);
-
     queue_world_kill_luxid(w);
     store_put(w->store, "job", "1",
               json_make("{si, s[{s{ss, sf}}], ss, sb, si, si}", "id", 1, "ops", "input", "OP_ID",
@@ -584,17 +502,14 @@ static void test_luxid_dies_before_file(void)
     assert_error(
         w, 1,
         "job 1 did not start: luxid ended before it had written the job file; nothing has run");
-    queue_world_free(w);
 }
 
 /* The file is gone, but a lock file tells that there was a process: nobody can say that nothing has
  * run. */
-static void test_file_gone(void)
+static void test_file_gone(struct queue_world *w)
 {
-    struct queue_world *w = queue_world_new(1);
-    guint64 id = queue_submit(w, NULL);
+    guint64 id = queue_submit_named(w);
 
-    queue_child_named(w, id);
     queue_world_kill_luxid(w);
     w->cli->ops->file_remove(w->cli, FILE_QUEUE, "job-1", NULL);
     queue_world_start_luxid(w);
@@ -603,27 +518,22 @@ static void test_file_gone(void)
     queue_job_gone(w, id, false);
     fake_advance(w->world, 5000);
     assert_error(w, id, "detected death of job 1; its job file is gone");
-    queue_world_free(w);
 }
 
 /* The child's name is stored, the confirmation never sent: the child ends with luxid. */
-static void test_luxid_dies_before_confirmation(void)
+static void test_luxid_dies_before_confirmation(struct queue_world *w)
 {
-    struct queue_world *w = queue_world_new(1);
-    guint64 id = queue_submit(w, NULL);
+    guint64 id = queue_submit_named(w);
 
-    queue_child_named(w, id);
     queue_world_kill_luxid(w);
     queue_job_gone(w, id, false);
     queue_world_start_luxid(w);
     fake_advance(w->world, 1000);
     assert_error(w, id, "detected death of job 1 before its first opcode began");
-    queue_world_free(w);
 }
 
-static void test_power_cut(void)
+static void test_power_cut(struct queue_world *w)
 {
-    struct queue_world *w = queue_world_new(1);
     guint64 running = queue_submit(w, NULL), queued = queue_submit(w, NULL);
 
     queue_child_named(w, running);
@@ -644,17 +554,14 @@ static void test_power_cut(void)
                  "restart or loss");
     queue_job_runs(w, queued);
     assert_status(w, queued, "success");
-    queue_world_free(w);
 }
 
 /* The mastership ends while luxid and the job live on: the job's own end does not count any more.
  */
-static void test_epoch_ends_under_a_job(void)
+static void test_epoch_ends_under_a_job(struct queue_world *w)
 {
-    struct queue_world *w = queue_world_new(1);
-    guint64 id = queue_submit(w, NULL);
+    guint64 id = queue_submit_named(w);
 
-    queue_child_named(w, id);
     queue_job_writes(w, id, "success");
     store_set_epoch(w->store, 2);
     /* Its death is noticed before the new epoch is. */
@@ -667,7 +574,6 @@ static void test_epoch_ends_under_a_job(void)
     assert_error(w, id,
                  "detected death of job 1: it ran under epoch 1, which ended with its master's "
                  "restart or loss");
-    queue_world_free(w);
 }
 
 static guint files_beginning(struct queue_world *w, const char *prefix)
@@ -681,9 +587,8 @@ static guint files_beginning(struct queue_world *w, const char *prefix)
     return count;
 }
 
-static void test_file_cut_short(void)
+static void test_file_cut_short(struct queue_world *w)
 {
-    struct queue_world *w = queue_world_new(2);
     guint64 dead = queue_submit(w, NULL), alive = queue_submit(w, NULL);
     guint64 queued = queue_submit(w, NULL);
 
@@ -712,64 +617,59 @@ static void test_file_cut_short(void)
                                             "run/queue/bad-job-77-"};
         g_assert_true(g_str_has_prefix(json_string_value(json_array_get(told, i)), begin[i]));
     }
-    queue_world_free(w);
 }
 
 /* A foreign record under a job's name is no record of it. */
-static void test_file_of_another_job(void)
+static void test_file_of_another_job(struct queue_world *w)
 {
-    struct queue_world *w = queue_world_new(1);
-    guint64 id = queue_submit(w, NULL);
+    guint64 id = queue_submit_named(w);
     g_autofree char *text = NULL;
 
-    queue_child_named(w, id);
     text = g_strdup(fake_file(w->world, MASTER, FILE_QUEUE, "job-1"));
     queue_world_kill_luxid(w);
     fake_file_put(w->world, MASTER, FILE_QUEUE, "job-9", text);
     queue_world_start_luxid(w);
     g_assert_cmpuint(files_beginning(w, "bad-job-9-"), ==, 1);
     assert_status(w, id, "waiting");
-    queue_world_free(w);
 }
 
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
-    g_test_add_func("/start/handshake#LUX-17,LUX-20,LUX-21,SAF-30", test_handshake);
-    g_test_add_func("/start/child-dies-unnamed#LUX-23", test_child_dies_unnamed);
-    g_test_add_func("/start/child-dies-named#LUX-23", test_child_dies_named);
-    g_test_add_func("/start/name-not-written#LUX-20", test_name_not_written);
-    g_test_add_func("/start/first-write-fails#LUX-17", test_first_write_fails);
-    g_test_add_func("/start/broken-after-confirmation#LUX-24,LUX-31",
-                    test_broken_after_confirmation);
-    g_test_add_func("/start/not-recorded#SAF-30", test_start_not_recorded);
-    g_test_add_func("/start/has-to-wait#LUX-23", test_start_has_to_wait);
-    g_test_add_func("/scheduler/slots#LUX-12", test_slots);
-    g_test_add_func("/scheduler/slot-until-gone#LUX-12", test_slot_until_gone);
-    g_test_add_func("/scheduler/starts-share-commits", test_starts_share_commits);
-    g_test_add_func("/scheduler/priority#LUX-06", test_priority);
-    g_test_add_func("/scheduler/depends", test_depends);
-    g_test_add_func("/track/final-after-commit#SAF-30,LUX-33", test_final_after_commit);
-    g_test_add_func("/track/death#LUX-14,LUX-36", test_death);
-    g_test_add_func("/track/death-before-first-opcode#LUX-25", test_death_before_first_opcode);
-    g_test_add_func("/track/end-not-committed#LUX-35", test_end_not_committed);
-    g_test_add_func("/track/end-committed-later#LUX-36", test_end_committed_later);
-    g_test_add_func("/track/event-before-release#DTH-09", test_event_before_release);
-    g_test_add_func("/track/false-event#DTH-14", test_false_event);
-    g_test_add_func("/track/sweep#LUX-36", test_sweep);
-    g_test_add_func("/track/unsure#DTH-15", test_unsure);
-    g_test_add_func("/scheduler/drain#FUT-12,LUX-26,LUX-27", test_drain);
-    g_test_add_func("/restart/running#LUX-16,LUX-06", test_restart_running);
-    g_test_add_func("/restart/ended-while-away#LUX-34,LUX-35", test_ended_while_away);
-    g_test_add_func("/restart/died-while-away#LUX-36,DTH-02", test_died_while_away);
-    g_test_add_func("/restart/before-name#LUX-26", test_luxid_dies_before_name);
-    g_test_add_func("/restart/luxid-dies-slowly#LUX-26", test_luxid_dies_slowly);
-    g_test_add_func("/restart/before-file#SAF-30", test_luxid_dies_before_file);
-    g_test_add_func("/restart/file-gone#LUX-28", test_file_gone);
-    g_test_add_func("/restart/before-confirmation#LUX-27", test_luxid_dies_before_confirmation);
-    g_test_add_func("/restart/power-cut#SAF-06,SAF-30", test_power_cut);
-    g_test_add_func("/restart/epoch-ends-under-a-job#SAF-30", test_epoch_ends_under_a_job);
-    g_test_add_func("/restart/file-cut-short", test_file_cut_short);
-    g_test_add_func("/restart/file-of-another-job", test_file_of_another_job);
+    queue_case("/start/handshake#LUX-17,LUX-20,LUX-21,SAF-30", 1, test_handshake);
+    queue_case("/start/child-dies-unnamed#LUX-23", 1, test_child_dies_unnamed);
+    queue_case("/start/child-dies-named#LUX-23", 1, test_child_dies_named);
+    queue_case("/start/name-not-written#LUX-20", 1, test_name_not_written);
+    queue_case("/start/first-write-fails#LUX-17", 1, test_first_write_fails);
+    queue_case("/start/broken-after-confirmation#LUX-24,LUX-31", 1, test_broken_after_confirmation);
+    queue_case("/start/not-recorded#SAF-30", 1, test_start_not_recorded);
+    queue_case("/start/has-to-wait#LUX-23", 1, test_start_has_to_wait);
+    queue_case("/scheduler/slots#LUX-12", 4, test_slots);
+    queue_case("/scheduler/slot-until-gone#LUX-12", 1, test_slot_until_gone);
+    queue_case("/scheduler/starts-share-commits", 20, test_starts_share_commits);
+    queue_case("/scheduler/priority#LUX-06", 1, test_priority);
+    queue_case("/scheduler/depends", 10, test_depends);
+    queue_case("/track/final-after-commit#SAF-30,LUX-33", 1, test_final_after_commit);
+    queue_case("/track/death#LUX-14,LUX-36", 1, test_death);
+    queue_case("/track/death-before-first-opcode#LUX-25", 1, test_death_before_first_opcode);
+    queue_case("/track/end-not-committed#LUX-35", 1, test_end_not_committed);
+    queue_case("/track/end-committed-later#LUX-36", 1, test_end_committed_later);
+    queue_case("/track/event-before-release#DTH-09", 1, test_event_before_release);
+    queue_case("/track/false-event#DTH-14", 1, test_false_event);
+    queue_case("/track/sweep#LUX-36", 1, test_sweep);
+    queue_case("/track/unsure#DTH-15", 1, test_unsure);
+    queue_case("/scheduler/drain#FUT-12,LUX-26,LUX-27", 5, test_drain);
+    queue_case("/restart/running#LUX-16,LUX-06", 1, test_restart_running);
+    queue_case("/restart/ended-while-away#LUX-34,LUX-35", 2, test_ended_while_away);
+    queue_case("/restart/died-while-away#LUX-36,DTH-02", 1, test_died_while_away);
+    queue_case("/restart/before-name#LUX-26", 1, test_luxid_dies_before_name);
+    queue_case("/restart/luxid-dies-slowly#LUX-26", 3, test_luxid_dies_slowly);
+    queue_case("/restart/before-file#SAF-30", 1, test_luxid_dies_before_file);
+    queue_case("/restart/file-gone#LUX-28", 1, test_file_gone);
+    queue_case("/restart/before-confirmation#LUX-27", 1, test_luxid_dies_before_confirmation);
+    queue_case("/restart/power-cut#SAF-06,SAF-30", 1, test_power_cut);
+    queue_case("/restart/epoch-ends-under-a-job#SAF-30", 1, test_epoch_ends_under_a_job);
+    queue_case("/restart/file-cut-short", 2, test_file_cut_short);
+    queue_case("/restart/file-of-another-job", 1, test_file_of_another_job);
     return g_test_run();
 }

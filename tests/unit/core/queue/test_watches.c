@@ -165,9 +165,7 @@ static void test_job(void)
     expect(ask(&client, 60, NULL), "[[\"job\", \"1\", [[0, 1], [0, \"waiting\"]]]]");
     queue_job_writes(w, 1, "running");
     expect(ask(&client, 60, NULL), "[[\"job\", \"1\", [[0, 1], [0, \"running\"]]]]");
-    queue_job_writes(w, 1, "success");
-    queue_job_commits(w, 1);
-    queue_job_gone(w, 1, true);
+    queue_job_ends(w, 1);
     expect(ask(&client, 60, NULL), "[[\"job\", \"1\", [[0, 1], [0, \"success\"]]]]");
     store_put(w->store, "job", "1", NULL);
     expect(ask(&client, 60, NULL), "[[\"job\", \"1\", null]]");

@@ -3,6 +3,24 @@
 
 #include <string.h>
 
+struct locks_case {
+    void (*test)(struct locks *locks);
+};
+
+static void run_case(const void *data)
+{
+    struct locks *locks = locks_new(NULL, NULL);
+    ((const struct locks_case *)data)->test(locks);
+    locks_free(locks);
+}
+
+void locks_case(const char *path, void (*test)(struct locks *locks))
+{
+    struct locks_case *data = g_new(struct locks_case, 1);
+    data->test = test;
+    g_test_add_data_func_full(path, data, run_case, g_free);
+}
+
 struct owner *lock_owner_of(guint number)
 {
     struct owner *owner = owner_new();

@@ -7,6 +7,9 @@
 
 #include "core/locks/locks.h"
 
+/* Registers a test that gets a lock manager of its own, without a gate. */
+void locks_case(const char *path, void (*test)(struct locks *locks));
+
 struct owner *lock_owner_of(guint number);
 GPtrArray *lock_requests_new(void);
 void lock_request_add(GPtrArray *requests, const char *name, enum lock_mode mode);

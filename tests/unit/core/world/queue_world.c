@@ -50,6 +50,12 @@ void queue_world_kill_luxid(struct queue_world *w)
     w->luxi = NULL;
 }
 
+void queue_world_restart_luxid(struct queue_world *w)
+{
+    queue_world_kill_luxid(w);
+    queue_world_start_luxid(w);
+}
+
 struct queue_world *queue_world_new(guint slots)
 {
     struct queue_world *w = g_new0(struct queue_world, 1);
@@ -77,6 +83,28 @@ void queue_world_free(struct queue_world *w)
     store_world_free(w->store);
     fake_world_free(w->world);
     g_free(w);
+}
+
+struct queue_case {
+    guint slots;
+    void (*test)(struct queue_world *w);
+};
+
+static void run_case(const void *data)
+{
+    const struct queue_case *test = data;
+    struct queue_world *w = queue_world_new(test->slots);
+
+    test->test(w);
+    queue_world_free(w);
+}
+
+void queue_case(const char *path, guint slots, void (*test)(struct queue_world *w))
+{
+    struct queue_case *data = g_new(struct queue_case, 1);
+
+    *data = (struct queue_case){slots, test};
+    g_test_add_data_func_full(path, data, run_case, g_free);
 }
 
 /* --- clients --- */
@@ -115,6 +143,22 @@ guint64 queue_submit(struct queue_world *w, json_t *extra)
     g_assert_true(json_is_integer(id));
     fake_settle(w->world);
     return (guint64)json_integer_value(id);
+}
+
+guint64 queue_submit_named(struct queue_world *w)
+{
+    guint64 id = queue_submit(w, NULL);
+
+    queue_child_named(w, id);
+    return id;
+}
+
+guint64 queue_submit_running(struct queue_world *w)
+{
+    guint64 id = queue_submit_named(w);
+
+    queue_job_writes(w, id, "running");
+    return id;
 }
 
 static json_t *job_field(struct queue_world *w, guint64 id, const char *field)
@@ -224,11 +268,22 @@ void queue_job_gone(struct queue_world *w, guint64 id, bool clean)
     fake_settle(w->world);
 }
 
+void queue_job_ends(struct queue_world *w, guint64 id)
+{
+    queue_job_writes(w, id, "success");
+    queue_job_commits(w, id);
+    queue_job_gone(w, id, true);
+}
+
+void queue_job_dies(struct queue_world *w, guint64 id)
+{
+    queue_job_gone(w, id, false);
+    fake_advance(w->world, 1000);
+}
+
 void queue_job_runs(struct queue_world *w, guint64 id)
 {
     queue_child_named(w, id);
     queue_job_writes(w, id, "running");
-    queue_job_writes(w, id, "success");
-    queue_job_commits(w, id);
-    queue_job_gone(w, id, true);
+    queue_job_ends(w, id);
 }

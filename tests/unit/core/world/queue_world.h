@@ -25,9 +25,13 @@ struct queue_world {
 /* A cluster of one node with `slots` jobs at once, luxid started. */
 struct queue_world *queue_world_new(guint slots);
 void queue_world_free(struct queue_world *w);
+/* Registers a test that runs in such a world of its own. */
+void queue_case(const char *path, guint slots, void (*test)(struct queue_world *w));
 /* SIGKILL of luxid; then a new one. */
 void queue_world_kill_luxid(struct queue_world *w);
 void queue_world_start_luxid(struct queue_world *w);
+/* Both at once. */
+void queue_world_restart_luxid(struct queue_world *w);
 
 /* A call of a client; `args` is stolen. */
 json_t *queue_call(struct queue_world *w, const char *method, json_t *args, GError **error);
@@ -38,6 +42,9 @@ void queue_refuse(struct queue_world *w, const char *method, json_t *args, enum 
 json_t *queue_delay(json_t *extra);
 /* Submits one job of one opcode (as queue_delay) and answers its id. */
 guint64 queue_submit(struct queue_world *w, json_t *extra);
+/* The same of a job that is started at once: its process has told its name, or runs already. */
+guint64 queue_submit_named(struct queue_world *w);
+guint64 queue_submit_running(struct queue_world *w);
 /* Status of a job as clients see it; static text. */
 const char *queue_status(struct queue_world *w, guint64 id);
 /* First result of the job's opcodes: its message, "" if there is none. Free with g_free(). */
@@ -57,5 +64,9 @@ void queue_job_writes(struct queue_world *w, guint64 id, const char *status);
 void queue_job_commits(struct queue_world *w, guint64 id);
 /* Its lock file is released: removed after a clean end, left behind after a death. */
 void queue_job_gone(struct queue_world *w, guint64 id, bool clean);
+/* All three of a job that ends well. */
+void queue_job_ends(struct queue_world *w, guint64 id);
+/* Its process dies, and luxid has had the time to see that. */
+void queue_job_dies(struct queue_world *w, guint64 id);
 /* All of it: a job that runs well. */
 void queue_job_runs(struct queue_world *w, guint64 id);
