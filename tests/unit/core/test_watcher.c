@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "core/repair/policy.h"
+#include "base/text.h"
 
 #define NOW 1700000000 /* wall clock of the fake world when it begins */
 
@@ -399,7 +399,7 @@ static void test_pauses(void)
     for (guint n = 0; n < 2; n++) {
         guint pause_s = n == 0 ? LIMIT_REPAIR_FIRST_PAUSE_S : LIMIT_REPAIR_NEXT_PAUSE_S;
         gint64 end_us = w->env->ops->wall_us(w->env) + pause_s * (gint64)G_USEC_PER_SEC;
-        g_autofree char *time = repair_time_text((end_us + G_USEC_PER_SEC - 1) / G_USEC_PER_SEC);
+        g_autofree char *time = text_time((end_us + G_USEC_PER_SEC - 1) / G_USEC_PER_SEC);
         g_autofree char *when = g_strconcat("at ", time, NULL);
         g_autofree char *what = g_strdup_printf("Try %u of 3 failed, and the next one comes after "
                                                 "a pause: node2 is busy",
