@@ -51,17 +51,19 @@ struct watcher {
     GHashTable
         *repair_jobs; /* repair id -> GArray of guint64, of this pass; NULL: not needed yet */
     struct promotion promotion;
-    gint64 services_after_ms; /* boot clock: not before, as the last record of services failed */
-    guint running, begun;     /* repairs: under way; begun within the last hour; with repair_jobs */
-    bool braked;              /* no step may be submitted in this pass … */
-    bool unsure;              /* … as so many nodes may be lost that the brake would be pulled */
-    gint64 row_ms;            /* boot clock: the end of the last pass that news have started */
+    guint running, begun; /* repairs: under way; begun within the last hour; with repair_jobs */
+    bool braked;          /* no step may be submitted in this pass … */
+    bool unsure;          /* … as so many nodes may be lost that the brake would be pulled */
+    gint64 row_ms;        /* boot clock: the end of the last pass that news have started */
     guint row_passes, row_pause_ms;      /* of such passes that soon follow each other */
     gint64 next_tend_ms, next_repair_ms; /* boot clock: when each duty is due without news */
     struct task *sleeper;                /* the loop, while it waits for the next pass */
     guint timer;
     bool paused; /* a person has asked for quiet */
     bool news;   /* something that matters changed since the pass began */
+
+    /* What only the file of a duty sees into. */
+    struct watcher_services *services;
 };
 
 /* What the watcher remembers of a node between passes. */
@@ -136,6 +138,8 @@ void watcher_tell_silence(struct watcher *watcher);
 void watcher_tend_candidates(struct watcher *watcher);
 
 /* --- services.c: which daemons nodes run, on record --- */
+struct watcher_services *watcher_services_new(void);
+void watcher_services_free(struct watcher_services *services);
 void watcher_register_services(struct watcher *watcher);
 
 /* --- jobs.c --- */
