@@ -21,15 +21,6 @@ struct suspicion {
 };
 void suspicion_clear(struct suspicion *suspicion);
 
-/* What the watcher remembers of master candidates that there are too few of (candidates.c). */
-struct promotion {
-    gint64 short_since_ms; /* boot clock: since when; 0: there are enough */
-    gint64 after_ms;       /* boot clock: not before, as the last try failed */
-    guint tries;           /* that failed, since there were enough */
-    guint64 job;           /* the last one; 0: it has ended and was looked at */
-    char *node;            /* whom that is to promote */
-};
-
 struct watcher {
     const struct env *env;
     const struct watcher_duties *duties;
@@ -49,8 +40,7 @@ struct watcher {
                                next time */
     GHashTable *unseen;     /* ids of jobs that were submitted and are not in the copy yet */
     GHashTable
-        *repair_jobs; /* repair id -> GArray of guint64, of this pass; NULL: not needed yet */
-    struct promotion promotion;
+        *repair_jobs;     /* repair id -> GArray of guint64, of this pass; NULL: not needed yet */
     guint running, begun; /* repairs: under way; begun within the last hour; with repair_jobs */
     bool braked;          /* no step may be submitted in this pass … */
     bool unsure;          /* … as so many nodes may be lost that the brake would be pulled */
@@ -63,6 +53,7 @@ struct watcher {
     bool news;   /* something that matters changed since the pass began */
 
     /* What only the file of a duty sees into. */
+    struct watcher_promotion *promotion;
     struct watcher_services *services;
 };
 
@@ -135,6 +126,8 @@ bool watcher_shadow(const struct watcher *watcher);
 void watcher_tell_silence(struct watcher *watcher);
 
 /* --- candidates.c: too few master candidates (ARP-71) --- */
+struct watcher_promotion *watcher_promotion_new(void);
+void watcher_promotion_free(struct watcher_promotion *promotion);
 void watcher_tend_candidates(struct watcher *watcher);
 
 /* --- services.c: which daemons nodes run, on record --- */
