@@ -14,6 +14,21 @@
 
 #define BRAKE_KEY "cluster"
 
+struct watcher_brake {
+    bool on;     /* no step may be submitted in this pass … */
+    bool unsure; /* … as so many nodes may be lost that it would be pulled */
+};
+
+struct watcher_brake *watcher_brake_new(void)
+{
+    return g_new0(struct watcher_brake, 1);
+}
+
+void watcher_brake_free(struct watcher_brake *brake)
+{
+    g_free(brake);
+}
+
 bool watcher_shadow(const struct watcher *watcher)
 {
     const struct cluster *cluster = watcher_cluster(watcher);
@@ -141,17 +156,17 @@ static bool may_be_storm(const struct watcher *watcher)
 
 void watcher_brake(struct watcher *watcher)
 {
-    watcher->braked = true;
-    watcher->unsure = false;
+    watcher->brake->on = true;
+    watcher->brake->unsure = false;
     if (the_brake(watcher) != NULL)
         return;
     note_release(watcher);
     struct storm storm;
-    watcher->braked = find_storm(watcher, false, &storm);
-    if (watcher->braked)
+    watcher->brake->on = find_storm(watcher, false, &storm);
+    if (watcher->brake->on)
         pull(watcher, &storm);
     storm_clear(&storm);
-    watcher->unsure = !watcher->braked && may_be_storm(watcher);
+    watcher->brake->unsure = !watcher->brake->on && may_be_storm(watcher);
 }
 
 /* --- limits --- */
@@ -167,7 +182,7 @@ static guint64 may_run(const struct cluster *cluster, bool urgent)
 char *watcher_braked(const struct watcher *watcher, const char **ret_next)
 {
     const struct repair_brake *brake = the_brake(watcher);
-    if (!watcher->braked && brake == NULL)
+    if (!watcher->brake->on && brake == NULL)
         return NULL;
     *ret_next = "when a person says: fettle repair continue";
     return g_strdup_printf("The storm brake is on: %s It is released by: fettle repair continue.",
@@ -181,7 +196,7 @@ char *watcher_held_back(struct watcher *watcher, bool first, bool urgent, const 
     char *braked = watcher_braked(watcher, ret_next);
     if (braked != NULL)
         return braked;
-    if (watcher->unsure) {
+    if (watcher->brake->unsure) {
         *ret_next = "in the next pass";
         return g_strdup(
             "It waits: disks of so many nodes may have failed that the storm brake would "

@@ -449,6 +449,7 @@ struct watcher *watcher_new(const struct env *env, const struct watcher_duties *
     watcher->decisions = decisions_new();
     watcher->ages = ages_new(env);
     watcher->unseen = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL);
+    watcher->brake = watcher_brake_new();
     watcher->promotion = watcher_promotion_new();
     watcher->services = watcher_services_new();
     watcher->follow = follow_new(env, changed_cb, watcher);
@@ -486,6 +487,7 @@ void watcher_free(struct watcher *watcher)
     decisions_free(watcher->decisions);
     watcher_services_free(watcher->services);
     watcher_promotion_free(watcher->promotion);
+    watcher_brake_free(watcher->brake);
     g_hash_table_unref(watcher->unseen);
     g_free(watcher);
 }

@@ -42,8 +42,6 @@ struct watcher {
     GHashTable
         *repair_jobs;     /* repair id -> GArray of guint64, of this pass; NULL: not needed yet */
     guint running, begun; /* repairs: under way; begun within the last hour; with repair_jobs */
-    bool braked;          /* no step may be submitted in this pass … */
-    bool unsure;          /* … as so many nodes may be lost that the brake would be pulled */
     gint64 row_ms;        /* boot clock: the end of the last pass that news have started */
     guint row_passes, row_pause_ms;      /* of such passes that soon follow each other */
     gint64 next_tend_ms, next_repair_ms; /* boot clock: when each duty is due without news */
@@ -53,6 +51,7 @@ struct watcher {
     bool news;   /* something that matters changed since the pass began */
 
     /* What only the file of a duty sees into. */
+    struct watcher_brake *brake;
     struct watcher_promotion *promotion;
     struct watcher_services *services;
 };
@@ -108,6 +107,8 @@ gint64 watcher_pause_ms(guint tries);
 #define REPAIR_SHADOW "Shadow mode: " /* how sentences begin that say what would be done */
 
 /* --- brake.c: what holds repair back --- */
+struct watcher_brake *watcher_brake_new(void);
+void watcher_brake_free(struct watcher_brake *brake);
 
 /* Pulls the storm brake, or puts on record that somebody released it. */
 void watcher_brake(struct watcher *watcher);
