@@ -192,7 +192,8 @@ char *watcher_braked(const struct watcher *watcher, const char **ret_next)
 char *watcher_held_back(struct watcher *watcher, bool first, bool urgent, const char **ret_next)
 {
     const struct cluster *cluster = watcher_cluster(watcher);
-    watcher_repair_jobs(watcher, ""); /* counts */
+    guint running, begun;
+    watcher_count_repairs(watcher, &running, &begun);
     char *braked = watcher_braked(watcher, ret_next);
     if (braked != NULL)
         return braked;
@@ -202,26 +203,20 @@ char *watcher_held_back(struct watcher *watcher, bool first, bool urgent, const 
             "It waits: disks of so many nodes may have failed that the storm brake would "
             "be pulled, and that is not certain yet.");
     }
-    if (watcher->running >= may_run(cluster, urgent)) {
+    if (running >= may_run(cluster, urgent)) {
         *ret_next = "when one of them has ended";
-        bool kept = watcher->running < cluster->repair_max_running;
+        bool kept = running < cluster->repair_max_running;
         bool one = cluster->repair_max_running == 1;
         return g_strdup_printf("It waits its turn: no more than %" G_GUINT64_FORMAT
                                " repair%s under way at once (repair_max_running)%s.",
                                cluster->repair_max_running, one ? " is" : "s are",
                                kept ? ", and the last place is for guests that are down" : "");
     }
-    if (first && watcher->begun >= cluster->repair_max_per_hour) {
+    if (first && begun >= cluster->repair_max_per_hour) {
         *ret_next = "within the hour";
         return g_strdup_printf("It waits its turn: no more than %" G_GUINT64_FORMAT
                                " repairs begin within an hour (repair_max_per_hour).",
                                cluster->repair_max_per_hour);
     }
     return NULL;
-}
-
-void watcher_count_step(struct watcher *watcher, bool first)
-{
-    watcher->running++;
-    watcher->begun += first;
 }

@@ -308,7 +308,7 @@ static void one_pass(struct watcher *watcher)
     if (repair)
         watcher->next_repair_ms = now_ms + own_ms;
     watcher->pass++;
-    g_clear_pointer(&watcher->repair_jobs, g_hash_table_unref);
+    watcher_jobs_begin(watcher);
     const bool due[] = {[DUE_ALWAYS] = true, [DUE_TEND] = tend, [DUE_REPAIR] = repair};
     run_duties(watcher, due);
 }
@@ -448,8 +448,8 @@ struct watcher *watcher_new(const struct env *env, const struct watcher_duties *
         g_hash_table_new_full(g_str_hash, g_str_equal, g_free, (GDestroyNotify)g_hash_table_unref);
     watcher->decisions = decisions_new();
     watcher->ages = ages_new(env);
-    watcher->unseen = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL);
     watcher->brake = watcher_brake_new();
+    watcher->jobs = watcher_jobs_new();
     watcher->promotion = watcher_promotion_new();
     watcher->services = watcher_services_new();
     watcher->follow = follow_new(env, changed_cb, watcher);
@@ -483,11 +483,10 @@ void watcher_free(struct watcher *watcher)
     watcher->duties->free(watcher->repair);
     g_hash_table_unref(watcher->guests);
     g_hash_table_unref(watcher->reports);
-    g_clear_pointer(&watcher->repair_jobs, g_hash_table_unref);
     decisions_free(watcher->decisions);
     watcher_services_free(watcher->services);
     watcher_promotion_free(watcher->promotion);
+    watcher_jobs_free(watcher->jobs);
     watcher_brake_free(watcher->brake);
-    g_hash_table_unref(watcher->unseen);
     g_free(watcher);
 }

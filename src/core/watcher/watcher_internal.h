@@ -38,11 +38,7 @@ struct watcher {
     guint64 pass;           /* number of this pass */
     guint64 reports_serial; /* of the copy when the reports were asked for: newer objects are judged
                                next time */
-    GHashTable *unseen;     /* ids of jobs that were submitted and are not in the copy yet */
-    GHashTable
-        *repair_jobs;     /* repair id -> GArray of guint64, of this pass; NULL: not needed yet */
-    guint running, begun; /* repairs: under way; begun within the last hour; with repair_jobs */
-    gint64 row_ms;        /* boot clock: the end of the last pass that news have started */
+    gint64 row_ms;          /* boot clock: the end of the last pass that news have started */
     guint row_passes, row_pause_ms;      /* of such passes that soon follow each other */
     gint64 next_tend_ms, next_repair_ms; /* boot clock: when each duty is due without news */
     struct task *sleeper;                /* the loop, while it waits for the next pass */
@@ -52,6 +48,7 @@ struct watcher {
 
     /* What only the file of a duty sees into. */
     struct watcher_brake *brake;
+    struct watcher_jobs *jobs;
     struct watcher_promotion *promotion;
     struct watcher_services *services;
 };
@@ -119,8 +116,6 @@ char *watcher_braked(const struct watcher *watcher, const char **ret_next);
 /* Why no step of a repair may be submitted now, as a sentence; NULL if one may. `first`: it would
  * be the repair's first; `urgent`: the guest is down until then. */
 char *watcher_held_back(struct watcher *watcher, bool first, bool urgent, const char **ret_next);
-/* Counts a step that was submitted. */
-void watcher_count_step(struct watcher *watcher, bool first);
 bool watcher_shadow(const struct watcher *watcher);
 
 /* --- silence.c: nodes that do not answer --- */
@@ -137,6 +132,8 @@ void watcher_services_free(struct watcher_services *services);
 void watcher_register_services(struct watcher *watcher);
 
 /* --- jobs.c --- */
+struct watcher_jobs *watcher_jobs_new(void);
+void watcher_jobs_free(struct watcher_jobs *jobs);
 
 enum job_outcome {
     JOB_UNDER_WAY,
@@ -172,6 +169,12 @@ guint64 watcher_submit(struct watcher *watcher, json_t *opcodes, const char *req
 guint64 watcher_act(struct watcher *watcher, struct decision *decision, json_t *opcodes,
                     const char *request_id, gint64 since);
 
-/* Ids of the jobs of a repair, in order; NULL if there are none. Borrowed, for this pass. The first
- * use in a pass also counts `running` and `begun`. */
+/* Ids of the jobs of a repair, in order; NULL if there are none. Borrowed, for this pass. */
 const GArray *watcher_repair_jobs(struct watcher *watcher, const char *repair_id);
+/* A pass begins: they are looked for anew. */
+void watcher_jobs_begin(struct watcher *watcher);
+/* How many repairs are under way, and how many began within the last hour; with the steps of this
+ * pass that were counted since. */
+void watcher_count_repairs(struct watcher *watcher, guint *ret_running, guint *ret_begun);
+/* Counts a step that was submitted; `first`: it is its repair's first. */
+void watcher_count_step(struct watcher *watcher, bool first);
