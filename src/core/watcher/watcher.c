@@ -240,6 +240,16 @@ static bool ask_nodes(struct watcher *watcher)
 
 /* --- the loop --- */
 
+struct watcher_loop {
+    gint64 row_ms; /* boot clock: the end of the last pass that news have started */
+    guint row_passes, row_pause_ms;      /* of such passes that soon follow each other */
+    gint64 next_tend_ms, next_repair_ms; /* boot clock: when each duty is due without news */
+    struct task *sleeper;                /* the loop, while it waits for the next pass */
+    guint timer;
+    bool paused; /* a person has asked for quiet */
+    bool news;   /* something that matters changed since the pass began */
+};
+
 /* One look at every instance, because reading them all is what a quiet pass costs. What changes
  * while the duties wait is looked at again by them, or is news for the next pass. UUIDs: the list
  * borrows from the copy. */
@@ -282,9 +292,9 @@ static bool is_paused(struct watcher *watcher)
     const struct switches *switches = config_switches(follow_config(watcher->follow));
     guint64 now = (guint64)(watcher->env->ops->wall_us(watcher->env) / G_USEC_PER_SEC);
     bool paused = switches != NULL && switches->watcher_paused_until > now;
-    if (paused != watcher->paused)
+    if (paused != watcher->loop->paused)
         log_info("", paused ? "the watcher is paused" : "the watcher works again");
-    watcher->paused = paused;
+    watcher->loop->paused = paused;
     return paused;
 }
 
@@ -294,19 +304,20 @@ static void one_pass(struct watcher *watcher)
 {
     if (watcher_cluster(watcher) == NULL || is_paused(watcher))
         return;
-    bool news = watcher->news;
-    watcher->news = false;
+    struct watcher_loop *loop = watcher->loop;
+    bool news = loop->news;
+    loop->news = false;
     if (!ask_nodes(watcher))
         return;
     const struct cluster *cluster = watcher_cluster(watcher);
     gint64 now_ms = watcher->env->ops->boot_ms(watcher->env);
     gint64 own_ms = (gint64)cluster->repair_interval_ms;
-    bool tend = news || now_ms >= watcher->next_tend_ms;
-    bool repair = own_ms == 0 ? tend : now_ms >= watcher->next_repair_ms;
+    bool tend = news || now_ms >= loop->next_tend_ms;
+    bool repair = own_ms == 0 ? tend : now_ms >= loop->next_repair_ms;
     if (tend)
-        watcher->next_tend_ms = now_ms + (gint64)cluster->watcher_interval_ms;
+        loop->next_tend_ms = now_ms + (gint64)cluster->watcher_interval_ms;
     if (repair)
-        watcher->next_repair_ms = now_ms + own_ms;
+        loop->next_repair_ms = now_ms + own_ms;
     watcher->pass++;
     watcher_jobs_begin(watcher);
     const bool due[] = {[DUE_ALWAYS] = true, [DUE_TEND] = tend, [DUE_REPAIR] = repair};
@@ -319,9 +330,9 @@ static guint pause_ms(const struct watcher *watcher)
     const struct cluster *cluster = watcher_cluster(watcher);
     if (cluster == NULL)
         return 1000;
-    gint64 due = cluster->repair_interval_ms == 0
-                     ? watcher->next_tend_ms
-                     : MIN(watcher->next_tend_ms, watcher->next_repair_ms);
+    const struct watcher_loop *loop = watcher->loop;
+    gint64 due = cluster->repair_interval_ms == 0 ? loop->next_tend_ms
+                                                  : MIN(loop->next_tend_ms, loop->next_repair_ms);
     /* Never longer than the interval as it is now: it may have been changed. */
     gint64 most = (gint64)cluster->watcher_interval_ms;
     return (guint)CLAMP(due - watcher->env->ops->boot_ms(watcher->env), 1, most);
@@ -332,33 +343,34 @@ static guint pause_ms(const struct watcher *watcher)
 static guint row_pause_ms(struct watcher *watcher)
 {
     gint64 now = watcher->env->ops->boot_ms(watcher->env);
-    gint64 apart = 2 * (gint64)MAX(watcher->row_pause_ms, LIMIT_WATCHER_PAUSE_MS);
-    if (now - watcher->row_ms > apart)
-        watcher->row_passes = watcher->row_pause_ms = 0;
-    watcher->row_ms = now;
-    if (++watcher->row_passes > WATCHER_ROW_PASSES)
-        watcher->row_pause_ms =
-            CLAMP(2 * watcher->row_pause_ms, LIMIT_WATCHER_PAUSE_MS, LIMIT_WATCHER_ROW_MS);
-    return watcher->row_pause_ms;
+    struct watcher_loop *loop = watcher->loop;
+    gint64 apart = 2 * (gint64)MAX(loop->row_pause_ms, LIMIT_WATCHER_PAUSE_MS);
+    if (now - loop->row_ms > apart)
+        loop->row_passes = loop->row_pause_ms = 0;
+    loop->row_ms = now;
+    if (++loop->row_passes > WATCHER_ROW_PASSES)
+        loop->row_pause_ms =
+            CLAMP(2 * loop->row_pause_ms, LIMIT_WATCHER_PAUSE_MS, LIMIT_WATCHER_ROW_MS);
+    return loop->row_pause_ms;
 }
 
 /* How long the next pass is waited for in any case. */
 static guint least_pause_ms(struct watcher *watcher, bool by_news)
 {
     guint pause = by_news ? row_pause_ms(watcher) : 0;
-    return watcher->news ? MAX(pause, LIMIT_WATCHER_PAUSE_MS) : pause;
+    return watcher->loop->news ? MAX(pause, LIMIT_WATCHER_PAUSE_MS) : pause;
 }
 
 static void wake(struct watcher *watcher)
 {
-    if (watcher->sleeper != NULL)
-        task_wake(g_steal_pointer(&watcher->sleeper));
+    if (watcher->loop->sleeper != NULL)
+        task_wake(g_steal_pointer(&watcher->loop->sleeper));
 }
 
 static void timer_cb(void *data)
 {
     struct watcher *watcher = data;
-    watcher->timer = 0;
+    watcher->loop->timer = 0;
     wake(watcher);
 }
 
@@ -387,31 +399,31 @@ static void changed_cb(const GPtrArray *changes, void *data)
         news |= matters(watcher, changes->pdata[i]);
     if (!news)
         return;
-    watcher->news = true;
+    watcher->loop->news = true;
     wake(watcher);
 }
 
-static void loop(void *data)
+static void loop_task(void *data)
 {
     struct watcher *watcher = data;
+    struct watcher_loop *loop = watcher->loop;
     for (;;) {
-        bool by_news = watcher->news;
+        bool by_news = loop->news;
         one_pass(watcher);
         if (task_group_killed(watcher->env->tasks))
             return;
         guint pause = least_pause_ms(watcher, by_news);
         if (pause > 0 && !env_sleep(watcher->env, pause))
             return;
-        if (watcher->news)
+        if (loop->news)
             continue;
-        watcher->sleeper = task_self();
-        watcher->timer =
-            watcher->env->ops->timer(watcher->env, pause_ms(watcher), timer_cb, watcher);
+        loop->sleeper = task_self();
+        loop->timer = watcher->env->ops->timer(watcher->env, pause_ms(watcher), timer_cb, watcher);
         bool alive = task_wait();
-        watcher->sleeper = NULL;
-        if (watcher->timer != 0)
-            watcher->env->ops->timer_cancel(watcher->env, watcher->timer);
-        watcher->timer = 0;
+        loop->sleeper = NULL;
+        if (loop->timer != 0)
+            watcher->env->ops->timer_cancel(watcher->env, loop->timer);
+        loop->timer = 0;
         if (!alive)
             return;
     }
@@ -448,6 +460,7 @@ struct watcher *watcher_new(const struct env *env, const struct watcher_duties *
         g_hash_table_new_full(g_str_hash, g_str_equal, g_free, (GDestroyNotify)g_hash_table_unref);
     watcher->decisions = decisions_new();
     watcher->ages = ages_new(env);
+    watcher->loop = g_new0(struct watcher_loop, 1);
     watcher->brake = watcher_brake_new();
     watcher->jobs = watcher_jobs_new();
     watcher->promotion = watcher_promotion_new();
@@ -466,7 +479,7 @@ bool watcher_start(struct watcher *watcher, GError **error)
     watcher->owner->job = g_strdup(ROLE_WATCHER);
     g_free(watcher->owner->livelock);
     watcher->owner->livelock = g_steal_pointer(&livelock);
-    task_spawn(watcher->env->tasks, loop, watcher);
+    task_spawn(watcher->env->tasks, loop_task, watcher);
     return true;
 }
 
@@ -488,5 +501,6 @@ void watcher_free(struct watcher *watcher)
     watcher_promotion_free(watcher->promotion);
     watcher_jobs_free(watcher->jobs);
     watcher_brake_free(watcher->brake);
+    g_free(watcher->loop);
     g_free(watcher);
 }

@@ -38,15 +38,9 @@ struct watcher {
     guint64 pass;           /* number of this pass */
     guint64 reports_serial; /* of the copy when the reports were asked for: newer objects are judged
                                next time */
-    gint64 row_ms;          /* boot clock: the end of the last pass that news have started */
-    guint row_passes, row_pause_ms;      /* of such passes that soon follow each other */
-    gint64 next_tend_ms, next_repair_ms; /* boot clock: when each duty is due without news */
-    struct task *sleeper;                /* the loop, while it waits for the next pass */
-    guint timer;
-    bool paused; /* a person has asked for quiet */
-    bool news;   /* something that matters changed since the pass began */
 
     /* What only the file of a duty sees into. */
+    struct watcher_loop *loop; /* watcher.c */
     struct watcher_brake *brake;
     struct watcher_jobs *jobs;
     struct watcher_promotion *promotion;
