@@ -3,7 +3,6 @@
 
 #include "base/sm.h"
 #include "core/repair/patient.h"
-#include "proto/change.h"
 
 /* --- the machine of one instance --- */
 
@@ -51,6 +50,7 @@ static struct repair *repair_new(void)
     struct repair *repair = g_new0(struct repair, 1);
     repair->instances = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, watched_free);
     repair->scan = repair_scan_new();
+    repair->spare = repair_spare_new();
     return repair;
 }
 
@@ -60,6 +60,7 @@ static void repair_free(struct repair *repair)
     g_clear_pointer(&repair->policies, repair_policies_free);
     placement_sums_free(repair->sums);
     repair_scan_free(repair->scan);
+    repair_spare_free(repair->spare);
     g_free(repair);
 }
 
@@ -67,15 +68,9 @@ static void repair_changed(struct watcher *watcher, const GPtrArray *changes)
 {
     struct repair *repair = watcher->repair;
     repair_scan_changed(repair->scan, changes);
-    repair->room_changed |= changes == NULL;
+    repair_spare_changed(repair->spare, changes);
     if (changes == NULL) /* it borrows from the copy that this one replaces */
         g_clear_pointer(&repair->sums, placement_sums_free);
-    for (guint i = 0; changes != NULL && i < changes->len; i++) {
-        const struct change *change = changes->pdata[i];
-        repair->room_changed |= g_str_equal(change->kind, "instance") ||
-                                g_str_equal(change->kind, "node") ||
-                                g_str_equal(change->kind, "cluster");
-    }
 }
 
 /* --- duties --- */

@@ -67,8 +67,7 @@ void watcher_sight_update(struct watcher *watcher)
             sizes += g_str_hash(node->uuid) * (report->memory_total + 1);
     }
     watcher_disks_update(watcher);
-    watcher->repair->room_changed |= sizes != watcher->repair->sizes;
-    watcher->repair->sizes = sizes;
+    repair_spare_sizes(watcher->repair->spare, sizes);
 }
 
 /* --- instances --- */
