@@ -129,8 +129,8 @@ static bool fetch_live(struct query *query, const GPtrArray *rows)
             add_node(nodes, ((const struct node *)g_ptr_array_index(rows, i))->uuid);
         }
     }
-    query->source.live = live_fetch(query->queries->env, query->queries->follow, nodes);
-    return query->source.live != NULL;
+    query->source.reports = reports_ask(query->queries->env, query->queries->follow, nodes);
+    return query->source.reports != NULL;
 }
 
 /* --- the answer --- */
@@ -249,7 +249,7 @@ static bool gather(struct query *query, GError **error)
     if (is_of_wconfd(query))
         return query->rows != NULL || gather_of_wconfd(query, error);
     take_anew(query);
-    if ((!query->live_fields && !query->live_filter) || query->source.live != NULL)
+    if ((!query->live_fields && !query->live_filter) || query->source.reports != NULL)
         return true;
     if (!gather_live(query, error))
         return false;
