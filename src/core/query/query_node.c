@@ -100,13 +100,13 @@ json_t *query_get_node_serial_no(struct query_source *source, const void *row,
 const struct node_report *query_node_report(const struct query_source *source, const char *node,
                                             enum query_status *ret_status)
 {
-    enum report_state state;
-    const struct node_report *report = reports_find(source->reports, node, &state);
+    const struct node_report *report = reports_of(source->reports, node);
+    enum report_state state = reports_state(source->reports, node);
 
     if (report == NULL)
-        *ret_status = state == REPORT_OFFLINE   ? QUERY_OFFLINE
-                      : state == REPORT_REFUSED ? QUERY_NO_DATA
-                                                : QUERY_UNAVAILABLE;
+        *ret_status = state == REPORT_OFFLINE  ? QUERY_OFFLINE
+                      : state == REPORT_SILENT ? QUERY_UNAVAILABLE
+                                               : QUERY_NO_DATA;
     return report;
 }
 

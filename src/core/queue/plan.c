@@ -13,11 +13,11 @@ struct plan {
 
 static struct reports *ask_all(const struct queue_context *context)
 {
-    g_autoptr(GHashTable) uuids = g_hash_table_new(g_str_hash, g_str_equal);
+    g_autoptr(GPtrArray) uuids = g_ptr_array_new();
     g_autoptr(GPtrArray) nodes = config_list(follow_config(context->follow), "node");
 
     for (guint i = 0; i < nodes->len; i++)
-        g_hash_table_add(uuids, ((struct node *)g_ptr_array_index(nodes, i))->uuid);
+        g_ptr_array_add(uuids, ((struct node *)g_ptr_array_index(nodes, i))->uuid);
     return reports_ask(context->env, context->follow, uuids);
 }
 
@@ -33,9 +33,8 @@ static json_t *forecast(const struct plan *plan, const struct reports *reports, 
     if (node == NULL)
         return NULL;
     for (guint i = 0; i < nodes->len; i++) {
-        enum report_state state;
-        const struct node_report *report =
-            reports_find(reports, ((const struct node *)g_ptr_array_index(nodes, i))->uuid, &state);
+        const struct node *each = g_ptr_array_index(nodes, i);
+        const struct node_report *report = reports_of(reports, each->uuid);
 
         if (report != NULL)
             g_ptr_array_add(list, (gpointer)report);

@@ -1,29 +1,34 @@
 /*
- * What node daemons say right now, for one query: each node is asked once, all at the same time,
- * and none is waited for longer than LIMIT_REPORT_WAIT_MS.
+ * What node daemons say right now: each is asked once for its report, all at the same time, and
+ * what they answer is one index: node -> report, instance -> guest, and who has refused, with which
+ * error. Asked by luxid for a query or a forecast.
  */
 #pragma once
 
 #include "core/config/follow.h"
 
 enum report_state {
-    REPORT_ANSWERED,
-    REPORT_REFUSED, /* with an error: it is there, and tells nothing (SAF-91) */
-    REPORT_SILENT,
-    REPORT_OFFLINE,
+    REPORT_GIVEN,
+    REPORT_REFUSED,    /* with an error: it is there, and tells nothing (SAF-91) */
+    REPORT_UNREADABLE, /* it has answered with what is no report: no better than that */
+    REPORT_SILENT,     /* or it was not asked */
+    REPORT_OFFLINE,    /* on record, so it was not asked */
 };
 
 struct reports;
 
-/* In a task. `nodes`: set of node UUIDs (char * keys, borrowed). Never fails; NULL only if the
- * process is killed. */
-struct reports *reports_ask(const struct env *env, struct follow *follow, GHashTable *nodes);
+/* In a task. `nodes`: UUIDs (char *), asked in that order. None is waited for longer than
+ * LIMIT_REPORT_WAIT_MS. Never fails; NULL only if the process is killed. */
+struct reports *reports_ask(const struct env *env, struct follow *follow, const GPtrArray *nodes);
 void reports_free(struct reports *reports);
-/* The report of a node; NULL with the reason in `ret_state` (SILENT too for a node that was not
- * asked). */
-const struct node_report *reports_find(const struct reports *reports, const char *node,
-                                       enum report_state *ret_state);
-/* The error with which a node has answered; NULL: it has not. */
+
+/* All else is borrowed until then, and knows nothing of `reports` NULL. */
+
+/* The report of a node, by whom was asked, whatever it calls itself; NULL: it has given none … */
+const struct node_report *reports_of(const struct reports *reports, const char *node);
+/* … for this reason. */
+enum report_state reports_state(const struct reports *reports, const char *node);
+/* The error with which a node has answered, or what is wrong with its report; NULL: neither. */
 const char *reports_refusal(const struct reports *reports, const char *node);
 /* What that report says first of an instance; NULL: nothing, or there is none. */
 const struct guest_report *reports_guest(const struct reports *reports, const char *node,
