@@ -11,16 +11,6 @@ struct plan {
     enum forecast_event event;
 };
 
-static struct reports *ask_all(const struct queue_context *context)
-{
-    g_autoptr(GPtrArray) uuids = g_ptr_array_new();
-    g_autoptr(GPtrArray) nodes = config_list(follow_config(context->follow), "node");
-
-    for (guint i = 0; i < nodes->len; i++)
-        g_ptr_array_add(uuids, ((struct node *)g_ptr_array_index(nodes, i))->uuid);
-    return reports_ask(context->env, context->follow, uuids);
-}
-
 static json_t *forecast(const struct plan *plan, const struct reports *reports, GError **error)
 {
     const struct config *config = follow_config(plan->context->follow);
@@ -46,7 +36,7 @@ static void plan_task(void *data)
 {
     struct plan *plan = data;
     g_autoptr(GError) error = NULL;
-    struct reports *reports = ask_all(plan->context);
+    struct reports *reports = reports_ask(plan->context->env, plan->context->follow, NULL);
     json_t *answer = NULL;
 
     if (reports == NULL)

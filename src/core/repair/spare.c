@@ -77,7 +77,7 @@ static bool find_hosts(const struct watcher *watcher, struct hosts *hosts)
     g_autoptr(GPtrArray) nodes = config_list(follow_config(watcher->follow), "node");
     for (guint i = 0; i < nodes->len; i++) {
         const struct node *node = nodes->pdata[i];
-        const struct node_report *report = g_hash_table_lookup(watcher->reports, node->uuid);
+        const struct node_report *report = reports_of(watcher->reports, node->uuid);
         if (node->offline)
             continue;
         if (report == NULL)

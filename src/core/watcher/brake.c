@@ -40,7 +40,7 @@ bool watcher_shadow(const struct watcher *watcher)
 /* We see others through our own node daemon: while that is silent, silence proves nothing. */
 static gint64 silent_for(const struct watcher *watcher, const struct node_memory *memory)
 {
-    if (!g_hash_table_contains(watcher->reports, watcher->env->node_uuid) || memory->silent_ms == 0)
+    if (reports_of(watcher->reports, watcher->env->node_uuid) == NULL || memory->silent_ms == 0)
         return -1;
     gint64 silent_s = (watcher->env->ops->boot_ms(watcher->env) - memory->silent_ms) / 1000;
     return silent_s >= LIMIT_REPAIR_SILENT_S ? silent_s : -1;

@@ -37,7 +37,7 @@ void watcher_promotion_free(struct watcher_promotion *promotion)
 static gint64 unheard_ms(const struct watcher *watcher, const struct node *node)
 {
     const struct node_memory *memory = g_hash_table_lookup(watcher->nodes, node->uuid);
-    if (g_hash_table_contains(watcher->reports, node->uuid))
+    if (reports_of(watcher->reports, node->uuid) != NULL)
         return 0;
     gint64 since = memory != NULL ? memory->unheard_ms : 0;
     return MAX(since != 0 ? watcher->env->ops->boot_ms(watcher->env) - since : 0, 1);
@@ -51,7 +51,7 @@ static struct pool_judgement judge(const struct watcher *watcher)
     for (guint i = 0; i < nodes->len; i++) {
         const struct node *node = nodes->pdata[i];
         const struct node_memory *memory = g_hash_table_lookup(watcher->nodes, node->uuid);
-        const struct node_report *report = g_hash_table_lookup(watcher->reports, node->uuid);
+        const struct node_report *report = reports_of(watcher->reports, node->uuid);
         struct pool_node seen = {
             .node = node,
             .unheard_ms = unheard_ms(watcher, node),
@@ -195,7 +195,7 @@ static char *promotion_text(const struct pool_judgement *pool, const char *verb)
  * nothing is. Free with g_free(). */
 static char *fault_text(const struct watcher *watcher, const struct node *node)
 {
-    const struct node_report *report = g_hash_table_lookup(watcher->reports, node->uuid);
+    const struct node_report *report = reports_of(watcher->reports, node->uuid);
     g_autofree char *text = report != NULL ? faults_text(report) : NULL;
     return text != NULL ? g_strdup_printf(" %s %s; it is taken all the same.", node->name, text)
                         : g_strdup("");
@@ -399,7 +399,7 @@ static void act_on(struct watcher *watcher, const struct pool_judgement *pool)
 void watcher_tend_candidates(struct watcher *watcher)
 {
     /* We hear others through our own node daemon: while that is silent, silence says nothing. */
-    if (task_killed() || !g_hash_table_contains(watcher->reports, watcher->env->node_uuid))
+    if (task_killed() || reports_of(watcher->reports, watcher->env->node_uuid) == NULL)
         return;
     struct pool_judgement pool = judge(watcher);
     act_on(watcher, &pool);

@@ -70,7 +70,7 @@ static bool is_due(const struct watcher *watcher, const struct node_memory *memo
 static void add_node(const struct watcher *watcher, const struct node *node, GPtrArray *changes)
 {
     const struct config *config = follow_config(watcher->follow);
-    const struct node_report *report = g_hash_table_lookup(watcher->reports, node->uuid);
+    const struct node_report *report = reports_of(watcher->reports, node->uuid);
     struct node_memory *memory = g_hash_table_lookup(watcher->nodes, node->uuid);
     if (report == NULL || memory == NULL)
         return;
@@ -104,7 +104,7 @@ static bool all_can_load(const struct watcher *watcher, const GPtrArray *nodes)
     bool first = config_count(follow_config(watcher->follow), "service") == 0;
     for (guint i = 0; first && i < nodes->len; i++) {
         const struct node *node = nodes->pdata[i];
-        const struct node_report *report = g_hash_table_lookup(watcher->reports, node->uuid);
+        const struct node_report *report = reports_of(watcher->reports, node->uuid);
         const char *version = node->master_candidate ? version_of(report, "wconfd") : NULL;
         if (version != NULL && strcmp(version, FETTLE_VERSION) != 0)
             return false;

@@ -2,11 +2,7 @@
 #include "core/watcher/watcher_internal.h"
 
 #include "base/log.h"
-#include "core/config/faults.h"
-#include "core/config/late.h"
 #include "proto/change.h"
-
-#include <string.h>
 
 gint64 watcher_now(const struct watcher *watcher)
 {
@@ -16,10 +12,9 @@ gint64 watcher_now(const struct watcher *watcher)
 const struct guest_report *watcher_guest(const struct watcher *watcher,
                                          const struct instance *instance, bool *ret_reported)
 {
-    GHashTable *guests = g_hash_table_lookup(watcher->guests, instance->primary_node);
-    *ret_reported = guests != NULL;
     const struct guest_report *guest =
-        guests == NULL ? NULL : g_hash_table_lookup(guests, instance->uuid);
+        reports_guest(watcher->reports, instance->primary_node, instance->uuid);
+    *ret_reported = reports_of(watcher->reports, instance->primary_node) != NULL;
     return guest != NULL && guest->generation == instance->generation ? guest : NULL;
 }
 
@@ -125,119 +120,6 @@ bool watcher_batch_commit(struct watcher *watcher, const GPtrArray *batch)
     return good && !task_killed();
 }
 
-/* --- reports of nodes: asked of all at once, each with its own time limit --- */
-
-struct round {
-    struct watcher *watcher;
-    struct faults_round *faults; /* until all have answered */
-    guint open;
-    struct promise all;
-    bool abandoned; /* the pass was killed while it waited */
-};
-
-static void round_free(struct round *round)
-{
-    faults_round_free(round->faults);
-    g_free(round);
-}
-
-struct question {
-    struct round *round;
-    char *node;
-};
-
-/* A node of another version may not say what images it has, and disks that do not answer say
- * nothing: that is no news of missing ones. */
-static void keep_images(struct watcher *watcher, const char *node, const struct node_report *report)
-{
-    GHashTable *images = g_hash_table_new(g_str_hash, g_str_equal);
-    for (guint i = 0; i < report->images->len; i++) {
-        char *blank = strchr(report->images->pdata[i], ' ');
-        if (blank != NULL)
-            g_hash_table_insert(images, blank + 1, GUINT_TO_POINTER(i));
-    }
-    g_hash_table_insert(watcher->images, g_strdup(node), images);
-}
-
-static void keep_report(struct watcher *watcher, const char *node, struct node_report *report)
-{
-    GHashTable *guests = g_hash_table_new(g_str_hash, g_str_equal);
-    for (guint i = 0; i < report->guests->len; i++) {
-        struct guest_report *guest = report->guests->pdata[i];
-        g_hash_table_insert(guests, guest->instance, guest);
-    }
-    g_hash_table_insert(watcher->guests, g_strdup(node), guests);
-    g_hash_table_insert(watcher->reports, g_strdup(node), report);
-}
-
-static void ask_cb(json_t *result, const GError *error, void *data)
-{
-    struct question *question = data;
-    struct round *round = question->round;
-    if (!round->abandoned && result != NULL) {
-        struct node_report *report = node_report_parse(result, RECORD_LAX, NULL);
-        bool told = json_object_get(result, "images") != NULL;
-        if (report != NULL && told && late_part_of(report, PART_DISKS) == NULL)
-            keep_images(round->watcher, question->node, report);
-        if (report != NULL) {
-            keep_report(round->watcher, question->node, report);
-            faults_round_heard(round->faults, report);
-        }
-    }
-    /* KILLED: the process ends, and the watcher may be gone. */
-    if (!round->abandoned && result == NULL && !env_no_answer(error) &&
-        !fettle_error_is(error, KILLED))
-        g_hash_table_add(round->watcher->refused, g_strdup(question->node));
-    g_free(question->node);
-    g_free(question);
-    if (--round->open > 0)
-        return;
-    if (round->abandoned)
-        round_free(round);
-    else
-        promise_complete(&round->all);
-}
-
-static bool ask_nodes(struct watcher *watcher)
-{
-    const struct config *config = follow_config(watcher->follow);
-    g_hash_table_remove_all(watcher->guests);
-    g_hash_table_remove_all(watcher->images);
-    g_hash_table_remove_all(watcher->reports);
-    g_hash_table_remove_all(watcher->refused);
-    watcher->reports_serial = config_serial(config);
-    g_autoptr(GPtrArray) nodes = config_list(config, "node");
-    struct round *round = g_new0(struct round, 1);
-    round->watcher = watcher;
-    round->faults = faults_round_new(watcher->env);
-    round->open = 1; /* ours, so that answers cannot end the round before all are asked */
-    for (guint i = 0; i < nodes->len; i++) {
-        const struct node *node = nodes->pdata[i];
-        if (node->offline)
-            continue;
-        struct question *question = g_new0(struct question, 1);
-        question->round = round;
-        question->node = g_strdup(node->uuid);
-        round->open++;
-        struct rpc_call call = {.to_node = question->node,
-                                .to_role = ROLE_NODED,
-                                .method = "node_report",
-                                .args = late_known(),
-                                .stamp = follow_stamp(watcher->follow),
-                                .timeout_ms = LIMIT_REPORT_WAIT_MS};
-        watcher->env->ops->call(watcher->env, &call, ask_cb, question);
-    }
-    if (--round->open > 0 && !promise_wait(&round->all)) {
-        round->abandoned = true;
-        if (round->open == 0)
-            round_free(round);
-        return false;
-    }
-    faults_round_end(g_steal_pointer(&round->faults), follow_config(watcher->follow));
-    round_free(round);
-    return true;
-}
-
 /* --- the loop --- */
 
 struct watcher_loop {
@@ -249,6 +131,14 @@ struct watcher_loop {
     bool paused; /* a person has asked for quiet */
     bool news;   /* something that matters changed since the pass began */
 };
+
+static bool ask_nodes(struct watcher *watcher)
+{
+    watcher->reports_serial = config_serial(follow_config(watcher->follow));
+    g_clear_pointer(&watcher->reports, reports_free);
+    watcher->reports = reports_ask(watcher->env, watcher->follow, NULL);
+    return watcher->reports != NULL;
+}
 
 /* One look at every instance, because reading them all is what a quiet pass costs. What changes
  * while the duties wait is looked at again by them, or is news for the next pass. UUIDs: the list
@@ -451,13 +341,6 @@ struct watcher *watcher_new(const struct env *env, const struct watcher_duties *
     watcher->duties = duties;
     watcher->repair = duties->new ();
     watcher->nodes = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, node_memory_free);
-    watcher->refused = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
-    watcher->images =
-        g_hash_table_new_full(g_str_hash, g_str_equal, g_free, (GDestroyNotify)g_hash_table_unref);
-    watcher->reports =
-        g_hash_table_new_full(g_str_hash, g_str_equal, g_free, (GDestroyNotify)node_report_free);
-    watcher->guests =
-        g_hash_table_new_full(g_str_hash, g_str_equal, g_free, (GDestroyNotify)g_hash_table_unref);
     watcher->decisions = decisions_new();
     watcher->ages = ages_new(env);
     watcher->loop = g_new0(struct watcher_loop, 1);
@@ -490,12 +373,9 @@ void watcher_free(struct watcher *watcher)
     follow_free(watcher->follow);
     owner_free(watcher->owner);
     ages_free(watcher->ages);
-    g_hash_table_unref(watcher->refused);
     g_hash_table_unref(watcher->nodes);
-    g_hash_table_unref(watcher->images);
     watcher->duties->free(watcher->repair);
-    g_hash_table_unref(watcher->guests);
-    g_hash_table_unref(watcher->reports);
+    reports_free(watcher->reports);
     decisions_free(watcher->decisions);
     watcher_services_free(watcher->services);
     watcher_promotion_free(watcher->promotion);

@@ -7,6 +7,7 @@
 
 #include "core/config/ages.h"
 #include "core/config/follow.h"
+#include "core/report/reports.h"
 #include "core/watcher/decisions.h"
 #include "core/watcher/watcher.h"
 
@@ -29,13 +30,9 @@ struct watcher {
     struct owner *owner;
     struct decisions *decisions;
     struct ages *ages;
-    GHashTable *reports;    /* node uuid -> struct node_report, of this pass */
-    GHashTable *guests;     /* node uuid -> (instance uuid -> struct guest_report, borrowed) */
-    GHashTable *images;     /* node uuid -> (replica, borrowed -> its place in the report's images);
-                               only nodes that say which they have */
-    GHashTable *refused;    /* node uuids: they have answered, but with an error and no report */
-    GHashTable *nodes;      /* node uuid -> struct node_memory */
-    guint64 pass;           /* number of this pass */
+    struct reports *reports; /* of this pass; NULL: it has none yet */
+    GHashTable *nodes;       /* node uuid -> struct node_memory */
+    guint64 pass;            /* number of this pass */
     guint64 reports_serial; /* of the copy when the reports were asked for: newer objects are judged
                                next time */
 
