@@ -1,90 +1,111 @@
-/* See env_many.h: a task for each node, which lives on if the asker needs no more answers. */
+/* See env_many.h. What is under way lives on if the asker needs no more answers. */
 #include "proto/env_many.h"
 
-struct gathering {
-    guint refs; /* the asker, and each task */
+#include "proto/records.h"
+
+struct many {
+    guint refs; /* the asker, and each node that was asked */
     const struct env *env;
-    const struct method *method;
-    void *args;
-    struct stamp stamp;
-    guint limit_ms;
+    const struct method *method; /* by which answers are read; NULL: they are not */
     guint left;
-    bool enough; /* or the asker is gone: nobody is told any more */
-    struct promise *news;
-    gather_fn fn;
+    bool over; /* it was enough, or the asker is gone: nobody is told any more */
+    struct promise end;
+    env_answer_fn fn;
     void *data;
 };
 
-struct question {
-    struct gathering *gathering;
+struct asked {
+    struct many *many;
     guint index;
     char *node;
 };
 
-static void gathering_unref(struct gathering *gathering)
+static void many_unref(struct many *many)
 {
-    if (--gathering->refs > 0)
-        return;
-    if (gathering->args)
-        record_free(gathering->method->args, gathering->args);
-    g_free(gathering);
+    if (--many->refs == 0)
+        g_free(many);
 }
 
-static void question_task(void *data)
+static bool tell(const struct asked *asked, json_t *json, const GError *error)
 {
-    struct question *question = data;
-    struct gathering *gathering = question->gathering;
-    const struct method *method = gathering->method;
-    g_autoptr(GError) error = NULL;
-    void *answer =
-        env_call_record(gathering->env, question->node, method->server, method->name,
-                        gathering->args, gathering->stamp, 0, gathering->limit_ms, &error);
-    gathering->left--;
-    if (!gathering->enough && !task_killed()) {
-        gathering->enough = gathering->fn(question->index, answer, error, gathering->data);
-        if (!gathering->news->done)
-            promise_complete(gathering->news);
+    const struct many *many = asked->many;
+    const struct method *method = many->method;
+    struct env_answer answer = {
+        .index = asked->index, .node = asked->node, .json = json, .error = error};
+    g_autoptr(GError) unread = NULL;
+    if (json && method) {
+        g_autoptr(GError) problem = NULL;
+        answer.record = record_parse(method->answer, json, RECORD_LAX, &problem);
+        if (!answer.record)
+            fettle_set_error(&unread, PROTOCOL, "answer of %s/%s: %s", method->server, method->name,
+                             problem->message);
+        answer.error = unread;
     }
-    if (answer)
-        record_free(method->answer, answer);
-    gathering_unref(gathering);
-    g_free(question->node);
-    g_free(question);
+    bool enough = many->fn(&answer, many->data);
+    if (answer.record)
+        record_free(method->answer, answer.record);
+    return enough;
 }
 
-bool gather_within(const struct env *env, const GPtrArray *nodes, const char *role,
-                   const char *method, const void *args, struct stamp stamp, guint limit_ms,
-                   gather_fn fn, void *data)
+static void ask_cb(json_t *json, const GError *error, void *data)
 {
-    struct promise news = {0};
-    struct gathering *gathering = g_new0(struct gathering, 1);
-    gathering->refs = 1 + nodes->len;
-    gathering->env = env;
-    gathering->method = method_find(role, method);
-    gathering->args = args ? record_copy(gathering->method->args, args) : NULL;
-    gathering->stamp = stamp;
-    gathering->limit_ms = limit_ms;
-    gathering->left = nodes->len;
-    gathering->news = &news;
-    gathering->fn = fn;
-    gathering->data = data;
-    for (guint i = 0; i < nodes->len; i++) {
-        struct question *question = g_new(struct question, 1);
-        *question = (struct question){gathering, i, g_strdup(nodes->pdata[i])};
-        task_spawn(env->tasks, question_task, question);
+    struct asked *asked = data;
+    struct many *many = asked->many;
+    many->left--;
+    if (!many->over && !task_group_killed(many->env->tasks)) {
+        many->over = tell(asked, json, error) || many->left == 0;
+        if (many->over)
+            promise_complete(&many->end);
     }
-    bool alive = true;
-    while (alive && gathering->left > 0 && !gathering->enough) {
-        news = (struct promise){0};
-        alive = promise_wait(&news);
-    }
-    gathering->enough = true;
-    gathering_unref(gathering);
+    many_unref(many);
+    g_free(asked->node);
+    g_free(asked);
+}
+
+static void ask(struct many *many, const struct env_question *question, json_t *args, guint index)
+{
+    struct asked *asked = g_new(struct asked, 1);
+    *asked = (struct asked){many, index, g_strdup(question->nodes->pdata[index])};
+    struct rpc_call call = {.to_node = asked->node,
+                            .to_role = question->role,
+                            .method = question->method,
+                            .args = json_incref(args),
+                            .stamp = question->stamp,
+                            .job = question->job,
+                            .timeout_ms = question->limit_ms};
+    many->env->ops->call(many->env, &call, ask_cb, asked);
+}
+
+static json_t *args_of(const struct env_question *question, const struct method *method)
+{
+    if (question->json)
+        return json_incref((json_t *)question->json);
+    return question->args ? record_to_json(method->args, question->args) : json_object();
+}
+
+bool env_many(const struct env *env, const struct env_question *question, env_answer_fn fn,
+              void *data)
+{
+    const struct method *method = method_find(question->role, question->method);
+    if (!method)
+        g_error("%s has no method %s", question->role, question->method);
+    json_autoptr args = args_of(question, method);
+    guint count = question->nodes->len;
+    if (count == 0)
+        return true;
+    if (task_killed())
+        return false;
+    struct many *many = g_new0(struct many, 1);
+    *many = (struct many){.refs = 1 + count,
+                          .env = env,
+                          .method = question->json ? NULL : method,
+                          .left = count,
+                          .fn = fn,
+                          .data = data};
+    for (guint i = 0; i < count; i++)
+        ask(many, question, args, i);
+    bool alive = promise_wait(&many->end);
+    many->over = true;
+    many_unref(many);
     return alive;
-}
-
-bool gather(const struct env *env, const GPtrArray *nodes, const char *role, const char *method,
-            const void *args, struct stamp stamp, gather_fn fn, void *data)
-{
-    return gather_within(env, nodes, role, method, args, stamp, 0, fn, data);
 }

@@ -51,13 +51,12 @@ struct look {
     GPtrArray *asked; /* struct seat_candidate */
 };
 
-static bool take_status(guint index, void *answer, const GError *error, void *data)
+static bool take_status(struct env_answer *heard, void *data)
 {
     const struct look *look = data;
-    struct seat_candidate *candidate = look->asked->pdata[index];
-    candidate->answers = answer != NULL;
-    if (answer)
-        candidate->status = role_status_copy(answer);
+    struct seat_candidate *candidate = look->asked->pdata[heard->index];
+    candidate->answers = heard->record != NULL;
+    candidate->status = g_steal_pointer(&heard->record);
     return false;
 }
 
@@ -78,7 +77,12 @@ static bool ask_candidates(const struct env *env, const struct seat_candidates *
         g_ptr_array_add(uuids, candidate->node);
         g_ptr_array_add(asked, candidate);
     }
-    return gather(env, uuids, ROLE_WCONFD, "wait_role", &at_once, stamp, take_status, &look);
+    const struct env_question question = {.nodes = uuids,
+                                          .role = ROLE_WCONFD,
+                                          .method = "wait_role",
+                                          .args = &at_once,
+                                          .stamp = stamp};
+    return env_many(env, &question, take_status, &look);
 }
 
 static bool is_usable(const struct seat_candidate *candidate)

@@ -63,9 +63,9 @@ struct hearsay {
     bool later;  /* one follows what came after it */
 };
 
-static bool take_known(guint index, void *value, const GError *error, void *data)
+static bool take_known(struct env_answer *heard, void *data)
 {
-    const struct promise_epoch_result *answer = value;
+    const struct promise_epoch_result *answer = heard->record;
     struct hearsay *hearsay = data;
     if (!answer)
         return false;
@@ -78,9 +78,9 @@ static bool take_known(guint index, void *value, const GError *error, void *data
 }
 
 /* Who is master in etcd only their wconfd can see. */
-static bool take_role(guint index, void *value, const GError *error, void *data)
+static bool take_role(struct env_answer *heard, void *data)
 {
-    const struct role_status *status = value;
+    const struct role_status *status = heard->record;
     struct hearsay *hearsay = data;
     if (!status)
         return false;
@@ -116,15 +116,20 @@ static bool ask_others(const struct fence *fence, const char *announcer, struct 
     g_autoptr(GPtrArray) others = other_candidates(fence, announcer);
     struct promise_epoch_args known = {.history = stamp.history, .node = (char *)env->node_uuid};
     struct wait_role_args role = {.seat = SEAT_FOLLOWS};
-    struct stamp own = fence_stamp(fence);
+    struct env_question question = {.nodes = others,
+                                    .role = ROLE_NODED,
+                                    .method = "promise_epoch",
+                                    .args = &known,
+                                    .stamp = fence_stamp(fence),
+                                    .limit_ms = HEARSAY_MS};
     g_autofree char *name = g_strdup(name_of(fence, announcer));
-    if (!gather_within(env, others, ROLE_NODED, "promise_epoch", &known, own, HEARSAY_MS,
-                       take_known, &hearsay))
+    if (!env_many(env, &question, take_known, &hearsay))
         return fettle_set_ended(error, "the node daemon");
     bool many = hearsay.answered * 2 > others->len;
-    if (many && !hearsay.heard && !hearsay.later &&
-        !gather_within(env, others, ROLE_WCONFD, "wait_role", &role, own, HEARSAY_MS, take_role,
-                       &hearsay))
+    question.role = ROLE_WCONFD;
+    question.method = "wait_role";
+    question.args = &role;
+    if (many && !hearsay.heard && !hearsay.later && !env_many(env, &question, take_role, &hearsay))
         return fettle_set_ended(error, "the node daemon");
     if (hearsay.heard || (!hearsay.later && !(many && hearsay.served)))
         return true;

@@ -39,14 +39,14 @@ G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(forgetting_t, forgetting_clear)
 
 /* --- what the others say --- */
 
-static bool take_known(guint index, void *value, const GError *error, void *data)
+static bool take_known(struct env_answer *heard, void *data)
 {
     struct forgetting *forgetting = data;
-    const struct member *member = forgetting->others->pdata[index];
-    const struct promise_epoch_result *answer = value;
+    const struct member *member = forgetting->others->pdata[heard->index];
+    const struct promise_epoch_result *answer = heard->record;
     if (!answer) {
         g_string_append_printf(forgetting->silent, "%s%s (%s)", forgetting->silent->len ? ", " : "",
-                               member->name, error->message);
+                               member->name, heard->error->message);
         return false;
     }
     struct stamp known = {answer->history, answer->epoch};
@@ -78,9 +78,13 @@ static bool ask_all(struct forgetting *forgetting, GError **error)
         g_ptr_array_add(forgetting->others, (void *)member);
         g_ptr_array_add(uuids, member->uuid);
     }
-    return gather_within(env, uuids, ROLE_NODED, "promise_epoch", &args,
-                         fence_stamp(forgetting->fence), FORGET_MS, take_known, forgetting) ||
-           node_killed(error);
+    const struct env_question question = {.nodes = uuids,
+                                          .role = ROLE_NODED,
+                                          .method = "promise_epoch",
+                                          .args = &args,
+                                          .stamp = fence_stamp(forgetting->fence),
+                                          .limit_ms = FORGET_MS};
+    return env_many(env, &question, take_known, forgetting) || node_killed(error);
 }
 
 /* --- what is here --- */

@@ -7,7 +7,7 @@
 #pragma once
 
 #include "core/config/follow.h"
-#include "core/report/live.h"
+#include "core/report/reports.h"
 
 /* First member of each [status, value] pair, Ganeti's numbers. */
 enum query_status {
@@ -64,9 +64,9 @@ struct queries {
 struct query_source {
     const struct queries *queries;
     const struct config *config;
-    struct live *live;   /* NULL: no field needs it */
-    GHashTable *by_node; /* node uuid -> struct node_instances; made when first needed */
-    GHashTable *names;   /* node uuid -> its name as JSON; the same */
+    struct reports *reports; /* NULL: no field needs it */
+    GHashTable *by_node;     /* node uuid -> struct node_instances; made when first needed */
+    GHashTable *names;       /* node uuid -> its name as JSON; the same */
 };
 
 /* A value, or NULL with a status (QUERY_NO_DATA is preset). */

@@ -194,7 +194,7 @@ static bool primary_guest(const struct query_source *source, const struct instan
 {
     if (query_node_report(source, instance->primary_node, ret_status) == NULL)
         return false;
-    *ret_guest = live_guest(source->live, instance->primary_node, instance->uuid);
+    *ret_guest = reports_guest(source->reports, instance->primary_node, instance->uuid);
     return true;
 }
 
@@ -215,7 +215,7 @@ static bool is_up(const struct guest_report *guest)
 
 static bool runs_elsewhere(const struct query_source *source, const struct instance *instance)
 {
-    return is_up(live_guest(source->live, instance->secondary_node, instance->uuid));
+    return is_up(reports_guest(source->reports, instance->secondary_node, instance->uuid));
 }
 
 /* No word of Ganeti's fits a node that answers with an error: what it runs is not known. */
@@ -301,7 +301,7 @@ json_t *query_get_instance_guest_late(struct query_source *source, const void *r
 {
     const struct guest_report *guest = guest_of(source, row, ret_status);
     const char *node = ((const struct instance *)row)->primary_node;
-    const char *refusal = live_refusal(source->live, node);
+    const char *refusal = reports_refusal(source->reports, node);
 
     if (refusal != NULL) {
         g_autofree char *text =

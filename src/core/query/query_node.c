@@ -100,13 +100,13 @@ json_t *query_get_node_serial_no(struct query_source *source, const void *row,
 const struct node_report *query_node_report(const struct query_source *source, const char *node,
                                             enum query_status *ret_status)
 {
-    enum live_state state;
-    const struct node_report *report = live_report(source->live, node, &state);
+    const struct node_report *report = reports_of(source->reports, node);
+    enum report_state state = reports_state(source->reports, node);
 
     if (report == NULL)
-        *ret_status = state == LIVE_OFFLINE   ? QUERY_OFFLINE
-                      : state == LIVE_REFUSED ? QUERY_NO_DATA
-                                              : QUERY_UNAVAILABLE;
+        *ret_status = state == REPORT_OFFLINE  ? QUERY_OFFLINE
+                      : state == REPORT_SILENT ? QUERY_UNAVAILABLE
+                                               : QUERY_NO_DATA;
     return report;
 }
 
@@ -194,7 +194,7 @@ json_t *query_get_node_late(struct query_source *source, const void *row,
                             enum query_status *ret_status)
 {
     const struct node_report *report = report_of(source, row, ret_status);
-    const char *refusal = live_refusal(source->live, ((const struct node *)row)->uuid);
+    const char *refusal = reports_refusal(source->reports, ((const struct node *)row)->uuid);
 
     if (report == NULL)
         return refusal == NULL

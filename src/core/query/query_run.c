@@ -111,6 +111,17 @@ static void add_others(const struct query *query, GHashTable *nodes)
         add_node(nodes, ((const struct node *)g_ptr_array_index(all, i))->uuid);
 }
 
+static GPtrArray *list_of(GHashTable *nodes)
+{
+    GPtrArray *list = g_ptr_array_new();
+    GHashTableIter iter;
+    void *node;
+    g_hash_table_iter_init(&iter, nodes);
+    while (g_hash_table_iter_next(&iter, &node, NULL))
+        g_ptr_array_add(list, node);
+    return list;
+}
+
 /* Nodes that rows concern. */
 static bool fetch_live(struct query *query, const GPtrArray *rows)
 {
@@ -129,8 +140,9 @@ static bool fetch_live(struct query *query, const GPtrArray *rows)
             add_node(nodes, ((const struct node *)g_ptr_array_index(rows, i))->uuid);
         }
     }
-    query->source.live = live_fetch(query->queries->env, query->queries->follow, nodes);
-    return query->source.live != NULL;
+    g_autoptr(GPtrArray) asked = list_of(nodes);
+    query->source.reports = reports_ask(query->queries->env, query->queries->follow, asked);
+    return query->source.reports != NULL;
 }
 
 /* --- the answer --- */
@@ -249,7 +261,7 @@ static bool gather(struct query *query, GError **error)
     if (is_of_wconfd(query))
         return query->rows != NULL || gather_of_wconfd(query, error);
     take_anew(query);
-    if ((!query->live_fields && !query->live_filter) || query->source.live != NULL)
+    if ((!query->live_fields && !query->live_filter) || query->source.reports != NULL)
         return true;
     if (!gather_live(query, error))
         return false;

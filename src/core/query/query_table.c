@@ -167,7 +167,7 @@ void query_source_clear(struct query_source *source)
 {
     g_clear_pointer(&source->by_node, g_hash_table_unref);
     g_clear_pointer(&source->names, g_hash_table_unref);
-    g_clear_pointer(&source->live, live_free);
+    g_clear_pointer(&source->reports, reports_free);
 }
 
 /* --- shared by getters --- */

@@ -2,7 +2,7 @@
 #include "core/queue/plan.h"
 
 #include "core/repair/forecast.h"
-#include "core/report/live.h"
+#include "core/report/reports.h"
 
 struct plan {
     struct queue_context *context;
@@ -11,55 +11,43 @@ struct plan {
     enum forecast_event event;
 };
 
-static struct live *ask_all(const struct queue_context *context)
-{
-    g_autoptr(GHashTable) uuids = g_hash_table_new(g_str_hash, g_str_equal);
-    g_autoptr(GPtrArray) nodes = config_list(follow_config(context->follow), "node");
-
-    for (guint i = 0; i < nodes->len; i++)
-        g_hash_table_add(uuids, ((struct node *)g_ptr_array_index(nodes, i))->uuid);
-    return live_fetch(context->env, context->follow, uuids);
-}
-
-static json_t *forecast(const struct plan *plan, const struct live *live, GError **error)
+static json_t *forecast(const struct plan *plan, const struct reports *reports, GError **error)
 {
     const struct config *config = follow_config(plan->context->follow);
     const struct env *env = plan->context->env;
     /* The configuration may have changed while nodes were asked. */
     const struct node *node = config_find(config, "node", plan->node, error);
     g_autoptr(GPtrArray) nodes = config_list(config, "node");
-    g_autoptr(GPtrArray) reports = g_ptr_array_new();
+    g_autoptr(GPtrArray) list = g_ptr_array_new();
 
     if (node == NULL)
         return NULL;
     for (guint i = 0; i < nodes->len; i++) {
-        enum live_state state;
-        const struct node_report *report =
-            live_report(live, ((const struct node *)g_ptr_array_index(nodes, i))->uuid, &state);
+        const struct node *each = g_ptr_array_index(nodes, i);
+        const struct node_report *report = reports_of(reports, each->uuid);
 
         if (report != NULL)
-            g_ptr_array_add(reports, (gpointer)report);
+            g_ptr_array_add(list, (gpointer)report);
     }
-    return forecast_node(config, reports, node, plan->event,
-                         env->ops->wall_us(env) / G_USEC_PER_SEC);
+    return forecast_node(config, list, node, plan->event, env->ops->wall_us(env) / G_USEC_PER_SEC);
 }
 
 static void plan_task(void *data)
 {
     struct plan *plan = data;
     g_autoptr(GError) error = NULL;
-    struct live *live = ask_all(plan->context);
+    struct reports *reports = reports_ask(plan->context->env, plan->context->follow, NULL);
     json_t *answer = NULL;
 
-    if (live == NULL)
+    if (reports == NULL)
         fettle_set_error(&error, KILLED, "luxid has ended");
     else
-        answer = forecast(plan, live, &error);
+        answer = forecast(plan, reports, &error);
     if (answer != NULL)
         rpc_answer(plan->request, answer);
     else
         rpc_fail(plan->request, error);
-    live_free(live);
+    reports_free(reports);
     g_free(plan->node);
     g_free(plan);
 }

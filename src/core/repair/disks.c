@@ -162,14 +162,15 @@ static void note_failed_nodes(const struct watcher *watcher)
 void watcher_disks_update(struct watcher *watcher)
 {
     GHashTableIter iter;
-    gpointer uuid, report;
-    g_hash_table_iter_init(&iter, watcher->reports);
-    while (g_hash_table_iter_next(&iter, &uuid, &report)) {
-        struct node_memory *memory = g_hash_table_lookup(watcher->nodes, uuid);
-        if (memory != NULL) {
-            look_at_node(watcher, &memory->disks, FAULT_DISKS, report);
-            look_at_node(watcher, &memory->state, FAULT_STATE, report);
-        }
+    gpointer uuid, value;
+    g_hash_table_iter_init(&iter, watcher->nodes);
+    while (g_hash_table_iter_next(&iter, &uuid, &value)) {
+        struct node_memory *memory = value;
+        const struct node_report *report = reports_of(watcher->reports, uuid);
+        if (report == NULL)
+            continue;
+        look_at_node(watcher, &memory->disks, FAULT_DISKS, report);
+        look_at_node(watcher, &memory->state, FAULT_STATE, report);
         look_at_failing(watcher, report);
     }
     look_at_failed(watcher);

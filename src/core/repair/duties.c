@@ -3,7 +3,6 @@
 
 #include "base/sm.h"
 #include "core/repair/patient.h"
-#include "proto/change.h"
 
 /* --- the machine of one instance --- */
 
@@ -50,7 +49,8 @@ static struct repair *repair_new(void)
 {
     struct repair *repair = g_new0(struct repair, 1);
     repair->instances = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, watched_free);
-    repair->tags_changed = true;
+    repair->scan = repair_scan_new();
+    repair->spare = repair_spare_new();
     return repair;
 }
 
@@ -59,24 +59,18 @@ static void repair_free(struct repair *repair)
     g_hash_table_unref(repair->instances);
     g_clear_pointer(&repair->policies, repair_policies_free);
     placement_sums_free(repair->sums);
+    repair_scan_free(repair->scan);
+    repair_spare_free(repair->spare);
     g_free(repair);
 }
 
 static void repair_changed(struct watcher *watcher, const GPtrArray *changes)
 {
     struct repair *repair = watcher->repair;
-    repair->tags_changed |= changes == NULL;
-    repair->room_changed |= changes == NULL;
+    repair_scan_changed(repair->scan, changes);
+    repair_spare_changed(repair->spare, changes);
     if (changes == NULL) /* it borrows from the copy that this one replaces */
         g_clear_pointer(&repair->sums, placement_sums_free);
-    for (guint i = 0; changes != NULL && i < changes->len; i++) {
-        const struct change *change = changes->pdata[i];
-        repair->tags_changed |=
-            g_str_equal(change->kind, "tag") || g_str_equal(change->kind, "advice");
-        repair->room_changed |= g_str_equal(change->kind, "instance") ||
-                                g_str_equal(change->kind, "node") ||
-                                g_str_equal(change->kind, "cluster");
-    }
 }
 
 /* --- duties --- */

@@ -46,7 +46,7 @@ static struct decision *decide_full(const struct node *node, const char *level, 
 /* One record for each turn; a node that tells nothing of its disks says nothing new. */
 static struct decision *decide_node(const struct watcher *watcher, const struct node *node)
 {
-    const struct node_report *report = g_hash_table_lookup(watcher->reports, node->uuid);
+    const struct node_report *report = reports_of(watcher->reports, node->uuid);
     const struct decision *latest = watcher_latest(watcher, node->uuid, AUTHOR);
     if (report == NULL || report->disk_total == 0 || late_part_of(report, PART_DISKS) != NULL)
         return NULL;
@@ -150,11 +150,9 @@ static gint by_text(gconstpointer a, gconstpointer b)
 static GPtrArray *stopped_instances(const struct watcher *watcher)
 {
     GPtrArray *uuids = decisions_open_subjects(watcher->decisions, AUTHOR);
-    GHashTableIter iter;
-    gpointer value;
-    g_hash_table_iter_init(&iter, watcher->reports);
-    while (g_hash_table_iter_next(&iter, NULL, &value)) {
-        const struct node_report *report = value;
+    const GPtrArray *reports = reports_list(watcher->reports);
+    for (guint at = 0; at < reports->len; at++) {
+        const struct node_report *report = reports->pdata[at];
         for (guint i = 0; i < report->guests->len; i++) {
             const struct guest_report *guest = report->guests->pdata[i];
             if (guest->io_stop != IO_STOP_NONE)

@@ -5,34 +5,21 @@
 
 /* --- room --- */
 
-static void add_reports(const struct watcher *watcher, GPtrArray *reports)
-{
-    GHashTableIter iter;
-    gpointer report;
-    g_hash_table_iter_init(&iter, watcher->reports);
-    while (g_hash_table_iter_next(&iter, NULL, &report))
-        g_ptr_array_add(reports, report);
-}
-
 /* What is promised on the nodes, counted once in a pass (a snapshot begins it anew). */
 static struct placement_sums *pass_sums(struct watcher *watcher)
 {
-    if (watcher->repair->sums == NULL) {
-        g_autoptr(GPtrArray) reports = g_ptr_array_new();
-        add_reports(watcher, reports);
-        watcher->repair->sums = placement_sums_new(follow_config(watcher->follow), reports);
-    }
+    if (watcher->repair->sums == NULL)
+        watcher->repair->sums =
+            placement_sums_new(follow_config(watcher->follow), reports_list(watcher->reports));
     return watcher->repair->sums;
 }
 
 static bool room_without(struct watcher *watcher, const struct patient *patient,
                          GHashTable *failed_on, struct repair_goal *ret_goal, char **ret_reason)
 {
-    g_autoptr(GPtrArray) reports = g_ptr_array_new();
-    add_reports(watcher, reports);
-    return repair_room_find(follow_config(watcher->follow), reports, pass_sums(watcher),
-                            patient->instance, &patient->plan, watcher_now(watcher), failed_on,
-                            ret_goal, ret_reason);
+    return repair_room_find(follow_config(watcher->follow), reports_list(watcher->reports),
+                            pass_sums(watcher), patient->instance, &patient->plan,
+                            watcher_now(watcher), failed_on, ret_goal, ret_reason);
 }
 
 /* Whether there is a node that has not failed in a job of this repair, for a step that may go to
@@ -175,7 +162,7 @@ static bool waits_for_primary(const struct watcher *watcher, const struct patien
         patient->plan.step == REPAIR_STEP_REPLACE_DISKS ||
         patient->plan.step == REPAIR_STEP_MIGRATE ||
         ((patient->plan.failed || patient->plan.barred) && *patient->instance->holder != '\0');
-    return needed && !g_hash_table_contains(watcher->reports, patient->instance->primary_node);
+    return needed && reports_of(watcher->reports, patient->instance->primary_node) == NULL;
 }
 
 static struct repair_next wait_for_primary(const struct watcher *watcher,

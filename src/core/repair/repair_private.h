@@ -30,12 +30,11 @@ struct repair {
     GHashTable *instances; /* uuid -> struct watched; only those that something was about */
     struct repair_policies *policies; /* of this pass's look at all instances; NULL: none began */
     struct placement_sums *sums;      /* of this pass; NULL: not needed yet */
-    guint64 sizes;        /* what the nodes have, as one number: another number, other sizes */
-    bool room_changed;    /* since the spare room was judged */
-    bool tags_changed;    /* since they were scanned */
-    gint64 next_expiry;   /* when the next suspension or advice ends, in seconds since 1970 */
-    gint64 next_sweep_ms; /* boot clock: when records of removed objects are looked for */
-    gint64 returned_ms;   /* boot clock: when a node that had been silent answered again */
+    gint64 returned_ms; /* boot clock: when a node that had been silent answered again */
+
+    /* What only the file of a duty sees into. */
+    struct repair_scan *scan;
+    struct repair_spare *spare;
 };
 
 struct watched *watcher_watched(struct watcher *watcher, const char *instance);
@@ -46,6 +45,10 @@ void watcher_move(struct watched *watched, const char *instance, enum repair_sta
                   const char *why);
 
 /* --- scan.c: tags of all objects, advice, records of what exists no more --- */
+struct repair_scan *repair_scan_new(void);
+void repair_scan_free(struct repair_scan *scan);
+/* The copy of the configuration has changed, as follow.h tells it. */
+void repair_scan_changed(struct repair_scan *scan, const GPtrArray *changes);
 void watcher_scan(struct watcher *watcher);
 
 /* --- sight.c: what nodes say, as far as it can be a cause of repair --- */
@@ -101,6 +104,12 @@ bool watcher_told_no_room(const struct watcher *watcher, const struct instance *
 bool watcher_node_has_room(const struct node_report *report);
 
 /* --- spare.c: whether each node's loss could be taken (ARP-71) --- */
+struct repair_spare *repair_spare_new(void);
+void repair_spare_free(struct repair_spare *spare);
+/* As repair_scan_changed(). */
+void repair_spare_changed(struct repair_spare *spare, const GPtrArray *changes);
+/* What the nodes have, as one number: another number, other sizes. */
+void repair_spare_sizes(struct repair_spare *spare, guint64 sizes);
 void watcher_spare_room(struct watcher *watcher);
 
 /* --- tend.c: marks of dead jobs, guests that should run and do not --- */

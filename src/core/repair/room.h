@@ -1,7 +1,7 @@
 /*
  * Where the next step of a repair would take an instance, by the placement that the jobs use
- * (core/placement/placement.h): the watcher submits nothing that has no room (ARP-57), and `fettle plan`
- * follows the steps. Pure.
+ * (core/placement/placement.h): the watcher submits nothing that has no room (ARP-57), and `fettle
+ * plan` follows the steps. Pure.
  */
 #pragma once
 

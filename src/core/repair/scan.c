@@ -5,12 +5,41 @@
  * an hour, records about what exists no more and tokens that have ended long ago.
  */
 #include "core/repair/repair_private.h"
+#include "proto/change.h"
 
 #include <string.h>
 
 #define AUTHOR_SUSPEND "watcher/suspend"
 #define AUTHOR_TAGS "watcher/tags"
 #define AUTHOR_ADVICE "watcher/advice"
+
+struct repair_scan {
+    bool tags_changed;    /* since they were scanned */
+    gint64 next_expiry;   /* when the next suspension or advice ends, in seconds since 1970 */
+    gint64 next_sweep_ms; /* boot clock: when records of removed objects are looked for */
+};
+
+struct repair_scan *repair_scan_new(void)
+{
+    struct repair_scan *scan = g_new0(struct repair_scan, 1);
+    scan->tags_changed = true;
+    return scan;
+}
+
+void repair_scan_free(struct repair_scan *scan)
+{
+    g_free(scan);
+}
+
+void repair_scan_changed(struct repair_scan *scan, const GPtrArray *changes)
+{
+    scan->tags_changed |= changes == NULL;
+    for (guint i = 0; changes != NULL && i < changes->len; i++) {
+        const struct change *change = changes->pdata[i];
+        scan->tags_changed |=
+            g_str_equal(change->kind, "tag") || g_str_equal(change->kind, "advice");
+    }
+}
 
 /* What is found on one object. */
 struct found {
@@ -44,7 +73,7 @@ static void remove_expired(struct watcher *watcher, const struct found *found, G
     if (found->expired->len == 0)
         return;
     if (watcher_shadow(watcher)) { /* no tag is touched; it counts as absent all the same */
-        watcher->repair->next_expiry = 0;
+        watcher->repair->scan->next_expiry = 0;
         return;
     }
     struct decision *decision =
@@ -104,7 +133,7 @@ static void judge(struct watcher *watcher, const struct tag *object, struct foun
     else if (tag.kind == REPAIR_TAG_SUSPEND && !tag.forever && tag.timestamp <= now)
         g_ptr_array_add(found->expired, object->tag);
     else if (tag.kind == REPAIR_TAG_SUSPEND && !tag.forever)
-        watcher->repair->next_expiry = MIN(watcher->repair->next_expiry, tag.timestamp);
+        watcher->repair->scan->next_expiry = MIN(watcher->repair->scan->next_expiry, tag.timestamp);
     repair_tag_clear(&tag);
 }
 
@@ -119,7 +148,8 @@ static void end_advice(struct watcher *watcher, gint64 now, GPtrArray *batch)
         if (advice->until == 0)
             continue;
         if ((gint64)advice->until > now) {
-            watcher->repair->next_expiry = MIN(watcher->repair->next_expiry, (gint64)advice->until);
+            watcher->repair->scan->next_expiry =
+                MIN(watcher->repair->scan->next_expiry, (gint64)advice->until);
             continue;
         }
         GPtrArray *changes = watcher_changes_new();
@@ -200,20 +230,21 @@ static void scan_tags(struct watcher *watcher, gint64 now, GPtrArray *batch)
 
 void watcher_scan(struct watcher *watcher)
 {
+    struct repair_scan *scan = watcher->repair->scan;
     gint64 now = watcher_now(watcher);
     gint64 now_ms = watcher->env->ops->boot_ms(watcher->env);
     g_autoptr(GPtrArray) batch = watcher_batch_new();
-    if (watcher->repair->tags_changed || now >= watcher->repair->next_expiry) {
-        watcher->repair->next_expiry = G_MAXINT64;
-        watcher->repair->tags_changed = false;
+    if (scan->tags_changed || now >= scan->next_expiry) {
+        scan->next_expiry = G_MAXINT64;
+        scan->tags_changed = false;
         scan_tags(watcher, now, batch);
         end_advice(watcher, now, batch);
     }
-    if (now_ms >= watcher->repair->next_sweep_ms) {
-        watcher->repair->next_sweep_ms = now_ms + LIMIT_DECISION_SWEEP_S * G_GINT64_CONSTANT(1000);
+    if (now_ms >= scan->next_sweep_ms) {
+        scan->next_sweep_ms = now_ms + LIMIT_DECISION_SWEEP_S * G_GINT64_CONSTANT(1000);
         sweep_records(watcher, batch);
         sweep_tokens(watcher, now, batch);
     }
     if (!watcher_batch_commit(watcher, batch))
-        watcher->repair->tags_changed = true;
+        scan->tags_changed = true;
 }

@@ -27,14 +27,14 @@ static struct node_memory *memory_of(struct watcher *watcher, const char *node)
 static void remember(struct watcher *watcher, const struct node *node)
 {
     struct node_memory *memory = memory_of(watcher, node->uuid);
-    const struct node_report *report = g_hash_table_lookup(watcher->reports, node->uuid);
+    const struct node_report *report = reports_of(watcher->reports, node->uuid);
     if (report != NULL) {
         if (!memory->answered || memory->silent_ms != 0)
             watcher->repair->returned_ms = watcher->env->ops->boot_ms(watcher->env);
         memory->answered = true;
         memory->silent_ms = 0;
         memory->unheard_ms = 0;
-    } else if (g_hash_table_contains(watcher->refused, node->uuid)) {
+    } else if (reports_state(watcher->reports, node->uuid) == REPORT_REFUSED) {
         memory->silent_ms = memory->unheard_ms = 0; /* what says something is not silent */
     } else if (node->offline) {
         suspicion_clear(&memory->disks);
@@ -61,14 +61,13 @@ void watcher_sight_update(struct watcher *watcher)
     g_autoptr(GPtrArray) nodes = config_list(config, "node");
     for (guint i = 0; i < nodes->len; i++) {
         const struct node *node = nodes->pdata[i];
-        const struct node_report *report = g_hash_table_lookup(watcher->reports, node->uuid);
+        const struct node_report *report = reports_of(watcher->reports, node->uuid);
         remember(watcher, node);
         if (report != NULL)
             sizes += g_str_hash(node->uuid) * (report->memory_total + 1);
     }
     watcher_disks_update(watcher);
-    watcher->repair->room_changed |= sizes != watcher->repair->sizes;
-    watcher->repair->sizes = sizes;
+    repair_spare_sizes(watcher->repair->spare, sizes);
 }
 
 /* --- instances --- */
@@ -80,23 +79,6 @@ bool watcher_newer_than_reports(const struct watcher *watcher, const char *kind,
     return version > watcher->reports_serial;
 }
 
-/* The disks of the replica that have an image, as its node has answered; false without an answer.
- */
-static bool replica_images(const struct watcher *watcher, const struct instance *instance,
-                           const struct replica *replica, guint64 *ret_disks)
-{
-    GHashTable *images = g_hash_table_lookup(watcher->images, replica->node);
-    const struct node_report *report = g_hash_table_lookup(watcher->reports, replica->node);
-    gpointer at = NULL;
-    if (images == NULL || report == NULL)
-        return false;
-    *ret_disks = 0;
-    if (g_hash_table_lookup_extended(images, replica->uuid, NULL, &at) &&
-        g_str_has_prefix(report->images->pdata[GPOINTER_TO_UINT(at)], instance->uuid))
-        *ret_disks = report_images_at(report, GPOINTER_TO_UINT(at));
-    return true;
-}
-
 /* Whether the node of the replica has answered that it lacks images of it. */
 static bool lacks_images(const struct watcher *watcher, const struct instance *instance,
                          const struct replica *replica, guint64 *ret_disks)
@@ -104,7 +86,7 @@ static bool lacks_images(const struct watcher *watcher, const struct instance *i
     if (replica->state != REPLICA_IN_SYNC || instance->task_state != TASK_NONE ||
         *instance->migration != '\0')
         return false;
-    return replica_images(watcher, instance, replica, ret_disks) &&
+    return reports_images(watcher->reports, replica->node, instance, replica->uuid, ret_disks) &&
            !images_are_whole(instance, *ret_disks) &&
            !watcher_newer_than_reports(watcher, "instance", instance->uuid) &&
            !watcher_newer_than_reports(watcher, "replica", replica->uuid);
@@ -135,7 +117,7 @@ static bool moves_for_room(const struct watcher *watcher, const struct instance 
 {
     if (guest == NULL || guest->io_stop != IO_STOP_NO_SPACE || replica == NULL)
         return false;
-    const struct node_report *report = g_hash_table_lookup(watcher->reports, replica->node);
+    const struct node_report *report = reports_of(watcher->reports, replica->node);
     return report != NULL && replica->state == REPLICA_IN_SYNC &&
            instance->task_state == TASK_NONE && watcher_told_no_room(watcher, instance) &&
            watcher_node_has_room(report);
@@ -143,7 +125,7 @@ static bool moves_for_room(const struct watcher *watcher, const struct instance 
 
 static bool starts_nothing(const struct watcher *watcher, const char *node, bool images)
 {
-    const struct node_report *report = g_hash_table_lookup(watcher->reports, node);
+    const struct node_report *report = reports_of(watcher->reports, node);
     return report != NULL && faults_forbids(report, images) != NULL;
 }
 
@@ -200,7 +182,7 @@ const char *watcher_sight_doubt(const struct watcher *watcher, const struct inst
 {
     guint64 disks = 0;
     bool online = watcher_node_online(watcher, instance->primary_node);
-    if (online && !g_hash_table_contains(watcher->reports, instance->primary_node))
+    if (online && reports_of(watcher->reports, instance->primary_node) == NULL)
         return "Its primary node does not answer, so whether it is well is not known.";
     if (replica != NULL && lacks_images(watcher, instance, replica, &disks))
         return "Whether the images of its replica are gone is not certain yet.";

@@ -5,10 +5,42 @@
  * changed, and only when every node answers. See repair_private.h.
  */
 #include "core/repair/repair_private.h"
+#include "proto/change.h"
 
 #include <string.h>
 
 #define AUTHOR "watcher/room"
+
+struct repair_spare {
+    guint64 sizes; /* what the nodes have, as one number: another number, other sizes */
+    bool changed;  /* something that the room depends on, since it was judged */
+};
+
+struct repair_spare *repair_spare_new(void)
+{
+    return g_new0(struct repair_spare, 1);
+}
+
+void repair_spare_free(struct repair_spare *spare)
+{
+    g_free(spare);
+}
+
+void repair_spare_changed(struct repair_spare *spare, const GPtrArray *changes)
+{
+    spare->changed |= changes == NULL;
+    for (guint i = 0; changes != NULL && i < changes->len; i++) {
+        const struct change *change = changes->pdata[i];
+        spare->changed |= g_str_equal(change->kind, "instance") ||
+                          g_str_equal(change->kind, "node") || g_str_equal(change->kind, "cluster");
+    }
+}
+
+void repair_spare_sizes(struct repair_spare *spare, guint64 sizes)
+{
+    spare->changed |= sizes != spare->sizes;
+    spare->sizes = sizes;
+}
 
 /* One guest that runs. */
 struct lodger {
@@ -45,7 +77,7 @@ static bool find_hosts(const struct watcher *watcher, struct hosts *hosts)
     g_autoptr(GPtrArray) nodes = config_list(follow_config(watcher->follow), "node");
     for (guint i = 0; i < nodes->len; i++) {
         const struct node *node = nodes->pdata[i];
-        const struct node_report *report = g_hash_table_lookup(watcher->reports, node->uuid);
+        const struct node_report *report = reports_of(watcher->reports, node->uuid);
         if (node->offline)
             continue;
         if (report == NULL)
@@ -165,14 +197,14 @@ static struct decision *judge(const struct watcher *watcher, const struct hosts 
 
 void watcher_spare_room(struct watcher *watcher)
 {
-    if (!watcher->repair->room_changed || task_killed())
+    if (!watcher->repair->spare->changed || task_killed())
         return;
     g_autoptr(GPtrArray) list = g_ptr_array_new_with_free_func(host_free);
     g_autoptr(GHashTable) by_uuid = g_hash_table_new(g_str_hash, g_str_equal);
     struct hosts hosts = {list, by_uuid};
     if (!find_hosts(watcher, &hosts))
         return;
-    watcher->repair->room_changed = false;
+    watcher->repair->spare->changed = false;
     if (list->len < 2)
         return; /* a single host has nowhere to go, and nobody expects it to */
     count_guests(watcher, &hosts);

@@ -158,7 +158,7 @@ static bool only_plainly(const struct watcher *watcher, const struct watched *wa
                          const struct instance *instance)
 {
     bool alone = *instance->secondary_node != '\0' &&
-                 !g_hash_table_contains(watcher->reports, instance->secondary_node);
+                 reports_of(watcher->reports, instance->secondary_node) == NULL;
     return instance->task_state == TASK_GROWING_DISK &&
            (alone || watched->restart_tries >= LIMIT_REPAIR_TRIES);
 }
@@ -261,7 +261,7 @@ static void mend_mark(struct watcher *watcher, const struct instance *instance)
         return;
     }
     if (needs_primary(watcher, instance) &&
-        !g_hash_table_contains(watcher->reports, instance->primary_node)) {
+        reports_of(watcher->reports, instance->primary_node) == NULL) {
         wait_for_answer(watcher, instance);
         return;
     }
@@ -348,8 +348,7 @@ static bool repair_under_way(const struct watcher *watcher, const struct instanc
 /* Nothing comes of a start where nothing can be started (SAF-92), and it uses up no try. */
 static bool wait_for_node(struct watcher *watcher, const struct instance *instance, bool held)
 {
-    const struct node_report *report =
-        g_hash_table_lookup(watcher->reports, instance->primary_node);
+    const struct node_report *report = reports_of(watcher->reports, instance->primary_node);
     const char *node = config_node_name(follow_config(watcher->follow), instance->primary_node);
     const char *why = report != NULL ? faults_forbids(report, false) : NULL;
     if (why == NULL)

@@ -98,7 +98,7 @@ static char *why_there(const struct watcher *watcher, const struct patient *pati
     const char *old = patient->instance->secondary_node;
     if (patient->plan.step != REPAIR_STEP_REPLACE_DISKS || g_strcmp0(goal->secondary, old) != 0)
         return g_strdup_printf("%s has room", name);
-    if (placement_is_full(g_hash_table_lookup(watcher->reports, old)))
+    if (placement_is_full(reports_of(watcher->reports, old)))
         return g_strdup_printf("%s has no room left and keeps the replica all the same: no other "
                                "node fits",
                                name);
@@ -118,7 +118,7 @@ static void add_faults(const struct watcher *watcher, const struct patient *pati
 {
     bool replace = patient->plan.step == REPAIR_STEP_REPLACE_DISKS;
     const struct node_report *report =
-        g_hash_table_lookup(watcher->reports, replace ? goal->secondary : goal->primary);
+        reports_of(watcher->reports, replace ? goal->secondary : goal->primary);
     g_autofree char *text = report != NULL ? faults_text(report) : NULL;
     if (text != NULL)
         g_ptr_array_add(evidence, g_strdup_printf("%s %s; it is taken all the same",

@@ -14,6 +14,21 @@
 
 #define BRAKE_KEY "cluster"
 
+struct watcher_brake {
+    bool on;     /* no step may be submitted in this pass … */
+    bool unsure; /* … as so many nodes may be lost that it would be pulled */
+};
+
+struct watcher_brake *watcher_brake_new(void)
+{
+    return g_new0(struct watcher_brake, 1);
+}
+
+void watcher_brake_free(struct watcher_brake *brake)
+{
+    g_free(brake);
+}
+
 bool watcher_shadow(const struct watcher *watcher)
 {
     const struct cluster *cluster = watcher_cluster(watcher);
@@ -25,7 +40,7 @@ bool watcher_shadow(const struct watcher *watcher)
 /* We see others through our own node daemon: while that is silent, silence proves nothing. */
 static gint64 silent_for(const struct watcher *watcher, const struct node_memory *memory)
 {
-    if (!g_hash_table_contains(watcher->reports, watcher->env->node_uuid) || memory->silent_ms == 0)
+    if (reports_of(watcher->reports, watcher->env->node_uuid) == NULL || memory->silent_ms == 0)
         return -1;
     gint64 silent_s = (watcher->env->ops->boot_ms(watcher->env) - memory->silent_ms) / 1000;
     return silent_s >= LIMIT_REPAIR_SILENT_S ? silent_s : -1;
@@ -141,17 +156,17 @@ static bool may_be_storm(const struct watcher *watcher)
 
 void watcher_brake(struct watcher *watcher)
 {
-    watcher->braked = true;
-    watcher->unsure = false;
+    watcher->brake->on = true;
+    watcher->brake->unsure = false;
     if (the_brake(watcher) != NULL)
         return;
     note_release(watcher);
     struct storm storm;
-    watcher->braked = find_storm(watcher, false, &storm);
-    if (watcher->braked)
+    watcher->brake->on = find_storm(watcher, false, &storm);
+    if (watcher->brake->on)
         pull(watcher, &storm);
     storm_clear(&storm);
-    watcher->unsure = !watcher->braked && may_be_storm(watcher);
+    watcher->brake->unsure = !watcher->brake->on && may_be_storm(watcher);
 }
 
 /* --- limits --- */
@@ -167,7 +182,7 @@ static guint64 may_run(const struct cluster *cluster, bool urgent)
 char *watcher_braked(const struct watcher *watcher, const char **ret_next)
 {
     const struct repair_brake *brake = the_brake(watcher);
-    if (!watcher->braked && brake == NULL)
+    if (!watcher->brake->on && brake == NULL)
         return NULL;
     *ret_next = "when a person says: fettle repair continue";
     return g_strdup_printf("The storm brake is on: %s It is released by: fettle repair continue.",
@@ -177,36 +192,31 @@ char *watcher_braked(const struct watcher *watcher, const char **ret_next)
 char *watcher_held_back(struct watcher *watcher, bool first, bool urgent, const char **ret_next)
 {
     const struct cluster *cluster = watcher_cluster(watcher);
-    watcher_repair_jobs(watcher, ""); /* counts */
+    guint running, begun;
+    watcher_count_repairs(watcher, &running, &begun);
     char *braked = watcher_braked(watcher, ret_next);
     if (braked != NULL)
         return braked;
-    if (watcher->unsure) {
+    if (watcher->brake->unsure) {
         *ret_next = "in the next pass";
         return g_strdup(
             "It waits: disks of so many nodes may have failed that the storm brake would "
             "be pulled, and that is not certain yet.");
     }
-    if (watcher->running >= may_run(cluster, urgent)) {
+    if (running >= may_run(cluster, urgent)) {
         *ret_next = "when one of them has ended";
-        bool kept = watcher->running < cluster->repair_max_running;
+        bool kept = running < cluster->repair_max_running;
         bool one = cluster->repair_max_running == 1;
         return g_strdup_printf("It waits its turn: no more than %" G_GUINT64_FORMAT
                                " repair%s under way at once (repair_max_running)%s.",
                                cluster->repair_max_running, one ? " is" : "s are",
                                kept ? ", and the last place is for guests that are down" : "");
     }
-    if (first && watcher->begun >= cluster->repair_max_per_hour) {
+    if (first && begun >= cluster->repair_max_per_hour) {
         *ret_next = "within the hour";
         return g_strdup_printf("It waits its turn: no more than %" G_GUINT64_FORMAT
                                " repairs begin within an hour (repair_max_per_hour).",
                                cluster->repair_max_per_hour);
     }
     return NULL;
-}
-
-void watcher_count_step(struct watcher *watcher, bool first)
-{
-    watcher->running++;
-    watcher->begun += first;
 }

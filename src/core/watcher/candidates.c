@@ -13,12 +13,31 @@
 #define AUTHOR "watcher/candidates"
 #define REQUEST "promote" /* "promote/NODE/VERSION/TRY", the version being that of its record */
 
+struct watcher_promotion {
+    gint64 short_since_ms; /* boot clock: since when there are too few; 0: there are enough */
+    gint64 after_ms;       /* boot clock: not before, as the last try failed */
+    guint tries;           /* that failed, since there were enough */
+    guint64 job;           /* the last one; 0: it has ended and was looked at */
+    char *node;            /* whom that is to promote */
+};
+
+struct watcher_promotion *watcher_promotion_new(void)
+{
+    return g_new0(struct watcher_promotion, 1);
+}
+
+void watcher_promotion_free(struct watcher_promotion *promotion)
+{
+    g_free(promotion->node);
+    g_free(promotion);
+}
+
 /* --- what is seen --- */
 
 static gint64 unheard_ms(const struct watcher *watcher, const struct node *node)
 {
     const struct node_memory *memory = g_hash_table_lookup(watcher->nodes, node->uuid);
-    if (g_hash_table_contains(watcher->reports, node->uuid))
+    if (reports_of(watcher->reports, node->uuid) != NULL)
         return 0;
     gint64 since = memory != NULL ? memory->unheard_ms : 0;
     return MAX(since != 0 ? watcher->env->ops->boot_ms(watcher->env) - since : 0, 1);
@@ -32,7 +51,7 @@ static struct pool_judgement judge(const struct watcher *watcher)
     for (guint i = 0; i < nodes->len; i++) {
         const struct node *node = nodes->pdata[i];
         const struct node_memory *memory = g_hash_table_lookup(watcher->nodes, node->uuid);
-        const struct node_report *report = g_hash_table_lookup(watcher->reports, node->uuid);
+        const struct node_report *report = reports_of(watcher->reports, node->uuid);
         struct pool_node seen = {
             .node = node,
             .unheard_ms = unheard_ms(watcher, node),
@@ -91,7 +110,7 @@ static void record(struct watcher *watcher, struct decision *decision)
 
 static void record_over(struct watcher *watcher, const struct pool_judgement *pool)
 {
-    struct promotion *promotion = &watcher->promotion;
+    struct watcher_promotion *promotion = watcher->promotion;
     promotion->short_since_ms = promotion->after_ms = 0;
     promotion->tries = 0;
     promotion->job = 0;
@@ -176,7 +195,7 @@ static char *promotion_text(const struct pool_judgement *pool, const char *verb)
  * nothing is. Free with g_free(). */
 static char *fault_text(const struct watcher *watcher, const struct node *node)
 {
-    const struct node_report *report = g_hash_table_lookup(watcher->reports, node->uuid);
+    const struct node_report *report = reports_of(watcher->reports, node->uuid);
     g_autofree char *text = report != NULL ? faults_text(report) : NULL;
     return text != NULL ? g_strdup_printf(" %s %s; it is taken all the same.", node->name, text)
                         : g_strdup("");
@@ -214,7 +233,7 @@ static json_t *promotion_opcodes(const struct watcher *watcher, const struct poo
 
 static void wait_longer(struct watcher *watcher)
 {
-    struct promotion *promotion = &watcher->promotion;
+    struct watcher_promotion *promotion = watcher->promotion;
     promotion->tries++;
     promotion->after_ms =
         watcher->env->ops->boot_ms(watcher->env) + watcher_pause_ms(promotion->tries);
@@ -240,9 +259,9 @@ static void promote(struct watcher *watcher, const struct pool_judgement *pool)
         wait_longer(watcher);
         return;
     }
-    watcher->promotion.job = job;
-    g_free(watcher->promotion.node);
-    watcher->promotion.node = g_steal_pointer(&node);
+    watcher->promotion->job = job;
+    g_free(watcher->promotion->node);
+    watcher->promotion->node = g_steal_pointer(&node);
 }
 
 /* Somebody can be promoted: unless something holds that up. */
@@ -251,7 +270,7 @@ static void try_to_promote(struct watcher *watcher, const struct pool_judgement 
     const char *next = "when shadow mode is switched off";
     g_autofree char *braked = watcher_braked(watcher, &next);
     if (braked == NULL && !watcher_shadow(watcher)) {
-        if (watcher->env->ops->boot_ms(watcher->env) >= watcher->promotion.after_ms)
+        if (watcher->env->ops->boot_ms(watcher->env) >= watcher->promotion->after_ms)
             promote(watcher, pool);
         return;
     }
@@ -276,9 +295,9 @@ static void find_job(struct watcher *watcher)
         if (!g_str_has_prefix(job->request_id, REQUEST "/") || watcher_job_ended(job))
             continue;
         g_auto(GStrv) parts = g_strsplit(job->request_id, "/", 3);
-        g_free(watcher->promotion.node);
-        watcher->promotion.node = g_strdup(parts[1]);
-        watcher->promotion.job = job->id;
+        g_free(watcher->promotion->node);
+        watcher->promotion->node = g_strdup(parts[1]);
+        watcher->promotion->job = job->id;
         return;
     }
 }
@@ -287,7 +306,7 @@ static void find_job(struct watcher *watcher)
 static void note_failure(struct watcher *watcher, const struct pool_judgement *pool,
                          const char *message)
 {
-    struct promotion *promotion = &watcher->promotion;
+    struct watcher_promotion *promotion = watcher->promotion;
     struct node_memory *memory = g_hash_table_lookup(watcher->nodes, promotion->node);
     if (memory != NULL)
         memory->promotions++;
@@ -313,19 +332,19 @@ static bool is_candidate(const struct watcher *watcher, const char *uuid)
 static bool job_keeps_us(struct watcher *watcher, const struct pool_judgement *pool)
 {
     g_autofree char *message = NULL;
-    if (watcher->promotion.job == 0)
+    if (watcher->promotion->job == 0)
         find_job(watcher);
-    if (watcher->promotion.job == 0)
+    if (watcher->promotion->job == 0)
         return false;
-    switch (watcher_job_outcome(watcher, watcher->promotion.job, &message)) {
+    switch (watcher_job_outcome(watcher, watcher->promotion->job, &message)) {
     case JOB_UNDER_WAY:
         return true;
     case JOB_SUCCEEDED:
-        watcher->promotion.job = 0;
+        watcher->promotion->job = 0;
         return false;
     case JOB_LOST: /* it may have ended well long ago, and be in the archive */
-        if (is_candidate(watcher, watcher->promotion.node)) {
-            watcher->promotion.job = 0;
+        if (is_candidate(watcher, watcher->promotion->node)) {
+            watcher->promotion->job = 0;
             return false;
         }
         break;
@@ -344,9 +363,9 @@ static bool job_keeps_us(struct watcher *watcher, const struct pool_judgement *p
 static bool lasts(struct watcher *watcher)
 {
     gint64 now_ms = watcher->env->ops->boot_ms(watcher->env);
-    if (watcher->promotion.short_since_ms == 0)
-        watcher->promotion.short_since_ms = now_ms;
-    return now_ms - watcher->promotion.short_since_ms >=
+    if (watcher->promotion->short_since_ms == 0)
+        watcher->promotion->short_since_ms = now_ms;
+    return now_ms - watcher->promotion->short_since_ms >=
            LIMIT_POOL_PATIENCE_S * G_GINT64_CONSTANT(1000);
 }
 
@@ -380,7 +399,7 @@ static void act_on(struct watcher *watcher, const struct pool_judgement *pool)
 void watcher_tend_candidates(struct watcher *watcher)
 {
     /* We hear others through our own node daemon: while that is silent, silence says nothing. */
-    if (task_killed() || !g_hash_table_contains(watcher->reports, watcher->env->node_uuid))
+    if (task_killed() || reports_of(watcher->reports, watcher->env->node_uuid) == NULL)
         return;
     struct pool_judgement pool = judge(watcher);
     act_on(watcher, &pool);

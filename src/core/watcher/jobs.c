@@ -6,6 +6,26 @@
 
 #include <string.h>
 
+struct watcher_jobs {
+    GHashTable *unseen;    /* ids of jobs that were submitted and are not in the copy yet */
+    GHashTable *by_repair; /* repair id -> GArray of guint64, of this pass; NULL: not needed yet */
+    guint running, begun;  /* repairs: under way; begun within the last hour; with by_repair */
+};
+
+struct watcher_jobs *watcher_jobs_new(void)
+{
+    struct watcher_jobs *jobs = g_new0(struct watcher_jobs, 1);
+    jobs->unseen = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL);
+    return jobs;
+}
+
+void watcher_jobs_free(struct watcher_jobs *jobs)
+{
+    g_clear_pointer(&jobs->by_repair, g_hash_table_unref);
+    g_hash_table_unref(jobs->unseen);
+    g_free(jobs);
+}
+
 bool watcher_job_ended(const struct job *job)
 {
     return strcmp(job->status, "success") == 0 || strcmp(job->status, "error") == 0 ||
@@ -58,12 +78,12 @@ enum job_outcome watcher_job_outcome(const struct watcher *watcher, guint64 id, 
     const struct job *job = config_get(follow_config(watcher->follow), "job", key, NULL);
     *ret_message = NULL;
     if (job == NULL) {
-        if (g_hash_table_contains(watcher->unseen, &id))
+        if (g_hash_table_contains(watcher->jobs->unseen, &id))
             return JOB_UNDER_WAY;
         *ret_message = g_strdup_printf("job %s is not known any more", key);
         return JOB_LOST;
     }
-    g_hash_table_remove(watcher->unseen, &id);
+    g_hash_table_remove(watcher->jobs->unseen, &id);
     if (!watcher_job_ended(job))
         return JOB_UNDER_WAY;
     if (strcmp(job->status, "success") == 0)
@@ -125,7 +145,7 @@ guint64 watcher_submit(struct watcher *watcher, json_t *opcodes, const char *req
     guint64 id = (guint64)json_integer_value(answer);
     guint64 *key = g_new(guint64, 1);
     *key = id;
-    g_hash_table_add(watcher->unseen, key);
+    g_hash_table_add(watcher->jobs->unseen, key);
     return id;
 }
 
@@ -212,28 +232,48 @@ static void index_job(struct watcher *watcher, const struct job *job)
     struct request request;
     if (*job->request_id == '\0' || !parse_request(job->request_id, &request))
         return;
-    GArray *ids = g_hash_table_lookup(watcher->repair_jobs, request.repair);
+    struct watcher_jobs *jobs = watcher->jobs;
+    GArray *ids = g_hash_table_lookup(jobs->by_repair, request.repair);
     if (ids == NULL)
         ids = g_array_new(false, false, sizeof(guint64));
     else
         g_array_ref(ids);
     g_array_append_val(ids, job->id);
-    g_hash_table_replace(watcher->repair_jobs, request.repair, ids);
-    watcher->running += !watcher_job_ended(job);
-    watcher->begun +=
+    g_hash_table_replace(jobs->by_repair, request.repair, ids);
+    jobs->running += !watcher_job_ended(job);
+    jobs->begun +=
         request.number == 1 && request.attempt == 1 && began_within_the_hour(watcher, job);
     g_free(request.step);
 }
 
 const GArray *watcher_repair_jobs(struct watcher *watcher, const char *repair_id)
 {
-    if (watcher->repair_jobs == NULL) {
-        watcher->repair_jobs =
+    struct watcher_jobs *jobs = watcher->jobs;
+    if (jobs->by_repair == NULL) {
+        jobs->by_repair =
             g_hash_table_new_full(g_str_hash, g_str_equal, g_free, (GDestroyNotify)g_array_unref);
-        watcher->running = watcher->begun = 0;
-        g_autoptr(GPtrArray) jobs = config_list(follow_config(watcher->follow), "job");
-        for (guint i = 0; i < jobs->len; i++)
-            index_job(watcher, jobs->pdata[i]);
+        jobs->running = jobs->begun = 0;
+        g_autoptr(GPtrArray) all = config_list(follow_config(watcher->follow), "job");
+        for (guint i = 0; i < all->len; i++)
+            index_job(watcher, all->pdata[i]);
     }
-    return g_hash_table_lookup(watcher->repair_jobs, repair_id);
+    return g_hash_table_lookup(jobs->by_repair, repair_id);
+}
+
+void watcher_jobs_begin(struct watcher *watcher)
+{
+    g_clear_pointer(&watcher->jobs->by_repair, g_hash_table_unref);
+}
+
+void watcher_count_repairs(struct watcher *watcher, guint *ret_running, guint *ret_begun)
+{
+    watcher_repair_jobs(watcher, ""); /* counts */
+    *ret_running = watcher->jobs->running;
+    *ret_begun = watcher->jobs->begun;
+}
+
+void watcher_count_step(struct watcher *watcher, bool first)
+{
+    watcher->jobs->running++;
+    watcher->jobs->begun += first;
 }

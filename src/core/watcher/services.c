@@ -10,6 +10,20 @@
 
 #include <string.h>
 
+struct watcher_services {
+    gint64 after_ms; /* boot clock: not before, as the last record of them failed */
+};
+
+struct watcher_services *watcher_services_new(void)
+{
+    return g_new0(struct watcher_services, 1);
+}
+
+void watcher_services_free(struct watcher_services *services)
+{
+    g_free(services);
+}
+
 /* `since` is what the daemon wrote down when it began: it does not change while it runs. */
 static bool is_same(const struct service *known, const struct service_report *line)
 {
@@ -56,7 +70,7 @@ static bool is_due(const struct watcher *watcher, const struct node_memory *memo
 static void add_node(const struct watcher *watcher, const struct node *node, GPtrArray *changes)
 {
     const struct config *config = follow_config(watcher->follow);
-    const struct node_report *report = g_hash_table_lookup(watcher->reports, node->uuid);
+    const struct node_report *report = reports_of(watcher->reports, node->uuid);
     struct node_memory *memory = g_hash_table_lookup(watcher->nodes, node->uuid);
     if (report == NULL || memory == NULL)
         return;
@@ -90,7 +104,7 @@ static bool all_can_load(const struct watcher *watcher, const GPtrArray *nodes)
     bool first = config_count(follow_config(watcher->follow), "service") == 0;
     for (guint i = 0; first && i < nodes->len; i++) {
         const struct node *node = nodes->pdata[i];
-        const struct node_report *report = g_hash_table_lookup(watcher->reports, node->uuid);
+        const struct node_report *report = reports_of(watcher->reports, node->uuid);
         const char *version = node->master_candidate ? version_of(report, "wconfd") : NULL;
         if (version != NULL && strcmp(version, FETTLE_VERSION) != 0)
             return false;
@@ -129,7 +143,7 @@ static void commit(struct watcher *watcher, GPtrArray *changes)
     }
     if (fettle_error_is(error, KILLED) || is_overtaken(error))
         return;
-    watcher->services_after_ms =
+    watcher->services->after_ms =
         watcher->env->ops->boot_ms(watcher->env) + LIMIT_SERVICE_RECORD_S * G_GINT64_CONSTANT(1000);
     log_warning("", "the daemons of the nodes could not be put on record, tried again in %d s: %s",
                 LIMIT_SERVICE_RECORD_S, error->message);
@@ -137,7 +151,7 @@ static void commit(struct watcher *watcher, GPtrArray *changes)
 
 void watcher_register_services(struct watcher *watcher)
 {
-    if (task_killed() || watcher->env->ops->boot_ms(watcher->env) < watcher->services_after_ms)
+    if (task_killed() || watcher->env->ops->boot_ms(watcher->env) < watcher->services->after_ms)
         return;
     g_autoptr(GPtrArray) changes = watcher_changes_new();
     g_autoptr(GPtrArray) nodes = config_list(follow_config(watcher->follow), "node");

@@ -2,11 +2,7 @@
 #include "core/watcher/watcher_internal.h"
 
 #include "base/log.h"
-#include "core/config/faults.h"
-#include "core/config/late.h"
 #include "proto/change.h"
-
-#include <string.h>
 
 gint64 watcher_now(const struct watcher *watcher)
 {
@@ -16,10 +12,9 @@ gint64 watcher_now(const struct watcher *watcher)
 const struct guest_report *watcher_guest(const struct watcher *watcher,
                                          const struct instance *instance, bool *ret_reported)
 {
-    GHashTable *guests = g_hash_table_lookup(watcher->guests, instance->primary_node);
-    *ret_reported = guests != NULL;
     const struct guest_report *guest =
-        guests == NULL ? NULL : g_hash_table_lookup(guests, instance->uuid);
+        reports_guest(watcher->reports, instance->primary_node, instance->uuid);
+    *ret_reported = reports_of(watcher->reports, instance->primary_node) != NULL;
     return guest != NULL && guest->generation == instance->generation ? guest : NULL;
 }
 
@@ -125,120 +120,25 @@ bool watcher_batch_commit(struct watcher *watcher, const GPtrArray *batch)
     return good && !task_killed();
 }
 
-/* --- reports of nodes: asked of all at once, each with its own time limit --- */
+/* --- the loop --- */
 
-struct round {
-    struct watcher *watcher;
-    struct faults_round *faults; /* until all have answered */
-    guint open;
-    struct promise all;
-    bool abandoned; /* the pass was killed while it waited */
+struct watcher_loop {
+    gint64 row_ms; /* boot clock: the end of the last pass that news have started */
+    guint row_passes, row_pause_ms;      /* of such passes that soon follow each other */
+    gint64 next_tend_ms, next_repair_ms; /* boot clock: when each duty is due without news */
+    struct task *sleeper;                /* the loop, while it waits for the next pass */
+    guint timer;
+    bool paused; /* a person has asked for quiet */
+    bool news;   /* something that matters changed since the pass began */
 };
-
-static void round_free(struct round *round)
-{
-    faults_round_free(round->faults);
-    g_free(round);
-}
-
-struct question {
-    struct round *round;
-    char *node;
-};
-
-/* A node of another version may not say what images it has, and disks that do not answer say
- * nothing: that is no news of missing ones. */
-static void keep_images(struct watcher *watcher, const char *node, const struct node_report *report)
-{
-    GHashTable *images = g_hash_table_new(g_str_hash, g_str_equal);
-    for (guint i = 0; i < report->images->len; i++) {
-        char *blank = strchr(report->images->pdata[i], ' ');
-        if (blank != NULL)
-            g_hash_table_insert(images, blank + 1, GUINT_TO_POINTER(i));
-    }
-    g_hash_table_insert(watcher->images, g_strdup(node), images);
-}
-
-static void keep_report(struct watcher *watcher, const char *node, struct node_report *report)
-{
-    GHashTable *guests = g_hash_table_new(g_str_hash, g_str_equal);
-    for (guint i = 0; i < report->guests->len; i++) {
-        struct guest_report *guest = report->guests->pdata[i];
-        g_hash_table_insert(guests, guest->instance, guest);
-    }
-    g_hash_table_insert(watcher->guests, g_strdup(node), guests);
-    g_hash_table_insert(watcher->reports, g_strdup(node), report);
-}
-
-static void ask_cb(json_t *result, const GError *error, void *data)
-{
-    struct question *question = data;
-    struct round *round = question->round;
-    if (!round->abandoned && result != NULL) {
-        struct node_report *report = node_report_parse(result, RECORD_LAX, NULL);
-        bool told = json_object_get(result, "images") != NULL;
-        if (report != NULL && told && late_part_of(report, PART_DISKS) == NULL)
-            keep_images(round->watcher, question->node, report);
-        if (report != NULL) {
-            keep_report(round->watcher, question->node, report);
-            faults_round_heard(round->faults, report);
-        }
-    }
-    /* KILLED: the process ends, and the watcher may be gone. */
-    if (!round->abandoned && result == NULL && !env_no_answer(error) &&
-        !fettle_error_is(error, KILLED))
-        g_hash_table_add(round->watcher->refused, g_strdup(question->node));
-    g_free(question->node);
-    g_free(question);
-    if (--round->open > 0)
-        return;
-    if (round->abandoned)
-        round_free(round);
-    else
-        promise_complete(&round->all);
-}
 
 static bool ask_nodes(struct watcher *watcher)
 {
-    const struct config *config = follow_config(watcher->follow);
-    g_hash_table_remove_all(watcher->guests);
-    g_hash_table_remove_all(watcher->images);
-    g_hash_table_remove_all(watcher->reports);
-    g_hash_table_remove_all(watcher->refused);
-    watcher->reports_serial = config_serial(config);
-    g_autoptr(GPtrArray) nodes = config_list(config, "node");
-    struct round *round = g_new0(struct round, 1);
-    round->watcher = watcher;
-    round->faults = faults_round_new(watcher->env);
-    round->open = 1; /* ours, so that answers cannot end the round before all are asked */
-    for (guint i = 0; i < nodes->len; i++) {
-        const struct node *node = nodes->pdata[i];
-        if (node->offline)
-            continue;
-        struct question *question = g_new0(struct question, 1);
-        question->round = round;
-        question->node = g_strdup(node->uuid);
-        round->open++;
-        struct rpc_call call = {.to_node = question->node,
-                                .to_role = ROLE_NODED,
-                                .method = "node_report",
-                                .args = late_known(),
-                                .stamp = follow_stamp(watcher->follow),
-                                .timeout_ms = LIMIT_REPORT_WAIT_MS};
-        watcher->env->ops->call(watcher->env, &call, ask_cb, question);
-    }
-    if (--round->open > 0 && !promise_wait(&round->all)) {
-        round->abandoned = true;
-        if (round->open == 0)
-            round_free(round);
-        return false;
-    }
-    faults_round_end(g_steal_pointer(&round->faults), follow_config(watcher->follow));
-    round_free(round);
-    return true;
+    watcher->reports_serial = config_serial(follow_config(watcher->follow));
+    g_clear_pointer(&watcher->reports, reports_free);
+    watcher->reports = reports_ask(watcher->env, watcher->follow, NULL);
+    return watcher->reports != NULL;
 }
-
-/* --- the loop --- */
 
 /* One look at every instance, because reading them all is what a quiet pass costs. What changes
  * while the duties wait is looked at again by them, or is news for the next pass. UUIDs: the list
@@ -282,9 +182,9 @@ static bool is_paused(struct watcher *watcher)
     const struct switches *switches = config_switches(follow_config(watcher->follow));
     guint64 now = (guint64)(watcher->env->ops->wall_us(watcher->env) / G_USEC_PER_SEC);
     bool paused = switches != NULL && switches->watcher_paused_until > now;
-    if (paused != watcher->paused)
+    if (paused != watcher->loop->paused)
         log_info("", paused ? "the watcher is paused" : "the watcher works again");
-    watcher->paused = paused;
+    watcher->loop->paused = paused;
     return paused;
 }
 
@@ -294,21 +194,22 @@ static void one_pass(struct watcher *watcher)
 {
     if (watcher_cluster(watcher) == NULL || is_paused(watcher))
         return;
-    bool news = watcher->news;
-    watcher->news = false;
+    struct watcher_loop *loop = watcher->loop;
+    bool news = loop->news;
+    loop->news = false;
     if (!ask_nodes(watcher))
         return;
     const struct cluster *cluster = watcher_cluster(watcher);
     gint64 now_ms = watcher->env->ops->boot_ms(watcher->env);
     gint64 own_ms = (gint64)cluster->repair_interval_ms;
-    bool tend = news || now_ms >= watcher->next_tend_ms;
-    bool repair = own_ms == 0 ? tend : now_ms >= watcher->next_repair_ms;
+    bool tend = news || now_ms >= loop->next_tend_ms;
+    bool repair = own_ms == 0 ? tend : now_ms >= loop->next_repair_ms;
     if (tend)
-        watcher->next_tend_ms = now_ms + (gint64)cluster->watcher_interval_ms;
+        loop->next_tend_ms = now_ms + (gint64)cluster->watcher_interval_ms;
     if (repair)
-        watcher->next_repair_ms = now_ms + own_ms;
+        loop->next_repair_ms = now_ms + own_ms;
     watcher->pass++;
-    g_clear_pointer(&watcher->repair_jobs, g_hash_table_unref);
+    watcher_jobs_begin(watcher);
     const bool due[] = {[DUE_ALWAYS] = true, [DUE_TEND] = tend, [DUE_REPAIR] = repair};
     run_duties(watcher, due);
 }
@@ -319,9 +220,9 @@ static guint pause_ms(const struct watcher *watcher)
     const struct cluster *cluster = watcher_cluster(watcher);
     if (cluster == NULL)
         return 1000;
-    gint64 due = cluster->repair_interval_ms == 0
-                     ? watcher->next_tend_ms
-                     : MIN(watcher->next_tend_ms, watcher->next_repair_ms);
+    const struct watcher_loop *loop = watcher->loop;
+    gint64 due = cluster->repair_interval_ms == 0 ? loop->next_tend_ms
+                                                  : MIN(loop->next_tend_ms, loop->next_repair_ms);
     /* Never longer than the interval as it is now: it may have been changed. */
     gint64 most = (gint64)cluster->watcher_interval_ms;
     return (guint)CLAMP(due - watcher->env->ops->boot_ms(watcher->env), 1, most);
@@ -332,33 +233,34 @@ static guint pause_ms(const struct watcher *watcher)
 static guint row_pause_ms(struct watcher *watcher)
 {
     gint64 now = watcher->env->ops->boot_ms(watcher->env);
-    gint64 apart = 2 * (gint64)MAX(watcher->row_pause_ms, LIMIT_WATCHER_PAUSE_MS);
-    if (now - watcher->row_ms > apart)
-        watcher->row_passes = watcher->row_pause_ms = 0;
-    watcher->row_ms = now;
-    if (++watcher->row_passes > WATCHER_ROW_PASSES)
-        watcher->row_pause_ms =
-            CLAMP(2 * watcher->row_pause_ms, LIMIT_WATCHER_PAUSE_MS, LIMIT_WATCHER_ROW_MS);
-    return watcher->row_pause_ms;
+    struct watcher_loop *loop = watcher->loop;
+    gint64 apart = 2 * (gint64)MAX(loop->row_pause_ms, LIMIT_WATCHER_PAUSE_MS);
+    if (now - loop->row_ms > apart)
+        loop->row_passes = loop->row_pause_ms = 0;
+    loop->row_ms = now;
+    if (++loop->row_passes > WATCHER_ROW_PASSES)
+        loop->row_pause_ms =
+            CLAMP(2 * loop->row_pause_ms, LIMIT_WATCHER_PAUSE_MS, LIMIT_WATCHER_ROW_MS);
+    return loop->row_pause_ms;
 }
 
 /* How long the next pass is waited for in any case. */
 static guint least_pause_ms(struct watcher *watcher, bool by_news)
 {
     guint pause = by_news ? row_pause_ms(watcher) : 0;
-    return watcher->news ? MAX(pause, LIMIT_WATCHER_PAUSE_MS) : pause;
+    return watcher->loop->news ? MAX(pause, LIMIT_WATCHER_PAUSE_MS) : pause;
 }
 
 static void wake(struct watcher *watcher)
 {
-    if (watcher->sleeper != NULL)
-        task_wake(g_steal_pointer(&watcher->sleeper));
+    if (watcher->loop->sleeper != NULL)
+        task_wake(g_steal_pointer(&watcher->loop->sleeper));
 }
 
 static void timer_cb(void *data)
 {
     struct watcher *watcher = data;
-    watcher->timer = 0;
+    watcher->loop->timer = 0;
     wake(watcher);
 }
 
@@ -387,31 +289,31 @@ static void changed_cb(const GPtrArray *changes, void *data)
         news |= matters(watcher, changes->pdata[i]);
     if (!news)
         return;
-    watcher->news = true;
+    watcher->loop->news = true;
     wake(watcher);
 }
 
-static void loop(void *data)
+static void loop_task(void *data)
 {
     struct watcher *watcher = data;
+    struct watcher_loop *loop = watcher->loop;
     for (;;) {
-        bool by_news = watcher->news;
+        bool by_news = loop->news;
         one_pass(watcher);
         if (task_group_killed(watcher->env->tasks))
             return;
         guint pause = least_pause_ms(watcher, by_news);
         if (pause > 0 && !env_sleep(watcher->env, pause))
             return;
-        if (watcher->news)
+        if (loop->news)
             continue;
-        watcher->sleeper = task_self();
-        watcher->timer =
-            watcher->env->ops->timer(watcher->env, pause_ms(watcher), timer_cb, watcher);
+        loop->sleeper = task_self();
+        loop->timer = watcher->env->ops->timer(watcher->env, pause_ms(watcher), timer_cb, watcher);
         bool alive = task_wait();
-        watcher->sleeper = NULL;
-        if (watcher->timer != 0)
-            watcher->env->ops->timer_cancel(watcher->env, watcher->timer);
-        watcher->timer = 0;
+        loop->sleeper = NULL;
+        if (loop->timer != 0)
+            watcher->env->ops->timer_cancel(watcher->env, loop->timer);
+        loop->timer = 0;
         if (!alive)
             return;
     }
@@ -439,16 +341,13 @@ struct watcher *watcher_new(const struct env *env, const struct watcher_duties *
     watcher->duties = duties;
     watcher->repair = duties->new ();
     watcher->nodes = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, node_memory_free);
-    watcher->refused = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
-    watcher->images =
-        g_hash_table_new_full(g_str_hash, g_str_equal, g_free, (GDestroyNotify)g_hash_table_unref);
-    watcher->reports =
-        g_hash_table_new_full(g_str_hash, g_str_equal, g_free, (GDestroyNotify)node_report_free);
-    watcher->guests =
-        g_hash_table_new_full(g_str_hash, g_str_equal, g_free, (GDestroyNotify)g_hash_table_unref);
     watcher->decisions = decisions_new();
     watcher->ages = ages_new(env);
-    watcher->unseen = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL);
+    watcher->loop = g_new0(struct watcher_loop, 1);
+    watcher->brake = watcher_brake_new();
+    watcher->jobs = watcher_jobs_new();
+    watcher->promotion = watcher_promotion_new();
+    watcher->services = watcher_services_new();
     watcher->follow = follow_new(env, changed_cb, watcher);
     return watcher;
 }
@@ -463,7 +362,7 @@ bool watcher_start(struct watcher *watcher, GError **error)
     watcher->owner->job = g_strdup(ROLE_WATCHER);
     g_free(watcher->owner->livelock);
     watcher->owner->livelock = g_steal_pointer(&livelock);
-    task_spawn(watcher->env->tasks, loop, watcher);
+    task_spawn(watcher->env->tasks, loop_task, watcher);
     return true;
 }
 
@@ -474,15 +373,14 @@ void watcher_free(struct watcher *watcher)
     follow_free(watcher->follow);
     owner_free(watcher->owner);
     ages_free(watcher->ages);
-    g_hash_table_unref(watcher->refused);
     g_hash_table_unref(watcher->nodes);
-    g_hash_table_unref(watcher->images);
     watcher->duties->free(watcher->repair);
-    g_hash_table_unref(watcher->guests);
-    g_hash_table_unref(watcher->reports);
-    g_clear_pointer(&watcher->repair_jobs, g_hash_table_unref);
+    reports_free(watcher->reports);
     decisions_free(watcher->decisions);
-    g_free(watcher->promotion.node);
-    g_hash_table_unref(watcher->unseen);
+    watcher_services_free(watcher->services);
+    watcher_promotion_free(watcher->promotion);
+    watcher_jobs_free(watcher->jobs);
+    watcher_brake_free(watcher->brake);
+    g_free(watcher->loop);
     g_free(watcher);
 }

@@ -7,6 +7,7 @@
 
 #include "core/config/ages.h"
 #include "core/config/follow.h"
+#include "core/report/reports.h"
 #include "core/watcher/decisions.h"
 #include "core/watcher/watcher.h"
 
@@ -21,15 +22,6 @@ struct suspicion {
 };
 void suspicion_clear(struct suspicion *suspicion);
 
-/* What the watcher remembers of master candidates that there are too few of (candidates.c). */
-struct promotion {
-    gint64 short_since_ms; /* boot clock: since when; 0: there are enough */
-    gint64 after_ms;       /* boot clock: not before, as the last try failed */
-    guint tries;           /* that failed, since there were enough */
-    guint64 job;           /* the last one; 0: it has ended and was looked at */
-    char *node;            /* whom that is to promote */
-};
-
 struct watcher {
     const struct env *env;
     const struct watcher_duties *duties;
@@ -38,30 +30,18 @@ struct watcher {
     struct owner *owner;
     struct decisions *decisions;
     struct ages *ages;
-    GHashTable *reports;    /* node uuid -> struct node_report, of this pass */
-    GHashTable *guests;     /* node uuid -> (instance uuid -> struct guest_report, borrowed) */
-    GHashTable *images;     /* node uuid -> (replica, borrowed -> its place in the report's images);
-                               only nodes that say which they have */
-    GHashTable *refused;    /* node uuids: they have answered, but with an error and no report */
-    GHashTable *nodes;      /* node uuid -> struct node_memory */
-    guint64 pass;           /* number of this pass */
+    struct reports *reports; /* of this pass; NULL: it has none yet */
+    GHashTable *nodes;       /* node uuid -> struct node_memory */
+    guint64 pass;            /* number of this pass */
     guint64 reports_serial; /* of the copy when the reports were asked for: newer objects are judged
                                next time */
-    GHashTable *unseen;     /* ids of jobs that were submitted and are not in the copy yet */
-    GHashTable
-        *repair_jobs; /* repair id -> GArray of guint64, of this pass; NULL: not needed yet */
-    struct promotion promotion;
-    gint64 services_after_ms; /* boot clock: not before, as the last record of services failed */
-    guint running, begun;     /* repairs: under way; begun within the last hour; with repair_jobs */
-    bool braked;              /* no step may be submitted in this pass … */
-    bool unsure;              /* … as so many nodes may be lost that the brake would be pulled */
-    gint64 row_ms;            /* boot clock: the end of the last pass that news have started */
-    guint row_passes, row_pause_ms;      /* of such passes that soon follow each other */
-    gint64 next_tend_ms, next_repair_ms; /* boot clock: when each duty is due without news */
-    struct task *sleeper;                /* the loop, while it waits for the next pass */
-    guint timer;
-    bool paused; /* a person has asked for quiet */
-    bool news;   /* something that matters changed since the pass began */
+
+    /* What only the file of a duty sees into. */
+    struct watcher_loop *loop; /* watcher.c */
+    struct watcher_brake *brake;
+    struct watcher_jobs *jobs;
+    struct watcher_promotion *promotion;
+    struct watcher_services *services;
 };
 
 /* What the watcher remembers of a node between passes. */
@@ -115,6 +95,8 @@ gint64 watcher_pause_ms(guint tries);
 #define REPAIR_SHADOW "Shadow mode: " /* how sentences begin that say what would be done */
 
 /* --- brake.c: what holds repair back --- */
+struct watcher_brake *watcher_brake_new(void);
+void watcher_brake_free(struct watcher_brake *brake);
 
 /* Pulls the storm brake, or puts on record that somebody released it. */
 void watcher_brake(struct watcher *watcher);
@@ -125,20 +107,24 @@ char *watcher_braked(const struct watcher *watcher, const char **ret_next);
 /* Why no step of a repair may be submitted now, as a sentence; NULL if one may. `first`: it would
  * be the repair's first; `urgent`: the guest is down until then. */
 char *watcher_held_back(struct watcher *watcher, bool first, bool urgent, const char **ret_next);
-/* Counts a step that was submitted. */
-void watcher_count_step(struct watcher *watcher, bool first);
 bool watcher_shadow(const struct watcher *watcher);
 
 /* --- silence.c: nodes that do not answer --- */
 void watcher_tell_silence(struct watcher *watcher);
 
 /* --- candidates.c: too few master candidates (ARP-71) --- */
+struct watcher_promotion *watcher_promotion_new(void);
+void watcher_promotion_free(struct watcher_promotion *promotion);
 void watcher_tend_candidates(struct watcher *watcher);
 
 /* --- services.c: which daemons nodes run, on record --- */
+struct watcher_services *watcher_services_new(void);
+void watcher_services_free(struct watcher_services *services);
 void watcher_register_services(struct watcher *watcher);
 
 /* --- jobs.c --- */
+struct watcher_jobs *watcher_jobs_new(void);
+void watcher_jobs_free(struct watcher_jobs *jobs);
 
 enum job_outcome {
     JOB_UNDER_WAY,
@@ -174,6 +160,12 @@ guint64 watcher_submit(struct watcher *watcher, json_t *opcodes, const char *req
 guint64 watcher_act(struct watcher *watcher, struct decision *decision, json_t *opcodes,
                     const char *request_id, gint64 since);
 
-/* Ids of the jobs of a repair, in order; NULL if there are none. Borrowed, for this pass. The first
- * use in a pass also counts `running` and `begun`. */
+/* Ids of the jobs of a repair, in order; NULL if there are none. Borrowed, for this pass. */
 const GArray *watcher_repair_jobs(struct watcher *watcher, const char *repair_id);
+/* A pass begins: they are looked for anew. */
+void watcher_jobs_begin(struct watcher *watcher);
+/* How many repairs are under way, and how many began within the last hour; with the steps of this
+ * pass that were counted since. */
+void watcher_count_repairs(struct watcher *watcher, guint *ret_running, guint *ret_begun);
+/* Counts a step that was submitted; `first`: it is its repair's first. */
+void watcher_count_step(struct watcher *watcher, bool first);

@@ -82,24 +82,24 @@ static void take_silence(struct round *round, const struct node *node, const GEr
         g_string_append_printf(round->silent, " (%s)", error->message);
 }
 
-static bool take_answer(guint index, void *value, const GError *error, void *data)
+static bool take_answer(struct env_answer *heard, void *data)
 {
     struct round *round = data;
-    const struct promise_epoch_result *answer = value;
-    const struct node *node = round->voters->nodes->pdata[index];
-    bool witness = index >= round->voters->count;
-    round->heard = round->heard || (answer && index > 0);
+    const struct promise_epoch_result *answer = heard->record;
+    const struct node *node = round->voters->nodes->pdata[heard->index];
+    bool witness = heard->index >= round->voters->count;
+    round->heard = round->heard || (answer && heard->index > 0);
     if (!answer && !witness) {
-        take_silence(round, node, error);
+        take_silence(round, node, heard->error);
     } else if (answer && !answer->granted && witness) {
         struct claim *claim = g_new(struct claim, 1);
-        *claim = (struct claim){index, promise_epoch_result_copy(answer)};
+        *claim = (struct claim){heard->index, g_steal_pointer(&heard->record)};
         g_ptr_array_add(round->claims, claim);
     } else if (answer && !answer->granted) {
         take_refusal(round, node, answer);
     } else if (!witness) {
         round->granted++;
-        round->own = round->own || index == 0;
+        round->own = round->own || heard->index == 0;
     }
     return round->hurry && round->own && round->granted >= round->needed;
 }
@@ -148,14 +148,18 @@ static bool ask_all(const struct env *env, const struct config *config,
                                       .begins = begins,
                                       .serial = serial_of(config),
                                       .signature = (char *)wish->signature};
-    struct stamp stamp = {args.history, args.epoch};
     g_autoptr(GPtrArray) uuids = g_ptr_array_new();
+    const struct env_question question = {.nodes = uuids,
+                                          .role = ROLE_NODED,
+                                          .method = "promise_epoch",
+                                          .args = &args,
+                                          .stamp = {args.history, args.epoch}};
     for (guint i = 0; i < round->voters->nodes->len; i++)
         g_ptr_array_add(uuids, ((const struct node *)round->voters->nodes->pdata[i])->uuid);
     round->history = args.history;
     round->silent = g_string_new(NULL);
     round->claims = g_ptr_array_new_with_free_func(claim_free);
-    if (!gather(env, uuids, ROLE_NODED, "promise_epoch", &args, stamp, take_answer, round))
+    if (!env_many(env, &question, take_answer, round))
         return false;
     take_claims(env, config, &args, round);
     return !task_killed();

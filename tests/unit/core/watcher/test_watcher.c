@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "core/repair/policy.h"
+#include "base/text.h"
 
 #define NOW 1700000000 /* wall clock of the fake world when it begins */
 
