@@ -11,12 +11,6 @@
 #include "proto/env_many.h"
 #include "proto/horizon.h"
 
-static void set_text(char **member, const char *text)
-{
-    g_free(*member);
-    *member = g_strdup(text);
-}
-
 /* --- a look at all candidates --- */
 
 static int compare_names(const void *a, const void *b)
@@ -29,18 +23,18 @@ static struct seat_candidates *candidates_of(const struct config *config)
 {
     const struct cluster *cluster = config_cluster(config);
     struct seat_candidates *candidates = seat_candidates_new();
-    set_text(&candidates->cluster_name, cluster->name);
-    set_text(&candidates->cluster, cluster->uuid);
-    set_text(&candidates->master_node, cluster->master_node);
-    set_text(&candidates->master_name, config_node_name(config, cluster->master_node));
+    text_set(&candidates->cluster_name, cluster->name);
+    text_set(&candidates->cluster, cluster->uuid);
+    text_set(&candidates->master_node, cluster->master_node);
+    text_set(&candidates->master_name, config_node_name(config, cluster->master_node));
     g_autoptr(GPtrArray) nodes = config_list(config, "node");
     for (guint i = 0; i < nodes->len; i++) {
         const struct node *node = nodes->pdata[i];
         if (!node->master_candidate && strcmp(node->uuid, cluster->master_node) != 0)
             continue;
         struct seat_candidate *candidate = seat_candidate_new();
-        set_text(&candidate->node, node->uuid);
-        set_text(&candidate->name, node->name);
+        text_set(&candidate->node, node->uuid);
+        text_set(&candidate->name, node->name);
         g_ptr_array_add(candidates->nodes, candidate);
     }
     g_ptr_array_sort(candidates->nodes, compare_names);
@@ -334,12 +328,12 @@ static void add_record(const struct env *env, GPtrArray *changes, guint64 versio
     record_autoptr(decision) decision = decision_new();
     g_free(decision->uuid);
     decision->uuid = env_uuid(env);
-    set_text(&decision->author, "master-failover");
-    set_text(&decision->subject_kind, "node");
-    set_text(&decision->subject, self->node);
-    set_text(&decision->subject_name, self->name);
+    text_set(&decision->author, "master-failover");
+    text_set(&decision->subject_kind, "node");
+    text_set(&decision->subject, self->node);
+    text_set(&decision->subject_name, self->name);
     decision->at_us = (guint64)env->ops->wall_us(env);
-    set_text(&decision->state, "master");
+    text_set(&decision->state, "master");
     decision->verdict = VERDICT_DONE;
     bool stays = !strcmp(candidates->master_node, self->node);
     g_free(decision->summary);
@@ -438,8 +432,8 @@ static struct take_over_result *make_result(const struct seat_candidate *self, g
                                             guint64 serial)
 {
     struct take_over_result *result = take_over_result_new();
-    set_text(&result->node, self->node);
-    set_text(&result->name, self->name);
+    text_set(&result->node, self->node);
+    text_set(&result->name, self->name);
     result->epoch = epoch;
     result->serial = serial;
     return result;

@@ -37,17 +37,11 @@ GPtrArray *engine_candidates(const struct env *env, const struct config *config)
 
 /* --- the members --- */
 
-static void set_text(char **member, const char *text)
-{
-    g_free(*member);
-    *member = g_strdup(text);
-}
-
 struct engine_member *engine_member_of(const struct cluster *cluster, const struct node *node)
 {
     struct engine_member *member = engine_member_new();
-    set_text(&member->node, node->uuid);
-    set_text(&member->name, node->name);
+    text_set(&member->node, node->uuid);
+    text_set(&member->name, node->name);
     g_free(member->peer_url);
     member->peer_url = engine_url(node->primary_ip, cluster->etcd_peer_port);
     g_free(member->client_url);

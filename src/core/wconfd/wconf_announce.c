@@ -106,21 +106,15 @@ static GPtrArray *make_members(const struct config *config)
     return members;
 }
 
-static void set_text(char **member, const char *text)
-{
-    g_free(*member);
-    *member = g_strdup(text);
-}
-
 static struct announce_args *announcement(const struct wconf *wconf, bool again)
 {
     const struct cluster *cluster = config_cluster(wconf->committed);
     struct announce_args *args = announce_args_new();
     args->history = config_history(wconf->committed);
     args->epoch = wconf->epoch;
-    set_text(&args->cluster, cluster->uuid);
+    text_set(&args->cluster, cluster->uuid);
     /* A new master's own name may be on its way into the record still. */
-    set_text(&args->master_node, wconf->env->node_uuid);
+    text_set(&args->master_node, wconf->env->node_uuid);
     args->serial = wconf->announce->members_serial;
     args->again = again;
     if (!again) {
@@ -129,11 +123,11 @@ static struct announce_args *announcement(const struct wconf *wconf, bool again)
     }
     args->replica_lost_ms = cluster->replica_lost_ms;
     args->accelerator = cluster->accelerator;
-    set_text(&args->signature, wconf_signature(wconf));
-    set_text(&args->cluster_name, cluster->name);
-    set_text(&args->master_ip, cluster->master_ip);
+    text_set(&args->signature, wconf_signature(wconf));
+    text_set(&args->cluster_name, cluster->name);
+    text_set(&args->master_ip, cluster->master_ip);
     args->master_netmask = cluster->master_netmask;
-    set_text(&args->master_netdev, cluster->master_netdev);
+    text_set(&args->master_netdev, cluster->master_netdev);
     return args;
 }
 

@@ -9,12 +9,6 @@ static void add_put(GPtrArray *changes, const char *kind, const char *key, json_
     g_ptr_array_add(changes, change_make(CHANGE_PUT, kind, key, 1, object));
 }
 
-static void set_text(char **member, const char *text)
-{
-    g_free(*member);
-    *member = g_strdup(text);
-}
-
 bool wconf_bootstrap_check(const struct op_cluster_init *params, GError **error)
 {
     g_autofree char *address = NULL;
@@ -45,9 +39,9 @@ GPtrArray *wconf_bootstrap_changes(const struct op_cluster_init *params, const c
     record_autoptr(cluster) cluster = cluster_new();
     record_autoptr(nodegroup) group = nodegroup_new();
     record_autoptr(node) node = node_new();
-    set_text(&cluster->uuid, cluster_uuid);
-    set_text(&cluster->name, params->cluster_name);
-    set_text(&cluster->master_node, node_uuid);
+    text_set(&cluster->uuid, cluster_uuid);
+    text_set(&cluster->name, params->cluster_name);
+    text_set(&cluster->master_node, node_uuid);
     cluster->accelerator = params->accelerator;
     cluster->replica_lost_ms = params->replica_lost_ms;
     cluster->watcher_interval_ms = params->watcher_interval_ms;
@@ -57,18 +51,18 @@ GPtrArray *wconf_bootstrap_changes(const struct op_cluster_init *params, const c
         g_autofree char *address = NULL;
         guint netmask = 0;
         if (master_ip_parse(params->master_ip, &address, &netmask, NULL))
-            set_text(&cluster->master_ip, address);
+            text_set(&cluster->master_ip, address);
         cluster->master_netmask = netmask;
-        set_text(&cluster->master_netdev, params->master_netdev);
+        text_set(&cluster->master_netdev, params->master_netdev);
     }
     add_put(changes, "cluster", cluster_uuid, cluster_to_json(cluster));
-    set_text(&group->uuid, group_uuid);
-    set_text(&group->name, "default");
+    text_set(&group->uuid, group_uuid);
+    text_set(&group->name, "default");
     add_put(changes, "nodegroup", group_uuid, nodegroup_to_json(group));
-    set_text(&node->uuid, node_uuid);
-    set_text(&node->name, params->node_name);
-    set_text(&node->primary_ip, params->primary_ip);
-    set_text(&node->group, group_uuid);
+    text_set(&node->uuid, node_uuid);
+    text_set(&node->name, params->node_name);
+    text_set(&node->primary_ip, params->primary_ip);
+    text_set(&node->group, group_uuid);
     node->port = port;
     node->master_candidate = true;
     add_put(changes, "node", node_uuid, node_to_json(node));

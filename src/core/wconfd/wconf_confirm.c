@@ -19,12 +19,6 @@ struct question {
     json_t *answers; /* that the copies lack something of; NULL: not known yet */
 };
 
-static void set_text(char **member, const char *text)
-{
-    g_free(*member);
-    *member = g_strdup(text);
-}
-
 static bool replica_is_here(const struct confirm_item *item, const struct instance *instance,
                             const struct replica *replica, const char *node)
 {
@@ -108,11 +102,11 @@ static struct confirm_result *answer_item(const struct config *config,
                        (item->generation > instance->generation && instance_is_stated(instance));
     result->other = item->role == CONFIRM_RUN && given_again &&
                     strcmp(instance->holder, node) != 0 && !restored_brake(config);
-    set_text(&result->primary_node, instance->primary_node);
+    text_set(&result->primary_node, instance->primary_node);
     if (item->role == CONFIRM_EXPORT && result->answer == CONFIRM_CONFIRMED)
-        set_text(&result->holder, instance->holder);
+        text_set(&result->holder, instance->holder);
     if (replica) {
-        set_text(&result->replica_state, enum_word(&replica_state_words, (int)replica->state));
+        text_set(&result->replica_state, enum_word(&replica_state_words, (int)replica->state));
         result->sync = replica->sync;
     }
     return result;

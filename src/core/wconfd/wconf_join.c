@@ -42,12 +42,6 @@ void wconf_join_free(struct wconf_join *join)
     g_free(join);
 }
 
-static void set_text(char **member, const char *text)
-{
-    g_free(*member);
-    *member = g_strdup(text);
-}
-
 static guint64 now_s(const struct wconf *wconf)
 {
     return (guint64)(wconf->env->ops->wall_us(wconf->env) / G_USEC_PER_SEC);
@@ -177,10 +171,10 @@ static bool may_join(const struct join *join, const struct join_token *token, GE
 static struct node_config *make_config(const struct wconf *wconf, const struct join_token *token)
 {
     struct node_config *config = node_config_new();
-    set_text(&config->node_uuid, token->node_uuid);
-    set_text(&config->name, token->node_name);
-    set_text(&config->cluster_uuid, config_cluster(wconf->committed)->uuid);
-    set_text(&config->address, token->primary_ip);
+    text_set(&config->node_uuid, token->node_uuid);
+    text_set(&config->name, token->node_name);
+    text_set(&config->cluster_uuid, config_cluster(wconf->committed)->uuid);
+    text_set(&config->address, token->primary_ip);
     config->port = token->port;
     return config;
 }
@@ -207,8 +201,8 @@ static json_t *make_answer(const struct wconf *wconf, const struct join_token *t
     if (!authority->ops->show(authority, &certificate, &fingerprint, error))
         return NULL;
     record_autoptr(join_result) result = join_result_new();
-    set_text(&result->certificate, token->certificate);
-    set_text(&result->authority, certificate);
+    text_set(&result->certificate, token->certificate);
+    text_set(&result->authority, certificate);
     node_config_free(result->config);
     result->config = make_config(wconf, token);
     announce_args_free(result->announcement);
@@ -228,7 +222,7 @@ static struct join_token *sign(struct join *join, const struct join_token *token
     char *certificate = NULL;
     g_free(used->node_uuid);
     used->node_uuid = env_uuid(join->wconf->env);
-    set_text(&used->key_hash, join->key_hash);
+    text_set(&used->key_hash, join->key_hash);
     if (authority->ops->sign(authority, join->args->request, cluster, used->node_uuid, &certificate,
                              error) &&
         join->wconf) {

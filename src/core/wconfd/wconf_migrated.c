@@ -12,12 +12,6 @@
 #include "core/wconfd/wconf_private.h"
 #include "proto/change.h"
 
-static void set_text(char **member, const char *text)
-{
-    g_free(*member);
-    *member = g_strdup(text);
-}
-
 /* What is left on the old node: equal to the images of the new one if its mirror ended cleanly, and
  * then nothing needs to be copied when a mirror is attached to it; no promise either way. */
 static struct change *put_left_behind(const struct wconf *wconf, const struct instance *old,
@@ -43,13 +37,13 @@ static GPtrArray *moved_changes(const struct wconf *wconf, const struct instance
     record_autoptr(instance) moved = instance_copy(old);
     moved->generation++;
     moved->clean = false;
-    set_text(&moved->primary_node, old->migration_node);
-    set_text(&moved->holder, old->migration_node);
+    text_set(&moved->primary_node, old->migration_node);
+    text_set(&moved->holder, old->migration_node);
     if (old->disk_template == TEMPLATE_MIRROR) {
         g_ptr_array_add(changes, config_delete(wconf->head, "replica", old->replica));
         g_ptr_array_add(changes, put_left_behind(wconf, old, args));
-        set_text(&moved->replica, args->migration);
-        set_text(&moved->secondary_node, old->primary_node);
+        text_set(&moved->replica, args->migration);
+        text_set(&moved->secondary_node, old->primary_node);
     }
     g_ptr_array_add(changes,
                     config_put(wconf->head, "instance", moved->uuid, instance_to_json(moved)));

@@ -16,12 +16,6 @@
     "its holder has no mirror to it in sync; the master before may have had that on record"
 #define WHY_IN_SYNC "its holder had it on record as in sync with the master before"
 
-static void set_text(char **member, const char *text)
-{
-    g_free(*member);
-    *member = g_strdup(text);
-}
-
 static const struct replica *replica_of(const struct wconf *wconf, const struct instance *instance)
 {
     return *instance->replica ? config_get(wconf->head, "replica", instance->replica, NULL) : NULL;
@@ -76,7 +70,7 @@ static struct replica *stated_replica(const struct wconf *wconf, const struct re
     if (better)
         replica->keep = 0;
     if (worse || better) {
-        set_text(&replica->why, worse ? WHY_STALE : WHY_IN_SYNC);
+        text_set(&replica->why, worse ? WHY_STALE : WHY_IN_SYNC);
         replica->since = (guint64)(wconf->env->ops->wall_us(wconf->env) / G_USEC_PER_SEC);
         log_replica(replica);
     }
@@ -114,10 +108,10 @@ static struct instance *adopted(const struct wconf *wconf, const struct instance
     instance->sound = SOUND_UNKNOWN;
     if (statement->runs || *statement->gone_to)
         instance->admin_state = ADMIN_UP;
-    set_text(&instance->primary_node, node);
-    set_text(&instance->holder, held ? node : "");
-    set_text(&instance->migration, "");
-    set_text(&instance->migration_node, "");
+    text_set(&instance->primary_node, node);
+    text_set(&instance->holder, held ? node : "");
+    text_set(&instance->migration, "");
+    text_set(&instance->migration_node, "");
     return instance;
 }
 
@@ -129,8 +123,8 @@ static GPtrArray *adopting_changes(const struct wconf *wconf, const struct insta
     const struct replica *replica = replica_of(wconf, old);
     if (replica && strcmp(old->primary_node, node) != 0) {
         /* Its images are the instance's now, or were left behind. */
-        set_text(&instance->replica, "");
-        set_text(&instance->secondary_node, "");
+        text_set(&instance->replica, "");
+        text_set(&instance->secondary_node, "");
         g_ptr_array_add(changes, config_delete(wconf->head, "replica", replica->uuid));
     } else if (replica) {
         add_replica(wconf, replica, statement, instance->generation, changes);
@@ -261,10 +255,10 @@ GPtrArray *wconf_statements_of(const struct node_report *report)
         if (guest->state == GUEST_ABSENT || guest->state == GUEST_INCOMING)
             continue;
         struct guest_statement *line = guest_statement_new();
-        set_text(&line->instance, guest->instance);
+        text_set(&line->instance, guest->instance);
         line->generation = guest->generation;
         line->runs = true;
-        set_text(&line->replica, guest->replica);
+        text_set(&line->replica, guest->replica);
         line->state = guest->mirror == MIRROR_READY     ? REPLICA_IN_SYNC
                       : guest->mirror == MIRROR_SYNCING ? REPLICA_SYNCING
                                                         : REPLICA_STALE;
