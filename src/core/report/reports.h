@@ -11,7 +11,7 @@
 enum report_state {
     REPORT_GIVEN,
     REPORT_REFUSED,    /* with an error: it is there, and tells nothing (SAF-91) */
-    REPORT_UNREADABLE, /* it has answered with what is no report: no better than that */
+    REPORT_UNREADABLE, /* it has answered, and not with a report: to the watcher that is silence */
     REPORT_SILENT,     /* or it was not asked */
     REPORT_OFFLINE,    /* on record, so it was not asked */
 };
@@ -27,7 +27,7 @@ struct reports *reports_ask_to_act(const struct env *env, struct follow *follow,
                                    const GPtrArray *nodes, struct stamp stamp, guint job);
 void reports_free(struct reports *reports);
 
-/* All else is borrowed until then, and knows nothing of `reports` NULL. */
+/* What is returned below lives as long as `reports`; where that is NULL, nobody was asked. */
 
 /* The reports (const struct node_report *) in the order in which they came; NULL: none were asked
  * for. */
