@@ -2,7 +2,7 @@
  * What keeps nodes from their work, as whoever asks them for reports sees it (SAF-92): the faults
  * that they tell themselves, and those that only show beside the others, which are added to the
  * reports here: a clock that differs from the median of all, a copy of the configuration that lacks
- * what others have had for long. Used by luxid (report/reports.c), jobs (ops/op.c) and the watcher.
+ * what others have had for long. Used by core/report/reports.c, for whoever asks.
  *
  * A node of an older version tells none of it, which is no fault.
  */

@@ -133,17 +133,17 @@ static struct placement_need need_of(const struct op *op, bool primary, const GP
         .prefer = primary ? op->primary : op->secondary,
         .rank_by_disk = !primary,
         .nics = cards,
-        .shared = placement_shared(op->reports, params->disk_template, ""),
+        .shared = placement_shared(reports_list(op->reports), params->disk_template, ""),
         .now = op_now_seconds(op),
         .sums = op->sums,
-        .refused = op->refused,
+        .refused = reports_refusals(op->reports),
     };
 }
 
 /* What nobody has is no reason against one node and for another: the check says it better. */
 static const char *file_to_look_for(const struct op *op, const char *name)
 {
-    return placement_file_is_known(op->reports, name) ? name : NULL;
+    return placement_file_is_known(reports_list(op->reports), name) ? name : NULL;
 }
 
 static bool choose(struct op *op, bool primary, const char *taken, GError **error)
@@ -156,7 +156,8 @@ static bool choose(struct op *op, bool primary, const char *taken, GError **erro
     need.files[2] = primary ? file_to_look_for(op, params->os_type) : NULL;
     need.excluded[0] = taken;
     need.because[0] = primary ? "is to be the secondary node" : "is to be the primary node";
-    const struct node *node = placement_choose(op_config(op), op->reports, &need, error);
+    const struct node *node =
+        placement_choose(op_config(op), reports_list(op->reports), &need, error);
     if (node)
         text_set(primary ? &op->primary : &op->secondary, node->uuid);
     return node != NULL;

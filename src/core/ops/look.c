@@ -57,15 +57,16 @@ static struct node_guests *guests_of(const struct node_report *report)
 bool op_gather_room(struct op *op, const struct instance *skip, GError **error)
 {
     g_autoptr(GPtrArray) nodes = g_ptr_array_new_with_free_func(node_guests_unref);
-    for (guint i = 0; op->reports && i < op->reports->len; i++)
-        g_ptr_array_add(nodes, guests_of(op->reports->pdata[i]));
+    const GPtrArray *reports = reports_list(op->reports);
+    for (guint i = 0; reports && i < reports->len; i++)
+        g_ptr_array_add(nodes, guests_of(reports->pdata[i]));
     struct promised_args args = {.nodes = nodes};
     static const char what[] = "what is promised of the nodes: ";
     record_autoptr(promised_result) promised = look(op, "promised", &args, what, error);
     g_clear_pointer(&op->sums, placement_sums_free);
     if (!promised)
         return false;
-    op->sums = placement_sums_given(op->reports, promised->nodes, error);
+    op->sums = placement_sums_given(reports_list(op->reports), promised->nodes, error);
     if (!op->sums) {
         g_prefix_error(error, "%s", what);
         return false;
@@ -97,8 +98,9 @@ bool op_need_shared_room(struct op *op, const char *who, guint64 mib, GError **e
 {
     const struct cluster *cluster = config_cluster(op_config(op));
     const struct node_report *report = NULL;
-    for (guint i = 0; op->reports && i < op->reports->len && !report; i++) {
-        const struct node_report *each = op->reports->pdata[i];
+    const GPtrArray *reports = reports_list(op->reports);
+    for (guint i = 0; reports && i < reports->len && !report; i++) {
+        const struct node_report *each = reports->pdata[i];
         report = each->shared_total ? each : NULL;
     }
     record_autoptr(node_promised) promised = NULL;

@@ -4,8 +4,6 @@
 #include "core/ops/op.h"
 
 #include "core/config/faults.h"
-#include "core/config/late.h"
-
 #include "core/placement/placement.h"
 
 #include <stdarg.h>
@@ -15,8 +13,7 @@ void op_clear(struct op *op)
 {
     g_clear_pointer(&op->locks, g_ptr_array_unref);
     g_clear_pointer(&op->sums, placement_sums_free);
-    g_clear_pointer(&op->reports, g_ptr_array_unref);
-    g_clear_pointer(&op->refused, g_hash_table_unref);
+    g_clear_pointer(&op->reports, reports_free);
     g_clear_pointer(&op->result, json_decref);
     g_clear_pointer(&op->primary, g_free);
     g_clear_pointer(&op->secondary, g_free);
@@ -248,119 +245,37 @@ void *op_act(struct op *op, const char *node_uuid, const char *method, const voi
     }
 }
 
-/* Several questions at once. The struct lives until the last answer has come, even if the task that
- * asked has been killed in the meantime. */
-struct gathering {
-    guint references;
-    guint open;
-    struct promise all;
-    GPtrArray *reports;
-    GHashTable *refused;        /* node UUID -> error */
-    struct faults_round *round; /* until all have answered */
-};
-
-struct gathered {
-    struct gathering *gathering;
-    char *node;
-};
-
-static void node_report_unref(void *report)
-{
-    node_report_free(report);
-}
-
-static void gathering_unref(struct gathering *gathering)
-{
-    if (--gathering->references)
-        return;
-    faults_round_free(gathering->round);
-    g_ptr_array_unref(gathering->reports);
-    g_hash_table_unref(gathering->refused);
-    g_free(gathering);
-}
-
-static void gather_reply_cb(json_t *result, const GError *error, void *data)
-{
-    struct gathered *gathered = data;
-    struct gathering *gathering = gathered->gathering;
-    g_autoptr(GError) unread = NULL;
-    struct node_report *report = error ? NULL : node_report_parse(result, RECORD_LAX, &unread);
-    error = error ? error : unread;
-    if (report) {
-        g_ptr_array_add(gathering->reports, report);
-        faults_round_heard(gathering->round, report);
-    } else if (!env_no_answer(error)) {
-        g_hash_table_insert(gathering->refused, g_steal_pointer(&gathered->node),
-                            g_strdup(error->message));
-    }
-    g_free(gathered->node);
-    g_free(gathered);
-    /* With one reference left the asking task is gone. */
-    if (!--gathering->open && gathering->references > 1)
-        promise_complete(&gathering->all);
-    gathering_unref(gathering);
-}
-
 bool op_gather_reports(struct op *op, const GPtrArray *node_uuids, GError **error)
 {
     if (op->asks_nobody) {
         fettle_set_error(error, TEMPORARY, "nodes would have to be asked");
         return false;
     }
-    struct gathering *gathering = g_new0(struct gathering, 1);
-    gathering->references = 1;
-    gathering->reports = g_ptr_array_new_with_free_func(node_report_unref);
-    gathering->refused = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
-    gathering->round = faults_round_new(op->env);
-    gathering->open = 1;
-    for (guint i = 0; i < node_uuids->len; i++) {
-        gathering->references++;
-        gathering->open++;
-        struct rpc_call call = {.to_node = node_uuids->pdata[i],
-                                .to_role = ROLE_NODED,
-                                .method = "node_report",
-                                .args = late_known_to_actor(),
-                                .stamp = op->stamp,
-                                .job = (guint)op->job};
-        struct gathered *gathered = g_new(struct gathered, 1);
-        *gathered = (struct gathered){gathering, g_strdup(node_uuids->pdata[i])};
-        op->env->ops->call(op->env, &call, gather_reply_cb, gathered);
-    }
-    bool alive = true;
-    if (--gathering->open)
-        alive = promise_wait(&gathering->all);
-    if (alive) {
-        g_clear_pointer(&op->sums, placement_sums_free);
-        g_clear_pointer(&op->reports, g_ptr_array_unref);
-        op->reports = g_ptr_array_ref(gathering->reports);
-        g_clear_pointer(&op->refused, g_hash_table_unref);
-        op->refused = g_hash_table_ref(gathering->refused);
-        faults_round_end(g_steal_pointer(&gathering->round), op_config(op));
-    } else {
+    struct reports *reports =
+        reports_ask_to_act(op->env, op->follow, node_uuids, op->stamp, (guint)op->job);
+    if (!reports) {
         fettle_set_error(error, KILLED, "the process ended while it asked the nodes");
+        return false;
     }
-    gathering_unref(gathering);
-    return alive;
+    g_clear_pointer(&op->sums, placement_sums_free);
+    reports_free(op->reports);
+    op->reports = reports;
+    return true;
 }
 
 const struct node_report *op_report(const struct op *op, const char *node_uuid)
 {
-    for (guint i = 0; op->reports && i < op->reports->len; i++) {
-        const struct node_report *report = op->reports->pdata[i];
-        if (!strcmp(report->node, node_uuid))
-            return report;
-    }
-    return NULL;
+    return reports_of(op->reports, node_uuid);
 }
 
 bool op_refused(const struct op *op, const char *node_uuid)
 {
-    return op->refused && g_hash_table_contains(op->refused, node_uuid);
+    return reports_refusal(op->reports, node_uuid) != NULL;
 }
 
 char *op_no_report(const struct op *op, const char *node_uuid)
 {
-    return placement_no_report(op->refused, node_uuid);
+    return placement_no_report(reports_refusals(op->reports), node_uuid);
 }
 
 void op_log_faults(struct op *op, const char *node_uuid)

@@ -13,7 +13,7 @@
  */
 #pragma once
 
-#include "core/config/follow.h"
+#include "core/report/reports.h"
 
 struct op;
 struct placement_sums;
@@ -75,8 +75,7 @@ struct op {
     /* What the body carries from one step to the next; freed by the runner. */
     char *primary;               /* chosen node */
     char *secondary;             /* chosen node */
-    GPtrArray *reports;          /* of struct node_report: nodes that have answered */
-    GHashTable *refused;         /* node UUID -> the error it answered with; NULL: not asked yet */
+    struct reports *reports;     /* of the nodes that were asked last; NULL: none were */
     struct placement_sums *sums; /* what is promised of these nodes; NULL: not asked for */
     char *reservation;           /* UUID of what op_reserve_room() has made; NULL: nothing */
 };

@@ -57,12 +57,13 @@ static bool choose_by_room(struct op *op, const struct instance *instance, bool 
         .excluded = {copy->primary_node},
         .because = {"is its node now"},
         .nics = copy->nics,
-        .shared = placement_shared(op->reports, copy->disk_template, copy->primary_node),
+        .shared =
+            placement_shared(reports_list(op->reports), copy->disk_template, copy->primary_node),
         .qemu_from = live ? report_qemu(op_report(op, copy->primary_node), copy) : NULL,
         .lacking = lacking,
         .now = op_now_seconds(op),
         .sums = op->sums,
-        .refused = op->refused,
+        .refused = reports_refusals(op->reports),
     };
     if (copy->admin_state != ADMIN_DOWN) {
         need.files[0] = copy->kernel_path;
@@ -70,7 +71,8 @@ static bool choose_by_room(struct op *op, const struct instance *instance, bool 
     }
     do { /* nodes that do not tell what they have are asked, one after the other */
         need.prefer = op->primary;
-        const struct node *node = placement_choose(op_config(op), op->reports, &need, error);
+        const struct node *node =
+            placement_choose(op_config(op), reports_list(op->reports), &need, error);
         if (!node)
             return false;
         text_set(&op->primary, node->uuid);
@@ -187,13 +189,14 @@ static bool target_has_memory(struct op *op, const struct instance *instance, GE
     const struct node *node = config_get(op_config(op), "node", op->primary, NULL);
     if (!op_gather_room(op, instance, error))
         return false;
-    struct placement_need need = {
-        .memory = instance->memory,
-        .sums = op->sums,
-        .refused = op->refused,
-        .nics = instance->nics,
-        .shared = placement_shared(op->reports, instance->disk_template, instance->primary_node),
-        .only_copy = mirrored(instance)};
+    struct placement_need need = {.memory = instance->memory,
+                                  .sums = op->sums,
+                                  .refused = reports_refusals(op->reports),
+                                  .nics = instance->nics,
+                                  .shared = placement_shared(reports_list(op->reports),
+                                                             instance->disk_template,
+                                                             instance->primary_node),
+                                  .only_copy = mirrored(instance)};
     g_autofree char *why = NULL;
     if (mirrored(instance) && instance->admin_state == ADMIN_DOWN)
         return true;

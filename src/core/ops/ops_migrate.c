@@ -96,13 +96,14 @@ static bool target_has_room(struct op *op, const struct instance *instance, GErr
     bool local = instance->disk_template == TEMPLATE_FILE;
     if (!op_gather_room(op, instance, error))
         return false;
-    struct placement_need need = {
-        .memory = instance->memory,
-        .disk = local ? promised_disk_size(instance->disks) : 0,
-        .sums = op->sums,
-        .refused = op->refused,
-        .nics = instance->nics,
-        .shared = placement_shared(op->reports, instance->disk_template, instance->primary_node)};
+    struct placement_need need = {.memory = instance->memory,
+                                  .disk = local ? promised_disk_size(instance->disks) : 0,
+                                  .sums = op->sums,
+                                  .refused = reports_refusals(op->reports),
+                                  .nics = instance->nics,
+                                  .shared = placement_shared(reports_list(op->reports),
+                                                             instance->disk_template,
+                                                             instance->primary_node)};
     g_autofree char *why = NULL;
     if (placement_fits(op_config(op), node, report, &need, &why)) {
         op_log_faults(op, node->uuid);

@@ -27,7 +27,7 @@ static struct placement_need need_of(const struct op *op, const struct instance 
         .memory = primary ? instance->memory : 0,
         .disk = promised_disk_size(instance->disks),
         .sums = op->sums,
-        .refused = op->refused,
+        .refused = reports_refusals(op->reports),
         .rank_by_disk = !primary,
         .nics = instance->nics,
         .now = op_now_seconds(op),
@@ -46,9 +46,10 @@ static bool choose(struct op *op, const struct instance *instance, bool primary,
     need.files[0] = instance->kernel_path;
     need.files[1] = instance->initrd_path;
     /* Nobody reads it now, but it may be what comes onto the disks next. */
-    if (primary && placement_file_is_known(op->reports, instance->os))
+    if (primary && placement_file_is_known(reports_list(op->reports), instance->os))
         need.files[2] = instance->os;
-    const struct node *node = placement_choose(op_config(op), op->reports, &need, error);
+    const struct node *node =
+        placement_choose(op_config(op), reports_list(op->reports), &need, error);
     if (node)
         text_set(chosen, node->uuid);
     return node != NULL;
@@ -122,8 +123,9 @@ static bool runs_nowhere(const struct op *op, const struct instance *instance, G
     const char *node = NULL;
     if (*instance->holder && !op_node_offline(op, instance->holder))
         node = instance->holder;
-    for (guint i = 0; i < op->reports->len && !node; i++) {
-        const struct node_report *report = op->reports->pdata[i];
+    const GPtrArray *reports = reports_list(op->reports);
+    for (guint i = 0; i < reports->len && !node; i++) {
+        const struct node_report *report = reports->pdata[i];
         const struct guest_report *guest = report_guest(report, instance);
         if (guest && guest->state == GUEST_RUNNING)
             node = report->node;

@@ -33,9 +33,10 @@ static bool choose_other(struct op *op, const struct instance *instance, GError 
         .files = {copy->kernel_path, copy->initrd_path},
         .now = op_now_seconds(op),
         .sums = op->sums,
-        .refused = op->refused,
+        .refused = reports_refusals(op->reports),
     };
-    const struct node *node = placement_choose(op_config(op), op->reports, &need, error);
+    const struct node *node =
+        placement_choose(op_config(op), reports_list(op->reports), &need, error);
     if (node)
         text_set(&op->secondary, node->uuid);
     return node != NULL;
@@ -162,7 +163,7 @@ static bool target_takes_it(struct op *op, const struct instance *instance, GErr
         return false;
     struct placement_need need = {.disk = same ? 0 : promised_disk_size(instance->disks),
                                   .sums = op->sums,
-                                  .refused = op->refused,
+                                  .refused = reports_refusals(op->reports),
                                   .excluded = {instance->primary_node},
                                   .because = {"is its primary node"},
                                   .nics = same ? NULL : instance->nics};

@@ -95,8 +95,9 @@ static bool has_images(const struct node_report *report, const char *instance)
 
 static bool find_all(struct op *op, struct finding *finding, GError **error)
 {
-    for (guint i = 0; i < op->reports->len; i++) {
-        const struct node_report *report = op->reports->pdata[i];
+    const GPtrArray *reports = reports_list(op->reports);
+    for (guint i = 0; i < reports->len; i++) {
+        const struct node_report *report = reports->pdata[i];
         if (!find_guest(op, finding, report, error))
             return false;
         if (has_images(report, finding->instance->uuid))
@@ -243,8 +244,9 @@ static bool adopt_instance(struct op *op, const struct instance *before, GPtrArr
 /* Made after the backup: nobody touches them, a person should know. */
 static void tell_unknown(struct op *op, GPtrArray *said)
 {
-    for (guint i = 0; i < op->reports->len; i++) {
-        const struct node_report *report = op->reports->pdata[i];
+    const GPtrArray *reports = reports_list(op->reports);
+    for (guint i = 0; i < reports->len; i++) {
+        const struct node_report *report = reports->pdata[i];
         for (guint j = 0; j < report->guests->len; j++) {
             const struct guest_report *guest = report->guests->pdata[j];
             if (!config_get(op_config(op), "instance", guest->instance, NULL))

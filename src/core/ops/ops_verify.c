@@ -141,7 +141,7 @@ static void look_at_guest(struct verify *verify, const struct node_report *repor
 static void look_at_shared(struct verify *verify)
 {
     const struct instance *instance = verify->instance;
-    const GPtrArray *reports = verify->op->reports;
+    const GPtrArray *reports = reports_list(verify->op->reports);
     bool shared = instance->disks->len && instance->disk_template == TEMPLATE_SHAREDFILE;
     const char *folder = placement_shared(reports, instance->disk_template, instance->primary_node);
     if (shared && !*folder)
@@ -282,8 +282,9 @@ static bool verify_exec(struct op *op, GError **error)
     }
     look_at_replica(&verify, primary);
     look_at_shared(&verify);
-    for (guint i = 0; op->reports && i < op->reports->len; i++)
-        look_at_strays(&verify, op->reports->pdata[i]);
+    const GPtrArray *reports = reports_list(op->reports);
+    for (guint i = 0; reports && i < reports->len; i++)
+        look_at_strays(&verify, reports->pdata[i]);
     op->result = verify.problems;
     return true;
 }

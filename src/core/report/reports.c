@@ -78,11 +78,13 @@ static void take_report(struct asking *asking, const struct env_answer *heard,
                         struct node_report *report)
 {
     struct answer *answer = g_hash_table_lookup(asking->reports->answers, heard->node);
-    answer->state = REPORT_GIVEN;
-    answer->report = report;
-    answer->tells_images =
-        json_object_get(heard->json, "images") && !late_part_of(report, PART_DISKS);
     g_ptr_array_add(asking->reports->list, report);
+    if (!answer->report) { /* a node that was named twice has answered twice */
+        answer->state = REPORT_GIVEN;
+        answer->report = report;
+        answer->tells_images =
+            json_object_get(heard->json, "images") && !late_part_of(report, PART_DISKS);
+    }
     faults_round_heard(asking->round, report);
 }
 
@@ -127,25 +129,39 @@ static GPtrArray *enter(struct reports *reports, const struct config *config,
     return asked;
 }
 
-struct reports *reports_ask(const struct env *env, struct follow *follow, const GPtrArray *nodes)
+/* `how`: all but whom and what. */
+static struct reports *ask(const struct env *env, struct follow *follow, const GPtrArray *nodes,
+                           struct env_question how)
 {
     struct asking asking = {reports_new(), faults_round_new(env)};
     g_autoptr(GPtrArray) all = nodes ? NULL : all_nodes(follow_config(follow));
     g_autoptr(GPtrArray) asked = enter(asking.reports, follow_config(follow), nodes ? nodes : all);
-    json_autoptr known = late_known();
-    const struct env_question question = {.nodes = asked,
-                                          .role = ROLE_NODED,
-                                          .method = "node_report",
-                                          .json = known,
-                                          .stamp = follow_stamp(follow),
-                                          .limit_ms = LIMIT_REPORT_WAIT_MS};
-    if (env_many(env, &question, take_answer, &asking)) {
+    how.nodes = asked;
+    how.role = ROLE_NODED;
+    how.method = "node_report";
+    if (env_many(env, &how, take_answer, &asking)) {
         faults_round_end(asking.round, follow_config(follow));
         return asking.reports;
     }
     faults_round_free(asking.round);
     reports_free(asking.reports);
     return NULL;
+}
+
+struct reports *reports_ask(const struct env *env, struct follow *follow, const GPtrArray *nodes)
+{
+    json_autoptr known = late_known();
+    const struct env_question how = {
+        .json = known, .stamp = follow_stamp(follow), .limit_ms = LIMIT_REPORT_WAIT_MS};
+    return ask(env, follow, nodes, how);
+}
+
+struct reports *reports_ask_to_act(const struct env *env, struct follow *follow,
+                                   const GPtrArray *nodes, struct stamp stamp, guint job)
+{
+    json_autoptr known = late_known_to_actor();
+    const struct env_question how = {.json = known, .stamp = stamp, .job = job};
+    return ask(env, follow, nodes, how);
 }
 
 /* --- finding --- */
@@ -185,6 +201,11 @@ enum report_state reports_state(const struct reports *reports, const char *node)
 const char *reports_refusal(const struct reports *reports, const char *node)
 {
     return reports ? g_hash_table_lookup(reports->refusals, node) : NULL;
+}
+
+GHashTable *reports_refusals(const struct reports *reports)
+{
+    return reports ? reports->refusals : NULL;
 }
 
 static GHashTable *index_guests(const struct node_report *report)
