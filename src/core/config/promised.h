@@ -1,7 +1,7 @@
 /*
  * What the configuration promises of each node to its instances and reservations. Kept by the
- * indexes of model.h with every change, so that asking costs nothing; placement (core/placement/placement.h)
- * sets it against what the nodes have.
+ * indexes of model.h with every change, so that asking costs nothing; placement
+ * (core/placement/placement.h) sets it against what the nodes have.
  *
  * An instance takes memory and disk of its primary node, disk of its secondary, and of the target
  * of a migration memory, and disk if its images are copied. Images of template sharedfile take no
