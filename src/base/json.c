@@ -1,6 +1,6 @@
 /* See json.h. The depth is counted before parsing, because the parser recurses. */
 #include "base/json.h"
-#include "base/json_internal.h"
+#include "base/json_private.h"
 
 #include "base/error.h"
 #include "base/limits.h"

@@ -3,7 +3,7 @@
  * only measured; the items, and what is left of the document, are read as every document is.
  */
 #include "base/json.h"
-#include "base/json_internal.h"
+#include "base/json_private.h"
 
 #include <string.h>
 

@@ -1,10 +1,10 @@
 /*
  * Values as programs write them, read in one pass into jansson's trees: its own reader takes each
  * letter by a call of its own, and was a tenth and more of what every daemon does. What is left out
- * here is read by jansson, so both take the same documents: json_internal.h.
+ * here is read by jansson, so both take the same documents: json_private.h.
  */
 #include "base/json.h"
-#include "base/json_internal.h"
+#include "base/json_private.h"
 
 #include <string.h>
 

@@ -68,7 +68,7 @@ json_t *cli_receive(struct cli *cli, GError **error);
 int cli_descriptor(const struct cli *cli);
 void cli_disconnect(struct cli *cli);
 
-/* --- patient.c: luxid is away for a while --- */
+/* --- retry.c: luxid is away for a while --- */
 /* Whether luxid may do what it failed with when it is asked again. */
 bool cli_is_passing(const GError *error);
 /* Ends the connection and waits a little; says what is waited for, once, unless `quiet`. False
@@ -104,7 +104,7 @@ void cli_print_details(const char *what, const char *const *fields, const json_t
 /* What holds up every repair, if its brake is on, and how to go on. */
 bool cli_print_brake(struct cli *cli, GError **error);
 
-/* --- cells.c --- */
+/* --- table_cells.c --- */
 /* The fields of a resource with their meaning, for --help; nothing if it is no resource. */
 void cli_print_fields(const char *what);
 /* The same as a list of {"name", "doc"}. */
@@ -124,7 +124,7 @@ const char *cli_cell_string(const json_t *row, size_t index); /* "" if it is non
 /* What a role letter of a node means; NULL if it is none. */
 const char *cli_role_word(const char *letter);
 
-/* --- say.c --- */
+/* --- done_text.c --- */
 /* One line of success: `format` on standard output, or with --json `object` (stolen, may be NULL)
  * with that line as its "message". */
 void cli_say(const struct cli *cli, json_t *object, const char *format, ...) G_GNUC_PRINTF(3, 4);
@@ -141,7 +141,7 @@ bool cli_take_switch(int *argc, char **argv, const char *name, bool *ret_given, 
 /* Everything that is left must be positional: `count` words. WRONG_INPUT names the usage. */
 bool cli_expect(int argc, char **argv, int count, const char *usage, GError **error);
 
-/* --- sure.c --- */
+/* --- confirm.c --- */
 /* Asks on the terminal; anything but yes: CANCELED. */
 bool cli_is_sure(const char *question, GError **error);
 /* For what is rare and grave: that very word has to be typed, as `how` says; else CANCELED. */
@@ -182,11 +182,11 @@ const char *cli_job_message(const json_t *results, const char **ret_code);
 /* The same as an error that names the job. */
 void cli_set_job_error(guint64 job, const json_t *results, GError **error);
 
-/* --- live.c: job list --live --- */
+/* --- job_live.c: job list --live --- */
 /* Lists jobs and then shows each change until Ctrl-C (0) or an error that waiting does not mend. */
 int cli_live_jobs(struct cli *cli, const char *const *names, GError **error);
 
-/* --- children.c: jobs that a job has submitted --- */
+/* --- child_jobs.c: jobs that a job has submitted --- */
 /* Ids of the jobs in an opcode's result {"jobs": …}; NULL if it has none. Array of guint64.
  * `refused` gets sentences about those that could not be submitted. */
 GArray *cli_child_jobs(const json_t *result, GPtrArray *refused);

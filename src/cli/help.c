@@ -5,9 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cli/fold.h"
+#include "cli/did_you_mean.h"
 #include "cli/help.h"
-#include "cli/mistaken.h"
+#include "cli/table_fold.h"
 #include "proto/cli_args.h"
 
 static const struct noun {
@@ -99,7 +99,7 @@ void cli_print_help(const char *noun)
     }
     printf("\nOptions of every command:\n");
     for (const struct general_option *option = general_options; option->name != NULL; option++)
-        printf("  %s%*s %s\n", option->name, MAX(26 - fold_width(option->name), 0), "",
+        printf("  %s%*s %s\n", option->name, MAX(26 - table_fold_width(option->name), 0), "",
                option->doc);
     printf("\nSIZE is in MiB, or has a unit: 512M, 10G, 1T.\n");
 }
@@ -127,7 +127,7 @@ static int help_of_command(struct cli *cli, const char *noun, int argc, char **a
     if (command != NULL)
         help_print_command(command);
     else
-        mistaken_set_error(noun, verb, error);
+        did_you_mean_set_error(noun, verb, error);
     return command != NULL ? 0 : -1;
 }
 

@@ -9,9 +9,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "cli/did_you_mean.h"
 #include "cli/foreign.h"
 #include "cli/help.h"
-#include "cli/mistaken.h"
 #include "proto/cli_table.h"
 
 /* --- what is wrong with a command line --- */
@@ -80,7 +80,7 @@ static int run(struct cli *cli, int argc, char **argv, GError **error)
             return 0;
         }
     }
-    mistaken_set_error(noun, verb, error);
+    did_you_mean_set_error(noun, verb, error);
     return -1;
 }
 

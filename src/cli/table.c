@@ -6,10 +6,10 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "cli/cells.h"
-#include "cli/fold.h"
 #include "cli/foreign.h"
 #include "cli/screen.h"
+#include "cli/table_cells.h"
+#include "cli/table_fold.h"
 
 void cli_print_json(const json_t *json)
 {
@@ -96,14 +96,14 @@ static void append_line(GString *out, const struct line_style *style, const char
         g_string_append(out, cells[i]);
         g_string_append(out, *colour != '\0' ? screen_plain : "");
         if (i + 1 < style->columns)
-            append_spaces(out, style->widths[i] - fold_width(cells[i]) + 1);
+            append_spaces(out, style->widths[i] - table_fold_width(cells[i]) + 1);
     }
 }
 
 static void widen(int *widths, const char *const *cells, guint columns)
 {
     for (guint i = 0; i < columns; i++)
-        widths[i] = MAX(widths[i], fold_width(cells[i]));
+        widths[i] = MAX(widths[i], table_fold_width(cells[i]));
 }
 
 char *cli_cells_line(const struct cli *cli, const GPtrArray *cells, int *widths)
@@ -186,7 +186,7 @@ static void append_folded(GString *out, const struct line_style *style, const ch
         g_ptr_array_set_size(parts, 0);
         for (guint i = 0; i < style->columns; i++) {
             const char *text = left[i];
-            size_t bytes = fold_line(text, style->widths[i], title, &left[i]);
+            size_t bytes = table_fold_line(text, style->widths[i], title, &left[i]);
             g_ptr_array_add(parts, g_strndup(text, bytes));
             more = more || *left[i] != '\0';
         }
@@ -229,9 +229,9 @@ static bool fit(struct cli_table *table)
     for (guint at = 0; at < table->cells->len; at++) {
         bool title = table->cli->headers && at < table->width;
         int *one = &least[at % table->width];
-        *one = MAX(*one, fold_least(table->cells->pdata[at], title));
+        *one = MAX(*one, table_fold_least(table->cells->pdata[at], title));
     }
-    return fold_columns(table->widths, least, table->width, size.ws_col);
+    return table_fold_columns(table->widths, least, table->width, size.ws_col);
 }
 
 static void print_lines(struct cli_table *table)

@@ -2,7 +2,7 @@
  * Whether a folder's disk works: a little is written there, synced and read, in a file that has
  * room for HEALTH_ROOM_BYTES. In a thread of its own, as a disk that does not answer would hold up
  * whatever else waits in the same. Used for the node's state (real_env.c) and its disks
- * (backend/storage/files.c).
+ * (backend/storage/file_storage.c).
  *
  * No crash points: whoever asks for a report would move the numbers of all others, and a death in
  * here leaves nothing.

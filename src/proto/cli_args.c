@@ -1,7 +1,7 @@
 /* See cli_args.h. */
 #include "proto/cli_args.h"
 
-#include "proto/record_internal.h"
+#include "proto/record_private.h"
 
 #include <string.h>
 

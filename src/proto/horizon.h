@@ -1,7 +1,8 @@
 /*
  * How far ahead the numbers of a mastership may be (SAF-103): they only ever rise, so whoever could
  * name any would use them up, and nobody could be master after him. No honest clock comes near.
- * Used by whoever takes such a number from a peer (core/epoch/fence.c), and by whoever makes one.
+ * Used by whoever takes such a number from a peer (core/epoch/epoch_fence.c), and by whoever makes
+ * one.
  */
 #pragma once
 

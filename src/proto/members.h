@@ -1,5 +1,5 @@
 /*
- * What a node can do with its member of etcd: the interface that core/member/keeper.c thinks
+ * What a node can do with its member of etcd: the interface that core/member/member_care.c thinks
  * against. backend/members/ runs real etcd processes, tests have a fake (helper/fake_members.h).
  * A node has at most one member, and one process of it.
  *

@@ -1,5 +1,5 @@
-/* See record_internal.h: what a value of each type must be, and how it is said if it is not. */
-#include "proto/record_internal.h"
+/* See record_private.h: what a value of each type must be, and how it is said if it is not. */
+#include "proto/record_private.h"
 
 #include "base/text.h"
 

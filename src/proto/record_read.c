@@ -1,7 +1,7 @@
 /* See reader.h. */
 #include "proto/reader.h"
 
-#include "proto/record_internal.h"
+#include "proto/record_private.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
-/* See record.h and record_internal.h: settings as they are typed on a command line, and the schema
+/* See record.h and record_private.h: settings as they are typed on a command line, and the schema
  * of a record. */
-#include "proto/record_internal.h"
+#include "proto/record_private.h"
 
 #include <string.h>
 

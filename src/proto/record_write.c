@@ -3,7 +3,7 @@
  */
 #include "proto/record.h"
 
-#include "proto/record_internal.h"
+#include "proto/record_private.h"
 
 #include <string.h>
 

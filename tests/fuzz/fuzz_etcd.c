@@ -5,8 +5,8 @@
  */
 #include "fuzz.h"
 #include "io/etcd/etcd_compare.h"
-#include "io/etcd/etcd_internal.h"
 #include "io/etcd/etcd_member.h"
+#include "io/etcd/etcd_private.h"
 #include "io/etcd/etcd_value.h"
 
 #include <string.h>

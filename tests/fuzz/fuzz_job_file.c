@@ -8,7 +8,7 @@
 #include "core/job/job_state.h"
 #include "core/job/rules.h"
 #include "core/ops/op.h"
-#include "core/queue/children.h"
+#include "core/queue/child_jobs.h"
 #include "fuzz.h"
 
 #define JOB 17
@@ -40,7 +40,7 @@ static void ask_everything(const struct job *job)
     g_autoptr(GPtrArray) limits = rules_own_limits(job);
     size_t bytes = 0;
     g_assert_cmpuint(job_state_of(job), <, JOB_STATE_COUNT);
-    g_assert_true(op_wants_jobs(job) == (children_count(job, &bytes) > 0));
+    g_assert_true(op_wants_jobs(job) == (child_jobs_count(job, &bytes) > 0));
     job_priority(job);
     if (job_untouched(job) && job->ops->len > 0)
         g_assert_false(job_state_final(job_state_of(job)));

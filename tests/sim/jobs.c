@@ -21,7 +21,7 @@ static void job_task(void *data)
 {
     struct sim_job *job = data;
     g_autoptr(GError) error = NULL;
-    job_run(job->env, job->id, job->livelock, &error);
+    runner_run(job->env, job->id, job->livelock, &error);
     job->ended = true;
 }
 

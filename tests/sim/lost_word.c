@@ -7,7 +7,7 @@
 #include "sim_private.h"
 
 #include "core/config/unheard.h"
-#include "core/locks/journal.h"
+#include "core/locks/locks_journal.h"
 #include "proto/change.h"
 
 #define LOSE_WITHIN_MS 60 /* its holder has the answer by then, or not yet */

@@ -3,13 +3,13 @@
  * (docs/design/mastership.md; SAF-01…08).
  *
  * Real: core/config (seat, copying, takeover, promises, wconf with locks, journal, announcements),
- * core/epoch/fence.c behind each node, io/etcd/etcd_engine.c with etcd_commit.c, etcd_load.c and
- * etcd_kv.c: down to the text of each request of the JSON gateway.
- * Modelled: etcd behind the gateway and the way to it (model_etcd.c, model_client.c: requests that
- * come late, twice, or whose answers are lost; leases by the leader's clock), stores
- * (model_store*.c: transactions whole or not at all), GLib's loop as the etcd engine uses it
- * (model_client.c), network, disks, clocks and processes (helper/fake_env.h, mastership_world.c),
- * and what wconfd's main() does with its store at its start.
+ * core/epoch/epoch_fence.c behind each node, io/etcd/etcd_engine.c with etcd_commit.c, etcd_load.c
+ * and etcd_kv.c: down to the text of each request of the JSON gateway. Modelled: etcd behind the
+ * gateway and the way to it (model_etcd.c, model_client.c: requests that come late, twice, or whose
+ * answers are lost; leases by the leader's clock), stores (model_store*.c: transactions whole or
+ * not at all), GLib's loop as the etcd engine uses it (model_client.c), network, disks, clocks and
+ * processes (helper/fake_env.h, mastership_world.c), and what wconfd's main() does with its store
+ * at its start.
  *
  *   mastership_world.c  network, clocks, disks, the cluster at first
  *   mastership_host.c   hosts and their processes
@@ -24,7 +24,7 @@
 #pragma once
 
 #include "core/candidate/seat.h"
-#include "core/epoch/fence.h"
+#include "core/epoch/epoch_fence.h"
 #include "helper/fake_authority.h"
 #include "helper/fake_env.h"
 #include "model_etcd.h"
@@ -66,7 +66,7 @@ struct ms_host {
     guint sync_ms;     /* of its disk, at the most */
 
     struct env *noded, *wconfd, *luxid, *job, *cli;
-    struct fence *fence;
+    struct epoch_fence *fence;
     struct model_store *store;
     struct fake_authority *authority;
     struct copy *copy;
@@ -174,7 +174,7 @@ struct ms_proof {
 };
 
 struct ms_operation {
-    struct fence_op *op;
+    struct epoch_fence_op *op;
     struct ms_host *host;
     guint timer;
 };

@@ -85,11 +85,11 @@ static void check_node(const struct watched *watched, const char *uuid)
     const struct ms_host *node = ms_host_of(ms, uuid);
     for (guint i = 0; i < node->operations->len; i++) {
         const struct ms_operation *operation = node->operations->pdata[i];
-        if (fence_op_stamp(operation->op).epoch < watched->host->epoch)
+        if (epoch_fence_op_stamp(operation->op).epoch < watched->host->epoch)
             ms_problem(ms,
                        "a lock of %s is granted in epoch %" G_GUINT64_FORMAT
                        " while an operation of epoch %" G_GUINT64_FORMAT " is under way there",
-                       uuid, watched->host->epoch, fence_op_stamp(operation->op).epoch);
+                       uuid, watched->host->epoch, epoch_fence_op_stamp(operation->op).epoch);
     }
 }
 

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "io/etcd/etcd_internal.h"
+#include "io/etcd/etcd_private.h"
 #include "mastership.h"
 #include "proto/digest.h"
 
@@ -467,7 +467,7 @@ static void check_fence(struct ms_host *host)
 {
     const struct stamp *answered = &host->ms->fenced[host->index];
     if (host->fence && host->fence_ready &&
-        stamp_compare(fence_highest(host->fence), *answered) < 0)
+        stamp_compare(epoch_fence_highest(host->fence), *answered) < 0)
         ms_problem(host->ms, "%s has forgotten epoch %" G_GUINT64_FORMAT, host->uuid,
                    answered->epoch);
 }

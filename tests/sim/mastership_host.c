@@ -58,8 +58,8 @@ static void asked_task(void *data)
 static bool admitted(const struct ms_host *host, struct rpc_request *request)
 {
     g_autoptr(GError) error = NULL;
-    if (host->fence && fence_admit(host->fence, request->from_node, request->from_role,
-                                   request->method, request->stamp, &error))
+    if (host->fence && epoch_fence_admit(host->fence, request->from_node, request->from_role,
+                                         request->method, request->stamp, &error))
         return true;
     if (!error)
         fettle_set_error(&error, UNREACHABLE, "the node daemon does not run");
@@ -81,7 +81,7 @@ static void load_task(void *data)
 {
     struct ms_host *host = data;
     g_autoptr(GError) error = NULL;
-    host->fence_ready = fence_load(host->fence, &error);
+    host->fence_ready = epoch_fence_load(host->fence, &error);
     if (host->fence_ready) {
         fake_serve(host->noded, noded_handle, host);
         ms_load_noded(host);
@@ -94,7 +94,7 @@ static void load_task(void *data)
 void ms_start_noded(struct ms_host *host)
 {
     host->noded = ms_process(host, ROLE_NODED);
-    host->fence = fence_new(host->noded, MS_CLUSTER);
+    host->fence = epoch_fence_new(host->noded, MS_CLUSTER);
     ms_unsteady(host);
     task_spawn(host->noded->tasks, load_task, host);
 }
@@ -107,7 +107,7 @@ void ms_kill_noded(struct ms_host *host)
     ms_operations_end(host);
     host->fence_ready = false;
     end_process(&host->noded);
-    g_clear_pointer(&host->fence, fence_free);
+    g_clear_pointer(&host->fence, epoch_fence_free);
 }
 
 /* --- wconfd --- */

@@ -111,7 +111,7 @@ static void told(json_t *result, const GError *error, void *data)
 
 static void say(struct ms *ms, struct ms_host *host)
 {
-    struct stamp seen = host->fence ? fence_highest(host->fence) : (struct stamp){0, 0};
+    struct stamp seen = host->fence ? epoch_fence_highest(host->fence) : (struct stamp){0, 0};
     struct stamp stamp = {number(ms, seen.history), MAX(number(ms, seen.epoch), 1)};
     struct lie *lie = g_new(struct lie, 1);
     char signature[LIMIT_VOUCHER_CHARS + 1];
@@ -138,7 +138,7 @@ static void say(struct ms *ms, struct ms_host *host)
 
 static void check(struct ms *ms, const struct ms_host *host)
 {
-    if (host->fence && !strcmp(fence_announced(host->fence)->master_node, MS_LIAR))
+    if (host->fence && !strcmp(epoch_fence_announced(host->fence)->master_node, MS_LIAR))
         ms_problem(ms, "%s follows a member that lies", host->uuid);
 }
 

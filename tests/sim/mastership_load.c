@@ -151,12 +151,12 @@ static void operation_over(void *data)
     struct ms_operation *operation = data;
     struct ms_host *host = operation->host;
     struct ms *ms = host->ms;
-    if (ms_random(ms, 4) > 0 && !fence_overtaken(operation->op)) {
+    if (ms_random(ms, 4) > 0 && !epoch_fence_overtaken(operation->op)) {
         operation->timer = ms_timer(ms, ms_random(ms, 1500), operation_over, operation);
         return;
     }
     g_ptr_array_remove_fast(host->operations, operation);
-    fence_leave(operation->op);
+    epoch_fence_leave(operation->op);
     g_free(operation);
 }
 
@@ -165,7 +165,7 @@ void ms_operations_end(struct ms_host *host)
     while (host->operations->len > 0) {
         struct ms_operation *operation = host->operations->pdata[0];
         ms_timer_remove(host->ms, operation->timer);
-        fence_leave(operation->op);
+        epoch_fence_leave(operation->op);
         g_free(operation);
         g_ptr_array_remove_index_fast(host->operations, 0);
     }
@@ -186,8 +186,8 @@ static void request_arrives(void *data)
     g_autoptr(GError) error = NULL;
     if (!host->fence || host->paused || !ms_linked(ms, request->from, request->to))
         return;
-    struct fence_op *op =
-        fence_enter(host->fence, request->stamp, ms->hosts[request->from].uuid, 0, &error);
+    struct epoch_fence_op *op =
+        epoch_fence_enter(host->fence, request->stamp, ms->hosts[request->from].uuid, 0, &error);
     if (!op)
         return;
     struct ms_operation *operation = g_new(struct ms_operation, 1);

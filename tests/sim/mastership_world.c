@@ -143,7 +143,7 @@ static void op_call(const struct env *env, const struct rpc_call *call, rpc_repl
     const struct ms_host *host = host_of_env(env);
     struct rpc_call resolved = *call;
     if (call->to_node && !strcmp(call->to_node, NODE_MASTER)) {
-        const char *master = host->fence ? fence_announced(host->fence)->master_node : "";
+        const char *master = host->fence ? epoch_fence_announced(host->fence)->master_node : "";
         resolved.to_node = *master ? master : "00000000-0000-4000-8000-000000000000";
     }
     fake_ops.call(env, &resolved, done, data);

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "core/node/archived.h"
+#include "core/node/archive_calls.h"
 
 #define ID G_GUINT64_FORMAT
 
@@ -17,10 +17,10 @@ static void serve_task(void *data)
 {
     static const struct {
         const char *method;
-        json_t *(*fn)(struct node_core *, struct fence_op *, const void *, GError **);
-    } calls[] = {{"archive_put", archived_put},
-                 {"archive_list", archived_list},
-                 {"archive_get", archived_get}};
+        json_t *(*fn)(struct node_core *, struct epoch_fence_op *, const void *, GError **);
+    } calls[] = {{"archive_put", archive_calls_put},
+                 {"archive_list", archive_calls_list},
+                 {"archive_get", archive_calls_get}};
     g_autofree struct archive_request *asked = data;
     struct rpc_request *request = asked->request;
     struct node_core node = {.env = asked->env};

@@ -74,7 +74,7 @@ static void job_task(void *data)
 {
     struct jq_process *process = data;
     g_autoptr(GError) error = NULL;
-    job_run(process->env, process->id, process->livelock, &error);
+    runner_run(process->env, process->id, process->livelock, &error);
     process->ended = true;
 }
 

@@ -27,7 +27,7 @@
  */
 #pragma once
 
-#include "core/ops/job.h"
+#include "core/ops/runner.h"
 #include "core/queue/luxi.h"
 #include "core/wconfd/wconf.h"
 #include "helper/fake_engine.h"

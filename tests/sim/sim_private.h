@@ -3,7 +3,7 @@
 #pragma once
 
 #include "core/node/node.h"
-#include "core/ops/job.h"
+#include "core/ops/runner.h"
 #include "core/queue/luxi.h"
 #include "core/repair/duties.h"
 #include "core/wconfd/wconf.h"

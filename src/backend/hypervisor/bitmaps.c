@@ -3,7 +3,7 @@
  */
 #include "backend/hypervisor/bitmaps.h"
 
-#include "backend/hypervisor/jobs.h"
+#include "backend/hypervisor/block_jobs.h"
 #include "base/limits.h"
 #include "io/loop.h"
 
@@ -40,7 +40,7 @@ bool bitmap_remove(struct guest *guest, const char *node, const char *name, GErr
     bool done = guest_command(guest, "block-dirty-bitmap-remove",
                               json_make("{s:s,s:s}", "node", node, "name", name),
                               LIMIT_QMP_COMMAND_MS, &failure);
-    return jobs_absent_is_fine(done, &failure, error);
+    return block_jobs_absent_is_fine(done, &failure, error);
 }
 
 /* --- looking --- */
@@ -53,7 +53,7 @@ static json_t *ask_nodes(struct guest *guest, GError **error)
 
 static const json_t *bitmaps_of(const json_t *nodes, guint disk)
 {
-    g_autofree char *device = jobs_disk(disk);
+    g_autofree char *device = block_jobs_disk(disk);
     for (size_t i = 0; i < json_array_size(nodes); i++) {
         const json_t *node = json_array_get(nodes, i);
         if (g_strcmp0(json_string_value(json_object_get(node, "node-name")), device) == 0)
@@ -94,7 +94,7 @@ static bool sweep_disk(struct guest *guest, const json_t *nodes, guint disk, con
                        const char *keep, GError **error)
 {
     const json_t *bitmaps = bitmaps_of(nodes, disk);
-    g_autofree char *device = jobs_disk(disk);
+    g_autofree char *device = block_jobs_disk(disk);
     for (size_t i = 0; i < json_array_size(bitmaps); i++) {
         const json_t *bitmap = json_array_get(bitmaps, i);
         const char *name = json_string_value(json_object_get(bitmap, "name"));
@@ -160,7 +160,7 @@ static void begin_next(struct guest *guest)
     g_autofree char *name = numbered(guest, number);
     guint64 done = guest->written.done;
     for (guint i = 0; i < guest->disks; i++) {
-        g_autofree char *device = jobs_disk(i);
+        g_autofree char *device = block_jobs_disk(i);
         if (!bitmap_add(guest, device, name, true, NULL)) {
             put_off(guest);
             return;
@@ -178,7 +178,7 @@ static bool seen_idle(struct guest *guest)
             guest_execute(guest, "query-block-jobs", NULL, LIMIT_QMP_COMMAND_MS, NULL);
         if (jobs == NULL)
             return false;
-        jobs_look(guest, &guest->mirror, jobs, &progress);
+        block_jobs_look(guest, &guest->mirror, jobs, &progress);
         if (progress.state != MIRROR_READY || progress.idle)
             return progress.idle;
         if (!loop_sleep(IDLE_PAUSE_MS))

@@ -92,8 +92,8 @@ static GBytes *read_from(int fd, guint64 from, guint64 *ret_offset, GError **err
     return g_bytes_new(buffer, (gsize)got);
 }
 
-GBytes *console_read(struct hypervisor *hv, const char *instance, gint64 offset, guint wait_ms,
-                     guint64 *ret_offset, GError **error)
+GBytes *qemu_console_read(struct hypervisor *hv, const char *instance, gint64 offset, guint wait_ms,
+                          guint64 *ret_offset, GError **error)
 {
     const struct qemu *qemu = (struct qemu *)hv;
     int fd = open_file(qemu, instance, error);
@@ -204,7 +204,7 @@ static bool write_locked(struct guest *guest, GBytes *data, GError **error)
     return done;
 }
 
-bool console_write(struct hypervisor *hv, const char *instance, GBytes *data, GError **error)
+bool qemu_console_write(struct hypervisor *hv, const char *instance, GBytes *data, GError **error)
 {
     struct qemu *qemu = (struct qemu *)hv;
     const struct guest *there = g_hash_table_lookup(qemu->guests, instance);

@@ -7,7 +7,7 @@
  * it says nothing.
  */
 #include "backend/hypervisor/qemu_private.h"
-#include "backend/hypervisor/still.h"
+#include "backend/hypervisor/quiesce.h"
 
 #include <string.h>
 
@@ -100,10 +100,10 @@ static bool check_go_on(struct guest *guest, GError **error)
 bool qemu_go_on(struct hypervisor *hv, const char *instance, guint64 generation, GError **error)
 {
     guest_autoptr guest = guest_find((struct qemu *)hv, instance, generation, error);
-    if (guest == NULL || !still_hold(guest, error))
+    if (guest == NULL || !quiesce_hold(guest, error))
         return false;
     bool goes_on =
         check_go_on(guest, error) && guest_command(guest, "cont", NULL, LIMIT_QMP_DRAIN_MS, error);
-    still_hand_back(guest);
+    quiesce_hand_back(guest);
     return goes_on;
 }

@@ -4,7 +4,7 @@
  * stand still until run(). Its images may be locked and written by the export of a replica until
  * then, and may be renamed at any time: QEMU opens nothing by name again.
  */
-#include "backend/hypervisor/jobs.h"
+#include "backend/hypervisor/block_jobs.h"
 #include "backend/hypervisor/keys.h"
 #include "base/endpoint.h"
 #include "base/limits.h"
@@ -220,7 +220,7 @@ static bool stop_serving(struct guest *guest, GError **error)
         bool done = guest_command(guest, "block-export-del",
                                   json_make("{s:s,s:s}", "id", id, "mode", "hard"),
                                   LIMIT_QMP_DRAIN_MS, &failure);
-        if (!jobs_absent_is_fine(done, &failure, error))
+        if (!block_jobs_absent_is_fine(done, &failure, error))
             return false;
     }
     deafen(guest);

@@ -4,9 +4,9 @@
 #include "backend/hypervisor/incremental.h"
 
 #include "backend/hypervisor/bitmaps.h"
-#include "backend/hypervisor/jobs.h"
-#include "backend/hypervisor/second_node.h"
-#include "backend/hypervisor/still.h"
+#include "backend/hypervisor/block_jobs.h"
+#include "backend/hypervisor/quiesce.h"
+#include "backend/hypervisor/read_node.h"
 #include "base/limits.h"
 #include "io/loop.h"
 
@@ -42,8 +42,8 @@ static bool pass_prepare(struct guest *guest, guint pass, GError **error)
 {
     g_autofree char *name = pass_name(pass);
     for (guint i = 0; i < guest->disks; i++) {
-        g_autofree char *device = jobs_disk(i);
-        g_autofree char *second = second_node_name(guest, i);
+        g_autofree char *device = block_jobs_disk(i);
+        g_autofree char *second = read_node_name(guest, i);
         if (!bitmap_add(guest, device, name, true, error) ||
             !bitmap_add(guest, second, name, false, error))
             return false;
@@ -57,10 +57,10 @@ static void add_actions(const struct guest *guest, guint pass, guint disk, const
 {
     struct job_set copies = copies_of(guest);
     g_autofree char *name = pass_name(pass);
-    g_autofree char *device = jobs_disk(disk);
-    g_autofree char *second = second_node_name(guest, disk);
-    g_autofree char *job = jobs_name(&copies, disk);
-    g_autofree char *target = jobs_name(&guest->mirror, disk);
+    g_autofree char *device = block_jobs_disk(disk);
+    g_autofree char *second = read_node_name(guest, disk);
+    g_autofree char *job = block_jobs_name(&copies, disk);
+    g_autofree char *target = block_jobs_name(&guest->mirror, disk);
     json_array_append_new(actions,
                           json_make("{s:s,s:{s:s,s:s,s:[{s:s,s:s}]}}", "type",
                                     "block-dirty-bitmap-merge", "data", "node", second, "target",
@@ -81,7 +81,7 @@ static bool pass_begin(struct guest *guest, guint pass, const char *from, GError
     json_t *actions = json_array();
     for (guint i = 0; i < guest->disks; i++)
         add_actions(guest, pass, i, from, actions);
-    jobs_outcome_clear(guest, &copies);
+    block_jobs_outcome_clear(guest, &copies);
     return guest_command(guest, "transaction", json_make("{s:o}", "actions", actions),
                          LIMIT_QMP_COMMAND_MS, error);
 }
@@ -111,7 +111,7 @@ static bool pass_look(struct guest *guest, struct pass_look *ret_look, bool *ret
     struct pass_look look = {0};
     guint found = 0;
     for (guint i = 0; jobs != NULL && i < guest->disks; i++) {
-        g_autofree char *name = jobs_name(&copies, i);
+        g_autofree char *name = block_jobs_name(&copies, i);
         for (size_t k = 0; k < json_array_size(jobs); k++) {
             const json_t *job = json_array_get(jobs, k);
             if (g_strcmp0(json_string_value(json_object_get(job, "id")), name) != 0)
@@ -129,11 +129,11 @@ static bool pass_dismiss(struct guest *guest, GError **error)
 {
     struct job_set copies = copies_of(guest);
     for (guint i = 0; i < guest->disks; i++) {
-        g_autofree char *name = jobs_name(&copies, i);
+        g_autofree char *name = block_jobs_name(&copies, i);
         GError *failure = NULL;
         bool done = guest_command(guest, "job-dismiss", json_make("{s:s}", "id", name),
                                   LIMIT_QMP_COMMAND_MS, &failure);
-        if (!jobs_absent_is_fine(done, &failure, error))
+        if (!block_jobs_absent_is_fine(done, &failure, error))
             return false;
     }
     return true;
@@ -176,7 +176,7 @@ static bool await_event(struct guest *guest, const struct job_set *set, enum job
 {
     gint64 deadline = loop_boot_ms() + EVENT_MS;
     enum job_outcome outcome;
-    while ((outcome = jobs_outcome(guest, set)) != wanted && outcome != JOB_FAILED &&
+    while ((outcome = block_jobs_outcome(guest, set)) != wanted && outcome != JOB_FAILED &&
            !is_over(guest) && loop_boot_ms() < deadline)
         if (!loop_sleep(HELD_POLL_MS))
             break;
@@ -186,7 +186,7 @@ static bool await_event(struct guest *guest, const struct job_set *set, enum job
 static bool attach(struct guest *guest, enum mirror_copy copy, GError **error)
 {
     for (guint i = 0; i < guest->disks; i++)
-        if (!jobs_add_mirror(guest, &guest->mirror, i, copy, true, 0, error))
+        if (!block_jobs_add_mirror(guest, &guest->mirror, i, copy, true, 0, error))
             return false;
     return true;
 }
@@ -201,7 +201,7 @@ static void await_ready(struct guest *guest, gint64 deadline)
             guest_execute(guest, "query-block-jobs", NULL, LIMIT_QMP_COMMAND_MS, NULL);
         if (jobs == NULL)
             return;
-        jobs_look(guest, &guest->mirror, jobs, &progress);
+        block_jobs_look(guest, &guest->mirror, jobs, &progress);
         if (progress.state == MIRROR_SYNCING && !loop_sleep(HELD_POLL_MS))
             return;
     }
@@ -215,25 +215,25 @@ static bool switch_held(struct guest *guest, guint pass, const char *from, GErro
     if (!pass_begin(guest, pass, from, error) ||
         (!await_event(guest, &copies, JOB_DONE) &&
          !pass_await(guest, pass, deadline, &bytes, error)) ||
-        !still_check(guest, error) || !attach(guest, COPY_NOTHING, error))
+        !quiesce_check(guest, error) || !attach(guest, COPY_NOTHING, error))
         return false;
     if (!await_event(guest, &guest->mirror, JOB_READY))
         await_ready(guest, deadline);
-    return still_check(guest, error);
+    return quiesce_check(guest, error);
 }
 
 /* A guest that stands still goes on, whatever became of the copy. */
 static void let_go(struct guest *guest)
 {
-    bool goes_on = still_end(guest, NULL);
+    bool goes_on = quiesce_end(guest, NULL);
     while (!goes_on && !guest->gone && loop_sleep(LET_GO_RETRY_MS))
-        goes_on = still_recover(guest, NULL);
+        goes_on = quiesce_recover(guest, NULL);
 }
 
 /* The last blocks while it stands still; then the mirror, whose replica lacks nothing. */
 static bool switch_over(struct guest *guest, guint pass, const char *from, GError **error)
 {
-    if (!pass_prepare(guest, pass, error) || !still_begin(guest, error))
+    if (!pass_prepare(guest, pass, error) || !quiesce_begin(guest, error))
         return false;
     bool ok = switch_held(guest, pass, from, error);
     /* The mirror's own jobs tell from here on. */
@@ -300,7 +300,7 @@ static bool bring_up_to_date(struct guest *guest, GError **error)
  * with the next one. */
 static bool take_away(struct guest *guest, GError **error)
 {
-    return pass_dismiss(guest, error) && second_nodes_remove(guest, error) &&
+    return pass_dismiss(guest, error) && read_nodes_remove(guest, error) &&
            bitmaps_sweep(guest, PASS_PREFIX, NULL, error);
 }
 
@@ -326,13 +326,13 @@ bool incremental_prepare(struct guest *guest, GError **error)
                          guest->name);
         return false;
     }
-    if (bitmaps_sweep(guest, PASS_PREFIX, NULL, error) && second_nodes_add(guest, error)) {
+    if (bitmaps_sweep(guest, PASS_PREFIX, NULL, error) && read_nodes_add(guest, error)) {
         guest->incremental.active = true;
         if (guest_state_write(guest, error))
             return true;
     }
     guest->incremental.active = false;
-    second_nodes_remove(guest, NULL);
+    read_nodes_remove(guest, NULL);
     return false;
 }
 
@@ -374,7 +374,8 @@ static bool end_copies(struct guest *guest, GError **error)
 {
     struct job_set copies = copies_of(guest);
     /* A job that waits for a reconnection ends by this alone. */
-    return jobs_cancel(guest, &copies, error) && await_end(guest, error) && take_away(guest, error);
+    return block_jobs_cancel(guest, &copies, error) && await_end(guest, error) &&
+           take_away(guest, error);
 }
 
 bool incremental_give_up(struct guest *guest, GError **error)

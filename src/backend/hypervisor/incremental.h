@@ -1,7 +1,7 @@
 /*
  * Brings a replica up to date that was away for a while: copies the blocks that were written since
  * it had everything, while the guest runs, then lets the guest stand still for a moment, copies the
- * last ones and attaches the mirror, which is ready at once. Used by mirror.c and report.c.
+ * last ones and attaches the mirror, which is ready at once. Used by mirror.c and qemu_query.c.
  *
  * The blocks are read through a second, read-only node of the same image: a backup job on the
  * guest's own node would answer its writes with the errors of the target. While this goes on the

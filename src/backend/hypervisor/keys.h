@@ -1,7 +1,7 @@
 /*
  * Keys of transfers between guests, their replicas and incoming guests (TLS-PSK): files of the
  * unprivileged user, as which QEMU reads them, in a folder of ours; and the objects in QEMU that
- * stand for them. Used by jobs.c, migrate.c and incoming.c.
+ * stand for them. Used by block_jobs.c, migrate.c and incoming.c.
  */
 #pragma once
 

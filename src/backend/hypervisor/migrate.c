@@ -4,10 +4,10 @@
  * acknowledged. When a migration comes to nothing QEMU lets the guest go on by itself, but only if
  * its processors ran when it began; the rest is done here.
  */
-#include "backend/hypervisor/jobs.h"
+#include "backend/hypervisor/block_jobs.h"
 #include "backend/hypervisor/keys.h"
-#include "backend/hypervisor/sender.h"
-#include "backend/storage/probe.h"
+#include "backend/hypervisor/migration_socket.h"
+#include "backend/storage/nbd_probe.h"
 #include "base/limits.h"
 #include "io/loop.h"
 
@@ -17,7 +17,7 @@
 
 void migration_clear(struct migration *migration)
 {
-    sender_let_go(migration);
+    migration_socket_let_go(migration);
     if (migration->listener >= 0)
         close(migration->listener);
     migration->listener = -1;
@@ -73,7 +73,7 @@ static json_t *ask(struct guest *guest, enum migration_step *ret_step, GError **
         const char *status = json_string_value(json_object_get(info, "status"));
         if (info != NULL) {
             *ret_step = step_of(status);
-            sender_note(guest, status);
+            migration_socket_note(guest, status);
         }
         return info;
     }
@@ -104,7 +104,7 @@ static bool add_disks(struct guest *guest, struct migration_info *info, GError *
             guest_execute(guest, "query-block-jobs", NULL, LIMIT_QMP_COMMAND_MS, error);
         if (jobs == NULL)
             return false;
-        jobs_look(guest, &guest->copy, jobs, &disks);
+        block_jobs_look(guest, &guest->copy, jobs, &disks);
         guest->migration.disk_bytes = disks.all;
     }
     info->transferred += disks.done;
@@ -204,7 +204,7 @@ static bool record(struct guest *guest, const struct migration_target *target,
     migration->number = ++guest->attachment;
     migration->started_ms = loop_boot_ms();
     if (target->disks != NULL) {
-        jobs_number(guest, &guest->copy);
+        block_jobs_number(guest, &guest->copy);
         guest->copy.attached = true;
     }
     return guest_state_write(guest, error);
@@ -236,10 +236,10 @@ static bool copy_disks(struct guest *guest, const struct export_target *disks,
                        const struct migration_limits *limits, GError **error)
 {
     gint64 part = (gint64)(MIB((guint64)limits->bandwidth_mib) / MAX(guest->disks, 1));
-    if (!jobs_open_direct(guest, &guest->copy, disks, error))
+    if (!block_jobs_open_direct(guest, &guest->copy, disks, error))
         return false;
     for (guint i = 0; i < guest->disks; i++)
-        if (!jobs_add_mirror(guest, &guest->copy, i, COPY_EVERYTHING, false, part, error))
+        if (!block_jobs_add_mirror(guest, &guest->copy, i, COPY_EVERYTHING, false, part, error))
             return false;
     return true;
 }
@@ -248,10 +248,10 @@ static bool copy_disks(struct guest *guest, const struct export_target *disks,
 static bool send_memory(struct guest *guest, GError **error)
 {
     guest->migration.tasks++;
-    bool begun = sender_connect(guest, error);
+    bool begun = migration_socket_connect(guest, error);
     if (begun) {
         guest->migration.sent = true;
-        begun = guest_state_write(guest, error) && sender_begin(guest, error);
+        begun = guest_state_write(guest, error) && migration_socket_begin(guest, error);
     }
     guest->migration.tasks--;
     return begun;
@@ -292,7 +292,7 @@ void migrate_event(struct guest *guest, const char *status)
     if (guest->migration.side == SIDE_SOURCE && guest->migration.sent &&
         !guest->migration.giving_up && g_strcmp0(status, "failed") == 0)
         guest_spawn(guest, settle_failure);
-    sender_note(guest, status);
+    migration_socket_note(guest, status);
 }
 
 /* Its own part of QEMU is not under way any more when this is called. */
@@ -306,7 +306,7 @@ static bool clean_up(struct guest *guest, GError **error)
         return false;
     bool removed = guest_command(guest, "object-del", json_make("{s:s}", "id", creds),
                                  LIMIT_QMP_COMMAND_MS, &failure);
-    if (!jobs_absent_is_fine(removed, &failure, error) || !go_on(guest, error))
+    if (!block_jobs_absent_is_fine(removed, &failure, error) || !go_on(guest, error))
         return false;
     guest->finished = false; /* also of one that stands still, and may go on when there is room */
     migration_reset(&guest->migration);
@@ -320,7 +320,7 @@ static bool disks_ready(struct guest *guest, struct jobs_progress *ret_progress,
     json_autoptr jobs = guest_execute(guest, "query-block-jobs", NULL, LIMIT_QMP_COMMAND_MS, error);
     if (jobs == NULL)
         return false;
-    jobs_look(guest, &guest->copy, jobs, ret_progress);
+    block_jobs_look(guest, &guest->copy, jobs, ret_progress);
     return true;
 }
 
@@ -336,7 +336,7 @@ static void fail_copying(struct guest *guest, GError *failure)
                                                                    : "QEMU tells no reason");
     guest->migration.sent = false;
     guest->migration.failure = g_strdup(reason->message);
-    jobs_release(guest, &guest->copy, NULL);
+    block_jobs_release(guest, &guest->copy, NULL);
     go_on(guest, NULL);
     guest_state_write(guest, NULL);
 }
@@ -429,8 +429,9 @@ static bool yank_all(struct guest *guest, GError **error)
     GError *failure = NULL;
     bool done = !guest->migration.sent ||
                 guest_yank_any(guest, json_make("{s:s}", "type", "migration"), &failure);
-    sender_hang_up(guest);
-    return jobs_absent_is_fine(done, &failure, error) && jobs_yank(guest, &guest->copy, error);
+    migration_socket_hang_up(guest);
+    return block_jobs_absent_is_fine(done, &failure, error) &&
+           block_jobs_yank(guest, &guest->copy, error);
 }
 
 static bool await_end(struct guest *guest, enum migration_step *ret_step, GError **error)
@@ -488,7 +489,7 @@ static bool give_up(struct guest *guest, GError **error)
         fettle_set_error(error, KILLED, "the process that cancelled a migration has ended");
         return false;
     }
-    return end_sending(guest, error) && jobs_release(guest, &guest->copy, error) &&
+    return end_sending(guest, error) && block_jobs_release(guest, &guest->copy, error) &&
            clean_up(guest, error);
 }
 

@@ -3,11 +3,11 @@
  * replica.
  */
 #include "backend/hypervisor/bitmaps.h"
+#include "backend/hypervisor/block_jobs.h"
 #include "backend/hypervisor/incremental.h"
-#include "backend/hypervisor/jobs.h"
+#include "backend/hypervisor/quiesce.h"
 #include "backend/hypervisor/relay.h"
-#include "backend/hypervisor/still.h"
-#include "backend/storage/probe.h"
+#include "backend/storage/nbd_probe.h"
 #include "base/limits.h"
 #include "io/loop.h"
 
@@ -24,7 +24,7 @@ bool mirror_query(struct guest *guest, struct mirror_info *ret_mirror, GError **
         if (jobs == NULL)
             return false;
         struct jobs_progress progress;
-        jobs_look(guest, &guest->mirror, jobs, &progress);
+        block_jobs_look(guest, &guest->mirror, jobs, &progress);
         info.state = relay_is_lost(guest) ? MIRROR_LOST : progress.state;
         guest->written.done = progress.done;
         /* Writes of the guest that are under way count as not done yet; ready is ready. */
@@ -62,24 +62,25 @@ static bool await_no_migration(struct guest *guest, GError **error)
 /* No write is under way meanwhile. A guest that cannot be let go on is so when this is repeated. */
 static bool take_away(struct guest *guest, GError **error)
 {
-    if (!still_begin(guest, error))
+    if (!quiesce_begin(guest, error))
         return false;
-    bool gone =
-        jobs_cancel(guest, &guest->mirror, error) && jobs_forget(guest, &guest->mirror, error);
-    return still_end(guest, gone ? error : NULL) && gone;
+    bool gone = block_jobs_cancel(guest, &guest->mirror, error) &&
+                block_jobs_forget(guest, &guest->mirror, error);
+    return quiesce_end(guest, gone ? error : NULL) && gone;
 }
 
 /* The guest goes on as soon as its relay refuses; the rest is done while it stands still for some
  * milliseconds. A mirror that has no relay, because an older version of us has attached it or none
- * can be started, ends as what goes direct does, at the risk that jobs_add_mirror() tells of. */
+ * can be started, ends as what goes direct does, at the risk that block_jobs_add_mirror() tells of.
+ */
 static bool give_up(struct guest *guest, GError **error)
 {
     g_autoptr(GError) failure = NULL;
     if (!guest->mirror.attached)
-        return still_recover(guest, error);
+        return quiesce_recover(guest, error);
     if (!relay_exists(guest) || (!relay_refuse(guest, &failure) && !task_killed()))
-        return jobs_yank(guest, &guest->mirror, error) && incremental_give_up(guest, error) &&
-               jobs_release(guest, &guest->mirror, error);
+        return block_jobs_yank(guest, &guest->mirror, error) && incremental_give_up(guest, error) &&
+               block_jobs_release(guest, &guest->mirror, error);
     if (failure != NULL) {
         g_propagate_error(error, g_steal_pointer(&failure));
         return false;
@@ -104,7 +105,7 @@ static bool attach_jobs(struct guest *guest, enum mirror_copy copy, GError **err
         return true;
     }
     for (guint i = 0; i < guest->disks; i++)
-        if (!jobs_add_mirror(guest, &guest->mirror, i, copy, true, 0, error))
+        if (!block_jobs_add_mirror(guest, &guest->mirror, i, copy, true, 0, error))
             return false;
     return true;
 }
@@ -119,7 +120,7 @@ static void tell_resyncing(const struct guest *guest, const char *why)
 static bool attach(struct guest *guest, const struct export_target *target, enum mirror_copy copy,
                    GError **error)
 {
-    if (!jobs_open_relayed(guest, &guest->mirror, target, error))
+    if (!block_jobs_open_relayed(guest, &guest->mirror, target, error))
         return false;
     if (copy != COPY_WRITTEN_SINCE)
         return attach_jobs(guest, copy, error);
@@ -179,7 +180,7 @@ bool mirror_start(struct hypervisor *hv, const char *instance, guint64 generatio
     if (guest == NULL || !check_start(guest, target, error))
         return false;
     /* Recorded first: a node daemon that comes back must look for what may be there. */
-    jobs_number(guest, &guest->mirror);
+    block_jobs_number(guest, &guest->mirror);
     guest->mirror.attached = true;
     guest->finished = false;
     name_replica(guest, target, copy);
@@ -214,7 +215,7 @@ static bool check_finish(struct guest *guest, const struct job_set *set, GError 
         return false;
     }
     struct jobs_progress progress;
-    jobs_look(guest, set, jobs, &progress);
+    block_jobs_look(guest, set, jobs, &progress);
     if (progress.state == MIRROR_READY)
         return true;
     fettle_set_error(error, WRONG_STATE, "guest %s: its mirror is %s, not ready", guest->name,
@@ -238,7 +239,7 @@ bool mirror_finish(struct hypervisor *hv, const char *instance, guint64 generati
     }
     for (guint i = 0; i < G_N_ELEMENTS(sets); i++)
         if (sets[i]->attached &&
-            (!check_finish(guest, sets[i], error) || !jobs_finish(guest, sets[i], error)))
+            (!check_finish(guest, sets[i], error) || !block_jobs_finish(guest, sets[i], error)))
             return false;
     guest->finished = true;
     return true;

@@ -228,7 +228,7 @@ static bool check_prepare(const struct qemu *qemu, const struct instance *instan
     return false;
 }
 
-/* For second_node.h. The metadata of a qcow2 image are in QEMU's memory, so nobody else can read
+/* For read_node.h. The metadata of a qcow2 image are in QEMU's memory, so nobody else can read
  * what the guest wrote; such an image stays unknown. So does a shared one, which no mirror copies:
  * its folder may not answer, and this is the daemon's loop (SAF-91). */
 static void remember_image(struct guest *guest, guint disk, const struct guest_spec *spec, int fd)

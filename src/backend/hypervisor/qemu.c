@@ -1,13 +1,13 @@
 /*
  * The calls of the QEMU driver that are one command each, and what the host offers. Starting:
- * prepare.c; asking: report.c; mirrors: mirror.c; migration: migrate.c, incoming.c.
+ * prepare.c; asking: qemu_query.c; mirrors: mirror.c; migration: migrate.c, incoming.c.
  */
 #include "backend/hypervisor/qemu.h"
 
 #include "backend/hypervisor/accel.h"
 #include "backend/hypervisor/qemu_private.h"
+#include "backend/hypervisor/quiesce.h"
 #include "backend/hypervisor/relay.h"
-#include "backend/hypervisor/still.h"
 #include "base/limits.h"
 #include "io/loop.h"
 
@@ -58,10 +58,10 @@ static bool qemu_run(struct hypervisor *hv, const char *instance, guint64 genera
                      GError **error)
 {
     guest_autoptr guest = guest_find((struct qemu *)hv, instance, generation, error);
-    if (guest == NULL || !check_run(guest, error) || !still_take_over(guest, error))
+    if (guest == NULL || !check_run(guest, error) || !quiesce_take_over(guest, error))
         return false;
     bool runs = run_guest(guest, error);
-    still_hand_back(guest);
+    quiesce_hand_back(guest);
     return runs;
 }
 
@@ -69,10 +69,10 @@ static bool qemu_pause(struct hypervisor *hv, const char *instance, guint64 gene
                        GError **error)
 {
     guest_autoptr guest = guest_find((struct qemu *)hv, instance, generation, error);
-    if (guest == NULL || !still_take_over(guest, error))
+    if (guest == NULL || !quiesce_take_over(guest, error))
         return false;
     bool paused = guest_command(guest, "stop", NULL, LIMIT_QMP_DRAIN_MS, error);
-    still_hand_back(guest);
+    quiesce_hand_back(guest);
     return paused;
 }
 
@@ -88,14 +88,14 @@ static bool qemu_reset(struct hypervisor *hv, const char *instance, guint64 gene
 {
     guest_autoptr guest = guest_find((struct qemu *)hv, instance, generation, error);
     g_autofree char *status = NULL;
-    if (guest == NULL || !still_hold(guest, error))
+    if (guest == NULL || !quiesce_hold(guest, error))
         return false;
     /* One that QEMU has stopped by itself would wait to be started after it. */
     bool reset =
         guest_status(guest, &status, error) &&
         guest_command(guest, "system_reset", NULL, LIMIT_QMP_DRAIN_MS, error) &&
         (!disk_io_stopped(status) || guest_command(guest, "cont", NULL, LIMIT_QMP_DRAIN_MS, error));
-    still_hand_back(guest);
+    quiesce_hand_back(guest);
     return reset;
 }
 
@@ -240,8 +240,8 @@ static const struct hypervisor_ops qemu_ops = {
     .migrate_cancel = migrate_cancel,
     .announce = qemu_announce,
     .disk_resize = qemu_disk_resize,
-    .console_read = console_read,
-    .console_write = console_write,
+    .console_read = qemu_console_read,
+    .console_write = qemu_console_write,
     .version = qemu_version,
     .without_kvm = qemu_without_kvm,
     .rediscover = qemu_rediscover,

@@ -14,7 +14,7 @@
 #define SANDBOX "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny"
 
 /* Of the set of descriptors that the file of the console is in; those of disks have their numbers,
- * and what is added later (second_node.c) comes after them. */
+ * and what is added later (read_node.c) comes after them. */
 #define CONSOLE_SET G_MAXINT32
 
 #define VNC_PORT_0 5900

@@ -31,7 +31,7 @@ struct qemu {
 
 enum job_outcome { JOB_UNKNOWN, JOB_READY, JOB_DONE, JOB_FAILED };
 
-/* Block jobs of all disks (jobs.h). */
+/* Block jobs of all disks (block_jobs.h). */
 struct job_set {
     char kind; /* 'm' of a mirror, 'c' of the copy that goes with a migration */
     guint number;
@@ -48,7 +48,7 @@ struct migration {
     guint number;  /* kept */
     char *address; /* where the memory goes; "" */
     guint64 port;
-    int socket;         /* our end of what it goes through (sender.h); -1: none */
+    int socket;         /* our end of what it goes through (migration_socket.h); -1: none */
     bool resume;        /* paused for it, so it goes on if this comes to nothing; kept */
     bool paused;        /* by somebody before it began, and stays so; kept */
     bool sent;          /* QEMU was told to send, so it is to be asked; kept */
@@ -127,7 +127,7 @@ struct guest {
     struct incremental incremental;
     struct image_file images[LIMIT_DISKS]; /* zeros: unknown; kept */
 
-    /* Standing still (still.c). */
+    /* Standing still (quiesce.c). */
     struct task_mutex standing; /* who lets it go on or stops it */
     bool resume;                /* stopped by us for a moment, so it is to be let go on; kept */
     bool disturbed;             /* it went on meanwhile */
@@ -217,7 +217,7 @@ bool prepare_guest(struct qemu *qemu, const struct guest_spec *spec,
                    bool (*ready)(struct guest *guest, void *data, GError **error), void *data,
                    GError **error);
 
-/* report.c */
+/* qemu_query.c */
 bool qemu_query(struct hypervisor *hv, const char *instance, guint64 generation,
                 enum guest_state *ret_state, struct mirror_info *ret_mirror, GError **error);
 GPtrArray *qemu_rediscover(struct hypervisor *hv, GError **error);
@@ -270,9 +270,9 @@ bool incoming_finish(struct hypervisor *hv, const char *instance, guint64 genera
 bool incoming_check_arrived(const struct guest *guest, GError **error);
 
 /* console.c */
-GBytes *console_read(struct hypervisor *hv, const char *instance, gint64 offset, guint wait_ms,
-                     guint64 *ret_offset, GError **error);
-bool console_write(struct hypervisor *hv, const char *instance, GBytes *data, GError **error);
+GBytes *qemu_console_read(struct hypervisor *hv, const char *instance, gint64 offset, guint wait_ms,
+                          guint64 *ret_offset, GError **error);
+bool qemu_console_write(struct hypervisor *hv, const char *instance, GBytes *data, GError **error);
 /* Bytes that a guest has printed on this node up to now, in all its lives. */
 guint64 console_size(const struct qemu *qemu, const char *instance);
 /* Keeps the files of all guests small from now on; until `trimming` is cancelled. */

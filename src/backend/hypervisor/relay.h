@@ -1,6 +1,6 @@
 /*
  * The relay of a guest's mirror: one nbdkit process with our plugin (backend/relay/) between its
- * QEMU and the exports of its replica, reached by a Unix socket. Used by jobs.c, mirror.c and
+ * QEMU and the exports of its replica, reached by a Unix socket. Used by block_jobs.c, mirror.c and
  * guest.c.
  *
  * It exists because a write-blocking mirror of QEMU 7.2 must not end while a write is under way

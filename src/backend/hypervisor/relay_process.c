@@ -3,7 +3,7 @@
  */
 #include "backend/hypervisor/relay_private.h"
 
-#include "backend/storage/probe.h"
+#include "backend/storage/nbd_probe.h"
 #include "backend/unprivileged.h"
 #include "base/limits.h"
 #include "io/files.h"

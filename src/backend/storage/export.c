@@ -7,7 +7,7 @@
  * ended too.
  */
 #include "backend/storage/export_private.h"
-#include "backend/storage/greeting.h"
+#include "backend/storage/nbd_greeting.h"
 #include "backend/storage/settle.h"
 #include "base/limits.h"
 #include "io/crash.h"
@@ -179,7 +179,7 @@ static bool settle(const struct export *export, GError **error)
         g_autofree char *path = export_disk_path(export, EXPORT_CONTROL, i);
         fds[i] = control_connect(path);
     }
-    if (greeting_await(&settled, fds, count, LIMIT_SETTLE_MS))
+    if (nbd_greeting_await(&settled, fds, count, LIMIT_SETTLE_MS))
         return true;
     fettle_set_error(error, STORAGE,
                      "the exports of replica %s have not said within %u ms that everything is on "

@@ -4,7 +4,7 @@
  */
 #include "backend/reach.h"
 #include "backend/storage/export_private.h"
-#include "backend/storage/probe.h"
+#include "backend/storage/nbd_probe.h"
 #include "backend/unprivileged.h"
 #include "base/limits.h"
 #include "io/files.h"

@@ -1,6 +1,6 @@
 /*
  * Work on images in a worker thread, waited for by a task: copies and syncs take their time, and a
- * folder whose server is dead takes for ever. Used by files.c and create.c.
+ * folder whose server is dead takes for ever. Used by file_storage.c and create.c.
  */
 #pragma once
 

@@ -1,7 +1,7 @@
 /*
  * qemu-img as a child process with limits on its processor time, memory, output and patience: it
- * reads images that somebody else made. It dies with the node daemon. Used by create.c and files.c,
- * in a task.
+ * reads images that somebody else made. It dies with the node daemon. Used by create.c and
+ * file_storage.c, in a task.
  */
 #pragma once
 

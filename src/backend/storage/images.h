@@ -1,7 +1,7 @@
 /*
  * Image files of one node (docs/design/procedures.md, "Folders of a node"). Blocking: called by
- * files.c and create.c in a worker thread. An image is complete and synced under its name, or it is
- * not there.
+ * file_storage.c and create.c in a worker thread. An image is complete and synced under its name,
+ * or it is not there.
  *
  * Images of an instance lie in one of two folders: `disks`, which is this node's own, or `shared`,
  * which all nodes mount (template sharedfile). Which one is not told but found: by name in `disks`

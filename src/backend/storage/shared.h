@@ -1,7 +1,7 @@
 /*
  * Whether the folder that all nodes mount (template sharedfile) is mounted here: it is if it has
  * the marker that was made in it when its first image was. A mount point without its mount has
- * none. Used by files.c and image_create.c.
+ * none. Used by file_storage.c and image_create.c.
  */
 #pragma once
 

@@ -1,6 +1,6 @@
 /*
- * What the parts of the file storage share: files.c (the calls), create.c (creating and growing),
- * export.c (exports).
+ * What the parts of the file storage share: file_storage.c (the calls), create.c (creating and
+ * growing), export.c (exports).
  */
 #pragma once
 
@@ -23,7 +23,7 @@ struct file_storage {
     struct task_mutex opening;        /* exports are opened and closed one after the other */
 };
 
-/* files.c */
+/* file_storage.c */
 bool file_storage_sync(struct storage *storage, const char *instance, const char *replica,
                        GError **error);
 GPtrArray *file_storage_files(struct storage *storage, const char *instance, const char *replica,

@@ -2,7 +2,7 @@
  * `fettle cluster engine renew NODE`: the member of etcd there is removed from the members, which
  * the others do; then it is what the master finds at every change of candidates: one without a
  * member. It ends what runs there, puts the data aside and adds the node as a new member
- * (core/wconfd/engine_tend.c). So it is safe whatever the old member has forgotten (SAF-07).
+ * (core/wconfd/engine_members.c). So it is safe whatever the old member has forgotten (SAF-07).
  */
 #include <stdio.h>
 #include <string.h>

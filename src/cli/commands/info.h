@@ -11,7 +11,7 @@ void info_print_network(struct cli *cli, const json_t *cells);
 void info_print_node(struct cli *cli, const json_t *cells);
 void info_print_cluster(const json_t *info);
 
-/* --- info_cells.c --- */
+/* --- info_fields.c --- */
 
 /* The value of a cell if its status is normal, else NULL. */
 const json_t *info_value(const json_t *cells, const char *field);

@@ -112,8 +112,8 @@ static bool may_try(struct seat *seat)
 
 static bool is_wanted(const struct seat *seat)
 {
-    struct copying_state state;
-    copying_state(seat->copying, &state);
+    struct replication_state state;
+    replication_state(seat->copying, &state);
     return !state.not_wanted;
 }
 
@@ -126,9 +126,9 @@ static bool try_to_win(struct seat *seat, GError **error)
             seat->state = FOLLOWS;
         return false;
     }
-    if (copying_stop(seat->copying)) {
-        copying_own(seat->copying);
-        copying_start(seat->copying);
+    if (replication_stop(seat->copying)) {
+        replication_own(seat->copying);
+        replication_start(seat->copying);
     }
     return true;
 }
@@ -143,8 +143,8 @@ static bool is_passing(const GError *error)
  * this node's copy between two looks. */
 static void note_demotion(struct seat *seat, bool seen, const GError *error)
 {
-    struct copying_state copy;
-    copying_state(seat->copying, &copy);
+    struct replication_state copy;
+    replication_state(seat->copying, &copy);
     if (error && fettle_error_is(error, PERMISSION)) {
         seat->demoted = true;
         seat->demoted_ms = seat->env->ops->boot_ms(seat->env);

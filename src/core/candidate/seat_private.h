@@ -1,14 +1,14 @@
 /*
  * Insides of seat.h:
- *   seat.c           life, what this wconfd is, dispatch
- *   seat_campaign.c  becoming master
- *   seat_left.c      the end of a change of engine that was decided for this node's store
- *   seat_person.c    the other candidates, and a person who makes one of them the master
- *   seat_handover.c  the same with a replicated engine: the master gives its seat to another one
+ *   seat.c              life, what this wconfd is, dispatch
+ *   seat_campaign.c     becoming master
+ *   seat_engine_step.c  the end of a change of engine that was decided for this node's store
+ *   seat_by_hand.c      the other candidates, and a person who makes one of them the master
+ *   seat_handover.c     the same with a replicated engine: the master gives its seat to another one
  */
 #pragma once
 
-#include "core/candidate/copying.h"
+#include "core/candidate/replication.h"
 #include "core/candidate/seat.h"
 #include "core/config/model.h"
 #include "core/wconfd/wconf.h"
@@ -27,7 +27,7 @@ struct seat {
     gint64 demoted_ms;       /* … when it was read (boot clock) */
     char *trouble;           /* what keeps it from being chosen at this moment; NULL: nothing */
     enum { FOLLOWS, CAMPAIGNS, IS_MASTER, ENDED } state;
-    struct copying *copying;
+    struct replication *copying;
     struct wconf *wconf; /* while it campaigns and as master */
     struct mastership observed;
     GPtrArray *waits; /* struct role_wait */
@@ -52,7 +52,7 @@ bool seat_become_master(struct seat *seat, GError **error);
 /* Looks for a free seat of a replicated engine, and takes it (a task). */
 void seat_candidate_start(struct seat *seat);
 
-/* --- seat_person.c --- */
+/* --- seat_by_hand.c --- */
 void seat_handle_candidates(struct seat *seat, struct rpc_request *request);
 void seat_handle_take_over(struct seat *seat, struct rpc_request *request);
 /* What this node knows; NULL with TEMPORARY: nothing yet. To be freed with config_free(). */
@@ -64,7 +64,7 @@ struct take_over_result *seat_ask_other(struct seat *seat, const struct config *
                                         struct take_over_args *args, GError **error);
 struct take_over_result *seat_word_result(const struct seat_candidate *to);
 
-/* --- seat_left.c --- */
+/* --- seat_engine_step.c --- */
 /* In a task: whether the replicated engine was left for the store of this node. Then that becomes
  * the engine, and the process ends. False with an error: it cannot; without: it was not. */
 bool seat_take_engine(struct seat *seat, GError **error);

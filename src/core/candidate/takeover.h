@@ -4,7 +4,7 @@
  */
 #pragma once
 
-#include "core/candidate/copying.h"
+#include "core/candidate/replication.h"
 #include "core/config/model.h"
 #include "proto/records.h"
 

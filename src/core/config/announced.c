@@ -1,4 +1,4 @@
-/* See announced.h. The file is written by core/epoch/fence.c. */
+/* See announced.h. The file is written by core/epoch/epoch_fence.c. */
 #include "core/config/announced.h"
 
 #include <string.h>

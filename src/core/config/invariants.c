@@ -325,7 +325,7 @@ bool invariants_check_state(const struct config *after, const GPtrArray *deltas,
         const struct config_delta *delta = deltas->pdata[i];
         bool whole = delta->after
                          ? check_object(after, delta->kind, delta->key, delta->after, error)
-                         : !delta->before || invariants_unused(after, delta, error);
+                         : !delta->before || invariants_deleted(after, delta, error);
         if (!whole || !check_partner(after, delta, error))
             return false;
     }

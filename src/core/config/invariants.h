@@ -50,9 +50,9 @@ bool invariants_instance(const struct config *config, const void *object, GError
 bool invariants_network(const struct config *config, const void *object, GError **error);
 bool invariants_card_in_network(const struct config *config, const struct instance *instance,
                                 guint index, GError **error);
-/* Of what was deleted (invariants_unused.c): nothing refers to it. */
-bool invariants_unused(const struct config *config, const struct config_delta *delta,
-                       GError **error);
+/* Of what was deleted (invariants_deleted.c): nothing refers to it. */
+bool invariants_deleted(const struct config *config, const struct config_delta *delta,
+                        GError **error);
 
 /* What several of them ask (invariants_common.c). */
 bool invariants_exists(const struct config *config, const char *kind, const char *key,

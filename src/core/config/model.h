@@ -87,7 +87,7 @@ char *config_ip_key(const struct nic *nic);
 /* The port of a display is unique in the cluster: `port 11000`. Free with g_free(). */
 char *config_port_key(guint64 port);
 /* Instances of which a node is the primary, the secondary or the target of a migration, by name;
- * array of borrowed pointers; unref it. See also promised.h. */
+ * array of borrowed pointers; unref it. See also allocated.h. */
 GPtrArray *config_node_instances(const struct config *config, const char *node);
 /* Name of a node for messages; the UUID itself if it is unknown, "nobody" for "". */
 const char *config_node_name(const struct config *config, const char *uuid);

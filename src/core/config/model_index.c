@@ -1,10 +1,10 @@
 /*
  * What is found in a configuration other than by kind and key: tags by the object that carries
  * them, instances by their addresses and ports and by the nodes that they use, and what is promised
- * of each node. See model.h, promised.h and model_private.h.
+ * of each node. See model.h, allocated.h and model_private.h.
  */
+#include "core/config/allocated.h"
 #include "core/config/model_private.h"
-#include "core/config/promised.h"
 
 #include <string.h>
 
@@ -183,7 +183,7 @@ GPtrArray *config_tags(const struct config *config, enum tag_kind kind, const ch
 struct node_use {
     GHashTable *instances; /* set of struct config_object */
     guint reservations;
-    struct promised promised;
+    struct allocated promised;
 };
 
 static void use_free(void *data)
@@ -217,8 +217,8 @@ static void change_rooms(struct config_indexes *indexes, struct config_object *o
     for (guint i = 0; i < reservation->rooms->len; i++) {
         const struct reserved_room *room = reservation->rooms->pdata[i];
         struct node_use *use = use_need(indexes, room->node);
-        struct promised part = promised_room(room);
-        (add ? promised_add : promised_take)(&use->promised, &part);
+        struct allocated part = allocated_room(room);
+        (add ? allocated_add : allocated_take)(&use->promised, &part);
         use->reservations += add ? 1u : -1u; /* modular: adding -1u takes one away */
         drop_unused(indexes, use, room->node);
     }
@@ -227,18 +227,18 @@ static void change_rooms(struct config_indexes *indexes, struct config_object *o
 static void change_uses(struct config_indexes *indexes, struct config_object *object, bool add)
 {
     const char *nodes[4];
-    guint count = promised_nodes(object->value, nodes);
+    guint count = allocated_nodes(object->value, nodes);
     if (((const struct instance *)object->value)->disk_template == TEMPLATE_SHAREDFILE)
         nodes[count++] = SHARED_FOLDER_ROOM;
     for (guint i = 0; i < count; i++) {
         struct node_use *use = use_need(indexes, nodes[i]);
-        struct promised part = promised_to(object->value, nodes[i]);
+        struct allocated part = allocated_to(object->value, nodes[i]);
         if (add) {
             g_hash_table_add(use->instances, object);
-            promised_add(&use->promised, &part);
+            allocated_add(&use->promised, &part);
         } else {
             g_hash_table_remove(use->instances, object);
-            promised_take(&use->promised, &part);
+            allocated_take(&use->promised, &part);
         }
         drop_unused(indexes, use, nodes[i]);
     }
@@ -268,11 +268,11 @@ GPtrArray *config_node_instances(const struct config *config, const char *node)
     return instances;
 }
 
-struct promised config_promised(const struct config *config, const char *node)
+struct allocated config_promised(const struct config *config, const char *node)
 {
     config_need_all(config, "what is promised of a node");
     const struct node_use *use = g_hash_table_lookup(config->indexes.uses, node);
-    return use ? use->promised : (struct promised){0};
+    return use ? use->promised : (struct allocated){0};
 }
 
 /* --- all of them --- */

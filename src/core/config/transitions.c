@@ -285,7 +285,8 @@ static bool counter_step(const struct step *step, const struct config_delta *del
 }
 
 /* The step of a change of engine is no commit of this kind: it is written into the store itself
- * (engine_change.c, seat_left.c). What the record said otherwise would be believed by copies. */
+ * (engine_change.c, seat_engine_step.c). What the record said otherwise would be believed by
+ * copies. */
 static bool engine_stays(const struct cluster *old, const struct cluster *new, GError **error)
 {
     if (old->engine == new->engine)

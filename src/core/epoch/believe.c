@@ -11,19 +11,19 @@
 #define HEARSAY_MS 1000u      /* each of two questions to the other candidates */
 #define MASTER_HEARD_MS 5000u /* a candidate that has heard its master since has one */
 
-bool fence_is_local(const struct fence *fence, const char *node)
+bool epoch_fence_is_local(const struct epoch_fence *fence, const char *node)
 {
     return strcmp(node, fence->env->node_uuid) == 0;
 }
 
-static const char *name_of(const struct fence *fence, const char *node)
+static const char *name_of(const struct epoch_fence *fence, const char *node)
 {
-    const struct member *member = fence_member(fence, node);
+    const struct member *member = epoch_fence_member(fence, node);
     return member ? member->name : node;
 }
 
 /* Once for each node, until an announcement is taken over: a frame costs its sender nothing. */
-static void say_doubt(struct fence *fence, const char *from_node, const GError *error)
+static void say_doubt(struct epoch_fence *fence, const char *from_node, const GError *error)
 {
     if (g_hash_table_size(fence->doubted) >= LIMIT_NODES || fettle_error_is(error, KILLED) ||
         !g_hash_table_add(fence->doubted, g_strdup(from_node)))
@@ -33,11 +33,11 @@ static void say_doubt(struct fence *fence, const char *from_node, const GError *
 
 /* --- numbers --- */
 
-static bool check_numbers(const struct fence *fence, const char *from_node, struct stamp stamp,
-                          guint64 serial, GError **error)
+static bool check_numbers(const struct epoch_fence *fence, const char *from_node,
+                          struct stamp stamp, guint64 serial, GError **error)
 {
     gint64 now = fence->env->ops->wall_us(fence->env);
-    struct stamp seen = fence_highest(fence);
+    struct stamp seen = epoch_fence_highest(fence);
     guint64 epoch = MAX(fence->announced->epoch, fence->promised->epoch);
     if (horizon_check(HORIZON_HISTORY, stamp.history, seen.history, now, error) &&
         horizon_check(HORIZON_EPOCH, stamp.epoch, epoch, now, error) &&
@@ -92,12 +92,12 @@ static bool take_role(struct env_answer *heard, void *data)
     return hearsay->heard;
 }
 
-static GPtrArray *other_candidates(const struct fence *fence, const char *announcer)
+static GPtrArray *other_candidates(const struct epoch_fence *fence, const char *announcer)
 {
     GPtrArray *others = g_ptr_array_new_with_free_func(g_free);
     for (guint i = 0; i < fence->announced->members->len; i++) {
         const struct member *member = fence->announced->members->pdata[i];
-        if (member->master_candidate && !fence_is_local(fence, member->uuid) &&
+        if (member->master_candidate && !epoch_fence_is_local(fence, member->uuid) &&
             strcmp(member->uuid, announcer) != 0)
             g_ptr_array_add(others, g_strdup(member->uuid));
     }
@@ -108,7 +108,7 @@ static GPtrArray *other_candidates(const struct fence *fence, const char *announ
  * a failover by a majority would have been promised elsewhere, one in etcd is seen there. A
  * person's word, of a master that cannot sign, is known to nobody; but then nobody has a master.
  * Silence refuses nothing. */
-static bool ask_others(const struct fence *fence, const char *announcer, struct stamp stamp,
+static bool ask_others(const struct epoch_fence *fence, const char *announcer, struct stamp stamp,
                        GError **error)
 {
     const struct env *env = fence->env;
@@ -120,7 +120,7 @@ static bool ask_others(const struct fence *fence, const char *announcer, struct 
                                     .role = ROLE_NODED,
                                     .method = "promise_epoch",
                                     .args = &known,
-                                    .stamp = fence_stamp(fence),
+                                    .stamp = epoch_fence_stamp(fence),
                                     .limit_ms = HEARSAY_MS};
     g_autofree char *name = g_strdup(name_of(fence, announcer));
     if (!env_many(env, &question, take_known, &hearsay))
@@ -142,16 +142,16 @@ static bool ask_others(const struct fence *fence, const char *announcer, struct 
 
 /* --- who says it --- */
 
-static bool is_candidate(const struct fence *fence, const char *node)
+static bool is_candidate(const struct epoch_fence *fence, const char *node)
 {
-    const struct member *member = fence_member(fence, node);
+    const struct member *member = epoch_fence_member(fence, node);
     return member && member->master_candidate;
 }
 
 /* Whether it shows the authority's signature. One that could not be looked at proves nothing, but
  * its maker is told to try again: `*ret_unknown`. */
-static bool is_signed(const struct fence *fence, const char *node, struct stamp stamp, bool begun,
-                      const char *signature, GError **ret_unknown)
+static bool is_signed(const struct epoch_fence *fence, const char *node, struct stamp stamp,
+                      bool begun, const char *signature, GError **ret_unknown)
 {
     g_autoptr(GError) why = NULL;
     if (!*signature)
@@ -163,7 +163,7 @@ static bool is_signed(const struct fence *fence, const char *node, struct stamp 
     return false;
 }
 
-static void refuse_maker(const struct fence *fence, const char *node, const char *what,
+static void refuse_maker(const struct epoch_fence *fence, const char *node, const char *what,
                          GError **error)
 {
     fettle_set_error(error, PERMISSION, "node \"%s\" is no master candidate; %s candidates only",
@@ -171,12 +171,12 @@ static void refuse_maker(const struct fence *fence, const char *node, const char
 }
 
 /* Of a mastership that is not the one announced here. */
-static bool check_announcer(const struct fence *fence, const char *node, struct stamp stamp,
+static bool check_announcer(const struct epoch_fence *fence, const char *node, struct stamp stamp,
                             const char *signature, GError **error)
 {
     g_autoptr(GError) unknown = NULL;
     bool expected = !strcmp(node, fence->announced->master_node) ||
-                    stamp_compare(stamp, fence_promised(fence)) == 0;
+                    stamp_compare(stamp, epoch_fence_promised(fence)) == 0;
     if (expected && is_candidate(fence, node))
         return true;
     if (is_signed(fence, node, stamp, true, signature, &unknown))
@@ -190,7 +190,7 @@ static bool check_announcer(const struct fence *fence, const char *node, struct 
     return false;
 }
 
-static bool check_asker(const struct fence *fence, const struct promise_epoch_args *args,
+static bool check_asker(const struct epoch_fence *fence, const struct promise_epoch_args *args,
                         GError **error)
 {
     struct stamp stamp = {args->history, args->epoch};
@@ -205,13 +205,13 @@ static bool check_asker(const struct fence *fence, const struct promise_epoch_ar
     return false;
 }
 
-bool fence_believes(struct fence *fence, const char *from_node, const struct announce_args *args,
-                    GError **error)
+bool epoch_fence_believes(struct epoch_fence *fence, const char *from_node,
+                          const struct announce_args *args, GError **error)
 {
     g_autoptr(GError) why = NULL;
     struct stamp stamp = {args->history, args->epoch};
-    bool known = stamp_compare(stamp, fence_stamp(fence)) == 0;
-    if (fence_is_local(fence, from_node))
+    bool known = stamp_compare(stamp, epoch_fence_stamp(fence)) == 0;
+    if (epoch_fence_is_local(fence, from_node))
         return true;
     if (check_numbers(fence, from_node, stamp, args->serial, &why) &&
         (known || check_announcer(fence, from_node, stamp, args->signature, &why)))
@@ -221,13 +221,13 @@ bool fence_believes(struct fence *fence, const char *from_node, const struct ann
     return false;
 }
 
-bool fence_trusts(struct fence *fence, const char *from_node, const struct promise_epoch_args *args,
-                  GError **error)
+bool epoch_fence_trusts(struct epoch_fence *fence, const char *from_node,
+                        const struct promise_epoch_args *args, GError **error)
 {
     g_autoptr(GError) why = NULL;
     struct stamp stamp = {args->history, args->epoch};
-    bool known = stamp_compare(stamp, fence_highest(fence)) == 0;
-    if (fence_is_local(fence, from_node))
+    bool known = stamp_compare(stamp, epoch_fence_highest(fence)) == 0;
+    if (epoch_fence_is_local(fence, from_node))
         return true;
     if (check_numbers(fence, from_node, stamp, 0, &why) &&
         (known || check_asker(fence, args, &why)))

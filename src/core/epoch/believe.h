@@ -5,17 +5,17 @@
  */
 #pragma once
 
-#include "core/epoch/fence.h"
+#include "core/epoch/epoch_fence.h"
 
 #define PROMISE_FILE "node/promise.json"
 
-struct fence {
+struct epoch_fence {
     const struct env *env;
     char *cluster_uuid;
     struct announce_args *announced;
     struct epoch_promise *promised;
     bool unwritten;     /* the promise on disk is an older one */
-    GPtrArray *ops;     /* struct fence_op, borrowed */
+    GPtrArray *ops;     /* struct epoch_fence_op, borrowed */
     GPtrArray *waiters; /* struct promise, owned by the waiting announcements */
     struct task_mutex storing;
     void (*changed)(void *data);
@@ -24,14 +24,14 @@ struct fence {
 };
 
 /* NULL: it is none. */
-const struct member *fence_member(const struct fence *fence, const char *node);
-struct stamp fence_promised(const struct fence *fence);
-bool fence_is_local(const struct fence *fence, const char *node);
+const struct member *epoch_fence_member(const struct epoch_fence *fence, const char *node);
+struct stamp epoch_fence_promised(const struct epoch_fence *fence);
+bool epoch_fence_is_local(const struct epoch_fence *fence, const char *node);
 
 /* In a task; may wait. WRONG_INPUT: its numbers are beyond any clock. PERMISSION: it comes from no
  * candidate, as far as is known here, and shows no signature. */
-bool fence_believes(struct fence *fence, const char *from_node, const struct announce_args *args,
-                    GError **error);
+bool epoch_fence_believes(struct epoch_fence *fence, const char *from_node,
+                          const struct announce_args *args, GError **error);
 /* The same of who asks for a promise that could be given. */
-bool fence_trusts(struct fence *fence, const char *from_node, const struct promise_epoch_args *args,
-                  GError **error);
+bool epoch_fence_trusts(struct epoch_fence *fence, const char *from_node,
+                        const struct promise_epoch_args *args, GError **error);

@@ -2,8 +2,8 @@
  * The archive of jobs on the disk of one node: var/queue/archive/F/job-ID, with F = ID divided by
  * ARCHIVE_FOLDER_JOBS, and the request ids of archived jobs (SAF-31). Nothing in it ever changes:
  * a job is archived in its final state, so what is there stays as it is, and two archives are made
- * equal by adding to each what the other has. Node daemons write it (core/node/archived.c), luxid
- * reads its own node's; which jobs may go there, and when, is core/queue/archiver.h's.
+ * equal by adding to each what the other has. Node daemons write it (core/node/archive_calls.c),
+ * luxid reads its own node's; which jobs may go there, and when, is core/queue/archiver.h's.
  *
  * Everything is written as FILE_STATE: synced before the call is over. In tasks these may wait.
  */

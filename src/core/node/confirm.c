@@ -10,12 +10,12 @@
  * know it (SAF-09). */
 static bool another_was_told(const struct node_core *node, struct stamp asked)
 {
-    return stamp_compare(fence_stamp(node->fence), asked) != 0;
+    return stamp_compare(epoch_fence_stamp(node->fence), asked) != 0;
 }
 
 struct confirm_answers *confirm_ask(struct node_core *node, GPtrArray *items, GError **error)
 {
-    struct stamp stamp = fence_stamp(node->fence);
+    struct stamp stamp = epoch_fence_stamp(node->fence);
     if (stamp.epoch == 0) {
         fettle_set_error(error, TEMPORARY, "no master has announced itself to this node yet");
         return NULL;
@@ -82,7 +82,8 @@ static void confirm_refusal(const char *instance, guint64 generation, const char
 }
 
 /* The answer if it is yes; NULL with the error. */
-static struct confirm_answers *confirm_patiently(struct node_core *node, const struct fence_op *op,
+static struct confirm_answers *confirm_patiently(struct node_core *node,
+                                                 const struct epoch_fence_op *op,
                                                  enum confirm_role role, const char *instance,
                                                  guint64 generation, const char *replica,
                                                  GError **error)
@@ -103,7 +104,7 @@ static struct confirm_answers *confirm_patiently(struct node_core *node, const s
             return NULL;
         }
         if (!fettle_error_is(why, KILLED) &&
-            (waited >= CONFIRM_TRIES_MS || (op && fence_overtaken(op))))
+            (waited >= CONFIRM_TRIES_MS || (op && epoch_fence_overtaken(op))))
             break;
         if (fettle_error_is(why, KILLED) || !env_sleep(node->env, CONFIRM_PAUSE_MS)) {
             node_killed(error);
@@ -117,7 +118,7 @@ static struct confirm_answers *confirm_patiently(struct node_core *node, const s
     return NULL;
 }
 
-bool confirm_one(struct node_core *node, const struct fence_op *op, enum confirm_role role,
+bool confirm_one(struct node_core *node, const struct epoch_fence_op *op, enum confirm_role role,
                  const char *instance, guint64 generation, const char *replica, GError **error)
 {
     struct confirm_answers *answers =
@@ -128,7 +129,7 @@ bool confirm_one(struct node_core *node, const struct fence_op *op, enum confirm
     return true;
 }
 
-bool confirm_export(struct node_core *node, const struct fence_op *op, const char *instance,
+bool confirm_export(struct node_core *node, const struct epoch_fence_op *op, const char *instance,
                     guint64 generation, const char *replica, enum replica_state *ret_state,
                     char **ret_holder, GError **error)
 {
@@ -202,7 +203,7 @@ enum replica_word confirm_replica_state(struct guest *guest, enum replica_state 
                                           .state = state,
                                           .why = (char *)why};
     g_autoptr(GError) error = NULL;
-    struct stamp asked = fence_stamp(node->fence);
+    struct stamp asked = epoch_fence_stamp(node->fence);
     struct set_replica_state_result *result =
         env_call_record(node->env, NODE_MASTER, ROLE_WCONFD, "set_replica_state", &args, asked, 0,
                         TIMEOUT_QUICK_MS, &error);

@@ -15,12 +15,12 @@ struct confirm_answers *confirm_ask(struct node_core *node, GPtrArray *items, GE
 /* One question, repeated for about CONFIRM_TRIES_MS, unless the operation `op` (NULL: none) is
  * overtaken. True: confirmed. REFUSED: superseded; WRONG_STATE: the record says otherwise;
  * TEMPORARY: no answer. */
-bool confirm_one(struct node_core *node, const struct fence_op *op, enum confirm_role role,
+bool confirm_one(struct node_core *node, const struct epoch_fence_op *op, enum confirm_role role,
                  const char *instance, guint64 generation, const char *replica, GError **error);
 
 /* The question whether a replica may be exported, asked in the same way; `ret_state`: what it is on
  * record as; `ret_holder`: who mirrors to it, "" if the master does not say. */
-bool confirm_export(struct node_core *node, const struct fence_op *op, const char *instance,
+bool confirm_export(struct node_core *node, const struct epoch_fence_op *op, const char *instance,
                     guint64 generation, const char *replica, enum replica_state *ret_state,
                     char **ret_holder, GError **error);
 

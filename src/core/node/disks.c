@@ -4,14 +4,14 @@
 #include "core/node/disks.h"
 
 #include "base/log.h"
+#include "core/node/cancel.h"
 #include "core/node/confirm.h"
-#include "core/node/giving_up.h"
 #include "core/node/incoming.h"
 #include "core/node/outgoing.h"
+#include "core/node/reconcile.h"
 #include "core/node/replica.h"
-#include "core/node/return.h"
 
-json_t *disks_image_info(struct node_core *node, struct fence_op *op, const void *args,
+json_t *disks_image_info(struct node_core *node, struct epoch_fence_op *op, const void *args,
                          GError **error)
 {
     const struct image_info_args *image = args;
@@ -22,12 +22,12 @@ json_t *disks_image_info(struct node_core *node, struct fence_op *op, const void
 }
 
 /* A request that was delayed on its way must not blank images that were used since. */
-static bool create_check(const struct guest *guest, const struct fence_op *op,
+static bool create_check(const struct guest *guest, const struct epoch_fence_op *op,
                          const struct disks_create_args *args, GError **error)
 {
     const struct guest_record *record = guest->record;
     struct stamp used = {record->history, record->generation};
-    struct stamp asked = {fence_op_stamp(op).history, args->generation};
+    struct stamp asked = {epoch_fence_op_stamp(op).history, args->generation};
     bool anew = args->generation > 0 && stamp_compare(asked, used) >= 0;
     g_autofree char *name = guest_name(guest);
     if (guest->damage) {
@@ -110,7 +110,7 @@ static bool create_clear_the_way(struct guest *guest, const struct disks_create_
 
 /* From now on nothing of an older generation may touch the images. Those of a generation that is
  * not committed yet are remembered before they are made: none of them is ever left unknown. */
-static bool create_record_used(struct guest *guest, const struct fence_op *op,
+static bool create_record_used(struct guest *guest, const struct epoch_fence_op *op,
                                const struct disks_create_args *args, GError **error)
 {
     struct guest_record *record = guest->record;
@@ -120,7 +120,7 @@ static bool create_record_used(struct guest *guest, const struct fence_op *op,
         if (record->phase != PHASE_NONE)
             guest_move(guest, PHASE_SUPERSEDED, "images set aside for new ones");
     } else if (!*args->replica) {
-        record->history = fence_op_stamp(op).history;
+        record->history = epoch_fence_op_stamp(op).history;
         record->generation = args->generation;
         record->clean = false;
         record->sound = SOUND_UNKNOWN;
@@ -161,7 +161,7 @@ bool disks_forget_made(struct guest *guest, GError **error)
     return guest_save(guest, error);
 }
 
-static bool create_locked(struct guest *guest, const struct fence_op *op,
+static bool create_locked(struct guest *guest, const struct epoch_fence_op *op,
                           const struct disks_create_args *args, GError **error)
 {
     struct storage *storage = guest->node->storage;
@@ -174,7 +174,7 @@ static bool create_locked(struct guest *guest, const struct fence_op *op,
     if (args->generation > 0 &&
         (!create_clear_the_way(guest, args, error) || !create_record_used(guest, op, args, error)))
         return false;
-    if (giving_up_asked(guest)) {
+    if (cancel_asked(guest)) {
         fettle_set_error(error, CANCELED, "given up before the images were begun");
         return false;
     }
@@ -182,15 +182,16 @@ static bool create_locked(struct guest *guest, const struct fence_op *op,
                                 args->disks, args->os_type, error);
 }
 
-json_t *disks_create(struct node_core *node, struct fence_op *op, const void *args, GError **error)
+json_t *disks_create(struct node_core *node, struct epoch_fence_op *op, const void *args,
+                     GError **error)
 {
     const struct disks_create_args *create = args;
     struct guest *guest = guest_get(node, create->instance, error);
     if (!guest || !guest_lock(guest, error))
         return NULL;
-    giving_up_begin(guest, op);
+    cancel_begin(guest, op);
     bool ok = create_locked(guest, op, create, error);
-    giving_up_end(guest);
+    cancel_end(guest);
     guest_unlock(guest);
     return ok ? json_object() : NULL;
 }
@@ -232,8 +233,8 @@ static bool remove_all_replicas(struct guest *guest, GError **error)
     return !*guest->record->replica || remove_replica(guest, guest->record->replica, error);
 }
 
-static bool remove_everything(struct guest *guest, const struct fence_op *op, guint64 generation,
-                              GError **error)
+static bool remove_everything(struct guest *guest, const struct epoch_fence_op *op,
+                              guint64 generation, GError **error)
 {
     struct storage *storage = guest->node->storage;
     struct guest_record *record = guest->record;
@@ -242,7 +243,7 @@ static bool remove_everything(struct guest *guest, const struct fence_op *op, gu
     if (!incoming_discard(guest, error) || (guest->live && !guest_kill(guest, error)))
         return false;
     /* First the memory that nothing may start, then the images. */
-    record->history = fence_op_stamp(op).history;
+    record->history = epoch_fence_op_stamp(op).history;
     record->generation = MAX(record->generation, generation);
     record->clean = false;
     export_target_free(g_steal_pointer(&record->target));
@@ -253,11 +254,11 @@ static bool remove_everything(struct guest *guest, const struct fence_op *op, gu
 }
 
 /* A request that knows of a lower generation only than was used here is a late one. */
-static bool remove_check(const struct guest *guest, const struct fence_op *op, guint64 generation,
-                         guint64 known, GError **error)
+static bool remove_check(const struct guest *guest, const struct epoch_fence_op *op,
+                         guint64 generation, guint64 known, GError **error)
 {
-    struct stamp have = {MIN(guest->record->history, fence_op_stamp(op).history), known};
-    struct stamp asked = {fence_op_stamp(op).history, generation};
+    struct stamp have = {MIN(guest->record->history, epoch_fence_op_stamp(op).history), known};
+    struct stamp asked = {epoch_fence_op_stamp(op).history, generation};
     if (stamp_compare(asked, have) >= 0)
         return true;
     fettle_set_error(error, REFUSED,
@@ -267,7 +268,7 @@ static bool remove_check(const struct guest *guest, const struct fence_op *op, g
     return false;
 }
 
-bool disks_remove_all(struct guest *guest, const struct fence_op *op, guint64 generation,
+bool disks_remove_all(struct guest *guest, const struct epoch_fence_op *op, guint64 generation,
                       GError **error)
 {
     const struct guest_record *record = guest->record;
@@ -276,7 +277,7 @@ bool disks_remove_all(struct guest *guest, const struct fence_op *op, guint64 ge
            remove_everything(guest, op, generation, error);
 }
 
-static bool remove_locked(struct guest *guest, const struct fence_op *op,
+static bool remove_locked(struct guest *guest, const struct epoch_fence_op *op,
                           const struct disks_remove_args *args, GError **error)
 {
     const struct guest_record *record = guest->record;
@@ -287,7 +288,8 @@ static bool remove_locked(struct guest *guest, const struct fence_op *op,
            remove_replica(guest, args->replica, error);
 }
 
-json_t *disks_remove(struct node_core *node, struct fence_op *op, const void *args, GError **error)
+json_t *disks_remove(struct node_core *node, struct epoch_fence_op *op, const void *args,
+                     GError **error)
 {
     const struct disks_remove_args *gone = args;
     struct guest *guest = guest_get(node, gone->instance, error);
@@ -300,12 +302,12 @@ json_t *disks_remove(struct node_core *node, struct fence_op *op, const void *ar
 
 /* --- larger --- */
 
-static bool grow_check(struct guest *guest, const struct fence_op *op,
+static bool grow_check(struct guest *guest, const struct epoch_fence_op *op,
                        const struct disk_grow_args *args, GError **error)
 {
     const struct guest_record *record = guest->record;
     struct stamp used = {record->history, record->generation};
-    struct stamp asked = {fence_op_stamp(op).history, args->generation};
+    struct stamp asked = {epoch_fence_op_stamp(op).history, args->generation};
     g_autofree char *name = guest_name(guest);
     if (stamp_compare(asked, used) < 0) {
         guest_set_over(args->generation, name, record->generation, error);
@@ -318,7 +320,7 @@ static bool grow_check(struct guest *guest, const struct fence_op *op,
     }
     if (!guest->live || *args->replica)
         return true;
-    if (!return_adopt(guest, error) || !guest_check_stays(guest, error))
+    if (!reconcile_adopt(guest, error) || !guest_check_stays(guest, error))
         return false;
     if (record->spec && args->disk >= record->spec->disks->len) {
         fettle_set_error(error, WRONG_INPUT, "disk: %s has %u disks", name,
@@ -342,7 +344,7 @@ static bool grow_is_hypervisors(const struct guest *guest, const struct disk_gro
            ((const struct disk *)spec->disks->pdata[args->disk])->format == FORMAT_QCOW2;
 }
 
-static bool grow_locked(struct guest *guest, const struct fence_op *op,
+static bool grow_locked(struct guest *guest, const struct epoch_fence_op *op,
                         const struct disk_grow_args *args, GError **error)
 {
     struct storage *storage = guest->node->storage;
@@ -358,7 +360,8 @@ static bool grow_locked(struct guest *guest, const struct fence_op *op,
                                 args->size * MIB(1), error);
 }
 
-json_t *disks_grow(struct node_core *node, struct fence_op *op, const void *args, GError **error)
+json_t *disks_grow(struct node_core *node, struct epoch_fence_op *op, const void *args,
+                   GError **error)
 {
     const struct disk_grow_args *grow = args;
     struct guest *guest = guest_get(node, grow->instance, error);
@@ -377,11 +380,11 @@ static bool renew_is_known(const struct guest *guest, const struct disks_renew_a
 }
 
 /* A request that was delayed on its way must not blank images that were used since. */
-static bool renew_check(const struct guest *guest, const struct fence_op *op,
+static bool renew_check(const struct guest *guest, const struct epoch_fence_op *op,
                         const struct disks_renew_args *args, GError **error)
 {
     const struct guest_record *record = guest->record;
-    struct stamp asked = {fence_op_stamp(op).history, args->generation}, used = {0, 0};
+    struct stamp asked = {epoch_fence_op_stamp(op).history, args->generation}, used = {0, 0};
     g_autofree char *name = guest_name(guest);
     if (!*args->replica)
         used = (struct stamp){record->history, record->generation};
@@ -403,12 +406,12 @@ static bool renew_check(const struct guest *guest, const struct fence_op *op,
 
 /* From now on nothing of an older generation may touch the images, and the replica is a copy of all
  * disks that are to be (replica_promote()). */
-static bool renew_record_used(struct guest *guest, const struct fence_op *op,
+static bool renew_record_used(struct guest *guest, const struct epoch_fence_op *op,
                               const struct disks_renew_args *args, GError **error)
 {
     struct guest_record *record = guest->record;
     if (!*args->replica) {
-        record->history = fence_op_stamp(op).history;
+        record->history = epoch_fence_op_stamp(op).history;
         record->generation = args->generation;
         guest_move(guest, PHASE_STOPPED, "its last disks are made anew");
     } else {
@@ -416,14 +419,14 @@ static bool renew_record_used(struct guest *guest, const struct fence_op *op,
         GPtrArray *disks = record->replica_disks;
         record->replica_disks = copy->disks;
         copy->disks = disks;
-        record->replica_history = fence_op_stamp(op).history;
+        record->replica_history = epoch_fence_op_stamp(op).history;
         record->replica_generation = args->generation;
         record->exported = false;
     }
     return guest_save(guest, error);
 }
 
-static bool renew_locked(struct guest *guest, const struct fence_op *op,
+static bool renew_locked(struct guest *guest, const struct epoch_fence_op *op,
                          const struct disks_renew_args *args, GError **error)
 {
     struct storage *storage = guest->node->storage;
@@ -434,7 +437,8 @@ static bool renew_locked(struct guest *guest, const struct fence_op *op,
                                args->disks, (guint)args->first, error);
 }
 
-json_t *disks_renew(struct node_core *node, struct fence_op *op, const void *args, GError **error)
+json_t *disks_renew(struct node_core *node, struct epoch_fence_op *op, const void *args,
+                    GError **error)
 {
     const struct disks_renew_args *renew = args;
     struct guest *guest = guest_get(node, renew->instance, error);
@@ -445,7 +449,8 @@ json_t *disks_renew(struct node_core *node, struct fence_op *op, const void *arg
     return ok ? json_object() : NULL;
 }
 
-json_t *disks_how_far(struct node_core *node, struct fence_op *op, const void *args, GError **error)
+json_t *disks_how_far(struct node_core *node, struct epoch_fence_op *op, const void *args,
+                      GError **error)
 {
     const struct disks_progress_args *asked = args;
     struct disks_progress progress = {0};

@@ -6,18 +6,22 @@
 
 #include "core/node/guest.h"
 
-json_t *disks_image_info(struct node_core *node, struct fence_op *op, const void *args,
+json_t *disks_image_info(struct node_core *node, struct epoch_fence_op *op, const void *args,
                          GError **error);
-json_t *disks_create(struct node_core *node, struct fence_op *op, const void *args, GError **error);
-json_t *disks_remove(struct node_core *node, struct fence_op *op, const void *args, GError **error);
-json_t *disks_grow(struct node_core *node, struct fence_op *op, const void *args, GError **error);
-json_t *disks_renew(struct node_core *node, struct fence_op *op, const void *args, GError **error);
-json_t *disks_how_far(struct node_core *node, struct fence_op *op, const void *args,
+json_t *disks_create(struct node_core *node, struct epoch_fence_op *op, const void *args,
+                     GError **error);
+json_t *disks_remove(struct node_core *node, struct epoch_fence_op *op, const void *args,
+                     GError **error);
+json_t *disks_grow(struct node_core *node, struct epoch_fence_op *op, const void *args,
+                   GError **error);
+json_t *disks_renew(struct node_core *node, struct epoch_fence_op *op, const void *args,
+                    GError **error);
+json_t *disks_how_far(struct node_core *node, struct epoch_fence_op *op, const void *args,
                       GError **error);
 
 /* With the guest locked: its process ends, and everything of it goes; nothing starts it here again
  * under this generation. REFUSED if a higher one was used here. */
-bool disks_remove_all(struct guest *guest, const struct fence_op *op, guint64 generation,
+bool disks_remove_all(struct guest *guest, const struct epoch_fence_op *op, guint64 generation,
                       GError **error);
 
 /* New images that wait here (SAF-22; record->made is set), with the guest locked and not live. They

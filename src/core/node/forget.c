@@ -16,7 +16,7 @@
 
 struct forgetting {
     const struct env *env;
-    struct fence *fence;
+    struct epoch_fence *fence;
     GPtrArray *others; /* struct member, borrowed from the fence */
     GString *silent;   /* their names */
     GString *said;     /* what each has seen, a line each */
@@ -32,7 +32,7 @@ static void forgetting_clear(struct forgetting *forgetting)
     g_string_free(forgetting->said, TRUE);
     g_free(forgetting->master);
     g_free(forgetting->confirmer);
-    fence_free(forgetting->fence);
+    epoch_fence_free(forgetting->fence);
 }
 typedef struct forgetting forgetting_t;
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(forgetting_t, forgetting_clear)
@@ -68,7 +68,7 @@ static bool take_known(struct env_answer *heard, void *data)
 static bool ask_all(struct forgetting *forgetting, GError **error)
 {
     const struct env *env = forgetting->env;
-    const GPtrArray *members = fence_announced(forgetting->fence)->members;
+    const GPtrArray *members = epoch_fence_announced(forgetting->fence)->members;
     g_autoptr(GPtrArray) uuids = g_ptr_array_new();
     struct promise_epoch_args args = {.node = (char *)env->node_uuid};
     for (guint i = 0; i < members->len; i++) {
@@ -82,7 +82,7 @@ static bool ask_all(struct forgetting *forgetting, GError **error)
                                           .role = ROLE_NODED,
                                           .method = "promise_epoch",
                                           .args = &args,
-                                          .stamp = fence_stamp(forgetting->fence),
+                                          .stamp = epoch_fence_stamp(forgetting->fence),
                                           .limit_ms = FORGET_MS};
     return env_many(env, &question, take_known, forgetting) || node_killed(error);
 }
@@ -140,7 +140,7 @@ static bool check(const struct forgetting *forgetting, bool alone, GError **erro
                          "no other candidate answers and follows a mastership, so there is nothing "
                          "to go back to: put a backup back (fettle cluster restore). Nothing was "
                          "changed");
-    else if (stamp_compare(forgetting->lowest, fence_highest(forgetting->fence)) >= 0)
+    else if (stamp_compare(forgetting->lowest, epoch_fence_highest(forgetting->fence)) >= 0)
         fettle_set_error(error, WRONG_STATE,
                          "node %s follows history %" G_GUINT64_FORMAT " epoch %" G_GUINT64_FORMAT
                          ", and this node has seen nothing later: there is nothing to forget",
@@ -166,7 +166,7 @@ static bool put(const struct env *env, const char *name, json_t *json, GError **
 /* The promise first: with the announcement in its place nothing would be left to forget. */
 static bool lower(struct forgetting *forgetting, const char *aside, GError **error)
 {
-    struct fence *fence = forgetting->fence;
+    struct epoch_fence *fence = forgetting->fence;
     g_autofree char *announced = g_strconcat(ANNOUNCED_FILE, aside, NULL);
     g_autofree char *promised = g_strconcat(PROMISE_FILE, aside, NULL);
     record_autoptr(announce_args) now = announce_args_copy(fence->announced);
@@ -189,7 +189,7 @@ char *forget_mastership(const struct env *env, const char *cluster_uuid, bool al
                         const char *statement, GError **error)
 {
     g_auto(forgetting_t) forgetting = {.env = env,
-                                       .fence = fence_new(env, cluster_uuid),
+                                       .fence = epoch_fence_new(env, cluster_uuid),
                                        .others = g_ptr_array_new(),
                                        .silent = g_string_new(NULL),
                                        .said = g_string_new(NULL)};
@@ -201,10 +201,10 @@ char *forget_mastership(const struct env *env, const char *cluster_uuid, bool al
                          control ? "must have no control characters" : "must not be empty");
         return NULL;
     }
-    if (!fence_load(forgetting.fence, error) || !ask_all(&forgetting, error) ||
+    if (!epoch_fence_load(forgetting.fence, error) || !ask_all(&forgetting, error) ||
         !check(&forgetting, alone, error))
         return NULL;
-    struct stamp seen = fence_highest(forgetting.fence);
+    struct stamp seen = epoch_fence_highest(forgetting.fence);
     g_autofree char *aside =
         g_strdup_printf(".of-%" G_GUINT64_FORMAT "-%" G_GUINT64_FORMAT, seen.history, seen.epoch);
     if (!lower(&forgetting, aside, error))

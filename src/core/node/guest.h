@@ -29,7 +29,7 @@ struct guest {
     struct task_mutex saving;
     struct stamp kept; /* history and generation that its file is known to have */
 
-    /* Of the procedure that acts on it, while it can be given up (giving_up.h). */
+    /* Of the procedure that acts on it, while it can be given up (cancel.h). */
     guint cancelable_job; /* for which it works; 0: it cannot */
     bool canceled;
 

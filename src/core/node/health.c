@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "core/config/faults.h"
-#include "core/member/keeper.h"
+#include "core/member/member_care.h"
 #include "core/node/guest.h"
 
 enum { LOOK_STATE, LOOK_DISKS, LOOK_COPY, LOOKS };
@@ -78,7 +78,7 @@ static void settle(struct health *health)
 
 static bool is_candidate(const struct node_core *node)
 {
-    const GPtrArray *members = fence_announced(node->fence)->members;
+    const GPtrArray *members = epoch_fence_announced(node->fence)->members;
     for (guint i = 0; members && i < members->len; i++) {
         const struct member *member = members->pdata[i];
         if (strcmp(member->uuid, node->env->node_uuid) == 0)
@@ -246,7 +246,7 @@ static void add_plain(struct health *health, struct node_report *report, const c
 
 static void add_member(struct health *health, struct node_report *report)
 {
-    struct service_report *member = keeper_service(health->node->keeper);
+    struct service_report *member = member_care_service(health->node->care);
     bool fails = member && member->state != SERVICE_RUNNING && *member->why;
     g_autofree char *text =
         fails ? g_strdup_printf("does not run its member of etcd: %s", member->why) : NULL;

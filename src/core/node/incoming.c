@@ -6,7 +6,7 @@
 #include "base/log.h"
 #include "core/node/confirm.h"
 #include "core/node/outgoing.h"
-#include "core/node/return.h"
+#include "core/node/reconcile.h"
 #include "core/node/taps.h"
 
 #define TAKE_WAIT_MS 5000 /* for the last of what the other side says is here */
@@ -134,13 +134,13 @@ bool incoming_take(struct guest *guest, const char *migration, GError **error)
 
 /* --- open --- */
 
-static bool open_check(const struct guest *guest, const struct fence_op *op,
+static bool open_check(const struct guest *guest, const struct epoch_fence_op *op,
                        const struct instance *instance, GError **error)
 {
     const struct guest_record *record = guest->record;
     const char *node = guest->node->env->node_uuid;
     struct stamp used = {record->history, record->generation};
-    struct stamp wanted = {fence_op_stamp(op).history, instance->generation + 1};
+    struct stamp wanted = {epoch_fence_op_stamp(op).history, instance->generation + 1};
     if (!*instance->migration || strcmp(instance->migration_node, node) != 0 ||
         strcmp(instance->holder, node) == 0) {
         fettle_set_error(error, WRONG_INPUT,
@@ -214,7 +214,7 @@ static bool open_process(struct guest *guest, const struct instance *instance, G
     record_autoptr(instance) arriving = instance_copy(instance);
     arriving->generation++;
     struct guest_spec spec = {.instance = arriving,
-                              .accelerator = fence_announced(node->fence)->accelerator};
+                              .accelerator = epoch_fence_announced(node->fence)->accelerator};
     struct incoming_spec incoming = {.migration = instance->migration,
                                      .address = node->address,
                                      .serve_disks = has_own_images(instance)};
@@ -235,11 +235,11 @@ static bool open_process(struct guest *guest, const struct instance *instance, G
     return ok;
 }
 
-static bool open_locked(struct guest *guest, const struct fence_op *op,
+static bool open_locked(struct guest *guest, const struct epoch_fence_op *op,
                         const struct instance *instance, GError **error)
 {
     struct guest_record *record = guest->record;
-    if (!return_renew(guest, error) || !open_check(guest, op, instance, error) ||
+    if (!reconcile_renew(guest, error) || !open_check(guest, op, instance, error) ||
         !confirm_one(guest->node, op, CONFIRM_INCOMING, instance->uuid, instance->generation + 1,
                      instance->migration, error))
         return false;
@@ -263,7 +263,8 @@ static bool open_locked(struct guest *guest, const struct fence_op *op,
     return false;
 }
 
-json_t *incoming_open(struct node_core *node, struct fence_op *op, const void *args, GError **error)
+json_t *incoming_open(struct node_core *node, struct epoch_fence_op *op, const void *args,
+                      GError **error)
 {
     const struct incoming_open_args *open = args;
     struct guest *guest = guest_get(node, open->instance->uuid, error);
@@ -278,8 +279,8 @@ json_t *incoming_open(struct node_core *node, struct fence_op *op, const void *a
 
 /* --- switch --- */
 
-static bool switch_locked(struct guest *guest, const struct fence_op *op, const char *migration,
-                          GError **error)
+static bool switch_locked(struct guest *guest, const struct epoch_fence_op *op,
+                          const char *migration, GError **error)
 {
     struct storage *storage = guest->node->storage;
     struct guest_record *record = guest->record;
@@ -288,10 +289,10 @@ static bool switch_locked(struct guest *guest, const struct fence_op *op, const 
                          migration);
         return false;
     }
-    if (strcmp(fence_op_from(op), record->incoming->holder) != 0) {
+    if (strcmp(epoch_fence_op_from(op), record->incoming->holder) != 0) {
         fettle_set_error(error, PERMISSION,
                          "migration %s comes from node %s; node %s may not switch it over",
-                         migration, record->incoming->holder, fence_op_from(op));
+                         migration, record->incoming->holder, epoch_fence_op_from(op));
         return false;
     }
     if (record->incoming->disk_template != TEMPLATE_MIRROR)
@@ -303,7 +304,7 @@ static bool switch_locked(struct guest *guest, const struct fence_op *op, const 
     return guest_save(guest, error);
 }
 
-json_t *incoming_switch(struct node_core *node, struct fence_op *op, const void *args,
+json_t *incoming_switch(struct node_core *node, struct epoch_fence_op *op, const void *args,
                         GError **error)
 {
     const struct migration_args *migration = args;
@@ -371,7 +372,7 @@ static bool close_locked(struct guest *guest, const char *migration, GError **er
     return false;
 }
 
-json_t *incoming_close(struct node_core *node, struct fence_op *op, const void *args,
+json_t *incoming_close(struct node_core *node, struct epoch_fence_op *op, const void *args,
                        GError **error)
 {
     const struct migration_args *migration = args;

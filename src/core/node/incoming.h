@@ -12,11 +12,11 @@
 #include "core/node/guest.h"
 
 /* Procedures of noded's methods. */
-json_t *incoming_open(struct node_core *node, struct fence_op *op, const void *args,
+json_t *incoming_open(struct node_core *node, struct epoch_fence_op *op, const void *args,
                       GError **error);
-json_t *incoming_switch(struct node_core *node, struct fence_op *op, const void *args,
+json_t *incoming_switch(struct node_core *node, struct epoch_fence_op *op, const void *args,
                         GError **error);
-json_t *incoming_close(struct node_core *node, struct fence_op *op, const void *args,
+json_t *incoming_close(struct node_core *node, struct epoch_fence_op *op, const void *args,
                        GError **error);
 
 /* UUID of the migration that a process waits for here, "" if none does; and the generation that it
@@ -40,6 +40,7 @@ bool incoming_take(struct guest *guest, const char *migration, GError **error);
 
 /* At the start of the node daemon: a process that waits was found. */
 bool incoming_found(struct guest *guest, const struct guest_report *found, GError **error);
-/* With the guest locked: what the master says of it (return.c). False: the node daemon was killed.
+/* With the guest locked: what the master says of it (reconcile.c). False: the node daemon was
+ * killed.
  */
 bool incoming_apply(struct guest *guest, const struct confirm_result *answer);

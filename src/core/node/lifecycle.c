@@ -10,8 +10,8 @@
 #include "core/node/incoming.h"
 #include "core/node/mirror_watch.h"
 #include "core/node/outgoing.h"
+#include "core/node/reconcile.h"
 #include "core/node/replica.h"
-#include "core/node/return.h"
 #include "core/node/taps.h"
 
 #define READY_WAIT_MS 10000
@@ -67,7 +67,7 @@ static bool start_resume(struct guest *guest, const struct guest_start_args *arg
 {
     struct hypervisor *hv = guest->node->hv;
     const struct guest_record *record = guest->record;
-    if (!return_adopt(guest, error))
+    if (!reconcile_adopt(guest, error))
         return false;
     if (record->phase == PHASE_STARTED)
         return !args->run || hv->ops->run(hv, record->instance, record->generation, error);
@@ -87,7 +87,7 @@ static bool start_again(struct guest *guest, const struct guest_start_args *args
     if (start_is_unfinished(guest, args))
         return start_resume(guest, args, error);
     if (guest->live && guest->record->phase == PHASE_STARTED)
-        return return_adopt(guest, error);
+        return reconcile_adopt(guest, error);
     g_autofree char *name = guest_name(guest);
     fettle_set_error(error, REFUSED,
                      "generation %" G_GUINT64_FORMAT " was already used here: %s needs a higher "
@@ -232,7 +232,7 @@ static bool start_prepare(struct guest *guest, GError **error)
     struct node_core *node = guest->node;
     const struct instance *instance = guest->record->spec;
     struct guest_spec spec = {.instance = instance,
-                              .accelerator = fence_announced(node->fence)->accelerator};
+                              .accelerator = epoch_fence_announced(node->fence)->accelerator};
     g_autoptr(GPtrArray) images =
         node->storage->ops->files(node->storage, instance->uuid, "", instance->disks->len, error);
     if (!images || !guest_boot_files(node, instance, &spec, error))
@@ -321,14 +321,14 @@ static bool start_fresh(struct guest *guest, const struct guest_start_args *args
     return ok;
 }
 
-static bool start_locked(struct guest *guest, const struct fence_op *op,
+static bool start_locked(struct guest *guest, const struct epoch_fence_op *op,
                          const struct guest_start_args *args, GError **error)
 {
     const struct instance *instance = args->instance;
-    if (!return_renew(guest, error))
+    if (!reconcile_renew(guest, error))
         return false;
     struct stamp used = {guest->record->history, guest->record->generation};
-    struct stamp wanted = {fence_op_stamp(op).history, instance->generation};
+    struct stamp wanted = {epoch_fence_op_stamp(op).history, instance->generation};
     if (guest->damage) {
         fettle_set_error(error, CORRUPT,
                          "%s; start instance %s on another node, or remove the file "
@@ -357,7 +357,7 @@ static bool start_locked(struct guest *guest, const struct fence_op *op,
     return ok;
 }
 
-json_t *lifecycle_start(struct node_core *node, struct fence_op *op, const void *args,
+json_t *lifecycle_start(struct node_core *node, struct epoch_fence_op *op, const void *args,
                         GError **error)
 {
     const struct guest_start_args *start = args;
@@ -377,7 +377,7 @@ static bool reset_locked(struct guest *guest, guint64 generation, GError **error
 {
     struct hypervisor *hv = guest->node->hv;
     g_autofree char *name = guest_name(guest);
-    if (!guest_check_generation(guest, generation, error) || !return_adopt(guest, error) ||
+    if (!guest_check_generation(guest, generation, error) || !reconcile_adopt(guest, error) ||
         !guest_check_stays(guest, error) || !mirror_watch_stop(guest))
         return false;
     bool mirrored = guest->record->target != NULL;
@@ -395,7 +395,7 @@ static bool reset_locked(struct guest *guest, guint64 generation, GError **error
     return ok;
 }
 
-json_t *lifecycle_reset(struct node_core *node, struct fence_op *op, const void *args,
+json_t *lifecycle_reset(struct node_core *node, struct epoch_fence_op *op, const void *args,
                         GError **error)
 {
     const struct guest_args *reset = args;

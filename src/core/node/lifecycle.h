@@ -5,10 +5,10 @@
 
 #include "core/node/guest.h"
 
-json_t *lifecycle_start(struct node_core *node, struct fence_op *op, const void *args,
+json_t *lifecycle_start(struct node_core *node, struct epoch_fence_op *op, const void *args,
                         GError **error);
-json_t *lifecycle_reset(struct node_core *node, struct fence_op *op, const void *args,
+json_t *lifecycle_reset(struct node_core *node, struct epoch_fence_op *op, const void *args,
                         GError **error);
 /* stop.c */
-json_t *lifecycle_stop(struct node_core *node, struct fence_op *op, const void *args,
+json_t *lifecycle_stop(struct node_core *node, struct epoch_fence_op *op, const void *args,
                        GError **error);

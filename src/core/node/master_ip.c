@@ -122,10 +122,10 @@ static void load(struct master_ip *ip)
 /* By what was announced and promised: nothing newer is known here. */
 static bool is_announced(const struct master_ip *ip)
 {
-    const struct fence *fence = ip->node->fence;
-    const struct announce_args *announced = fence_announced(fence);
+    const struct epoch_fence *fence = ip->node->fence;
+    const struct announce_args *announced = epoch_fence_announced(fence);
     return *announced->master_ip && !strcmp(announced->master_node, ip->node->env->node_uuid) &&
-           stamp_compare(fence_highest(fence), fence_stamp(fence)) == 0;
+           stamp_compare(epoch_fence_highest(fence), epoch_fence_stamp(fence)) == 0;
 }
 
 /* A wconfd that is silent for a moment, or is being restarted, is no end yet. */
@@ -140,7 +140,7 @@ static void take_role(struct master_ip *ip, const struct role_status *status)
 {
     struct stamp stamp = {status->history, status->epoch};
     bool master = status->seat == SEAT_MASTER;
-    if (master && stamp_compare(stamp, fence_stamp(ip->node->fence)) == 0) {
+    if (master && stamp_compare(stamp, epoch_fence_stamp(ip->node->fence)) == 0) {
         ip->heard_ms = now_ms(ip);
         if (!ip->confirmed)
             ip->tells = MASTER_IP_TELLS;
@@ -155,7 +155,7 @@ static void ask_task(void *data)
 {
     struct master_ip *ip = data;
     struct wait_role_args args = {0};
-    struct stamp stamp = fence_stamp(ip->node->fence);
+    struct stamp stamp = epoch_fence_stamp(ip->node->fence);
     record_autoptr(role_status) status =
         env_call_record(ip->node->env, NODE_LOCAL, ROLE_WCONFD, "wait_role", &args, stamp, 0,
                         MASTER_IP_ASK_MS, NULL);
@@ -208,7 +208,8 @@ static bool take_away(struct master_ip *ip, const char *address, const char *net
 static bool drop(struct master_ip *ip, GError **error)
 {
     /* Another announcement may come while the host works. */
-    record_autoptr(announce_args) announced = announce_args_copy(fence_announced(ip->node->fence));
+    record_autoptr(announce_args) announced =
+        announce_args_copy(epoch_fence_announced(ip->node->fence));
     ip->tells = 0;
     if (ip->held &&
         (!take_away(ip, ip->held->address, ip->held->netdev, error) || !forget(ip, error)))
@@ -254,7 +255,8 @@ static bool is_held(const struct master_ip *ip, const struct announce_args *want
 
 static bool carry(struct master_ip *ip, GError **error)
 {
-    record_autoptr(announce_args) wanted = announce_args_copy(fence_announced(ip->node->fence));
+    record_autoptr(announce_args) wanted =
+        announce_args_copy(epoch_fence_announced(ip->node->fence));
     bool there;
     if (ip->held && !is_held(ip, wanted) &&
         (!take_away(ip, ip->held->address, ip->held->netdev, error) || !forget(ip, error)))
@@ -308,12 +310,12 @@ void master_ip_start(struct master_ip *ip)
 
 /* --- may it become one? --- */
 
-json_t *master_ip_check(struct node_core *node, struct fence_op *op, const void *args,
+json_t *master_ip_check(struct node_core *node, struct epoch_fence_op *op, const void *args,
                         GError **error)
 {
     const struct address_check_args *check = args;
     struct network_driver *network = node->env->network;
-    const struct announce_args *announced = fence_announced(node->fence);
+    const struct announce_args *announced = epoch_fence_announced(node->fence);
     bool present = !strcmp(announced->master_ip, check->address);
     if (!network->ops->device_check(network, check->netdev, error))
         return NULL;

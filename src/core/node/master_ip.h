@@ -20,5 +20,5 @@ void master_ip_start(struct master_ip *ip);
 /* Something was announced: looks at once. */
 void master_ip_kick(struct master_ip *ip);
 
-json_t *master_ip_check(struct node_core *node, struct fence_op *op, const void *args,
+json_t *master_ip_check(struct node_core *node, struct epoch_fence_op *op, const void *args,
                         GError **error);

@@ -6,7 +6,7 @@
 #include "base/log.h"
 #include "core/node/confirm.h"
 #include "core/node/mirror_watch.h"
-#include "core/node/return.h"
+#include "core/node/reconcile.h"
 
 #define WAIT_POLL_MS 50
 #define STALE_WAIT_MS 10000
@@ -58,13 +58,13 @@ static bool reaches(struct node_core *node, const struct export_target *target, 
     return false;
 }
 
-static bool attach_locked(struct guest *guest, const struct fence_op *op,
+static bool attach_locked(struct guest *guest, const struct epoch_fence_op *op,
                           const struct mirror_attach_args *args, GError **error)
 {
     const struct guest_record *record = guest->record;
     const char *replica = args->target->replica;
     g_autofree char *name = guest_name(guest);
-    if (!guest_check_generation(guest, args->generation, error) || !return_adopt(guest, error) ||
+    if (!guest_check_generation(guest, args->generation, error) || !reconcile_adopt(guest, error) ||
         !guest_check_stays(guest, error))
         return false;
     if (record->target && strcmp(record->target->replica, replica) == 0 && guest->watch &&
@@ -85,7 +85,8 @@ static bool attach_locked(struct guest *guest, const struct fence_op *op,
            reaches(guest->node, args->target, error) && attach_start(guest, args, error);
 }
 
-json_t *mirror_attach(struct node_core *node, struct fence_op *op, const void *args, GError **error)
+json_t *mirror_attach(struct node_core *node, struct epoch_fence_op *op, const void *args,
+                      GError **error)
 {
     const struct mirror_attach_args *attach = args;
     struct guest *guest = guest_get(node, attach->instance, error);
@@ -129,7 +130,7 @@ static bool detach_check(struct guest *guest, GError **error)
 
 static bool detach_locked(struct guest *guest, guint64 generation, GError **error)
 {
-    if (!guest_check_generation(guest, generation, error) || !return_adopt(guest, error) ||
+    if (!guest_check_generation(guest, generation, error) || !reconcile_adopt(guest, error) ||
         !guest_check_stays(guest, error) || !mirror_watch_stop(guest))
         return false;
     if (!guest->record->target)
@@ -141,7 +142,8 @@ static bool detach_locked(struct guest *guest, guint64 generation, GError **erro
     return ok;
 }
 
-json_t *mirror_detach(struct node_core *node, struct fence_op *op, const void *args, GError **error)
+json_t *mirror_detach(struct node_core *node, struct epoch_fence_op *op, const void *args,
+                      GError **error)
 {
     const struct guest_args *detach = args;
     struct guest *guest = guest_get(node, detach->instance, error);
@@ -164,7 +166,8 @@ static struct mirror_status status_of(const struct guest *guest)
 }
 
 /* Only looks, so it needs no lock; the watch does the work. */
-json_t *mirror_wait(struct node_core *node, struct fence_op *op, const void *args, GError **error)
+json_t *mirror_wait(struct node_core *node, struct epoch_fence_op *op, const void *args,
+                    GError **error)
 {
     const struct mirror_wait_args *wait = args;
     struct guest *guest = guest_lookup(node, wait->instance);
@@ -179,7 +182,7 @@ json_t *mirror_wait(struct node_core *node, struct fence_op *op, const void *arg
         if (!guest_check_generation(guest, wait->generation, error))
             return NULL;
         struct mirror_status status = status_of(guest);
-        if (status.state != MIRROR_SYNCING || waited >= wait->wait_ms || fence_overtaken(op))
+        if (status.state != MIRROR_SYNCING || waited >= wait->wait_ms || epoch_fence_overtaken(op))
             return mirror_status_to_json(&status);
         if (!env_sleep(node->env, WAIT_POLL_MS)) {
             node_killed(error);

@@ -6,8 +6,9 @@
 
 #include "core/node/guest.h"
 
-json_t *mirror_attach(struct node_core *node, struct fence_op *op, const void *args,
+json_t *mirror_attach(struct node_core *node, struct epoch_fence_op *op, const void *args,
                       GError **error);
-json_t *mirror_detach(struct node_core *node, struct fence_op *op, const void *args,
+json_t *mirror_detach(struct node_core *node, struct epoch_fence_op *op, const void *args,
                       GError **error);
-json_t *mirror_wait(struct node_core *node, struct fence_op *op, const void *args, GError **error);
+json_t *mirror_wait(struct node_core *node, struct epoch_fence_op *op, const void *args,
+                    GError **error);

@@ -6,7 +6,7 @@
 #include "base/log.h"
 #include "core/node/confirm.h"
 #include "core/node/outgoing.h"
-#include "core/node/return.h"
+#include "core/node/reconcile.h"
 
 #define WATCH_INTERVAL_MS 200
 #define PROBE_INTERVAL_MS 500
@@ -34,7 +34,7 @@ static gint64 now_ms(const struct guest *guest)
 
 static guint64 lost_limit_ms(const struct guest *guest)
 {
-    return fence_announced(guest->node->fence)->replica_lost_ms;
+    return epoch_fence_announced(guest->node->fence)->replica_lost_ms;
 }
 
 static bool watch_is_over(const struct mirror_watch *watch)
@@ -59,7 +59,7 @@ bool mirror_reachable(struct guest *guest)
 }
 
 /* A higher generation is on record: what runs here is over. Its images are judged by the next
- * question to the master (return.c). */
+ * question to the master (reconcile.c). */
 static void watch_superseded(struct guest *guest)
 {
     struct hypervisor *hv = guest->node->hv;
@@ -69,7 +69,7 @@ static void watch_superseded(struct guest *guest)
         guest->live = false;
     else if (!task_killed())
         log_error("", "%s", error->message);
-    return_kick(guest->node);
+    reconcile_kick(guest->node);
 }
 
 /* Lets the guest go on without its replica; repeated by the caller while it fails. */
@@ -136,7 +136,7 @@ static bool watch_settle(struct mirror_watch *watch)
     g_autoptr(GError) error = NULL;
     record_autoptr(nothing) done =
         env_call_record(node->env, exporter, ROLE_NODED, "replica_settle", &args,
-                        fence_stamp(node->fence), 0, SETTLE_TIMEOUT_MS, &error);
+                        epoch_fence_stamp(node->fence), 0, SETTLE_TIMEOUT_MS, &error);
     if (!done && !watch->complained && !watch_is_over(watch)) {
         watch_log(guest, "replica not promised yet", error->message);
         watch->complained = true;

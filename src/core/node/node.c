@@ -6,10 +6,11 @@
 #include "core/node/ssconf.h"
 
 #include "base/log.h"
-#include "core/member/keeper.h"
-#include "core/node/archived.h"
+#include "core/member/member_care.h"
+#include "core/node/archive_calls.h"
+#include "core/node/cancel.h"
+#include "core/node/console.h"
 #include "core/node/disks.h"
-#include "core/node/giving_up.h"
 #include "core/node/health.h"
 #include "core/node/incoming.h"
 #include "core/node/lifecycle.h"
@@ -17,12 +18,11 @@
 #include "core/node/mirror.h"
 #include "core/node/outgoing.h"
 #include "core/node/parts.h"
+#include "core/node/reconcile.h"
 #include "core/node/rediscover.h"
 #include "core/node/replica.h"
 #include "core/node/report.h"
-#include "core/node/return.h"
 #include "core/node/room.h"
-#include "core/node/serial.h"
 #include "core/node/statement.h"
 #include "core/node/undo.h"
 
@@ -41,7 +41,7 @@ static const struct procedure {
     node_procedure run;
     bool fenced;
     json_t *(*speak)(struct work *work, const void *args, GError **error);
-    json_t *(*care)(struct keeper *keeper, const void *args, GError **error);
+    json_t *(*care)(struct member_care *care, const void *args, GError **error);
 } procedures[] = {
     {"announce", NULL, false, work_announce},
     {"promise_epoch", NULL, false, work_promise},
@@ -71,20 +71,20 @@ static const struct procedure {
     {"disk_grow", disks_grow, true},
     {"disks_renew", disks_renew, true},
     {"disks_progress", disks_how_far, false},
-    {"work_cancel", giving_up_work, true},
-    {"console_read", serial_read, false},
-    {"console_write", serial_write, false},
-    {"archive_put", archived_put, true},
-    {"archive_list", archived_list, false},
-    {"archive_get", archived_get, false},
-    {"engine_set", .care = keeper_engine_set, .fenced = true},
-    {"engine_status", .care = keeper_engine_status, .fenced = false},
-    {"member_prepare", .care = keeper_member_prepare, .fenced = true},
-    {"member_certify", .care = keeper_member_certify, .fenced = true},
-    {"member_start", .care = keeper_member_start, .fenced = true},
-    {"member_stop", .care = keeper_member_stop, .fenced = true},
-    {"member_aside", .care = keeper_member_aside, .fenced = true},
-    {"member_remove", .care = keeper_member_remove, .fenced = true},
+    {"work_cancel", cancel_work, true},
+    {"console_read", console_read, false},
+    {"console_write", console_write, false},
+    {"archive_put", archive_calls_put, true},
+    {"archive_list", archive_calls_list, false},
+    {"archive_get", archive_calls_get, false},
+    {"engine_set", .care = member_methods_engine_set, .fenced = true},
+    {"engine_status", .care = member_methods_engine_status, .fenced = false},
+    {"member_prepare", .care = member_methods_prepare, .fenced = true},
+    {"member_certify", .care = member_methods_certify, .fenced = true},
+    {"member_start", .care = member_methods_start, .fenced = true},
+    {"member_stop", .care = member_methods_stop, .fenced = true},
+    {"member_aside", .care = member_methods_aside, .fenced = true},
+    {"member_remove", .care = member_methods_remove, .fenced = true},
 };
 
 /* --- lifetime --- */
@@ -106,7 +106,7 @@ void node_release(struct node_core *node)
     g_hash_table_unref(node->guests);
     health_free(node->health);
     parts_free(node->parts);
-    fence_free(node->fence);
+    epoch_fence_free(node->fence);
     g_free(node->address);
     g_free(node->image_folder);
     g_free(node);
@@ -129,11 +129,11 @@ struct node_core *node_core_new(const struct env *env, const char *cluster_uuid,
     node->hv = env->hypervisor;
     node->storage = env->storage;
     node->address = g_strdup(address);
-    node->fence = fence_new(env, cluster_uuid);
-    node->keeper = keeper_new(env);
+    node->fence = epoch_fence_new(env, cluster_uuid);
+    node->care = member_care_new(env);
     node->master_ip = master_ip_new(node);
     node->health = health_new(node);
-    fence_set_changed(node->fence, node_announced, node);
+    epoch_fence_set_changed(node->fence, node_announced, node);
     node->guests = g_hash_table_new(g_str_hash, g_str_equal);
     node->parts = parts_new(env);
     node->users = 1;
@@ -156,10 +156,10 @@ void node_core_free(struct node_core *node)
     node->hv->ops->set_events(node->hv, &no_guest_events);
     node->storage->ops->set_events(node->storage, &no_storage_events);
     node->ended = true;
-    keeper_free(g_steal_pointer(&node->keeper));
-    fence_set_changed(node->fence, NULL, NULL);
+    member_care_free(g_steal_pointer(&node->care));
+    epoch_fence_set_changed(node->fence, NULL, NULL);
     master_ip_free(g_steal_pointer(&node->master_ip));
-    return_kick(node);
+    reconcile_kick(node);
     node_release(node);
 }
 
@@ -168,7 +168,7 @@ void node_core_free(struct node_core *node)
 struct work {
     struct node_core *node;
     struct rpc_request *request;
-    struct fence_op *op;
+    struct epoch_fence_op *op;
     const struct procedure *procedure;
 };
 
@@ -177,8 +177,8 @@ static void ssconf_run(void *data)
 {
     struct node_core *node = data;
     if (task_mutex_lock(&node->ssconf)) {
-        guint64 serial = fence_announced(node->fence)->serial;
-        if (ssconf_update(node->env, fence_announced(node->fence)))
+        guint64 serial = epoch_fence_announced(node->fence)->serial;
+        if (ssconf_update(node->env, epoch_fence_announced(node->fence)))
             node->ssconf_serial = serial;
         task_mutex_unlock(&node->ssconf);
     }
@@ -198,10 +198,10 @@ static void start_ssconf(struct node_core *node, const struct announce_args *arg
 static json_t *work_announce(struct work *work, const void *args, GError **error)
 {
     const struct announce_args *announcement = args;
-    if (!fence_announce(work->node->fence, work->request->from_node, args, error))
+    if (!epoch_fence_announce(work->node->fence, work->request->from_node, args, error))
         return NULL;
     start_ssconf(work->node, args);
-    return_kick(work->node);
+    reconcile_kick(work->node);
     if (!announcement->asks)
         return json_object();
     record_autoptr(announce_result) stated = statement_make(work->node);
@@ -211,14 +211,14 @@ static json_t *work_announce(struct work *work, const void *args, GError **error
 static json_t *work_promise(struct work *work, const void *args, GError **error)
 {
     const struct promise_epoch_args *asked = args;
-    const struct announce_args *announced = fence_announced(work->node->fence);
+    const struct announce_args *announced = epoch_fence_announced(work->node->fence);
     guint64 serial = asked->history == announced->history ? asked->serial : 0;
     g_autofree char *master = g_strdup(announced->master_node);
     if (asked->epoch != 0 &&
-        !keeper_may_promise(work->node->keeper, work->request->from_node, master, serial, error))
+        !member_care_may_promise(work->node->care, work->request->from_node, master, serial, error))
         return NULL;
     record_autoptr(promise_epoch_result) result =
-        fence_promise(work->node->fence, work->request->from_node, args, error);
+        epoch_fence_promise(work->node->fence, work->request->from_node, args, error);
     return result ? promise_epoch_result_to_json(result) : NULL;
 }
 
@@ -233,7 +233,7 @@ static json_t *work_do(struct work *work, const void *args, GError **error)
     struct node_core *node = work->node;
     if (procedure->speak)
         return procedure->speak(work, args, error);
-    return procedure->care ? procedure->care(node->keeper, args, error)
+    return procedure->care ? procedure->care(node->care, args, error)
                            : procedure->run(node, work->op, args, error);
 }
 
@@ -249,7 +249,7 @@ static void work_run(void *data)
         answer = work_do(work, args, &error);
     record_free(method->args, args);
     if (work->op)
-        fence_leave(work->op);
+        epoch_fence_leave(work->op);
     if (answer) {
         rpc_answer(work->request, answer);
     } else {
@@ -276,10 +276,10 @@ void node_core_handle(struct node_core *node, struct rpc_request *request)
         rpc_fail_new(request, FETTLE_ERROR_TEMPORARY, NOT_READY);
         return;
     }
-    struct fence_op *op = NULL;
+    struct epoch_fence_op *op = NULL;
     if (procedures[i].fenced) {
-        op =
-            fence_enter(node->fence, request->stamp, request->from_node, request->from_job, &error);
+        op = epoch_fence_enter(node->fence, request->stamp, request->from_node, request->from_job,
+                               &error);
         if (!op) {
             rpc_fail(request, error);
             return;
@@ -298,7 +298,7 @@ bool node_core_admit(const struct node_core *node, const char *from_node, const 
         fettle_set_error(error, TEMPORARY, NOT_READY);
         return false;
     }
-    return fence_admit(node->fence, from_node, from_role, method, stamp, error);
+    return epoch_fence_admit(node->fence, from_node, from_role, method, stamp, error);
 }
 
 void node_core_set_changed(struct node_core *node, void (*changed)(void *data), void *data)
@@ -309,17 +309,17 @@ void node_core_set_changed(struct node_core *node, void (*changed)(void *data), 
 
 const GPtrArray *node_core_members(const struct node_core *node)
 {
-    return fence_announced(node->fence)->members;
+    return epoch_fence_announced(node->fence)->members;
 }
 
 const char *node_core_master(const struct node_core *node)
 {
-    return fence_announced(node->fence)->master_node;
+    return epoch_fence_announced(node->fence)->master_node;
 }
 
 void node_core_master_reachable(struct node_core *node)
 {
-    return_kick(node);
+    reconcile_kick(node);
 }
 
 /* --- events --- */
@@ -393,12 +393,13 @@ bool node_core_start(struct node_core *node, GError **error)
     struct storage_events on_export = {node_export_ended, node};
     node->hv->ops->set_events(node->hv, &on_guest);
     node->storage->ops->set_events(node->storage, &on_export);
-    if (!fence_load(node->fence, error) || !guest_load_all(node, error) || !rediscover(node, error))
+    if (!epoch_fence_load(node->fence, error) || !guest_load_all(node, error) ||
+        !rediscover(node, error))
         return false;
-    keeper_start(node->keeper);
+    member_care_start(node->care);
     node->ready = true;
     master_ip_start(node->master_ip);
-    return_start(node);
+    reconcile_start(node);
     room_start(node);
     return true;
 }

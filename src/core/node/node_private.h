@@ -2,35 +2,37 @@
  * Inside of the node daemon's core: what its modules share. Outside of core/node only node.h is
  * known.
  *
- *   node.c          requests in, events in, start
- *   report.c        node_report
- *   health.c        whether the node can do its work, for that
- *   look.c, parts.c what it asks, beside it, and what has answered last
- *   fence.c         epoch and members
- *   believe.c       whose word of them counts
- *   guest.c         one struct per instance, its file, its lock
- *   confirm.c       questions to the master, and its word on replicas
- *   lifecycle.c     guest_start, guest_reset
- *   serial.c        console_read, console_write
- *   archived.c      archive_put, archive_list, archive_get
- *   taps.c          tap devices of guests
- *   stop.c          guest_stop
- *   mirror_watch.c  the task beside each mirrored guest
- *   mirror.c        mirror_attach, mirror_detach, mirror_wait
- *   replica.c       exports, promotion
- *   disks.c         images: made, made larger, removed
- *   outgoing.c, outgoing_switch.c  a guest that moves to another node; the task beside it
- *   incoming.c      the process that waits for it there
- *   rediscover.c    what runs here when the daemon starts
- *   room.c          guests that stand still for lack of room go on when there is some (SAF-27)
- *   statement.c     what it tells a master who may lack words of the one before
- *   return.c        what comes back from the dead asks first (SAF-19)
- *   keeper.c, keeper_methods.c, keeper_record.c, upkeep.c  this node's member of etcd
- *   master_ip.c     the address that the master's node carries
+ *   node.c           requests in, events in, start
+ *   report.c         node_report
+ *   health.c         whether the node can do its work, for that
+ *   look.c, parts.c  what it asks, beside it, and what has answered last
+ *   guest.c          one struct per instance, its file, its lock
+ *   confirm.c        questions to the master, and its word on replicas
+ *   lifecycle.c      guest_start, guest_reset
+ *   console.c        console_read, console_write
+ *   archive_calls.c  archive_put, archive_list, archive_get
+ *   taps.c           tap devices of guests
+ *   stop.c           guest_stop
+ *   mirror_watch.c   the task beside each mirrored guest
+ *   mirror.c         mirror_attach, mirror_detach, mirror_wait
+ *   replica.c        exports, promotion
+ *   disks.c          images: made, made larger, removed
+ *   outgoing.c       a guest that moves to another node; outgoing_switch.c: the task beside it
+ *   incoming.c       the process that waits for it there
+ *   cancel.c         work that somebody gives up
+ *   undo.c           what a dead job has left half made
+ *   rediscover.c     what runs here when the daemon starts
+ *   room.c           guests that stand still for lack of room go on when there is some (SAF-27)
+ *   statement.c      what it tells a master who may lack words of the one before
+ *   reconcile.c      what comes back from the dead asks first (SAF-19)
+ *   master_ip.c      the address that the master's node carries
+ *   forget.c         a way back from a mastership that nobody else follows
+ *
+ * Below it stand the epoch fence (core/epoch) and the care for a member of etcd (core/member).
  */
 #pragma once
 
-#include "core/epoch/fence.h"
+#include "core/epoch/epoch_fence.h"
 #include "core/node/node.h"
 
 struct node_core {
@@ -39,8 +41,8 @@ struct node_core {
     struct storage *storage;
     char *address;
     char *image_folder; /* of kernels; NULL: none */
-    struct fence *fence;
-    struct keeper *keeper; /* NULL: no members here */
+    struct epoch_fence *fence;
+    struct member_care *care; /* NULL: no members here */
     struct master_ip *master_ip;
     struct health *health;
     void (*changed)(void *data); /* an announcement was taken over */
@@ -57,8 +59,8 @@ struct node_core {
 };
 
 /* One procedure: `args` is the method's argument record; the answer is a new reference. */
-typedef json_t *(*node_procedure)(struct node_core *node, struct fence_op *op, const void *args,
-                                  GError **error);
+typedef json_t *(*node_procedure)(struct node_core *node, struct epoch_fence_op *op,
+                                  const void *args, GError **error);
 
 /* Tasks of the node: each holds the struct until it ends. */
 void node_hold(struct node_core *node);

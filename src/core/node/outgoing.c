@@ -6,7 +6,7 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "core/node/mirror_watch.h"
-#include "core/node/return.h"
+#include "core/node/reconcile.h"
 
 gint64 outgoing_now(const struct outgoing *out)
 {
@@ -115,7 +115,7 @@ static void kill_frozen(struct outgoing *out)
     else if (!task_killed())
         log_error("", "%s", error->message);
     guest->node->taps_left = true;
-    return_kick(guest->node);
+    reconcile_kick(guest->node);
 }
 
 bool outgoing_take_back(struct outgoing *out)
@@ -166,7 +166,7 @@ static void watch_target(struct outgoing *out)
     else if (!out->failing_ms)
         out->failing_ms = began;
     if (out->failing_ms && (guint64)(out->probed_ms - out->failing_ms) >=
-                               fence_announced(node->fence)->replica_lost_ms)
+                               epoch_fence_announced(node->fence)->replica_lost_ms)
         outgoing_give_up(out, "its target does not answer any more", NULL);
 }
 
@@ -282,7 +282,7 @@ static void outgoing_run(void *data)
             outgoing_save(guest);
     }
     guest->outgoing = NULL;
-    return_kick(node);
+    reconcile_kick(node);
     outgoing_free(out);
     node_release(node);
 }

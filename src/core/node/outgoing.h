@@ -13,11 +13,11 @@
 #include "core/node/guest.h"
 
 /* Procedures of noded's methods. */
-json_t *outgoing_start(struct node_core *node, struct fence_op *op, const void *args,
+json_t *outgoing_start(struct node_core *node, struct epoch_fence_op *op, const void *args,
                        GError **error);
-json_t *outgoing_wait(struct node_core *node, struct fence_op *op, const void *args,
+json_t *outgoing_wait(struct node_core *node, struct epoch_fence_op *op, const void *args,
                       GError **error);
-json_t *outgoing_cancel(struct node_core *node, struct fence_op *op, const void *args,
+json_t *outgoing_cancel(struct node_core *node, struct epoch_fence_op *op, const void *args,
                         GError **error);
 
 /* With the guest locked: gives the migration up, if there is one, and waits until that is done; the

@@ -6,7 +6,7 @@
 
 #include "base/limits.h"
 #include "core/node/mirror_watch.h"
-#include "core/node/return.h"
+#include "core/node/reconcile.h"
 
 static bool start_check_target(const struct guest *guest, const struct migration_start_args *args,
                                GError **error)
@@ -106,7 +106,7 @@ static bool start_locked(struct guest *guest, const struct migration_start_args 
                          GError **error)
 {
     bool again = false;
-    if (!guest_check_generation(guest, args->generation, error) || !return_adopt(guest, error) ||
+    if (!guest_check_generation(guest, args->generation, error) || !reconcile_adopt(guest, error) ||
         !start_check_again(guest, args->target->migration, &again, error))
         return false;
     if (again)
@@ -116,7 +116,7 @@ static bool start_locked(struct guest *guest, const struct migration_start_args 
            start_record(guest, args, error) && start_sending(guest, args, error);
 }
 
-json_t *outgoing_start(struct node_core *node, struct fence_op *op, const void *args,
+json_t *outgoing_start(struct node_core *node, struct epoch_fence_op *op, const void *args,
                        GError **error)
 {
     const struct migration_start_args *start = args;
@@ -142,14 +142,15 @@ static json_t *status_of(const struct guest *guest, const char *migration)
 }
 
 /* Only looks, so it needs no lock. */
-json_t *outgoing_wait(struct node_core *node, struct fence_op *op, const void *args, GError **error)
+json_t *outgoing_wait(struct node_core *node, struct epoch_fence_op *op, const void *args,
+                      GError **error)
 {
     const struct migration_wait_args *wait = args;
     struct guest *guest = guest_lookup(node, wait->instance);
     for (guint64 waited = 0;; waited += MOVE_WAIT_POLL_MS) {
         bool mine = guest && strcmp(guest->record->migration, wait->migration) == 0;
         if (!mine || status_is_final(guest->migration) || waited >= wait->wait_ms ||
-            fence_overtaken(op))
+            epoch_fence_overtaken(op))
             return status_of(guest, wait->migration);
         if (!env_sleep(node->env, MOVE_WAIT_POLL_MS)) {
             node_killed(error);
@@ -173,7 +174,7 @@ static bool cancel_unknown(struct guest *guest, const char *migration, GError **
 }
 
 /* Needs no lock: the task takes back the guest by itself, also in the middle of the switch. */
-json_t *outgoing_cancel(struct node_core *node, struct fence_op *op, const void *args,
+json_t *outgoing_cancel(struct node_core *node, struct epoch_fence_op *op, const void *args,
                         GError **error)
 {
     const struct migration_args *cancel = args;

@@ -57,7 +57,7 @@ static bool switch_exports(struct outgoing *out)
         guint left = (guint)MAX(deadline - outgoing_now(out), MOVE_RETRY_MS);
         struct nothing *answer =
             env_call_record(node->env, out->target_node, ROLE_NODED, "incoming_switch", &args,
-                            fence_stamp(node->fence), 0, left, &error);
+                            epoch_fence_stamp(node->fence), 0, left, &error);
         if (answer) {
             nothing_free(answer);
             return true;

@@ -55,7 +55,7 @@ static void tell_once(struct outgoing *out)
     g_autoptr(GError) error = NULL;
     struct commit_result *result =
         env_call_record(node->env, NODE_MASTER, ROLE_WCONFD, "set_migrated", &args,
-                        fence_stamp(node->fence), 0, TIMEOUT_QUICK_MS, &error);
+                        epoch_fence_stamp(node->fence), 0, TIMEOUT_QUICK_MS, &error);
     if (outgoing_is_over(out)) {
         commit_result_free(result);
         return;

@@ -89,7 +89,7 @@ static bool found_guest(struct node_core *node, const struct guest_report *found
     /* Its file is gone or was never written to the end; what lives is what was used. */
     if (found->generation > newest && *found->replica)
         found_mirror(record, found);
-    record->history = fence_stamp(node->fence).history;
+    record->history = epoch_fence_stamp(node->fence).history;
     record->generation = found->generation;
     text_set(&record->boot_id, node->env->boot_id);
     guest_move(guest, PHASE_USED, "found running");

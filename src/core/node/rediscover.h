@@ -1,6 +1,6 @@
 /*
  * What outlived the node daemon: processes of guests and exports are held against what is on record
- * here. What cannot be of use is ended; all else is asked about by return.c before it may go on
+ * here. What cannot be of use is ended; all else is asked about by reconcile.c before it may go on
  * (SAF-19).
  */
 #pragma once

@@ -199,7 +199,7 @@ static bool open_record(struct guest *guest, const struct replica_open_args *arg
     return guest_save(guest, error);
 }
 
-static struct export_target *open_locked(struct guest *guest, const struct fence_op *op,
+static struct export_target *open_locked(struct guest *guest, const struct epoch_fence_op *op,
                                          const struct replica_open_args *args, GError **error)
 {
     struct node_core *node = guest->node;
@@ -208,7 +208,7 @@ static struct export_target *open_locked(struct guest *guest, const struct fence
         fettle_set_error(error, WRONG_INPUT, "disks: must have at least one element");
         return NULL;
     }
-    guint64 history = fence_op_stamp(op).history;
+    guint64 history = epoch_fence_op_stamp(op).history;
     enum replica_state state = REPLICA_IN_SYNC;
     g_autofree char *holder = NULL;
     if (!confirm_export(node, op, args->instance, args->generation, args->replica, &state, &holder,
@@ -229,7 +229,8 @@ static struct export_target *open_locked(struct guest *guest, const struct fence
     return target;
 }
 
-json_t *replica_open(struct node_core *node, struct fence_op *op, const void *args, GError **error)
+json_t *replica_open(struct node_core *node, struct epoch_fence_op *op, const void *args,
+                     GError **error)
 {
     const struct replica_open_args *open = args;
     struct guest *guest = guest_get(node, open->instance, error);
@@ -331,12 +332,12 @@ bool replica_promote(struct guest *guest, const GPtrArray *disks, bool equal, GE
     return guest_save(guest, error);
 }
 
-static bool close_locked(struct guest *guest, const struct fence_op *op,
+static bool close_locked(struct guest *guest, const struct epoch_fence_op *op,
                          const struct replica_close_args *args, GError **error)
 {
     struct guest_record *record = guest->record;
     if (args->promote && strcmp(record->made, args->replica) == 0)
-        return disks_take_made(guest, fence_op_stamp(op).history, args->generation, error);
+        return disks_take_made(guest, epoch_fence_op_stamp(op).history, args->generation, error);
     if (args->promote && *args->replica && strcmp(record->left, args->replica) == 0)
         return replica_promote(guest, args->disks, args->equal, error) && guest_save(guest, error);
     if (!args->promote && !replica_take_left(guest, args->replica, error))
@@ -368,7 +369,8 @@ static bool close_locked(struct guest *guest, const struct fence_op *op,
     return guest_save(guest, error);
 }
 
-json_t *replica_close(struct node_core *node, struct fence_op *op, const void *args, GError **error)
+json_t *replica_close(struct node_core *node, struct epoch_fence_op *op, const void *args,
+                      GError **error)
 {
     const struct replica_close_args *close = args;
     struct guest *guest = guest_get(node, close->instance, error);
@@ -381,11 +383,11 @@ json_t *replica_close(struct node_core *node, struct fence_op *op, const void *a
 
 /* --- left behind --- */
 
-static bool leave_check(const struct guest *guest, const struct fence_op *op,
+static bool leave_check(const struct guest *guest, const struct epoch_fence_op *op,
                         const struct replica_leave_args *args, GError **error)
 {
     const struct guest_record *record = guest->record;
-    struct stamp asked = {fence_op_stamp(op).history, args->generation};
+    struct stamp asked = {epoch_fence_op_stamp(op).history, args->generation};
     struct stamp used = {record->history, record->generation};
     g_autofree char *name = guest_name(guest);
     if (guest->damage)
@@ -406,7 +408,7 @@ static bool leave_check(const struct guest *guest, const struct fence_op *op,
 }
 
 /* Until the record speaks they stay what they are: a start takes the word back. */
-static bool leave_locked(struct guest *guest, const struct fence_op *op,
+static bool leave_locked(struct guest *guest, const struct epoch_fence_op *op,
                          const struct replica_leave_args *args, GError **error)
 {
     struct guest_record *record = guest->record;
@@ -422,7 +424,8 @@ static bool leave_locked(struct guest *guest, const struct fence_op *op,
     return guest_save(guest, error);
 }
 
-json_t *replica_leave(struct node_core *node, struct fence_op *op, const void *args, GError **error)
+json_t *replica_leave(struct node_core *node, struct epoch_fence_op *op, const void *args,
+                      GError **error)
 {
     const struct replica_leave_args *leave = args;
     struct guest *guest = guest_get(node, leave->instance, error);

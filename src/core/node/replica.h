@@ -6,15 +6,16 @@
 
 #include "core/node/guest.h"
 
-json_t *replica_open(struct node_core *node, struct fence_op *op, const void *args, GError **error);
+json_t *replica_open(struct node_core *node, struct epoch_fence_op *op, const void *args,
+                     GError **error);
 /* PERMISSION: by the master's word of when it was opened, `from_node` does not hold the instance.
  */
 json_t *replica_settle(struct node_core *node, const char *from_node, const void *args,
                        GError **error);
-json_t *replica_close(struct node_core *node, struct fence_op *op, const void *args,
+json_t *replica_close(struct node_core *node, struct epoch_fence_op *op, const void *args,
                       GError **error);
 
-json_t *replica_leave(struct node_core *node, struct fence_op *op, const void *args,
+json_t *replica_leave(struct node_core *node, struct epoch_fence_op *op, const void *args,
                       GError **error);
 
 /* Whether images of the guest that was here are to be that replica's, or are already. */

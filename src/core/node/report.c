@@ -4,7 +4,7 @@
  */
 #include "core/node/report.h"
 
-#include "core/member/keeper.h"
+#include "core/member/member_care.h"
 #include "core/node/health.h"
 #include "core/node/incoming.h"
 #include "core/node/outgoing.h"
@@ -139,7 +139,7 @@ static void report_images(struct node_core *node, const GPtrArray *images,
 static void report_master_ip(struct node_core *node, struct node_report *report)
 {
     struct network_driver *network = node->env->network;
-    g_autofree char *address = g_strdup(fence_announced(node->fence)->master_ip);
+    g_autofree char *address = g_strdup(epoch_fence_announced(node->fence)->master_ip);
     g_autoptr(GPtrArray) devices =
         *address ? network->ops->address_devices(network, address, NULL) : NULL;
     for (guint i = 0; devices && i < devices->len; i++)
@@ -149,7 +149,7 @@ static void report_master_ip(struct node_core *node, struct node_report *report)
 /* Only where it is not a person's wish. */
 static void report_accelerator(struct node_core *node, struct node_report *report)
 {
-    g_autofree char *why = fence_announced(node->fence)->accelerator == ACCEL_AUTO
+    g_autofree char *why = epoch_fence_announced(node->fence)->accelerator == ACCEL_AUTO
                                ? node->hv->ops->without_kvm(node->hv)
                                : NULL;
     text_set(&report->without_kvm, why != NULL ? why : "");
@@ -158,14 +158,15 @@ static void report_accelerator(struct node_core *node, struct node_report *repor
 static void report_services(struct node_core *node, struct node_report *report)
 {
     services_report(node->env, report->services);
-    struct service_report *member = keeper_service(node->keeper);
+    struct service_report *member = member_care_service(node->care);
     if (member && report->services->len < LIMIT_SERVICES)
         g_ptr_array_add(report->services, member);
     else if (member)
         service_report_free(member);
 }
 
-json_t *report_alive(struct node_core *node, struct fence_op *op, const void *args, GError **error)
+json_t *report_alive(struct node_core *node, struct epoch_fence_op *op, const void *args,
+                     GError **error)
 {
     return json_object();
 }
@@ -201,7 +202,8 @@ static json_t *report_known(struct node_core *node, const struct look_round *rou
     return node_report_to_json(report);
 }
 
-json_t *report_node(struct node_core *node, struct fence_op *op, const void *args, GError **error)
+json_t *report_node(struct node_core *node, struct epoch_fence_op *op, const void *args,
+                    GError **error)
 {
     const struct node_report_args *asked = args;
     record_autoptr(node_report) report = node_report_new();

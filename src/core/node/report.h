@@ -7,5 +7,7 @@
 
 #include "core/node/guest.h"
 
-json_t *report_alive(struct node_core *node, struct fence_op *op, const void *args, GError **error);
-json_t *report_node(struct node_core *node, struct fence_op *op, const void *args, GError **error);
+json_t *report_alive(struct node_core *node, struct epoch_fence_op *op, const void *args,
+                     GError **error);
+json_t *report_node(struct node_core *node, struct epoch_fence_op *op, const void *args,
+                    GError **error);

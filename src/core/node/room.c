@@ -53,7 +53,7 @@ static bool mirror_stands(const struct guest *guest)
 static bool may_go_on(const struct guest *guest)
 {
     const struct guest_record *record = guest->record;
-    guint64 history = fence_stamp(guest->node->fence).history;
+    guint64 history = epoch_fence_stamp(guest->node->fence).history;
     return guest->live && guest->adopted && record->history == history &&
            record->phase == PHASE_STARTED && record->run && !guest->shutdown && !guest->outgoing &&
            guest_io_stop(guest) == IO_STOP_NO_SPACE && mirror_stands(guest);

@@ -5,12 +5,12 @@
  * equal (clean), and whether the guest's own images are worth a copy at all (sound, SAF-24).
  */
 #include "base/log.h"
-#include "core/node/giving_up.h"
+#include "core/node/cancel.h"
 #include "core/node/incoming.h"
 #include "core/node/lifecycle.h"
 #include "core/node/mirror_watch.h"
 #include "core/node/outgoing.h"
-#include "core/node/return.h"
+#include "core/node/reconcile.h"
 #include "core/node/room.h"
 
 #define STOP_POLL_MS 100
@@ -81,8 +81,8 @@ static enum soundness stop_sound(const struct guest *guest, enum soundness befor
 }
 
 /* The generation never ran here: from now on it never will (a delayed start is refused). */
-static bool stop_never_started(struct guest *guest, const struct fence_op *op, guint64 generation,
-                               GError **error)
+static bool stop_never_started(struct guest *guest, const struct epoch_fence_op *op,
+                               guint64 generation, GError **error)
 {
     struct guest_record *record = guest->record;
     if (!outgoing_drop(guest))
@@ -95,7 +95,7 @@ static bool stop_never_started(struct guest *guest, const struct fence_op *op, g
     enum soundness sound = stop_sound(guest, record->sound == SOUND_NO ? SOUND_NO : SOUND_YES);
     if (task_killed())
         return node_killed(error);
-    record->history = fence_op_stamp(op).history;
+    record->history = epoch_fence_op_stamp(op).history;
     record->generation = generation;
     text_set(&record->boot_id, guest->node->env->boot_id);
     return stop_record(guest, false, sound, false, "it was never started", error);
@@ -103,12 +103,13 @@ static bool stop_never_started(struct guest *guest, const struct fence_op *op, g
 
 /* Waits for the guest to switch itself off. Events may be lost, so it is asked, too; and so may the
  * button be, if it is pressed before the guest has come so far as to look at it. */
-static void stop_wait_powerdown(struct guest *guest, const struct fence_op *op, guint64 timeout_ms)
+static void stop_wait_powerdown(struct guest *guest, const struct epoch_fence_op *op,
+                                guint64 timeout_ms)
 {
     struct hypervisor *hv = guest->node->hv;
     guint64 waited = 0;
     for (; waited < timeout_ms && guest->live && !guest->shutdown; waited += STOP_POLL_MS) {
-        if (fence_overtaken(op) || giving_up_asked(guest) ||
+        if (epoch_fence_overtaken(op) || cancel_asked(guest) ||
             !env_sleep(guest->node->env, STOP_POLL_MS))
             return;
         if (waited % STOP_QUERY_MS == 0)
@@ -119,7 +120,7 @@ static void stop_wait_powerdown(struct guest *guest, const struct fence_op *op, 
 }
 
 /* Asks the guest to shut down, if its disks can take it. True: it has, or is gone. */
-static bool stop_powerdown(struct guest *guest, const struct fence_op *op, guint64 timeout_ms)
+static bool stop_powerdown(struct guest *guest, const struct epoch_fence_op *op, guint64 timeout_ms)
 {
     struct hypervisor *hv = guest->node->hv;
     g_autoptr(GError) error = NULL;
@@ -134,13 +135,13 @@ static bool stop_powerdown(struct guest *guest, const struct fence_op *op, guint
 }
 
 /* Whether it may be ended now that it has had its time. */
-static bool stop_goes_on(const struct guest *guest, const struct fence_op *op, bool down,
+static bool stop_goes_on(const struct guest *guest, const struct epoch_fence_op *op, bool down,
                          bool given_up, GError **error)
 {
     g_autofree char *name = guest_name(guest);
     if (task_killed())
         return node_killed(error);
-    if (!down && fence_overtaken(op))
+    if (!down && epoch_fence_overtaken(op))
         fettle_set_error(error, STALE_EPOCH,
                          "a new master announced itself while the guest was shutting down; the "
                          "guest was left alone");
@@ -243,10 +244,11 @@ static bool stop_lives_on(GError **error)
     return false;
 }
 
-static bool stop_live(struct guest *guest, const struct fence_op *op,
+static bool stop_live(struct guest *guest, const struct epoch_fence_op *op,
                       const struct guest_stop_args *args, bool *ret_forced, GError **error)
 {
-    if (!return_adopt(guest, error) || !outgoing_stop(guest, "the guest is being stopped", error))
+    if (!reconcile_adopt(guest, error) ||
+        !outgoing_stop(guest, "the guest is being stopped", error))
         return false;
     guest_query(guest);
     /* Of what does not answer no orderly end can be had, and none is asked for. */
@@ -254,10 +256,10 @@ static bool stop_live(struct guest *guest, const struct fence_op *op,
     bool settled = !hung && mirror_watch_settle(guest, SETTLE_WAIT_MS);
     if (args->timeout_ms > 0 && !stop_is_no_power_cut(guest, error))
         return false;
-    giving_up_begin(guest, op);
+    cancel_begin(guest, op);
     bool down = settled && stop_powerdown(guest, op, args->timeout_ms);
-    bool given_up = giving_up_asked(guest);
-    giving_up_end(guest);
+    bool given_up = cancel_asked(guest);
+    cancel_end(guest);
     if (!stop_goes_on(guest, op, down, given_up, error) ||
         (!down && args->timeout_ms > 0 && !stop_is_no_power_cut(guest, error)))
         return false;
@@ -290,14 +292,14 @@ static void stop_resume_watch(struct guest *guest)
         mirror_watch_start(guest, NULL);
 }
 
-static bool stop_locked(struct guest *guest, const struct fence_op *op,
+static bool stop_locked(struct guest *guest, const struct epoch_fence_op *op,
                         const struct guest_stop_args *args, bool *ret_forced, GError **error)
 {
     struct guest_record *record = guest->record;
-    if (!return_renew(guest, error))
+    if (!reconcile_renew(guest, error))
         return false;
     struct stamp used = {record->history, record->generation};
-    struct stamp wanted = {fence_op_stamp(op).history, args->generation};
+    struct stamp wanted = {epoch_fence_op_stamp(op).history, args->generation};
     if (stamp_compare(wanted, used) > 0)
         return stop_never_started(guest, op, args->generation, error);
     if (args->generation < record->generation)
@@ -323,7 +325,7 @@ static bool stop_locked(struct guest *guest, const struct fence_op *op,
     return stop_record(guest, false, sound, ends_alone(guest), "it was gone already", error);
 }
 
-json_t *lifecycle_stop(struct node_core *node, struct fence_op *op, const void *args,
+json_t *lifecycle_stop(struct node_core *node, struct epoch_fence_op *op, const void *args,
                        GError **error)
 {
     const struct guest_stop_args *stop = args;

@@ -4,8 +4,8 @@
 #include "core/node/undo.h"
 
 #include "base/limits.h"
+#include "core/node/cancel.h"
 #include "core/node/disks.h"
-#include "core/node/giving_up.h"
 
 /* The state of its process. A monitor that does not answer is no proof that nothing runs. */
 static bool look_at_process(struct guest *guest, enum guest_state *ret_state, GError **error)
@@ -129,7 +129,7 @@ static bool look(struct guest *guest, const struct disks_undo_args *args,
            (ret->whole || look_for_images(guest, args, &ret->whole, error));
 }
 
-static bool undo_locked(struct guest *guest, const struct fence_op *op,
+static bool undo_locked(struct guest *guest, const struct epoch_fence_op *op,
                         const struct disks_undo_args *args, struct disks_undo_result *ret,
                         GError **error)
 {
@@ -141,14 +141,15 @@ static bool undo_locked(struct guest *guest, const struct fence_op *op,
     return ret->removed;
 }
 
-json_t *undo_disks(struct node_core *node, struct fence_op *op, const void *args, GError **error)
+json_t *undo_disks(struct node_core *node, struct epoch_fence_op *op, const void *args,
+                   GError **error)
 {
     const struct disks_undo_args *undo = args;
     struct disks_undo_result result = {0};
     struct guest *guest = guest_get(node, undo->instance, error);
     if (!guest)
         return NULL;
-    giving_up_dead(guest);
+    cancel_dead(guest);
     if (!guest_lock(guest, error))
         return NULL;
     bool ok = undo_locked(guest, op, undo, &result, error);

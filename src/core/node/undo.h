@@ -7,4 +7,5 @@
 
 #include "core/node/guest.h"
 
-json_t *undo_disks(struct node_core *node, struct fence_op *op, const void *args, GError **error);
+json_t *undo_disks(struct node_core *node, struct epoch_fence_op *op, const void *args,
+                   GError **error);

@@ -5,12 +5,12 @@
 #include "core/ops/create.h"
 
 #include "core/config/faults.h"
-#include "core/ops/copy.h"
 #include "core/ops/display.h"
 #include "core/ops/instance.h"
 #include "core/ops/nics.h"
+#include "core/ops/replica_copy.h"
 #include "core/placement/placement.h"
-#include "core/placement/refusal.h"
+#include "core/placement/placement_refusal.h"
 
 #include <string.h>
 
@@ -234,7 +234,7 @@ static bool node_takes_it(struct op *op, bool primary, GError **error)
     }
     g_autofree char *sentence =
         g_strdup_printf("%s: node \"%s\" %s", primary ? "pnode" : "snode", node->name, why);
-    refusal_set(error, node, report, &need, sentence);
+    placement_refusal_set(error, node, report, &need, sentence);
     return false;
 }
 

@@ -4,7 +4,7 @@
  */
 #include "core/ops/instance.h"
 
-#include "core/ops/attend.h"
+#include "core/ops/long_call.h"
 
 /* --- starting --- */
 
@@ -293,7 +293,7 @@ struct guest_stop_result *instance_end_guest(struct op *op, const struct instanc
     g_autoptr(GError) local = NULL;
     /* One that is ended at once is no wait; it may be the clearing up after a job was canceled. */
     struct guest_stop_result *result =
-        timeout_ms > 0 ? attend_act(op, instance->holder, &call, &local)
+        timeout_ms > 0 ? long_call_act(op, instance->holder, &call, &local)
                        : op_act(op, instance->holder, "guest_stop", &args, ACT_PATIENCE_MS, &local);
     if (!result && fettle_error_is(local, CANCELED)) {
         if (!instance_edit(op, "mark_instance", instance->uuid, edit_not_stopped, &before, error))

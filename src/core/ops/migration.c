@@ -6,7 +6,7 @@
 #include "core/config/late.h"
 
 #include "core/config/invariants.h"
-#include "core/ops/copy.h"
+#include "core/ops/replica_copy.h"
 
 #include <string.h>
 
@@ -294,7 +294,7 @@ static bool edit_abandoned(struct instance_edit *edit, void *data, GError **erro
 static bool attach_again(struct op *op, const char *uuid, GError **error)
 {
     g_autoptr(GError) local = NULL;
-    if (copy_attach(op, uuid, true, &local))
+    if (replica_copy_attach(op, uuid, true, &local))
         return instance_settle(op, uuid, error);
     if (fettle_error_is(local, KILLED)) {
         g_propagate_error(error, g_steal_pointer(&local));

@@ -3,7 +3,7 @@
  */
 #include "core/ops/modify_disks.h"
 
-#include "core/ops/copy.h"
+#include "core/ops/replica_copy.h"
 
 #include <string.h>
 
@@ -152,7 +152,7 @@ bool modify_disks_check(struct op *op, const struct instance *instance, GError *
     return instance_need_node(op, instance, instance->primary_node, "primary", error) &&
            count_kept(op, instance, &kept, error) &&
            additions_are_right(op, instance, kept, error) &&
-           copy_need_replica(op, instance, "has to have the same disks", error) &&
+           replica_copy_need_replica(op, instance, "has to have the same disks", error) &&
            room_is_there(op, instance, more_wanted(op, instance, kept), error);
 }
 

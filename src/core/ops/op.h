@@ -1,7 +1,7 @@
 /*
- * One opcode under way: what the runner (job.c) gives to an opcode's body and the body's helpers.
- * A body is a row {id, declare, check, exec} in one of the ops_*.c files; op_impl_find() knows them
- * all.
+ * One opcode under way: what the runner (runner.c) gives to an opcode's body and the body's
+ * helpers. A body is a row {id, declare, check, exec} in one of the ops_*.c files; op_impl_find()
+ * knows them all.
  *
  *   declare  names the locks that are needed, from the configuration as it is now. Runs without
  *            locks and again with them (FUT-05). May ask nodes, changes nothing.
@@ -44,7 +44,7 @@ const struct op_impl *op_impl_find(const char *id);
  * NULL: none. Borrowed from it. */
 json_t *op_wanted_jobs(const struct job_op *op);
 /* Whether one of the job's does: however those after it ended, but not if the job was canceled.
- * luxid puts them on record with the job's end (core/queue/children.h). */
+ * luxid puts them on record with the job's end (core/queue/child_jobs.h). */
 bool op_wants_jobs(const struct job *job);
 
 /* Names and UUIDs of the instances that a job's opcodes look at: array of char * borrowed from the
@@ -63,7 +63,7 @@ struct op {
     json_t *result;    /* exec may set it; NULL stands for null */
     bool changed;      /* something has, or may have, been changed outside of this process */
     bool repeated;     /* a call of op_act() ended without telling what it has done */
-    bool asks_nobody;  /* only declares, from the configuration alone (predict.h) */
+    bool asks_nobody;  /* only declares, from the configuration alone (predict_locks.h) */
     const bool *asked; /* whether the job has been asked to give up; NULL: it never is */
     void (*log)(const char *message, void *data);
     /* `state`: {"what", "done", "total", "unit"}; stolen. NULL: nobody is told. */

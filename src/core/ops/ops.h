@@ -1,5 +1,5 @@
 /*
- * The families of opcodes; each array ends with a row without id. Only impl.c uses them.
+ * The families of opcodes; each array ends with a row without id. Only op_table.c uses them.
  */
 #pragma once
 

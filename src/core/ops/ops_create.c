@@ -3,11 +3,11 @@
  * could not remove; one whose job dies leaves the mark `creating`, and what becomes of it
  * says SAF-23.
  */
-#include "core/ops/copy.h"
 #include "core/ops/create.h"
 #include "core/ops/display.h"
 #include "core/ops/nics.h"
 #include "core/ops/ops.h"
+#include "core/ops/replica_copy.h"
 #include "core/placement/placement.h"
 
 #include <string.h>
@@ -194,14 +194,14 @@ static bool make_disks(struct op *op, const struct instance *instance, GError **
                                      .disks = instance->disks,
                                      .os_type = instance->os,
                                      .disk_template = instance->disk_template};
-    if (!copy_make_images(op, instance->primary_node, &args, error))
+    if (!replica_copy_make_images(op, instance->primary_node, &args, error))
         return false;
     if (!*instance->replica)
         return true;
     /* Blank: the first start copies everything. */
     args.replica = instance->replica;
     args.os_type = (char *)"";
-    return copy_make_images(op, instance->secondary_node, &args, error);
+    return replica_copy_make_images(op, instance->secondary_node, &args, error);
 }
 
 static bool first_start(struct op *op, const struct instance *instance, GError **error)

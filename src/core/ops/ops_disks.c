@@ -1,8 +1,8 @@
 /*
  * OP_INSTANCE_GROW_DISK, OP_INSTANCE_ACTIVATE_DISKS, OP_INSTANCE_DEACTIVATE_DISKS.
  */
-#include "core/ops/copy.h"
 #include "core/ops/ops.h"
+#include "core/ops/replica_copy.h"
 
 #include <string.h>
 
@@ -103,7 +103,7 @@ static bool grow_check(struct op *op, GError **error)
            instance_gather(op, instance->primary_node, instance->secondary_node, error) &&
            instance_need_node(op, instance, instance->primary_node, "primary", error) &&
            instance_need_own_disks(op, instance, error) &&
-           copy_need_replica(op, instance, "has to grow along", error) &&
+           replica_copy_need_replica(op, instance, "has to grow along", error) &&
            room_is_there(op, instance, error);
 }
 
@@ -198,9 +198,9 @@ static bool grow_images(struct op *op, const struct instance *instance, struct g
 
 static bool mirror_again(struct op *op, const struct instance *instance, bool wait, GError **error)
 {
-    return copy_set_syncing(op, instance->uuid, TASK_GROWING_DISK, "a disk was made larger",
-                            error) &&
-           copy_attach(op, instance->uuid, true, error) &&
+    return replica_copy_set_syncing(op, instance->uuid, TASK_GROWING_DISK, "a disk was made larger",
+                                    error) &&
+           replica_copy_attach(op, instance->uuid, true, error) &&
            (!wait || instance_wait_mirror(op, instance->uuid, error));
 }
 
@@ -303,8 +303,9 @@ static bool activate_copy(struct op *op, const struct instance *instance, GError
                instance_stop(op, instance->uuid, &stop, error);
     if (guest && !instance_stop(op, instance->uuid, &stop, error))
         return false;
-    return params->wait_for_sync ? copy_at_rest(op, instance->uuid, TASK_REPLACING_DISKS, error)
-                                 : instance_start(op, instance->uuid, &start, error);
+    return params->wait_for_sync
+               ? replica_copy_at_rest(op, instance->uuid, TASK_REPLACING_DISKS, error)
+               : instance_start(op, instance->uuid, &start, error);
 }
 
 /* As Ganeti answers: where each disk is. Files are named as below the node's folder. */

@@ -1,7 +1,7 @@
 /*
  * OP_NODE_MIGRATE and OP_NODE_EVACUATE: which jobs empty a node. They change nothing themselves:
  * the jobs are their result, and luxid queues them in the commit that ends this one, so that none
- * is lost and none comes twice (core/queue/children.h).
+ * is lost and none comes twice (core/queue/child_jobs.h).
  *
  * What is done with an instance, step by step, is what auto-repair would do with it if the node
  * were drained (or is offline): the same table decides (core/repair/plan.h), on a small copy of the
@@ -152,7 +152,7 @@ static bool unfinished(const struct emptying *emptying, const struct instance *i
 static json_t *next_step(const struct emptying *emptying, struct config *copy,
                          const struct instance *instance, bool *target_used)
 {
-    const struct repair_sight unseen = {.told = true};
+    const struct repair_evidence unseen = {.told = true};
     const struct replica *replica = config_get(copy, "replica", instance->replica, NULL);
     struct repair_plan plan = repair_plan_of(copy, instance, replica, &unseen);
     enum repair_step step = plan.step;

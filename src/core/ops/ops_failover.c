@@ -6,12 +6,12 @@
 #include "core/config/faults.h"
 #include "core/config/late.h"
 #include "core/config/unheard.h"
-#include "core/ops/copy.h"
 #include "core/ops/instance.h"
 #include "core/ops/migration.h"
 #include "core/ops/ops.h"
+#include "core/ops/replica_copy.h"
 #include "core/placement/placement.h"
-#include "core/placement/refusal.h"
+#include "core/placement/placement_refusal.h"
 
 #include <string.h>
 
@@ -53,7 +53,7 @@ static bool choose_by_room(struct op *op, const struct instance *instance, bool 
     struct placement_need need = {
         .what = what,
         .memory = copy->memory,
-        .disk = local ? promised_disk_size(copy->disks) : 0,
+        .disk = local ? allocated_disk_size(copy->disks) : 0,
         .excluded = {copy->primary_node},
         .because = {"is its node now"},
         .nics = copy->nics,
@@ -210,7 +210,7 @@ static bool target_has_memory(struct op *op, const struct instance *instance, GE
     }
     g_autofree char *sentence =
         g_strdup_printf("instance \"%s\" cannot go to %s: it %s", instance->name, node->name, why);
-    refusal_set(error, judged, report, &need, sentence);
+    placement_refusal_set(error, judged, report, &need, sentence);
     return false;
 }
 

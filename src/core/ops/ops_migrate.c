@@ -7,7 +7,7 @@
 #include "core/ops/migration.h"
 #include "core/ops/ops.h"
 #include "core/placement/placement.h"
-#include "core/placement/refusal.h"
+#include "core/placement/placement_refusal.h"
 
 #include <string.h>
 
@@ -97,7 +97,7 @@ static bool target_has_room(struct op *op, const struct instance *instance, GErr
     if (!op_gather_room(op, instance, error))
         return false;
     struct placement_need need = {.memory = instance->memory,
-                                  .disk = local ? promised_disk_size(instance->disks) : 0,
+                                  .disk = local ? allocated_disk_size(instance->disks) : 0,
                                   .sums = op->sums,
                                   .refused = reports_refusals(op->reports),
                                   .nics = instance->nics,
@@ -111,7 +111,7 @@ static bool target_has_room(struct op *op, const struct instance *instance, GErr
     }
     g_autofree char *sentence =
         g_strdup_printf("instance \"%s\" cannot go to %s: it %s", instance->name, node->name, why);
-    refusal_set(error, node, report, &need, sentence);
+    placement_refusal_set(error, node, report, &need, sentence);
     return false;
 }
 

@@ -9,7 +9,7 @@
 #include "core/ops/nics.h"
 #include "core/ops/ops.h"
 #include "core/placement/placement.h"
-#include "core/placement/refusal.h"
+#include "core/placement/placement_refusal.h"
 
 #include <string.h>
 
@@ -267,7 +267,7 @@ static bool bridges_are_there(const struct op *op, const struct node_report *rep
         if (!bridge)
             continue;
         fettle_set_error(error, ENVIRONMENT,
-                         "%s: node \"%s\" has no bridge \"%s\"" REFUSAL_NO_BRIDGE,
+                         "%s: node \"%s\" has no bridge \"%s\"" PLACEMENT_REFUSAL_NO_BRIDGE,
                          was ? "change_nics" : "add_nics", op_node_name(op, report->node), bridge);
         return false;
     }

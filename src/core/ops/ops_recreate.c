@@ -4,11 +4,11 @@
  * procedures.md, "Recreate disks"; wconfd checks the part of it that records can show.
  */
 #include "core/config/faults.h"
-#include "core/ops/copy.h"
 #include "core/ops/ops.h"
 #include "core/ops/recreate.h"
+#include "core/ops/replica_copy.h"
 #include "core/placement/placement.h"
-#include "core/placement/refusal.h"
+#include "core/placement/placement_refusal.h"
 
 #include <string.h>
 
@@ -25,7 +25,7 @@ static struct placement_need need_of(const struct op *op, const struct instance 
     return (struct placement_need){
         .what = primary ? "the primary node" : "the secondary node",
         .memory = primary ? instance->memory : 0,
-        .disk = promised_disk_size(instance->disks),
+        .disk = allocated_disk_size(instance->disks),
         .sums = op->sums,
         .refused = reports_refusals(op->reports),
         .rank_by_disk = !primary,
@@ -276,7 +276,7 @@ static bool node_takes_it(struct op *op, const struct instance *instance, bool p
     }
     g_autofree char *sentence =
         g_strdup_printf("nodes: node \"%s\" cannot be %s: it %s", node->name, need.what, why);
-    refusal_set(error, node, report, &need, sentence);
+    placement_refusal_set(error, node, report, &need, sentence);
     return false;
 }
 

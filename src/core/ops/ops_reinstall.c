@@ -3,8 +3,8 @@
  * generation of its own that nobody holds: a start, or a request to write, that was delayed on its
  * way is over by then (SAF-20).
  */
-#include "core/ops/copy.h"
 #include "core/ops/ops.h"
+#include "core/ops/replica_copy.h"
 
 #include <string.h>
 
@@ -124,7 +124,7 @@ static bool write_image(struct op *op, const struct instance *instance, GError *
                                      .generation = instance->generation};
     g_ptr_array_add(first, instance->disks->pdata[0]);
     op_log(op, "copying image %s onto disk 0 of %s", instance->os, instance->name);
-    return copy_make_images(op, instance->primary_node, &args, error);
+    return replica_copy_make_images(op, instance->primary_node, &args, error);
 }
 
 static bool equal_replica(struct op *op, const struct instance *instance, GError **error)
@@ -133,7 +133,7 @@ static bool equal_replica(struct op *op, const struct instance *instance, GError
     if (!*instance->replica || !params->wait_for_sync)
         return true;
     if (op_report(op, instance->secondary_node))
-        return copy_at_rest(op, instance->uuid, TASK_REINSTALLING, error);
+        return replica_copy_at_rest(op, instance->uuid, TASK_REINSTALLING, error);
     g_autofree char *why = op_no_report(op, instance->secondary_node);
     op_log(op, "%s %s: the replica there stays stale", op_node_name(op, instance->secondary_node),
            why);

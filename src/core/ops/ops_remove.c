@@ -3,8 +3,8 @@
  * record: the proof for nodes that were away that their copy is over (SAF-04). The images that it
  * runs from go last: until then it is whole, and stays if this job dies (SAF-23).
  */
+#include "core/config/allocated.h"
 #include "core/config/late.h"
-#include "core/config/promised.h"
 #include "core/ops/instance.h"
 #include "core/ops/ops.h"
 
@@ -124,7 +124,7 @@ bool instance_remove_rest(struct op *op, const struct instance *instance, const 
 {
     /* What a migration that was not settled left on its target is ended there too. */
     const char *nodes[3];
-    for (guint i = promised_nodes(instance, nodes); i > 0; i--) {
+    for (guint i = allocated_nodes(instance, nodes); i > 0; i--) {
         const char *node = nodes[i - 1];
         g_autoptr(GError) local = NULL;
         if (!strcmp(node, except))
@@ -202,7 +202,7 @@ static bool remove_check(struct op *op, GError **error)
         return true;
     record_autoptr(instance) instance = instance_copy(found);
     const char *nodes[3];
-    guint count = promised_nodes(instance, nodes);
+    guint count = allocated_nodes(instance, nodes);
     g_autoptr(GPtrArray) online = g_ptr_array_new();
     for (guint i = 0; i < count; i++) {
         if (!op_node_offline(op, nodes[i]))

@@ -7,10 +7,10 @@
  * before: every step is idempotent by generation, so it may be tried again (ARP-54).
  */
 #include "core/config/faults.h"
-#include "core/ops/copy.h"
 #include "core/ops/ops.h"
+#include "core/ops/replica_copy.h"
 #include "core/placement/placement.h"
-#include "core/placement/refusal.h"
+#include "core/placement/placement_refusal.h"
 
 #include <string.h>
 
@@ -24,7 +24,7 @@ static bool choose_other(struct op *op, const struct instance *instance, GError 
     g_autofree char *what = g_strdup_printf("the secondary node of instance \"%s\"", copy->name);
     struct placement_need need = {
         .what = what,
-        .disk = promised_disk_size(copy->disks),
+        .disk = allocated_disk_size(copy->disks),
         .excluded = {copy->primary_node, copy->secondary_node},
         .because = {"is its primary node", "is its secondary node now"},
         .prefer = op->secondary,
@@ -161,7 +161,7 @@ static bool target_takes_it(struct op *op, const struct instance *instance, GErr
     bool same = !strcmp(op->secondary, instance->secondary_node);
     if (!op_gather_room(op, NULL, error))
         return false;
-    struct placement_need need = {.disk = same ? 0 : promised_disk_size(instance->disks),
+    struct placement_need need = {.disk = same ? 0 : allocated_disk_size(instance->disks),
                                   .sums = op->sums,
                                   .refused = reports_refusals(op->reports),
                                   .excluded = {instance->primary_node},
@@ -177,7 +177,7 @@ static bool target_takes_it(struct op *op, const struct instance *instance, GErr
     g_autofree char *sentence =
         g_strdup_printf("node \"%s\" cannot take the replica of instance \"%s\": it %s", node->name,
                         instance->name, why);
-    refusal_set(error, node, report, &need, sentence);
+    placement_refusal_set(error, node, report, &need, sentence);
     return false;
 }
 
@@ -276,7 +276,7 @@ static bool make_images(struct op *op, const struct instance *instance, GError *
                                      .disks = instance->disks,
                                      .os_type = (char *)"",
                                      .disk_template = instance->disk_template};
-    return copy_make_images(op, instance->secondary_node, &args, error);
+    return replica_copy_make_images(op, instance->secondary_node, &args, error);
 }
 
 /* Without a running guest: if the instance should run it is simply started. */
@@ -284,7 +284,7 @@ static bool copy_without_guest(struct op *op, const struct instance *instance, G
 {
     struct instance_start start = {.mark = TASK_REPLACING_DISKS, .run = true};
     if (instance->admin_state != ADMIN_UP)
-        return copy_at_rest(op, instance->uuid, TASK_REPLACING_DISKS, error);
+        return replica_copy_at_rest(op, instance->uuid, TASK_REPLACING_DISKS, error);
     return instance_start(op, instance->uuid, &start, error) &&
            instance_wait_mirror(op, instance->uuid, error);
 }
@@ -320,7 +320,7 @@ static bool copy_anew(struct op *op, const struct instance *old, bool runs, GErr
         return false;
     if (!runs)
         return copy_without_guest(op, instance, error);
-    return copy_attach(op, instance->uuid, false, error) &&
+    return replica_copy_attach(op, instance->uuid, false, error) &&
            instance_wait_mirror(op, instance->uuid, error);
 }
 
@@ -365,9 +365,9 @@ static bool attach_old(struct op *op, const struct instance *old, GError **error
            op_node_name(op, old->secondary_node));
     op_unlock_room(op);
     if (!detach(op, old, error) ||
-        !copy_set_syncing(op, old->uuid, TASK_REPLACING_DISKS, "attached again", error))
+        !replica_copy_set_syncing(op, old->uuid, TASK_REPLACING_DISKS, "attached again", error))
         return false;
-    if (copy_attach(op, old->uuid, true, &local))
+    if (replica_copy_attach(op, old->uuid, true, &local))
         return instance_wait_mirror(op, old->uuid, error);
     if (env_no_answer(local) || fettle_error_is(local, TEMPORARY) ||
         fettle_error_is(local, PARTED) || fettle_error_is(local, KILLED)) {

@@ -5,8 +5,8 @@
  * node's own finding at the moment at which it does that (core/node/undo.h).
  */
 #include "core/config/late.h"
-#include "core/ops/copy.h"
 #include "core/ops/ops.h"
+#include "core/ops/replica_copy.h"
 
 #include <string.h>
 

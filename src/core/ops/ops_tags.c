@@ -4,7 +4,7 @@
  * one that meets another looks again.
  */
 #include "core/ops/ops.h"
-#include "core/query/select.h"
+#include "core/query/query_select.h"
 
 #include <string.h>
 
@@ -77,7 +77,7 @@ static GPtrArray *find_objects(const struct op *op, const struct wanted *wanted,
     else if (by_filter(wanted) && *wanted->name)
         fettle_set_error(error, WRONG_INPUT, "name: give a name or a filter, not both");
     else if (by_filter(wanted))
-        return select_instances(op_config(op), wanted->filter, error);
+        return query_select_instances(op_config(op), wanted->filter, error);
     else {
         const char *uuid = object_uuid(op, wanted->kind, wanted->name, error);
         GPtrArray *one = uuid ? g_ptr_array_new_with_free_func(g_free) : NULL;

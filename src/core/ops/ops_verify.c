@@ -5,9 +5,9 @@
  */
 #include "core/config/faults.h"
 #include "core/config/late.h"
-#include "core/ops/copy.h"
 #include "core/ops/instance.h"
 #include "core/ops/ops.h"
+#include "core/ops/replica_copy.h"
 #include "core/placement/placement.h"
 
 #include <string.h>

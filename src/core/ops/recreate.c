@@ -3,7 +3,7 @@
  */
 #include "core/ops/recreate.h"
 
-#include "core/ops/copy.h"
+#include "core/ops/replica_copy.h"
 
 #include <string.h>
 
@@ -92,7 +92,8 @@ static bool make_images(struct op *op, const struct instance *plan, bool primary
                                      .disk_template = plan->disk_template,
                                      .generation = plan->generation,
                                      .set_aside = true};
-    return copy_make_images(op, primary ? plan->primary_node : plan->secondary_node, &args, error);
+    return replica_copy_make_images(op, primary ? plan->primary_node : plan->secondary_node, &args,
+                                    error);
 }
 
 /* First the images, then the record of them. */
@@ -133,7 +134,7 @@ static bool finish_replica(struct op *op, const struct instance *instance, bool 
     bool there = made || report_has_images(report, instance, instance->replica);
     return (there || make_images(op, instance, false, error)) &&
            (!params->wait_for_sync ||
-            copy_at_rest(op, instance->uuid, TASK_RECREATING_DISKS, error));
+            replica_copy_at_rest(op, instance->uuid, TASK_RECREATING_DISKS, error));
 }
 
 bool recreate_make(struct op *op, const char *uuid, bool there, GError **error)

@@ -22,13 +22,13 @@ static guint64 memory_running(const struct config *config, const struct node_rep
             guest->state == GUEST_ABSENT ? NULL
                                          : config_get(config, "instance", guest->instance, NULL);
         if (instance)
-            sum += promised_memory(instance, report->node);
+            sum += allocated_memory(instance, report->node);
     }
     return sum;
 }
 
 struct counted {
-    struct promised promised;
+    struct allocated promised;
     guint64 memory_waiting; /* of guests that do not run there */
 };
 
@@ -88,13 +88,13 @@ static struct node_sums *sums_of(struct placement_sums *sums, const char *uuid)
 static void sums_count(struct placement_sums *sums, const struct instance *instance, bool add)
 {
     const char *nodes[3];
-    guint count = promised_nodes(instance, nodes);
+    guint count = allocated_nodes(instance, nodes);
     for (guint i = 0; i < count; i++) {
         struct node_sums *node = sums_of(sums, nodes[i]);
-        struct promised part = promised_to(instance, nodes[i]);
+        struct allocated part = allocated_to(instance, nodes[i]);
         guint64 waiting = g_hash_table_contains(node->running, instance->uuid) ? 0 : part.memory;
         /* Unsigned sums: what is taken away was added before. */
-        (add ? promised_add : promised_take)(&node->counted.promised, &part);
+        (add ? allocated_add : allocated_take)(&node->counted.promised, &part);
         node->counted.memory_waiting += add ? waiting : -waiting;
     }
 }

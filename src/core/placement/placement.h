@@ -13,7 +13,7 @@
  */
 #pragma once
 
-#include "core/config/promised.h"
+#include "core/config/allocated.h"
 
 /* What is promised on each node, counted when it is first asked for and kept: for callers that
  * place many instances, one after the other, of one configuration. Borrows `config` and `reports`.

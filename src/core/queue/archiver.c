@@ -3,7 +3,7 @@
 
 #include "base/log.h"
 #include "core/job/archive.h"
-#include "core/repair/kept.h"
+#include "core/repair/retained_jobs.h"
 
 #define ID G_GUINT64_FORMAT
 
@@ -38,7 +38,7 @@ void archiver_free(struct archiver *archiver)
 
 /* What ended jobs are looked at for, besides by people. */
 struct staying {
-    struct repair_kept *kept;
+    struct retained_jobs *kept;
     GHashTable *wanted; /* ids that jobs which have not started depend on, as guint64 * */
 };
 
@@ -63,7 +63,7 @@ static struct staying staying_new(const struct archiver *archiver)
     const struct queue_context *context = archiver->context;
     const struct config *config = follow_config(context->follow);
     g_autoptr(GArray) ids = queue_ids(context->queue);
-    struct staying staying = {.kept = repair_kept_new(config, archiver->ages),
+    struct staying staying = {.kept = retained_jobs_new(config, archiver->ages),
                               .wanted =
                                   g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL)};
 
@@ -78,7 +78,7 @@ static struct staying staying_new(const struct archiver *archiver)
 
 static void staying_clear(struct staying *staying)
 {
-    repair_kept_free(staying->kept);
+    retained_jobs_free(staying->kept);
     g_hash_table_unref(staying->wanted);
 }
 
@@ -88,7 +88,7 @@ static bool may_go(const struct archiver *archiver, const struct staying *stayin
 {
     const struct queue_job *job = queue_find(archiver->context->queue, id);
     const struct job *record = context_record(archiver->context, id);
-    const char *needed = record == NULL ? NULL : repair_kept_why(staying->kept, record);
+    const char *needed = record == NULL ? NULL : retained_jobs_why(staying->kept, record);
 
     if (record == NULL)
         *ret_why = g_strdup_printf("Job %" ID " not found in queue", id);

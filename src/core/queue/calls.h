@@ -6,7 +6,7 @@
 
 #include "core/queue/context.h"
 
-/* --- verbs.c: what users ask of a job --- */
+/* --- job_verbs.c: what users ask of a job --- */
 
 /* [whether it worked, a sentence]. */
 void call_cancel_job(struct queue_context *context, struct rpc_request *request,
@@ -22,7 +22,7 @@ void call_replace_filter(struct queue_context *context, struct rpc_request *requ
 void call_delete_filter(struct queue_context *context, struct rpc_request *request,
                         const struct luxi_delete_filter_args *args);
 
-/* --- switches.c: what is switched off for a while --- */
+/* --- drain_pause.c: what is switched off for a while --- */
 
 void call_set_drain_flag(struct queue_context *context, struct rpc_request *request,
                          const struct luxi_set_drain_flag_args *args);

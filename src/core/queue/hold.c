@@ -2,7 +2,7 @@
 #include "core/queue/hold_private.h"
 
 #include "core/locks/locks.h"
-#include "core/ops/predict.h"
+#include "core/ops/predict_locks.h"
 
 #define KEY_JOB "job "
 #define LOCKS_NAMED 3 /* of those that keep a job from its turn */
@@ -226,7 +226,7 @@ static bool is_urgent(const struct holds *holds, const struct queue_job *job)
     const struct job *record = context_record(holds->context, job->id);
     const struct job_op *op = record == NULL ? NULL : g_ptr_array_index(record->ops, 0);
 
-    return op != NULL && predict_urgent(op->input);
+    return op != NULL && predict_locks_urgent(op->input);
 }
 
 static struct hold_way way_to(struct holds *holds, guint64 id, const GPtrArray *wanted)
@@ -427,7 +427,7 @@ bool holds_allow_new(struct holds *holds, const struct job *job)
     holds_look(holds);
     if (!hold_limits_allow_new(holds, job))
         return false;
-    if (predict_urgent(((const struct job_op *)g_ptr_array_index(job->ops, 0))->input))
+    if (predict_locks_urgent(((const struct job_op *)g_ptr_array_index(job->ops, 0))->input))
         return true;
     wanted = predict(holds, job, present_op(job));
     return way_to(holds, job->id, wanted).first == 0;

@@ -4,10 +4,10 @@
  * aside under what it waits for, and looked at again when that has changed; so a long queue behind
  * one lock costs nothing meanwhile.
  *
- * Of locks the scheduler knows what the present opcodes of running jobs declare (predict.h). A job
- * that has been set aside for LIMIT_HOLD_PATIENCE_S because of locks reserves its own: what comes
- * later and would take them waits behind it. Of two that want the same the one that has been set
- * aside for longer has the reservation, so nobody starves.
+ * Of locks the scheduler knows what the present opcodes of running jobs declare (predict_locks.h).
+ * A job that has been set aside for LIMIT_HOLD_PATIENCE_S because of locks reserves its own: what
+ * comes later and would take them waits behind it. Of two that want the same the one that has been
+ * set aside for longer has the reservation, so nobody starves.
  */
 #pragma once
 

@@ -5,15 +5,15 @@
 #include "core/query/query.h"
 #include "core/queue/archiver.h"
 #include "core/queue/calls.h"
-#include "core/queue/console.h"
+#include "core/queue/console_calls.h"
 #include "core/queue/hold.h"
-#include "core/queue/plan.h"
+#include "core/queue/plan_node.h"
 #include "core/queue/scheduler.h"
 #include "core/queue/start.h"
 #include "core/queue/submit.h"
 #include "core/queue/track.h"
-#include "core/queue/waiters.h"
-#include "core/queue/watches.h"
+#include "core/queue/wait_for_job.h"
+#include "core/queue/watch_changes.h"
 #include "proto/luxi.h"
 
 struct luxi {
@@ -41,7 +41,7 @@ static void job_changed(struct luxi *luxi, guint64 id)
     }
     if (record != NULL && (job != NULL || luxi->taken_up))
         start_if_recorded(context, queue_find(context->queue, id), job == NULL);
-    waiters_notify(context->waiters, id);
+    wait_for_job_notify(context->waiters, id);
 }
 
 static gint compare_jobs(gconstpointer left, gconstpointer right)
@@ -95,7 +95,7 @@ static void config_changed(const GPtrArray *changes, void *data)
         holds_rules_stale(luxi->context.holds);
     if (changes == NULL) {
         take_all_jobs(luxi);
-        watches_reset(luxi->context.watches);
+        watch_changes_reset(luxi->context.watches);
         archiver_nodes_changed(luxi->context.archiver);
         holds_objects_changed(luxi->context.holds);
     }
@@ -107,7 +107,7 @@ static void config_changed(const GPtrArray *changes, void *data)
         if (g_str_equal(change->kind, "job") &&
             g_ascii_string_to_unsigned(change->key, 10, 1, G_MAXINT64, &id, NULL))
             job_changed(luxi, id);
-        watches_config_changed(luxi->context.watches, change->kind, change->key);
+        watch_changes_config_changed(luxi->context.watches, change->kind, change->key);
     }
     /* About jobs of the same change, too: they were accepted under the rules before. */
     if (rules)
@@ -130,8 +130,8 @@ struct luxi *luxi_new(const struct env *env)
     context->scheduler = scheduler_new(context);
     context->holds = holds_new(context);
     context->tracker = tracker_new(context);
-    context->waiters = waiters_new(context);
-    context->watches = watches_new(context);
+    context->waiters = wait_for_job_new(context);
+    context->watches = watch_changes_new(context);
     context->archiver = archiver_new(context);
     context_init_queries(context);
     return luxi;
@@ -190,8 +190,8 @@ void luxi_free(struct luxi *luxi)
     if (context->livelock != NULL && !task_group_killed(context->env->tasks))
         context->env->ops->livelock_drop(context->env, context->livelock);
     committer_free(context->committer);
-    waiters_free(context->waiters);
-    watches_free(context->watches);
+    wait_for_job_free(context->waiters);
+    watch_changes_free(context->watches);
     archiver_free(context->archiver);
     start_clear(context);
     tracker_free(context->tracker);
@@ -232,12 +232,12 @@ static void call_query_jobs(struct luxi *luxi, struct rpc_request *request, cons
 static void call_wait_for_job_change(struct luxi *luxi, struct rpc_request *request,
                                      const void *args)
 {
-    waiters_add(luxi->context.waiters, request, args);
+    wait_for_job_add(luxi->context.waiters, request, args);
 }
 
 static void watch_changes(struct luxi *luxi, struct rpc_request *request, const void *args)
 {
-    watches_add(luxi->context.watches, request, args);
+    watch_changes_add(luxi->context.watches, request, args);
 }
 
 static void cancel_job(struct luxi *luxi, struct rpc_request *request, const void *args)
@@ -354,12 +354,12 @@ static void call_query_tags(struct luxi *luxi, struct rpc_request *request, cons
 
 static void call_console_read(struct luxi *luxi, struct rpc_request *request, const void *args)
 {
-    console_read(&luxi->context, request, args);
+    console_calls_read(&luxi->context, request, args);
 }
 
 static void call_console_write(struct luxi *luxi, struct rpc_request *request, const void *args)
 {
-    console_write(&luxi->context, request, args);
+    console_calls_write(&luxi->context, request, args);
 }
 
 static void call_plan_node(struct luxi *luxi, struct rpc_request *request, const void *args)

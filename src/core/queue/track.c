@@ -4,11 +4,11 @@
 #include "base/log.h"
 #include "core/job/job_file.h"
 #include "core/job/reason.h"
-#include "core/queue/children.h"
-#include "core/queue/ending.h"
+#include "core/queue/child_jobs.h"
+#include "core/queue/job_end.h"
 #include "core/queue/scheduler.h"
-#include "core/queue/waiters.h"
-#include "core/queue/watches.h"
+#include "core/queue/wait_for_job.h"
+#include "core/queue/watch_changes.h"
 
 #define ID G_GUINT64_FORMAT
 
@@ -63,8 +63,8 @@ static void read_changed(struct tracker *tracker, guint64 id)
     if (job == NULL || job->phase != JOB_PHASE_RUNNING)
         job_free(file);
     else if (queue_put_live(context->queue, job, file)) {
-        waiters_notify(context->waiters, id);
-        watches_job_changed(context->watches, id);
+        wait_for_job_notify(context->waiters, id);
+        watch_changes_job_changed(context->watches, id);
         scheduler_kick(context->scheduler); /* it may be at its next opcode */
     }
 }
@@ -147,7 +147,7 @@ static bool build_end(struct commit_batch *batch, void *data, GError **error)
         reason_add_death(job, json_string_value(ending->result), context_now_us(ending->context));
     if (ending->result != NULL)
         job_end(job, ending->state, ending->result, context_now_us(ending->context));
-    children_add(ending->context, batch, job);
+    child_jobs_add(ending->context, batch, job);
     commit_put_job(batch, job);
     return true;
 }
@@ -157,7 +157,7 @@ bool track_commit_end(struct ending *ending)
     const struct job *base =
         ending->file != NULL ? ending->file : context_record(ending->context, ending->id);
     size_t bytes = 0;
-    guint children = base == NULL ? 0 : children_count(base, &bytes);
+    guint children = base == NULL ? 0 : child_jobs_count(base, &bytes);
     const struct commit_item item = {.build = build_end,
                                      .data = ending,
                                      .changes = 1 + children,
@@ -250,7 +250,7 @@ void tracker_follow(struct tracker *tracker, struct queue_job *job)
 
     queue_set_phase(tracker->context->queue, job, JOB_PHASE_RUNNING);
     env->ops->livelock_watch(env, job->livelock, lock_released, tracker);
-    ending_carry_out(tracker->context, job);
+    job_end_carry_out(tracker->context, job);
 }
 
 void tracker_take_up(struct tracker *tracker, struct queue_job *job)

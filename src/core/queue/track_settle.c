@@ -5,7 +5,7 @@
 #include "base/log.h"
 #include "core/job/job_file.h"
 #include "core/ops/op.h"
-#include "core/queue/deposed.h"
+#include "core/queue/old_jobs.h"
 
 #define ID G_GUINT64_FORMAT
 
@@ -183,7 +183,7 @@ static bool is_deposed(const struct settling *settling)
     if (record == NULL || track_same_mastership(context, record))
         return false;
     record_autoptr(job) file = job_file_read(context->env, settling->id, NULL);
-    return file != NULL && deposed_end_job(context->env, file, follow_stamp(context->follow));
+    return file != NULL && old_jobs_end_one(context->env, file, follow_stamp(context->follow));
 }
 
 static bool settle_once(struct settling *settling)

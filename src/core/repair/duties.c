@@ -2,7 +2,7 @@
 #include "core/repair/duties.h"
 
 #include "base/sm.h"
-#include "core/repair/patient.h"
+#include "core/repair/repair_case.h"
 
 /* --- the machine of one instance --- */
 
@@ -84,7 +84,7 @@ static void take_in(struct watcher *watcher)
 {
     g_hash_table_foreach_remove(watcher->repair->instances, is_gone,
                                 (gpointer)follow_config(watcher->follow));
-    watcher_sight_update(watcher);
+    watcher_evidence_update(watcher);
 }
 
 static bool is_unwell(struct watcher *watcher, const struct instance *instance)
@@ -93,7 +93,7 @@ static bool is_unwell(struct watcher *watcher, const struct instance *instance)
     if (repair->policies == NULL)
         repair->policies =
             repair_policies_new(follow_config(watcher->follow), watcher_now(watcher));
-    return !patient_is_well(watcher, repair->policies, instance);
+    return !repair_case_is_well(watcher, repair->policies, instance);
 }
 
 static void repair_those(struct watcher *watcher, const GPtrArray *uuids)
@@ -104,13 +104,13 @@ static void repair_those(struct watcher *watcher, const GPtrArray *uuids)
 
 static const struct watcher_duty rows[] = {
     {DUE_ALWAYS, take_in},
-    {DUE_ALWAYS, watcher_tell_silence},
+    {DUE_ALWAYS, watcher_tell_silent_nodes},
     {DUE_ALWAYS, watcher_tell_clock},
     {DUE_ALWAYS, watcher_tell_fullness},
     {DUE_REPAIR, watcher_scan},
     {DUE_TEND, .concerns = watcher_in_trouble, .run_for = watcher_tend},
     {DUE_REPAIR, .concerns = is_unwell, .run_for = repair_those},
-    {DUE_REPAIR, watcher_spare_room},
+    {DUE_REPAIR, watcher_n1_check},
     {DUE_REPAIR, watcher_tend_candidates},
     {DUE_ALWAYS, watcher_register_services},
 };

@@ -5,7 +5,7 @@
 
 #include "core/config/faults.h"
 #include "core/repair/policy.h"
-#include "core/repair/room.h"
+#include "core/repair/repair_room.h"
 #include "core/watcher/storm.h"
 
 struct forecast {
@@ -130,7 +130,7 @@ static bool goes_on(struct traveller *traveller, const struct repair_plan *plan)
     return true;
 }
 
-/* Why nothing may be done about it, in the order of triage.c; NULL if something may. */
+/* Why nothing may be done about it, in the order of repair_triage.c; NULL if something may. */
 static char *why_not(struct traveller *traveller, const struct repair_plan *plan)
 {
     if (traveller->policy.kind == REPAIR_POLICY_SUSPENDED)
@@ -155,7 +155,7 @@ static char *why_not(struct traveller *traveller, const struct repair_plan *plan
 /* NULL: one more step was taken, or none is needed (`ret_healthy`); else why it goes no further. */
 static char *next_step(struct forecast *forecast, struct traveller *traveller, bool *ret_healthy)
 {
-    const struct repair_sight nothing = {0};
+    const struct repair_evidence nothing = {0};
     struct repair_plan plan =
         repair_plan_of(forecast->config, traveller->instance, traveller->replica, &nothing);
     struct repair_goal goal = {0};
@@ -306,7 +306,7 @@ static char *without_master(const struct instance *instance, const struct node *
 static void stay(struct forecast *forecast, const struct config *config,
                  const struct instance *instance, const struct node *node, enum heir heir)
 {
-    const struct repair_sight nothing = {0};
+    const struct repair_evidence nothing = {0};
     struct traveller traveller = traveller_of(forecast, config, instance);
     struct repair_plan plan =
         repair_plan_of(forecast->config, instance, traveller.replica, &nothing);

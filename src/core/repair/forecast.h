@@ -1,7 +1,7 @@
 /*
  * What auto-repair would do if a node failed or were drained: the same policy, table and placement
- * as the watcher's (policy.h, plan.h, room.h), followed step by step on what would then be on
- * record, to the end of each repair. Pure; changes nothing. Behind `fettle plan`.
+ * as the watcher's (policy.h, plan.h, repair_room.h), followed step by step on what would then be
+ * on record, to the end of each repair. Pure; changes nothing. Behind `fettle plan`.
  */
 #pragma once
 

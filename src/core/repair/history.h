@@ -1,10 +1,10 @@
 /*
  * What a repair has done so far, from the jobs that its tag and their request ids name: which steps
- * succeeded, what failed since. For treat.c.
+ * succeeded, what failed since. For repair_step.c.
  */
 #pragma once
 
-#include "core/repair/patient.h"
+#include "core/repair/repair_case.h"
 
 struct repair_history {
     bool under_way;

@@ -156,7 +156,7 @@ static const char *unsound_end(const struct instance *instance, const struct rep
 /* How the disks have failed that the instance runs from; NULL: they are not known to have. What a
  * node finds of its own disks is nothing to guests whose data are elsewhere. */
 static const char *failure_of(const struct instance *instance, const struct replica *replica,
-                              const struct repair_sight *sight)
+                              const struct repair_evidence *sight)
 {
     if (sight->guest_failed != NULL)
         return sight->guest_failed;
@@ -167,7 +167,8 @@ static const char *failure_of(const struct instance *instance, const struct repl
 
 static enum node_health primary_health(const struct config *config, const struct instance *instance,
                                        const struct replica *replica,
-                                       const struct repair_sight *sight, struct repair_plan *plan)
+                                       const struct repair_evidence *sight,
+                                       struct repair_plan *plan)
 {
     enum node_health health = node_health(config, instance->primary_node, "primary", plan);
     const char *failure = failure_of(instance, replica, sight);
@@ -196,7 +197,8 @@ static bool copying(const struct instance *instance, const struct replica *repli
 /* The secondary's side: its node, what is on record of the replica, and what that node has. */
 static enum node_health replica_health(const struct config *config, const struct instance *instance,
                                        const struct replica *replica,
-                                       const struct repair_sight *sight, struct repair_plan *plan)
+                                       const struct repair_evidence *sight,
+                                       struct repair_plan *plan)
 {
     if (replica == NULL) {
         see(plan, "it has no replica");
@@ -254,7 +256,8 @@ static bool unheard(const struct config *config, const struct instance *instance
 }
 
 struct repair_plan repair_plan_of(const struct config *config, const struct instance *instance,
-                                  const struct replica *replica, const struct repair_sight *sight)
+                                  const struct replica *replica,
+                                  const struct repair_evidence *sight)
 {
     struct repair_plan plan = {.evidence = g_ptr_array_new_with_free_func(g_free)};
     enum node_health primary = primary_health(config, instance, replica, sight, &plan);

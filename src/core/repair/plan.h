@@ -18,7 +18,7 @@ enum repair_step {
 };
 
 /* What the nodes say of one instance; all empty if they are not asked. */
-struct repair_sight {
+struct repair_evidence {
     const struct guest_report *guest; /* of the holder's node; NULL: not known */
     bool replica_broken; /* the secondary's node answered that it lacks images of the replica … */
     guint64 replica_images; /* … and has those of these disks (report_lookup.h) */
@@ -52,7 +52,8 @@ struct repair_plan {
 
 /* `replica` is the one that the instance names, NULL for none. */
 struct repair_plan repair_plan_of(const struct config *config, const struct instance *instance,
-                                  const struct replica *replica, const struct repair_sight *sight);
+                                  const struct replica *replica,
+                                  const struct repair_evidence *sight);
 /* What comes after the next operation if nothing comes of it: why there is no other, as a sentence
  * that names what a person can do. Free with g_free(). */
 char *repair_plan_no_other(const struct repair_plan *plan, const struct instance *instance);

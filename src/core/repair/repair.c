@@ -5,7 +5,7 @@
  * by grouping them (ARP-64), because the limits of brake.c count repairs and a job of many would
  * fail as a whole.
  */
-#include "core/repair/patient.h"
+#include "core/repair/repair_case.h"
 
 /* Returns those whose repair may go on. */
 static GPtrArray *triage_all(struct watcher *watcher, const GPtrArray *uuids)
@@ -13,12 +13,12 @@ static GPtrArray *triage_all(struct watcher *watcher, const GPtrArray *uuids)
     GPtrArray *pending = g_ptr_array_new_with_free_func(g_free);
     g_autoptr(GPtrArray) batch = watcher_batch_new();
     for (guint i = 0; i < uuids->len; i++) {
-        struct patient *patient = patient_examine(watcher, uuids->pdata[i]);
+        struct repair_case *subject = repair_case_examine(watcher, uuids->pdata[i]);
         GPtrArray *changes = watcher_changes_new();
-        if (patient != NULL && repair_triage(watcher, patient, changes))
+        if (subject != NULL && repair_triage(watcher, subject, changes))
             g_ptr_array_add(pending, g_strdup(uuids->pdata[i]));
         watcher_batch_add(batch, changes);
-        patient_free(patient);
+        repair_case_free(subject);
     }
     watcher_batch_commit(watcher, batch);
     return pending;
@@ -52,15 +52,15 @@ static GPtrArray *in_turn(struct watcher *watcher, const GPtrArray *pending)
 {
     GPtrArray *turns = g_ptr_array_new_with_free_func(turn_free);
     for (guint i = 0; i < pending->len; i++) {
-        struct patient *patient = patient_examine(watcher, pending->pdata[i]);
-        if (patient != NULL && patient->pending->len > 0) {
+        struct repair_case *subject = repair_case_examine(watcher, pending->pdata[i]);
+        if (subject != NULL && subject->pending->len > 0) {
             struct turn *turn = g_new(struct turn, 1);
-            const struct record_tag *record = patient->pending->pdata[0];
-            *turn = (struct turn){repair_step_urgency(patient->plan.step), record->tag.timestamp,
+            const struct record_tag *record = subject->pending->pdata[0];
+            *turn = (struct turn){repair_step_urgency(subject->plan.step), record->tag.timestamp,
                                   g_strdup(pending->pdata[i])};
             g_ptr_array_add(turns, turn);
         }
-        patient_free(patient);
+        repair_case_free(subject);
     }
     g_ptr_array_sort(turns, by_urgency);
     return turns;
@@ -72,14 +72,14 @@ static void treat_all(struct watcher *watcher, const GPtrArray *pending)
     g_autoptr(GPtrArray) batch = watcher_batch_new();
     for (guint i = 0; i < turns->len && !task_killed(); i++) {
         const struct turn *turn = turns->pdata[i];
-        struct patient *patient = patient_examine(watcher, turn->uuid);
+        struct repair_case *subject = repair_case_examine(watcher, turn->uuid);
         GPtrArray *changes = watcher_changes_new();
         /* As it is now: somebody may have suspended it meanwhile. */
-        if (patient != NULL && patient->pending->len > 0 && !patient->failed &&
-            patient->policy.kind != REPAIR_POLICY_SUSPENDED)
-            repair_treat(watcher, patient, changes);
+        if (subject != NULL && subject->pending->len > 0 && !subject->failed &&
+            subject->policy.kind != REPAIR_POLICY_SUSPENDED)
+            repair_step_take(watcher, subject, changes);
         watcher_batch_add(batch, changes);
-        patient_free(patient);
+        repair_case_free(subject);
     }
     if (!task_killed())
         watcher_batch_commit(watcher, batch);

@@ -6,8 +6,8 @@
 
 #include "core/repair/plan.h"
 #include "core/repair/policy.h"
-#include "core/repair/room.h"
-#include "core/watcher/watcher_internal.h"
+#include "core/repair/repair_room.h"
+#include "core/watcher/watcher_private.h"
 
 /* What the watcher remembers of one instance between passes. Nothing here is needed after a
  * restart. */
@@ -51,34 +51,34 @@ void repair_scan_free(struct repair_scan *scan);
 void repair_scan_changed(struct repair_scan *scan, const GPtrArray *changes);
 void watcher_scan(struct watcher *watcher);
 
-/* --- sight.c: what nodes say, as far as it can be a cause of repair --- */
+/* --- evidence.c: what nodes say, as far as it can be a cause of repair --- */
 
 /* Takes in the reports of this pass. */
-void watcher_sight_update(struct watcher *watcher);
+void watcher_evidence_update(struct watcher *watcher);
 /* Whether an object was changed after the reports of this pass were asked for: they prove nothing
  * about it, and it was not there in the pass before. */
 bool watcher_newer_than_reports(const struct watcher *watcher, const char *kind, const char *key);
 /* What is seen of an instance. Bad news count only if an earlier pass has had them too, failed
  * disks when they are certain. */
-struct repair_sight watcher_sight(struct watcher *watcher, const struct instance *instance,
-                                  const struct replica *replica);
+struct repair_evidence watcher_evidence(struct watcher *watcher, const struct instance *instance,
+                                        const struct replica *replica);
 /* Why what is seen of it cannot be called well although nothing is certain to be broken: a
  * sentence; NULL: it can. */
-const char *watcher_sight_doubt(const struct watcher *watcher, const struct instance *instance,
-                                const struct replica *replica);
+const char *watcher_evidence_doubt(const struct watcher *watcher, const struct instance *instance,
+                                   const struct replica *replica);
 
 /* Whether it is to be failed over because its own disks have failed, or because its node can start
  * nothing: then it is not started where it is, and what a dead job has left there is nothing to
  * wait for. */
 bool watcher_leaves_primary(struct watcher *watcher, const struct instance *instance);
 
-/* --- disks.c: whether disks have failed, those with the state of a node too --- */
+/* --- failed_disks.c: whether disks have failed, those with the state of a node too --- */
 
 /* Takes in what the reports of this pass say of disks. */
 void watcher_disks_update(struct watcher *watcher);
 /* Fills in which disks of an instance are certain to have failed. Borrowed, for this pass. */
 void watcher_disks_tell(const struct watcher *watcher, const struct instance *instance,
-                        const struct replica *replica, struct repair_sight *sight);
+                        const struct replica *replica, struct repair_evidence *sight);
 /* Whether some may have failed, and it is not certain yet. */
 bool watcher_disks_doubted(const struct watcher *watcher, const struct instance *instance,
                            const struct replica *replica);
@@ -103,14 +103,14 @@ bool watcher_told_no_room(const struct watcher *watcher, const struct instance *
 /* Enough for a guest that finds none elsewhere. */
 bool watcher_node_has_room(const struct node_report *report);
 
-/* --- spare.c: whether each node's loss could be taken (ARP-71) --- */
+/* --- n1_check.c: whether each node's loss could be taken (ARP-71) --- */
 struct repair_spare *repair_spare_new(void);
 void repair_spare_free(struct repair_spare *spare);
 /* As repair_scan_changed(). */
 void repair_spare_changed(struct repair_spare *spare, const GPtrArray *changes);
 /* What the nodes have, as one number: another number, other sizes. */
 void repair_spare_sizes(struct repair_spare *spare, guint64 sizes);
-void watcher_spare_room(struct watcher *watcher);
+void watcher_n1_check(struct watcher *watcher);
 
 /* --- tend.c: marks of dead jobs, guests that should run and do not --- */
 bool watcher_in_trouble(struct watcher *watcher, const struct instance *instance);

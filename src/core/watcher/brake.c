@@ -1,13 +1,13 @@
 /*
  * What holds repair back although a policy allows it: the storm brake, the limits on how many
- * repairs run and begin, and shadow mode. See watcher_internal.h.
+ * repairs run and begin, and shadow mode. See watcher_private.h.
  *
  * The brake is an object of the configuration, so that it outlives the watcher; only a person
  * removes it (`fettle repair continue`). Then the losses that pulled it are forgiven: those up to
  * the record of its release count no more. Repairs are counted from their jobs, which carry repair,
  * step and try in their request ids, so that a new watcher knows what an old one began.
  */
-#include "core/watcher/watcher_internal.h"
+#include "core/watcher/watcher_private.h"
 
 #include "base/log.h"
 #include "core/watcher/storm.h"

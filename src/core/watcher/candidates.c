@@ -1,12 +1,12 @@
 /*
- * Too few master candidates (ARP-71): what pool.h judges is put on record and, where that is safe,
- * done by a job, one node after the other. Nobody is promoted because of a moment: neither a
- * candidate that reboots nor two commands of a person in a row shall leave one more behind. See
- * watcher_internal.h.
+ * Too few master candidates (ARP-71): what candidate_pool.h judges is put on record and, where that
+ * is safe, done by a job, one node after the other. Nobody is promoted because of a moment: neither
+ * a candidate that reboots nor two commands of a person in a row shall leave one more behind. See
+ * watcher_private.h.
  */
 #include "core/config/faults.h"
-#include "core/watcher/pool.h"
-#include "core/watcher/watcher_internal.h"
+#include "core/watcher/candidate_pool.h"
+#include "core/watcher/watcher_private.h"
 
 #include <string.h>
 
@@ -43,16 +43,16 @@ static gint64 unheard_ms(const struct watcher *watcher, const struct node *node)
     return MAX(since != 0 ? watcher->env->ops->boot_ms(watcher->env) - since : 0, 1);
 }
 
-static struct pool_judgement judge(const struct watcher *watcher)
+static struct candidate_pool_judgement judge(const struct watcher *watcher)
 {
     const struct config *config = follow_config(watcher->follow);
     g_autoptr(GPtrArray) nodes = config_list(config, "node");
-    g_autoptr(GArray) all = g_array_new(false, false, sizeof(struct pool_node));
+    g_autoptr(GArray) all = g_array_new(false, false, sizeof(struct candidate_pool_node));
     for (guint i = 0; i < nodes->len; i++) {
         const struct node *node = nodes->pdata[i];
         const struct node_memory *memory = g_hash_table_lookup(watcher->nodes, node->uuid);
         const struct node_report *report = reports_of(watcher->reports, node->uuid);
-        struct pool_node seen = {
+        struct candidate_pool_node seen = {
             .node = node,
             .unheard_ms = unheard_ms(watcher, node),
             .disks_failed = memory != NULL && memory->disks.passes > 0,
@@ -62,7 +62,7 @@ static struct pool_judgement judge(const struct watcher *watcher)
         };
         g_array_append_val(all, seen);
     }
-    return pool_judge(config, all, watcher_now(watcher));
+    return candidate_pool_judge(config, all, watcher_now(watcher));
 }
 
 /* --- records --- */
@@ -81,7 +81,7 @@ static void add_texts(GPtrArray *list, const GPtrArray *texts)
 }
 
 /* "2 of 3 …": how a summary begins. Free with g_free(). */
-static char *count_text(const struct pool_judgement *pool)
+static char *count_text(const struct candidate_pool_judgement *pool)
 {
     return g_strdup_printf("%u of %u master candidates %s usable (candidate_pool_size)",
                            pool->usable, pool->goal, pool->usable == 1 ? "is" : "are");
@@ -89,8 +89,8 @@ static char *count_text(const struct pool_judgement *pool)
 
 /* A record that there are too few; its summary is left to the caller. It says nothing that changes
  * from pass to pass, as it would be another record then. */
-static struct decision *too_few(const struct watcher *watcher, const struct pool_judgement *pool,
-                                enum verdict verdict)
+static struct decision *too_few(const struct watcher *watcher,
+                                const struct candidate_pool_judgement *pool, enum verdict verdict)
 {
     struct decision *decision =
         about_cluster(watcher, verdict,
@@ -108,7 +108,7 @@ static void record(struct watcher *watcher, struct decision *decision)
     watcher_commit(watcher, changes);
 }
 
-static void record_over(struct watcher *watcher, const struct pool_judgement *pool)
+static void record_over(struct watcher *watcher, const struct candidate_pool_judgement *pool)
 {
     struct watcher_promotion *promotion = watcher->promotion;
     promotion->short_since_ms = promotion->after_ms = 0;
@@ -122,7 +122,7 @@ static void record_over(struct watcher *watcher, const struct pool_judgement *po
     record(watcher, decision);
 }
 
-static void record_nobody(struct watcher *watcher, const struct pool_judgement *pool)
+static void record_nobody(struct watcher *watcher, const struct candidate_pool_judgement *pool)
 {
     g_autofree char *count = count_text(pool);
     struct decision *decision = too_few(watcher, pool, VERDICT_LEAVE);
@@ -136,7 +136,7 @@ static void record_nobody(struct watcher *watcher, const struct pool_judgement *
 }
 
 /* What a person can say that the watcher cannot know. Free with g_free(). */
-static char *even_text(const struct pool_judgement *pool)
+static char *even_text(const struct candidate_pool_judgement *pool)
 {
     if (pool->silent == NULL)
         return g_strdup_printf("With %s their number would be even: a majority would need one more "
@@ -150,7 +150,7 @@ static char *even_text(const struct pool_judgement *pool)
         pool->silent->name, pool->silent->name);
 }
 
-static void record_even(struct watcher *watcher, const struct pool_judgement *pool)
+static void record_even(struct watcher *watcher, const struct candidate_pool_judgement *pool)
 {
     g_autofree char *count = count_text(pool);
     g_autofree char *text = even_text(pool);
@@ -160,7 +160,7 @@ static void record_even(struct watcher *watcher, const struct pool_judgement *po
     record(watcher, decision);
 }
 
-static void record_blocked(struct watcher *watcher, const struct pool_judgement *pool)
+static void record_blocked(struct watcher *watcher, const struct candidate_pool_judgement *pool)
 {
     g_autofree char *count = count_text(pool);
     struct decision *decision = too_few(watcher, pool, VERDICT_LEAVE);
@@ -176,7 +176,7 @@ static void record_blocked(struct watcher *watcher, const struct pool_judgement 
 /* --- promotion --- */
 
 /* What the summary says of it, after the count. Free with g_free(). */
-static char *promotion_text(const struct pool_judgement *pool, const char *verb)
+static char *promotion_text(const struct candidate_pool_judgement *pool, const char *verb)
 {
     g_autoptr(GString) text = g_string_new(NULL);
     g_string_printf(text, "%s %s one", pool->node->name, verb);
@@ -219,7 +219,8 @@ static json_t *promotion_opcode(const struct watcher *watcher, const struct node
 
 /* Takes the dead ones off first: etcd shall never count them and who comes. What a person has said
  * of them stays. */
-static json_t *promotion_opcodes(const struct watcher *watcher, const struct pool_judgement *pool)
+static json_t *promotion_opcodes(const struct watcher *watcher,
+                                 const struct candidate_pool_judgement *pool)
 {
     json_t *opcodes = json_array();
     for (guint i = 0; i < pool->replaced->len; i++) {
@@ -239,7 +240,7 @@ static void wait_longer(struct watcher *watcher)
         watcher->env->ops->boot_ms(watcher->env) + watcher_pause_ms(promotion->tries);
 }
 
-static void promote(struct watcher *watcher, const struct pool_judgement *pool)
+static void promote(struct watcher *watcher, const struct candidate_pool_judgement *pool)
 {
     guint64 tried = 0;
     g_autofree char *prefix = g_strdup_printf(REQUEST "/%s/%" G_GUINT64_FORMAT, pool->node->uuid,
@@ -265,7 +266,7 @@ static void promote(struct watcher *watcher, const struct pool_judgement *pool)
 }
 
 /* Somebody can be promoted: unless something holds that up. */
-static void try_to_promote(struct watcher *watcher, const struct pool_judgement *pool)
+static void try_to_promote(struct watcher *watcher, const struct candidate_pool_judgement *pool)
 {
     const char *next = "when shadow mode is switched off";
     g_autofree char *braked = watcher_braked(watcher, &next);
@@ -303,7 +304,7 @@ static void find_job(struct watcher *watcher)
 }
 
 /* Another node comes first the next time, if there is one; and not at once. */
-static void note_failure(struct watcher *watcher, const struct pool_judgement *pool,
+static void note_failure(struct watcher *watcher, const struct candidate_pool_judgement *pool,
                          const char *message)
 {
     struct watcher_promotion *promotion = watcher->promotion;
@@ -329,7 +330,7 @@ static bool is_candidate(const struct watcher *watcher, const char *uuid)
 }
 
 /* Whether there is nothing more to do in this pass. */
-static bool job_keeps_us(struct watcher *watcher, const struct pool_judgement *pool)
+static bool job_keeps_us(struct watcher *watcher, const struct candidate_pool_judgement *pool)
 {
     g_autofree char *message = NULL;
     if (watcher->promotion->job == 0)
@@ -369,7 +370,7 @@ static bool lasts(struct watcher *watcher)
            LIMIT_POOL_PATIENCE_S * G_GINT64_CONSTANT(1000);
 }
 
-static void act_on(struct watcher *watcher, const struct pool_judgement *pool)
+static void act_on(struct watcher *watcher, const struct candidate_pool_judgement *pool)
 {
     if (pool->verdict == POOL_FULL) {
         record_over(watcher, pool);
@@ -401,7 +402,7 @@ void watcher_tend_candidates(struct watcher *watcher)
     /* We hear others through our own node daemon: while that is silent, silence says nothing. */
     if (task_killed() || reports_of(watcher->reports, watcher->env->node_uuid) == NULL)
         return;
-    struct pool_judgement pool = judge(watcher);
+    struct candidate_pool_judgement pool = judge(watcher);
     act_on(watcher, &pool);
-    pool_judgement_clear(&pool);
+    candidate_pool_judgement_clear(&pool);
 }

@@ -1,5 +1,5 @@
-/* How the watcher submits jobs and reads their outcome; see watcher_internal.h. */
-#include "core/watcher/watcher_internal.h"
+/* How the watcher submits jobs and reads their outcome; see watcher_private.h. */
+#include "core/watcher/watcher_private.h"
 
 #include "base/log.h"
 #include "base/text.h"

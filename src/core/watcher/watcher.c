@@ -1,5 +1,5 @@
 /* See watcher.h: the loop, what one pass sees, and what all parts of it share. */
-#include "core/watcher/watcher_internal.h"
+#include "core/watcher/watcher_private.h"
 
 #include "base/log.h"
 #include "proto/change.h"

@@ -6,7 +6,7 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "core/config/restored.h"
-#include "core/wconfd/engine_tend.h"
+#include "core/wconfd/engine_members.h"
 #include "proto/change.h"
 
 #define FEWEST_CANDIDATES 3
@@ -189,7 +189,7 @@ static void give_ids(void (*each)(const char *commit_id, guint64 serial, void *d
     const struct source *source = source_in;
     g_autoptr(GPtrArray) commits =
         g_ptr_array_new_with_free_func((GDestroyNotify)stored_commit_free);
-    wconf_ids_list(source->wconf, 0, G_MAXUINT, commits);
+    wconf_commit_ids_list(source->wconf, 0, G_MAXUINT, commits);
     for (guint i = 0; i < commits->len; i++) {
         const struct stored_commit *commit = commits->pdata[i];
         each(commit->id, commit->serial, data);
@@ -296,12 +296,12 @@ static bool wait_for_copy(struct engine_change *change, GError **error)
     const struct env *env = change->asker.env;
     gint64 until = env->ops->boot_ms(env) + ENGINE_STILL_MS;
     guint64 wanted = config_serial(change->wconf->committed);
-    while (wconf_copies_serial(change->wconf, env->node_uuid) != wanted) {
+    while (wconf_followers_serial(change->wconf, env->node_uuid) != wanted) {
         if (env->ops->boot_ms(env) >= until) {
             fettle_set_error(error, TIMEOUT,
                              "the copy of this node is at serial %" G_GUINT64_FORMAT
                              " after %u s, not at %" G_GUINT64_FORMAT,
-                             wconf_copies_serial(change->wconf, env->node_uuid),
+                             wconf_followers_serial(change->wconf, env->node_uuid),
                              ENGINE_STILL_MS / 1000, wanted);
             return false;
         }
@@ -312,10 +312,11 @@ static bool wait_for_copy(struct engine_change *change, GError **error)
     return true;
 }
 
-/* The next process finds that etcd was left for its store, and does the rest (seat_left.c). */
+/* The next process finds that etcd was left for its store, and does the rest (seat_engine_step.c).
+ */
 static bool go_to_sqlite(struct engine_change *change, GError **error)
 {
-    engine_tend_end(change->wconf);
+    engine_members_end(change->wconf);
     if (!hold(change, error) || !wait_for_copy(change, error))
         return false;
     engine_change_say(change, "the copy of this node has everything");

@@ -29,8 +29,8 @@ void wconf_step_down(struct wconf *wconf, enum fettle_error code, const char *fo
     wconf_owners_end(wconf);
     wconf_locks_end(wconf);
     wconf_announce_end(wconf);
-    wconf_watch_end(wconf);
-    wconf_copies_end(wconf);
+    wconf_promise_watch_end(wconf);
+    wconf_followers_end(wconf);
     wconf_refuse_held_commits(wconf);
     wconf_engine_end(wconf);
     if (wconf->on_down)
@@ -59,7 +59,7 @@ static void lost_cb(const char *why, void *data)
 bool wconf_start(struct wconf *wconf, GError **error)
 {
     g_autofree char *note = NULL;
-    wconf->journal = journal_open(wconf->env, wconf->locks, &note, error);
+    wconf->journal = locks_journal_open(wconf->env, wconf->locks, &note, error);
     if (!wconf->journal || !wconf_campaign(wconf, error))
         return false;
     wconf->engine->ops->on_lost(wconf->engine, lost_cb, wconf);
@@ -68,12 +68,12 @@ bool wconf_start(struct wconf *wconf, GError **error)
              ", serial %" G_GUINT64_FORMAT "; lock journal: %s, %u locks",
              config_history(wconf->committed), wconf->epoch, config_serial(wconf->committed),
              note ? note : "continued", locks_count(wconf->locks));
-    wconf_copies_begin(wconf);
+    wconf_followers_begin(wconf);
     if (!wconf_record_seat(wconf, error))
         return false;
     wconf_announce(wconf);
     wconf_owners_start(wconf);
-    wconf_watch_start(wconf);
+    wconf_promise_watch_start(wconf);
     if (wconf->down) {
         g_propagate_error(error, g_error_copy(wconf->down));
         return false;
@@ -112,7 +112,7 @@ struct wconf *wconf_new(const struct env *env)
     wconf->changing = wconf_engine_new();
     wconf->flush = wconf_flush_new();
     wconf->followers = wconf_followers_new();
-    wconf->ids = wconf_ids_new();
+    wconf->ids = wconf_commit_ids_new();
     wconf->join = wconf_join_new();
     wconf->lock_waits = wconf_lock_waits_new();
     wconf->owners = wconf_owners_new();
@@ -128,7 +128,7 @@ static void free_duties(struct wconf *wconf)
     wconf_engine_free(wconf->changing);
     wconf_flush_free(wconf->flush);
     wconf_followers_free(wconf->followers);
-    wconf_ids_free(wconf->ids);
+    wconf_commit_ids_free(wconf->ids);
     wconf_join_free(wconf->join);
     wconf_lock_waits_free(wconf->lock_waits);
     wconf_owners_free(wconf->owners);
@@ -147,7 +147,7 @@ void wconf_free(struct wconf *wconf)
     wconf_join_end(wconf);
     wconf_owners_end(wconf);
     wconf_locks_end(wconf);
-    wconf_copies_end(wconf);
+    wconf_followers_end(wconf);
     wconf_engine_end(wconf);
     wconf_commit_free_all(wconf);
     wconf_barriers_end(wconf); /* answers about locks wait there */
@@ -155,7 +155,7 @@ void wconf_free(struct wconf *wconf)
     wconf_announce_end(wconf);
     free_duties(wconf);
     g_hash_table_unref(wconf->pending_ids);
-    journal_free(wconf->journal);
+    locks_journal_free(wconf->journal);
     config_free(wconf->head);
     config_free(wconf->committed);
     g_error_free(wconf->down);

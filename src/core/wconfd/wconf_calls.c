@@ -1,9 +1,9 @@
 /* Which calls wconfd answers, and whom it lets pass. See wconf.h and wconf_private.h. */
 #include <string.h>
 
-#include "core/config/look.h"
-#include "core/config/narrow.h"
-#include "core/wconfd/engine_tend.h"
+#include "core/config/named_change.h"
+#include "core/config/view_questions.h"
+#include "core/wconfd/engine_members.h"
 #include "core/wconfd/wconf_private.h"
 
 static void handle_cluster_status(struct wconf *wconf, struct rpc_request *request)
@@ -19,14 +19,14 @@ static void handle_cluster_status(struct wconf *wconf, struct rpc_request *reque
     status->nodes_pending = wconf_nodes_pending(wconf);
     g_ptr_array_unref(status->problems);
     status->problems = invariants_problems(wconf->committed, LIMIT_PROBLEMS);
-    const char *odd = engine_tend_odd(wconf);
+    const char *odd = engine_members_odd(wconf);
     if (odd)
         g_ptr_array_add(status->problems, g_strdup_printf("members of etcd: %s", odd));
     const char *damage = wconf_damage(wconf);
     if (damage)
         g_ptr_array_add(status->problems, g_strdup(damage));
     wconf_list_doubted(wconf, status->problems);
-    wconf_copies_list(wconf, status->copies);
+    wconf_followers_list(wconf, status->copies);
     struct authority *authority = wconf->env->authority;
     status->authority = authority && authority->ops->has_key(authority);
     rpc_answer(request, cluster_status_to_json(status));
@@ -38,7 +38,7 @@ static void handle_look(struct wconf *wconf, struct rpc_request *request)
     g_autoptr(GError) error = NULL;
     const struct record *record = method_find(ROLE_WCONFD, request->name)->args;
     void *args = rpc_request_args(request, record, &error);
-    json_t *answer = args ? look_answer(wconf->head, request->name, args, &error) : NULL;
+    json_t *answer = args ? view_questions_answer(wconf->head, request->name, args, &error) : NULL;
     if (answer)
         rpc_answer(request, answer);
     else
@@ -133,7 +133,7 @@ void wconf_handle(struct wconf *wconf, struct rpc_request *request)
             calls[i].handle(wconf, request);
         return;
     }
-    if (!narrow_exists(request->name))
+    if (!named_change_exists(request->name))
         rpc_fail_new(request, FETTLE_ERROR_PROTOCOL, "wconfd has no method %s", request->name);
     else if (!may_pass(wconf, request, &error))
         rpc_fail(request, error);

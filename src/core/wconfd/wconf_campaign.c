@@ -136,11 +136,11 @@ static bool load_store(struct wconf *wconf, GError **error)
     g_array_set_clear_func(entries, entry_clear);
     if (!read_all(wconf, &reading, error))
         return false;
-    if (!wconf_ids_load(wconf, error))
+    if (!wconf_commit_ids_load(wconf, error))
         return false;
     config_share(wconf->committed, wconf->head);
     begin_log(wconf, &reading);
-    wconf_copies_note(wconf);
+    wconf_followers_note(wconf);
     return true;
 }
 
@@ -202,7 +202,7 @@ static void leapt(struct wconf *wconf, guint64 serial)
     config_set_position(wconf->committed, config_history(wconf->committed), serial);
     config_set_position(wconf->head, config_history(wconf->head), serial);
     wconf_stream_begin(wconf, serial, 0);
-    wconf_copies_note(wconf);
+    wconf_followers_note(wconf);
 }
 
 /* SAF-01. The locks of another epoch are nobody's. */
@@ -211,16 +211,16 @@ static bool campaign(struct wconf *wconf, GError **error)
     struct mastership me = {0};
     g_strlcpy(me.node, wconf->env->node_uuid, sizeof me.node);
     g_strlcpy(me.boot_id, wconf->env->boot_id, sizeof me.boot_id);
-    g_strlcpy(me.journal_id, journal_id(wconf->journal), sizeof me.journal_id);
+    g_strlcpy(me.journal_id, locks_journal_id(wconf->journal), sizeof me.journal_id);
     if ((!wconf->engine->replicated && !ask_for_promises(wconf, &me, error)) ||
         !wconf->engine->ops->campaign(wconf->engine, &me, error))
         return false;
     wconf->epoch = me.epoch;
     if (me.leap)
         leapt(wconf, me.leap);
-    if (me.epoch != journal_epoch(wconf->journal))
+    if (me.epoch != locks_journal_epoch(wconf->journal))
         locks_reset(wconf->locks);
-    return journal_begin(wconf->journal, wconf->locks, me.epoch, error);
+    return locks_journal_begin(wconf->journal, wconf->locks, me.epoch, error);
 }
 
 /* A node that was taken off the list while no master could tell it. */

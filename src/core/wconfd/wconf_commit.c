@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "core/config/narrow.h"
+#include "core/config/named_change.h"
 #include "core/wconfd/wconf_private.h"
 
 struct reply {
@@ -89,8 +89,8 @@ static bool commit_publish(struct commit *commit)
         members = members || !strcmp(change->kind, "node") || !strcmp(change->kind, "cluster");
     }
     config_set_position(wconf->committed, config_history(wconf->committed), commit->serial);
-    wconf_ids_note(wconf, commit->id, commit->serial);
-    wconf_copies_note(wconf);
+    wconf_commit_ids_note(wconf, commit->id, commit->serial);
+    wconf_followers_note(wconf);
     return members;
 }
 
@@ -139,7 +139,7 @@ static void commit_done(enum engine_result result, const GError *error, void *da
         wconf_stream_wake(wconf);
         if (members)
             wconf_announce(wconf);
-        wconf_copies_wait(wconf, commit->serial, copied_cb, commit);
+        wconf_followers_wait(wconf, commit->serial, copied_cb, commit);
         return;
     } else {
         commit_failed(commit, result, error);
@@ -402,7 +402,7 @@ void wconf_answer_when_stored(struct wconf *wconf, guint64 serial, struct rpc_re
     }
     struct repeated *repeated = g_new(struct repeated, 1);
     *repeated = (struct repeated){wconf, request, answer};
-    wconf_copies_wait(wconf, serial, repeated_copied_cb, repeated);
+    wconf_followers_wait(wconf, serial, repeated_copied_cb, repeated);
 }
 
 bool wconf_answer_repeated(struct wconf *wconf, const char *id, struct rpc_request *request)
@@ -424,7 +424,8 @@ bool wconf_answer_repeated(struct wconf *wconf, const char *id, struct rpc_reque
  * they may touch. End-to-end tests look for this line. */
 static void tell_wide_commit(const struct rpc_request *request, const GPtrArray *changes)
 {
-    if (strcmp(request->from_role, ROLE_JOB) != 0 || narrow_exists(request->name) || !changes->len)
+    if (strcmp(request->from_role, ROLE_JOB) != 0 || named_change_exists(request->name) ||
+        !changes->len)
         return;
     const struct change *first = changes->pdata[0];
     g_autofree char *fields = g_strdup_printf("JOB=%u", request->from_job);
@@ -464,8 +465,8 @@ void wconf_handle_commit(struct wconf *wconf, struct rpc_request *request)
         rpc_fail(request, error);
         return;
     }
-    if (narrow_exists(request->name) &&
-        !narrow_check(request->name, wconf->head, args->changes, &error)) {
+    if (named_change_exists(request->name) &&
+        !named_change_check(request->name, wconf->head, args->changes, &error)) {
         rpc_fail(request, error);
         return;
     }

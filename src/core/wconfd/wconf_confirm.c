@@ -166,10 +166,10 @@ static void answer_question(struct wconf *wconf, void *data)
         question->answers =
             answer_items(wconf->committed, question->args, question->request->from_node, &serial);
     /* Hardly ever anything but what all have long had; that does not queue behind what is new. */
-    if (wconf->down || wconf_copies_have(wconf, serial))
+    if (wconf->down || wconf_followers_have(wconf, serial))
         answer_copied(question);
     else
-        wconf_copies_wait(wconf, serial, answer_copied, question);
+        wconf_followers_wait(wconf, serial, answer_copied, question);
 }
 
 void wconf_handle_confirm(struct wconf *wconf, struct rpc_request *request)

@@ -7,7 +7,7 @@
 
 #include "base/log.h"
 #include "core/wconfd/engine_change.h"
-#include "core/wconfd/engine_tend.h"
+#include "core/wconfd/engine_members.h"
 
 #define LEAVE_PAUSE_MS 100 /* in which who asks for progress gets the last lines */
 #define CLEAR_PAUSE_MS 2000
@@ -200,7 +200,7 @@ void wconf_engine_start(struct wconf *wconf)
     struct clearing *clearing = wconf->changing->clearing;
     if (clearing)
         clearing->asker.stamp.epoch = wconf->epoch;
-    engine_tend_start(wconf);
+    engine_members_start(wconf);
 }
 
 /* --- the task --- */
@@ -213,7 +213,7 @@ static void take_back(struct engine_change *change)
     wconf_release_commits(wconf);
     log_error("", "the change of engine is taken back: %s", change->error->message);
     if (change->to == ENGINE_KIND_SQLITE) {
-        engine_tend_start(wconf);
+        engine_members_start(wconf);
         return;
     }
     if (engine_change_clear(&change->asker, change->nodes, &error) || !change->wconf)
@@ -310,7 +310,7 @@ void wconf_engine_end(struct wconf *wconf)
 {
     struct wconf_engine *changing = wconf->changing;
     struct engine_change *change = g_steal_pointer(&changing->change);
-    engine_tend_end(wconf);
+    engine_members_end(wconf);
     if (changing->clearing)
         changing->clearing->wconf = NULL;
     changing->clearing = NULL;

@@ -5,7 +5,7 @@
  */
 #include "core/wconfd/wconf_private.h"
 
-/* Who is in reach also changes with the time alone (wconf_copies.c). */
+/* Who is in reach also changes with the time alone (wconf_followers.c). */
 #define FLUSH_LOOK_MS 500
 
 struct wconf_flush {
@@ -88,7 +88,7 @@ static bool has_ended(struct flush *flush)
         return true;
     }
     g_autoptr(GPtrArray) copies = g_ptr_array_new_with_free_func((GDestroyNotify)copy_status_free);
-    wconf_copies_list(wconf, copies);
+    wconf_followers_list(wconf, copies);
     g_autofree char *lacking = who_lacks(wconf, copies, flush->serial);
     if (!*lacking) /* the newest there is, only if this is the master still (SAF-03) */
         wconf_answer_after_barrier(wconf, flush->request, result_of(flush, copies));
@@ -159,7 +159,7 @@ void wconf_handle_flush_config(struct wconf *wconf, struct rpc_request *request)
     flush->serial = config_serial(wconf->committed);
     flush->wait_ms = (guint)args->wait_ms;
     flush->until_ms = wconf->env->ops->boot_ms(wconf->env) + (gint64)args->wait_ms;
-    wconf_copies_hurry(wconf, flush->serial);
+    wconf_followers_hurry(wconf, flush->serial);
     g_ptr_array_add(wconf->flush->waiting, flush);
     wconf_flush_look(wconf);
 }

@@ -79,7 +79,7 @@ static void flush(struct wconf *wconf)
     if (!locks_has_events(wconf->locks))
         return;
     g_autoptr(GPtrArray) events = locks_take_events(wconf->locks);
-    if (!wconf->down && !journal_append(wconf->journal, wconf->locks, events, &error))
+    if (!wconf->down && !locks_journal_append(wconf->journal, wconf->locks, events, &error))
         wconf_step_down(wconf, FETTLE_ERROR_STORAGE, "the lock journal cannot be written: %s",
                         error->message);
 }

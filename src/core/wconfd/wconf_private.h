@@ -1,39 +1,39 @@
 /*
  * Insides of wconfd's thinking. One struct with what all need, and one file for each duty, which
  * keeps to itself what it alone needs:
- *   wconf.c           life, stepping down
- *   wconf_calls.c     which calls there are
- *   wconf_barrier.c   answers that need a barrier
- *   wconf_campaign.c  taking the seat
- *   wconf_handover.c  giving it to another candidate
- *   wconf_commit.c    transactions: from the request to the engine and back
- *   wconf_replica.c   set_replica_state
- *   wconf_migrated.c  set_migrated
- *   wconf_cover.c     owners, what they may change, and do they hold its locks?
- *   wconf_stream.c    wait_changes: deltas and snapshots
- *   wconf_copies.c    follow: the copies of other candidates, and waiting for them
- *   wconf_flush.c     flush_config: until all candidates in reach have the newest change
- *   wconf_ids.c       which commits are known by their ids, for copies and another engine
- *   wconf_engine.c    change_engine, engine_progress
- *   engine_change.c   the steps of that
- *   engine_tend.c     the members of etcd, as candidates come and go
- *   wconf_watch.c     does every candidate still follow this mastership?
- *   wconf_confirm.c   confirm
- *   wconf_locks.c     lock calls
- *   wconf_owners.c    death of owners, sweeps
- *   wconf_import.c    write_config
- *   wconf_reserve.c   reservations of dead owners
- *   wconf_join.c      hosts that become nodes
- *   wconf_key.c       the authority's key, for other candidates
- *   wconf_announce.c  telling nodes who is master, and which have answered
- *   wconf_stated.c    what they tell with it, if words of the master before may be lost
+ *   wconf.c                  life, stepping down
+ *   wconf_calls.c            which calls there are
+ *   wconf_barrier.c          answers that need a barrier
+ *   wconf_campaign.c         taking the seat
+ *   wconf_handover.c         giving it to another candidate
+ *   wconf_commit.c           transactions: from the request to the engine and back
+ *   wconf_replica.c          set_replica_state
+ *   wconf_migrated.c         set_migrated
+ *   wconf_lock_cover.c       owners, what they may change, and do they hold its locks?
+ *   wconf_stream.c           wait_changes: deltas and snapshots
+ *   wconf_followers.c        follow: the copies of other candidates, and waiting for them
+ *   wconf_flush.c            flush_config: until all candidates in reach have the newest change
+ *   wconf_commit_ids.c       which commits are known by their ids, for copies and another engine
+ *   wconf_engine.c           change_engine, engine_progress
+ *   engine_change.c          the steps of that
+ *   engine_members.c         the members of etcd, as candidates come and go
+ *   wconf_promise_watch.c    does every candidate still follow this mastership?
+ *   wconf_confirm.c          confirm
+ *   wconf_locks.c            lock calls
+ *   wconf_owners.c           death of owners, sweeps
+ *   wconf_import.c           write_config
+ *   wconf_reserve.c          reservations of dead owners
+ *   wconf_join.c             hosts that become nodes
+ *   wconf_authority_key.c    the authority's key, for other candidates
+ *   wconf_announce.c         telling nodes who is master, and which have answered
+ *   wconf_stated.c           what they tell with it, if words of the master before may be lost
  */
 #pragma once
 
 #include "core/config/invariants.h"
 #include "core/config/model.h"
-#include "core/locks/journal.h"
 #include "core/locks/locks.h"
+#include "core/locks/locks_journal.h"
 #include "core/wconfd/promises.h"
 #include "core/wconfd/wconf.h"
 
@@ -53,7 +53,7 @@ struct wconf {
     GHashTable *pending_ids; /* commit id -> struct commit */
     bool held;               /* they wait for a change of engine */
     struct locks *locks;
-    struct journal *journal;
+    struct locks_journal *journal;
 
     /* What only the file of a duty sees into. */
     struct wconf_announce *announce;
@@ -62,7 +62,7 @@ struct wconf {
     struct wconf_engine *changing; /* the engine */
     struct wconf_flush *flush;
     struct wconf_followers *followers;
-    struct wconf_ids *ids;
+    struct wconf_commit_ids *ids;
     struct wconf_join *join;
     struct wconf_lock_waits *lock_waits;
     struct wconf_owners *owners;
@@ -156,7 +156,7 @@ void wconf_refuse_after_barrier(struct wconf *wconf, struct rpc_request *request
 /* --- wconf_migrated.c --- */
 void wconf_handle_set_migrated(struct wconf *wconf, struct rpc_request *request);
 
-/* --- wconf_cover.c --- */
+/* --- wconf_lock_cover.c --- */
 /* Whether the caller may speak for that owner (SAF-101). PERMISSION: it is on another node,
  * whatever it names; WRONG_INPUT: the lock file's name is not a plain name. */
 bool wconf_check_owner(const struct wconf *wconf, const struct rpc_request *request,
@@ -194,62 +194,62 @@ void wconf_stream_add(struct wconf *wconf, guint64 serial, const char *kind, con
 void wconf_stream_wake(struct wconf *wconf);
 void wconf_stream_end(struct wconf *wconf);
 
-/* --- wconf_copies.c --- */
+/* --- wconf_followers.c --- */
 struct wconf_followers *wconf_followers_new(void);
-/* After wconf_copies_end(). */
+/* After wconf_followers_end(). */
 void wconf_followers_free(struct wconf_followers *followers);
 void wconf_handle_follow(struct wconf *wconf, struct rpc_request *request);
 /* Before the first commit: all candidates count as in reach for now. */
-void wconf_copies_begin(struct wconf *wconf);
+void wconf_followers_begin(struct wconf *wconf);
 /* Calls fn(data) once so many candidates' copies have this serial as cluster.commit_copies wants of
  * those in reach; at once if none is. In order of the calls. */
-void wconf_copies_wait(struct wconf *wconf, guint64 serial, void (*fn)(void *data), void *data);
+void wconf_followers_wait(struct wconf *wconf, guint64 serial, void (*fn)(void *data), void *data);
 /* Whether they have it already. */
-bool wconf_copies_have(const struct wconf *wconf, guint64 serial);
+bool wconf_followers_have(const struct wconf *wconf, guint64 serial);
 /* What of the engine's store is damaged; NULL: nothing that is known. */
 const char *wconf_damage(const struct wconf *wconf);
 /* Whether what is committed now would outlive this process. TEMPORARY: not now. */
 bool wconf_outlives(const struct wconf *wconf, GError **error);
 /* Who is in reach and lacks the serial is counted out when its patience is over, also if no commit
  * waits for it. With a replicated engine nobody is. */
-void wconf_copies_hurry(struct wconf *wconf, guint64 serial);
+void wconf_followers_hurry(struct wconf *wconf, guint64 serial);
 /* Everybody who waits is called. */
-void wconf_copies_end(struct wconf *wconf);
+void wconf_followers_end(struct wconf *wconf);
 /* Remembers what the content at the committed serial is. */
-void wconf_copies_note(struct wconf *wconf);
+void wconf_followers_note(struct wconf *wconf);
 /* Adds a struct copy_status of each other candidate on record. */
-void wconf_copies_list(const struct wconf *wconf, GPtrArray *copies);
+void wconf_followers_list(const struct wconf *wconf, GPtrArray *copies);
 /* A piece of a refill was given to the copy of a node. */
-void wconf_copies_filling(struct wconf *wconf, const char *node);
+void wconf_followers_filling(struct wconf *wconf, const char *node);
 /* How far the copy of a node is, on its disk; 0: nothing is known of it. */
-guint64 wconf_copies_serial(const struct wconf *wconf, const char *node);
+guint64 wconf_followers_serial(const struct wconf *wconf, const char *node);
 /* How many are in reach. */
-guint wconf_copies_reachable(const struct wconf *wconf);
+guint wconf_followers_reachable(const struct wconf *wconf);
 
 /* --- wconf_flush.c --- */
 struct wconf_flush *wconf_flush_new(void);
-/* After wconf_copies_end(), by which all have been answered. */
+/* After wconf_followers_end(), by which all have been answered. */
 void wconf_flush_free(struct wconf_flush *flush);
 void wconf_handle_flush_config(struct wconf *wconf, struct rpc_request *request);
 /* A copy has gone on or has been counted out, or this is the master no more: answers what can be
  * answered. */
 void wconf_flush_look(struct wconf *wconf);
 
-/* --- wconf_ids.c --- */
-struct wconf_ids *wconf_ids_new(void);
-void wconf_ids_free(struct wconf_ids *ids);
+/* --- wconf_commit_ids.c --- */
+struct wconf_commit_ids *wconf_commit_ids_new(void);
+void wconf_commit_ids_free(struct wconf_commit_ids *ids);
 /* After the store was loaded. CORRUPT. */
-bool wconf_ids_load(struct wconf *wconf, GError **error);
+bool wconf_commit_ids_load(struct wconf *wconf, GError **error);
 /* One more is stored. */
-void wconf_ids_note(struct wconf *wconf, const char *id, guint64 serial);
+void wconf_commit_ids_note(struct wconf *wconf, const char *id, guint64 serial);
 /* Adds a struct stored_commit of each serial behind `after`, `max` at most. */
-void wconf_ids_list(const struct wconf *wconf, guint64 after, guint max, GPtrArray *commits);
+void wconf_commit_ids_list(const struct wconf *wconf, guint64 after, guint max, GPtrArray *commits);
 void wconf_handle_commit_ids(struct wconf *wconf, struct rpc_request *request);
 
-/* --- wconf_watch.c --- */
+/* --- wconf_promise_watch.c --- */
 /* Asks the candidates now and then, until it has stepped down; nothing if there is no other. */
-void wconf_watch_start(struct wconf *wconf);
-void wconf_watch_end(struct wconf *wconf);
+void wconf_promise_watch_start(struct wconf *wconf);
+void wconf_promise_watch_end(struct wconf *wconf);
 
 /* --- wconf_engine.c --- */
 struct wconf_engine *wconf_engine_new(void);
@@ -278,7 +278,7 @@ void wconf_handle_ca_info(struct wconf *wconf, struct rpc_request *request);
 void wconf_handle_join(struct wconf *wconf, struct rpc_request *request);
 void wconf_join_end(struct wconf *wconf);
 
-/* --- wconf_key.c --- */
+/* --- wconf_authority_key.c --- */
 void wconf_handle_authority_key(struct wconf *wconf, struct rpc_request *request);
 /* ca_info for another candidate's wconfd: with a look at the key. */
 void wconf_handle_authority_look(struct wconf *wconf, struct rpc_request *request);

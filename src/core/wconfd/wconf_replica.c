@@ -28,7 +28,7 @@ static void refuse_late(struct wconf *wconf, void *data)
 {
     struct late_refusal *refusal = data;
     if (!wconf->down && refusal->serial <= config_serial(wconf->committed)) {
-        wconf_copies_wait(wconf, refusal->serial, refuse_copied, refusal);
+        wconf_followers_wait(wconf, refusal->serial, refuse_copied, refusal);
         return;
     }
     g_autoptr(GError) why = g_steal_pointer(&refusal->error);

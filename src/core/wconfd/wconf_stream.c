@@ -213,7 +213,7 @@ static char *deltas_since(const struct wconf *wconf, guint64 since, const struct
     record_autoptr(changes) answer = changes_new_at(wconf);
     struct filling filling = filling_new(wconf, view);
     if (ids)
-        wconf_ids_list(wconf, since, G_MAXUINT, answer->commits);
+        wconf_commit_ids_list(wconf, since, G_MAXUINT, answer->commits);
     for (GList *link = first_after(wconf, since); link && !filling.full; link = link->next)
         fill_entry(&filling, link->data);
     return filling_end(&filling, wconf, answer);
@@ -318,7 +318,7 @@ void wconf_handle_snapshot(struct wconf *wconf, struct rpc_request *request)
         rpc_fail(request, error);
         return;
     }
-    wconf_copies_filling(wconf, request->from_node);
+    wconf_followers_filling(wconf, request->from_node);
     record_autoptr(snapshot_piece) piece = snapshot_piece_new();
     GString *changes = g_string_sized_new(FILLING_BYTES);
     piece->history = config_history(wconf->committed);
@@ -359,7 +359,7 @@ static void tell(struct wconf *wconf, struct rpc_request *request, const char *t
     }
     struct copied_answer *answer = g_new(struct copied_answer, 1);
     *answer = (struct copied_answer){wconf, request, g_strdup(text)};
-    wconf_copies_wait(wconf, config_serial(wconf->committed), copied_cb, answer);
+    wconf_followers_wait(wconf, config_serial(wconf->committed), copied_cb, answer);
 }
 
 /* --- listeners --- */

@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "core/node/services.h"
-#include "daemons/common/spare.h"
+#include "daemons/common/trim_memory.h"
 #include "io/loop.h"
 #include "io/node_config.h"
 
@@ -103,9 +103,9 @@ static int run_loop(const struct daemon *daemon, const char *root)
     if (env) {
         running.env = env;
         task_spawn(env->tasks, start_task, NULL);
-        spare_start();
+        trim_memory_start();
         code = loop_run();
-        spare_stop();
+        trim_memory_stop();
         service_end(g_steal_pointer(&running.service), running.why);
         g_clear_pointer(&running.why, g_free);
     } else {

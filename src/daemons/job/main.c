@@ -6,8 +6,8 @@
  *
  * It forks one process for each job (serve.h), which makes the job's lock file, waits for luxid's
  * confirmation (start.h), writes `fettle-job --root DIR JOB LOCK-NAME` over its arguments, and runs
- * the job. All thinking is core/ops/job.c's. What they log goes where luxid's log goes: a file for
- * each job would cost more than the job, and nobody would remove it.
+ * the job. All thinking is core/ops/runner.c's. What they log goes where luxid's log goes: a file
+ * for each job would cost more than the job, and nobody would remove it.
  *
  * The nursery itself does nothing else: no thread, no loop and no chance, which all that it forks
  * would share.
@@ -17,7 +17,7 @@
 #include <sys/stat.h>
 
 #include "base/log.h"
-#include "core/ops/job.h"
+#include "core/ops/runner.h"
 #include "daemons/job/serve.h"
 #include "daemons/job/start.h"
 #include "daemons/job/words.h"
@@ -71,7 +71,7 @@ static void run_task(void *data)
 {
     struct run *run = data;
     g_autoptr(GError) error = NULL;
-    if (!job_run(nursery.env, run->job, run->lock_name, &error))
+    if (!runner_run(nursery.env, run->job, run->lock_name, &error))
         run->exit_code = complain(error);
     loop_quit(run->exit_code);
 }

@@ -7,8 +7,8 @@
 
 #include "base/limits.h"
 #include "base/log.h"
-#include "core/queue/deposed.h"
 #include "core/queue/luxi.h"
+#include "core/queue/old_jobs.h"
 #include "daemons/common/daemon.h"
 #include "daemons/common/standby.h"
 #include "io/loop.h"
@@ -69,7 +69,7 @@ static struct env *setup(const char *root, GError **error)
         return NULL;
     luxid.luxi = luxi_new(luxid.env);
     luxid.standby = standby_new(luxid.env, start_luxi);
-    standby_on_epoch(luxid.standby, deposed_end_jobs);
+    standby_on_epoch(luxid.standby, old_jobs_end);
     socket = node_paths_socket(real_env_paths(luxid.env), ROLE_LUXID);
     luxid.server = luxi_server_new(&(struct luxi_server_options){.path = socket,
                                                                  .node_uuid = luxid.env->node_uuid,

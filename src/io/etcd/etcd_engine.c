@@ -1,6 +1,6 @@
 /* Life and mastership; see etcd_engine.h. Commits are etcd_commit.c, reading everything is
  * etcd_load.c. */
-#include "io/etcd/etcd_internal.h"
+#include "io/etcd/etcd_private.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* The step from etcd to the store of one node: the key `moved`, without which nobody campaigns; see
- * etcd_internal.h. */
-#include "io/etcd/etcd_internal.h"
+ * etcd_private.h. */
+#include "io/etcd/etcd_private.h"
 
 #include <string.h>
 

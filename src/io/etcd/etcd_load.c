@@ -3,7 +3,7 @@
 
 #include "base/error.h"
 #include "base/limits.h"
-#include "io/etcd/etcd_internal.h"
+#include "io/etcd/etcd_private.h"
 #include "io/etcd/etcd_value.h"
 #include "proto/records.h"
 

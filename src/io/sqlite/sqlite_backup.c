@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "io/crash.h"
-#include "io/sqlite/sqlite_internal.h"
+#include "io/sqlite/sqlite_private.h"
 
 #define BUSY_MS 5000
 #define NOTE_CHARS 128

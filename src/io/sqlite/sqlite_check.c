@@ -1,6 +1,6 @@
 /* Reading a store with suspicion: every row against its checksum, the whole against its digest,
  * serials without gaps. See sqlite_store.h. */
-#include "io/sqlite/sqlite_internal.h"
+#include "io/sqlite/sqlite_private.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* See sqlite_store.h. This file: transactions, the log of changes, mastership. */
 #include "io/crash.h"
-#include "io/sqlite/sqlite_internal.h"
+#include "io/sqlite/sqlite_private.h"
 #include "proto/change.h"
 
 #include <string.h>

@@ -9,7 +9,7 @@
 #include "io/crash.h"
 #include "io/loop.h"
 #include "io/sqlite/sqlite_backup.h"
-#include "io/sqlite/sqlite_internal.h"
+#include "io/sqlite/sqlite_private.h"
 
 struct sqlite_copy {
     struct copy base;

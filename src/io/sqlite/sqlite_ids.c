@@ -1,11 +1,11 @@
 /*
  * Ids of commits that are not in the store's log any more, or never were: a copy has none but what
  * its master tells. They go along when a copy becomes the engine (docs/design/mastership.md,
- * "Commits that are repeated"); see sqlite_internal.h.
+ * "Commits that are repeated"); see sqlite_private.h.
  */
 #include "base/error.h"
 #include "base/limits.h"
-#include "io/sqlite/sqlite_internal.h"
+#include "io/sqlite/sqlite_private.h"
 
 static sqlite3_stmt *ask(struct sqlite_store *store, const char *sql, GError **error)
 {

@@ -1,6 +1,6 @@
 /* Reading what is stored anew while nobody asks for it, some rows at a time, so that a row that
  * rots on the disk is found while somebody still has it whole. See sqlite_store.h. */
-#include "io/sqlite/sqlite_internal.h"
+#include "io/sqlite/sqlite_private.h"
 
 #include <fcntl.h>
 #include <unistd.h>

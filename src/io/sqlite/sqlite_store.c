@@ -2,7 +2,7 @@
  * sqlite_check.c. */
 #include "io/sqlite/sqlite_store.h"
 #include "io/crash.h"
-#include "io/sqlite/sqlite_internal.h"
+#include "io/sqlite/sqlite_private.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 /* See store_reader.h. Checksums are those of sqlite_check.c. */
 #include "io/sqlite/store_reader.h"
-#include "io/sqlite/sqlite_internal.h"
+#include "io/sqlite/sqlite_private.h"
 #include "proto/change.h"
 
 #include <errno.h>

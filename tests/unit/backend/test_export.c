@@ -3,7 +3,7 @@
  */
 #include "world.h"
 
-#include "backend/storage/probe.h"
+#include "backend/storage/nbd_probe.h"
 #include "io/process.h"
 
 #include <arpa/inet.h>

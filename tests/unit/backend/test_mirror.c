@@ -4,7 +4,7 @@
  */
 #include "pair.h"
 
-#include "backend/storage/probe.h"
+#include "backend/storage/nbd_probe.h"
 #include "helper/patience.h"
 #include "io/process.h"
 

@@ -10,7 +10,7 @@
 
 #include "backend/hypervisor/qemu_private.h"
 #include "backend/hypervisor/relay.h"
-#include "backend/storage/probe.h"
+#include "backend/storage/nbd_probe.h"
 #include "helper/patience.h"
 #include "io/process.h"
 
@@ -194,7 +194,7 @@ static void await_next_relay(const struct pair *pair, guint64 before)
     g_assert_cmpuint(relay_pid(pair), !=, before);
 }
 
-static void still_whole(struct pair *pair)
+static void quiesce_whole(struct pair *pair)
 {
     g_assert_true(
         world_await_count(pair->primary, pair->web1, world_printed(pair->primary, pair->web1) + 3));
@@ -212,7 +212,7 @@ static void killed(void *signal)
         write_at_once(pair);
         kill((pid_t)before, GPOINTER_TO_INT(signal));
         await_next_relay(pair, before);
-        still_whole(pair);
+        quiesce_whole(pair);
     }
     g_autoptr(GError) error = NULL;
     g_assert_true(pair->hv->ops->pause(pair->hv, pair->web1->uuid, 1, &error));
@@ -239,7 +239,7 @@ static void killed_unseen(void *unused)
     g_autoptr(GPtrArray) guests = pair->hv->ops->rediscover(pair->hv, &error);
     g_assert_no_error(error);
     g_assert_cmpuint(guests->len, ==, 1);
-    still_whole(pair);
+    quiesce_whole(pair);
 
     pair_kill_export(pair);
     g_assert_true(world_is_frozen(pair->primary, pair->web1));
@@ -340,7 +340,7 @@ static void errors_are_held(void *unused)
     g_assert_cmpint(mirror_state(pair), ==, MIRROR_READY);
     pair_assert_nothing_missing(pair);
     unlink(trigger);
-    still_whole(pair);
+    quiesce_whole(pair);
 
     g_assert_true(g_file_set_contents(trigger, "", 0, NULL));
     g_assert_true(world_is_frozen(pair->primary, pair->web1));

@@ -8,8 +8,8 @@
 
 #include "base/task.h"
 #include "io/etcd/etcd_engine.h"
-#include "io/etcd/etcd_internal.h"
 #include "io/etcd/etcd_kv.h"
+#include "io/etcd/etcd_private.h"
 #include "io/loop.h"
 
 #define JOURNAL "66666666-7777-4888-8999-000000000000"

@@ -82,7 +82,7 @@ static bool piece(struct copy *copy, GPtrArray *changes, GError **error)
     return ok;
 }
 
-/* As copying.c does: two pieces, of different moments, and what has come since the first. */
+/* As replication.c does: two pieces, of different moments, and what has come since the first. */
 static bool refill(struct copy *copy, GError **error)
 {
     return copy->ops->refill_begin(copy, error) &&

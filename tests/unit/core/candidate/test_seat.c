@@ -1,6 +1,6 @@
 /*
  * Candidates: a master of node1, followers of node2 and node3 with copies of their own.
- * core/candidate/seat.c, copying.c, keyring.c.
+ * core/candidate/seat.c, replication.c, authority_key.c.
  */
 #include "unit/core/world/seat_world.h"
 

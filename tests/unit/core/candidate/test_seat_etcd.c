@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-#include "core/epoch/fence.h"
+#include "core/epoch/epoch_fence.h"
 #include "helper/fake_authority.h"
 #include "helper/fake_copy.h"
 #include "helper/fake_private.h"
@@ -20,7 +20,7 @@ static const char *const uuids[NODES] = {NODE1, NODE2, NODE3};
 
 struct host {
     struct env *noded, *wconfd, *cli;
-    struct fence *fence;
+    struct epoch_fence *fence;
     struct fake_copy *copy;
     struct seat *seat;
     char *ended; /* why its wconfd has */
@@ -43,7 +43,7 @@ static void call_task(void *data)
     g_autoptr(GError) error = NULL;
     record_autoptr(announce_args) args =
         announce_args_parse(call->request->args, RECORD_LAX, &error);
-    if (args && fence_announce(call->host->fence, call->request->from_node, args, &error)) {
+    if (args && epoch_fence_announce(call->host->fence, call->request->from_node, args, &error)) {
         fake_world_set_master(world, args->again ? call->request->from_node : args->master_node);
         rpc_answer(call->request, NULL);
     } else {
@@ -125,7 +125,7 @@ static void set_up_nodes(void)
         struct host *host = &hosts[i];
         *host = (struct host){.noded = fake_process(world, uuids[i], ROLE_NODED)};
         host->cli = fake_process(world, uuids[i], ROLE_CLI);
-        host->fence = fence_new(host->noded, CLUSTER);
+        host->fence = epoch_fence_new(host->noded, CLUSTER);
         host->copy = fake_copy_new();
         fake_serve(host->noded, noded_handle, host);
     }
@@ -146,7 +146,7 @@ static void tear_down(void)
         if (host->seat)
             wconfd_kill(host);
         fake_kill(host->noded);
-        fence_free(host->fence);
+        epoch_fence_free(host->fence);
         fake_copy_free(host->copy);
     }
     fake_world_free(world);

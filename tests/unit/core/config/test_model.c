@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "core/locks/journal.h"
+#include "core/locks/locks_journal.h"
 #include "proto/seal.h"
 #include "unit/core/world/config_world.h"
 
@@ -256,26 +256,26 @@ static char *reopen(struct journal_world *world)
     g_autoptr(GError) error = NULL;
     g_autofree char *note = NULL;
     struct locks *locks = locks_new(NULL, NULL);
-    struct journal *journal = journal_open(world->env, locks, &note, &error);
+    struct locks_journal *journal = locks_journal_open(world->env, locks, &note, &error);
     g_autoptr(GString) text = g_string_new(note ? note : "");
     if (!journal) {
         g_string_printf(text, "%s: %s", fettle_error_name(error), error->message);
     } else if (!note) {
         g_autoptr(GPtrArray) held = locks_list(locks, NULL);
-        g_string_printf(text, "epoch %" G_GUINT64_FORMAT ":", journal_epoch(journal));
+        g_string_printf(text, "epoch %" G_GUINT64_FORMAT ":", locks_journal_epoch(journal));
         for (guint i = 0; i < held->len; i++) {
             const struct lock_state *state = held->pdata[i];
             g_string_append_printf(text, " %s %s %s;", state->owner->job, state->name,
                                    enum_word(&lock_mode_words, (int)state->mode));
         }
     }
-    journal_free(journal);
+    locks_journal_free(journal);
     locks_free(locks);
     return g_strdup(text->str);
 }
 
-static void take(struct locks *locks, struct journal *journal, const char *job, const char *name,
-                 enum lock_mode mode)
+static void take(struct locks *locks, struct locks_journal *journal, const char *job,
+                 const char *name, enum lock_mode mode)
 {
     struct owner owner = {.job = (char *)job, .livelock = (char *)"file", .pid = 4711};
     struct lock_request request = {.name = (char *)name, .mode = mode};
@@ -285,7 +285,7 @@ static void take(struct locks *locks, struct journal *journal, const char *job, 
     g_ptr_array_add(requests, &request);
     g_assert_true(locks_update(locks, &owner, requests, NULL, &outcome, &error));
     g_autoptr(GPtrArray) events = locks_take_events(locks);
-    journal_append(journal, locks, events, &error);
+    locks_journal_append(journal, locks, events, &error);
     g_assert_no_error(error);
 }
 
@@ -293,16 +293,16 @@ static void write_journal(struct journal_world *world, guint rounds)
 {
     g_autofree char *note = NULL;
     struct locks *locks = locks_new(NULL, NULL);
-    struct journal *journal = journal_open(world->env, locks, &note, NULL);
+    struct locks_journal *journal = locks_journal_open(world->env, locks, &note, NULL);
     g_assert_cmpstr(note, ==, "none");
-    g_assert_true(journal_begin(journal, locks, 3, NULL));
+    g_assert_true(locks_journal_begin(journal, locks, 3, NULL));
     take(locks, journal, "1", "instance/a", LOCK_EXCLUSIVE);
     take(locks, journal, "2", "node/n", LOCK_SHARED);
     for (guint i = 0; i < rounds; i++) {
         take(locks, journal, "1", "node/m", LOCK_EXCLUSIVE);
         take(locks, journal, "1", "node/m", LOCK_RELEASE);
     }
-    journal_free(journal);
+    locks_journal_free(journal);
     locks_free(locks);
 }
 
@@ -353,8 +353,8 @@ static void test_journal_of_large_entries(void)
     enum locks_outcome outcome;
     size_t written = 0;
     journal_world_init(&world);
-    struct journal *journal = journal_open(world.env, locks, &note, NULL);
-    g_assert_true(journal_begin(journal, locks, 3, NULL));
+    struct locks_journal *journal = locks_journal_open(world.env, locks, &note, NULL);
+    g_assert_true(locks_journal_begin(journal, locks, 3, NULL));
     for (guint i = 0; i < LIMIT_LOCKS_PER_CALL; i++)
         g_ptr_array_add(requests, long_request(i));
     g_autofree char *first = g_strdup(((struct lock_request *)requests->pdata[0])->name);
@@ -363,17 +363,17 @@ static void test_journal_of_large_entries(void)
         g_assert_true(locks_update(locks, &owner, requests, &wait, &outcome, NULL));
         g_assert_cmpint(outcome, ==, LOCKS_WAITS);
         g_autoptr(GPtrArray) events = locks_take_events(locks);
-        g_assert_true(journal_append(journal, locks, events, NULL));
+        g_assert_true(locks_journal_append(journal, locks, events, NULL));
         g_assert_true(locks_withdraw(locks, &owner) == &world);
         g_autoptr(GPtrArray) over = locks_take_events(locks);
-        g_assert_true(journal_append(journal, locks, over, NULL));
+        g_assert_true(locks_journal_append(journal, locks, over, NULL));
         written += 80 * (size_t)LIMIT_LOCKS_PER_CALL;
         size_t bytes = strlen(fake_file(world.world, NODE1, FILE_RUN, JOURNAL_FILE));
         g_assert_cmpuint(bytes, <, LIMIT_JOURNAL_BYTES / 4 + MIB(1));
     }
     g_autofree char *expected = g_strdup_printf("epoch 3: 1 %s exclusive;", first);
     assert_says(reopen(&world), expected);
-    journal_free(journal);
+    locks_journal_free(journal);
     locks_free(locks);
     fake_world_free(world.world);
 }

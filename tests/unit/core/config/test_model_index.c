@@ -68,16 +68,16 @@ static void change_something(struct config *config, GRand *rand)
 
 static void check_node(const struct config *config, const char *node)
 {
-    struct promised slow = {0}, kept = config_promised(config, node);
+    struct allocated slow = {0}, kept = config_promised(config, node);
     g_autoptr(GPtrArray) all = config_list(config, "instance");
     g_autoptr(GPtrArray) found = config_node_instances(config, node);
     for (guint i = 0; i < all->len; i++) {
         const struct instance *instance = all->pdata[i];
-        struct promised part = promised_to(instance, node);
+        struct allocated part = allocated_to(instance, node);
         bool there = !strcmp(instance->primary_node, node) ||
                      !strcmp(instance->secondary_node, node) ||
                      !strcmp(instance->migration_node, node);
-        promised_add(&slow, &part);
+        allocated_add(&slow, &part);
         g_assert_cmpint(g_ptr_array_find(found, instance, NULL), ==, there);
     }
     g_assert_true(!memcmp(&kept, &slow, sizeof(slow)));

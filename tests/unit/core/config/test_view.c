@@ -3,8 +3,8 @@
 
 #include <string.h>
 
+#include "core/config/allocated.h"
 #include "core/config/follow.h"
-#include "core/config/promised.h"
 #include "core/ops/op.h"
 #include "unit/core/world/wconf_world.h"
 

@@ -3,7 +3,7 @@
  * steps of every kind, deaths among them, and deaths of the manager itself, after which the lock
  * journal says it all. The model knows locks as places in a row, groups spread over their members.
  */
-#include "core/locks/journal.h"
+#include "core/locks/locks_journal.h"
 #include "helper/fake_env.h"
 #include "unit/core/world/lock_text.h"
 
@@ -318,7 +318,7 @@ struct play {
     struct fake_world *world;
     const struct env *env;
     struct locks *locks;
-    struct journal *journal;
+    struct locks_journal *journal;
     GRand *rand;
     struct owner *owners[OWNERS];
     guint kinds[16]; /* how often each kind of step came */
@@ -522,7 +522,7 @@ static void play_write(struct play *play)
 {
     g_autoptr(GError) error = NULL;
     g_autoptr(GPtrArray) events = locks_take_events(play->locks);
-    journal_append(play->journal, play->locks, events, &error);
+    locks_journal_append(play->journal, play->locks, events, &error);
     g_assert_no_error(error);
 }
 
@@ -551,15 +551,15 @@ static void play_step(struct play *play, bool ordered)
 
 /* --- the manager dies --- */
 
-static struct journal *open_journal(struct play *play, const char *expected)
+static struct locks_journal *open_journal(struct play *play, const char *expected)
 {
     g_autofree char *note = NULL;
     g_autoptr(GError) error = NULL;
     play->locks = locks_new(NULL, NULL);
-    struct journal *journal = journal_open(play->env, play->locks, &note, &error);
+    struct locks_journal *journal = locks_journal_open(play->env, play->locks, &note, &error);
     g_assert_no_error(error);
     g_assert_cmpstr(note, ==, expected);
-    journal_begin(journal, play->locks, 3, &error);
+    locks_journal_begin(journal, play->locks, 3, &error);
     g_assert_no_error(error);
     return journal;
 }
@@ -584,7 +584,7 @@ static void ask_again(struct play *play, guint number)
 /* Another one reads the journal: who held holds, who waited waits; unions are forgotten. */
 static void play_restart(struct play *play)
 {
-    journal_free(play->journal);
+    locks_journal_free(play->journal);
     locks_free(play->locks);
     play->journal = open_journal(play, NULL);
     play->restarted++;
@@ -635,7 +635,7 @@ static void play_end(struct play *play)
     g_assert_cmpuint(locks_count(play->locks), ==, 0);
     g_assert_cmpuint(locks_waiting_count(play->locks), ==, 0);
     g_ptr_array_unref(locks_take_events(play->locks));
-    journal_free(play->journal);
+    locks_journal_free(play->journal);
     locks_free(play->locks);
     fake_world_free(play->world);
     g_rand_free(play->rand);

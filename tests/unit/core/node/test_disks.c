@@ -1,4 +1,4 @@
-/* Disks that grow, the making of images, kernels, the serial line: core/node disks.c, serial.c. */
+/* Disks that grow, the making of images, kernels, the serial line: core/node disks.c, console.c. */
 #include "unit/core/world/guest_steps.h"
 
 static json_t *grow_args(const struct node_world *nw, const char *replica, guint disk, guint mib)

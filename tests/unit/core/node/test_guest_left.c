@@ -1,4 +1,5 @@
-/* What a failover leaves on the former primary becomes the replica: replica.c, return.c (SAF-26).
+/* What a failover leaves on the former primary becomes the replica: replica.c, reconcile.c
+ * (SAF-26).
  */
 #include "helper/node_world.h"
 #include "unit/core/world/guest_steps.h"

@@ -1,6 +1,6 @@
 /*
  * Requests, the epoch fence, what survives, the report of a node: core/node node.c, core/epoch
- * fence.c, report.c.
+ * epoch_fence.c, report.c.
  */
 #include "helper/node_world.h"
 

@@ -1,5 +1,5 @@
 /* Create and remove: refusals with their exact words, order, and that nothing is left behind. */
-#include "core/placement/refusal.h"
+#include "core/placement/placement_refusal.h"
 #include "unit/core/world/ops_case.h"
 
 #include <string.h>
@@ -440,7 +440,7 @@ static void test_refused_mac_taken(void)
 
 #define PNODE "pnode: node \"node1\""
 #define expect_no_bridge(nics, sentence)                                                           \
-    ops_expect_refusal(world, with_nics(nics), sentence REFUSAL_NO_BRIDGE, "environment")
+    ops_expect_refusal(world, with_nics(nics), sentence PLACEMENT_REFUSAL_NO_BRIDGE, "environment")
 
 static void test_refused_bridge(void)
 {
@@ -484,7 +484,8 @@ static void test_refused_one_node(void)
 }
 
 #define no_room(op, s)                                                                             \
-    ops_expect_refusal(world, ops_run_one(world, op), s REFUSAL_NO_ROOM, "insufficient_resources")
+    ops_expect_refusal(world, ops_run_one(world, op), s PLACEMENT_REFUSAL_NO_ROOM,                 \
+                       "insufficient_resources")
 
 static void test_refused_room(void)
 {

@@ -2,7 +2,7 @@
  */
 #include "unit/core/world/ops_case.h"
 
-#include "core/config/promised.h"
+#include "core/config/allocated.h"
 
 #include <string.h>
 

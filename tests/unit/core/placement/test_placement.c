@@ -1,7 +1,7 @@
 /* Where guests and replicas can go: room, refusals, ranking. */
 #include "core/placement/placement.h"
 
-#include "core/config/look.h"
+#include "core/config/view_questions.h"
 
 #include <string.h>
 
@@ -282,7 +282,7 @@ static void test_shared_images_take_no_space(struct fixture *fixture, const void
     assert_room(fixture, 0, 700, 5000);
     /* They take that of their own folder, and nothing of a node counts there. */
     g_free(put_instance(fixture, NODE1, "", 300, 700, 1));
-    struct promised folder = config_promised(fixture->config, SHARED_FOLDER_ROOM);
+    struct allocated folder = config_promised(fixture->config, SHARED_FOLDER_ROOM);
     g_assert_cmpuint(folder.disk, ==, 700);
     g_assert_cmpuint(folder.disk_waiting, ==, 0);
     g_assert_cmpuint(folder.memory, ==, 0);
@@ -340,7 +340,7 @@ static void test_sums_given(struct fixture *fixture, const void *data)
         json_make("{s:[{s:s,s:[s]},{s:s}]}", "nodes", "node", NODE1, "guests", runs, "node", NODE2);
     record_autoptr(promised_args) args = promised_args_parse(json, RECORD_STRICT, &error);
     g_assert_no_error(error);
-    json_autoptr answer = look_answer(fixture->config, "promised", args, &error);
+    json_autoptr answer = view_questions_answer(fixture->config, "promised", args, &error);
     record_autoptr(promised_result) result = promised_result_parse(answer, RECORD_STRICT, &error);
     g_assert_no_error(error);
     struct placement_sums *sums = placement_sums_given(fixture->reports, result->nodes, &error);

@@ -3,7 +3,7 @@
 #include "unit/core/world/queue_world.h"
 
 #include "core/job/archive.h"
-#include "core/node/archived.h"
+#include "core/node/archive_calls.h"
 
 #include <string.h>
 
@@ -12,14 +12,14 @@
 
 /* --- node daemons that do nothing but this --- */
 
-struct keeper {
+struct member_care {
     struct env *env;
     struct rpc_request *request;
 };
 
 static void serve_task(void *data)
 {
-    struct keeper *keeper = data;
+    struct member_care *keeper = data;
     struct node_core node = {.env = keeper->env};
     struct rpc_request *request = keeper->request;
     g_autoptr(GError) error = NULL;
@@ -27,11 +27,11 @@ static void serve_task(void *data)
     json_t *answer = NULL;
 
     if (args != NULL && g_str_equal(request->name, "archive_put"))
-        answer = archived_put(&node, NULL, args, &error);
+        answer = archive_calls_put(&node, NULL, args, &error);
     else if (args != NULL && g_str_equal(request->name, "archive_list"))
-        answer = archived_list(&node, NULL, args, &error);
+        answer = archive_calls_list(&node, NULL, args, &error);
     else if (args != NULL && g_str_equal(request->name, "archive_get"))
-        answer = archived_get(&node, NULL, args, &error);
+        answer = archive_calls_get(&node, NULL, args, &error);
     record_free(request->method->args, args);
     if (answer != NULL)
         rpc_answer(request, answer);
@@ -42,7 +42,7 @@ static void serve_task(void *data)
 
 static void serve(struct rpc_request *request, void *data)
 {
-    const struct keeper keeper = {data, request};
+    const struct member_care keeper = {data, request};
 
     task_spawn(((struct env *)data)->tasks, serve_task, g_memdup2(&keeper, sizeof(keeper)));
 }

@@ -1,7 +1,7 @@
 /* Job files of an earlier version, in var/queue: jobs that its luxid has started are followed there
  * to their end by a newer one, what is of no use is put away. core/job/job_file.c, track.c. */
 #include "core/job/job_state.h"
-#include "core/queue/deposed.h"
+#include "core/queue/old_jobs.h"
 #include "unit/core/world/queue_world.h"
 
 /* The job's file lies where the earlier version had it. */
@@ -173,7 +173,7 @@ struct ending {
 static void end_task(void *data)
 {
     const struct ending *ending = data;
-    deposed_end_jobs(ending->w->cli, ending->newest);
+    old_jobs_end(ending->w->cli, ending->newest);
 }
 
 /* A later mastership ends its process like any other's. */

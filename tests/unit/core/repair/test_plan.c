@@ -203,10 +203,10 @@ static const struct table_row {
     {"offline", "offline", REINSTALL, FAILOVER, REINSTALL},
 };
 
-static struct repair_plan plan_of(const struct config *config, const struct repair_sight *sight)
+static struct repair_plan plan_of(const struct config *config, const struct repair_evidence *sight)
 {
     const struct instance *instance = config_get(config, "instance", WEB, NULL);
-    const struct repair_sight nothing = {0};
+    const struct repair_evidence nothing = {0};
     return repair_plan_of(
         config, instance,
         *instance->replica ? config_get(config, "replica", instance->replica, NULL) : NULL,
@@ -269,7 +269,7 @@ static void test_plan_replica_not_in_sync(void)
 /* Everything that is wrong is evidence, not only what decides. */
 static void test_plan_causes(void)
 {
-    const struct repair_sight failed = {.primary_failed = TRIAL};
+    const struct repair_evidence failed = {.primary_failed = TRIAL};
     struct config *config = make_config("drained", "offline", "mirror", "stale");
     struct repair_plan plan = plan_of(config, &failed);
     g_autofree char *causes = repair_plan_causes(&plan);
@@ -311,13 +311,14 @@ static void test_plan_unheard(void)
 /* What the nodes answer: images that are gone, disks that fail. */
 static void test_plan_sight(void)
 {
-    const struct repair_sight gone = {.replica_broken = true};
-    const struct repair_sight lacks = {.replica_broken = true, .replica_images = 1};
-    const struct repair_sight trial = {.primary_failed = TRIAL}, guest = {.guest_failed = ANSWERED};
-    const struct repair_sight second = {.secondary_failed = TRIAL};
+    const struct repair_evidence gone = {.replica_broken = true};
+    const struct repair_evidence lacks = {.replica_broken = true, .replica_images = 1};
+    const struct repair_evidence trial = {.primary_failed = TRIAL},
+                                 guest = {.guest_failed = ANSWERED};
+    const struct repair_evidence second = {.secondary_failed = TRIAL};
     const struct {
         const char *disk_template;
-        const struct repair_sight *sight;
+        const struct repair_evidence *sight;
         struct operation expected;
         bool healthy;
         const char *evidence;
@@ -354,12 +355,12 @@ static void test_plan_sight(void)
  * copy of what they still give, a person; never new disks, and no migration. */
 static void test_plan_failed(void)
 {
-    const struct repair_sight failed = {.guest_failed = ANSWERED};
-    const struct repair_sight both = {.guest_failed = ANSWERED, .secondary_failed = TRIAL};
-    const struct repair_sight gone = {.guest_failed = ANSWERED, .replica_broken = true};
+    const struct repair_evidence failed = {.guest_failed = ANSWERED};
+    const struct repair_evidence both = {.guest_failed = ANSWERED, .secondary_failed = TRIAL};
+    const struct repair_evidence gone = {.guest_failed = ANSWERED, .replica_broken = true};
     const struct {
         const char *primary, *secondary, *replica;
-        const struct repair_sight *sight;
+        const struct repair_evidence *sight;
         struct operation expected;
         bool elsewhere, failed;
     } rows[] = {
@@ -393,12 +394,12 @@ static void test_plan_failed(void)
 /* Down where nothing can be started, or standing still there: another node's copy, or nobody's. */
 static void test_plan_barred(void)
 {
-    const struct repair_sight barred = {.primary_barred = UNWRITTEN};
-    const struct repair_sight failed = {.primary_barred = UNWRITTEN, .guest_failed = ANSWERED};
-    const struct repair_sight both = {.primary_barred = UNWRITTEN, .secondary_failed = TRIAL};
+    const struct repair_evidence barred = {.primary_barred = UNWRITTEN};
+    const struct repair_evidence failed = {.primary_barred = UNWRITTEN, .guest_failed = ANSWERED};
+    const struct repair_evidence both = {.primary_barred = UNWRITTEN, .secondary_failed = TRIAL};
     const struct {
         const char *primary, *secondary, *disk_template, *replica;
-        const struct repair_sight *sight;
+        const struct repair_evidence *sight;
         struct operation expected;
         bool barred;
     } rows[] = {
@@ -473,11 +474,11 @@ static void test_plan_no_other(void)
 {
     static const char *const states[] = {"online", "drained", "offline"};
     static const char *const templates[] = {"mirror", "sharedfile", "diskless", "file"};
-    const struct repair_sight sights[] = {{0},
-                                          {.guest_failed = ANSWERED},
-                                          {.guest_failed = ANSWERED, .secondary_failed = TRIAL},
-                                          {.primary_barred = UNWRITTEN},
-                                          {.no_room = true}};
+    const struct repair_evidence sights[] = {{0},
+                                             {.guest_failed = ANSWERED},
+                                             {.guest_failed = ANSWERED, .secondary_failed = TRIAL},
+                                             {.primary_barred = UNWRITTEN},
+                                             {.no_room = true}};
     for (guint i = 0; i < 3 * 3 * 4 * G_N_ELEMENTS(sights); i++) {
         const char *disk_template = templates[i / 9 % 4];
         bool mirror = g_str_equal(disk_template, "mirror");
@@ -493,7 +494,7 @@ static void test_plan_no_other(void)
 }
 
 /* The opcodes of each step; the body of a repetition is the same. */
-static void check_opcodes_of(const struct repair_sight *sight, const char *primary,
+static void check_opcodes_of(const struct repair_evidence *sight, const char *primary,
                              const char *secondary, const char *disk_template, const char *up,
                              const char *os, const char *expected)
 {
@@ -529,10 +530,10 @@ static void check_opcodes(const char *primary, const char *secondary, const char
 
 static void test_plan_opcodes(void)
 {
-    const struct repair_sight failed = {.guest_failed = ANSWERED};
+    const struct repair_evidence failed = {.guest_failed = ANSWERED};
     check_opcodes_of(&failed, "online", "online", "mirror", "up", "img",
                      "{\"OP_ID\":\"OP_INSTANCE_FAILOVER\",\"shutdown_timeout\":0}");
-    const struct repair_sight barred = {.primary_barred = UNWRITTEN};
+    const struct repair_evidence barred = {.primary_barred = UNWRITTEN};
     check_opcodes_of(&barred, "online", "online", "sharedfile", "up", "img",
                      "{\"OP_ID\":\"OP_INSTANCE_FAILOVER\",\"shutdown_timeout\":0}");
 
@@ -571,7 +572,7 @@ static void test_plan_syncing(void)
     for (guint i = 0; i < G_N_ELEMENTS(rows); i++) {
         record_autoptr(guest_report) report = guest_report_new();
         report->mirror = rows[i].mirror;
-        const struct repair_sight sight = {.guest = report};
+        const struct repair_evidence sight = {.guest = report};
         struct repair_plan plan = plan_of(config, &sight);
         g_assert_false(plan.healthy);
         g_assert_cmpint(plan.wait, ==, rows[i].wait);

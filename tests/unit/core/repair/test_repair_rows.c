@@ -3,7 +3,7 @@
  * group, or much time: who is repaired beside whom, what a thousand quiet passes do, what many
  * repairs have in common.
  */
-#include "core/repair/patient.h"
+#include "core/repair/repair_case.h"
 #include "unit/core/world/watcher_world.h"
 
 #include <string.h>
@@ -211,18 +211,18 @@ static void test_many_ids(void)
     passes(w, 1);
     assert_state(w, "Needs repair, not enabled");
     for (guint i = 0; i < 10000; i++) {
-        struct patient *patient = patient_examine(w->watcher, WEB1);
+        struct repair_case *subject = repair_case_examine(w->watcher, WEB1);
         g_autoptr(GPtrArray) changes = watcher_changes_new();
-        patient->policy.kind = REPAIR_POLICY_ENABLED;
-        patient->policy.type = REPAIR_FIX_STORAGE;
-        g_assert_true(repair_triage(w->watcher, patient, changes));
+        subject->policy.kind = REPAIR_POLICY_ENABLED;
+        subject->policy.type = REPAIR_FIX_STORAGE;
+        g_assert_true(repair_triage(w->watcher, subject, changes));
         const struct change *tag = changes->pdata[0];
         g_assert_cmpstr(tag->kind, ==, "tag");
         g_auto(GStrv) words =
             g_strsplit(json_string_value(json_object_get(tag->object, "tag")), ":", -1);
         g_assert_cmpstr(words[3], ==, "pending");
         g_assert_true(g_hash_table_add(ids, g_strdup(words[5])));
-        patient_free(patient);
+        repair_case_free(subject);
     }
     g_assert_cmpuint(g_hash_table_size(ids), ==, 10000);
     watcher_world_free(w);

@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-#include "core/epoch/fence.h"
+#include "core/epoch/epoch_fence.h"
 #include "helper/fake_authority.h"
 #include "unit/core/world/config_world.h"
 
@@ -17,7 +17,7 @@ static const char *const uuids[NODES] = {NODE1, NODE2, NODE3};
 
 struct host {
     struct env *noded, *wconfd;
-    struct fence *fence;
+    struct epoch_fence *fence;
 };
 
 static struct fake_world *world;
@@ -37,7 +37,7 @@ static void call_task(void *data)
         promise_epoch_args_parse(call->request->args, RECORD_LAX, &error);
     g_assert_no_error(error);
     record_autoptr(promise_epoch_result) result =
-        fence_promise(call->host->fence, call->request->from_node, args, &error);
+        epoch_fence_promise(call->host->fence, call->request->from_node, args, &error);
     if (result)
         rpc_answer(call->request, promise_epoch_result_to_json(result));
     else
@@ -66,7 +66,7 @@ static void set_up(guint candidates)
         host->noded = fake_process(world, uuids[i], ROLE_NODED);
         host->wconfd = fake_process(world, uuids[i], ROLE_WCONFD);
         host->wconfd->authority = fake_authority_of(true);
-        host->fence = fence_new(host->noded, CLUSTER);
+        host->fence = epoch_fence_new(host->noded, CLUSTER);
         fake_serve(host->noded, handle, host);
     }
     struct change *cluster =
@@ -82,7 +82,7 @@ static void tear_down(void)
     for (guint i = 0; i < NODES; i++) {
         fake_kill(hosts[i].wconfd);
         fake_kill(hosts[i].noded);
-        fence_free(hosts[i].fence);
+        epoch_fence_free(hosts[i].fence);
     }
     config_free(config);
     fake_world_free(world);

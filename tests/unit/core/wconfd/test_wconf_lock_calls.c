@@ -1,7 +1,7 @@
 /* The configuration daemon: every lock call but update and list, and what a restart keeps. */
 #include <string.h>
 
-#include "core/locks/journal.h"
+#include "core/locks/locks_journal.h"
 #include "proto/records.h"
 #include "unit/core/world/wconf_world.h"
 
@@ -402,14 +402,14 @@ static void test_journal_is_the_list(void)
         g_autofree char *told = ask_wconf(&world, world.luxid, "list_all_locks", json_object());
         g_autofree char *note = NULL;
         struct locks *copy = locks_new(NULL, NULL);
-        struct journal *journal = journal_open(world.wconfd, copy, &note, NULL);
+        struct locks_journal *journal = locks_journal_open(world.wconfd, copy, &note, NULL);
         g_assert_null(note);
         record_autoptr(lock_states) states = lock_states_new();
         g_ptr_array_unref(states->locks);
         states->locks = locks_list(copy, NULL);
         json_autoptr json = lock_states_to_json(states);
         assert_says(json_to_text(json), told);
-        journal_free(journal);
+        locks_journal_free(journal);
         locks_free(copy);
     }
     world_tear_down();

@@ -1,6 +1,6 @@
 /*
  * Which copies of other candidates are waited for: one that lets changes wait is counted out, and
- * comes back when it keeps up. core/wconfd/wconf_copies.c.
+ * comes back when it keeps up. core/wconfd/wconf_followers.c.
  */
 #include <string.h>
 

@@ -44,7 +44,7 @@ static guint one_ms(const char *from, const char *to, void *data)
 static void run_to_be_killed(void *data)
 {
     struct ops_world *world = data;
-    job_run(world->env, JOB, LIVELOCK, NULL);
+    runner_run(world->env, JOB, LIVELOCK, NULL);
 }
 
 bool ops_run_and_kill(struct ops_world *world, json_t *opcodes, guint after_ms)

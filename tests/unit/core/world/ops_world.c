@@ -535,7 +535,7 @@ static void run_task(void *data)
 {
     struct ops_world *world = data;
     g_autoptr(GError) error = NULL;
-    job_run(world->env, JOB, LIVELOCK, &error);
+    runner_run(world->env, JOB, LIVELOCK, &error);
     g_assert_no_error(error);
 }
 

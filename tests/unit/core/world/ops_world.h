@@ -10,7 +10,7 @@
 #pragma once
 
 #include "core/config/follow.h"
-#include "core/ops/job.h"
+#include "core/ops/runner.h"
 #include "helper/fake_env.h"
 
 #define CLUSTER "00000000-0000-4000-8000-0000000000c1"

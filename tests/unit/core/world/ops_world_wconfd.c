@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "core/config/invariants.h"
-#include "core/config/look.h"
-#include "core/config/narrow.h"
+#include "core/config/named_change.h"
 #include "core/config/view.h"
+#include "core/config/view_questions.h"
 
 /* --- commits --- */
 
@@ -172,7 +172,7 @@ static json_t *answer_commit(const struct rpc_request *request, const char *to_n
         world->on_commit(world, ++world->commits);
     if (ops_faulty(world, "wconfd", "commit", error) || !versions_hold(world, args, error))
         return NULL;
-    narrow_check(request->name, world->config, args->changes, error);
+    named_change_check(request->name, world->config, args->changes, error);
     g_assert_no_error(*error);
     trace_commit(world, args->changes);
     apply_checked(world, args->changes);
@@ -212,7 +212,7 @@ static json_t *answer_look(const struct rpc_request *request, const char *to_nod
         return NULL;
     void *args = record_parse(record, request->args, RECORD_STRICT, error);
     g_assert_nonnull(args);
-    json_t *answer = look_answer(world->config, request->name, args, error);
+    json_t *answer = view_questions_answer(world->config, request->name, args, error);
     record_free(record, args);
     return answer;
 }
@@ -300,7 +300,7 @@ void ops_script_wconfd(struct ops_world *world)
     size_t count;
     const struct method *all = method_table(&count);
     for (size_t i = 0; i < count; i++) {
-        if (narrow_exists(all[i].name))
+        if (named_change_exists(all[i].name))
             fake_script(world->world, NODE1, ROLE_WCONFD, all[i].name, answer_commit, world);
     }
     fake_script(world->world, NODE1, ROLE_WCONFD, "free_locks_level", answer_free_level, world);

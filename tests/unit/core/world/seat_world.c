@@ -108,7 +108,7 @@ void set_up(void)
         struct host *host = &hosts[i];
         *host = (struct host){.noded = fake_process(world, uuids[i], ROLE_NODED)};
         host->cli = fake_process(world, uuids[i], ROLE_CLI);
-        host->fence = fence_new(host->noded, CLUSTER);
+        host->fence = epoch_fence_new(host->noded, CLUSTER);
         host->engine = i == 0 ? fake_engine_new(5, start) : NULL;
         host->copy = i > 0 ? fake_copy_new() : NULL;
         host->authority = fake_authority_new("ca", i == 0 ? "ca key" : NULL);
@@ -126,7 +126,7 @@ void tear_down(void)
         if (host->seat)
             wconfd_kill(host);
         fake_kill(host->noded);
-        fence_free(host->fence);
+        epoch_fence_free(host->fence);
         if (host->copy)
             fake_copy_free(host->copy);
         fake_authority_free(host->authority);
@@ -222,11 +222,11 @@ static void reboot(struct host *host)
 {
     const char *uuid = host->noded->node_uuid;
     fake_kill(host->noded);
-    fence_free(host->fence);
+    epoch_fence_free(host->fence);
     fake_reboot(world, uuid);
     host->noded = fake_process(world, uuid, ROLE_NODED);
     host->cli = fake_process(world, uuid, ROLE_CLI);
-    host->fence = fence_new(host->noded, CLUSTER);
+    host->fence = epoch_fence_new(host->noded, CLUSTER);
 }
 
 void reboot_node1(void)

@@ -5,7 +5,7 @@
 #pragma once
 
 #include "core/candidate/seat.h"
-#include "core/epoch/fence.h"
+#include "core/epoch/epoch_fence.h"
 #include "helper/fake_authority.h"
 #include "helper/fake_copy.h"
 #include "proto/records.h"
@@ -15,7 +15,7 @@
 
 struct host {
     struct env *noded, *wconfd, *cli;
-    struct fence *fence;
+    struct epoch_fence *fence;
     struct fake_engine *engine; /* node1 */
     struct fake_copy *copy;     /* the others */
     struct fake_authority *authority;

@@ -1,7 +1,7 @@
 /* See store_world.h. */
 #include "unit/core/world/store_world.h"
 
-#include "core/config/narrow.h"
+#include "core/config/named_change.h"
 
 #include <string.h>
 
@@ -226,7 +226,7 @@ static void handle(struct rpc_request *request, void *data)
 
     if (g_str_equal(request->name, "wait_changes"))
         call_wait_changes(store, request);
-    else if (narrow_exists(request->name))
+    else if (named_change_exists(request->name))
         call_commit(store, request);
     else if (g_str_equal(request->name, "cluster_status"))
         call_cluster_status(store, request);

@@ -1,0 +1,114 @@
+/*
+ * What is deleted is not referred to any more: by instances, reservations, networks, tags; see
+ * invariants.h.
+ */
+#include <string.h>
+
+#include "core/config/addresses.h"
+#include "core/config/invariants.h"
+
+static bool still_used(const char *kind, const char *key, const void *gone, const char *user_kind,
+                       const char *user, GError **error)
+{
+    g_autofree char *subject = invariants_subject(kind, key, gone);
+    fettle_set_error(error, WRONG_STATE, "%s: cannot be deleted, %s %s refers to it", subject,
+                     user_kind, user);
+    return false;
+}
+
+static bool node_unused(const struct config *config, const struct node *node, GError **error)
+{
+    g_autoptr(GPtrArray) instances = config_list(config, "instance");
+    for (guint i = 0; i < instances->len; i++) {
+        const struct instance *instance = instances->pdata[i];
+        if (!strcmp(instance->primary_node, node->uuid) ||
+            !strcmp(instance->secondary_node, node->uuid) ||
+            !strcmp(instance->migration_node, node->uuid))
+            return still_used("node", node->uuid, node, "instance", instance->name, error);
+    }
+    g_autoptr(GPtrArray) advices = config_list(config, "advice");
+    for (guint i = 0; i < advices->len; i++) {
+        const struct advice *advice = advices->pdata[i];
+        if (!strcmp(advice->subject, node->uuid))
+            return still_used("node", node->uuid, node, "advice", advice->uuid, error);
+    }
+    g_autoptr(GPtrArray) reservations = config_list(config, "reservation");
+    for (guint i = 0; i < reservations->len; i++) {
+        const struct reservation *reservation = reservations->pdata[i];
+        for (guint k = 0; k < reservation->rooms->len; k++) {
+            const struct reserved_room *room = reservation->rooms->pdata[k];
+            if (!strcmp(room->node, node->uuid))
+                return still_used("node", node->uuid, node, "reservation", reservation->name,
+                                  error);
+        }
+    }
+    g_autoptr(GPtrArray) services = config_list(config, "service");
+    for (guint i = 0; i < services->len; i++) {
+        const struct service *service = services->pdata[i];
+        if (!strcmp(service->node, node->uuid))
+            return still_used("node", node->uuid, node, "service", service->name, error);
+    }
+    const struct cluster *cluster = config_cluster(config);
+    return !cluster || strcmp(cluster->master_node, node->uuid) != 0 ||
+           still_used("node", node->uuid, node, "cluster", cluster->name, error);
+}
+
+static bool group_unused(const struct config *config, const struct nodegroup *group, GError **error)
+{
+    g_autoptr(GPtrArray) nodes = config_list(config, "node");
+    for (guint i = 0; i < nodes->len; i++) {
+        const struct node *node = nodes->pdata[i];
+        if (!strcmp(node->group, group->uuid))
+            return still_used("nodegroup", group->uuid, group, "node", node->name, error);
+    }
+    return true;
+}
+
+static bool network_unused(const struct config *config, const struct network *network,
+                           GError **error)
+{
+    g_autoptr(GPtrArray) instances = config_list(config, "instance");
+    for (guint i = 0; i < instances->len; i++) {
+        const struct instance *instance = instances->pdata[i];
+        if (network_has(network, instance))
+            return still_used("network", network->uuid, network, "instance", instance->name, error);
+    }
+    return true;
+}
+
+static bool tags_unused(const struct config *config, const struct config_delta *delta,
+                        GError **error)
+{
+    int kind = enum_parse(&tag_kind_words, delta->kind);
+    if (kind < 0)
+        return true;
+    g_autoptr(GPtrArray) tags = config_tags(config, (enum tag_kind)kind, delta->key);
+    return tags->len == 0 ||
+           still_used(delta->kind, delta->key, delta->before, "tag", tags->pdata[0], error);
+}
+
+bool invariants_deleted(const struct config *config, const struct config_delta *delta,
+                        GError **error)
+{
+    if (!tags_unused(config, delta, error))
+        return false;
+    if (!strcmp(delta->kind, "node"))
+        return node_unused(config, delta->before, error);
+    if (!strcmp(delta->kind, "nodegroup"))
+        return group_unused(config, delta->before, error);
+    if (!strcmp(delta->kind, "network"))
+        return network_unused(config, delta->before, error);
+    if (!strcmp(delta->kind, "replica")) {
+        const struct replica *replica = delta->before;
+        const struct instance *instance = config_get(config, "instance", replica->instance, NULL);
+        return !instance || strcmp(instance->replica, replica->uuid) != 0 ||
+               still_used("replica", replica->uuid, NULL, "instance", instance->name, error);
+    }
+    if (!strcmp(delta->kind, "instance")) {
+        const struct instance *instance = delta->before;
+        return !config_get(config, "replica", instance->replica, NULL) ||
+               still_used("instance", instance->uuid, instance, "replica", instance->replica,
+                          error);
+    }
+    return true;
+}
