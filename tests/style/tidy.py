@@ -122,6 +122,37 @@ def check_rooms(files):
     return problems
 
 
+# Files of other projects, and stand-ins for names, that text of ours mentions.
+ELSEWHERE = {'block/file-posix.c', 'block/mirror.c', 'fs/ext4/ext4.h', 'include/linux/sched.h', 'include/qapi/error.h', 'src/conn.c',
+             'src/leader.h', 'src/lib/sm.h', 'tests/unit/test_x.c', 'gateway.c', 'job.c', 'session.c', 'vas.h', 'x.c', 'x.h', 'fuzz_NAME.c'}
+MENTION = re.compile(r'(?<![\w./<{-])([\w*./-]*[\w*]\.(?:c|h|def))(?![\w(/-])(?!\.\w)')
+COMMENT = re.compile(r'/\*.*?\*/|//[^\n]*', re.S)
+
+
+def check_mentions(files):
+    """Every source that a comment or a document names is there; `*` stands for any part of its name."""
+    there = '\n'.join('/' + path for path in sources('.', ('.c', '.h', '.def')))
+    found, problems = {}, []
+    for path in files:
+        said = text(path) if path.endswith('.md') else '\n'.join(COMMENT.findall(text(path)))
+        for name in MENTION.findall(said):
+            if name not in found:
+                wanted = '/' + re.escape(name.lstrip('./')).replace(r'\*', '[^/\n]*') + '$'
+                found[name] = name in ELSEWHERE or re.search(wanted, there, re.M) is not None
+            if not found[name]:
+                problems.append(f'{path}: there is no {name}')
+    return problems
+
+
+def check_names(files):
+    """Inside of core/ a name tells the file."""
+    stems = {}
+    for path in files:
+        if path.startswith('src/core/'):
+            stems.setdefault(os.path.splitext(os.path.basename(path))[0], set()).add(os.path.dirname(path))
+    return [f'{stem}: in {" and ".join(sorted(folders))}' for stem, folders in sorted(stems.items()) if len(folders) > 1]
+
+
 def check_core(files):
     return [f'{path}: core/ may not call {match.group(1)}(); it goes through struct env'
             for path in files if path.startswith('src/core/')
@@ -242,8 +273,11 @@ def main():
     files = sources('src', ('.c', '.h', '.def'))
     code = [f for f in files if f.endswith(('.c', '.h'))]
     tests = [f for f in sources('tests', ('.c', '.h'))]
+    documents = ['README.md', *sources('docs/design', '.md'), *sources('docs/guide', '.md'), *sources('tests', '.md')]
     point('/style/layering', check_layers(code))
     point('/style/rooms-are-an-order', check_rooms(code))
+    point('/style/no-name-twice-in-core', check_names(code))
+    point('/style/mentioned-files-are-there', check_mentions(files + tests + documents))
     point('/style/core-is-pure', check_core(code))
     point('/style/files-say-what-they-are-for', check_headers(code + tests))
     point('/style/no-file-over-800-lines',

@@ -1,5 +1,5 @@
 /*
- * The methods of the care for this node's member of etcd. See member_care_private.h. Whatever
+ * The methods of the care for this node's member of etcd. See member_private.h. Whatever
  * changes the member is done under its lock.
  */
 #include "core/member/member_private.h"

@@ -1,5 +1,5 @@
 /*
- * What is wanted of this node's member of etcd, in var/node/member.json. See member_care_private.h.
+ * What is wanted of this node's member of etcd, in var/node/member.json. See member_private.h.
  */
 #include "core/member/member_private.h"
 

@@ -1,4 +1,4 @@
-/* See subject.h. */
+/* See repair_case.h. */
 #include "core/repair/repair_case.h"
 
 #include <string.h>

@@ -3,7 +3,7 @@
  * (requirements-auto-repair.md, sections 4 and 5). The decision is on record before the job is
  * submitted, the job has a request id that says which step of which repair it is, and the tag gets
  * its number afterwards: a death in between repeats the same submission or finds the job (SAF-31,
- * A-6). See subject.h.
+ * A-6). See repair_case.h.
  */
 #include "core/config/faults.h"
 #include "core/placement/placement.h"

@@ -1,6 +1,6 @@
 /*
  * The first half of auto-repair: which state each instance is in, and who becomes pending
- * (requirements-auto-repair.md, section 4). See subject.h.
+ * (requirements-auto-repair.md, section 4). See repair_case.h.
  */
 #include "core/repair/repair_case.h"
 
