@@ -33,8 +33,9 @@ void repair_case_free(struct repair_case *subject);
  * record that says anything else. Cheap, because nearly all instances are well nearly always. */
 bool repair_case_is_well(struct watcher *watcher, struct repair_policies *policies,
                          const struct instance *instance);
-/* Whether a job is at work on it. What a dead job left on an online node is settled first (tend.c),
- * and a migration that died in the middle always; the rest on a dead node only the repair can. */
+/* Whether a job is at work on it. What a dead job left on an online node is settled first
+ * (interrupted.c), and a migration that died in the middle always; the rest on a dead node only the
+ * repair can. */
 bool repair_case_at_work(struct watcher *watcher, const struct instance *instance);
 
 /* A record with the policy, the evidence and the active repair filled in. */

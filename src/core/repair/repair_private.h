@@ -112,7 +112,32 @@ void repair_spare_changed(struct repair_spare *spare, const GPtrArray *changes);
 void repair_spare_sizes(struct repair_spare *spare, guint64 sizes);
 void watcher_n1_check(struct watcher *watcher);
 
-/* --- tend.c: marks of dead jobs, guests that should run and do not --- */
+/* --- tries.c: what the watcher tries for one instance, with pauses that grow --- */
+
+/* Whether that job is; 0: there is none. */
+bool watcher_job_under_way(const struct watcher *watcher, guint64 job);
+/* One opcode for an instance, as a list of its own. */
+json_t *watcher_opcode(const char *id, const struct instance *instance);
+void tries_forget(struct watched *watched);
+/* Whether the last try is; counts it out if its process died before it began. */
+bool tries_under_way(const struct watcher *watcher, struct watched *watched);
+/* Counts one more try, unless it is not time for it yet. */
+bool tries_next(const struct watcher *watcher, struct watched *watched);
+/* The request id of the next try; NULL: the last one is still under way. Free with g_free(). */
+char *tries_request(const struct watcher *watcher, struct watched *watched, const char *prefix);
+/* Its job; 0: the submission did not arrive, and was no try. */
+void tries_submitted(struct watched *watched, guint64 job);
+
+#define TEND_AUTHOR "watcher/tend" /* of what is on record about marks and restarts */
+
+/* --- interrupted.c: marks of dead jobs --- */
+
+/* Of an instance with a mark: whether it is to be mended. */
+bool watcher_is_interrupted(struct watcher *watcher, const struct instance *instance);
+/* Finishes or undoes, by a job, what the dead one was at. */
+void watcher_mend_mark(struct watcher *watcher, const struct instance *instance);
+
+/* --- restart.c: guests that should run and do not, and the above --- */
 bool watcher_in_trouble(struct watcher *watcher, const struct instance *instance);
 /* Tends those that were in trouble, by UUID. */
 void watcher_tend(struct watcher *watcher, const GPtrArray *uuids);

@@ -59,8 +59,8 @@ void retained_jobs_free(struct retained_jobs *kept)
     g_free(kept);
 }
 
-/* "restart/INSTANCE/GENERATION/TRY" and "mend/INSTANCE/OWNER/GENERATION/TRY" (tend.c): the next try
- * of that generation gets the next number. */
+/* "restart/INSTANCE/GENERATION/TRY" and "mend/INSTANCE/OWNER/GENERATION/TRY" (tries.c): the next
+ * try of that generation gets the next number. */
 static bool may_be_tried_again(const struct retained_jobs *kept, GStrv parts)
 {
     guint count = g_strv_length(parts);
