@@ -132,7 +132,7 @@ static void test_records(void)
     reply(1, "{\"seat\":5}");
     end(&asker, true,
         "2 node3: c\n0 node1: no way\n"
-        "1 node2: answer of wconfd/wait_role: seat: must be a string\n");
+        "1 node2: answer of wconfd/wait_role: seat: must be a text\n");
 }
 
 static void test_json(void)
