@@ -201,9 +201,11 @@
 #define LIMIT_DECISIONS_PER_SUBJECT 20
 #define LIMIT_DECISIONS_GONE_S 86400 /* how long records of what exists no more are kept */
 #define LIMIT_DECISION_SWEEP_S 3600  /* between two looks for such records */
-#define LIMIT_REPAIR_SILENT_S 30 /* a node that is silent for so long counts as lost in a storm */
-#define LIMIT_OWN_DISK_MS 60000  /* a replica is held on to so long after the own disks failed */
-#define LIMIT_REPAIR_FAULT_S 30  /* disks have failed if they were seen to for so long … */
+#define LIMIT_REPAIR_SILENT_S                                                                      \
+    30                          /* a node is silent after so long: it is told, counts in a storm   \
+                                 */
+#define LIMIT_OWN_DISK_MS 60000 /* a replica is held on to so long after the own disks failed */
+#define LIMIT_REPAIR_FAULT_S 30 /* disks have failed if they were seen to for so long … */
 #define LIMIT_REPAIR_FAULT_PASSES 3  /* … and in so many passes of the watcher */
 #define LIMIT_CANDIDATE_SILENT_S 300 /* a silent candidate is usable for so long */
 #define LIMIT_POOL_PATIENCE_S 30     /* too few candidates for so long: one is promoted */
@@ -387,7 +389,7 @@
 #define LIMIT_SERVICE_FILE_BYTES KIB(16)     /* what it says of itself */
 #define LIMIT_STATE_FILE_BYTES KIB(256)      /* what is kept about one guest or replica */
 #define LIMIT_TREE_ENTRIES 1000000u          /* names that are removed in one call (tree.h) */
-/* Whether a node can do its work (core/node/health.c, core/config/faults.c). */
+/* Whether a node can do its work (core/node/health.c, core/report/faults.c). */
 #define LIMIT_FAULTS 16 /* in one report */
 #define LIMIT_FAULT_CHARS 256
 #define HEALTH_PAUSE_MS 5000       /* what was well is looked at anew after that */

@@ -40,7 +40,7 @@ extern const struct command cluster_commands[], query_commands[], info_commands[
     job_verb_commands[], verify_commands[];
 
 /* --- commands.c: every command there is --- */
-/* All parts, NULL-terminated; commands that are opcodes are in proto/cli_table.h. */
+/* All parts, NULL-terminated; commands that are opcodes are in proto/cli/cli_table.h. */
 const struct command *const *cli_parts(void);
 /* Every noun once, in the order of the tables; NULL-terminated, borrowed strings. */
 GPtrArray *cli_nouns(void);

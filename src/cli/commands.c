@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-#include "proto/cli_table.h"
+#include "proto/cli/cli_table.h"
 
 static const struct command *const parts[] = {cluster_commands,  failover_commands,
                                               flush_commands,    query_commands,

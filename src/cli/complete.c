@@ -10,7 +10,7 @@
 
 #include "cli/help.h"
 #include "cli/usage.h"
-#include "proto/cli_args.h"
+#include "proto/cli/cli_args.h"
 
 struct completion {
     struct cli *cli;

@@ -1,6 +1,6 @@
 /* The one line that says what is now true; see cli.h. */
 #include "cli/cli.h"
-#include "proto/cli_table.h"
+#include "proto/cli/cli_table.h"
 
 #include <stdarg.h>
 #include <stdio.h>

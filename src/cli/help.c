@@ -8,7 +8,7 @@
 #include "cli/did_you_mean.h"
 #include "cli/help.h"
 #include "cli/table_fold.h"
-#include "proto/cli_args.h"
+#include "proto/cli/cli_args.h"
 
 static const struct noun {
     const char *noun, *doc;

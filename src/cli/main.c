@@ -12,7 +12,7 @@
 #include "cli/did_you_mean.h"
 #include "cli/foreign.h"
 #include "cli/help.h"
-#include "proto/cli_table.h"
+#include "proto/cli/cli_table.h"
 
 /* --- what is wrong with a command line --- */
 

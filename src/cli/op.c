@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "proto/cli_table.h"
+#include "proto/cli/cli_table.h"
 
 const struct cli_job_flag cli_job_flags[] = {
     {"--submit", "Print the job's id and do not wait for it."},

@@ -3,7 +3,7 @@
  * allowed, but never by accident: this test fails, says where the first difference is and how to
  * accept it (docs of fields are not wire and may change freely).
  */
-#include "proto/cli_table.h"
+#include "proto/cli/cli_table.h"
 #include "proto/envelope.h"
 #include "proto/luxi.h"
 #include "proto/rpc.h"

@@ -4,7 +4,7 @@
  */
 #include <string.h>
 
-#include "core/config/announced.h"
+#include "core/host/announced.h"
 #include "helper/fake_private.h"
 #include "helper/fence_calls.h"
 #include "io/etcd/etcd_engine.h"

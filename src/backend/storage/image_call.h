@@ -4,8 +4,8 @@
  */
 #pragma once
 
+#include "backend/storage/disk_images.h"
 #include "backend/storage/image_create.h"
-#include "backend/storage/images.h"
 #include "base/task.h"
 
 /* One call. Owns copies of everything: its task may be killed while it runs. */

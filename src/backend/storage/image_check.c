@@ -8,7 +8,7 @@
  * The header of a qcow2 image names no other file: the user of a guest can write it, and QEMU,
  * qemu-img too, opens what it names before it gives up root.
  */
-#include "backend/storage/images.h"
+#include "backend/storage/disk_images.h"
 #include "backend/storage/qcow2.h"
 #include "base/limits.h"
 #include "io/crash.h"

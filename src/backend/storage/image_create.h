@@ -5,8 +5,8 @@
  */
 #pragma once
 
+#include "backend/storage/disk_images.h"
 #include "backend/storage/image_source.h"
-#include "backend/storage/images.h"
 
 /* Bytes copied so far and in all; written by one thread, read by another. The other way round:
  * whether it is to be given up. */

@@ -10,7 +10,7 @@
  */
 #pragma once
 
-#include "backend/storage/images.h"
+#include "backend/storage/disk_images.h"
 #include "base/json.h"
 
 struct source_layer {

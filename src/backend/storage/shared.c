@@ -3,7 +3,7 @@
  */
 #include "backend/storage/shared.h"
 
-#include "backend/storage/images.h"
+#include "backend/storage/disk_images.h"
 #include "base/limits.h"
 #include "io/files.h"
 

@@ -4,9 +4,9 @@
  */
 #pragma once
 
+#include "backend/storage/disk_images.h"
 #include "backend/storage/file_storage.h"
 #include "backend/storage/image_call.h"
-#include "backend/storage/images.h"
 #include "backend/storage/shared.h"
 #include "base/task.h"
 

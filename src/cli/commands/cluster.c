@@ -14,7 +14,7 @@
 #include "io/net/certs.h"
 #include "io/node_config.h"
 #include "io/process.h"
-#include "proto/cli_table.h"
+#include "proto/cli/cli_table.h"
 #include "proto/master_ip.h"
 
 static const char *const identity_files[] = {"node.json", "ca.crt", "ca.key", "node.crt",

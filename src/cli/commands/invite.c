@@ -10,7 +10,7 @@
 #include <string.h>
 #include <sys/random.h>
 
-#include "proto/cli_table.h"
+#include "proto/cli/cli_table.h"
 #include "proto/invitation.h"
 
 static char *make_secret(void)

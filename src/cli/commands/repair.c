@@ -1,6 +1,6 @@
 /*
  * `fettle repair`: what auto-repair may do (policy, suspend, resume: tags, set by a job). What it
- * has done (history, show) is in repair_show.c; `repair list` is a list like others (query.c),
+ * has done (history, show) is in repair_show.c; `repair list` is a list like others (list.c),
  * `repair continue` an opcode.
  */
 #include "cli/cli.h"
@@ -10,7 +10,7 @@
 
 #include "cli/commands/repair_next.h"
 #include "cli/commands/repair_show.h"
-#include "proto/cli_table.h"
+#include "proto/cli/cli_table.h"
 #include "proto/repair_tag.h"
 
 /* --- the object that is meant: cluster, or KIND NAME --- */

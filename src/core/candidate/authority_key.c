@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "core/config/announced.h"
+#include "core/host/announced.h"
 
 #define KEYRING_PAUSE_MS 5000 /* after a failure */
 

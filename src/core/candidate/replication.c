@@ -5,7 +5,7 @@
 
 #include "base/log.h"
 #include "core/candidate/authority_key.h"
-#include "core/config/announced.h"
+#include "core/host/announced.h"
 #include "proto/records.h"
 
 #define COPYING_WAIT_MS 20000u

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "core/candidate/seat_private.h"
-#include "core/config/announced.h"
+#include "core/host/announced.h"
 
 #define END_PAUSE_MS 50u
 

@@ -1,11 +1,13 @@
 /*
  * Insides of the lock manager:
- *   locks.c        locks, owners, holds, updates
- *   locks_order.c  names and their order
- *   locks_queue.c  who is stuck where
- *   locks_graph.c  the wait-for graph, circles
- *   locks_sets.c   unions, intersection, whole levels
- *   locks_list.c   listings, restart
+ *   locks.c          locks, owners, holds, updates
+ *   locks_order.c    names and their order
+ *   locks_queue.c    who is stuck where
+ *   locks_graph.c    the wait-for graph, circles
+ *   locks_sets.c     unions, intersection, whole levels
+ *   locks_update.c   requests: the checks, and what is done at once
+ *   locks_list.c     listings, restart
+ *   locks_journal.c  what is written down for a restart
  */
 #pragma once
 

@@ -3,9 +3,9 @@
 
 #include <string.h>
 
-#include "core/config/faults.h"
 #include "core/member/member_care.h"
 #include "core/node/guest.h"
+#include "core/report/faults.h"
 
 enum { LOOK_STATE, LOOK_DISKS, LOOK_COPY, LOOKS };
 

@@ -2,7 +2,7 @@
  * Whether this node can do its work (SAF-92): its state and its disks can be written, its member of
  * etcd runs, its copy of the configuration keeps up, its daemon has descriptors and the host has
  * memory left. What is wrong becomes the `faults` of its report; what only shows beside others – a
- * clock, a copy that lags – whoever asks finds out (core/config/faults.h), from what is told here.
+ * clock, a copy that lags – whoever asks finds out (core/report/faults.h), from what is told here.
  *
  * Each look is a task of its own, so that one that does not come back holds up nothing but itself,
  * which is a fault, too. What was well is looked at anew after HEALTH_PAUSE_MS, or for somebody who

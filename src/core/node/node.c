@@ -3,7 +3,7 @@
  * see node.h and node_private.h.
  */
 #include "core/node/node.h"
-#include "core/node/ssconf.h"
+#include "core/host/ssconf.h"
 
 #include "base/log.h"
 #include "core/member/member_care.h"

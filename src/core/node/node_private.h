@@ -17,7 +17,7 @@
  *   mirror.c         mirror_attach, mirror_detach, mirror_wait
  *   replica.c        exports, promotion
  *   disks.c          images: made, made larger, removed
- *   outgoing.c       a guest that moves to another node; outgoing_switch.c: the task beside it
+ *   outgoing*.c      a guest that moves to another node: its requests, the switch, what is told
  *   incoming.c       the process that waits for it there
  *   cancel.c         work that somebody gives up
  *   undo.c           what a dead job has left half made

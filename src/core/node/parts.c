@@ -2,8 +2,8 @@
  * known of it now. */
 #include "core/node/parts.h"
 
-#include "core/config/late.h"
 #include "core/node/guest.h"
+#include "core/report/late.h"
 
 #include <string.h>
 

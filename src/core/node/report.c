@@ -4,12 +4,12 @@
  */
 #include "core/node/report.h"
 
+#include "core/host/services.h"
 #include "core/member/member_care.h"
 #include "core/node/health.h"
 #include "core/node/incoming.h"
 #include "core/node/outgoing.h"
 #include "core/node/parts.h"
-#include "core/node/services.h"
 
 /* Of all that a guest that does not answer may be, "running" is what must be treated most
  * carefully: so it is told to whoever takes it for news. */

@@ -4,13 +4,13 @@
  */
 #include "core/ops/create.h"
 
-#include "core/config/faults.h"
 #include "core/ops/display.h"
 #include "core/ops/instance.h"
 #include "core/ops/nics.h"
 #include "core/ops/replica_copy.h"
 #include "core/placement/placement.h"
 #include "core/placement/placement_refusal.h"
+#include "core/report/faults.h"
 
 #include <string.h>
 

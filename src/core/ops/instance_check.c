@@ -3,9 +3,9 @@
  */
 #include "core/ops/instance.h"
 
-#include "core/config/faults.h"
-#include "core/config/late.h"
 #include "core/placement/placement.h"
+#include "core/report/faults.h"
+#include "core/report/late.h"
 
 #include <string.h>
 

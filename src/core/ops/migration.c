@@ -3,7 +3,7 @@
  */
 #include "core/ops/migration.h"
 
-#include "core/config/late.h"
+#include "core/report/late.h"
 
 #include "core/config/invariants.h"
 #include "core/ops/replica_copy.h"

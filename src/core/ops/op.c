@@ -3,8 +3,8 @@
  */
 #include "core/ops/op.h"
 
-#include "core/config/faults.h"
 #include "core/placement/placement.h"
+#include "core/report/faults.h"
 
 #include <stdarg.h>
 #include <string.h>

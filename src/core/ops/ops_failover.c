@@ -3,8 +3,6 @@
  * on record as in-sync, and the old node is offline on a person's word or has stopped the guest
  * itself. What that has of it becomes the replica, if it is worth a copy (SAF-26).
  */
-#include "core/config/faults.h"
-#include "core/config/late.h"
 #include "core/config/unheard.h"
 #include "core/ops/instance.h"
 #include "core/ops/migration.h"
@@ -12,6 +10,8 @@
 #include "core/ops/replica_copy.h"
 #include "core/placement/placement.h"
 #include "core/placement/placement_refusal.h"
+#include "core/report/faults.h"
+#include "core/report/late.h"
 
 #include <string.h>
 

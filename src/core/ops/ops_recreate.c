@@ -3,12 +3,12 @@
  * left is destroyed: nodes keep it aside (SAF-19). The rule for what counts as lost stands in
  * procedures.md, "Recreate disks"; wconfd checks the part of it that records can show.
  */
-#include "core/config/faults.h"
 #include "core/ops/ops.h"
 #include "core/ops/recreate.h"
 #include "core/ops/replica_copy.h"
 #include "core/placement/placement.h"
 #include "core/placement/placement_refusal.h"
+#include "core/report/faults.h"
 
 #include <string.h>
 

@@ -4,9 +4,9 @@
  * runs from go last: until then it is whole, and stays if this job dies (SAF-23).
  */
 #include "core/config/allocated.h"
-#include "core/config/late.h"
 #include "core/ops/instance.h"
 #include "core/ops/ops.h"
+#include "core/report/late.h"
 
 #include <string.h>
 

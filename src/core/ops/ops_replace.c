@@ -6,11 +6,11 @@
  * A failure leaves the replica on record as stale, which is a known state and no worse than the one
  * before: every step is idempotent by generation, so it may be tried again (ARP-54).
  */
-#include "core/config/faults.h"
 #include "core/ops/ops.h"
 #include "core/ops/replica_copy.h"
 #include "core/placement/placement.h"
 #include "core/placement/placement_refusal.h"
+#include "core/report/faults.h"
 
 #include <string.h>
 

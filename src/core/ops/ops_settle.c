@@ -4,9 +4,9 @@
  * node is kept and the mark goes; only what is half made or half removed is undone, and only by the
  * node's own finding at the moment at which it does that (core/node/undo.h).
  */
-#include "core/config/late.h"
 #include "core/ops/ops.h"
 #include "core/ops/replica_copy.h"
+#include "core/report/late.h"
 
 #include <string.h>
 

@@ -3,12 +3,12 @@
  * nothing; its answer is the list of problems, each a sentence. An empty list: everything is as the
  * record says.
  */
-#include "core/config/faults.h"
-#include "core/config/late.h"
 #include "core/ops/instance.h"
 #include "core/ops/ops.h"
 #include "core/ops/replica_copy.h"
 #include "core/placement/placement.h"
+#include "core/report/faults.h"
+#include "core/report/late.h"
 
 #include <string.h>
 

@@ -3,7 +3,7 @@
  */
 #include "core/ops/replica_copy.h"
 
-#include "core/config/late.h"
+#include "core/report/late.h"
 
 #include "core/ops/long_call.h"
 

@@ -3,8 +3,8 @@
  */
 #include "core/placement/placement.h"
 
-#include "core/config/faults.h"
-#include "core/config/late.h"
+#include "core/report/faults.h"
+#include "core/report/late.h"
 
 #include "proto/source_name.h"
 

@@ -1,6 +1,6 @@
 /*
  * Where a guest or a replica can go. Pure: the answer follows from the configuration and from what
- * the nodes reported. Used by create, replace-disks and failover of diskless instances.
+ * the nodes reported. Used by jobs, auto-repair and what tells beforehand.
  *
  * Room on a node is the smaller of two figures. By report: what is free now, minus what the
  * configuration promises to instances whose guest does not run there yet (memory), or whose images

@@ -1,11 +1,11 @@
 /* See placement_refusal.h. */
 #include "core/placement/placement_refusal.h"
 
-#include "core/config/late.h"
+#include "core/report/late.h"
 
 #include <string.h>
 
-#include "core/config/faults.h"
+#include "core/report/faults.h"
 
 static bool is_excluded(const struct node *node, const struct placement_need *need)
 {

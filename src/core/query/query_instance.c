@@ -1,7 +1,7 @@
 /* Fields of instances (proto/fields.def). */
 #include "core/query/query_rows.h"
 
-#include "core/config/late.h"
+#include "core/report/late.h"
 
 /* --- configured --- */
 

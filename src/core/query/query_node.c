@@ -1,8 +1,8 @@
 /* Fields of nodes and groups (proto/fields.def). */
-#include "core/config/faults.h"
 #include "core/query/query_rows.h"
+#include "core/report/faults.h"
 
-#include "core/config/late.h"
+#include "core/report/late.h"
 
 /* --- nodes, configured --- */
 

@@ -5,9 +5,9 @@
  * answer can be older than what a job has done meanwhile. What an answer has from memory is no news
  * (SAF-90). See repair_private.h.
  */
-#include "core/config/faults.h"
-#include "core/config/late.h"
 #include "core/repair/repair_private.h"
+#include "core/report/faults.h"
+#include "core/report/late.h"
 #include "core/report/report_lookup.h"
 
 #include <string.h>

@@ -5,8 +5,8 @@
  * nobody knows, what does not answer and what an older version does not tell is no failure. See
  * repair_private.h.
  */
-#include "core/config/faults.h"
 #include "core/repair/repair_private.h"
+#include "core/report/faults.h"
 
 #include <string.h>
 

@@ -3,9 +3,9 @@
 
 #include <string.h>
 
-#include "core/config/faults.h"
 #include "core/repair/policy.h"
 #include "core/repair/repair_room.h"
+#include "core/report/faults.h"
 #include "core/watcher/storm.h"
 
 struct forecast {

@@ -3,8 +3,8 @@
  * and about guests that stand still because of it (ARP-68, SAF-27). Nothing follows from the first:
  * what is there may be a person's. See repair_private.h.
  */
-#include "core/config/late.h"
 #include "core/repair/repair_private.h"
+#include "core/report/late.h"
 
 #include <string.h>
 

@@ -5,9 +5,9 @@
  * its number afterwards: a death in between repeats the same submission or finds the job (SAF-31,
  * A-6). See repair_case.h.
  */
-#include "core/config/faults.h"
 #include "core/placement/placement.h"
 #include "core/repair/repair_next.h"
+#include "core/report/faults.h"
 
 #include <string.h>
 

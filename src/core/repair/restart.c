@@ -4,7 +4,7 @@
  */
 #include "core/repair/repair_private.h"
 
-#include "core/config/faults.h"
+#include "core/report/faults.h"
 
 enum trouble {
     TROUBLE_NONE,

@@ -1,7 +1,7 @@
 /* See report_lookup.h. */
 #include "core/report/report_lookup.h"
 
-#include "core/config/late.h"
+#include "core/report/late.h"
 
 #include <string.h>
 

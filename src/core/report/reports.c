@@ -1,8 +1,8 @@
 /* See reports.h. */
 #include "core/report/reports.h"
 
-#include "core/config/faults.h"
-#include "core/config/late.h"
+#include "core/report/faults.h"
+#include "core/report/late.h"
 #include "core/report/report_lookup.h"
 #include "proto/env_many.h"
 

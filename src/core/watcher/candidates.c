@@ -4,7 +4,7 @@
  * a candidate that reboots nor two commands of a person in a row shall leave one more behind. See
  * watcher_private.h.
  */
-#include "core/config/faults.h"
+#include "core/report/faults.h"
 #include "core/watcher/candidate_pool.h"
 #include "core/watcher/watcher_private.h"
 

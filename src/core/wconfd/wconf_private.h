@@ -4,7 +4,8 @@
  *   wconf.c                  life, stepping down
  *   wconf_calls.c            which calls there are
  *   wconf_barrier.c          answers that need a barrier
- *   wconf_campaign.c         taking the seat
+ *   wconf_bootstrap.c        the store of a new cluster
+ *   wconf_campaign.c         taking the seat; promises.c: what the candidates promise for it
  *   wconf_handover.c         giving it to another candidate
  *   wconf_commit.c           transactions: from the request to the engine and back
  *   wconf_replica.c          set_replica_state
@@ -15,7 +16,7 @@
  *   wconf_flush.c            flush_config: until all candidates in reach have the newest change
  *   wconf_commit_ids.c       which commits are known by their ids, for copies and another engine
  *   wconf_engine.c           change_engine, engine_progress
- *   engine_change.c          the steps of that
+ *   engine_change.c          the steps of that; engine_nodes.c: what it asks of the nodes
  *   engine_members.c         the members of etcd, as candidates come and go
  *   wconf_promise_watch.c    does every candidate still follow this mastership?
  *   wconf_confirm.c          confirm

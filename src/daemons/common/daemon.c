@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
-#include "core/node/services.h"
+#include "core/host/services.h"
 #include "daemons/common/trim_memory.h"
 #include "io/loop.h"
 #include "io/node_config.h"

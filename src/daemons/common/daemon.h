@@ -7,7 +7,7 @@
  * Ready means: the line "fettle-NAME: ready" on standard error, and run/NAME.ready, an empty file
  * that is there exactly while the daemon is ready (supervisors and the lab wait for it; a leftover
  * is removed at the next start). What it is and how it ended stands in run/services/NAME.json, for
- * the node's report (core/node/services.h). SIGTERM and SIGINT end the loop with exit code 0;
+ * the node's report (core/host/services.h). SIGTERM and SIGINT end the loop with exit code 0;
  * every other end names its reason and uses the code of error.def.
  */
 #pragma once

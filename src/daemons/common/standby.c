@@ -2,7 +2,7 @@
 #include "daemons/common/standby.h"
 
 #include "base/log.h"
-#include "core/config/announced.h"
+#include "core/host/announced.h"
 #include "daemons/common/daemon.h"
 #include "proto/records.h"
 

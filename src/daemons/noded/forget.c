@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-#include "core/config/announced.h"
+#include "core/host/announced.h"
 #include "core/node/forget.h"
 #include "io/loop.h"
 #include "io/net/bus.h"

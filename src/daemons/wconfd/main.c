@@ -1,8 +1,8 @@
 /*
  * fettle-wconfd: the configuration, locks and confirmations of the cluster, on run/wconfd.sock. All
- * thinking is core/config's; here it gets its environment, its store and its socket. What the store
- * says of itself decides whether this is the master's or keeps a copy. With --bootstrap it makes
- * the store of a new cluster instead, with --restore it puts a backup back.
+ * thinking is core/wconfd's and core/candidate's; here it gets its environment, its store and its
+ * socket. What the store says of itself decides whether this is the master's or keeps a copy. With
+ * --bootstrap it makes the store of a new cluster instead, with --restore it puts a backup back.
  */
 #include <malloc.h>
 #include <stdio.h>
@@ -12,7 +12,7 @@
 
 #include "base/log.h"
 #include "core/candidate/seat.h"
-#include "core/config/announced.h"
+#include "core/host/announced.h"
 #include "core/wconfd/wconf.h"
 #include "daemons/common/daemon.h"
 #include "daemons/wconfd/open.h"

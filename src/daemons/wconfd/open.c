@@ -6,7 +6,7 @@
 
 #include "base/log.h"
 #include "core/candidate/seat.h"
-#include "core/config/announced.h"
+#include "core/host/announced.h"
 #include "io/engine_file.h"
 #include "io/etcd/etcd_engine.h"
 #include "io/sqlite/sqlite_copy.h"

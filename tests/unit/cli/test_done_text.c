@@ -2,7 +2,7 @@
  * filled in from what was submitted. */
 #include "cli/cli.h"
 #include "cli/interrupt.h"
-#include "proto/cli_table.h"
+#include "proto/cli/cli_table.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
-/* Tests of proto/cli_table.h: words and flags as opcodes, each mistake by name, help of every
+/* Tests of proto/cli/cli_table.h: words and flags as opcodes, each mistake by name, help of every
  * command. */
 #include "base/json.h"
-#include "proto/cli_table.h"
+#include "proto/cli/cli_table.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* What a node finds out about itself, and tells in its report. core/node/health.c. */
 #include <string.h>
 
-#include "core/config/faults.h"
+#include "core/report/faults.h"
 #include "helper/node_world.h"
 
 static struct node_report *report_of(struct node_world *nw, struct test_node *node)

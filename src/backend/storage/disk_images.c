@@ -1,8 +1,8 @@
 /*
  * What is done with whole sets of images but their creation (image_create.c). Names are in
- * image_names.c.
+ * disk_image_names.c.
  */
-#include "backend/storage/images.h"
+#include "backend/storage/disk_images.h"
 
 #include "backend/storage/image_create.h"
 #include "io/crash.h"

@@ -1,6 +1,6 @@
 /* See cli_table.h. Values are checked field by field with the flag's name in the error, then the
  * whole as an opcode. */
-#include "proto/cli_args.h"
+#include "proto/cli/cli_args.h"
 
 #include "proto/nearest.h"
 

@@ -1,5 +1,5 @@
 /* See late.h. */
-#include "core/config/late.h"
+#include "core/report/late.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* See cli_args.h. */
-#include "proto/cli_args.h"
+#include "proto/cli/cli_args.h"
 
 #include "proto/record_private.h"
 

@@ -1,5 +1,5 @@
 /* See ssconf.h. */
-#include "core/node/ssconf.h"
+#include "core/host/ssconf.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
-/* What daemons say of themselves, and what the node's report makes of it. core/node/services.c. */
+/* What daemons say of themselves, and what the node's report makes of it. core/host/services.c. */
 #include <string.h>
 
-#include "core/node/services.h"
+#include "core/host/services.h"
 #include "helper/fake_env.h"
 
 #define NODE1 "11111111-0000-4000-8000-000000000001"

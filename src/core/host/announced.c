@@ -1,5 +1,5 @@
 /* See announced.h. The file is written by core/epoch/epoch_fence.c. */
-#include "core/config/announced.h"
+#include "core/host/announced.h"
 
 #include <string.h>
 

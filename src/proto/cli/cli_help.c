@@ -1,5 +1,5 @@
 /* See cli_table.h: `fettle NOUN VERB --help` of a command that is an opcode. */
-#include "proto/cli_args.h"
+#include "proto/cli/cli_args.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* The small files of every node: what stands in them, and when they are written. */
 #include <string.h>
 
-#include "core/node/ssconf.h"
+#include "core/host/ssconf.h"
 #include "helper/fake_env.h"
 #include "proto/records.h"
 

@@ -1,5 +1,5 @@
 /* See cli_args.h: the text of one argument as JSON, in the plain words that people type. */
-#include "proto/cli_args.h"
+#include "proto/cli/cli_args.h"
 
 #include "proto/record_private.h"
 

@@ -1,10 +1,10 @@
-/* What shows of a node only beside the others, and how old things are. core/config/faults.c,
+/* What shows of a node only beside the others, and how old things are. core/report/faults.c,
  * ages.c.
  */
 #include <string.h>
 
 #include "core/config/ages.h"
-#include "core/config/faults.h"
+#include "core/report/faults.h"
 #include "helper/fake_env.h"
 
 #define NODE(n) "00000000-0000-4000-8000-00000000000" n

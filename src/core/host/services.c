@@ -1,5 +1,5 @@
 /* The daemons of a node; see services.h. */
-#include "core/node/services.h"
+#include "core/host/services.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* See faults.h. */
-#include "core/config/faults.h"
+#include "core/report/faults.h"
 
 #include <string.h>
 

@@ -4,7 +4,7 @@
  */
 #pragma once
 
-#include "proto/cli_table.h"
+#include "proto/cli/cli_table.h"
 
 struct cli_arg {
     const struct field *field;

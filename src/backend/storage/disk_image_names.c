@@ -1,7 +1,7 @@
 /*
- * Names of image files, and finding them (images.h).
+ * Names of image files, and finding them (disk_images.h).
  */
-#include "backend/storage/images.h"
+#include "backend/storage/disk_images.h"
 #include "backend/storage/shared.h"
 #include "base/limits.h"
 

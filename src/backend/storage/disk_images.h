@@ -33,7 +33,7 @@ struct image {
     guint64 generation; /* of what is kept aside; else 0 */
 };
 
-/* --- names (image_names.c) --- */
+/* --- names (disk_image_names.c) --- */
 
 /* Instances and replicas are named by UUIDs; anything else, above all a slash, is WRONG_INPUT.
  * `replica` may be "". */
@@ -66,7 +66,7 @@ GPtrArray *images_files(const struct images *images, const char *instance, const
  * nodes to see. */
 bool images_check_unused(const char *path, GError **error);
 
-/* --- whole sets (images.c) --- */
+/* --- whole sets (disk_images.c) --- */
 
 bool images_sync(const struct images *images, const char *instance, const char *replica,
                  GError **error);
