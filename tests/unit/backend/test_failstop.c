@@ -159,10 +159,13 @@ static int nbd_connect(const struct nbd *nbd, const char *name)
     }
     wait_for_answers(fd, (struct timeval){.tv_sec = PATIENCE_S});
     g_assert_true(get(fd, greeting, sizeof greeting));
+    /* In one piece: who refuses the name may have gone after its length. */
     guint32 len = htonl((guint32)strlen(name));
-    put(fd, "\0\0\0\3IHAVEOPT\0\0\0\1", 16);
-    put(fd, &len, 4);
-    put(fd, name, strlen(name));
+    g_autoptr(GByteArray) option = g_byte_array_new();
+    g_byte_array_append(option, (const guint8 *)"\0\0\0\3IHAVEOPT\0\0\0\1", 16);
+    g_byte_array_append(option, (const guint8 *)&len, 4);
+    g_byte_array_append(option, (const guint8 *)name, (guint)strlen(name));
+    put(fd, option->data, option->len);
     if (get(fd, answer, sizeof answer))
         return fd;
     close(fd);
