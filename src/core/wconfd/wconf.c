@@ -143,6 +143,7 @@ void wconf_free(struct wconf *wconf)
     if (!wconf->down)
         wconf->down = g_error_new_literal(FETTLE_ERROR, FETTLE_ERROR_TEMPORARY,
                                           "the configuration daemon ends");
+    wconf_promise_watch_end(wconf);
     wconf_stream_end(wconf);
     wconf_join_end(wconf);
     wconf_owners_end(wconf);

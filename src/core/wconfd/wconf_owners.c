@@ -14,6 +14,7 @@ struct wconf_owners {
     GHashTable *unsure;  /* of those that could not be judged when they were looked at last */
     guint unsure_timer;  /* until those of them that are not watched are looked at again */
     guint return_timer;  /* until clients of requests that the journal knew are back */
+    struct sweeper *sweeper;
 };
 
 struct wconf_owners *wconf_owners_new(void)
@@ -174,16 +175,28 @@ static void sweep(struct wconf *wconf)
     }
 }
 
+/* Outlives its wconf if that ends meanwhile. */
+struct sweeper {
+    struct wconf *wconf; /* NULL: it has ended */
+};
+
+static bool sweep_pause(const struct sweeper *sweeper)
+{
+    const struct cluster *cluster = config_cluster(sweeper->wconf->committed);
+    return env_sleep(sweeper->wconf->env, (guint)cluster->sweep_interval_ms) && sweeper->wconf &&
+           !sweeper->wconf->down;
+}
+
 static void sweep_task(void *data)
 {
-    struct wconf *wconf = data;
-    for (;;) {
-        const struct cluster *cluster = config_cluster(wconf->committed);
-        if (!env_sleep(wconf->env, (guint)cluster->sweep_interval_ms) || wconf->down)
-            return;
-        sweep(wconf);
-        wconf_announce_again(wconf);
+    struct sweeper *sweeper = data;
+    while (sweep_pause(sweeper)) {
+        sweep(sweeper->wconf);
+        wconf_announce_again(sweeper->wconf);
     }
+    if (sweeper->wconf)
+        sweeper->wconf->owners->sweeper = NULL;
+    g_free(sweeper);
 }
 
 /* Clients whose requests waited when we died have had their time to come back. */
@@ -219,7 +232,9 @@ void wconf_owners_start(struct wconf *wconf)
     if (locks_waiting_count(wconf->locks) > 0)
         wconf->owners->return_timer =
             env->ops->timer(env, LIMIT_LOCK_RETURN_MS, return_over, wconf);
-    task_spawn(env->tasks, sweep_task, wconf);
+    wconf->owners->sweeper = g_new(struct sweeper, 1);
+    wconf->owners->sweeper->wconf = wconf;
+    task_spawn(env->tasks, sweep_task, wconf->owners->sweeper);
 }
 
 void wconf_owners_end(struct wconf *wconf)
@@ -230,6 +245,9 @@ void wconf_owners_end(struct wconf *wconf)
     if (owners->unsure_timer)
         wconf->env->ops->timer_cancel(wconf->env, owners->unsure_timer);
     owners->return_timer = owners->unsure_timer = 0;
+    if (owners->sweeper)
+        owners->sweeper->wconf = NULL;
+    owners->sweeper = NULL;
 }
 
 void wconf_handle_owner_gone(struct wconf *wconf, struct rpc_request *request)

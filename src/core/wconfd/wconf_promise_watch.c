@@ -34,6 +34,8 @@ static void watch_task(void *data)
         if (watch->wconf)
             wconf_replaced(watch->wconf, error);
     }
+    if (watch->wconf)
+        watch->wconf->watch = NULL;
     g_free(watch);
 }
 

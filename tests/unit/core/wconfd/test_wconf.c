@@ -42,6 +42,16 @@ static void test_version_conflicts(void)
     world_tear_down();
 }
 
+/* As when its seat has gone to another candidate: the process goes on, and nothing in it looks at
+ * what is gone. */
+static void test_process_goes_on(void)
+{
+    world_set_up();
+    wconf_free(g_steal_pointer(&world.wconf));
+    fake_advance(world.world, 10000);
+    world_tear_down();
+}
+
 static bool commit_tags(const char *id, guint count, GError **error)
 {
     GPtrArray *changes = changes_of(put_tag("t0"), NULL);
@@ -487,6 +497,7 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/wconf/commit#WCF-03,WCF-21", test_commit);
     g_test_add_func("/wconf/commit/versions#WCF-03", test_version_conflicts);
+    g_test_add_func("/wconf/process-goes-on", test_process_goes_on);
     g_test_add_func("/wconf/commit/too-large", test_too_large);
     g_test_add_func("/wconf/commit/bad-object#WCF-11,WCF-16", test_bad_object_changes_nothing);
     g_test_add_func("/wconf/commit/invariants#SAF-10", test_invariants_are_enforced);
