@@ -263,9 +263,11 @@ bool op_gather_reports(struct op *op, const GPtrArray *node_uuids, GError **erro
     return true;
 }
 
+/* What calls itself another node is no evidence about this one. */
 const struct node_report *op_report(const struct op *op, const char *node_uuid)
 {
-    return reports_of(op->reports, node_uuid);
+    const struct node_report *report = reports_of(op->reports, node_uuid);
+    return report && !strcmp(report->node, node_uuid) ? report : NULL;
 }
 
 bool op_refused(const struct op *op, const char *node_uuid)

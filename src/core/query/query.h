@@ -39,6 +39,7 @@ struct query_held {
 struct query_jobs {
     /* Ids of all, ascending; array of guint64. */
     GArray *(*ids)(void *data);
+    bool (*known)(void *data, guint64 id);
     /* The committed record; NULL: there is none. Valid until its next change. */
     const struct job *(*record)(void *data, guint64 id);
     /* What clients see of it: the running job's file if that is ahead of the record. */
@@ -105,8 +106,8 @@ json_t *query_field_value(const struct query_field *field, struct query_source *
                           const void *row, enum query_status *ret_status);
 void query_source_clear(struct query_source *source);
 
-/* The committed record of a job; NULL: there is none. */
-const struct job *query_job_record(const struct queries *queries, guint64 id);
+/* Whether a job is on record, and not archived. */
+bool query_job_known(const struct queries *queries, guint64 id);
 /* A job on record, else an archived one, which the caller frees (`ret_archived`); NULL: none. */
 const struct job *query_job_find(const struct queries *queries, guint64 id,
                                  struct job **ret_archived);

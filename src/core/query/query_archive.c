@@ -17,7 +17,7 @@ GArray *query_named_jobs(const struct filter *filter)
 static bool any_not_on_record(const struct query *query)
 {
     for (guint i = 0; query->ids != NULL && i < query->ids->len; i++)
-        if (query_job_record(query->queries, g_array_index(query->ids, guint64, i)) == NULL)
+        if (!query_job_known(query->queries, g_array_index(query->ids, guint64, i)))
             return true;
     return false;
 }

@@ -40,15 +40,15 @@ json_t *query_get_job_priority(struct query_source *source, const void *row,
     return json_integer(job_priority(row));
 }
 
-const struct job *query_job_record(const struct queries *queries, guint64 id)
+bool query_job_known(const struct queries *queries, guint64 id)
 {
-    return queries->jobs->record(queries->jobs_data, id);
+    return queries->jobs->known(queries->jobs_data, id);
 }
 
 json_t *query_get_job_archived(struct query_source *source, const void *row,
                                enum query_status *ret_status)
 {
-    return json_boolean(query_job_record(source->queries, ((const struct job *)row)->id) == NULL);
+    return json_boolean(!query_job_known(source->queries, ((const struct job *)row)->id));
 }
 
 static struct query_held held_of(const struct query_source *source, const struct job *job)
@@ -91,7 +91,9 @@ json_t *query_get_job_holds(struct query_source *source, const void *row,
 /* A wish stands in the record only: the file is its process's. */
 static const struct job *with_wishes(const struct query_source *source, const void *row)
 {
-    const struct job *record = query_job_record(source->queries, ((const struct job *)row)->id);
+    const struct queries *queries = source->queries;
+    const struct job *record =
+        queries->jobs->record(queries->jobs_data, ((const struct job *)row)->id);
 
     return record != NULL ? record : row;
 }
@@ -280,7 +282,7 @@ static bool add_archived(const struct queries *queries, const GArray *folder,
     for (guint i = folder->len; i > 0; i--) {
         guint64 id = g_array_index(folder, guint64, i - 1);
 
-        if (!is_wanted(wanted, id) || query_job_record(queries, id) != NULL)
+        if (!is_wanted(wanted, id) || query_job_known(queries, id))
             continue;
         if (ids->len >= queries->most_archived)
             return false;
@@ -428,7 +430,7 @@ static void read_jobs_task(void *data)
         guint64 id = g_array_index(query->ids, guint64, i);
 
         json_array_append_new(rows, query_job_values(query->queries, id, query->fields));
-        if (query_job_record(query->queries, id) == NULL)
+        if (!query_job_known(query->queries, id))
             alive = query_job_pause(query->queries, i);
         else if (is_long(query->fields, query->ids) && turn_over(query->fields, i))
             alive = env_sleep(query->queries->env, 1);
@@ -445,7 +447,7 @@ static void read_jobs_task(void *data)
 static bool all_on_record(const struct queries *queries, const GArray *ids)
 {
     for (guint i = 0; i < ids->len; i++)
-        if (query_job_record(queries, g_array_index(ids, guint64, i)) == NULL)
+        if (!query_job_known(queries, g_array_index(ids, guint64, i)))
             return false;
     return true;
 }

@@ -87,7 +87,7 @@ static bool answer_rows(struct query *query, GError **error)
     return true;
 }
 
-/* --- live data --- */
+/* --- reports of nodes --- */
 
 static void add_node(GHashTable *nodes, const char *uuid)
 {
@@ -123,7 +123,7 @@ static GPtrArray *list_of(GHashTable *nodes)
 }
 
 /* Nodes that rows concern. */
-static bool fetch_live(struct query *query, const GPtrArray *rows)
+static bool fetch_reports(struct query *query, const GPtrArray *rows)
 {
     g_autoptr(GHashTable) nodes = g_hash_table_new(g_str_hash, g_str_equal);
 
@@ -228,7 +228,7 @@ static bool gather_live(struct query *query, GError **error)
 {
     if (!query->live_filter && !apply_filter(query, error))
         return false;
-    if (fetch_live(query, query->live_filter ? query->rows : query->matching))
+    if (fetch_reports(query, query->live_filter ? query->rows : query->matching))
         return true;
     fettle_set_error(error, KILLED, "luxid has ended");
     return false;

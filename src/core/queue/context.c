@@ -39,6 +39,11 @@ static GArray *job_ids(void *data)
     return queue_ids(((struct queue_context *)data)->queue);
 }
 
+static bool job_known(void *data, guint64 id)
+{
+    return queue_find(((struct queue_context *)data)->queue, id) != NULL;
+}
+
 static const struct job *committed_job(void *data, guint64 id)
 {
     return context_record(data, id);
@@ -78,6 +83,7 @@ void context_init_queries(struct queue_context *context)
 {
     static const struct query_jobs jobs = {
         .ids = job_ids,
+        .known = job_known,
         .record = committed_job,
         .view = job_view,
         .held = job_held,

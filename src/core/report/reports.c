@@ -9,7 +9,7 @@
 #include <string.h>
 
 struct reports {
-    GPtrArray *list;       /* struct node_report, in the order in which they came */
+    GPtrArray *list;       /* struct node_report, in the order in which they were asked for */
     GHashTable *answers;   /* node uuid -> struct answer, of each that was to be asked */
     GHashTable *refusals;  /* node uuid -> the error that it answered with */
     const char *last_node; /* that was looked up, with what was found; NULL: none */
@@ -34,7 +34,8 @@ static void answer_free(void *data)
 
 static void free_report(void *report)
 {
-    node_report_free(report);
+    if (report)
+        node_report_free(report);
 }
 
 static struct reports *reports_new(void)
@@ -78,7 +79,7 @@ static void take_report(struct asking *asking, const struct env_answer *heard,
                         struct node_report *report)
 {
     struct answer *answer = g_hash_table_lookup(asking->reports->answers, heard->node);
-    g_ptr_array_add(asking->reports->list, report);
+    asking->reports->list->pdata[heard->index] = report;
     if (!answer->report) { /* a node that was named twice has answered twice */
         answer->state = REPORT_GIVEN;
         answer->report = report;
@@ -136,11 +137,14 @@ static struct reports *ask(const struct env *env, struct follow *follow, const G
     struct asking asking = {reports_new(), faults_round_new(env)};
     g_autoptr(GPtrArray) all = nodes ? NULL : all_nodes(follow_config(follow));
     g_autoptr(GPtrArray) asked = enter(asking.reports, follow_config(follow), nodes ? nodes : all);
+    g_ptr_array_set_size(asking.reports->list, (gint)asked->len);
     how.nodes = asked;
     how.role = ROLE_NODED;
     how.method = "node_report";
     if (env_many(env, &how, take_answer, &asking)) {
         faults_round_end(asking.round, follow_config(follow));
+        while (g_ptr_array_remove(asking.reports->list, NULL))
+            continue;
         return asking.reports;
     }
     faults_round_free(asking.round);

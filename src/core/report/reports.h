@@ -29,8 +29,8 @@ void reports_free(struct reports *reports);
 
 /* What is returned below lives as long as `reports`; where that is NULL, nobody was asked. */
 
-/* The reports (const struct node_report *) in the order in which they came; NULL: none were asked
- * for. */
+/* The reports (const struct node_report *) in the order in which they were asked for; NULL: none
+ * were. */
 const GPtrArray *reports_list(const struct reports *reports);
 /* The report of a node, by whom was asked, whatever it calls itself; NULL: it has given none … */
 const struct node_report *reports_of(const struct reports *reports, const char *node);
