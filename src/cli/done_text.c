@@ -43,6 +43,7 @@ static const char *sentence_of(const json_t *opcode)
 {
     const char *op_id = json_string_value(json_object_get(opcode, "OP_ID"));
     const struct cli_command *command = cli_command_of(op_id);
+    g_assert(command != NULL); /* whoever submits is one */
     for (const struct cli_done_case *done = command->done_if; done->field != NULL; done++)
         if (holds(done, opcode))
             return done->sentence;

@@ -3,7 +3,7 @@
 
 #include "core/repair/duties.h"
 #include "core/repair/tags.h"
-#include "unit/core/store_world.h"
+#include "unit/core/world/store_world.h"
 
 #include <string.h>
 

@@ -125,7 +125,7 @@ def check_rooms(files):
 
 # Files of other projects, and stand-ins for names, that text of ours mentions.
 ELSEWHERE = {'block/file-posix.c', 'block/mirror.c', 'fs/ext4/ext4.h', 'include/linux/sched.h', 'include/qapi/error.h', 'src/conn.c',
-             'src/leader.h', 'src/lib/sm.h', 'gateway.c', 'job.c', 'session.c', 'vas.h', 'x.c', 'x.h', 'test_x.c', 'fuzz_NAME.c'}
+             'src/leader.h', 'src/lib/sm.h', 'gateway.c', 'session.c', 'vas.h', 'x.c', 'x.h', 'test_x.c', 'fuzz_NAME.c'}
 MENTION = re.compile(r'(?<![\w./<{-])([\w*./-]*[\w*]\.(?:c|h|def))(?![\w(/-])(?!\.\w)')
 COMMENT = re.compile(r'/\*.*?\*/|//[^\n]*', re.S)
 
@@ -235,7 +235,7 @@ def clang_commands():
 
 def precompiled(folder, jobs):
     """What most sources include, read once: a file for `-include-pch`."""
-    _, directory, words = next(job for job in jobs if job[0].endswith('/core/ops/job.c'))
+    _, directory, words = next(job for job in jobs if job[0].endswith('/core/ops/runner.c'))
     header, out = os.path.join(folder, 'shared.h'), os.path.join(folder, 'shared.pch')
     with open(header, 'w', encoding='utf-8') as file:
         file.write(SHARED_HEADERS)

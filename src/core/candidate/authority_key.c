@@ -6,7 +6,7 @@
 #include "base/log.h"
 #include "core/host/announced.h"
 
-#define KEYRING_PAUSE_MS 5000 /* after a failure */
+#define AUTHORITY_KEY_PAUSE_MS 5000 /* after a failure */
 
 struct candidate_key {
     const struct env *env;
@@ -43,7 +43,7 @@ static void done(struct candidate_key *keyring)
 static void failed(struct candidate_key *keyring, const char *what, const GError *error)
 {
     g_autofree char *text = g_strdup_printf("%s: %s", what, error->message);
-    keyring->next_ms = keyring->env->ops->boot_ms(keyring->env) + KEYRING_PAUSE_MS;
+    keyring->next_ms = keyring->env->ops->boot_ms(keyring->env) + AUTHORITY_KEY_PAUSE_MS;
     if (fettle_error_is(error, KILLED) || g_strcmp0(keyring->said, text) == 0)
         return;
     log_warning("", "%s; trying on", text);

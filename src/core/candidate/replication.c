@@ -41,189 +41,192 @@ struct replication {
 struct replication *replication_new(const struct env *env, struct copy *copy,
                                     void (*changed)(void *data), void *data)
 {
-    struct replication *copying = g_new0(struct replication, 1);
-    copying->env = env;
-    copying->copy = copy;
-    copying->tasks = task_group_new();
-    copying->keyring = candidate_key_new(env);
-    copying->changed = changed;
-    copying->data = data;
-    copying->contact_ms = -1;
-    return copying;
+    struct replication *replication = g_new0(struct replication, 1);
+    replication->env = env;
+    replication->copy = copy;
+    replication->tasks = task_group_new();
+    replication->keyring = candidate_key_new(env);
+    replication->changed = changed;
+    replication->data = data;
+    replication->contact_ms = -1;
+    return replication;
 }
 
-static void copying_destroy(struct replication *copying)
+static void replication_destroy(struct replication *replication)
 {
-    task_group_unref(copying->tasks);
-    candidate_key_free(copying->keyring);
-    g_free(copying->why);
-    g_free(copying->damage);
-    g_free(copying);
+    task_group_unref(replication->tasks);
+    candidate_key_free(replication->keyring);
+    g_free(replication->why);
+    g_free(replication->damage);
+    g_free(replication);
 }
 
-void replication_free(struct replication *copying)
+void replication_free(struct replication *replication)
 {
-    if (!copying)
+    if (!replication)
         return;
-    copying->ended = copying->stopping = true;
-    if (copying->running)
-        task_group_kill(copying->tasks);
+    replication->ended = replication->stopping = true;
+    if (replication->running)
+        task_group_kill(replication->tasks);
     else
-        copying_destroy(copying);
+        replication_destroy(replication);
 }
 
-bool replication_stop(struct replication *copying)
+bool replication_stop(struct replication *replication)
 {
     struct promise stopped = {0};
-    copying->stopping = true;
-    if (!copying->running)
+    replication->stopping = true;
+    if (!replication->running)
         return true;
-    copying->stopped = &stopped;
-    if (copying->idle)
-        task_group_kill(copying->tasks);
+    replication->stopped = &stopped;
+    if (replication->idle)
+        task_group_kill(replication->tasks);
     bool alive = promise_wait(&stopped);
-    copying->stopped = NULL;
+    replication->stopped = NULL;
     return alive;
 }
 
-void replication_state(const struct replication *copying, struct replication_state *ret_state)
+void replication_state(const struct replication *replication, struct replication_state *ret_state)
 {
-    *ret_state = (struct replication_state){copying->contact_ms,
-                                            copying->damage ? copying->damage : copying->why,
-                                            copying->not_wanted, copying->damage != NULL};
+    *ret_state = (struct replication_state){
+        replication->contact_ms, replication->damage ? replication->damage : replication->why,
+        replication->not_wanted, replication->damage != NULL};
 }
 
 /* --- what is told --- */
 
 /* `why` NULL: all is well. Said once when it changes. */
-static void tell(struct replication *copying, const char *why)
+static void tell(struct replication *replication, const char *why)
 {
-    if (copying->ended || g_strcmp0(copying->why, why) == 0)
+    if (replication->ended || g_strcmp0(replication->why, why) == 0)
         return;
-    g_free(copying->why);
-    copying->why = g_strdup(why);
-    if (why && copying->not_wanted)
+    g_free(replication->why);
+    replication->why = g_strdup(why);
+    if (why && replication->not_wanted)
         log_info("", "no copy of the configuration is kept here: %s", why);
     else if (why)
         log_warning("", "the copy of the configuration does not go on: %s", why);
     else
         log_info("", "the copy of the configuration follows its master");
-    if (copying->changed)
-        copying->changed(copying->data);
+    if (replication->changed)
+        replication->changed(replication->data);
 }
 
-static void heard(struct replication *copying)
+static void heard(struct replication *replication)
 {
-    copying->contact_ms = copying->env->ops->boot_ms(copying->env);
-    copying->not_wanted = false;
+    replication->contact_ms = replication->env->ops->boot_ms(replication->env);
+    replication->not_wanted = false;
 }
 
 /* --- calls to the master --- */
 
 /* What is on its way to the disk is not given up, a question is. */
-static void *call_master(struct replication *copying, const char *method, const void *args,
+static void *call_master(struct replication *replication, const char *method, const void *args,
                          struct stamp stamp, guint timeout_ms, GError **error)
 {
-    const char *master = copying->own ? NODE_LOCAL : NODE_MASTER;
-    if (copying->stopping) {
+    const char *master = replication->own ? NODE_LOCAL : NODE_MASTER;
+    if (replication->stopping) {
         fettle_set_error(error, KILLED, "the copy is not kept up to date any more");
         return NULL;
     }
-    copying->idle = true;
-    void *answer = env_call_record(copying->env, master, ROLE_WCONFD, method, args, stamp, 0,
+    replication->idle = true;
+    void *answer = env_call_record(replication->env, master, ROLE_WCONFD, method, args, stamp, 0,
                                    timeout_ms, error);
-    copying->idle = false;
+    replication->idle = false;
     return answer;
 }
 
 /* --- a master that is not the newest any more --- */
 
-static struct stamp announced_stamp(const struct replication *copying)
+static struct stamp announced_stamp(const struct replication *replication)
 {
-    record_autoptr(announce_args) announced = announced_read(copying->env);
+    record_autoptr(announce_args) announced = announced_read(replication->env);
     return announced ? (struct stamp){announced->history, announced->epoch} : (struct stamp){0};
 }
 
 /* One that stands still would keep the question for as long as the question may take. */
 static void watch_cb(void *data)
 {
-    struct replication *copying = data;
-    struct stamp stamp = announced_stamp(copying);
-    copying->watch = 0;
-    copying->turns = stamp_compare(stamp, copying->asked_of) > 0;
-    if (copying->turns)
-        task_group_kill(copying->tasks);
+    struct replication *replication = data;
+    struct stamp stamp = announced_stamp(replication);
+    replication->watch = 0;
+    replication->turns = stamp_compare(stamp, replication->asked_of) > 0;
+    if (replication->turns)
+        task_group_kill(replication->tasks);
     else
-        copying->watch = copying->env->ops->timer(copying->env, COPYING_LOOK_MS, watch_cb, copying);
+        replication->watch =
+            replication->env->ops->timer(replication->env, COPYING_LOOK_MS, watch_cb, replication);
 }
 
-static void watch_master(struct replication *copying)
+static void watch_master(struct replication *replication)
 {
-    if (copying->own)
+    if (replication->own)
         return;
-    copying->asked_of = announced_stamp(copying);
-    copying->watch = copying->env->ops->timer(copying->env, COPYING_LOOK_MS, watch_cb, copying);
+    replication->asked_of = announced_stamp(replication);
+    replication->watch =
+        replication->env->ops->timer(replication->env, COPYING_LOOK_MS, watch_cb, replication);
 }
 
-static void watch_end(struct replication *copying)
+static void watch_end(struct replication *replication)
 {
-    if (copying->watch)
-        copying->env->ops->timer_cancel(copying->env, copying->watch);
-    copying->watch = 0;
+    if (replication->watch)
+        replication->env->ops->timer_cancel(replication->env, replication->watch);
+    replication->watch = 0;
 }
 
-static struct changes *ask(struct replication *copying, GError **error)
+static struct changes *ask(struct replication *replication, GError **error)
 {
     struct copy_position at;
     char digest[20];
-    copying->copy->ops->position(copying->copy, &at);
+    replication->copy->ops->position(replication->copy, &at);
     g_snprintf(digest, sizeof digest, "%" G_GINT64_MODIFIER "x", at.digest);
     /* A retired copy may have missed anything: it begins anew. So does a damaged one, which the
      * master does not count any more from then on. */
-    bool usable = at.role == COPY_FOLLOWS && !copying->damage;
+    bool usable = at.role == COPY_FOLLOWS && !replication->damage;
     /* The first answer tells that there is a master, and is not waited for. */
-    guint64 wait_ms = copying->contact_ms < 0 ? 0 : COPYING_WAIT_MS;
+    guint64 wait_ms = replication->contact_ms < 0 ? 0 : COPYING_WAIT_MS;
     struct follow_args args = {.history = usable ? at.history : 0,
                                .serial = usable ? at.serial : 0,
                                .digest = digest,
-                               .authority = candidate_key_has(copying->keyring),
+                               .authority = candidate_key_has(replication->keyring),
                                .wait_ms = wait_ms};
     struct stamp stamp = {at.history, at.epoch};
-    watch_master(copying);
+    watch_master(replication);
     struct changes *answer =
-        call_master(copying, "follow", &args, stamp, COPYING_WAIT_MS + TIMEOUT_QUICK_MS, error);
-    watch_end(copying);
+        call_master(replication, "follow", &args, stamp, COPYING_WAIT_MS + TIMEOUT_QUICK_MS, error);
+    watch_end(replication);
     return answer;
 }
 
 /* Both are marked with the copy's own position: they are answered under any. */
-static struct stamp copy_stamp(const struct replication *copying)
+static struct stamp copy_stamp(const struct replication *replication)
 {
     struct copy_position at;
-    copying->copy->ops->position(copying->copy, &at);
+    replication->copy->ops->position(replication->copy, &at);
     return (struct stamp){at.history, at.epoch};
 }
 
-static struct snapshot_piece *ask_piece(struct replication *copying, const struct change *last,
+static struct snapshot_piece *ask_piece(struct replication *replication, const struct change *last,
                                         GError **error)
 {
     char none[] = "";
     struct snapshot_args args = {.kind = last ? last->kind : none, .key = last ? last->key : none};
-    return call_master(copying, "snapshot", &args, copy_stamp(copying), 0, error);
+    return call_master(replication, "snapshot", &args, copy_stamp(replication), 0, error);
 }
 
-static struct commit_ids_piece *ask_ids(struct replication *copying, guint64 after, GError **error)
+static struct commit_ids_piece *ask_ids(struct replication *replication, guint64 after,
+                                        GError **error)
 {
     struct commit_ids_args args = {.after = after};
-    return call_master(copying, "commit_ids", &args, copy_stamp(copying), 0, error);
+    return call_master(replication, "commit_ids", &args, copy_stamp(replication), 0, error);
 }
 
 /* What has changed while the pieces came, or the first part of it. */
-static struct changes *ask_rest(struct replication *copying, const struct copy_batch *at,
+static struct changes *ask_rest(struct replication *replication, const struct copy_batch *at,
                                 GError **error)
 {
     struct wait_changes_args args = {.history = at->history, .serial = at->serial, .part = true};
-    return call_master(copying, "wait_changes", &args, copy_stamp(copying), 0, error);
+    return call_master(replication, "wait_changes", &args, copy_stamp(replication), 0, error);
 }
 
 /* --- a refill --- */
@@ -239,12 +242,12 @@ static bool is_same_master(guint64 history, guint64 epoch, const struct copy_bat
 
 /* The objects behind `last`, which becomes the last one of them. The first piece says where `at` is
  * to begin. */
-static bool fetch_piece(struct replication *copying, struct change **last, struct copy_batch *at,
-                        bool *ret_more, GError **error)
+static bool fetch_piece(struct replication *replication, struct change **last,
+                        struct copy_batch *at, bool *ret_more, GError **error)
 {
-    struct copy *copy = copying->copy;
-    record_autoptr(snapshot_piece) piece = ask_piece(copying, *last, error);
-    if (!piece || copying->stopping)
+    struct copy *copy = replication->copy;
+    record_autoptr(snapshot_piece) piece = ask_piece(replication, *last, error);
+    if (!piece || replication->stopping)
         return false;
     if (at->history == 0)
         *at = (struct copy_batch){piece->history, piece->epoch, piece->serial, NULL, at->ids};
@@ -263,10 +266,10 @@ static bool fetch_piece(struct replication *copying, struct change **last, struc
 /* The pieces are of different moments; with what has changed since the first, up to `at`, they are
  * what the master had there. It is fetched behind each piece, part by part: so it never is more
  * than the master's log of changes reaches. */
-static bool fetch_rest(struct replication *copying, struct copy_batch *at, GError **error)
+static bool fetch_rest(struct replication *replication, struct copy_batch *at, GError **error)
 {
     for (bool more = true; more;) {
-        record_autoptr(changes) rest = ask_rest(copying, at, error);
+        record_autoptr(changes) rest = ask_rest(replication, at, error);
         if (!rest)
             return false;
         more = rest->more;
@@ -277,8 +280,8 @@ static bool fetch_rest(struct replication *copying, struct copy_batch *at, GErro
                              "changed than it can tell; it is filled again");
             return false;
         }
-        if (copying->stopping ||
-            !copying->copy->ops->refill_piece(copying->copy, rest->changes, error))
+        if (replication->stopping ||
+            !replication->copy->ops->refill_piece(replication->copy, rest->changes, error))
             return false;
         at->serial = rest->serial;
     }
@@ -286,12 +289,13 @@ static bool fetch_rest(struct replication *copying, struct copy_batch *at, GErro
 }
 
 /* All objects, as one master had them at the serial that `at` has then. */
-static bool fetch_all(struct replication *copying, struct copy_batch *at, GError **error)
+static bool fetch_all(struct replication *replication, struct copy_batch *at, GError **error)
 {
     struct change *last = NULL;
     bool more = true, ok = true;
     while (more && ok)
-        ok = fetch_piece(copying, &last, at, &more, error) && fetch_rest(copying, at, error);
+        ok =
+            fetch_piece(replication, &last, at, &more, error) && fetch_rest(replication, at, error);
     if (last)
         change_free(last);
     return ok;
@@ -299,18 +303,18 @@ static bool fetch_all(struct replication *copying, struct copy_batch *at, GError
 
 /* Of the commits that the copy has then: by them it knows those that are repeated, should it be
  * the engine one day. */
-static bool fetch_ids(struct replication *copying, const struct copy_batch *at, GPtrArray *ids,
+static bool fetch_ids(struct replication *replication, const struct copy_batch *at, GPtrArray *ids,
                       GError **error)
 {
     guint64 after = 0;
     bool more = true, ok = true;
     while (more && ok) {
-        record_autoptr(commit_ids_piece) piece = ask_ids(copying, after, error);
+        record_autoptr(commit_ids_piece) piece = ask_ids(replication, after, error);
         if (!piece && error && fettle_error_is(*error, PROTOCOL)) {
             g_clear_error(error); /* a master of the version before knows nothing of them */
             return true;
         }
-        ok = piece && !copying->stopping;
+        ok = piece && !replication->stopping;
         ok = ok && is_same_master(piece->history, piece->epoch, at, error);
         more = ok && piece->more;
         for (guint i = 0; ok && i < piece->commits->len; i++) {
@@ -326,11 +330,11 @@ static bool fetch_ids(struct replication *copying, const struct copy_batch *at, 
 }
 
 /* A master that is over, and has not heard so, would give what the copy had long ago. */
-static bool is_not_older(const struct replication *copying, guint64 history, guint64 epoch,
+static bool is_not_older(const struct replication *replication, guint64 history, guint64 epoch,
                          GError **error)
 {
     struct copy_position at;
-    copying->copy->ops->position(copying->copy, &at);
+    replication->copy->ops->position(replication->copy, &at);
     if (at.history != history || epoch >= at.epoch)
         return true;
     fettle_set_error(error, TEMPORARY,
@@ -341,56 +345,56 @@ static bool is_not_older(const struct replication *copying, guint64 history, gui
 }
 
 /* Only now, as there is a master that gives another: what is damaged may be all that is left. */
-static bool put_damaged_away(struct replication *copying, GError **error)
+static bool put_damaged_away(struct replication *replication, GError **error)
 {
-    if (!copying->damage)
+    if (!replication->damage)
         return true;
-    if (!copying->copy->ops->renew(copying->copy, error))
+    if (!replication->copy->ops->renew(replication->copy, error))
         return false;
-    g_clear_pointer(&copying->damage, g_free);
+    g_clear_pointer(&replication->damage, g_free);
     return true;
 }
 
-static bool refill(struct replication *copying, const char *why, GError **error)
+static bool refill(struct replication *replication, const char *why, GError **error)
 {
-    struct copy *copy = copying->copy;
+    struct copy *copy = replication->copy;
     struct copy_batch at = {0};
     g_autoptr(GPtrArray) ids = g_ptr_array_new_with_free_func((GDestroyNotify)stored_commit_free);
     log_info("", "the copy of the configuration is filled anew: %s", why);
     at.ids = ids;
-    return put_damaged_away(copying, error) && copy->ops->refill_begin(copy, error) &&
-           fetch_all(copying, &at, error) && fetch_ids(copying, &at, ids, error) &&
-           is_not_older(copying, at.history, at.epoch, error) &&
+    return put_damaged_away(replication, error) && copy->ops->refill_begin(copy, error) &&
+           fetch_all(replication, &at, error) && fetch_ids(replication, &at, ids, error) &&
+           is_not_older(replication, at.history, at.epoch, error) &&
            copy->ops->refill_end(copy, &at, error);
 }
 
 /* --- the task --- */
 
-static bool take(struct replication *copying, const struct changes *answer, GError **error)
+static bool take(struct replication *replication, const struct changes *answer, GError **error)
 {
     struct copy_position at;
-    copying->copy->ops->position(copying->copy, &at);
-    if (!is_not_older(copying, answer->history, answer->epoch, error))
+    replication->copy->ops->position(replication->copy, &at);
+    if (!is_not_older(replication, answer->history, answer->epoch, error))
         return false;
     if (answer->snapshot)
-        return refill(copying, answer->why && *answer->why ? answer->why : "the master says so",
+        return refill(replication, answer->why && *answer->why ? answer->why : "the master says so",
                       error);
     if (answer->serial <= at.serial && answer->epoch <= at.epoch)
         return true;
     struct copy_batch batch = {answer->history, answer->epoch, answer->serial, answer->changes,
                                answer->commits};
-    return copying->copy->ops->apply(copying->copy, &batch, error);
+    return replication->copy->ops->apply(replication->copy, &batch, error);
 }
 
 /* Not a candidate: nobody is to answer from what is here. */
-static void retire(struct replication *copying)
+static void retire(struct replication *replication)
 {
     struct copy_position at;
     g_autoptr(GError) error = NULL;
-    copying->not_wanted = true;
-    copying->copy->ops->position(copying->copy, &at);
+    replication->not_wanted = true;
+    replication->copy->ops->position(replication->copy, &at);
     if (at.role == COPY_FOLLOWS && at.history &&
-        !copying->copy->ops->set_role(copying->copy, COPY_RETIRED, NULL, &error))
+        !replication->copy->ops->set_role(replication->copy, COPY_RETIRED, NULL, &error))
         log_error("", "%s", error->message);
 }
 
@@ -406,128 +410,129 @@ static bool is_candidate(const struct announce_args *announced, const char *uuid
 
 /* Whether there is somebody to ask, by what was announced here. A copy that is in use asks in any
  * case: it has to be told that it is not wanted any more. */
-static bool may_ask(struct replication *copying)
+static bool may_ask(struct replication *replication)
 {
-    const char *self = copying->env->node_uuid;
+    const char *self = replication->env->node_uuid;
     struct copy_position at;
-    if (copying->own)
+    if (replication->own)
         return true;
-    record_autoptr(announce_args) announced = announced_read(copying->env);
-    copying->copy->ops->position(copying->copy, &at);
+    record_autoptr(announce_args) announced = announced_read(replication->env);
+    replication->copy->ops->position(replication->copy, &at);
     if (announced && !strcmp(announced->master_node, self)) {
         /* With a replicated engine the seat looks for the next one. */
-        if (!copying->env->engine)
-            tell(copying, "this node was announced as the master, but its store is missing or was "
-                          "put away; it waits for another one");
+        if (!replication->env->engine)
+            tell(replication,
+                 "this node was announced as the master, but its store is missing or was "
+                 "put away; it waits for another one");
         return false;
     }
     if (!announced || (at.role == COPY_FOLLOWS && at.history) || is_candidate(announced, self))
         return true;
-    if (!copying->not_wanted) {
-        copying->not_wanted = true;
-        tell(copying, "this node is no master candidate");
+    if (!replication->not_wanted) {
+        replication->not_wanted = true;
+        tell(replication, "this node is no master candidate");
     }
-    candidate_key_leave(copying->keyring);
+    candidate_key_leave(replication->keyring);
     return false;
 }
 
 /* Nobody waits for a copy of what a replicated engine has stored already, so it need not be synced
  * for every commit: that would cost the nodes as much as the engine itself. */
-static guint gather_ms(const struct replication *copying)
+static guint gather_ms(const struct replication *replication)
 {
-    const struct engine *engine = copying->env->engine;
+    const struct engine *engine = replication->env->engine;
     return engine && engine->replicated ? COPYING_GATHER_MS : 0;
 }
 
 /* --- the scrub --- */
 
-void replication_damaged(struct replication *copying, const char *what)
+void replication_damaged(struct replication *replication, const char *what)
 {
-    if (copying->ended || copying->damage)
+    if (replication->ended || replication->damage)
         return;
-    copying->damage = g_strdup(what);
+    replication->damage = g_strdup(what);
     log_error("", "the copy of the configuration does not count any more: %s", what);
-    if (copying->changed)
-        copying->changed(copying->data);
+    if (replication->changed)
+        replication->changed(replication->data);
 }
 
 /* Behind an answer that has brought nothing, so that nobody waits for what the copy has; sometimes
  * behind any. */
-static void scrub(struct replication *copying, bool idle)
+static void scrub(struct replication *replication, bool idle)
 {
-    struct copy *copy = copying->copy;
+    struct copy *copy = replication->copy;
     g_autoptr(GError) error = NULL;
-    gint64 now = copying->env->ops->boot_ms(copying->env);
-    if (!copy->ops->scrub || copying->damage ||
-        now - copying->scrub_ms < (idle ? SCRUB_STEP_MS : SCRUB_LONGEST_MS))
+    gint64 now = replication->env->ops->boot_ms(replication->env);
+    if (!copy->ops->scrub || replication->damage ||
+        now - replication->scrub_ms < (idle ? SCRUB_STEP_MS : SCRUB_LONGEST_MS))
         return;
-    copying->scrub_ms = now;
+    replication->scrub_ms = now;
     if (!copy->ops->scrub(copy, &error) && fettle_error_is(error, CORRUPT))
-        replication_damaged(copying, error->message);
+        replication_damaged(replication, error->message);
 }
 
 /* How long to pause before the next question. */
-static guint once(struct replication *copying)
+static guint once(struct replication *replication)
 {
     g_autoptr(GError) error = NULL;
-    if (!may_ask(copying))
+    if (!may_ask(replication))
         return COPYING_LOOK_MS;
-    record_autoptr(changes) answer = ask(copying, &error);
-    if (copying->stopping || task_killed())
+    record_autoptr(changes) answer = ask(replication, &error);
+    if (replication->stopping || task_killed())
         return 0;
     if (answer) {
-        heard(copying);
-        if (take(copying, answer, &error)) {
-            tell(copying, NULL);
-            if (!copying->own)
-                candidate_key_keep(copying->keyring);
-            scrub(copying, answer->changes->len == 0);
-            return answer->changes->len > 0 ? gather_ms(copying) : 0;
+        heard(replication);
+        if (take(replication, answer, &error)) {
+            tell(replication, NULL);
+            if (!replication->own)
+                candidate_key_keep(replication->keyring);
+            scrub(replication, answer->changes->len == 0);
+            return answer->changes->len > 0 ? gather_ms(replication) : 0;
         }
     } else if (fettle_error_is(error, PERMISSION)) {
-        heard(copying);
-        retire(copying);
-        tell(copying, error->message);
-        candidate_key_leave(copying->keyring);
+        heard(replication);
+        retire(replication);
+        tell(replication, error->message);
+        candidate_key_leave(replication->keyring);
         return COPYING_LOOK_MS;
     }
     if (error && !fettle_error_is(error, KILLED))
-        tell(copying, error->message);
-    scrub(copying, true);
+        tell(replication, error->message);
+    scrub(replication, true);
     return COPYING_PAUSE_MS;
 }
 
-static void copying_task(void *data)
+static void replication_task(void *data)
 {
-    struct replication *copying = data;
+    struct replication *replication = data;
     bool alive = true;
-    while (alive && !copying->stopping && !task_killed()) {
-        guint pause = once(copying);
-        copying->idle = true;
-        alive = pause == 0 || copying->stopping || env_sleep(copying->env, pause);
-        copying->idle = false;
+    while (alive && !replication->stopping && !task_killed()) {
+        guint pause = once(replication);
+        replication->idle = true;
+        alive = pause == 0 || replication->stopping || env_sleep(replication->env, pause);
+        replication->idle = false;
     }
-    copying->running = false;
-    if (copying->stopped)
-        promise_complete(copying->stopped);
-    if (copying->ended)
-        copying_destroy(copying);
-    else if (copying->turns && !copying->stopping)
-        replication_start(copying);
+    replication->running = false;
+    if (replication->stopped)
+        promise_complete(replication->stopped);
+    if (replication->ended)
+        replication_destroy(replication);
+    else if (replication->turns && !replication->stopping)
+        replication_start(replication);
 }
 
-void replication_start(struct replication *copying)
+void replication_start(struct replication *replication)
 {
-    if (copying->running)
+    if (replication->running)
         return;
-    copying->running = true;
-    copying->stopping = copying->turns = false;
-    task_group_unref(copying->tasks);
-    copying->tasks = task_group_new();
-    task_spawn(copying->tasks, copying_task, copying);
+    replication->running = true;
+    replication->stopping = replication->turns = false;
+    task_group_unref(replication->tasks);
+    replication->tasks = task_group_new();
+    task_spawn(replication->tasks, replication_task, replication);
 }
 
-void replication_own(struct replication *copying)
+void replication_own(struct replication *replication)
 {
-    copying->own = true;
+    replication->own = true;
 }

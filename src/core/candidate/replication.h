@@ -13,14 +13,14 @@ struct replication;
 /* `changed` comes from the loop whenever what replication_state() says has changed. May be NULL. */
 struct replication *replication_new(const struct env *env, struct copy *copy,
                                     void (*changed)(void *data), void *data);
-void replication_start(struct replication *copying);
+void replication_start(struct replication *replication);
 /* From the next start on it asks this node's own wconfd, which is the master. */
-void replication_own(struct replication *copying);
+void replication_own(struct replication *replication);
 /* The copy is not touched any more when it returns, unless a call of its is on its way to the disk:
  * `replication_stop` in a task waits for that too. A question that waits for its answer is given
  * up. */
-void replication_free(struct replication *copying);
-bool replication_stop(struct replication *copying);
+void replication_free(struct replication *replication);
+bool replication_stop(struct replication *replication);
 
 struct replication_state {
     gint64 contact_ms; /* boot clock, of the master's last answer; -1: none yet */
@@ -28,6 +28,6 @@ struct replication_state {
     bool not_wanted;   /* this node is no candidate */
     bool damaged;      /* `why` says how; it is made anew when a master answers */
 };
-void replication_state(const struct replication *copying, struct replication_state *ret_state);
+void replication_state(const struct replication *replication, struct replication_state *ret_state);
 /* Somebody has read the copy, and it is damaged. */
-void replication_damaged(struct replication *copying, const char *what);
+void replication_damaged(struct replication *replication, const char *what);

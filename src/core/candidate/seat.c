@@ -25,8 +25,8 @@ void seat_on_end(struct seat *seat, void (*fn)(const GError *reason, void *data)
 static char *why_known(const struct seat *seat)
 {
     struct replication_state state = {.why = NULL};
-    if (seat->copying)
-        replication_state(seat->copying, &state);
+    if (seat->replication)
+        replication_state(seat->replication, &state);
     const char *why = seat->barred ? seat->barred : seat->trouble ? seat->trouble : state.why;
     g_autofree char *cut = g_strndup(why ? why : "", LIMIT_ROLE_WHY_CHARS);
     return why ? g_utf8_make_valid(cut, -1) : NULL;
@@ -60,7 +60,7 @@ struct role_status *seat_status(const struct seat *seat)
         struct replication_state state;
         gint64 now = seat->env->ops->boot_ms(seat->env);
         seat->copy->ops->position(seat->copy, &at);
-        replication_state(seat->copying, &state);
+        replication_state(seat->replication, &state);
         if (!state.damaged) { /* else nobody is to choose it */
             status->history = at.history;
             status->epoch = at.epoch;
@@ -197,7 +197,7 @@ bool seat_start(struct seat *seat, GError **error)
     struct engine *engine = seat->env->engine;
     if (engine && !engine->replicated)
         return seat_become_master(seat, error);
-    replication_start(seat->copying);
+    replication_start(seat->replication);
     if (engine)
         seat_candidate_start(seat);
     return true;
@@ -235,7 +235,7 @@ struct seat *seat_new(const struct env *env, struct copy *copy)
     seat->state = env->engine && !env->engine->replicated ? CAMPAIGNS : FOLLOWS;
     seat->waits = g_ptr_array_new();
     if (copy)
-        seat->copying = replication_new(env, copy, copy_changed, seat);
+        seat->replication = replication_new(env, copy, copy_changed, seat);
     return seat;
 }
 
@@ -247,7 +247,7 @@ void seat_free(struct seat *seat)
     if (seat->end_timer)
         seat->env->ops->timer_cancel(seat->env, seat->end_timer);
     seat_tell_role(seat);
-    replication_free(seat->copying);
+    replication_free(seat->replication);
     wconf_free(seat->wconf);
     g_ptr_array_unref(seat->waits);
     g_clear_error(&seat->end);

@@ -22,7 +22,7 @@ struct config *seat_known_config(const struct seat *seat, GError **error)
             !loading.error)
             fettle_set_error(&loading.error, CORRUPT, "the copy cannot be read");
         if (loading.error && fettle_error_is(loading.error, CORRUPT))
-            replication_damaged(seat->copying, loading.error->message);
+            replication_damaged(seat->replication, loading.error->message);
     }
     config_set_position(loading.config, at.history, at.serial);
     if (!loading.error && !config_cluster(loading.config))
@@ -86,7 +86,7 @@ static struct take_over_result *take_over_here(struct seat *seat, const struct c
                                                const struct take_over_args *args, GError **error)
 {
     struct copy_position at;
-    if (!replication_stop(seat->copying)) {
+    if (!replication_stop(seat->replication)) {
         fettle_set_error(error, KILLED, "the process has ended");
         return NULL;
     }
@@ -99,7 +99,7 @@ static struct take_over_result *take_over_here(struct seat *seat, const struct c
     if (result)
         end_soon(seat);
     else if (!task_killed())
-        replication_start(seat->copying);
+        replication_start(seat->replication);
     return result;
 }
 

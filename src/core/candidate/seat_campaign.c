@@ -113,7 +113,7 @@ static bool may_try(struct seat *seat)
 static bool is_wanted(const struct seat *seat)
 {
     struct replication_state state;
-    replication_state(seat->copying, &state);
+    replication_state(seat->replication, &state);
     return !state.not_wanted;
 }
 
@@ -126,9 +126,9 @@ static bool try_to_win(struct seat *seat, GError **error)
             seat->state = FOLLOWS;
         return false;
     }
-    if (replication_stop(seat->copying)) {
-        replication_own(seat->copying);
-        replication_start(seat->copying);
+    if (replication_stop(seat->replication)) {
+        replication_own(seat->replication);
+        replication_start(seat->replication);
     }
     return true;
 }
@@ -144,7 +144,7 @@ static bool is_passing(const GError *error)
 static void note_demotion(struct seat *seat, bool seen, const GError *error)
 {
     struct replication_state copy;
-    replication_state(seat->copying, &copy);
+    replication_state(seat->replication, &copy);
     if (error && fettle_error_is(error, PERMISSION)) {
         seat->demoted = true;
         seat->demoted_ms = seat->env->ops->boot_ms(seat->env);

@@ -37,11 +37,11 @@ bool seat_take_engine(struct seat *seat, GError **error)
     struct engine_left left = {.epoch = 0};
     GError *end = NULL;
     if (!engine->ops->left || !engine->ops->left(engine, &left, error) || left.epoch == 0 ||
-        strcmp(left.node, seat->env->node_uuid) != 0 || !replication_stop(seat->copying))
+        strcmp(left.node, seat->env->node_uuid) != 0 || !replication_stop(seat->replication))
         return false;
     if (!become_engine(seat, &left, error)) {
         if (!task_killed())
-            replication_start(seat->copying);
+            replication_start(seat->replication);
         return false;
     }
     log_warning("", "the store of this node is the engine of the cluster now");

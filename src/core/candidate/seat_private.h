@@ -27,7 +27,7 @@ struct seat {
     gint64 demoted_ms;       /* … when it was read (boot clock) */
     char *trouble;           /* what keeps it from being chosen at this moment; NULL: nothing */
     enum { FOLLOWS, CAMPAIGNS, IS_MASTER, ENDED } state;
-    struct replication *copying;
+    struct replication *replication;
     struct wconf *wconf; /* while it campaigns and as master */
     struct mastership observed;
     GPtrArray *waits; /* struct role_wait */

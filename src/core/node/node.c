@@ -34,8 +34,8 @@ static json_t *work_promise(struct work *work, const void *args, GError **error)
 static json_t *work_settle(struct work *work, const void *args, GError **error);
 
 /* `speak` instead of `run`: calls that are no operations and need the sender. `care`: for the
- * node's member of etcd. `fenced`: an
- * operation of its epoch, which the next announcement waits for. */
+ * node's member of etcd. `fenced`: an operation of its epoch, which the next announcement waits
+ * for. */
 static const struct procedure {
     const char *method;
     node_procedure run;

@@ -50,7 +50,7 @@ static struct repair *repair_new(void)
     struct repair *repair = g_new0(struct repair, 1);
     repair->instances = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, watched_free);
     repair->scan = repair_scan_new();
-    repair->spare = repair_spare_new();
+    repair->n1 = n1_check_new();
     return repair;
 }
 
@@ -60,7 +60,7 @@ static void repair_free(struct repair *repair)
     g_clear_pointer(&repair->policies, repair_policies_free);
     placement_sums_free(repair->sums);
     repair_scan_free(repair->scan);
-    repair_spare_free(repair->spare);
+    n1_check_free(repair->n1);
     g_free(repair);
 }
 
@@ -68,7 +68,7 @@ static void repair_changed(struct watcher *watcher, const GPtrArray *changes)
 {
     struct repair *repair = watcher->repair;
     repair_scan_changed(repair->scan, changes);
-    repair_spare_changed(repair->spare, changes);
+    n1_check_changed(repair->n1, changes);
     if (changes == NULL) /* it borrows from the copy that this one replaces */
         g_clear_pointer(&repair->sums, placement_sums_free);
 }

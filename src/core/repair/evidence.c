@@ -67,7 +67,7 @@ void watcher_evidence_update(struct watcher *watcher)
             sizes += g_str_hash(node->uuid) * (report->memory_total + 1);
     }
     watcher_disks_update(watcher);
-    repair_spare_sizes(watcher->repair->spare, sizes);
+    n1_check_sizes(watcher->repair->n1, sizes);
 }
 
 /* --- instances --- */

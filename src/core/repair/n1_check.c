@@ -11,22 +11,22 @@
 
 #define AUTHOR "watcher/room"
 
-struct repair_spare {
+struct n1_check {
     guint64 sizes; /* what the nodes have, as one number: another number, other sizes */
     bool changed;  /* something that the room depends on, since it was judged */
 };
 
-struct repair_spare *repair_spare_new(void)
+struct n1_check *n1_check_new(void)
 {
-    return g_new0(struct repair_spare, 1);
+    return g_new0(struct n1_check, 1);
 }
 
-void repair_spare_free(struct repair_spare *spare)
+void n1_check_free(struct n1_check *spare)
 {
     g_free(spare);
 }
 
-void repair_spare_changed(struct repair_spare *spare, const GPtrArray *changes)
+void n1_check_changed(struct n1_check *spare, const GPtrArray *changes)
 {
     spare->changed |= changes == NULL;
     for (guint i = 0; changes != NULL && i < changes->len; i++) {
@@ -36,7 +36,7 @@ void repair_spare_changed(struct repair_spare *spare, const GPtrArray *changes)
     }
 }
 
-void repair_spare_sizes(struct repair_spare *spare, guint64 sizes)
+void n1_check_sizes(struct n1_check *spare, guint64 sizes)
 {
     spare->changed |= sizes != spare->sizes;
     spare->sizes = sizes;
@@ -197,14 +197,14 @@ static struct decision *judge(const struct watcher *watcher, const struct hosts 
 
 void watcher_n1_check(struct watcher *watcher)
 {
-    if (!watcher->repair->spare->changed || task_killed())
+    if (!watcher->repair->n1->changed || task_killed())
         return;
     g_autoptr(GPtrArray) list = g_ptr_array_new_with_free_func(host_free);
     g_autoptr(GHashTable) by_uuid = g_hash_table_new(g_str_hash, g_str_equal);
     struct hosts hosts = {list, by_uuid};
     if (!find_hosts(watcher, &hosts))
         return;
-    watcher->repair->spare->changed = false;
+    watcher->repair->n1->changed = false;
     if (list->len < 2)
         return; /* a single host has nowhere to go, and nobody expects it to */
     count_guests(watcher, &hosts);

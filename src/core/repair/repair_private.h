@@ -26,6 +26,8 @@ struct watched {
     guint64 disks_errors;     /* … with so many errors, when it was asked last */
 };
 
+#define TEND_AUTHOR "watcher/tend" /* of what is on record about marks and restarts */
+
 struct repair {
     GHashTable *instances; /* uuid -> struct watched; only those that something was about */
     struct repair_policies *policies; /* of this pass's look at all instances; NULL: none began */
@@ -34,7 +36,7 @@ struct repair {
 
     /* What only the file of a duty sees into. */
     struct repair_scan *scan;
-    struct repair_spare *spare;
+    struct n1_check *n1;
 };
 
 struct watched *watcher_watched(struct watcher *watcher, const char *instance);
@@ -104,22 +106,23 @@ bool watcher_told_no_room(const struct watcher *watcher, const struct instance *
 bool watcher_node_has_room(const struct node_report *report);
 
 /* --- n1_check.c: whether each node's loss could be taken (ARP-71) --- */
-struct repair_spare *repair_spare_new(void);
-void repair_spare_free(struct repair_spare *spare);
+struct n1_check *n1_check_new(void);
+void n1_check_free(struct n1_check *spare);
 /* As repair_scan_changed(). */
-void repair_spare_changed(struct repair_spare *spare, const GPtrArray *changes);
+void n1_check_changed(struct n1_check *spare, const GPtrArray *changes);
 /* What the nodes have, as one number: another number, other sizes. */
-void repair_spare_sizes(struct repair_spare *spare, guint64 sizes);
+void n1_check_sizes(struct n1_check *spare, guint64 sizes);
 void watcher_n1_check(struct watcher *watcher);
 
 /* --- tries.c: what the watcher tries for one instance, with pauses that grow --- */
 
-/* Whether that job is; 0: there is none. */
+/* 0: there is none. */
 bool watcher_job_under_way(const struct watcher *watcher, guint64 job);
 /* One opcode for an instance, as a list of its own. */
 json_t *watcher_opcode(const char *id, const struct instance *instance);
 void tries_forget(struct watched *watched);
-/* Whether the last try is; counts it out if its process died before it began. */
+/* Whether the job of the last try is under way; a try whose process died before it began is counted
+ * out. */
 bool tries_under_way(const struct watcher *watcher, struct watched *watched);
 /* Counts one more try, unless it is not time for it yet. */
 bool tries_next(const struct watcher *watcher, struct watched *watched);
@@ -128,8 +131,6 @@ char *tries_request(const struct watcher *watcher, struct watched *watched, cons
 /* Its job; 0: the submission did not arrive, and was no try. */
 void tries_submitted(struct watched *watched, guint64 job);
 
-#define TEND_AUTHOR "watcher/tend" /* of what is on record about marks and restarts */
-
 /* --- interrupted.c: marks of dead jobs --- */
 
 /* Of an instance with a mark: whether it is to be mended. */
@@ -137,7 +138,7 @@ bool watcher_is_interrupted(struct watcher *watcher, const struct instance *inst
 /* Finishes or undoes, by a job, what the dead one was at. */
 void watcher_mend_mark(struct watcher *watcher, const struct instance *instance);
 
-/* --- restart.c: guests that should run and do not, and the above --- */
+/* --- restart.c: guests that should run and do not; marks of dead jobs before them --- */
 bool watcher_in_trouble(struct watcher *watcher, const struct instance *instance);
 /* Tends those that were in trouble, by UUID. */
 void watcher_tend(struct watcher *watcher, const GPtrArray *uuids);

@@ -60,7 +60,7 @@ struct wconf {
     struct wconf_announce *announce;
     struct wconf_barrier *barrier;
     struct wconf_campaign *campaign;
-    struct wconf_engine *changing; /* the engine */
+    struct wconf_engine *changing; /* changes of the engine */
     struct wconf_flush *flush;
     struct wconf_followers *followers;
     struct wconf_commit_ids *ids;

@@ -30,6 +30,7 @@ static void test_every_command(void)
     for (size_t i = 0; i < count; i++) {
         const struct record *params = opcode_find(table[i].op_id)->params;
         check_sentence(&table[i], table[i].done);
+        g_assert_null(table[i].done_if[G_N_ELEMENTS(table[i].done_if) - 1].field);
         for (const struct cli_done_case *done = table[i].done_if; done->field; done++) {
             if (!record_field(params, done->field))
                 g_error("cli.def: %s has no field %s", table[i].op_id, done->field);
