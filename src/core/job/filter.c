@@ -298,7 +298,9 @@ static bool contains(const json_t *list, const json_t *value)
     size_t i;
     const json_t *item;
 
-    json_array_foreach(list, i, item) if (compare(item, value) == 0) return true;
+    json_array_foreach(list, i, item)
+        if (compare(item, value) == 0)
+            return true;
     return false;
 }
 

@@ -64,8 +64,7 @@ bool reason_check(const json_t *reason, GError **error)
         fettle_set_error(error, WRONG_INPUT, "reason: must be a list");
         return false;
     }
-    json_array_foreach(reason, i, item)
-    {
+    json_array_foreach(reason, i, item) {
         if (json_array_size(item) != 3 || !json_is_string(json_array_get(item, 0)) ||
             !json_is_string(json_array_get(item, 1)) || !json_is_integer(json_array_get(item, 2))) {
             fettle_set_error(error, WRONG_INPUT, "reason[%zu]: must be [source, text, nanoseconds]",
@@ -81,8 +80,7 @@ bool reason_check_lines(const json_t *reason, GError **error)
     size_t i;
     const json_t *item;
 
-    json_array_foreach(reason, i, item)
-    {
+    json_array_foreach(reason, i, item) {
         g_autofree char *both = g_strconcat(json_string_value(json_array_get(item, 0)),
                                             json_string_value(json_array_get(item, 1)), NULL);
         g_autofree char *control = text_control(both);

@@ -65,8 +65,7 @@ static json_t *with_watermark(const json_t *filter, guint64 watermark, guint dep
     if (!json_is_array(filter) || depth > LIMIT_FILTER_DEPTH)
         return json_deep_copy(filter);
     copy = json_array();
-    json_array_foreach(filter, i, part)
-    {
+    json_array_foreach(filter, i, part) {
         bool word =
             i == 2 && json_is_string(part) && g_str_equal(json_string_value(part), "watermark");
 
@@ -136,8 +135,7 @@ static bool parse_predicates(struct rule *rule, const json_t *predicates, guint6
                          LIMIT_RULE_PREDICATES);
         return false;
     }
-    json_array_foreach(predicates, i, json)
-    {
+    json_array_foreach(predicates, i, json) {
         struct predicate *predicate = parse_predicate(json, watermark, names, error);
 
         if (predicate == NULL) {
@@ -315,8 +313,7 @@ static bool reason_matches(const struct filter *filter, const json_t *input)
     size_t i;
     json_t *entry;
 
-    json_array_foreach(json_object_get(input, "reason"), i, entry)
-    {
+    json_array_foreach(json_object_get(input, "reason"), i, entry) {
         if (filter_match(filter, entry_value, entry, NULL))
             return true;
     }
@@ -392,8 +389,7 @@ GPtrArray *rules_own_limits(const struct job *job)
         size_t at;
         const json_t *entry;
 
-        json_array_foreach(json_object_get(op->input, "reason"), at, entry)
-        {
+        json_array_foreach(json_object_get(op->input, "reason"), at, entry) {
             const char *text = json_string_value(json_array_get(entry, 1));
 
             if (text != NULL && rules_own_limit(text) > 0 &&

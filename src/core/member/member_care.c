@@ -1,6 +1,6 @@
 /*
- * see member_care.h. Everything that changes the member is done under one lock; turns – starts after a
- * pause, looks – are tasks that a timer begins.
+ * see member_care.h. Everything that changes the member is done under one lock; turns – starts
+ * after a pause, looks – are tasks that a timer begins.
  */
 #include "core/member/member_private.h"
 

@@ -382,8 +382,7 @@ static GArray *named_ids(const json_t *ids, GError **error)
                          LIMIT_ARCHIVE_ROWS);
         return NULL;
     }
-    json_array_foreach(ids, i, item)
-    {
+    json_array_foreach(ids, i, item) {
         guint64 id = (guint64)json_integer_value(item);
 
         if (json_is_string(item))

@@ -24,8 +24,7 @@ static gint64 started_by_job(const struct config *config, const char *job)
     size_t index;
     const json_t *entry;
 
-    json_array_foreach(trail, index, entry)
-    {
+    json_array_foreach(trail, index, entry) {
         if (g_strcmp0(json_string_value(json_array_get(entry, 0)), "fettle:watcher") == 0)
             return json_integer_value(json_array_get(entry, 2)) / 1000000000;
     }

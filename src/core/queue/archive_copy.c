@@ -68,8 +68,7 @@ static GArray *numbers_from(const json_t *list)
     size_t i;
     const json_t *item;
 
-    json_array_foreach(list, i, item)
-    {
+    json_array_foreach(list, i, item) {
         guint64 number = (guint64)MAX(json_integer_value(item), 0);
 
         g_array_append_val(numbers, number);

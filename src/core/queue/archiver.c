@@ -49,8 +49,7 @@ static void add_dependencies(GHashTable *wanted, const struct job *job)
         size_t at;
         const json_t *item;
 
-        json_array_foreach(json_object_get(op->input, "depends"), at, item)
-        {
+        json_array_foreach(json_object_get(op->input, "depends"), at, item) {
             guint64 id = (guint64)json_integer_value(json_array_get(item, 0));
 
             g_hash_table_add(wanted, g_memdup2(&id, sizeof(id)));

@@ -234,8 +234,7 @@ static guint64 wanted_states(const json_t *words)
     size_t i;
     const json_t *word;
 
-    json_array_foreach(words, i, word)
-    {
+    json_array_foreach(words, i, word) {
         unsigned state;
 
         if (json_is_string(word) && sm_parse(&job_sm, json_string_value(word), &state))

@@ -97,8 +97,7 @@ static bool same_dependencies(const struct submission *submission, guint at, con
 
     if (json_array_size(asked) != json_array_size(recorded))
         return false;
-    json_array_foreach(asked, i, item)
-    {
+    json_array_foreach(asked, i, item) {
         if (!same_dependency(submission, at, item, json_array_get(recorded, i)))
             return false;
     }
@@ -128,8 +127,7 @@ static bool same_as_far_as_known(const json_t *a, const json_t *b)
     if (!same || !(json_is_object(a) || json_is_array(a)))
         return same && json_equal(a, b);
     if (json_is_object(a)) {
-        json_object_foreach((json_t *)a, key, value)
-        {
+        json_object_foreach((json_t *)a, key, value) {
             const json_t *other = json_object_get(b, key);
             same = same && (other == NULL || same_as_far_as_known(value, other));
         }
@@ -272,9 +270,9 @@ static bool resolve_dependencies(const struct submission *submission, struct com
         size_t k;
         json_t *item;
 
-        json_array_foreach(
-            json_object_get(op->input, "depends"), k,
-            item) if (!resolve_dependency(submission, batch, at, item, entry)) return false;
+        json_array_foreach(json_object_get(op->input, "depends"), k, item)
+            if (!resolve_dependency(submission, batch, at, item, entry))
+                return false;
     }
     return true;
 }
@@ -507,6 +505,7 @@ void submit_many_jobs(struct queue_context *context, struct rpc_request *request
                        LIMIT_JOBS_PER_CALL) " jobs");
         return;
     }
-    json_array_foreach(jobs, i, ops) add_entry(submission, ops);
+    json_array_foreach(jobs, i, ops)
+        add_entry(submission, ops);
     commit_submission(submission);
 }

@@ -14,8 +14,7 @@ static bool check_wanted_states(const json_t *states, GError **error)
         fettle_set_error(error, WRONG_INPUT, "[1]: must be a list of final job states");
         return false;
     }
-    json_array_foreach(states, i, word)
-    {
+    json_array_foreach(states, i, word) {
         unsigned state;
 
         if (!json_is_string(word) || !sm_parse(&job_sm, json_string_value(word), &state) ||
@@ -42,8 +41,7 @@ static bool check_depends(const json_t *depends, GError **error)
                          LIMIT_DEPENDENCIES);
         return false;
     }
-    json_array_foreach(depends, i, item)
-    {
+    json_array_foreach(depends, i, item) {
         if (json_array_size(item) != 2 || json_integer_value(json_array_get(item, 0)) == 0) {
             fettle_set_error(error, WRONG_INPUT, "depends[%zu]: must be [job id, [states]]", i);
             return false;

@@ -77,8 +77,9 @@ static json_t *log_after(const struct job *job, gint64 serial)
         size_t at;
         json_t *entry;
 
-        json_array_foreach(op->log, at, entry) if (json_integer_value(json_array_get(entry, 0)) >
-                                                   serial) json_array_append(news, entry);
+        json_array_foreach(op->log, at, entry)
+            if (json_integer_value(json_array_get(entry, 0)) > serial)
+                json_array_append(news, entry);
     }
     return news;
 }

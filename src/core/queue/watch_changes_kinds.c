@@ -88,8 +88,7 @@ static bool take_kind(GPtrArray **fields, const char *kind, const json_t *names,
         return false;
     }
     fields[index] = g_ptr_array_new();
-    json_array_foreach(names, at, name)
-    {
+    json_array_foreach(names, at, name) {
         if (!json_is_string(name)) {
             fettle_set_error(error, WRONG_INPUT, "kinds.%s[%zu]: must be a text", kind, at);
             return false;
@@ -111,7 +110,8 @@ bool watch_changes_kinds_parse(const json_t *asked, GPtrArray *ret_fields[WATCHE
                          "kinds: must be {kind: [fields], …}, with at least one of " KINDS_TEXT);
         return false;
     }
-    json_object_foreach((json_t *)asked, kind,
-                        names) if (!take_kind(ret_fields, kind, names, error)) return false;
+    json_object_foreach((json_t *)asked, kind, names)
+        if (!take_kind(ret_fields, kind, names, error))
+            return false;
     return true;
 }
