@@ -148,8 +148,7 @@ static void append_object(GString *out, json_t *object)
     size_t count = 0;
     const char *name;
     json_t *member;
-    json_object_foreach(object, name, member)
-    {
+    json_object_foreach(object, name, member) {
         size_t at = count++;
         for (; at > 0 && strcmp(names[at - 1], name) > 0; at--)
             names[at] = names[at - 1];

@@ -51,8 +51,7 @@ static bool may_lose_disks(const json_t *opcode, bool asks, GError **error)
     g_autoptr(GString) numbers = g_string_new(NULL);
     size_t i;
     const json_t *disk;
-    json_array_foreach(list, i, disk)
-    {
+    json_array_foreach(list, i, disk) {
         bool last = g_strcmp0(json_string_value(disk), "-1") == 0;
         g_string_append_printf(numbers, "%s%s", i > 0 ? ", " : "",
                                last ? "the last one" : json_string_value(disk));

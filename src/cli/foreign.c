@@ -16,8 +16,7 @@ static void show_names(json_t *object)
     const char *name;
     json_t *value;
     void *next;
-    json_object_foreach_safe(object, next, name, value)
-    {
+    json_object_foreach_safe(object, next, name, value) {
         g_autofree char *shown = text_shown(name);
         if (shown == NULL)
             continue;
@@ -37,11 +36,13 @@ void foreign_show(json_t *json)
             json_string_set(json, shown);
         return;
     }
-    json_array_foreach(json, i, value) foreign_show(value);
+    json_array_foreach(json, i, value)
+        foreign_show(value);
     if (!json_is_object(json))
         return;
     show_names(json);
-    json_object_foreach(json, name, value) foreign_show(value);
+    json_object_foreach(json, name, value)
+        foreign_show(value);
 }
 
 /* In a document they stand in texts only: those of ASCII are escapes there already. The others

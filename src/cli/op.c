@@ -29,16 +29,14 @@ static void print_result(const json_t *result)
     size_t i;
     if (json_is_string(result))
         printf("%s\n", json_string_value(result));
-    json_array_foreach(result, i, value)
-    {
+    json_array_foreach(result, i, value) {
         if (json_is_string(value))
             continue;
         json_autoptr cell = json_make("[iO]", 0, value);
         g_autofree char *text = cli_cell_text(NULL, "", cell);
         printf("%s\n", text);
     }
-    json_object_foreach((json_t *)result, key, value)
-    {
+    json_object_foreach((json_t *)result, key, value) {
         json_autoptr cell = json_make("[iO]", 0, value);
         g_autofree char *text = cli_cell_text(NULL, key, cell);
         printf("%-20s %s\n", key, text);

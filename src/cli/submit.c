@@ -10,8 +10,7 @@ static const char *name_request(json_t *opcodes)
 {
     size_t i;
     const json_t *opcode;
-    json_array_foreach(opcodes, i, opcode)
-    {
+    json_array_foreach(opcodes, i, opcode) {
         const char *given = json_string_value(json_object_get(opcode, "request_id"));
         if (given != NULL && *given != '\0')
             return given;

@@ -108,15 +108,13 @@ static char *first_unready(json_t *status, const char *wanted)
 {
     size_t i, j;
     json_t *node, *daemon;
-    json_array_foreach(json_object_get(status, "nodes"), i, node)
-    {
+    json_array_foreach(json_object_get(status, "nodes"), i, node) {
         const char *name = json_string_value(json_object_get(node, "name"));
         if (wanted && strcmp(wanted, name) != 0)
             continue;
         if (wanted && !json_is_true(json_object_get(node, "power")))
             return g_strdup(name);
-        json_array_foreach(json_object_get(node, "daemons"), j, daemon)
-        {
+        json_array_foreach(json_object_get(node, "daemons"), j, daemon) {
             if (!json_is_true(json_object_get(daemon, "ready")))
                 return g_strdup_printf("%s@%s", json_string_value(json_object_get(daemon, "name")),
                                        name);

@@ -129,8 +129,7 @@ static bool daemons_from_json(struct layout *layout, json_t *daemons)
 {
     size_t index;
     json_t *item;
-    json_array_foreach(daemons, index, item)
-    {
+    json_array_foreach(daemons, index, item) {
         const char *name;
         json_t *words;
         int master_only;
@@ -141,8 +140,7 @@ static bool daemons_from_json(struct layout *layout, json_t *daemons)
         g_autoptr(GPtrArray) command = g_ptr_array_new();
         size_t position;
         json_t *word;
-        json_array_foreach(words, position, word)
-        {
+        json_array_foreach(words, position, word) {
             if (!json_is_string(word))
                 return false;
             g_ptr_array_add(command, (void *)json_string_value(word));

@@ -191,8 +191,7 @@ static json_t *do_restart(struct supervisor *supervisor, json_t *command, GError
     json_t *list = json_object_get(command, "variables");
     size_t index;
     json_t *item;
-    json_array_foreach(list, index, item)
-    {
+    json_array_foreach(list, index, item) {
         const char *text = json_string_value(item);
         if (!text || !strchr(text, '=')) {
             fettle_set_error(error, WRONG_INPUT, "variables[%zu]: must be NAME=value", index);

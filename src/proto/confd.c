@@ -200,8 +200,7 @@ static bool take_query(struct confd_request *request, json_t *query)
         return true;
     }
     request->kind = CONFD_QUERY_DICT;
-    json_object_foreach(query, key, value)
-    {
+    json_object_foreach(query, key, value) {
         if (!take_part(request, key, value))
             return false;
     }

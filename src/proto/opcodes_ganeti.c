@@ -104,8 +104,7 @@ static bool take_list(const struct ganeti_parameter *parameter, const json_t *li
     const struct ganeti_list *names = &parameter->list;
     size_t i;
     const json_t *json;
-    json_array_foreach(list, i, json)
-    {
+    json_array_foreach(list, i, json) {
         struct list_change change;
         bool read = read_change(json, &change);
         const char *name = read ? name_of_change(parameter, &change) : NULL;
@@ -153,8 +152,7 @@ bool ganeti_parameters_settle(const struct opcode *opcode, json_t *own, GError *
     void *next;
     if (!settle_lists(opcode, own, error))
         return false;
-    json_object_foreach_safe(own, next, name, value)
-    {
+    json_object_foreach_safe(own, next, name, value) {
         const struct ganeti_parameter *parameter = ganeti_parameter_find(opcode->id, name);
         if (parameter == NULL)
             continue;

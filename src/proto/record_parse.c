@@ -23,8 +23,7 @@ static bool parse_elements(const struct field *field, GPtrArray *list, const jso
 {
     size_t i;
     json_t *element;
-    json_array_foreach(json, i, element)
-    {
+    json_array_foreach(json, i, element) {
         const struct place at = {.outer = place, .index = list->len};
         void *taken = NULL;
         if (field->type == FIELD_TYPE_OBJECTS)
@@ -107,8 +106,7 @@ static bool parse_unknown(const struct record *record, void *value, const json_t
 {
     const char *name;
     json_t *member;
-    json_object_foreach((json_t *)json, name, member)
-    {
+    json_object_foreach((json_t *)json, name, member) {
         const struct place at = {.outer = place, .name = name};
         if (record_field(record, name) != NULL)
             continue;

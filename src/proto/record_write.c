@@ -172,8 +172,7 @@ void record_append(const struct record *record, const void *value, GString *out)
     }
     const char *name;
     json_t *member;
-    json_object_foreach(*record_extra(record, (void *)value), name, member)
-    {
+    json_object_foreach(*record_extra(record, (void *)value), name, member) {
         g_string_append_c(out, before);
         json_append_string(out, name);
         g_string_append_c(out, ':');

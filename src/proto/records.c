@@ -197,8 +197,7 @@ static void opcode_split(const json_t *input, json_t *ret_common, json_t *ret_ow
 {
     const char *name;
     json_t *member;
-    json_object_foreach((json_t *)input, name, member)
-    {
+    json_object_foreach((json_t *)input, name, member) {
         bool common = record_field(&op_common_record, name) != NULL;
         json_object_set(common ? ret_common : ret_own, name, member);
     }

@@ -177,8 +177,7 @@ static guint count_jobs(const json_t *changes)
     guint count = 0;
     size_t i;
     const json_t *change;
-    json_array_foreach(changes, i, change)
-    {
+    json_array_foreach(changes, i, change) {
         const char *text =
             json_string_value(json_object_get(json_object_get(change, "object"), "tag"));
         struct repair_tag tag;

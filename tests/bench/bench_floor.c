@@ -72,8 +72,7 @@ static guint64 one_round(guint64 *state)
     json_t *list = json_loads(text, 0, NULL);
     size_t at = 0;
     guint64 sum = 0;
-    json_array_foreach(list, at, item)
-    {
+    json_array_foreach(list, at, item) {
         const char *name = json_string_value(json_object_get(item, "name"));
         g_hash_table_insert(by_name, (void *)name, item);
         g_ptr_array_add(names, (void *)name);

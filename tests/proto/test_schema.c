@@ -45,7 +45,8 @@ static json_t *records_now(void)
         json_t *fields = json_object_get(schema, "fields");
         size_t n;
         json_t *field;
-        json_array_foreach(fields, n, field) json_object_del(field, "doc");
+        json_array_foreach(fields, n, field)
+            json_object_del(field, "doc");
         json_object_set(records, table[i]->name, fields);
     }
     return records;
@@ -148,8 +149,7 @@ static char *first_difference(const json_t *frozen, const json_t *now, const cha
         json_object_update_missing(all, (json_t *)now);
         const char *name;
         json_t *member;
-        json_object_foreach(all, name, member)
-        {
+        json_object_foreach(all, name, member) {
             g_autofree char *at = g_strdup_printf("%s/%s", path, name);
             char *found =
                 first_difference(json_object_get(frozen, name), json_object_get(now, name), at);

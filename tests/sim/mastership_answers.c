@@ -109,8 +109,7 @@ static void check_grant(const struct watched *watched, const json_t *result)
         ms_problem(ms,
                    "locks of epoch %" G_GUINT64_FORMAT " for job %u of epoch %" G_GUINT64_FORMAT,
                    watched->host->epoch, job, watched->request->stamp.epoch);
-    json_array_foreach(json_object_get(args, "locks"), index, lock)
-    {
+    json_array_foreach(json_object_get(args, "locks"), index, lock) {
         const char *name = json_string_value(json_object_get(lock, "name"));
         const char *mode = json_string_value(json_object_get(lock, "mode"));
         check_lock(watched, name, job, !strcmp(mode, "exclusive"));

@@ -286,8 +286,7 @@ static void take_batch(struct ms *ms, guint64 epoch, const char *text,
     json_autoptr ids = json_loads(text, 0, NULL);
     size_t index;
     json_t *item;
-    json_array_foreach(ids, index, item)
-    {
+    json_array_foreach(ids, index, item) {
         if (!json_is_array(item))
             continue; /* what one of them has deleted */
         const char *id = json_string_value(json_array_get(item, 0));

@@ -295,8 +295,7 @@ static bool names_dead_lease(const struct model_etcd *etcd, const json_t *operat
 {
     size_t index;
     json_t *operation;
-    json_array_foreach((json_t *)operations, index, operation)
-    {
+    json_array_foreach((json_t *)operations, index, operation) {
         gint64 lease = etcd_number(json_object_get(operation, "request_put"), "lease");
         if (lease && !lease_find(etcd, lease))
             return true;
@@ -312,7 +311,8 @@ static json_t *txn(struct model_etcd *etcd, gint64 now_ms, void *writer, const j
     bool ok = true;
     size_t index;
     json_t *item;
-    json_array_foreach((json_t *)compares, index, item) ok = ok && holds(etcd, item);
+    json_array_foreach((json_t *)compares, index, item)
+        ok = ok && holds(etcd, item);
     const json_t *operations = json_object_get(request, ok ? "success" : "failure");
     if (names_dead_lease(etcd, operations)) {
         json_decref(responses);

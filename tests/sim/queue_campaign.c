@@ -75,10 +75,8 @@ static bool on_refused(const json_t *ops, const GArray *refused, guint at)
 {
     size_t i, k;
     const json_t *op, *item;
-    json_array_foreach(ops, i, op)
-    {
-        json_array_foreach(json_object_get(op, "depends"), k, item)
-        {
+    json_array_foreach(ops, i, op) {
+        json_array_foreach(json_object_get(op, "depends"), k, item) {
             json_int_t id = json_integer_value(json_array_get(item, 0));
             if (id < 0 && g_array_index(refused, bool, at - (guint)-id))
                 return true;

@@ -64,8 +64,7 @@ static char *of_ops(const json_t *ops, bool priorities)
     GString *text = g_string_new(NULL);
     size_t i;
     const json_t *op;
-    json_array_foreach(ops, i, op)
-    {
+    json_array_foreach(ops, i, op) {
         const json_t *priority = json_object_get(json_object_get(op, "input"), "priority");
         g_string_append_printf(text, "%s ", json_string_value(json_object_get(op, "status")));
         if (priorities)

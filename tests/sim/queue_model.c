@@ -81,8 +81,7 @@ static void lock_each(struct qm_op *op, const char *field, const char *level, bo
 {
     size_t i;
     const json_t *name;
-    json_array_foreach(json_object_get(op->input, field), i, name)
-    {
+    json_array_foreach(json_object_get(op->input, field), i, name) {
         if (strcmp(json_string_value(name), "nowhere") != 0)
             add_lock(op, level, json_string_value(name), exclusive);
         else
@@ -127,7 +126,8 @@ static struct qm_job *job_new(guint64 id, const char *user, const json_t *ops)
     job->id = id;
     job->user = g_strdup(user);
     job->ops = g_ptr_array_new_with_free_func(op_free);
-    json_array_foreach(ops, i, input) g_ptr_array_add(job->ops, op_new(input));
+    json_array_foreach(ops, i, input)
+        g_ptr_array_add(job->ops, op_new(input));
     job->may_end = expected_end(job);
     return job;
 }
@@ -276,8 +276,7 @@ static bool reason_holds(const json_t *filter, const struct qm_job *job, guint a
     g_autofree char *text = g_strdup_printf("job=%" G_GUINT64_FORMAT ";index=%u", job->id, at);
     size_t i;
     const json_t *entry;
-    json_array_foreach(json_object_get(input, "reason"), i, entry)
-    {
+    json_array_foreach(json_object_get(input, "reason"), i, entry) {
         if (row_holds(filter, json_pack("{s:O, s:O}", "source", json_array_get(entry, 0), "reason",
                                         json_array_get(entry, 1))))
             return true;
@@ -312,8 +311,8 @@ static const struct qm_rule *ruling(const struct qm *qm, const struct qm_job *jo
         bool holds = g_strcmp0(json_string_value(action), "CONTINUE") != 0;
         size_t at;
         const json_t *predicate;
-        json_array_foreach(json_object_get(rule->filter, "predicates"), at, predicate) holds =
-            holds && predicate_holds(predicate, job, number_of(rule, "watermark"));
+        json_array_foreach(json_object_get(rule->filter, "predicates"), at, predicate)
+            holds = holds && predicate_holds(predicate, job, number_of(rule, "watermark"));
         if (holds)
             return rule;
     }
@@ -341,8 +340,9 @@ static bool has_reason(const struct qm_job *job, const char *text)
         size_t at;
         const json_t *entry;
         json_array_foreach(
-            json_object_get(((const struct qm_op *)job->ops->pdata[i])->input, "reason"), at,
-            entry) if (!strcmp(json_string_value(json_array_get(entry, 1)), text)) return true;
+            json_object_get(((const struct qm_op *)job->ops->pdata[i])->input, "reason"), at, entry)
+            if (!strcmp(json_string_value(json_array_get(entry, 1)), text))
+                return true;
     }
     return false;
 }
@@ -373,8 +373,8 @@ static bool own_limit_is_full(const struct qm *qm, const struct qm_job *job)
         size_t at;
         const json_t *entry;
         json_array_foreach(
-            json_object_get(((const struct qm_op *)job->ops->pdata[i])->input, "reason"), at, entry)
-        {
+            json_object_get(((const struct qm_op *)job->ops->pdata[i])->input, "reason"), at,
+            entry) {
             const char *text = json_string_value(json_array_get(entry, 1));
             if (g_str_has_prefix(text, "rate-limit:") &&
                 count(qm, NULL, text) >= (guint)atoi(text + strlen("rate-limit:")))
@@ -423,8 +423,9 @@ static bool wants(const json_t *words, enum qm_state state)
         [QM_CANCELED] = "canceled", [QM_SUCCESS] = "success", [QM_ERROR] = "error"};
     size_t i;
     const json_t *word;
-    json_array_foreach(words, i,
-                       word) if (!strcmp(json_string_value(word), names[state])) return true;
+    json_array_foreach(words, i, word)
+        if (!strcmp(json_string_value(word), names[state]))
+            return true;
     return json_array_size(words) == 0;
 }
 
@@ -438,8 +439,8 @@ static guint doom_of(const struct qm *qm, const struct qm_job *job, bool *ret_un
         size_t at;
         const json_t *item;
         json_array_foreach(
-            json_object_get(((const struct qm_op *)job->ops->pdata[i])->input, "depends"), at, item)
-        {
+            json_object_get(((const struct qm_op *)job->ops->pdata[i])->input, "depends"), at,
+            item) {
             const struct qm_job *on =
                 qm_find(qm, (guint64)json_integer_value(json_array_get(item, 0)));
             if (!qm_final(on->state))
@@ -455,9 +456,9 @@ static bool depends_on(const json_t *input, guint64 id)
 {
     size_t at;
     const json_t *item;
-    json_array_foreach(json_object_get(input, "depends"), at,
-                       item) if ((guint64)json_integer_value(json_array_get(item, 0)) ==
-                                 id) return true;
+    json_array_foreach(json_object_get(input, "depends"), at, item)
+        if ((guint64)json_integer_value(json_array_get(item, 0)) == id)
+            return true;
     return false;
 }
 
@@ -481,10 +482,8 @@ bool qm_lacks(const struct qm *qm, const json_t *ops)
 {
     size_t i, at;
     const json_t *op, *item;
-    json_array_foreach(ops, i, op)
-    {
-        json_array_foreach(json_object_get(op, "depends"), at, item)
-        {
+    json_array_foreach(ops, i, op) {
+        json_array_foreach(json_object_get(op, "depends"), at, item) {
             json_int_t id = json_integer_value(json_array_get(item, 0));
             const struct qm_job *on = id > 0 ? qm_find(qm, (guint64)id) : NULL;
             if (on && on->archived)

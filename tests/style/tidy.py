@@ -171,6 +171,81 @@ def check_headers(files):
     return problems
 
 
+# Folders that are written by the rules of house-style.md about declarations and pointers.
+ONE_HAND = ('src/core/queue/', 'src/core/query/', 'src/core/job/')
+BODY = re.compile(r'^\{\n.*?^\}', re.S | re.M)
+DECLARATION = re.compile(r'\s+(?:(?:static|const|g_autofree) )*(?!return|goto|case|else)(?:(?:struct|enum|union) \w+|\w+\(\w+\)|\w+)(?: const)?'
+                         r' \**(?:const )?(\w+)(?:\[[^]]*\])?(?:;| = |, \**\w+[;,])')
+WITHOUT_VALUE = re.compile(r'^( +)(?:(?:const|g_autofree) )*(?!return|goto)(?:(?:struct|enum|union) \w+|\w+\(\w+\)|\w+) '
+                           r'(\**\w+(?:, \**\w+)*)(?: = NULL)?;$', re.M)
+OPERAND = r'(?:[^&|?:;{}()]|\([^()]*\))*'
+POINTERS = (
+    (re.compile(r'\bg_ptr_array_index\b'), 'write ->pdata[i]'),
+    (re.compile(r'== NULL\b'), 'write !x'),
+    (re.compile(rf'!= NULL\s*(?:&&|\|\||\?)|(?:&&|\|\|){OPERAND}!= NULL|\b(?:if|while) \({OPERAND}!= NULL\)|\bfor \([^;{{}}]*;{OPERAND}!= NULL'),
+     'a condition is x, not x != NULL'),
+)
+
+
+def after_declarations(lines):
+    """At which lines of a function a blank one follows the declarations at the head of a block."""
+    for start, line in enumerate(lines):
+        at = start + 1
+        while line.endswith('{') and not line.endswith('= {') and at < len(lines) and DECLARATION.match(lines[at]):
+            while not lines[at].rstrip('# ').endswith(';'):
+                at += 1
+            at += 1
+            if not lines[at]:
+                yield at
+
+
+def later_values(body):
+    """(offset, name) of each variable of a function that is declared before it gets its first value."""
+    for found in WITHOUT_VALUE.finditer(body):
+        block = re.split(rf'^(?!{found.group(1)}|\n)', body[found.end():], maxsplit=1, flags=re.M)[0]
+        for name in re.findall(r'\w+', found.group(2)):
+            use = re.search(rf'(?<!->)(?<![\w.]){name}\b', block)
+            if use and re.search(rf'^{found.group(1)}$', block[:use.start()].rpartition('\n')[2]) and block[use.end():].startswith(' = '):
+                yield found.start(2), name
+
+
+def by_another_hand(code):
+    """(line, what is wrong) of code that is not written as house-style.md says."""
+    code = re.sub(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"', lambda found: re.sub(r'[^\n]', '#', found.group()), code, flags=re.S)
+    found = [(match.start(), why) for pattern, why in POINTERS for match in pattern.finditer(code)]
+    for body in BODY.finditer(code):
+        begin, lines = body.start(), body.group().split('\n')
+        found += [(begin + match.start(), 'write void *') for match in re.finditer(r'\bg(?:const)?pointer\b', body.group())]
+        found += [(begin + at, f'declare {name} where it gets its value') for at, name in later_values(body.group())]
+        found += [(begin + sum(len(line) + 1 for line in lines[:at]), 'no blank line after declarations') for at in after_declarations(lines)]
+    return sorted((code.count('\n', 0, at) + 1, why) for at, why in found)
+
+
+# What the check must find, and where; the lines not named are right.
+BY_ANOTHER_HAND = """static void f(gpointer data)
+{
+    int b;
+    size_t at = 0;
+
+    b = 1;
+    gpointer c = g_ptr_array_index(data, at);
+    if (c == NULL || data != NULL)
+        b = 2;
+    bool is = c != NULL;
+    g(b, is, c != NULL);
+}
+"""
+FOUND_THERE = [(3, 'declare b where it gets its value'), (5, 'no blank line after declarations'), (7, 'write ->pdata[i]'), (7, 'write void *'),
+               (8, 'a condition is x, not x != NULL'), (8, 'write !x')]
+
+
+def check_hand(files):
+    """The folders of ONE_HAND are of one hand."""
+    problems = [f'{path}:{line}: {why}' for path in files if path.startswith(ONE_HAND) for line, why in by_another_hand(text(path))]
+    found = by_another_hand(BY_ANOTHER_HAND)
+    return problems if found == FOUND_THERE else [*problems, f'the check finds {found} in its trial']
+
+
 def check_umask(files):
     """Every program begins with it."""
     return [f'{path}: main() does not begin with umask(0077)' for path in files if path.endswith('/main.c') and
@@ -292,6 +367,7 @@ def main():
     point('/style/lock-files-by-posix-calls#DTH-05',
           [f'src/io/livelock.c: calls {name}' for name in
            sorted(set(SYSTEM_CALL.findall(bare(text('src/io/livelock.c')))) - LIVELOCK_CALLS)])
+    point('/style/one-hand', check_hand(code))
     point('/style/clang-format', check_format(code + tests))
     point('/style/clang-compiles-without-warning', check_clang())
     print(f'1..{len(points)}')

@@ -350,8 +350,7 @@ static bool linux_tap_remove(struct network_driver *network, const char *instanc
         return false;
     size_t i;
     const json_t *link;
-    json_array_foreach(links, i, link)
-    {
+    json_array_foreach(links, i, link) {
         enum nic_mode mode;
         g_autofree char *owner = tap_alias_parse(ip_link_text(link, "ifalias"), &mode);
         if (g_strcmp0(owner, instance) == 0 &&
@@ -389,8 +388,7 @@ static GPtrArray *linux_list(struct network_driver *network, GError **error)
     GPtrArray *list = g_ptr_array_new_with_free_func(g_free);
     size_t i;
     const json_t *link;
-    json_array_foreach(links, i, link)
-    {
+    json_array_foreach(links, i, link) {
         enum nic_mode mode;
         g_autofree char *owner = tap_alias_parse(ip_link_text(link, "ifalias"), &mode);
         if (owner != NULL)

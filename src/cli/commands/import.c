@@ -84,7 +84,8 @@ static void print_list(FILE *out, const char *mark, const json_t *lines)
 {
     size_t index;
     const json_t *line;
-    json_array_foreach(lines, index, line) fprintf(out, "%s%s\n", mark, json_string_value(line));
+    json_array_foreach(lines, index, line)
+        fprintf(out, "%s%s\n", mark, json_string_value(line));
 }
 
 static void print_plan(const struct importing *importing, const json_t *plan)

@@ -8,8 +8,7 @@ static void print_used(const json_t *cells)
     const json_t *used = info_value(cells, "used");
     size_t i;
     json_t *pair;
-    json_array_foreach(used, i, pair)
-    {
+    json_array_foreach(used, i, pair) {
         const char *address, *who;
         if (json_unpack(pair, "[ss]", &address, &who) == 0)
             info_line(i == 0 ? "In use" : "", "%-15s  %s", address, who);

@@ -34,8 +34,7 @@ static void print_late(const json_t *cells)
 {
     size_t i;
     const json_t *part;
-    json_array_foreach(info_value(cells, "late"), i, part)
-    {
+    json_array_foreach(info_value(cells, "late"), i, part) {
         g_autofree char *rest = g_strdup_printf(": %s", json_string_value(part));
         info_word("Late", "error", rest);
     }
@@ -58,8 +57,7 @@ static void print_faults(const json_t *cells)
 {
     size_t i;
     const json_t *fault;
-    json_array_foreach(info_value(cells, "faults"), i, fault)
-    {
+    json_array_foreach(info_value(cells, "faults"), i, fault) {
         g_autofree char *text = g_strconcat(": ", json_string_value(fault), NULL);
         info_word(i == 0 ? "Health" : "", "error", text);
     }
@@ -97,8 +95,9 @@ static char *numbers_text(const json_t *numbers)
     GString *text = g_string_new(NULL);
     size_t i;
     const json_t *number;
-    json_array_foreach(numbers, i, number) g_string_append_printf(
-        text, "%s%" JSON_INTEGER_FORMAT, i > 0 ? "," : "", json_integer_value(number));
+    json_array_foreach(numbers, i, number)
+        g_string_append_printf(text, "%s%" JSON_INTEGER_FORMAT, i > 0 ? "," : "",
+                               json_integer_value(number));
     return g_string_free(text, FALSE);
 }
 
@@ -143,7 +142,8 @@ static void print_images(const json_t *cells)
     json_t *image;
     if (json_array_size(images) == 0)
         return;
-    json_array_foreach(images, i, image) g_ptr_array_add(sorted, image);
+    json_array_foreach(images, i, image)
+        g_ptr_array_add(sorted, image);
     g_ptr_array_sort(sorted, compare_images);
     printf("\nImages\n  %-33s  %-13s %10s  %5s  %8s\n", "Of", "Role", "Generation", "Disks",
            "MiB used");
@@ -250,8 +250,7 @@ static void print_copies(json_t *left)
     json_object_del(left, "copies");
     if (json_array_size(copies) > 0)
         printf("\nCopies\n");
-    json_array_foreach(copies, i, copy)
-    {
+    json_array_foreach(copies, i, copy) {
         gint64 serial = (gint64)json_integer_value(json_object_get(copy, "serial"));
         bool reachable = json_is_true(json_object_get(copy, "reachable"));
         bool key = json_is_true(json_object_get(copy, "authority"));
@@ -289,5 +288,6 @@ void info_print_cluster(const json_t *info)
     printf("\nSettings (fettle cluster modify)\n");
     const char *key;
     json_t *value;
-    json_object_foreach(left, key, value) print_key(left, key);
+    json_object_foreach(left, key, value)
+        print_key(left, key);
 }

@@ -205,8 +205,7 @@ static void print_op(const json_t *op, const char *status, const json_t *result,
     printf("  %s: %s\n", json_string_value(json_object_get(op, "OP_ID")), status);
     const char *key;
     json_t *value;
-    json_object_foreach((json_t *)op, key, value)
-    {
+    json_object_foreach((json_t *)op, key, value) {
         if (strcmp(key, "OP_ID") == 0 || json_is_null(value))
             continue;
         json_autoptr cell = json_make("[iO]", 0, value);

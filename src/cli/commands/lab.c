@@ -122,8 +122,7 @@ static int lab_cmd_status(struct cli *cli, int argc, char **argv, GError **error
     json_autoptr rows = json_array();
     size_t i, j;
     const json_t *node, *daemon;
-    json_array_foreach(json_object_get(status, "nodes"), i, node)
-    {
+    json_array_foreach(json_object_get(status, "nodes"), i, node) {
         g_autoptr(GString) daemons = g_string_new(NULL);
         json_array_foreach(json_object_get(node, "daemons"), j, daemon)
             g_string_append_printf(daemons, "%s%s:%s", j > 0 ? " " : "",

@@ -254,8 +254,7 @@ static int query_fields(struct cli *cli, int argc, char **argv, GError **error)
     json_autoptr rows = json_array();
     size_t i;
     const json_t *field;
-    json_array_foreach(json_object_get(answer, "fields"), i, field)
-    {
+    json_array_foreach(json_object_get(answer, "fields"), i, field) {
         json_t *row = json_array();
         const char *const parts[] = {"name", "kind", "title", "doc"};
         for (guint k = 0; k < G_N_ELEMENTS(parts); k++)

@@ -130,7 +130,8 @@ static bool change_tags(struct cli *cli, const struct object *object, json_t *ad
     size_t i;
     add_tags_opcode(ops, "OP_TAGS_SET", object, add);
     add_tags_opcode(ops, "OP_TAGS_DEL", object, remove);
-    json_array_foreach(ops, i, op) json_object_update(op, wishes->common);
+    json_array_foreach(ops, i, op)
+        json_object_update(op, wishes->common);
     *ret_job = 0;
     if (json_array_size(ops) == 0) {
         json_decref(ops);

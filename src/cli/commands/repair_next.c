@@ -148,7 +148,8 @@ static void print_faults(const char *node, const json_t *faults)
 {
     size_t i;
     const json_t *fault;
-    json_array_foreach(faults, i, fault) printf("%s %s\n", node, json_string_value(fault));
+    json_array_foreach(faults, i, fault)
+        printf("%s %s\n", node, json_string_value(fault));
     printf("While that lasts it is chosen last for guests and replicas. What runs there is left "
            "alone, but for guests whose disks there have failed, if their policy allows it.\n");
 }

@@ -46,8 +46,7 @@ static void verify_authority(struct findings *findings, const json_t *info)
     if (concerns(findings, master) && !json_is_true(json_object_get(info, "authority_key")))
         find(findings, "master: /etc/fettle/ca.key is missing, so no host can join; put it back "
                        "from a backup or from a node that has it, with mode 0600");
-    json_array_foreach(json_object_get(info, "copies"), index, copy)
-    {
+    json_array_foreach(json_object_get(info, "copies"), index, copy) {
         const char *node = json_string_value(json_object_get(copy, "node"));
         bool reachable = json_is_true(json_object_get(copy, "reachable"));
         if (concerns(findings, node) && reachable &&
@@ -82,8 +81,7 @@ static void verify_carrier(struct findings *findings, const json_t *info, const 
     const json_t *devices = cli_cell_value(row, 1), *device;
     bool is_master = g_strcmp0(name, master) == 0, carries = false;
     size_t index;
-    json_array_foreach(devices, index, device)
-    {
+    json_array_foreach(devices, index, device) {
         const char *on = json_string_value(device);
         if (is_master && g_strcmp0(on, netdev) == 0)
             carries = true;
@@ -134,21 +132,18 @@ static bool verify_master(struct cli *cli, struct findings *findings, GError **e
         return false;
     size_t index;
     const json_t *value;
-    json_array_foreach(json_object_get(info, "problems"), index, value)
-    {
+    json_array_foreach(json_object_get(info, "problems"), index, value) {
         if (findings->node == NULL)
             find(findings, "configuration: %s", json_string_value(value));
     }
-    json_array_foreach(json_object_get(info, "nodes_pending"), index, value)
-    {
+    json_array_foreach(json_object_get(info, "nodes_pending"), index, value) {
         const char *node = json_string_value(value);
         if (concerns(findings, node))
             find(findings,
                  "node %s: has not answered this epoch yet; no lock that covers it is granted",
                  node);
     }
-    json_array_foreach(json_object_get(info, "bad_job_files"), index, value)
-    {
+    json_array_foreach(json_object_get(info, "bad_job_files"), index, value) {
         if (concerns(findings, json_string_value(json_object_get(info, "master"))))
             find_bad_job_file(findings, json_string_value(json_object_get(info, "master")),
                               json_string_value(value));
@@ -199,8 +194,7 @@ static bool find_late(struct findings *findings, const char *node, const json_t 
     size_t i;
     const json_t *part;
     bool disks = false;
-    json_array_foreach(late, i, part)
-    {
+    json_array_foreach(late, i, part) {
         const char *words = json_string_value(part);
         find(findings, "node %s: %s", node, words);
         disks = disks || g_str_has_prefix(words, "disks:");
@@ -223,8 +217,7 @@ static void verify_copy(struct findings *findings, const json_t *info, const cha
 {
     size_t index;
     const json_t *copy;
-    json_array_foreach(json_object_get(info, "copies"), index, copy)
-    {
+    json_array_foreach(json_object_get(info, "copies"), index, copy) {
         gint64 serial = (gint64)json_integer_value(json_object_get(copy, "serial"));
         g_autofree char *at = serial > 0
                                   ? g_strdup_printf("stands at serial %" G_GINT64_FORMAT, serial)
@@ -452,8 +445,7 @@ static bool verify_locks(struct cli *cli, struct findings *findings, GError **er
         const json_t *row = json_array_get(locks, i);
         const json_t *owners = cli_cell_value(row, 1), *owner;
         size_t index;
-        json_array_foreach(owners, index, owner)
-        {
+        json_array_foreach(owners, index, owner) {
             const char *text = json_string_value(owner);
             if (text != NULL && g_ascii_isdigit(text[0]) && !g_hash_table_contains(live, text))
                 find(findings, "lock %s: is held by job %s, which has ended",

@@ -135,8 +135,7 @@ static bool print_late(struct cli *cli, const char *name, bool *said, GError **e
     json_autoptr rows = objects(cli, "node", (const char *const[]){"late", NULL}, name, error);
     const json_t *late = cli_cell_value(json_array_get(rows, 0), 0), *part;
     size_t i;
-    json_array_foreach(late, i, part)
-    {
+    json_array_foreach(late, i, part) {
         printf("%s answers, but for %s\n", name, json_string_value(part));
         *said = true;
     }

@@ -56,10 +56,8 @@ static json_t *unmet(struct cli *cli, const json_t *ops, GError **error)
     json_autoptr wanted = json_object();
     size_t i, k;
     json_t *op, *item;
-    json_array_foreach(ops, i, op)
-    {
-        json_array_foreach(json_object_get(op, "depends"), k, item)
-        {
+    json_array_foreach(ops, i, op) {
+        json_array_foreach(json_object_get(op, "depends"), k, item) {
             g_autofree char *id = g_strdup_printf("%" JSON_INTEGER_FORMAT,
                                                   json_integer_value(json_array_get(item, 0)));
             json_array_append_new(filter, json_make("[ssO]", "=", "id", json_array_get(item, 0)));
@@ -71,8 +69,7 @@ static json_t *unmet(struct cli *cli, const json_t *ops, GError **error)
         return left;
     json_autoptr rows = cli_query(cli, "job", (const char *const[]){"id", "status", NULL},
                                   json_incref(filter), error);
-    json_array_foreach(rows, i, item)
-    {
+    json_array_foreach(rows, i, item) {
         json_int_t number = json_integer_value(cli_cell_value(item, 0));
         g_autofree char *id = g_strdup_printf("%" JSON_INTEGER_FORMAT, number);
         if (!cli_job_final(cli_cell_string(item, 1)))
@@ -130,7 +127,9 @@ static int print_queued(struct cli *cli, const json_t *row, GError **error)
     const json_t *holds = cli_cell_value(row, HOLDS), *hold;
     size_t i;
     printf(" and\n");
-    json_array_foreach(holds, i, hold) if (!print_hold(cli, hold, error)) return -1;
+    json_array_foreach(holds, i, hold)
+        if (!print_hold(cli, hold, error))
+            return -1;
     if (json_array_size(holds) == 0)
         printf("  is about to start: nothing holds it\n");
     return 0;

@@ -33,68 +33,68 @@ bool step_node_offline(const struct step *step, const char *uuid)
 /* --- instances --- */
 
 static bool generation_step(const struct step *step, const struct instance *old,
-                            const struct instance *new, GError **error)
+                            const struct instance *after, GError **error)
 {
-    bool moved =
-        strcmp(old->holder, new->holder) != 0 || strcmp(old->primary_node, new->primary_node) != 0;
-    if (step->author == AUTHOR_STATEMENT && new->generation > old->generation)
+    bool moved = strcmp(old->holder, after->holder) != 0 ||
+                 strcmp(old->primary_node, after->primary_node) != 0;
+    if (step->author == AUTHOR_STATEMENT && after->generation > old->generation)
         return true; /* what lies between is lost */
-    if (new->generation < old->generation || new->generation > old->generation + 1) {
+    if (after->generation < old->generation || after->generation > old->generation + 1) {
         fettle_set_error(error, UNSAFE,
                          "generation: goes from %" G_GUINT64_FORMAT " to %" G_GUINT64_FORMAT
                          "; a step is 0 or 1",
-                         old->generation, new->generation);
+                         old->generation, after->generation);
         return false;
     }
-    if (!moved || new->generation == old->generation + 1)
+    if (!moved || after->generation == old->generation + 1)
         return true;
     fettle_set_error(error, UNSAFE,
                      "generation: stays %" G_GUINT64_FORMAT
                      " although holder goes from %s to %s and primary_node from %s to %s",
                      old->generation, step_node_name(step, old->holder),
-                     step_node_name(step, new->holder), step_node_name(step, old->primary_node),
-                     step_node_name(step, new->primary_node));
+                     step_node_name(step, after->holder), step_node_name(step, old->primary_node),
+                     step_node_name(step, after->primary_node));
     return false;
 }
 
 static bool holder_step(const struct step *step, const struct instance *old,
-                        const struct instance *new, GError **error)
+                        const struct instance *after, GError **error)
 {
-    bool newly = *new->holder && (!old || new->generation != old->generation);
-    if (!newly || !step_node_offline(step, new->holder))
+    bool newly = *after->holder && (!old || after->generation != old->generation);
+    if (!newly || !step_node_offline(step, after->holder))
         return true;
     fettle_set_error(error, UNSAFE, "holder: %s is offline, nothing is started there",
-                     step_node_name(step, new->holder));
+                     step_node_name(step, after->holder));
     return false;
 }
 
 /* SAF-11: closed cleanly is only what was open, and its replica with it. */
 static bool clean_step(const struct step *step, const struct instance *old,
-                       const struct instance *new, GError **error)
+                       const struct instance *after, GError **error)
 {
-    if (!new->clean || old->clean)
+    if (!after->clean || old->clean)
         return true;
-    if (*old->holder && !*new->holder &&new->generation == old->generation + 1 &&
-        !strcmp(old->primary_node, new->primary_node))
+    if (*old->holder && !*after->holder && after->generation == old->generation + 1 &&
+        !strcmp(old->primary_node, after->primary_node))
         return true;
     fettle_set_error(
         error, UNSAFE,
         "clean: becomes true although no generation ends (holder %s at %" G_GUINT64_FORMAT
         ", then %s at %" G_GUINT64_FORMAT ")",
-        step_node_name(step, old->holder), old->generation, step_node_name(step, new->holder),
-        new->generation);
+        step_node_name(step, old->holder), old->generation, step_node_name(step, after->holder),
+        after->generation);
     return false;
 }
 
 /* SAF-24: what the replica has is not written over from images that may lack it. */
 static bool sound_step(const struct step *step, const struct instance *old,
-                       const struct instance *new, GError **error)
+                       const struct instance *after, GError **error)
 {
     if (step->author == AUTHOR_STATEMENT)
         return true; /* it runs there already (SAF-09) */
     const struct replica *replica = step_before(step, "replica", old->replica);
-    bool begins = new->generation != old->generation &&*new->holder &&
-                  !strcmp(new->holder, old->primary_node);
+    bool begins = after->generation != old->generation && *after->holder &&
+                  !strcmp(after->holder, old->primary_node);
     if (!begins || !replica || replica->state != REPLICA_IN_SYNC || old->clean ||
         old->sound == SOUND_YES)
         return true;
@@ -102,26 +102,26 @@ static bool sound_step(const struct step *step, const struct instance *old,
                      "holder: a generation would begin on %s, of whose images it is not known that "
                      "they are sound, beside a replica on %s that has every acknowledged write "
                      "(SAF-24)",
-                     step_node_name(step, new->holder), step_node_name(step, replica->node));
+                     step_node_name(step, after->holder), step_node_name(step, replica->node));
     return false;
 }
 
 /* The devices of a guest are those that it was started with, and a migration needs the same on the
  * other side. A port that was given out stays when the range changes. */
 static bool display_step(const struct step *step, const struct instance *old,
-                         const struct instance *new, GError **error)
+                         const struct instance *after, GError **error)
 {
-    bool same_port = old && old->network_port == new->network_port;
+    bool same_port = old && old->network_port == after->network_port;
     if (old && *old->holder &&
-        (!same_port || strcmp(old->vnc_bind_address, new->vnc_bind_address) != 0)) {
+        (!same_port || strcmp(old->vnc_bind_address, after->vnc_bind_address) != 0)) {
         fettle_set_error(error, WRONG_STATE,
                          "network_port, vnc_bind_address: generation %" G_GUINT64_FORMAT
                          " may run on %s, with the display that it was started with",
                          old->generation, step_node_name(step, old->holder));
         return false;
     }
-    return same_port || !new->network_port ||
-           port_is_in_range(step->after, new->network_port, error);
+    return same_port || !after->network_port ||
+           port_is_in_range(step->after, after->network_port, error);
 }
 
 static bool instance_gone(const struct step *step, const struct instance *old, GError **error)
@@ -136,73 +136,73 @@ static bool instance_gone(const struct step *step, const struct instance *old, G
     return false;
 }
 
-static bool instance_born(const struct step *step, const struct instance *new, GError **error)
+static bool instance_born(const struct step *step, const struct instance *after, GError **error)
 {
-    if (new->clean) {
+    if (after->clean) {
         fettle_set_error(error, UNSAFE,
                          "clean: is true in a new instance; nothing of it was ever closed");
         return false;
     }
-    if (*new->migration) {
+    if (*after->migration) {
         fettle_set_error(error, UNSAFE, "migration: is set in a new instance; nothing of it runs");
         return false;
     }
-    return holder_step(step, NULL, new, error) && display_step(step, NULL, new, error);
+    return holder_step(step, NULL, after, error) && display_step(step, NULL, after, error);
 }
 
 static bool instance_step(const struct step *step, const struct config_delta *delta, GError **error)
 {
     const struct instance *old = delta->before;
-    const struct instance *new = delta->after;
+    const struct instance *after = delta->after;
     if (restored_step(step) == RESTORED_ENDS)
         return true;
-    if (restored_step(step) == RESTORED_HOLDS && !restored_instance_rests(old, new, error))
+    if (restored_step(step) == RESTORED_HOLDS && !restored_instance_rests(old, after, error))
         return false;
-    if (!new)
+    if (!after)
         return instance_gone(step, old, error);
     if (!old)
-        return instance_born(step, new, error);
-    return generation_step(step, old, new, error) && step_new_disks(step, old, new, error) &&
-           step_primary(step, old, new, error) && holder_step(step, old, new, error) &&
-           clean_step(step, old, new, error) && sound_step(step, old, new, error) &&
-           step_migration(step, old, new, error) && step_disks(step, old, new, error) &&
-           display_step(step, old, new, error);
+        return instance_born(step, after, error);
+    return generation_step(step, old, after, error) && step_new_disks(step, old, after, error) &&
+           step_primary(step, old, after, error) && holder_step(step, old, after, error) &&
+           clean_step(step, old, after, error) && sound_step(step, old, after, error) &&
+           step_migration(step, old, after, error) && step_disks(step, old, after, error) &&
+           display_step(step, old, after, error);
 }
 
 /* --- replicas --- */
 
-static bool replica_identity(const struct replica *old, const struct replica *new, GError **error)
+static bool replica_identity(const struct replica *old, const struct replica *after, GError **error)
 {
-    if (!strcmp(old->instance, new->instance) && !strcmp(old->node, new->node))
+    if (!strcmp(old->instance, after->instance) && !strcmp(old->node, after->node))
         return true;
     fettle_set_error(error, UNSAFE,
                      "moves from instance %s on node %s to instance %s on node %s; another copy is "
                      "another replica",
-                     old->instance, old->node, new->instance, new->node);
+                     old->instance, old->node, after->instance, after->node);
     return false;
 }
 
-static bool sync_step(const struct replica *old, const struct replica *new, GError **error)
+static bool sync_step(const struct replica *old, const struct replica *after, GError **error)
 {
-    if (new->sync > old->sync || (new->sync == old->sync &&new->state == old->state))
+    if (after->sync > old->sync || (after->sync == old->sync && after->state == old->state))
         return true;
     fettle_set_error(error, UNSAFE,
                      "sync: goes from %" G_GUINT64_FORMAT " (%s) to %" G_GUINT64_FORMAT
                      " (%s); it rises with each change of state (SAF-12)",
-                     old->sync, enum_word(&replica_state_words, (int)old->state), new->sync,
-                     enum_word(&replica_state_words, (int)new->state));
+                     old->sync, enum_word(&replica_state_words, (int)old->state), after->sync,
+                     enum_word(&replica_state_words, (int)after->state));
     return false;
 }
 
 /* SAF-26: both copies of what was closed cleanly change places, and nobody runs either. That the
  * one that was promoted was in-sync is judged by the step of its instance. */
-static bool left_in_sync(const struct replica *old, const struct replica *new,
+static bool left_in_sync(const struct replica *old, const struct replica *after,
                          const struct instance *was, const struct instance *is)
 {
     return !old && was && is && was->clean && is->clean && !*was->holder && !*is->holder &&
-           !strcmp(new->node, was->primary_node) && *was->replica &&
-           strcmp(is->primary_node, was->primary_node) != 0 && !strcmp(is->replica, new->uuid) &&
-           new->generation == is->generation;
+           !strcmp(after->node, was->primary_node) && *was->replica &&
+           strcmp(is->primary_node, was->primary_node) != 0 && !strcmp(is->replica, after->uuid) &&
+           after->generation == is->generation;
 }
 
 /* The only ways to be in-sync after a step: it was before and either nothing happened, or a
@@ -210,29 +210,29 @@ static bool left_in_sync(const struct replica *old, const struct replica *new,
  * close begins; or it was the instance's own; or the holder's node says so, or that a master has
  * had it so. */
 static bool in_sync_step(const struct step *step, const struct replica *old,
-                         const struct replica *new, GError **error)
+                         const struct replica *after, GError **error)
 {
-    if (new->state != REPLICA_IN_SYNC)
+    if (after->state != REPLICA_IN_SYNC)
         return true;
     if (step->author == AUTHOR_HOLDER && old && old->state == REPLICA_SYNCING)
         return true;
     if (step->author == AUTHOR_STATEMENT)
         return true;
-    const struct instance *was = step_before(step, "instance", new->instance);
-    const struct instance *is = config_get(step->after, "instance", new->instance, NULL);
+    const struct instance *was = step_before(step, "instance", after->instance);
+    const struct instance *is = config_get(step->after, "instance", after->instance, NULL);
     bool stays = old && old->state == REPLICA_IN_SYNC && was && is;
-    if (stays && new->generation == old->generation)
+    if (stays && after->generation == old->generation)
         return true;
     stays = stays && old->generation == was->generation;
     bool rests = stays && !*is->holder;
     bool reopened = stays && !*was->holder && was->clean;
-    if (rests || reopened || left_in_sync(old, new, was, is))
+    if (rests || reopened || left_in_sync(old, after, was, is))
         return true;
     fettle_set_error(
         error, UNSAFE,
         "would be in-sync at generation %" G_GUINT64_FORMAT " (was %s at %" G_GUINT64_FORMAT
         ") without a clean close and without word from its holder's node",
-        new->generation, old ? enum_word(&replica_state_words, (int)old->state) : "nothing",
+        after->generation, old ? enum_word(&replica_state_words, (int)old->state) : "nothing",
         old ? old->generation : 0);
     return false;
 }
@@ -240,23 +240,23 @@ static bool in_sync_step(const struct step *step, const struct replica *old,
 static bool replica_step(const struct step *step, const struct config_delta *delta, GError **error)
 {
     const struct replica *old = delta->before;
-    const struct replica *new = delta->after;
-    if (!new || restored_step(step) == RESTORED_ENDS)
+    const struct replica *after = delta->after;
+    if (!after || restored_step(step) == RESTORED_ENDS)
         return true;
-    if (old && (!replica_identity(old, new, error) || !sync_step(old, new, error)))
+    if (old && (!replica_identity(old, after, error) || !sync_step(old, after, error)))
         return false;
-    return in_sync_step(step, old, new, error);
+    return in_sync_step(step, old, after, error);
 }
 
 /* --- records that only grow --- */
 
-static bool never_less(const char *field, guint64 old, guint64 new, GError **error)
+static bool never_less(const char *field, guint64 old, guint64 after, GError **error)
 {
-    if (new >= old)
+    if (after >= old)
         return true;
     fettle_set_error(error, UNSAFE,
                      "%s: falls from %" G_GUINT64_FORMAT " to %" G_GUINT64_FORMAT "; it only grows",
-                     field, old, new);
+                     field, old, after);
     return false;
 }
 
@@ -271,32 +271,32 @@ static bool never_deleted(const struct config_delta *delta, GError **error)
 static bool removed_step(const struct step *step, const struct config_delta *delta, GError **error)
 {
     const struct removed *old = delta->before;
-    const struct removed *new = delta->after;
+    const struct removed *after = delta->after;
     return never_deleted(delta, error) &&
-           (!old || never_less("generation", old->generation, new->generation, error));
+           (!old || never_less("generation", old->generation, after->generation, error));
 }
 
 static bool counter_step(const struct step *step, const struct config_delta *delta, GError **error)
 {
     const struct counter *old = delta->before;
-    const struct counter *new = delta->after;
+    const struct counter *after = delta->after;
     return never_deleted(delta, error) &&
-           (!old || never_less("value", old->value, new->value, error));
+           (!old || never_less("value", old->value, after->value, error));
 }
 
 /* The step of a change of engine is no commit of this kind: it is written into the store itself
  * (engine_change.c, seat_engine_step.c). What the record said otherwise would be believed by
  * copies. */
-static bool engine_stays(const struct cluster *old, const struct cluster *new, GError **error)
+static bool engine_stays(const struct cluster *old, const struct cluster *after, GError **error)
 {
-    if (old->engine == new->engine)
+    if (old->engine == after->engine)
         return true;
     fettle_set_error(error, PERMISSION,
                      "engine: is %s, and no change of the configuration makes it %s: fettle "
                      "cluster engine %s",
                      enum_word(&engine_kind_words, (int)old->engine),
-                     enum_word(&engine_kind_words, (int)new->engine),
-                     enum_word(&engine_kind_words, (int)new->engine));
+                     enum_word(&engine_kind_words, (int)after->engine),
+                     enum_word(&engine_kind_words, (int)after->engine));
     return false;
 }
 
@@ -310,15 +310,15 @@ static bool cluster_step(const struct step *step, const struct config_delta *del
 static bool node_step(const struct step *step, const struct config_delta *delta, GError **error)
 {
     const struct node *old = delta->before;
-    const struct node *new = delta->after;
-    if (!old || !new || !new->offline || *new->offline_statement ||
+    const struct node *after = delta->after;
+    if (!old || !after || !after->offline || *after->offline_statement ||
         (old->offline && !*old->offline_statement))
         return true;
     g_autoptr(GPtrArray) instances = config_list(step->after, "instance");
     for (guint i = 0; i < instances->len; i++) {
         const struct instance *instance = instances->pdata[i];
         if (instance->disk_template != TEMPLATE_SHAREDFILE ||
-            strcmp(instance->holder, new->uuid) != 0)
+            strcmp(instance->holder, after->uuid) != 0)
             continue;
         fettle_set_error(error, UNSAFE,
                          "offline: instance %s may run there, on disks that other nodes use too; "
@@ -338,15 +338,16 @@ static bool status_is_final(const char *status)
 static bool job_step(const struct step *step, const struct config_delta *delta, GError **error)
 {
     const struct job *old = delta->before;
-    const struct job *new = delta->after;
-    if (!old || !new)
+    const struct job *after = delta->after;
+    if (!old || !after)
         return true;
-    if (status_is_final(old->status) && strcmp(old->status, new->status) != 0) {
+    if (status_is_final(old->status) && strcmp(old->status, after->status) != 0) {
         fettle_set_error(error, WRONG_STATE, "status: is %s for ever, it cannot become %s (SAF-30)",
-                         old->status, new->status);
+                         old->status, after->status);
         return false;
     }
-    if (!old->started || (new->started &&new->epoch == old->epoch &&new->history == old->history))
+    if (!old->started ||
+        (after->started && after->epoch == old->epoch && after->history == old->history))
         return true;
     fettle_set_error(error, WRONG_STATE,
                      "started: it was started in epoch %" G_GUINT64_FORMAT

@@ -18,15 +18,15 @@ const char *step_node_name(const struct step *step, const char *node);
 bool step_node_offline(const struct step *step, const char *uuid);
 
 /* A new primary node: by promotion (SAF-16), by migration (SAF-17) or with new disks. */
-bool step_primary(const struct step *step, const struct instance *old, const struct instance *new,
+bool step_primary(const struct step *step, const struct instance *old, const struct instance *after,
                   GError **error);
 /* Beginning and end of a migration (SAF-17), and what may not happen in between. */
-bool step_migration(const struct step *step, const struct instance *old, const struct instance *new,
-                    GError **error);
+bool step_migration(const struct step *step, const struct instance *old,
+                    const struct instance *after, GError **error);
 /* Nothing but the making of new disks itself, or a removal, goes on while its mark stands (SAF-22).
  */
-bool step_new_disks(const struct step *step, const struct instance *old, const struct instance *new,
-                    GError **error);
+bool step_new_disks(const struct step *step, const struct instance *old,
+                    const struct instance *after, GError **error);
 /* Disks keep their identity and never shrink, unless they are made anew. */
-bool step_disks(const struct step *step, const struct instance *old, const struct instance *new,
+bool step_disks(const struct step *step, const struct instance *old, const struct instance *after,
                 GError **error);

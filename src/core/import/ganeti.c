@@ -56,7 +56,8 @@ GPtrArray *ganeti_names(const json_t *object)
     GPtrArray *names = g_ptr_array_new();
     const char *name;
     json_t *value;
-    json_object_foreach((json_t *)object, name, value) g_ptr_array_add(names, (char *)name);
+    json_object_foreach((json_t *)object, name, value)
+        g_ptr_array_add(names, (char *)name);
     g_ptr_array_sort(names, compare_texts);
     return names;
 }
@@ -91,8 +92,7 @@ void ganeti_tags(struct reader *reader, const char *kind, const char *uuid, cons
 {
     size_t index;
     json_t *tag;
-    json_array_foreach(json_object_get(object, "tags"), index, tag)
-    {
+    json_array_foreach(json_object_get(object, "tags"), index, tag) {
         const char *text = json_string_value(tag);
         if (!text || !*text)
             continue;

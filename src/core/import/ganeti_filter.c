@@ -218,8 +218,7 @@ static bool predicates_fit(struct filter_reader *filter, const json_t *predicate
 {
     size_t index;
     const json_t *predicate;
-    json_array_foreach(predicates, index, predicate)
-    {
+    json_array_foreach(predicates, index, predicate) {
         if (predicate_fits(filter, predicate, error))
             continue;
         g_prefix_error(error, "predicates[%zu]: ", index);
@@ -265,8 +264,7 @@ static void note_filter(struct filter_reader *filter, const struct job_filter *r
                     "%s: %s is for every job: none runs here that no earlier rule accepts, until "
                     "it is removed (fettle queue filter remove %s)",
                     filter->subject, action, filter->uuid);
-    json_array_foreach(rule->predicates, index, predicate)
-    {
+    json_array_foreach(rule->predicates, index, predicate) {
         g_autoptr(GPtrArray) leaves = leaves_of(json_array_get(predicate, 1));
         if (!strcmp(json_string_value(json_array_get(predicate, 0)), "opcode"))
             note_opcodes(filter, leaves);

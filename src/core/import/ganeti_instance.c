@@ -116,8 +116,7 @@ static json_t *read_disks(struct instance_reader *instance)
     json_t *disks = json_array();
     size_t index;
     json_t *word;
-    json_array_foreach(json_object_get(instance->from, "disks"), index, word)
-    {
+    json_array_foreach(json_object_get(instance->from, "disks"), index, word) {
         const json_t *disk = find_disk(instance, word);
         if (!json_is_object(disk)) {
             import_problem(instance->reader->import, "%s: disks[%zu]: the file has no disk \"%s\"",

@@ -183,8 +183,7 @@ static char *differences(const json_t *before, const json_t *after)
     GString *text = g_string_new(NULL);
     const char *field;
     json_t *value;
-    json_object_foreach((json_t *)after, field, value)
-    {
+    json_object_foreach((json_t *)after, field, value) {
         json_t *old = json_object_get(before, field);
         if (json_equal(old, value))
             continue;
@@ -410,8 +409,7 @@ static bool check_kinds(struct work *work, GError **error)
     g_autoptr(GString) own = g_string_new(NULL);
     const char *kind;
     json_t *objects;
-    json_object_foreach((json_t *)work->objects, kind, objects)
-    {
+    json_object_foreach((json_t *)work->objects, kind, objects) {
         if (!object_record(kind)) {
             fettle_set_error(error, WRONG_INPUT, "objects.%s: is no kind of object", kind);
             return false;
@@ -446,7 +444,8 @@ static void lay_over_kind(struct work *work, const struct kind_rule *rule)
     json_t *objects = json_object_get(work->objects, rule->kind);
     const char *key;
     json_t *object;
-    json_object_foreach(objects, key, object) g_ptr_array_add(keys, (char *)key);
+    json_object_foreach(objects, key, object)
+        g_ptr_array_add(keys, (char *)key);
     g_ptr_array_sort(keys, compare_texts);
     for (guint i = 0; i < keys->len; i++) {
         object = json_object_get(objects, keys->pdata[i]);

@@ -58,7 +58,7 @@ struct parser {
 
 void filter_free(struct filter *filter)
 {
-    if (filter == NULL)
+    if (!filter)
         return;
     g_clear_pointer(&filter->words, g_hash_table_unref);
     g_clear_pointer(&filter->parts, g_ptr_array_unref);
@@ -81,18 +81,15 @@ static struct filter *parse(struct parser *parser, const json_t *json, guint dep
 static void gather_words(struct filter *filter)
 {
     const struct filter *first = filter->parts->len > 0 ? filter->parts->pdata[0] : NULL;
-
     for (guint i = 0; i < filter->parts->len; i++) {
         const struct filter *part = filter->parts->pdata[i];
-
         if (part->op != OP_EQUAL || part->field != first->field || !json_is_string(part->value))
             return;
     }
-    filter->words = first == NULL ? NULL : g_hash_table_new(g_str_hash, g_str_equal);
+    filter->words = first ? g_hash_table_new(g_str_hash, g_str_equal) : NULL;
     for (guint i = 0; i < filter->parts->len; i++) {
         const struct filter *part = filter->parts->pdata[i];
-
-        g_hash_table_add(filter->words, (gpointer)json_string_value(part->value));
+        g_hash_table_add(filter->words, (void *)json_string_value(part->value));
     }
 }
 
@@ -100,14 +97,11 @@ static bool parse_parts(struct parser *parser, struct filter *filter, const json
                         guint depth, GError **error)
 {
     gsize length = parser->path->len;
-
     filter->parts = g_ptr_array_new_with_free_func(free_part);
     for (size_t i = 1; i < json_array_size(json); i++) {
-        struct filter *part;
-
         g_string_append_printf(parser->path, "[%zu]", i);
-        part = parse(parser, json_array_get(json, i), depth + 1, error);
-        if (part == NULL)
+        struct filter *part = parse(parser, json_array_get(json, i), depth + 1, error);
+        if (!part)
             return false;
         g_ptr_array_add(filter->parts, part);
         g_string_truncate(parser->path, length);
@@ -121,14 +115,13 @@ static bool parse_field(struct parser *parser, struct filter *filter, const json
                         GError **error)
 {
     const char *name = json_string_value(json_array_get(json, 1));
-
-    if (name == NULL) {
+    if (!name) {
         fettle_set_error(error, WRONG_INPUT, "%s[1]: must be the name of a field",
                          parser->path->str);
         return false;
     }
     filter->field = parser->resolve(name, parser->data);
-    if (filter->field == NULL)
+    if (!filter->field)
         fettle_set_error(error, WRONG_INPUT, "%s[1]: unknown field \"%s\"", parser->path->str,
                          name);
     return filter->field != NULL;
@@ -138,7 +131,6 @@ static bool parse_field(struct parser *parser, struct filter *filter, const json
 static GRegex *make_regex(const char *pattern, guint steps, GError **error)
 {
     g_autofree char *limited = g_strdup_printf("(*LIMIT_MATCH=%u)%s", steps, pattern);
-
     return g_regex_new(limited, G_REGEX_OPTIMIZE, 0, error);
 }
 
@@ -146,8 +138,7 @@ static bool parse_regex(struct parser *parser, struct filter *filter, GError **e
 {
     const char *pattern = json_string_value(filter->value);
     g_autoptr(GError) broken = NULL;
-
-    if (pattern == NULL || strlen(pattern) > LIMIT_STRING_CHARS) {
+    if (!pattern || strlen(pattern) > LIMIT_STRING_CHARS) {
         fettle_set_error(error, WRONG_INPUT,
                          "%s[2]: must be a regular expression of at most %d characters",
                          parser->path->str, LIMIT_STRING_CHARS);
@@ -159,7 +150,7 @@ static bool parse_regex(struct parser *parser, struct filter *filter, GError **e
         return false;
     }
     filter->regex = make_regex(pattern, FILTER_REGEX_EASY_STEPS, &broken);
-    if (filter->regex == NULL)
+    if (!filter->regex)
         fettle_set_error(error, WRONG_INPUT, "%s[2]: is no regular expression: %s",
                          parser->path->str, broken->message);
     return filter->regex != NULL;
@@ -169,7 +160,6 @@ static bool parse_value(struct parser *parser, struct filter *filter, const json
                         GError **error)
 {
     json_t *value = json_array_get(json, 2);
-
     if (!json_is_string(value) && !json_is_number(value) && !json_is_boolean(value)) {
         fettle_set_error(error, WRONG_INPUT, "%s[2]: must be a text, a number or a boolean",
                          parser->path->str);
@@ -183,8 +173,7 @@ static bool parse_operator(struct parser *parser, const json_t *json, enum filte
                            enum shape *ret_shape, GError **error)
 {
     const char *word = json_string_value(json_array_get(json, 0));
-
-    if (word == NULL) {
+    if (!word) {
         fettle_set_error(error, WRONG_INPUT, "%s: must be a list that begins with an operator",
                          parser->path->str);
         return false;
@@ -205,7 +194,6 @@ static bool check_size(const struct parser *parser, const json_t *json, enum sha
 {
     static const size_t sizes[] = {
         [SHAPE_FILTERS] = 0, [SHAPE_FILTER] = 2, [SHAPE_FIELD] = 2, [SHAPE_VALUE] = 3};
-
     if (sizes[shape] == 0 || json_array_size(json) == sizes[shape])
         return true;
     fettle_set_error(error, WRONG_INPUT, "%s: operator \"%s\" takes %zu operands, got %zu",
@@ -216,21 +204,19 @@ static bool check_size(const struct parser *parser, const json_t *json, enum sha
 
 static struct filter *parse(struct parser *parser, const json_t *json, guint depth, GError **error)
 {
-    enum filter_operator op;
-    enum shape shape;
-    struct filter *filter;
-    bool ok;
-
     if (depth > LIMIT_FILTER_DEPTH || ++parser->terms > LIMIT_FILTER_TERMS) {
         fettle_set_error(error, LIMIT, "filter: may be nested %d deep and have %d terms",
                          LIMIT_FILTER_DEPTH, LIMIT_FILTER_TERMS);
         return NULL;
     }
+    enum filter_operator op;
+    enum shape shape;
     if (!parse_operator(parser, json, &op, &shape, error) ||
         !check_size(parser, json, shape, error))
         return NULL;
-    filter = g_new0(struct filter, 1);
+    struct filter *filter = g_new0(struct filter, 1);
     filter->op = op;
+    bool ok;
     if (shape == SHAPE_FILTERS || shape == SHAPE_FILTER)
         ok = parse_parts(parser, filter, json, depth, error);
     else
@@ -245,12 +231,10 @@ static struct filter *parse(struct parser *parser, const json_t *json, guint dep
 struct filter *filter_parse(const json_t *json, filter_resolve resolve, void *data, GError **error)
 {
     struct parser parser = {.resolve = resolve, .data = data};
-    struct filter *filter;
-
-    if (json == NULL || json_is_null(json))
+    if (!json || json_is_null(json))
         return NULL;
     parser.path = g_string_new("filter");
-    filter = parse(&parser, json, 1, error);
+    struct filter *filter = parse(&parser, json, 1, error);
     g_string_free(parser.path, TRUE);
     return filter;
 }
@@ -262,17 +246,14 @@ static int compare(const json_t *left, const json_t *right)
 {
     if (json_is_integer(left) && json_is_integer(right)) {
         json_int_t a = json_integer_value(left), b = json_integer_value(right);
-
         return a < b ? -1 : a > b;
     }
     if (json_is_number(left) && json_is_number(right)) {
         double a = json_number_value(left), b = json_number_value(right);
-
         return a < b ? -1 : a > b;
     }
     if (json_is_string(left) && json_is_string(right)) {
         int order = strcmp(json_string_value(left), json_string_value(right));
-
         return order < 0 ? -1 : order > 0;
     }
     if (json_is_boolean(left) && json_is_boolean(right))
@@ -297,8 +278,9 @@ static bool contains(const json_t *list, const json_t *value)
 {
     size_t i;
     const json_t *item;
-
-    json_array_foreach(list, i, item) if (compare(item, value) == 0) return true;
+    json_array_foreach(list, i, item)
+        if (compare(item, value) == 0)
+            return true;
     return false;
 }
 
@@ -308,12 +290,11 @@ static bool match_regex(struct filter *filter, const json_t *value, guint64 *ste
     const char *text = json_string_value(value);
     g_autoptr(GError) gave_up = NULL;
     bool found = g_regex_match_full(filter->regex, text, -1, 0, 0, NULL, &gave_up);
-
     *steps += json_string_length(value) / QUERY_BYTES_STEP;
-    if (gave_up == NULL)
+    if (!gave_up)
         return found;
     *steps += FILTER_REGEX_COST;
-    if (filter->thorough == NULL)
+    if (!filter->thorough)
         filter->thorough =
             make_regex(json_string_value(filter->value), LIMIT_FILTER_REGEX_STEPS, NULL);
     return g_regex_match(filter->thorough, text, 0, NULL);
@@ -322,7 +303,6 @@ static bool match_regex(struct filter *filter, const json_t *value, guint64 *ste
 static bool match_value(struct filter *filter, const json_t *value, guint64 *steps)
 {
     int order = compare(value, filter->value);
-
     switch (filter->op) {
     case OP_EQUAL:
         return order == 0;
@@ -353,14 +333,13 @@ static bool match_value(struct filter *filter, const json_t *value, guint64 *ste
 static bool match(struct filter *filter, filter_value value, void *data, guint64 *steps)
 {
     json_autoptr field = NULL;
-
     ++*steps;
-    if (filter->words != NULL) {
+    if (filter->words) {
         field = value(((const struct filter *)filter->parts->pdata[0])->field, data);
         return json_is_string(field) &&
                g_hash_table_contains(filter->words, json_string_value(field));
     }
-    if (filter->parts == NULL) {
+    if (!filter->parts) {
         field = value(filter->field, data);
         return match_value(filter, field, steps);
     }
@@ -376,20 +355,18 @@ static bool match(struct filter *filter, filter_value value, void *data, guint64
 bool filter_match(const struct filter *filter, filter_value value, void *data, guint64 *steps)
 {
     guint64 uncounted = 0;
-
-    return filter == NULL ||
-           match((struct filter *)filter, value, data, steps == NULL ? &uncounted : steps);
+    return !filter || match((struct filter *)filter, value, data, steps ? steps : &uncounted);
 }
 
 void filter_fields(const struct filter *filter, void (*each)(const void *field, void *data),
                    void *data)
 {
-    if (filter == NULL)
+    if (!filter)
         return;
-    if (filter->parts == NULL)
+    if (!filter->parts)
         each(filter->field, data);
-    for (guint i = 0; filter->parts != NULL && i < filter->parts->len; i++)
-        filter_fields(g_ptr_array_index(filter->parts, i), each, data);
+    for (guint i = 0; filter->parts && i < filter->parts->len; i++)
+        filter_fields(filter->parts->pdata[i], each, data);
 }
 
 /* --- what can match at all --- */
@@ -400,11 +377,9 @@ static bool add_values(const struct filter *filter, const void *field, GPtrArray
 static bool add_of_parts(const struct filter *filter, const void *field, GPtrArray *values)
 {
     bool any = filter->op == OP_AND;
-
     for (guint i = 0; i < filter->parts->len; i++) {
         guint length = values->len;
-        bool says = add_values(g_ptr_array_index(filter->parts, i), field, values);
-
+        bool says = add_values(filter->parts->pdata[i], field, values);
         if (!says)
             g_ptr_array_set_size(values, (gint)length);
         if (says == any)
@@ -426,8 +401,7 @@ static bool add_values(const struct filter *filter, const void *field, GPtrArray
 GPtrArray *filter_values(const struct filter *filter, const void *field)
 {
     g_autoptr(GPtrArray) values = g_ptr_array_new();
-
-    return filter != NULL && add_values(filter, field, values) ? g_steal_pointer(&values) : NULL;
+    return filter && add_values(filter, field, values) ? g_steal_pointer(&values) : NULL;
 }
 
 /* Of an "or", from the least of its parts to the most. */
@@ -435,10 +409,8 @@ static void bounds_of_any(const struct filter *filter, const void *field, gint64
                           gint64 *most)
 {
     gint64 low = G_MAXINT64, high = G_MININT64;
-
     for (guint i = 0; i < filter->parts->len; i++) {
         gint64 part_low = *least, part_high = *most;
-
         filter_bounds(filter->parts->pdata[i], field, &part_low, &part_high);
         if (part_low <= part_high) {
             low = MIN(low, part_low);
@@ -453,7 +425,6 @@ static void bounds_of_value(const struct filter *filter, gint64 *least, gint64 *
 {
     gint64 value = json_integer_value(filter->value);
     enum filter_operator op = filter->op;
-
     if (op == OP_EQUAL || op == OP_GREATER_EQUAL)
         *least = MAX(*least, value);
     if (op == OP_GREATER)
@@ -466,7 +437,7 @@ static void bounds_of_value(const struct filter *filter, gint64 *least, gint64 *
 
 void filter_bounds(const struct filter *filter, const void *field, gint64 *least, gint64 *most)
 {
-    if (filter == NULL)
+    if (!filter)
         return;
     if (filter->op == OP_OR)
         bounds_of_any(filter, field, least, most);

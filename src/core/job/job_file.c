@@ -32,7 +32,6 @@ char *job_file_name(guint64 id)
 bool job_file_parse_name(const char *name, guint64 *ret_id)
 {
     guint64 id;
-
     if (!g_str_has_prefix(name, PREFIX) ||
         !g_ascii_string_to_unsigned(name + strlen(PREFIX), 10, 1, G_MAXINT64, &id, NULL))
         return false;
@@ -44,7 +43,6 @@ bool job_file_write(const struct env *env, const struct job *job, GError **error
 {
     g_autoptr(GString) text = g_string_sized_new(JOB_FILE_BYTES);
     g_autofree char *name = job_file_name(job->id);
-
     record_append(&job_record, job, text);
     if (env->ops->file_write(env, FILE_QUEUE, name, text->str, text->len, error))
         return true;
@@ -55,9 +53,8 @@ bool job_file_write(const struct env *env, const struct job *job, GError **error
 static struct job *parse(const char *text, size_t len, guint64 id, GError **error)
 {
     json_autoptr json = json_parse_limited(text, len, LIMIT_JOB_FILE_BYTES, error);
-    record_autoptr(job) job = json == NULL ? NULL : job_parse(json, RECORD_KEEP, error);
-
-    if (job == NULL)
+    record_autoptr(job) job = json ? job_parse(json, RECORD_KEEP, error) : NULL;
+    if (!job)
         return NULL;
     if (job->id != id) {
         fettle_set_error(error, CORRUPT, "it is the record of job %" G_GUINT64_FORMAT, job->id);
@@ -73,18 +70,16 @@ struct job *job_file_read(const struct env *env, guint64 id, GError **error)
     g_autoptr(GError) unread = NULL;
     size_t len = 0;
     g_autofree char *text = read_at(env, &job_file_now, name, &len, &unread);
-    struct job *job;
-
-    if (text == NULL && fettle_error_is(unread, UNKNOWN_ENTITY)) {
+    if (!text && fettle_error_is(unread, UNKNOWN_ENTITY)) {
         g_clear_error(&unread);
         text = read_at(env, &job_file_before, name, &len, &unread);
     }
-    if (text == NULL) {
+    if (!text) {
         g_propagate_prefixed_error(error, g_steal_pointer(&unread), "job file %s: ", name);
         return NULL;
     }
-    job = parse(text, len, id, &broken);
-    if (job == NULL)
+    struct job *job = parse(text, len, id, &broken);
+    if (!job)
         fettle_set_error(error, CORRUPT, "job file %s: %s", name, broken->message);
     return job;
 }
@@ -105,7 +100,6 @@ void job_file_remove(const struct env *env, const struct job_file_place *place, 
 {
     g_autofree char *name = job_file_name(id);
     g_autoptr(GError) error = NULL;
-
     if (!remove_at(env, place, name, &error) && !fettle_error_is(error, UNKNOWN_ENTITY))
         log_warning("", "%s cannot be removed: %s", name, error->message);
 }
@@ -119,8 +113,7 @@ void job_file_set_aside(const struct env *env, const struct job_file_place *plac
     g_autoptr(GError) error = NULL;
     size_t len = 0;
     g_autofree char *text = read_at(env, place, name, &len, &error);
-
-    if (text == NULL || !env->ops->file_write(env, place->area, aside_within, text, len, &error) ||
+    if (!text || !env->ops->file_write(env, place->area, aside_within, text, len, &error) ||
         !remove_at(env, place, name, &error))
         log_error("", "%s is of no use (%s) and could not be set aside: %s", name, why,
                   error->message);
@@ -132,8 +125,7 @@ static void add_bad(const struct env *env, const struct job_file_place *place, c
                     GPtrArray *ret_to)
 {
     g_autoptr(GPtrArray) names = job_file_list(env, place, NULL);
-
-    for (guint i = 0; names != NULL && i < names->len && ret_to->len < LIMIT_BAD_JOB_FILES; i++)
+    for (guint i = 0; names && i < names->len && ret_to->len < LIMIT_BAD_JOB_FILES; i++)
         if (g_str_has_prefix(names->pdata[i], BAD_PREFIX))
             g_ptr_array_add(ret_to, g_strconcat(path, names->pdata[i], NULL));
 }
@@ -146,7 +138,6 @@ static int compare_texts(const void *a, const void *b)
 GPtrArray *job_file_list_bad(const struct env *env)
 {
     GPtrArray *paths = g_ptr_array_new_with_free_func(g_free);
-
     add_bad(env, &job_file_now, "run/queue/", paths);
     add_bad(env, &job_file_before, "var/queue/", paths);
     g_ptr_array_sort(paths, compare_texts);

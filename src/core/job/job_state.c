@@ -37,7 +37,6 @@ const struct sm job_op_sm = {"opcode", op_states, JOB_STATE_COUNT};
 enum job_state job_op_state(const struct job_op *op)
 {
     unsigned state = JOB_ERROR;
-
     return sm_parse(&job_op_sm, op->status, &state) ? (enum job_state)state : JOB_ERROR;
 }
 
@@ -45,10 +44,8 @@ enum job_state job_state_of(const struct job *job)
 {
     enum job_state state = job->started ? JOB_WAITING : JOB_QUEUED;
     bool all_succeeded = true;
-
     for (guint i = 0; i < job->ops->len; i++) {
-        enum job_state op = job_op_state(g_ptr_array_index(job->ops, i));
-
+        enum job_state op = job_op_state(job->ops->pdata[i]);
         if (op == JOB_ERROR || op == JOB_CANCELING || op == JOB_CANCELED)
             return op;
         if (op == JOB_WAITING || op == JOB_RUNNING)
@@ -77,10 +74,8 @@ gint64 job_op_priority(const struct job_op *op)
 gint64 job_priority(const struct job *job)
 {
     gint64 least = G_MAXINT64;
-
     for (guint i = 0; i < job->ops->len; i++) {
-        const struct job_op *op = g_ptr_array_index(job->ops, i);
-
+        const struct job_op *op = job->ops->pdata[i];
         if (!job_state_final(job_op_state(op)))
             least = MIN(least, job_op_priority(op));
     }
@@ -91,8 +86,7 @@ void job_end(struct job *job, enum job_state state, const json_t *result, guint6
 {
     g_assert(state == JOB_ERROR || state == JOB_CANCELED);
     for (guint i = 0; i < job->ops->len; i++) {
-        struct job_op *op = g_ptr_array_index(job->ops, i);
-
+        struct job_op *op = job->ops->pdata[i];
         if (job_state_final(job_op_state(op)))
             continue;
         g_free(op->status);
@@ -108,14 +102,13 @@ void job_end(struct job *job, enum job_state state, const json_t *result, guint6
 json_t *job_error_result(enum fettle_error code, const char *message)
 {
     g_autoptr(GError) error = g_error_new_literal(FETTLE_ERROR, (gint)code, message);
-
     return luxi_error_make(error);
 }
 
 bool job_untouched(const struct job *job)
 {
     for (guint i = 0; i < job->ops->len; i++) {
-        if (job_op_state(g_ptr_array_index(job->ops, i)) != JOB_QUEUED)
+        if (job_op_state(job->ops->pdata[i]) != JOB_QUEUED)
             return false;
     }
     return true;

@@ -16,7 +16,6 @@ static void add(struct job_op *op, const char *source, const char *text, guint64
     const json_t *trail = json_object_get(op->input, "reason");
     json_t *longer = json_is_array(trail) ? json_copy((json_t *)trail) : json_array();
     json_t *input = json_copy(op->input);
-
     json_array_append_new(longer,
                           json_make("[s, s, I]", source, text, (json_int_t)(at_us * NANOSECONDS)));
     json_object_set_new(input, "reason", longer);
@@ -28,8 +27,7 @@ static void add(struct job_op *op, const char *source, const char *text, guint64
 static char *opcode_source(const struct job_op *op)
 {
     const char *id = json_string_value(json_object_get(op->input, "OP_ID"));
-    g_autofree char *lower = g_ascii_strdown(id == NULL ? "" : id, -1);
-
+    g_autofree char *lower = g_ascii_strdown(id ? id : "", -1);
     return g_strconcat(OPCODE_SOURCE, lower + (g_str_has_prefix(lower, "op_") ? strlen("op_") : 0),
                        NULL);
 }
@@ -37,10 +35,9 @@ static char *opcode_source(const struct job_op *op)
 void reason_add_submitted(struct job *job)
 {
     for (guint i = 0; i < job->ops->len; i++) {
-        struct job_op *op = g_ptr_array_index(job->ops, i);
+        struct job_op *op = job->ops->pdata[i];
         g_autofree char *source = opcode_source(op);
         g_autofree char *text = g_strdup_printf("job=%" G_GUINT64_FORMAT ";index=%u", job->id, i);
-
         add(op, source, text, job->received_us);
     }
 }
@@ -48,8 +45,7 @@ void reason_add_submitted(struct job *job)
 void reason_add_death(struct job *job, const char *found, guint64 now_us)
 {
     for (guint i = 0; i < job->ops->len; i++) {
-        struct job_op *op = g_ptr_array_index(job->ops, i);
-
+        struct job_op *op = job->ops->pdata[i];
         if (!job_state_final(job_op_state(op)))
             add(op, DEATH_SOURCE, found, now_us);
     }
@@ -57,15 +53,13 @@ void reason_add_death(struct job *job, const char *found, guint64 now_us)
 
 bool reason_check(const json_t *reason, GError **error)
 {
-    size_t i;
-    const json_t *item;
-
-    if (reason != NULL && !json_is_null(reason) && !json_is_array(reason)) {
+    if (reason && !json_is_null(reason) && !json_is_array(reason)) {
         fettle_set_error(error, WRONG_INPUT, "reason: must be a list");
         return false;
     }
-    json_array_foreach(reason, i, item)
-    {
+    size_t i;
+    const json_t *item;
+    json_array_foreach(reason, i, item) {
         if (json_array_size(item) != 3 || !json_is_string(json_array_get(item, 0)) ||
             !json_is_string(json_array_get(item, 1)) || !json_is_integer(json_array_get(item, 2))) {
             fettle_set_error(error, WRONG_INPUT, "reason[%zu]: must be [source, text, nanoseconds]",
@@ -80,13 +74,11 @@ bool reason_check_lines(const json_t *reason, GError **error)
 {
     size_t i;
     const json_t *item;
-
-    json_array_foreach(reason, i, item)
-    {
+    json_array_foreach(reason, i, item) {
         g_autofree char *both = g_strconcat(json_string_value(json_array_get(item, 0)),
                                             json_string_value(json_array_get(item, 1)), NULL);
         g_autofree char *control = text_control(both);
-        if (control != NULL) {
+        if (control) {
             fettle_set_error(error, WRONG_INPUT,
                              "reason[%zu]: must have no control characters, has %s", i, control);
             return false;

@@ -48,9 +48,8 @@ static const void *resolve(const char *name, void *data)
 {
     const struct naming *naming = data;
     const char *const *known = abouts[naming->about].fields;
-    bool found = known[0] == NULL;
-
-    for (guint i = 0; i < G_N_ELEMENTS(abouts[0].fields) && known[i] != NULL; i++)
+    bool found = !known[0];
+    for (guint i = 0; i < G_N_ELEMENTS(abouts[0].fields) && known[i]; i++)
         found = found || g_str_equal(known[i], name);
     return found ? g_string_chunk_insert_const(naming->names, name) : NULL;
 }
@@ -58,18 +57,14 @@ static const void *resolve(const char *name, void *data)
 /* The word "watermark" in the place of a value becomes the number. */
 static json_t *with_watermark(const json_t *filter, guint64 watermark, guint depth)
 {
-    json_t *copy;
-    size_t i;
-    const json_t *part;
-
     if (!json_is_array(filter) || depth > LIMIT_FILTER_DEPTH)
         return json_deep_copy(filter);
-    copy = json_array();
-    json_array_foreach(filter, i, part)
-    {
+    json_t *copy = json_array();
+    size_t i;
+    const json_t *part;
+    json_array_foreach(filter, i, part) {
         bool word =
             i == 2 && json_is_string(part) && g_str_equal(json_string_value(part), "watermark");
-
         json_array_append_new(copy, word ? json_integer((json_int_t)watermark)
                                          : with_watermark(part, watermark, depth + 1));
     }
@@ -79,7 +74,6 @@ static json_t *with_watermark(const json_t *filter, guint64 watermark, guint dep
 static void predicate_free(gpointer data)
 {
     struct predicate *predicate = data;
-
     filter_free(predicate->filter);
     g_free(predicate);
 }
@@ -87,8 +81,7 @@ static void predicate_free(gpointer data)
 static bool parse_about(const json_t *json, enum about *ret_about, GError **error)
 {
     const char *word = json_string_value(json_array_get(json, 0));
-
-    for (guint i = 0; word != NULL && i < G_N_ELEMENTS(abouts); i++) {
+    for (guint i = 0; word && i < G_N_ELEMENTS(abouts); i++) {
         if (g_str_equal(abouts[i].word, word)) {
             *ret_about = (enum about)i;
             return true;
@@ -102,22 +95,20 @@ static struct predicate *parse_predicate(const json_t *json, guint64 watermark, 
                                          GError **error)
 {
     struct naming naming = {.names = names};
-    json_autoptr filter = NULL;
-    struct predicate *predicate;
     GError *bad = NULL;
-
     if (json_array_size(json) != 2) {
         fettle_set_error(error, WRONG_INPUT, ": must be [what, filter]");
         return NULL;
     }
     if (!parse_about(json, &naming.about, error))
         return NULL;
-    filter = naming.about == ABOUT_JOBID ? with_watermark(json_array_get(json, 1), watermark, 0)
-                                         : json_incref(json_array_get(json, 1));
-    predicate = g_new0(struct predicate, 1);
+    json_autoptr filter = naming.about == ABOUT_JOBID
+                              ? with_watermark(json_array_get(json, 1), watermark, 0)
+                              : json_incref(json_array_get(json, 1));
+    struct predicate *predicate = g_new0(struct predicate, 1);
     predicate->about = naming.about;
     predicate->filter = filter_parse(filter, resolve, &naming, &bad);
-    if (bad == NULL)
+    if (!bad)
         return predicate;
     predicate_free(predicate);
     g_propagate_prefixed_error(error, bad, "[1]: ");
@@ -127,20 +118,17 @@ static struct predicate *parse_predicate(const json_t *json, guint64 watermark, 
 static bool parse_predicates(struct rule *rule, const json_t *predicates, guint64 watermark,
                              GStringChunk *names, GError **error)
 {
-    size_t i;
-    const json_t *json;
-
     if (!json_is_array(predicates) || json_array_size(predicates) > LIMIT_RULE_PREDICATES) {
         fettle_set_error(error, WRONG_INPUT,
                          "predicates: must be a list of at most %d of [what, filter]",
                          LIMIT_RULE_PREDICATES);
         return false;
     }
-    json_array_foreach(predicates, i, json)
-    {
+    size_t i;
+    const json_t *json;
+    json_array_foreach(predicates, i, json) {
         struct predicate *predicate = parse_predicate(json, watermark, names, error);
-
-        if (predicate == NULL) {
+        if (!predicate) {
             g_prefix_error(error, "predicates[%zu]", i);
             return false;
         }
@@ -152,12 +140,10 @@ static bool parse_predicates(struct rule *rule, const json_t *predicates, guint6
 static bool parse_action(struct rule *rule, const json_t *action, GError **error)
 {
     const char *word = json_string_value(action);
-
     if (json_array_size(action) == 2) {
         const json_t *limit = json_array_get(action, 1);
-
         word = json_string_value(json_array_get(action, 0));
-        if (word != NULL && g_str_equal(word, actions[RULE_RATE_LIMIT]) && json_is_integer(limit) &&
+        if (word && g_str_equal(word, actions[RULE_RATE_LIMIT]) && json_is_integer(limit) &&
             json_integer_value(limit) > 0) {
             rule->action = RULE_RATE_LIMIT;
             rule->limit = (guint64)json_integer_value(limit);
@@ -165,7 +151,7 @@ static bool parse_action(struct rule *rule, const json_t *action, GError **error
         }
         word = NULL;
     }
-    for (guint i = 0; word != NULL && i < RULE_RATE_LIMIT; i++) {
+    for (guint i = 0; word && i < RULE_RATE_LIMIT; i++) {
         if (g_str_equal(actions[i], word)) {
             rule->action = (enum rule_action)i;
             return true;
@@ -180,7 +166,6 @@ static bool parse_action(struct rule *rule, const json_t *action, GError **error
 static void rule_free(gpointer data)
 {
     struct rule *rule = data;
-
     g_ptr_array_unref(rule->predicates);
     g_free(rule);
 }
@@ -189,7 +174,6 @@ static struct rule *rule_new(const json_t *predicates, const json_t *action, gui
                              GStringChunk *names, GError **error)
 {
     struct rule *rule = g_new0(struct rule, 1);
-
     rule->predicates = g_ptr_array_new_with_free_func(predicate_free);
     if (parse_predicates(rule, predicates, watermark, names, error) &&
         parse_action(rule, action, error))
@@ -203,7 +187,6 @@ bool rules_check(const json_t *predicates, const json_t *action, GError **error)
     GStringChunk *names = g_string_chunk_new(64);
     struct rule *rule = rule_new(predicates, action, 0, names, error);
     bool good = rule != NULL;
-
     if (good)
         rule_free(rule);
     g_string_chunk_free(names);
@@ -214,7 +197,6 @@ static bool check_size(const struct job_filter *filter, GError **error)
 {
     size_t bytes = json_dumpb(filter->predicates, NULL, 0, JSON_COMPACT | JSON_ENCODE_ANY) +
                    json_dumpb(filter->reason, NULL, 0, JSON_COMPACT | JSON_ENCODE_ANY);
-
     if (bytes <= LIMIT_RULE_BYTES)
         return true;
     fettle_set_error(error, LIMIT, "the filter has %zu bytes, at most %zu are taken", bytes,
@@ -249,16 +231,14 @@ struct rules *rules_new(const struct config *config)
 {
     struct rules *rules = g_new0(struct rules, 1);
     g_autoptr(GPtrArray) filters = config_list(config, "job_filter");
-
     rules->rules = g_ptr_array_new_with_free_func(rule_free);
     rules->names = g_string_chunk_new(256);
     for (guint i = 0; i < filters->len; i++) {
-        const struct job_filter *filter = g_ptr_array_index(filters, i);
+        const struct job_filter *filter = filters->pdata[i];
         g_autoptr(GError) error = NULL;
         struct rule *rule =
             rule_new(filter->predicates, filter->action, filter->watermark, rules->names, &error);
-
-        if (rule == NULL) {
+        if (!rule) {
             log_warning("", "filter %s is passed over: %s", filter->uuid, error->message);
             continue;
         }
@@ -271,7 +251,7 @@ struct rules *rules_new(const struct config *config)
 
 void rules_free(struct rules *rules)
 {
-    if (rules == NULL)
+    if (!rules)
         return;
     g_ptr_array_unref(rules->rules);
     g_string_chunk_free(rules->names);
@@ -314,9 +294,7 @@ static bool reason_matches(const struct filter *filter, const json_t *input)
 {
     size_t i;
     json_t *entry;
-
-    json_array_foreach(json_object_get(input, "reason"), i, entry)
-    {
+    json_array_foreach(json_object_get(input, "reason"), i, entry) {
         if (filter_match(filter, entry_value, entry, NULL))
             return true;
     }
@@ -326,8 +304,7 @@ static bool reason_matches(const struct filter *filter, const json_t *input)
 static bool some_op_matches(const struct predicate *predicate, const struct job *job)
 {
     for (guint i = 0; i < job->ops->len; i++) {
-        json_t *input = ((const struct job_op *)g_ptr_array_index(job->ops, i))->input;
-
+        json_t *input = ((const struct job_op *)job->ops->pdata[i])->input;
         if (predicate->about == ABOUT_OPCODE
                 ? filter_match(predicate->filter, member_value, input, NULL)
                 : reason_matches(predicate->filter, input))
@@ -353,7 +330,7 @@ static bool holds(const struct predicate *predicate, const struct job *job)
 static bool all_hold(const struct rule *rule, const struct job *job)
 {
     for (guint i = 0; i < rule->predicates->len; i++) {
-        if (!holds(g_ptr_array_index(rule->predicates, i), job))
+        if (!holds(rule->predicates->pdata[i], job))
             return false;
     }
     return true;
@@ -362,8 +339,7 @@ static bool all_hold(const struct rule *rule, const struct job *job)
 const struct rule *rules_judge(const struct rules *rules, const struct job *job)
 {
     for (guint i = 0; i < rules->rules->len; i++) {
-        const struct rule *rule = g_ptr_array_index(rules->rules, i);
-
+        const struct rule *rule = rules->rules->pdata[i];
         if (rule->action != RULE_CONTINUE && all_hold(rule, job))
             return rule;
     }
@@ -374,29 +350,23 @@ const struct rule *rules_judge(const struct rules *rules, const struct job *job)
 
 guint64 rules_own_limit(const char *text)
 {
-    guint64 limit = 0;
     char *end = NULL;
-
     if (!g_str_has_prefix(text, OWN_LIMIT))
         return 0;
-    limit = g_ascii_strtoull(text + strlen(OWN_LIMIT), &end, 10);
-    return end != NULL && *end == ':' && end[1] != '\0' ? limit : 0;
+    guint64 limit = g_ascii_strtoull(text + strlen(OWN_LIMIT), &end, 10);
+    return end && *end == ':' && end[1] != '\0' ? limit : 0;
 }
 
 GPtrArray *rules_own_limits(const struct job *job)
 {
     GPtrArray *found = g_ptr_array_new();
-
     for (guint i = 0; i < job->ops->len; i++) {
-        const struct job_op *op = g_ptr_array_index(job->ops, i);
+        const struct job_op *op = job->ops->pdata[i];
         size_t at;
         const json_t *entry;
-
-        json_array_foreach(json_object_get(op->input, "reason"), at, entry)
-        {
+        json_array_foreach(json_object_get(op->input, "reason"), at, entry) {
             const char *text = json_string_value(json_array_get(entry, 1));
-
-            if (text != NULL && rules_own_limit(text) > 0 &&
+            if (text && rules_own_limit(text) > 0 &&
                 !g_ptr_array_find_with_equal_func(found, text, g_str_equal, NULL))
                 g_ptr_array_add(found, (void *)text);
         }

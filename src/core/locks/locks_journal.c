@@ -247,8 +247,7 @@ static bool read_batch(struct locks_journal *journal, struct locks *locks, const
     json_t *entry;
     if (!json_is_array(batch))
         return false;
-    json_array_foreach(batch, index, entry)
-    {
+    json_array_foreach(batch, index, entry) {
         if (!read_entry(locks, entry))
             return false;
         journal->entries++;

@@ -21,8 +21,7 @@ json_t *archive_calls_put(struct node_core *node, struct epoch_fence_op *op, con
 
     if (!check_list(jobs, "jobs", error))
         return NULL;
-    json_array_foreach(jobs, i, job)
-    {
+    json_array_foreach(jobs, i, job) {
         if (!archive_write(node->env, job, error))
             return NULL;
     }
@@ -67,8 +66,7 @@ json_t *archive_calls_get(struct node_core *node, struct epoch_fence_op *op, con
     if (!check_list(ids, "ids", error))
         return NULL;
     jobs = json_array();
-    json_array_foreach(ids, i, id)
-    {
+    json_array_foreach(ids, i, id) {
         json_autoptr job = archive_read_json(node->env, (guint64)json_integer_value(id), NULL);
 
         bytes += job == NULL ? 0 : json_dumpb(job, NULL, 0, JSON_COMPACT);

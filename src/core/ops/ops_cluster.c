@@ -191,8 +191,7 @@ static void log_changes(struct op *op, const struct cluster *before, const struc
     json_autoptr new = cluster_to_json(after);
     const char *key;
     json_t *value;
-    json_object_foreach(new, key, value)
-    {
+    json_object_foreach(new, key, value) {
         const json_t *was = json_object_get(old, key);
         if (json_equal((json_t *)was, value))
             continue;

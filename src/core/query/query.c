@@ -14,7 +14,7 @@ void query_free(struct query *query)
     g_clear_pointer(&query->wanted, g_ptr_array_unref);
     g_string_free(query->data, TRUE);
     filter_free(query->filter);
-    if (query->ids != NULL)
+    if (query->ids)
         g_array_unref(query->ids);
     g_clear_pointer(&query->matching, g_ptr_array_unref);
     g_clear_pointer(&query->rows, g_ptr_array_unref);
@@ -33,14 +33,12 @@ static const void *resolve_field(const char *name, void *what)
 
 static bool is_archived(const struct query_field *field)
 {
-    return field != NULL && g_str_equal(field->resource, "job") &&
-           g_str_equal(field->name, "archived");
+    return field && g_str_equal(field->resource, "job") && g_str_equal(field->name, "archived");
 }
 
 static void note_filter(const void *field, void *data)
 {
     struct query *query = data;
-
     query->live_filter = query->live_filter || ((const struct query_field *)field)->live;
     query->archived = query->archived || is_archived(field);
 }
@@ -61,12 +59,10 @@ static bool check_resource(const char *call, const char *what, GError **error)
 static struct query *query_new(struct queries *queries, const struct luxi_query_args *args,
                                GError **error)
 {
-    struct query *query;
     g_autoptr(GError) bad = NULL;
-
     if (!check_resource("Query", args->what, error))
         return NULL;
-    query = g_new0(struct query, 1);
+    struct query *query = g_new0(struct query, 1);
     query->queries = queries;
     query->what = g_strdup(args->what);
     query->names = g_ptr_array_new_with_free_func(g_free);
@@ -74,17 +70,16 @@ static struct query *query_new(struct queries *queries, const struct luxi_query_
     query->members = g_ptr_array_new();
     query->data = g_string_new(NULL);
     for (guint i = 0; i < args->fields->len; i++) {
-        const char *name = g_ptr_array_index(args->fields, i);
+        const char *name = args->fields->pdata[i];
         const struct query_field *field = query_field_find(args->what, name);
-
         g_ptr_array_add(query->names, g_strdup(name));
-        g_ptr_array_add(query->fields, (gpointer)field);
-        g_ptr_array_add(query->members, (gpointer)query_field_member(field));
-        query->live_fields = query->live_fields || (field != NULL && field->live);
+        g_ptr_array_add(query->fields, (void *)field);
+        g_ptr_array_add(query->members, (void *)query_field_member(field));
+        query->live_fields = query->live_fields || (field && field->live);
         query->archived = query->archived || is_archived(field);
     }
     query->filter = filter_parse(args->filter, resolve_field, query->what, &bad);
-    if (bad != NULL) {
+    if (bad) {
         g_propagate_prefixed_error(error, g_steal_pointer(&bad), "Query: ");
         query_free(query);
         return NULL;
@@ -102,7 +97,6 @@ static const char *object_kind(const char *what)
 {
     static const char *const kinds[][2] = {
         {"group", "nodegroup"}, {"brake", "repair_brake"}, {"filter", "job_filter"}};
-
     for (size_t i = 0; i < G_N_ELEMENTS(kinds); i++)
         if (g_str_equal(kinds[i][0], what))
             return kinds[i][1];
@@ -113,13 +107,11 @@ static GPtrArray *job_rows(const struct queries *queries)
 {
     g_autoptr(GArray) ids = queries->jobs->ids(queries->jobs_data);
     GPtrArray *rows = g_ptr_array_sized_new(ids->len);
-
     for (guint i = 0; i < ids->len; i++) {
         const struct job *job =
             queries->jobs->view(queries->jobs_data, g_array_index(ids, guint64, i));
-
-        if (job != NULL)
-            g_ptr_array_add(rows, (gpointer)job);
+        if (job)
+            g_ptr_array_add(rows, (void *)job);
     }
     return rows;
 }
@@ -129,12 +121,10 @@ static GPtrArray *wanted_rows(const struct query *query)
 {
     const char *kind = object_kind(query->what);
     GPtrArray *rows = g_ptr_array_sized_new(query->wanted->len);
-
     for (guint i = 0; i < query->wanted->len; i++) {
         const void *row = config_find(query->source.config, kind, query->wanted->pdata[i], NULL);
-
-        if (row != NULL)
-            g_ptr_array_add(rows, (gpointer)row);
+        if (row)
+            g_ptr_array_add(rows, (void *)row);
     }
     return rows;
 }
@@ -142,9 +132,8 @@ static GPtrArray *wanted_rows(const struct query *query)
 void query_collect_rows(struct query *query)
 {
     const struct config *config = query->source.config;
-
     g_clear_pointer(&query->rows, g_ptr_array_unref);
-    if (query->wanted != NULL)
+    if (query->wanted)
         query->rows = wanted_rows(query);
     else if (g_str_equal(query->what, "job"))
         query->rows = job_rows(query->queries);
@@ -173,8 +162,7 @@ void query_run(struct queries *queries, struct rpc_request *request,
 {
     g_autoptr(GError) error = NULL;
     struct query *query = query_new(queries, args, &error);
-
-    if (query == NULL)
+    if (!query)
         rpc_fail(request, error);
     else
         query_start(queries, request, query);
@@ -187,11 +175,9 @@ static bool all_exist(const struct queries *queries, const char *what, const GPt
 {
     const struct config *config = follow_config(queries->follow);
     bool rules = g_str_equal(what, "filter");
-
     for (guint i = 0; i < names->len; i++) {
-        const char *name = g_ptr_array_index(names, i);
-
-        if (config_find(config, object_kind(what), name, rules ? NULL : error) != NULL)
+        const char *name = names->pdata[i];
+        if (config_find(config, object_kind(what), name, rules ? NULL : error))
             continue;
         if (rules)
             fettle_set_error(error, UNKNOWN_ENTITY, "filter %s does not exist", name);
@@ -212,17 +198,16 @@ void query_plain(struct queries *queries, struct rpc_request *request, const cha
     g_autoptr(GError) error = NULL;
     g_autoptr(GPtrArray) known = query_fields_find(what, fields, &error);
     struct query *query = NULL;
-
-    if (known != NULL && all_exist(queries, what, names, &error))
+    if (known && all_exist(queries, what, names, &error))
         query = query_new(queries, &args, &error);
-    if (query == NULL) {
+    if (!query) {
         rpc_fail(request, error);
         return;
     }
     query->plain = true;
     if (names->len > 0)
         query->wanted = g_ptr_array_copy((GPtrArray *)names, copy_text, NULL);
-    if (query->wanted != NULL)
+    if (query->wanted)
         g_ptr_array_set_free_func(query->wanted, g_free);
     query_start(queries, request, query);
 }
@@ -234,7 +219,7 @@ static const char *const kind_words[] = {"text", "number",    "float", "unit",
 
 json_t *query_describe_field(const struct query_field *field, const char *name)
 {
-    if (field == NULL)
+    if (!field)
         return json_make("{ss, ss, ss, so}", "name", name, "title", name, "kind", "unknown", "doc",
                          json_sprintf("Unknown field '%s'", name));
     return json_make("{ss, ss, ss, ss}", "name", field->name, "title", field->title, "kind",
@@ -246,16 +231,13 @@ void query_describe_fields(struct rpc_request *request, const struct luxi_query_
     g_autoptr(GError) error = NULL;
     size_t count;
     const struct query_field *table = query_field_table(&count);
-    json_t *fields;
-
     if (!check_resource("QueryFields", args->what, &error)) {
         rpc_fail(request, error);
         return;
     }
-    fields = json_array();
+    json_t *fields = json_array();
     for (guint i = 0; i < args->fields->len; i++) {
-        const char *name = g_ptr_array_index(args->fields, i);
-
+        const char *name = args->fields->pdata[i];
         json_array_append_new(fields,
                               query_describe_field(query_field_find(args->what, name), name));
     }

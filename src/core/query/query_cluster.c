@@ -14,19 +14,16 @@ struct cluster_info {
 static json_t *node_names(const struct config *config, const GPtrArray *uuids)
 {
     json_t *names = json_array();
-
     for (guint i = 0; i < uuids->len; i++)
-        json_array_append_new(names,
-                              json_string(config_node_name(config, g_ptr_array_index(uuids, i))));
+        json_array_append_new(names, json_string(config_node_name(config, uuids->pdata[i])));
     return names;
 }
 
 static json_t *texts(const GPtrArray *list)
 {
     json_t *json = json_array();
-
     for (guint i = 0; i < list->len; i++)
-        json_array_append_new(json, json_string(g_ptr_array_index(list, i)));
+        json_array_append_new(json, json_string(list->pdata[i]));
     return json;
 }
 
@@ -34,7 +31,6 @@ static json_t *texts(const GPtrArray *list)
 static json_t *parameters(const struct cluster *cluster)
 {
     json_t *settings = cluster_to_json(cluster);
-
     json_object_del(settings, "uuid");
     json_object_del(settings, "name");
     json_object_del(settings, "master_node");
@@ -44,9 +40,8 @@ static json_t *parameters(const struct cluster *cluster)
 static json_t *describe_copies(const struct config *config, const GPtrArray *copies)
 {
     json_t *list = json_array();
-
     for (guint i = 0; i < copies->len; i++) {
-        const struct copy_status *copy = g_ptr_array_index(copies, i);
+        const struct copy_status *copy = copies->pdata[i];
         json_array_append_new(
             list, json_make("{ss, sI, sb, sb, sb}", "node", config_node_name(config, copy->node),
                             "serial", (json_int_t)copy->serial, "reachable", copy->reachable,
@@ -58,8 +53,7 @@ static json_t *describe_copies(const struct config *config, const GPtrArray *cop
 static json_t *all_templates(void)
 {
     json_t *list = json_array();
-
-    for (const char *const *word = disk_template_words.words; *word != NULL; word++)
+    for (const char *const *word = disk_template_words.words; *word; word++)
         json_array_append_new(list, json_string(*word));
     return list;
 }
@@ -70,7 +64,6 @@ static json_t *describe(const struct queries *queries, const struct cluster *clu
     const struct config *config = follow_config(queries->follow);
     g_autoptr(GPtrArray) tags = config_tags(config, TAG_CLUSTER, cluster->uuid);
     guint queued, running;
-
     queries->jobs->count(queries->jobs_data, &queued, &running);
     json_t *info = json_make(
         "{ss, sI, sI, ss, ss, ss, ss, ss, so}", "software_version", FETTLE_VERSION,
@@ -105,12 +98,11 @@ static void cluster_info_task(void *data)
     record_autoptr(cluster_status) status =
         env_call_record(queries->env, NODE_LOCAL, ROLE_WCONFD, "cluster_status", NULL,
                         follow_stamp(queries->follow), 0, 0, &error);
-    g_autoptr(GPtrArray) bad_files = status == NULL ? NULL : job_file_list_bad(queries->env);
+    g_autoptr(GPtrArray) bad_files = status ? job_file_list_bad(queries->env) : NULL;
     const struct cluster *cluster = config_cluster(follow_config(queries->follow));
-
-    if (status == NULL)
+    if (!status)
         rpc_fail(info->request, error);
-    else if (cluster == NULL)
+    else if (!cluster)
         rpc_fail_new(info->request, FETTLE_ERROR_TEMPORARY,
                      "the configuration has no cluster yet; run `fettle cluster init`");
     else
@@ -121,7 +113,6 @@ static void cluster_info_task(void *data)
 void query_cluster_info(struct queries *queries, struct rpc_request *request)
 {
     struct cluster_info *info = g_new0(struct cluster_info, 1);
-
     info->queries = queries;
     info->request = request;
     task_spawn(queries->env->tasks, cluster_info_task, info);
@@ -132,7 +123,7 @@ void query_cluster_info(struct queries *queries, struct rpc_request *request)
 /* A pause that is over is none. */
 static bool is_paused(const struct env *env, const struct switches *switches)
 {
-    return switches != NULL &&
+    return switches &&
            (gint64)switches->watcher_paused_until > env->ops->wall_us(env) / G_USEC_PER_SEC;
 }
 
@@ -141,13 +132,12 @@ static json_t *config_value(const struct queries *queries, const char *name)
     const struct config *config = follow_config(queries->follow);
     const struct cluster *cluster = config_cluster(config);
     const struct switches *switches = config_switches(config);
-
-    if (cluster != NULL && g_str_equal(name, "cluster_name"))
+    if (cluster && g_str_equal(name, "cluster_name"))
         return json_string(cluster->name);
-    if (cluster != NULL && g_str_equal(name, "master_node"))
+    if (cluster && g_str_equal(name, "master_node"))
         return json_string(config_node_name(config, cluster->master_node));
     if (g_str_equal(name, "drain_flag"))
-        return json_boolean(switches != NULL && switches->drained);
+        return json_boolean(switches && switches->drained);
     if (g_str_equal(name, "watcher_pause") && is_paused(queries->env, switches))
         return json_integer((json_int_t)switches->watcher_paused_until);
     return json_null();
@@ -157,9 +147,8 @@ void query_config_values(struct queries *queries, struct rpc_request *request,
                          const struct luxi_query_config_values_args *args)
 {
     json_t *values = json_array();
-
     for (guint i = 0; i < args->fields->len; i++)
-        json_array_append_new(values, config_value(queries, g_ptr_array_index(args->fields, i)));
+        json_array_append_new(values, config_value(queries, args->fields->pdata[i]));
     rpc_answer(request, values);
 }
 
@@ -173,14 +162,11 @@ void query_node_exports(struct queries *queries, struct rpc_request *request,
     g_autoptr(GPtrArray) all = config_list(config, "node");
     g_autoptr(GError) error = NULL;
     json_autoptr exports = json_object();
-
     for (guint i = 0; i < (args->nodes->len > 0 ? args->nodes->len : all->len); i++) {
-        const struct node *node =
-            args->nodes->len == 0
-                ? g_ptr_array_index(all, i)
-                : config_find(config, "node", g_ptr_array_index(args->nodes, i), &error);
-
-        if (node == NULL) {
+        const struct node *node = args->nodes->len == 0
+                                      ? all->pdata[i]
+                                      : config_find(config, "node", args->nodes->pdata[i], &error);
+        if (!node) {
             rpc_fail(request, error);
             return;
         }
@@ -198,21 +184,20 @@ static const char *tagged_uuid(const struct config *config, enum tag_kind kind, 
     const struct nodegroup *group;
     const struct node *node;
     const struct instance *instance;
-
     switch (kind) {
     case TAG_CLUSTER:
-        if (cluster == NULL)
+        if (!cluster)
             fettle_set_error(error, TEMPORARY, "the configuration has no cluster yet");
-        return cluster == NULL ? NULL : cluster->uuid;
+        return cluster ? cluster->uuid : NULL;
     case TAG_NODEGROUP:
         group = config_find(config, "nodegroup", name, error);
-        return group == NULL ? NULL : group->uuid;
+        return group ? group->uuid : NULL;
     case TAG_NODE:
         node = config_find(config, "node", name, error);
-        return node == NULL ? NULL : node->uuid;
+        return node ? node->uuid : NULL;
     case TAG_INSTANCE:
         instance = config_find(config, "instance", name, error);
-        return instance == NULL ? NULL : instance->uuid;
+        return instance ? instance->uuid : NULL;
     }
     g_assert_not_reached();
 }
@@ -223,12 +208,10 @@ void query_object_tags(struct queries *queries, struct rpc_request *request,
     const struct config *config = follow_config(queries->follow);
     g_autoptr(GError) error = NULL;
     const char *uuid = tagged_uuid(config, args->kind, args->name, &error);
-    g_autoptr(GPtrArray) tags = NULL;
-
-    if (uuid == NULL) {
+    if (!uuid) {
         rpc_fail(request, error);
         return;
     }
-    tags = config_tags(config, args->kind, uuid);
+    g_autoptr(GPtrArray) tags = config_tags(config, args->kind, uuid);
     rpc_answer(request, texts(tags));
 }

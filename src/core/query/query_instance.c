@@ -9,7 +9,6 @@ json_t *query_get_instance_admin_up(struct query_source *source, const void *row
                                     enum query_status *ret_status)
 {
     const struct instance *instance = row;
-
     return json_boolean(instance->admin_state == ADMIN_UP);
 }
 
@@ -30,10 +29,10 @@ static json_t *node_name(struct query_source *source, const char *uuid)
 {
     if (uuid[0] == '\0')
         return NULL;
-    if (source->names == NULL)
+    if (!source->names)
         source->names = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, json_unref);
     json_t *name = g_hash_table_lookup(source->names, uuid);
-    if (name == NULL) {
+    if (!name) {
         name = json_string(config_node_name(source->config, uuid));
         g_hash_table_insert(source->names, g_strdup(uuid), name);
     }
@@ -50,24 +49,21 @@ static const struct nodegroup *primary_group(const struct query_source *source,
                                              const struct instance *instance)
 {
     const struct node *node = config_get(source->config, "node", instance->primary_node, NULL);
-
-    return node == NULL ? NULL : config_get(source->config, "nodegroup", node->group, NULL);
+    return node ? config_get(source->config, "nodegroup", node->group, NULL) : NULL;
 }
 
 json_t *query_get_instance_pnode_group(struct query_source *source, const void *row,
                                        enum query_status *ret_status)
 {
     const struct nodegroup *group = primary_group(source, row);
-
-    return group == NULL ? NULL : json_string(group->name);
+    return group ? json_string(group->name) : NULL;
 }
 
 json_t *query_get_instance_pnode_group_uuid(struct query_source *source, const void *row,
                                             enum query_status *ret_status)
 {
     const struct nodegroup *group = primary_group(source, row);
-
-    return group == NULL ? NULL : json_string(group->uuid);
+    return group ? json_string(group->uuid) : NULL;
 }
 
 json_t *query_get_instance_snodes(struct query_source *source, const void *row,
@@ -75,7 +71,6 @@ json_t *query_get_instance_snodes(struct query_source *source, const void *row,
 {
     const struct instance *instance = row;
     json_t *nodes = json_array();
-
     if (instance->secondary_node[0] != '\0')
         json_array_append_new(nodes, node_name(source, instance->secondary_node));
     return nodes;
@@ -92,10 +87,8 @@ json_t *query_get_instance_disk_sizes(struct query_source *source, const void *r
 {
     const struct instance *instance = row;
     json_t *sizes = json_array();
-
     for (guint i = 0; i < instance->disks->len; i++) {
-        const struct disk *disk = g_ptr_array_index(instance->disks, i);
-
+        const struct disk *disk = instance->disks->pdata[i];
         json_array_append_new(sizes, json_integer((json_int_t)disk->size));
     }
     return sizes;
@@ -106,10 +99,8 @@ json_t *query_get_instance_disk_uuids(struct query_source *source, const void *r
 {
     const struct instance *instance = row;
     json_t *uuids = json_array();
-
     for (guint i = 0; i < instance->disks->len; i++) {
-        const struct disk *disk = g_ptr_array_index(instance->disks, i);
-
+        const struct disk *disk = instance->disks->pdata[i];
         json_array_append_new(uuids, json_string(disk->uuid));
     }
     return uuids;
@@ -120,9 +111,8 @@ json_t *query_get_instance_disk_usage(struct query_source *source, const void *r
 {
     const struct instance *instance = row;
     guint64 sum = 0;
-
     for (guint i = 0; i < instance->disks->len; i++)
-        sum += ((const struct disk *)g_ptr_array_index(instance->disks, i))->size;
+        sum += ((const struct disk *)instance->disks->pdata[i])->size;
     return json_integer((json_int_t)sum);
 }
 
@@ -147,7 +137,6 @@ json_t *query_get_instance_holder(struct query_source *source, const void *row,
 static const struct replica *replica_of(const struct query_source *source, const void *row)
 {
     const struct instance *instance = row;
-
     return instance->replica[0] == '\0'
                ? NULL
                : config_get(source->config, "replica", instance->replica, NULL);
@@ -157,33 +146,28 @@ json_t *query_get_instance_replica_state(struct query_source *source, const void
                                          enum query_status *ret_status)
 {
     const struct replica *replica = replica_of(source, row);
-
-    return replica == NULL ? NULL
-                           : json_string(enum_word(&replica_state_words, (int)replica->state));
+    return replica ? json_string(enum_word(&replica_state_words, (int)replica->state)) : NULL;
 }
 
 json_t *query_get_instance_replica_sync(struct query_source *source, const void *row,
                                         enum query_status *ret_status)
 {
     const struct replica *replica = replica_of(source, row);
-
-    return replica == NULL ? NULL : json_integer((json_int_t)replica->sync);
+    return replica ? json_integer((json_int_t)replica->sync) : NULL;
 }
 
 json_t *query_get_instance_replica_why(struct query_source *source, const void *row,
                                        enum query_status *ret_status)
 {
     const struct replica *replica = replica_of(source, row);
-
-    return replica == NULL ? NULL : json_string(replica->why);
+    return replica ? json_string(replica->why) : NULL;
 }
 
 json_t *query_get_instance_replica_since(struct query_source *source, const void *row,
                                          enum query_status *ret_status)
 {
     const struct replica *replica = replica_of(source, row);
-
-    return replica == NULL || replica->since == 0 ? NULL : json_integer((json_int_t)replica->since);
+    return !replica || replica->since == 0 ? NULL : json_integer((json_int_t)replica->since);
 }
 
 /* --- live --- */
@@ -192,7 +176,7 @@ json_t *query_get_instance_replica_since(struct query_source *source, const void
 static bool primary_guest(const struct query_source *source, const struct instance *instance,
                           const struct guest_report **ret_guest, enum query_status *ret_status)
 {
-    if (query_node_report(source, instance->primary_node, ret_status) == NULL)
+    if (!query_node_report(source, instance->primary_node, ret_status))
         return false;
     *ret_guest = reports_guest(source->reports, instance->primary_node, instance->uuid);
     return true;
@@ -203,14 +187,13 @@ static const struct guest_report *guest_of(const struct query_source *source, co
                                            enum query_status *ret_status)
 {
     const struct guest_report *guest = NULL;
-
     return primary_guest(source, row, &guest, ret_status) ? guest : NULL;
 }
 
 /* A guest that exists for the hypervisor and was not switched off. */
 static bool is_up(const struct guest_report *guest)
 {
-    return guest != NULL && (guest->state == GUEST_RUNNING || guest->state == GUEST_PAUSED);
+    return guest && (guest->state == GUEST_RUNNING || guest->state == GUEST_PAUSED);
 }
 
 static bool runs_elsewhere(const struct query_source *source, const struct instance *instance)
@@ -233,7 +216,6 @@ json_t *query_get_instance_status(struct query_source *source, const void *row,
     bool wanted = instance->admin_state == ADMIN_UP;
     const struct guest_report *guest = NULL;
     enum query_status reached = QUERY_NORMAL;
-
     if (!primary_guest(source, instance, &guest, &reached))
         return status_unheard(reached);
     if (is_up(guest) && wanted && guest->io_stop != IO_STOP_NONE)
@@ -249,7 +231,6 @@ json_t *query_get_instance_oper_state(struct query_source *source, const void *r
                                       enum query_status *ret_status)
 {
     const struct guest_report *guest = NULL;
-
     return primary_guest(source, row, &guest, ret_status) ? json_boolean(is_up(guest)) : NULL;
 }
 
@@ -257,7 +238,6 @@ json_t *query_get_instance_oper_ram(struct query_source *source, const void *row
                                     enum query_status *ret_status)
 {
     const struct guest_report *guest = guest_of(source, row, ret_status);
-
     return is_up(guest) ? json_integer((json_int_t)guest->memory) : NULL;
 }
 
@@ -265,35 +245,30 @@ json_t *query_get_instance_guest_state(struct query_source *source, const void *
                                        enum query_status *ret_status)
 {
     const struct guest_report *guest = NULL;
-
     if (!primary_guest(source, row, &guest, ret_status))
         return NULL;
-    return json_string(
-        enum_word(&guest_state_words, guest == NULL ? GUEST_ABSENT : (int)guest->state));
+    return json_string(enum_word(&guest_state_words, guest ? (int)guest->state : GUEST_ABSENT));
 }
 
 json_t *query_get_instance_io_stop(struct query_source *source, const void *row,
                                    enum query_status *ret_status)
 {
     const struct guest_report *guest = guest_of(source, row, ret_status);
-
-    return guest == NULL ? NULL : json_string(enum_word(&io_stop_words, (int)guest->io_stop));
+    return guest ? json_string(enum_word(&io_stop_words, (int)guest->io_stop)) : NULL;
 }
 
 json_t *query_get_instance_io_errors(struct query_source *source, const void *row,
                                      enum query_status *ret_status)
 {
     const struct guest_report *guest = guest_of(source, row, ret_status);
-
-    return guest == NULL ? NULL : json_integer((json_int_t)guest->io_errors);
+    return guest ? json_integer((json_int_t)guest->io_errors) : NULL;
 }
 
 json_t *query_get_instance_io_disk(struct query_source *source, const void *row,
                                    enum query_status *ret_status)
 {
     const struct guest_report *guest = guest_of(source, row, ret_status);
-
-    return guest == NULL || guest->io_errors == 0 ? NULL : json_integer((json_int_t)guest->io_disk);
+    return !guest || guest->io_errors == 0 ? NULL : json_integer((json_int_t)guest->io_disk);
 }
 
 json_t *query_get_instance_guest_late(struct query_source *source, const void *row,
@@ -302,14 +277,13 @@ json_t *query_get_instance_guest_late(struct query_source *source, const void *r
     const struct guest_report *guest = guest_of(source, row, ret_status);
     const char *node = ((const struct instance *)row)->primary_node;
     const char *refusal = reports_refusal(source->reports, node);
-
-    if (refusal != NULL) {
+    if (refusal) {
         g_autofree char *text =
             g_strdup_printf("is not told of by %s, which answers with an error: %s",
                             config_node_name(source->config, node), refusal);
         return json_string(text);
     }
-    if (guest == NULL || !guest->late)
+    if (!guest || !guest->late)
         return NULL;
     g_autofree char *words = late_guest_words(guest);
     return json_string(words);
@@ -319,22 +293,19 @@ json_t *query_get_instance_mirror_state(struct query_source *source, const void 
                                         enum query_status *ret_status)
 {
     const struct guest_report *guest = guest_of(source, row, ret_status);
-
-    return guest == NULL ? NULL : json_string(enum_word(&mirror_state_words, (int)guest->mirror));
+    return guest ? json_string(enum_word(&mirror_state_words, (int)guest->mirror)) : NULL;
 }
 
 json_t *query_get_instance_mirror_progress(struct query_source *source, const void *row,
                                            enum query_status *ret_status)
 {
     const struct guest_report *guest = guest_of(source, row, ret_status);
-
-    return guest == NULL ? NULL : json_integer((json_int_t)guest->progress);
+    return guest ? json_integer((json_int_t)guest->progress) : NULL;
 }
 
 json_t *query_get_instance_oper_vcpus(struct query_source *source, const void *row,
                                       enum query_status *ret_status)
 {
     const struct guest_report *guest = guest_of(source, row, ret_status);
-
     return is_up(guest) ? json_integer((json_int_t)((const struct instance *)row)->vcpus) : NULL;
 }

@@ -26,7 +26,6 @@ static json_t *templates(void)
     static const enum disk_template known[] = {TEMPLATE_FILE, TEMPLATE_SHAREDFILE,
                                                TEMPLATE_DISKLESS};
     json_t *list = json_array();
-
     for (guint i = 0; i < G_N_ELEMENTS(known); i++)
         json_array_append_new(list, json_string(enum_word(&disk_template_words, (int)known[i])));
     return list;
@@ -36,7 +35,6 @@ json_t *query_ipolicy(void)
 {
     json_t *least = spec(1, 1, 1, 0, 0);
     json_t *most = spec(LIMIT_MEMORY_MIB, LIMIT_VCPUS, LIMIT_DISK_MIB, LIMIT_DISKS, LIMIT_NICS);
-
     return json_make("{s[{so, so}], so, so, sf, sf}", "minmax", "min", least, "max", most, "std",
                      spec(COMMON_MEMORY_MIB, 1, COMMON_DISK_MIB, 1, 1), "disk-templates",
                      templates(), "vcpu-ratio", NO_VCPU_RATIO, "spindle-ratio", NO_SPINDLE_RATIO);

@@ -14,7 +14,7 @@ static json_t *timestamp(guint64 us)
 
 static json_t *or_null(json_t *value)
 {
-    return value == NULL ? json_null() : value;
+    return value ? value : json_null();
 }
 
 /* A list with one value for each opcode. */
@@ -22,9 +22,8 @@ static json_t *each_op(const void *row, json_t *(*value)(const struct job_op *op
 {
     const struct job *job = row;
     json_t *list = json_array();
-
     for (guint i = 0; i < job->ops->len; i++)
-        json_array_append_new(list, or_null(value(g_ptr_array_index(job->ops, i))));
+        json_array_append_new(list, or_null(value(job->ops->pdata[i])));
     return list;
 }
 
@@ -60,23 +59,20 @@ json_t *query_get_job_held(struct query_source *source, const void *row,
                            enum query_status *ret_status)
 {
     struct query_held held = held_of(source, row);
-
-    return held.why == NULL ? NULL : json_string(held.why);
+    return held.why ? json_string(held.why) : NULL;
 }
 
 json_t *query_get_job_held_since(struct query_source *source, const void *row,
                                  enum query_status *ret_status)
 {
     struct query_held held = held_of(source, row);
-
-    return held.why == NULL ? NULL : json_integer(held.since_us / 1000000);
+    return held.why ? json_integer(held.since_us / 1000000) : NULL;
 }
 
 json_t *query_get_job_held_by(struct query_source *source, const void *row,
                               enum query_status *ret_status)
 {
     struct query_held held = held_of(source, row);
-
     return held.by == 0 ? NULL : json_integer((json_int_t)held.by);
 }
 
@@ -84,7 +80,6 @@ json_t *query_get_job_holds(struct query_source *source, const void *row,
                             enum query_status *ret_status)
 {
     const struct queries *queries = source->queries;
-
     return queries->jobs->holds(queries->jobs_data, ((const struct job *)row)->id);
 }
 
@@ -94,8 +89,7 @@ static const struct job *with_wishes(const struct query_source *source, const vo
     const struct queries *queries = source->queries;
     const struct job *record =
         queries->jobs->record(queries->jobs_data, ((const struct job *)row)->id);
-
-    return record != NULL ? record : row;
+    return record ? record : row;
 }
 
 json_t *query_get_job_cancel(struct query_source *source, const void *row,
@@ -108,7 +102,6 @@ json_t *query_get_job_kill_at(struct query_source *source, const void *row,
                               enum query_status *ret_status)
 {
     guint64 kill_us = with_wishes(source, row)->kill_us;
-
     return kill_us == 0 ? NULL : json_integer((json_int_t)(kill_us / G_USEC_PER_SEC));
 }
 
@@ -147,7 +140,7 @@ json_t *query_get_job_opstatus(struct query_source *source, const void *row,
 
 static json_t *op_log(const struct job_op *op)
 {
-    return op->log == NULL ? json_array() : json_incref(op->log);
+    return op->log ? json_incref(op->log) : json_array();
 }
 
 json_t *query_get_job_oplog(struct query_source *source, const void *row,
@@ -206,20 +199,18 @@ static json_t *op_summary(const struct job_op *op)
     static const char *const subjects[] = {"instance_name", "node_name", "name", "duration"};
     const char *id = json_string_value(json_object_get(op->input, "OP_ID"));
     g_autofree char *subject = NULL;
-
-    if (id == NULL)
+    if (!id)
         return NULL;
     if (g_str_has_prefix(id, "OP_"))
         id += strlen("OP_");
-    for (size_t i = 0; subject == NULL && i < G_N_ELEMENTS(subjects); i++) {
+    for (size_t i = 0; !subject && i < G_N_ELEMENTS(subjects); i++) {
         const json_t *value = json_object_get(op->input, subjects[i]);
-
         if (json_is_string(value) && json_string_length(value) > 0)
             subject = g_strdup(json_string_value(value));
         else if (json_is_number(value))
             subject = g_strdup_printf("%g", json_number_value(value));
     }
-    return subject == NULL ? json_string(id) : json_sprintf("%s(%s)", id, subject);
+    return subject ? json_sprintf("%s(%s)", id, subject) : json_string(id);
 }
 
 json_t *query_get_job_summary(struct query_source *source, const void *row,
@@ -257,15 +248,13 @@ const struct job *query_job_find(const struct queries *queries, guint64 id,
                                  struct job **ret_archived)
 {
     const struct job *job = query_job_view(queries, id);
-
-    *ret_archived = job == NULL ? archive_read(queries->env, id, NULL) : NULL;
-    return job == NULL ? *ret_archived : job;
+    *ret_archived = job ? NULL : archive_read(queries->env, id, NULL);
+    return job ? job : *ret_archived;
 }
 
 static gint compare_ids(gconstpointer left, gconstpointer right)
 {
     guint64 a = *(const guint64 *)left, b = *(const guint64 *)right;
-
     return a < b ? -1 : a > b;
 }
 
@@ -281,7 +270,6 @@ static bool add_archived(const struct queries *queries, const GArray *folder,
 {
     for (guint i = folder->len; i > 0; i--) {
         guint64 id = g_array_index(folder, guint64, i - 1);
-
         if (!is_wanted(wanted, id) || query_job_known(queries, id))
             continue;
         if (ids->len >= queries->most_archived)
@@ -297,19 +285,16 @@ static GArray *archived_ids(const struct queries *queries, const struct query_id
 {
     g_autoptr(GArray) ids = g_array_new(FALSE, FALSE, sizeof(guint64));
     g_autoptr(GArray) folders = archive_folders(queries->env, error);
-
-    if (folders == NULL)
+    if (!folders)
         return NULL;
     for (guint i = folders->len; i > 0 && !*ret_more; i--) {
         guint64 number = g_array_index(folders, guint64, i - 1);
-        g_autoptr(GArray) folder = NULL;
-
         if (number > G_MAXINT64 / ARCHIVE_FOLDER_JOBS ||
             (gint64)((number + 1) * ARCHIVE_FOLDER_JOBS - 1) < wanted->least ||
             (gint64)(number * ARCHIVE_FOLDER_JOBS) > wanted->most)
             continue;
-        folder = archive_ids(queries->env, number, error);
-        if (folder == NULL)
+        g_autoptr(GArray) folder = archive_ids(queries->env, number, error);
+        if (!folder)
             return NULL;
         *ret_more = !add_archived(queries, folder, wanted, ids);
     }
@@ -320,12 +305,10 @@ GArray *query_job_ids(const struct queries *queries, const struct query_ids *wan
                       GError **error)
 {
     g_autoptr(GArray) on_record = queries->jobs->ids(queries->jobs_data);
-    g_autoptr(GArray) ids = NULL;
-
     *ret_more = false;
-    ids = wanted->archived ? archived_ids(queries, wanted, ret_more, error)
-                           : g_array_new(FALSE, FALSE, sizeof(guint64));
-    if (ids == NULL)
+    g_autoptr(GArray) ids = wanted->archived ? archived_ids(queries, wanted, ret_more, error)
+                                             : g_array_new(FALSE, FALSE, sizeof(guint64));
+    if (!ids)
         return NULL;
     for (guint i = 0; i < on_record->len; i++)
         if (is_wanted(wanted, g_array_index(on_record, guint64, i)))
@@ -347,12 +330,10 @@ json_t *query_job_values(const struct queries *queries, guint64 id, const GPtrAr
     const struct job *job = query_job_find(queries, id, &archived);
     struct query_source source = {.queries = queries, .config = follow_config(queries->follow)};
     json_t *values = json_array();
-
     for (guint i = 0; i < fields->len; i++) {
-        const struct query_field *field = g_ptr_array_index(fields, i);
+        const struct query_field *field = fields->pdata[i];
         enum query_status status;
-
-        if (job != NULL)
+        if (job)
             json_array_append_new(values, query_field_value(field, &source, job, &status));
         else if (g_str_equal(field->name, "id"))
             json_array_append_new(values, json_integer((json_int_t)id));
@@ -366,8 +347,7 @@ json_t *query_job_values(const struct queries *queries, guint64 id, const GPtrAr
 static bool wants_archived(const GPtrArray *fields)
 {
     for (guint i = 0; i < fields->len; i++)
-        if (g_str_equal(((const struct query_field *)g_ptr_array_index(fields, i))->name,
-                        "archived"))
+        if (g_str_equal(((const struct query_field *)fields->pdata[i])->name, "archived"))
             return true;
     return false;
 }
@@ -376,18 +356,15 @@ static bool wants_archived(const GPtrArray *fields)
 static GArray *named_ids(const json_t *ids, GError **error)
 {
     g_autoptr(GArray) wanted = g_array_new(FALSE, FALSE, sizeof(guint64));
-    size_t i;
-    const json_t *item;
-
     if (json_array_size(ids) > LIMIT_ARCHIVE_ROWS) {
         fettle_set_error(error, LIMIT, "QueryJobs: ids: must have at most %d items",
                          LIMIT_ARCHIVE_ROWS);
         return NULL;
     }
-    json_array_foreach(ids, i, item)
-    {
+    size_t i;
+    const json_t *item;
+    json_array_foreach(ids, i, item) {
         guint64 id = (guint64)json_integer_value(item);
-
         if (json_is_string(item))
             g_ascii_string_to_unsigned(json_string_value(item), 10, 1, G_MAXINT64, &id, NULL);
         if (id == 0 || id > G_MAXINT64) {
@@ -415,7 +392,6 @@ static bool is_long(const GPtrArray *fields, const GArray *ids)
 static bool turn_over(const GPtrArray *fields, guint count)
 {
     guint jobs = MAX(QUERY_TURN_STEPS / MAX(fields->len, 1), 1);
-
     return count % jobs == jobs - 1;
 }
 
@@ -425,10 +401,8 @@ static void read_jobs_task(void *data)
     struct jobs_query *query = data;
     json_autoptr rows = json_array();
     bool alive = true;
-
     for (guint i = 0; i < query->ids->len && alive; i++) {
         guint64 id = g_array_index(query->ids, guint64, i);
-
         json_array_append_new(rows, query_job_values(query->queries, id, query->fields));
         if (!query_job_known(query->queries, id))
             alive = query_job_pause(query->queries, i);
@@ -457,7 +431,6 @@ static void run_jobs_query(struct queries *queries, struct rpc_request *request,
 {
     const struct jobs_query query = {queries, request, fields, ids};
     void *copy = g_memdup2(&query, sizeof(query));
-
     if (all_on_record(queries, ids) && !is_long(fields, ids))
         read_jobs_task(copy);
     else
@@ -470,8 +443,7 @@ static GArray *all_ids(const struct queries *queries, const GPtrArray *fields, G
     const struct query_ids wanted = {wants_archived(fields), 0, G_MAXINT64};
     bool more;
     g_autoptr(GArray) ids = query_job_ids(queries, &wanted, &more, error);
-
-    if (ids == NULL || !more)
+    if (!ids || !more)
         return g_steal_pointer(&ids);
     fettle_set_error(
         error, LIMIT,
@@ -489,20 +461,18 @@ void query_jobs(struct queries *queries, struct rpc_request *request,
     g_autoptr(GError) error = NULL;
     g_autoptr(GPtrArray) fields = query_fields_find("job", args->fields, &error);
     g_autoptr(GArray) ids = NULL;
-
-    if (fields != NULL && args->ids != NULL && !json_is_null(args->ids) &&
-        !json_is_array(args->ids))
+    if (fields && args->ids && !json_is_null(args->ids) && !json_is_array(args->ids))
         fettle_set_error(&error, WRONG_INPUT, "QueryJobs: ids: must be a list of job ids or null");
-    else if (fields != NULL)
+    else if (fields)
         ids = json_array_size(args->ids) > 0 ? named_ids(args->ids, &error)
                                              : all_ids(queries, fields, &error);
-    if (ids != NULL && (guint64)ids->len * fields->len > LIMIT_QUERY_STEPS)
+    if (ids && (guint64)ids->len * fields->len > LIMIT_QUERY_STEPS)
         fettle_set_error(
             &error, LIMIT,
             "QueryJobs: %u fields of %u jobs are more than %u values: ask for fewer at "
             "once",
             fields->len, ids->len, LIMIT_QUERY_STEPS);
-    if (error != NULL)
+    if (error)
         rpc_fail(request, error);
     else
         run_jobs_query(queries, request, g_steal_pointer(&fields), g_steal_pointer(&ids));

@@ -9,8 +9,7 @@
 static bool is_master(const struct query_source *source, const struct node *node)
 {
     const struct cluster *cluster = config_cluster(source->config);
-
-    return cluster != NULL && g_str_equal(cluster->master_node, node->uuid);
+    return cluster && g_str_equal(cluster->master_node, node->uuid);
 }
 
 json_t *query_get_node_master(struct query_source *source, const void *row,
@@ -23,7 +22,6 @@ json_t *query_get_node_role(struct query_source *source, const void *row,
                             enum query_status *ret_status)
 {
     const struct node *node = row;
-
     if (is_master(source, node))
         return json_string("M");
     if (node->offline)
@@ -38,17 +36,14 @@ json_t *query_get_node_group(struct query_source *source, const void *row,
 {
     const struct nodegroup *group =
         config_get(source->config, "nodegroup", ((const struct node *)row)->group, NULL);
-
-    return group == NULL ? NULL : json_string(group->name);
+    return group ? json_string(group->name) : NULL;
 }
 
 static json_t *instance_names(const GPtrArray *instances)
 {
     json_t *names = json_array();
-
     for (guint i = 0; i < instances->len; i++) {
-        const struct instance *instance = g_ptr_array_index(instances, i);
-
+        const struct instance *instance = instances->pdata[i];
         json_array_append_new(names, json_string(instance->name));
     }
     return names;
@@ -102,8 +97,7 @@ const struct node_report *query_node_report(const struct query_source *source, c
 {
     const struct node_report *report = reports_of(source->reports, node);
     enum report_state state = reports_state(source->reports, node);
-
-    if (report == NULL)
+    if (!report)
         *ret_status = state == REPORT_OFFLINE  ? QUERY_OFFLINE
                       : state == REPORT_SILENT ? QUERY_UNAVAILABLE
                                                : QUERY_NO_DATA;
@@ -120,24 +114,21 @@ json_t *query_get_node_mtotal(struct query_source *source, const void *row,
                               enum query_status *ret_status)
 {
     const struct node_report *report = report_of(source, row, ret_status);
-
-    return report == NULL ? NULL : json_integer((json_int_t)report->memory_total);
+    return report ? json_integer((json_int_t)report->memory_total) : NULL;
 }
 
 json_t *query_get_node_mfree(struct query_source *source, const void *row,
                              enum query_status *ret_status)
 {
     const struct node_report *report = report_of(source, row, ret_status);
-
-    return report == NULL ? NULL : json_integer((json_int_t)report->memory_free);
+    return report ? json_integer((json_int_t)report->memory_free) : NULL;
 }
 
 json_t *query_get_node_mnode(struct query_source *source, const void *row,
                              enum query_status *ret_status)
 {
     const struct node_report *report = report_of(source, row, ret_status);
-
-    if (report == NULL)
+    if (!report)
         return NULL;
     return json_integer((json_int_t)report->memory_total - (json_int_t)report->memory_free);
 }
@@ -146,48 +137,42 @@ json_t *query_get_node_dtotal(struct query_source *source, const void *row,
                               enum query_status *ret_status)
 {
     const struct node_report *report = report_of(source, row, ret_status);
-
-    return report == NULL ? NULL : json_integer((json_int_t)report->disk_total);
+    return report ? json_integer((json_int_t)report->disk_total) : NULL;
 }
 
 json_t *query_get_node_dfree(struct query_source *source, const void *row,
                              enum query_status *ret_status)
 {
     const struct node_report *report = report_of(source, row, ret_status);
-
-    return report == NULL ? NULL : json_integer((json_int_t)report->disk_free);
+    return report ? json_integer((json_int_t)report->disk_free) : NULL;
 }
 
 json_t *query_get_node_ctotal(struct query_source *source, const void *row,
                               enum query_status *ret_status)
 {
     const struct node_report *report = report_of(source, row, ret_status);
-
-    return report == NULL ? NULL : json_integer((json_int_t)report->cpus);
+    return report ? json_integer((json_int_t)report->cpus) : NULL;
 }
 
 json_t *query_get_node_bootid(struct query_source *source, const void *row,
                               enum query_status *ret_status)
 {
     const struct node_report *report = report_of(source, row, ret_status);
-
-    return report == NULL ? NULL : json_string(report->boot_id);
+    return report ? json_string(report->boot_id) : NULL;
 }
 
 json_t *query_get_node_version(struct query_source *source, const void *row,
                                enum query_status *ret_status)
 {
     const struct node_report *report = report_of(source, row, ret_status);
-
-    return report == NULL ? NULL : json_string(report->version);
+    return report ? json_string(report->version) : NULL;
 }
 
 json_t *query_get_node_master_ip(struct query_source *source, const void *row,
                                  enum query_status *ret_status)
 {
     const struct node_report *report = report_of(source, row, ret_status);
-
-    return report == NULL ? NULL : query_strings(report->master_ip);
+    return report ? query_strings(report->master_ip) : NULL;
 }
 
 json_t *query_get_node_late(struct query_source *source, const void *row,
@@ -195,17 +180,15 @@ json_t *query_get_node_late(struct query_source *source, const void *row,
 {
     const struct node_report *report = report_of(source, row, ret_status);
     const char *refusal = reports_refusal(source->reports, ((const struct node *)row)->uuid);
-
-    if (report == NULL)
-        return refusal == NULL
-                   ? NULL
-                   : json_make("[s+]", "report: its node daemon answers with an error: ", refusal);
+    if (!report)
+        return refusal
+                   ? json_make("[s+]", "report: its node daemon answers with an error: ", refusal)
+                   : NULL;
     json_t *list = json_array();
-    for (guint i = 0; report->late != NULL && i < report->late->len; i++) {
-        const struct late_part *part = g_ptr_array_index(report->late, i);
+    for (guint i = 0; report->late && i < report->late->len; i++) {
+        const struct late_part *part = report->late->pdata[i];
         g_autofree char *words = late_part_words(part);
         g_autofree char *text = g_strdup_printf("%s: %s", part->part, words);
-
         json_array_append_new(list, json_string(text));
     }
     return list;
@@ -215,29 +198,25 @@ json_t *query_get_node_without_kvm(struct query_source *source, const void *row,
                                    enum query_status *ret_status)
 {
     const struct node_report *report = report_of(source, row, ret_status);
-
-    return report == NULL ? NULL : json_string(report->without_kvm);
+    return report ? json_string(report->without_kvm) : NULL;
 }
 
 json_t *query_get_node_leftovers(struct query_source *source, const void *row,
                                  enum query_status *ret_status)
 {
     const struct node_report *report = report_of(source, row, ret_status);
-
-    return report == NULL ? NULL : query_strings(report->leftovers);
+    return report ? query_strings(report->leftovers) : NULL;
 }
 
 json_t *query_get_node_faults(struct query_source *source, const void *row,
                               enum query_status *ret_status)
 {
     const struct node_report *report = report_of(source, row, ret_status);
-
-    if (report == NULL)
+    if (!report)
         return NULL;
     json_t *list = json_array();
     for (guint i = 0; i < report->faults->len; i++) {
-        g_autofree char *text = faults_one_text(g_ptr_array_index(report->faults, i));
-
+        g_autofree char *text = faults_one_text(report->faults->pdata[i]);
         json_array_append_new(list, json_string(text));
     }
     return list;
@@ -248,12 +227,10 @@ json_t *query_get_node_health(struct query_source *source, const void *row,
 {
     const struct node_report *report = report_of(source, row, ret_status);
     g_autoptr(GString) kinds = g_string_new(NULL);
-
-    if (report == NULL)
+    if (!report)
         return NULL;
     for (guint i = 0; i < report->faults->len; i++) {
-        const struct node_fault *fault = g_ptr_array_index(report->faults, i);
-
+        const struct node_fault *fault = report->faults->pdata[i];
         g_string_append_printf(kinds, "%s%s", i > 0 ? ", " : "", fault->kind);
     }
     if (kinds->len == 0)
@@ -265,7 +242,7 @@ json_t *query_get_node_health(struct query_source *source, const void *row,
 static const char *image_role(const struct instance *instance, const struct node *node,
                               const char *replica)
 {
-    if (instance == NULL)
+    if (!instance)
         return "unknown";
     if (*replica == '\0')
         return g_str_equal(instance->primary_node, node->uuid) ? "primary" : "unknown";
@@ -279,17 +256,15 @@ static guint64 image_generation(const struct query_source *source, const struct 
                                 const char *role)
 {
     const struct replica *replica =
-        instance != NULL ? config_get(source->config, "replica", instance->replica, NULL) : NULL;
-
-    if (g_str_equal(role, "replica") && replica != NULL)
+        instance ? config_get(source->config, "replica", instance->replica, NULL) : NULL;
+    if (g_str_equal(role, "replica") && replica)
         return replica->generation;
-    return instance != NULL && !g_str_equal(role, "unknown") ? instance->generation : 0;
+    return instance && !g_str_equal(role, "unknown") ? instance->generation : 0;
 }
 
 static json_t *image_disks(guint64 disks)
 {
     json_t *list = json_array();
-
     for (guint i = 0; i < LIMIT_DISKS; i++)
         if ((disks >> i & 1) != 0)
             json_array_append_new(list, json_integer((json_int_t)i));
@@ -299,18 +274,17 @@ static json_t *image_disks(guint64 disks)
 static void add_images(const struct query_source *source, const struct node *node,
                        const GPtrArray *sets, bool aside, json_t *list)
 {
-    for (guint i = 0; sets != NULL && i < sets->len; i++) {
-        const struct image_set *set = g_ptr_array_index(sets, i);
+    for (guint i = 0; sets && i < sets->len; i++) {
+        const struct image_set *set = sets->pdata[i];
         const struct instance *instance =
             config_get(source->config, "instance", set->instance, NULL);
         const char *role = aside ? "aside" : image_role(instance, node, set->replica);
         guint64 generation = aside ? set->generation : image_generation(source, instance, role);
-
         json_array_append_new(list,
                               json_make("{ss ss ss ss sI so sI}", "instance",
-                                        instance != NULL ? instance->name : set->instance,
-                                        "instance_uuid", set->instance, "replica", set->replica,
-                                        "role", role, "generation", (json_int_t)generation, "disks",
+                                        instance ? instance->name : set->instance, "instance_uuid",
+                                        set->instance, "replica", set->replica, "role", role,
+                                        "generation", (json_int_t)generation, "disks",
                                         image_disks(set->disks), "space", (json_int_t)set->space));
     }
 }
@@ -319,8 +293,7 @@ json_t *query_get_node_images(struct query_source *source, const void *row,
                               enum query_status *ret_status)
 {
     const struct node_report *report = report_of(source, row, ret_status);
-
-    if (report == NULL)
+    if (!report)
         return NULL;
     json_t *list = json_array();
     add_images(source, row, report->image_sets, false, list);
@@ -335,12 +308,10 @@ static GPtrArray *group_nodes(const struct query_source *source, const struct no
 {
     g_autoptr(GPtrArray) all = config_list(source->config, "node");
     GPtrArray *nodes = g_ptr_array_new();
-
     for (guint i = 0; i < all->len; i++) {
-        const struct node *node = g_ptr_array_index(all, i);
-
+        const struct node *node = all->pdata[i];
         if (g_str_equal(node->group, group->uuid))
-            g_ptr_array_add(nodes, (gpointer)node);
+            g_ptr_array_add(nodes, (void *)node);
     }
     return nodes;
 }
@@ -349,7 +320,6 @@ json_t *query_get_group_node_cnt(struct query_source *source, const void *row,
                                  enum query_status *ret_status)
 {
     g_autoptr(GPtrArray) nodes = group_nodes(source, row);
-
     return json_integer(nodes->len);
 }
 
@@ -358,10 +328,8 @@ json_t *query_get_group_node_list(struct query_source *source, const void *row,
 {
     g_autoptr(GPtrArray) nodes = group_nodes(source, row);
     json_t *names = json_array();
-
     for (guint i = 0; i < nodes->len; i++)
-        json_array_append_new(
-            names, json_string(((const struct node *)g_ptr_array_index(nodes, i))->name));
+        json_array_append_new(names, json_string(((const struct node *)nodes->pdata[i])->name));
     return names;
 }
 
@@ -369,7 +337,6 @@ static gint compare_names(gconstpointer left, gconstpointer right)
 {
     const struct instance *a = *(const struct instance *const *)left;
     const struct instance *b = *(const struct instance *const *)right;
-
     return g_strcmp0(a->name, b->name);
 }
 
@@ -377,13 +344,11 @@ static GPtrArray *group_instances(struct query_source *source, const struct node
 {
     g_autoptr(GPtrArray) nodes = group_nodes(source, group);
     GPtrArray *instances = g_ptr_array_new();
-
     for (guint i = 0; i < nodes->len; i++) {
-        const struct node *node = g_ptr_array_index(nodes, i);
+        const struct node *node = nodes->pdata[i];
         const GPtrArray *primary = query_node_instances(source, node->uuid)->primary;
-
         for (guint k = 0; k < primary->len; k++)
-            g_ptr_array_add(instances, g_ptr_array_index(primary, k));
+            g_ptr_array_add(instances, primary->pdata[k]);
     }
     g_ptr_array_sort(instances, compare_names);
     return instances;
@@ -393,7 +358,6 @@ json_t *query_get_group_pinst_cnt(struct query_source *source, const void *row,
                                   enum query_status *ret_status)
 {
     g_autoptr(GPtrArray) instances = group_instances(source, row);
-
     return json_integer(instances->len);
 }
 
@@ -401,7 +365,6 @@ json_t *query_get_group_pinst_list(struct query_source *source, const void *row,
                                    enum query_status *ret_status)
 {
     g_autoptr(GPtrArray) instances = group_instances(source, row);
-
     return instance_names(instances);
 }
 

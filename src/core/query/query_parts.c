@@ -10,10 +10,8 @@ json_t *query_get_instance_disk_formats(struct query_source *source, const void 
 {
     const struct instance *instance = row;
     json_t *list = json_array();
-
     for (guint i = 0; i < instance->disks->len; i++) {
-        const struct disk *disk = g_ptr_array_index(instance->disks, i);
-
+        const struct disk *disk = instance->disks->pdata[i];
         json_array_append_new(list, json_string(enum_word(&disk_format_words, (int)disk->format)));
     }
     return list;
@@ -24,9 +22,8 @@ static json_t *each_nic(const void *row, const char *(*text)(const struct nic *n
 {
     const struct instance *instance = row;
     json_t *list = json_array();
-
     for (guint i = 0; i < instance->nics->len; i++)
-        json_array_append_new(list, json_string(text(g_ptr_array_index(instance->nics, i))));
+        json_array_append_new(list, json_string(text(instance->nics->pdata[i])));
     return list;
 }
 
@@ -79,12 +76,10 @@ json_t *query_get_instance_nic_networks(struct query_source *source, const void 
 {
     const struct instance *instance = row;
     json_t *list = json_array();
-
     for (guint i = 0; i < instance->nics->len; i++) {
-        const struct nic *nic = g_ptr_array_index(instance->nics, i);
+        const struct nic *nic = instance->nics->pdata[i];
         const struct network *network = config_get(source->config, "network", nic->network, NULL);
-
-        json_array_append_new(list, json_string(network == NULL ? "" : network->name));
+        json_array_append_new(list, json_string(network ? network->name : ""));
     }
     return list;
 }
@@ -99,7 +94,6 @@ json_t *query_get_instance_migration_node(struct query_source *source, const voi
                                           enum query_status *ret_status)
 {
     const struct instance *instance = row;
-
     return instance->migration_node[0] == '\0'
                ? NULL
                : json_string(config_node_name(source->config, instance->migration_node));
@@ -111,8 +105,7 @@ json_t *query_get_instance_migration_downtime(struct query_source *source, const
                                               enum query_status *ret_status)
 {
     const struct cluster *cluster = config_cluster(source->config);
-
-    return cluster == NULL ? NULL : json_integer((json_int_t)cluster->migration_downtime_ms);
+    return cluster ? json_integer((json_int_t)cluster->migration_downtime_ms) : NULL;
 }
 
 /* A bridge, or null. */
@@ -121,11 +114,9 @@ json_t *query_get_instance_nic_bridges(struct query_source *source, const void *
 {
     const struct instance *instance = row;
     json_t *list = json_array();
-
     for (guint i = 0; i < instance->nics->len; i++) {
-        const struct nic *nic = g_ptr_array_index(instance->nics, i);
+        const struct nic *nic = instance->nics->pdata[i];
         bool bridged = nic->mode != NIC_ROUTED;
-
         json_array_append_new(list, bridged ? json_string(nic->link) : json_null());
     }
     return list;
@@ -134,7 +125,6 @@ json_t *query_get_instance_nic_bridges(struct query_source *source, const void *
 static json_t *nulls(guint count)
 {
     json_t *list = json_array();
-
     for (guint i = 0; i < count; i++)
         json_array_append_new(list, json_null());
     return list;
@@ -168,10 +158,8 @@ json_t *query_get_instance_nic_network_uuids(struct query_source *source, const 
 {
     const struct instance *instance = row;
     json_t *list = json_array();
-
     for (guint i = 0; i < instance->nics->len; i++) {
-        const struct nic *nic = g_ptr_array_index(instance->nics, i);
-
+        const struct nic *nic = instance->nics->pdata[i];
         json_array_append_new(list, *nic->network ? json_string(nic->network) : json_null());
     }
     return list;
@@ -182,10 +170,8 @@ json_t *query_get_instance_nicparams(struct query_source *source, const void *ro
 {
     const struct instance *instance = row;
     json_t *list = json_array();
-
     for (guint i = 0; i < instance->nics->len; i++) {
-        const struct nic *nic = g_ptr_array_index(instance->nics, i);
-
+        const struct nic *nic = instance->nics->pdata[i];
         json_array_append_new(list, json_make("{ss, ss}", "mode", mode_of(nic), "link", nic->link));
     }
     return list;
@@ -196,7 +182,6 @@ json_t *query_get_instance_beparams(struct query_source *source, const void *row
 {
     const struct instance *instance = row;
     json_int_t memory = (json_int_t)instance->memory;
-
     return json_make("{sI, sI, sI, sI, sb, sb, si}", "maxmem", memory, "memory", memory, "minmem",
                      memory, "vcpus", (json_int_t)instance->vcpus, "always_failover", 0,
                      "auto_balance", 1, "spindle_use", 1);
@@ -206,7 +191,6 @@ json_t *query_get_instance_hvparams(struct query_source *source, const void *row
                                     enum query_status *ret_status)
 {
     const struct instance *instance = row;
-
     return json_make("{ss, ss, ss, ss, ss}", "machine_version", instance->machine_type,
                      "kernel_path", instance->kernel_path, "initrd_path", instance->initrd_path,
                      "kernel_args", instance->kernel_args, "vnc_bind_address",
@@ -217,7 +201,6 @@ json_t *query_get_instance_network_port(struct query_source *source, const void 
                                         enum query_status *ret_status)
 {
     const struct instance *instance = row;
-
     return instance->network_port != 0 ? json_integer((json_int_t)instance->network_port) : NULL;
 }
 
@@ -230,7 +213,6 @@ json_t *query_get_instance_console(struct query_source *source, const void *row,
     const struct node *node = config_get(source->config, "node", instance->primary_node, NULL);
     bool everywhere = display_is_everywhere(instance->vnc_bind_address);
     json_int_t port = (json_int_t)instance->network_port;
-
     if (port == 0)
         return NULL;
     return json_make("{ss, ss, ss, sI, sI, sn, sn, sn}", "instance", instance->name, "kind", "vnc",
@@ -249,22 +231,19 @@ static const struct nodegroup *secondary_group(const struct query_source *source
 {
     const struct instance *instance = row;
     const struct node *node = config_get(source->config, "node", instance->secondary_node, NULL);
-
-    return node == NULL ? NULL : config_get(source->config, "nodegroup", node->group, NULL);
+    return node ? config_get(source->config, "nodegroup", node->group, NULL) : NULL;
 }
 
 json_t *query_get_instance_snodes_group(struct query_source *source, const void *row,
                                         enum query_status *ret_status)
 {
     const struct nodegroup *group = secondary_group(source, row);
-
-    return group == NULL ? json_array() : json_make("[s]", group->name);
+    return group ? json_make("[s]", group->name) : json_array();
 }
 
 json_t *query_get_instance_snodes_group_uuid(struct query_source *source, const void *row,
                                              enum query_status *ret_status)
 {
     const struct nodegroup *group = secondary_group(source, row);
-
-    return group == NULL ? json_array() : json_make("[s]", group->uuid);
+    return group ? json_make("[s]", group->uuid) : json_array();
 }

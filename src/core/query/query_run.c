@@ -39,7 +39,6 @@ static json_t *row_value(const void *field, void *data)
 {
     struct query *query = data;
     enum query_status status;
-
     return query_field_value(field, &query->source, query->row, &status);
 }
 
@@ -55,10 +54,9 @@ static bool apply_filter(struct query *query, GError **error)
     g_clear_pointer(&query->matching, g_ptr_array_unref);
     query->matching = g_ptr_array_new();
     for (guint i = 0; i < query->rows->len; i++) {
-        const void *row = g_ptr_array_index(query->rows, i);
-
+        const void *row = query->rows->pdata[i];
         if (query_match(query, row))
-            g_ptr_array_add(query->matching, (gpointer)row);
+            g_ptr_array_add(query->matching, (void *)row);
         if (!query_go_on(query, error))
             return false;
     }
@@ -68,8 +66,7 @@ static bool apply_filter(struct query *query, GError **error)
 /* Without a filter it is known before. */
 static bool is_surely_long(const struct query *query)
 {
-    return query->filter == NULL &&
-           (guint64)query->rows->len * query->fields->len > QUERY_QUICK_STEPS;
+    return !query->filter && (guint64)query->rows->len * query->fields->len > QUERY_QUICK_STEPS;
 }
 
 /* False without an error: it is more than may be done at once. */
@@ -80,7 +77,7 @@ static bool answer_rows(struct query *query, GError **error)
     if (!apply_filter(query, error))
         return false;
     for (guint i = 0; i < query->matching->len; i++) {
-        query_answer_row(query, g_ptr_array_index(query->matching, i));
+        query_answer_row(query, query->matching->pdata[i]);
         if (!query_go_on(query, error))
             return false;
     }
@@ -92,7 +89,7 @@ static bool answer_rows(struct query *query, GError **error)
 static void add_node(GHashTable *nodes, const char *uuid)
 {
     if (uuid[0] != '\0')
-        g_hash_table_add(nodes, (gpointer)uuid);
+        g_hash_table_add(nodes, (void *)uuid);
 }
 
 static bool asks_for(const struct query *query, const char *name)
@@ -108,7 +105,7 @@ static void add_others(const struct query *query, GHashTable *nodes)
         return;
     g_autoptr(GPtrArray) all = config_list(follow_config(query->queries->follow), "node");
     for (guint i = 0; i < all->len; i++)
-        add_node(nodes, ((const struct node *)g_ptr_array_index(all, i))->uuid);
+        add_node(nodes, ((const struct node *)all->pdata[i])->uuid);
 }
 
 static GPtrArray *list_of(GHashTable *nodes)
@@ -126,18 +123,16 @@ static GPtrArray *list_of(GHashTable *nodes)
 static bool fetch_reports(struct query *query, const GPtrArray *rows)
 {
     g_autoptr(GHashTable) nodes = g_hash_table_new(g_str_hash, g_str_equal);
-
     add_others(query, nodes);
     for (guint i = 0; i < rows->len; i++) {
         if (g_str_equal(query->what, "instance")) {
-            const struct instance *instance = g_ptr_array_index(rows, i);
-
+            const struct instance *instance = rows->pdata[i];
             add_node(nodes, instance->primary_node);
             add_node(nodes, instance->secondary_node);
         } else if (g_str_equal(query->what, "service")) {
-            add_node(nodes, query_service_node(g_ptr_array_index(rows, i))->uuid);
+            add_node(nodes, query_service_node(rows->pdata[i])->uuid);
         } else {
-            add_node(nodes, ((const struct node *)g_ptr_array_index(rows, i))->uuid);
+            add_node(nodes, ((const struct node *)rows->pdata[i])->uuid);
         }
     }
     g_autoptr(GPtrArray) asked = list_of(nodes);
@@ -149,20 +144,19 @@ static bool fetch_reports(struct query *query, const GPtrArray *rows)
 
 static void append_cell(struct query *query, guint index, const void *row)
 {
-    const struct query_field *field = g_ptr_array_index(query->fields, index);
-    const struct field *member = g_ptr_array_index(query->members, index);
-    enum query_status status = member != NULL ? QUERY_NORMAL : QUERY_UNKNOWN;
+    const struct query_field *field = query->fields->pdata[index];
+    const struct field *member = query->members->pdata[index];
+    enum query_status status = member ? QUERY_NORMAL : QUERY_UNKNOWN;
     json_autoptr value = NULL;
-
-    if (member == NULL && field != NULL)
+    if (!member && field)
         value = query_field_value(field, &query->source, row, &status);
     if (!query->plain) {
         const char begin[] = {'[', (char)('0' + (int)status), ',', '\0'};
         g_string_append_len(query->data, begin, 3);
     }
-    if (member != NULL)
+    if (member)
         record_field_append(member, row, query->data);
-    else if (value != NULL)
+    else if (value)
         json_append(query->data, value);
     else
         g_string_append(query->data, "null");
@@ -173,7 +167,6 @@ static void append_cell(struct query *query, guint index, const void *row)
 void query_answer_row(struct query *query, const void *row)
 {
     gsize before = query->data->len;
-
     g_string_append(query->data, query->data->len > 0 ? ",[" : "[");
     for (guint i = 0; i < query->fields->len; i++) {
         if (i > 0)
@@ -191,8 +184,8 @@ void query_answer(struct query *query)
     if (!query->plain) {
         json_autoptr fields = json_array();
         for (guint i = 0; i < query->fields->len; i++)
-            json_array_append_new(fields, query_describe_field(g_ptr_array_index(query->fields, i),
-                                                               g_ptr_array_index(query->names, i)));
+            json_array_append_new(
+                fields, query_describe_field(query->fields->pdata[i], query->names->pdata[i]));
         g_string_append(query->data, ",\"fields\":");
         json_append(query->data, fields);
         g_string_append(query->data, query->more ? ",\"more\":true}" : "}");
@@ -206,7 +199,7 @@ static bool fetch_locks(struct query *query, GError **error)
 {
     query->locks = env_call_record(query->queries->env, NODE_LOCAL, ROLE_WCONFD, "list_all_locks",
                                    NULL, follow_stamp(query->queries->follow), 0, 0, error);
-    if (query->locks == NULL)
+    if (!query->locks)
         return false;
     query->rows = query_lock_rows(query->locks);
     return true;
@@ -217,7 +210,7 @@ static bool fetch_waiters(struct query *query, GError **error)
     query->waiters =
         env_call_record(query->queries->env, NODE_LOCAL, ROLE_WCONFD, "list_lock_waiters", NULL,
                         follow_stamp(query->queries->follow), 0, 0, error);
-    if (query->waiters == NULL)
+    if (!query->waiters)
         return false;
     query->rows = query_waiter_rows(query->waiters);
     return true;
@@ -238,7 +231,7 @@ static bool gather_live(struct query *query, GError **error)
 static void take_anew(struct query *query)
 {
     query->source.config =
-        query->snapshot != NULL ? query->snapshot : follow_config(query->queries->follow);
+        query->snapshot ? query->snapshot : follow_config(query->queries->follow);
     g_clear_pointer(&query->source.by_node, g_hash_table_unref);
     g_clear_pointer(&query->source.names, g_hash_table_unref);
     query_collect_rows(query);
@@ -259,9 +252,9 @@ static bool is_of_wconfd(const struct query *query)
 static bool gather(struct query *query, GError **error)
 {
     if (is_of_wconfd(query))
-        return query->rows != NULL || gather_of_wconfd(query, error);
+        return query->rows || gather_of_wconfd(query, error);
     take_anew(query);
-    if ((!query->live_fields && !query->live_filter) || query->source.reports != NULL)
+    if ((!query->live_fields && !query->live_filter) || query->source.reports)
         return true;
     if (!gather_live(query, error))
         return false;
@@ -293,7 +286,6 @@ static void slow_task(void *data)
     struct query *query = data;
     struct queries *queries = query->queries;
     g_autoptr(GError) error = NULL;
-
     rpc_on_gone(query->request, gone_cb, query);
     if (!task_mutex_lock(&queries->slow_turn)) {
         fettle_set_error(&error, KILLED, "luxid has ended");
@@ -302,7 +294,7 @@ static void slow_task(void *data)
             query_answer(query);
         task_mutex_unlock(&queries->slow_turn);
     }
-    if (error != NULL)
+    if (error)
         rpc_fail(query->request, error);
     query_free(query);
 }
@@ -310,7 +302,6 @@ static void slow_task(void *data)
 static bool be_slow(struct query *query, GError **error)
 {
     struct queries *queries = query->queries;
-
     if (queries->slow >= LIMIT_LONG_QUERIES) {
         fettle_set_error(error, TEMPORARY,
                          "%d queries that take long are under way already; try again later",
@@ -328,7 +319,6 @@ static void go_on_slowly(struct query *query)
 {
     bool jobs = g_str_equal(query->what, "job");
     g_autoptr(GError) error = NULL;
-
     if (be_slow(query, &error)) {
         task_spawn(query->queries->env->tasks, jobs ? query_jobs_task : slow_task, query);
         return;
@@ -343,10 +333,9 @@ static void query_task(void *data)
 {
     struct query *query = data;
     g_autoptr(GError) error = NULL;
-
     if (gather(query, &error) && answer_rows(query, &error)) {
         query_answer(query);
-    } else if (error != NULL) {
+    } else if (error) {
         rpc_fail(query->request, error);
     } else {
         go_on_slowly(query);

@@ -33,16 +33,14 @@ const struct node *query_service_node(const void *row)
 static bool is_master(const struct config *config, const struct node *node)
 {
     const struct cluster *cluster = config_cluster(config);
-
-    return cluster != NULL && g_str_equal(cluster->master_node, node->uuid);
+    return cluster && g_str_equal(cluster->master_node, node->uuid);
 }
 
 static bool is_due(const struct duty *duty, const struct config *config, const struct node *node)
 {
     const struct cluster *cluster = config_cluster(config);
-    bool etcd = cluster != NULL && cluster->engine == ENGINE_KIND_ETCD;
+    bool etcd = cluster && cluster->engine == ENGINE_KIND_ETCD;
     bool candidate = node->master_candidate || is_master(config, node);
-
     return (candidate || !duty->candidates) && (etcd || !duty->etcd);
 }
 
@@ -50,11 +48,9 @@ GPtrArray *query_service_rows(const struct config *config)
 {
     GPtrArray *rows = g_ptr_array_new_with_free_func(g_free);
     g_autoptr(GPtrArray) nodes = config_list(config, "node");
-
     for (guint i = 0; i < nodes->len; i++)
         for (size_t k = 0; k < G_N_ELEMENTS(duties); k++) {
-            const struct query_service service = {g_ptr_array_index(nodes, i), &duties[k]};
-
+            const struct query_service service = {nodes->pdata[i], &duties[k]};
             if (is_due(service.duty, config, service.node))
                 g_ptr_array_add(rows, g_memdup2(&service, sizeof service));
         }
@@ -91,7 +87,6 @@ json_t *query_get_service_role(struct query_source *source, const void *row,
                                enum query_status *ret_status)
 {
     const struct query_service *service = row;
-
     if (is_master(source->config, service->node))
         return json_string("master");
     if (!service->node->master_candidate)
@@ -108,12 +103,10 @@ static const struct service_report *report_of(const struct query_source *source,
 {
     const struct query_service *service = row;
     const struct node_report *report = query_node_report(source, service->node->uuid, ret_status);
-
-    if (report == NULL)
+    if (!report)
         return NULL;
     for (guint i = 0; i < report->services->len; i++) {
-        const struct service_report *line = g_ptr_array_index(report->services, i);
-
+        const struct service_report *line = report->services->pdata[i];
         if (g_str_equal(line->name, service->duty->name))
             return line;
     }
@@ -127,12 +120,11 @@ json_t *query_get_service_state(struct query_source *source, const void *row,
 {
     enum query_status status = QUERY_NORMAL;
     const struct service_report *line = report_of(source, row, &status);
-
-    if (line != NULL && line->state != SERVICE_UNKNOWN)
+    if (line && line->state != SERVICE_UNKNOWN)
         return json_string(line->state == SERVICE_RUNNING ? "up" : "down");
-    if (line == NULL && status == QUERY_NORMAL)
+    if (!line && status == QUERY_NORMAL)
         return json_string("down");
-    *ret_status = line == NULL ? status : QUERY_NO_DATA;
+    *ret_status = line ? QUERY_NO_DATA : status;
     return NULL;
 }
 
@@ -141,8 +133,7 @@ json_t *query_get_service_process(struct query_source *source, const void *row,
 {
     enum query_status status = QUERY_NORMAL;
     const struct service_report *line = report_of(source, row, &status);
-
-    if (line != NULL)
+    if (line)
         return json_string(enum_word(&service_state_words, (int)line->state));
     if (status == QUERY_NORMAL)
         return json_string(enum_word(&service_state_words, SERVICE_STOPPED));
@@ -156,7 +147,6 @@ static const struct service_report *line_of(const struct query_source *source, c
 {
     enum query_status status = QUERY_NORMAL;
     const struct service_report *line = report_of(source, row, &status);
-
     *ret_status = status == QUERY_NORMAL ? QUERY_NO_DATA : status;
     return line;
 }
@@ -176,8 +166,7 @@ static const struct service *last_known(const struct query_source *source, const
 {
     const struct query_service *service = row;
     enum query_status status;
-
-    if (report_of(source, row, &status) != NULL || status == QUERY_NORMAL)
+    if (report_of(source, row, &status) || status == QUERY_NORMAL)
         return NULL;
     g_autofree char *key = config_service_key(service->node->uuid, service->duty->name);
     return config_get(source->config, "service", key, NULL);
@@ -187,10 +176,9 @@ json_t *query_get_service_known(struct query_source *source, const void *row,
                                 enum query_status *ret_status)
 {
     enum query_status status = QUERY_NORMAL;
-
-    if (report_of(source, row, &status) != NULL || status == QUERY_NORMAL)
+    if (report_of(source, row, &status) || status == QUERY_NORMAL)
         return json_string("now");
-    if (last_known(source, row) != NULL)
+    if (last_known(source, row))
         return json_string("last known");
     *ret_status = status;
     return NULL;
@@ -201,26 +189,23 @@ json_t *query_get_service_since(struct query_source *source, const void *row,
 {
     const struct service_report *line = line_of(source, row, ret_status);
     const struct service *known = last_known(source, row);
-
-    if (known != NULL)
+    if (known)
         return positive(known->since);
-    return line == NULL ? NULL : positive(line->since);
+    return line ? positive(line->since) : NULL;
 }
 
 json_t *query_get_service_restarts(struct query_source *source, const void *row,
                                    enum query_status *ret_status)
 {
     const struct service_report *line = line_of(source, row, ret_status);
-
-    return line == NULL ? NULL : json_integer((json_int_t)line->restarts);
+    return line ? json_integer((json_int_t)line->restarts) : NULL;
 }
 
 json_t *query_get_service_pid(struct query_source *source, const void *row,
                               enum query_status *ret_status)
 {
     const struct service_report *line = line_of(source, row, ret_status);
-
-    return line == NULL ? NULL : positive(line->pid);
+    return line ? positive(line->pid) : NULL;
 }
 
 json_t *query_get_service_version(struct query_source *source, const void *row,
@@ -228,10 +213,9 @@ json_t *query_get_service_version(struct query_source *source, const void *row,
 {
     const struct service_report *line = line_of(source, row, ret_status);
     const struct service *known = last_known(source, row);
-
-    if (known != NULL)
+    if (known)
         return words(known->version);
-    return line == NULL ? NULL : words(line->version);
+    return line ? words(line->version) : NULL;
 }
 
 json_t *query_get_service_why(struct query_source *source, const void *row,
@@ -239,8 +223,7 @@ json_t *query_get_service_why(struct query_source *source, const void *row,
 {
     enum query_status status = QUERY_NORMAL;
     const struct service_report *line = report_of(source, row, &status);
-
-    if (line != NULL)
+    if (line)
         return words(line->why);
     if (status == QUERY_NORMAL)
         return json_string("it has not run since the node's boot");

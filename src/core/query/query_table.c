@@ -56,13 +56,11 @@ GPtrArray *query_fields_find(const char *resource, const GPtrArray *names, GErro
 {
     g_autoptr(GPtrArray) found = g_ptr_array_new();
     g_autoptr(GString) unknown = g_string_new(NULL);
-
     for (guint i = 0; i < names->len; i++) {
-        const char *name = g_ptr_array_index(names, i);
+        const char *name = names->pdata[i];
         const struct query_field *field = query_field_find(resource, name);
-
-        if (field != NULL)
-            g_ptr_array_add(found, (gpointer)field);
+        if (field)
+            g_ptr_array_add(found, (void *)field);
         else
             g_string_append_printf(unknown, "%s%s", unknown->len > 0 ? ", " : "", name);
     }
@@ -77,8 +75,7 @@ GPtrArray *query_fields_find(const char *resource, const GPtrArray *names, GErro
 static json_t *element(json_t *list, guint at)
 {
     json_t *value = json_array_get(list, at);
-
-    value = value == NULL || json_is_null(value) ? NULL : json_incref(value);
+    value = !value || json_is_null(value) ? NULL : json_incref(value);
     json_decref(list);
     return value;
 }
@@ -86,36 +83,33 @@ static json_t *element(json_t *list, guint at)
 static json_t *take_value(const struct query_field *field, struct query_source *source,
                           const void *row, enum query_status *ret_status)
 {
-    if (field->get != NULL)
+    if (field->get)
         return field->get(source, row, ret_status);
-    if (field->list != NULL)
+    if (field->list)
         return element(field->list(source, row, ret_status), field->at);
-    if (field->fixed != NULL)
+    if (field->fixed)
         return json_loads(field->fixed, JSON_DECODE_ANY, NULL);
-    if (field->member == NULL)
+    if (!field->member)
         return NULL;
     return record_field_to_json(record_field(field->record, field->member), row);
 }
 
 const struct field *query_field_member(const struct query_field *field)
 {
-    bool plain = field != NULL && field->get == NULL && field->list == NULL && field->fixed == NULL;
+    bool plain = field && !field->get && !field->list && !field->fixed;
     const struct field *member =
-        plain && field->member != NULL ? record_field(field->record, field->member) : NULL;
+        plain && field->member ? record_field(field->record, field->member) : NULL;
     bool may_lack =
-        member != NULL && (member->type == FIELD_TYPE_JSON || member->type == FIELD_TYPE_OBJECT);
-
+        member && (member->type == FIELD_TYPE_JSON || member->type == FIELD_TYPE_OBJECT);
     return may_lack ? NULL : member;
 }
 
 json_t *query_field_value(const struct query_field *field, struct query_source *source,
                           const void *row, enum query_status *ret_status)
 {
-    json_t *value;
-
     *ret_status = QUERY_NO_DATA;
-    value = take_value(field, source, row, ret_status);
-    if (value == NULL)
+    json_t *value = take_value(field, source, row, ret_status);
+    if (!value)
         return json_null();
     *ret_status = QUERY_NORMAL;
     return value;
@@ -124,7 +118,6 @@ json_t *query_field_value(const struct query_field *field, struct query_source *
 static void free_node_instances(gpointer data)
 {
     struct node_instances *instances = data;
-
     g_ptr_array_unref(instances->primary);
     g_ptr_array_unref(instances->secondary);
     g_free(instances);
@@ -133,8 +126,7 @@ static void free_node_instances(gpointer data)
 static struct node_instances *of_node(GHashTable *by_node, const char *node)
 {
     struct node_instances *instances = g_hash_table_lookup(by_node, node);
-
-    if (instances == NULL) {
+    if (!instances) {
         instances = g_new0(struct node_instances, 1);
         instances->primary = g_ptr_array_new();
         instances->secondary = g_ptr_array_new();
@@ -145,20 +137,17 @@ static struct node_instances *of_node(GHashTable *by_node, const char *node)
 
 const struct node_instances *query_node_instances(struct query_source *source, const char *node)
 {
-    g_autoptr(GPtrArray) all = NULL;
-
-    if (source->by_node != NULL)
+    if (source->by_node)
         return of_node(source->by_node, node);
     source->by_node = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, free_node_instances);
-    all = config_list(source->config, "instance");
+    g_autoptr(GPtrArray) all = config_list(source->config, "instance");
     for (guint i = 0; i < all->len; i++) {
-        const struct instance *instance = g_ptr_array_index(all, i);
-
+        const struct instance *instance = all->pdata[i];
         g_ptr_array_add(of_node(source->by_node, instance->primary_node)->primary,
-                        (gpointer)instance);
+                        (void *)instance);
         if (instance->secondary_node[0] != '\0')
             g_ptr_array_add(of_node(source->by_node, instance->secondary_node)->secondary,
-                            (gpointer)instance);
+                            (void *)instance);
     }
     return of_node(source->by_node, node);
 }
@@ -175,23 +164,20 @@ void query_source_clear(struct query_source *source)
 json_t *query_strings(const GPtrArray *texts)
 {
     json_t *list = json_array();
-
-    for (guint i = 0; texts != NULL && i < texts->len; i++)
-        json_array_append_new(list, json_string(g_ptr_array_index(texts, i)));
+    for (guint i = 0; texts && i < texts->len; i++)
+        json_array_append_new(list, json_string(texts->pdata[i]));
     return list;
 }
 
 json_t *query_tags(const struct query_source *source, enum tag_kind kind, const char *object)
 {
     g_autoptr(GPtrArray) tags = config_tags(source->config, kind, object);
-
     return query_strings(tags);
 }
 
 json_t *query_serial_no(const struct query_source *source, const char *kind, const char *key)
 {
     guint64 version = 0;
-
     config_get(source->config, kind, key, &version);
     return json_integer((json_int_t)version);
 }

@@ -14,8 +14,7 @@ static const struct node *node_of(const struct archiver *archiver, const char *u
 static bool counts(const struct archiver *archiver, const char *uuid)
 {
     const struct node *node = node_of(archiver, uuid);
-
-    return node != NULL && node->master_candidate && !node->offline;
+    return node && node->master_candidate && !node->offline;
 }
 
 GPtrArray *archiver_candidates(const struct archiver *archiver)
@@ -23,11 +22,9 @@ GPtrArray *archiver_candidates(const struct archiver *archiver)
     const char *self = archiver->context->env->node_uuid;
     g_autoptr(GPtrArray) nodes = config_list(follow_config(archiver->context->follow), "node");
     GPtrArray *candidates = g_ptr_array_new_with_free_func(g_free);
-
     g_ptr_array_add(candidates, g_strdup(self));
     for (guint i = 0; i < nodes->len; i++) {
-        const struct node *node = g_ptr_array_index(nodes, i);
-
+        const struct node *node = nodes->pdata[i];
         if (counts(archiver, node->uuid) && !g_str_equal(node->uuid, self))
             g_ptr_array_add(candidates, g_strdup(node->uuid));
     }
@@ -44,8 +41,7 @@ static void *ask(const struct archiver *archiver, const char *node, const char *
     g_autoptr(GError) why = NULL;
     void *answer = env_call_record(context->env, node, ROLE_NODED, method, args,
                                    follow_stamp(context->follow), 0, 0, &why);
-
-    if (answer != NULL)
+    if (answer)
         return answer;
     g_propagate_prefixed_error(error, g_steal_pointer(&why),
                                "jobs stay on record until candidate %s has them in its "
@@ -58,7 +54,6 @@ bool archiver_put(const struct archiver *archiver, const char *node, json_t *job
 {
     const struct archive_jobs args = {.jobs = jobs};
     record_autoptr(nothing) done = ask(archiver, node, "archive_put", &args, error);
-
     return done != NULL;
 }
 
@@ -67,11 +62,8 @@ static GArray *numbers_from(const json_t *list)
     GArray *numbers = g_array_new(FALSE, FALSE, sizeof(guint64));
     size_t i;
     const json_t *item;
-
-    json_array_foreach(list, i, item)
-    {
+    json_array_foreach(list, i, item) {
         guint64 number = (guint64)MAX(json_integer_value(item), 0);
-
         g_array_append_val(numbers, number);
     }
     return numbers;
@@ -83,8 +75,7 @@ static GArray *list_of(const struct archiver *archiver, const char *node, gint64
 {
     const struct archive_list_args args = {.folder = folder};
     record_autoptr(archive_list_result) list = ask(archiver, node, "archive_list", &args, error);
-
-    if (list == NULL)
+    if (!list)
         return NULL;
     return numbers_from(folder < 0 ? list->folders : list->ids);
 }
@@ -97,8 +88,7 @@ static bool copy_step(const struct archiver *archiver, const char *from, const c
 {
     const struct archive_get_args args = {.ids = ids};
     record_autoptr(archive_jobs) jobs = ask(archiver, from, "archive_get", &args, error);
-
-    return jobs != NULL && archiver_put(archiver, to, jobs->jobs, error);
+    return jobs && archiver_put(archiver, to, jobs->jobs, error);
 }
 
 /* What is in `have` and not in `other`, both ascending. A step whose answer was cut short leaves
@@ -108,10 +98,8 @@ static bool copy_missing(const struct archiver *archiver, const char *from, cons
 {
     json_autoptr ids = json_array();
     guint k = 0;
-
     for (guint i = 0; i < have->len; i++) {
         guint64 id = g_array_index(have, guint64, i);
-
         while (k < other->len && g_array_index(other, guint64, k) < id)
             k++;
         if (k == other->len || g_array_index(other, guint64, k) != id)
@@ -130,9 +118,8 @@ static bool compare_folder(const struct archiver *archiver, const char *node, gu
 {
     const char *self = archiver->context->env->node_uuid;
     g_autoptr(GArray) ours = list_of(archiver, self, (gint64)folder, error);
-    g_autoptr(GArray) theirs = ours == NULL ? NULL : list_of(archiver, node, (gint64)folder, error);
-
-    return theirs != NULL && copy_missing(archiver, self, ours, node, theirs, error) &&
+    g_autoptr(GArray) theirs = ours ? list_of(archiver, node, (gint64)folder, error) : NULL;
+    return theirs && copy_missing(archiver, self, ours, node, theirs, error) &&
            copy_missing(archiver, node, theirs, self, ours, error);
 }
 
@@ -140,15 +127,13 @@ static bool compare_with(const struct archiver *archiver, const char *node, GErr
 {
     const char *self = archiver->context->env->node_uuid;
     g_autoptr(GArray) ours = list_of(archiver, self, -1, error);
-    g_autoptr(GArray) theirs = ours == NULL ? NULL : list_of(archiver, node, -1, error);
+    g_autoptr(GArray) theirs = ours ? list_of(archiver, node, -1, error) : NULL;
     guint i = 0, k = 0;
-
-    if (theirs == NULL)
+    if (!theirs)
         return false;
     while (i < ours->len || k < theirs->len) {
         guint64 a = i < ours->len ? g_array_index(ours, guint64, i) : G_MAXUINT64;
         guint64 b = k < theirs->len ? g_array_index(theirs, guint64, k) : G_MAXUINT64;
-
         if (!compare_folder(archiver, node, MIN(a, b), error))
             return false;
         i += a <= b;
@@ -171,13 +156,11 @@ void archiver_nodes_changed(struct archiver *archiver)
 /* In turn with steps: what is archived meanwhile goes to the new one, too. */
 static bool compare_in_turn(struct archiver *archiver, const char *node, GError **error)
 {
-    bool equal;
-
     if (!task_mutex_lock(&archiver->turn)) {
         fettle_set_error(error, KILLED, "luxid has ended");
         return false;
     }
-    equal = compare_with(archiver, node, error);
+    bool equal = compare_with(archiver, node, error);
     task_mutex_unlock(&archiver->turn);
     return equal;
 }
@@ -185,10 +168,8 @@ static bool compare_in_turn(struct archiver *archiver, const char *node, GError 
 bool archiver_make_equal(struct archiver *archiver, GError **error)
 {
     g_autoptr(GPtrArray) nodes = archiver_candidates(archiver);
-
     for (guint i = 1; i < nodes->len; i++) {
-        const char *node = g_ptr_array_index(nodes, i);
-
+        const char *node = nodes->pdata[i];
         if (g_hash_table_contains(archiver->equal, node))
             continue;
         /* Before, so that it is taken out again if it goes away meanwhile. */

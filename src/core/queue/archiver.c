@@ -10,7 +10,6 @@
 struct archiver *archiver_new(struct queue_context *context)
 {
     struct archiver *archiver = g_new0(struct archiver, 1);
-
     archiver->context = context;
     archiver->ages = ages_new(context->env);
     archiver->users = 1;
@@ -30,7 +29,7 @@ static void release(struct archiver *archiver)
 
 void archiver_free(struct archiver *archiver)
 {
-    if (archiver != NULL)
+    if (archiver)
         release(archiver);
 }
 
@@ -45,14 +44,11 @@ struct staying {
 static void add_dependencies(GHashTable *wanted, const struct job *job)
 {
     for (guint i = 0; i < job->ops->len; i++) {
-        const struct job_op *op = g_ptr_array_index(job->ops, i);
+        const struct job_op *op = job->ops->pdata[i];
         size_t at;
         const json_t *item;
-
-        json_array_foreach(json_object_get(op->input, "depends"), at, item)
-        {
+        json_array_foreach(json_object_get(op->input, "depends"), at, item) {
             guint64 id = (guint64)json_integer_value(json_array_get(item, 0));
-
             g_hash_table_add(wanted, g_memdup2(&id, sizeof(id)));
         }
     }
@@ -66,11 +62,9 @@ static struct staying staying_new(const struct archiver *archiver)
     struct staying staying = {.kept = retained_jobs_new(config, archiver->ages),
                               .wanted =
                                   g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL)};
-
     for (guint i = 0; i < ids->len; i++) {
         const struct job *record = context_record(context, g_array_index(ids, guint64, i));
-
-        if (record != NULL && !job_state_final(job_state_of(record)))
+        if (record && !job_state_final(job_state_of(record)))
             add_dependencies(staying.wanted, record);
     }
     return staying;
@@ -88,17 +82,16 @@ static bool may_go(const struct archiver *archiver, const struct staying *stayin
 {
     const struct queue_job *job = queue_find(archiver->context->queue, id);
     const struct job *record = context_record(archiver->context, id);
-    const char *needed = record == NULL ? NULL : retained_jobs_why(staying->kept, record);
-
-    if (record == NULL)
+    const char *needed = record ? retained_jobs_why(staying->kept, record) : NULL;
+    if (!record)
         *ret_why = g_strdup_printf("Job %" ID " not found in queue", id);
     else if (!job_verb_allowed(JOB_VERB_ARCHIVE, job_state_of(record), id, ret_why))
         return false;
-    else if (job == NULL || job->phase != JOB_PHASE_ENDED || job->busy)
+    else if (!job || job->phase != JOB_PHASE_ENDED || job->busy)
         *ret_why = g_strdup_printf("Job %" ID " is just ending", id);
     else if (g_hash_table_contains(staying->wanted, &id))
         *ret_why = g_strdup_printf("Job %" ID " stays: a job that has not ended depends on it", id);
-    else if (needed != NULL)
+    else if (needed)
         *ret_why = g_strdup_printf("Job %" ID " stays: %s", id, needed);
     else
         return true;
@@ -119,13 +112,11 @@ static bool build_removal(struct commit_batch *batch, void *data, GError **error
 {
     struct removal *removal = data;
     struct staying staying = staying_new(removal->archiver);
-
     removal->removed = 0;
     for (guint i = 0; i < removal->ids->len; i++) {
         guint64 id = g_array_index(removal->ids, guint64, i);
         g_autofree char *key = g_strdup_printf("%" ID, id);
         g_autofree char *why = NULL;
-
         if (g_hash_table_contains(batch->wanted, &id) ||
             !may_go(removal->archiver, &staying, id, &why))
             continue;
@@ -142,7 +133,6 @@ static bool build_removal(struct commit_batch *batch, void *data, GError **error
 static json_t *records_of(const struct archiver *archiver, const GArray *ids)
 {
     json_t *jobs = json_array();
-
     for (guint i = 0; i < ids->len; i++)
         json_array_append_new(
             jobs, job_to_json(context_record(archiver->context, g_array_index(ids, guint64, i))));
@@ -159,9 +149,8 @@ static bool archive_step(struct archiver *archiver, const GArray *ids, guint *re
     g_autoptr(GPtrArray) nodes = archiver_candidates(archiver);
     const struct commit_item item = {
         .build = build_removal, .data = &removal, .changes = ids->len, .bytes = 128 * ids->len};
-
     for (guint i = 0; i < nodes->len; i++)
-        if (!archiver_put(archiver, g_ptr_array_index(nodes, i), jobs, error))
+        if (!archiver_put(archiver, nodes->pdata[i], jobs, error))
             return false;
     if (!committer_run(archiver->context->committer, &item, error))
         return false;
@@ -174,11 +163,9 @@ static bool archive_step(struct archiver *archiver, const GArray *ids, guint *re
 static gint64 age_of(const struct archiver *archiver, const struct job *record)
 {
     guint64 now_us = context_now_us(archiver->context);
-    g_autofree char *key = NULL;
-
     if (record->end_us <= now_us)
         return (gint64)(now_us - record->end_us);
-    key = g_strdup_printf("ended/%" G_GUINT64_FORMAT, record->id);
+    g_autofree char *key = g_strdup_printf("ended/%" G_GUINT64_FORMAT, record->id);
     return ages_us(archiver->ages, key, record->end_us);
 }
 
@@ -192,14 +179,12 @@ static GArray *choose(const struct archiver *archiver, gint64 age_s, guint *ret_
     struct staying staying = staying_new(archiver);
     gint64 age_us = MAX(age_s, 0) * (gint64)G_USEC_PER_SEC;
     size_t bytes = 0;
-
     *ret_left = 0;
     for (guint i = 0; i < ids->len; i++) {
         guint64 id = g_array_index(ids, guint64, i);
         const struct job *record = context_record(context, id);
         g_autofree char *why = NULL;
-
-        if (record == NULL || !job_state_final(job_state_of(record)) ||
+        if (!record || !job_state_final(job_state_of(record)) ||
             (age_s >= 0 && age_of(archiver, record) < age_us) ||
             !may_go(archiver, &staying, id, &why))
             continue;
@@ -217,16 +202,13 @@ static GArray *choose(const struct archiver *archiver, gint64 age_s, guint *ret_
 static bool archive_some(struct archiver *archiver, gint64 age_s, guint *ret_archived,
                          guint *ret_left, GError **error)
 {
-    g_autoptr(GArray) ids = NULL;
-    bool ok;
-
     if (!task_mutex_lock(&archiver->turn)) {
         fettle_set_error(error, KILLED, "luxid has ended");
         return false;
     }
-    ids = choose(archiver, age_s, ret_left);
+    g_autoptr(GArray) ids = choose(archiver, age_s, ret_left);
     *ret_archived = 0;
-    ok = ids->len == 0 || archive_step(archiver, ids, ret_archived, error);
+    bool ok = ids->len == 0 || archive_step(archiver, ids, ret_archived, error);
     task_mutex_unlock(&archiver->turn);
     return ok;
 }
@@ -236,14 +218,12 @@ static bool archive_some(struct archiver *archiver, gint64 age_s, guint *ret_arc
 static gint64 wanted_age(const struct archiver *archiver)
 {
     const struct cluster *cluster = config_cluster(follow_config(archiver->context->follow));
-
-    return cluster == NULL ? 0 : (gint64)cluster->job_archive_age_s;
+    return cluster ? (gint64)cluster->job_archive_age_s : 0;
 }
 
 static bool archive_old(struct archiver *archiver, GError **error)
 {
     guint archived = 0, left = 1;
-
     while (wanted_age(archiver) != 0 && left > 0) {
         if (!archive_some(archiver, wanted_age(archiver), &archived, &left, error)) {
             g_prefix_error(error, "old jobs stay on record: ");
@@ -268,7 +248,7 @@ static bool make_equal(struct archiver *archiver, GError **error)
 /* Said once for each spell in which it does not get on. */
 static void note_outcome(struct archiver *archiver, const GError *error)
 {
-    if (error != NULL && !archiver->complained && !fettle_error_is(error, KILLED))
+    if (error && !archiver->complained && !fettle_error_is(error, KILLED))
         log_warning("", "%s; tried again every %u seconds", error->message,
                     ARCHIVE_RETRY_MS / 1000);
     archiver->complained = error != NULL;
@@ -277,15 +257,13 @@ static void note_outcome(struct archiver *archiver, const GError *error)
 static void archive_loop(void *data)
 {
     struct archiver *archiver = data;
-
     while (env_pause(archiver->context->env, &archiver->pause,
                      archiver->complained ? ARCHIVE_RETRY_MS : ARCHIVE_LOOK_MS)) {
         g_autoptr(GError) unequal = NULL;
         g_autoptr(GError) stuck = NULL;
-
         make_equal(archiver, &unequal);
         archive_old(archiver, &stuck);
-        note_outcome(archiver, unequal != NULL ? unequal : stuck);
+        note_outcome(archiver, unequal ? unequal : stuck);
     }
     release(archiver);
 }
@@ -315,12 +293,9 @@ struct archive_call {
 static bool wait_for_end(const struct queue_context *context, guint64 id)
 {
     gint64 until_ms = context->env->ops->boot_ms(context->env) + ARCHIVE_END_MS;
-
     while (context->env->ops->boot_ms(context->env) < until_ms) {
         const struct queue_job *job = queue_find(context->queue, id);
-
-        if (job == NULL || !job_state_final((enum job_state)job->state) ||
-            job->phase == JOB_PHASE_ENDED)
+        if (!job || !job_state_final((enum job_state)job->state) || job->phase == JOB_PHASE_ENDED)
             return true;
         if (!env_sleep(context->env, ARCHIVE_END_MS / 100))
             return false;
@@ -336,13 +311,11 @@ static bool archive_one(struct archiver *archiver, guint64 id, bool *ret_there, 
     bool free_to_go = may_go(archiver, &staying, id, &why);
     g_autoptr(GArray) ids = g_array_new(FALSE, FALSE, sizeof(guint64));
     guint archived = 0;
-
     staying_clear(&staying);
     if (!free_to_go) {
-        record_autoptr(job) there = context_record(archiver->context, id) != NULL
+        record_autoptr(job) there = context_record(archiver->context, id)
                                         ? NULL
                                         : archive_read(archiver->context->env, id, NULL);
-
         *ret_there = there != NULL;
         return true;
     }
@@ -359,7 +332,6 @@ static void archive_job_task(void *data)
     struct archiver *archiver = call->context->archiver;
     g_autoptr(GError) error = NULL;
     bool there = false, ok = false;
-
     if (wait_for_end(call->context, call->id) && task_mutex_lock(&archiver->turn)) {
         ok = archive_one(archiver, call->id, &there, &error);
         task_mutex_unlock(&archiver->turn);
@@ -377,7 +349,6 @@ void call_archive_job(struct queue_context *context, struct rpc_request *request
                       const struct luxi_archive_job_args *args)
 {
     const struct archive_call call = {.context = context, .request = request, .id = args->job};
-
     task_spawn(context->env->tasks, archive_job_task, g_memdup2(&call, sizeof(call)));
 }
 
@@ -390,7 +361,6 @@ static void auto_archive_task(void *data)
     g_autoptr(GError) error = NULL;
     guint total = 0, archived = 0, left = 0;
     bool ok;
-
     do {
         ok = archive_some(call->context->archiver, call->age, &archived, &left, &error);
         total += archived;
@@ -410,6 +380,5 @@ void call_auto_archive_jobs(struct queue_context *context, struct rpc_request *r
                                       .age = args->age,
                                       .until_ms = context->env->ops->boot_ms(context->env) +
                                                   (gint64)(args->timeout * 1000)};
-
     task_spawn(context->env->tasks, auto_archive_task, g_memdup2(&call, sizeof(call)));
 }

@@ -16,7 +16,6 @@ struct committer {
 struct committer *committer_new(const struct env *env, struct follow *follow)
 {
     struct committer *committer = g_new0(struct committer, 1);
-
     committer->env = env;
     committer->follow = follow;
     g_queue_init(&committer->items);
@@ -32,12 +31,11 @@ static void end_item(struct commit_item *item, const GError *error)
 void committer_free(struct committer *committer)
 {
     g_autoptr(GError) killed = NULL;
-    struct commit_item *item;
-
-    if (committer == NULL)
+    if (!committer)
         return;
     fettle_set_error(&killed, KILLED, "luxid has ended");
-    while ((item = g_queue_pop_head(&committer->items)) != NULL)
+    struct commit_item *item;
+    while ((item = g_queue_pop_head(&committer->items)))
         end_item(item, killed);
     owner_free(committer->owner);
     g_free(committer);
@@ -48,9 +46,8 @@ void committer_free(struct committer *committer)
 void commit_rest_on_jobs(struct commit_batch *batch)
 {
     const struct counter *counter = config_get(batch->config, COUNTER_KIND, COUNTER_JOB, NULL);
-
     if (batch->last_id == 0)
-        batch->last_id = counter == NULL ? 0 : counter->value;
+        batch->last_id = counter ? counter->value : 0;
 }
 
 guint64 commit_job_id(struct commit_batch *batch)
@@ -62,10 +59,8 @@ guint64 commit_job_id(struct commit_batch *batch)
 size_t commit_job_bytes(const struct job *job)
 {
     size_t bytes = 0;
-
-    for (guint i = 0; job != NULL && i < job->ops->len; i++) {
-        const struct job_op *op = g_ptr_array_index(job->ops, i);
-
+    for (guint i = 0; job && i < job->ops->len; i++) {
+        const struct job_op *op = job->ops->pdata[i];
         bytes += json_dumpb(op->input, NULL, 0, JSON_COMPACT) +
                  json_dumpb(op->log, NULL, 0, JSON_COMPACT | JSON_ENCODE_ANY) +
                  json_dumpb(op->result, NULL, 0, JSON_COMPACT | JSON_ENCODE_ANY) + 256;
@@ -76,7 +71,6 @@ size_t commit_job_bytes(const struct job *job)
 void commit_put_job(struct commit_batch *batch, const struct job *job)
 {
     g_autofree char *key = g_strdup_printf("%" G_GUINT64_FORMAT, job->id);
-
     g_ptr_array_add(batch->changes, config_put(batch->config, "job", key, job_to_json(job)));
 }
 
@@ -90,7 +84,6 @@ void commit_note_id(GHashTable *ids, guint64 id)
 static struct commit_batch begin_batch(const struct committer *committer)
 {
     const struct config *config = follow_config(committer->follow);
-
     return (struct commit_batch){
         .config = config,
         .stamp = {config_history(config), follow_epoch(committer->follow)},
@@ -114,7 +107,6 @@ static bool build_item(struct commit_batch *batch, struct commit_item *item)
     guint length = batch->changes->len;
     guint64 last_id = batch->last_id;
     g_autoptr(GError) error = NULL;
-
     if (item->build(batch, item->data, &error))
         return true;
     g_ptr_array_set_size(batch->changes, (gint)length);
@@ -157,10 +149,8 @@ static void commit_items(struct committer *committer, const GPtrArray *items, gu
     g_autoptr(GPtrArray) changes = batch.changes;
     g_autoptr(GPtrArray) built = g_ptr_array_new();
     g_autoptr(GError) error = NULL;
-
     for (guint i = 0; i < items->len; i++) {
-        struct commit_item *item = g_ptr_array_index(items, i);
-
+        struct commit_item *item = items->pdata[i];
         if (build_item(&batch, item))
             g_ptr_array_add(built, item);
     }
@@ -170,25 +160,24 @@ static void commit_items(struct committer *committer, const GPtrArray *items, gu
     add_counter(&batch);
     follow_commit(committer->follow, "change_jobs", committer->owner, changes, batch.stamp, 0,
                   &error);
-    if (error != NULL && built->len > 1 && may_split(error)) {
+    if (error && built->len > 1 && may_split(error)) {
         for (guint i = 0; i < built->len; i++) {
             g_autoptr(GPtrArray) single = g_ptr_array_new();
-
-            g_ptr_array_add(single, g_ptr_array_index(built, i));
+            g_ptr_array_add(single, built->pdata[i]);
             commit_items(committer, single, 0);
         }
         return;
     }
-    if (error != NULL && catch_up(committer, error, tries)) {
+    if (error && catch_up(committer, error, tries)) {
         commit_items(committer, built, tries + 1);
         return;
     }
-    if (error != NULL && task_killed()) {
+    if (error && task_killed()) {
         g_clear_error(&error);
         fettle_set_error(&error, KILLED, "luxid has ended");
     }
     for (guint i = 0; i < built->len; i++)
-        end_item(g_ptr_array_index(built, i), error);
+        end_item(built->pdata[i], error);
 }
 
 /* Takes what fits one transaction; at least one item. */
@@ -198,8 +187,7 @@ static GPtrArray *take_items(struct committer *committer)
     guint changes = 1; /* the counter */
     size_t bytes = 0;
     struct commit_item *item;
-
-    while ((item = g_queue_peek_head(&committer->items)) != NULL) {
+    while ((item = g_queue_peek_head(&committer->items))) {
         if (items->len > 0 && (items->len >= LIMIT_COMMITS_PER_BATCH ||
                                changes + item->changes > LIMIT_CHANGES_PER_COMMIT ||
                                bytes + item->bytes > LIMIT_COMMIT_BYTES))
@@ -214,7 +202,6 @@ static GPtrArray *take_items(struct committer *committer)
 static void commit_loop(void *data)
 {
     struct committer *committer = data;
-
     committer->task = task_self();
     for (;;) {
         if (g_queue_is_empty(&committer->items)) {
@@ -222,7 +209,6 @@ static void commit_loop(void *data)
                 break;
         } else {
             g_autoptr(GPtrArray) items = take_items(committer);
-
             commit_items(committer, items, 0);
             if (task_group_killed(committer->env->tasks))
                 break;
@@ -244,7 +230,7 @@ void committer_start(struct committer *committer, const char *livelock)
 void committer_add(struct committer *committer, const struct commit_item *item)
 {
     g_queue_push_tail(&committer->items, g_memdup2(item, sizeof(*item)));
-    if (committer->task != NULL)
+    if (committer->task)
         task_wake(committer->task);
 }
 
@@ -261,7 +247,6 @@ struct commit_wait {
 static bool commit_wait_build(struct commit_batch *batch, void *data, GError **error)
 {
     struct commit_wait *wait = data;
-
     if (wait->abandoned) {
         fettle_set_error(error, KILLED, "luxid has ended");
         return false;
@@ -272,12 +257,11 @@ static bool commit_wait_build(struct commit_batch *batch, void *data, GError **e
 static void commit_wait_done(const GError *error, void *data)
 {
     struct commit_wait *wait = data;
-
     if (wait->abandoned) {
         g_free(wait);
         return;
     }
-    wait->error = error == NULL ? NULL : g_error_copy(error);
+    wait->error = error ? g_error_copy(error) : NULL;
     promise_complete(&wait->promise);
 }
 
@@ -285,8 +269,6 @@ bool committer_run(struct committer *committer, const struct commit_item *item, 
 {
     struct commit_wait *wait = g_new0(struct commit_wait, 1);
     struct commit_item waiting = *item;
-    bool ok;
-
     wait->build = item->build;
     wait->data = item->data;
     waiting.build = commit_wait_build;
@@ -303,7 +285,7 @@ bool committer_run(struct committer *committer, const struct commit_item *item, 
         fettle_set_error(error, KILLED, "luxid has ended");
         return false;
     }
-    ok = wait->error == NULL;
+    bool ok = !wait->error;
     if (!ok)
         g_propagate_error(error, wait->error);
     g_free(wait);

@@ -27,9 +27,8 @@ static json_t *ask_read(const struct console_call *call, GError **error)
         env_call_record(call->context->env, call->node, ROLE_NODED, "console_read", call->read,
                         follow_stamp(call->context->follow), 0,
                         (guint)call->read->wait_ms + TIMEOUT_WAIT_EXTRA_MS, error);
-    return data == NULL
-               ? NULL
-               : json_make("[s, I, s]", data->data, (json_int_t)data->offset, call->node_name);
+    return data ? json_make("[s, I, s]", data->data, (json_int_t)data->offset, call->node_name)
+                : NULL;
 }
 
 static json_t *ask_write(const struct console_call *call, GError **error)
@@ -37,7 +36,7 @@ static json_t *ask_write(const struct console_call *call, GError **error)
     record_autoptr(nothing) done =
         env_call_record(call->context->env, call->node, ROLE_NODED, "console_write", call->write,
                         follow_stamp(call->context->follow), 0, 0, error);
-    return done == NULL ? NULL : json_true();
+    return done ? json_true() : NULL;
 }
 
 /* A node knows instances by their UUIDs only. */
@@ -48,7 +47,7 @@ static void explain(const struct console_call *call, GError **error)
         return;
     }
     g_clear_error(error);
-    if (call->read != NULL)
+    if (call->read)
         fettle_set_error(error, WRONG_STATE, "instance \"%s\" has printed nothing on %s yet",
                          call->name, call->node_name);
     else
@@ -61,9 +60,8 @@ static void console_task(void *data)
 {
     struct console_call *call = data;
     g_autoptr(GError) error = NULL;
-    json_t *result = call->read != NULL ? ask_read(call, &error) : ask_write(call, &error);
-
-    if (result != NULL) {
+    json_t *result = call->read ? ask_read(call, &error) : ask_write(call, &error);
+    if (result) {
         rpc_answer(call->request, result);
     } else {
         explain(call, &error);
@@ -79,13 +77,12 @@ static const struct instance *find_guest(struct console_call *call, const char *
     g_autoptr(GError) error = NULL;
     const struct instance *instance = config_find(config, "instance", name, &error);
     const struct node *node =
-        instance == NULL ? NULL : config_get(config, "node", instance->primary_node, NULL);
-
-    if (instance != NULL && (node == NULL || node->offline))
+        instance ? config_get(config, "node", instance->primary_node, NULL) : NULL;
+    if (instance && (!node || node->offline))
         fettle_set_error(&error, WRONG_STATE,
                          "%s, the primary node of instance \"%s\", is offline; nothing runs there",
                          config_node_name(config, instance->primary_node), instance->name);
-    if (error != NULL) {
+    if (error) {
         rpc_fail(call->request, error);
         return NULL;
     }
@@ -98,7 +95,6 @@ static const struct instance *find_guest(struct console_call *call, const char *
 static struct console_call *call_new(struct queue_context *context, struct rpc_request *request)
 {
     struct console_call *call = g_new0(struct console_call, 1);
-
     call->context = context;
     call->request = request;
     return call;
@@ -109,8 +105,7 @@ void console_calls_read(struct queue_context *context, struct rpc_request *reque
 {
     struct console_call *call = call_new(context, request);
     const struct instance *instance = find_guest(call, args->name);
-
-    if (instance == NULL) {
+    if (!instance) {
         call_free(call);
         return;
     }
@@ -128,8 +123,7 @@ void console_calls_write(struct queue_context *context, struct rpc_request *requ
 {
     struct console_call *call = call_new(context, request);
     const struct instance *instance = find_guest(call, args->name);
-
-    if (instance == NULL) {
+    if (!instance) {
         call_free(call);
         return;
     }

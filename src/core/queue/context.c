@@ -6,7 +6,6 @@
 const struct job *context_record(const struct queue_context *context, guint64 id)
 {
     char key[24];
-
     g_snprintf(key, sizeof(key), "%" G_GUINT64_FORMAT, id);
     return config_get(follow_config(context->follow), "job", key, NULL);
 }
@@ -14,8 +13,7 @@ const struct job *context_record(const struct queue_context *context, guint64 id
 const struct job *context_view(const struct queue_context *context, guint64 id)
 {
     const struct queue_job *job = queue_find(context->queue, id);
-
-    if (job != NULL && job->live != NULL)
+    if (job && job->live)
         return job->live;
     return context_record(context, id);
 }
@@ -23,8 +21,7 @@ const struct job *context_view(const struct queue_context *context, guint64 id)
 guint context_slots(const struct queue_context *context)
 {
     const struct cluster *cluster = config_cluster(follow_config(context->follow));
-
-    return cluster == NULL ? 0 : (guint)cluster->max_running_jobs;
+    return cluster ? (guint)cluster->max_running_jobs : 0;
 }
 
 guint64 context_now_us(const struct queue_context *context)
@@ -57,24 +54,20 @@ static const struct job *job_view(void *data, guint64 id)
 static struct query_held job_held(void *data, guint64 id)
 {
     const struct queue_job *job = queue_find(((struct queue_context *)data)->queue, id);
-
-    return job == NULL ? (struct query_held){NULL}
-                       : (struct query_held){job->held, job->held_at_us, job->held_by};
+    return job ? (struct query_held){job->held, job->held_at_us, job->held_by}
+               : (struct query_held){NULL};
 }
 
 static json_t *job_holds(void *data, guint64 id)
 {
     const struct queue_context *context = data;
     struct queue_job *job = queue_find(context->queue, id);
-
-    return job == NULL || job->phase != JOB_PHASE_QUEUED ? NULL
-                                                         : holds_explain(context->holds, job);
+    return !job || job->phase != JOB_PHASE_QUEUED ? NULL : holds_explain(context->holds, job);
 }
 
 static void job_count(void *data, guint *ret_queued, guint *ret_running)
 {
     const struct queue_context *context = data;
-
     *ret_queued = queue_waiting(context->queue);
     *ret_running = queue_active(context->queue);
 }
@@ -90,7 +83,6 @@ void context_init_queries(struct queue_context *context)
         .holds = job_holds,
         .count = job_count,
     };
-
     context->queries = (struct queries){.env = context->env,
                                         .follow = context->follow,
                                         .jobs = &jobs,

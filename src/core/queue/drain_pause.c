@@ -14,8 +14,7 @@ struct switching {
 static void switching_done(const GError *error, void *data)
 {
     struct switching *switching = data;
-
-    if (error != NULL)
+    if (error)
         rpc_fail(switching->request, error);
     else
         rpc_answer(switching->request, json_incref(switching->answer));
@@ -27,8 +26,7 @@ static bool build_switches(struct commit_batch *batch, void *data, GError **erro
 {
     const struct switching *switching = data;
     const struct switches *now = config_switches(batch->config);
-    record_autoptr(switches) switches = now == NULL ? switches_new() : switches_copy(now);
-
+    record_autoptr(switches) switches = now ? switches_copy(now) : switches_new();
     if (!switching->drain) {
         switches->watcher_paused_until = switching->wanted.watcher_paused_until;
     } else if (switches->drained != switching->wanted.drained) {
@@ -48,7 +46,6 @@ static void change_switches(const struct switching *from)
                                      .data = g_memdup2(from, sizeof(*from)),
                                      .changes = 1,
                                      .bytes = 256};
-
     committer_add(from->context->committer, &item);
 }
 
@@ -60,7 +57,6 @@ void call_set_drain_flag(struct queue_context *context, struct rpc_request *requ
                                         .wanted = {.drained = args->drained},
                                         .drain = true,
                                         .answer = json_true()};
-
     change_switches(&switching);
 }
 
@@ -74,6 +70,5 @@ void call_set_watcher_pause(struct queue_context *context, struct rpc_request *r
                                         .wanted = {.watcher_paused_until = until},
                                         .answer = until == 0 ? json_null()
                                                              : json_integer((json_int_t)until)};
-
     change_switches(&switching);
 }

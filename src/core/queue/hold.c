@@ -10,7 +10,6 @@
 static void runner_free(gpointer data)
 {
     struct runner *runner = data;
-
     g_ptr_array_unref(runner->limits);
     g_free(runner);
 }
@@ -23,7 +22,6 @@ static void free_ids(gpointer ids)
 struct holds *holds_new(struct queue_context *context)
 {
     struct holds *holds = g_new0(struct holds, 1);
-
     holds->context = context;
     holds->locks = locks_new(NULL, NULL);
     holds->reserved = locks_new(NULL, NULL);
@@ -36,7 +34,7 @@ struct holds *holds_new(struct queue_context *context)
 
 void holds_free(struct holds *holds)
 {
-    if (holds == NULL)
+    if (!holds)
         return;
     g_hash_table_unref(holds->reserving);
     g_hash_table_unref(holds->aside);
@@ -53,8 +51,7 @@ void holds_free(struct holds *holds)
 void hold_set_aside(struct holds *holds, struct queue_job *job, char *key, char *why)
 {
     GArray *ids = g_hash_table_lookup(holds->aside, key);
-
-    if (ids == NULL) {
+    if (!ids) {
         ids = g_array_new(FALSE, FALSE, sizeof(guint64));
         g_hash_table_insert(holds->aside, g_strdup(key), ids);
     }
@@ -69,16 +66,14 @@ static void let_go(struct holds *holds, const GArray *ids)
 {
     for (guint i = 0; i < ids->len; i++) {
         struct queue_job *job = queue_find(holds->context->queue, g_array_index(ids, guint64, i));
-
-        if (job != NULL)
+        if (job)
             queue_set_held(holds->context->queue, job, NULL);
     }
 }
 
 void hold_release(struct holds *holds, const char *key)
 {
-    gpointer stored, ids;
-
+    void *stored, *ids;
     if (!g_hash_table_steal_extended(holds->aside, key, &stored, &ids))
         return;
     let_go(holds, ids);
@@ -89,10 +84,9 @@ void hold_release(struct holds *holds, const char *key)
 static void release_all(struct holds *holds)
 {
     g_autoptr(GHashTable) aside = holds->aside;
-    GHashTableIter iter;
-    gpointer ids;
-
     holds->aside = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, free_ids);
+    GHashTableIter iter;
+    void *ids;
     g_hash_table_iter_init(&iter, aside);
     while (g_hash_table_iter_next(&iter, NULL, &ids))
         let_go(holds, ids);
@@ -114,7 +108,6 @@ static void drop_events(struct locks *locks)
 static struct owner owner_of(guint64 id, char text[24])
 {
     static char no_file[] = "";
-
     g_snprintf(text, 24, "%" G_GUINT64_FORMAT, id);
     return (struct owner){.job = text, .livelock = no_file};
 }
@@ -123,9 +116,8 @@ static void give(struct locks *locks, guint64 id, const GPtrArray *requests)
 {
     char text[24];
     struct owner owner = owner_of(id, text);
-
-    for (guint i = 0; requests != NULL && i < requests->len; i++) {
-        const struct lock_request *request = g_ptr_array_index(requests, i);
+    for (guint i = 0; requests && i < requests->len; i++) {
+        const struct lock_request *request = requests->pdata[i];
         locks_restore(locks, &owner, request->name, request->mode, 0);
     }
     drop_events(locks);
@@ -135,7 +127,6 @@ static void take_back(struct locks *locks, guint64 id)
 {
     char text[24];
     struct owner owner = owner_of(id, text);
-
     locks_free_owner(locks, &owner);
     drop_events(locks);
 }
@@ -144,8 +135,7 @@ static void take_back(struct locks *locks, guint64 id)
 static guint present_op(const struct job *job)
 {
     guint at = 0;
-
-    while (at < job->ops->len && job_state_final(job_op_state(g_ptr_array_index(job->ops, at))))
+    while (at < job->ops->len && job_state_final(job_op_state(job->ops->pdata[at])))
         at++;
     return at;
 }
@@ -155,19 +145,18 @@ static GPtrArray *predict(struct holds *holds, const struct job *job, guint at)
     if (at >= job->ops->len)
         return NULL;
     return predict_locks(holds->context->env, holds->context->follow,
-                         ((const struct job_op *)g_ptr_array_index(job->ops, at))->input);
+                         ((const struct job_op *)job->ops->pdata[at])->input);
 }
 
 /* What a queued job will ask for first; NULL: cannot be told. Borrowed. */
 static const GPtrArray *wanted_locks(struct holds *holds, struct queue_job *job)
 {
     const struct job *record = context_record(holds->context, job->id);
-
     if (job->locks_age == holds->age + 1)
         return job->locks;
-    if (job->locks != NULL)
+    if (job->locks)
         g_ptr_array_unref(job->locks);
-    job->locks = record == NULL ? NULL : predict(holds, record, present_op(record));
+    job->locks = record ? predict(holds, record, present_op(record)) : NULL;
     job->locks_age = holds->age + 1;
     return job->locks;
 }
@@ -178,11 +167,9 @@ static guint64 blocker(struct locks *locks, guint64 id, const GPtrArray *wanted)
     char text[24];
     struct owner owner = owner_of(id, text);
     record_autoptr(update_locks_result) result = locks_explain(locks, &owner, wanted, NULL);
-    const struct owner *first = result->blockers != NULL && result->blockers->len > 0
-                                    ? g_ptr_array_index(result->blockers, 0)
-                                    : NULL;
-
-    return first == NULL ? 0 : g_ascii_strtoull(first->job, NULL, 10);
+    const struct owner *first =
+        result->blockers && result->blockers->len > 0 ? result->blockers->pdata[0] : NULL;
+    return first ? g_ascii_strtoull(first->job, NULL, 10) : 0;
 }
 
 static bool keeps(struct locks *locks, guint64 id, guint64 other, struct lock_request *request)
@@ -190,15 +177,12 @@ static bool keeps(struct locks *locks, guint64 id, guint64 other, struct lock_re
     char text[24], other_text[24];
     struct owner owner = owner_of(id, text), keeper = owner_of(other, other_text);
     g_autoptr(GPtrArray) alone = g_ptr_array_new();
-    record_autoptr(update_locks_result) result = NULL;
     bool found = false;
-
     g_ptr_array_add(alone, request);
-    result = locks_explain(locks, &owner, alone, NULL);
-    for (guint i = 0; result->blockers != NULL && i < result->blockers->len; i++)
+    record_autoptr(update_locks_result) result = locks_explain(locks, &owner, alone, NULL);
+    for (guint i = 0; result->blockers && i < result->blockers->len; i++)
         found = found ||
-                g_str_equal(((const struct owner *)g_ptr_array_index(result->blockers, i))->job,
-                            keeper.job);
+                g_str_equal(((const struct owner *)result->blockers->pdata[i])->job, keeper.job);
     return found;
 }
 
@@ -207,10 +191,8 @@ static char *describe_kept(struct locks *locks, guint64 id, guint64 first, const
 {
     GString *text = g_string_new(NULL);
     guint kept = 0;
-
     for (guint i = 0; i < wanted->len && kept <= LOCKS_NAMED; i++) {
-        struct lock_request *request = g_ptr_array_index(wanted, i);
-
+        struct lock_request *request = wanted->pdata[i];
         if (keeps(locks, id, first, request) && kept++ < LOCKS_NAMED)
             g_string_append_printf(text, "%s%s (%s)", kept > 1 ? ", " : "", request->name,
                                    enum_word(&lock_mode_words, (int)request->mode));
@@ -224,19 +206,16 @@ static char *describe_kept(struct locks *locks, guint64 id, guint64 first, const
 static bool is_urgent(const struct holds *holds, const struct queue_job *job)
 {
     const struct job *record = context_record(holds->context, job->id);
-    const struct job_op *op = record == NULL ? NULL : g_ptr_array_index(record->ops, 0);
-
-    return op != NULL && predict_locks_urgent(op->input);
+    const struct job_op *op = record ? record->ops->pdata[0] : NULL;
+    return op && predict_locks_urgent(op->input);
 }
 
 static struct hold_way way_to(struct holds *holds, guint64 id, const GPtrArray *wanted)
 {
     struct hold_way way = {.wanted = wanted};
-    guint64 runs;
-
-    if (wanted == NULL || wanted->len == 0)
+    if (!wanted || wanted->len == 0)
         return way;
-    runs = blocker(holds->locks, id, wanted);
+    guint64 runs = blocker(holds->locks, id, wanted);
     way.runs = runs != 0;
     way.first = way.runs ? runs : blocker(holds->reserved, id, wanted);
     return way;
@@ -251,7 +230,6 @@ char *hold_way_why(struct holds *holds, const struct queue_job *job, const struc
 {
     g_autofree char *kept =
         describe_kept(way->runs ? holds->locks : holds->reserved, job->id, way->first, way->wanted);
-
     return g_strdup_printf("it would wait for locks that job %" G_GUINT64_FORMAT " %s: %s",
                            way->first, way->runs ? "has or waits for" : "is to have first", kept);
 }
@@ -259,7 +237,6 @@ char *hold_way_why(struct holds *holds, const struct queue_job *job, const struc
 static void stop_reserving(struct holds *holds, guint64 id)
 {
     g_autofree char *key = job_key(id);
-
     take_back(holds->reserved, id);
     hold_release(holds, key);
 }
@@ -279,13 +256,11 @@ static bool outrank(struct holds *holds, const struct queue_job *job, const GPtr
     record_autoptr(update_locks_result) result =
         locks_explain(holds->reserved, &owner, wanted, NULL);
     g_autoptr(GArray) ids = g_array_new(FALSE, FALSE, sizeof(guint64));
-
-    for (guint i = 0; result->blockers != NULL && i < result->blockers->len; i++) {
-        const struct owner *blocking = g_ptr_array_index(result->blockers, i);
+    for (guint i = 0; result->blockers && i < result->blockers->len; i++) {
+        const struct owner *blocking = result->blockers->pdata[i];
         guint64 id = g_ascii_strtoull(blocking->job, NULL, 10);
         const struct queue_job *other = queue_find(holds->context->queue, id);
-
-        if (other != NULL && !is_before(job, other))
+        if (other && !is_before(job, other))
             return false;
         g_array_append_val(ids, id);
     }
@@ -300,7 +275,6 @@ static bool outrank(struct holds *holds, const struct queue_job *job, const GPtr
 static bool reserve_if_due(struct holds *holds, struct queue_job *job, const GPtrArray *wanted)
 {
     gint64 now = holds->context->env->ops->boot_ms(holds->context->env);
-
     if (job->held_since_ms == 0)
         job->held_since_ms = now;
     if (g_hash_table_contains(holds->reserving, &job->id))
@@ -316,8 +290,7 @@ static gboolean end_idle(gpointer id, gpointer value, gpointer data)
 {
     struct holds *holds = data;
     const struct queue_job *job = queue_find(holds->context->queue, *(guint64 *)id);
-    bool over = job == NULL || job->phase != JOB_PHASE_QUEUED;
-
+    bool over = !job || job->phase != JOB_PHASE_QUEUED;
     if (over)
         stop_reserving(holds, *(guint64 *)id);
     return over;
@@ -326,7 +299,6 @@ static gboolean end_idle(gpointer id, gpointer value, gpointer data)
 static bool locks_allow(struct holds *holds, struct queue_job *job)
 {
     struct hold_way way = hold_way(holds, job);
-
     if (way.first == 0 || (reserve_if_due(holds, job, way.wanted) && !way.runs))
         return true;
     hold_set_aside(holds, job, job_key(way.first), hold_way_why(holds, job, &way));
@@ -339,11 +311,9 @@ static bool locks_allow(struct holds *holds, struct queue_job *job)
 static struct runner *add_runner(struct holds *holds, guint64 id, const struct job *record)
 {
     struct runner *runner = g_new0(struct runner, 1);
-    g_autoptr(GPtrArray) locks = NULL;
-
     runner->id = id;
     runner->at = present_op(record);
-    locks = predict(holds, record, runner->at);
+    g_autoptr(GPtrArray) locks = predict(holds, record, runner->at);
     give(holds->locks, id, locks);
     hold_count(holds, runner, context_record(holds->context, id));
     g_hash_table_insert(holds->runners, &runner->id, runner);
@@ -353,7 +323,6 @@ static struct runner *add_runner(struct holds *holds, guint64 id, const struct j
 static void free_locks_of(struct holds *holds, guint64 id)
 {
     g_autofree char *key = job_key(id);
-
     take_back(holds->locks, id);
     hold_release(holds, key);
 }
@@ -368,19 +337,16 @@ static void look_at(struct holds *holds, guint64 id)
 {
     struct runner *runner = g_hash_table_lookup(holds->runners, &id);
     const struct job *view = context_view(holds->context, id);
-    g_autoptr(GPtrArray) locks = NULL;
-    guint at;
-
-    if (view == NULL)
+    if (!view)
         return;
-    if (runner == NULL)
+    if (!runner)
         runner = add_runner(holds, id, view);
     runner->seen = true;
-    at = present_op(view);
+    guint at = present_op(view);
     if (at == runner->at)
         return;
     runner->at = at;
-    locks = predict(holds, view, at);
+    g_autoptr(GPtrArray) locks = predict(holds, view, at);
     free_locks_of(holds, id);
     give(holds->locks, id, locks);
 }
@@ -389,7 +355,6 @@ static gboolean end_unseen(gpointer id, gpointer value, gpointer data)
 {
     struct runner *runner = value;
     bool over = !runner->seen;
-
     runner->seen = false;
     if (over)
         runner_ended(data, runner);
@@ -399,7 +364,6 @@ static gboolean end_unseen(gpointer id, gpointer value, gpointer data)
 void holds_look(struct holds *holds)
 {
     g_autoptr(GArray) active = queue_active_ids(holds->context->queue);
-
     for (guint i = 0; i < active->len; i++)
         look_at(holds, g_array_index(active, guint64, i));
     g_hash_table_foreach_remove(holds->runners, end_unseen, holds);
@@ -409,8 +373,7 @@ void holds_look(struct holds *holds)
 bool holds_allow(struct holds *holds, struct queue_job *job)
 {
     const struct job *record = context_record(holds->context, job->id);
-
-    if (record == NULL)
+    if (!record)
         return true;
     if (hold_limits_allow(holds, job, record))
         return locks_allow(holds, job);
@@ -422,24 +385,21 @@ bool holds_allow(struct holds *holds, struct queue_job *job)
 
 bool holds_allow_new(struct holds *holds, const struct job *job)
 {
-    g_autoptr(GPtrArray) wanted = NULL;
-
     holds_look(holds);
     if (!hold_limits_allow_new(holds, job))
         return false;
-    if (predict_locks_urgent(((const struct job_op *)g_ptr_array_index(job->ops, 0))->input))
+    if (predict_locks_urgent(((const struct job_op *)job->ops->pdata[0])->input))
         return true;
-    wanted = predict(holds, job, present_op(job));
+    g_autoptr(GPtrArray) wanted = predict(holds, job, present_op(job));
     return way_to(holds, job->id, wanted).first == 0;
 }
 
 void holds_started(struct holds *holds, struct queue_job *job)
 {
     const struct job *record = context_record(holds->context, job->id);
-
     if (g_hash_table_remove(holds->reserving, &job->id))
         stop_reserving(holds, job->id);
-    if (record != NULL && !g_hash_table_contains(holds->runners, &job->id))
+    if (record && !g_hash_table_contains(holds->runners, &job->id))
         add_runner(holds, job->id, record);
 }
 
@@ -449,15 +409,12 @@ static void end_if_rejected(struct holds *holds, guint64 id)
 {
     struct queue_job *job = queue_find(holds->context->queue, id);
     const struct job *record = context_record(holds->context, id);
-    const struct rule *rule;
-    g_autofree char *name = NULL;
-
-    if (job == NULL || record == NULL || job->phase != JOB_PHASE_QUEUED)
+    if (!job || !record || job->phase != JOB_PHASE_QUEUED)
         return;
-    rule = holds_rejected(holds, record);
-    if (rule == NULL)
+    const struct rule *rule = holds_rejected(holds, record);
+    if (!rule)
         return;
-    name = holds_rule_name(rule);
+    g_autofree char *name = holds_rule_name(rule);
     queue_doom(holds->context->queue, job, JOB_CANCELED, g_strdup_printf("%s rejects it", name));
 }
 
@@ -465,8 +422,7 @@ static void end_if_rejected(struct holds *holds, guint64 id)
 static void count_anew(struct holds *holds)
 {
     GHashTableIter iter;
-    gpointer runner;
-
+    void *runner;
     g_hash_table_iter_init(&iter, holds->runners);
     while (g_hash_table_iter_next(&iter, NULL, &runner))
         hold_count(holds, runner, context_record(holds->context, ((struct runner *)runner)->id));
@@ -480,7 +436,6 @@ void holds_rules_stale(struct holds *holds)
 void holds_rules_changed(struct holds *holds)
 {
     g_autoptr(GArray) ids = queue_ids(holds->context->queue);
-
     holds_rules_stale(holds);
     count_anew(holds);
     release_all(holds);
@@ -491,10 +446,9 @@ void holds_rules_changed(struct holds *holds)
 void holds_job_changed(struct holds *holds, struct queue_job *job)
 {
     struct runner *runner = g_hash_table_lookup(holds->runners, &job->id);
-
     queue_set_held(holds->context->queue, job, NULL);
     end_if_rejected(holds, job->id);
-    if (runner != NULL)
+    if (runner)
         hold_count(holds, runner, context_record(holds->context, job->id));
 }
 
@@ -506,6 +460,5 @@ void holds_objects_changed(struct holds *holds)
 const struct rule *holds_rejected(const struct holds *holds, const struct job *job)
 {
     const struct rule *rule = rules_judge(hold_rules((struct holds *)holds), job);
-
-    return rule != NULL && rule->action == RULE_REJECT ? rule : NULL;
+    return rule && rule->action == RULE_REJECT ? rule : NULL;
 }

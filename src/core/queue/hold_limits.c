@@ -6,7 +6,7 @@
 
 const struct rules *hold_rules(struct holds *holds)
 {
-    if (holds->rules == NULL)
+    if (!holds->rules)
         holds->rules = rules_new(follow_config(holds->context->follow));
     return holds->rules;
 }
@@ -16,10 +16,8 @@ char *holds_rule_name(const struct rule *rule)
     const json_t *trail = rule->filter->reason;
     const json_t *last = json_array_get(trail, json_array_size(trail) - 1);
     const char *text = json_string_value(json_array_get(last, 1));
-
-    return text != NULL && *text != '\0'
-               ? g_strdup_printf("filter %s (\"%s\")", rule->filter->uuid, text)
-               : g_strdup_printf("filter %s", rule->filter->uuid);
+    return text && *text != '\0' ? g_strdup_printf("filter %s (\"%s\")", rule->filter->uuid, text)
+                                 : g_strdup_printf("filter %s", rule->filter->uuid);
 }
 
 static guint count_of(const struct holds *holds, const char *key)
@@ -30,7 +28,6 @@ static guint count_of(const struct holds *holds, const char *key)
 static void count(struct holds *holds, const char *key, int by)
 {
     guint now = count_of(holds, key) + (guint)by;
-
     if (now == 0)
         g_hash_table_remove(holds->counts, key);
     else
@@ -44,10 +41,9 @@ static char *rule_key(const struct rule *rule)
 
 char *hold_rule_why(struct holds *holds, const struct rule *rule)
 {
-    g_autofree char *name = rule == NULL ? NULL : holds_rule_name(rule);
-    g_autofree char *key = rule == NULL ? NULL : rule_key(rule);
-
-    if (rule == NULL || rule->action == RULE_ACCEPT)
+    g_autofree char *name = rule ? holds_rule_name(rule) : NULL;
+    g_autofree char *key = rule ? rule_key(rule) : NULL;
+    if (!rule || rule->action == RULE_ACCEPT)
         return NULL;
     if (rule->action == RULE_REJECT)
         return g_strdup_printf("%s rejects it", name);
@@ -63,8 +59,7 @@ static bool rule_allows(struct holds *holds, struct queue_job *job, const struct
 {
     const struct rule *rule = rules_judge(hold_rules(holds), record);
     char *why = hold_rule_why(holds, rule);
-
-    if (why == NULL)
+    if (!why)
         return true;
     if (rule->action == RULE_REJECT)
         queue_doom(holds->context->queue, job, JOB_CANCELED, why);
@@ -77,7 +72,6 @@ char *hold_limit_why(const struct holds *holds, const char *text)
 {
     g_autofree char *key = g_strconcat(KEY_REASON, text, NULL);
     guint running = count_of(holds, key);
-
     return running < rules_own_limit(text)
                ? NULL
                : g_strdup_printf("its reason \"%s\" allows no more at once, and %u run", text,
@@ -87,12 +81,10 @@ char *hold_limit_why(const struct holds *holds, const char *text)
 static bool own_limits_allow(struct holds *holds, struct queue_job *job, const struct job *record)
 {
     g_autoptr(GPtrArray) limits = rules_own_limits(record);
-
     for (guint i = 0; i < limits->len; i++) {
-        const char *text = g_ptr_array_index(limits, i);
+        const char *text = limits->pdata[i];
         char *why = hold_limit_why(holds, text);
-
-        if (why == NULL)
+        if (!why)
             continue;
         hold_set_aside(holds, job, g_strconcat(KEY_REASON, text, NULL), why);
         return false;
@@ -106,11 +98,10 @@ static GPtrArray *limits_of(struct holds *holds, const struct job *record)
     GPtrArray *keys = g_ptr_array_new_with_free_func(g_free);
     const struct rule *rule = rules_judge(hold_rules(holds), record);
     g_autoptr(GPtrArray) own = rules_own_limits(record);
-
-    if (rule != NULL && rule->action == RULE_RATE_LIMIT)
+    if (rule && rule->action == RULE_RATE_LIMIT)
         g_ptr_array_add(keys, rule_key(rule));
     for (guint i = 0; i < own->len; i++)
-        g_ptr_array_add(keys, g_strconcat(KEY_REASON, g_ptr_array_index(own, i), NULL));
+        g_ptr_array_add(keys, g_strconcat(KEY_REASON, own->pdata[i], NULL));
     return keys;
 }
 
@@ -118,10 +109,9 @@ bool hold_limits_allow_new(struct holds *holds, const struct job *record)
 {
     g_autoptr(GPtrArray) limits = rules_own_limits(record);
     g_autofree char *why = hold_rule_why(holds, rules_judge(hold_rules(holds), record));
-
-    for (guint i = 0; why == NULL && i < limits->len; i++)
-        why = hold_limit_why(holds, g_ptr_array_index(limits, i));
-    return why == NULL;
+    for (guint i = 0; !why && i < limits->len; i++)
+        why = hold_limit_why(holds, limits->pdata[i]);
+    return !why;
 }
 
 bool hold_limits_allow(struct holds *holds, struct queue_job *job, const struct job *record)
@@ -132,14 +122,11 @@ bool hold_limits_allow(struct holds *holds, struct queue_job *job, const struct 
 void hold_count(struct holds *holds, struct runner *runner, const struct job *record)
 {
     g_autoptr(GPtrArray) before = runner->limits;
-
-    runner->limits =
-        record == NULL ? g_ptr_array_new_with_free_func(g_free) : limits_of(holds, record);
+    runner->limits = record ? limits_of(holds, record) : g_ptr_array_new_with_free_func(g_free);
     for (guint i = 0; i < runner->limits->len; i++)
-        count(holds, g_ptr_array_index(runner->limits, i), 1);
-    for (guint i = 0; before != NULL && i < before->len; i++) {
-        const char *key = g_ptr_array_index(before, i);
-
+        count(holds, runner->limits->pdata[i], 1);
+    for (guint i = 0; before && i < before->len; i++) {
+        const char *key = before->pdata[i];
         count(holds, key, -1);
         hold_release(holds, key);
     }

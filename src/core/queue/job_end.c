@@ -14,9 +14,8 @@ static const struct job *wish_on_record(const struct ending_wish *wish)
 {
     const struct queue_job *job = queue_find(wish->context->queue, wish->id);
     const struct job *record = context_record(wish->context, wish->id);
-    bool ended = job == NULL || job->phase == JOB_PHASE_ENDED || record == NULL ||
-                 job_state_final(job_state_of(record));
-
+    bool ended =
+        !job || job->phase == JOB_PHASE_ENDED || !record || job_state_final(job_state_of(record));
     return ended || !record->cancel ? NULL : record;
 }
 
@@ -26,11 +25,10 @@ static void signal_job(const struct ending_wish *wish, bool kill)
     const struct queue_context *context = wish->context;
     const struct queue_job *job = queue_find(context->queue, wish->id);
     const struct job *view = context_view(context, wish->id);
-    const struct job_process process = {.livelock = job == NULL ? NULL : job->livelock,
-                                        .pid = view == NULL ? 0 : view->process_id,
-                                        .start_ticks = view == NULL ? 0 : view->process_start};
-
-    if (job == NULL || job->phase != JOB_PHASE_RUNNING || job->livelock == NULL)
+    const struct job_process process = {.livelock = job ? job->livelock : NULL,
+                                        .pid = view ? view->process_id : 0,
+                                        .start_ticks = view ? view->process_start : 0};
+    if (!job || job->phase != JOB_PHASE_RUNNING || !job->livelock)
         return;
     if (!context->env->ops->job_signal(context->env, &process, kill))
         log_warning("",
@@ -45,7 +43,6 @@ static void signal_job(const struct ending_wish *wish, bool kill)
 static guint wait_ms(const struct ending_wish *wish, guint64 kill_us)
 {
     gint64 left_us = (gint64)kill_us - wish->context->env->ops->wall_us(wish->context->env);
-
     return (guint)(CLAMP(left_us, 0, (gint64)JOB_KILL_GRACE_MS * 1000) / 1000);
 }
 
@@ -53,10 +50,8 @@ static void kill_until_ended(const struct ending_wish *wish)
 {
     const struct env *env = wish->context->env;
     const struct job *record = wish_on_record(wish);
-    bool alive =
-        record != NULL && record->kill_us != 0 && env_sleep(env, wait_ms(wish, record->kill_us));
-
-    while (alive && wish_on_record(wish) != NULL) {
+    bool alive = record && record->kill_us != 0 && env_sleep(env, wait_ms(wish, record->kill_us));
+    while (alive && wish_on_record(wish)) {
         signal_job(wish, true);
         alive = env_sleep(env, JOB_KILL_GRACE_MS);
     }
@@ -65,23 +60,19 @@ static void kill_until_ended(const struct ending_wish *wish)
 static void end_task(void *data)
 {
     g_autofree struct ending_wish *wish = data;
-    struct queue_job *job;
-
     signal_job(wish, false);
     kill_until_ended(wish);
-    job = queue_find(wish->context->queue, wish->id);
-    if (job != NULL)
+    struct queue_job *job = queue_find(wish->context->queue, wish->id);
+    if (job)
         job->killing = false;
 }
 
 void job_end_carry_out(struct queue_context *context, struct queue_job *job)
 {
     struct ending_wish *wish = g_new(struct ending_wish, 1);
-    const struct job *record;
-
     *wish = (struct ending_wish){context, job->id};
-    record = wish_on_record(wish);
-    if (record == NULL || job->killing) {
+    const struct job *record = wish_on_record(wish);
+    if (!record || job->killing) {
         g_free(wish);
         return;
     }

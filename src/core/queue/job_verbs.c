@@ -25,11 +25,10 @@ static void verb_done(const GError *error, void *data)
 {
     struct verb *verb = data;
     struct queue_job *job = queue_find(verb->context->queue, verb->id);
-
-    if (job != NULL)
+    if (job)
         queue_set_busy(verb->context->queue, job, false);
     scheduler_kick(verb->context->scheduler);
-    if (error == NULL)
+    if (!error)
         rpc_answer(verb->request, json_make("[b, s]", 1, verb->done));
     else if (fettle_error_is(error, WRONG_STATE))
         answer_no(verb->request, error->message);
@@ -42,8 +41,7 @@ static void verb_done(const GError *error, void *data)
 static char *not_on_record(const struct queue_context *context, guint64 id)
 {
     record_autoptr(job) archived = archive_read(context->env, id, NULL);
-
-    if (archived == NULL)
+    if (!archived)
         return g_strdup_printf("Job %" G_GUINT64_FORMAT " not found in queue", id);
     return g_strdup_printf("Job %" G_GUINT64_FORMAT " has ended already, with %s, and is archived",
                            id, archived->status);
@@ -56,14 +54,12 @@ static struct queue_job *job_for(struct queue_context *context, struct rpc_reque
 {
     struct queue_job *job = queue_find(context->queue, id);
     g_autofree char *why = NULL;
-    enum job_state state;
-
-    if (job == NULL) {
+    if (!job) {
         why = not_on_record(context, id);
         answer_no(request, why);
         return NULL;
     }
-    state = (enum job_state)job->state;
+    enum job_state state = (enum job_state)job->state;
     if (state == JOB_QUEUED && (job->busy || job->phase != JOB_PHASE_QUEUED))
         state = JOB_WAITING;
     if (job_verb_allowed(what, state, id, &why))
@@ -83,7 +79,6 @@ static void commit_verb(const struct verb *from,
                                      .data = g_memdup2(from, sizeof(*from)),
                                      .changes = 1,
                                      .bytes = commit_job_bytes(context_record(context, from->id))};
-
     queue_set_busy(context->queue, job, true);
     committer_add(context->committer, &item);
 }
@@ -92,8 +87,7 @@ static void commit_verb(const struct verb *from,
 static struct job *record_under_way(const struct verb *verb, GError **error)
 {
     const struct job *record = context_record(verb->context, verb->id);
-
-    if (record != NULL && !job_state_final(job_state_of(record)))
+    if (record && !job_state_final(job_state_of(record)))
         return job_copy(record);
     fettle_set_error(error, WRONG_STATE, "Job %" G_GUINT64_FORMAT " has ended already", verb->id);
     return NULL;
@@ -104,7 +98,6 @@ static struct job *record_under_way(const struct verb *verb, GError **error)
 static void cancel(const struct verb *verb, struct job *job)
 {
     json_autoptr result = job_error_result(FETTLE_ERROR_CANCELED, "Job canceled by request");
-
     job_end(job, JOB_CANCELED, result, context_now_us(verb->context));
 }
 
@@ -112,14 +105,12 @@ static bool build_cancel(struct commit_batch *batch, void *data, GError **error)
 {
     const struct verb *verb = data;
     const struct job *record = context_record(verb->context, verb->id);
-    record_autoptr(job) job = NULL;
-
-    if (record == NULL || record->started || job_state_of(record) != JOB_QUEUED) {
+    if (!record || record->started || job_state_of(record) != JOB_QUEUED) {
         fettle_set_error(error, WRONG_STATE, "Job %" G_GUINT64_FORMAT " is not queued any more",
                          verb->id);
         return false;
     }
-    job = job_copy(record);
+    record_autoptr(job) job = job_copy(record);
     cancel(verb, job);
     commit_put_job(batch, job);
     return true;
@@ -131,8 +122,7 @@ static bool build_wish(struct commit_batch *batch, void *data, GError **error)
 {
     struct verb *verb = data;
     record_autoptr(job) job = record_under_way(verb, error);
-
-    if (job == NULL)
+    if (!job)
         return false;
     verb->done = !job->started ? CANCELED
                  : verb->kill  ? "Job is asked to give up, and ended for sure in 10 seconds"
@@ -153,8 +143,7 @@ static void wish_done(const GError *error, void *data)
 {
     struct verb *verb = data;
     struct queue_job *job = queue_find(verb->context->queue, verb->id);
-
-    if (error == NULL && job != NULL)
+    if (!error && job)
         job_end_carry_out(verb->context, job);
     verb_done(error, verb);
 }
@@ -165,8 +154,7 @@ void call_cancel_job(struct queue_context *context, struct rpc_request *request,
     struct verb verb = {
         .context = context, .request = request, .id = args->job, .kill = args->kill};
     const struct queue_job *job = job_for(context, request, JOB_VERB_CANCEL, args->job);
-
-    if (job == NULL)
+    if (!job)
         return;
     if (job->phase == JOB_PHASE_QUEUED && !job->busy) {
         verb.done = CANCELED;
@@ -184,16 +172,13 @@ static bool build_priority(struct commit_batch *batch, void *data, GError **erro
     record_autoptr(job) job = record_under_way(verb, error);
     /* The file of a running job knows which have ended. */
     const struct job *view = context_view(verb->context, verb->id);
-
-    if (job == NULL)
+    if (!job)
         return false;
     for (guint i = 0; i < job->ops->len; i++) {
-        struct job_op *op = g_ptr_array_index(job->ops, i);
-        json_t *input;
-
-        if (job_state_final(job_op_state(g_ptr_array_index(view->ops, i))))
+        struct job_op *op = job->ops->pdata[i];
+        if (job_state_final(job_op_state(view->ops->pdata[i])))
             continue;
-        input = json_copy(op->input);
+        json_t *input = json_copy(op->input);
         json_object_set_new(input, "priority", json_integer(verb->priority));
         json_decref(op->input);
         op->input = input;
@@ -208,11 +193,10 @@ static void move_in_line_task(void *data)
     g_autofree struct verb *verb = data;
     const struct queue_job *job = queue_find(verb->context->queue, verb->id);
     char text[24];
-    struct owner owner = {.job = text, .livelock = job == NULL ? NULL : job->livelock};
+    struct owner owner = {.job = text, .livelock = job ? job->livelock : NULL};
     struct lock_priority_args args = {.owner = &owner, .priority = verb->priority};
     g_autoptr(GError) ignored = NULL; /* it does not wait */
-
-    if (owner.livelock == NULL)
+    if (!owner.livelock)
         return;
     g_snprintf(text, sizeof(text), "%" G_GUINT64_FORMAT, verb->id);
     record_autoptr(nothing) done =
@@ -224,8 +208,7 @@ static void priority_done(const GError *error, void *data)
 {
     struct verb *verb = data;
     const struct queue_job *job = queue_find(verb->context->queue, verb->id);
-
-    if (error == NULL && job != NULL && job->phase == JOB_PHASE_RUNNING)
+    if (!error && job && job->phase == JOB_PHASE_RUNNING)
         task_spawn(verb->context->env->tasks, move_in_line_task, g_memdup2(verb, sizeof(*verb)));
     verb_done(error, verb);
 }
@@ -238,7 +221,6 @@ void call_change_job_priority(struct queue_context *context, struct rpc_request 
                         .id = args->job,
                         .priority = args->priority,
                         .done = "Priority of the opcodes that have not ended changed"};
-
-    if (job_for(context, request, JOB_VERB_PRIORITY, args->job) != NULL)
+    if (job_for(context, request, JOB_VERB_PRIORITY, args->job))
         commit_verb(&verb, build_priority, priority_done);
 }

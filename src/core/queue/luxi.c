@@ -29,25 +29,23 @@ static void job_changed(struct luxi *luxi, guint64 id)
     struct queue_context *context = &luxi->context;
     const struct job *record = context_record(context, id);
     struct queue_job *job = queue_find(context->queue, id);
-
-    if (record == NULL) {
+    if (!record) {
         queue_forget(context->queue, id);
     } else if (queue_put(context->queue, record)) {
         if (job_state_final(job_state_of(record)))
             tracker_recorded(context->tracker, id);
-    } else if (job != NULL && !job_state_final(job_state_of(record))) {
+    } else if (job && !job_state_final(job_state_of(record))) {
         /* The urgency of the whole does not tell whether that of an opcode is another now. */
         holds_job_changed(context->holds, job);
     }
-    if (record != NULL && (job != NULL || luxi->taken_up))
-        start_if_recorded(context, queue_find(context->queue, id), job == NULL);
+    if (record && (job || luxi->taken_up))
+        start_if_recorded(context, queue_find(context->queue, id), !job);
     wait_for_job_notify(context->waiters, id);
 }
 
 static gint compare_jobs(gconstpointer left, gconstpointer right)
 {
     const struct job *a = *(const struct job *const *)left, *b = *(const struct job *const *)right;
-
     return a->id < b->id ? -1 : a->id > b->id;
 }
 
@@ -57,12 +55,11 @@ static void take_all_jobs(struct luxi *luxi)
 {
     g_autoptr(GArray) known = queue_ids(luxi->context.queue);
     g_autoptr(GPtrArray) jobs = config_list(follow_config(luxi->context.follow), "job");
-
     g_ptr_array_sort(jobs, compare_jobs);
     for (guint i = 0; i < jobs->len; i++)
-        job_changed(luxi, ((const struct job *)g_ptr_array_index(jobs, i))->id);
+        job_changed(luxi, ((const struct job *)jobs->pdata[i])->id);
     for (guint i = 0; i < known->len; i++)
-        if (context_record(&luxi->context, g_array_index(known, guint64, i)) == NULL)
+        if (!context_record(&luxi->context, g_array_index(known, guint64, i)))
             job_changed(luxi, g_array_index(known, guint64, i));
 }
 
@@ -80,7 +77,7 @@ static void note_change(struct luxi *luxi, const char *kind)
 static bool touches_rules(const GPtrArray *changes)
 {
     for (guint i = 0; i < changes->len; i++)
-        if (g_str_equal(((const struct change *)g_ptr_array_index(changes, i))->kind, "job_filter"))
+        if (g_str_equal(((const struct change *)changes->pdata[i])->kind, "job_filter"))
             return true;
     return false;
 }
@@ -89,21 +86,19 @@ static bool touches_rules(const GPtrArray *changes)
 static void config_changed(const GPtrArray *changes, void *data)
 {
     struct luxi *luxi = data;
-    bool rules = changes == NULL || touches_rules(changes);
-
+    bool rules = !changes || touches_rules(changes);
     if (rules)
         holds_rules_stale(luxi->context.holds);
-    if (changes == NULL) {
+    if (!changes) {
         take_all_jobs(luxi);
         watch_changes_reset(luxi->context.watches);
         archiver_nodes_changed(luxi->context.archiver);
         holds_objects_changed(luxi->context.holds);
     }
-    for (guint i = 0; changes != NULL && i < changes->len; i++) {
-        const struct change *change = g_ptr_array_index(changes, i);
-        guint64 id;
-
+    for (guint i = 0; changes && i < changes->len; i++) {
+        const struct change *change = changes->pdata[i];
         note_change(luxi, change->kind);
+        guint64 id;
         if (g_str_equal(change->kind, "job") &&
             g_ascii_string_to_unsigned(change->key, 10, 1, G_MAXINT64, &id, NULL))
             job_changed(luxi, id);
@@ -121,7 +116,6 @@ struct luxi *luxi_new(const struct env *env)
 {
     struct luxi *luxi = g_new0(struct luxi, 1);
     struct queue_context *context = &luxi->context;
-
     context->env = env;
     context->most_queued = LIMIT_QUEUED_JOBS;
     context->queue = queue_new();
@@ -150,9 +144,8 @@ void luxi_limit_archive(struct luxi *luxi, guint jobs)
 bool luxi_start(struct luxi *luxi, GError **error)
 {
     struct queue_context *context = &luxi->context;
-
     context->livelock = context->env->ops->livelock_make(context->env, ROLE_LUXID, error);
-    if (context->livelock == NULL) {
+    if (!context->livelock) {
         g_prefix_error(error, "luxid's lock file: ");
         return false;
     }
@@ -174,20 +167,17 @@ bool luxi_start(struct luxi *luxi, GError **error)
 bool luxi_drain(struct luxi *luxi)
 {
     const struct queue_context *context = &luxi->context;
-
     luxi->context.ends = true;
     return context->begins == 0 &&
-           (context->starting == NULL || g_hash_table_size(context->starting) == 0);
+           (!context->starting || g_hash_table_size(context->starting) == 0);
 }
 
 void luxi_free(struct luxi *luxi)
 {
-    struct queue_context *context;
-
-    if (luxi == NULL)
+    if (!luxi)
         return;
-    context = &luxi->context;
-    if (context->livelock != NULL && !task_group_killed(context->env->tasks))
+    struct queue_context *context = &luxi->context;
+    if (context->livelock && !task_group_killed(context->env->tasks))
         context->env->ops->livelock_drop(context->env, context->livelock);
     committer_free(context->committer);
     wait_for_job_free(context->waiters);
@@ -214,7 +204,6 @@ static void call_submit_job_to_drained_queue(struct luxi *luxi, struct rpc_reque
                                              const void *args)
 {
     const struct luxi_submit_job_to_drained_queue_args *submit = args;
-
     submit_job(&luxi->context, request, submit->ops, true);
 }
 
@@ -289,7 +278,6 @@ static void set_watcher_pause(struct luxi *luxi, struct rpc_request *request, co
 static void query_filters(struct luxi *luxi, struct rpc_request *request, const void *args)
 {
     const struct luxi_query_filters_args *query = args;
-
     query_plain(&luxi->context.queries, request, "filter", query->uuids, query->fields);
 }
 
@@ -301,28 +289,24 @@ static void query_config_values_of(struct luxi *luxi, struct rpc_request *reques
 static void query_instances(struct luxi *luxi, struct rpc_request *request, const void *args)
 {
     const struct luxi_query_instances_args *query = args;
-
     query_plain(&luxi->context.queries, request, "instance", query->names, query->fields);
 }
 
 static void query_nodes(struct luxi *luxi, struct rpc_request *request, const void *args)
 {
     const struct luxi_query_nodes_args *query = args;
-
     query_plain(&luxi->context.queries, request, "node", query->names, query->fields);
 }
 
 static void query_groups(struct luxi *luxi, struct rpc_request *request, const void *args)
 {
     const struct luxi_query_groups_args *query = args;
-
     query_plain(&luxi->context.queries, request, "group", query->names, query->fields);
 }
 
 static void query_networks(struct luxi *luxi, struct rpc_request *request, const void *args)
 {
     const struct luxi_query_networks_args *query = args;
-
     query_plain(&luxi->context.queries, request, "network", query->names, query->fields);
 }
 
@@ -407,12 +391,11 @@ void luxi_handle(struct luxi *luxi, struct rpc_request *request)
     g_autoptr(GError) error = NULL;
     const struct luxi_method *method = luxi_check_method(request->name, &error);
     void *args = NULL;
-
-    if (method != NULL && !luxi->serving)
+    if (method && !luxi->serving)
         fettle_set_error(&error, TEMPORARY, "luxid is starting; try again");
-    else if (method != NULL)
+    else if (method)
         args = luxi_args_parse(method, request->args, &error);
-    if (args == NULL) {
+    if (!args) {
         rpc_fail(request, error);
         return;
     }

@@ -31,14 +31,13 @@ static void end_jobs_of(const struct env *env, const struct job_file_place *plac
 {
     g_autoptr(GError) error = NULL;
     g_autoptr(GPtrArray) names = job_file_list(env, place, &error);
-    if (names == NULL)
+    if (!names)
         log_warning("", "job files cannot be listed: %s", error->message);
-    for (guint i = 0; names != NULL && i < names->len; i++) {
+    for (guint i = 0; names && i < names->len; i++) {
         guint64 id;
-        record_autoptr(job) file = job_file_parse_name(g_ptr_array_index(names, i), &id)
-                                       ? job_file_read(env, id, NULL)
-                                       : NULL;
-        if (file != NULL)
+        record_autoptr(job) file =
+            job_file_parse_name(names->pdata[i], &id) ? job_file_read(env, id, NULL) : NULL;
+        if (file)
             old_jobs_end_one(env, file, newest);
     }
 }

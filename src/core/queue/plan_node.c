@@ -19,15 +19,13 @@ static json_t *forecast(const struct plan *plan, const struct reports *reports, 
     const struct node *node = config_find(config, "node", plan->node, error);
     g_autoptr(GPtrArray) nodes = config_list(config, "node");
     g_autoptr(GPtrArray) list = g_ptr_array_new();
-
-    if (node == NULL)
+    if (!node)
         return NULL;
     for (guint i = 0; i < nodes->len; i++) {
-        const struct node *each = g_ptr_array_index(nodes, i);
+        const struct node *each = nodes->pdata[i];
         const struct node_report *report = reports_of(reports, each->uuid);
-
-        if (report != NULL)
-            g_ptr_array_add(list, (gpointer)report);
+        if (report)
+            g_ptr_array_add(list, (void *)report);
     }
     return forecast_node(config, list, node, plan->event, env->ops->wall_us(env) / G_USEC_PER_SEC);
 }
@@ -38,12 +36,11 @@ static void plan_task(void *data)
     g_autoptr(GError) error = NULL;
     struct reports *reports = reports_ask(plan->context->env, plan->context->follow, NULL);
     json_t *answer = NULL;
-
-    if (reports == NULL)
+    if (!reports)
         fettle_set_error(&error, KILLED, "luxid has ended");
     else
         answer = forecast(plan, reports, &error);
-    if (answer != NULL)
+    if (answer)
         rpc_answer(plan->request, answer);
     else
         rpc_fail(plan->request, error);
@@ -58,18 +55,16 @@ void plan_node(struct queue_context *context, struct rpc_request *request,
     g_autoptr(GError) error = NULL;
     bool fail = g_str_equal(args->event, "fail");
     const struct node *node = NULL;
-    struct plan *plan;
-
     if (!fail && !g_str_equal(args->event, "drain"))
         fettle_set_error(&error, WRONG_INPUT, "PlanNode: event: \"%s\" is neither fail nor drain",
                          args->event);
     else
         node = config_find(follow_config(context->follow), "node", args->name, &error);
-    if (node == NULL) {
+    if (!node) {
         rpc_fail(request, error);
         return;
     }
-    plan = g_new(struct plan, 1);
+    struct plan *plan = g_new(struct plan, 1);
     *plan = (struct plan){context, request, g_strdup(node->uuid),
                           fail ? FORECAST_FAIL : FORECAST_DRAIN};
     task_spawn(context->env->tasks, plan_task, plan);

@@ -13,7 +13,6 @@ struct queue {
 static gint compare_ids(gconstpointer left, gconstpointer right, gpointer unused)
 {
     guint64 a = *(const guint64 *)left, b = *(const guint64 *)right;
-
     return a < b ? -1 : a > b;
 }
 
@@ -25,7 +24,6 @@ static gint compare_id_values(gconstpointer left, gconstpointer right)
 static gint compare_ready(gconstpointer left, gconstpointer right, gpointer unused)
 {
     const struct queue_job *a = left, *b = right;
-
     if (a->due_us != b->due_us)
         return a->due_us < b->due_us ? -1 : 1;
     return compare_ids(&a->id, &b->id, NULL);
@@ -34,15 +32,14 @@ static gint compare_ready(gconstpointer left, gconstpointer right, gpointer unus
 static void queue_job_free(gpointer data)
 {
     struct queue_job *job = data;
-
     g_free(job->livelock);
     g_free(job->doom);
     g_free(job->held);
     g_free(job->request);
-    if (job->locks != NULL)
+    if (job->locks)
         g_ptr_array_unref(job->locks);
     job_free(job->live);
-    if (job->dependents != NULL)
+    if (job->dependents)
         g_array_unref(job->dependents);
     g_free(job);
 }
@@ -50,7 +47,6 @@ static void queue_job_free(gpointer data)
 struct queue *queue_new(void)
 {
     struct queue *queue = g_new0(struct queue, 1);
-
     queue->jobs = g_tree_new_full(compare_ids, NULL, NULL, queue_job_free);
     queue->ready = g_sequence_new(NULL);
     queue->active = g_hash_table_new(NULL, NULL);
@@ -61,7 +57,7 @@ struct queue *queue_new(void)
 
 void queue_free(struct queue *queue)
 {
-    if (queue == NULL)
+    if (!queue)
         return;
     g_queue_clear_full(&queue->doomed, g_free);
     g_hash_table_unref(queue->requests);
@@ -86,7 +82,6 @@ GArray *queue_ids(const struct queue *queue)
 {
     GArray *ids =
         g_array_sized_new(FALSE, FALSE, sizeof(guint64), (guint)g_tree_nnodes(queue->jobs));
-
     g_tree_foreach(queue->jobs, append_id, ids);
     return ids;
 }
@@ -95,8 +90,7 @@ GArray *queue_active_ids(const struct queue *queue)
 {
     GArray *ids = g_array_new(FALSE, FALSE, sizeof(guint64));
     GHashTableIter iter;
-    gpointer job;
-
+    void *job;
     g_hash_table_iter_init(&iter, queue->active);
     while (g_hash_table_iter_next(&iter, &job, NULL))
         g_array_append_val(ids, ((struct queue_job *)job)->id);
@@ -117,8 +111,7 @@ guint queue_waiting(const struct queue *queue)
 guint64 queue_request(const struct queue *queue, const char *request_id)
 {
     const guint64 *id = g_hash_table_lookup(queue->requests, request_id);
-
-    return id == NULL ? 0 : *id;
+    return id ? *id : 0;
 }
 
 /* --- order of start --- */
@@ -126,14 +119,14 @@ guint64 queue_request(const struct queue *queue, const char *request_id)
 static bool may_start(const struct queue_job *job)
 {
     return job->phase == JOB_PHASE_QUEUED && job->state == JOB_QUEUED && job->unmet == 0 &&
-           job->doom == NULL && job->held == NULL;
+           !job->doom && !job->held;
 }
 
 static void update_ready(struct queue *queue, struct queue_job *job)
 {
-    if (may_start(job) && job->ready == NULL)
+    if (may_start(job) && !job->ready)
         job->ready = g_sequence_insert_sorted(queue->ready, job, compare_ready, NULL);
-    else if (!may_start(job) && job->ready != NULL)
+    else if (!may_start(job) && job->ready)
         g_clear_pointer(&job->ready, g_sequence_remove);
 }
 
@@ -151,18 +144,16 @@ static void update_priority(struct queue *queue, struct queue_job *job, const st
     if (job->priority == job_priority(record))
         return;
     set_priority(job, record);
-    if (job->ready != NULL)
+    if (job->ready)
         g_sequence_sort_changed(job->ready, compare_ready, NULL);
 }
 
 struct queue_job *queue_next(const struct queue *queue)
 {
     GSequenceIter *iter = g_sequence_get_begin_iter(queue->ready);
-
     /* Jobs with a commit under way stand at most for that long at the head. */
     for (; !g_sequence_iter_is_end(iter); iter = g_sequence_iter_next(iter)) {
         struct queue_job *job = g_sequence_get(iter);
-
         if (!job->busy)
             return job;
     }
@@ -171,7 +162,7 @@ struct queue_job *queue_next(const struct queue *queue)
 
 gint queue_place(const struct queue_job *job)
 {
-    return job->ready == NULL ? -1 : g_sequence_iter_get_position(job->ready);
+    return job->ready ? g_sequence_iter_get_position(job->ready) : -1;
 }
 
 void queue_set_held(struct queue *queue, struct queue_job *job, char *why)
@@ -187,8 +178,7 @@ struct queue_job *queue_next_doomed(struct queue *queue)
     while (!g_queue_is_empty(&queue->doomed)) {
         g_autofree guint64 *id = g_queue_pop_head(&queue->doomed);
         struct queue_job *job = queue_find(queue, *id);
-
-        if (job != NULL && job->phase == JOB_PHASE_QUEUED && !job->busy)
+        if (job && job->phase == JOB_PHASE_QUEUED && !job->busy)
             return job;
     }
     return NULL;
@@ -198,7 +188,7 @@ void queue_set_busy(struct queue *queue, struct queue_job *job, bool busy)
 {
     job->busy = busy;
     /* It may have been passed over meanwhile. */
-    if (!busy && job->doom != NULL && job->phase == JOB_PHASE_QUEUED)
+    if (!busy && job->doom && job->phase == JOB_PHASE_QUEUED)
         g_queue_push_tail(&queue->doomed, g_memdup2(&job->id, sizeof(job->id)));
 }
 
@@ -233,11 +223,8 @@ static guint64 wanted_states(const json_t *words)
     guint64 wanted = 0;
     size_t i;
     const json_t *word;
-
-    json_array_foreach(words, i, word)
-    {
+    json_array_foreach(words, i, word) {
         unsigned state;
-
         if (json_is_string(word) && sm_parse(&job_sm, json_string_value(word), &state))
             wanted |= SM_TO(state);
     }
@@ -246,7 +233,7 @@ static guint64 wanted_states(const json_t *words)
 
 void queue_doom(struct queue *queue, struct queue_job *job, enum job_state state, char *why)
 {
-    if (job->doom != NULL) {
+    if (job->doom) {
         g_free(why);
         return;
     }
@@ -267,11 +254,9 @@ static void doom(struct queue *queue, struct queue_job *job, guint64 on, enum jo
 static void judge_dependency(struct queue *queue, struct queue_job *job, const struct queue_job *on,
                              guint64 wanted)
 {
-    g_autofree char *what = NULL;
-
     if (wanted & SM_TO(on->state))
         return;
-    what = g_strdup_printf("ended in state %s", sm_name(&job_sm, on->state));
+    g_autofree char *what = g_strdup_printf("ended in state %s", sm_name(&job_sm, on->state));
     doom(queue, job, on->id, on->state == JOB_CANCELED ? JOB_CANCELED : JOB_ERROR, what);
 }
 
@@ -279,8 +264,7 @@ static void add_dependency(struct queue *queue, struct queue_job *job, guint64 o
 {
     struct queue_job *other = queue_find(queue, on);
     struct dependent dependent = {job->id, wanted};
-
-    if (other == NULL) {
+    if (!other) {
         doom(queue, job, on, JOB_ERROR, "does not exist any more");
         return;
     }
@@ -288,7 +272,7 @@ static void add_dependency(struct queue *queue, struct queue_job *job, guint64 o
         judge_dependency(queue, job, other, wanted);
         return;
     }
-    if (other->dependents == NULL)
+    if (!other->dependents)
         other->dependents = g_array_new(FALSE, FALSE, sizeof(struct dependent));
     g_array_append_val(other->dependents, dependent);
     job->unmet++;
@@ -297,10 +281,9 @@ static void add_dependency(struct queue *queue, struct queue_job *job, guint64 o
 static void add_dependencies(struct queue *queue, struct queue_job *job, const struct job *record)
 {
     for (guint i = 0; i < record->ops->len; i++) {
-        const struct job_op *op = g_ptr_array_index(record->ops, i);
+        const struct job_op *op = record->ops->pdata[i];
         size_t at;
         const json_t *item;
-
         json_array_foreach(json_object_get(op->input, "depends"), at, item)
             add_dependency(queue, job, (guint64)json_integer_value(json_array_get(item, 0)),
                            wanted_states(json_array_get(item, 1)));
@@ -309,11 +292,10 @@ static void add_dependencies(struct queue *queue, struct queue_job *job, const s
 
 static void release_dependents(struct queue *queue, struct queue_job *ended)
 {
-    for (guint i = 0; ended->dependents != NULL && i < ended->dependents->len; i++) {
+    for (guint i = 0; ended->dependents && i < ended->dependents->len; i++) {
         const struct dependent *dependent = &g_array_index(ended->dependents, struct dependent, i);
         struct queue_job *job = queue_find(queue, dependent->job);
-
-        if (job == NULL)
+        if (!job)
             continue;
         job->unmet--;
         judge_dependency(queue, job, ended, dependent->wanted);
@@ -327,10 +309,9 @@ static void release_dependents(struct queue *queue, struct queue_job *ended)
 /* Moves the visible state where the table allows it; a final state stays (SAF-30). */
 static bool move_state(struct queue_job *job, enum job_state to)
 {
-    char id[24];
-
     if (job->state == to || !sm_may_move(&job_sm, job->state, to))
         return false;
+    char id[24];
     g_snprintf(id, sizeof(id), "%" G_GUINT64_FORMAT, job->id);
     sm_move(&job_sm, id, &job->state, to, NULL);
     return true;
@@ -339,7 +320,6 @@ static bool move_state(struct queue_job *job, enum job_state to)
 static struct queue_job *add_job(struct queue *queue, const struct job *record)
 {
     struct queue_job *job = g_new0(struct queue_job, 1);
-
     job->id = record->id;
     job->state = job_state_of(record);
     set_priority(job, record);
@@ -364,17 +344,15 @@ bool queue_put(struct queue *queue, const struct job *record)
 {
     struct queue_job *job = queue_find(queue, record->id);
     enum job_state state = job_state_of(record);
-    bool moved;
-
-    if (job == NULL) {
+    if (!job) {
         add_job(queue, record);
         return true;
     }
     update_priority(queue, job, record);
     /* A running job's file is ahead of its record until the record is final. */
-    if (job->live != NULL && !job_state_final(state))
+    if (job->live && !job_state_final(state))
         return false;
-    moved = move_state(job, state);
+    bool moved = move_state(job, state);
     if (moved && job_state_final(state)) {
         g_clear_pointer(&job->live, job_free);
         if (job->phase == JOB_PHASE_QUEUED)
@@ -388,18 +366,16 @@ bool queue_put(struct queue *queue, const struct job *record)
 void queue_forget(struct queue *queue, guint64 id)
 {
     struct queue_job *job = queue_find(queue, id);
-
-    if (job == NULL)
+    if (!job)
         return;
     /* Whoever waited for it is looked at as if it had ended otherwise than wanted. */
-    for (guint i = 0; job->dependents != NULL && i < job->dependents->len; i++) {
+    for (guint i = 0; job->dependents && i < job->dependents->len; i++) {
         struct queue_job *other =
             queue_find(queue, g_array_index(job->dependents, struct dependent, i).job);
-
-        if (other != NULL)
+        if (other)
             doom(queue, other, id, JOB_ERROR, "does not exist any more");
     }
-    if (job->request != NULL && queue_request(queue, job->request) == id)
+    if (job->request && queue_request(queue, job->request) == id)
         g_hash_table_remove(queue->requests, job->request);
     queue_set_phase(queue, job, JOB_PHASE_ENDED);
     g_tree_remove(queue->jobs, &id);
@@ -408,7 +384,6 @@ void queue_forget(struct queue *queue, guint64 id)
 bool queue_put_live(struct queue *queue, struct queue_job *job, struct job *file)
 {
     enum job_state state = job_state_of(file);
-
     if (job_state_final(state) || job_state_final((enum job_state)job->state)) {
         job_free(file);
         return false;

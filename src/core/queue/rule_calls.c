@@ -21,17 +21,16 @@ static void rule_call_free(struct rule_call *call)
 static void rule_call_done(const GError *error, void *data)
 {
     struct rule_call *call = data;
-
-    if (error != NULL)
+    if (error)
         rpc_fail(call->request, error);
     else
-        rpc_answer(call->request, call->filter == NULL ? json_null() : json_string(call->uuid));
+        rpc_answer(call->request, call->filter ? json_string(call->uuid) : json_null());
     rule_call_free(call);
 }
 
 static bool check_there(const struct commit_batch *batch, const char *uuid, GError **error)
 {
-    if (config_get(batch->config, "job_filter", uuid, NULL) != NULL)
+    if (config_get(batch->config, "job_filter", uuid, NULL))
         return true;
     fettle_set_error(error, UNKNOWN_ENTITY, "filter %s does not exist", uuid);
     return false;
@@ -41,17 +40,15 @@ static bool check_there(const struct commit_batch *batch, const char *uuid, GErr
 static guint64 newest_job(const struct commit_batch *batch)
 {
     const struct counter *counter = config_get(batch->config, "counter", "job", NULL);
-
-    return batch->last_id != 0 ? batch->last_id : counter == NULL ? 0 : counter->value;
+    return batch->last_id != 0 ? batch->last_id : !counter ? 0 : counter->value;
 }
 
 static bool build_rule(struct commit_batch *batch, void *data, GError **error)
 {
     struct rule_call *call = data;
-
     if (!call->anew && !check_there(batch, call->uuid, error))
         return false;
-    if (call->filter == NULL) {
+    if (!call->filter) {
         g_ptr_array_add(batch->changes, config_delete(batch->config, "job_filter", call->uuid));
         return true;
     }
@@ -69,7 +66,6 @@ static void commit_rule(struct rule_call *call)
 {
     const struct commit_item item = {
         .build = build_rule, .done = rule_call_done, .data = call, .changes = 1, .bytes = KIB(4)};
-
     committer_add(call->context->committer, &item);
 }
 
@@ -78,8 +74,6 @@ void call_replace_filter(struct queue_context *context, struct rpc_request *requ
 {
     record_autoptr(job_filter) filter = job_filter_new();
     g_autoptr(GError) error = NULL;
-    struct rule_call *call;
-
     filter->priority = args->priority;
     filter->predicates = json_incref(args->predicates);
     filter->action = json_incref(args->action);
@@ -89,7 +83,7 @@ void call_replace_filter(struct queue_context *context, struct rpc_request *requ
         rpc_fail(request, error);
         return;
     }
-    call = g_new0(struct rule_call, 1);
+    struct rule_call *call = g_new0(struct rule_call, 1);
     call->context = context;
     call->request = request;
     call->anew = *args->uuid == '\0';
@@ -104,7 +98,6 @@ void call_delete_filter(struct queue_context *context, struct rpc_request *reque
                         const struct luxi_delete_filter_args *args)
 {
     struct rule_call *call = g_new0(struct rule_call, 1);
-
     call->context = context;
     call->request = request;
     call->uuid = g_strdup(args->uuid);

@@ -13,7 +13,6 @@ struct scheduler {
 struct scheduler *scheduler_new(struct queue_context *context)
 {
     struct scheduler *scheduler = g_new0(struct scheduler, 1);
-
     scheduler->context = context;
     return scheduler;
 }
@@ -34,12 +33,10 @@ struct doomed {
 static void end_doomed(void *data)
 {
     struct doomed *doomed = data;
-    struct queue_job *job;
-
     if (tracker_end_job(doomed->context, doomed->id, doomed->state, FETTLE_ERROR_WRONG_STATE,
                         doomed->message)) {
-        job = queue_find(doomed->context->queue, doomed->id);
-        if (job != NULL)
+        struct queue_job *job = queue_find(doomed->context->queue, doomed->id);
+        if (job)
             queue_set_busy(doomed->context->queue, job, false);
     }
     g_free(doomed->message);
@@ -49,7 +46,6 @@ static void end_doomed(void *data)
 static void end_next_doomed(struct queue_context *context, struct queue_job *job)
 {
     struct doomed *doomed = g_new0(struct doomed, 1);
-
     queue_set_busy(context->queue, job, true);
     doomed->context = context;
     doomed->id = job->id;
@@ -61,24 +57,22 @@ static void end_next_doomed(struct queue_context *context, struct queue_job *job
 
 static void schedule(struct queue_context *context)
 {
-    struct queue_job *job;
-
     holds_look(context->holds);
+    struct queue_job *job;
     while (!context->ends && queue_active(context->queue) < context_slots(context) &&
-           (job = queue_next(context->queue)) != NULL) {
+           (job = queue_next(context->queue))) {
         if (!holds_allow(context->holds, job))
             continue;
         holds_started(context->holds, job);
         start_job(context, job);
     }
-    while ((job = queue_next_doomed(context->queue)) != NULL)
+    while ((job = queue_next_doomed(context->queue)))
         end_next_doomed(context, job);
 }
 
 static void schedule_loop(void *data)
 {
     struct scheduler *scheduler = data;
-
     scheduler->task = task_self();
     do
         schedule(scheduler->context);
@@ -93,6 +87,6 @@ void scheduler_start(struct scheduler *scheduler)
 
 void scheduler_kick(struct scheduler *scheduler)
 {
-    if (scheduler->task != NULL)
+    if (scheduler->task)
         task_wake(scheduler->task);
 }

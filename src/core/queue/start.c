@@ -21,7 +21,7 @@ struct starting {
 
 static GHashTable *starting_set(struct queue_context *context)
 {
-    if (context->starting == NULL)
+    if (!context->starting)
         context->starting = g_hash_table_new(NULL, NULL);
     return context->starting;
 }
@@ -35,7 +35,7 @@ static void starting_free(struct starting *starting)
 /* The procedure and the starter each need it until they have ended. */
 static void release(struct starting *starting)
 {
-    if (starting->task != NULL || starting->starter != NULL)
+    if (starting->task || starting->starter)
         return;
     g_hash_table_remove(starting->context->starting, starting);
     starting_free(starting);
@@ -43,11 +43,10 @@ static void release(struct starting *starting)
 
 void start_clear(struct queue_context *context)
 {
-    GHashTableIter iter;
-    gpointer starting;
-
-    if (context->starting == NULL)
+    if (!context->starting)
         return;
+    GHashTableIter iter;
+    void *starting;
     g_hash_table_iter_init(&iter, context->starting);
     while (g_hash_table_iter_next(&iter, &starting, NULL))
         starting_free(starting);
@@ -60,13 +59,12 @@ static void on_named(struct starter *starter, const char *livelock, guint64 pid,
                      guint64 start_ticks, void *data)
 {
     struct starting *starting = data;
-
-    if (starting->livelock != NULL)
+    if (starting->livelock)
         return;
     starting->livelock = g_strdup(livelock);
     starting->process_id = pid;
     starting->process_start = start_ticks;
-    if (starting->task != NULL)
+    if (starting->task)
         task_wake(starting->task);
 }
 
@@ -75,10 +73,9 @@ static void on_named(struct starter *starter, const char *livelock, guint64 pid,
 static void on_broken(struct starter *starter, bool confirmed, void *data)
 {
     struct starting *starting = data;
-
     starting->broken = true;
     starting->starter = NULL;
-    if (starting->task != NULL)
+    if (starting->task)
         task_wake(starting->task);
     release(starting);
 }
@@ -90,13 +87,11 @@ static const struct starter_events events = {.named = on_named, .broken = on_bro
 static bool write_file(struct starting *starting, const char *livelock, GError **error)
 {
     const struct job *record = context_record(starting->context, starting->id);
-    struct job file;
-
-    if (record == NULL) {
+    if (!record) {
         fettle_set_error(error, UNKNOWN_ENTITY, "its record is gone");
         return false;
     }
-    file = *record; /* borrows all else */
+    struct job file = *record; /* borrows all else */
     file.livelock = (char *)livelock;
     file.process_id = starting->process_id;
     file.process_start = starting->process_start;
@@ -107,9 +102,8 @@ static bool write_file(struct starting *starting, const char *livelock, GError *
 static void name_is_late(void *data)
 {
     struct starting *starting = data;
-
     starting->late = true;
-    if (starting->livelock == NULL && !starting->broken)
+    if (!starting->livelock && !starting->broken)
         starting->context->env->ops->starter_drop(starting->context->env, starting->starter);
 }
 
@@ -119,8 +113,7 @@ static bool wait_named_or_broken(struct starting *starting)
     const struct env *env = starting->context->env;
     guint timer = env->ops->timer(env, LIMIT_CHILD_NAME_MS, name_is_late, starting);
     bool alive = true;
-
-    while (alive && starting->livelock == NULL && !starting->broken)
+    while (alive && !starting->livelock && !starting->broken)
         alive = task_wait();
     if (!starting->late)
         env->ops->timer_cancel(env, timer);
@@ -130,7 +123,7 @@ static bool wait_named_or_broken(struct starting *starting)
 /* False: the child is gone, or luxid is killed. A child that hangs is given up: it takes a slot. */
 static bool wait_for_name(struct starting *starting, GError **error)
 {
-    if (starting->livelock == NULL && !starting->broken && !wait_named_or_broken(starting)) {
+    if (!starting->livelock && !starting->broken && !wait_named_or_broken(starting)) {
         fettle_set_error(error, KILLED, "luxid has ended");
         return false;
     }
@@ -149,7 +142,6 @@ static bool wait_for_name(struct starting *starting, GError **error)
 static bool write_name(struct starting *starting, GError **error)
 {
     g_autoptr(GError) failed = NULL;
-
     while (!write_file(starting, starting->livelock, &failed)) {
         if (starting->broken)
             break;
@@ -173,7 +165,7 @@ static bool spawn(struct starting *starting, GError **error)
     for (;;) {
         g_autoptr(GError) failed = NULL;
         starting->starter = env->ops->starter_spawn(env, starting->id, &events, starting, &failed);
-        if (starting->starter != NULL)
+        if (starting->starter)
             return true;
         if (!fettle_error_is(failed, TEMPORARY) || !env_sleep(env, LIMIT_QUEUE_RETRY_MS)) {
             g_propagate_error(error, g_steal_pointer(&failed));
@@ -186,9 +178,8 @@ static bool start_procedure(struct starting *starting, GError **error)
 {
     const struct env *env = starting->context->env;
     const struct queue_job *job = queue_find(starting->context->queue, starting->id);
-
     /* It came to be so while nobody knew that it is started. */
-    starting->doomed = job != NULL && job->doom != NULL;
+    starting->doomed = job && job->doom;
     if (starting->doomed) {
         fettle_set_error(error, JOB_FAILED, "%s", job->doom);
         return false;
@@ -214,7 +205,6 @@ static void end_not_started(const struct starting *starting, const struct queue_
     enum job_state state = starting->doomed ? job->doom_state : JOB_ERROR;
     g_autofree char *message = g_strdup_printf(
         "job %" G_GUINT64_FORMAT " did not start: %s; nothing has run", id, why->message);
-
     log_warning("", "%s", message);
     if (tracker_end_job(context, id, state,
                         starting->doomed ? FETTLE_ERROR_WRONG_STATE : FETTLE_ERROR_TEMPORARY,
@@ -227,13 +217,10 @@ static void start_task(void *data)
     struct starting *starting = data;
     struct queue_context *context = starting->context;
     g_autoptr(GError) error = NULL;
-    struct queue_job *job;
-    bool started;
-
     starting->task = task_self();
-    started = start_procedure(starting, &error);
-    job = queue_find(context->queue, starting->id);
-    if (!task_group_killed(context->env->tasks) && job != NULL) {
+    bool started = start_procedure(starting, &error);
+    struct queue_job *job = queue_find(context->queue, starting->id);
+    if (!task_group_killed(context->env->tasks) && job) {
         if (started) {
             g_free(job->livelock);
             job->livelock = g_strdup(starting->livelock);
@@ -262,13 +249,11 @@ static bool build_started(struct commit_batch *batch, void *data, GError **error
 {
     struct starting *starting = data;
     const struct job *record = context_record(starting->context, starting->id);
-    record_autoptr(job) job = NULL;
-
-    if (record == NULL || record->started || job_state_of(record) != JOB_QUEUED) {
+    if (!record || record->started || job_state_of(record) != JOB_QUEUED) {
         fettle_set_error(error, WRONG_STATE, "it is not queued any more");
         return false;
     }
-    job = job_copy(record);
+    record_autoptr(job) job = job_copy(record);
     start_mark(starting->context, batch, job);
     commit_put_job(batch, job);
     return true;
@@ -278,8 +263,7 @@ static bool build_started(struct commit_batch *batch, void *data, GError **error
 static bool is_recorded(const struct queue_context *context, guint64 id)
 {
     const struct job *record = context_record(context, id);
-
-    return record != NULL && record->started && !job_state_final(job_state_of(record));
+    return record && record->started && !job_state_final(job_state_of(record));
 }
 
 /* It goes on from there; what an older mastership has begun is settled instead (SAF-06). */
@@ -288,7 +272,6 @@ static void go_on(struct starting *starting, struct queue_job *job)
     struct queue_context *context = starting->context;
     const struct job *record = context_record(context, starting->id);
     struct stamp now = follow_stamp(context->follow);
-
     if (record->history == now.history && record->epoch == now.epoch) {
         queue_set_phase(context->queue, job, JOB_PHASE_STARTING);
         task_spawn(context->env->tasks, start_task, starting);
@@ -304,12 +287,11 @@ static void queue_again(void *data)
     struct starting *starting = data;
     struct queue_context *context = starting->context;
     struct queue_job *job = queue_find(context->queue, starting->id);
-
-    if (job != NULL && job->phase == JOB_PHASE_STARTING && is_recorded(context, starting->id)) {
+    if (job && job->phase == JOB_PHASE_STARTING && is_recorded(context, starting->id)) {
         go_on(starting, job);
         return;
     }
-    if (job != NULL && job->phase == JOB_PHASE_STARTING)
+    if (job && job->phase == JOB_PHASE_STARTING)
         queue_set_phase(context->queue, job,
                         job_state_final((enum job_state)job->state) ? JOB_PHASE_ENDED
                                                                     : JOB_PHASE_QUEUED);
@@ -322,14 +304,13 @@ static void started_recorded(const GError *error, void *data)
     struct starting *starting = data;
     struct queue_context *context = starting->context;
     struct queue_job *job = queue_find(context->queue, starting->id);
-
-    if (job != NULL)
+    if (job)
         queue_set_busy(context->queue, job, false);
-    if (error == NULL) {
+    if (!error) {
         task_spawn(context->env->tasks, start_task, starting);
     } else if (fettle_error_is(error, KILLED)) {
         return;
-    } else if (job == NULL || job_state_final((enum job_state)job->state)) {
+    } else if (!job || job_state_final((enum job_state)job->state)) {
         queue_again(starting); /* it was canceled a moment before: its slot is free */
     } else {
         log_warning("", "job %" G_GUINT64_FORMAT " stays queued: its start cannot be recorded: %s",
@@ -341,7 +322,6 @@ static void started_recorded(const GError *error, void *data)
 static struct starting *starting_new(struct queue_context *context, guint64 id)
 {
     struct starting *starting = g_new0(struct starting, 1);
-
     starting->context = context;
     starting->id = id;
     g_hash_table_add(starting_set(context), starting);
@@ -362,7 +342,6 @@ void start_job(struct queue_context *context, struct queue_job *job)
                                      .data = starting,
                                      .changes = 1,
                                      .bytes = commit_job_bytes(context_record(context, job->id))};
-
     queue_set_phase(context->queue, job, JOB_PHASE_STARTING);
     queue_set_busy(context->queue, job, true);
     committer_add(context->committer, &item);

@@ -32,7 +32,6 @@ struct submission {
 static void entry_free(gpointer data)
 {
     struct entry *entry = data;
-
     job_free(entry->job);
     job_free(entry->ready);
     job_free(entry->earlier);
@@ -58,9 +57,8 @@ static void submission_free(struct submission *submission)
 static void add_entry(struct submission *submission, const json_t *ops)
 {
     struct entry *entry = g_new0(struct entry, 1);
-
     entry->job = submit_parse(submission->context, ops, &entry->error);
-    if (entry->job != NULL && submission->request->user != NULL) {
+    if (entry->job && submission->request->user) {
         g_free(entry->job->user);
         entry->job->user = g_strdup(submission->request->user);
     }
@@ -76,29 +74,25 @@ static bool same_dependency(const struct submission *submission, guint at, const
                             const json_t *recorded)
 {
     json_int_t id = json_integer_value(json_array_get(asked, 0));
-    const struct entry *before;
-
     if (!json_equal(json_array_get(asked, 1), json_array_get(recorded, 1)))
         return false;
     if (id >= 0)
         return json_equal(asked, recorded);
     if ((guint64)-id > at)
         return false;
-    before = g_ptr_array_index(submission->entries, at - (guint)-id);
-    return before->job == NULL || before->job->request_id[0] == '\0' ||
+    const struct entry *before = submission->entries->pdata[at - (guint)-id];
+    return !before->job || before->job->request_id[0] == '\0' ||
            before->id == (guint64)json_integer_value(json_array_get(recorded, 0));
 }
 
 static bool same_dependencies(const struct submission *submission, guint at, const json_t *asked,
                               const json_t *recorded)
 {
-    size_t i;
-    const json_t *item;
-
     if (json_array_size(asked) != json_array_size(recorded))
         return false;
-    json_array_foreach(asked, i, item)
-    {
+    size_t i;
+    const json_t *item;
+    json_array_foreach(asked, i, item) {
         if (!same_dependency(submission, at, item, json_array_get(recorded, i)))
             return false;
     }
@@ -110,7 +104,6 @@ static bool same_dependencies(const struct submission *submission, guint at, con
 static json_t *lasting_input(const struct job_op *op)
 {
     json_t *input = json_copy(op->input);
-
     json_object_del(input, "reason");
     json_object_del(input, "priority");
     json_object_del(input, "depends");
@@ -121,17 +114,15 @@ static json_t *lasting_input(const struct job_op *op)
  * version did not know. */
 static bool same_as_far_as_known(const json_t *a, const json_t *b)
 {
-    const char *key;
-    const json_t *value;
     bool same = json_typeof(a) == json_typeof(b);
-
     if (!same || !(json_is_object(a) || json_is_array(a)))
         return same && json_equal(a, b);
+    const char *key;
+    const json_t *value;
     if (json_is_object(a)) {
-        json_object_foreach((json_t *)a, key, value)
-        {
+        json_object_foreach((json_t *)a, key, value) {
             const json_t *other = json_object_get(b, key);
-            same = same && (other == NULL || same_as_far_as_known(value, other));
+            same = same && (!other || same_as_far_as_known(value, other));
         }
         return same;
     }
@@ -144,16 +135,14 @@ static bool same_as_far_as_known(const json_t *a, const json_t *b)
 /* The same work is asked for as the earlier job was submitted for. */
 static bool same_work(const struct submission *submission, guint at, const struct job *earlier)
 {
-    const struct entry *entry = g_ptr_array_index(submission->entries, at);
-
+    const struct entry *entry = submission->entries->pdata[at];
     if (earlier->ops->len != entry->job->ops->len)
         return false;
     for (guint i = 0; i < earlier->ops->len; i++) {
-        const struct job_op *a = g_ptr_array_index(entry->job->ops, i);
-        const struct job_op *b = g_ptr_array_index(earlier->ops, i);
+        const struct job_op *a = entry->job->ops->pdata[i];
+        const struct job_op *b = earlier->ops->pdata[i];
         json_autoptr x = lasting_input(a);
         json_autoptr y = lasting_input(b);
-
         if (!same_as_far_as_known(x, y) ||
             !same_dependencies(submission, at, json_object_get(a->input, "depends"),
                                json_object_get(b->input, "depends")))
@@ -168,14 +157,11 @@ static struct job *find_earlier(const struct submission *submission, const struc
 {
     const struct queue_context *context = submission->context;
     const char *request_id = entry->job->request_id;
-    const struct job *record;
-    guint64 id;
-
     if (request_id[0] == '\0')
         return NULL;
-    id = queue_request(context->queue, request_id);
-    record = id == 0 ? NULL : context_record(context, id);
-    if (record != NULL)
+    guint64 id = queue_request(context->queue, request_id);
+    const struct job *record = id == 0 ? NULL : context_record(context, id);
+    if (record)
         return job_copy(record);
     id = archive_request(context->env, request_id);
     return id == 0 ? NULL : archive_read(context->env, id, NULL);
@@ -185,16 +171,13 @@ static struct job *find_earlier(const struct submission *submission, const struc
 static guint find_all_earlier(const struct submission *submission, const struct commit_batch *batch)
 {
     guint fresh = 0;
-
     for (guint i = 0; i < submission->entries->len; i++) {
-        struct entry *entry = g_ptr_array_index(submission->entries, i);
-
-        if (entry->job == NULL)
+        struct entry *entry = submission->entries->pdata[i];
+        if (!entry->job)
             continue;
         job_free(entry->earlier);
         entry->earlier = find_earlier(submission, entry);
-        if (entry->earlier == NULL &&
-            !g_hash_table_contains(batch->requests, entry->job->request_id))
+        if (!entry->earlier && !g_hash_table_contains(batch->requests, entry->job->request_id))
             fresh++;
     }
     return fresh;
@@ -205,7 +188,6 @@ static void refuse(struct entry *entry, enum fettle_error code, const char *form
 static void refuse(struct entry *entry, enum fettle_error code, const char *format, ...)
 {
     va_list args;
-
     va_start(args, format);
     entry->error = g_error_new_valist(FETTLE_ERROR, (gint)code, format, args);
     va_end(args);
@@ -215,17 +197,16 @@ static bool exists(const struct submission *submission, const struct commit_batc
                    guint before, guint64 id)
 {
     for (guint i = 0; i < before; i++)
-        if (((const struct entry *)g_ptr_array_index(submission->entries, i))->id == id)
+        if (((const struct entry *)submission->entries->pdata[i])->id == id)
             return true;
-    return queue_find(submission->context->queue, id) != NULL &&
+    return queue_find(submission->context->queue, id) &&
            !g_hash_table_contains(batch->removed, &id);
 }
 
 static void refuse_dependency(const struct submission *submission, guint64 id, struct entry *entry)
 {
     record_autoptr(job) archived = archive_read(submission->context->env, id, NULL);
-
-    if (archived != NULL)
+    if (archived)
         refuse(entry, FETTLE_ERROR_WRONG_STATE,
                "depends: job %" G_GUINT64_FORMAT " is archived; it ended in state %s", id,
                archived->status);
@@ -239,16 +220,14 @@ static bool resolve_dependency(const struct submission *submission, struct commi
                                guint at, json_t *item, struct entry *entry)
 {
     json_int_t id = json_integer_value(json_array_get(item, 0));
-    const struct entry *earlier;
-
     if (id < 0 && (guint64)-id > at) {
         refuse(entry, FETTLE_ERROR_WRONG_INPUT,
                "depends: %" JSON_INTEGER_FORMAT " goes back before the first job of the call", id);
         return false;
     }
     if (id < 0) {
-        earlier = g_ptr_array_index(submission->entries, at - (guint)-id);
-        if (earlier->error != NULL) {
+        const struct entry *earlier = submission->entries->pdata[at - (guint)-id];
+        if (earlier->error) {
             refuse(entry, FETTLE_ERROR_WRONG_INPUT,
                    "depends: the job that it depends on is refused");
             return false;
@@ -268,13 +247,12 @@ static bool resolve_dependencies(const struct submission *submission, struct com
                                  guint at, struct entry *entry)
 {
     for (guint i = 0; i < entry->ready->ops->len; i++) {
-        const struct job_op *op = g_ptr_array_index(entry->ready->ops, i);
+        const struct job_op *op = entry->ready->ops->pdata[i];
         size_t k;
         json_t *item;
-
-        json_array_foreach(
-            json_object_get(op->input, "depends"), k,
-            item) if (!resolve_dependency(submission, batch, at, item, entry)) return false;
+        json_array_foreach(json_object_get(op->input, "depends"), k, item)
+            if (!resolve_dependency(submission, batch, at, item, entry))
+                return false;
     }
     return true;
 }
@@ -283,18 +261,15 @@ static bool resolve_dependencies(const struct submission *submission, struct com
 static bool take_id(const struct submission *submission, struct commit_batch *batch,
                     struct entry *entry)
 {
-    const struct rule *rule;
-    g_autofree char *name = NULL;
-
     entry->ready->id = commit_job_id(batch);
     reason_add_submitted(entry->ready);
-    rule = holds_rejected(submission->context->holds, entry->ready);
-    if (rule == NULL) {
+    const struct rule *rule = holds_rejected(submission->context->holds, entry->ready);
+    if (!rule) {
         entry->id = entry->ready->id;
         return true;
     }
     batch->last_id--; /* the next one gets it */
-    name = holds_rule_name(rule);
+    g_autofree char *name = holds_rule_name(rule);
     refuse(entry, FETTLE_ERROR_PERMISSION, "the job is not accepted: %s rejects it", name);
     return false;
 }
@@ -302,8 +277,7 @@ static bool take_id(const struct submission *submission, struct commit_batch *ba
 static bool has_dependencies(const struct job *job)
 {
     for (guint i = 0; i < job->ops->len; i++) {
-        const struct job_op *op = g_ptr_array_index(job->ops, i);
-
+        const struct job_op *op = job->ops->pdata[i];
         if (json_array_size(json_object_get(op->input, "depends")) > 0)
             return true;
     }
@@ -318,7 +292,6 @@ static bool starts_at_once(const struct submission *submission, const struct com
                            const struct job *job)
 {
     const struct queue_context *context = submission->context;
-
     return submission->entries->len == 1 && batch->changes->len == 0 && !context->ends &&
            queue_waiting(context->queue) == 0 &&
            queue_active(context->queue) < context_slots(context) && !has_dependencies(job) &&
@@ -328,8 +301,7 @@ static bool starts_at_once(const struct submission *submission, const struct com
 /* The entry is answered with that job, unless it asks for something else. */
 static void join_earlier(const struct submission *submission, guint at, const struct job *earlier)
 {
-    struct entry *entry = g_ptr_array_index(submission->entries, at);
-
+    struct entry *entry = submission->entries->pdata[at];
     if (same_work(submission, at, earlier))
         entry->id = earlier->id;
     else
@@ -343,15 +315,13 @@ static void join_earlier(const struct submission *submission, guint at, const st
  * that is on record. */
 static bool build_entry(struct submission *submission, struct commit_batch *batch, guint at)
 {
-    struct entry *entry = g_ptr_array_index(submission->entries, at);
-    const struct job *beside;
-
-    if (entry->error != NULL)
+    struct entry *entry = submission->entries->pdata[at];
+    if (entry->error)
         return false;
-    beside = g_hash_table_lookup(batch->requests, entry->job->request_id);
-    if (beside != NULL || entry->earlier != NULL) {
-        join_earlier(submission, at, beside != NULL ? beside : entry->earlier);
-        return beside != NULL && entry->error == NULL;
+    const struct job *beside = g_hash_table_lookup(batch->requests, entry->job->request_id);
+    if (beside || entry->earlier) {
+        join_earlier(submission, at, beside ? beside : entry->earlier);
+        return beside && !entry->error;
     }
     job_free(entry->ready);
     entry->ready = job_copy(entry->job);
@@ -369,8 +339,7 @@ static bool build_entry(struct submission *submission, struct commit_batch *batc
 static bool is_drained(const struct submission *submission)
 {
     const struct switches *switches = config_switches(follow_config(submission->context->follow));
-
-    return !submission->anyway && switches != NULL && switches->drained;
+    return !submission->anyway && switches && switches->drained;
 }
 
 /* Whether the queue takes so many more beside those that the transaction has already. */
@@ -378,7 +347,6 @@ static bool has_room(const struct submission *submission, const struct commit_ba
                      guint jobs, GError **error)
 {
     guint waiting = queue_waiting(submission->context->queue) + batch->changes->len;
-
     if (jobs == 0)
         return true;
     if (is_drained(submission))
@@ -398,7 +366,6 @@ static bool build_submission(struct commit_batch *batch, void *data, GError **er
 {
     struct submission *submission = data;
     bool any = false;
-
     if (!has_room(submission, batch, find_all_earlier(submission, batch), error))
         return false;
     for (guint i = 0; i < submission->entries->len; i++)
@@ -410,24 +377,22 @@ static bool build_submission(struct commit_batch *batch, void *data, GError **er
 
 static json_t *entry_answer(const struct entry *entry)
 {
-    if (entry->error != NULL)
+    if (entry->error)
         return json_make("[b, s]", 0, entry->error->message);
     return json_make("[b, I]", 1, (json_int_t)entry->id);
 }
 
 static void answer_submission(const struct submission *submission)
 {
-    const struct entry *only = g_ptr_array_index(submission->entries, 0);
-    json_t *answers;
-
-    if (!submission->many && only->error != NULL) {
+    const struct entry *only = submission->entries->pdata[0];
+    if (!submission->many && only->error) {
         rpc_fail(submission->request, only->error);
     } else if (!submission->many) {
         rpc_answer(submission->request, json_integer((json_int_t)only->id));
     } else {
-        answers = json_array();
+        json_t *answers = json_array();
         for (guint i = 0; i < submission->entries->len; i++)
-            json_array_append_new(answers, entry_answer(g_ptr_array_index(submission->entries, i)));
+            json_array_append_new(answers, entry_answer(submission->entries->pdata[i]));
         rpc_answer(submission->request, answers);
     }
 }
@@ -435,8 +400,7 @@ static void answer_submission(const struct submission *submission)
 static void submission_done(const GError *error, void *data)
 {
     struct submission *submission = data;
-
-    if (error != NULL)
+    if (error)
         rpc_fail(submission->request, error);
     else
         answer_submission(submission);
@@ -449,7 +413,6 @@ static struct submission *submission_new(struct queue_context *context, struct r
                                          bool many)
 {
     struct submission *submission = g_new0(struct submission, 1);
-
     submission->context = context;
     submission->request = request;
     submission->many = many;
@@ -472,7 +435,6 @@ static void commit_submission(struct submission *submission)
                                      .data = submission,
                                      .changes = jobs,
                                      .bytes = submission->bytes};
-
     if (submission->bytes > LIMIT_COMMIT_BYTES)
         refuse_all(submission, FETTLE_ERROR_LIMIT, "jobs: they are too large for one call");
     else
@@ -483,12 +445,10 @@ void submit_job(struct queue_context *context, struct rpc_request *request, cons
                 bool anyway)
 {
     struct submission *submission = submission_new(context, request, false);
-    const struct entry *only;
-
     submission->anyway = anyway;
     add_entry(submission, ops);
-    only = g_ptr_array_index(submission->entries, 0);
-    if (only->error != NULL)
+    const struct entry *only = submission->entries->pdata[0];
+    if (only->error)
         submission_done(NULL, submission);
     else
         commit_submission(submission);
@@ -498,15 +458,15 @@ void submit_many_jobs(struct queue_context *context, struct rpc_request *request
                       const json_t *jobs)
 {
     struct submission *submission = submission_new(context, request, true);
-    size_t i;
-    const json_t *ops;
-
     if (!json_is_array(jobs) || json_array_size(jobs) > LIMIT_JOBS_PER_CALL) {
         refuse_all(submission, FETTLE_ERROR_WRONG_INPUT,
                    "SubmitManyJobs: jobs: must be a list of at most " G_STRINGIFY(
                        LIMIT_JOBS_PER_CALL) " jobs");
         return;
     }
-    json_array_foreach(jobs, i, ops) add_entry(submission, ops);
+    size_t i;
+    const json_t *ops;
+    json_array_foreach(jobs, i, ops)
+        add_entry(submission, ops);
     commit_submission(submission);
 }

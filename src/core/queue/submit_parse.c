@@ -7,17 +7,14 @@
 
 static bool check_wanted_states(const json_t *states, GError **error)
 {
-    size_t i;
-    const json_t *word;
-
     if (!json_is_array(states)) {
         fettle_set_error(error, WRONG_INPUT, "[1]: must be a list of final job states");
         return false;
     }
-    json_array_foreach(states, i, word)
-    {
+    size_t i;
+    const json_t *word;
+    json_array_foreach(states, i, word) {
         unsigned state;
-
         if (!json_is_string(word) || !sm_parse(&job_sm, json_string_value(word), &state) ||
             !job_state_final((enum job_state)state)) {
             fettle_set_error(error, WRONG_INPUT,
@@ -31,10 +28,7 @@ static bool check_wanted_states(const json_t *states, GError **error)
 /* Shape of `depends`: a list of [job id, [states]]; a negative id counts back in the same call. */
 static bool check_depends(const json_t *depends, GError **error)
 {
-    size_t i;
-    const json_t *item;
-
-    if (depends == NULL || json_is_null(depends))
+    if (!depends || json_is_null(depends))
         return true;
     if (!json_is_array(depends) || json_array_size(depends) > LIMIT_DEPENDENCIES) {
         fettle_set_error(error, WRONG_INPUT,
@@ -42,8 +36,9 @@ static bool check_depends(const json_t *depends, GError **error)
                          LIMIT_DEPENDENCIES);
         return false;
     }
-    json_array_foreach(depends, i, item)
-    {
+    size_t i;
+    const json_t *item;
+    json_array_foreach(depends, i, item) {
         if (json_array_size(item) != 2 || json_integer_value(json_array_get(item, 0)) == 0) {
             fettle_set_error(error, WRONG_INPUT, "depends[%zu]: must be [job id, [states]]", i);
             return false;
@@ -62,13 +57,10 @@ static json_t *normalise(const json_t *input, char **ret_request_id, GError **er
     record_autoptr(op_common) common = NULL;
     const struct opcode *opcode = NULL;
     void *params = NULL;
-    json_autoptr json = NULL;
-    json_t *own;
-
     if (!opcode_parse(input, &common, &params, &opcode, error))
         return NULL;
-    json = op_common_to_json(common);
-    own = record_to_json(opcode->params, params);
+    json_autoptr json = op_common_to_json(common);
+    json_t *own = record_to_json(opcode->params, params);
     record_free(opcode->params, params);
     json_object_update_missing(json, own);
     json_decref(own);
@@ -87,13 +79,11 @@ static bool add_op(struct job *job, const json_t *input, size_t at, GError **err
 {
     g_autofree char *request_id = NULL;
     json_t *normal = normalise(input, &request_id, error);
-    struct job_op *op;
-
-    if (normal == NULL) {
+    if (!normal) {
         g_prefix_error(error, "ops[%zu].", at);
         return false;
     }
-    op = job_op_new();
+    struct job_op *op = job_op_new();
     json_decref(op->input);
     op->input = normal;
     g_ptr_array_add(job->ops, op);
@@ -107,8 +97,6 @@ static bool add_op(struct job *job, const json_t *input, size_t at, GError **err
 struct job *submit_parse(const struct queue_context *context, const json_t *ops, GError **error)
 {
     record_autoptr(job) job = job_new();
-    size_t bytes;
-
     if (!json_is_array(ops) || json_array_size(ops) == 0 ||
         json_array_size(ops) > LIMIT_OPCODES_PER_JOB) {
         fettle_set_error(error, WRONG_INPUT, "ops: must be a list of 1 to %d opcodes",
@@ -118,7 +106,7 @@ struct job *submit_parse(const struct queue_context *context, const json_t *ops,
     for (size_t i = 0; i < json_array_size(ops); i++)
         if (!add_op(job, json_array_get(ops, i), i, error))
             return NULL;
-    bytes = commit_job_bytes(job);
+    size_t bytes = commit_job_bytes(job);
     if (bytes > LIMIT_JOB_BYTES) {
         fettle_set_error(error, LIMIT, "ops: the job has %zu bytes, at most %zu are taken", bytes,
                          LIMIT_JOB_BYTES);

@@ -15,7 +15,6 @@
 struct tracker *tracker_new(struct queue_context *context)
 {
     struct tracker *tracker = g_new0(struct tracker, 1);
-
     tracker->context = context;
     tracker->settling = g_hash_table_new(g_int64_hash, g_int64_equal);
     tracker->damaged = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL);
@@ -26,7 +25,7 @@ struct tracker *tracker_new(struct queue_context *context)
 
 void tracker_free(struct tracker *tracker)
 {
-    if (tracker == NULL)
+    if (!tracker)
         return;
     g_queue_clear_full(&tracker->changed, g_free);
     g_hash_table_unref(tracker->before);
@@ -38,8 +37,7 @@ void tracker_free(struct tracker *tracker)
 bool track_record_final(const struct queue_context *context, guint64 id)
 {
     const struct job *record = context_record(context, id);
-
-    return record == NULL || job_state_final(job_state_of(record));
+    return !record || job_state_final(job_state_of(record));
 }
 
 /* --- following files --- */
@@ -49,18 +47,15 @@ static void read_changed(struct tracker *tracker, guint64 id)
     struct queue_context *context = tracker->context;
     struct queue_job *job = queue_find(context->queue, id);
     g_autoptr(GError) error = NULL;
-    struct job *file;
-
-    if (job == NULL || job->phase != JOB_PHASE_RUNNING ||
-        job_state_final((enum job_state)job->state))
+    if (!job || job->phase != JOB_PHASE_RUNNING || job_state_final((enum job_state)job->state))
         return;
     job->unread = false;
-    file = job_file_read(context->env, id, &error);
+    struct job *file = job_file_read(context->env, id, &error);
     /* A file that cannot be read now is looked at again when the process has ended. */
-    if (file == NULL)
+    if (!file)
         return;
     job = queue_find(context->queue, id);
-    if (job == NULL || job->phase != JOB_PHASE_RUNNING)
+    if (!job || job->phase != JOB_PHASE_RUNNING)
         job_free(file);
     else if (queue_put_live(context->queue, job, file)) {
         wait_for_job_notify(context->waiters, id);
@@ -72,12 +67,10 @@ static void read_changed(struct tracker *tracker, guint64 id)
 static void read_loop(void *data)
 {
     struct tracker *tracker = data;
-
     tracker->reader = task_self();
     while (!task_group_killed(tracker->context->env->tasks)) {
         g_autofree guint64 *id = g_queue_pop_head(&tracker->changed);
-
-        if (id != NULL)
+        if (id)
             read_changed(tracker, *id);
         else if (!task_wait())
             break;
@@ -91,7 +84,7 @@ void track_read_soon(struct tracker *tracker, struct queue_job *job)
         return;
     job->unread = true;
     g_queue_push_tail(&tracker->changed, g_memdup2(&job->id, sizeof(job->id)));
-    if (tracker->reader != NULL)
+    if (tracker->reader)
         task_wake(tracker->reader);
 }
 
@@ -99,10 +92,8 @@ void track_read_soon(struct tracker *tracker, struct queue_job *job)
 static void read_all_soon(struct tracker *tracker)
 {
     g_autoptr(GArray) ids = queue_active_ids(tracker->context->queue);
-
     for (guint i = 0; i < ids->len; i++) {
         struct queue_job *job = queue_find(tracker->context->queue, g_array_index(ids, guint64, i));
-
         if (job->phase == JOB_PHASE_RUNNING)
             track_read_soon(tracker, job);
     }
@@ -112,17 +103,15 @@ static void read_all_soon(struct tracker *tracker)
 static void file_changed(const char *name, void *data)
 {
     struct tracker *tracker = data;
-    struct queue_job *job;
-    guint64 id;
-
-    if (name == NULL) {
+    if (!name) {
         read_all_soon(tracker);
         return;
     }
+    guint64 id;
     if (!job_file_parse_name(name, &id))
         return;
-    job = queue_find(tracker->context->queue, id);
-    if (job != NULL && job->phase == JOB_PHASE_RUNNING)
+    struct queue_job *job = queue_find(tracker->context->queue, id);
+    if (job && job->phase == JOB_PHASE_RUNNING)
         track_read_soon(tracker, job);
 }
 
@@ -132,20 +121,18 @@ static bool build_end(struct commit_batch *batch, void *data, GError **error)
 {
     const struct ending *ending = data;
     const struct job *record = context_record(ending->context, ending->id);
-    record_autoptr(job) job = NULL;
-
     /* Somebody else has ended it: that end stands (SAF-30). */
-    if (record == NULL || job_state_final(job_state_of(record)))
+    if (!record || job_state_final(job_state_of(record)))
         return false;
-    if (ending->file != NULL &&
+    if (ending->file &&
         (record->history != batch->stamp.history || record->epoch != batch->stamp.epoch)) {
         fettle_set_error(error, STALE_EPOCH, "the mastership under which it ran is over");
         return false;
     }
-    job = job_copy(ending->file != NULL ? ending->file : record);
+    record_autoptr(job) job = job_copy(ending->file ? ending->file : record);
     if (json_is_string(ending->result)) /* as of nothing but death */
         reason_add_death(job, json_string_value(ending->result), context_now_us(ending->context));
-    if (ending->result != NULL)
+    if (ending->result)
         job_end(job, ending->state, ending->result, context_now_us(ending->context));
     child_jobs_add(ending->context, batch, job);
     commit_put_job(batch, job);
@@ -155,15 +142,14 @@ static bool build_end(struct commit_batch *batch, void *data, GError **error)
 bool track_commit_end(struct ending *ending)
 {
     const struct job *base =
-        ending->file != NULL ? ending->file : context_record(ending->context, ending->id);
+        ending->file ? ending->file : context_record(ending->context, ending->id);
     size_t bytes = 0;
-    guint children = base == NULL ? 0 : child_jobs_count(base, &bytes);
+    guint children = base ? child_jobs_count(base, &bytes) : 0;
     const struct commit_item item = {.build = build_end,
                                      .data = ending,
                                      .changes = 1 + children,
                                      .bytes = commit_job_bytes(base) + bytes};
     g_autoptr(GError) error = NULL;
-
     if (committer_run(ending->context->committer, &item, &error))
         return true;
     if (!fettle_error_is(error, KILLED))
@@ -177,7 +163,6 @@ bool tracker_end_job(struct queue_context *context, guint64 id, enum job_state s
 {
     json_autoptr result = job_error_result(code, message);
     struct ending ending = {.context = context, .id = id, .state = state, .result = result};
-
     while (!track_commit_end(&ending))
         if (!env_sleep(context->env, LIMIT_QUEUE_RETRY_MS))
             return false;
@@ -187,8 +172,7 @@ bool tracker_end_job(struct queue_context *context, guint64 id, enum job_state s
 void tracker_finish(struct queue_context *context, guint64 id)
 {
     struct queue_job *job = queue_find(context->queue, id);
-
-    if (job != NULL)
+    if (job)
         queue_set_phase(context->queue, job, JOB_PHASE_ENDED);
     scheduler_kick(context->scheduler);
     /* The record has everything now; a file that stays is removed at the next start. */
@@ -205,11 +189,9 @@ static void lock_released(const char *name, void *data)
 {
     struct tracker *tracker = data;
     g_autoptr(GArray) ids = queue_active_ids(tracker->context->queue);
-
     for (guint i = 0; i < ids->len; i++) {
         const struct queue_job *job =
             queue_find(tracker->context->queue, g_array_index(ids, guint64, i));
-
         if (job->phase == JOB_PHASE_RUNNING && g_strcmp0(job->livelock, name) == 0)
             track_settle(tracker, job->id, true);
     }
@@ -221,11 +203,9 @@ static void sweep_locks(struct tracker *tracker)
     struct queue_context *context = tracker->context;
     const struct env *env = context->env;
     g_autoptr(GArray) ids = queue_active_ids(context->queue);
-
     for (guint i = 0; i < ids->len; i++) {
         const struct queue_job *job = queue_find(context->queue, g_array_index(ids, guint64, i));
-
-        if (job->phase == JOB_PHASE_RUNNING && job->livelock != NULL &&
+        if (job->phase == JOB_PHASE_RUNNING && job->livelock &&
             env->ops->livelock_probe(env, job->livelock) != LIVELOCK_ALIVE)
             track_settle(tracker, job->id, false);
     }
@@ -236,18 +216,16 @@ static void sweep_loop(void *data)
     struct tracker *tracker = data;
     const struct queue_context *context = tracker->context;
     const struct cluster *cluster;
-
     do {
         sweep_locks(tracker);
         cluster = config_cluster(follow_config(context->follow));
     } while (env_sleep(context->env,
-                       cluster == NULL ? LIMIT_QUEUE_RETRY_MS : (guint)cluster->sweep_interval_ms));
+                       cluster ? (guint)cluster->sweep_interval_ms : LIMIT_QUEUE_RETRY_MS));
 }
 
 void tracker_follow(struct tracker *tracker, struct queue_job *job)
 {
     const struct env *env = tracker->context->env;
-
     queue_set_phase(tracker->context->queue, job, JOB_PHASE_RUNNING);
     env->ops->livelock_watch(env, job->livelock, lock_released, tracker);
     job_end_carry_out(tracker->context, job);
@@ -266,10 +244,8 @@ static char *find_livelock(const struct env *env, guint64 id)
 {
     g_autofree char *stem = g_strdup_printf("job-%" ID "-", id);
     g_autoptr(GPtrArray) names = env->ops->livelock_list(env);
-
-    for (guint i = 0; names != NULL && i < names->len; i++) {
-        const char *name = g_ptr_array_index(names, i);
-
+    for (guint i = 0; names && i < names->len; i++) {
+        const char *name = names->pdata[i];
         if (g_str_has_prefix(name, stem) && env->ops->livelock_probe(env, name) != LIVELOCK_DEAD)
             return g_strdup(name);
     }
@@ -283,16 +259,15 @@ static void adopt(struct tracker *tracker, guint64 id)
     g_autoptr(GError) error = NULL;
     record_autoptr(job) file = job_file_read(context->env, id, &error);
     struct queue_job *job = queue_find(context->queue, id);
-
-    if (job == NULL)
+    if (!job)
         return;
-    if (file != NULL && file->livelock[0] != '\0')
+    if (file && file->livelock[0] != '\0')
         job->livelock = g_strdup(file->livelock);
-    else if (file == NULL)
+    else if (!file)
         job->livelock = find_livelock(context->env, id);
     /* Clients see what it says before they see anything: a running job never goes back. The file
      * of an older mastership says nothing that counts. */
-    if (file != NULL && track_same_mastership(context, file))
+    if (file && track_same_mastership(context, file))
         queue_put_live(context->queue, job, g_steal_pointer(&file));
     track_settle(tracker, id, false);
 }
@@ -305,13 +280,12 @@ static bool sweep_file(struct tracker *tracker, const struct job_file_place *pla
     const struct env *env = context->env;
     g_autoptr(GError) broken = NULL;
     record_autoptr(job) file = job_file_read(env, id, &broken);
-
-    if (file == NULL && fettle_error_is(broken, CORRUPT)) {
+    if (!file && fettle_error_is(broken, CORRUPT)) {
         g_hash_table_add(tracker->damaged, g_memdup2(&id, sizeof(id)));
         job_file_set_aside(env, place, name, broken->message);
-    } else if (file != NULL && context_record(context, id) == NULL) {
+    } else if (file && !context_record(context, id)) {
         job_file_set_aside(env, place, name, "the store knows no such job");
-    } else if (file != NULL && track_record_final(context, id)) {
+    } else if (file && track_record_final(context, id)) {
         job_file_remove(env, place, id);
     } else {
         return true;
@@ -324,15 +298,13 @@ static void sweep_files(struct tracker *tracker, const struct job_file_place *pl
 {
     g_autoptr(GError) error = NULL;
     g_autoptr(GPtrArray) names = job_file_list(tracker->context->env, place, &error);
-
-    if (names == NULL) {
+    if (!names) {
         log_warning("", "job files cannot be listed: %s", error->message);
         return;
     }
     for (guint i = 0; i < names->len; i++) {
-        const char *name = g_ptr_array_index(names, i);
+        const char *name = names->pdata[i];
         guint64 id;
-
         if (job_file_parse_name(name, &id) && sweep_file(tracker, place, name, id) &&
             place == &job_file_before)
             g_hash_table_add(tracker->before, g_memdup2(&id, sizeof(id)));
@@ -344,10 +316,8 @@ static void sweep_files(struct tracker *tracker, const struct job_file_place *pl
 static void take_over_before(struct tracker *tracker)
 {
     const struct env *env = tracker->context->env;
-    guint count;
-
     sweep_files(tracker, &job_file_before);
-    count = g_hash_table_size(tracker->before);
+    guint count = g_hash_table_size(tracker->before);
     if (count == 0)
         return;
     log_info("",
@@ -361,11 +331,9 @@ void tracker_start(struct tracker *tracker)
 {
     struct queue_context *context = tracker->context;
     const struct env *env = context->env;
-    g_autoptr(GArray) ids = NULL;
-
     env->ops->file_watch(env, job_file_now.area, job_file_now.folder, file_changed, tracker);
     task_spawn(env->tasks, read_loop, tracker);
-    ids = queue_active_ids(context->queue);
+    g_autoptr(GArray) ids = queue_active_ids(context->queue);
     sweep_files(tracker, &job_file_now);
     take_over_before(tracker);
     for (guint i = 0; i < ids->len; i++)

@@ -23,10 +23,9 @@ static void hint_owner_gone(struct queue_context *context, const struct queue_jo
                             .to_role = ROLE_WCONFD,
                             .method = "owner_gone",
                             .stamp = follow_stamp(context->follow)};
-    char id[24];
-
-    if (job->livelock == NULL)
+    if (!job->livelock)
         return;
+    char id[24];
     g_snprintf(id, sizeof(id), "%" ID, job->id);
     call.args = json_make("{s{ssss}}", "owner", "job", id, "livelock", job->livelock);
     env->ops->call(env, &call, owner_gone_cb, NULL);
@@ -40,14 +39,12 @@ static bool nodes_have_answered(struct queue_context *context)
     record_autoptr(cluster_status) status =
         env_call_record(context->env, NODE_LOCAL, ROLE_WCONFD, "cluster_status", NULL,
                         follow_stamp(context->follow), 0, 0, &error);
-
-    return status != NULL && status->nodes_pending->len == 0;
+    return status && status->nodes_pending->len == 0;
 }
 
 bool track_same_mastership(const struct queue_context *context, const struct job *job)
 {
     struct stamp now = follow_stamp(context->follow);
-
     return job->history == now.history && job->epoch == now.epoch;
 }
 
@@ -55,16 +52,14 @@ bool track_same_mastership(const struct queue_context *context, const struct job
 static bool settle_older_epoch(struct queue_context *context, guint64 id, guint64 epoch)
 {
     struct ending ending = {.context = context, .id = id, .state = JOB_ERROR};
-    g_autofree char *message = NULL;
-    json_autoptr result = NULL;
-
     if (!nodes_have_answered(context))
         return false;
-    message = g_strdup_printf("detected death of job %" ID ": it ran under epoch %" ID
-                              ", which ended with its master's restart or loss",
-                              id, epoch);
+    g_autofree char *message =
+        g_strdup_printf("detected death of job %" ID ": it ran under epoch %" ID
+                        ", which ended with its master's restart or loss",
+                        id, epoch);
     log_warning("", "%s", message);
-    result = json_string(message);
+    json_autoptr result = json_string(message);
     ending.result = result;
     return track_commit_end(&ending);
 }
@@ -76,25 +71,24 @@ static json_t *death_result(const struct queue_context *context, guint64 id, con
 {
     const struct queue_job *job = queue_find(context->queue, id);
     bool damaged = g_hash_table_contains(context->tracker->damaged, &id);
-    bool gone = file == NULL && !damaged && fettle_error_is(error, UNKNOWN_ENTITY);
+    bool gone = !file && !damaged && fettle_error_is(error, UNKNOWN_ENTITY);
     g_autofree char *message = NULL;
-
-    if (file != NULL && g_str_has_prefix(file->livelock, ROLE_LUXID "-"))
+    if (file && g_str_has_prefix(file->livelock, ROLE_LUXID "-"))
         message =
             g_strdup_printf("job %" ID " did not start: luxid ended while it was starting it; "
                             "nothing has run",
                             id);
-    else if (gone && job != NULL && job->livelock == NULL)
+    else if (gone && job && !job->livelock)
         message = g_strdup_printf("job %" ID " did not start: luxid ended before it had written "
                                   "the job file; nothing has run",
                                   id);
-    if (message != NULL) {
+    if (message) {
         log_warning("", "%s", message);
         return job_error_result(FETTLE_ERROR_TEMPORARY, message);
     }
     message = g_strdup_printf("detected death of job %" ID "%s", id,
                               gone                  ? "; its job file is gone"
-                              : file == NULL        ? "; its job file was damaged"
+                              : !file               ? "; its job file was damaged"
                               : job_untouched(file) ? " before its first opcode began"
                                                     : "");
     log_warning("", "%s", message);
@@ -114,7 +108,6 @@ static void wait_for_record(struct settling *settling)
 {
     const struct env *env = settling->tracker->context->env;
     guint timer = env->ops->timer(env, LIMIT_FINAL_STATE_LAG_MS, wake_task, settling->task);
-
     task_wait();
     env->ops->timer_cancel(env, timer);
 }
@@ -127,11 +120,10 @@ static bool settle_by_file(struct settling *settling)
     record_autoptr(job) file = job_file_read(context->env, id, &error);
     struct ending ending = {.context = context, .id = id, .state = JOB_ERROR};
     json_autoptr result = NULL;
-
-    if (file != NULL && !track_same_mastership(context, file))
+    if (file && !track_same_mastership(context, file))
         g_clear_pointer(&file, job_free);
     ending.file = file;
-    if (file != NULL && job_state_final(job_state_of(file))) {
+    if (file && job_state_final(job_state_of(file))) {
         if (!op_wants_jobs(file))
             wait_for_record(settling);
     } else {
@@ -148,7 +140,6 @@ static bool settle_dead(struct settling *settling)
     guint64 id = settling->id;
     const struct job *record = context_record(context, id);
     struct queue_job *job = queue_find(context->queue, id);
-
     if (!track_record_final(context, id)) {
         hint_owner_gone(context, job);
         if (!(track_same_mastership(context, record)
@@ -163,11 +154,9 @@ static bool settle_dead(struct settling *settling)
 static enum livelock_verdict probe(struct settling *settling, const char *livelock)
 {
     const struct env *env = settling->tracker->context->env;
-    enum livelock_verdict verdict;
-
-    if (livelock == NULL)
+    if (!livelock)
         return LIVELOCK_GONE;
-    verdict = env->ops->livelock_probe(env, livelock);
+    enum livelock_verdict verdict = env->ops->livelock_probe(env, livelock);
     /* The kernel tells of the close before it drops the lock. */
     if (verdict == LIVELOCK_ALIVE && settling->event && env_sleep(env, LIMIT_LOCK_RELEASE_LAG_MS))
         verdict = env->ops->livelock_probe(env, livelock);
@@ -180,31 +169,29 @@ static bool is_deposed(const struct settling *settling)
 {
     const struct queue_context *context = settling->tracker->context;
     const struct job *record = context_record(context, settling->id);
-    if (record == NULL || track_same_mastership(context, record))
+    if (!record || track_same_mastership(context, record))
         return false;
     record_autoptr(job) file = job_file_read(context->env, settling->id, NULL);
-    return file != NULL && old_jobs_end_one(context->env, file, follow_stamp(context->follow));
+    return file && old_jobs_end_one(context->env, file, follow_stamp(context->follow));
 }
 
 static bool settle_once(struct settling *settling)
 {
     struct queue_context *context = settling->tracker->context;
     struct queue_job *job = queue_find(context->queue, settling->id);
-    g_autofree char *livelock = job == NULL ? NULL : g_strdup(job->livelock);
-    enum livelock_verdict verdict;
-
-    if (job == NULL || job->phase != JOB_PHASE_RUNNING)
+    g_autofree char *livelock = job ? g_strdup(job->livelock) : NULL;
+    if (!job || job->phase != JOB_PHASE_RUNNING)
         return true;
-    verdict = probe(settling, livelock);
+    enum livelock_verdict verdict = probe(settling, livelock);
     job = queue_find(context->queue, settling->id);
-    if (job == NULL)
+    if (!job)
         return true;
     switch (verdict) {
     case LIVELOCK_ALIVE:
         if (is_deposed(settling))
             return false;
         job = queue_find(context->queue, settling->id);
-        if (job == NULL)
+        if (!job)
             return true;
         tracker_follow(settling->tracker, job);
         track_read_soon(settling->tracker, job);
@@ -227,7 +214,6 @@ static void settle_task(void *data)
 {
     struct settling *settling = data;
     const struct env *env = settling->tracker->context->env;
-
     settling->task = task_self();
     while (!task_group_killed(env->tasks) && !settle_once(settling))
         if (!env_sleep(env, LIMIT_QUEUE_RETRY_MS))
@@ -238,11 +224,9 @@ static void settle_task(void *data)
 
 void track_settle(struct tracker *tracker, guint64 id, bool event)
 {
-    struct settling *settling;
-
     if (g_hash_table_contains(tracker->settling, &id))
         return;
-    settling = g_new0(struct settling, 1);
+    struct settling *settling = g_new0(struct settling, 1);
     settling->tracker = tracker;
     settling->id = id;
     settling->event = event;
@@ -253,7 +237,6 @@ void track_settle(struct tracker *tracker, guint64 id, bool event)
 void tracker_recorded(struct tracker *tracker, guint64 id)
 {
     struct settling *settling = g_hash_table_lookup(tracker->settling, &id);
-
-    if (settling != NULL && settling->task != NULL)
+    if (settling && settling->task)
         task_wake(settling->task);
 }

@@ -32,7 +32,6 @@ static void waiter_free(struct waiter *waiter)
 static void free_waiter_unanswered(gpointer data)
 {
     struct waiter *waiter = data;
-
     rpc_fail_new(waiter->request, FETTLE_ERROR_KILLED, "luxid has ended");
     waiter_free(waiter);
 }
@@ -45,7 +44,6 @@ static void free_list(gpointer list)
 struct waiters *wait_for_job_new(struct queue_context *context)
 {
     struct waiters *waiters = g_new0(struct waiters, 1);
-
     waiters->context = context;
     waiters->by_job = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, free_list);
     return waiters;
@@ -53,11 +51,10 @@ struct waiters *wait_for_job_new(struct queue_context *context)
 
 void wait_for_job_free(struct waiters *waiters)
 {
-    GHashTableIter iter;
-    gpointer list;
-
-    if (waiters == NULL)
+    if (!waiters)
         return;
+    GHashTableIter iter;
+    void *list;
     g_hash_table_iter_init(&iter, waiters->by_job);
     while (g_hash_table_iter_next(&iter, NULL, &list))
         g_ptr_array_set_free_func(list, free_waiter_unanswered);
@@ -71,14 +68,13 @@ void wait_for_job_free(struct waiters *waiters)
 static json_t *log_after(const struct job *job, gint64 serial)
 {
     json_t *news = json_array();
-
     for (guint i = 0; i < job->ops->len; i++) {
-        const struct job_op *op = g_ptr_array_index(job->ops, i);
+        const struct job_op *op = job->ops->pdata[i];
         size_t at;
         json_t *entry;
-
-        json_array_foreach(op->log, at, entry) if (json_integer_value(json_array_get(entry, 0)) >
-                                                   serial) json_array_append(news, entry);
+        json_array_foreach(op->log, at, entry)
+            if (json_integer_value(json_array_get(entry, 0)) > serial)
+                json_array_append(news, entry);
     }
     return news;
 }
@@ -90,14 +86,13 @@ static json_t *news(const struct waiter *waiter, bool *ret_exists)
     const struct queries *queries = &waiter->waiters->context->queries;
     record_autoptr(job) archived = NULL;
     const struct job *job = query_job_find(queries, waiter->id, &archived);
-
     *ret_exists = job != NULL;
-    if (job == NULL)
+    if (!job)
         return NULL;
     json_autoptr values = query_job_values(queries, waiter->id, waiter->fields);
     json_autoptr log = log_after(job, waiter->known_log);
 
-    if (waiter->known != NULL && json_equal(values, waiter->known) && json_array_size(log) == 0)
+    if (waiter->known && json_equal(values, waiter->known) && json_array_size(log) == 0)
         return NULL;
     return json_make("[O, O]", values, log);
 }
@@ -114,7 +109,6 @@ static void forget(struct waiter *waiter)
 {
     struct waiters *waiters = waiter->waiters;
     GPtrArray *list = g_hash_table_lookup(waiters->by_job, &waiter->id);
-
     g_ptr_array_remove_fast(list, waiter);
     if (list->len == 0)
         g_hash_table_remove(waiters->by_job, &waiter->id);
@@ -123,7 +117,6 @@ static void forget(struct waiter *waiter)
 static void wait_over(void *data)
 {
     struct waiter *waiter = data;
-
     waiter->timer = 0;
     forget(waiter);
     answer(waiter, json_string("nochange"));
@@ -140,16 +133,14 @@ void wait_for_job_notify(struct waiters *waiters, guint64 id)
 {
     GPtrArray *list = g_hash_table_lookup(waiters->by_job, &id);
     guint kept = 0;
-
-    if (list == NULL)
+    if (!list)
         return;
     for (guint i = 0; i < list->len; i++) {
-        struct waiter *waiter = g_ptr_array_index(list, i);
+        struct waiter *waiter = list->pdata[i];
         bool exists = true;
         json_t *result = news(waiter, &exists);
-
-        if (exists && result == NULL)
-            g_ptr_array_index(list, kept++) = waiter;
+        if (exists && !result)
+            list->pdata[kept++] = waiter;
         else
             answer(waiter, result);
     }
@@ -165,8 +156,7 @@ static void keep(struct waiter *waiter, double timeout_s)
     struct waiters *waiters = waiter->waiters;
     const struct env *env = waiters->context->env;
     GPtrArray *list = g_hash_table_lookup(waiters->by_job, &waiter->id);
-
-    if (list == NULL) {
+    if (!list) {
         list = g_ptr_array_new();
         g_hash_table_insert(waiters->by_job, g_memdup2(&waiter->id, sizeof(waiter->id)), list);
     }
@@ -181,11 +171,7 @@ void wait_for_job_add(struct waiters *waiters, struct rpc_request *request,
 {
     g_autoptr(GError) error = NULL;
     g_autoptr(GPtrArray) fields = query_fields_find("job", args->fields, &error);
-    struct waiter *waiter;
-    json_t *result;
-    bool exists;
-
-    if (fields == NULL) {
+    if (!fields) {
         rpc_fail(request, error);
         return;
     }
@@ -194,15 +180,16 @@ void wait_for_job_add(struct waiters *waiters, struct rpc_request *request,
                      "%d calls wait for jobs already; try again later", LIMIT_JOB_WAITERS);
         return;
     }
-    waiter = g_new0(struct waiter, 1);
+    struct waiter *waiter = g_new0(struct waiter, 1);
     waiter->waiters = waiters;
     waiter->request = request;
     waiter->id = args->job;
     waiter->fields = g_steal_pointer(&fields);
     waiter->known = json_is_null(args->prev_info) ? NULL : json_incref(args->prev_info);
     waiter->known_log = args->prev_log_serial;
-    result = news(waiter, &exists);
-    if (exists && result == NULL) {
+    bool exists;
+    json_t *result = news(waiter, &exists);
+    if (exists && !result) {
         keep(waiter, args->timeout);
         return;
     }

@@ -37,21 +37,18 @@ struct watch {
 static guint entry_hash(gconstpointer data)
 {
     const struct entry *entry = data;
-
     return g_str_hash(entry->key) + (guint)entry->kind;
 }
 
 static gboolean entry_equal(gconstpointer left, gconstpointer right)
 {
     const struct entry *a = left, *b = right;
-
     return a->kind == b->kind && strcmp(a->key, b->key) == 0;
 }
 
 static void watch_free(struct watch *watch)
 {
     const struct env *env = watch->watches->context->env;
-
     if (watch->timer != 0)
         env->ops->timer_cancel(env, watch->timer);
     for (size_t i = 0; i < WATCHED_KINDS; i++)
@@ -62,7 +59,6 @@ static void watch_free(struct watch *watch)
 struct watches *watch_changes_new(struct queue_context *context)
 {
     struct watches *watches = g_new0(struct watches, 1);
-
     watches->context = context;
     g_queue_init(&watches->log);
     watches->by_key = g_hash_table_new_full(entry_hash, entry_equal, g_free, NULL);
@@ -72,16 +68,13 @@ struct watches *watch_changes_new(struct queue_context *context)
 
 void watch_changes_free(struct watches *watches)
 {
-    const struct env *env;
-
-    if (watches == NULL)
+    if (!watches)
         return;
-    env = watches->context->env;
+    const struct env *env = watches->context->env;
     if (watches->gathering != 0)
         env->ops->timer_cancel(env, watches->gathering);
     for (guint i = 0; i < watches->waiting->len; i++) {
-        struct watch *watch = g_ptr_array_index(watches->waiting, i);
-
+        struct watch *watch = watches->waiting->pdata[i];
         rpc_fail_new(watch->request, FETTLE_ERROR_KILLED, "luxid has ended");
         watch_free(watch);
     }
@@ -105,11 +98,9 @@ static json_t *make_answer(const struct watches *watches, guint64 serial, const 
 static json_t *make_row(struct query_source *source, const GPtrArray *fields, const void *object)
 {
     json_t *row = json_array();
-
     for (guint i = 0; i < fields->len; i++) {
         enum query_status status;
-        json_t *value = query_field_value(g_ptr_array_index(fields, i), source, object, &status);
-
+        json_t *value = query_field_value(fields->pdata[i], source, object, &status);
         json_array_append_new(row, json_make("[i, o]", (int)status, value));
     }
     return row;
@@ -120,8 +111,7 @@ static json_t *make_change(const struct queue_context *context, struct query_sou
                            const struct entry *entry, const GPtrArray *fields)
 {
     const void *object = watch_changes_kinds_row(context, entry->kind, entry->key);
-    json_t *row = object == NULL ? json_null() : make_row(source, fields, object);
-
+    json_t *row = object ? make_row(source, fields, object) : json_null();
     return json_make("[s, s, o]", watch_changes_kinds_name(entry->kind), entry->key, row);
 }
 
@@ -129,8 +119,7 @@ static json_t *make_change(const struct queue_context *context, struct query_sou
 static GList *first_after(const struct watches *watches, guint64 serial)
 {
     GList *first = NULL;
-
-    for (GList *link = watches->log.tail; link != NULL; link = link->prev) {
+    for (GList *link = watches->log.tail; link; link = link->prev) {
         if (((const struct entry *)link->data)->serial <= serial)
             break;
         first = link;
@@ -147,15 +136,12 @@ static json_t *collect(const struct watch *watch, guint64 *ret_serial)
                                   .config = follow_config(watches->context->follow)};
     json_t *changes = json_array();
     size_t bytes = 0;
-
     *ret_serial = watch->serial;
-    for (GList *link = first_after(watches, watch->serial); link != NULL; link = link->next) {
+    for (GList *link = first_after(watches, watch->serial); link; link = link->next) {
         const struct entry *entry = link->data;
         const GPtrArray *fields = watch->fields[entry->kind];
-        json_autoptr change =
-            fields == NULL ? NULL : make_change(watches->context, &source, entry, fields);
-
-        if (change != NULL) {
+        json_autoptr change = fields ? make_change(watches->context, &source, entry, fields) : NULL;
+        if (change) {
             bytes += json_dumpb(change, NULL, 0, JSON_COMPACT);
             if (json_array_size(changes) == LIMIT_WATCH_CHANGES ||
                 (json_array_size(changes) > 0 && bytes > LIMIT_WATCH_BYTES))
@@ -171,7 +157,6 @@ static json_t *collect(const struct watch *watch, guint64 *ret_serial)
 static void begin_anew(struct watch *watch, const char *why)
 {
     const struct watches *watches = watch->watches;
-
     rpc_answer(watch->request, make_answer(watches, watches->newest, why, json_array()));
     watch_free(watch);
 }
@@ -182,7 +167,6 @@ static void begin_anew_behind(struct watch *watch)
         g_strdup_printf("too much has changed since %" G_GUINT64_FORMAT ": no more than the last "
                         "%d changed objects are remembered",
                         watch->serial, LIMIT_WATCH_LOG);
-
     begin_anew(watch, why);
 }
 
@@ -190,14 +174,12 @@ static void begin_anew_behind(struct watch *watch)
 static bool answer(struct watch *watch, bool late)
 {
     const struct watches *watches = watch->watches;
-    guint64 serial;
-    json_t *changes;
-
     if (watch->serial < watches->floor) {
         begin_anew_behind(watch);
         return true;
     }
-    changes = collect(watch, &serial);
+    guint64 serial;
+    json_t *changes = collect(watch, &serial);
     if (json_array_size(changes) == 0 && !late) {
         json_decref(changes);
         watch->serial = serial; /* nothing of interest up to there: it never falls behind */
@@ -213,7 +195,6 @@ static bool answer(struct watch *watch, bool late)
 static void wait_over(void *data)
 {
     struct watch *watch = data;
-
     watch->timer = 0;
     g_ptr_array_remove_fast(watch->watches->waiting, watch);
     answer(watch, true);
@@ -222,7 +203,6 @@ static void wait_over(void *data)
 static void gone_cb(struct rpc_request *request, void *data)
 {
     struct watch *watch = data;
-
     g_ptr_array_remove_fast(watch->watches->waiting, watch);
     rpc_answer(request, make_answer(watch->watches, watch->serial, NULL, json_array()));
     watch_free(watch);
@@ -232,13 +212,11 @@ static void gathered(void *data)
 {
     struct watches *watches = data;
     guint kept = 0;
-
     watches->gathering = 0;
     for (guint i = 0; i < watches->waiting->len; i++) {
-        struct watch *watch = g_ptr_array_index(watches->waiting, i);
-
+        struct watch *watch = watches->waiting->pdata[i];
         if (!answer(watch, false))
-            g_ptr_array_index(watches->waiting, kept++) = watch;
+            watches->waiting->pdata[kept++] = watch;
     }
     g_ptr_array_set_size(watches->waiting, (gint)kept);
 }
@@ -246,7 +224,6 @@ static void gathered(void *data)
 static void gather(struct watches *watches)
 {
     const struct env *env = watches->context->env;
-
     if (watches->gathering == 0 && watches->waiting->len > 0)
         watches->gathering = env->ops->timer(env, WATCH_GATHER_MS, gathered, watches);
 }
@@ -255,7 +232,6 @@ static void keep(struct watch *watch, double timeout_s)
 {
     struct watches *watches = watch->watches;
     const struct env *env = watches->context->env;
-
     watch->timer = env->ops->timer(env, (guint)(timeout_s * 1000), wait_over, watch);
     g_ptr_array_add(watches->waiting, watch);
     rpc_on_gone(watch->request, gone_cb, watch);
@@ -296,7 +272,6 @@ void watch_changes_add(struct watches *watches, struct rpc_request *request,
 {
     g_autoptr(GError) error = NULL;
     struct watch *watch = g_new0(struct watch, 1);
-
     watch->watches = watches;
     watch->request = request;
     watch->serial = args->serial;
@@ -307,7 +282,7 @@ void watch_changes_add(struct watches *watches, struct rpc_request *request,
         watch_free(watch);
         return;
     }
-    if (watches->stream == NULL)
+    if (!watches->stream)
         watches->stream = env_uuid(watches->context->env);
     if (args->stream[0] == '\0')
         begin_anew(watch, "this is where the stream stands");
@@ -328,7 +303,6 @@ static void forget_oldest(struct watches *watches)
 {
     GList *link = g_queue_pop_head_link(&watches->log);
     const struct entry *entry = link->data;
-
     watches->floor = entry->serial;
     g_hash_table_remove(watches->by_key, entry);
 }
@@ -336,17 +310,15 @@ static void forget_oldest(struct watches *watches)
 static void note(struct watches *watches, size_t kind, const char *key)
 {
     size_t size = strlen(key) + 1;
-    struct entry *entry, *former;
-
-    if (watches->stream == NULL)
+    if (!watches->stream)
         return;
-    entry = g_malloc0(sizeof(*entry) + size);
+    struct entry *entry = g_malloc0(sizeof(*entry) + size);
     entry->link.data = entry;
     entry->serial = ++watches->newest;
     entry->kind = kind;
     memcpy(entry->key, key, size);
-    former = g_hash_table_lookup(watches->by_key, entry);
-    if (former != NULL) {
+    struct entry *former = g_hash_table_lookup(watches->by_key, entry);
+    if (former) {
         g_queue_unlink(&watches->log, &former->link);
         g_hash_table_remove(watches->by_key, former);
     }
@@ -362,8 +334,7 @@ static void note_replica(struct watches *watches, const char *key)
 {
     const struct replica *replica =
         config_get(follow_config(watches->context->follow), "replica", key, NULL);
-
-    if (replica != NULL)
+    if (replica)
         note(watches, watch_changes_kinds_find("instance"), replica->instance);
 }
 
@@ -371,7 +342,6 @@ static void note_replica(struct watches *watches, const char *key)
 static void note_tag(struct watches *watches, const char *key)
 {
     g_auto(GStrv) parts = g_strsplit(key, "/", 3);
-
     if (g_strv_length(parts) == 3 && strcmp(parts[0], "instance") == 0)
         note(watches, watch_changes_kinds_find("instance"), parts[1]);
 }
@@ -379,7 +349,6 @@ static void note_tag(struct watches *watches, const char *key)
 void watch_changes_config_changed(struct watches *watches, const char *kind, const char *key)
 {
     size_t index = watch_changes_kinds_find(kind);
-
     if (index < WATCHED_KINDS)
         note(watches, index, key);
     else if (strcmp(kind, "replica") == 0)
@@ -391,18 +360,15 @@ void watch_changes_config_changed(struct watches *watches, const char *kind, con
 void watch_changes_job_changed(struct watches *watches, guint64 id)
 {
     char key[24];
-
     g_snprintf(key, sizeof(key), "%" G_GUINT64_FORMAT, id);
     note(watches, watch_changes_kinds_find("job"), key);
 }
 
 void watch_changes_reset(struct watches *watches)
 {
-    g_autoptr(GPtrArray) waiting = NULL;
-
-    if (watches->stream == NULL)
+    if (!watches->stream)
         return;
-    waiting = g_steal_pointer(&watches->waiting);
+    g_autoptr(GPtrArray) waiting = g_steal_pointer(&watches->waiting);
     g_free(watches->stream);
     watches->stream = env_uuid(watches->context->env);
     watches->newest = watches->floor = 0;
@@ -410,5 +376,5 @@ void watch_changes_reset(struct watches *watches)
     g_hash_table_remove_all(watches->by_key);
     watches->waiting = g_ptr_array_new();
     for (guint i = 0; i < waiting->len; i++)
-        begin_anew(g_ptr_array_index(waiting, i), "luxid has read the configuration anew");
+        begin_anew(waiting->pdata[i], "luxid has read the configuration anew");
 }

@@ -45,7 +45,6 @@ const void *watch_changes_kinds_row(const struct queue_context *context, size_t 
 size_t watch_changes_kinds_find(const char *kind)
 {
     size_t i = 0;
-
     while (i < WATCHED_KINDS && strcmp(kinds[i].kind, kind) != 0)
         i++;
     return i;
@@ -56,8 +55,7 @@ size_t watch_changes_kinds_find(const char *kind)
 static bool take_field(GPtrArray *fields, const char *kind, const char *name, GError **error)
 {
     const struct query_field *field = query_field_find(kind, name);
-
-    if (field == NULL) {
+    if (!field) {
         fettle_set_error(error, WRONG_INPUT, "kinds.%s: there is no field \"%s\"", kind, name);
         return false;
     }
@@ -68,15 +66,13 @@ static bool take_field(GPtrArray *fields, const char *kind, const char *name, GE
                          kind, name);
         return false;
     }
-    g_ptr_array_add(fields, (gpointer)field);
+    g_ptr_array_add(fields, (void *)field);
     return true;
 }
 
 static bool take_kind(GPtrArray **fields, const char *kind, const json_t *names, GError **error)
 {
-    size_t index = watch_changes_kinds_find(kind), at;
-    const json_t *name;
-
+    size_t index = watch_changes_kinds_find(kind);
     if (index == WATCHED_KINDS) {
         fettle_set_error(error, WRONG_INPUT,
                          "kinds: \"%s\" cannot be watched; what can is " KINDS_TEXT, kind);
@@ -88,8 +84,9 @@ static bool take_kind(GPtrArray **fields, const char *kind, const json_t *names,
         return false;
     }
     fields[index] = g_ptr_array_new();
-    json_array_foreach(names, at, name)
-    {
+    size_t at;
+    const json_t *name;
+    json_array_foreach(names, at, name) {
         if (!json_is_string(name)) {
             fettle_set_error(error, WRONG_INPUT, "kinds.%s[%zu]: must be a text", kind, at);
             return false;
@@ -103,15 +100,15 @@ static bool take_kind(GPtrArray **fields, const char *kind, const json_t *names,
 bool watch_changes_kinds_parse(const json_t *asked, GPtrArray *ret_fields[WATCHED_KINDS],
                                GError **error)
 {
-    const char *kind;
-    json_t *names;
-
     if (!json_is_object(asked) || json_object_size(asked) == 0) {
         fettle_set_error(error, WRONG_INPUT,
                          "kinds: must be {kind: [fields], …}, with at least one of " KINDS_TEXT);
         return false;
     }
-    json_object_foreach((json_t *)asked, kind,
-                        names) if (!take_kind(ret_fields, kind, names, error)) return false;
+    const char *kind;
+    json_t *names;
+    json_object_foreach((json_t *)asked, kind, names)
+        if (!take_kind(ret_fields, kind, names, error))
+            return false;
     return true;
 }

@@ -117,8 +117,7 @@ static void explain(json_t *opcodes, const char *request_id, const char *reason,
     size_t index;
     json_t *opcode;
     g_autofree char *shown = text_shown(reason); /* it may quote what a node has said */
-    json_array_foreach(opcodes, index, opcode)
-    {
+    json_array_foreach(opcodes, index, opcode) {
         json_object_set_new(opcode, "reason",
                             json_make("[[ssI]]", "fettle:watcher", shown != NULL ? shown : reason,
                                       (json_int_t)(reason_time * 1000000000)));

@@ -189,8 +189,7 @@ GPtrArray *etcd_kvs(const json_t *answer, bool *ret_more, GError **error)
         fettle_set_error(error, PROTOCOL, "etcd answered a range without keys");
         return NULL;
     }
-    json_array_foreach((json_t *)items, index, item)
-    {
+    json_array_foreach((json_t *)items, index, item) {
         struct etcd_kv *kv = kv_of(item, error);
         if (kv == NULL)
             return NULL;

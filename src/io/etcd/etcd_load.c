@@ -168,8 +168,7 @@ guint64 etcd_ids_first(const json_t *ids, guint64 last)
     guint64 first = last + 1;
     size_t index;
     json_t *item;
-    json_array_foreach((json_t *)ids, index, item)
-    {
+    json_array_foreach((json_t *)ids, index, item) {
         const char *id;
         json_int_t serial;
         if (json_unpack(item, "[s, I]", &id, &serial) == 0 && serial > 0)
@@ -197,8 +196,7 @@ void etcd_ids_each(const json_t *list, etcd_id_fn id_fn, etcd_id_fn deleted_fn, 
 {
     size_t index;
     json_t *item;
-    json_array_foreach((json_t *)list, index, item)
-    {
+    json_array_foreach((json_t *)list, index, item) {
         const char *id;
         json_int_t serial;
         if (json_unpack(item, "[s, I]", &id, &serial) == 0)

@@ -81,9 +81,9 @@ static bool is_direct(const struct world_node *node, const struct instance *web1
     size_t i;
     json_t *found;
     g_assert_no_error(error);
-    json_array_foreach(
-        all, i, found) if (strcmp(json_string_value(json_object_get(found, "node-name")), "d0f") ==
-                           0) direct = json_object_get(json_object_get(found, "cache"), "direct");
+    json_array_foreach(all, i, found)
+        if (strcmp(json_string_value(json_object_get(found, "node-name")), "d0f") == 0)
+            direct = json_object_get(json_object_get(found, "cache"), "direct");
     g_assert_true(json_is_boolean(direct));
     return json_is_true(direct);
 }

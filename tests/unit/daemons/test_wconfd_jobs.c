@@ -153,8 +153,8 @@ static guint count_kind(const json_t *answer, const char *kind)
     guint count = 0;
     size_t index;
     json_t *change;
-    json_array_foreach(json_object_get(answer, "changes"), index, change) count +=
-        !strcmp(json_string_value(json_object_get(change, "kind")), kind);
+    json_array_foreach(json_object_get(answer, "changes"), index, change)
+        count += !strcmp(json_string_value(json_object_get(change, "kind")), kind);
     return count;
 }
 
@@ -188,8 +188,7 @@ static json_t *cluster_of(const json_t *answer, json_int_t *ret_version)
 {
     size_t index;
     json_t *change;
-    json_array_foreach(json_object_get(answer, "changes"), index, change)
-    {
+    json_array_foreach(json_object_get(answer, "changes"), index, change) {
         if (strcmp(json_string_value(json_object_get(change, "kind")), "cluster") != 0)
             continue;
         *ret_version = json_integer_value(json_object_get(change, "version"));
@@ -287,8 +286,7 @@ static json_t *document(struct client *client, int jobs)
     json_t *objects = json_object();
     size_t index;
     json_t *change;
-    json_array_foreach(json_object_get(answer, "changes"), index, change)
-    {
+    json_array_foreach(json_object_get(answer, "changes"), index, change) {
         const char *kind = json_string_value(json_object_get(change, "kind"));
         json_t *object = json_object_get(change, "object");
         if (!strcmp(kind, "cluster"))

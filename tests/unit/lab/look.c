@@ -46,12 +46,10 @@ json_t *look_daemon_status(const char *dir, const char *node, const char *name)
     g_assert_no_error(error);
     size_t i, j;
     json_t *machine, *daemon;
-    json_array_foreach(json_object_get(status, "nodes"), i, machine)
-    {
+    json_array_foreach(json_object_get(status, "nodes"), i, machine) {
         if (strcmp(json_string_value(json_object_get(machine, "name")), node) != 0)
             continue;
-        json_array_foreach(json_object_get(machine, "daemons"), j, daemon)
-        {
+        json_array_foreach(json_object_get(machine, "daemons"), j, daemon) {
             if (strcmp(json_string_value(json_object_get(daemon, "name")), name) == 0)
                 return json_incref(daemon);
         }

@@ -188,8 +188,9 @@ static char *taken_apart(const char *name, json_t *changes)
     json_autoptr rest = json_object();
     const char *key;
     json_t *value;
-    json_object_foreach(own, key, value) if (json_array_size(value) > 0)
-        json_object_set(rest, key, value);
+    json_object_foreach(own, key, value)
+        if (json_array_size(value) > 0)
+            json_object_set(rest, key, value);
     g_assert_null(json_object_get(own, name));
     return json_dumps(rest, JSON_COMPACT | JSON_SORT_KEYS);
 }

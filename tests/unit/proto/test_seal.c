@@ -40,8 +40,9 @@ static bool says_the_same(const json_t *back, const json_t *json)
 {
     const char *name;
     json_t *member;
-    json_object_foreach((json_t *)json, name,
-                        member) if (!json_equal(json_object_get(back, name), member)) return false;
+    json_object_foreach((json_t *)json, name, member)
+        if (!json_equal(json_object_get(back, name), member))
+            return false;
     return true;
 }
 

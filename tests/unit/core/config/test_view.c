@@ -79,8 +79,7 @@ static char *told(json_t *args)
     json_t *change;
     if (!answer)
         return g_steal_pointer(&text);
-    json_array_foreach(json_object_get(answer, "changes"), i, change)
-    {
+    json_array_foreach(json_object_get(answer, "changes"), i, change) {
         const char *kind = json_string_value(json_object_get(change, "kind"));
         if (!g_strv_contains(dull, kind))
             g_ptr_array_add(

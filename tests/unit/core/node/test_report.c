@@ -47,8 +47,7 @@ static const json_t *late_part(const json_t *report, const char *name)
 {
     size_t i;
     const json_t *part;
-    json_array_foreach(json_object_get(report, "late"), i, part)
-    {
+    json_array_foreach(json_object_get(report, "late"), i, part) {
         if (strcmp(text(part, "part"), name) == 0)
             return part;
     }

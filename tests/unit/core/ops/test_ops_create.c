@@ -483,9 +483,8 @@ static void test_refused_one_node(void)
                        "a mirrored instance needs two nodes, the cluster has 1", "wrong_state");
 }
 
-#define no_room(op, s)                                                                             \
-    ops_expect_refusal(world, ops_run_one(world, op), s PLACEMENT_REFUSAL_NO_ROOM,                 \
-                       "insufficient_resources")
+#define NO_ROOM PLACEMENT_REFUSAL_NO_ROOM, "insufficient_resources"
+#define no_room(op, s) ops_expect_refusal(world, ops_run_one(world, op), s NO_ROOM)
 
 static void test_refused_room(void)
 {

@@ -23,10 +23,8 @@ static char *jobs_of(const char *opcode, const char *mode, const char *target)
         g_string_free(jobs, TRUE);
         return g_steal_pointer(&text);
     }
-    json_array_foreach(json_object_get(result, "jobs"), i, job)
-    {
-        json_array_foreach(job, k, op)
-        {
+    json_array_foreach(json_object_get(result, "jobs"), i, job) {
+        json_array_foreach(job, k, op) {
             const char *to = json_string_value(json_object_get(op, "remote_node"));
             to = to ? to : json_string_value(json_object_get(op, "target_node"));
             const char *id = json_string_value(json_object_get(op, "OP_ID"));

@@ -19,8 +19,7 @@ static void check_order(const json_t *less, json_t *more)
     const char *key;
     json_t *value;
 
-    json_object_foreach(more, key, value)
-    {
+    json_object_foreach(more, key, value) {
         g_assert_cmpint(json_integer_value(json_object_get(less, key)), <=,
                         json_integer_value(value));
     }

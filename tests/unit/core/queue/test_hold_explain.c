@@ -14,8 +14,7 @@ static char *holds(struct queue_world *w, guint64 id)
     size_t i;
 
     g_assert_no_error(error);
-    json_array_foreach(list, i, entry)
-    {
+    json_array_foreach(list, i, entry) {
         json_int_t job = json_integer_value(json_object_get(entry, "job"));
 
         g_assert_cmpint(json_integer_value(json_object_get(entry, "since")), >, 0);

@@ -108,13 +108,11 @@ static char *changed_kinds(json_t *before, json_t *after)
     const char *path;
     json_t *object;
 
-    json_object_foreach(before, path, object)
-    {
+    json_object_foreach(before, path, object) {
         if (json_object_get(after, path) == NULL)
             add_kind(kinds, path);
     }
-    json_object_foreach(after, path, object)
-    {
+    json_object_foreach(after, path, object) {
         if (!json_equal(object, json_object_get(before, path)))
             add_kind(kinds, path);
     }

@@ -270,8 +270,7 @@ static void assert_trail(const struct job *record, const char *expected)
     size_t i;
     const json_t *entry;
 
-    json_array_foreach(json_object_get(input, "reason"), i, entry)
-    {
+    json_array_foreach(json_object_get(input, "reason"), i, entry) {
         g_string_append_printf(text, "%s %s\n", json_string_value(json_array_get(entry, 0)),
                                json_string_value(json_array_get(entry, 1)));
         g_assert_cmpint(json_integer_value(json_array_get(entry, 2)), >, 0);

@@ -592,8 +592,7 @@ static json_t *query_all(struct queue_world *w)
         size_t at;
 
         g_assert_no_error(error);
-        json_array_foreach(json_object_get(answer, "data"), at, row)
-        {
+        json_array_foreach(json_object_get(answer, "data"), at, row) {
             const json_t *key = json_array_get(json_array_get(row, 0), 1);
             g_autofree char *text = json_dumps(key, JSON_ENCODE_ANY);
             g_autofree char *name = NULL;
@@ -630,8 +629,7 @@ static void follower_look(struct follower *follower, double timeout)
         follower->copy = query_all(client->w);
         follower->anew++;
     }
-    json_array_foreach(json_object_get(answer, "changes"), at, change)
-    {
+    json_array_foreach(json_object_get(answer, "changes"), at, change) {
         g_autofree char *name =
             g_strdup_printf("%s %s", json_string_value(json_array_get(change, 0)),
                             json_string_value(json_array_get(change, 1)));

@@ -510,8 +510,7 @@ static void check_opcodes_of(const struct repair_evidence *sight, const char *pr
     g_autoptr(GString) text = g_string_new(NULL);
     size_t index;
     json_t *opcode;
-    json_array_foreach(list, index, opcode)
-    {
+    json_array_foreach(list, index, opcode) {
         g_assert_cmpstr(json_string_value(json_object_get(opcode, "instance_name")), ==, "web1");
         json_object_del(opcode, "instance_name");
         g_autofree char *body = json_dumps(opcode, JSON_COMPACT | JSON_SORT_KEYS);

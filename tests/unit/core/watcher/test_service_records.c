@@ -23,8 +23,7 @@ static void tell_again(struct watcher_world *w, const char *node, const char *na
 {
     size_t i;
     json_t *line;
-    json_array_foreach(json_object_get(w->services, node), i, line)
-    {
+    json_array_foreach(json_object_get(w->services, node), i, line) {
         if (!g_str_equal(json_string_value(json_object_get(line, "name")), name))
             continue;
         json_object_set_new(line, "since", json_integer((json_int_t)since));

@@ -37,8 +37,7 @@ static json_t *told(const char *method, const char *key)
     size_t index;
     json_t *change, *found = NULL;
     g_assert_nonnull(answer);
-    json_array_foreach(json_object_get(answer, "changes"), index, change)
-    {
+    json_array_foreach(json_object_get(answer, "changes"), index, change) {
         if (!strcmp(json_string_value(json_object_get(change, "key")), key))
             found = json_object_get(change, "object");
     }

@@ -444,8 +444,7 @@ static char *ids_of(const json_t *answer)
     g_autoptr(GString) text = g_string_new(NULL);
     size_t index;
     json_t *item;
-    json_array_foreach(json_object_get(answer, "commits"), index, item)
-    {
+    json_array_foreach(json_object_get(answer, "commits"), index, item) {
         const char *id = json_string_value(json_object_get(item, "id"));
         g_string_append_printf(text, "%s%s of %d", text->len ? ", " : "", id + strlen(id) - 4,
                                (int)json_integer_value(json_object_get(item, "serial")));

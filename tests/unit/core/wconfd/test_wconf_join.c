@@ -146,8 +146,7 @@ static char *stored(const char *kind, const char *key, const char *member)
     json_autoptr json = json_parse_limited(text, strlen(text), MIB(1), NULL);
     size_t i;
     const json_t *change;
-    json_array_foreach(json_object_get(json, "changes"), i, change)
-    {
+    json_array_foreach(json_object_get(json, "changes"), i, change) {
         if (strcmp(json_string_value(json_object_get(change, "kind")), kind) != 0 ||
             strcmp(json_string_value(json_object_get(change, "key")), key) != 0)
             continue;

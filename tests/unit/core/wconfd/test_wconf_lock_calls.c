@@ -42,12 +42,13 @@ static char *held(guint job)
     GString *list = g_string_new(NULL);
     size_t i;
     json_t *row;
-    json_array_foreach(json_object_get(answer, "locks"), i, row) g_string_append_printf(
-        list, "%s%c %s", i ? ", " : "",
-        json_is_true(json_object_get(row, "waiting"))                        ? 'w'
-        : !strcmp(json_string_value(json_object_get(row, "mode")), "shared") ? 's'
-                                                                             : 'x',
-        json_string_value(json_object_get(row, "name")));
+    json_array_foreach(json_object_get(answer, "locks"), i, row)
+        g_string_append_printf(list, "%s%c %s", i ? ", " : "",
+                               json_is_true(json_object_get(row, "waiting")) ? 'w'
+                               : !strcmp(json_string_value(json_object_get(row, "mode")), "shared")
+                                   ? 's'
+                                   : 'x',
+                               json_string_value(json_object_get(row, "name")));
     return g_string_free(list, FALSE);
 }
 

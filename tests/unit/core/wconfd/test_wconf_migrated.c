@@ -59,8 +59,7 @@ static char *changed_since_first(void)
     GString *text = g_string_new(NULL);
     size_t i;
     json_t *item;
-    json_array_foreach(json_object_get(json, "changes"), i, item)
-    {
+    json_array_foreach(json_object_get(json, "changes"), i, item) {
         const json_t *object = json_object_get(item, "object");
         static const char *const members[] = {
             "node",  "primary_node", "holder", "generation", "secondary_node", "replica",

@@ -32,8 +32,7 @@ static guint64 reserved_mib(void)
     guint64 sum = 0;
     size_t index;
     json_t *change;
-    json_array_foreach(json_object_get(answer, "changes"), index, change)
-    {
+    json_array_foreach(json_object_get(answer, "changes"), index, change) {
         const json_t *object = json_object_get(change, "object");
         if (strcmp(json_string_value(json_object_get(change, "kind")), "reservation") != 0)
             continue;

@@ -86,8 +86,7 @@ static json_t *image_sets_of(const struct ops_world *world, const char *node)
     bool lacks = world->lost_disk && !strcmp(world->lost_disk, node);
     size_t i;
     json_t *name;
-    json_array_foreach(names, i, name)
-    {
+    json_array_foreach(names, i, name) {
         g_auto(GStrv) words = g_strsplit(json_string_value(name), " ", 2);
         json_array_append_new(sets,
                               json_make("{ss ss si}", "instance", words[0], "replica",
@@ -573,8 +572,7 @@ char *ops_log(const struct ops_world *world, guint op)
     GString *lines = g_string_new(NULL);
     size_t i;
     json_t *entry;
-    json_array_foreach(row->log, i, entry)
-    {
+    json_array_foreach(row->log, i, entry) {
         const json_t *message = json_array_get(entry, 3);
         if (json_is_string(message))
             g_string_append_printf(lines, "%s\n", json_string_value(message));

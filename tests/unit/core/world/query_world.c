@@ -106,10 +106,8 @@ char *query_ask(struct queue_world *w, const char *what, const char *fields, con
                                   filter == NULL ? json_null() : json_loads(filter, 0, NULL)),
                         &error);
     g_assert_no_error(error);
-    json_array_foreach(json_object_get(answer, "data"), i, row)
-    {
-        json_array_foreach(row, k, pair)
-        {
+    json_array_foreach(json_object_get(answer, "data"), i, row) {
+        json_array_foreach(row, k, pair) {
             char *value = json_dumps(json_array_get(pair, 1),
                                      JSON_ENCODE_ANY | JSON_COMPACT | JSON_SORT_KEYS);
 

@@ -159,8 +159,7 @@ static bool versions_fit(const struct store_world *store, const json_t *changes,
     size_t i;
     const json_t *change;
 
-    json_array_foreach(changes, i, change)
-    {
+    json_array_foreach(changes, i, change) {
         const char *kind = json_string_value(json_object_get(change, "kind"));
         const char *key = json_string_value(json_object_get(change, "key"));
         g_autofree char *path = g_strdup_printf("%s/%s", kind, key);
