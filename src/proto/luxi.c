@@ -21,13 +21,26 @@ static const char *class_of(const GError *error)
 
 /* --- arguments --- */
 
+/* The id of a job may come as its text. */
+static json_t *job_id(const json_t *value)
+{
+    guint64 id;
+    return json_is_string(value) && g_ascii_string_to_unsigned(json_string_value(value), 10, 0,
+                                                               G_MAXINT64, &id, NULL)
+               ? json_integer((json_int_t)id)
+               : NULL;
+}
+
 void *luxi_args_parse(const struct luxi_method *method, const json_t *args, GError **error)
 {
     json_autoptr object = json_object();
     size_t i = 0;
     const struct field *field = method->args->fields();
-    for (; field[i].name != NULL && i < json_array_size(args); i++)
-        json_object_set(object, field[i].name, json_array_get(args, i));
+    for (; field[i].name != NULL && i < json_array_size(args); i++) {
+        json_t *value = json_array_get(args, i);
+        json_t *id = strcmp(field[i].name, "job") == 0 ? job_id(value) : NULL;
+        json_object_set_new(object, field[i].name, id != NULL ? id : json_incref(value));
+    }
     if (json_array_size(args) > i) {
         fettle_set_error(error, WRONG_INPUT, "%s: takes at most %zu arguments, got %zu",
                          method->name, i, json_array_size(args));

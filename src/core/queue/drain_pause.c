@@ -64,7 +64,7 @@ void call_set_watcher_pause(struct queue_context *context, struct rpc_request *r
                             const struct luxi_set_watcher_pause_args *args)
 {
     guint64 now = context_now_us(context) / (guint64)G_USEC_PER_SEC;
-    guint64 until = args->until > now ? args->until : 0;
+    guint64 until = (guint64)args->until > now ? (guint64)args->until : 0;
     const struct switching switching = {.context = context,
                                         .request = request,
                                         .wanted = {.watcher_paused_until = until},

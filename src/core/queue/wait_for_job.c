@@ -80,7 +80,8 @@ static json_t *log_after(const struct job *job, gint64 serial)
 }
 
 /* [values, log entries], or NULL if the caller knows all of it, or the job does not exist. One that
- * was archived meanwhile does. */
+ * was archived meanwhile does. Of a job that has ended there is always an answer, as Ganeti's luxid
+ * gives it: its clients ask until they get one without log entries. */
 static json_t *news(const struct waiter *waiter, bool *ret_exists)
 {
     const struct queries *queries = &waiter->waiters->context->queries;
@@ -92,7 +93,8 @@ static json_t *news(const struct waiter *waiter, bool *ret_exists)
     json_autoptr values = query_job_values(queries, waiter->id, waiter->fields);
     json_autoptr log = log_after(job, waiter->known_log);
 
-    if (waiter->known && json_equal(values, waiter->known) && json_array_size(log) == 0)
+    bool told = waiter->known && json_equal(values, waiter->known) && json_array_size(log) == 0;
+    if (told && !job_state_final(job_state_of(job)))
         return NULL;
     return json_make("[O, O]", values, log);
 }

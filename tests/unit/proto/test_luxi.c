@@ -133,13 +133,37 @@ static void args_refused(const char *name, const char *text, const char *message
     g_assert_cmpstr(error->message, ==, message);
 }
 
+/* Ganeti's clients send the id of a job as they were given it, and a time as they have it. */
+static void test_numbers_of_clients(void)
+{
+    json_autoptr text = from_text("[\"232\",true]");
+    json_autoptr time = from_text("[1764172800.9]");
+    g_autoptr(GError) error = NULL;
+    const struct luxi_method *cancel = luxi_method_find("CancelJob");
+    struct luxi_cancel_job_args *job = luxi_args_parse(cancel, text, &error);
+    g_assert_no_error(error);
+    g_assert_cmpuint(job->job, ==, 232);
+    const struct luxi_method *pause = luxi_method_find("SetWatcherPause");
+    struct luxi_set_watcher_pause_args *until = luxi_args_parse(pause, time, &error);
+    g_assert_no_error(error);
+    g_assert_cmpfloat(until->until, ==, 1764172800.9);
+    record_free(cancel->args, job);
+    record_free(pause->args, until);
+}
+
 static void test_bad_args(void)
 {
     args_refused("SubmitJob", "[]", "SubmitJob: ops: is missing");
     args_refused("SubmitJob", "[null]", "SubmitJob: ops: is missing");
     args_refused("SubmitJob", "[[],[]]", "SubmitJob: takes at most 1 arguments, got 2");
     args_refused("QueryClusterInfo", "[1]", "QueryClusterInfo: takes at most 0 arguments, got 1");
-    args_refused("CancelJob", "[\"232\"]", "CancelJob: job: must be a number");
+    args_refused("CancelJob", "[\"x\"]", "CancelJob: job: must be a number");
+    args_refused("CancelJob", "[\"-2\"]", "CancelJob: job: must be a number");
+    args_refused("CancelJob", "[\"2 \"]", "CancelJob: job: must be a number");
+    args_refused("CancelJob", "[\"\"]", "CancelJob: job: must be a number");
+    args_refused("CancelJob", "[\"9223372036854775808\"]", "CancelJob: job: must be a number");
+    args_refused("SetWatcherPause", "[\"2\"]", "SetWatcherPause: until: must be a number");
+    args_refused("SetWatcherPause", "[-1]", "SetWatcherPause: until: must be at least 0");
     args_refused("CancelJob", "[-1]", "CancelJob: job: must be at least 0");
     args_refused("QueryJobs", "[null,[1]]", "QueryJobs: fields[0]: must be a text");
     args_refused("QueryTags", "[\"moon\"]",
@@ -215,6 +239,7 @@ int main(int argc, char **argv)
     g_test_add_func("/luxi/oversized", test_oversized);
     g_test_add_func("/luxi/unknown-method", test_unknown_method);
     g_test_add_func("/luxi/args", test_args);
+    g_test_add_func("/luxi/numbers-of-clients", test_numbers_of_clients);
     g_test_add_func("/luxi/bad-args", test_bad_args);
     g_test_add_func("/luxi/replies", test_replies);
     g_test_add_func("/luxi/parse-replies", test_parse_replies);

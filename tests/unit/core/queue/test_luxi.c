@@ -681,6 +681,35 @@ static void test_wait_over(void)
     queue_world_free(w);
 }
 
+/* A job that has ended changes no more, and Ganeti's clients ask for it again and again until they
+ * are told its last state once without a log entry. */
+static void test_wait_final(void)
+{
+    struct queue_world *w = queue_world_new(1);
+    g_autoptr(GError) error = NULL;
+    struct fake_reply reply = {0};
+    json_autoptr expected = json_make("[[s], []]", "success");
+    json_autoptr no_fields = json_make("[[], []]");
+    guint64 id = queue_submit_running(w);
+
+    /* Of whoever asks for nothing that changes with the end. */
+    fake_call_start(w->cli, 0, MASTER, ROLE_LUXID, "WaitForJobChange",
+                    json_make("[I, [], [], i, i]", (json_int_t)id, 1, 60), &reply);
+    fake_settle(w->world);
+    g_assert_false(reply.done);
+    queue_job_ends(w, id);
+    g_assert_true(reply.done);
+    g_assert_true(json_equal(reply.result, no_fields));
+    fake_reply_clear(&reply);
+
+    json_autoptr answer =
+        queue_call(w, "WaitForJobChange",
+                   wait_args(id, json_make("[s]", "success"), json_integer(1), 60), &error);
+    g_assert_no_error(error);
+    g_assert_true(json_equal(answer, expected));
+    queue_world_free(w);
+}
+
 /* As long as was asked for. */
 static void test_wait_long(void)
 {
@@ -780,6 +809,7 @@ int main(int argc, char **argv)
     g_test_add_func("/luxi/wait-at-once", test_wait_at_once);
     g_test_add_func("/luxi/wait-pushed#LUX-33", test_wait_pushed);
     g_test_add_func("/luxi/wait-over", test_wait_over);
+    g_test_add_func("/luxi/wait-final#LUX-33", test_wait_final);
     g_test_add_func("/luxi/wait-long", test_wait_long);
     g_test_add_func("/luxi/wait-log#LUX-33", test_wait_log);
     g_test_add_func("/luxi/bad-calls", test_bad_calls);
