@@ -208,7 +208,7 @@ def test_methods():
     assert client.call('SubmitManyJobs', [[noop], [{'OP_ID': 'OP_NOPE', 'reason': []}]])[0] == [True, job + 2]
     while client.call('WaitForJobChange', job, ['status'], None, None, 10)[0][0] != 'success':
         pass
-    assert client.call('WaitForJobChange', job, ['status'], ['success'], 99, 0) == 'nochange'
+    assert client.call('WaitForJobChange', job, ['status'], ['success'], 99, 60) == [['success'], []]
     assert client.call('CancelJob', job) == [False, f'Job {job} has ended already']
     assert client.call('CancelJob', job, True) == [False, f'Job {job} has ended already']
     assert client.call('ChangeJobPriority', job, -10) == [False, f'Job {job} has ended already']

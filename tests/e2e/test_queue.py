@@ -275,27 +275,34 @@ class Live:
             self.err.close()
 
 
+def ask_and_leave(method, args, nothing):
+    """More clients than may wait come, ask and leave; the next one may wait nevertheless."""
+    path = os.path.join(lab.root('node1'), 'run', 'luxid.sock')
+    frame = json.dumps({'method': method, 'args': [*args, 600]}).encode() + b'\x03'
+    for _ in range(11):
+        clients = [socket.socket(socket.AF_UNIX) for _ in range(100)]
+        for client in clients:
+            client.connect(path)
+            client.sendall(frame)
+        lab.call('QueryTags', 'cluster', '')  # all of them wait by now
+        for client in clients:
+            client.close()
+    answer = lab.call(method, *args, 1)
+    assert answer == nothing, answer
+
+
 @title('/queue/calls-of-clients-that-are-gone-take-no-place')
 def test_gone():
-    """More clients than may wait come, ask and leave; the next one may wait nevertheless."""
-    job, stream = delay(), Stream({'job': ['status']})
+    delay()
+    stream = Stream({'job': ['status']})
     stream.ask()
-    path = os.path.join(lab.root('node1'), 'run', 'luxid.sock')
-    for method, args, nothing in (
-            ('WatchChanges', [stream.kinds, stream.stream, stream.serial],
-             {'stream': stream.stream, 'serial': stream.serial, 'anew': False, 'why': '', 'changes': []}),
-            ('WaitForJobChange', [job, ['status'], ['success'], 1000], 'nochange')):
-        frame = json.dumps({'method': method, 'args': [*args, 600]}).encode() + b'\x03'
-        for _ in range(11):
-            clients = [socket.socket(socket.AF_UNIX) for _ in range(100)]
-            for client in clients:
-                client.connect(path)
-                client.sendall(frame)
-            lab.call('QueryTags', 'cluster', '')  # all of them wait by now
-            for client in clients:
-                client.close()
-        answer = lab.call(method, *args, 1)
-        assert answer == nothing, answer
+    ask_and_leave('WatchChanges', [stream.kinds, stream.stream, stream.serial],
+                  {'stream': stream.stream, 'serial': stream.serial, 'anew': False, 'why': '', 'changes': []})
+    job = lab.submit({'OP_ID': 'OP_TEST_DELAY', 'duration': 3600})
+    wait_until('it runs', lambda: lab.job_status(job)[0] == 'running')
+    ask_and_leave('WaitForJobChange', [job, ['status'], ['running'], 1000], 'nochange')
+    lab.call('CancelJob', job)
+    lab.wait_job(job)
 
 
 @title('/queue/job-list-live#LUX-16')
