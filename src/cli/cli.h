@@ -23,6 +23,7 @@ struct cli {
     struct luxi_client *luxi;
     bool answered; /* luxid has done something for this command */
     char *away;    /* what was said of a luxid that does not answer; NULL: nothing */
+    GString *said; /* what is now true: goes with an error of standard output */
 };
 
 /* A command: gets what stands after its words; returns the exit code, or -1 with `error`. */
@@ -128,6 +129,9 @@ const char *cli_role_word(const char *letter);
 /* One line of success: `format` on standard output, or with --json `object` (stolen, may be NULL)
  * with that line as its "message". */
 void cli_say(const struct cli *cli, json_t *object, const char *format, ...) G_GNUC_PRINTF(3, 4);
+/* Whoever changes something without cli_say(): what is said of it if the answer cannot be printed.
+ * The last word counts. */
+void cli_note(const struct cli *cli, const char *format, ...) G_GNUC_PRINTF(2, 3);
 /* What is now true after an opcode of a command (proto/cli.def) has succeeded; free with g_free().
  * `opcode` is what was submitted. Asks the cluster where that is the answer. */
 char *cli_done_text(struct cli *cli, const json_t *opcode);

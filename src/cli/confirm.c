@@ -5,6 +5,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "io/output.h"
+
 /* What is lost; %s is the instance. */
 static const struct loss {
     const char *op_id, *text;
@@ -13,10 +15,13 @@ static const struct loss {
     {"OP_INSTANCE_REINSTALL", "What is on the first disk of instance %s will be lost, for good."},
 };
 
-/* What is typed then; "" at the end of the input. */
-static const char *ask(const char *question, const char *how, char *line, int size)
+/* What is typed then; "" at the end of the input. NULL: what was to be read before is lost, so
+ * nobody is asked. */
+static const char *ask(const char *question, const char *how, char *line, int size, GError **error)
 {
     *line = '\0';
+    if (!output_flush(error))
+        return NULL;
     fprintf(stderr, "%s %s ", question, how);
     fflush(stderr);
     return fgets(line, size, stdin) != NULL ? g_strstrip(line) : "";
@@ -25,8 +30,9 @@ static const char *ask(const char *question, const char *how, char *line, int si
 bool cli_has_typed(const char *question, const char *how, const char *word, GError **error)
 {
     char line[256];
-    if (strcmp(ask(question, how, line, sizeof line), word) == 0)
-        return true;
+    const char *typed = ask(question, how, line, sizeof line, error);
+    if (typed == NULL || strcmp(typed, word) == 0)
+        return typed != NULL;
     fettle_set_error(error, CANCELED,
                      "that is not what was to be typed; nothing was done; --yes does not ask");
     return false;
@@ -35,7 +41,9 @@ bool cli_has_typed(const char *question, const char *how, const char *word, GErr
 bool cli_is_sure(const char *question, GError **error)
 {
     char line[16];
-    const char *typed = ask(question, "Go on? [y/N]", line, sizeof line);
+    const char *typed = ask(question, "Go on? [y/N]", line, sizeof line, error);
+    if (typed == NULL)
+        return false;
     if (g_ascii_strcasecmp(typed, "y") == 0 || g_ascii_strcasecmp(typed, "yes") == 0)
         return true;
     fettle_set_error(error, CANCELED, "nothing was done; --yes does not ask");

@@ -6,6 +6,27 @@
 #include <stdio.h>
 #include <string.h>
 
+void cli_note(const struct cli *cli, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    g_string_vprintf(cli->said, format, args);
+    va_end(args);
+}
+
+/* The line alone does not name the job that has done it. */
+static void note_said(const struct cli *cli, const json_t *object, const char *text)
+{
+    const json_t *job = json_object_get(object, "job");
+    const char *status = json_string_value(json_object_get(object, "status"));
+    if (json_is_integer(job) && g_strcmp0(status, "success") == 0 &&
+        !g_str_has_prefix(text, "Job "))
+        cli_note(cli, "Job %" JSON_INTEGER_FORMAT " has succeeded: %s", json_integer_value(job),
+                 text);
+    else
+        cli_note(cli, "%s", text);
+}
+
 void cli_say(const struct cli *cli, json_t *object, const char *format, ...)
 {
     va_list args;
@@ -13,6 +34,7 @@ void cli_say(const struct cli *cli, json_t *object, const char *format, ...)
     g_autofree char *text = g_strdup_vprintf(format, args);
     va_end(args);
     json_autoptr document = object != NULL ? object : json_object();
+    note_said(cli, document, text);
     if (!cli->json) {
         printf("%s\n", text);
         return;

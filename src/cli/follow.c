@@ -83,8 +83,10 @@ static void set_canceled(guint64 job, const json_t *results, GError **error)
 
 static int outcome(const struct follow *follow, const char *status, GError **error)
 {
-    if (strcmp(status, "success") == 0)
+    if (strcmp(status, "success") == 0) {
+        cli_note(follow->cli, "Job %" G_GUINT64_FORMAT " has succeeded.", follow->job);
         return 0;
+    }
     json_autoptr results = cli_job_results(follow->cli, follow->job, error);
     if (results == NULL)
         return -1;

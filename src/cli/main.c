@@ -12,6 +12,7 @@
 #include "cli/did_you_mean.h"
 #include "cli/foreign.h"
 #include "cli/help.h"
+#include "io/output.h"
 #include "proto/cli/cli_table.h"
 
 /* --- what is wrong with a command line --- */
@@ -123,6 +124,10 @@ static int run_line(struct cli *cli, int argc, char **argv, GError **error)
     }
     if (!take_general(cli, &argc, argv, error))
         return -1;
+    if (argc == 0 && cli->json) {
+        fettle_set_error(error, WRONG_INPUT, "no command is given; see fettle help");
+        return -1;
+    }
     if (argc == 0 || strcmp(argv[0], "--help") == 0) {
         cli_print_help(NULL);
         return argc == 0 ? 2 : 0;
@@ -137,17 +142,40 @@ static int run_line(struct cli *cli, int argc, char **argv, GError **error)
     return run(cli, argc, argv, error);
 }
 
+/* What the command has printed must have arrived, whatever it is; the exit code. A reader who has
+ * seen enough needs no word, unless something was done that he has not heard of. */
+static int finish(const struct cli *cli, int code, GError *failed)
+{
+    g_autoptr(GError) error = failed, lost = NULL;
+    const char *said = cli->said->len > 0 ? cli->said->str : NULL;
+    bool failed_itself = code < 0 && !fettle_error_is(error, OUTPUT);
+    if (!output_end(said, &lost)) {
+        if (said == NULL && !failed_itself)
+            output_end_unread();
+        if (failed_itself) {
+            g_prefix_error(&error, "%s; ", lost->message);
+        } else {
+            g_clear_error(&error);
+            error = g_steal_pointer(&lost);
+        }
+        code = -1;
+    }
+    if (code >= 0)
+        return code;
+    print_error(cli, error);
+    return fettle_error_exit_code(error);
+}
+
 int main(int argc, char **argv)
 {
     umask(0077); /* what others need is given to them by name (SAF-107) */
-    struct cli cli = {.headers = true};
-    g_autoptr(GError) error = NULL;
+    output_begin("fettle");
+    struct cli cli = {.headers = true, .said = g_string_new(NULL)};
+    GError *error = NULL;
     int code = run_line(&cli, argc - 1, argv + 1, &error);
-    if (code < 0) {
-        print_error(&cli, error);
-        code = fettle_error_exit_code(error);
-    }
+    code = finish(&cli, code, error);
     cli_disconnect(&cli);
+    g_string_free(cli.said, TRUE);
     g_free(cli.root);
     g_free(cli.away);
     return code;

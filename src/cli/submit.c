@@ -66,5 +66,12 @@ guint64 cli_submit(struct cli *cli, json_t *opcodes, GError **error)
         answer = submit_again(cli, request, args, g_steal_pointer(&reason), error);
     else if (answer == NULL)
         g_propagate_error(error, g_steal_pointer(&reason));
-    return answer == NULL ? 0 : (guint64)json_integer_value(answer);
+    if (answer == NULL)
+        return 0;
+    guint64 job = (guint64)json_integer_value(answer);
+    cli_note(cli,
+             "Job %" G_GUINT64_FORMAT
+             " is submitted; follow it with: fettle job watch %" G_GUINT64_FORMAT,
+             job, job);
+    return job;
 }

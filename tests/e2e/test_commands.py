@@ -8,6 +8,8 @@ refuses those flags instead of passing them over. The reasons of the few excepti
 import json
 import os
 import re
+import signal
+import stat
 import subprocess
 
 import e2e
@@ -399,6 +401,127 @@ def test_not_passed_over():
     assert_same(before)
 
 
+# What is done although nobody hears of it, and what is said then.
+FULL, CLOSED, GONE = 'No space left on device', 'Bad file descriptor', 'Broken pipe'
+CODE = 30
+
+
+def unheard(out, *words):
+    """With a standard output that cannot be written; its exit code and its lines on standard error."""
+    if out == CLOSED:
+        command = ['sh', '-c', 'exec "$@" >&-', 'sh']
+    else:
+        command = ['sh', '-c', 'exec "$@" >/dev/full', 'sh']
+    done = subprocess.run([*command, lab.fettle, '--root', lab.root('node1'), *words], stdin=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                          text=True, timeout=120, check=False, env={**os.environ, 'ASAN_OPTIONS': 'detect_leaks=0'})
+    return done.returncode, done.stderr.splitlines()
+
+
+def lost_names():
+    lab.cli('queue', 'filter', 'add', '--user', 'nobody', 'PAUSE')
+    return {'folder': lab.directory, 'blocker': str(blocker), 'done': str(lab.do('OP_TEST_DELAY', duration=0)),
+            'extra': str(lab.submit({'OP_ID': 'OP_TEST_DELAY', 'duration': 0, 'depends': [[blocker, ['success']]]})),
+            'filter': lab.json('queue', 'filter', 'list')[0]['uuid']}
+
+
+def drop_filters():
+    for row in lab.json('queue', 'filter', 'list'):
+        lab.cli('queue', 'filter', 'remove', row['uuid'])
+
+
+@title('/commands/output-that-cannot-be-written')
+def test_unwritable():
+    """Every command, on a full file system and with a closed descriptor, for people and as JSON: a failure, with its sentence."""
+    assert stat.S_ISCHR(os.stat('/dev/full').st_mode)
+    wrong = []
+    for why, more in ((FULL, ()), (CLOSED, ('--json',))):
+        names = lost_names()
+        dry = {key: [*words, '--dry-run'] for key, words in {**OPCODES, **MAKERS}.items() if key not in IN_THE_WAY}
+        help_of = {key: ['--help'] for key in described if key[0] in ELSEWHERE or key in ELSEWHERE or key in SPECIAL}
+        for key, words in [*ANSWERS.items(), *(dry if not more else help_of).items()]:
+            words = ['{folder}/export', '--dry-run'] if key == ('cluster', 'import') else words
+            code, err = unheard(why, *words_of(key), *made(words, **names), *more)
+            message = err[-1] if err else ''
+            if more and message.startswith('{'):
+                error = json.loads(message)['error']
+                message = f'fettle: {error["message"]}' if (error['code'], error['exit_code']) == ('output_lost', CODE) else message
+            if code != CODE or not re.fullmatch(rf'fettle: standard output: {why}(\. What is now true: .+)?', message):
+                wrong.append((key, more, code, err))
+        drop_filters()
+        lab.cli('queue', 'undrain')
+    assert not wrong, wrong
+    assert unheard(FULL, '--json') == (2, ['{"error":{"code":"wrong_input","exit_code":2,"message":"no command is given; see fettle help"}}'])
+    for words in ((), ('--help',), ('--version',), ('instance', '--help'), ('lab', 'status', '--dir', lab.directory)):
+        assert unheard(FULL, *words) == (CODE, [f'fettle: standard output: {FULL}']), words
+    # What has nothing to answer loses nothing.
+    code, err = unheard(FULL, 'instance', 'info', 'nope')
+    assert (code, err) == (3, ['fettle: instance "nope" does not exist']), (code, err)
+
+
+def said_of(*words, why=FULL):
+    """What is now true, by the one line on standard error that is no log of a job."""
+    code, err = unheard(why, *words)
+    found = re.fullmatch(rf'fettle: standard output: {why}\. What is now true: (.+)', err[-1])
+    assert code == CODE and found, (words, code, err)
+    return found.group(1), err[:-1]
+
+
+@title('/commands/what-was-done-and-could-not-be-said')
+def test_unsaid():
+    said, _ = said_of('test', 'delay', '0')
+    job = re.fullmatch(r'Job (\d+) has succeeded: Waited for 0 s\.', said).group(1)
+    assert lab.job_status(int(job))[0] == 'success'
+    assert said_of('job', 'watch', job) == (f'Job {job} has succeeded.', [])
+    said, _ = said_of('test', 'delay', '0', '--submit', why=CLOSED)
+    job = re.fullmatch(r'Job (\d+) is submitted; follow it with: fettle job watch \1', said).group(1)
+    assert lab.wait_job(int(job))[0] == 'success'
+    said, _ = said_of('repair', 'suspend', 'instance', 'web')
+    assert re.fullmatch(r'Job \d+ has succeeded\.', said), said
+    lab.cli('repair', 'resume', 'instance', 'web')
+    said, _ = said_of('queue', 'filter', 'add', '--user', 'nobody', 'PAUSE')
+    assert said == f'Filter {lab.json("queue", "filter", "list")[0]["uuid"]} is in force.', said
+    drop_filters()
+    jobs = [str(lab.submit({'OP_ID': 'OP_TEST_DELAY', 'duration': 0, 'depends': [[blocker, ['success']]]})) for _ in range(2)]
+    assert said_of('job', 'cancel', *jobs) == (f'Job {jobs[0]} is canceled. Job {jobs[1]} is canceled.', [])
+
+
+@title('/commands/a-token-that-nobody-has-seen')
+def test_lost_token():
+    for verb, why, more in (('invite', FULL, ()), ('add', CLOSED, ()), ('invite', FULL, ('--json',))):
+        words = ('node', verb, 'host7', '--primary-ip', fettlelib.address(7), *more)
+        back = 'fettle node invite --withdraw host7'
+        sentence = f'standard output: {why}. What is now true: The token of host7 was made and cannot be shown again; take it back with: {back}'
+        expected = json.dumps({'error': {'code': 'output_lost', 'exit_code': CODE, 'message': sentence}}, separators=(',', ':'))
+        assert unheard(why, *words) == (CODE, [expected if more else f'fettle: {sentence}'])
+        assert [row['name'] for row in lab.json('node', 'invite', '--list') if row['name'] == 'host7'] == ['host7']
+        lab.cli(*back.split()[1:])
+
+
+@title('/commands/output-of-a-full-file-system')
+def test_full_disk():
+    """The answer is larger than the room for it; the shell's `&&` must not take it for whole."""
+    place = os.path.join(lab.directory, 'full')
+    os.makedirs(place, exist_ok=True)
+    script = 'mount -t tmpfs -o size=8k none "$0" && "$@" > "$0/out"; code=$?; umount "$0"; exit $code'
+    done = subprocess.run(['unshare', '--mount', 'sh', '-c', script, place, lab.fettle, '--root', lab.root('node1'), 'cluster', 'export'],
+                          stderr=subprocess.PIPE, text=True, timeout=120, check=False, env={**os.environ, 'ASAN_OPTIONS': 'detect_leaks=0'})
+    assert (done.returncode, done.stderr) == (CODE, f'fettle: standard output: {FULL}\n'), done
+
+
+@title('/commands/what-follows-ends-with-its-reader')
+def test_followers():
+    assert unheard(FULL, 'job', 'list', '--live') == (CODE, [f'fettle: standard output: {FULL}'])
+    assert unheard(CLOSED, 'job', 'list', '--live') == (CODE, [f'fettle: standard output: {CLOSED}'])
+    assert unheard(FULL, 'instance', 'console', 'web') == (CODE, [f'fettle: standard output: {FULL}'])
+    # As `| head -1` ends it: silently, whether it has something to say or not.
+    with subprocess.Popen([lab.fettle, '--root', lab.root('node1'), 'job', 'list', '--live'], stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE) as live:
+        assert live.stdout.readline()
+        live.stdout.close()
+        lab.do('OP_TEST_DELAY', duration=0)
+        assert (live.wait(60), live.stderr.read()) == (-signal.SIGPIPE, b'')
+
+
 # Commands that do not ask the master, or not luxid: they have to work where it does not.
 OTHER_DOORS = {
     ('cluster', 'engine'): 'says how the members of etcd are, also without a master',
@@ -469,7 +592,8 @@ def main():
         lab.leaks = True
         prepare()
         e2e.run(test_tables, test_help, test_dry_run, test_submit, test_bad_values, test_answers, test_texts, test_queries,
-                test_groups, test_advice, test_empty_lists, test_not_passed_over, test_doors, test_logs)
+                test_groups, test_advice, test_empty_lists, test_not_passed_over, test_unwritable, test_unsaid, test_lost_token, test_full_disk, test_followers,
+                test_doors, test_logs)
 
 
 if __name__ == '__main__':

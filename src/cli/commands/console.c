@@ -16,7 +16,10 @@
 #include <termios.h>
 #include <unistd.h>
 
+#include "io/output.h"
+
 #define ESCAPE 0x1d /* Ctrl-] */
+#define WATCHED 4   /* descriptors */
 
 struct console {
     struct line line;
@@ -50,7 +53,7 @@ static void catch_signals(void)
         sigdelset(&mask_while_waiting, endings[i]);
         sigaction(endings[i], &note, NULL);
     }
-    /* A reader that is gone is an error of write(); stopped, the terminal would stay raw. */
+    /* Who sits here is told that his reader is gone; stopped, the terminal would stay raw. */
     sigaction(SIGPIPE, &ignore, NULL);
     sigaction(SIGTSTP, &ignore, NULL);
 }
@@ -86,27 +89,6 @@ static void note_plainly(const char *text)
     fprintf(stderr, "fettle: %s\n", text);
 }
 
-static bool print_bytes(GBytes *bytes, GError **error)
-{
-    gsize len = 0;
-    const guint8 *data = g_bytes_get_data(bytes, &len);
-    while (len > 0) {
-        ssize_t done = write(STDOUT_FILENO, data, len);
-        if (done < 0 && errno == EAGAIN) {
-            struct pollfd room = {.fd = STDOUT_FILENO, .events = POLLOUT};
-            poll(&room, 1, -1);
-            continue;
-        }
-        if (done < 0) {
-            fettle_set_error(error, STORAGE, "standard output: %s", g_strerror(errno));
-            return false;
-        }
-        data += done;
-        len -= (gsize)done;
-    }
-    return true;
-}
-
 static bool take_output(struct console *console, GError **error)
 {
     g_autoptr(GError) failure = NULL;
@@ -118,7 +100,7 @@ static bool take_output(struct console *console, GError **error)
     if (bytes == NULL || g_bytes_get_size(bytes) == 0)
         return true;
     console->printed = g_get_monotonic_time();
-    return print_bytes(bytes, error);
+    return output_write(g_bytes_get_data(bytes, NULL), g_bytes_get_size(bytes), error);
 }
 
 /* --- what is typed --- */
@@ -199,17 +181,18 @@ static int wait_for_events(const struct console *console, struct pollfd *watched
     bool listen = console->input && (console->terminal || line_has_room(&console->line));
     line_descriptors(&console->line, &watched[0].fd, &watched[1].fd);
     watched[2].fd = listen ? STDIN_FILENO : -1;
-    for (size_t i = 0; i < 3; i++) {
-        watched[i].events = POLLIN;
+    watched[3].fd = STDOUT_FILENO;
+    for (size_t i = 0; i < WATCHED; i++) {
+        watched[i].events = i < 3 ? POLLIN : 0; /* of its reader it is told that he is gone */
         watched[i].revents = 0;
     }
-    return ppoll(watched, 3, wait < 0 ? NULL : &limit, &mask_while_waiting);
+    return ppoll(watched, WATCHED, wait < 0 ? NULL : &limit, &mask_while_waiting);
 }
 
 /* False with an error: the line is over. */
 static bool talk(struct console *console, GError **error)
 {
-    struct pollfd watched[3];
+    struct pollfd watched[WATCHED];
     int left;
     while ((left = time_left(console)) != 0 && signalled == 0) {
         if (!line_go(&console->line, error))
@@ -217,7 +200,8 @@ static bool talk(struct console *console, GError **error)
         if (wait_for_events(console, watched, left) <= 0)
             continue;
         if ((watched[0].revents != 0 && !take_output(console, error)) ||
-            (watched[1].revents != 0 && !line_typed(&console->line, error)))
+            (watched[1].revents != 0 && !line_typed(&console->line, error)) ||
+            (watched[3].revents != 0 && !output_is_read(error)))
             return false;
         if (watched[2].revents != 0 && !take_input(console))
             return true;

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "io/output.h"
 #include "proto/cli/cli_table.h"
 #include "proto/invitation.h"
 
@@ -74,10 +75,15 @@ static char *make_token(const json_t *result, char *secret)
     return invitation_format(&invitation);
 }
 
+/* One that nobody has seen can be used by nobody either, but it is on record as given out. */
 static void print_token(const struct cli *cli, const json_t *result, const char *name,
                         const char *token)
 {
     json_int_t expires = json_integer_value(json_object_get(result, "expires"));
+    cli_note(cli,
+             "The token of %s was made and cannot be shown again; take it back with: fettle node "
+             "invite --withdraw %s",
+             name, name);
     if (cli->json) {
         json_autoptr object =
             json_make("{s:s, s:s, s:I}", "node", name, "token", token, "expires", expires);
@@ -86,6 +92,8 @@ static void print_token(const struct cli *cli, const json_t *result, const char 
     }
     g_autofree char *when = cli_time_text(expires);
     printf("%s\n", token);
+    if (!output_flush(NULL))
+        return;
     fprintf(stderr,
             "Run this as root on %s, until %s; the token is shown only now and can be used once:\n"
             "  fettle-noded join\n"

@@ -13,6 +13,7 @@
 #include "cli/foreign.h"
 #include "cli/interrupt.h"
 #include "cli/screen.h"
+#include "io/output.h"
 
 #define FIXED_FIELDS 2 /* id and status stand before the chosen fields */
 
@@ -188,15 +189,18 @@ static GPtrArray *make_lines(struct live *live, guint rows)
     return lines;
 }
 
-static void show(struct live *live)
+/* False: nobody can see it. */
+static bool show(struct live *live, GError **error)
 {
     int columns, rows;
-    fflush(stdout);
+    if (!output_is_read(error))
+        return false;
     if (!live->drawn)
-        return;
+        return true;
     screen_size(&columns, &rows);
     g_autoptr(GPtrArray) lines = make_lines(live, (guint)rows);
     screen_draw((const char *const *)lines->pdata);
+    return true;
 }
 
 /* The last view stays on the terminal, without the line below it. */
@@ -348,8 +352,7 @@ static bool follow(struct live *live, GError **error)
     live->stream = g_strdup(stream != NULL ? stream : "");
     live->serial = json_integer_value(json_object_get(answer, "serial"));
     g_clear_pointer(&live->cli->away, g_free);
-    show(live);
-    return true;
+    return show(live, error);
 }
 
 static int follow_until_left(struct live *live, GError **error)

@@ -104,6 +104,7 @@ static void say_failed(const struct cli *cli, guint64 id, const GError *failed, 
 static int of_several(struct cli *cli, const GArray *jobs, job_act act, void *data)
 {
     json_autoptr list = json_array();
+    g_autoptr(GString) all = g_string_new(NULL);
     int code = 0;
     for (guint i = 0; i < jobs->len; i++) {
         guint64 id = g_array_index(jobs, guint64, i);
@@ -112,12 +113,16 @@ static int of_several(struct cli *cli, const GArray *jobs, job_act act, void *da
         if (done == NULL) {
             say_failed(cli, id, failed, list);
             code = code == 0 ? fettle_error_exit_code(failed) : code;
-        } else if (cli->json) {
-            json_array_append(list, done);
-        } else {
-            printf("%s\n", json_string_value(json_object_get(done, "message")));
+            continue;
         }
+        const char *text = json_string_value(json_object_get(done, "message"));
+        g_string_append_printf(all, "%s%s", all->len > 0 ? " " : "", text);
+        if (cli->json)
+            json_array_append(list, done);
+        else
+            printf("%s\n", text);
     }
+    cli_note(cli, "%s", all->str);
     if (cli->json)
         cli_print_json(list);
     return code;

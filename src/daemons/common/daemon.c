@@ -10,6 +10,7 @@
 #include "daemons/common/trim_memory.h"
 #include "io/loop.h"
 #include "io/node_config.h"
+#include "io/output.h"
 
 static struct {
     const struct daemon *daemon;
@@ -55,7 +56,7 @@ static bool parse_options(int *argc, char ***argv, const struct daemon *daemon, 
         return false;
     }
     if (version) {
-        printf("fettle-%s %s\n", daemon->name, FETTLE_VERSION);
+        g_print("fettle-%s %s\n", daemon->name, FETTLE_VERSION);
         exit(0);
     }
     *ret_root = g_steal_pointer(&root);
@@ -122,6 +123,7 @@ int daemon_main(int argc, char **argv, const struct daemon *daemon)
     g_autofree char *root = NULL;
     g_autofree char *program = g_strdup_printf("fettle-%s", daemon->name);
     bool done = false;
+    output_begin(program);
     log_init(program);
     running.daemon = daemon;
     if (!parse_options(&argc, &argv, daemon, &root, &error))

@@ -7,6 +7,7 @@
 #include "core/node/forget.h"
 #include "io/loop.h"
 #include "io/net/bus.h"
+#include "io/output.h"
 #include "io/real_env.h"
 
 static struct {
@@ -88,6 +89,7 @@ bool noded_forget(const char *root, bool alone, const char *statement, GError **
     if (!forgetting.done)
         return false;
     printf("%s", forgetting.done);
+    bool told = output_end(g_strdelimit(g_strchomp(forgetting.done), "\n", ' '), error);
     g_free(forgetting.done);
-    return true;
+    return told;
 }

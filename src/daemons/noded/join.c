@@ -11,6 +11,7 @@
 #include "daemons/noded/token.h"
 #include "io/loop.h"
 #include "io/net/join.h"
+#include "io/output.h"
 
 struct joining {
     struct node_paths *paths;
@@ -76,7 +77,7 @@ static char *parse(int argc, char **argv, char **ret_root, GError **error)
     }
     if (help || (argc == 2 && g_str_equal(argv[1], "-h"))) {
         g_autofree char *text = g_option_context_get_help(context, true, NULL);
-        printf("%s", text);
+        g_print("%s", text);
         exit(0);
     }
     if (argc < 2)
@@ -108,15 +109,19 @@ static void run(struct joining *joining)
     task_group_unref(tasks);
 }
 
-static void tell(const struct joining *joining)
+static bool tell(const struct joining *joining, GError **error)
 {
-    printf("This host is node \"%s\" of the cluster %s now (%s port %" G_GUINT64_FORMAT ").\n",
-           joining->config->name, joining->config->cluster_uuid, joining->config->address,
-           joining->config->port);
-    if (g_str_equal(joining->paths->root, "/"))
-        printf("Start its daemon: systemctl start fettle.target\n");
-    else
-        printf("Start its daemon: fettle-noded --root %s\n", joining->paths->root);
+    const char *root = joining->paths->root;
+    g_autofree char *start = g_str_equal(root, "/")
+                                 ? g_strdup("systemctl start fettle.target")
+                                 : g_strdup_printf("fettle-noded --root %s", root);
+    g_autofree char *text =
+        g_strdup_printf("This host is node \"%s\" of the cluster %s now (%s port %" G_GUINT64_FORMAT
+                        ").\nStart its daemon: %s",
+                        joining->config->name, joining->config->cluster_uuid,
+                        joining->config->address, joining->config->port, start);
+    printf("%s\n", text);
+    return output_end(g_strdelimit(text, "\n", ' '), error);
 }
 
 int noded_join(int argc, char **argv)
@@ -125,11 +130,12 @@ int noded_join(int argc, char **argv)
     int code = 0;
     g_auto(GStrv) words = token_hide(argc, argv);
     g_autofree char **left = g_memdup2(words, ((gsize)argc + 1) * sizeof *words);
+    output_begin("fettle-noded");
     log_init("fettle-noded");
     if (prepare(&joining, argc, left, &joining.error))
         run(&joining);
-    if (joining.config) {
-        tell(&joining);
+    if (joining.config && tell(&joining, &joining.error)) {
+        code = 0;
     } else if (joining.error) {
         g_autofree char *shown = text_shown(joining.error->message); /* the master's words */
         fprintf(stderr, "fettle-noded: %s\n", shown ? shown : joining.error->message);
