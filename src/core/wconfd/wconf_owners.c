@@ -190,9 +190,10 @@ static bool sweep_pause(const struct sweeper *sweeper)
 static void sweep_task(void *data)
 {
     struct sweeper *sweeper = data;
-    while (sweep_pause(sweeper)) {
+    while (sweeper->wconf && sweep_pause(sweeper)) {
         sweep(sweeper->wconf);
-        wconf_announce_again(sweeper->wconf);
+        if (sweeper->wconf) /* what it found may have ended the mastership */
+            wconf_announce_again(sweeper->wconf);
     }
     if (sweeper->wconf)
         sweeper->wconf->owners->sweeper = NULL;
