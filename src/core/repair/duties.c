@@ -118,7 +118,7 @@ static const struct watcher_duty rows[] = {
 const struct watcher_duties repair_duties = {
     .rows = rows,
     .count = G_N_ELEMENTS(rows),
-    .new = repair_new,
+    .make = repair_new,
     .free = repair_free,
     .changed = repair_changed,
 };

@@ -339,7 +339,7 @@ struct watcher *watcher_new(const struct env *env, const struct watcher_duties *
     struct watcher *watcher = g_new0(struct watcher, 1);
     watcher->env = env;
     watcher->duties = duties;
-    watcher->repair = duties->new ();
+    watcher->repair = duties->make();
     watcher->nodes = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, node_memory_free);
     watcher->decisions = decisions_new();
     watcher->ages = ages_new(env);

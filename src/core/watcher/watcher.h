@@ -31,7 +31,7 @@ struct watcher_duty {
 struct watcher_duties {
     const struct watcher_duty *rows; /* in the order in which they run */
     guint count;                     /* WATCHER_DUTIES at most */
-    struct repair *(*new)(void);
+    struct repair *(*make)(void);
     void (*free)(struct repair *repair);
     /* The copy of the configuration has changed, as follow.h tells it. From the loop. */
     void (*changed)(struct watcher *watcher, const GPtrArray *changes);
