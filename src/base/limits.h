@@ -238,6 +238,10 @@
 /* Joining */
 #define LIMIT_VOUCHER_CHARS 255    /* the authority's signature over a mastership */
 #define LIMIT_PEM_CHARS 2048       /* a certificate, a request for one */
+#define LIMIT_AUTHORITIES 4        /* that a node trusts at once, while keys are renewed */
+#define LIMIT_TRUST_CHARS 8192     /* their certificates in one text */
+#define KEYS_PASS_MS 1000          /* between two looks of a renewal of keys */
+#define KEYS_END_SOON_S 7776000u   /* a certificate that ends so soon is shown as a fault */
 #define LIMIT_JOIN_TOKENS 4096     /* on record, used ones too: a whole cluster may join at once */
 #define LIMIT_JOIN_TRIES 5         /* wrong secrets, then a token is void */
 #define LIMIT_JOINERS 8            /* hosts without a certificate that are listened to at once */

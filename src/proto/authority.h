@@ -13,6 +13,7 @@
 #include <stdbool.h>
 
 struct authority;
+struct keys_status;
 
 struct authority_ops {
     /* Checks a certificate request (PEM): it must be signed by the key that it is for. Gives the
@@ -49,6 +50,30 @@ struct authority_ops {
      * STORAGE, ENVIRONMENT, TEMPORARY: that is not known. */
     bool (*check_text)(struct authority *authority, const char *text, const char *signature,
                        GError **error);
+
+    /* --- its renewal, at the master (procedures.md, "Keys") --- */
+    /* A key for another authority, and its certificate (PEM), which signs itself. The key lies
+     * beside the one in use, and takes its place once that certificate is the first that this node
+     * trusts. One that was made before, and is none yet, goes. */
+    bool (*make_next)(struct authority *authority, const char *cluster_uuid, char **ret_certificate,
+                      GError **error);
+    /* Whether the key of that certificate lies here, as the one in use or beside it. */
+    bool (*has_key_of)(struct authority *authority, const char *certificate, bool *ret_has,
+                       GError **error);
+
+    /* --- a node's own certificates --- */
+    /* What they are. Does not wait. CORRUPT, STORAGE. */
+    bool (*status)(struct authority *authority, struct keys_status *status, GError **error);
+    /* Trusts these authorities (PEM, in order) and no other, synced; the first one signs. The same
+     * again does nothing. WRONG_INPUT: the text; WRONG_STATE: none of them has signed the node's
+     * own certificate. */
+    bool (*trust)(struct authority *authority, const char *certificates, GError **error);
+    /* A request for the node's next certificate, with a key that is made now or was before. */
+    bool (*request)(struct authority *authority, char **ret_request, GError **error);
+    /* Takes the certificate for that request, synced: key and certificate change together. The same
+     * again does nothing. WRONG_INPUT: it is not for that key, not of this node, or of nobody that
+     * is trusted here. */
+    bool (*certify)(struct authority *authority, const char *certificate, GError **error);
 };
 
 struct authority {

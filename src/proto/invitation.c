@@ -62,6 +62,21 @@ static void sha256(const guint8 *bytes, size_t len, guint8 *ret_hash)
     g_checksum_get_digest(sum, ret_hash, &size);
 }
 
+char *invitation_fingerprint(const char *certificate)
+{
+    static const char head[] = "-----BEGIN CERTIFICATE-----";
+    const char *begin = strstr(certificate, head);
+    const char *end = begin != NULL ? strstr(begin, "-----END") : NULL;
+
+    if (end == NULL)
+        return NULL;
+    begin += strlen(head);
+    g_autofree char *base64 = g_strndup(begin, (gsize)(end - begin));
+    gsize len = 0;
+    g_autofree guchar *bytes = g_base64_decode(base64, &len);
+    return g_compute_checksum_for_data(G_CHECKSUM_SHA256, bytes, len);
+}
+
 char *invitation_secret_hash(const char *secret)
 {
     guint8 bytes[SECRET_BYTES];

@@ -31,6 +31,9 @@ void invitation_free(struct invitation *invitation);
 typedef struct invitation invitation_t;
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(invitation_t, invitation_free)
 
+/* SHA-256 of the first certificate (PEM) of a text, in its DER form, in hexadecimal digits; NULL:
+ * there is none. */
+char *invitation_fingerprint(const char *certificate);
 /* What is stored of a secret: its SHA-256, in hexadecimal digits. `secret` in hexadecimal digits;
  * NULL if it is none. */
 char *invitation_secret_hash(const char *secret);

@@ -193,7 +193,7 @@ def test_refusals(host):
     fingerprint = body[26:58].hex()
     body[26] ^= 1
     expect(host, 8, f'{fettlelib.address(1)} port 1811: the node there is of an authority with the fingerprint {fingerprint}, the '
-           f'token names {body[26:58].hex()}: it belongs to another cluster, or somebody is in between; nothing was '
+           f'token names {body[26:58].hex()}: it belongs to another cluster, or its keys were renewed since (make another token), or somebody is in between; nothing was '
            'sent, nothing was written', seal(body))
     body = raw(token)
     body[10] ^= 1
@@ -518,7 +518,7 @@ def test_cluster_of_its_own(host):
         body = raw(own)
         astray = seal(body[:90] + fettlelib.address(1).encode() + b'....')
         found = guest.join(astray)
-        assert found[0] == 8 and 'it belongs to another cluster, or somebody is in between' in found[2], found
+        assert found[0] == 8 and 'it belongs to another cluster, or its keys were renewed since (make another token), or somebody is in between' in found[2], found
         assert os.listdir(guest.root) == []
         assert guest.join(own)[0] == 0
         guest.start()

@@ -52,6 +52,18 @@ static void print_unheard(const json_t *cells)
                   time);
 }
 
+static void print_node_keys(const json_t *cells)
+{
+    gint64 ends = info_number(cells, "certificate_ends");
+    g_autofree char *end = cli_time_text(ends);
+    if (ends > 0)
+        info_line("Certificate", "ends %s", end);
+    if (json_is_true(info_value(cells, "keys_missed")))
+        info_line("Old keys", "the keys of the cluster were renewed while it was offline: nobody "
+                              "believes it; invite it again (fettle node invite), and on its host: "
+                              "fettle-noded join --new-keys");
+}
+
 /* Nothing, if it is well, or of a version that does not tell. */
 static void print_faults(const json_t *cells)
 {
@@ -187,6 +199,7 @@ void info_print_node(struct cli *cli, const json_t *cells)
     printf("Node %s\n", name);
     print_role(cells);
     print_unheard(cells);
+    print_node_keys(cells);
     print_room(cells);
     info_line("Instances", "%s", primary);
     info_line("Replicas of", "%s", secondary);
@@ -267,6 +280,28 @@ static void print_copies(json_t *left)
     }
 }
 
+/* How far a renewal is, what it waits for, and when the authority ends. */
+static void print_keys(json_t *left)
+{
+    json_autoptr keys = json_incref(json_object_get(left, "keys"));
+    const char *phase = json_string_value(json_object_get(keys, "renewal"));
+    json_int_t ends = json_integer_value(json_object_get(keys, "authority_ends"));
+    g_autofree char *end = ends > 0 ? cli_time_text(ends) : g_strdup("not known");
+    json_object_del(left, "keys");
+    if (phase == NULL)
+        return;
+    printf("\nKeys (fettle cluster renew-keys)\n  %-22s %s\n", "authority ends", end);
+    if (strcmp(phase, "none") != 0)
+        printf("  %-22s %s\n", "renewal", phase);
+    size_t i;
+    json_t *text;
+    json_array_foreach(json_object_get(keys, "waits"), i, text)
+        printf("  %-22s %s\n", "waits for", json_string_value(text));
+    json_array_foreach(json_object_get(keys, "missed"), i, text)
+        printf("  %-22s node %s: invite it again when it is back\n", "has old keys",
+               json_string_value(text));
+}
+
 void info_print_cluster(const json_t *info)
 {
     json_autoptr left = json_copy((json_t *)info);
@@ -281,6 +316,7 @@ void info_print_cluster(const json_t *info)
     }
     print_master_ip(left);
     print_copies(left);
+    print_keys(left);
     static const char *const for_clients[] = {"protocol_version", "config_version", "master_uuid",
                                               "default_hypervisor", "ipolicy"};
     for (size_t i = 0; i < G_N_ELEMENTS(for_clients); i++)

@@ -10,7 +10,7 @@
 
 struct candidate_key {
     const struct env *env;
-    bool has;       /* it was read or taken, and fits */
+    char *of;       /* the authority whose key was read or taken, and fits; NULL: of none yet */
     char *said;     /* the last complaint; NULL: all is well */
     gint64 next_ms; /* no try before */
 };
@@ -25,13 +25,31 @@ struct candidate_key *candidate_key_new(const struct env *env)
 void candidate_key_free(struct candidate_key *keyring)
 {
     g_free(keyring->said);
+    g_free(keyring->of);
     g_free(keyring);
+}
+
+/* The authority that signs, by its certificate here; NULL: that cannot be read. */
+static char *authority_now(const struct candidate_key *keyring)
+{
+    struct authority *authority = keyring->env->authority;
+    g_autofree char *certificate = NULL;
+    char *fingerprint = NULL;
+    return authority->ops->show(authority, &certificate, &fingerprint, NULL) ? fingerprint : NULL;
+}
+
+const char *candidate_key_of(const struct candidate_key *keyring)
+{
+    struct authority *authority = keyring->env->authority;
+    if (!authority || !keyring->of || !authority->ops->has_key(authority))
+        return "";
+    g_autofree char *now = authority_now(keyring);
+    return g_strcmp0(now, keyring->of) == 0 ? keyring->of : "";
 }
 
 bool candidate_key_has(const struct candidate_key *keyring)
 {
-    struct authority *authority = keyring->env->authority;
-    return authority && keyring->has && authority->ops->has_key(authority);
+    return *candidate_key_of(keyring) != '\0';
 }
 
 static void done(struct candidate_key *keyring)
@@ -71,21 +89,25 @@ static bool look(struct candidate_key *keyring)
     struct authority *authority = keyring->env->authority;
     g_autoptr(GError) error = NULL;
     g_autofree char *key = NULL;
-    keyring->has =
-        authority->ops->has_key(authority) && authority->ops->read_key(authority, &key, &error);
+    g_free(keyring->of);
+    keyring->of = authority_now(keyring);
+    if (!authority->ops->has_key(authority) || !authority->ops->read_key(authority, &key, &error))
+        g_clear_pointer(&keyring->of, g_free);
     if (error && !fettle_error_is(error, KILLED))
         log_warning("", "the key of the cluster's authority: %s; it is fetched anew",
                     error->message);
-    return keyring->has;
+    return keyring->of != NULL;
 }
 
 static bool fetch(struct candidate_key *keyring, GError **error)
 {
     struct authority *authority = keyring->env->authority;
+    g_autofree char *now = authority_now(keyring);
     record_autoptr(authority_key) given = ask_master(keyring, "authority_key", error);
     if (!given || !authority->ops->take_key(authority, given->key, error))
         return false;
-    keyring->has = true;
+    g_free(keyring->of);
+    keyring->of = g_steal_pointer(&now);
     log_info("", "the key of the cluster's authority has come from the master: as master this "
                  "node can let hosts in");
     return true;
@@ -139,7 +161,7 @@ void candidate_key_leave(struct candidate_key *keyring)
                error);
         return;
     }
-    keyring->has = false;
+    g_clear_pointer(&keyring->of, g_free);
     done(keyring);
     log_info("", "the key of the cluster's authority was removed: this node is no candidate");
 }

@@ -15,6 +15,8 @@ void candidate_key_free(struct candidate_key *keyring);
 
 /* Whether the key is here and fits, as far as is known. */
 bool candidate_key_has(const struct candidate_key *keyring);
+/* SHA-256 of the authority whose key that is; "": it is not here. Borrowed until the next call. */
+const char *candidate_key_of(const struct candidate_key *keyring);
 /* In a task. The node is a candidate, by the master's word: looks whether the key is here, and
  * fetches it. A failure is logged once and tried again later. */
 void candidate_key_keep(struct candidate_key *keyring);

@@ -189,6 +189,7 @@ static struct changes *ask(struct replication *replication, GError **error)
                                .serial = usable ? at.serial : 0,
                                .digest = digest,
                                .authority = candidate_key_has(replication->keyring),
+                               .key_of = (char *)candidate_key_of(replication->keyring),
                                .wait_ms = wait_ms};
     struct stamp stamp = {at.history, at.epoch};
     watch_master(replication);

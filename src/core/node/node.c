@@ -13,6 +13,7 @@
 #include "core/node/disks.h"
 #include "core/node/health.h"
 #include "core/node/incoming.h"
+#include "core/node/keys.h"
 #include "core/node/lifecycle.h"
 #include "core/node/master_ip.h"
 #include "core/node/mirror.h"
@@ -77,6 +78,9 @@ static const struct procedure {
     {"archive_put", archive_calls_put, true},
     {"archive_list", archive_calls_list, false},
     {"archive_get", archive_calls_get, false},
+    {"keys_trust", keys_trust, true},
+    {"keys_request", keys_request, true},
+    {"keys_certify", keys_certify, true},
     {"engine_set", .care = member_methods_engine_set, .fenced = true},
     {"engine_status", .care = member_methods_engine_status, .fenced = false},
     {"member_prepare", .care = member_methods_prepare, .fenced = true},
@@ -108,6 +112,7 @@ void node_release(struct node_core *node)
     parts_free(node->parts);
     epoch_fence_free(node->fence);
     g_free(node->address);
+    keys_clear(node);
     g_free(node->image_folder);
     g_free(node);
 }

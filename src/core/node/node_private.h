@@ -23,6 +23,7 @@
  *   undo.c           what a dead job has left half made
  *   rediscover.c     what runs here when the daemon starts
  *   room.c           guests that stand still for lack of room go on when there is some (SAF-27)
+ *   keys.c           its certificates, and whom it trusts
  *   statement.c      what it tells a master who may lack words of the one before
  *   reconcile.c      what comes back from the dead asks first (SAF-19)
  *   master_ip.c      the address that the master's node carries
@@ -48,14 +49,16 @@ struct node_core {
     void (*changed)(void *data); /* an announcement was taken over */
     void *changed_data;
     struct parts *parts;
-    GHashTable *guests;       /* instance uuid -> struct guest */
-    bool ready;               /* state read, reality rediscovered */
-    bool ended;               /* node_core_free() was called */
-    bool taps_left;           /* tap devices may be there that no process needs */
-    guint users;              /* tasks that hold a pointer to this, and the owner */
-    struct env_pause pause;   /* of the task that asks the master */
-    struct task_mutex ssconf; /* one writer of those files */
-    guint64 ssconf_serial;    /* of the announcement that they are known to agree with; 0: none */
+    GHashTable *guests;          /* instance uuid -> struct guest */
+    bool ready;                  /* state read, reality rediscovered */
+    bool ended;                  /* node_core_free() was called */
+    bool taps_left;              /* tap devices may be there that no process needs */
+    guint users;                 /* tasks that hold a pointer to this, and the owner */
+    struct env_pause pause;      /* of the task that asks the master */
+    struct task_mutex ssconf;    /* one writer of those files */
+    struct task_mutex keys_lock; /* one change of certificates at a time */
+    struct keys_status *keys;    /* as they were seen last; NULL: look */
+    guint64 ssconf_serial; /* of the announcement that they are known to agree with; 0: none */
 };
 
 /* One procedure: `args` is the method's argument record; the answer is a new reference. */

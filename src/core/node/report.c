@@ -8,6 +8,7 @@
 #include "core/member/member_care.h"
 #include "core/node/health.h"
 #include "core/node/incoming.h"
+#include "core/node/keys.h"
 #include "core/node/outgoing.h"
 #include "core/node/parts.h"
 
@@ -197,6 +198,8 @@ static json_t *report_known(struct node_core *node, const struct look_round *rou
     report_guests(node, round, looks, report);
     report_images(node, parts_images(node->parts), report);
     report_services(node, report);
+    keys_status_free(report->keys);
+    report->keys = keys_report(node);
     /* The very last: it grows old on its way. */
     report->clock_us = (guint64)MAX(node->env->ops->wall_us(node->env), 0);
     return node_report_to_json(report);

@@ -28,11 +28,29 @@ bool op_node_in_the_way(const struct node *node, const char *name, const char *p
     return true;
 }
 
+/* A node that has missed a renewal of the keys gets new ones by the same way as a new host; what it
+ * is on record stays. */
+static bool is_renewed(const struct node *node, const struct op_node_invite *params)
+{
+    return node->keys_missed && !strcmp(node->name, params->node_name) &&
+           master_ip_same(node->primary_ip, params->primary_ip) && node->port == params->port;
+}
+
+static const struct node *find_renewed(const struct op *op, const struct op_node_invite *params)
+{
+    g_autoptr(GPtrArray) nodes = config_list(op_config(op), "node");
+    for (guint i = 0; i < nodes->len; i++)
+        if (is_renewed(nodes->pdata[i], params))
+            return nodes->pdata[i];
+    return NULL;
+}
+
 static bool is_free(const struct op *op, const struct op_node_invite *params, GError **error)
 {
     g_autoptr(GPtrArray) nodes = config_list(op_config(op), "node");
     for (guint i = 0; i < nodes->len; i++) {
-        if (op_node_in_the_way(nodes->pdata[i], params->node_name, params->primary_ip, params->port,
+        if (!is_renewed(nodes->pdata[i], params) &&
+            op_node_in_the_way(nodes->pdata[i], params->node_name, params->primary_ip, params->port,
                                error))
             return false;
     }
@@ -91,7 +109,9 @@ static bool build_invite(struct op *op, GPtrArray *changes, void *data, GError *
         return false;
     }
     struct join_token *token = data;
+    const struct node *renewed = find_renewed(op, params);
     text_set(&token->group, group->uuid);
+    text_set(&token->renews, renewed ? renewed->uuid : "");
     op_put(op, changes, "join_token", token->uuid, join_token_to_json(token));
     return true;
 }

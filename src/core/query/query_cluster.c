@@ -34,6 +34,9 @@ static json_t *parameters(const struct cluster *cluster)
     json_object_del(settings, "uuid");
     json_object_del(settings, "name");
     json_object_del(settings, "master_node");
+    json_object_del(settings, "authority");
+    json_object_del(settings, "renewal");
+    json_object_del(settings, "renewal_since");
     return settings;
 }
 
@@ -48,6 +51,14 @@ static json_t *describe_copies(const struct config *config, const GPtrArray *cop
                             "filling", copy->filling, "authority", copy->authority));
     }
     return list;
+}
+
+/* Of each kind that ends, when; of the nodes' each says itself (query of nodes). */
+static json_t *describe_keys(const struct keys_progress *keys)
+{
+    return json_make("{sI, ss, so, so}", "authority_ends", (json_int_t)keys->ends, "renewal",
+                     enum_word(&renewal_phase_words, (int)keys->phase), "waits", texts(keys->waits),
+                     "missed", texts(keys->missed));
 }
 
 static json_t *all_templates(void)
@@ -86,6 +97,8 @@ static json_t *describe(const struct queries *queries, const struct cluster *clu
     json_object_set_new(info, "copies", describe_copies(config, status->copies));
     json_object_set_new(info, "bad_job_files", texts(bad_files));
     json_object_set_new(info, "authority_key", json_boolean(status->authority));
+    if (status->keys)
+        json_object_set_new(info, "keys", describe_keys(status->keys));
     return info;
 }
 

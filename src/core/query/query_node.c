@@ -201,6 +201,13 @@ json_t *query_get_node_without_kvm(struct query_source *source, const void *row,
     return report ? json_string(report->without_kvm) : NULL;
 }
 
+json_t *query_get_node_certificate_ends(struct query_source *source, const void *row,
+                                        enum query_status *ret_status)
+{
+    const struct node_report *report = report_of(source, row, ret_status);
+    return report ? json_integer(report->keys ? (json_int_t)report->keys->ends : 0) : NULL;
+}
+
 json_t *query_get_node_leftovers(struct query_source *source, const void *row,
                                  enum query_status *ret_status)
 {

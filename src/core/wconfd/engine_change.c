@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "core/config/restored.h"
 #include "core/wconfd/engine_members.h"
+#include "core/wconfd/key_renewal.h"
 #include "proto/change.h"
 
 #define FEWEST_CANDIDATES 3
@@ -59,7 +60,7 @@ bool engine_change_check(const struct wconf *wconf, enum engine_kind to, GError 
     else if (to == ENGINE_KIND_ETCD)
         check_candidates(wconf, &reason);
     if (!reason)
-        return true;
+        return key_renewal_over(wconf, "the engine can be changed", error);
     g_propagate_error(error, g_steal_pointer(&reason));
     return false;
 }

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "core/wconfd/key_renewal.h"
 #include "core/wconfd/wconf_private.h"
 
 /* --- stepping down --- */
@@ -33,6 +34,7 @@ void wconf_step_down(struct wconf *wconf, enum fettle_error code, const char *fo
     wconf_followers_end(wconf);
     wconf_refuse_held_commits(wconf);
     wconf_engine_end(wconf);
+    key_renewal_end(wconf);
     if (wconf->on_down)
         wconf->on_down(wconf->down, wconf->on_down_data);
 }
@@ -80,6 +82,7 @@ bool wconf_start(struct wconf *wconf, GError **error)
     }
     wconf->serving = true;
     wconf_engine_start(wconf);
+    key_renewal_start(wconf);
     return true;
 }
 
@@ -150,6 +153,7 @@ void wconf_free(struct wconf *wconf)
     wconf_locks_end(wconf);
     wconf_followers_end(wconf);
     wconf_engine_end(wconf);
+    key_renewal_end(wconf);
     wconf_commit_free_all(wconf);
     wconf_barriers_end(wconf); /* answers about locks wait there */
     locks_free(wconf->locks);  /* asks the gate about nodes, so it goes before them */

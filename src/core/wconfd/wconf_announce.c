@@ -473,6 +473,24 @@ void wconf_announce_again(struct wconf *wconf)
     }
 }
 
+/* What it says has changed without a change of the configuration. */
+void wconf_announce_anew(struct wconf *wconf)
+{
+    wconf->announce->spoken_serial = 0;
+    GHashTableIter iter;
+    void *value;
+    g_hash_table_iter_init(&iter, wconf->announce->nodes);
+    while (g_hash_table_iter_next(&iter, NULL, &value))
+        ((struct node_link *)value)->has = 0;
+    wconf_announce_again(wconf);
+}
+
+bool wconf_node_told(const struct wconf *wconf, const char *uuid)
+{
+    const struct node_link *link = g_hash_table_lookup(wconf->announce->nodes, uuid);
+    return link && link->has && link->has == wconf->announce->members_serial;
+}
+
 void wconf_announce_end(struct wconf *wconf)
 {
     struct wconf_announce *announce = wconf->announce;

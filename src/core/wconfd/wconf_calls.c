@@ -4,6 +4,7 @@
 #include "core/config/named_change.h"
 #include "core/config/view_questions.h"
 #include "core/wconfd/engine_members.h"
+#include "core/wconfd/key_renewal.h"
 #include "core/wconfd/wconf_private.h"
 
 static void handle_cluster_status(struct wconf *wconf, struct rpc_request *request)
@@ -29,6 +30,8 @@ static void handle_cluster_status(struct wconf *wconf, struct rpc_request *reque
     wconf_followers_list(wconf, status->copies);
     struct authority *authority = wconf->env->authority;
     status->authority = authority && authority->ops->has_key(authority);
+    keys_progress_free(status->keys);
+    status->keys = key_renewal_progress(wconf);
     rpc_answer(request, cluster_status_to_json(status));
 }
 
@@ -88,6 +91,8 @@ static const struct {
     {"join", wconf_handle_join, false},
     {"change_engine", wconf_handle_change_engine, false},
     {"engine_progress", wconf_handle_engine_progress, false},
+    {"renew_keys", key_renewal_handle_begin, false},
+    {"keys_progress", key_renewal_handle_progress, false},
     {"authority_key", wconf_handle_authority_key, false},
 };
 

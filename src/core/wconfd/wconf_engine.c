@@ -320,3 +320,9 @@ void wconf_engine_end(struct wconf *wconf)
     change->wconf = NULL;
     change_unref(change);
 }
+
+bool wconf_engine_changing(const struct wconf *wconf)
+{
+    const struct wconf_engine *changing = wconf->changing;
+    return changing->clearing || (changing->change && changing->change->running);
+}

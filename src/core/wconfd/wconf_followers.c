@@ -25,6 +25,7 @@ struct follower {
     gint64 told_ms;  /* … and when that was (boot clock); all that is newer came later */
     gint64 heard_ms; /* boot clock, of its last question, or of one for a piece */
     bool authority;  /* it has the key of the cluster's authority */
+    char key_of[65]; /* of that one: SHA-256 of its certificate; "": it does not say */
 };
 
 /* A commit that some copy in reach lacks. */
@@ -131,6 +132,12 @@ void wconf_followers_list(const struct wconf *wconf, GPtrArray *copies)
                                    .authority = follower && follower->authority};
         g_ptr_array_add(copies, copy_status_copy(&from));
     }
+}
+
+const char *wconf_followers_key_of(const struct wconf *wconf, const char *node)
+{
+    const struct follower *follower = g_hash_table_lookup(wconf->followers->nodes, node);
+    return follower ? follower->key_of : "";
 }
 
 static bool is_copied(const struct wconf *wconf, guint64 serial)
@@ -419,6 +426,7 @@ void wconf_handle_follow(struct wconf *wconf, struct rpc_request *request)
         return;
     }
     follower_of(wconf, request->from_node)->authority = args->authority;
+    g_strlcpy(follower_of(wconf, request->from_node)->key_of, args->key_of, 65);
     g_autofree char *why = why_anew(wconf, args, request->stamp.epoch);
     if (why) {
         struct follower *follower = follower_of(wconf, request->from_node);

@@ -148,15 +148,42 @@ static bool clock_fits(const struct join *join, GError **error)
     return false;
 }
 
+/* Who is a node already gets new keys by a token that was made for that, and nothing else by any
+ * other. */
+static bool is_right_host(const struct join *join, const struct join_token *token, GError **error)
+{
+    const char *is = join->args->node;
+    if (!strcmp(is, token->renews))
+        return true;
+    if (!*token->renews)
+        fettle_set_error(error, WRONG_STATE,
+                         "token %s is for a new host, and this one is a node already; if it was "
+                         "removed, move its etc/node.json away first",
+                         token->uuid);
+    else
+        fettle_set_error(error, WRONG_STATE,
+                         "token %s gives new keys to the host that is node %s, and this one is %s; "
+                         "if the disks of that host are lost, remove the node and invite it anew",
+                         token->uuid, token->node_name, *is ? "another node" : "none");
+    return false;
+}
+
 static bool may_join(const struct join *join, const struct join_token *token, GError **error)
 {
     const struct wconf *wconf = join->wconf;
-    if (!clock_fits(join, error))
+    if (!is_right_host(join, token, error) || !clock_fits(join, error))
         return false;
     if (token->expires <= now_s(wconf)) {
         g_autofree char *when = unheard_time(token->expires);
         fettle_set_error(error, WRONG_STATE, "token %s expired at %s; " MAKE_ANOTHER, token->uuid,
                          when);
+        return false;
+    }
+    if (*token->renews) {
+        if (config_get(wconf->head, "node", token->renews, NULL))
+            return true;
+        fettle_set_error(error, WRONG_STATE, "node %s was removed since; " MAKE_ANOTHER,
+                         token->node_name);
         return false;
     }
     if (config_count(wconf->head, "node") >= LIMIT_NODES) {
@@ -220,8 +247,10 @@ static struct join_token *sign(struct join *join, const struct join_token *token
     struct join_token *used = join_token_copy(token);
     g_autofree char *cluster = g_strdup(config_cluster(join->wconf->committed)->uuid);
     char *certificate = NULL;
-    g_free(used->node_uuid);
-    used->node_uuid = env_uuid(join->wconf->env);
+    if (!*used->node_uuid) {
+        g_free(used->node_uuid);
+        used->node_uuid = *used->renews ? g_strdup(used->renews) : env_uuid(join->wconf->env);
+    }
     text_set(&used->key_hash, join->key_hash);
     if (authority->ops->sign(authority, join->args->request, cluster, used->node_uuid, &certificate,
                              error) &&
@@ -251,7 +280,8 @@ static GPtrArray *make_changes(const struct config *head, const struct join_toke
     struct change *use = config_put(head, "join_token", token->uuid, join_token_to_json(token));
     use->version = version;
     g_ptr_array_add(changes, use);
-    g_ptr_array_add(changes, config_put(head, "node", node.uuid, node_to_json(&node)));
+    if (!*token->renews)
+        g_ptr_array_add(changes, config_put(head, "node", node.uuid, node_to_json(&node)));
     return changes;
 }
 
@@ -269,7 +299,8 @@ static bool let_in(struct join *join, const struct join_token *token, guint64 ve
     if (!wconf_commit(wconf, commit_id, changes, NULL, AUTHOR_COMMIT, join->request, answer, error))
         return false;
     join->request = NULL;
-    log_info("", "node %s (%s) joins with token %s", used->node_name, used->node_uuid, used->uuid);
+    log_info("", "node %s (%s) %s with token %s", used->node_name, used->node_uuid,
+             *used->renews ? "gets new keys" : "joins", used->uuid);
     return true;
 }
 
@@ -286,7 +317,9 @@ static bool answer_again(struct join *join, const struct join_token *token, guin
         refuse_used(join, token, error);
         return false;
     }
-    json_t *answer = make_answer(join->wconf, token, error);
+    /* The authority may be another one by now. */
+    record_autoptr(join_token) again = sign(join, token, error);
+    json_t *answer = again ? make_answer(join->wconf, again, error) : NULL;
     if (!answer)
         return false;
     wconf_answer_when_stored(join->wconf, version, join->request, answer);

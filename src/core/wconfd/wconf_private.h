@@ -17,6 +17,7 @@
  *   wconf_commit_ids.c       which commits are known by their ids, for copies and another engine
  *   wconf_engine.c           change_engine, engine_progress
  *   engine_change.c          the steps of that; engine_nodes.c: what it asks of the nodes
+ *   key_renewal.c            another authority, with all that it signs
  *   engine_members.c         the members of etcd, as candidates come and go
  *   wconf_promise_watch.c    does every candidate still follow this mastership?
  *   wconf_confirm.c          confirm
@@ -68,8 +69,9 @@ struct wconf {
     struct wconf_lock_waits *lock_waits;
     struct wconf_owners *owners;
     struct wconf_stream *stream;
-    struct tending *tending; /* of the members of etcd; NULL: the engine has none */
-    struct watch *watch;     /* of the candidates' promises; NULL: not begun */
+    struct tending *tending;     /* of the members of etcd; NULL: the engine has none */
+    struct key_renewal *renewal; /* NULL: this process has no authority, or is no master yet */
+    struct watch *watch;         /* of the candidates' promises; NULL: not begun */
 };
 
 /* --- wconf.c --- */
@@ -101,6 +103,8 @@ void wconf_campaign_free(struct wconf_campaign *campaign);
 guint64 wconf_campaign_since(const struct wconf *wconf);
 /* Over this mastership (SAF-102); "": none. */
 const char *wconf_signature(const struct wconf *wconf);
+/* Signs it with the authority that is now. In a task. */
+void wconf_sign_anew(struct wconf *wconf);
 /* Loads the store and takes the mastership: locks and journal are those of its epoch then. May wait
  * for other candidates. NOT_MASTER, STALE_EPOCH, CORRUPT, STORAGE, KILLED; PERMISSION: this node is
  * no candidate on record. */
@@ -224,6 +228,8 @@ void wconf_followers_list(const struct wconf *wconf, GPtrArray *copies);
 void wconf_followers_filling(struct wconf *wconf, const char *node);
 /* How far the copy of a node is, on its disk; 0: nothing is known of it. */
 guint64 wconf_followers_serial(const struct wconf *wconf, const char *node);
+/* SHA-256 of the authority whose key that candidate has; "": of none that is known. */
+const char *wconf_followers_key_of(const struct wconf *wconf, const char *node);
 /* How many are in reach. */
 guint wconf_followers_reachable(const struct wconf *wconf);
 
@@ -264,6 +270,8 @@ void wconf_engine_clear(struct wconf *wconf, guint64 epoch);
 /* From now on it is the master. */
 void wconf_engine_start(struct wconf *wconf);
 void wconf_engine_end(struct wconf *wconf);
+/* One is under way, or is being taken back. */
+bool wconf_engine_changing(const struct wconf *wconf);
 
 /* --- wconf_confirm.c --- */
 void wconf_handle_confirm(struct wconf *wconf, struct rpc_request *request);
@@ -345,6 +353,10 @@ struct announce_args *wconf_announcement(const struct wconf *wconf);
 void wconf_announce(struct wconf *wconf);
 /* Tells all again, also those who know: for nodes whose daemon has come back meanwhile. */
 void wconf_announce_again(struct wconf *wconf);
+/* The same with the list, whatever they have answered before. */
+void wconf_announce_anew(struct wconf *wconf);
+/* Whether the node has answered what is told now. */
+bool wconf_node_told(const struct wconf *wconf, const char *uuid);
 /* Whether locks of the node wait for its answer. */
 bool wconf_node_gated(const struct wconf *wconf, const char *uuid);
 /* Who has not answered, gated or not: UUIDs, sorted; GPtrArray of char *. */

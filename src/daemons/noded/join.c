@@ -17,13 +17,15 @@ struct joining {
     struct node_paths *paths;
     struct invitation *invitation;
     struct node_config *config;
+    gboolean new_keys; /* it is a node already */
     GError *error;
 };
 
 static void join_task(void *data)
 {
     struct joining *joining = data;
-    joining->config = join_cluster(joining->paths, joining->invitation, &joining->error);
+    joining->config =
+        join_cluster(joining->paths, joining->invitation, joining->new_keys, &joining->error);
     loop_quit(0);
 }
 
@@ -53,7 +55,7 @@ static char *token_of(char **words, GError **error)
 
 /* No option has a short form: a piece of a token that begins with a dash would be read as some.
  */
-static char *parse(int argc, char **argv, char **ret_root, GError **error)
+static char *parse(int argc, char **argv, char **ret_root, gboolean *ret_new_keys, GError **error)
 {
     g_autoptr(GError) reason = NULL;
     gboolean help = FALSE;
@@ -61,6 +63,9 @@ static char *parse(int argc, char **argv, char **ret_root, GError **error)
         {"help", 0, 0, G_OPTION_ARG_NONE, &help, "Show this help", NULL},
         {"root", 0, 0, G_OPTION_ARG_FILENAME, ret_root,
          "Folder of this node (default: FETTLE_ROOT, else /)", "DIR"},
+        {"new-keys", 0, 0, G_OPTION_ARG_NONE, ret_new_keys,
+         "This host is that node already, and was away while the keys of the cluster were renewed",
+         NULL},
         {NULL},
     };
     g_autoptr(GOptionContext) context = g_option_context_new("[TOKEN]");
@@ -88,7 +93,7 @@ static char *parse(int argc, char **argv, char **ret_root, GError **error)
 static bool prepare(struct joining *joining, int argc, char **argv, GError **error)
 {
     g_autofree char *root = NULL;
-    g_autofree char *token = parse(argc, argv, &root, error);
+    g_autofree char *token = parse(argc, argv, &root, &joining->new_keys, error);
     joining->invitation = token ? invitation_parse(token, error) : NULL;
     joining->paths = joining->invitation ? node_paths_new(root, error) : NULL;
     if (!joining->paths)
@@ -112,14 +117,16 @@ static void run(struct joining *joining)
 static bool tell(const struct joining *joining, GError **error)
 {
     const char *root = joining->paths->root;
-    g_autofree char *start = g_str_equal(root, "/")
-                                 ? g_strdup("systemctl start fettle.target")
-                                 : g_strdup_printf("fettle-noded --root %s", root);
-    g_autofree char *text =
-        g_strdup_printf("This host is node \"%s\" of the cluster %s now (%s port %" G_GUINT64_FORMAT
-                        ").\nStart its daemon: %s",
-                        joining->config->name, joining->config->cluster_uuid,
-                        joining->config->address, joining->config->port, start);
+    g_autofree char *start =
+        g_str_equal(root, "/")
+            ? g_strdup_printf("systemctl %s fettle.target", joining->new_keys ? "restart" : "start")
+            : g_strdup_printf("fettle-noded --root %s", root);
+    g_autofree char *text = g_strdup_printf(
+        "This host is node \"%s\" of the cluster %s now (%s port %" G_GUINT64_FORMAT
+        ")%s.\n%s its daemon: %s",
+        joining->config->name, joining->config->cluster_uuid, joining->config->address,
+        joining->config->port, joining->new_keys ? ", with new keys" : "",
+        joining->new_keys ? "Restart" : "Start", start);
     printf("%s\n", text);
     return output_end(g_strdelimit(text, "\n", ' '), error);
 }

@@ -86,6 +86,11 @@ static void noded_changed(void *data)
     bus_members_changed(noded.bus);
 }
 
+static bool noded_renewed(GError **error, void *data)
+{
+    return noded.bus == NULL || bus_renew(noded.bus, error);
+}
+
 static struct env *noded_setup(const char *root, GError **error)
 {
     noded.env = real_env_new(root, ROLE_NODED, NULL, error);
@@ -99,6 +104,7 @@ static struct env *noded_setup(const char *root, GError **error)
     noded.env->network = network_linux_new();
     noded.env->members = etcd_host_new(paths, config);
     noded.env->authority = authority_new(paths, "vouchers");
+    authority_on_renewed(noded.env->authority, noded_renewed, NULL);
     noded.core = node_core_new(noded.env, config->cluster_uuid, config->address);
     g_autofree char *images = g_build_filename(paths->var, "images", NULL);
     node_core_set_image_folder(noded.core, images);

@@ -4,33 +4,13 @@
  */
 #include "io/net/authority.h"
 #include "io/files.h"
+#include "io/net/authority_private.h"
 #include "io/net/certs.h"
 #include "io/process.h"
 
 #include <errno.h>
 #include <glib/gstdio.h>
 #include <string.h>
-
-struct real_authority {
-    struct authority base;
-    const struct node_paths *paths;
-    char *folder;
-    guint count;
-};
-
-/* Files of one piece of work. */
-struct desk {
-    char *request;
-    char *extensions;
-    char *issuer; /* of etcd's certificates */
-    char *product;
-    char *complaint;
-};
-
-static struct real_authority *real(struct authority *authority)
-{
-    return (struct real_authority *)authority;
-}
 
 /* --- files --- */
 
@@ -74,8 +54,7 @@ static void clear_file(char *path)
     g_free(path);
 }
 
-typedef struct desk desk_t;
-static void desk_free(struct desk *desk)
+void authority_desk_free(struct desk *desk)
 {
     clear_file(desk->request);
     clear_file(desk->extensions);
@@ -84,7 +63,6 @@ static void desk_free(struct desk *desk)
     clear_file(desk->complaint);
     g_free(desk);
 }
-G_DEFINE_AUTOPTR_CLEANUP_FUNC(desk_t, desk_free)
 
 /* --- openssl --- */
 
@@ -96,8 +74,7 @@ static void complain(const struct desk *desk, const char *command, GError **erro
                      text != NULL ? g_strstrip(text) : "it said nothing");
 }
 
-/* Runs openssl and waits for it; the result is what it wrote into the desk's product. */
-static char *run(const struct desk *desk, const char *const *argv, GError **error)
+char *authority_run(const struct desk *desk, const char *const *argv, GError **error)
 {
     const struct process_options options = {.argv = argv, .errors_path = desk->complaint};
     struct process *process = process_spawn(&options, error);
@@ -118,8 +95,8 @@ static char *run(const struct desk *desk, const char *const *argv, GError **erro
     return product;
 }
 
-static struct desk *desk_with(struct real_authority *self, const char *request,
-                              const char *extensions, GError **error)
+struct desk *authority_desk(struct real_authority *self, const char *request,
+                            const char *extensions, GError **error)
 {
     g_autoptr(desk_t) desk = desk_new(self);
 
@@ -135,14 +112,15 @@ static struct desk *desk_with(struct real_authority *self, const char *request,
 static bool real_read_request(struct authority *authority, const char *request, char **ret_key_hash,
                               GError **error)
 {
-    g_autoptr(desk_t) desk = desk_with(real(authority), request, certs_extensions, error);
+    g_autoptr(desk_t) desk =
+        authority_desk(authority_real(authority), request, certs_extensions, error);
     g_autoptr(GError) failure = NULL;
 
     if (desk == NULL)
         return false;
     const char *const argv[] = {"openssl", "req",     "-in",  desk->request, "-verify",
                                 "-noout",  "-pubkey", "-out", desk->product, NULL};
-    g_autofree char *key = run(desk, argv, &failure);
+    g_autofree char *key = authority_run(desk, argv, &failure);
     if (key == NULL && fettle_error_is(failure, ENVIRONMENT)) {
         fettle_set_error(error, WRONG_INPUT, "request: is no certificate request");
         return false;
@@ -156,10 +134,12 @@ static bool real_read_request(struct authority *authority, const char *request, 
 }
 
 /* The file; NULL with an error if there is none. */
-static char *find_key(const struct real_authority *self, GError **error)
+static char *find_key(struct real_authority *self, GError **error)
 {
     g_autofree char *key = g_build_filename(self->paths->etc, "ca.key", NULL);
 
+    if (!authority_settle(self, error))
+        return NULL;
     if (g_file_test(key, G_FILE_TEST_EXISTS))
         return g_steal_pointer(&key);
     fettle_set_error(error, STORAGE,
@@ -171,8 +151,8 @@ static char *find_key(const struct real_authority *self, GError **error)
 static bool real_sign(struct authority *authority, const char *request, const char *cluster_uuid,
                       const char *node_uuid, char **ret_certificate, GError **error)
 {
-    struct real_authority *self = real(authority);
-    g_autoptr(desk_t) desk = desk_with(self, request, certs_extensions, error);
+    struct real_authority *self = authority_real(authority);
+    g_autoptr(desk_t) desk = authority_desk(self, request, certs_extensions, error);
     g_autofree char *certificate = g_build_filename(self->paths->etc, "ca.crt", NULL);
     g_autofree char *key = desk != NULL ? find_key(self, error) : NULL;
 
@@ -180,7 +160,7 @@ static bool real_sign(struct authority *authority, const char *request, const ch
         return false;
     g_auto(GStrv) argv = certs_sign_command(certificate, key, desk->request, desk->extensions,
                                             cluster_uuid, node_uuid, desk->product);
-    *ret_certificate = run(desk, (const char *const *)argv, error);
+    *ret_certificate = authority_run(desk, (const char *const *)argv, error);
     return *ret_certificate != NULL;
 }
 
@@ -189,7 +169,7 @@ static char *make_issuer(const struct desk *desk, const char *key, const char *c
                          GError **error)
 {
     g_auto(GStrv) argv = certs_etcd_authority_command(key, cluster_uuid, desk->product);
-    g_autofree char *issuer = run(desk, (const char *const *)argv, error);
+    g_autofree char *issuer = authority_run(desk, (const char *const *)argv, error);
 
     if (issuer == NULL ||
         !files_write_path(desk->issuer, issuer, strlen(issuer), 0600, false, error))
@@ -201,10 +181,10 @@ static bool real_sign_etcd(struct authority *authority, const char *request,
                            const char *cluster_uuid, const char *address, char **ret_certificate,
                            GError **error)
 {
-    struct real_authority *self = real(authority);
+    struct real_authority *self = authority_real(authority);
     g_autofree char *extensions = certs_etcd_extensions(address);
     const char *name = address != NULL ? CERTS_ETCD_MEMBER : CERTS_ETCD_CLIENT;
-    g_autoptr(desk_t) desk = desk_with(self, request, extensions, error);
+    g_autoptr(desk_t) desk = authority_desk(self, request, extensions, error);
     g_autofree char *key = desk != NULL ? find_key(self, error) : NULL;
     g_autofree char *issuer = key != NULL ? make_issuer(desk, key, cluster_uuid, error) : NULL;
 
@@ -212,7 +192,7 @@ static bool real_sign_etcd(struct authority *authority, const char *request,
         return false;
     g_auto(GStrv) argv = certs_sign_command(desk->issuer, key, desk->request, desk->extensions,
                                             cluster_uuid, name, desk->product);
-    g_autofree char *certificate = run(desk, (const char *const *)argv, error);
+    g_autofree char *certificate = authority_run(desk, (const char *const *)argv, error);
     if (certificate == NULL)
         return false;
     *ret_certificate = g_strconcat(certificate, issuer, NULL);
@@ -222,8 +202,8 @@ static bool real_sign_etcd(struct authority *authority, const char *request,
 static bool real_show(struct authority *authority, char **ret_certificate, char **ret_fingerprint,
                       GError **error)
 {
-    g_autofree char *path = g_build_filename(real(authority)->paths->etc, "ca.crt", NULL);
-    g_autofree char *text = files_read_path(path, LIMIT_PEM_CHARS, NULL, error);
+    g_autofree char *path = g_build_filename(authority_real(authority)->paths->etc, "ca.crt", NULL);
+    g_autofree char *text = files_read_path(path, LIMIT_TRUST_CHARS, NULL, error);
     g_autofree char *fingerprint = text != NULL ? certs_fingerprint(text, error) : NULL;
 
     if (fingerprint == NULL) {
@@ -244,50 +224,65 @@ static char *key_path(const struct real_authority *self)
 
 static bool real_has_key(struct authority *authority)
 {
-    g_autofree char *path = key_path(real(authority));
+    g_autofree char *path = key_path(authority_real(authority));
 
     return g_file_test(path, G_FILE_TEST_IS_REGULAR);
 }
 
-/* The public part, in PEM, of the certificate, or of the key that lies as the desk's request. */
-static char *public_part(struct real_authority *self, const struct desk *desk, bool of_key,
-                         GError **error)
+/* The public part, in PEM, of the key, or of the certificate, in a file: the first one there. */
+static char *public_part(const struct desk *desk, const char *path, bool of_key, GError **error)
 {
-    g_autofree char *certificate = g_build_filename(self->paths->etc, "ca.crt", NULL);
-    const char *const key_argv[] = {"openssl", "pkey", "-in",         desk->request,
+    const char *const key_argv[] = {"openssl", "pkey", "-in",         path,
                                     "-pubout", "-out", desk->product, NULL};
-    const char *const crt_argv[] = {"openssl", "x509", "-in",         certificate, "-noout",
+    const char *const crt_argv[] = {"openssl", "x509", "-in",         path, "-noout",
                                     "-pubkey", "-out", desk->product, NULL};
 
     g_unlink(desk->product);
-    return run(desk, of_key ? key_argv : crt_argv, error);
+    return authority_run(desk, of_key ? key_argv : crt_argv, error);
 }
 
-/* WRONG_INPUT if it does not. What openssl says is not passed on: it may be about the key. */
-static bool fits(struct real_authority *self, const char *key, GError **error)
+bool authority_fits(struct real_authority *self, const char *key, const char *certificate,
+                    GError **error)
 {
-    g_autoptr(desk_t) desk = desk_with(self, key, "", error);
+    g_autoptr(desk_t) desk = authority_desk(self, key, certificate, error);
     g_autoptr(GError) failure = NULL;
-    g_autofree char *wanted = desk != NULL ? public_part(self, desk, false, error) : NULL;
+    g_autofree char *wanted =
+        desk != NULL ? public_part(desk, desk->extensions, false, error) : NULL;
 
     if (wanted == NULL)
         return false;
-    g_autofree char *given = public_part(self, desk, true, &failure);
+    g_autofree char *given = public_part(desk, desk->request, true, &failure);
     if (given != NULL && strcmp(given, wanted) == 0)
         return true;
     if (given == NULL && !fettle_error_is(failure, ENVIRONMENT)) {
         g_propagate_error(error, g_steal_pointer(&failure));
         return false;
     }
-    fettle_set_error(error, WRONG_INPUT, "the key %s the authority's certificate %s/ca.crt",
-                     given != NULL ? "does not fit" : "cannot be read, and so does not fit",
-                     self->paths->etc);
+    fettle_set_error(error, WRONG_INPUT, "the key %s",
+                     given != NULL ? "does not fit" : "cannot be read, and so does not fit");
+    return false;
+}
+
+/* Whether it is that of the authority which signs. */
+static bool fits(struct real_authority *self, const char *key, GError **error)
+{
+    g_autofree char *path = g_build_filename(self->paths->etc, "ca.crt", NULL);
+    g_autofree char *text = files_read_path(path, LIMIT_TRUST_CHARS, NULL, error);
+    g_autoptr(GError) failure = NULL;
+
+    if (text == NULL || authority_fits(self, key, text, &failure))
+        return text != NULL;
+    if (fettle_error_is(failure, WRONG_INPUT))
+        fettle_set_error(error, WRONG_INPUT, "%s the authority's certificate %s", failure->message,
+                         path);
+    else
+        g_propagate_error(error, g_steal_pointer(&failure));
     return false;
 }
 
 static bool real_read_key(struct authority *authority, char **ret_key, GError **error)
 {
-    struct real_authority *self = real(authority);
+    struct real_authority *self = authority_real(authority);
     g_autofree char *path = find_key(self, error);
     g_autofree char *key =
         path != NULL ? files_read_path(path, LIMIT_PEM_CHARS, NULL, error) : NULL;
@@ -308,18 +303,22 @@ static bool real_read_key(struct authority *authority, char **ret_key, GError **
 
 static bool real_take_key(struct authority *authority, const char *key, GError **error)
 {
-    struct real_authority *self = real(authority);
+    struct real_authority *self = authority_real(authority);
     g_autofree char *path = key_path(self);
+    g_autofree char *next = g_build_filename(self->paths->etc, "ca-next.key", NULL);
 
-    return fits(self, key, error) && files_write_path(path, key, strlen(key), 0600, true, error);
+    /* Of a renewal that this node began as the master, and that another one has finished. */
+    return fits(self, key, error) && files_write_path(path, key, strlen(key), 0600, true, error) &&
+           files_remove_path(next, true, error);
 }
 
 static bool real_drop_key(struct authority *authority, GError **error)
 {
-    struct real_authority *self = real(authority);
+    struct real_authority *self = authority_real(authority);
     g_autofree char *path = key_path(self);
+    g_autofree char *next = g_build_filename(self->paths->etc, "ca-next.key", NULL);
 
-    return files_remove_path(path, true, error);
+    return files_remove_path(path, true, error) && files_remove_path(next, true, error);
 }
 
 /* --- signatures --- */
@@ -327,8 +326,8 @@ static bool real_drop_key(struct authority *authority, GError **error)
 static bool real_sign_text(struct authority *authority, const char *text, char **ret_signature,
                            GError **error)
 {
-    struct real_authority *self = real(authority);
-    g_autoptr(desk_t) desk = desk_with(self, text, "", error);
+    struct real_authority *self = authority_real(authority);
+    g_autoptr(desk_t) desk = authority_desk(self, text, "", error);
     g_autofree char *key = desk != NULL ? find_key(self, error) : NULL;
     size_t len = 0;
 
@@ -336,7 +335,7 @@ static bool real_sign_text(struct authority *authority, const char *text, char *
         return false;
     const char *const argv[] = {"openssl", "dgst",        "-sha256",     "-sign", key,
                                 "-out",    desk->product, desk->request, NULL};
-    g_autofree char *whole = run(desk, argv, error);
+    g_autofree char *whole = authority_run(desk, argv, error);
     g_autofree char *product =
         whole != NULL ? files_read_path(desk->product, LIMIT_PEM_CHARS, &len, error) : NULL;
     if (product == NULL)
@@ -345,17 +344,19 @@ static bool real_sign_text(struct authority *authority, const char *text, char *
     return true;
 }
 
-static bool check_with(struct real_authority *self, const struct desk *desk, GError **error)
+static bool check_with(const struct desk *desk, const char *certificate, GError **error)
 {
-    g_autofree char *key = public_part(self, desk, false, error);
     g_autoptr(GError) failure = NULL;
     const char *const argv[] = {"openssl",        "dgst",        "-sha256",    "-verify",
                                 desk->extensions, "-signature",  desk->issuer, "-out",
                                 desk->product,    desk->request, NULL};
 
+    if (!files_write_path(desk->extensions, certificate, strlen(certificate), 0600, false, error))
+        return false;
+    g_autofree char *key = public_part(desk, desk->extensions, false, error);
     if (key == NULL || !files_write_path(desk->extensions, key, strlen(key), 0600, false, error))
         return false;
-    g_autofree char *said = run(desk, argv, &failure);
+    g_autofree char *said = authority_run(desk, argv, &failure);
     if (said != NULL)
         return true;
     if (fettle_error_is(failure, ENVIRONMENT))
@@ -365,17 +366,35 @@ static bool check_with(struct real_authority *self, const struct desk *desk, GEr
     return false;
 }
 
+/* By any that is trusted: a mastership may be signed by the authority before. */
+static bool check_with_all(const struct desk *desk, const GPtrArray *authorities, GError **error)
+{
+    for (guint i = 0; i < authorities->len; i++) {
+        g_autoptr(GError) failure = NULL;
+        if (check_with(desk, authorities->pdata[i], &failure))
+            return true;
+        if (i + 1 < authorities->len && fettle_error_is(failure, PERMISSION))
+            continue;
+        g_propagate_error(error, g_steal_pointer(&failure));
+        break;
+    }
+    return false;
+}
+
 static bool real_check_text(struct authority *authority, const char *text, const char *signature,
                             GError **error)
 {
-    struct real_authority *self = real(authority);
-    g_autoptr(desk_t) desk = desk_with(self, text, "", error);
+    struct real_authority *self = authority_real(authority);
+    g_autofree char *path = g_build_filename(self->paths->etc, "ca.crt", NULL);
+    g_autofree char *trusted = files_read_path(path, LIMIT_TRUST_CHARS, NULL, error);
+    g_autoptr(GPtrArray) authorities = trusted != NULL ? certs_split(trusted, error) : NULL;
+    g_autoptr(desk_t) desk = authorities != NULL ? authority_desk(self, text, "", error) : NULL;
     size_t len = 0;
     g_autofree guchar *bytes = g_base64_decode(signature, &len);
 
     return desk != NULL &&
            files_write_path(desk->issuer, (const char *)bytes, len, 0600, false, error) &&
-           check_with(self, desk, error);
+           check_with_all(desk, authorities, error);
 }
 
 static const struct authority_ops ops = {
@@ -389,6 +408,12 @@ static const struct authority_ops ops = {
     .drop_key = real_drop_key,
     .sign_text = real_sign_text,
     .check_text = real_check_text,
+    .make_next = authority_make_next,
+    .has_key_of = authority_has_key_of,
+    .status = authority_status,
+    .trust = authority_trust,
+    .request = authority_request,
+    .certify = authority_certify,
 };
 
 struct authority *authority_new(const struct node_paths *paths, const char *folder)
@@ -402,10 +427,17 @@ struct authority *authority_new(const struct node_paths *paths, const char *fold
     return &self->base;
 }
 
+void authority_on_renewed(struct authority *authority, bool (*fn)(GError **error, void *data),
+                          void *data)
+{
+    authority_real(authority)->renewed = fn;
+    authority_real(authority)->data = data;
+}
+
 void authority_free(struct authority *authority)
 {
     if (authority == NULL)
         return;
-    g_free(real(authority)->folder);
+    g_free(authority_real(authority)->folder);
     g_free(authority);
 }

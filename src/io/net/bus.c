@@ -86,6 +86,7 @@ static void link_free(struct link *link)
     bus_dial_cancel(link->dial);
     loop_timer_cancel(link->retire_timer);
     connection_unref(link->connection);
+    g_clear_object(&link->stream);
     g_free(link);
 }
 
@@ -249,6 +250,12 @@ static void link_closed(struct connection *connection, const GError *why, void *
 
 /* --- dialling and accepting --- */
 
+static void use_stream(struct link *link, GIOStream *stream)
+{
+    link->stream = g_object_ref(stream);
+    connection_use(link->connection, transport_stream(stream));
+}
+
 static void dialled_cb(GIOStream *stream, const GError *error, void *data)
 {
     struct link *link = data;
@@ -257,7 +264,7 @@ static void dialled_cb(GIOStream *stream, const GError *error, void *data)
     if (error != NULL)
         connection_close(link->connection, error);
     else
-        connection_use(link->connection, transport_stream(stream));
+        use_stream(link, stream);
 }
 
 static void dial(struct peer *peer, const struct member *member, guint limit_ms)
@@ -280,7 +287,7 @@ static void accepted_cb(GIOStream *stream, const char *node, void *data)
     if (!bus_is_member(bus, node))
         complain(bus, "bus: node %s refused: it is no member of this cluster", node);
     /* Its reason is told in the answer to its hello. */
-    connection_use(link_new(peer_of(bus, node), false)->connection, transport_stream(stream));
+    use_stream(link_new(peer_of(bus, node), false), stream);
 }
 
 /* Only the master can let a host join. */
@@ -361,6 +368,46 @@ void bus_members_changed(struct bus *bus)
     drop_strangers(bus);
     loop_timer_cancel(bus->master_timer);
     bus->master_timer = loop_timer(0, master_cb, bus);
+}
+
+/* --- other certificates --- */
+
+/* One that was made before: what is under way on it ends there, and the next question makes another
+ * – unless its peer is not believed any more. Both sides do the same, so neither waits for it. */
+static void renew_link(struct bus *bus, struct link *link)
+{
+    g_autoptr(GError) why = NULL;
+    if (link->stream == NULL)
+        return;
+    if (!bus_tls_trusts(bus->tls, link->stream)) {
+        fettle_set_error(&why, UNREACHABLE,
+                         "its certificate is of an authority that is not trusted any more");
+        connection_close(link->connection, why);
+        return;
+    }
+    if (link->peer->current == link)
+        link->peer->current = NULL;
+    retire(link);
+}
+
+static void renew_links(struct bus *bus)
+{
+    g_autoptr(GList) peers = g_hash_table_get_values(bus->peers);
+    for (GList *at = peers; at != NULL; at = at->next) {
+        const struct peer *peer = at->data;
+        g_autoptr(GPtrArray) links = g_ptr_array_copy(peer->links, NULL, NULL);
+        for (guint i = 0; i < links->len; i++)
+            renew_link(bus, links->pdata[i]);
+    }
+}
+
+bool bus_renew(struct bus *bus, GError **error)
+{
+    if (!bus_tls_renew(bus->tls, error))
+        return false;
+    renew_links(bus);
+    bus_members_changed(bus);
+    return true;
 }
 
 bool bus_connected(const struct bus *bus, const char *node_uuid)

@@ -52,6 +52,10 @@ void bus_free(struct bus *bus);
  * kept up from here. */
 void bus_members_changed(struct bus *bus);
 
+/* Certificates have changed: reads them anew. Every connection is made anew when what is under way
+ * on it has ended; one to a node that is not believed any more ends at once. */
+bool bus_renew(struct bus *bus, GError **error);
+
 /* noded's own calls; as env's call(). */
 void bus_call(struct bus *bus, const struct rpc_call *call, rpc_reply_fn done, void *data);
 

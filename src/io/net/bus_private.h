@@ -7,6 +7,8 @@
 #include "io/net/rpc_client.h"
 #include "io/net/rpc_server.h"
 
+#include <gio/gio.h>
+
 struct bus {
     struct bus_options options;
     const char *self; /* UUID of this node */
@@ -37,6 +39,7 @@ struct link {
     bool ours; /* we dialled */
     struct connection *connection;
     struct bus_dial *dial;
+    GIOStream *stream; /* of TLS, once it is made */
     guint retire_timer;
 };
 

@@ -3,9 +3,11 @@
 
 #include "base/endpoint.h"
 #include "io/crash.h"
+#include "io/files.h"
 #include "io/loop.h"
 #include "io/net/bus_pots.h"
 #include "io/net/certs.h"
+#include "io/net/node_keys.h"
 #include "io/trust.h"
 
 #include <netinet/in.h>
@@ -25,6 +27,8 @@ const char *__asan_default_options(void)
 struct bus_tls {
     GTlsCertificate *certificate;
     GTlsDatabase *authority;
+    GPtrArray *trusted; /* the same, as certs_split() gives them */
+    const struct node_paths *paths;
     char *cluster;
     GSocketService *service;
     const struct bus_tls_events *events;
@@ -446,48 +450,86 @@ static bool listen_on(struct bus_tls *tls, const struct node_config *config, GEr
 
 /* --- certificates --- */
 
-/* The node's certificate with its issuer behind it, which is shown to every peer: a joining host
- * knows only the fingerprint of the authority. */
-static GTlsCertificate *with_issuer(GTlsCertificate *own, const char *authority, GError **error)
+/* The node's certificate and its key, in one text. */
+static char *read_own(const struct node_paths *paths, GError **error)
 {
-    g_autofree char *certificate = NULL;
-    g_autofree char *key = NULL;
-    g_autofree char *issuer = NULL;
+    g_autofree char *crt_path = node_keys_path(paths, "node.crt");
+    g_autofree char *key_path = node_keys_path(paths, "node.key");
+    g_autoptr(GError) local = NULL;
+    g_autofree char *certificate = node_keys_certificate(paths, &local);
+    g_autofree char *key =
+        certificate != NULL ? files_read_path(key_path, LIMIT_PEM_CHARS, NULL, &local) : NULL;
+    g_autofree char *both = key != NULL ? g_strconcat(certificate, key, NULL) : NULL;
+    g_autoptr(GTlsCertificate) own =
+        both != NULL ? g_tls_certificate_new_from_pem(both, -1, &local) : NULL;
+    g_autofree char *read_key = NULL;
 
-    g_object_get(own, "certificate-pem", &certificate, "private-key-pem", &key, NULL);
-    if (!g_file_get_contents(authority, &issuer, NULL, error))
-        return NULL;
-    g_autofree char *chain = g_strconcat(certificate, issuer, key, NULL);
+    if (own != NULL)
+        g_object_get(own, "private-key-pem", &read_key, NULL);
+    if (read_key != NULL)
+        return g_steal_pointer(&both);
+    fettle_set_error(error, CORRUPT, "%s, %s: %s; put back the node's certificate and key",
+                     crt_path, key_path, local != NULL ? local->message : "there is no key");
+    return NULL;
+}
+
+/* With its issuer behind it, which is shown to every peer: a joining host knows only the
+ * fingerprint of the authority. */
+static GTlsCertificate *with_issuer(const char *own, const GPtrArray *trusted, GError **error)
+{
+    const char *issuer = certs_issuer(own, trusted);
+    g_autofree char *chain = g_strconcat(own, issuer != NULL ? issuer : "", NULL);
+
     return g_tls_certificate_new_from_pem(chain, -1, error);
 }
 
-static bool read_certificates(struct bus_tls *tls, const struct node_paths *paths, GError **error)
+static GTlsDatabase *read_authority(const struct node_paths *paths, GError **error)
 {
-    g_autofree char *certificate = g_build_filename(paths->etc, "node.crt", NULL);
-    g_autofree char *key = g_build_filename(paths->etc, "node.key", NULL);
-    g_autofree char *authority = g_build_filename(paths->etc, "ca.crt", NULL);
+    g_autofree char *path = node_keys_path(paths, "ca.crt");
     g_autoptr(GError) local = NULL;
+    GTlsDatabase *authority = g_tls_file_database_new(path, &local);
 
+    if (authority == NULL)
+        fettle_set_error(error, CORRUPT, "%s: %s; put back the cluster's CA certificate", path,
+                         local->message);
+    return authority;
+}
+
+static bool read_certificates(struct bus_tls *tls, GError **error)
+{
     if (!g_tls_backend_supports_tls(g_tls_backend_get_default())) {
         fettle_set_error(error, ENVIRONMENT,
                          "GIO has no TLS here; install the package glib-networking");
         return false;
     }
-    g_autoptr(GTlsCertificate) own = g_tls_certificate_new_from_files(certificate, key, &local);
-    if (own == NULL) {
-        fettle_set_error(error, CORRUPT, "%s, %s: %s; put back the node's certificate and key",
-                         certificate, key, local->message);
+    g_autofree char *own = read_own(tls->paths, error);
+    g_autoptr(GTlsDatabase) authority = own != NULL ? read_authority(tls->paths, error) : NULL;
+    g_autoptr(GPtrArray) trusted = authority != NULL ? node_keys_trusted(tls->paths, error) : NULL;
+    g_autoptr(GTlsCertificate) shown = trusted != NULL ? with_issuer(own, trusted, error) : NULL;
+    if (shown == NULL)
         return false;
-    }
-    tls->authority = g_tls_file_database_new(authority, &local);
-    tls->certificate = tls->authority != NULL ? with_issuer(own, authority, &local) : NULL;
-    if (tls->certificate == NULL) {
-        fettle_set_error(error, CORRUPT, "%s: %s; put back the cluster's CA certificate", authority,
-                         local->message);
-        return false;
-    }
+    g_set_object(&tls->authority, authority);
+    g_set_object(&tls->certificate, shown);
+    g_clear_pointer(&tls->trusted, g_ptr_array_unref);
+    tls->trusted = g_steal_pointer(&trusted);
     trust_nobody();
     return true;
+}
+
+bool bus_tls_renew(struct bus_tls *tls, GError **error)
+{
+    return read_certificates(tls, error);
+}
+
+bool bus_tls_trusts(const struct bus_tls *tls, GIOStream *stream)
+{
+    GTlsCertificate *peer = g_tls_connection_get_peer_certificate(G_TLS_CONNECTION(stream));
+    g_autofree char *certificate = NULL;
+
+    if (peer == NULL)
+        return false;
+    g_object_get(peer, "certificate-pem", &certificate, NULL);
+    return certs_issuer(certificate, tls->trusted) != NULL;
 }
 
 struct bus_tls *bus_tls_new(const struct node_paths *paths, const struct node_config *config,
@@ -496,13 +538,14 @@ struct bus_tls *bus_tls_new(const struct node_paths *paths, const struct node_co
     struct bus_tls *tls = g_new0(struct bus_tls, 1);
 
     tls->cluster = g_strdup(config->cluster_uuid);
+    tls->paths = paths;
     tls->events = events;
     tls->data = data;
     tls->shaking = g_hash_table_new(NULL, NULL);
     tls->pots = bus_pots_new(LIMIT_HANDSHAKES);
     g_queue_init(&tls->waiting);
     tls->service = g_socket_service_new();
-    if (!read_certificates(tls, paths, error) || !listen_on(tls, config, error))
+    if (!read_certificates(tls, error) || !listen_on(tls, config, error))
         g_clear_pointer(&tls, bus_tls_free);
     return tls;
 }
@@ -534,6 +577,7 @@ void bus_tls_free(struct bus_tls *tls)
     bus_pots_free(tls->pots);
     g_clear_object(&tls->certificate);
     g_clear_object(&tls->authority);
+    g_clear_pointer(&tls->trusted, g_ptr_array_unref);
     g_free(tls->cluster);
     g_free(tls);
 }

@@ -30,6 +30,11 @@ struct bus_tls *bus_tls_new(const struct node_paths *paths, const struct node_co
                             const struct bus_tls_events *events, void *data, GError **error);
 /* Incoming connections beyond so many handshakes under way with strangers are ended;
  * LIMIT_HANDSHAKES at first. Those with the addresses of members are none of them (SAF-109). */
+/* Reads the certificates anew; what is there stays if they cannot be read. Connections that are
+ * made from now on go by them. */
+bool bus_tls_renew(struct bus_tls *tls, GError **error);
+/* Whether the peer of a connection would be believed now. */
+bool bus_tls_trusts(const struct bus_tls *tls, GIOStream *stream);
 void bus_tls_limit(struct bus_tls *tls, guint handshakes);
 /* Handshakes under way end without a callback. */
 void bus_tls_free(struct bus_tls *tls);

@@ -1,6 +1,10 @@
 /* See certs.h. */
 #include "io/net/certs.h"
 
+#include "base/limits.h"
+#include "proto/invitation.h"
+
+#include <gio/gio.h>
 #include <glib/gstdio.h>
 #include <string.h>
 
@@ -63,6 +67,15 @@ bool certs_make_ca(const char *ca_cert, const char *ca_key, const char *cluster_
            g_chmod(ca_cert, 0644) == 0;
 }
 
+char **certs_authority_command(const char *ca_key, const char *cluster_uuid, const char *cert)
+{
+    g_autofree char *id = g_uuid_string_random();
+    g_autofree char *subject = g_strdup_printf("/O=%s/CN=ca-%.8s", cluster_uuid, id);
+
+    return authority_command(ca_key, subject, "basicConstraints=critical,CA:TRUE",
+                             "keyUsage=critical,keyCertSign,cRLSign", cert);
+}
+
 const char certs_extensions[] = "basicConstraints=critical,CA:FALSE\n"
                                 "keyUsage=critical,digitalSignature\n"
                                 "extendedKeyUsage=serverAuth,clientAuth\n";
@@ -123,21 +136,70 @@ bool certs_make_request(const char *key, const char *request, GError **error)
     return openssl(argv, error);
 }
 
+#define CERTS_HEAD "-----BEGIN CERTIFICATE-----"
+#define CERTS_TAIL "-----END CERTIFICATE-----\n"
+
+GPtrArray *certs_split(const char *text, GError **error)
+{
+    g_autoptr(GPtrArray) found = g_ptr_array_new_with_free_func(g_free);
+    const char *begin = strstr(text, CERTS_HEAD);
+
+    while (begin != NULL) {
+        const char *end = strstr(begin, CERTS_TAIL);
+        g_autofree char *one =
+            end != NULL ? g_strndup(begin, (gsize)(end - begin) + strlen(CERTS_TAIL)) : NULL;
+        g_autoptr(GTlsCertificate) read =
+            one != NULL ? g_tls_certificate_new_from_pem(one, -1, NULL) : NULL;
+        if (read == NULL) {
+            fettle_set_error(error, CORRUPT, "certificate %u cannot be read", found->len + 1);
+            return NULL;
+        }
+        g_ptr_array_add(found, g_steal_pointer(&one));
+        begin = strstr(end, CERTS_HEAD);
+    }
+    if (found->len > 0 && found->len <= LIMIT_AUTHORITIES)
+        return g_steal_pointer(&found);
+    fettle_set_error(error, CORRUPT, "has %u certificates; 1 to %d can be", found->len,
+                     LIMIT_AUTHORITIES);
+    return NULL;
+}
+
+const char *certs_issuer(const char *certificate, const GPtrArray *authorities)
+{
+    const GTlsCertificateFlags dates = G_TLS_CERTIFICATE_EXPIRED | G_TLS_CERTIFICATE_NOT_ACTIVATED;
+    g_autoptr(GTlsCertificate) own = g_tls_certificate_new_from_pem(certificate, -1, NULL);
+
+    for (guint i = 0; own != NULL && i < authorities->len; i++) {
+        g_autoptr(GTlsCertificate) authority =
+            g_tls_certificate_new_from_pem(authorities->pdata[i], -1, NULL);
+        if (authority != NULL && (g_tls_certificate_verify(own, NULL, authority) & ~dates) == 0)
+            return authorities->pdata[i];
+    }
+    return NULL;
+}
+
+guint64 certs_end(const char *certificate)
+{
+    g_autoptr(GTlsCertificate) own = g_tls_certificate_new_from_pem(certificate, -1, NULL);
+    g_autoptr(GDateTime) end = own != NULL ? g_tls_certificate_get_not_valid_after(own) : NULL;
+
+    return end != NULL ? (guint64)MAX(g_date_time_to_unix(end), 0) : 0;
+}
+
+char *certs_subject(const char *certificate)
+{
+    g_autoptr(GTlsCertificate) own = g_tls_certificate_new_from_pem(certificate, -1, NULL);
+
+    return own != NULL ? g_tls_certificate_get_subject_name(own) : NULL;
+}
+
 char *certs_fingerprint(const char *certificate, GError **error)
 {
-    static const char head[] = "-----BEGIN CERTIFICATE-----";
-    const char *begin = strstr(certificate, head);
-    const char *end = begin != NULL ? strstr(begin, "-----END") : NULL;
+    char *fingerprint = invitation_fingerprint(certificate);
 
-    if (end == NULL) {
+    if (fingerprint == NULL)
         fettle_set_error(error, CORRUPT, "there is no certificate in it");
-        return NULL;
-    }
-    begin += strlen(head);
-    g_autofree char *base64 = g_strndup(begin, (gsize)(end - begin));
-    gsize len = 0;
-    g_autofree guchar *bytes = g_base64_decode(base64, &len);
-    return g_compute_checksum_for_data(G_CHECKSUM_SHA256, bytes, len);
+    return fingerprint;
 }
 
 bool certs_make_node(const char *ca_cert, const char *ca_key, const char *cluster_uuid,

@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 
+#include <glib.h>
 #include <stdbool.h>
 
 /* Makes `ca_cert` and `ca_key`. ENVIRONMENT if openssl is missing or fails, with what it said. */
@@ -47,6 +48,22 @@ char **certs_etcd_authority_command(const char *ca_key, const char *cluster_uuid
 /* What stands in the file `extensions` for a member at a numeric address, or, NULL, for those who
  * ask members. Free with g_free(). */
 char *certs_etcd_extensions(const char *address);
+
+/* The arguments with which openssl makes the certificate of another authority of the cluster, which
+ * signs itself; free with g_strfreev(). Each has a name of its own: who verifies finds an issuer by
+ * its name. */
+char **certs_authority_command(const char *ca_key, const char *cluster_uuid, const char *cert);
+
+/* The certificates in a text, each by itself: GPtrArray of char *, which it owns. CORRUPT: there is
+ * none, one that cannot be read, or more than LIMIT_AUTHORITIES. */
+GPtrArray *certs_split(const char *text, GError **error);
+/* Which of `authorities` (as certs_split() gives them) has signed a certificate, dates aside; NULL:
+ * none. Borrowed. */
+const char *certs_issuer(const char *certificate, const GPtrArray *authorities);
+/* When it ends, in seconds since 1970; 0: that cannot be read. */
+guint64 certs_end(const char *certificate);
+/* "CN=…,O=…" as GLib writes it; NULL: it cannot be read. Free with g_free(). */
+char *certs_subject(const char *certificate);
 
 /* SHA-256 of a certificate (PEM) in its DER form, in hexadecimal digits. CORRUPT if it is none. */
 char *certs_fingerprint(const char *certificate, GError **error);

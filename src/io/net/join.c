@@ -5,6 +5,7 @@
 #include "io/loop.h"
 #include "io/net/certs.h"
 #include "io/net/connection.h"
+#include "io/net/node_keys.h"
 #include "proto/seal.h"
 
 #include <errno.h>
@@ -120,8 +121,9 @@ static bool check_authority(GTlsCertificate *peer, const struct invitation *invi
     if (strcmp(fingerprint, invitation->fingerprint) != 0)
         fettle_set_error(error, PERMISSION,
                          "%s: the node there is of an authority with the fingerprint %s, the token "
-                         "names %s: it belongs to another cluster, or somebody is in between; "
-                         "nothing was sent, nothing was written",
+                         "names %s: it belongs to another cluster, or its keys were renewed since "
+                         "(make another token), or somebody is in between; nothing was sent, "
+                         "nothing was written",
                          place, fingerprint, invitation->fingerprint);
     else if (authority == peer || (g_tls_certificate_verify(peer, NULL, authority) & ~dates) != 0)
         fettle_set_error(error, PERMISSION,
@@ -196,7 +198,7 @@ static void answered_cb(json_t *result, const GError *error, void *data)
 static const struct connection_events no_events = {0};
 
 static struct join_result *ask(GIOStream *stream, const struct invitation *invitation,
-                               const char *request, GError **error)
+                               const char *request, const char *node, GError **error)
 {
     const struct connection_options options = {
         .what = "the master",
@@ -209,6 +211,7 @@ static struct join_result *ask(GIOStream *stream, const struct invitation *invit
     const struct join_args args = {.token = invitation->token,
                                    .secret = invitation->secret,
                                    .request = (char *)request,
+                                   .node = (char *)node,
                                    .clock_us = (guint64)MAX(loop_wall_us(), 0)};
     const struct rpc_call call = {.to_node = NODE_LOCAL,
                                   .to_role = ROLE_WCONFD,
@@ -286,6 +289,17 @@ static bool put(const struct node_paths *paths, const char *name, const char *te
     return files_write_path(path, text, strlen(text), mode, true, error);
 }
 
+/* Of a node that is one already: the rest is its own. */
+static bool write_keys(const struct node_paths *paths, const struct join_result *result,
+                       const char *key_path, GError **error)
+{
+    g_autofree char *key = files_read_path(key_path, LIMIT_PEM_CHARS, NULL, error);
+
+    return key != NULL && put(paths, "ca.crt", result->authority, 0644, error) &&
+           put(paths, NODE_KEYS_NEXT_KEY, key, 0600, error) &&
+           node_keys_take(paths, result->certificate, error);
+}
+
 static bool write_node(const struct node_paths *paths, const struct join_result *result,
                        const char *key_path, GError **error)
 {
@@ -303,20 +317,40 @@ static bool write_node(const struct node_paths *paths, const struct join_result 
 
 /* --- all of it --- */
 
-static bool is_new(const struct node_paths *paths, GError **error)
+/* The node that this host is; without a UUID: it is none yet. NULL with an error: it is not what is
+ * asked for. */
+static struct node_config *read_self(const struct node_paths *paths, bool new_keys, GError **error)
 {
     g_autoptr(GError) why = NULL;
     record_autoptr(node_config) config = node_config_read(paths, &why);
 
-    if (config == NULL && fettle_error_is(why, UNKNOWN_ENTITY))
-        return true;
-    if (config == NULL)
+    if (config == NULL && !fettle_error_is(why, UNKNOWN_ENTITY))
         g_propagate_error(error, g_steal_pointer(&why));
+    else if (config == NULL && !new_keys)
+        return node_config_new();
+    else if (config == NULL)
+        fettle_set_error(error, WRONG_STATE,
+                         "this host is no node yet: it joins without --new-keys");
+    else if (new_keys)
+        return g_steal_pointer(&config);
     else
         fettle_set_error(error, WRONG_STATE,
                          "this host is node \"%s\" of the cluster %s already; if it was removed "
-                         "there, move %s/node.json away first",
+                         "there, move %s/node.json away first; if the keys of the cluster were "
+                         "renewed while it was away, add --new-keys",
                          config->name, config->cluster_uuid, paths->etc);
+    return NULL;
+}
+
+/* The token of a node that has its identity already is for new keys, and that node's. */
+static bool is_self(const struct node_config *self, const struct node_config *given, GError **error)
+{
+    if (!self->node_uuid || *self->node_uuid == '\0' ||
+        (strcmp(self->node_uuid, given->node_uuid) == 0 &&
+         strcmp(self->cluster_uuid, given->cluster_uuid) == 0))
+        return true;
+    fettle_set_error(error, PROTOCOL, "the answer is for the node %s, this host is %s",
+                     given->node_uuid, self->node_uuid);
     return false;
 }
 
@@ -327,27 +361,31 @@ static bool is_unsure(const GError *error)
 }
 
 static struct node_config *join_by(const struct node_paths *paths, GIOStream *stream,
-                                   const struct invitation *invitation, const char *key,
+                                   const struct invitation *invitation,
+                                   const struct node_config *self, bool new_keys, const char *key,
                                    bool *ret_let_in, GError **error)
 {
     g_autofree char *request = make_request(key, error);
     record_autoptr(join_result) result =
-        request != NULL ? ask(stream, invitation, request, error) : NULL;
+        request != NULL ? ask(stream, invitation, request, new_keys ? self->node_uuid : "", error)
+                        : NULL;
 
     *ret_let_in = result != NULL;
     if (result == NULL || !check_answer(result, invitation, error) ||
-        !write_node(paths, result, key, error))
+        !is_self(self, result->config, error) ||
+        !(new_keys ? write_keys : write_node)(paths, result, key, error))
         return NULL;
     g_unlink(key);
     return node_config_copy(result->config);
 }
 
 struct node_config *join_cluster(const struct node_paths *paths,
-                                 const struct invitation *invitation, GError **error)
+                                 const struct invitation *invitation, bool new_keys, GError **error)
 {
     g_autofree char *name = g_strdup_printf("join-%s.key", invitation->token);
     g_autofree char *key = g_build_filename(paths->etc, name, NULL);
-    g_autoptr(GIOStream) stream = is_new(paths, error) ? open_stream(invitation, error) : NULL;
+    record_autoptr(node_config) self = read_self(paths, new_keys, error);
+    g_autoptr(GIOStream) stream = self != NULL ? open_stream(invitation, error) : NULL;
     g_autoptr(GError) why = NULL;
     bool let_in = false;
 
@@ -356,7 +394,8 @@ struct node_config *join_cluster(const struct node_paths *paths,
     bool had_folder = g_file_test(paths->etc, G_FILE_TEST_IS_DIR);
     if (!files_make_folder(paths->etc, 0755, error))
         return NULL;
-    struct node_config *config = join_by(paths, stream, invitation, key, &let_in, &why);
+    struct node_config *config =
+        join_by(paths, stream, invitation, self, new_keys, key, &let_in, &why);
     if (config != NULL)
         return config;
     if (let_in) {

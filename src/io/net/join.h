@@ -13,10 +13,13 @@
 #include "io/node_config.h"
 #include "proto/invitation.h"
 
-/* In a task; also blocks for short times. The new node's configuration, free with
+/* `new_keys`: the host is a node already, and was away while the cluster's keys were renewed; all
+ * but certificates and key stays as it is.
+ * In a task; also blocks for short times. The new node's configuration, free with
  * node_config_free().
  * WRONG_STATE: this host is a node already; UNREACHABLE: no connection; PERMISSION: the authority
  * there is not the token's (nothing was sent or written); what the master answers; TIMEOUT and
  * UNKNOWN_RESULT: repeat it. */
 struct node_config *join_cluster(const struct node_paths *paths,
-                                 const struct invitation *invitation, GError **error);
+                                 const struct invitation *invitation, bool new_keys,
+                                 GError **error);

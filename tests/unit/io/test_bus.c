@@ -634,6 +634,77 @@ static void test_subjects(void)
     assert_error(&error, ENVIRONMENT, "openssl genpkey failed");
 }
 
+/* --- other keys --- */
+
+static char *etc_of(const struct host *node, const char *name)
+{
+    return g_build_filename(node->paths->etc, name, NULL);
+}
+
+static void trust(const struct host *node, const char *first, const char *second)
+{
+    g_autofree char *path = etc_of(node, "ca.crt");
+    g_autofree char *both = g_strconcat(first, second, NULL);
+    g_autoptr(GError) error = NULL;
+    g_assert_true(g_file_set_contents(path, both, -1, NULL));
+    g_assert_true(bus_renew(node->bus, &error));
+}
+
+/* With a name of its own, as that of a renewal has. */
+static char *other_authority(const char *certificate, const char *key)
+{
+    g_auto(GStrv) argv = certs_authority_command(key, CLUSTER, certificate);
+    char *text = NULL;
+    g_assert_true(certs_make_key(key, NULL));
+    g_assert_true(
+        g_spawn_sync(NULL, argv, NULL, G_SPAWN_SEARCH_PATH, NULL, NULL, NULL, NULL, NULL, NULL));
+    g_assert_true(g_file_get_contents(certificate, &text, NULL, NULL));
+    return text;
+}
+
+static void assert_answers(struct host *from, const char *to)
+{
+    struct answer answer = {0};
+    host_ask_report(from, to, &answer);
+    world_wait(&answer.done);
+    g_assert_no_error(answer.error);
+    answer_clear(&answer);
+}
+
+/* Another authority beside the one that is there, then in its place: nobody is cut off in between,
+ * and with the old one go the connections that rest on it. */
+static void test_renewed(struct pair *pair, gconstpointer unused)
+{
+    g_autofree char *crt = g_build_filename(ca_folder, "next.crt", NULL);
+    g_autofree char *key = g_build_filename(ca_folder, "next.key", NULL);
+    g_autofree char *next = other_authority(crt, key);
+    g_autofree char *old = NULL;
+    struct host *const nodes[] = {pair->a, pair->b};
+    struct answer refused = {0};
+    g_assert_true(g_file_get_contents(bus_ca_cert, &old, NULL, NULL));
+    assert_answers(pair->b, NODE_A);
+    for (guint i = 0; i < 2; i++)
+        trust(nodes[i], old, next);
+    assert_answers(pair->b, NODE_A);
+    host_write_certificates(pair->a, crt, key, CLUSTER, NODE_A);
+    trust(pair->a, next, old);
+    assert_answers(pair->b, NODE_A);
+    assert_answers(pair->a, NODE_B);
+    g_assert_true(bus_connected(pair->a->bus, NODE_B));
+    trust(pair->a, next, NULL);
+    world_wait_line(pair->b->lines, "link to node");
+    g_assert_false(bus_connected(pair->a->bus, NODE_B));
+    host_ask_report(pair->b, NODE_A, &refused);
+    world_wait(&refused.done);
+    g_assert_error(refused.error, FETTLE_ERROR, FETTLE_ERROR_UNREACHABLE);
+    answer_clear(&refused);
+    world_wait_line(pair->a->lines, "it is signed by another CA");
+    host_write_certificates(pair->b, crt, key, CLUSTER, NODE_B);
+    trust(pair->b, next, NULL);
+    world_pause(1500); /* until it dials again */
+    assert_answers(pair->b, NODE_A);
+}
+
 static void make_authority(void)
 {
     g_autoptr(GError) error = NULL;
@@ -683,6 +754,7 @@ int main(int argc, char **argv)
     ADD("/bus/fresh/after-failures", test_fresh_after_failures);
     ADD("/bus/fresh/beside-a-dial", test_fresh_beside_a_dial);
     ADD("/bus/fresh/beside-a-dead-link", test_fresh_beside_a_dead_link);
+    ADD("/bus/renewed#SAF-94", test_renewed);
     g_test_add_func("/bus/bad-start", test_bad_start);
     g_test_add_func("/bus/subjects", test_subjects);
     int result = g_test_run();

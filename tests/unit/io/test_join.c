@@ -31,6 +31,7 @@ static struct master {
     const char *role; /* UUID of the master */
     char *fingerprint;
     guint asked;
+    char node[37];            /* that the last one who asked is */
     enum fettle_error refuse; /* with this; 0: lets in */
 } master;
 
@@ -69,6 +70,8 @@ static void handle_wconfd(struct rpc_request *request, void *data)
     g_assert_cmpstr(request->name, ==, "join");
     g_assert_cmpstr(request->from_role, ==, ROLE_JOINING);
     g_assert_cmpstr(json_string_value(json_object_get(request->args, "secret")), ==, SECRET);
+    const char *node = json_string_value(json_object_get(request->args, "node"));
+    g_strlcpy(master.node, node != NULL ? node : "", sizeof master.node);
     if (master.refuse != 0)
         rpc_fail_new(request, master.refuse, "token " TOKEN " is not welcome");
     else
@@ -179,7 +182,7 @@ struct newcomer {
     struct invitation invitation;
     struct node_config *config;
     GError *error;
-    bool done;
+    bool new_keys, done;
 };
 
 static void newcomer_set_up(struct newcomer *host)
@@ -215,7 +218,7 @@ static void join_task(void *data)
 
     node_config_free(host->config);
     g_clear_error(&host->error);
-    host->config = join_cluster(host->paths, &host->invitation, &host->error);
+    host->config = join_cluster(host->paths, &host->invitation, host->new_keys, &host->error);
     host->done = true;
 }
 
@@ -277,12 +280,43 @@ static void test_joins(void)
     g_assert_cmpuint(count_files(desk), ==, 0);
 
     join(&host);
-    g_autofree char *already =
-        g_strdup_printf("this host is node \"node2\" of the cluster " CLUSTER
-                        " already; if it was removed there, move %s/node.json away first",
-                        host.paths->etc);
+    g_autofree char *already = g_strdup_printf(
+        "this host is node \"node2\" of the cluster " CLUSTER
+        " already; if it was removed there, move %s/node.json away first; if the keys "
+        "of the cluster were renewed while it was away, add --new-keys",
+        host.paths->etc);
     g_assert_cmpuint(master.asked, ==, 1);
     assert_error(&host.error, WRONG_STATE, already);
+    newcomer_tear_down(&host);
+    tear_down();
+}
+
+/* It was away while the keys were renewed: key and certificates are new, the rest is its own. */
+static void test_new_keys(void)
+{
+    struct newcomer host;
+    set_up();
+    newcomer_set_up(&host);
+    host.new_keys = true;
+    join(&host);
+    assert_error(&host.error, WRONG_STATE, "this host is no node yet: it joins without --new-keys");
+    host.new_keys = false;
+    join(&host);
+    g_assert_no_error(host.error);
+    g_autofree char *key = read_etc(&host, "node.key");
+    g_autofree char *certificate = read_etc(&host, "node.crt");
+    g_autofree char *config = read_etc(&host, "node.json");
+    host.new_keys = true;
+    join(&host);
+    g_assert_no_error(host.error);
+    g_autofree char *other_key = read_etc(&host, "node.key");
+    g_autofree char *other_certificate = read_etc(&host, "node.crt");
+    g_autofree char *same = read_etc(&host, "node.json");
+    g_assert_cmpstr(other_key, !=, key);
+    g_assert_cmpstr(other_certificate, !=, certificate);
+    g_assert_cmpstr(same, ==, config);
+    g_assert_cmpuint(count_files(host.paths->etc), ==, 4);
+    g_assert_cmpstr(master.node, ==, NODE_B);
     newcomer_tear_down(&host);
     tear_down();
 }
@@ -295,8 +329,9 @@ static void test_wrong_fingerprint(void)
     host.invitation.fingerprint = g_strnfill(64, '0');
     g_autofree char *expected =
         g_strdup_printf("127.0.0.1 port %u: the node there is of an authority with the fingerprint "
-                        "%s, the token names %s: it belongs to another cluster, or somebody is in "
-                        "between; nothing was sent, nothing was written",
+                        "%s, the token names %s: it belongs to another cluster, or its keys were "
+                        "renewed since (make another token), or somebody is in between; nothing "
+                        "was sent, nothing was written",
                         host.invitation.port, master.fingerprint, host.invitation.fingerprint);
     join(&host);
     assert_error(&host.error, PERMISSION, expected);
@@ -681,6 +716,7 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     loop_init();
     g_test_add_func("/join-io/joins", test_joins);
+    g_test_add_func("/join-io/new-keys#SAF-96", test_new_keys);
     g_test_add_func("/join-io/wrong-fingerprint", test_wrong_fingerprint);
     g_test_add_func("/join-io/false-chain", test_false_chain);
     g_test_add_func("/join-io/refused", test_refused);

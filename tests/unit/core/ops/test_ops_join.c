@@ -185,6 +185,19 @@ static void test_refused(void)
                        "secret_hash: must be 64 hexadecimal digits in lower case", "wrong_input");
 }
 
+/* One that has missed a renewal of the keys is invited by the name and address that it has. */
+static void test_new_keys(void)
+{
+    json_t *node = config_object_json(world->config, "node", NODE2);
+    json_object_set_new(node, "keys_missed", json_true());
+    ops_put(world, "node", NODE2, node);
+    ops_expect_refusal(world, invite("node2", "10.0.0.9", HASH), "node \"node2\" exists already",
+                       "already_exists");
+    const char *said = invite("node2", "10.0.0.2", HASH);
+    g_assert_true(g_str_has_prefix(said, "{"));
+    g_assert_cmpstr(only_token()->renews, ==, NODE2);
+}
+
 static void test_no_authority(void)
 {
     fake_script(world->world, NODE1, ROLE_WCONFD, "ca_info", NULL, NULL);
@@ -237,6 +250,7 @@ int main(int argc, char **argv)
     add("/invite/withdraw/too-late", test_withdraw_too_late);
     add("/invite/not-capable#ARP-71", test_invite_not_capable);
     add("/invite/refused", test_refused);
+    add("/invite/new-keys#SAF-96", test_new_keys);
     add("/invite/no-authority", test_no_authority);
     add("/invite/remove-revokes", test_remove_revokes);
     add("/invite/add-revokes-nothing", test_add_revokes_nothing);

@@ -256,7 +256,7 @@ static void test_lost_answer(void)
     g_autofree char *late = join_with(TOKEN, SECRET, "key A");
     record_autoptr(join_result) third = parse(late);
     g_assert_cmpstr(one->certificate, ==, third->certificate);
-    g_assert_cmpuint(authority.signed_count, ==, 1);
+    g_assert_cmpuint(authority.signed_count, ==, 3); /* by the authority that is now */
     world_tear_down();
 }
 
@@ -493,6 +493,49 @@ static void test_clock_is_off(void)
     world_tear_down();
 }
 
+static char *join_as(const char *node)
+{
+    return ask_wconf(&world, joiner, "join",
+                     json_make("{s:s,s:s,s:s,s:s}", "token", TOKEN, "secret", SECRET, "request",
+                               "key K", "node", node));
+}
+
+/* The token of a node that has missed a renewal of the keys opens for its host alone. */
+static void test_new_keys(void)
+{
+    GPtrArray *objects = initial_changes();
+    authority = (struct fake_authority){.base.ops = &fake_ops};
+    config_world_init(&world, objects);
+    config_world_start(&world);
+    world.wconfd->authority = &authority.base;
+    joiner = fake_process(world.world, NODE1, ROLE_JOINING);
+    json_t *token = with(object_token("node3", "10.0.0.3", 60), "renews", json_string(NODE3));
+    g_free(job_commit(&world, 17, changes_of(put("join_token", TOKEN, 0, token), NULL)));
+    assert_says(join_as(""), "wrong_state: token " TOKEN
+                             " gives new keys to the host that is node node3, and this one is "
+                             "none; if the disks of that host are lost, remove the node and "
+                             "invite it anew");
+    assert_says(join_as(NODE2), "wrong_state: token " TOKEN
+                                " gives new keys to the host that is node node3, and this one is "
+                                "another node; if the disks of that host are lost, remove the node "
+                                "and invite it anew");
+    g_autofree char *said = join_as(NODE3);
+    record_autoptr(join_result) result = parse(said);
+    g_assert_cmpstr(result->config->node_uuid, ==, NODE3);
+    g_assert_cmpstr(result->certificate, ==, "K " CLUSTER " " NODE3);
+    g_assert_cmpuint(config_count(world.wconf->committed, "node"), ==, 3);
+    world_tear_down();
+}
+
+static void test_is_a_node_already(void)
+{
+    set_up("node4", "10.0.0.4");
+    assert_says(join_as(NODE2), "wrong_state: token " TOKEN
+                                " is for a new host, and this one is a node already; if it was "
+                                "removed, move its etc/node.json away first");
+    world_tear_down();
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -511,6 +554,8 @@ int main(int argc, char **argv)
     g_test_add_func("/join/killed", test_killed_in_the_middle);
     g_test_add_func("/join/callers", test_only_joining_hosts_ask);
     g_test_add_func("/join/clock-is-off#SAF-93", test_clock_is_off);
+    g_test_add_func("/join/new-keys#SAF-96", test_new_keys);
+    g_test_add_func("/join/is-a-node-already#SAF-96", test_is_a_node_already);
     g_test_add_func("/join/revoked", test_revoked_never_comes_back);
     return g_test_run();
 }

@@ -1,0 +1,146 @@
+/* The certificates of this node, and whom it trusts. See authority_private.h. */
+#include <string.h>
+
+#include "io/files.h"
+#include "io/net/authority_private.h"
+#include "io/net/certs.h"
+#include "io/net/node_keys.h"
+#include "proto/records.h"
+#include "proto/rpc.h"
+
+/* --- what they are --- */
+
+bool authority_status(struct authority *authority, struct keys_status *status, GError **error)
+{
+    const struct node_paths *paths = authority_real(authority)->paths;
+    g_autoptr(GPtrArray) trusted = node_keys_trusted(paths, error);
+    g_autofree char *own = trusted != NULL ? node_keys_certificate(paths, error) : NULL;
+    if (own == NULL)
+        return false;
+    const char *issuer = certs_issuer(own, trusted);
+    g_autofree char *fingerprint = issuer != NULL ? certs_fingerprint(issuer, NULL) : NULL;
+    text_set(&status->issuer, fingerprint != NULL ? fingerprint : "");
+    g_ptr_array_set_size(status->trusts, 0);
+    for (guint i = 0; i < trusted->len; i++)
+        g_ptr_array_add(status->trusts, certs_fingerprint(trusted->pdata[i], NULL));
+    status->ends = certs_end(own);
+    status->authority_ends = certs_end(trusted->pdata[0]);
+    return true;
+}
+
+static bool put_in_use(const struct real_authority *self, GError **error)
+{
+    return self->renewed == NULL || self->renewed(error, self->data);
+}
+
+/* --- whom it trusts --- */
+
+/* A node that is told so by mistake would be out of the cluster. */
+static bool may_trust(const struct real_authority *self, const char *certificates, GError **error)
+{
+    g_autoptr(GPtrArray) wanted = certs_split(certificates, error);
+    if (wanted == NULL) {
+        g_prefix_error(error, "authority: ");
+        return false;
+    }
+    g_autofree char *own = node_keys_certificate(self->paths, error);
+    if (own == NULL || certs_issuer(own, wanted) != NULL)
+        return own != NULL;
+    fettle_set_error(error, WRONG_STATE,
+                     "authority: none of these has signed the certificate of this node");
+    return false;
+}
+
+bool authority_trust(struct authority *authority, const char *certificates, GError **error)
+{
+    struct real_authority *self = authority_real(authority);
+    g_autofree char *path = node_keys_path(self->paths, "ca.crt");
+    g_autofree char *now = files_read_path(path, LIMIT_TRUST_CHARS, NULL, NULL);
+    if (g_strcmp0(now, certificates) == 0)
+        return true;
+    return may_trust(self, certificates, error) &&
+           files_write_path(path, certificates, strlen(certificates), 0644, true, error) &&
+           put_in_use(self, error);
+}
+
+/* --- its own --- */
+
+/* The key's file; made if it is not there. */
+static char *next_key(struct real_authority *self, GError **error)
+{
+    g_autofree char *path = node_keys_path(self->paths, NODE_KEYS_NEXT_KEY);
+    g_autoptr(desk_t) desk = authority_desk(self, "", "", error);
+    if (desk == NULL || !node_keys_settle(self->paths, error))
+        return NULL;
+    const char *const argv[] = {"openssl", "genpkey",     "-algorithm",
+                                "EC",      "-pkeyopt",    "ec_paramgen_curve:P-256",
+                                "-out",    desk->product, NULL};
+    if (g_file_test(path, G_FILE_TEST_EXISTS))
+        return g_steal_pointer(&path);
+    g_autofree char *key = authority_run(desk, argv, error);
+    return key != NULL && files_write_path(path, key, strlen(key), 0600, true, error)
+               ? g_steal_pointer(&path)
+               : NULL;
+}
+
+bool authority_request(struct authority *authority, char **ret_request, GError **error)
+{
+    struct real_authority *self = authority_real(authority);
+    g_autofree char *key = next_key(self, error);
+    g_autoptr(desk_t) desk = key != NULL ? authority_desk(self, "", "", error) : NULL;
+    if (desk == NULL)
+        return false;
+    const char *const argv[] = {"openssl", "req",      "-new", "-key",        key,
+                                "-subj",   "/CN=node", "-out", desk->product, NULL};
+    *ret_request = authority_run(desk, argv, error);
+    return *ret_request != NULL;
+}
+
+static bool is_ours(const struct real_authority *self, const char *certificate, const char *own,
+                    GError **error)
+{
+    g_autoptr(GPtrArray) trusted = node_keys_trusted(self->paths, error);
+    g_autofree char *wanted = certs_subject(own);
+    g_autofree char *given = certs_subject(certificate);
+    if (trusted == NULL)
+        return false;
+    if (given == NULL)
+        fettle_set_error(error, WRONG_INPUT, "certificate: cannot be read");
+    else if (g_strcmp0(given, wanted) != 0)
+        fettle_set_error(error, WRONG_INPUT, "certificate: is of %s, this node is %s", given,
+                         wanted != NULL ? wanted : "unknown");
+    else if (certs_issuer(certificate, trusted) == NULL)
+        fettle_set_error(error, WRONG_INPUT,
+                         "certificate: is signed by nobody whom this node trusts");
+    else
+        return true;
+    return false;
+}
+
+static bool fits_next_key(struct real_authority *self, const char *certificate, GError **error)
+{
+    g_autofree char *path = node_keys_path(self->paths, NODE_KEYS_NEXT_KEY);
+    g_autofree char *key = g_file_test(path, G_FILE_TEST_EXISTS)
+                               ? files_read_path(path, LIMIT_PEM_CHARS, NULL, error)
+                               : g_strdup("");
+    g_autoptr(GError) failure = NULL;
+    if (key == NULL || authority_fits(self, key, certificate, &failure))
+        return key != NULL;
+    if (fettle_error_is(failure, WRONG_INPUT))
+        fettle_set_error(error, WRONG_INPUT, "certificate: is not for the key of this node");
+    else
+        g_propagate_error(error, g_steal_pointer(&failure));
+    return false;
+}
+
+bool authority_certify(struct authority *authority, const char *certificate, GError **error)
+{
+    struct real_authority *self = authority_real(authority);
+    g_autofree char *own = node_keys_certificate(self->paths, error);
+    if (own == NULL)
+        return false;
+    if (strcmp(own, certificate) == 0)
+        return put_in_use(self, error);
+    return is_ours(self, certificate, own, error) && fits_next_key(self, certificate, error) &&
+           node_keys_take(self->paths, certificate, error) && put_in_use(self, error);
+}

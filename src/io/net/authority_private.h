@@ -1,0 +1,61 @@
+/*
+ * Inside of the certificate authority (authority.h): authority.c signs and keeps its key,
+ * authority_node.c keeps the certificates of this node, authority_next.c begins another authority.
+ */
+#pragma once
+
+#include "io/net/authority.h"
+
+struct real_authority {
+    struct authority base;
+    const struct node_paths *paths;
+    char *folder;
+    guint count;
+    bool (*renewed)(GError **error, void *data); /* this node's certificates have changed */
+    void *data;
+};
+
+/* Files of one piece of work. */
+struct desk {
+    char *request;
+    char *extensions;
+    char *issuer; /* of etcd's certificates */
+    char *product;
+    char *complaint;
+};
+
+static inline struct real_authority *authority_real(struct authority *authority)
+{
+    return (struct real_authority *)authority;
+}
+
+/* --- authority.c --- */
+
+/* With a request and extensions in its files. */
+struct desk *authority_desk(struct real_authority *self, const char *request,
+                            const char *extensions, GError **error);
+void authority_desk_free(struct desk *desk);
+typedef struct desk desk_t;
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(desk_t, authority_desk_free)
+/* Runs openssl and waits for it; the result is what it wrote into the desk's product. */
+char *authority_run(const struct desk *desk, const char *const *argv, GError **error);
+/* Whether a key is that of a certificate, both in PEM. WRONG_INPUT: it is not, or cannot be read.
+ * What openssl says of a key is not passed on. */
+bool authority_fits(struct real_authority *self, const char *key, const char *certificate,
+                    GError **error);
+
+/* --- authority_node.c --- */
+
+bool authority_status(struct authority *authority, struct keys_status *status, GError **error);
+bool authority_trust(struct authority *authority, const char *certificates, GError **error);
+bool authority_request(struct authority *authority, char **ret_request, GError **error);
+bool authority_certify(struct authority *authority, const char *certificate, GError **error);
+
+/* --- authority_next.c --- */
+
+bool authority_make_next(struct authority *authority, const char *cluster_uuid,
+                         char **ret_certificate, GError **error);
+bool authority_has_key_of(struct authority *authority, const char *certificate, bool *ret_has,
+                          GError **error);
+/* The key of the authority that signs takes its name, if it still lies beside. */
+bool authority_settle(struct real_authority *self, GError **error);

@@ -1,0 +1,535 @@
+/*
+ * The renewal of the cluster's keys at the master, against nodes that let in whom they trust:
+ * deaths of the master at every question, silent and offline nodes, lost keys.
+ * core/wconfd/key_renewal.c.
+ */
+#include <string.h>
+
+#include "core/wconfd/wconf_private.h"
+#include "proto/invitation.h"
+#include "proto/records.h"
+#include "unit/core/world/wconf_world.h"
+
+#define NODES 3
+
+static const char *const uuids[NODES] = {NODE1, NODE2, NODE3};
+
+/* --- nodes, and the authority of the master's; all of it outlives a wconfd --- */
+
+static struct {
+    char *trusts[NODES]; /* etc/ca.crt */
+    char *issuer[NODES]; /* whose certificate it has: "ca1" */
+    bool silent[NODES];
+    bool away[NODES]; /* it is offline on record, and misses what happens */
+    bool old[NODES];  /* of a version that knows no renewal */
+    char *key, *next;
+    guint made;
+    struct authority authority;
+    struct env *cli;
+    guint questions;
+    guint dies_at; /* at this question, counted from 1, the master dies; 0: never */
+    bool acts;     /* the question was carried out all the same */
+    bool dead;
+    GString *asked;
+} it;
+
+/* The certificate of an authority, in one line: the world takes no other. */
+static char *pem(const char *name)
+{
+    g_autofree char *text = g_base64_encode((const guchar *)name, strlen(name));
+    return g_strdup_printf("-----BEGIN CERTIFICATE-----%s-----END CERTIFICATE-----", text);
+}
+
+static char *fingerprint_of(const char *name)
+{
+    g_autofree char *certificate = pem(name);
+    return invitation_fingerprint(certificate);
+}
+
+static bool is_trusted(guint by, const char *name)
+{
+    g_autofree char *certificate = pem(name);
+    return strstr(it.trusts[by], certificate);
+}
+
+static bool is_first(guint node, const char *name)
+{
+    g_autofree char *certificate = pem(name);
+    return g_str_has_prefix(it.trusts[node], certificate);
+}
+
+static bool hear_each_other(guint one, guint other)
+{
+    return is_trusted(one, it.issuer[other]) && is_trusted(other, it.issuer[one]);
+}
+
+/* Nobody is locked out, at any moment. */
+static void assert_nobody_out(void)
+{
+    for (guint i = 0; i < NODES; i++)
+        for (guint k = 0; k < NODES; k++)
+            g_assert_true(it.away[i] || it.away[k] || hear_each_other(i, k));
+}
+
+/* --- the authority --- */
+
+static bool is_dead(GError **error)
+{
+    if (it.dead)
+        fettle_set_error(error, TEMPORARY, "dead");
+    return it.dead;
+}
+
+static bool make_next(struct authority *self, const char *cluster_uuid, char **ret_certificate,
+                      GError **error)
+{
+    if (is_dead(error))
+        return false;
+    g_free(it.next);
+    it.next = g_strdup_printf("ca%u", ++it.made);
+    *ret_certificate = pem(it.next);
+    return true;
+}
+
+static bool has_key_of(struct authority *self, const char *certificate, bool *ret_has,
+                       GError **error)
+{
+    g_autofree char *own = it.key ? pem(it.key) : NULL;
+    g_autofree char *next = it.next ? pem(it.next) : NULL;
+    *ret_has = g_strcmp0(certificate, own) == 0 || g_strcmp0(certificate, next) == 0;
+    return !is_dead(error);
+}
+
+static void settle(void)
+{
+    if (!it.next || !is_first(0, it.next))
+        return;
+    g_free(it.key);
+    it.key = g_steal_pointer(&it.next);
+}
+
+static bool sign(struct authority *self, const char *request, const char *cluster_uuid,
+                 const char *node_uuid, char **ret_certificate, GError **error)
+{
+    if (is_dead(error))
+        return false;
+    settle();
+    g_assert_true(it.key && is_first(0, it.key));
+    *ret_certificate = g_strdup(it.key);
+    return true;
+}
+
+static bool show(struct authority *self, char **ret_certificate, char **ret_fingerprint,
+                 GError **error)
+{
+    *ret_certificate = g_strdup(it.trusts[0]);
+    *ret_fingerprint = invitation_fingerprint(it.trusts[0]);
+    return true;
+}
+
+static bool has_key(struct authority *self)
+{
+    return it.key;
+}
+
+static bool sign_text(struct authority *self, const char *text, char **ret_signature,
+                      GError **error)
+{
+    settle();
+    *ret_signature = g_strdup_printf("by %s", it.key ? it.key : "nobody");
+    return true;
+}
+
+static bool status(struct authority *self, struct keys_status *keys, GError **error)
+{
+    keys->authority_ends = 4711;
+    return true;
+}
+
+static const struct authority_ops authority_ops = {.make_next = make_next,
+                                                   .has_key_of = has_key_of,
+                                                   .sign = sign,
+                                                   .show = show,
+                                                   .has_key = has_key,
+                                                   .sign_text = sign_text,
+                                                   .status = status};
+
+/* --- node daemons --- */
+
+static json_t *status_of(guint node)
+{
+    record_autoptr(keys_status) keys = keys_status_new();
+    g_auto(GStrv) parts = g_strsplit(it.trusts[node], "-----BEGIN", -1);
+    g_autofree char *issuer = fingerprint_of(it.issuer[node]);
+    for (char **part = parts + 1; *part; part++) {
+        g_autofree char *one = g_strconcat("-----BEGIN", *part, NULL);
+        g_ptr_array_add(keys->trusts, invitation_fingerprint(one));
+    }
+    text_set(&keys->issuer, issuer);
+    return keys_status_to_json(keys);
+}
+
+static void act(guint node, const struct rpc_request *request)
+{
+    if (!strcmp(request->name, "keys_trust"))
+        text_set(&it.trusts[node], json_string_value(json_object_get(request->args, "authority")));
+    else if (!strcmp(request->name, "keys_certify"))
+        text_set(&it.issuer[node],
+                 json_string_value(json_object_get(request->args, "certificate")));
+    assert_nobody_out();
+}
+
+static json_t *answer(const struct rpc_request *request, const char *to_node, void *data,
+                      GError **error)
+{
+    guint node = 0;
+    while (strcmp(uuids[node], to_node) != 0)
+        node++;
+    bool dies = ++it.questions == it.dies_at;
+    if (it.dead || it.silent[node] || !hear_each_other(0, node)) {
+        fettle_set_error(error, UNREACHABLE, "no answer");
+        return NULL;
+    }
+    if (it.old[node]) {
+        fettle_set_error(error, PROTOCOL, "the node daemon has no method %s", request->name);
+        return NULL;
+    }
+    if (!dies || it.acts)
+        act(node, request);
+    if (dies) {
+        it.dead = true;
+        fettle_set_error(error, UNREACHABLE, "no answer");
+        return NULL;
+    }
+    return !strcmp(request->name, "keys_request") ? json_make("{s:s}", "request", "x")
+                                                  : status_of(node);
+}
+
+/* --- the cluster --- */
+
+static json_t *promise(const struct rpc_request *request, const char *to_node, void *data,
+                       GError **error)
+{
+    return json_make("{s:b}", "granted", true);
+}
+
+static void give(void)
+{
+    world.wconfd->authority = &it.authority;
+}
+
+static void set_up_with(GPtrArray *objects)
+{
+    static const char *const methods[] = {"keys_trust", "keys_request", "keys_certify"};
+    memset(&it, 0, sizeof it);
+    it.asked = g_string_new(NULL);
+    it.made = 1;
+    it.key = g_strdup("ca1");
+    for (guint i = 0; i < NODES; i++) {
+        it.trusts[i] = pem("ca1");
+        it.issuer[i] = g_strdup("ca1");
+    }
+    it.authority.ops = &authority_ops;
+    config_world_init(&world, objects);
+    for (guint i = 0; i < G_N_ELEMENTS(methods); i++)
+        fake_script(world.world, NULL, ROLE_NODED, methods[i], answer, NULL);
+    fake_script(world.world, NULL, ROLE_NODED, "promise_epoch", promise, NULL);
+    it.cli = fake_process(world.world, NODE1, ROLE_CLI);
+    give();
+    config_world_start(&world);
+}
+
+static void set_up(void)
+{
+    set_up_with(initial_changes());
+}
+
+static void tear_down(void)
+{
+    config_world_clear(&world);
+    g_string_free(it.asked, TRUE);
+    for (guint i = 0; i < NODES; i++) {
+        g_free(it.trusts[i]);
+        g_free(it.issuer[i]);
+    }
+    g_free(it.key);
+    g_free(it.next);
+}
+
+static json_t *progress(void)
+{
+    g_autofree char *text = ask_wconf(&world, it.cli, "keys_progress", json_object());
+    return json_parse_limited(text, strlen(text), KIB(64), NULL);
+}
+
+/* "PHASE: first of what it waits for" */
+static char *state(void)
+{
+    json_autoptr now = progress();
+    const char *wait = json_string_value(json_array_get(json_object_get(now, "waits"), 0));
+    const char *phase = json_string_value(json_object_get(now, "phase"));
+    return wait ? g_strdup_printf("%s: %s", phase, wait) : g_strdup(phase);
+}
+
+static void begin(void)
+{
+    g_autofree char *said = ask_wconf(&world, it.cli, "renew_keys", json_object());
+    g_assert_true(g_str_has_prefix(said, "{"));
+}
+
+/* Every node has what this authority has signed, and trusts it alone. */
+static void assert_all_by(const char *name)
+{
+    g_autofree char *only = pem(name);
+    for (guint i = 0; i < NODES; i++) {
+        g_assert_cmpstr(it.trusts[i], ==, only);
+        g_assert_cmpstr(it.issuer[i], ==, name);
+    }
+    g_assert_cmpstr(it.key, ==, name);
+    g_assert_null(it.next);
+}
+
+static char *secret_now(void)
+{
+    const struct secret *secret = config_get(world.wconf->committed, "secret", "confd", NULL);
+    return g_strdup(secret ? secret->value : "");
+}
+
+/* --- tests --- */
+
+static void test_whole(void)
+{
+    set_up();
+    g_autofree char *before = secret_now();
+    assert_says(state(), "none");
+    begin();
+    fake_advance(world.world, 20000);
+    assert_says(state(), "none");
+    assert_all_by("ca2");
+    g_autofree char *after = secret_now();
+    g_assert_cmpstr(after, !=, before);
+    g_assert_cmpuint(strlen(after), ==, 64);
+    g_assert_cmpstr(wconf_signature(world.wconf), ==, "by ca2");
+    begin();
+    fake_advance(world.world, 20000);
+    assert_all_by("ca3");
+    tear_down();
+}
+
+/* The master dies at each question in turn, before or after it was carried out; a new one goes on.
+ * False: there are no more questions. */
+static bool die_at(guint number, bool acts)
+{
+    set_up();
+    it.dies_at = number;
+    it.acts = acts;
+    begin();
+    fake_advance(world.world, 20000);
+    bool died = it.dead;
+    it.dead = false;
+    it.dies_at = 0;
+    config_world_restart(&world);
+    give();
+    config_world_start(&world);
+    fake_advance(world.world, 30000);
+    assert_says(state(), "none");
+    assert_all_by("ca2");
+    tear_down();
+    return died;
+}
+
+static void test_dies(void)
+{
+    guint number = 1;
+    for (; die_at(number, false); number++)
+        g_assert_true(die_at(number, true));
+    g_assert_cmpuint(number, >, 12); /* each node is told twice, asks and gets, is told once more */
+}
+
+/* It is named in each phase that needs it, and the rest goes on when it returns. */
+static void test_silent(void)
+{
+    set_up();
+    it.silent[2] = true;
+    begin();
+    fake_advance(world.world, 20000);
+    assert_says(state(), "spread: node node3: no answer");
+    g_assert_true(is_trusted(1, "ca2"));
+    g_assert_cmpstr(it.issuer[1], ==, "ca1"); /* it would not be believed there */
+    assert_nobody_out();
+    it.silent[2] = false;
+    it.silent[1] = true;
+    fake_advance(world.world, 5000);
+    assert_nobody_out();
+    it.silent[1] = false;
+    fake_advance(world.world, 20000);
+    assert_says(state(), "none");
+    assert_all_by("ca2");
+    tear_down();
+}
+
+static void test_older(void)
+{
+    set_up();
+    it.old[1] = true;
+    begin();
+    fake_advance(world.world, 20000);
+    assert_says(state(), "spread: node node2: its version knows no renewal of keys; upgrade it");
+    it.old[1] = false;
+    fake_advance(world.world, 20000);
+    assert_all_by("ca2");
+    tear_down();
+}
+
+static struct change *node3_offline(guint64 version, bool offline)
+{
+    json_t *node = with(object_node(NODE3), "offline", json_boolean(offline));
+    return put("node", NODE3, version,
+               offline ? with(node, "offline_statement", json_string("x")) : node);
+}
+
+static bool missed(void)
+{
+    const struct node *node = config_get(world.wconf->committed, "node", NODE3, NULL);
+    return node->keys_missed;
+}
+
+/* One that is offline on record is not waited for, and is known for what it has missed. */
+static void test_offline(void)
+{
+    GPtrArray *objects = initial_changes();
+    g_ptr_array_add(objects, node3_offline(1, true));
+    set_up_with(objects);
+    it.silent[2] = it.away[2] = true;
+    begin();
+    for (guint i = 0; i < 40 && !missed(); i++)
+        fake_advance(world.world, 500);
+    g_assert_true(missed());
+    g_assert_true(is_trusted(0, "ca1")); /* it stands on record before anything is forgotten */
+    fake_advance(world.world, 20000);
+    assert_says(state(), "none");
+    json_autoptr shown = progress();
+    const json_t *names = json_object_get(shown, "missed");
+    g_assert_cmpstr(json_string_value(json_array_get(names, 0)), ==, "node3");
+    g_assert_false(hear_each_other(0, 2));
+    text_set(&it.trusts[2], it.trusts[0]); /* it has joined again */
+    text_set(&it.issuer[2], it.issuer[0]);
+    it.silent[2] = it.away[2] = false;
+    fake_advance(world.world, 20000);
+    g_assert_true(missed()); /* nobody has asked it yet: it is offline */
+    tear_down();
+}
+
+/* A node that is offline on record, and there all the same, misses nothing. */
+static void test_offline_and_there(void)
+{
+    GPtrArray *objects = initial_changes();
+    g_ptr_array_add(objects, node3_offline(1, true));
+    set_up_with(objects);
+    begin();
+    fake_advance(world.world, 20000);
+    assert_says(state(), "none");
+    assert_all_by("ca2");
+    g_assert_false(missed());
+    tear_down();
+}
+
+/* The key that was to sign is gone with the disk of the master that made it. */
+static void test_lost_before_it_signs(void)
+{
+    set_up();
+    it.silent[2] = true;
+    begin();
+    fake_advance(world.world, 5000);
+    config_world_restart(&world);
+    g_clear_pointer(&it.next, g_free);
+    give();
+    config_world_start(&world);
+    it.silent[2] = false;
+    fake_advance(world.world, 30000);
+    assert_says(state(), "none");
+    assert_all_by("ca3");
+    tear_down();
+}
+
+/* … and after it has signed for some: they are believed until the one after it is through. */
+static void test_lost_after(void)
+{
+    set_up();
+    it.dies_at = 6;
+    it.acts = true;
+    begin();
+    fake_advance(world.world, 20000);
+    g_assert_cmpstr(it.issuer[0], ==, "ca2");
+    g_assert_cmpstr(it.issuer[2], ==, "ca1");
+    it.dead = false;
+    config_world_restart(&world);
+    g_clear_pointer(&it.key, g_free);
+    g_clear_pointer(&it.next, g_free);
+    give();
+    config_world_start(&world);
+    fake_advance(world.world, 30000);
+    assert_says(state(), "none");
+    assert_all_by("ca3");
+    tear_down();
+}
+
+/* A candidate that would be master without the key keeps the old authority alive. */
+static void test_candidate(void)
+{
+    GPtrArray *objects = initial_changes();
+    g_ptr_array_add(
+        objects, put("node", NODE2, 1, with(object_node(NODE2), "master_candidate", json_true())));
+    json_object_set_new(((struct change *)objects->pdata[0])->object, "commit_copies",
+                        json_integer(0));
+    set_up_with(objects);
+    struct env *other = fake_process(world.world, NODE2, ROLE_WCONFD);
+    begin();
+    fake_advance(world.world, 20000);
+    assert_says(state(), "reissue: node node2: its configuration daemon does not have the new "
+                         "authority's key yet");
+    g_autofree char *of = fingerprint_of("ca2");
+    struct fake_reply reply = {0};
+    fake_call_start_stamped(other, 0, (struct stamp){5, world.epoch}, NODE1, ROLE_WCONFD, "follow",
+                            json_make("{s:i,s:i,s:s,s:b,s:s}", "history", 0, "serial", 0, "digest",
+                                      "0", "authority", true, "key_of", of),
+                            &reply);
+    fake_advance(world.world, 20000);
+    fake_reply_clear(&reply);
+    assert_says(state(), "none");
+    assert_all_by("ca2");
+    tear_down();
+}
+
+static void test_refused(void)
+{
+    set_up();
+    g_clear_pointer(&it.key, g_free);
+    assert_says(ask_wconf(&world, it.cli, "renew_keys", json_object()),
+                "wrong_state: the key of the cluster's authority is not on this node: copy "
+                "etc/ca.key from another candidate, with mode 0600, or make that one the master");
+    it.key = g_strdup("ca1");
+    fake_engine_base(world.engine)->replicated = true;
+    assert_says(ask_wconf(&world, it.cli, "renew_keys", json_object()),
+                "wrong_state: the engine is etcd, whose members trust the authority that is now: "
+                "say `fettle cluster engine sqlite` first, renew, and go back with `fettle cluster "
+                "engine etcd`, which makes the members' keys anew, too");
+    fake_engine_base(world.engine)->replicated = false;
+    tear_down();
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/key-renewal/whole#SAF-94", test_whole);
+    g_test_add_func("/key-renewal/dies-at-every-question#SAF-94", test_dies);
+    g_test_add_func("/key-renewal/silent#SAF-94", test_silent);
+    g_test_add_func("/key-renewal/older-version#SAF-94", test_older);
+    g_test_add_func("/key-renewal/offline#SAF-96", test_offline);
+    g_test_add_func("/key-renewal/offline-and-there#SAF-96", test_offline_and_there);
+    g_test_add_func("/key-renewal/lost-before-it-signs#SAF-95", test_lost_before_it_signs);
+    g_test_add_func("/key-renewal/lost-after#SAF-95", test_lost_after);
+    g_test_add_func("/key-renewal/candidate-without-the-key#SAF-95", test_candidate);
+    g_test_add_func("/key-renewal/refused", test_refused);
+    return g_test_run();
+}

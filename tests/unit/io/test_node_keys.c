@@ -1,0 +1,226 @@
+/* The certificates of a node, and the key of another authority, as files: what is taken and what is
+ * refused, and a death between any two writes. io/net/node_keys.c, authority_node.c,
+ * authority_next.c. */
+#include "world.h"
+
+#include <glib/gstdio.h>
+#include <string.h>
+
+#include "io/files.h"
+#include "io/loop.h"
+#include "io/net/authority.h"
+#include "io/net/certs.h"
+#include "io/net/node_keys.h"
+#include "proto/records.h"
+#include "proto/rpc.h"
+
+static struct {
+    struct node_paths *paths;
+    struct authority *authority;
+    guint renewed;
+} it;
+
+static char *path_of(const char *name)
+{
+    return node_keys_path(it.paths, name);
+}
+
+static char *content(const char *name)
+{
+    g_autofree char *path = path_of(name);
+    return files_read_path(path, MIB(1), NULL, NULL);
+}
+
+static void put(const char *name, const char *text)
+{
+    g_autofree char *path = path_of(name);
+    g_assert_true(g_file_set_contents(path, text, -1, NULL));
+}
+
+static bool renewed_cb(GError **error, void *data)
+{
+    it.renewed++;
+    return true;
+}
+
+static void set_up(void)
+{
+    g_autoptr(GError) error = NULL;
+    it.paths = world_new(NODE_A);
+    g_autofree char *ca = path_of("ca.crt"), *ca_key = path_of("ca.key");
+    g_autofree char *cert = path_of("node.crt"), *key = path_of("node.key");
+    g_assert_true(certs_make_ca(ca, ca_key, CLUSTER, &error) &&
+                  certs_make_node(ca, ca_key, CLUSTER, NODE_A, cert, key, &error));
+    it.authority = authority_new(it.paths, "authority");
+    authority_on_renewed(it.authority, renewed_cb, NULL);
+    it.renewed = 0;
+}
+
+static void tear_down(void)
+{
+    authority_free(it.authority);
+    world_remove(it.paths);
+}
+
+static void assert_refused(bool ok, GError **error, enum fettle_error code, const char *message)
+{
+    g_assert_false(ok);
+    g_assert_error(*error, FETTLE_ERROR, (int)code);
+    g_assert_cmpstr((*error)->message, ==, message);
+    g_clear_error(error);
+}
+
+/* What is there now; its authorities by number. */
+static struct keys_status *status(void)
+{
+    g_autoptr(GError) error = NULL;
+    struct keys_status *status = keys_status_new();
+    g_assert_true(it.authority->ops->status(it.authority, status, &error));
+    return status;
+}
+
+/* All of a renewal, on one node that is its master too. */
+static void whole(void *data)
+{
+    const struct authority_ops *ops = it.authority->ops;
+    g_autoptr(GError) error = NULL;
+    g_autofree char *old = content("ca.crt"), *old_key = content("node.key");
+    g_autofree char *signed_before = NULL, *signed_after = NULL;
+    char *next = NULL, *request = NULL, *certificate = NULL;
+    bool has = false;
+    g_assert_true(ops->sign_text(it.authority, "text", &signed_before, &error));
+    g_assert_true(ops->make_next(it.authority, CLUSTER, &next, &error));
+    g_assert_true(ops->has_key_of(it.authority, next, &has, &error) && has);
+    g_autofree char *both = g_strconcat(old, next, NULL), *turned = g_strconcat(next, old, NULL);
+    g_assert_true(ops->trust(it.authority, both, &error));
+    record_autoptr(keys_status) first = status();
+    g_assert_cmpuint(first->trusts->len, ==, 2);
+    g_assert_cmpstr(first->issuer, ==, first->trusts->pdata[0]);
+    g_assert_cmpuint(first->ends, >, 4000000000);
+    g_assert_true(ops->trust(it.authority, turned, &error));
+    g_assert_true(ops->request(it.authority, &request, &error));
+    g_assert_true(ops->sign(it.authority, request, CLUSTER, NODE_A, &certificate, &error));
+    g_assert_true(ops->certify(it.authority, certificate, &error));
+    record_autoptr(keys_status) second = status();
+    g_assert_cmpstr(second->issuer, ==, first->trusts->pdata[1]);
+    g_assert_cmpstr(second->issuer, ==, second->trusts->pdata[0]);
+    g_assert_true(ops->sign_text(it.authority, "text", &signed_after, &error));
+    g_assert_true(ops->check_text(it.authority, "text", signed_before, &error));
+    g_assert_true(ops->check_text(it.authority, "text", signed_after, &error));
+    g_assert_true(ops->trust(it.authority, next, &error));
+    g_assert_true(ops->check_text(it.authority, "text", signed_after, &error));
+    assert_refused(ops->check_text(it.authority, "text", signed_before, &error), &error,
+                   FETTLE_ERROR_PERMISSION, "the signature is not the authority's");
+    assert_refused(ops->trust(it.authority, old, &error), &error, FETTLE_ERROR_WRONG_STATE,
+                   "authority: none of these has signed the certificate of this node");
+    g_assert_true(ops->has_key_of(it.authority, old, &has, &error) && !has);
+    g_autofree char *key = content("node.key"), *left = content("ca-next.key");
+    g_assert_cmpstr(key, !=, old_key);
+    g_assert_null(left);
+    g_assert_cmpuint(it.renewed, ==, 4);
+    g_free(next);
+    g_free(request);
+    g_free(certificate);
+}
+
+static void test_whole(void)
+{
+    set_up();
+    world_in_task(whole);
+    tear_down();
+}
+
+static void refusals(void *data)
+{
+    const struct authority_ops *ops = it.authority->ops;
+    g_autoptr(GError) error = NULL;
+    g_autofree char *old = content("ca.crt"), *own = content("node.crt"), *next = NULL;
+    char *request = NULL, *other = NULL, *stray = NULL;
+    assert_refused(ops->trust(it.authority, "nothing", &error), &error, FETTLE_ERROR_CORRUPT,
+                   "authority: has 0 certificates; 1 to 4 can be");
+    g_autofree char *many = g_strconcat(old, old, old, old, old, NULL);
+    assert_refused(ops->trust(it.authority, many, &error), &error, FETTLE_ERROR_CORRUPT,
+                   "authority: has 5 certificates; 1 to 4 can be");
+    g_autofree char *cut = g_strndup(old, strlen(old) - 30);
+    assert_refused(ops->trust(it.authority, cut, &error), &error, FETTLE_ERROR_CORRUPT,
+                   "authority: certificate 1 cannot be read");
+    assert_refused(ops->certify(it.authority, "nothing", &error), &error, FETTLE_ERROR_WRONG_INPUT,
+                   "certificate: cannot be read");
+    g_assert_true(ops->request(it.authority, &request, &error));
+    g_assert_true(ops->sign(it.authority, request, CLUSTER, NODE_B, &other, &error));
+    assert_refused(ops->certify(it.authority, other, &error), &error, FETTLE_ERROR_WRONG_INPUT,
+                   "certificate: is of O=" CLUSTER ",CN=" NODE_B ", this node is O=" CLUSTER
+                   ",CN=" NODE_A);
+    g_assert_true(ops->sign(it.authority, request, CLUSTER, NODE_A, &stray, &error));
+    g_autofree char *key = path_of(NODE_KEYS_NEXT_KEY);
+    g_unlink(key);
+    assert_refused(ops->certify(it.authority, stray, &error), &error, FETTLE_ERROR_WRONG_INPUT,
+                   "certificate: is not for the key of this node");
+    g_assert_true(ops->make_next(it.authority, CLUSTER, &next, &error));
+    put("ca.crt", next);
+    assert_refused(ops->certify(it.authority, stray, &error), &error, FETTLE_ERROR_WRONG_INPUT,
+                   "certificate: is signed by nobody whom this node trusts");
+    g_autofree char *still = content("node.crt");
+    g_assert_cmpstr(still, ==, own);
+    g_assert_cmpuint(it.renewed, ==, 0);
+    g_free(request);
+    g_free(other);
+    g_free(stray);
+}
+
+static void test_refusals(void)
+{
+    set_up();
+    world_in_task(refusals);
+    tear_down();
+}
+
+/* What lies there after a death at each step; key and certificate belong together afterwards. */
+static void test_cut_in_between(void)
+{
+    set_up();
+    g_autoptr(GError) error = NULL;
+    g_autofree char *ca = path_of("ca.crt"), *ca_key = path_of("ca.key");
+    g_autofree char *next_crt = path_of(NODE_KEYS_NEXT_CRT), *next_key = path_of("made.key");
+    g_assert_true(certs_make_node(ca, ca_key, CLUSTER, NODE_A, next_crt, next_key, &error));
+    g_autofree char *new_crt = content(NODE_KEYS_NEXT_CRT), *new_key = content("made.key");
+    g_autofree char *old_crt = content("node.crt"), *old_key = content("node.key");
+    for (guint step = 0; step < 4; step++) {
+        put("node.key", step >= 2 ? new_key : old_key);
+        put("node.crt", step >= 3 ? new_crt : old_crt);
+        put(NODE_KEYS_NEXT_CRT, new_crt);
+        g_autofree char *path = path_of(NODE_KEYS_NEXT_KEY);
+        if (step < 2)
+            put(NODE_KEYS_NEXT_KEY, new_key);
+        else
+            g_unlink(path);
+        g_autofree char *found = node_keys_certificate(it.paths, &error);
+        g_autofree char *key = content("node.key");
+        g_autofree char *crt = content("node.crt");
+        g_assert_no_error(error);
+        g_assert_cmpstr(found, ==, new_crt);
+        g_assert_cmpstr(crt, ==, new_crt);
+        g_assert_cmpstr(key, ==, new_key);
+        g_assert_false(g_file_test(path, G_FILE_TEST_EXISTS) ||
+                       g_file_test(next_crt, G_FILE_TEST_EXISTS));
+    }
+    /* A key that was made, and no certificate for it yet: nothing counts. */
+    put("node.key", old_key);
+    put("node.crt", old_crt);
+    put(NODE_KEYS_NEXT_KEY, new_key);
+    g_autofree char *found = node_keys_certificate(it.paths, &error);
+    g_autofree char *key = content("node.key");
+    g_assert_cmpstr(found, ==, old_crt);
+    g_assert_cmpstr(key, ==, old_key);
+    tear_down();
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    loop_init();
+    g_test_add_func("/node-keys/whole#SAF-94", test_whole);
+    g_test_add_func("/node-keys/refusals#SAF-94", test_refusals);
+    g_test_add_func("/node-keys/cut-in-between#SAF-94", test_cut_in_between);
+    return g_test_run();
+}
