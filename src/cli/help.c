@@ -33,6 +33,7 @@ static const struct noun {
     {"reservation", "What jobs have reserved for instances"},
     {"job", "Jobs: every change is one"},
     {"queue", "The queue of jobs, and rules about them"},
+    {"ganeti-root", "A folder for clients made for Ganeti"},
     {"lab", "A whole cluster on this machine"},
     {"test", "For tests"},
     {"query-fields", "Fields of the lists"},
