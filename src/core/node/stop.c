@@ -18,11 +18,9 @@
 #define STOP_QUERY_MS 1000
 #define PRESS_AGAIN_MS 4000  /* the button of a guest that has not listened yet */
 #define SETTLE_WAIT_MS 15000 /* for the stale procedure of a lost replica */
-#define END_MS 1000          /* for all that its process is asked once its time is over … */
+#define END_MS 1500          /* for all that its process is asked once its time is over … */
 #define LAST_WORD_MS 300     /* … and for what its disks have answered */
-/* A process that keeps silent for so long stands still, and holds what the guest has not been told
- * (SAF-15). */
-#define SILENCE_MS 5000
+#define SILENCE_MS 5000 /* at the most until a process counts as one that stands still (SAF-15) */
 
 /* One end of a guest. It is over at its moment also if the process never answers: then it ends as
  * by a power cut. */
@@ -206,8 +204,7 @@ static bool stop_waits(const struct stopping *stopping)
 /* Asks how it is until it says so. One that nobody waits for is asked once. */
 static void stop_hear(struct stopping *stopping)
 {
-    gint64 once = now_ms(stopping) + (is_promised(stopping->guest) ? SILENCE_MS : END_MS);
-    gint64 until = stopping->timeout_ms > 0 ? stopping->shutdown_by : once;
+    gint64 until = stopping->timeout_ms > 0 ? stopping->shutdown_by : stopping->over_by;
     while (!ask(stopping, until, ask_state, NULL) && stopping->silent_ms && stop_waits(stopping))
         ;
 }
@@ -276,24 +273,15 @@ static bool stop_unclean(const struct guest *guest, const char *why)
 }
 
 /* Whether its process stands still, as far as can be told. With a promised copy it gets the time
- * that an answer may take, as far as whoever has set a time waits for it. */
+ * that an answer may take, as far as there is any. */
 static bool stop_is_silent(struct stopping *stopping)
 {
     struct guest *guest = stopping->guest;
-    gint64 until = stopping->silent_ms + SILENCE_MS;
-    if (stopping->timeout_ms > 0)
-        until = MIN(until, stopping->over_by);
+    gint64 until = MIN(stopping->silent_ms + SILENCE_MS, stopping->over_by);
     while (stopping->silent_ms && guest->live && is_promised(guest) && now_ms(stopping) < until &&
            env_sleep(guest->node->env, STOP_POLL_MS))
         ask(stopping, until, ask_state, NULL);
     return stopping->silent_ms != 0;
-}
-
-/* When to go on with its end without its answer. */
-static gint64 end_by(const struct stopping *stopping)
-{
-    gint64 least = is_promised(stopping->guest) ? now_ms(stopping) + SILENCE_MS : 0;
-    return MAX(stopping->over_by, least);
 }
 
 /* A mirror that has ended by itself has let the guest go on: what it was told since then is not on
@@ -303,7 +291,7 @@ static bool stop_without_mirror(struct stopping *stopping, GError **error)
 {
     struct guest *guest = stopping->guest;
     if (!is_promised(guest) || stop_is_silent(stopping) ||
-        !ask(stopping, end_by(stopping), ask_state, NULL) ||
+        !ask(stopping, stopping->over_by, ask_state, NULL) ||
         guest->last_mirror.state == MIRROR_READY || guest->last_mirror.state == MIRROR_SYNCING ||
         !guest->live)
         return true;
@@ -320,7 +308,7 @@ static bool stop_finish(struct stopping *stopping)
         return stop_unclean(guest, "its mirror had ended");
     if (guest->record->target && guest->replica_state != REPLICA_IN_SYNC)
         return stop_unclean(guest, "its replica is not on record as in sync yet");
-    return guest->record->target && (ask(stopping, end_by(stopping), ask_finish, &error) ||
+    return guest->record->target && (ask(stopping, stopping->over_by, ask_finish, &error) ||
                                      stop_unclean(guest, error->message));
 }
 
@@ -332,7 +320,7 @@ static bool stop_mirror(struct stopping *stopping, bool *ret_finished, GError **
     if (guest->record->target && guest->replica_state == REPLICA_STALE)
         return !stop_unclean(guest, "its replica is on record as stale");
     bool held = guest->record->target && !mirror_reachable(guest); /* a pause would hang (SAF-15) */
-    bool paused = !held && ask(stopping, end_by(stopping), ask_pause, &why);
+    bool paused = !held && ask(stopping, stopping->over_by, ask_pause, &why);
     if (!stop_without_mirror(stopping, error))
         return false;
     if (!paused)
