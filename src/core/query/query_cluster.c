@@ -58,8 +58,9 @@ static json_t *all_templates(void)
     return list;
 }
 
-static json_t *describe(const struct queries *queries, const struct cluster *cluster,
-                        const struct cluster_status *status, const GPtrArray *bad_files)
+static json_t *describe(const struct queries *queries, enum face face,
+                        const struct cluster *cluster, const struct cluster_status *status,
+                        const GPtrArray *bad_files)
 {
     const struct config *config = follow_config(queries->follow);
     g_autoptr(GPtrArray) tags = config_tags(config, TAG_CLUSTER, cluster->uuid);
@@ -82,11 +83,11 @@ static json_t *describe(const struct queries *queries, const struct cluster *clu
     json_object_update(info, settings);
     json_object_set_new(info, "tags", texts(tags));
     json_object_set_new(info, "enabled_disk_templates", all_templates());
-    json_object_set_new(info, "ipolicy", query_ipolicy());
+    json_object_set_new(info, "ipolicy", query_ipolicy(face));
     json_object_set_new(info, "copies", describe_copies(config, status->copies));
     json_object_set_new(info, "bad_job_files", texts(bad_files));
     json_object_set_new(info, "authority_key", json_boolean(status->authority));
-    return info;
+    return face_show(face, NULL, info);
 }
 
 /* A task: how the master stands is asked of wconfd, whose word it is. */
@@ -106,7 +107,8 @@ static void cluster_info_task(void *data)
         rpc_fail_new(info->request, FETTLE_ERROR_TEMPORARY,
                      "the configuration has no cluster yet; run `fettle cluster init`");
     else
-        rpc_answer(info->request, describe(queries, cluster, status, bad_files));
+        rpc_answer(info->request,
+                   describe(queries, info->request->face, cluster, status, bad_files));
     g_free(info);
 }
 

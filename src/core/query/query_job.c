@@ -324,11 +324,13 @@ bool query_job_pause(const struct queries *queries, guint count)
 
 /* --- calls --- */
 
-json_t *query_job_values(const struct queries *queries, guint64 id, const GPtrArray *fields)
+json_t *query_job_values(const struct queries *queries, enum face face, guint64 id,
+                         const GPtrArray *fields)
 {
     record_autoptr(job) archived = NULL;
     const struct job *job = query_job_find(queries, id, &archived);
-    struct query_source source = {.queries = queries, .config = follow_config(queries->follow)};
+    struct query_source source = {
+        .queries = queries, .config = follow_config(queries->follow), .face = face};
     json_t *values = json_array();
     for (guint i = 0; i < fields->len; i++) {
         const struct query_field *field = fields->pdata[i];
@@ -403,7 +405,8 @@ static void read_jobs_task(void *data)
     bool alive = true;
     for (guint i = 0; i < query->ids->len && alive; i++) {
         guint64 id = g_array_index(query->ids, guint64, i);
-        json_array_append_new(rows, query_job_values(query->queries, id, query->fields));
+        json_array_append_new(
+            rows, query_job_values(query->queries, query->request->face, id, query->fields));
         if (!query_job_known(query->queries, id))
             alive = query_job_pause(query->queries, i);
         else if (is_long(query->fields, query->ids) && turn_over(query->fields, i))

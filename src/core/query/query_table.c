@@ -112,7 +112,7 @@ json_t *query_field_value(const struct query_field *field, struct query_source *
     if (!value)
         return json_null();
     *ret_status = QUERY_NORMAL;
-    return value;
+    return face_show(source->face, field->name, value);
 }
 
 static void free_node_instances(gpointer data)
