@@ -161,7 +161,6 @@ struct cli_job_flag {
 extern const struct cli_job_flag cli_job_flags[];
 int cli_run_opcode(struct cli *cli, const char *noun, const char *verb, int argc, char **argv,
                    GError **error);
-void cli_print_opcode_commands(const char *noun);
 /* What --submit says. */
 int cli_say_submitted(const struct cli *cli, guint64 job);
 
@@ -205,8 +204,8 @@ void cli_join_lab(const struct cli *cli);
 
 /* --- help.c, complete.c --- */
 void cli_print_help(const char *noun);
-/* A line of that list. */
-void cli_print_command(const char *words, const char *doc);
+/* A text in lines that fit the help; later ones begin with `indent` spaces. */
+void cli_print_folded(const char *text, int indent);
 /* Every command with words, flags, values and fields, as JSON. */
 json_t *cli_describe(void);
 /* `fettle --complete WORD…`: what the last word can become, one a line: word, tab, meaning. */

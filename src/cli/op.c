@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cli/screen.h"
 #include "proto/cli/cli_table.h"
 
 const struct cli_job_flag cli_job_flags[] = {
@@ -98,6 +99,16 @@ static int finish(struct cli *cli, guint64 job, const json_t *opcode, GError **e
     return say_done(cli, job, opcode, result, children);
 }
 
+static void print_opcode_help(const struct cli_command *command)
+{
+    int width = screen_text_columns();
+    g_autofree char *help = cli_command_help(command, width);
+    g_autoptr(GString) text = g_string_new(help);
+    for (const struct cli_job_flag *flag = cli_job_flags; flag->name != NULL; flag++)
+        cli_help_row(text, flag->name, CLI_HELP_COLUMN, flag->doc, width);
+    printf("%s", text->str);
+}
+
 int cli_run_opcode(struct cli *cli, const char *noun, const char *verb, int argc, char **argv,
                    GError **error)
 {
@@ -105,10 +116,7 @@ int cli_run_opcode(struct cli *cli, const char *noun, const char *verb, int argc
     if (command == NULL)
         return -2;
     if (cli_take_flag(&argc, argv, "--help")) {
-        g_autofree char *help = cli_command_help(command);
-        printf("%s", help);
-        for (const struct cli_job_flag *flag = cli_job_flags; flag->name != NULL; flag++)
-            printf("  %-28s %s\n", flag->name, flag->doc);
+        print_opcode_help(command);
         return 0;
     }
     bool submit_only, sure;
@@ -127,16 +135,4 @@ int cli_run_opcode(struct cli *cli, const char *noun, const char *verb, int argc
     if (cli_follow_job(cli, job, cli->json, error) != 0)
         return -1;
     return finish(cli, job, opcode, error);
-}
-
-void cli_print_opcode_commands(const char *noun)
-{
-    size_t count;
-    const struct cli_command *table = cli_command_table(&count);
-    for (size_t i = 0; i < count; i++) {
-        if (strcmp(noun, table[i].noun) != 0)
-            continue;
-        g_autofree char *words = g_strdup_printf("%s %s", table[i].noun, table[i].verb);
-        cli_print_command(words, cli_command_doc(&table[i]));
-    }
 }

@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cli/screen.h"
+#include "proto/cli/cli_table.h"
 #include "proto/nearest.h"
 
 enum cell_status { CELL_NORMAL, CELL_UNKNOWN, CELL_NO_DATA, CELL_UNAVAILABLE, CELL_OFFLINE };
@@ -68,13 +70,13 @@ static const struct shown_field *find_field(const char *what, const char *name)
 
 void cli_print_fields(const char *what)
 {
-    const char *head = "\nFields for -o (more, known from Ganeti: fettle query-fields):\n";
-    for (size_t i = 0; i < G_N_ELEMENTS(shown_fields); i++) {
-        if (shown_fields[i].rare || strcmp(shown_fields[i].what, what) != 0)
-            continue;
-        printf("%s  %-28s %s\n", head, shown_fields[i].name, shown_fields[i].doc);
-        head = "";
-    }
+    g_autoptr(GString) text = g_string_new(NULL);
+    for (size_t i = 0; i < G_N_ELEMENTS(shown_fields); i++)
+        if (!shown_fields[i].rare && strcmp(shown_fields[i].what, what) == 0)
+            cli_help_row(text, shown_fields[i].name, CLI_HELP_COLUMN, shown_fields[i].doc,
+                         screen_text_columns());
+    if (text->len > 0)
+        printf("\nFields for -o (more, known from Ganeti: fettle query-fields):\n%s", text->str);
 }
 
 json_t *cli_list_fields(const char *what)

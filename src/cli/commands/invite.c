@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "cli/screen.h"
 #include "io/output.h"
 #include "proto/cli/cli_table.h"
 #include "proto/invitation.h"
@@ -104,7 +105,8 @@ static void print_token(const struct cli *cli, const json_t *result, const char 
 static int invite(struct cli *cli, int argc, char **argv, GError **error)
 {
     if (cli_take_flag(&argc, argv, "--help")) {
-        g_autofree char *help = cli_command_help(cli_command_find("node", "invite"));
+        g_autofree char *help =
+            cli_command_help(cli_command_find("node", "invite"), screen_text_columns());
         printf("%s\nWhat is open: fettle node invite --list. To take one back: fettle node invite "
                "--withdraw NODE\n",
                help);

@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/time_text.h"
+
 #define FILTER_USAGE                                                                               \
     "[--priority N] [--opcode OPCODE] [--for-reason TEXT] [--user NAME] [--predicates JSON] "      \
     "[--reason TEXT] ACCEPT|CONTINUE|PAUSE|REJECT|RATE_LIMIT:N"
@@ -208,16 +210,20 @@ static int filter_remove(struct cli *cli, int argc, char **argv, GError **error)
 
 /* --- the watcher --- */
 
+#define LONGEST_PAUSE_MS (G_GINT64_CONSTANT(365) * 86400 * 1000)
+
 static int watcher_pause(struct cli *cli, int argc, char **argv, GError **error)
 {
-    guint64 seconds;
-    if (!cli_expect(argc, argv, 1, "queue pause-watcher SECONDS", error))
+    gint64 ms, seconds;
+    if (!cli_expect(argc, argv, 1, "queue pause-watcher TIME", error))
         return -1;
-    if (!g_ascii_string_to_unsigned(argv[0], 10, 0, 365 * 86400, &seconds, NULL)) {
-        fettle_set_error(error, WRONG_INPUT, "\"%s\" is no number of seconds", argv[0]);
+    if (!time_text_duration(argv[0], 1000, &ms) || ms > LONGEST_PAUSE_MS) {
+        fettle_set_error(error, WRONG_INPUT,
+                         "\"%s\" is no time of at most 365d, such as 90s, 10m, 2h or 3d", argv[0]);
         return -1;
     }
-    gint64 until = seconds > 0 ? g_get_real_time() / G_USEC_PER_SEC + (gint64)seconds : 0;
+    seconds = ms / 1000;
+    gint64 until = seconds > 0 ? g_get_real_time() / G_USEC_PER_SEC + seconds : 0;
     json_autoptr done =
         cli_call(cli, "SetWatcherPause", json_make("[I]", (json_int_t)until), error);
     if (done == NULL)
@@ -242,7 +248,7 @@ const struct command queue_commands[] = {
     {"queue", "filter list", "", "List the rules, in the order in which they are asked.",
      filter_list},
     {"queue", "filter remove", "UUID", "Remove a rule.", filter_remove},
-    {"queue", "pause-watcher", "SECONDS",
-     "Let the watcher do nothing for a while; 0: it works again.", watcher_pause},
+    {"queue", "pause-watcher", "TIME", "Let the watcher do nothing for a while; 0: it works again.",
+     watcher_pause},
     {0},
 };

@@ -38,6 +38,9 @@ static void arg_free(void *data)
 static const char *shape_of(const struct field *field)
 {
     g_autofree char *unit = record_unit(field);
+    enum record_time time = record_time(field);
+    if (time != RECORD_TIME_NONE)
+        return time == RECORD_TIME_MOMENT ? "WHEN" : "TIME";
     switch (field->type) {
     case FIELD_TYPE_STRING:
     case FIELD_TYPE_STRINGS:
@@ -57,7 +60,7 @@ static const char *shape_of(const struct field *field)
         return "WORD";
     case FIELD_TYPE_OBJECT:
     case FIELD_TYPE_OBJECTS:
-        return "NAME=VALUE,...";
+        return "NAME=VALUE,…";
     case FIELD_TYPE_BOOL:
         return "";
     }

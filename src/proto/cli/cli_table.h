@@ -48,5 +48,8 @@ json_t *cli_common_take(int *argc, char **argv, GError **error);
 
 /* What stands behind `fettle NOUN VERB`: "INSTANCE-NAME [flags]"; free with g_free(). */
 char *cli_command_usage(const struct cli_command *command);
-/* Text for `fettle NOUN VERB --help`; free with g_free(). */
-char *cli_command_help(const struct cli_command *command);
+/* Text for `fettle NOUN VERB --help`, in lines of at most `width` letters; free with g_free(). */
+char *cli_command_help(const struct cli_command *command, int width);
+#define CLI_HELP_COLUMN 24 /* letters of a flag before its sentence */
+/* A line of help, or several: `name` in a column of so many letters, and its sentence. */
+void cli_help_row(GString *text, const char *name, int column, const char *doc, int width);
