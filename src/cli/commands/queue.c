@@ -187,7 +187,7 @@ static int filter_list(struct cli *cli, int argc, char **argv, GError **error)
     if (!cli_expect(argc, argv, 0, "queue filter list", error))
         return -1;
     g_auto(GStrv) names =
-        cli_choose_fields(cli, "uuid,priority,predicates,action,watermark,reason_trail");
+        cli_choose_fields(cli, "filter", "uuid,priority,predicates,action,watermark,reason_trail");
     if (!cli_check_fields(cli, "filter", (const char *const *)names, error))
         return -1;
     json_autoptr rows = cli_query(cli, "filter", (const char *const *)names, NULL, error);
