@@ -10,6 +10,7 @@
 #include "proto/records.h"
 
 struct luxi_client;
+struct node_paths;
 
 struct cli {
     char *root; /* folder of the node, NULL: FETTLE_ROOT or / */
@@ -67,6 +68,9 @@ bool cli_query_each(struct cli *cli, const char *what, const char *const *fields
 bool cli_send(struct cli *cli, const char *method, json_t *args, GError **error);
 json_t *cli_receive(struct cli *cli, GError **error);
 int cli_descriptor(const struct cli *cli);
+/* Of a node that is not the master, as far as its files tell: "This is node4, and the master it
+ * last heard of is node1"; "" of the master, NULL: not known. To be freed. */
+char *cli_other_master(const struct node_paths *paths);
 void cli_disconnect(struct cli *cli);
 
 /* --- retry.c: luxid is away for a while --- */
