@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cli/op_many.h"
+#include "cli/pattern.h"
 #include "cli/screen.h"
 #include "proto/cli/cli_table.h"
 
@@ -99,6 +101,31 @@ static int finish(struct cli *cli, guint64 job, const json_t *opcode, GError **e
     return say_done(cli, job, opcode, result, children);
 }
 
+static int run_one(struct cli *cli, json_t *opcode, bool submit_only, bool sure, GError **error)
+{
+    if (!sure && !cli_may_lose(cli, opcode, error))
+        return -1;
+    guint64 job = cli_submit(cli, json_make("[O]", opcode), error);
+    if (job == 0)
+        return -1;
+    if (submit_only)
+        return cli_say_submitted(cli, job);
+    if (cli_follow_job(cli, job, cli->json, error) != 0)
+        return -1;
+    return finish(cli, job, opcode, error);
+}
+
+/* Patterns are resolved once, here. */
+static int run_many(struct cli *cli, const struct many *typed, const char *const *words,
+                    GError **error)
+{
+    struct many many = *typed;
+    g_autoptr(GPtrArray) names = pattern_expand(cli, cli_command_many(many.command),
+                                                (char **)typed->names->pdata, &many.pattern, error);
+    many.names = names;
+    return names != NULL ? op_many_run(cli, &many, words, error) : -1;
+}
+
 static void print_opcode_help(const struct cli_command *command)
 {
     int width = screen_text_columns();
@@ -124,15 +151,21 @@ int cli_run_opcode(struct cli *cli, const char *noun, const char *verb, int argc
         !cli_take_switch(&argc, argv, "--yes", &sure, error))
         return -1;
     argv[argc] = NULL;
-    json_autoptr opcode = cli_command_parse(command, (const char *const *)argv, error);
-    if (opcode == NULL || (!sure && !cli_may_lose(cli, opcode, error)))
+    const char *const *words = (const char *const *)argv;
+    g_autoptr(GPtrArray) typed = NULL;
+    json_autoptr opcode = cli_command_parse_many(command, words, &typed, error);
+    if (opcode == NULL)
         return -1;
-    guint64 job = cli_submit(cli, json_make("[O]", opcode), error);
-    if (job == 0)
-        return -1;
-    if (submit_only)
-        return cli_say_submitted(cli, job);
-    if (cli_follow_job(cli, job, cli->json, error) != 0)
-        return -1;
-    return finish(cli, job, opcode, error);
+    if (typed != NULL && (typed->len > 2 || pattern_is(typed->pdata[0])))
+        return run_many(cli,
+                        &(struct many){.command = command,
+                                       .opcode = opcode,
+                                       .names = typed,
+                                       .submit_only = submit_only,
+                                       .sure = sure},
+                        words, error);
+    int code = run_one(cli, opcode, submit_only, sure, error);
+    if (code != 0)
+        cli_command_explain(command, words, error);
+    return code;
 }

@@ -30,9 +30,9 @@ static bool take_object(int *argc, char ***argv, const char *usage, struct objec
         kind = "nodegroup";
     if (*argc > 0 && !cluster && strcmp(kind, "nodegroup") != 0 && strcmp(kind, "instance") != 0) {
         fettle_set_error(error, WRONG_INPUT,
-                         "%s has no repair policy: cluster, nodegroup NAME or instance NAME have; "
-                         "usage: fettle %s",
-                         kind, usage);
+                         "\"%s\": must be cluster, nodegroup NAME or instance NAME; did you mean "
+                         "\"instance %s\"? usage: fettle %s",
+                         kind, kind, usage);
         return false;
     }
     if (*argc < words)

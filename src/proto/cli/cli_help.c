@@ -33,7 +33,9 @@ static char *remarks(const struct cli_arg *arg)
         g_autofree char *list = g_strjoinv(", ", arg->words);
         g_string_append_printf(text, " One of: %s.", list);
     }
-    if (cli_arg_repeats(arg))
+    if (arg->many)
+        g_string_append(text, " Several are a job each; patterns as web* too.");
+    else if (cli_arg_repeats(arg))
         g_string_append(text, arg->word ? " One or more." : " May be repeated.");
     if (def != NULL)
         g_string_append_printf(text, " Default: %s.", def);
@@ -123,7 +125,7 @@ char *cli_command_usage(const struct cli_command *command)
         const struct cli_arg *arg = args->pdata[i];
         if (arg->word)
             g_string_append_printf(text, arg->unless_field != NULL ? "[%s]%s " : "%s%s ", arg->name,
-                                   arg->rest ? "…" : "");
+                                   arg->rest || arg->many ? "…" : "");
     }
     g_string_append(text, "[flags]");
     return g_string_free(text, FALSE);

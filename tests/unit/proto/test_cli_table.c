@@ -110,7 +110,8 @@ static void test_sizes(void)
     refused("instance grow-disk a 0 inf", "AMOUNT" NO_SIZE "\"inf\"");
     refused("instance grow-disk a 0 1e300", "AMOUNT" NO_SIZE "\"1e300\"");
     refused("instance grow-disk a 0 65T", "AMOUNT: must be at most 67108864 (MiB)");
-    refused("instance create a --disk-template file --disk size=x", "--disk.size" NO_SIZE "\"x\"");
+    refused("instance create a --disk-template file --disk size=x",
+            "--disk.size" NO_SIZE "\"x\"; as in --disk size=10G");
 }
 
 static void test_words(void)
@@ -153,12 +154,25 @@ static void test_mistakes(void)
     refused("instance create web1 --start --no-start", "--no-start: is given twice");
     refused("instance create web1 --no-start=true", "--no-start: takes no value");
     refused("instance create web1 --start=maybe", "--start: must be true or false, not \"maybe\"");
-    refused("instance create web1 --disk-template drbd",
-            "--disk-template: must be one of diskless, mirror, file, sharedfile");
+    refused(
+        "instance create web1 --disk-template drbd",
+        "--disk-template: must be one of diskless, mirror, file, sharedfile; drbd is mirror here");
+    refused(
+        "instance create web1 --disk-template plain",
+        "--disk-template: must be one of diskless, mirror, file, sharedfile; plain is file here");
+    refused("instance create web1 -t diskless",
+            "-t: unknown flag; did you mean --disk-template? see "
+            "\"fettle instance create --help\"");
+    refused("instance create -t diskless web1",
+            "-t: unknown flag; did you mean --disk-template? see "
+            "\"fettle instance create --help\"");
+    refused("instance remove web1 -f",
+            "-f: unknown flag; did you mean --yes? see \"fettle instance remove --help\"");
+    refused("instance startup web1 -x", "-x: unknown flag; see \"fettle instance startup --help\"");
     refused("instance create web1 --disk-template mirror --disks 64",
-            "--disks: must be NAME=VALUE,..., not \"64\"");
+            "--disks: must be NAME=VALUE,..., not \"64\"; as in --disks size=10G");
     refused("instance create web1 --disk-template mirror --disks size=1 --disks size=0",
-            "disks[1].size: must be at least 1 (MiB)");
+            "--disks 2: size: must be at least 1 (MiB); as in --disks size=10G");
     refused("instance create Web1",
             "INSTANCE-NAME: must be a name: 1 to 63 of a-z, 0-9, '.' and '-' "
             "(no upper case), the first a letter or digit");
@@ -167,6 +181,60 @@ static void test_mistakes(void)
     refused("cluster init c --node-name n1 --primary-ip 127.0.0.1 --dry-run",
             "--dry-run: unknown flag; see \"fettle cluster init --help\"");
     refused("test delay 1 2", "\"2\": one word too many; see \"fettle test delay --help\"");
+}
+
+/* What luxid or a job says of a field is told with the flag that was typed. */
+static void explained(const char *line, const char *message, const char *expected)
+{
+    g_auto(GStrv) words = g_strsplit(line, " ", -1);
+    GError *error = g_error_new_literal(FETTLE_ERROR, FETTLE_ERROR_WRONG_INPUT, message);
+    cli_command_explain(cli_command_find(words[0], words[1]), (const char *const *)words + 2,
+                        &error);
+    g_assert_cmpstr(error->message, ==, expected);
+    g_error_free(error);
+}
+
+static void test_explained(void)
+{
+    explained("instance create a --net ip=1.2.3.4", "nics[0].ip: 1.2.3.4 is taken by web (job 7)",
+              "--net: ip: 1.2.3.4 is taken by web (job 7); as in --net mac=auto,link=br0");
+    explained("instance create a --nics mac=auto --nics mac=auto", "nics[1].mac: x",
+              "--nics 2: mac: x; as in --nics mac=auto,link=br0");
+    explained("instance create a --os-type tik", "os_type: image \"tik\" does not exist",
+              "--os-type: image \"tik\" does not exist");
+    explained("network modify lan --release 10.0.0.1", "remove_reserved_ips: no",
+              "--release: no; as in --release 192.0.2.1-192.0.2.9");
+    explained("cluster modify --max-running-jobs 0", "max_running_jobs: no",
+              "--max-running-jobs: no");
+    explained("instance startup a", "node3: it is silent", "node3: it is silent");
+    explained("instance startup a", "instance \"a\" does not exist",
+              "instance \"a\" does not exist");
+    explained("instance startup a", "", "");
+}
+
+/* Words for several objects, of the commands that take them. */
+static void test_many(void)
+{
+    g_autoptr(GPtrArray) names = NULL;
+    g_autoptr(GError) error = NULL;
+    static const char *const words[] = {"web1", "--timeout", "5", "db*", NULL};
+    static const char *const long_words[] = {
+        "web1", "0123456789012345678901234567890123456789012345678901234567890123", NULL};
+    json_autoptr opcode =
+        cli_command_parse_many(cli_command_find("instance", "shutdown"), words, &names, &error);
+    g_assert_no_error(error);
+    g_autofree char *all = g_strjoinv(" ", (char **)names->pdata);
+    g_assert_cmpstr(all, ==, "web1 db*");
+    g_assert_cmpstr(json_string_value(json_object_get(opcode, "instance_name")), ==, "web1");
+    g_assert_null(cli_command_parse_many(cli_command_find("instance", "shutdown"), long_words,
+                                         &names, &error));
+    g_assert_cmpstr(error->message, ==, "INSTANCE-NAME: must have at most 63 characters, has 64");
+    size_t count;
+    const struct cli_command *table = cli_command_table(&count);
+    for (size_t i = 0; i < count; i++)
+        g_assert_true((cli_command_many(&table[i]) != NULL) ==
+                      (strchr(table[i].words, '*') != NULL));
+    refused("instance grow-disk a b", "DISK: must be a whole number, not \"b\"");
 }
 
 /* Help as one line, as it was before it was folded. */
@@ -347,5 +415,7 @@ int main(int argc, char **argv)
     g_test_add_func("/cli_table/help", test_help);
     g_test_add_func("/cli_table/help-widths", test_help_widths);
     g_test_add_func("/cli_table/times", test_times);
+    g_test_add_func("/cli_table/explained", test_explained);
+    g_test_add_func("/cli_table/many", test_many);
     return g_test_run();
 }
