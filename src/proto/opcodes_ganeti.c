@@ -4,18 +4,21 @@
 #include <string.h>
 
 static const struct ganeti_parameter table[] = {
-#define TAKEN(ID, name, value, why) {"OP_" #ID, #name, value, why, false, {NULL}, {NULL}},
-#define ANY(ID, name, why) {"OP_" #ID, #name, NULL, why, false, {NULL}, {NULL}},
+#define TAKEN(ID, name, value, why) {"OP_" #ID, #name, value, why, false, {NULL}, {NULL}, NULL},
+#define ANY(ID, name, why) {"OP_" #ID, #name, NULL, why, false, {NULL}, {NULL}, NULL},
 #define LIST(ID, name, added, changed, removed, member)                                            \
-    {"OP_" #ID, #name, NULL, "", false, {added, changed, removed, member}, {NULL}},
-#define YES_NO(ID, name) {"OP_" #ID, #name, NULL, "", true, {NULL}, {NULL}},
-#define DICT(ID, name, prefix, empty) {"OP_" #ID, #name, NULL, "", false, {NULL}, {prefix, empty}},
+    {"OP_" #ID, #name, NULL, "", false, {added, changed, removed, member}, {NULL}, NULL},
+#define YES_NO(ID, name) {"OP_" #ID, #name, NULL, "", true, {NULL}, {NULL}, NULL},
+#define DICT(ID, name, prefix, empty)                                                              \
+    {"OP_" #ID, #name, NULL, "", false, {NULL}, {prefix, empty}, NULL},
+#define NAMED(ID, name, ours) {"OP_" #ID, #name, NULL, "", false, {NULL}, {NULL}, ours},
 #include "proto/opcodes_ganeti.def"
 #undef TAKEN
 #undef ANY
 #undef LIST
 #undef YES_NO
 #undef DICT
+#undef NAMED
 };
 
 const struct ganeti_parameter *ganeti_parameter_table(size_t *ret_count)
@@ -257,7 +260,14 @@ static bool settle_dict(const struct opcode *opcode, const struct ganeti_paramet
     return false;
 }
 
-/* --- both --- */
+/* --- all that is taken apart, or has another name --- */
+
+static bool settle_name(const struct ganeti_parameter *parameter, json_t *own)
+{
+    json_object_set(own, parameter->ours, json_object_get(own, parameter->name));
+    json_object_del(own, parameter->name);
+    return true;
+}
 
 static bool settle_apart(const struct opcode *opcode, json_t *own, GError **error)
 {
@@ -266,6 +276,7 @@ static bool settle_apart(const struct opcode *opcode, json_t *own, GError **erro
             json_object_get(own, table[i].name) != NULL &&
             !(table[i].list.added != NULL    ? settle_list(&table[i], own, error)
               : table[i].dict.prefix != NULL ? settle_dict(opcode, &table[i], own, error)
+              : table[i].ours != NULL        ? settle_name(&table[i], own)
                                              : true))
             return false;
     return true;

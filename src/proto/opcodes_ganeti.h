@@ -26,6 +26,7 @@ struct ganeti_parameter {
     bool yes_no;             /* a parameter of ours */
     struct ganeti_list list; /* added NULL: it is none */
     struct ganeti_dict dict; /* prefix NULL: it is none */
+    const char *ours;        /* the parameter that it is under another name; NULL: none */
 };
 
 const struct ganeti_parameter *ganeti_parameter_table(size_t *ret_count);

@@ -281,8 +281,15 @@ void info_print_cluster(const json_t *info)
     }
     print_master_ip(left);
     print_copies(left);
-    static const char *const for_clients[] = {"protocol_version", "config_version", "master_uuid",
-                                              "default_hypervisor", "ipolicy"};
+    static const char *const for_clients[] = {
+#define TOLD(name, function, doc)
+#define CLIENTS(name, function, doc) #name,
+#define FIXED(name, value, doc) #name,
+#include "proto/cluster_info.def"
+#undef TOLD
+#undef CLIENTS
+#undef FIXED
+    };
     for (size_t i = 0; i < G_N_ELEMENTS(for_clients); i++)
         json_object_del(left, for_clients[i]);
     printf("\nSettings (fettle cluster modify)\n");

@@ -105,6 +105,10 @@ const struct field *query_field_member(const struct query_field *field);
 /* Value of a field, in the words of the source's face; never NULL, json null if there is none. */
 json_t *query_field_value(const struct query_field *field, struct query_source *source,
                           const void *row, enum query_status *ret_status);
+/* What an instance has of Ganeti's settings, which are fields that begin so ("be/"), by their
+ * names; NULL: what a new one gets that says nothing. */
+json_t *query_settings(struct query_source *source, const char *prefix,
+                       const struct instance *instance);
 void query_source_clear(struct query_source *source);
 
 /* Whether a job is on record, and not archived. */

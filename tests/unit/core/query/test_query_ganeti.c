@@ -3,6 +3,8 @@
 
 #include "core/query/query.h"
 
+static const char *names_read; /* ganeti-cluster-info.txt */
+
 static void check_spec(const json_t *spec)
 {
     static const char *const keys[] = {"memory-size", "cpu-count", "disk-size",
@@ -204,9 +206,39 @@ static void test_hypervisor(void)
     queue_world_free(w);
 }
 
+/* Clients end at the first member that is missing. */
+static void test_cluster_info(void)
+{
+    struct queue_world *w = query_world_new();
+    g_autoptr(GError) error = NULL;
+    g_autofree char *text = NULL;
+    json_autoptr info = queue_call(w, "QueryClusterInfo", json_make("[]"), &error);
+    g_assert_no_error(error);
+    g_assert_true(g_file_get_contents(names_read, &text, NULL, NULL));
+    g_auto(GStrv) names = g_strsplit(text, "\n", -1);
+    for (guint i = 0; names[i]; i++)
+        if (*names[i] && *names[i] != '#' && !json_object_get(info, names[i]))
+            g_error("QueryClusterInfo has no member %s", names[i]);
+    json_autoptr expected =
+        json_make("{s{sI, sI, sI, sI, sb, sb, sI}}", "default", "memory", (json_int_t)128, "maxmem",
+                  (json_int_t)128, "minmem", (json_int_t)128, "vcpus", (json_int_t)1,
+                  "auto_balance", 1, "always_failover", 0, "spindle_use", (json_int_t)1);
+    g_assert_true(json_equal(json_object_get(info, "beparams"), expected));
+    json_t *kvm = json_object_get(json_object_get(info, "hvparams"), "kvm");
+    g_assert_true(json_is_true(json_object_get(kvm, "acpi")));
+    g_assert_cmpstr(json_string_value(json_object_get(kvm, "kernel_path")), ==, "");
+    g_assert_true(json_equal(json_object_get(info, "max_tracked_jobs"),
+                             json_object_get(info, "max_running_jobs")));
+    g_assert_null(json_object_get(info, "master_node"));
+    queue_world_free(w);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
+    g_assert_cmpint(argc, ==, 2);
+    names_read = argv[1];
+    g_test_add_func("/query/cluster-info-has-what-ganetis-clients-read#LUX-03", test_cluster_info);
     g_test_add_func("/query/limits-as-ganetis-clients-take-them#LUX-03", test_policy);
     g_test_add_func("/query/template-in-the-words-of-the-face#LUX-03", test_template);
     g_test_add_func("/query/enabled-templates-in-the-words-of-the-face#LUX-03",
