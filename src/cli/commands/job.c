@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cli/commands/list_empty.h"
 #include "cli/filter_text.h"
 #include "cli/progress.h"
 
@@ -164,7 +165,12 @@ static int job_list(struct cli *cli, int argc, char **argv, GError **error)
         fprintf(stderr,
                 "fettle: the archive has older jobs, too, which are not shown: see them with "
                 "--filter 'id < N', N the least id here\n");
-    return 0;
+    bool empty = json_array_size(json_object_get(answer, "data")) == 0;
+    if (!empty || filter == NULL || cli->json)
+        return 0;
+    if (!archived)
+        fprintf(stderr, "fettle: archived jobs were not looked through; --archived does that\n");
+    return list_explain_empty(cli, "job", filter, error) ? 0 : -1;
 }
 
 /* ["=", "id", N], for one job. */

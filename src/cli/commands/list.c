@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cli/commands/list_empty.h"
 #include "cli/filter_text.h"
 
 /* What `fettle NOUN list` shows, by kind of row. `key`: the field that words choose rows by; NULL:
@@ -73,6 +74,7 @@ struct shown {
     struct cli_table *table;
     guint late;     /* index of the cell that tells; 0: nobody asked */
     GString *below; /* its lines */
+    guint rows;
 };
 
 static void show_row(json_t *row, void *data)
@@ -85,6 +87,7 @@ static void show_row(json_t *row, void *data)
         g_string_append_printf(shown->below, "%s: its guest %s\n", name, json_string_value(late));
     json_array_foreach(late, i, part)
         g_string_append_printf(shown->below, "%s: %s\n", name, json_string_value(part));
+    shown->rows++;
     cli_table_add(row, shown->table);
 }
 
@@ -125,6 +128,8 @@ static int show_list(struct cli *cli, const char *what, json_t *filter, int argc
         cli_table_print(shown.table);
     if (fine)
         printf("%s", shown.below->str);
+    if (fine && filter != NULL && shown.rows == 0 && !cli->json)
+        fine = list_explain_empty(cli, what, filter, error);
     cli_table_free(shown.table);
     g_string_free(shown.below, TRUE);
     return fine ? 0 : -1;
