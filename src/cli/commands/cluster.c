@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "cli/screen.h"
 #include "io/files.h"
 #include "io/net/certs.h"
 #include "io/node_config.h"
@@ -168,7 +169,7 @@ static int cluster_init(struct cli *cli, int argc, char **argv, GError **error)
 {
     const struct cli_command *command = cli_command_find("cluster", "init");
     if (cli_take_flag(&argc, argv, "--help")) {
-        g_autofree char *help = cli_command_help(command);
+        g_autofree char *help = cli_command_help(command, screen_text_columns());
         printf("%s", help);
         return 0;
     }

@@ -3,6 +3,6 @@
 
 #include "cli/cli.h"
 
-/* Names, on standard error, the fields of the filter that no row of the resource has a value in: what
- * is compared with them is never found. */
+/* Names, on standard error, the fields of the filter that no row of the resource has a value in:
+ * what is compared with them is never found. */
 bool list_explain_empty(struct cli *cli, const char *what, const json_t *filter, GError **error);
