@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cli/commands/list_empty.h"
 #include "cli/filter_text.h"
 #include "cli/order.h"
 #include "cli/pattern.h"
@@ -96,6 +97,7 @@ struct shown {
     guint keys;     /* index of the cells by which they are sorted */
     guint late;     /* index of the cell that tells; 0: nobody asked */
     GString *below; /* its lines */
+    guint count;
 };
 
 static void keep_row(json_t *row, void *data)
@@ -113,6 +115,7 @@ static void show_row(json_t *row, void *data)
         g_string_append_printf(shown->below, "%s: its guest %s\n", name, json_string_value(late));
     json_array_foreach(late, i, part)
         g_string_append_printf(shown->below, "%s: %s\n", name, json_string_value(part));
+    shown->count++;
     cli_table_add(row, shown->table);
 }
 
@@ -178,6 +181,8 @@ static int show_list(struct cli *cli, const struct list *list, const struct orde
         fine = names_exist(cli, list->named, argc, argv, error);
     if (fine)
         print_shown(cli, order, &shown);
+    if (fine && filter != NULL && shown.count == 0 && !cli->json)
+        fine = list_explain_empty(cli, list->what, filter, error);
     cli_table_free(shown.table);
     json_decref(shown.rows);
     g_string_free(shown.below, TRUE);
