@@ -1,6 +1,8 @@
 /* See text.h. */
 #include "base/text.h"
 
+#include <string.h>
+
 void text_set(char **text, const char *value)
 {
     char *old = *text;
@@ -83,4 +85,36 @@ char *text_time(gint64 seconds)
     g_autoptr(GDateTime) time = g_date_time_new_from_unix_utc(seconds);
     return time == NULL ? g_strdup_printf("%" G_GINT64_FORMAT, seconds)
                         : g_date_time_format(time, "%Y-%m-%d %H:%M:%S UTC");
+}
+
+/* Bytes to the next place where a line may end. */
+static size_t word_bytes(const char *text)
+{
+    size_t length = *text != '\0' ? 1 : 0;
+    while (text[length] != '\0' && text[length] != ' ' && text[length - 1] != '|' &&
+           strncmp(text + length, "[,", 2) != 0)
+        length++;
+    return length;
+}
+
+void text_fold(GString *out, const char *text, int column, int indent, int width)
+{
+    bool first = true;
+    while (*text != '\0') {
+        bool space = *text == ' ';
+        text += strspn(text, " ");
+        size_t bytes = word_bytes(text);
+        int letters = (int)g_utf8_strlen(text, (gssize)bytes);
+        if (!first && column + space + letters > width) {
+            g_string_append_printf(out, "\n%*s", indent, "");
+            column = indent;
+        } else if (space) {
+            g_string_append_c(out, ' ');
+            column++;
+        }
+        g_string_append_len(out, text, (gssize)bytes);
+        column += letters;
+        text += bytes;
+        first = false;
+    }
 }

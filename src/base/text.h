@@ -18,6 +18,11 @@ char *text_control(const char *text);
 /* The text with its control characters shown, to be freed; NULL: it has none and is as it is. */
 char *text_shown(const char *text);
 
+/* Appends a text in lines of at most `width` letters, broken at spaces, behind "|" and before "[,";
+ * `column` letters stand in the first line already, later ones begin with `indent` spaces. A word
+ * that is longer than the room stands alone. No line break behind the last one. */
+void text_fold(GString *out, const char *text, int column, int indent, int width);
+
 /* Seconds since 1970 as "2026-01-02 03:04:05 UTC", to be freed; what no calendar has is a number.
  */
 char *text_time(gint64 seconds);

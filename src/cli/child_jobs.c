@@ -12,7 +12,7 @@
 
 struct child {
     guint64 id;
-    char *status, *summary, *why;
+    char *status, *summary, *why, *code; /* `code`: name of the error, NULL or "": none */
     struct progress progress;
     json_int_t serial;
     bool told;
@@ -24,6 +24,7 @@ static void child_free(void *data)
     g_free(child->status);
     g_free(child->summary);
     g_free(child->why);
+    g_free(child->code);
     progress_clear(&child->progress);
     g_free(child);
 }
@@ -79,6 +80,7 @@ static void take_row(struct child *child, const json_t *row)
     if (!json_is_array(row)) { /* archived, or never there */
         set_text(&child->status, "error");
         set_text(&child->why, "the job does not exist any more");
+        set_text(&child->code, "unknown_entity");
         return;
     }
     set_text(&child->status, json_string_value(json_array_get(row, 0)));
@@ -86,10 +88,13 @@ static void take_row(struct child *child, const json_t *row)
     const json_t *logs = json_array_get(row, 3);
     for (size_t i = 0; i < json_array_size(logs); i++)
         take_log(child, json_array_get(logs, i));
+    if (strcmp(child->status, "canceled") == 0)
+        set_text(&child->code, "canceled");
     if (strcmp(child->status, "error") != 0)
         return;
     cli_set_job_error(child->id, json_array_get(row, 2), &failure);
     set_text(&child->why, failure->message);
+    set_text(&child->code, fettle_error_name(failure));
 }
 
 static bool look(struct cli *cli, const GPtrArray *children, GError **error)
@@ -220,13 +225,15 @@ static json_t *to_json(const GPtrArray *children, const GPtrArray *refused)
     json_t *list = json_array();
     for (guint i = 0; i < children->len; i++) {
         const struct child *child = children->pdata[i];
-        json_array_append_new(list, json_make("{sI ss ss ss}", "job", (json_int_t)child->id,
+        json_array_append_new(list, json_make("{sI ss ss ss ss}", "job", (json_int_t)child->id,
                                               "summary", child->summary, "status", child->status,
-                                              "error", child->why != NULL ? child->why : ""));
+                                              "error", child->why != NULL ? child->why : "", "code",
+                                              child->code != NULL ? child->code : ""));
     }
     for (guint i = 0; i < refused->len; i++)
-        json_array_append_new(list, json_make("{sn ss ss ss}", "job", "summary", "", "status",
-                                              "refused", "error", refused->pdata[i]));
+        json_array_append_new(list, json_make("{sn ss ss ss ss}", "job", "summary", "", "status",
+                                              "refused", "error", refused->pdata[i], "code",
+                                              "job_failed"));
     return list;
 }
 

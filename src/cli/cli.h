@@ -10,6 +10,7 @@
 #include "proto/records.h"
 
 struct luxi_client;
+struct node_paths;
 
 struct cli {
     char *root; /* folder of the node, NULL: FETTLE_ROOT or / */
@@ -38,7 +39,7 @@ extern const struct command cluster_commands[], query_commands[], info_commands[
     console_commands[], why_commands[], lab_commands[], node_commands[], help_commands[],
     repair_commands[], plan_commands[], confd_commands[], export_commands[], import_commands[],
     backup_commands[], engine_commands[], renew_keys_commands[], failover_commands[],
-    flush_commands[], queue_commands[], job_verb_commands[], verify_commands[];
+    flush_commands[], queue_commands[], job_verb_commands[], verify_commands[], ganeti_commands[];
 
 /* --- commands.c: every command there is --- */
 /* All parts, NULL-terminated; commands that are opcodes are in proto/cli/cli_table.h. */
@@ -67,6 +68,9 @@ bool cli_query_each(struct cli *cli, const char *what, const char *const *fields
 bool cli_send(struct cli *cli, const char *method, json_t *args, GError **error);
 json_t *cli_receive(struct cli *cli, GError **error);
 int cli_descriptor(const struct cli *cli);
+/* Of a node that is not the master, as far as its files tell: "This is node4, and the master it
+ * last heard of is node1"; "" of the master, NULL: not known. To be freed. */
+char *cli_other_master(const struct node_paths *paths);
 void cli_disconnect(struct cli *cli);
 
 /* --- retry.c: luxid is away for a while --- */
@@ -110,10 +114,14 @@ bool cli_print_brake(struct cli *cli, GError **error);
 void cli_print_fields(const char *what);
 /* The same as a list of {"name", "doc"}. */
 json_t *cli_list_fields(const char *what);
-/* The fields that -o asks for: `-o a,b` replaces the standard ones, `-o +a,b` adds to them. */
-GStrv cli_choose_fields(const struct cli *cli, const char *standard);
+/* The fields that -o asks for: `-o a,b` replaces the standard ones, `-o +a,b` adds to them; words
+ * for people (columns.h) are taken for the fields that they stand for. */
+GStrv cli_choose_fields(const struct cli *cli, const char *what, const char *standard);
 /* WRONG_INPUT names the first chosen field that the resource does not have. */
 bool cli_check_fields(struct cli *cli, const char *what, const char *const *fields, GError **error);
+/* The same of fields that another flag names. */
+bool cli_fields_exist(struct cli *cli, const char *flag, const char *what,
+                      const char *const *fields, GError **error);
 /* A cell as text: lists joined by commas, times as cli_time_text; "?" unknown, "-" no data,
  * "(unavailable)", "(offline)". */
 char *cli_cell_text(const char *what, const char *name, const json_t *cell);
@@ -152,6 +160,11 @@ bool cli_is_sure(const char *question, GError **error);
 bool cli_has_typed(const char *question, const char *how, const char *word, GError **error);
 /* Before an opcode that loses something for good: asks, if there is somebody to ask. */
 bool cli_may_lose(const struct cli *cli, const json_t *opcode, GError **error);
+/* The same before it is done to each of these (NULL-terminated): who is asked sees which they are.
+ * What a `pattern` has chosen, or loses single disks, is not lost without a word: where nobody can
+ * be asked it needs --yes. */
+bool cli_may_lose_many(const struct cli *cli, const json_t *opcode, const GPtrArray *names,
+                       bool pattern, GError **error);
 
 /* --- op.c: commands made of opcodes --- */
 /* Flags of every such command that are no fields of its opcode; ends with a name of NULL. */
@@ -161,7 +174,6 @@ struct cli_job_flag {
 extern const struct cli_job_flag cli_job_flags[];
 int cli_run_opcode(struct cli *cli, const char *noun, const char *verb, int argc, char **argv,
                    GError **error);
-void cli_print_opcode_commands(const char *noun);
 /* What --submit says. */
 int cli_say_submitted(const struct cli *cli, guint64 job);
 
@@ -205,8 +217,8 @@ void cli_join_lab(const struct cli *cli);
 
 /* --- help.c, complete.c --- */
 void cli_print_help(const char *noun);
-/* A line of that list. */
-void cli_print_command(const char *words, const char *doc);
+/* A text in lines that fit the help; later ones begin with `indent` spaces. */
+void cli_print_folded(const char *text, int indent);
 /* Every command with words, flags, values and fields, as JSON. */
 json_t *cli_describe(void);
 /* `fettle --complete WORD…`: what the last word can become, one a line: word, tab, meaning. */

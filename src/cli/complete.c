@@ -157,6 +157,8 @@ static void offer_word(const struct completion *completion, const char *noun, co
     if (tags && place == 1)
         noun = words->pdata[0];
     const struct cli_arg *arg = place < args->len ? args->pdata[place] : NULL;
+    if (args->len > 0 && ((const struct cli_arg *)args->pdata[0])->many)
+        arg = args->pdata[0];
     if (arg != NULL && arg->word)
         offer_value(completion, noun, arg);
 }

@@ -15,6 +15,15 @@ static const struct loss {
     {"OP_INSTANCE_REINSTALL", "What is on the first disk of instance %s will be lost, for good."},
 };
 
+static const char *text_of_loss(const json_t *opcode)
+{
+    const char *op_id = json_string_value(json_object_get(opcode, "OP_ID"));
+    for (size_t i = 0; i < G_N_ELEMENTS(losses); i++)
+        if (strcmp(op_id, losses[i].op_id) == 0)
+            return losses[i].text;
+    return NULL;
+}
+
 /* What is typed then; "" at the end of the input. NULL: what was to be read before is lost, so
  * nobody is asked. */
 static const char *ask(const char *question, const char *how, char *line, int size, GError **error)
@@ -76,23 +85,37 @@ static bool may_lose_disks(const json_t *opcode, bool asks, GError **error)
 
 bool cli_may_lose(const struct cli *cli, const json_t *opcode, GError **error)
 {
-    const char *op_id = json_string_value(json_object_get(opcode, "OP_ID"));
     const char *name = json_string_value(json_object_get(opcode, "instance_name"));
     bool asks = !cli->json && isatty(STDIN_FILENO) && isatty(STDERR_FILENO);
     if (json_is_true(json_object_get(opcode, "dry_run")))
         return true;
     if (json_array_size(json_object_get(opcode, "remove_disks")) > 0)
         return may_lose_disks(opcode, asks, error);
-    if (!asks)
+    const char *text = text_of_loss(opcode);
+    if (!asks || text == NULL)
         return true;
-    for (size_t i = 0; i < G_N_ELEMENTS(losses); i++) {
-        if (strcmp(op_id, losses[i].op_id) != 0)
-            continue;
-        GString *question = g_string_new(losses[i].text);
-        g_string_replace(question, "%s", name, 1);
-        bool sure = cli_is_sure(question->str, error);
-        g_string_free(question, TRUE);
-        return sure;
-    }
-    return true;
+    g_autoptr(GString) question = g_string_new(text);
+    g_string_replace(question, "%s", name, 1);
+    return cli_is_sure(question->str, error);
+}
+
+bool cli_may_lose_many(const struct cli *cli, const json_t *opcode, const GPtrArray *names,
+                       bool pattern, GError **error)
+{
+    bool asks = !cli->json && isatty(STDIN_FILENO) && isatty(STDERR_FILENO);
+    bool disks = json_array_size(json_object_get(opcode, "remove_disks")) > 0;
+    const char *text = disks ? "Disks of instance %s are lost, for good." : text_of_loss(opcode);
+    if (text == NULL || json_is_true(json_object_get(opcode, "dry_run")))
+        return true;
+    g_autofree char *list = g_strjoinv(", ", (char **)names->pdata);
+    g_autoptr(GString) question = g_string_new(text);
+    g_string_replace(question, "instance %s", "each of %s", 1);
+    g_string_replace(question, "Instance %s", "Each of %s", 1);
+    g_string_replace(question, "%s", list, 1);
+    if (asks)
+        return cli_is_sure(question->str, error);
+    if (!pattern && !disks)
+        return true;
+    fettle_set_error(error, WRONG_INPUT, "%s Nobody can be asked here: say --yes", question->str);
+    return false;
 }

@@ -87,8 +87,8 @@ static json_t *ask_row(struct cli *cli, const char *what, const char *name,
 /* "Instance web1 runs on node2; its replica on node3 is in-sync" */
 static char *instance_now(struct cli *cli, const json_t *opcode)
 {
-    static const char *const fields[] = {"name",   "status",        "pnode",
-                                         "snodes", "replica.state", NULL};
+    static const char *const fields[] = {"name",          "status",     "pnode", "snodes",
+                                         "replica.state", "disk.count", NULL};
     g_autofree char *name = field_text(opcode, "instance_name");
     json_autoptr row = ask_row(cli, "instance", name, fields);
     if (row == NULL)
@@ -98,6 +98,8 @@ static char *instance_now(struct cli *cli, const json_t *opcode)
     GString *text = g_string_new(NULL);
     if (strcmp(status, "running") == 0)
         g_string_printf(text, "Instance %s runs on %s", cli_cell_string(row, 0), node);
+    else if (strcmp(status, "ADMIN_down") == 0 && json_integer_value(cli_cell_value(row, 5)) == 0)
+        g_string_printf(text, "Instance %s is stopped", cli_cell_string(row, 0));
     else if (strcmp(status, "ADMIN_down") == 0)
         g_string_printf(text, "Instance %s is stopped; its disks are on %s",
                         cli_cell_string(row, 0), node);

@@ -5,49 +5,54 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "cli/did_you_mean.h"
 #include "cli/help.h"
-#include "cli/table_fold.h"
+#include "cli/screen.h"
 #include "proto/cli/cli_args.h"
 
+/* What each noun is; with `verbs` it is one for every day, and stands at the top of the help. */
 static const struct noun {
-    const char *noun, *doc;
+    const char *noun, *doc, *verbs;
 } noun_rows[] = {
-    {"cluster", "The cluster as a whole"},
-    {"instance", "Virtual machines"},
-    {"node", "Hosts"},
-    {"group", "Node groups"},
-    {"service", "Daemons of the nodes"},
-    {"advice", "What others advise about nodes"},
-    {"network", "Networks with pools of addresses"},
-    {"tag", "Tags on the cluster, node groups, nodes and instances"},
-    {"repair", "Auto-repair of instances"},
-    {"brake", "The storm brake of auto-repair"},
-    {"decision", "What was decided, by whom, and why"},
-    {"why", "Why something was done, or was not"},
-    {"plan", "What would happen"},
-    {"confd", "The configuration without a master, by signed datagrams; each query takes "
-              "--candidates ADDRESS[:PORT],…, --key FILE and --timeout-ms MS"},
-    {"lock", "Locks that jobs hold and wait for"},
-    {"export", "Exports of instances, for clients of Ganeti"},
-    {"reservation", "What jobs have reserved for instances"},
-    {"job", "Jobs: every change is one"},
-    {"queue", "The queue of jobs, and rules about them"},
-    {"lab", "A whole cluster on this machine"},
-    {"test", "For tests"},
-    {"query-fields", "Fields of the lists"},
-    {"help", "Help"},
-    {"completion", "Completion in shells"},
+    {"instance", "Virtual machines",
+     "list, info, create, startup, shutdown, reboot, migrate, failover, modify, console, remove"},
+    {"node", "Hosts", "list, info, modify, migrate, evacuate, invite, remove"},
+    {"job", "Jobs: every change is one", "list, info, watch, cancel"},
+    {"why", "Why something was done, or was not", "INSTANCE, NODE, JOB, cluster"},
+    {"cluster", "The cluster as a whole", "info, verify, modify, backup, master-failover"},
+    {"repair", "Auto-repair of instances", "list, policy, suspend, resume, continue"},
+    {"network", "Networks with pools of addresses", "list, info, add, modify, remove"},
+    {"tag", "Tags on the cluster, node groups, nodes and instances", "list, add, remove"},
+    {"plan", "What would happen", "fail, drain"},
+    {"queue", "The queue of jobs, and rules about them", "info, drain, undrain, filter add"},
+    {"group", "Node groups", NULL},
+    {"service", "Daemons of the nodes", NULL},
+    {"decision", "What was decided, by whom, and why", NULL},
+    {"advice", "What others advise about nodes", NULL},
+    {"brake", "The storm brake of auto-repair", NULL},
+    {"confd",
+     "The configuration without a master, by signed datagrams; each query takes "
+     "--candidates ADDRESS[:PORT],…, --key FILE and --timeout-ms MS",
+     NULL},
+    {"lock", "Locks that jobs hold and wait for", NULL},
+    {"export", "Exports of instances, for clients of Ganeti", NULL},
+    {"reservation", "What jobs have reserved for instances", NULL},
+    {"ganeti-root", "A folder for clients made for Ganeti", NULL},
+    {"lab", "A whole cluster on this machine", NULL},
+    {"test", "For tests", NULL},
+    {"query-fields", "Fields of the lists", NULL},
+    {"help", "Help", NULL},
+    {"completion", "Completion in shells", NULL},
 };
 
 const struct general_option general_options[] = {
-    {"--root DIR", "Folder of the node (also FETTLE_ROOT); / by default."},
-    {"--json", "Print one JSON document, also for errors (to standard error)."},
-    {"-o FIELD,…", "Choose fields; -o +FIELD,… adds to the usual ones."},
+    {"--json", "Print one JSON document, also for errors."},
+    {"-o FIELD,…", "Choose the fields of a list; +FIELD,… adds to the usual."},
     {"--no-headers", "Leave out the first line of tables."},
     {"--separator SEP", "Separate fields by SEP instead of aligning them."},
-    {"--units U", "Show sizes in m, g or t (MiB, GiB, TiB), or in h, what suits each."},
-    {"--help", "After NOUN VERB: the flags of that command."},
+    {"--units U", "Show sizes in m, g or t, or in h: what suits each."},
+    {"--root DIR", "Folder of the node (also FETTLE_ROOT); / by default."},
     {"--version", "Print the version."},
     {NULL, NULL},
 };
@@ -62,53 +67,113 @@ const char *help_noun_doc(const char *noun)
 
 /* --- for people --- */
 
-/* The first sentence of `doc` will do. */
-void cli_print_command(const char *words, const char *doc)
+#define NOUN_COLUMN 10   /* letters of a noun */
+#define OPTION_COLUMN 17 /* of an option of every command */
+
+void cli_print_folded(const char *text, int indent)
 {
-    const char *end = strstr(doc, ". ");
-    printf("  %-26s %.*s\n", words, end != NULL ? (int)(end - doc) + 1 : (int)strlen(doc), doc);
+    g_autoptr(GString) out = g_string_new(NULL);
+    text_fold(out, text, 0, indent, screen_text_columns());
+    printf("%s\n", out->str);
 }
 
-static void print_part_commands(const char *noun)
+static void print_row(const char *name, int column, const char *doc)
 {
-    for (const struct command *const *part = cli_parts(); *part != NULL; part++)
-        for (const struct command *command = *part; command->noun != NULL; command++) {
-            if (strcmp(noun, command->noun) != 0)
-                continue;
-            if (command->verb != NULL && cli_command_find(command->noun, command->verb) != NULL)
-                continue; /* it comes with the opcodes */
-            g_autofree char *words =
-                g_strdup_printf("%s%s%s", command->noun, command->verb != NULL ? " " : "",
-                                command->verb != NULL ? command->verb : "");
-            cli_print_command(words, command->doc);
-        }
+    g_autoptr(GString) out = g_string_new(NULL);
+    cli_help_row(out, name, column, doc, screen_text_columns());
+    printf("%s", out->str);
+}
+
+/* What it does, without the details that its own help tells: up to the first stop, semicolon or
+ * colon that stands in no brackets. */
+static char *brief(const char *doc)
+{
+    int depth = 0;
+    for (const char *at = doc; *at != '\0'; at++) {
+        depth += *at == '(' ? 1 : *at == ')' ? -1 : 0;
+        bool ends = strchr(".;:", *at) != NULL && (at[1] == ' ' || at[1] == '\0');
+        if (ends && depth == 0)
+            return g_strdup_printf("%.*s.", (int)(at - doc), doc);
+    }
+    return g_strdup(doc);
+}
+
+/* The sentence about a command, whichever kind it is; NULL: it has no such verb. */
+static char *doc_of(const char *noun, const char *verb)
+{
+    const struct cli_command *opcode = cli_command_find(noun, verb);
+    const struct command *command = cli_find_command(noun, verb);
+    if (opcode != NULL)
+        return record_doc(cli_command_doc(opcode));
+    return command != NULL ? g_strdup(command->doc) : NULL;
+}
+
+/* `fettle help NOUN`: its verbs, those for every day first. */
+static void print_noun(const char *noun)
+{
+    g_autoptr(GPtrArray) verbs = cli_verbs(noun);
+    size_t widest = 0;
+    if (verbs->len <= 1) {
+        help_print_command(cli_find_command(noun, NULL));
+        return;
+    }
+    for (guint i = 0; verbs->pdata[i] != NULL; i++)
+        widest = MAX(widest, strlen(verbs->pdata[i]));
+    printf("Usage: fettle %s VERB …\n\n", noun);
+    g_autofree char *head = g_strdup_printf("%s:", help_noun_doc(noun));
+    cli_print_folded(head, 0);
+    for (guint i = 0; verbs->pdata[i] != NULL; i++) {
+        g_autofree char *doc = doc_of(noun, verbs->pdata[i]);
+        g_autofree char *what = brief(doc);
+        print_row(verbs->pdata[i], (int)widest, what);
+    }
+    printf("\nfettle %s VERB --help: the words and flags of one.\n", noun);
+}
+
+static bool is_everyday(const char *noun)
+{
+    for (size_t i = 0; i < G_N_ELEMENTS(noun_rows); i++)
+        if (strcmp(noun_rows[i].noun, noun) == 0)
+            return noun_rows[i].verbs != NULL;
+    return false;
+}
+
+static void print_nouns(void)
+{
+    g_autoptr(GPtrArray) nouns = cli_nouns();
+    g_autoptr(GString) others = g_string_new("Also:");
+    printf("Usage: fettle NOUN VERB …\n\nVerbs of what is used every day:\n");
+    for (size_t i = 0; i < G_N_ELEMENTS(noun_rows) && noun_rows[i].verbs != NULL; i++)
+        print_row(noun_rows[i].noun, NOUN_COLUMN, noun_rows[i].verbs);
+    for (guint i = 0; nouns->pdata[i] != NULL; i++)
+        if (!is_everyday(nouns->pdata[i]))
+            g_string_append_printf(others, " %s", (const char *)nouns->pdata[i]);
+    printf("\n");
+    cli_print_folded(others->str, 6);
 }
 
 void cli_print_help(const char *noun)
 {
-    printf("Usage: fettle [--root DIR] [--json] [-o FIELD,…] [--no-headers] [--separator SEP] "
-           "[--units U] NOUN "
-           "VERB …\n");
-    g_autoptr(GPtrArray) nouns = cli_nouns();
-    for (guint i = 0; nouns->pdata[i] != NULL; i++) {
-        if (noun != NULL && strcmp(noun, nouns->pdata[i]) != 0)
-            continue;
-        printf("\n%s:\n", help_noun_doc(nouns->pdata[i]));
-        print_part_commands(nouns->pdata[i]);
-        cli_print_opcode_commands(nouns->pdata[i]);
+    if (noun != NULL) {
+        print_noun(noun);
+        return;
     }
-    printf("\nOptions of every command:\n");
+    print_nouns();
+    printf("\n");
     for (const struct general_option *option = general_options; option->name != NULL; option++)
-        printf("  %s%*s %s\n", option->name, MAX(26 - table_fold_width(option->name), 0), "",
-               option->doc);
-    printf("\nSIZE is in MiB, or has a unit: 512M, 10G, 1T.\n");
+        print_row(option->name, OPTION_COLUMN, option->doc);
+    printf("\n");
+    cli_print_folded("fettle NOUN --help: its verbs; fettle NOUN VERB --help: words and flags.", 0);
 }
 
 void help_print_command(const struct command *command)
 {
-    printf("Usage: fettle %s%s%s%s%s\n\n%s\n", command->noun, command->verb != NULL ? " " : "",
-           command->verb != NULL ? command->verb : "", *command->usage ? " " : "", command->usage,
-           command->doc);
+    g_autofree char *usage = g_strdup_printf(
+        "Usage: fettle %s%s%s%s%s", command->noun, command->verb != NULL ? " " : "",
+        command->verb != NULL ? command->verb : "", *command->usage ? " " : "", command->usage);
+    cli_print_folded(usage, 7);
+    printf("\n");
+    cli_print_folded(command->doc, 0);
     const char *shown = cli_shown_resource(command);
     if (shown != NULL)
         cli_print_fields(shown);
@@ -153,10 +218,11 @@ static int help(struct cli *cli, int argc, char **argv, GError **error)
 
 static void describe_arg(json_t *words, json_t *flags, const struct cli_arg *arg)
 {
-    json_t *object = json_make("{ss ss ss sb sb sb sb}", "name", arg->name, "shape", arg->shape,
-                               "doc", arg->field->doc, "required", (int)arg->field->required,
-                               "repeats", (int)cli_arg_repeats(arg), "common", (int)arg->common,
-                               "switch", (int)(arg->field->type == FIELD_TYPE_BOOL));
+    g_autofree char *doc = record_doc(arg->field->doc);
+    json_t *object =
+        json_make("{ss ss ss sb sb sb sb}", "name", arg->name, "shape", arg->shape, "doc", doc,
+                  "required", (int)arg->field->required, "repeats", (int)cli_arg_repeats(arg),
+                  "common", (int)arg->common, "switch", (int)(arg->field->type == FIELD_TYPE_BOOL));
     if (arg->field->def != NULL)
         json_object_set_new(object, "default", json_string(arg->field->def));
     if (arg->words != NULL) {
@@ -172,11 +238,12 @@ static json_t *describe_opcode(const struct cli_command *command)
 {
     g_autoptr(GPtrArray) args = cli_args(command);
     g_autofree char *usage = cli_command_usage(command);
+    g_autofree char *doc = record_doc(cli_command_doc(command));
     json_t *words = json_array(), *flags = json_array();
     for (guint i = 0; i < args->len; i++)
         describe_arg(words, flags, args->pdata[i]);
-    return json_make("{ss ss ss so so}", "verb", command->verb, "usage", usage, "doc",
-                     cli_command_doc(command), "words", words, "flags", flags);
+    return json_make("{ss ss ss so so}", "verb", command->verb, "usage", usage, "doc", doc, "words",
+                     words, "flags", flags);
 }
 
 static json_t *describe_command(const struct command *command)

@@ -18,26 +18,35 @@ struct luxi_client {
     struct frame_splitter splitter;
 };
 
-/* Where to ask instead, as far as this node's files tell. */
-static char *where_else(const struct node_paths *paths)
+char *cli_other_master(const struct node_paths *paths)
 {
     record_autoptr(node_config) config = node_config_read(paths, NULL);
-    g_autofree char *lab = g_build_filename(paths->root, "lab.json", NULL);
     size_t len = 0;
     g_autofree char *master =
         files_read(paths, FILE_STATE, "ssconf/master_node", LIMIT_STATE_FILE_BYTES, &len, NULL);
+    if (config == NULL || master == NULL || *g_strstrip(master) == '\0')
+        return NULL;
+    return strcmp(master, config->name) == 0
+               ? g_strdup("")
+               : g_strdup_printf("This is %s, and the master it last heard of is %s", config->name,
+                                 master);
+}
+
+/* Where to ask instead, as far as this node's files tell. */
+static char *where_else(const struct node_paths *paths)
+{
+    g_autofree char *lab = g_build_filename(paths->root, "lab.json", NULL);
+    g_autofree char *other = cli_other_master(paths);
     if (g_file_test(lab, G_FILE_TEST_EXISTS))
         return g_strdup_printf("This is the folder of a lab: choose a node's, --root %s/node1",
                                paths->root);
-    if (config == NULL || master == NULL || *g_strstrip(master) == '\0')
+    if (other == NULL)
         return g_strdup("Is this the master, and does fettle-luxid run? Another node's folder is "
                         "chosen with --root or FETTLE_ROOT");
-    return strcmp(master, config->name) == 0
+    return *other == '\0'
                ? g_strdup("This node is the master, or was: does fettle-luxid run here? See fettle "
                           "cluster master-failover if it was lost")
-               : g_strdup_printf(
-                     "This is %s, and the master it last heard of is %s: run this there",
-                     config->name, master);
+               : g_strdup_printf("%s: run this there", other);
 }
 
 static struct luxi_client *luxi_connect(const struct cli *cli, GError **error)

@@ -12,6 +12,7 @@
 #include "cli/did_you_mean.h"
 #include "cli/foreign.h"
 #include "cli/help.h"
+#include "cli/nearest_object.h"
 #include "io/output.h"
 #include "proto/cli/cli_table.h"
 
@@ -173,6 +174,7 @@ int main(int argc, char **argv)
     struct cli cli = {.headers = true, .said = g_string_new(NULL)};
     GError *error = NULL;
     int code = run_line(&cli, argc - 1, argv + 1, &error);
+    nearest_object_add(&cli, error);
     code = finish(&cli, code, error);
     cli_disconnect(&cli);
     g_string_free(cli.said, TRUE);

@@ -4,6 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cli/op_many.h"
+#include "cli/pattern.h"
+#include "cli/screen.h"
 #include "proto/cli/cli_table.h"
 
 const struct cli_job_flag cli_job_flags[] = {
@@ -98,26 +101,9 @@ static int finish(struct cli *cli, guint64 job, const json_t *opcode, GError **e
     return say_done(cli, job, opcode, result, children);
 }
 
-int cli_run_opcode(struct cli *cli, const char *noun, const char *verb, int argc, char **argv,
-                   GError **error)
+static int run_one(struct cli *cli, json_t *opcode, bool submit_only, bool sure, GError **error)
 {
-    const struct cli_command *command = cli_command_find(noun, verb);
-    if (command == NULL)
-        return -2;
-    if (cli_take_flag(&argc, argv, "--help")) {
-        g_autofree char *help = cli_command_help(command);
-        printf("%s", help);
-        for (const struct cli_job_flag *flag = cli_job_flags; flag->name != NULL; flag++)
-            printf("  %-28s %s\n", flag->name, flag->doc);
-        return 0;
-    }
-    bool submit_only, sure;
-    if (!cli_take_switch(&argc, argv, "--submit", &submit_only, error) ||
-        !cli_take_switch(&argc, argv, "--yes", &sure, error))
-        return -1;
-    argv[argc] = NULL;
-    json_autoptr opcode = cli_command_parse(command, (const char *const *)argv, error);
-    if (opcode == NULL || (!sure && !cli_may_lose(cli, opcode, error)))
+    if (!sure && !cli_may_lose(cli, opcode, error))
         return -1;
     guint64 job = cli_submit(cli, json_make("[O]", opcode), error);
     if (job == 0)
@@ -129,14 +115,57 @@ int cli_run_opcode(struct cli *cli, const char *noun, const char *verb, int argc
     return finish(cli, job, opcode, error);
 }
 
-void cli_print_opcode_commands(const char *noun)
+/* Patterns are resolved once, here. */
+static int run_many(struct cli *cli, const struct many *typed, const char *const *words,
+                    GError **error)
 {
-    size_t count;
-    const struct cli_command *table = cli_command_table(&count);
-    for (size_t i = 0; i < count; i++) {
-        if (strcmp(noun, table[i].noun) != 0)
-            continue;
-        g_autofree char *words = g_strdup_printf("%s %s", table[i].noun, table[i].verb);
-        cli_print_command(words, cli_command_doc(&table[i]));
+    struct many many = *typed;
+    g_autoptr(GPtrArray) names = pattern_expand(cli, cli_command_many(many.command),
+                                                (char **)typed->names->pdata, &many.pattern, error);
+    many.names = names;
+    return names != NULL ? op_many_run(cli, &many, words, error) : -1;
+}
+
+static void print_opcode_help(const struct cli_command *command)
+{
+    int width = screen_text_columns();
+    g_autofree char *help = cli_command_help(command, width);
+    g_autoptr(GString) text = g_string_new(help);
+    for (const struct cli_job_flag *flag = cli_job_flags; flag->name != NULL; flag++)
+        cli_help_row(text, flag->name, CLI_HELP_COLUMN, flag->doc, width);
+    printf("%s", text->str);
+}
+
+int cli_run_opcode(struct cli *cli, const char *noun, const char *verb, int argc, char **argv,
+                   GError **error)
+{
+    const struct cli_command *command = cli_command_find(noun, verb);
+    if (command == NULL)
+        return -2;
+    if (cli_take_flag(&argc, argv, "--help")) {
+        print_opcode_help(command);
+        return 0;
     }
+    bool submit_only, sure;
+    if (!cli_take_switch(&argc, argv, "--submit", &submit_only, error) ||
+        !cli_take_switch(&argc, argv, "--yes", &sure, error))
+        return -1;
+    argv[argc] = NULL;
+    const char *const *words = (const char *const *)argv;
+    g_autoptr(GPtrArray) typed = NULL;
+    json_autoptr opcode = cli_command_parse_many(command, words, &typed, error);
+    if (opcode == NULL)
+        return -1;
+    if (typed != NULL && (typed->len > 2 || pattern_is(typed->pdata[0])))
+        return run_many(cli,
+                        &(struct many){.command = command,
+                                       .opcode = opcode,
+                                       .names = typed,
+                                       .submit_only = submit_only,
+                                       .sure = sure},
+                        words, error);
+    int code = run_one(cli, opcode, submit_only, sure, error);
+    if (code != 0)
+        cli_command_explain(command, words, error);
+    return code;
 }

@@ -26,6 +26,15 @@ void screen_size(int *ret_columns, int *ret_lines)
     *ret_lines = known && size.ws_row > 0 ? size.ws_row : 24;
 }
 
+int screen_text_columns(void)
+{
+    const int usual = 80, least = 40;
+    struct winsize size = {0};
+    if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0)
+        return usual;
+    return CLAMP(size.ws_col, least, usual);
+}
+
 static void erase(void)
 {
     for (guint i = 0; drawn != NULL && i < drawn->len; i++)

@@ -11,6 +11,8 @@
 bool screen_live(void);
 /* Columns and lines of the terminal. */
 void screen_size(int *ret_columns, int *ret_lines);
+/* Letters of a line of text on standard output: what the terminal has, 80 at most, as a pipe. */
+int screen_text_columns(void);
 /* Replaces the lines at the bottom (NULL-terminated), each cut to the width of the terminal. */
 void screen_draw(const char *const *lines);
 /* Takes them away. */

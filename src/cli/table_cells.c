@@ -4,6 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cli/columns.h"
+#include "cli/screen.h"
+#include "proto/cli/cli_table.h"
 #include "proto/nearest.h"
 
 enum cell_status { CELL_NORMAL, CELL_UNKNOWN, CELL_NO_DATA, CELL_UNAVAILABLE, CELL_OFFLINE };
@@ -68,13 +71,13 @@ static const struct shown_field *find_field(const char *what, const char *name)
 
 void cli_print_fields(const char *what)
 {
-    const char *head = "\nFields for -o (more, known from Ganeti: fettle query-fields):\n";
-    for (size_t i = 0; i < G_N_ELEMENTS(shown_fields); i++) {
-        if (shown_fields[i].rare || strcmp(shown_fields[i].what, what) != 0)
-            continue;
-        printf("%s  %-28s %s\n", head, shown_fields[i].name, shown_fields[i].doc);
-        head = "";
-    }
+    g_autoptr(GString) text = g_string_new(NULL);
+    for (size_t i = 0; i < G_N_ELEMENTS(shown_fields); i++)
+        if (!shown_fields[i].rare && strcmp(shown_fields[i].what, what) == 0)
+            cli_help_row(text, shown_fields[i].name, CLI_HELP_COLUMN, shown_fields[i].doc,
+                         screen_text_columns());
+    if (text->len > 0)
+        printf("\nFields for -o (more, known from Ganeti: fettle query-fields):\n%s", text->str);
 }
 
 json_t *cli_list_fields(const char *what)
@@ -87,20 +90,29 @@ json_t *cli_list_fields(const char *what)
     return list;
 }
 
-GStrv cli_choose_fields(const struct cli *cli, const char *standard)
+GStrv cli_choose_fields(const struct cli *cli, const char *what, const char *standard)
 {
     if (cli->fields == NULL)
         return g_strsplit(standard, ",", -1);
-    if (cli->fields[0] != '+')
-        return g_strsplit(cli->fields, ",", -1);
-    g_autofree char *both = g_strdup_printf("%s,%s", standard, cli->fields + 1);
-    return g_strsplit(both, ",", -1);
+    bool adds = cli->fields[0] == '+';
+    g_autofree char *both = adds ? g_strdup_printf("%s,%s", standard, cli->fields + 1) : NULL;
+    GStrv fields = g_strsplit(adds ? both : cli->fields, ",", -1);
+    for (char **field = fields; *field != NULL; field++) {
+        char *named = g_strdup(columns_field(what, *field));
+        g_free(*field);
+        *field = named;
+    }
+    return fields;
 }
 
 bool cli_check_fields(struct cli *cli, const char *what, const char *const *fields, GError **error)
 {
-    if (cli->fields == NULL)
-        return true;
+    return cli->fields == NULL || cli_fields_exist(cli, "-o", what, fields, error);
+}
+
+bool cli_fields_exist(struct cli *cli, const char *flag, const char *what,
+                      const char *const *fields, GError **error)
+{
     json_autoptr all = cli_call(cli, "QueryFields", json_make("[sn]", what), error);
     if (all == NULL)
         return false;
@@ -118,7 +130,7 @@ bool cli_check_fields(struct cli *cli, const char *what, const char *const *fiel
             continue;
         const char *near = nearest_word(*fields, (const char *const *)known->pdata);
         fettle_set_error(error, WRONG_INPUT,
-                         "-o: %s has no field \"%s\";%s%s%s see fettle query-fields %s", what,
+                         "%s: %s has no field \"%s\";%s%s%s see fettle query-fields %s", flag, what,
                          *fields, near != NULL ? " did you mean " : "", near != NULL ? near : "",
                          near != NULL ? "?" : "", what);
         return false;
@@ -241,7 +253,8 @@ const char *cli_role_word(const char *letter)
 char *column_title(const char *what, const char *name)
 {
     const struct shown_field *field = find_field(what, name);
-    char *title = g_strdup(field != NULL ? field->title : name);
+    const char *own = columns_title(what, name);
+    char *title = g_strdup(own != NULL ? own : field != NULL ? field->title : name);
     title[0] = g_ascii_toupper(title[0]);
     return title;
 }

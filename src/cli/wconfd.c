@@ -83,10 +83,14 @@ json_t *wconfd_call(struct wconfd_line *line, const char *method, json_t *args, 
     rpc_client_call(line->client, &call, call_cb, &waiting);
     while (!waiting.done) /* the call has a time limit of its own */
         loop_run_until(&waiting.done, TIMEOUT_NORMAL_MS);
-    if (waiting.error && fettle_error_is(waiting.error, UNREACHABLE))
+    if (waiting.error && fettle_error_is(waiting.error, UNREACHABLE)) {
+        g_autofree char *other = cli_other_master(line->paths);
         g_prefix_error(&waiting.error,
-                       "fettle-wconfd of this node does not answer (is this the right host, and "
-                       "are you root?): ");
+                       "fettle-wconfd of this node does not answer (%s%s is this node a master "
+                       "candidate, and are you root?): ",
+                       other && *other ? other : "is this the right host,",
+                       other && *other ? ";" : "");
+    }
     if (waiting.error)
         g_propagate_error(error, waiting.error);
     if (!line->exact)

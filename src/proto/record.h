@@ -108,6 +108,9 @@ const struct field *record_field(const struct record *record, const char *name);
 int enum_parse(const struct enum_words *words, const char *text);
 const char *enum_word(const struct enum_words *words, int value);
 
+/* What a doc tells people: without the sentence "On the wire …" at its end, which is for those who
+ * write opcodes. To be freed. */
+char *record_doc(const char *doc);
 /* "string", "uint", ...: as in the rows, lower case. */
 const char *field_type_name(enum field_type type);
 /* The whole table as JSON, for tests/proto/schema.json and `fettle` help. */

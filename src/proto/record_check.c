@@ -27,9 +27,27 @@ bool record_refuse(GError **error, const struct place *place, const char *format
     return false;
 }
 
+char *record_doc(const char *doc)
+{
+    const char *wire = strstr(doc, " On the wire ");
+    return wire != NULL ? g_strndup(doc, (size_t)(wire - doc)) : g_strdup(doc);
+}
+
+enum record_time record_time(const struct field *field)
+{
+    if (strstr(field->doc, "seconds since 1970") != NULL)
+        return strstr(field->doc, "On the wire in seconds since") != NULL ? RECORD_TIME_MOMENT
+                                                                          : RECORD_TIME_NONE;
+    if (strstr(field->doc, "On the wire in milliseconds") != NULL)
+        return RECORD_TIME_MS;
+    return strstr(field->doc, "On the wire in seconds") != NULL ? RECORD_TIME_SECONDS
+                                                                : RECORD_TIME_NONE;
+}
+
 char *record_unit(const struct field *field)
 {
-    const char *open = strrchr(field->doc, '(');
+    g_autofree char *doc = record_doc(field->doc);
+    const char *open = strrchr(doc, '(');
     if (open == NULL || !g_str_has_suffix(open, ")."))
         return g_strdup("");
     return g_strdup_printf(" %.*s", (int)strlen(open) - 1, open);

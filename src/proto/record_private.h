@@ -54,11 +54,15 @@ bool record_uuid_is_good(const char *text, size_t len);
 /* The member of a new struct, all zero there, gets its default. */
 void record_init_field(const struct record *record, const struct field *field, void *value);
 
-/* The unit stands in brackets at the end of the doc: "Memory (MiB)." -> " (MiB)"; "" if there is
- * none. */
+/* A time that people type in their own words (base/time_text.h), by that sentence: "On the wire in
+ * seconds", "in milliseconds", "in seconds since 1970". */
+enum record_time { RECORD_TIME_NONE, RECORD_TIME_SECONDS, RECORD_TIME_MS, RECORD_TIME_MOMENT };
+enum record_time record_time(const struct field *field);
+/* The unit stands in brackets at the end of what is told to people: "Memory (MiB)." -> " (MiB)"; ""
+ * if there is none. */
 char *record_unit(const struct field *field);
 
 /* Text of a command line or a default as JSON: of a list a list of that one element.
- * Sizes (whole numbers of MiB) may have a unit: 512M, 10G. */
+ * Sizes (whole numbers of MiB) may have a unit: 512M, 10G; times are as people write them. */
 json_t *record_text_to_json(const struct field *field, const char *text, const char *path,
                             GError **error);

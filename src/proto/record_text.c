@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "base/time_text.h"
+
 /* --- text to JSON; limits are checked afterwards, as for any other JSON --- */
 
 static json_t *integer_of(const char *text, const char *path, GError **error)
@@ -35,6 +37,39 @@ static json_t *size_of(const char *text, const char *path, GError **error)
         return json_integer((gint64)mib);
     fettle_set_error(error, WRONG_INPUT,
                      "%s: must be a size in whole MiB, such as 512, 512M, 10G or 1T, not \"%s\"",
+                     path, text);
+    return NULL;
+}
+
+/* `90s`, `2h`, or a plain number in the field's own unit. */
+static json_t *duration_of(const struct field *field, const char *text, const char *path,
+                           GError **error)
+{
+    gint64 ms, plain, unit_ms = record_time(field) == RECORD_TIME_MS ? 1 : 1000;
+    bool real = field->type == FIELD_TYPE_FLOAT;
+    char *end = NULL;
+    double number = g_ascii_strtod(text, &end);
+    if (real && end != text && *end == '\0')
+        return json_real(number);
+    if (g_ascii_string_to_signed(text, 10, G_MININT64, G_MAXINT64, &plain, NULL))
+        return json_integer(plain);
+    if (time_text_duration(text, (guint64)unit_ms, &ms) && (real || ms % unit_ms == 0))
+        return real ? json_real((double)ms / (double)unit_ms) : json_integer(ms / unit_ms);
+    fettle_set_error(error, WRONG_INPUT,
+                     "%s: must be a time such as %s, or a number of %sseconds, not \"%s\"", path,
+                     unit_ms == 1 ? "300ms, 10s or 5m" : "90s, 10m, 2h or 3d",
+                     unit_ms == 1 ? "milli" : "", text);
+    return NULL;
+}
+
+static json_t *moment_of(const char *text, const char *path, GError **error)
+{
+    gint64 seconds;
+    if (time_text_moment(text, g_get_real_time() / G_USEC_PER_SEC, &seconds))
+        return json_integer(seconds);
+    fettle_set_error(error, WRONG_INPUT,
+                     "%s: must be a time from now on, such as 2h or 3d, or a date such as "
+                     "2026-12-01 or \"2026-12-01 08:00\", not \"%s\"",
                      path, text);
     return NULL;
 }
@@ -125,6 +160,11 @@ static bool is_size(const struct field *field)
 json_t *record_text_to_json(const struct field *field, const char *text, const char *path,
                             GError **error)
 {
+    enum record_time time = record_time(field);
+    if (time == RECORD_TIME_MOMENT)
+        return moment_of(text, path, error);
+    if (time != RECORD_TIME_NONE)
+        return duration_of(field, text, path, error);
     switch (field->type) {
     case FIELD_TYPE_STRING:
     case FIELD_TYPE_NAME:

@@ -57,7 +57,7 @@ def test_contents():
     for path in ('usr/bin/fettle', 'usr/lib/fettle/fettle-job',
                  'usr/lib/fettle/fettle-failstop.so', 'usr/lib/fettle/fettle-relay.so', 'usr/lib/fettle/fettle-lab',
                  'usr/sbin/fettle-noded',
-                 'usr/lib/tmpfiles.d/fettle.conf', 'usr/share/doc/fettle/install.md', 'usr/share/doc/fettle/copyright',
+                 'usr/lib/tmpfiles.d/fettle.conf', 'usr/share/doc/fettle/guide/install.md', 'usr/share/doc/fettle/copyright',
                  'usr/share/doc/fettle/changelog.Debian.gz',
                  *(f'usr/lib/fettle/fettle-{name}' for name in SERVICES)):
         assert os.path.exists(os.path.join(root, path)), path
@@ -182,7 +182,7 @@ def add_node(machine, name, address):
     token = machine.fettle('node', 'invite', name, '--primary-ip', address).stdout.strip()
     machine.run('mkdir', '-p', f'/srv/{name}')
     out = machine.run('fettle-noded', 'join', token, '--root', f'/srv/{name}').stdout
-    assert out.endswith(f'Start its daemon: fettle-noded --root /srv/{name}\n'), out
+    assert out.endswith(f'Start its daemon, anew if it runs: fettle-noded --root /srv/{name}\n'), out
     machine.start('noded', '--root', f'/srv/{name}')
     wait_until(f'{name} has come', machine.clean, 30, step=0.3)
 

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "cli/screen.h"
 #include "io/files.h"
 #include "io/net/certs.h"
 #include "io/node_config.h"
@@ -168,7 +169,7 @@ static int cluster_init(struct cli *cli, int argc, char **argv, GError **error)
 {
     const struct cli_command *command = cli_command_find("cluster", "init");
     if (cli_take_flag(&argc, argv, "--help")) {
-        g_autofree char *help = cli_command_help(command);
+        g_autofree char *help = cli_command_help(command, screen_text_columns());
         printf("%s", help);
         return 0;
     }
@@ -194,8 +195,8 @@ static int cluster_init(struct cli *cli, int argc, char **argv, GError **error)
     if (!ok)
         return -1;
     cli_say(cli, json_make("{ss}", "cluster", name),
-            "Cluster %s is made. Now start fettle-wconfd, fettle-luxid, fettle-noded and "
-            "fettle-watcher on this node: systemctl start fettle.target",
+            "Cluster %s is made. Now start fettle-wconfd, fettle-luxid, fettle-noded, "
+            "fettle-rconfd and fettle-watcher on this node: systemctl start fettle.target",
             name);
     return 0;
 }

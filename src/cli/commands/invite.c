@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "cli/screen.h"
 #include "io/output.h"
 #include "proto/cli/cli_table.h"
 #include "proto/invitation.h"
@@ -104,7 +105,8 @@ static void print_token(const struct cli *cli, const json_t *result, const char 
 static int invite(struct cli *cli, int argc, char **argv, GError **error)
 {
     if (cli_take_flag(&argc, argv, "--help")) {
-        g_autofree char *help = cli_command_help(cli_command_find("node", "invite"));
+        g_autofree char *help =
+            cli_command_help(cli_command_find("node", "invite"), screen_text_columns());
         printf("%s\nWhat is open: fettle node invite --list. To take one back: fettle node invite "
                "--withdraw NODE\n",
                help);
@@ -155,7 +157,8 @@ static int invite_list(struct cli *cli, int argc, char **argv, GError **error)
 {
     if (!cli_expect(argc, argv, 0, "node invite --list", error))
         return -1;
-    g_auto(GStrv) fields = cli_choose_fields(cli, "name,pip,state,author,made,expires,uuid");
+    g_auto(GStrv) fields =
+        cli_choose_fields(cli, "invitation", "name,pip,state,author,made,expires,uuid");
     if (!cli_check_fields(cli, "invitation", (const char *const *)fields, error))
         return -1;
     json_autoptr rows = cli_query(cli, "invitation", (const char *const *)fields,

@@ -4,7 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cli/commands/list_empty.h"
 #include "cli/filter_text.h"
+#include "cli/order.h"
 #include "cli/progress.h"
 
 bool cli_parse_job(const char *text, guint64 *ret_id, GError **error)
@@ -29,7 +31,7 @@ static GStrv with_archived(GStrv names)
 
 #define LIST_USAGE                                                                                 \
     "[--status queued|waiting|canceling|running|canceled|success|error|pending|ended] [--filter "  \
-    "FILTER] [--archived] [--live] [ID…]"
+    "FILTER] " ORDER_USAGE " [--archived] [--live] [ID…]"
 
 static bool add_status(json_t *filter, const char *word)
 {
@@ -135,36 +137,66 @@ static json_t *fields_of(GStrv names)
     return list;
 }
 
+/* Shows the jobs of an answer, in the order that was asked for. */
+static void print_jobs(const struct cli *cli, const struct order *order, char **names,
+                       const json_t *answer)
+{
+    size_t left;
+    json_autoptr rows =
+        order_rows(order, json_object_get(answer, "data"), g_strv_length(names), &left);
+    cli_print_rows(cli, "job", (const char *const *)names, rows);
+    order_say_left(cli, left);
+    if (json_is_true(json_object_get(answer, "more")))
+        fprintf(stderr,
+                "fettle: the archive has older jobs, too, which are not shown: see them with "
+                "--filter 'id < N', N the least id here\n");
+}
+
+static int show_jobs(struct cli *cli, const struct order *order, char **names, json_t *filter,
+                     int argc, char **argv, GError **error)
+{
+    g_autoptr(GPtrArray) asked = order_fields(order, (const char *const *)names);
+    if (order->keys != NULL &&
+        !cli_fields_exist(cli, "--sort", "job", (const char *const *)order->keys, error))
+        return -1;
+    json_autoptr answer = cli_call(
+        cli, "Query", json_make("[soO?]", "job", fields_of((GStrv)asked->pdata), filter), error);
+    if (answer == NULL || (argc > 0 && !ids_exist(cli, argc, argv, error)))
+        return -1;
+    print_jobs(cli, order, names, answer);
+    bool empty = json_array_size(json_object_get(answer, "data")) == 0;
+    if (!empty || filter == NULL || cli->json)
+        return 0;
+    if (!g_strv_contains((const char *const *)names, "archived"))
+        fprintf(stderr, "fettle: archived jobs were not looked through; --archived does that\n");
+    return list_explain_empty(cli, "job", filter, error) ? 0 : -1;
+}
+
 static int job_list(struct cli *cli, int argc, char **argv, GError **error)
 {
     bool archived = cli_take_flag(&argc, argv, "--archived");
     bool live = cli_take_flag(&argc, argv, "--live");
+    order_auto struct order order = {0};
     json_t *filter = NULL;
-    if (!take_choice(&argc, argv, &filter, error))
+    if (!order_take(&order, &argc, argv, "job", error) || !take_choice(&argc, argv, &filter, error))
         return -1;
     json_autoptr owned = filter;
-    if (live && filter != NULL) {
+    if (live && (filter != NULL || order_is_asked(&order))) {
         fettle_set_error(error, WRONG_INPUT,
-                         "job list: --live follows all jobs: leave out ids, --status and --filter");
+                         "job list: --live follows all jobs: leave out ids, --status, --filter, "
+                         "--sort and --limit");
         return -1;
     }
-    g_auto(GStrv) names = cli_choose_fields(cli, "id,status,summary,received_ts,end_ts");
+    g_auto(GStrv) names = cli_choose_fields(cli, "job",
+                                            cli->json ? "id,status,summary,received_ts,end_ts"
+                                                      : "id,status,summary,received_ts");
     if (archived)
         names = with_archived(g_steal_pointer(&names));
     if (!cli_check_fields(cli, "job", (const char *const *)names, error))
         return -1;
     if (live)
         return cli_live_jobs(cli, (const char *const *)names, error);
-    json_autoptr answer =
-        cli_call(cli, "Query", json_make("[soO?]", "job", fields_of(names), filter), error);
-    if (answer == NULL || (argc > 0 && !ids_exist(cli, argc, argv, error)))
-        return -1;
-    cli_print_rows(cli, "job", (const char *const *)names, json_object_get(answer, "data"));
-    if (json_is_true(json_object_get(answer, "more")))
-        fprintf(stderr,
-                "fettle: the archive has older jobs, too, which are not shown: see them with "
-                "--filter 'id < N', N the least id here\n");
-    return 0;
+    return show_jobs(cli, &order, names, filter, argc, argv, error);
 }
 
 /* ["=", "id", N], for one job. */
@@ -251,7 +283,7 @@ static int job_info(struct cli *cli, int argc, char **argv, GError **error)
     if (!cli_expect(argc, argv, 1, "job info ID", error) || !cli_parse_job(argv[0], &id, error))
         return -1;
     g_autofree char *standard = g_strjoinv(",", (char **)info_fields);
-    g_auto(GStrv) chosen = cli_choose_fields(cli, standard);
+    g_auto(GStrv) chosen = cli_choose_fields(cli, "job", standard);
     if (!cli_check_fields(cli, "job", (const char *const *)chosen, error))
         return -1;
     json_autoptr rows = cli_query(cli, "job", (const char *const *)chosen, id_filter(id), error);
@@ -300,9 +332,9 @@ static int job_wait(struct cli *cli, int argc, char **argv, GError **error)
 
 const struct command job_commands[] = {
     {"job", "list", LIST_USAGE,
-     "List jobs, or those with these ids, of these states (pending: queued or waiting, ended: "
-     "canceled, success or error; several with commas between), that a filter lets through; with "
-     "--archived those in the archive, too. With "
+     "List jobs: all, or those with these ids, of these states (pending: queued or waiting, "
+     "ended: canceled, success or error; several with commas between), that a filter lets "
+     "through; with --archived those in the archive, too. With "
      "--live the list follows what happens until Ctrl-C: on a terminal it is drawn anew, elsewhere "
      "each change is a line, with --json an object a line.",
      job_list},

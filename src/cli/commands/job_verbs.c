@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/time_text.h"
 #include "cli/commands/job_select.h"
 
 #define TURN_S 5 /* one call of AutoArchiveJobs; then it is seen how far it is */
@@ -170,24 +171,14 @@ static int job_archive(struct cli *cli, int argc, char **argv, GError **error)
     return jobs == NULL ? -1 : job_each(cli, jobs, archive, NULL, error);
 }
 
-/* "30", "90s", "10m", "6h", "2d", "1w", "all" as -1. */
+/* "all" as -1. */
 static bool parse_age(const char *text, gint64 *ret_age, GError **error)
 {
-    static const char units[] = "smhdw";
-    static const guint seconds[] = {1, 60, 3600, 86400, 604800};
-    const char *end = text + strspn(text, "0123456789");
-    const char *unit = *end == '\0' ? units : strchr(units, *end);
-    g_autofree char *digits = g_strndup(text, (gsize)(end - text));
-    guint64 number;
-
-    if (strcmp(text, "all") == 0) {
-        *ret_age = -1;
-        return true;
-    }
-    if (unit != NULL && (*end == '\0' || end[1] == '\0') &&
-        g_ascii_string_to_unsigned(digits, 10, 0, LIMIT_ARCHIVE_AGE_S / seconds[unit - units],
-                                   &number, NULL)) {
-        *ret_age = (gint64)(number * seconds[unit - units]);
+    gint64 ms;
+    bool all = strcmp(text, "all") == 0;
+    if (all || (time_text_duration(text, 1000, &ms) &&
+                ms <= LIMIT_ARCHIVE_AGE_S * G_GINT64_CONSTANT(1000))) {
+        *ret_age = all ? -1 : ms / 1000;
         return true;
     }
     fettle_set_error(

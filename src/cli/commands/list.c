@@ -4,19 +4,24 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cli/commands/list_empty.h"
 #include "cli/filter_text.h"
+#include "cli/order.h"
+#include "cli/pattern.h"
 
 /* What `fettle NOUN list` shows, by kind of row. `key`: the field that words choose rows by; NULL:
  * it takes no words. `named`: whose names these are, if they have to exist; NULL: records are kept
  * of what is no more, and nobody may hold a lock. */
 static const struct list {
     const char *what, *fields, *key, *named;
-    const char *late; /* field that says what does not answer; NULL: none */
+    const char *late;     /* field that says what does not answer; NULL: none */
+    const char *programs; /* what --json and --separator show; NULL: the same */
 } lists[] = {
-    {"instance", "name,status,pnode,snodes,replica.state,disk_template,be/memory", "name",
-     "instance", "guest.late"},
-    {"node", "name,pip,role,pinst_cnt,sinst_cnt,mtotal,mfree,dtotal,dfree,health", "name", "node",
-     "late"},
+    {"instance", "name,status,pnode,replica.at,be/memory,be/vcpus,nic.ips", "name", "instance",
+     "guest.late",
+     "name,status,pnode,snodes,replica.state,disk_template,be/memory,replica.at,be/vcpus,nic.ips"},
+    {"node", "name,role,health,pinst_cnt,sinst_cnt,mtotal,mfree,dtotal,dfree,pip", "name", "node",
+     "late", "name,pip,role,pinst_cnt,sinst_cnt,mtotal,mfree,dtotal,dfree,health"},
     {"group", "name,node_cnt,pinst_cnt,tags", "name", "group"},
     {"service", "name,node,role,state,process,known,since,restarts,version", "name", "service"},
     {"advice", "node,advice,author,reason,until", "node", "node"},
@@ -30,18 +35,31 @@ static const struct list {
     {"waiter", "job,locks,priority,since,blockers,nodes", NULL, NULL},
 };
 
-/* ["|", ["=", field, name], …]; NULL for no names. */
+/* ["|", ["=", field, name], …], of patterns ["=~", …]; NULL for no names. */
 static json_t *names_filter(const char *field, int argc, char **argv)
 {
     if (argc == 0)
         return NULL;
     json_t *filter = json_make("[s]", "|");
     for (int i = 0; i < argc; i++)
-        json_array_append_new(filter, json_make("[sss]", "=", field, argv[i]));
+        json_array_append_new(filter, pattern_filter(field, argv[i]));
     return filter;
 }
 
-/* Names that do not exist are an error: a shorter list alone would be overlooked. */
+static bool matches_any(const char *pattern, GHashTable *names)
+{
+    g_autofree char *regex = pattern_regex(pattern);
+    GHashTableIter iter;
+    gpointer name;
+    g_hash_table_iter_init(&iter, names);
+    while (g_hash_table_iter_next(&iter, &name, NULL))
+        if (g_regex_match_simple(regex, name, 0, 0))
+            return true;
+    return false;
+}
+
+/* Names that do not exist, and patterns of none, are an error: a shorter list alone would be
+ * overlooked. */
 static bool names_exist(struct cli *cli, const char *what, int count, char **names, GError **error)
 {
     json_autoptr rows = cli_query(cli, what, (const char *const[]){"name", NULL},
@@ -52,8 +70,13 @@ static bool names_exist(struct cli *cli, const char *what, int count, char **nam
     for (size_t i = 0; i < json_array_size(rows); i++)
         g_hash_table_add(known, (gpointer)cli_cell_string(json_array_get(rows, i), 0));
     for (int i = 0; i < count; i++) {
-        if (g_hash_table_contains(known, names[i]))
+        bool pattern = pattern_is(names[i]);
+        if (pattern ? matches_any(names[i], known) : g_hash_table_contains(known, names[i]))
             continue;
+        if (pattern) {
+            pattern_set_none(what, names[i], error);
+            return false;
+        }
         fettle_set_error(error, UNKNOWN_ENTITY, "%s \"%s\" does not exist", what, names[i]);
         return false;
     }
@@ -71,9 +94,17 @@ static const struct list *list_of(const char *what)
 /* A table, and below it what does not answer of what it shows. */
 struct shown {
     struct cli_table *table;
+    json_t *rows;   /* kept until all are there, if they are to be sorted or limited */
+    guint keys;     /* index of the cells by which they are sorted */
     guint late;     /* index of the cell that tells; 0: nobody asked */
     GString *below; /* its lines */
+    guint count;
 };
+
+static void keep_row(json_t *row, void *data)
+{
+    json_array_append(((struct shown *)data)->rows, row);
+}
 
 static void show_row(json_t *row, void *data)
 {
@@ -85,12 +116,13 @@ static void show_row(json_t *row, void *data)
         g_string_append_printf(shown->below, "%s: its guest %s\n", name, json_string_value(late));
     json_array_foreach(late, i, part)
         g_string_append_printf(shown->below, "%s: %s\n", name, json_string_value(part));
+    shown->count++;
     cli_table_add(row, shown->table);
 }
 
 /* A list that is shown as it is if nobody chooses other fields is asked for that too. */
-static bool show_rows(struct cli *cli, const struct list *list, char **fields, json_t *filter,
-                      struct shown *shown, GError **error)
+static bool show_rows(struct cli *cli, const struct list *list, const struct order *order,
+                      char **fields, json_t *filter, struct shown *shown, GError **error)
 {
     g_autofree char *chosen = g_strjoinv(",", fields);
     g_autoptr(GPtrArray) asked = g_ptr_array_new();
@@ -101,31 +133,58 @@ static bool show_rows(struct cli *cli, const struct list *list, char **fields, j
         shown->late = asked->len;
         g_ptr_array_add(asked, (void *)list->late);
     }
+    shown->keys = asked->len;
+    for (guint i = 0; order->keys != NULL && order->keys[i] != NULL; i++)
+        g_ptr_array_add(asked, order->keys[i]);
     g_ptr_array_add(asked, NULL);
-    return cli_query_each(cli, list->what, (const char *const *)asked->pdata, filter, show_row,
-                          shown, error);
+    return cli_query_each(cli, list->what, (const char *const *)asked->pdata, filter,
+                          shown->rows != NULL ? keep_row : show_row, shown, error);
 }
 
-static int show_list(struct cli *cli, const char *what, json_t *filter, int argc, char **argv,
-                     GError **error)
+/* All rows are there: what was kept, and what is said below. */
+static void print_shown(const struct cli *cli, const struct order *order, struct shown *shown)
 {
-    const struct list *list = list_of(what);
+    size_t left = 0, i;
+    json_t *row;
+    json_autoptr rows =
+        shown->rows != NULL ? order_rows(order, shown->rows, shown->keys, &left) : NULL;
+    json_array_foreach(rows, i, row)
+        show_row(row, shown);
+    cli_table_print(shown->table);
+    order_say_left(cli, left);
+    printf("%s", shown->below->str);
+}
+
+/* Without -o programs get the fields that they ever had, at their places, and new ones behind. */
+static GStrv fields_of(const struct cli *cli, const struct list *list)
+{
+    bool program = (cli->json || cli->separator != NULL) && list->programs != NULL;
+    return cli_choose_fields(cli, list->what, program ? list->programs : list->fields);
+}
+
+static int show_list(struct cli *cli, const struct list *list, const struct order *order,
+                     json_t *filter, int argc, char **argv, GError **error)
+{
     json_autoptr owned = filter;
-    g_auto(GStrv) fields = cli_choose_fields(cli, list->fields);
-    if (!cli_check_fields(cli, what, (const char *const *)fields, error))
+    g_auto(GStrv) fields = fields_of(cli, list);
+    if (!cli_check_fields(cli, list->what, (const char *const *)fields, error) ||
+        (order->keys != NULL &&
+         !cli_fields_exist(cli, "--sort", list->what, (const char *const *)order->keys, error)))
         return -1;
-    struct shown shown = {.table = cli_table_new(cli, what, (const char *const *)fields),
+    struct shown shown = {.table = cli_table_new(cli, list->what, (const char *const *)fields),
+                          .rows = order_is_asked(order) ? json_array() : NULL,
                           .below = g_string_new(NULL)};
     bool fine = show_rows(
-        cli, list, fields,
+        cli, list, order, fields,
         filter_text_both(names_filter(list->key, argc, argv), json_incref(filter)), &shown, error);
     if (fine && argc > 0 && list->named != NULL)
         fine = names_exist(cli, list->named, argc, argv, error);
     if (fine)
-        cli_table_print(shown.table);
-    if (fine)
-        printf("%s", shown.below->str);
+        print_shown(cli, order, &shown);
+    if (fine && filter != NULL && shown.count == 0 && !cli->json)
+        fine = list_explain_empty(cli, list->what, filter, error);
     cli_table_free(shown.table);
+    json_decref(shown.rows);
     g_string_free(shown.below, TRUE);
     return fine ? 0 : -1;
 }
@@ -136,11 +195,17 @@ static int list_as(struct cli *cli, const char *noun, const char *verb, const ch
 {
     g_autofree char *usage =
         g_strdup_printf("%s %s %s", noun, verb, cli_find_command(noun, verb)->usage);
+    const struct list *list = list_of(what);
     g_autoptr(GError) bad = NULL;
-    const char *text = cli_take_option(&argc, argv, "--filter", &bad);
-    json_t *filter = text != NULL ? filter_text_parse(text, &bad) : NULL;
-    if (bad == NULL && cli_expect(argc, argv, list_of(what)->key != NULL ? argc : 0, usage, &bad))
-        return show_list(cli, what, filter, argc, argv, error);
+    order_auto struct order order = {0};
+    json_t *filter = NULL;
+    const char *text = NULL;
+    if (order_take(&order, &argc, argv, what, &bad))
+        text = cli_take_option(&argc, argv, "--filter", &bad);
+    if (text != NULL)
+        filter = filter_text_parse(text, &bad);
+    if (bad == NULL && cli_expect(argc, argv, list->key != NULL ? argc : 0, usage, &bad))
+        return show_list(cli, list, &order, filter, argc, argv, error);
     json_decref(filter);
     g_propagate_error(error, g_steal_pointer(&bad));
     return -1;
@@ -266,33 +331,35 @@ static int query_fields(struct cli *cli, int argc, char **argv, GError **error)
 }
 
 const struct command query_commands[] = {
-    {"instance", "list", "[--filter FILTER] [NAME…]", "List instances.", instance_list},
-    {"node", "list", "[--filter FILTER] [NAME…]", "List nodes.", node_list},
-    {"group", "list", "[--filter FILTER] [NAME…]", "List node groups.", group_list},
-    {"service", "list", "[--filter FILTER] [NAME…]",
+    {"instance", "list", "[--filter FILTER] " ORDER_USAGE " [NAME…]", "List instances.",
+     instance_list},
+    {"node", "list", "[--filter FILTER] " ORDER_USAGE " [NAME…]", "List nodes.", node_list},
+    {"group", "list", "[--filter FILTER] " ORDER_USAGE " [NAME…]", "List node groups.", group_list},
+    {"service", "list", "[--filter FILTER] " ORDER_USAGE " [NAME…]",
      "List the daemons that the nodes are to run, and how each node says that they are.",
      service_list},
-    {"advice", "list", "[--filter FILTER] [NODE…]",
+    {"advice", "list", "[--filter FILTER] " ORDER_USAGE " [NODE…]",
      "List the advice that stands about nodes: whose it is, why, and until when. See fettle node "
      "advise.",
      advice_list},
     {"tag", "list", "KIND [NAME]",
      "List the tags of the cluster, a node group, a node or an instance.", tag_list},
-    {"repair", "list", "[--filter FILTER] [INSTANCE…]", "List repairs, running and done.",
-     repair_list},
-    {"brake", "list", "[--filter FILTER]",
+    {"repair", "list", "[--filter FILTER] " ORDER_USAGE " [INSTANCE…]",
+     "List repairs, running and done.", repair_list},
+    {"brake", "list", "[--filter FILTER] " ORDER_USAGE,
      "Show the storm brake of auto-repair, if it is on: since when, and why.", brake_list},
-    {"decision", "list", "[--filter FILTER] [NAME…]", "List decision records.", decision_list},
-    {"network", "list", "[--filter FILTER] [NAME…]",
+    {"decision", "list", "[--filter FILTER] " ORDER_USAGE " [NAME…]", "List decision records.",
+     decision_list},
+    {"network", "list", "[--filter FILTER] " ORDER_USAGE " [NAME…]",
      "List networks and what is left of their addresses.", network_list},
-    {"export", "list", "[--filter FILTER] [NODE…]",
+    {"export", "list", "[--filter FILTER] " ORDER_USAGE " [NODE…]",
      "List exports of instances, as clients of Ganeti ask for them: no node has any here.",
      export_list},
-    {"reservation", "list", "[--filter FILTER] [INSTANCE…]",
+    {"reservation", "list", "[--filter FILTER] " ORDER_USAGE " [INSTANCE…]",
      "List room and addresses that jobs have reserved for instances.", reservation_list},
-    {"lock", "list", "[--filter FILTER] [NAME…]", "List locks, their owners and who waits.",
-     lock_list},
-    {"lock", "waiters", "[--filter FILTER]", "List who waits for locks, and for whom.",
+    {"lock", "list", "[--filter FILTER] " ORDER_USAGE " [NAME…]",
+     "List locks, their owners and who waits.", lock_list},
+    {"lock", "waiters", "[--filter FILTER] " ORDER_USAGE, "List who waits for locks, and for whom.",
      lock_waiters},
     {"query-fields", NULL, "RESOURCE",
      "List the fields of a kind of object, such as instance, node, job or lock: for -o, and for "

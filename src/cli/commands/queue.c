@@ -4,6 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/time_text.h"
+#include "proto/nearest.h"
+
 #define FILTER_USAGE                                                                               \
     "[--priority N] [--opcode OPCODE] [--for-reason TEXT] [--user NAME] [--predicates JSON] "      \
     "[--reason TEXT] ACCEPT|CONTINUE|PAUSE|REJECT|RATE_LIMIT:N"
@@ -91,13 +94,24 @@ static void rule_clear(struct rule *rule)
 }
 
 /* "RATE_LIMIT:3" is ["RATE_LIMIT", 3]. What it may be is luxid's to say. */
-static json_t *parse_action(const char *text)
+/* NULL with an error. */
+static json_t *parse_action(const char *text, GError **error)
 {
+    static const char *const plain[] = {"ACCEPT", "CONTINUE", "PAUSE", "REJECT", NULL};
+    static const char *const all[] = {"ACCEPT", "CONTINUE",     "PAUSE",
+                                      "REJECT", "RATE_LIMIT:N", NULL};
     guint64 limit;
     if (g_str_has_prefix(text, "RATE_LIMIT:") &&
         g_ascii_string_to_unsigned(text + strlen("RATE_LIMIT:"), 10, 1, G_MAXINT32, &limit, NULL))
         return json_make("[sI]", "RATE_LIMIT", (json_int_t)limit);
-    return json_string(text);
+    if (g_strv_contains(plain, text))
+        return json_string(text);
+    const char *near = nearest_word(text, all);
+    fettle_set_error(error, WRONG_INPUT,
+                     "\"%s\": must be ACCEPT, CONTINUE, PAUSE, REJECT or RATE_LIMIT:N, such as "
+                     "RATE_LIMIT:5%s%s%s",
+                     text, near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
+    return NULL;
 }
 
 static bool take_predicates(int *argc, char **argv, struct rule *rule, GError **error)
@@ -150,11 +164,13 @@ static int put_rule(struct cli *cli, const char *uuid, int argc, char **argv, co
     struct rule rule = {0};
     json_t *answer = NULL;
     if (take_rule(&argc, argv, &rule, error) && cli_expect(argc, argv, 1, usage, error)) {
-        rule.action = parse_action(argv[0]);
-        answer = cli_call(cli, "ReplaceFilter",
-                          json_make("[s?, I, O, O, O]", uuid, (json_int_t)rule.priority,
-                                    rule.predicates, rule.action, rule.reason),
-                          error);
+        rule.action = parse_action(argv[0], error);
+        answer = rule.action == NULL
+                     ? NULL
+                     : cli_call(cli, "ReplaceFilter",
+                                json_make("[s?, I, O, O, O]", uuid, (json_int_t)rule.priority,
+                                          rule.predicates, rule.action, rule.reason),
+                                error);
     }
     rule_clear(&rule);
     if (answer == NULL)
@@ -185,7 +201,7 @@ static int filter_list(struct cli *cli, int argc, char **argv, GError **error)
     if (!cli_expect(argc, argv, 0, "queue filter list", error))
         return -1;
     g_auto(GStrv) names =
-        cli_choose_fields(cli, "uuid,priority,predicates,action,watermark,reason_trail");
+        cli_choose_fields(cli, "filter", "uuid,priority,predicates,action,watermark,reason_trail");
     if (!cli_check_fields(cli, "filter", (const char *const *)names, error))
         return -1;
     json_autoptr rows = cli_query(cli, "filter", (const char *const *)names, NULL, error);
@@ -208,16 +224,20 @@ static int filter_remove(struct cli *cli, int argc, char **argv, GError **error)
 
 /* --- the watcher --- */
 
+#define LONGEST_PAUSE_MS (G_GINT64_CONSTANT(365) * 86400 * 1000)
+
 static int watcher_pause(struct cli *cli, int argc, char **argv, GError **error)
 {
-    guint64 seconds;
-    if (!cli_expect(argc, argv, 1, "queue pause-watcher SECONDS", error))
+    gint64 ms, seconds;
+    if (!cli_expect(argc, argv, 1, "queue pause-watcher TIME", error))
         return -1;
-    if (!g_ascii_string_to_unsigned(argv[0], 10, 0, 365 * 86400, &seconds, NULL)) {
-        fettle_set_error(error, WRONG_INPUT, "\"%s\" is no number of seconds", argv[0]);
+    if (!time_text_duration(argv[0], 1000, &ms) || ms > LONGEST_PAUSE_MS) {
+        fettle_set_error(error, WRONG_INPUT,
+                         "\"%s\" is no time of at most 365d, such as 90s, 10m, 2h or 3d", argv[0]);
         return -1;
     }
-    gint64 until = seconds > 0 ? g_get_real_time() / G_USEC_PER_SEC + (gint64)seconds : 0;
+    seconds = ms / 1000;
+    gint64 until = seconds > 0 ? g_get_real_time() / G_USEC_PER_SEC + seconds : 0;
     json_autoptr done =
         cli_call(cli, "SetWatcherPause", json_make("[I]", (json_int_t)until), error);
     if (done == NULL)
@@ -242,7 +262,7 @@ const struct command queue_commands[] = {
     {"queue", "filter list", "", "List the rules, in the order in which they are asked.",
      filter_list},
     {"queue", "filter remove", "UUID", "Remove a rule.", filter_remove},
-    {"queue", "pause-watcher", "SECONDS",
-     "Let the watcher do nothing for a while; 0: it works again.", watcher_pause},
+    {"queue", "pause-watcher", "TIME", "Let the watcher do nothing for a while; 0: it works again.",
+     watcher_pause},
     {0},
 };

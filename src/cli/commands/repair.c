@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/time_text.h"
 #include "cli/commands/repair_next.h"
 #include "cli/commands/repair_show.h"
 #include "proto/cli/cli_table.h"
@@ -29,9 +30,9 @@ static bool take_object(int *argc, char ***argv, const char *usage, struct objec
         kind = "nodegroup";
     if (*argc > 0 && !cluster && strcmp(kind, "nodegroup") != 0 && strcmp(kind, "instance") != 0) {
         fettle_set_error(error, WRONG_INPUT,
-                         "%s has no repair policy: cluster, nodegroup NAME or instance NAME have; "
-                         "usage: fettle %s",
-                         kind, usage);
+                         "\"%s\": must be cluster, nodegroup NAME or instance NAME; did you mean "
+                         "\"instance %s\"? usage: fettle %s",
+                         kind, kind, usage);
         return false;
     }
     if (*argc < words)
@@ -191,19 +192,11 @@ static int replace_tags(struct cli *cli, const struct object *object, bool suspe
 
 /* --- suspend, resume, policy --- */
 
-/* "90", "90s", "10m", "2h", "3d" */
 static bool parse_duration(const char *text, gint64 *ret_seconds, GError **error)
 {
-    static const struct {
-        char unit;
-        gint64 seconds;
-    } units[] = {{'\0', 1}, {'s', 1}, {'m', 60}, {'h', 3600}, {'d', 86400}};
-    char *end = NULL;
-    guint64 number = g_ascii_isdigit(text[0]) ? g_ascii_strtoull(text, &end, 10) : 0;
-    for (size_t i = 0; number > 0 && number < 1000000 && i < G_N_ELEMENTS(units); i++) {
-        if (*end != units[i].unit || (*end != '\0' && end[1] != '\0'))
-            continue;
-        *ret_seconds = (gint64)number * units[i].seconds;
+    gint64 ms;
+    if (time_text_duration(text, 1000, &ms) && ms >= 1000) {
+        *ret_seconds = ms / 1000;
         return true;
     }
     fettle_set_error(error, WRONG_INPUT, "--for: \"%s\" is no duration such as 90s, 10m, 2h or 3d",
@@ -211,23 +204,13 @@ static bool parse_duration(const char *text, gint64 *ret_seconds, GError **error
     return false;
 }
 
-/* Seconds since 1970, or local time as 2026-01-31T12:00. */
-static bool parse_time(const char *text, gint64 *ret_seconds, GError **error)
+static bool parse_time(const char *text, gint64 now, gint64 *ret_seconds, GError **error)
 {
-    if (g_ascii_string_to_signed(text, 10, 1, G_MAXINT32 * G_GINT64_CONSTANT(100), ret_seconds,
-                                 NULL))
+    if (time_text_moment(text, now, ret_seconds))
         return true;
-    g_autoptr(GTimeZone) zone = g_time_zone_new_local();
-    g_autofree char *full = strlen(text) == 16   ? g_strconcat(text, ":00", NULL)
-                            : strlen(text) == 10 ? g_strconcat(text, "T00:00:00", NULL)
-                                                 : g_strdup(text);
-    g_autoptr(GDateTime) time = g_date_time_new_from_iso8601(full, zone);
-    if (time != NULL) {
-        *ret_seconds = g_date_time_to_unix(time);
-        return true;
-    }
     fettle_set_error(error, WRONG_INPUT,
-                     "--until: \"%s\" is no time such as 2026-01-31T12:00 or seconds since 1970",
+                     "--until: must be a time from now on, such as 2h or 3d, or a date such as "
+                     "2026-12-01 or \"2026-12-01 08:00\", not \"%s\"",
                      text);
     return false;
 }
@@ -244,7 +227,7 @@ static bool take_end(int *argc, char **argv, gint64 *ret_end, GError **error)
         fettle_set_error(&bad, WRONG_INPUT, "--for and --until exclude each other");
     if (bad == NULL && duration != NULL && parse_duration(duration, &length, &bad))
         *ret_end = now + length;
-    if (bad == NULL && until != NULL && parse_time(until, ret_end, &bad) && *ret_end <= now)
+    if (bad == NULL && until != NULL && parse_time(until, now, ret_end, &bad) && *ret_end <= now)
         fettle_set_error(&bad, WRONG_INPUT, "--until: %s has passed", until);
     if (bad == NULL)
         return true;
@@ -253,7 +236,7 @@ static bool take_end(int *argc, char **argv, gint64 *ret_end, GError **error)
 }
 
 #define SUSPEND_USAGE                                                                              \
-    "repair suspend [--for 2h|--until TIME] (cluster|nodegroup NAME|instance NAME)"
+    "repair suspend [--for TIME|--until WHEN] (cluster|nodegroup NAME|instance NAME)"
 
 static int suspend(struct cli *cli, const struct wishes *wishes, int argc, char **argv,
                    GError **error)
@@ -375,7 +358,7 @@ const struct command repair_commands[] = {
      "Show one repair, by its id or the beginning of it: what was decided, its jobs, what waits "
      "for you.",
      repair_show},
-    {"repair", "suspend", "[--for 2h|--until TIME] (cluster|nodegroup NAME|instance NAME)",
+    {"repair", "suspend", "[--for TIME|--until WHEN] (cluster|nodegroup NAME|instance NAME)",
      "Stop auto-repair of the cluster, a node group or an instance, for a time or until it is "
      "resumed; a repair under way waits as it is. " TAKES_JOB_FLAGS,
      repair_suspend},

@@ -149,6 +149,17 @@ json_t *query_get_instance_replica_state(struct query_source *source, const void
     return replica ? json_string(enum_word(&replica_state_words, (int)replica->state)) : NULL;
 }
 
+json_t *query_get_instance_replica_at(struct query_source *source, const void *row,
+                                      enum query_status *ret_status)
+{
+    const struct replica *replica = replica_of(source, row);
+    if (!replica)
+        return NULL;
+    const char *node =
+        config_node_name(source->config, ((const struct instance *)row)->secondary_node);
+    return json_sprintf("%s %s", node, enum_word(&replica_state_words, (int)replica->state));
+}
+
 json_t *query_get_instance_replica_sync(struct query_source *source, const void *row,
                                         enum query_status *ret_status)
 {

@@ -117,16 +117,14 @@ static void run(struct joining *joining)
 static bool tell(const struct joining *joining, GError **error)
 {
     const char *root = joining->paths->root;
-    g_autofree char *start =
-        g_str_equal(root, "/")
-            ? g_strdup_printf("systemctl %s fettle.target", joining->new_keys ? "restart" : "start")
-            : g_strdup_printf("fettle-noded --root %s", root);
+    g_autofree char *start = g_str_equal(root, "/")
+                                 ? g_strdup("systemctl restart fettle.target")
+                                 : g_strdup_printf("fettle-noded --root %s", root);
     g_autofree char *text = g_strdup_printf(
         "This host is node \"%s\" of the cluster %s now (%s port %" G_GUINT64_FORMAT
-        ")%s.\n%s its daemon: %s",
+        ")%s.\nStart its daemon, anew if it runs: %s",
         joining->config->name, joining->config->cluster_uuid, joining->config->address,
-        joining->config->port, joining->new_keys ? ", with new keys" : "",
-        joining->new_keys ? "Restart" : "Start", start);
+        joining->config->port, joining->new_keys ? ", with new keys" : "", start);
     printf("%s\n", text);
     return output_end(g_strdelimit(text, "\n", ' '), error);
 }

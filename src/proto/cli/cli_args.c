@@ -6,10 +6,10 @@
 #include <string.h>
 
 static const struct flag_row {
-    const char *field, *flag, *words, *shape;
+    const char *field, *flag, *words, *shape, *example;
 } flag_rows[] = {
 #define COMMAND(noun, verb, OPCODE, words, done, ...)
-#define FLAG(field, flag, words, shape) {field, flag, words, shape},
+#define FLAG(field, flag, words, shape, example) {field, flag, words, shape, example},
 #include "proto/cli.def"
 #undef COMMAND
 #undef FLAG
@@ -38,6 +38,9 @@ static void arg_free(void *data)
 static const char *shape_of(const struct field *field)
 {
     g_autofree char *unit = record_unit(field);
+    enum record_time time = record_time(field);
+    if (time != RECORD_TIME_NONE)
+        return time == RECORD_TIME_MOMENT ? "WHEN" : "TIME";
     switch (field->type) {
     case FIELD_TYPE_STRING:
     case FIELD_TYPE_STRINGS:
@@ -57,7 +60,7 @@ static const char *shape_of(const struct field *field)
         return "WORD";
     case FIELD_TYPE_OBJECT:
     case FIELD_TYPE_OBJECTS:
-        return "NAME=VALUE,...";
+        return "NAME=VALUE,…";
     case FIELD_TYPE_BOOL:
         return "";
     }
@@ -69,6 +72,7 @@ static struct cli_arg *arg_new(const struct field *field)
     struct cli_arg *arg = g_new0(struct cli_arg, 1);
     const struct flag_row *row = row_of(field);
     arg->field = field;
+    arg->example = row != NULL ? row->example : NULL;
     arg->shape = g_strdup(row != NULL && row->shape != NULL ? row->shape : shape_of(field));
     if (row != NULL && row->words != NULL)
         arg->words = g_strsplit(row->words, "|", -1);
@@ -85,14 +89,15 @@ static struct cli_arg *arg_new(const struct field *field)
 static struct cli_arg *word_new(const struct record *params, const char *text)
 {
     g_auto(GStrv) halves = g_strsplit_set(text, "~=", 3);
-    bool rest = g_str_has_suffix(halves[0], "+");
-    if (rest)
+    bool rest = g_str_has_suffix(halves[0], "+"), many = g_str_has_suffix(halves[0], "*");
+    if (rest || many)
         halves[0][strlen(halves[0]) - 1] = '\0';
     const struct field *field = record_field(params, halves[0]);
     g_assert(field != NULL);
     struct cli_arg *arg = arg_new(field);
     arg->word = true;
     arg->rest = rest;
+    arg->many = many;
     arg->name = g_strdelimit(g_ascii_strup(field->name, -1), "_", '-');
     if (g_strv_length(halves) == 3) {
         arg->unless_field = g_strdup(halves[1]);

@@ -8,15 +8,17 @@
 
 struct cli_arg {
     const struct field *field;
-    char *name;         /* of a flag "--disk", of a plain word "INSTANCE-NAME" */
-    char *also;         /* another name that is accepted: "--disks"; NULL: none */
-    char *shape;        /* what stands for its value: "SIZE"; "" for a switch */
-    char **words;       /* the only values that it takes; NULL: any */
-    bool word;          /* it is a plain word */
-    bool rest;          /* a plain word that takes all that are left */
-    bool common;        /* every job has it */
-    char *unless_field; /* a plain word that takes nothing if that field ... */
-    char *unless_word;  /* ... was given as this; NULL: always takes one */
+    char *name;          /* of a flag "--disk", of a plain word "INSTANCE-NAME" */
+    char *also;          /* another name that is accepted: "--disks"; NULL: none */
+    char *shape;         /* what stands for its value: "SIZE"; "" for a switch */
+    char **words;        /* the only values that it takes; NULL: any */
+    bool word;           /* it is a plain word */
+    bool rest;           /* a plain word that takes all that are left */
+    bool many;           /* the same: each names an object, which has an opcode of its own */
+    const char *example; /* a value that messages show; NULL: none */
+    bool common;         /* every job has it */
+    char *unless_field;  /* a plain word that takes nothing if that field ... */
+    char *unless_word;   /* ... was given as this; NULL: always takes one */
 };
 
 /* Plain words in their order, then flags of its own, then those of every job if it becomes one;

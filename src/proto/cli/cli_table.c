@@ -9,7 +9,7 @@
 static const struct cli_command commands[] = {
 #define COMMAND(noun, verb, OPCODE, words, done, ...)                                              \
     {noun, verb, "OP_" #OPCODE, words, done, {__VA_ARGS__}},
-#define FLAG(field, flag, words, shape)
+#define FLAG(field, flag, words, shape, example)
 #include "proto/cli.def"
 #undef COMMAND
 #undef FLAG
@@ -51,7 +51,8 @@ struct parser {
     const struct cli_command *command;
     const GPtrArray *args; /* of struct cli_arg */
     guint next_word;
-    json_t *opcode; /* being built */
+    json_t *opcode;   /* being built */
+    GPtrArray *names; /* all words of an argument that takes many objects; NULL: it takes one */
 };
 
 static const struct cli_arg *arg_at(const struct parser *parser, guint index)
@@ -77,12 +78,27 @@ static bool set_value(struct parser *parser, const struct cli_arg *arg, const ch
     return true;
 }
 
+/* The opcode gets the first one; each is checked. */
+static bool add_name(struct parser *parser, const struct cli_arg *arg, const char *text,
+                     GError **error)
+{
+    json_autoptr value = cli_arg_value(arg, arg->name, text, error);
+    if (value == NULL)
+        return false;
+    if (parser->names->len == 0)
+        json_object_set(parser->opcode, arg->field->name, value);
+    g_ptr_array_add(parser->names, g_strdup(text));
+    return true;
+}
+
 static bool parse_word(struct parser *parser, const char *text, GError **error)
 {
     const struct cli_arg *arg;
     while ((arg = arg_at(parser, parser->next_word)) != NULL && arg->word) {
-        if (!arg->rest)
+        if (!arg->rest && !(arg->many && parser->names != NULL))
             parser->next_word++;
+        if (arg->many && parser->names != NULL)
+            return add_name(parser, arg, text, error);
         if (arg->unless_field != NULL) {
             const json_t *other = json_object_get(parser->opcode, arg->unless_field);
             if (g_strcmp0(json_string_value(other), arg->unless_word) == 0)
@@ -95,10 +111,27 @@ static bool parse_word(struct parser *parser, const char *text, GError **error)
     return false;
 }
 
+/* Flags of one letter, as Ganeti's clients have them. */
+static const char *long_flag(const char *flag)
+{
+    static const char *const letters[][2] = {
+        {"-t", "--disk-template"}, {"-n", "--pnode"},       {"-s", "--disk"},
+        {"-B", "--memory"},        {"-f", "--yes"},         {"-m", "--memory"},
+        {"-H", "--kernel-path"},   {"-O", "--kernel-args"},
+    };
+    for (size_t i = 0; i < G_N_ELEMENTS(letters); i++)
+        if (strcmp(letters[i][0], flag) == 0)
+            return letters[i][1];
+    return NULL;
+}
+
 static void set_unknown_flag(const struct parser *parser, const char *flag, GError **error)
 {
     g_autoptr(GPtrArray) names = cli_arg_flag_names(parser->args);
-    const char *near = nearest_word(flag, (const char *const *)names->pdata);
+    const char *const *list = (const char *const *)names->pdata;
+    const char *spelt = long_flag(flag);
+    bool there = spelt != NULL && (strcmp(spelt, "--yes") == 0 || g_strv_contains(list, spelt));
+    const char *near = there ? spelt : nearest_word(flag, list);
     g_autofree char *hint =
         near != NULL ? g_strdup_printf(" did you mean %s?", near) : g_strdup("");
     fettle_set_error(error, WRONG_INPUT, "%s: unknown flag;%s see \"fettle %s %s --help\"", flag,
@@ -146,6 +179,10 @@ static bool parse_words(struct parser *parser, const char *const *words, GError 
         else if (!only_words && g_str_has_prefix(words[i], "--")) {
             if (!parse_flag(parser, words[i], words[i + 1], &took, error))
                 return false;
+        } else if (!only_words && words[i][0] == '-' && g_ascii_isalpha(words[i][1])) {
+            g_autofree char *flag = g_strndup(words[i], 2);
+            set_unknown_flag(parser, flag, error);
+            return false;
         } else if (!parse_word(parser, words[i], error)) {
             return false;
         }
@@ -168,21 +205,55 @@ static bool nothing_missing(const struct parser *parser, GError **error)
     return true;
 }
 
+static json_t *parse_line(struct parser *parser, const char *const *words, GError **error)
+{
+    json_autoptr opcode = json_make("{s:s}", "OP_ID", parser->command->op_id);
+    parser->opcode = opcode;
+    if (!parse_words(parser, words, error) || !nothing_missing(parser, error))
+        return NULL;
+    record_autoptr(op_common) common = NULL;
+    g_autoptr(GError) bad = NULL;
+    void *params = NULL;
+    const struct opcode *row;
+    if (!opcode_parse(opcode, &common, &params, &row, &bad)) {
+        cli_command_explain(parser->command, words, &bad);
+        g_propagate_error(error, g_steal_pointer(&bad));
+        return NULL;
+    }
+    record_free(row->params, params);
+    return json_steal(&opcode);
+}
+
 json_t *cli_command_parse(const struct cli_command *command, const char *const *words,
                           GError **error)
 {
     g_autoptr(GPtrArray) args = cli_args(command);
-    json_autoptr opcode = json_make("{s:s}", "OP_ID", command->op_id);
-    struct parser parser = {.command = command, .args = args, .opcode = opcode};
-    if (!parse_words(&parser, words, error) || !nothing_missing(&parser, error))
+    struct parser parser = {.command = command, .args = args};
+    return parse_line(&parser, words, error);
+}
+
+json_t *cli_command_parse_many(const struct cli_command *command, const char *const *words,
+                               GPtrArray **ret_names, GError **error)
+{
+    g_autoptr(GPtrArray) args = cli_args(command);
+    g_autoptr(GPtrArray) names = g_ptr_array_new_with_free_func(g_free);
+    struct parser parser = {.command = command, .args = args, .names = names};
+    json_t *opcode = parse_line(&parser, words, error);
+    if (opcode == NULL)
         return NULL;
-    record_autoptr(op_common) common = NULL;
-    void *params = NULL;
-    const struct opcode *row;
-    if (!opcode_parse(opcode, &common, &params, &row, error))
-        return NULL;
-    record_free(row->params, params);
-    return json_steal(&opcode);
+    g_ptr_array_add(names, NULL);
+    *ret_names = names->len > 1 ? g_steal_pointer(&names) : NULL;
+    return opcode;
+}
+
+const char *cli_command_many(const struct cli_command *command)
+{
+    static const char *const fields[][2] = {
+        {"instance_name*", "instance"}, {"node_name*", "node"}, {"network_name*", "network"}};
+    for (size_t i = 0; i < G_N_ELEMENTS(fields); i++)
+        if (strcmp(command->words, fields[i][0]) == 0)
+            return fields[i][1];
+    return NULL;
 }
 
 /* The flags of every job, of any command that is one. */

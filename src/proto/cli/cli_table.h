@@ -42,11 +42,28 @@ const char *cli_command_doc(const struct cli_command *command);
 json_t *cli_command_parse(const struct cli_command *command, const char *const *words,
                           GError **error);
 
+/* The same of a command that may name several objects: the opcode of the first, and the words for
+ * all of them, NULL-terminated (they may be patterns); NULL for a command that takes none or one.
+ * Free them with g_ptr_array_unref(). */
+json_t *cli_command_parse_many(const struct cli_command *command, const char *const *words,
+                               GPtrArray **ret_names, GError **error);
+/* The kind of the objects that a command takes several of; NULL: it does not. */
+const char *cli_command_many(const struct cli_command *command);
+
+/* What is wrong with a field of the command's opcode, in the words of the command line: the error
+ * "nics[1].ip: …" becomes "--net 2: ip: …; as in --net mac=auto,link=br0", with the name of the
+ * flag that was typed. Any other error stays as it is. */
+void cli_command_explain(const struct cli_command *command, const char *const *words,
+                         GError **error);
+
 /* Takes the flags of every job out of a command line, for commands that make their opcodes
  * themselves: their fields as an object, to be put into each opcode. The same errors. */
 json_t *cli_common_take(int *argc, char **argv, GError **error);
 
 /* What stands behind `fettle NOUN VERB`: "INSTANCE-NAME [flags]"; free with g_free(). */
 char *cli_command_usage(const struct cli_command *command);
-/* Text for `fettle NOUN VERB --help`; free with g_free(). */
-char *cli_command_help(const struct cli_command *command);
+/* Text for `fettle NOUN VERB --help`, in lines of at most `width` letters; free with g_free(). */
+char *cli_command_help(const struct cli_command *command, int width);
+#define CLI_HELP_COLUMN 24 /* letters of a flag before its sentence */
+/* A line of help, or several: `name` in a column of so many letters, and its sentence. */
+void cli_help_row(GString *text, const char *name, int column, const char *doc, int width);

@@ -113,14 +113,45 @@ static bool is_allowed(const struct cli_arg *arg, const char *name, const char *
     return false;
 }
 
+/* What is called otherwise by Ganeti. */
+static void hint_at_word(const struct cli_arg *arg, const char *text, GError **error)
+{
+    static const struct {
+        const char *field, *word, *means;
+    } words[] = {{"disk_template", "drbd", "mirror"},
+                 {"disk_template", "drbd8", "mirror"},
+                 {"disk_template", "plain", "file"},
+                 {"disk_template", "lvm", "file"},
+                 {"disk_template", "shared", "sharedfile"}};
+    for (size_t i = 0; error != NULL && i < G_N_ELEMENTS(words); i++) {
+        if (strcmp(words[i].field, arg->field->name) != 0 || strcmp(words[i].word, text) != 0)
+            continue;
+        char *longer =
+            g_strdup_printf("%s; %s is %s here", (*error)->message, text, words[i].means);
+        g_free((*error)->message);
+        (*error)->message = longer;
+    }
+}
+
+static void show_example(const struct cli_arg *arg, const char *name, GError **error)
+{
+    if (error == NULL || arg->example == NULL || arg->word)
+        return;
+    char *longer = g_strdup_printf("%s; as in %s %s", (*error)->message, name, arg->example);
+    g_free((*error)->message);
+    (*error)->message = longer;
+}
+
 json_t *cli_arg_value(const struct cli_arg *arg, const char *name, const char *text, GError **error)
 {
-    if (!is_allowed(arg, name, text, error))
-        return NULL;
-    json_autoptr value = arg->common ? common_value(arg, name, text, error)
-                                     : record_text_to_json(arg->field, text, name, error);
+    json_autoptr value = NULL;
     const struct place place = {.name = name};
-    if (value == NULL || !record_check(arg->field, value, &place, error))
-        return NULL;
-    return json_steal(&value);
+    if (is_allowed(arg, name, text, error))
+        value = arg->common ? common_value(arg, name, text, error)
+                            : record_text_to_json(arg->field, text, name, error);
+    if (value != NULL && record_check(arg->field, value, &place, error))
+        return json_steal(&value);
+    hint_at_word(arg, text, error);
+    show_example(arg, name, error);
+    return NULL;
 }

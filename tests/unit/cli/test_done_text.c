@@ -61,8 +61,8 @@ static void test_sentences(void)
          "Checked only, nothing was changed: it could be done now.");
     says("instance startup web1", "Instance web1: done.");
     says("node modify n1 --offline yes",
-         "Node n1 is offline on your word; what ran there may run elsewhere now.");
-    says("node modify n1 --drained no", "Node n1 takes instances again.");
+         "Node n1 is offline on your word; what ran there may run elsewhere.");
+    says("node modify n1 --drained no", "Node n1 takes instances.");
     says("tag add cluster a b", "The cluster has these tags now: a,b.");
     says("tag remove node n1 a", "The node n1 has these tags no more: a.");
     says("instance grow-disk web1 0 1G --absolute", "Disk 0 of instance web1 has 1024 MiB.");

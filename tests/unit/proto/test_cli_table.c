@@ -110,7 +110,8 @@ static void test_sizes(void)
     refused("instance grow-disk a 0 inf", "AMOUNT" NO_SIZE "\"inf\"");
     refused("instance grow-disk a 0 1e300", "AMOUNT" NO_SIZE "\"1e300\"");
     refused("instance grow-disk a 0 65T", "AMOUNT: must be at most 67108864 (MiB)");
-    refused("instance create a --disk-template file --disk size=x", "--disk.size" NO_SIZE "\"x\"");
+    refused("instance create a --disk-template file --disk size=x",
+            "--disk.size" NO_SIZE "\"x\"; as in --disk size=10G");
 }
 
 static void test_words(void)
@@ -153,12 +154,25 @@ static void test_mistakes(void)
     refused("instance create web1 --start --no-start", "--no-start: is given twice");
     refused("instance create web1 --no-start=true", "--no-start: takes no value");
     refused("instance create web1 --start=maybe", "--start: must be true or false, not \"maybe\"");
-    refused("instance create web1 --disk-template drbd",
-            "--disk-template: must be one of diskless, mirror, file, sharedfile");
+    refused(
+        "instance create web1 --disk-template drbd",
+        "--disk-template: must be one of diskless, mirror, file, sharedfile; drbd is mirror here");
+    refused(
+        "instance create web1 --disk-template plain",
+        "--disk-template: must be one of diskless, mirror, file, sharedfile; plain is file here");
+    refused("instance create web1 -t diskless",
+            "-t: unknown flag; did you mean --disk-template? see "
+            "\"fettle instance create --help\"");
+    refused("instance create -t diskless web1",
+            "-t: unknown flag; did you mean --disk-template? see "
+            "\"fettle instance create --help\"");
+    refused("instance remove web1 -f",
+            "-f: unknown flag; did you mean --yes? see \"fettle instance remove --help\"");
+    refused("instance startup web1 -x", "-x: unknown flag; see \"fettle instance startup --help\"");
     refused("instance create web1 --disk-template mirror --disks 64",
-            "--disks: must be NAME=VALUE,..., not \"64\"");
+            "--disks: must be NAME=VALUE,..., not \"64\"; as in --disks size=10G");
     refused("instance create web1 --disk-template mirror --disks size=1 --disks size=0",
-            "disks[1].size: must be at least 1 (MiB)");
+            "--disks 2: size: must be at least 1 (MiB); as in --disks size=10G");
     refused("instance create Web1",
             "INSTANCE-NAME: must be a name: 1 to 63 of a-z, 0-9, '.' and '-' "
             "(no upper case), the first a letter or digit");
@@ -169,6 +183,91 @@ static void test_mistakes(void)
     refused("test delay 1 2", "\"2\": one word too many; see \"fettle test delay --help\"");
 }
 
+/* What luxid or a job says of a field is told with the flag that was typed. */
+static void explained(const char *line, const char *message, const char *expected)
+{
+    g_auto(GStrv) words = g_strsplit(line, " ", -1);
+    GError *error = g_error_new_literal(FETTLE_ERROR, FETTLE_ERROR_WRONG_INPUT, message);
+    cli_command_explain(cli_command_find(words[0], words[1]), (const char *const *)words + 2,
+                        &error);
+    g_assert_cmpstr(error->message, ==, expected);
+    g_error_free(error);
+}
+
+static void test_explained(void)
+{
+    explained("instance create a --net ip=1.2.3.4", "nics[0].ip: 1.2.3.4 is taken by web (job 7)",
+              "--net: ip: 1.2.3.4 is taken by web (job 7); as in --net mac=auto,link=br0");
+    explained("instance create a --nics mac=auto --nics mac=auto", "nics[1].mac: x",
+              "--nics 2: mac: x; as in --nics mac=auto,link=br0");
+    explained("instance create a --os-type tik", "os_type: image \"tik\" does not exist",
+              "--os-type: image \"tik\" does not exist");
+    explained("network modify lan --release 10.0.0.1", "remove_reserved_ips: no",
+              "--release: no; as in --release 192.0.2.1-192.0.2.9");
+    explained("cluster modify --max-running-jobs 0", "max_running_jobs: no",
+              "--max-running-jobs: no");
+    explained("instance startup a", "node3: it is silent", "node3: it is silent");
+    explained("instance startup a", "instance \"a\" does not exist",
+              "instance \"a\" does not exist");
+    explained("instance startup a", "", "");
+}
+
+/* Words for several objects, of the commands that take them. */
+static void test_many(void)
+{
+    g_autoptr(GPtrArray) names = NULL;
+    g_autoptr(GError) error = NULL;
+    static const char *const words[] = {"web1", "--timeout", "5", "db*", NULL};
+    static const char *const long_words[] = {
+        "web1", "0123456789012345678901234567890123456789012345678901234567890123", NULL};
+    json_autoptr opcode =
+        cli_command_parse_many(cli_command_find("instance", "shutdown"), words, &names, &error);
+    g_assert_no_error(error);
+    g_autofree char *all = g_strjoinv(" ", (char **)names->pdata);
+    g_assert_cmpstr(all, ==, "web1 db*");
+    g_assert_cmpstr(json_string_value(json_object_get(opcode, "instance_name")), ==, "web1");
+    g_assert_null(cli_command_parse_many(cli_command_find("instance", "shutdown"), long_words,
+                                         &names, &error));
+    g_assert_cmpstr(error->message, ==, "INSTANCE-NAME: must have at most 63 characters, has 64");
+    size_t count;
+    const struct cli_command *table = cli_command_table(&count);
+    for (size_t i = 0; i < count; i++)
+        g_assert_true((cli_command_many(&table[i]) != NULL) ==
+                      (strchr(table[i].words, '*') != NULL));
+    refused("instance grow-disk a b", "DISK: must be a whole number, not \"b\"");
+}
+
+/* Help as one line, as it was before it was folded. */
+static char *flattened(const char *help)
+{
+    GString *flat = g_string_new(NULL);
+    for (; *help != '\0'; help++) {
+        bool space = g_ascii_isspace(*help);
+        if (!space || (flat->len > 0 && flat->str[flat->len - 1] != ' '))
+            g_string_append_c(flat, space ? ' ' : *help);
+    }
+    return g_string_free(flat, FALSE);
+}
+
+/* No line is longer than the width, unless one word is, and nothing is told of the wire. */
+static void test_help_widths(void)
+{
+    static const int widths[] = {60, 80};
+    size_t count;
+    const struct cli_command *table = cli_command_table(&count);
+    for (size_t n = 0; n < count * G_N_ELEMENTS(widths); n++) {
+        int width = widths[n % G_N_ELEMENTS(widths)];
+        g_autofree char *help = cli_command_help(&table[n / G_N_ELEMENTS(widths)], width);
+        g_auto(GStrv) lines = g_strsplit(help, "\n", -1);
+        for (char **line = lines; *line != NULL; line++)
+            if (g_utf8_strlen(*line, -1) > width && (width == 80 || strchr(g_strchug(*line), ' ')))
+                g_error("%s %s, %d: %s", table[n / 2].noun, table[n / 2].verb, width, *line);
+        g_assert_null(strstr(help, "wire"));
+        g_assert_null(strstr(help, "Default: -1"));
+        g_assert_null(strstr(help, "Default: 0"));
+    }
+}
+
 static void test_every_command(void)
 {
     size_t count;
@@ -177,10 +276,14 @@ static void test_every_command(void)
         g_assert_true(cli_command_find(table[i].noun, table[i].verb) == &table[i]);
         g_assert_nonnull(opcode_find(table[i].op_id));
         g_assert_cmpstr(cli_command_doc(&table[i]), ==, opcode_find(table[i].op_id)->doc);
-        g_autofree char *help = cli_command_help(&table[i]);
+        g_autofree char *help = cli_command_help(&table[i], 80);
         const struct record *params = opcode_find(table[i].op_id)->params;
-        for (const struct field *field = params->fields(); field->name != NULL; field++)
-            g_assert_nonnull(strstr(help, field->doc));
+        g_autofree char *flat = flattened(help);
+        for (const struct field *field = params->fields(); field->name != NULL; field++) {
+            g_autofree char *told = record_doc(field->doc);
+            bool hidden = g_str_has_prefix(told, "Accepted for Ganeti's clients");
+            g_assert_true((strstr(flat, told) != NULL) != hidden);
+        }
     }
     g_assert_null(cli_command_find("instance", "fly"));
 }
@@ -202,7 +305,7 @@ static void test_common_flags(void)
     size_t count;
     const struct cli_command *table = cli_command_table(&count);
     for (size_t i = 0; i < count; i++) {
-        g_autofree char *help = cli_command_help(&table[i]);
+        g_autofree char *help = cli_command_help(&table[i], 80);
         if (!cli_command_is_job(&table[i])) {
             g_assert_cmpstr(table[i].op_id, ==, "OP_CLUSTER_INIT");
             g_assert_null(strstr(help, "Flags of every job"));
@@ -237,25 +340,65 @@ static void test_every_opcode(void)
 
 static void test_help(void)
 {
-    g_autofree char *help = cli_command_help(cli_command_find("tag", "add"));
-    const char *start = "Usage: fettle tag add KIND [NAME] TAGS... [flags]\n\n"
-                        "Add tags to an object.\n\n"
-                        "  KIND                         Kind of the object. One of: cluster, "
-                        "nodegroup, node, instance.\n"
-                        "  NAME                         Name or UUID of the object; empty for the "
-                        "cluster.\n"
-                        "  TAGS                         Tags. One or more.\n\n"
-                        "Flags:\n"
-                        "  --filter JSON                In place of a name: all instances that "
-                        "match this filter of Query (ARP-72).\n\n"
-                        "Flags of every job:\n"
-                        "  --reason TEXT                ";
+    g_autofree char *help = cli_command_help(cli_command_find("tag", "add"), 80);
+    const char *start =
+        "Usage: fettle tag add KIND [NAME] TAGS… [flags]\n\n"
+        "Add tags to an object.\n\n"
+        "  KIND                     Kind of the object. One of: cluster, nodegroup, node,\n"
+        "                           instance.\n"
+        "  NAME                     Name or UUID of the object; the cluster needs none.\n"
+        "  TAGS                     Tags. One or more.\n\n"
+        "Flags:\n"
+        "  --filter JSON            In place of a name: all instances that match this\n"
+        "                           filter of Query (ARP-72).\n\n"
+        "Flags of every job:\n"
+        "  --reason TEXT            ";
     g_assert_true(g_str_has_prefix(help, start));
-    g_autofree char *create = cli_command_help(cli_command_find("instance", "create"));
-    g_assert_nonnull(strstr(create, "  --[no-]start                 Start it. Default: true.\n"));
-    g_assert_nonnull(
-        strstr(create, "  --memory SIZE                Memory (MiB). Default: 128.\n"));
-    g_assert_nonnull(strstr(create, "One of: diskless, mirror, file, sharedfile. Required.\n"));
+    g_autofree char *create = cli_command_help(cli_command_find("instance", "create"), 80);
+    g_assert_nonnull(strstr(create, "  --[no-]start             Start it. Default: yes.\n"));
+    g_assert_nonnull(strstr(create, "  --memory SIZE            Memory (MiB). Default: 128.\n"));
+    g_autofree char *flat = flattened(create);
+    g_assert_nonnull(strstr(flat, "One of: diskless, mirror, file, sharedfile. Required."));
+    g_autofree char *settings = cli_command_help(cli_command_find("cluster", "modify"), 80);
+    g_assert_true(g_str_has_prefix(settings, "Usage: fettle cluster modify [flags]\n\nChange "
+                                             "settings of the cluster.\n\nFlags:\n"));
+}
+
+/* That flag of the line is that number of the opcode. */
+static void accepted(const char *line, const char *field, json_int_t number)
+{
+    g_autoptr(GError) error = NULL;
+    json_autoptr opcode = parse(line, &error);
+    g_assert_no_error(error);
+    g_assert_cmpint(json_integer_value(json_object_get(opcode, field)), ==, number);
+}
+
+/* Times in the words of people: of how long, and of when. */
+static void test_times(void)
+{
+    accepted("instance shutdown a --timeout 2m", "timeout", 120);
+    accepted("instance shutdown a --timeout 90", "timeout", 90);
+    accepted("instance migrate a --downtime-ms 1.5s", "downtime_ms", 1500);
+    accepted("node invite n --primary-ip 1 --secret-hash "
+             "0000000000000000000000000000000000000000000000000000000000000000 --expires-s 1d",
+             "expires_s", 86400);
+    accepted("cluster modify --job-archive-age-s 1w", "job_archive_age_s", 604800);
+    accepted("cluster modify --watcher-interval-ms -1", "watcher_interval_ms", -1);
+    accepted("instance modify a --memory 2G", "memory", 2048);
+    accepted("node advise n --author me --until 1800000000", "until", 1800000000);
+    refused("instance shutdown a --timeout soon",
+            "--timeout: must be a time such as 90s, 10m, 2h or 3d, or a number of seconds, not "
+            "\"soon\"");
+    refused("instance shutdown a --timeout 1500ms",
+            "--timeout: must be a time such as 90s, 10m, 2h or 3d, or a number of seconds, not "
+            "\"1500ms\"");
+    refused("instance shutdown a --timeout 2d", "--timeout: must be at most 86400");
+    refused("instance migrate a --downtime-ms x",
+            "--downtime-ms: must be a time such as 300ms, 10s or 5m, or a number of milliseconds, "
+            "not \"x\"");
+    refused("node advise n --author me --until tomorrow",
+            "--until: must be a time from now on, such as 2h or 3d, or a date such as 2026-12-01 "
+            "or \"2026-12-01 08:00\", not \"tomorrow\"");
 }
 
 int main(int argc, char **argv)
@@ -270,5 +413,9 @@ int main(int argc, char **argv)
     g_test_add_func("/cli_table/common-flags", test_common_flags);
     g_test_add_func("/cli_table/every-opcode", test_every_opcode);
     g_test_add_func("/cli_table/help", test_help);
+    g_test_add_func("/cli_table/help-widths", test_help_widths);
+    g_test_add_func("/cli_table/times", test_times);
+    g_test_add_func("/cli_table/explained", test_explained);
+    g_test_add_func("/cli_table/many", test_many);
     return g_test_run();
 }
