@@ -218,8 +218,8 @@ def test_offline():
     away = 'node3'
     lab.lab('power', away, 'off')
     lab.cli('node', 'modify', away, '--offline', 'yes', '--statement', 'the power is off')
-    code, _, err = renew()
-    assert code == 0 and f'node {away} was offline and has the old keys' in err, (code, err)
+    code, out, _ = renew()
+    assert code == 0 and f'node {away} was offline and has the old keys' in out, (code, out)
     assert content(etc('node1', 'ca.crt')) != before
     lab.lab('power', away, 'on')
     assert 'Old keys' in lab.cli('node', 'info', away)

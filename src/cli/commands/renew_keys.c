@@ -111,12 +111,11 @@ static void finish(struct cli *cli, const struct keys_progress *progress)
     json_t *missed = json_array();
     for (guint i = 0; i < progress->missed->len; i++)
         json_array_append_new(missed, json_string(progress->missed->pdata[i]));
-    for (guint i = 0; i < progress->missed->len; i++)
-        cli_note(cli,
-                 "node %s was offline and has the old keys: nobody believes it. When it is back: "
-                 "fettle node invite %s, and on its host: fettle-noded join --new-keys",
-                 (const char *)progress->missed->pdata[i],
-                 (const char *)progress->missed->pdata[i]);
+    for (guint i = 0; !cli->json && i < progress->missed->len; i++)
+        printf(
+            "node %s was offline and has the old keys: nobody believes it. When it is back: fettle "
+            "node invite %s, and on its host: fettle-noded join --new-keys\n",
+            (const char *)progress->missed->pdata[i], (const char *)progress->missed->pdata[i]);
     cli_say(cli,
             json_make("{sI so}", "authority_ends", (json_int_t)progress->ends, "missed", missed),
             "The keys of the cluster are new; the authority's certificate ends %s. Tools that ask "
