@@ -75,11 +75,11 @@ json_t *why_older_jobs(struct cli *cli, const json_t *info, GError **error)
  * NULL: it is none. False on error. */
 static bool find_pending(struct cli *cli, const json_t *epoch, json_t **ret_pending, GError **error)
 {
-    json_autoptr info =
-        epoch == NULL ? NULL : cli_call(cli, "QueryClusterInfo", json_array(), error);
+    bool started = json_integer_value(epoch) > 0;
+    json_autoptr info = started ? cli_call(cli, "QueryClusterInfo", json_array(), error) : NULL;
     bool older = info != NULL && !json_equal(json_object_get(info, "epoch"), epoch);
     *ret_pending = older ? json_incref(json_object_get(info, "nodes_pending")) : NULL;
-    return epoch == NULL || info != NULL;
+    return !started || info != NULL;
 }
 
 /* --- a queued job --- */
