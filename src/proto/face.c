@@ -73,13 +73,25 @@ static json_t *translate_object(enum face face, json_t *object, bool show)
     return other;
 }
 
+/* The member that a condition of a filter (core/job/filter.h) compares, in ["=", "member", value],
+ * if that may look different; NULL: it is none. */
+static const char *compared(enum face face, const json_t *list)
+{
+    const char *member = json_string_value(json_array_get(list, 1));
+    bool condition = json_array_size(list) == 3 && json_is_string(json_array_get(list, 0));
+    return condition && member && face_differs(face, member) ? member : NULL;
+}
+
 static json_t *translate_list(enum face face, const char *member, const json_t *list, bool show)
 {
+    const char *of_last = compared(face, list);
     json_t *other = json_array();
     size_t i;
     json_t *part;
-    json_array_foreach(list, i, part)
-        json_array_append_new(other, translate(face, member, part, show));
+    json_array_foreach(list, i, part) {
+        const char *of_part = of_last && i == 2 ? of_last : member;
+        json_array_append_new(other, translate(face, of_part, part, show));
+    }
     return other;
 }
 

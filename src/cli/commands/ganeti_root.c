@@ -145,6 +145,8 @@ static bool lay_out(const char *folder, const struct node_paths *paths, GError *
            files_make_folder(log, 0700, error) &&
            link_below(folder, SOCKET, paths->run, face_socket(FACE_GANETI), error) &&
            link_below(folder, "var/lib/ganeti/hmac.key", paths->var, "confd.key", error) &&
+           /* By a file of this name `gnt-cluster init` knows that there is a cluster. */
+           link_below(folder, "var/lib/ganeti/config.data", folder, MARK, error) &&
            link_facts(folder, paths, error);
 }
 

@@ -14,13 +14,14 @@
  * of what is no more, and nobody may hold a lock. */
 static const struct list {
     const char *what, *fields, *key, *named;
-    const char *late; /* field that says what does not answer; NULL: none */
-    const char *more; /* fields that --json has besides; NULL: none */
+    const char *late;     /* field that says what does not answer; NULL: none */
+    const char *programs; /* what --json and --separator show; NULL: the same */
 } lists[] = {
     {"instance", "name,status,pnode,replica.at,be/memory,be/vcpus,nic.ips", "name", "instance",
-     "guest.late", "snodes,replica.state,disk_template"},
+     "guest.late",
+     "name,status,pnode,snodes,replica.state,disk_template,be/memory,replica.at,be/vcpus,nic.ips"},
     {"node", "name,role,health,pinst_cnt,sinst_cnt,mtotal,mfree,dtotal,dfree,pip", "name", "node",
-     "late", NULL},
+     "late", "name,pip,role,pinst_cnt,sinst_cnt,mtotal,mfree,dtotal,dfree,health"},
     {"group", "name,node_cnt,pinst_cnt,tags", "name", "group"},
     {"service", "name,node,role,state,process,known,since,restarts,version", "name", "service"},
     {"advice", "node,advice,author,reason,until", "node", "node"},
@@ -154,12 +155,11 @@ static void print_shown(const struct cli *cli, const struct order *order, struct
     printf("%s", shown->below->str);
 }
 
-/* What --json shows without -o has all that it ever had. */
+/* Without -o programs get the fields that they ever had, at their places, and new ones behind. */
 static GStrv fields_of(const struct cli *cli, const struct list *list)
 {
-    bool more = cli->json && list->more != NULL;
-    g_autofree char *both = more ? g_strdup_printf("%s,%s", list->fields, list->more) : NULL;
-    return cli_choose_fields(cli, list->what, more ? both : list->fields);
+    bool program = (cli->json || cli->separator != NULL) && list->programs != NULL;
+    return cli_choose_fields(cli, list->what, program ? list->programs : list->fields);
 }
 
 static int show_list(struct cli *cli, const struct list *list, const struct order *order,

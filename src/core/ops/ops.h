@@ -34,3 +34,4 @@ extern const struct op_impl ops_settle[];
 extern const struct op_impl ops_tags[];
 extern const struct op_impl ops_test[];
 extern const struct op_impl ops_verify[];
+extern const struct op_impl ops_verify_cluster[];

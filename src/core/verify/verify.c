@@ -9,7 +9,14 @@
 
 bool look_concerns(const struct look *look, const char *node)
 {
-    return !look->node || g_str_equal(look->node->uuid, node);
+    const struct node *its = look->group ? config_get(look->config, "node", node, NULL) : NULL;
+    return !look->no_node && (!look->node || g_str_equal(look->node->uuid, node)) &&
+           (!look->group || (its && g_str_equal(its->group, look->group->uuid)));
+}
+
+bool look_whole(const struct look *look)
+{
+    return !look->node && !look->group;
 }
 
 const char *look_node_name(const struct look *look, const char *node)
@@ -104,7 +111,7 @@ static bool ask(struct look *look, GError **error)
 }
 
 /* What is on record may change while they are waited for, and while others have their turn. */
-static bool take(struct look *look, const char *node, GError **error)
+static bool take(struct look *look, const struct luxi_verify_args *args, GError **error)
 {
     config_share(follow_config(look->queries->follow), look->config);
     look->source.config = look->config;
@@ -114,8 +121,12 @@ static bool take(struct look *look, const char *node, GError **error)
                          "the configuration has no cluster yet; run `fettle cluster init`");
         return false;
     }
-    look->node = *node ? config_find(look->config, "node", node, error) : NULL;
-    if (*node && !look->node)
+    look->no_node = args->no_node;
+    look->node = *args->node ? config_find(look->config, "node", args->node, error) : NULL;
+    if (*args->node && !look->node)
+        return false;
+    look->group = *args->group ? config_find(look->config, "nodegroup", args->group, error) : NULL;
+    if (*args->group && !look->group)
         return false;
     look->found = verified_new(look->node);
     return true;
@@ -133,25 +144,39 @@ static bool look_at_all(struct look *look, GError **error)
         fettle_set_error(error, KILLED, "the process ends");
         return false;
     }
-    if (look->queries->jobs)
+    if (look->queries->jobs && !look->group)
         verify_locks(look);
-    if (!look->node)
+    if (look_whole(look))
         verify_notes(look);
     return true;
 }
 
-struct verified *verify_look(struct queries *queries, const char *node, GError **error)
+/* Before anybody is asked. */
+static bool exists(const struct config *config, const struct luxi_verify_args *args, GError **error)
+{
+    return (!*args->node || config_find(config, "node", args->node, error)) &&
+           (!*args->group || config_find(config, "nodegroup", args->group, error));
+}
+
+static struct verified *look_by(struct queries *queries, const struct luxi_verify_args *args,
+                                GError **error)
 {
     struct look look = {.queries = queries, .config = config_new(), .source.queries = queries};
     struct verified *found = NULL;
-    if (*node && !config_find(follow_config(queries->follow), "node", node, error)) {
+    if (!exists(follow_config(queries->follow), args, error)) {
         look_clear(&look);
         return NULL;
     }
-    if (ask(&look, error) && take(&look, node, error) && look_at_all(&look, error))
+    if (ask(&look, error) && take(&look, args, error) && look_at_all(&look, error))
         found = g_steal_pointer(&look.found);
     look_clear(&look);
     return found;
+}
+
+struct verified *verify_look(struct queries *queries, const char *node, GError **error)
+{
+    const struct luxi_verify_args args = {.node = (char *)node, .group = (char *)""};
+    return look_by(queries, &args, error);
 }
 
 /* --- the call --- */
@@ -159,7 +184,7 @@ struct verified *verify_look(struct queries *queries, const char *node, GError *
 struct call {
     struct queries *queries;
     struct rpc_request *request;
-    char *node;
+    struct luxi_verify_args *args;
 };
 
 static json_t *texts(const GPtrArray *list)
@@ -174,14 +199,14 @@ static void call_task(void *data)
 {
     struct call *call = data;
     g_autoptr(GError) error = NULL;
-    struct verified *found = verify_look(call->queries, call->node, &error);
+    struct verified *found = look_by(call->queries, call->args, &error);
     if (found)
         rpc_answer(call->request, json_make("{ss?, so, so}", "node", found->node, "problems",
                                             texts(found->problems), "notes", texts(found->notes)));
     else
         rpc_fail(call->request, error);
     verified_free(found);
-    g_free(call->node);
+    luxi_verify_args_free(call->args);
     g_free(call);
 }
 
@@ -189,6 +214,6 @@ void verify_call(struct queries *queries, struct rpc_request *request,
                  const struct luxi_verify_args *args)
 {
     struct call *call = g_new(struct call, 1);
-    *call = (struct call){queries, request, g_strdup(args->node)};
+    *call = (struct call){queries, request, luxi_verify_args_copy(args)};
     task_spawn(queries->env->tasks, call_task, call);
 }

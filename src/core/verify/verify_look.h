@@ -8,8 +8,10 @@
 
 struct look {
     struct queries *queries;
-    const struct node *node; /* only what concerns it is found; NULL: all */
-    struct config *config;   /* as it was when all had answered */
+    const struct node *node;       /* only what concerns it is found; NULL: all */
+    const struct nodegroup *group; /* only what concerns its nodes; NULL: all */
+    bool no_node;                  /* only what concerns no node */
+    struct config *config;         /* as it was when all had answered */
     const struct cluster *cluster;
     struct reports *reports;
     struct query_source source;
@@ -21,6 +23,8 @@ struct look {
 
 /* Whether what is found of a node (UUID) is wanted. */
 bool look_concerns(const struct look *look, const char *node);
+/* Whether what belongs to no node is. */
+bool look_whole(const struct look *look);
 const char *look_node_name(const struct look *look, const char *node);
 void look_problem(struct look *look, const char *format, ...) G_GNUC_PRINTF(2, 3);
 void look_note(struct look *look, const char *format, ...) G_GNUC_PRINTF(2, 3);

@@ -37,7 +37,7 @@ void verify_master(struct look *look)
 {
     const struct cluster_status *status = look->status;
     g_autoptr(GPtrArray) bad_files = job_file_list_bad(look->queries->env);
-    for (guint i = 0; !look->node && i < status->problems->len; i++)
+    for (guint i = 0; look_whole(look) && i < status->problems->len; i++)
         look_problem(look, "configuration: %s", (const char *)status->problems->pdata[i]);
     for (guint i = 0; i < status->nodes_pending->len; i++) {
         const char *node = status->nodes_pending->pdata[i];

@@ -59,6 +59,9 @@ static void test_places(void)
                          "\"mirror\"]}")));
     check("{\"disk_template\": \"mirror\"}",
           face_show(FACE_OWN, NULL, json("{\"disk_template\": \"mirror\"}")));
+    check_read(NULL, "[[\"opcode\", [\"=\", \"disk_template\", \"drbd\"]]]",
+               "[[\"opcode\", [\"=\", \"disk_template\", \"mirror\"]]]");
+    check_read(NULL, "[\"=\", \"name\", \"drbd\"]", "[\"=\", \"name\", \"drbd\"]");
     check("\"mirror\"", face_show(FACE_GANETI, NULL, json_string("mirror")));
 }
 

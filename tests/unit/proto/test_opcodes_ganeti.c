@@ -84,7 +84,7 @@ static void test_defaults(void)
         take_line(lines[i], &json, &parameters);
     check_accepted(json);
     json_decref(json);
-    g_assert_cmpuint(parameters, ==, 276);
+    g_assert_cmpuint(parameters, ==, 296);
 }
 
 /* Each is known by its name, also if it asks for something. */

@@ -75,7 +75,7 @@ static void test_policy(void)
     check_policies(FACE_GANETI);
 }
 
-/* web1 is mirrored. Filters see what is shown. */
+/* All are mirrored. Filters see what is shown. */
 static void test_template(void)
 {
     struct queue_world *w = query_world_new();
@@ -84,8 +84,9 @@ static void test_template(void)
     fake_set_face(w->world, FACE_GANETI);
     query_check(w, "instance", "disk_template", "[\"=\", \"name\", \"web1\"]", "0:\"drbd\"\n");
     query_check(w, "instance", "name disk_template", "[\"=\", \"disk_template\", \"drbd\"]",
-                "0:\"web1\" 0:\"drbd\"\n");
-    query_check(w, "instance", "name", "[\"=~\", \"disk_template\", \"^d.*d$\"]", "0:\"web1\"\n");
+                "0:\"web1\" 0:\"drbd\"\n0:\"web10\" 0:\"drbd\"\n0:\"web2\" 0:\"drbd\"\n");
+    query_check(w, "instance", "name", "[\"=~\", \"disk_template\", \"^d.*d$\"]",
+                "0:\"web1\"\n0:\"web10\"\n0:\"web2\"\n");
     query_check(w, "instance", "name", "[\"=\", \"disk_template\", \"mirror\"]", "");
     g_autoptr(GError) error = NULL;
     json_autoptr old =
@@ -149,6 +150,34 @@ static void test_jobs(void)
                            "web9", "disk_template", "plain"),
                  FETTLE_ERROR_WRONG_INPUT,
                  "ops[0].disk_template: must be one of diskless, drbd, file, sharedfile");
+    queue_world_free(w);
+}
+
+static void check_rule(struct queue_world *w, enum face face, const char *expected)
+{
+    fake_set_face(w->world, face);
+    g_autoptr(GError) error = NULL;
+    json_autoptr rows = queue_call(w, "QueryFilters", json_make("[[], [s]]", "predicates"), &error);
+    g_assert_no_error(error);
+    json_autoptr wanted =
+        json_make("[[[[s, [s, s, s]]]]]", "opcode", "=", "disk_template", expected);
+    g_assert_true(json_equal(rows, wanted));
+}
+
+/* Rules compare with what is on record. */
+static void test_rules(void)
+{
+    struct queue_world *w = query_world_new();
+    fake_set_face(w->world, FACE_GANETI);
+    g_autoptr(GError) error = NULL;
+    json_autoptr uuid = queue_call(w, "ReplaceFilter",
+                                   json_make("[n, i, [[s, [s, s, s]]], s, []]", 5, "opcode", "=",
+                                             "disk_template", "drbd", "PAUSE"),
+                                   &error);
+    g_assert_no_error(error);
+    fake_settle(w->world);
+    check_rule(w, FACE_OWN, "mirror");
+    check_rule(w, FACE_GANETI, "drbd");
     queue_world_free(w);
 }
 
@@ -216,6 +245,7 @@ int main(int argc, char **argv)
     g_test_add_func("/query/enabled-templates-in-the-words-of-the-face#LUX-03",
                     test_enabled_templates);
     g_test_add_func("/query/jobs-in-the-words-of-the-face#LUX-03", test_jobs);
+    g_test_add_func("/query/rules-in-the-words-of-the-face#LUX-03", test_rules);
     g_test_add_func("/query/what-ganetis-clients-place-by#LUX-03", test_placement);
     g_test_add_func("/query/parameters-of-the-hypervisor#LUX-03", test_hypervisor);
     return g_test_run();

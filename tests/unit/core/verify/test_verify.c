@@ -201,6 +201,37 @@ static void test_notes(void)
     queue_world_free(w);
 }
 
+/* --- parts --- */
+
+static void check_part(struct queue_world *w, const char *group, bool no_node, const char *expected)
+{
+    g_autoptr(GError) error = NULL;
+    json_autoptr found =
+        queue_call(w, "Verify", json_make("[s, s, b]", "", group, (int)no_node), &error);
+    g_autoptr(GString) text = g_string_new(NULL);
+    g_assert_no_error(error);
+    append(text, "", json_object_get(found, "problems"));
+    append(text, "note: ", json_object_get(found, "notes"));
+    g_assert_cmpstr(text->str, ==, expected);
+}
+
+/* What belongs to no node, and what belongs to the nodes of a group, is the whole, and nothing
+ * twice. */
+static void test_parts(void)
+{
+    struct queue_world *w = world_new(NULL);
+    store_set_status(w->store, json_make("{sb s[s]}", "authority", true, "problems", "one"));
+    store_put(
+        w->store, "switches", "switches",
+        json_make("{ss sb si}", "uuid", "switches", "drained", true, "watcher_paused_until", 0));
+    fake_settle(w->world);
+    check_part(w, "default", false, ALWAYS);
+    check_part(w, "", true,
+               "configuration: one\nnote: the queue is drained: no job is taken, none of "
+               "auto-repair either, until: fettle queue undrain\n");
+    queue_world_free(w);
+}
+
 /* --- bad input --- */
 
 static void test_bad_input(void)
@@ -208,6 +239,8 @@ static void test_bad_input(void)
     struct queue_world *w = world_new(NULL);
     queue_refuse(w, "Verify", json_make("[s]", "nix"), FETTLE_ERROR_UNKNOWN_ENTITY,
                  "node \"nix\" does not exist");
+    queue_refuse(w, "Verify", json_make("[s, s]", "", "nix"), FETTLE_ERROR_UNKNOWN_ENTITY,
+                 "nodegroup \"nix\" does not exist");
     queue_refuse(w, "Verify", json_make("[i]", 7), FETTLE_ERROR_WRONG_INPUT,
                  "Verify: node: must be a text");
     queue_world_free(w);
@@ -222,6 +255,7 @@ int main(int argc, char **argv)
     g_test_add_func("/verify/silent#ARP-70,SAF-91", test_silent);
     g_test_add_func("/verify/locks#ARP-70", test_locks);
     g_test_add_func("/verify/notes#ARP-70", test_notes);
+    g_test_add_func("/verify/parts#ARP-70", test_parts);
     g_test_add_func("/verify/bad-input#ARP-70", test_bad_input);
     return g_test_run();
 }
