@@ -42,6 +42,8 @@ def test_root():
         assert key.read() == ours.read()
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as stream:
         stream.connect(os.path.join(root, 'var/run/ganeti/socket/ganeti-query'))
+    modes = [os.stat(os.path.join(lab.root('node1'), 'run', name)).st_mode for name in ('ganeti-query', 'luxid.sock')]
+    assert modes[0] == modes[1] == 0o140600, modes
     # Again: what a client has put in the place of a link gives way.
     os.unlink(os.path.join(root, 'var/lib/ganeti/hmac.key'))
     with open(os.path.join(root, 'var/lib/ganeti/hmac.key'), 'w', encoding='utf-8') as file:
