@@ -57,7 +57,7 @@ def test_contents():
     for path in ('usr/bin/fettle', 'usr/lib/fettle/fettle-job',
                  'usr/lib/fettle/fettle-failstop.so', 'usr/lib/fettle/fettle-relay.so', 'usr/lib/fettle/fettle-lab',
                  'usr/sbin/fettle-noded',
-                 'usr/lib/tmpfiles.d/fettle.conf', 'usr/share/doc/fettle/install.md', 'usr/share/doc/fettle/copyright',
+                 'usr/lib/tmpfiles.d/fettle.conf', 'usr/share/doc/fettle/guide/install.md', 'usr/share/doc/fettle/copyright',
                  'usr/share/doc/fettle/changelog.Debian.gz',
                  *(f'usr/lib/fettle/fettle-{name}' for name in SERVICES)):
         assert os.path.exists(os.path.join(root, path)), path

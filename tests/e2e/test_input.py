@@ -1,14 +1,19 @@
 #!/usr/bin/env python3
 """Bad input, each with its exact error: opcodes, flags, frames, certificates, epochs, files; and how tables are shown."""
+import contextlib
+import fcntl
 import json
 import os
+import pty
 import re
 import shutil
 import signal
 import socket
 import ssl
+import struct
 import subprocess
 import tempfile
+import termios
 
 import bus
 import e2e
@@ -202,8 +207,10 @@ def test_stale_failover():
 
 # --- the command line ---
 
-def cli_error(code, message, *args):
+def cli_error(code, message, *args, quiet=False):
     found, out, err = lab.run(*args, check=False)
+    if quiet:  # of what it was about to do it tells before
+        err = err.splitlines(True)[-1]
     assert (found, out, err) == (code, '', f'fettle: {message}\n'), \
         f'{args}: expected {code} and\n  {message}\ngot {found} and\n  {out}{err}'
 
@@ -218,10 +225,10 @@ def test_command_line():
             (2, '--memory: needs a value', 'instance', 'create', 'x', '--memory'),
             (2, '--memory: is given twice', 'instance', 'create', 'x', '--memory', '1', '--memory=2'),
             (2, '--no-start: takes no value', 'instance', 'create', 'x', '--no-start=1'),
-            (2, '--disk-template: must be one of diskless, mirror, file, sharedfile', 'instance', 'create', 'x', '--disk-template', 'drbd'),
-            (2, f'--disks.size: {size}, not "abc"', 'instance', 'create', 'x', '--disks', 'size=abc'),
-            (2, '--disks.bogus: is not known', 'instance', 'create', 'x', '--disks', 'bogus=1'),
-            (2, f'--disk.size: {size}, not "1.5M"', 'instance', 'create', 'x', '--disk', 'size=1.5M'),
+            (2, '--disk-template: must be one of diskless, mirror, file, sharedfile; drbd is mirror here', 'instance', 'create', 'x', '--disk-template', 'drbd'),
+            (2, f'--disks.size: {size}, not "abc"; as in --disks size=10G', 'instance', 'create', 'x', '--disks', 'size=abc'),
+            (2, '--disks.bogus: is not known; as in --disks size=10G', 'instance', 'create', 'x', '--disks', 'bogus=1'),
+            (2, f'--disk.size: {size}, not "1.5M"; as in --disk size=10G', 'instance', 'create', 'x', '--disk', 'size=1.5M'),
             (2, '--offline: must be yes or no, not "maybe"', 'node', 'modify', 'node2', '--offline', 'maybe'),
             (2, f'--memry: unknown flag; did you mean --memory? {see}', 'instance', 'create', 'x', '--memry', '1'),
             (2, f'--bogus: unknown flag; {see}', 'instance', 'create', 'x', '--bogus'),
@@ -229,11 +236,11 @@ def test_command_line():
             (2, f'--disk-template: is missing; {see}', 'instance', 'create', 'x'),
             (2, f'"y": one word too many; {see}', 'instance', 'create', 'x', 'y'),
             (2, 'TAGS: is missing; see "fettle tag add --help"', 'tag', 'add', 'cluster'),
-            (2, 'DURATION: must be a number, not "x"', 'test', 'delay', 'x'),
-            (2, 'unknown option --bogus; usage: fettle instance list [--filter FILTER] [NAME…]', 'instance', 'list', '--bogus'),
+            (2, 'DURATION: must be a time such as 90s, 10m, 2h or 3d, or a number of seconds, not "x"', 'test', 'delay', 'x'),
+            (2, 'unknown option --bogus; usage: fettle instance list [--filter FILTER] [--sort FIELD,…] [--limit N] [NAME…]', 'instance', 'list', '--bogus'),
             (2, 'an argument is missing; usage: fettle instance info NAME', 'instance', 'info'),
             (2, '"x" is no job id', 'job', 'list', 'x'),
-            (2, 'too many arguments; usage: fettle brake list [--filter FILTER]', 'brake', 'list', 'x'),
+            (2, 'too many arguments; usage: fettle brake list [--filter FILTER] [--sort FIELD,…] [--limit N]', 'brake', 'list', 'x'),
             (3, 'job 99999 does not exist', 'job', 'list', '99999'),
             (2, 'an argument is missing; usage: fettle why INSTANCE|NODE|JOB|cluster', 'why'),
             (2, '-o needs a value', 'instance', 'list', '-o'),
@@ -327,7 +334,7 @@ def test_lab():
 # --- tables and help ---
 
 LISTS = {
-    'instance': ['name', 'status', 'pnode', 'snodes', 'replica.state', 'disk_template', 'be/memory'],
+    'instance': ['name', 'status', 'pnode', 'snodes', 'replica.state', 'disk_template', 'be/memory', 'replica.at', 'be/vcpus', 'nic.ips'],
     'node': ['name', 'pip', 'role', 'pinst_cnt', 'sinst_cnt', 'mtotal', 'mfree', 'dtotal', 'dfree', 'health'],
     'job': ['id', 'status', 'summary', 'received_ts', 'end_ts'],
     'repair': ['instance', 'type', 'state', 'started', 'ended', 'jobs', 'id'],
@@ -349,7 +356,7 @@ def test_tables():
         assert len(chosen) >= len(rows) and all(list(row) == [fields[1]] for row in chosen), (noun, chosen)
         more = lab.json(noun, 'list', '-o', '+' + fields[0])
         assert all(list(row) == fields for row in more), (noun, more)
-    assert lab.cli('node', 'list', '-o', 'name').split() == ['Node', 'node1', 'node2', 'node3']
+    assert lab.cli('node', 'list', '-o', 'name').split() == ['Name', 'node1', 'node2', 'node3']
     assert lab.cli('node', 'list', '-o', 'name,role', '--no-headers', '--separator', '|', 'node2') == 'node2|C\n' or \
         lab.cli('node', 'list', '-o', 'name,role', '--no-headers', '--separator', '|', 'node2') == 'node2|R\n'
     uuid = e2e.uuid_of(lab, 'web')
@@ -376,19 +383,101 @@ def test_other_root():
 @title('/input/help/every-command')
 def test_help():
     text = lab.cli('help')
-    assert lab.cli('--help') == text
-    commands = re.findall(r'^  ([a-z][a-z-]*(?: [a-z-]+){0,2}) {2,}(\S.*)$', text, re.M)
-    listed = [' '.join(filter(None, (noun['noun'], one['verb']))) for noun in lab.json('help')['nouns']
-              for one in noun['commands']]
-    assert len(listed) > 40 and sorted(listed) == sorted(words for words, _ in commands), (listed, commands)
-    for words, summary in commands:
-        out = lab.cli(*words.split(), '--help')
-        assert out.lower().startswith(f'usage: fettle {words}') and summary in out, (words, out)
-        assert ' ' not in words or lab.cli('help', *words.split()) == out, words
-    options = re.search(r'^Options of every command:\n((?:  .*\n)+)', text, re.M).group(1).splitlines()
-    assert all(line[28] == ' ' and line[29] != ' ' for line in options), options
+    assert lab.cli('--help') == text and len(text.splitlines()) <= 28, text
+    nouns = {noun['noun']: noun for noun in lab.json('help')['nouns']}
+    assert all(re.search(rf'^(  |Also: .*|      .*)\b{noun}\b', text, re.M) for noun in nouns), text
+    for noun, verbs in re.findall(r'^  ([a-z]+) {3,}((?:[a-z].*|\n {13})+)$', text.split('\nAlso:')[0], re.M):
+        known = {one['verb'] for one in nouns[noun]['commands']}
+        assert noun == 'why' or set(verbs.replace('\n', ' ').split(', ')[:2]) <= known, (noun, verbs, known)
+    for noun in nouns:
+        out = lab.cli(noun, '--help')
+        assert out == lab.cli('help', noun), noun
+        for one in nouns[noun]['commands']:
+            verb = one['verb']
+            assert verb is None or re.search(rf'^  {verb}( |$)', out, re.M), (noun, verb, out)
+            own = lab.cli(noun, *(verb or '').split(), '--help')
+            assert own.startswith(f'Usage: fettle {noun}' + (f' {verb}' if verb else '')), own
+            wide = [line for line in (out + own).splitlines() if len(line) > 80]
+            assert not wide, (noun, verb, wide)
     assert lab.run('--help')[1] == text and lab.run(check=False)[:2] == (2, text)
-    assert 'instance create' in lab.cli('instance', '--help') and 'node add' not in lab.cli('instance', '--help')
+    assert '\n  create ' in lab.cli('instance', '--help') and '  add ' not in lab.cli('instance', '--help')
+
+
+@title('/input/help/and-tables-at-every-width')
+def test_widths():
+    """On terminals of 60, 80 and 120 columns no line of help or of a list is wider, and none is broken within a word; into a pipe a row is a line."""
+    for columns in (60, 80, 120):
+        for words in (('--help',), ('instance', '--help'), ('instance', 'create', '--help'), ('job', 'list', '--help'), ('instance', 'list', '--help'),
+                      ('cluster', 'modify', '--help'), ('instance', 'list'), ('node', 'list'), ('job', 'list'), ('network', 'list'), ('why', 'web')):
+            code, out = on_terminal(columns, *words)
+            wide = [line for line in out.splitlines() if len(line) > columns and ' ' in line.strip()]
+            assert code == 0 and (not wide or words[0] == 'why'), (columns, words, wide)
+    assert len(lab.cli('instance', 'list').splitlines()) == 1 + len(lab.json('instance', 'list'))
+    assert lab.cli('instance', 'list').splitlines()[0].split() == ['Name', 'State', 'Node', 'Replica', 'Memory', 'CPUs', 'Address']
+    assert all(len(line) <= 80 for line in lab.cli('instance', 'list').splitlines() + lab.cli('node', 'list').splitlines())
+
+
+def on_terminal(columns, *words):
+    """The exit code of a command whose standard output is a terminal of so many columns, and what it has printed there."""
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack('HHHH', 24, columns, 0, 0))
+    with subprocess.Popen([lab.fettle, '--root', lab.root('node1'), *words], stdin=subprocess.DEVNULL, stdout=theirs, stderr=subprocess.PIPE,
+                          env=lab.environment({'TERM': 'dumb'})) as process:
+        os.close(theirs)
+        out = b''
+        with contextlib.suppress(OSError):  # the end of a terminal
+            while piece := os.read(ours, 65536):
+                out += piece
+        os.close(ours)
+        process.wait()
+    return process.returncode, out.decode().replace('\r\n', '\n')
+
+
+@title('/input/lists/sort-limit-and-patterns')
+def test_order():
+    nodes = ['node1', 'node2', 'node3']
+    name = ('-o', 'name', '--no-headers')
+    assert lab.cli('node', 'list', *name, '--sort', '-name').split() == nodes[::-1]
+    assert lab.cli('node', 'list', *name, '--sort', 'name', '--limit', '2') == 'node1\nnode2\n1 more is not shown (--limit).\n'
+    assert [row['name'] for row in lab.json('node', 'list', '--sort', 'name', '--limit', '2')] == nodes[:2]
+    assert lab.cli('node', 'list', *name, 'node[13]', '--sort', 'name').split() == ['node1', 'node3']
+    ids = [row['id'] for row in lab.json('job', 'list', '--sort', '-id', '--limit', '3')]
+    assert len(ids) == 3 and ids == sorted(ids, reverse=True), ids
+    assert lab.json('instance', 'list', 'web', '-o', 'state,node,memory') == \
+        lab.json('instance', 'list', 'web', '-o', 'status,pnode,be/memory')
+    for code, message, *args in (
+            (2, '--sort: instance has no field "nix"; see fettle query-fields instance', 'instance', 'list', '--sort', 'nix'),
+            (2, '--sort: instance has no field "statsu"; did you mean status? see fettle query-fields instance', 'instance', 'list', '--sort', 'name,statsu'),
+            (2, '--sort: job has no field "nix"; see fettle query-fields job', 'job', 'list', '--sort', 'nix'),
+            (2, '--sort needs a value', 'instance', 'list', '--sort'),
+            (2, '--limit: must be a number from 1 on, not "0"', 'instance', 'list', '--limit', '0'),
+            (3, 'no instance matches "nix*"; see fettle instance list', 'instance', 'list', 'nix*'),
+            (3, 'no instance matches "nix*"; see fettle instance list', 'instance', 'startup', 'web', 'nix*'),
+            (3, 'no node matches "nix?"; see fettle node list', 'node', 'modify', 'nix?', '--drained', 'yes'),
+            (3, 'instance "wbe" does not exist; did you mean "web"?', 'instance', 'info', 'wbe'),
+            (3, 'node "noed2" does not exist; did you mean "node2"?', 'node', 'list', 'noed2'),
+            (2, '--offline is a word about one node: say it of each by itself', 'node', 'modify', 'node2', 'node3', '--offline', 'yes')):
+        cli_error(code, message, *args)
+
+
+@title('/input/verbs/several-names')
+def test_several():
+    names = ['many1', 'many2', 'many10']
+    for name in names:
+        lab.cli('instance', 'create', name, '--disk-template', 'diskless', '--memory', '8', '--no-start')
+    done = lab.json('instance', 'startup', 'many[12]', 'many10', '--dry-run')
+    assert done['message'] == 'startup of many1, many2, many10: all 3 jobs have succeeded.', done
+    assert [one['status'] for one in done['jobs']] == ['success'] * 3 and all(one['code'] == '' for one in done['jobs']), done
+    code, out, err = lab.run('instance', 'modify', 'many*', '--memory', '16M')
+    assert code == 0 and 'instance modify: many1, many2, many10\n' in err and out.endswith('all 3 jobs have succeeded.\n'), (out, err)
+    assert {row['be/memory'] for row in lab.json('instance', 'list', 'many*')} == {16}
+    code, out, err = lab.run('instance', 'modify', 'many1', 'manyx', '--memory', '8', check=False)
+    assert code == 3 and 'manyx' in out and err.endswith('fettle: 1 of 2 jobs did not succeed; see what each did with: fettle job info ID\n'), (code, out, err)
+    cli_error(2, 'Each of many1, many2, many10 and all its disks will be removed, for good. Nobody can be asked here: say --yes',
+              'instance', 'remove', 'many*', quiet=True)
+    assert len(lab.json('instance', 'list', 'many*')) == 3
+    lab.cli('instance', 'remove', 'many*', '--yes')
+    cli_error(3, 'no instance matches "many*"; see fettle instance list', 'instance', 'remove', 'many*', '--yes')
 
 
 @title('/input/help/documents-name-commands-that-exist')
@@ -700,7 +789,7 @@ if __name__ == '__main__':
             lab.leaks = True
             lab.do('OP_INSTANCE_CREATE', instance_name='web', pnode='node2', snode='node3', **e2e.TICK)
             e2e.run(test_opcodes, test_objects, test_create, test_room, test_nodes, test_stale_failover,
-                    test_command_line, test_exit_codes, test_lab, test_tables, test_other_root, test_help, test_documents, test_local_frames,
-                    test_luxi_frames, test_epoch, test_certificates, test_bus_frames, test_job_file, test_logs)
+                    test_command_line, test_exit_codes, test_lab, test_tables, test_other_root, test_help, test_widths, test_order, test_several, test_documents,
+                    test_local_frames, test_luxi_frames, test_epoch, test_certificates, test_bus_frames, test_job_file, test_logs)
     finally:
         shutil.rmtree(folder, ignore_errors=True)

@@ -122,8 +122,14 @@ def test_completions():
 
 @title('/install/documentation')
 def test_documentation():
-    guide = sorted(os.listdir(os.path.join(e2e.ROOT, 'docs/guide')))
-    assert sorted(os.listdir(staged.below('share/doc/fettle'))) == guide
+    """The guide and the reference lie beside each other, so that each page finds what it links to."""
+    for folder in ('guide', 'reference'):
+        there = staged.below('share/doc/fettle', folder)
+        assert sorted(os.listdir(there)) == sorted(os.listdir(os.path.join(e2e.ROOT, 'docs', folder)))
+        for page in os.listdir(there):
+            with open(os.path.join(there, page), encoding='utf-8') as file:
+                for target in re.findall(r'\]\(([^)#:]+\.md)[^)]*\)', file.read()):
+                    assert os.path.exists(os.path.join(there, target)), f'{folder}/{page} links to {target}'
 
 
 with tempfile.TemporaryDirectory(prefix='fettle-install-', dir='/var/tmp') as top:

@@ -208,8 +208,9 @@ static const struct {
     {"Cluster",
      (const char *const[]){"name", "uuid", "master", "software_version", "enabled_disk_templates",
                            "enabled_hypervisors", "tags", NULL}},
-    {"Master", (const char *const[]){"history", "epoch", "serial", "nodes_pending", "jobs_queued",
-                                     "jobs_running", "authority_key", "problems", NULL}},
+    {"Master",
+     (const char *const[]){"history", "epoch", "serial", "nodes_pending", "jobs_queued",
+                           "jobs_running", "jobs_newest", "authority_key", "problems", NULL}},
 };
 
 /* The address, and which node carries it. */

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cli/commands/list_empty.h"
 #include "cli/filter_text.h"
 #include "cli/order.h"
 #include "cli/pattern.h"
@@ -13,13 +14,14 @@
  * of what is no more, and nobody may hold a lock. */
 static const struct list {
     const char *what, *fields, *key, *named;
-    const char *late; /* field that says what does not answer; NULL: none */
-    const char *more; /* fields that --json has besides; NULL: none */
+    const char *late;     /* field that says what does not answer; NULL: none */
+    const char *programs; /* what --json and --separator show; NULL: the same */
 } lists[] = {
     {"instance", "name,status,pnode,replica.at,be/memory,be/vcpus,nic.ips", "name", "instance",
-     "guest.late", "snodes,replica.state,disk_template"},
+     "guest.late",
+     "name,status,pnode,snodes,replica.state,disk_template,be/memory,replica.at,be/vcpus,nic.ips"},
     {"node", "name,role,health,pinst_cnt,sinst_cnt,mtotal,mfree,dtotal,dfree,pip", "name", "node",
-     "late", NULL},
+     "late", "name,pip,role,pinst_cnt,sinst_cnt,mtotal,mfree,dtotal,dfree,health"},
     {"group", "name,node_cnt,pinst_cnt,tags", "name", "group"},
     {"service", "name,node,role,state,process,known,since,restarts,version", "name", "service"},
     {"advice", "node,advice,author,reason,until", "node", "node"},
@@ -96,6 +98,7 @@ struct shown {
     guint keys;     /* index of the cells by which they are sorted */
     guint late;     /* index of the cell that tells; 0: nobody asked */
     GString *below; /* its lines */
+    guint count;
 };
 
 static void keep_row(json_t *row, void *data)
@@ -113,6 +116,7 @@ static void show_row(json_t *row, void *data)
         g_string_append_printf(shown->below, "%s: its guest %s\n", name, json_string_value(late));
     json_array_foreach(late, i, part)
         g_string_append_printf(shown->below, "%s: %s\n", name, json_string_value(part));
+    shown->count++;
     cli_table_add(row, shown->table);
 }
 
@@ -151,12 +155,11 @@ static void print_shown(const struct cli *cli, const struct order *order, struct
     printf("%s", shown->below->str);
 }
 
-/* What --json shows without -o has all that it ever had. */
+/* Without -o programs get the fields that they ever had, at their places, and new ones behind. */
 static GStrv fields_of(const struct cli *cli, const struct list *list)
 {
-    bool more = cli->json && list->more != NULL;
-    g_autofree char *both = more ? g_strdup_printf("%s,%s", list->fields, list->more) : NULL;
-    return cli_choose_fields(cli, list->what, more ? both : list->fields);
+    bool program = (cli->json || cli->separator != NULL) && list->programs != NULL;
+    return cli_choose_fields(cli, list->what, program ? list->programs : list->fields);
 }
 
 static int show_list(struct cli *cli, const struct list *list, const struct order *order,
@@ -178,6 +181,8 @@ static int show_list(struct cli *cli, const struct list *list, const struct orde
         fine = names_exist(cli, list->named, argc, argv, error);
     if (fine)
         print_shown(cli, order, &shown);
+    if (fine && filter != NULL && shown.count == 0 && !cli->json)
+        fine = list_explain_empty(cli, list->what, filter, error);
     cli_table_free(shown.table);
     json_decref(shown.rows);
     g_string_free(shown.below, TRUE);

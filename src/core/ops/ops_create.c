@@ -296,6 +296,7 @@ static bool create_exec(struct op *op, GError **error)
     if (strcmp(params->os_type, instance->os))
         op_log(op, "os_type: \"%s\" is left out: an instance without disks has none for it",
                params->os_type);
+    op_warn_tags(op, params->tags);
     if (!create_body(op, instance, &local)) {
         undo(op, instance, &local);
         g_propagate_error(error, local);

@@ -133,6 +133,12 @@ static json_t *tell_jobs_running(const struct info_source *source)
     return number(count_jobs(source, true));
 }
 
+static json_t *tell_jobs_newest(const struct info_source *source)
+{
+    const struct counter *counter = config_get(source->config, "counter", "job", NULL);
+    return number(counter ? counter->value : 0);
+}
+
 static json_t *tell_bad_files(const struct info_source *source)
 {
     return query_strings(source->bad_files);

@@ -230,6 +230,7 @@ static void test_cluster_info(void)
     g_assert_true(json_equal(json_object_get(info, "max_tracked_jobs"),
                              json_object_get(info, "max_running_jobs")));
     g_assert_null(json_object_get(info, "master_node"));
+    g_assert_true(json_is_integer(json_object_get(info, "jobs_newest")));
     queue_world_free(w);
 }
 
