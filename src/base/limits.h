@@ -99,6 +99,7 @@
 /* Queries */
 #define LIMIT_QUERY_FIELDS 512 /* a client may ask for all that a resource has */
 #define LIMIT_QUERY_NAMES 10000
+#define LIMIT_QUERY_DATA 200 /* instances that one OP_INSTANCE_QUERY_DATA tells of */
 #define LIMIT_FILTER_DEPTH 16
 #define LIMIT_FILTER_TERMS 4096
 #define LIMIT_FILTER_REGEXES 256

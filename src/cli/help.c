@@ -38,6 +38,7 @@ static const struct noun {
     {"lock", "Locks that jobs hold and wait for", NULL},
     {"export", "Exports of instances, for clients of Ganeti", NULL},
     {"reservation", "What jobs have reserved for instances", NULL},
+    {"ganeti-root", "A folder for clients made for Ganeti", NULL},
     {"lab", "A whole cluster on this machine", NULL},
     {"test", "For tests", NULL},
     {"query-fields", "Fields of the lists", NULL},

@@ -95,6 +95,11 @@ char *node_paths_socket(const struct node_paths *paths, const char *role)
     return g_strdup_printf("%s/%s.sock", paths->run, role);
 }
 
+char *node_paths_face(const struct node_paths *paths, enum face face)
+{
+    return g_build_filename(paths->run, face_socket(face), NULL);
+}
+
 static bool check_guest_users(const struct node_config *config, GError **error)
 {
     if (config->guest_user_first == 0 || config->guest_user_first >= GUEST_USER_LEAST)

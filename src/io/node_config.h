@@ -31,6 +31,8 @@ bool node_paths_make(const struct node_paths *paths, GError **error);
 
 /* "ROOT/run/ROLE.sock"; free with g_free(). */
 char *node_paths_socket(const struct node_paths *paths, const char *role);
+/* Where luxid listens for those that come with that face; the same. */
+char *node_paths_face(const struct node_paths *paths, enum face face);
 
 /* Reads etc/node.json. UNKNOWN_ENTITY if there is none ("this host belongs to no cluster"), CORRUPT
  * with the file, the field and the reason if it cannot be used. Free with node_config_free() of

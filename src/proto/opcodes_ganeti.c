@@ -4,16 +4,21 @@
 #include <string.h>
 
 static const struct ganeti_parameter table[] = {
-#define TAKEN(ID, name, value, why) {"OP_" #ID, #name, value, why, false, {NULL}},
-#define ANY(ID, name, why) {"OP_" #ID, #name, NULL, why, false, {NULL}},
+#define TAKEN(ID, name, value, why) {"OP_" #ID, #name, value, why, false, {NULL}, {NULL}, NULL},
+#define ANY(ID, name, why) {"OP_" #ID, #name, NULL, why, false, {NULL}, {NULL}, NULL},
 #define LIST(ID, name, added, changed, removed, member)                                            \
-    {"OP_" #ID, #name, NULL, "", false, {added, changed, removed, member}},
-#define YES_NO(ID, name) {"OP_" #ID, #name, NULL, "", true, {NULL}},
+    {"OP_" #ID, #name, NULL, "", false, {added, changed, removed, member}, {NULL}, NULL},
+#define YES_NO(ID, name) {"OP_" #ID, #name, NULL, "", true, {NULL}, {NULL}, NULL},
+#define DICT(ID, name, prefix, empty)                                                              \
+    {"OP_" #ID, #name, NULL, "", false, {NULL}, {prefix, empty}, NULL},
+#define NAMED(ID, name, ours) {"OP_" #ID, #name, NULL, "", false, {NULL}, {NULL}, ours},
 #include "proto/opcodes_ganeti.def"
 #undef TAKEN
 #undef ANY
 #undef LIST
 #undef YES_NO
+#undef DICT
+#undef NAMED
 };
 
 const struct ganeti_parameter *ganeti_parameter_table(size_t *ret_count)
@@ -32,7 +37,8 @@ const struct ganeti_parameter *ganeti_parameter_find(const char *opcode, const c
 
 static bool is_taken(const struct ganeti_parameter *parameter, const json_t *value, GError **error)
 {
-    if (parameter->taken == NULL || json_is_null(value))
+    if (parameter->taken == NULL || json_is_null(value) ||
+        g_strcmp0(json_string_value(value), "") == 0)
         return true;
     json_autoptr only = json_loads(parameter->taken, JSON_DECODE_ANY, NULL);
     if (json_equal(value, only))
@@ -136,11 +142,142 @@ static bool settle_list(const struct ganeti_parameter *parameter, json_t *own, G
     return false;
 }
 
-static bool settle_lists(const struct opcode *opcode, json_t *own, GError **error)
+/* --- settings by name --- */
+
+/* What an instance has of Ganeti's settings: a parameter of ours, or a fixed value. */
+struct setting {
+    const char *field;  /* "be/memory" */
+    const char *member; /* NULL: it is fixed */
+    const char *fixed;  /* JSON */
+};
+
+static const struct setting settings[] = {
+#define MEMBER(resource, record, name, title, kind, member, doc) {name, #member, NULL},
+#define GETTER(resource, name, title, kind, source, function, doc)
+#define FIXED(resource, name, title, kind, value, doc) {name, NULL, value},
+#define ELEMENT(resource, name, title, kind, function, index, doc)
+#define NONE(resource, name, title, kind, doc)
+#include "proto/fields.def"
+#undef MEMBER
+#undef GETTER
+#undef FIXED
+#undef ELEMENT
+#undef NONE
+};
+
+static const struct setting *setting_find(const char *prefix, const char *name)
+{
+    size_t length = strlen(prefix);
+    for (size_t i = 0; i < G_N_ELEMENTS(settings); i++)
+        if (strncmp(settings[i].field, prefix, length) == 0 &&
+            strcmp(settings[i].field + length, name) == 0)
+            return &settings[i];
+    return NULL;
+}
+
+/* Those that are parameters of ours, for people. */
+static char *settings_known(const struct opcode *opcode, const char *prefix)
+{
+    g_autoptr(GString) text = g_string_new(NULL);
+    for (size_t i = 0; i < G_N_ELEMENTS(settings); i++)
+        if (strncmp(settings[i].field, prefix, strlen(prefix)) == 0 && settings[i].member != NULL &&
+            record_field(opcode->params, settings[i].member) != NULL)
+            g_string_append_printf(text, "%s%s", text->len > 0 ? ", " : "",
+                                   settings[i].field + strlen(prefix));
+    return g_string_free(g_steal_pointer(&text), FALSE);
+}
+
+/* Says it as the parameter of ours, which another setting may have said already. */
+static bool say_once(const struct ganeti_parameter *parameter, const char *name, const char *member,
+                     json_t *value, json_t *own, GError **error)
+{
+    bool empty = parameter->dict.empty != NULL && g_strcmp0(json_string_value(value), "") == 0;
+    json_autoptr mine = empty ? json_string(parameter->dict.empty) : json_incref(value);
+    const json_t *said = json_object_get(own, member);
+    if (said == NULL || json_is_null(said)) {
+        json_object_set(own, member, mine);
+        return true;
+    }
+    if (json_equal(said, mine))
+        return true;
+    g_autofree char *first = json_dumps(said, JSON_ENCODE_ANY);
+    fettle_set_error(error, WRONG_INPUT, "%s.%s: must be %s, as %s is: there is one value here",
+                     parameter->name, name, first, member);
+    return false;
+}
+
+static bool take_setting(const struct opcode *opcode, const struct ganeti_parameter *parameter,
+                         const char *name, json_t *value, json_t *own, GError **error)
+{
+    const struct setting *setting = setting_find(parameter->dict.prefix, name);
+    if (json_is_null(value))
+        return true;
+    if (setting != NULL && setting->fixed != NULL) {
+        json_autoptr only = json_loads(setting->fixed, JSON_DECODE_ANY, NULL);
+        if (json_equal(value, only))
+            return true;
+        fettle_set_error(error, WRONG_INPUT, "%s.%s: only %s is taken: it cannot be changed here",
+                         parameter->name, name, setting->fixed);
+        return false;
+    }
+    if (setting == NULL || record_field(opcode->params, setting->member) == NULL) {
+        g_autofree char *known = settings_known(opcode, parameter->dict.prefix);
+        fettle_set_error(error, WRONG_INPUT, "%s.%s: cannot be set here; what can: %s",
+                         parameter->name, name, known);
+        return false;
+    }
+    return say_once(parameter, name, setting->member, value, own, error);
+}
+
+/* What a guest has at the least says nothing by itself: it is what it has at the most. */
+#define LEAST_MEMORY "minmem"
+
+static bool take_settings(const struct opcode *opcode, const struct ganeti_parameter *parameter,
+                          const json_t *dict, json_t *own, GError **error)
+{
+    const char *name;
+    json_t *value;
+    json_t *least = json_object_get(dict, LEAST_MEMORY);
+    json_object_foreach((json_t *)dict, name, value)
+        if (value != least && !take_setting(opcode, parameter, name, value, own, error))
+            return false;
+    if (least != NULL && json_object_get(own, "memory") == NULL) {
+        fettle_set_error(error, WRONG_INPUT, "%s." LEAST_MEMORY ": say memory, which is both here",
+                         parameter->name);
+        return false;
+    }
+    return least == NULL || take_setting(opcode, parameter, LEAST_MEMORY, least, own, error);
+}
+
+static bool settle_dict(const struct opcode *opcode, const struct ganeti_parameter *parameter,
+                        json_t *own, GError **error)
+{
+    json_autoptr dict = json_incref(json_object_get(own, parameter->name));
+    json_object_del(own, parameter->name);
+    if (json_is_null(dict) || json_is_object(dict))
+        return take_settings(opcode, parameter, dict, own, error);
+    fettle_set_error(error, WRONG_INPUT, "%s: must be settings by name", parameter->name);
+    return false;
+}
+
+/* --- all that is taken apart, or has another name --- */
+
+static bool settle_name(const struct ganeti_parameter *parameter, json_t *own)
+{
+    json_object_set(own, parameter->ours, json_object_get(own, parameter->name));
+    json_object_del(own, parameter->name);
+    return true;
+}
+
+static bool settle_apart(const struct opcode *opcode, json_t *own, GError **error)
 {
     for (size_t i = 0; i < G_N_ELEMENTS(table); i++)
-        if (table[i].list.added != NULL && strcmp(table[i].opcode, opcode->id) == 0 &&
-            json_object_get(own, table[i].name) != NULL && !settle_list(&table[i], own, error))
+        if (strcmp(table[i].opcode, opcode->id) == 0 &&
+            json_object_get(own, table[i].name) != NULL &&
+            !(table[i].list.added != NULL    ? settle_list(&table[i], own, error)
+              : table[i].dict.prefix != NULL ? settle_dict(opcode, &table[i], own, error)
+              : table[i].ours != NULL        ? settle_name(&table[i], own)
+                                             : true))
             return false;
     return true;
 }
@@ -150,7 +287,7 @@ bool ganeti_parameters_settle(const struct opcode *opcode, json_t *own, GError *
     const char *name;
     json_t *value;
     void *next;
-    if (!settle_lists(opcode, own, error))
+    if (!settle_apart(opcode, own, error))
         return false;
     json_object_foreach_safe(own, next, name, value) {
         const struct ganeti_parameter *parameter = ganeti_parameter_find(opcode->id, name);

@@ -12,13 +12,21 @@ struct ganeti_list {
     const char *member; /* of what is changed: says which one */
 };
 
+/* Settings by name that are taken apart. */
+struct ganeti_dict {
+    const char *prefix; /* of the fields of instances that know these names */
+    const char *empty;  /* what an empty text becomes; NULL: it stays one */
+};
+
 struct ganeti_parameter {
     const char *opcode; /* "OP_INSTANCE_STARTUP" */
     const char *name;
-    const char *taken; /* JSON of the only value that is, beside null; NULL: any */
+    const char *taken; /* JSON of the only value that is, beside null and ""; NULL: any */
     const char *why;
     bool yes_no;             /* a parameter of ours */
     struct ganeti_list list; /* added NULL: it is none */
+    struct ganeti_dict dict; /* prefix NULL: it is none */
+    const char *ours;        /* the parameter that it is under another name; NULL: none */
 };
 
 const struct ganeti_parameter *ganeti_parameter_table(size_t *ret_count);

@@ -203,16 +203,37 @@ static void opcode_split(const json_t *input, json_t *ret_common, json_t *ret_ow
     }
 }
 
-static bool parse_opcode(const json_t *input, enum record_mode mode, struct op_common **ret_common,
-                         void **ret_params, const struct opcode **ret_opcode, GError **error)
+/* Of what has other words there, the sentence is to name those. */
+static bool check_words(enum face face, const struct record *params, const json_t *own,
+                        GError **error)
+{
+    for (const struct field *field = params->fields(); field->name != NULL; field++) {
+        const char *word = json_string_value(json_object_get(own, field->name));
+        if (field->type != FIELD_TYPE_ENUM || word == NULL || !face_differs(face, field->name) ||
+            enum_parse(field->words, word) >= 0)
+            continue;
+        g_autoptr(GString) list = g_string_new(NULL);
+        for (const char *const *known = field->words->words; *known != NULL; known++)
+            g_string_append_printf(list, "%s%s", list->len > 0 ? ", " : "",
+                                   face_word(face, field->name, *known));
+        fettle_set_error(error, WRONG_INPUT, "%s: must be one of %s", field->name, list->str);
+        return false;
+    }
+    return true;
+}
+
+static bool parse_opcode(enum face face, const json_t *input, enum record_mode mode,
+                         struct op_common **ret_common, void **ret_params,
+                         const struct opcode **ret_opcode, GError **error)
 {
     if (!json_is_object(input)) {
         fettle_set_error(error, WRONG_INPUT, "opcode: must be an object");
         return false;
     }
     json_autoptr common_part = json_object();
-    json_autoptr own_part = json_object();
-    opcode_split(input, common_part, own_part);
+    json_autoptr split_part = json_object();
+    opcode_split(input, common_part, split_part);
+    json_autoptr own_part = face_read(face, NULL, split_part);
     record_autoptr(op_common) common = op_common_parse(common_part, mode, error);
     if (common == NULL)
         return false;
@@ -221,7 +242,8 @@ static bool parse_opcode(const json_t *input, enum record_mode mode, struct op_c
         fettle_set_error(error, WRONG_INPUT, "OP_ID: unknown opcode \"%s\"", common->OP_ID);
         return false;
     }
-    if (!ganeti_parameters_settle(opcode, own_part, error))
+    if (!ganeti_parameters_settle(opcode, own_part, error) ||
+        !check_words(face, opcode->params, own_part, error))
         return false;
     void *params = record_parse(opcode->params, own_part, mode, error);
     if (params == NULL)
@@ -235,13 +257,19 @@ static bool parse_opcode(const json_t *input, enum record_mode mode, struct op_c
 bool opcode_parse(const json_t *input, struct op_common **ret_common, void **ret_params,
                   const struct opcode **ret_opcode, GError **error)
 {
-    return parse_opcode(input, RECORD_STRICT, ret_common, ret_params, ret_opcode, error);
+    return opcode_parse_as(FACE_OWN, input, ret_common, ret_params, ret_opcode, error);
+}
+
+bool opcode_parse_as(enum face face, const json_t *input, struct op_common **ret_common,
+                     void **ret_params, const struct opcode **ret_opcode, GError **error)
+{
+    return parse_opcode(face, input, RECORD_STRICT, ret_common, ret_params, ret_opcode, error);
 }
 
 bool opcode_parse_filled(const json_t *input, struct op_common **ret_common, void **ret_params,
                          const struct opcode **ret_opcode, GError **error)
 {
-    return parse_opcode(input, RECORD_FILLED, ret_common, ret_params, ret_opcode, error);
+    return parse_opcode(FACE_OWN, input, RECORD_FILLED, ret_common, ret_params, ret_opcode, error);
 }
 
 /* --- methods --- */

@@ -6,6 +6,7 @@
  */
 #pragma once
 
+#include "proto/face.h"
 #include "proto/record.h"
 
 #define ENUM_BEGIN(type) enum type {
@@ -120,6 +121,9 @@ const struct opcode *opcode_table(size_t *ret_count);
  * opcode: WRONG_INPUT. `ret_common` and `ret_params` are new records. */
 bool opcode_parse(const json_t *input, struct op_common **ret_common, void **ret_params,
                   const struct opcode **ret_opcode, GError **error);
+/* The same in the words of a face. */
+bool opcode_parse_as(enum face face, const json_t *input, struct op_common **ret_common,
+                     void **ret_params, const struct opcode **ret_opcode, GError **error);
 /* The same for an opcode of a job on record (RECORD_FILLED). */
 bool opcode_parse_filled(const json_t *input, struct op_common **ret_common, void **ret_params,
                          const struct opcode **ret_opcode, GError **error);

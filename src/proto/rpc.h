@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include "proto/face.h"
 #include "proto/record.h"
 
 /* Roles of processes; what `from` and `to` name beside the node. */
@@ -89,7 +90,8 @@ struct rpc_request {
     char *name;                  /* method name */
     char *from_node;             /* UUID, proven by certificate or being this host */
     char *from_role;
-    char *user; /* LUXI: the account behind the connection; NULL: unknown */
+    char *user;     /* LUXI: the account behind the connection; NULL: unknown */
+    enum face face; /* LUXI: of the connection */
     guint from_job;
     struct stamp stamp;
     json_t *args; /* already checked against method->args; NULL: there is only the struct */

@@ -332,7 +332,7 @@ def test_full():
 def test_sockets():
     """Of all sockets of the lab it reaches its own relay's alone, and what its own processes have made: no monitor, no console, no daemon."""
     found = subprocess.run(['find', lab.directory, '-type', 's'], check=True, capture_output=True, text=True).stdout.split()
-    for wanted in ('qmp.sock', 'con.sock', 'rescue.sock', 'noded.sock', 'luxid.sock', 'wconfd.sock', 'lab.sock', 'ctl0'):
+    for wanted in ('qmp.sock', 'con.sock', 'rescue.sock', 'noded.sock', 'luxid.sock', 'ganeti-query', 'wconfd.sock', 'lab.sock', 'ctl0'):
         assert any(path.endswith(wanted) for path in found), (wanted, found)
     said = attack('''
 import socket

@@ -140,7 +140,10 @@ def test_forget():
         e2e.verify_clean(lab)
         code, out, err = forget(host, *says)
         assert (code, out) == (26, ''), (code, out, err)
-        assert err.startswith('fettle-noded: the node daemon must not run meanwhile (systemctl stop fettle.target): cannot listen on '), err
+        assert err.startswith('fettle-noded: it asks in place of the node daemon, which must not run meanwhile (systemctl stop fettle.target): '
+                              'cannot listen on ') and '; free the port, or change ' in err, err
+        code, out, err = forget(host)  # what is wrong with the words comes before what is in the way
+        assert (code, out) == (2, '') and err.startswith('fettle-noded: statement: must not be empty; '), err
         host.stop()
         code, out, err = forget(host, *says)
         assert code == 5 and ', and this node has seen nothing later: there is nothing to forget' in err, (code, out, err)

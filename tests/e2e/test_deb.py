@@ -182,7 +182,7 @@ def add_node(machine, name, address):
     token = machine.fettle('node', 'invite', name, '--primary-ip', address).stdout.strip()
     machine.run('mkdir', '-p', f'/srv/{name}')
     out = machine.run('fettle-noded', 'join', token, '--root', f'/srv/{name}').stdout
-    assert out.endswith(f'Start its daemon: fettle-noded --root /srv/{name}\n'), out
+    assert out.endswith(f'Start its daemon, anew if it runs: fettle-noded --root /srv/{name}\n'), out
     machine.start('noded', '--root', f'/srv/{name}')
     wait_until(f'{name} has come', machine.clean, 30, step=0.3)
 

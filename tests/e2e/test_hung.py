@@ -83,6 +83,11 @@ def test_guests():
         # The others are served as ever.
         lab.cli('instance', 'shutdown', 'well', '--timeout', '0')
         lab.cli('instance', 'startup', 'well')
+        # One that does not hear its button is ended when its time is over.
+        code, out, err = lab.run('instance', 'shutdown', 'hung3', '--timeout', '1')
+        assert code == 0 and out.startswith('Instance hung3 is stopped'), (code, out)
+        assert 'the guest did not shut down by itself and was ended' in err, err
+        assert not lab.qemu_processes(e2e.uuid_of(lab, 'hung3')) and statuses()[0]['hung3'] == 'ADMIN_down'
         # A node daemon that begins beside them, however many they are, is there after one of their silences.
         lab.lab('kill', 'noded@node2')
         wait_until('it answers again', answers, 30)

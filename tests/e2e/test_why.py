@@ -106,4 +106,88 @@ def test_texts():
     assert not re.search('[\x00-\x09\x0b-\x1f\x7f-\x9f\u202e]', out), out
 
 
-e2e.run(test_running, test_canceling, test_node_pending, test_locks, test_texts)
+def about(name, rows, pause=None, pending=()):
+    base = {'instance': [], 'decision': [], 'job': [], 'node': [], 'policy': [], 'brake': [], 'waiter': []}
+    server = Luxid({**base, **rows}, {'QueryConfigValues': lambda names: [pause],
+                                      'QueryClusterInfo': lambda: {'epoch': 5, 'nodes_pending': list(pending)}})
+    code, out, err = server.run('why', name)
+    assert (code, err) == (0, ''), (code, out, err)
+    return out
+
+
+def past(number, at, *ops, **more):
+    return {'id': number, 'status': 'success', 'user': 'alice', 'received_ts': [at, 0], 'archived': False, 'epoch': 5,
+            'summary': [f'{op["OP_ID"][3:]}(x)' for op in ops], 'ops': list(ops), **more}
+
+
+@title('/why/job-of-a-master-that-is-over')
+def test_over():
+    row = job(status='waiting', summary=['TEST_DELAY(1)'], opstatus=['waiting'], opexec=[None], epoch=4)
+    server = Luxid({'job': [row], 'waiter': []}, {'QueryClusterInfo': lambda: {'epoch': 5, 'nodes_pending': ['node3']}})
+    code, out, err = server.run('why', '17')
+    assert (code, err) == (0, ''), (code, out, err)
+    check(r'Job 17 is waiting\n'
+          r'  is at TEST_DELAY\(1\), since WHEN\n'
+          r'  began under a master that is over. It ends by itself, in an error, once every node has heard of this one; to cancel it changes nothing\n'
+          r'  waits for node node3 to answer this master\n'
+          r'  ends once node node3 answers, or, if it is dead, is marked offline: fettle node modify node3 --offline yes --statement "…"\n', out)
+    assert 'waits for no locks' in said({**row, 'epoch': None})
+    assert 'Job 17 waits for node3: fettle why 17\n' in about(
+        'node3', {'node': [{'name': 'node3', 'mtotal': 1}], 'job': [{**past(17, 50, {'OP_ID': 'OP_TEST_DELAY'}), 'status': 'waiting'}]}, pending=['node3'])
+
+
+@title('/why/people-beside-decisions')
+def test_people():
+    web = {'name': 'web1', 'status': 'ADMIN_down', 'pnode': 'node1', 'guest.late': None, 'tags': []}
+    decisions = [{'at': 100, 'serial_no': 7, 'subject_name': 'web1', 'state': 'Running', 'verdict': 'done', 'summary': 'It runs as it should.',
+                  'evidence': ['its guest runs'], 'policy': '', 'rejected': [], 'repair_id': '', 'jobs': ['12'], 'next_check': ''}]
+    jobs = [past(11, 90, {'OP_ID': 'OP_INSTANCE_MIGRATE', 'target_node': 'node2', 'reason': [['fettle:client', 'new disks', 1], ['gnt:opcode:x', '', 2]]}),
+            past(12, 95, {'OP_ID': 'OP_INSTANCE_STARTUP'}), past(14, 200, {'OP_ID': 'OP_INSTANCE_SHUTDOWN'}, status='error', user=None)]
+    out = about('web1', {'instance': [web], 'decision': decisions, 'job': jobs}, pause=5000)
+    check(r'WHEN  Job 14: INSTANCE_SHUTDOWN\(x\): error\n'
+          r'    by         an account that is not on record\n'
+          r'    more       fettle why 14\n'
+          r'WHEN  Running: It runs as it should.\n'
+          r'    seen       its guest runs\n'
+          r'    job        12\n'
+          r'WHEN  Job 11: INSTANCE_MIGRATE\(x\): success\n'
+          r'    by         alice\n'
+          r'               fettle:client: new disks\n'
+          r'               target_node: node2\n'
+          r'Now: web1 is ADMIN_down.\n'
+          r'The watcher is paused until WHEN: nothing is decided and nothing repaired before. To end that: fettle queue pause-watcher 0\n', out)
+    out = about('web1', {'job': jobs[:1]})
+    assert out.endswith('Now: there is no instance and no node web1 any more.\n') and 'Job 11' in out, out
+
+
+@title('/why/who-drained-a-node')
+def test_drained():
+    node = {'name': 'node2', 'drained': True, 'mtotal': 1}
+    jobs = [past(3, 50, {'OP_ID': 'OP_NODE_SET_PARAMS', 'drained': 'yes', 'reason': [['fettle:client', 'new fans', 1]]}),
+            past(4, 60, {'OP_ID': 'OP_NODE_SET_PARAMS', 'drained': 'yes'}, status='error', user='bob')]
+    check(r'(.*\n)*node2 is drained since WHEN, by job 3 of alice; fettle:client: new fans\n', about('node2', {'node': [node], 'job': jobs}))
+    assert 'The job that has done it is none of the newest' in about('node2', {'node': [node]})
+    assert about('node2', {'node': [{**node, 'drained': False}], 'job': jobs}).endswith('Now: node2 is online and answers.\n')
+    assert "is offline since 1970-" in (out := about('node2', {'node': [{**node, 'offline': True, 'offline_since': 1, 'drained': False}]})) and \
+        ": a person's word, without a statement\n" in out, out
+
+
+class Empty(Luxid):
+    """Knows the fields of its rows, and finds none."""
+    def answer(self, method, args):
+        answer = super().answer(method, args)
+        return {**answer, 'data': []} if method == 'Query' else answer
+
+
+@title('/lists/empty-by-a-field-that-nobody-has')
+def test_empty():
+    fields = ['at', 'subject_name', 'state', 'verdict', 'summary', 'author', 'jobs']
+    server = Empty({'job': [{**past(1, 1), 'end_ts': None, 'held': None}], 'decision': [dict.fromkeys(fields)]})
+    code, out, err = server.run('job', 'list', '--filter', 'held == "x"')
+    assert code == 0 and err == ('fettle: archived jobs were not looked through; --archived does that\n'
+                                 'fettle: no job has anything in the field "held"\n'), (code, out, err)
+    code, out, err = server.run('decision', 'list', '--filter', 'subject_name == "web1"')
+    assert code == 0 and err.endswith('fettle: what people have had done is no decision of the cluster; fettle why NAME tells of both\n'), (code, out, err)
+
+
+e2e.run(test_running, test_canceling, test_node_pending, test_locks, test_texts, test_over, test_people, test_drained, test_empty)

@@ -420,6 +420,7 @@ static struct rpc_request *request_new(struct fake_flight *flight, const struct 
     request->from_role = g_strdup(flight->from->role);
     request->from_job = flight->job;
     request->stamp = flight->stamp;
+    request->face = flight->from->world->face;
     request->args = json_incref(flight->args);
     request->answer = request_answer;
     request->carrier = flight;
@@ -731,6 +732,11 @@ void fake_world_set_master(struct fake_world *world, const char *node_uuid)
 {
     g_free(world->master);
     world->master = g_strdup(node_uuid);
+}
+
+void fake_set_face(struct fake_world *world, enum face face)
+{
+    world->face = face;
 }
 
 struct fake_world *fake_world_new(void)

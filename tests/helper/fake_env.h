@@ -19,6 +19,8 @@ struct fake_world *fake_world_new(void);
 void fake_world_free(struct fake_world *world);
 /* The node that NODE_MASTER means; none at first. */
 void fake_world_set_master(struct fake_world *world, const char *node_uuid);
+/* As whom luxid takes those that call it from now on; FACE_OWN at first. */
+void fake_set_face(struct fake_world *world, enum face face);
 
 /* A new process. `role` is a ROLE_ word. The env lives until fake_world_free(). engine, hypervisor
  * and storage are NULL until the test sets them: the env is the test's to write. */

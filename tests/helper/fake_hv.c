@@ -218,6 +218,22 @@ static bool op_silent(const struct fake_host *host, const char *op, GError **err
     return false;
 }
 
+/* The connection ends with the process. */
+static bool op_hangs(const struct fake_host *host, const char *op, const char *instance,
+                     GError **error)
+{
+    for (guint waited = 0; waited < COMMAND_TIMEOUT_MS; waited += FAKE_TICK_MS) {
+        if (!env_sleep(host->env, FAKE_TICK_MS))
+            return op_killed(op, error);
+        if (!fake_guest_find(host, instance)) {
+            fettle_set_error(error, UNREACHABLE, "%s: the process of %s has ended", op, instance);
+            return false;
+        }
+    }
+    fettle_set_error(error, TIMEOUT, "%s: no answer in %d ms", op, COMMAND_TIMEOUT_MS);
+    return false;
+}
+
 bool fake_op_begin(struct fake_host *host, const char *op, const char *instance, bool *ret_late,
                    GError **error)
 {
@@ -234,7 +250,7 @@ bool fake_op_begin(struct fake_host *host, const char *op, const char *instance,
     if (!fake_op_comes_back(host, op))
         return op_killed(op, error);
     if (fake_op_hangs(host, op, instance))
-        return op_silent(host, op, error);
+        return op_hangs(host, op, instance, error);
     struct fault *fault =
         g_hash_table_size(host->faults) > 0 ? g_hash_table_lookup(host->faults, op) : NULL;
     if (!fault || fault->count == 0)

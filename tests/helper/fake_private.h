@@ -105,6 +105,7 @@ struct fake_world {
     void *kill_hook_data;
     GPtrArray *signals; /* char * */
     bool holders_hidden;
+    enum face face; /* of who calls luxid */
     char *master;
     char *fail_part;
     guint fail_count;

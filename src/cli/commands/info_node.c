@@ -208,8 +208,9 @@ static const struct {
     {"Cluster",
      (const char *const[]){"name", "uuid", "master", "software_version", "enabled_disk_templates",
                            "enabled_hypervisors", "tags", NULL}},
-    {"Master", (const char *const[]){"history", "epoch", "serial", "nodes_pending", "jobs_queued",
-                                     "jobs_running", "authority_key", "problems", NULL}},
+    {"Master",
+     (const char *const[]){"history", "epoch", "serial", "nodes_pending", "jobs_queued",
+                           "jobs_running", "jobs_newest", "authority_key", "problems", NULL}},
 };
 
 /* The address, and which node carries it. */
@@ -281,8 +282,15 @@ void info_print_cluster(const json_t *info)
     }
     print_master_ip(left);
     print_copies(left);
-    static const char *const for_clients[] = {"protocol_version", "config_version", "master_uuid",
-                                              "default_hypervisor", "ipolicy"};
+    static const char *const for_clients[] = {
+#define TOLD(name, function, doc)
+#define CLIENTS(name, function, doc) #name,
+#define FIXED(name, value, doc) #name,
+#include "proto/cluster_info.def"
+#undef TOLD
+#undef CLIENTS
+#undef FIXED
+    };
     for (size_t i = 0; i < G_N_ELEMENTS(for_clients); i++)
         json_object_del(left, for_clients[i]);
     printf("\nSettings (fettle cluster modify)\n");

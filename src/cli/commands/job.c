@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cli/commands/list_empty.h"
 #include "cli/filter_text.h"
 #include "cli/order.h"
 #include "cli/progress.h"
@@ -163,7 +164,12 @@ static int show_jobs(struct cli *cli, const struct order *order, char **names, j
     if (answer == NULL || (argc > 0 && !ids_exist(cli, argc, argv, error)))
         return -1;
     print_jobs(cli, order, names, answer);
-    return 0;
+    bool empty = json_array_size(json_object_get(answer, "data")) == 0;
+    if (!empty || filter == NULL || cli->json)
+        return 0;
+    if (!g_strv_contains((const char *const *)names, "archived"))
+        fprintf(stderr, "fettle: archived jobs were not looked through; --archived does that\n");
+    return list_explain_empty(cli, "job", filter, error) ? 0 : -1;
 }
 
 static int job_list(struct cli *cli, int argc, char **argv, GError **error)

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cli/commands/list_empty.h"
 #include "cli/filter_text.h"
 #include "cli/order.h"
 #include "cli/pattern.h"
@@ -98,6 +99,7 @@ struct shown {
     guint late;     /* index of the cell that tells; 0: nobody asked */
     guint pending;  /* the same */
     GString *below; /* its lines */
+    guint count;
 };
 
 static void keep_row(json_t *row, void *data)
@@ -119,6 +121,7 @@ static void show_row(json_t *row, void *data)
     if (json_is_string(pending))
         g_string_append_printf(shown->below, "%s: %s from its next start on\n", name,
                                json_string_value(pending));
+    shown->count++;
     cli_table_add(row, shown->table);
 }
 
@@ -190,6 +193,8 @@ static int show_list(struct cli *cli, const struct list *list, const struct orde
         fine = names_exist(cli, list->named, argc, argv, error);
     if (fine)
         print_shown(cli, order, &shown);
+    if (fine && filter != NULL && shown.count == 0 && !cli->json)
+        fine = list_explain_empty(cli, list->what, filter, error);
     cli_table_free(shown.table);
     json_decref(shown.rows);
     g_string_free(shown.below, TRUE);

@@ -183,7 +183,10 @@ bool repair_print_next_node(struct cli *cli, const char *node, bool *ret_said, G
     else if (*ret_said && offline)
         printf("%s is offline since %s: %s\nWhen it works again:\n    fettle node modify %s "
                "--offline no\n",
-               node, since, cli_cell_string(row, 1), node);
+               node, since,
+               *cli_cell_string(row, 1) ? cli_cell_string(row, 1)
+                                        : "a person's word, without a statement",
+               node);
     else if (*ret_said)
         print_unknown(node, json_array_size(cli_cell_value(row, 5)) > 0);
     return rows != NULL;

@@ -7,11 +7,7 @@
 
 #include "cli/commands/repair_next.h"
 #include "cli/commands/why_job.h"
-
-static const char *const fields[] = {
-    "at",       "subject_name", "state", "verdict",    "summary",   "evidence", "policy",
-    "rejected", "repair_id",    "jobs",  "next_check", "serial_no", NULL};
-enum { AT, NAME, STATE, VERDICT, SUMMARY, EVIDENCE, POLICY, REJECTED, REPAIR, JOBS, NEXT, SERIAL };
+#include "cli/commands/why_subject.h"
 
 static void print_each(const char *head, const json_t *list)
 {
@@ -19,39 +15,22 @@ static void print_each(const char *head, const json_t *list)
         printf("    %-10s %s\n", i == 0 ? head : "", json_string_value(json_array_get(list, i)));
 }
 
-static void print_decision(const json_t *row)
+static void print_entry(const json_t *row)
 {
-    g_autofree char *when = cli_time_text((gint64)json_number_value(cli_cell_value(row, AT)));
-    printf("%s  %s: %s\n", when, cli_cell_string(row, STATE), cli_cell_string(row, SUMMARY));
-    print_each("seen", cli_cell_value(row, EVIDENCE));
-    if (*cli_cell_string(row, POLICY))
-        printf("    %-10s %s\n", "policy", cli_cell_string(row, POLICY));
-    print_each("rejected", cli_cell_value(row, REJECTED));
-    print_each("job", cli_cell_value(row, JOBS));
-    if (*cli_cell_string(row, REPAIR))
-        printf("    %-10s %s\n", "repair", cli_cell_string(row, REPAIR));
-    if (*cli_cell_string(row, NEXT))
-        printf("    %-10s %s\n", "next look", cli_cell_string(row, NEXT));
-}
-
-/* Not by time: clocks can be set. */
-static gint by_serial(const void *a, const void *b)
-{
-    double left = json_number_value(cli_cell_value(*(json_t *const *)a, SERIAL));
-    double right = json_number_value(cli_cell_value(*(json_t *const *)b, SERIAL));
-    return left < right ? -1 : left > right;
-}
-
-static json_t *sorted(const json_t *rows)
-{
-    g_autoptr(GPtrArray) list = g_ptr_array_new();
-    for (size_t i = 0; i < json_array_size(rows); i++)
-        g_ptr_array_add(list, json_array_get(rows, i));
-    g_ptr_array_sort(list, by_serial);
-    json_t *result = json_array();
-    for (guint i = 0; i < list->len; i++)
-        json_array_append(result, list->pdata[i]);
-    return result;
+    g_autofree char *when = cli_time_text((gint64)json_number_value(cli_cell_value(row, WHY_AT)));
+    printf("%s  %s: %s\n", when, cli_cell_string(row, WHY_STATE),
+           cli_cell_string(row, WHY_SUMMARY));
+    bool job = strcmp(cli_cell_string(row, WHY_VERDICT), WHY_OF_JOB) == 0;
+    print_each(job ? "by" : "seen", cli_cell_value(row, WHY_EVIDENCE));
+    if (*cli_cell_string(row, WHY_POLICY))
+        printf("    %-10s %s\n", "policy", cli_cell_string(row, WHY_POLICY));
+    print_each("rejected", cli_cell_value(row, WHY_REJECTED));
+    if (!job)
+        print_each("job", cli_cell_value(row, WHY_JOB_IDS));
+    if (*cli_cell_string(row, WHY_REPAIR))
+        printf("    %-10s %s\n", "repair", cli_cell_string(row, WHY_REPAIR));
+    if (*cli_cell_string(row, WHY_NEXT))
+        printf("    %-10s %s\n", job ? "more" : "next look", cli_cell_string(row, WHY_NEXT));
 }
 
 /* What its status means for repair when no record says it: of a node that does not answer nobody
@@ -79,8 +58,11 @@ static void print_status(const char *name, const json_t *row, bool recorded)
                "power cut would, and start it:\n"
                "    fettle instance shutdown %s --timeout 0\n    fettle instance startup %s\n",
                name, status, node, cli_cell_string(row, 3), name, name);
-    else if (!recorded)
-        printf("%s is %s; nothing had to be decided about it.\n", name, status);
+    else if (!*status)
+        printf("How %s is now is not known.\n", name);
+    else
+        printf("%s%s is %s%s.\n", recorded ? "Now: " : "", name, status,
+               recorded ? "" : "; nothing had to be decided about it");
 }
 
 bool cli_print_brake(struct cli *cli, GError **error)
@@ -129,6 +111,17 @@ static bool other_subject(struct cli *cli, char **name, bool *ret_known, GError 
     return true;
 }
 
+/* Of what nothing else is to be said. */
+static bool print_well(struct cli *cli, const char *name, bool recorded, GError **error)
+{
+    json_autoptr rows = objects(cli, "node", (const char *const[]){"name", NULL}, name, error);
+    if (!recorded)
+        printf("Nothing had to be decided about %s.\n", name);
+    else if (json_array_size(rows) > 0)
+        printf("Now: %s is online and answers.\n", name);
+    return rows != NULL;
+}
+
 /* Of a node that answers: what of it does not. */
 static bool print_late(struct cli *cli, const char *name, bool *said, GError **error)
 {
@@ -142,26 +135,82 @@ static bool print_late(struct cli *cli, const char *name, bool *said, GError **e
     return rows != NULL;
 }
 
-static int print_all(struct cli *cli, const char *name, json_t *known, const json_t *rows,
-                     GError **error)
+/* What is asked about. */
+struct subject {
+    char *name;
+    json_t *instance; /* rows: one if it is an instance */
+    bool other;       /* a node, a node group, the cluster */
+    json_t *decisions, *jobs;
+};
+
+static void subject_clear(struct subject *subject)
 {
-    json_autoptr list = sorted(rows);
+    g_free(subject->name);
+    json_decref(subject->instance);
+    json_decref(subject->decisions);
+    json_decref(subject->jobs);
+}
+
+static bool is_recorded(const struct subject *subject)
+{
+    return json_array_size(subject->decisions) + json_array_size(subject->jobs) > 0;
+}
+
+/* How it stands now, and what to do. */
+static bool print_now(struct cli *cli, const struct subject *subject, GError **error)
+{
+    const char *name = subject->name;
+    bool said = false;
+    if (json_array_size(subject->instance) > 0) {
+        print_status(name, json_array_get(subject->instance, 0), is_recorded(subject));
+        return repair_print_next(cli, name, error);
+    }
+    if (!subject->other) {
+        printf("Now: there is no instance and no node %s any more.\n", name);
+        return true;
+    }
+    bool late = false;
+    if (!print_late(cli, name, &late, error) || !repair_print_next_node(cli, name, &said, error) ||
+        !why_print_drained(cli, name, subject->jobs, &said, error) ||
+        !why_print_waiting(cli, name, &said, error))
+        return false;
+    return said || late || print_well(cli, name, is_recorded(subject), error);
+}
+
+static int print_all(struct cli *cli, const struct subject *subject, GError **error)
+{
+    json_autoptr list = why_merge(subject->decisions, subject->jobs);
     if (cli->json) {
-        cli_print_rows(cli, "decision", fields, list);
+        cli_print_rows(cli, "decision", why_fields, list);
         return 0;
     }
     for (size_t i = 0; i < json_array_size(list); i++)
-        print_decision(json_array_get(list, i));
-    bool said = json_array_size(known) > 0 || json_array_size(list) > 0;
-    if (json_array_size(known) > 0)
-        print_status(name, json_array_get(known, 0), json_array_size(list) > 0);
-    if (!(json_array_size(known) > 0 ? repair_print_next(cli, name, error)
-                                     : print_late(cli, name, &said, error) &&
-                                           repair_print_next_node(cli, name, &said, error)))
-        return -1;
-    if (!said && json_array_size(list) == 0)
-        printf("Nothing had to be decided about %s.\n", name);
-    return cli_print_brake(cli, error) ? 0 : -1;
+        print_entry(json_array_get(list, i));
+    bool fine = print_now(cli, subject, error) && why_print_pause(cli, error) &&
+                cli_print_brake(cli, error);
+    return fine ? 0 : -1;
+}
+
+static bool find_subject(struct cli *cli, struct subject *subject, GError **error)
+{
+    subject->instance = objects(
+        cli, "instance", (const char *const[]){"name", "status", "pnode", "guest.late", NULL},
+        subject->name, error);
+    if (subject->instance == NULL || (json_array_size(subject->instance) == 0 &&
+                                      !other_subject(cli, &subject->name, &subject->other, error)))
+        return false;
+    subject->decisions = cli_query(cli, "decision", why_fields,
+                                   json_make("[sss]", "=", "subject_name", subject->name), error);
+    subject->jobs = subject->decisions == NULL
+                        ? NULL
+                        : why_jobs_about(cli, subject->name, subject->decisions, error);
+    if (subject->jobs == NULL)
+        return false;
+    if (json_array_size(subject->instance) > 0 || subject->other || is_recorded(subject))
+        return true;
+    fettle_set_error(error, UNKNOWN_ENTITY, "there is no instance, node or cluster \"%s\"",
+                     subject->name);
+    return false;
 }
 
 static bool is_job(const char *text)
@@ -171,27 +220,14 @@ static bool is_job(const char *text)
 
 static int why(struct cli *cli, int argc, char **argv, GError **error)
 {
-    bool other = false;
     if (!cli_expect(argc, argv, 1, "why INSTANCE|NODE|JOB|cluster", error))
         return -1;
     if (is_job(argv[0]))
         return why_job(cli, argv[0], error);
-    g_autofree char *name = g_strdup(argv[0]);
-    json_autoptr known =
-        objects(cli, "instance",
-                (const char *const[]){"name", "status", "pnode", "guest.late", NULL}, name, error);
-    if (known == NULL || (json_array_size(known) == 0 && !other_subject(cli, &name, &other, error)))
-        return -1;
-    json_autoptr rows =
-        cli_query(cli, "decision", fields, json_make("[sss]", "=", "subject_name", name), error);
-    if (rows == NULL)
-        return -1;
-    if (json_array_size(rows) == 0 && json_array_size(known) == 0 && !other) {
-        fettle_set_error(error, UNKNOWN_ENTITY, "there is no instance, node or cluster \"%s\"",
-                         argv[0]);
-        return -1;
-    }
-    return print_all(cli, name, known, rows, error);
+    struct subject subject = {.name = g_strdup(argv[0])};
+    int code = find_subject(cli, &subject, error) ? print_all(cli, &subject, error) : -1;
+    subject_clear(&subject);
+    return code;
 }
 
 const struct command why_commands[] = {

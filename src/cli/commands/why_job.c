@@ -6,10 +6,10 @@
 
 #include "cli/commands/why_running.h"
 
-static const char *const job_fields[] = {"id",         "status",  "summary", "ops",      "held",
-                                         "held_since", "held_by", "holds",   "opstatus", "opstart",
-                                         "opexec",     "cancel",  "kill_at", "oplog",    NULL};
-enum { ID, STATUS, SUMMARY, OPS, HELD, HELD_SINCE, HELD_BY, HOLDS };
+static const char *const job_fields[] = {
+    "id",       "status",  "summary", "ops",    "held",    "held_since", "held_by", "holds",
+    "opstatus", "opstart", "opexec",  "cancel", "kill_at", "oplog",      "epoch",   NULL};
+enum { ID, STATUS, SUMMARY, OPS, HELD, HELD_SINCE, HELD_BY, HOLDS, EPOCH = 14 };
 
 /* What luxid adds says no more than what is printed anyway. */
 static bool is_of_luxid(const char *who)
@@ -17,15 +17,29 @@ static bool is_of_luxid(const char *who)
     return g_str_has_prefix(who, "gnt:opcode:") || g_str_has_prefix(who, "gnt:daemon:luxid:");
 }
 
-/* Why it was submitted, as its first opcode says: a list of [who, text, when]. */
-static void print_reasons(const json_t *ops)
+/* [who, text, when] each; `did` stands behind who. */
+static void add_reasons(const json_t *ops, const char *did, json_t *list)
 {
     const json_t *reasons = json_object_get(json_array_get(ops, 0), "reason");
     for (size_t i = 0; i < json_array_size(reasons); i++) {
         const char *who, *text;
         if (json_unpack(json_array_get(reasons, i), "[ss]", &who, &text) == 0 && !is_of_luxid(who))
-            printf("%s wanted it%s%s\n", who, *text != '\0' ? ": " : "", text);
+            json_array_append_new(
+                list, json_sprintf("%s%s%s%s", who, did, *text != '\0' ? ": " : "", text));
     }
+}
+
+void why_add_reasons(const json_t *ops, json_t *list)
+{
+    add_reasons(ops, "", list);
+}
+
+static void print_reasons(const json_t *ops)
+{
+    json_autoptr lines = json_array();
+    add_reasons(ops, " wanted it", lines);
+    for (size_t i = 0; i < json_array_size(lines); i++)
+        printf("%s\n", json_string_value(json_array_get(lines, i)));
 }
 
 static bool print_ended(struct cli *cli, guint64 job, const char *status, GError **error)
@@ -44,6 +58,29 @@ static bool print_ended(struct cli *cli, guint64 job, const char *status, GError
                                           : "was canceled.",
            message != NULL ? ": " : "", message != NULL ? message : "");
     return true;
+}
+
+/* --- jobs of a master before this one --- */
+
+json_t *why_older_jobs(struct cli *cli, const json_t *info, GError **error)
+{
+    return cli_query(cli, "job", (const char *const[]){"id", NULL},
+                     json_make("[s[s[sss][sss][sss]][s[ssI]]]", "&", "|", "=", "status", "waiting",
+                               "=", "status", "running", "=", "status", "canceling", "!", "=",
+                               "epoch", json_integer_value(json_object_get(info, "epoch"))),
+                     error);
+}
+
+/* Of such a job: the nodes that have not heard of this master yet, which is what it waits for;
+ * NULL: it is none. False on error. */
+static bool find_pending(struct cli *cli, const json_t *row, json_t **ret_pending, GError **error)
+{
+    const json_t *epoch = cli_cell_value(row, EPOCH);
+    json_autoptr info =
+        epoch == NULL ? NULL : cli_call(cli, "QueryClusterInfo", json_array(), error);
+    bool older = info != NULL && !json_equal(json_object_get(info, "epoch"), epoch);
+    *ret_pending = older ? json_incref(json_object_get(info, "nodes_pending")) : NULL;
+    return epoch == NULL || info != NULL;
 }
 
 /* --- a queued job --- */
@@ -149,7 +186,10 @@ static int print_job(struct cli *cli, guint64 id, const json_t *row, const json_
     if (strcmp(status, "queued") == 0)
         return print_queued(cli, row, error);
     printf("\n");
-    why_running_print(id, row, job_fields, waiters);
+    json_autoptr pending = NULL;
+    if (!find_pending(cli, row, &pending, error))
+        return -1;
+    why_running_print(id, row, job_fields, waiters, pending);
     return 0;
 }
 

@@ -171,14 +171,32 @@ static void print_ways(const json_t *row)
     }
 }
 
+/* Of a job of a master that is over. */
+static void print_over(const json_t *pending)
+{
+    printf("  began under a master that is over. It ends by itself, in an error, once every node "
+           "has heard of this one; to cancel it changes nothing\n");
+    for (size_t i = 0; i < json_array_size(pending); i++) {
+        const char *node = json_string_value(json_array_get(pending, i));
+        printf("  waits for node %s to answer this master\n"
+               "  ends once node %s answers, or, if it is dead, is marked offline: fettle node "
+               "modify %s --offline yes --statement \"…\"\n",
+               node, node, node);
+    }
+}
+
 void why_running_print(guint64 id, const json_t *row, const char *const *fields,
-                       const json_t *waiters)
+                       const json_t *waiters, const json_t *pending)
 {
     g_autofree char *job = g_strdup_printf("%" G_GUINT64_FORMAT, id);
     g_autoptr(GHashTable) told = g_hash_table_new(g_str_hash, g_str_equal);
     const json_t *wait = why_waiter_of(waiters, job);
     print_opcode(row, fields);
     print_log(why_last_entry(row, fields));
+    if (pending != NULL) {
+        print_over(pending);
+        return;
+    }
     if (wait == NULL) {
         printf("  waits for no locks\n");
     } else {

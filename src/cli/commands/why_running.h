@@ -13,6 +13,7 @@ const json_t *why_waiter_of(const json_t *waiters, const char *job);
 /* The newest entry of a job's log, JSON null if it has none; borrowed. `fields`: those of the row.
  */
 json_t *why_last_entry(const json_t *row, const char *const *fields);
-/* The lines below "Job 17 is running". */
+/* The lines below "Job 17 is running". `pending`: of a job of a master that is over, the nodes that
+ * have not heard of this one yet; NULL: it is none. */
 void why_running_print(guint64 id, const json_t *row, const char *const *fields,
-                       const json_t *waiters);
+                       const json_t *waiters, const json_t *pending);

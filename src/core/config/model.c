@@ -101,14 +101,21 @@ static void kind_index_name(struct kind *kind, struct config_object *object, boo
 struct config *config_new(void)
 {
     struct config *config = g_new0(struct config, 1);
+    config->holders = 1;
     config->kinds = g_hash_table_new_full(g_str_hash, g_str_equal, NULL, kind_free);
     config_indexes_init(&config->indexes);
     return config;
 }
 
+struct config *config_hold(struct config *config)
+{
+    config->holders++;
+    return config;
+}
+
 void config_free(struct config *config)
 {
-    if (!config)
+    if (!config || --config->holders > 0)
         return;
     config_indexes_free(&config->indexes);
     config_set_names(config, NULL);

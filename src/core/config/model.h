@@ -7,10 +7,14 @@
 
 #include "proto/records.h"
 
-struct config;
+typedef struct config config_t;
 
 struct config *config_new(void);
+/* The same, which stays as its owner has left it until the config_free() that goes with this: for
+ * who waits with it in his hands. */
+struct config *config_hold(struct config *config);
 void config_free(struct config *config);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(config_t, config_free)
 /* Removes every object; serial and history become 0. */
 void config_reset(struct config *config);
 

@@ -40,6 +40,7 @@ struct config {
     guint64 digest;    /* of all objects (proto/digest.h) */
     GHashTable *kinds; /* name of kind -> struct kind */
     struct config_indexes indexes;
+    guint holders;
     GHashTable *names; /* of the instances that it is limited to; NULL: it has all */
 };
 

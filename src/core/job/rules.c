@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "core/job/filter.h"
 #include "core/job/reason.h"
+#include "proto/nearest.h"
 
 #define OWN_LIMIT "rate-limit:"
 
@@ -208,6 +209,51 @@ bool rules_check_filter(const struct job_filter *filter, GError **error)
 {
     return check_size(filter, error) && rules_check(filter->predicates, filter->action, error) &&
            reason_check(filter->reason, error);
+}
+
+static bool is_known_opcode(const char *id, GError **error)
+{
+    size_t count;
+    const struct opcode *table = opcode_table(&count);
+    g_autoptr(GPtrArray) ids = g_ptr_array_new();
+    if (opcode_find(id))
+        return true;
+    for (size_t i = 0; i < count; i++)
+        g_ptr_array_add(ids, (void *)table[i].id);
+    g_ptr_array_add(ids, NULL);
+    const char *nearest = nearest_word(id, (const char *const *)ids->pdata);
+    fettle_set_error(error, WRONG_INPUT, "there is no opcode \"%s\"%s%s%s", id,
+                     nearest ? "; did you mean " : "", nearest ? nearest : "", nearest ? "?" : "");
+    return false;
+}
+
+/* Of a filter that rules_check() has found in order. */
+static bool names_opcodes(const json_t *filter, GError **error)
+{
+    const char *field = json_string_value(json_array_get(filter, 1));
+    const char *sign = json_string_value(json_array_get(filter, 0));
+    const char *value = json_string_value(json_array_get(filter, 2));
+    size_t i;
+    const json_t *part;
+    if (field && value && g_str_equal(field, "OP_ID") &&
+        (g_str_equal(sign, "=") || g_str_equal(sign, "==")))
+        return is_known_opcode(value, error);
+    json_array_foreach(filter, i, part)
+        if (!names_opcodes(part, error))
+            return false;
+    return true;
+}
+
+bool rules_check_opcodes(const struct job_filter *filter, GError **error)
+{
+    size_t i;
+    const json_t *predicate;
+    json_array_foreach(filter->predicates, i, predicate)
+        if (!names_opcodes(json_array_get(predicate, 1), error)) {
+            g_prefix_error(error, "predicates[%zu]: ", i);
+            return false;
+        }
+    return true;
 }
 
 /* --- all of them --- */

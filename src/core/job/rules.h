@@ -33,6 +33,10 @@ bool rules_check(const json_t *predicates, const json_t *action, GError **error)
 /* The same of a whole rule: its size and the shape of its reason too. */
 bool rules_check_filter(const struct job_filter *filter, GError **error);
 
+/* WRONG_INPUT, with the nearest, for an opcode that the rule asks for by a name that there is not:
+ * it would protect nothing. For rules that people make. */
+bool rules_check_opcodes(const struct job_filter *filter, GError **error);
+
 /* The order in which rules are asked. */
 int rules_compare(const struct job_filter *a, const struct job_filter *b);
 /* Of all job_filter objects; one that this version cannot read is passed over, with a warning. It

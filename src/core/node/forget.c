@@ -185,6 +185,18 @@ static bool lower(struct forgetting *forgetting, const char *aside, GError **err
            put(forgetting->env, ANNOUNCED_FILE, announce_args_to_json(now), error);
 }
 
+bool forget_check_statement(const char *statement, GError **error)
+{
+    g_autofree char *control = text_control(statement);
+    if (*statement && !control)
+        return true;
+    fettle_set_error(error, WRONG_INPUT,
+                     "statement: %s; who says that what this node has seen is nobody's "
+                     "mastership, and why",
+                     control ? "must have no control characters" : "must not be empty");
+    return false;
+}
+
 char *forget_mastership(const struct env *env, const char *cluster_uuid, bool alone,
                         const char *statement, GError **error)
 {
@@ -193,16 +205,8 @@ char *forget_mastership(const struct env *env, const char *cluster_uuid, bool al
                                        .others = g_ptr_array_new(),
                                        .silent = g_string_new(NULL),
                                        .said = g_string_new(NULL)};
-    g_autofree char *control = text_control(statement);
-    if (!*statement || control) {
-        fettle_set_error(error, WRONG_INPUT,
-                         "statement: %s; who says that what this node has seen is nobody's "
-                         "mastership, and why",
-                         control ? "must have no control characters" : "must not be empty");
-        return NULL;
-    }
-    if (!epoch_fence_load(forgetting.fence, error) || !ask_all(&forgetting, error) ||
-        !check(&forgetting, alone, error))
+    if (!forget_check_statement(statement, error) || !epoch_fence_load(forgetting.fence, error) ||
+        !ask_all(&forgetting, error) || !check(&forgetting, alone, error))
         return NULL;
     struct stamp seen = epoch_fence_highest(forgetting.fence);
     g_autofree char *aside =

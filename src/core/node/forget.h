@@ -8,8 +8,10 @@
 
 #include "proto/env.h"
 
+/* What a person says must say something. WRONG_INPUT. */
+bool forget_check_statement(const char *statement, GError **error);
 /* In a task. The result says what was done, for a person; to be freed. `alone`: the statement
- * stands for nodes that are silent. WRONG_INPUT: no statement. WRONG_STATE: no other candidate
+ * stands for nodes that are silent. WRONG_INPUT: of the statement. WRONG_STATE: no other candidate
  * follows what is lower; UNSAFE: nodes are silent, or a guest here is of a later history. CORRUPT,
  * STORAGE. */
 char *forget_mastership(const struct env *env, const char *cluster_uuid, bool alone,

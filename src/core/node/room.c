@@ -167,8 +167,6 @@ void room_start(struct node_core *node)
 
 bool room_check(struct guest *guest, const char *what, GError **error)
 {
-    if (guest->live)
-        guest_look_io(guest);
     enum io_stop stop = guest_io_stop(guest);
     if (stop == IO_STOP_NONE)
         return true;

@@ -11,5 +11,6 @@
 void room_start(struct node_core *node);
 
 /* One that stands still so cannot do what it is asked to. True: it does not stand still so. `what`
- * says what it cannot do, as in "it cannot shut down". WRONG_STATE otherwise, with what helps. */
+ * says what it cannot do, as in "it cannot shut down". WRONG_STATE otherwise, with what helps. By
+ * what guest_look_io() has heard last. */
 bool room_check(struct guest *guest, const char *what, GError **error);

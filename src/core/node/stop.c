@@ -6,6 +6,7 @@
  */
 #include "base/log.h"
 #include "core/node/cancel.h"
+#include "core/node/deadline.h"
 #include "core/node/incoming.h"
 #include "core/node/lifecycle.h"
 #include "core/node/mirror_watch.h"
@@ -17,6 +18,84 @@
 #define STOP_QUERY_MS 1000
 #define PRESS_AGAIN_MS 4000  /* the button of a guest that has not listened yet */
 #define SETTLE_WAIT_MS 15000 /* for the stale procedure of a lost replica */
+#define END_MS 1500          /* for all that its process is asked once its time is over … */
+#define LAST_WORD_MS 300     /* … and for what its disks have answered */
+#define SILENCE_MS 5000 /* at the most until a process counts as one that stands still (SAF-15) */
+
+/* One end of a guest. It is over at its moment also if the process never answers: then it ends as
+ * by a power cut. */
+struct stopping {
+    struct guest *guest;
+    const struct epoch_fence_op *op;
+    guint64 timeout_ms; /* of the guest; 0: it gets none */
+    gint64 shutdown_by; /* its time is over then … */
+    gint64 over_by;     /* … and everybody's then */
+    gint64 silent_ms;   /* since when the process has not answered; 0: it has */
+};
+
+/* --- asking --- */
+
+static gint64 now_ms(const struct stopping *stopping)
+{
+    const struct env *env = stopping->guest->node->env;
+    return env->ops->boot_ms(env);
+}
+
+static struct stopping stopping_begin(struct guest *guest, const struct epoch_fence_op *op,
+                                      guint64 timeout_ms)
+{
+    struct stopping stopping = {.guest = guest, .op = op, .timeout_ms = timeout_ms};
+    stopping.shutdown_by = now_ms(&stopping) + (gint64)timeout_ms;
+    stopping.over_by = stopping.shutdown_by + END_MS;
+    return stopping;
+}
+
+static bool ask(struct stopping *stopping, gint64 until_ms, deadline_fn fn, GError **error)
+{
+    g_autoptr(GError) why = NULL;
+    gint64 asked = now_ms(stopping);
+    bool answer = deadline_ask(stopping->guest, until_ms, fn, &why);
+    if (answer)
+        stopping->silent_ms = 0;
+    else if (fettle_error_is(why, TIMEOUT) && stopping->silent_ms == 0)
+        stopping->silent_ms = asked;
+    if (why)
+        g_propagate_error(error, g_steal_pointer(&why));
+    return answer;
+}
+
+static bool ask_state(struct guest *guest, GError **error)
+{
+    if (guest_query(guest))
+        return true;
+    fettle_set_error(error, TIMEOUT, "it does not answer");
+    return false;
+}
+
+static bool ask_io(struct guest *guest, GError **error)
+{
+    return guest_look_io(guest);
+}
+
+static bool ask_powerdown(struct guest *guest, GError **error)
+{
+    struct hypervisor *hv = guest->node->hv;
+    return hv->ops->powerdown(hv, guest->record->instance, guest->record->generation, error);
+}
+
+static bool ask_pause(struct guest *guest, GError **error)
+{
+    struct hypervisor *hv = guest->node->hv;
+    return hv->ops->pause(hv, guest->record->instance, guest->record->generation, error);
+}
+
+static bool ask_finish(struct guest *guest, GError **error)
+{
+    struct hypervisor *hv = guest->node->hv;
+    return hv->ops->mirror_finish(hv, guest->record->instance, guest->record->generation, error);
+}
+
+/* --- how it ended --- */
 
 /* Whether it ends without a replica in sync, as far as is known. */
 static bool ends_alone(const struct guest *guest)
@@ -101,37 +180,65 @@ static bool stop_never_started(struct guest *guest, const struct epoch_fence_op 
     return stop_record(guest, false, sound, false, "it was never started", error);
 }
 
+/* --- the guest's own time --- */
+
+/* Whether it has a copy that somebody may go on from. */
+static bool is_promised(const struct guest *guest)
+{
+    return guest->record->target && guest->replica_state == REPLICA_IN_SYNC;
+}
+
+static bool stop_is_down(const struct stopping *stopping)
+{
+    return stopping->guest->shutdown || !stopping->guest->live;
+}
+
+/* A pause, if there is time for it; whether there is more. */
+static bool stop_waits(const struct stopping *stopping)
+{
+    return now_ms(stopping) < stopping->shutdown_by && !epoch_fence_overtaken(stopping->op) &&
+           !cancel_asked(stopping->guest) && env_sleep(stopping->guest->node->env, STOP_POLL_MS) &&
+           now_ms(stopping) < stopping->shutdown_by;
+}
+
+/* Asks how it is until it says so. One that nobody waits for is asked once. */
+static void stop_hear(struct stopping *stopping)
+{
+    gint64 until = stopping->timeout_ms > 0 ? stopping->shutdown_by : stopping->over_by;
+    while (!ask(stopping, until, ask_state, NULL) && stopping->silent_ms && stop_waits(stopping))
+        ;
+}
+
 /* Waits for the guest to switch itself off. Events may be lost, so it is asked, too; and so may the
  * button be, if it is pressed before the guest has come so far as to look at it. */
-static void stop_wait_powerdown(struct guest *guest, const struct epoch_fence_op *op,
-                                guint64 timeout_ms)
+static void stop_wait_powerdown(struct stopping *stopping)
 {
-    struct hypervisor *hv = guest->node->hv;
-    guint64 waited = 0;
-    for (; waited < timeout_ms && guest->live && !guest->shutdown; waited += STOP_POLL_MS) {
-        if (epoch_fence_overtaken(op) || cancel_asked(guest) ||
-            !env_sleep(guest->node->env, STOP_POLL_MS))
-            return;
-        if (waited % STOP_QUERY_MS == 0)
-            guest_query(guest);
-        if (waited > 0 && waited % PRESS_AGAIN_MS == 0 && guest->live && !guest->shutdown)
-            hv->ops->powerdown(hv, guest->record->instance, guest->record->generation, NULL);
+    gint64 asked = now_ms(stopping), pressed = asked;
+    while (!stop_is_down(stopping) && stop_waits(stopping)) {
+        gint64 now = now_ms(stopping);
+        if (now - asked >= STOP_QUERY_MS) {
+            asked = now;
+            ask(stopping, stopping->shutdown_by, ask_state, NULL);
+        }
+        if (now - pressed >= PRESS_AGAIN_MS && !stopping->silent_ms && !stop_is_down(stopping)) {
+            pressed = now;
+            ask(stopping, stopping->shutdown_by, ask_powerdown, NULL);
+        }
     }
+    if (stop_is_down(stopping))
+        stopping->silent_ms = 0; /* it has just said so */
 }
 
 /* Asks the guest to shut down, if its disks can take it. True: it has, or is gone. */
-static bool stop_powerdown(struct guest *guest, const struct epoch_fence_op *op, guint64 timeout_ms)
+static bool stop_powerdown(struct stopping *stopping)
 {
-    struct hypervisor *hv = guest->node->hv;
-    g_autoptr(GError) error = NULL;
-    if (guest->shutdown || !guest->live)
+    if (stop_is_down(stopping))
         return true;
-    if (timeout_ms == 0 || guest->last_state != GUEST_RUNNING)
+    if (stopping->timeout_ms == 0 || stopping->guest->last_state != GUEST_RUNNING)
         return false;
-    if (!hv->ops->powerdown(hv, guest->record->instance, guest->record->generation, &error))
-        return guest->shutdown || !guest->live;
-    stop_wait_powerdown(guest, op, timeout_ms);
-    return guest->shutdown || !guest->live;
+    if (ask(stopping, stopping->shutdown_by, ask_powerdown, NULL) || stopping->silent_ms)
+        stop_wait_powerdown(stopping);
+    return stop_is_down(stopping);
 }
 
 /* Whether it may be ended now that it has had its time. */
@@ -165,68 +272,85 @@ static bool stop_unclean(const struct guest *guest, const char *why)
     return false;
 }
 
+/* Whether its process stands still, as far as can be told. With a promised copy it gets the time
+ * that an answer may take, as far as there is any. */
+static bool stop_is_silent(struct stopping *stopping)
+{
+    struct guest *guest = stopping->guest;
+    gint64 until = MIN(stopping->silent_ms + SILENCE_MS, stopping->over_by);
+    while (stopping->silent_ms && guest->live && is_promised(guest) && now_ms(stopping) < until &&
+           env_sleep(guest->node->env, STOP_POLL_MS))
+        ask(stopping, until, ask_state, NULL);
+    return stopping->silent_ms != 0;
+}
+
 /* A mirror that has ended by itself has let the guest go on: what it was told since then is not on
  * the replica. That is on record before the end is told (SAF-13). A monitor that does not answer
  * holds what it has, and tells the guest nothing. */
-static bool stop_without_mirror(struct guest *guest, GError **error)
+static bool stop_without_mirror(struct stopping *stopping, GError **error)
 {
-    bool promised = guest->record->target && guest->replica_state == REPLICA_IN_SYNC;
-    if (!promised || !guest_query(guest) || guest->last_mirror.state == MIRROR_READY ||
-        guest->last_mirror.state == MIRROR_SYNCING || !guest->live)
+    struct guest *guest = stopping->guest;
+    if (!is_promised(guest) || stop_is_silent(stopping) ||
+        !ask(stopping, stopping->over_by, ask_state, NULL) ||
+        guest->last_mirror.state == MIRROR_READY || guest->last_mirror.state == MIRROR_SYNCING ||
+        !guest->live)
         return true;
     return mirror_record_stale(guest, "its mirror has ended", SETTLE_WAIT_MS, error);
 }
 
 /* With the watch stopped: paused and every mirror ended in sync, with in-sync on record. A failure
  * costs the clean close, nothing else: every acknowledged write is on the replica all the same. */
-static bool stop_finish(struct guest *guest)
+static bool stop_finish(struct stopping *stopping)
 {
-    struct hypervisor *hv = guest->node->hv;
-    const struct guest_record *record = guest->record;
+    struct guest *guest = stopping->guest;
     g_autoptr(GError) error = NULL;
-    if (record->target && guest->replica_state == REPLICA_STALE)
+    if (guest->record->target && guest->replica_state == REPLICA_STALE)
         return stop_unclean(guest, "its mirror had ended");
-    if (record->target && guest->replica_state != REPLICA_IN_SYNC)
+    if (guest->record->target && guest->replica_state != REPLICA_IN_SYNC)
         return stop_unclean(guest, "its replica is not on record as in sync yet");
-    return record->target &&
-           (hv->ops->mirror_finish(hv, record->instance, record->generation, &error) ||
-            stop_unclean(guest, error->message));
+    return guest->record->target && (ask(stopping, stopping->over_by, ask_finish, &error) ||
+                                     stop_unclean(guest, error->message));
 }
 
 /* False: the guest is left to its watch, which lets it go on. */
-static bool stop_mirror(struct guest *guest, bool *ret_finished, GError **error)
+static bool stop_mirror(struct stopping *stopping, bool *ret_finished, GError **error)
 {
-    struct hypervisor *hv = guest->node->hv;
-    const struct guest_record *record = guest->record;
+    struct guest *guest = stopping->guest;
     g_autoptr(GError) why = NULL;
-    if (record->target && guest->replica_state == REPLICA_STALE)
+    if (guest->record->target && guest->replica_state == REPLICA_STALE)
         return !stop_unclean(guest, "its replica is on record as stale");
-    bool held = record->target && !mirror_reachable(guest); /* a pause would hang (SAF-15) */
-    bool paused = !held && hv->ops->pause(hv, record->instance, record->generation, &why);
-    if (!stop_without_mirror(guest, error))
+    bool held = guest->record->target && !mirror_reachable(guest); /* a pause would hang (SAF-15) */
+    bool paused = !held && ask(stopping, stopping->over_by, ask_pause, &why);
+    if (!stop_without_mirror(stopping, error))
         return false;
     if (!paused)
         stop_unclean(guest, held ? "its replica does not answer" : why->message);
-    *ret_finished = paused && stop_finish(guest);
+    *ret_finished = paused && stop_finish(stopping);
     return true;
 }
 
 /* Whether a request of the process has failed, as it says at its end. One that is gone tells
  * nothing more; what was seen of it while it lived counts. */
-static enum soundness stop_writes(struct guest *guest, bool hung)
+static enum soundness stop_writes(struct stopping *stopping)
 {
+    struct guest *guest = stopping->guest;
+    gint64 until = MAX(stopping->over_by, now_ms(stopping) + LAST_WORD_MS);
     bool failed = guest->last_io.errors > 0;
-    bool told = !guest->live || (!hung && guest_look_io(guest));
+    bool told = guest->live && !stopping->silent_ms && ask(stopping, until, ask_io, NULL);
     if (failed || guest->last_io.errors > 0)
         return SOUND_NO;
-    return told ? SOUND_YES : SOUND_UNKNOWN;
+    return told || !guest->live ? SOUND_YES : SOUND_UNKNOWN;
 }
 
 /* What is held for lack of room is lost with the process: that takes a person's word. One that has
  * stopped so while it shut down may still do it when there is room. */
-static bool stop_is_no_power_cut(struct guest *guest, GError **error)
+static bool stop_is_no_power_cut(struct stopping *stopping, GError **error)
 {
-    return guest->shutdown || !guest->live || room_check(guest, "it cannot shut down", error);
+    if (stopping->timeout_ms == 0 || stop_is_down(stopping))
+        return true;
+    if (!stopping->silent_ms)
+        ask(stopping, stopping->over_by, ask_io, NULL);
+    return stop_is_down(stopping) || room_check(stopping->guest, "it cannot shut down", error);
 }
 
 /* It was killed and is still there: it waits in the kernel, for a disk as a rule, and may write
@@ -244,34 +368,50 @@ static bool stop_lives_on(GError **error)
     return false;
 }
 
+/* Asks the guest, and gives it its time. False: it is not to be ended. */
+static bool stop_orderly(struct stopping *stopping, bool *ret_down, GError **error)
+{
+    struct guest *guest = stopping->guest;
+    guint settle_ms = SETTLE_WAIT_MS;
+    if (stopping->timeout_ms > 0)
+        cancel_begin(guest, stopping->op);
+    stop_hear(stopping);
+    if (stopping->timeout_ms > 0)
+        settle_ms = (guint)CLAMP(stopping->shutdown_by - now_ms(stopping), 0, SETTLE_WAIT_MS);
+    /* Of what does not answer no orderly end can be had, and none is asked for. */
+    bool settled = !stopping->silent_ms && mirror_watch_settle(guest, settle_ms);
+    bool may = stop_is_no_power_cut(stopping, error);
+    *ret_down = may && settled && stop_powerdown(stopping);
+    bool given_up = cancel_asked(guest);
+    cancel_end(guest);
+    return may && stop_goes_on(guest, stopping->op, *ret_down, given_up, error) &&
+           (*ret_down || stop_is_no_power_cut(stopping, error));
+}
+
+/* Its mirror is ended in sync, if it is asked and answers. False: the guest is left alone. */
+static bool stop_process(struct stopping *stopping, bool *ret_finished, GError **error)
+{
+    struct guest *guest = stopping->guest;
+    *ret_finished = false;
+    /* Its watch waits for the process as we did, and ends with it. */
+    if (guest->live && stop_is_silent(stopping))
+        return !stop_unclean(guest, "it does not answer");
+    if (!mirror_watch_stop(guest))
+        return node_killed(error);
+    return !guest->live || stop_mirror(stopping, ret_finished, error);
+}
+
 static bool stop_live(struct guest *guest, const struct epoch_fence_op *op,
                       const struct guest_stop_args *args, bool *ret_forced, GError **error)
 {
     if (!reconcile_adopt(guest, error) ||
         !outgoing_stop(guest, "the guest is being stopped", error))
         return false;
-    guest_query(guest);
-    /* Of what does not answer no orderly end can be had, and none is asked for. */
-    bool hung = guest->query_late && args->timeout_ms == 0;
-    bool settled = !hung && mirror_watch_settle(guest, SETTLE_WAIT_MS);
-    if (args->timeout_ms > 0 && !stop_is_no_power_cut(guest, error))
+    struct stopping stopping = stopping_begin(guest, op, args->timeout_ms);
+    bool down = false, finished = false;
+    if (!stop_orderly(&stopping, &down, error) || !stop_process(&stopping, &finished, error))
         return false;
-    cancel_begin(guest, op);
-    bool down = settled && stop_powerdown(guest, op, args->timeout_ms);
-    bool given_up = cancel_asked(guest);
-    cancel_end(guest);
-    if (!stop_goes_on(guest, op, down, given_up, error) ||
-        (!down && args->timeout_ms > 0 && !stop_is_no_power_cut(guest, error)))
-        return false;
-    if (!mirror_watch_stop(guest))
-        return node_killed(error);
-
-    bool finished = false;
-    if (hung)
-        stop_unclean(guest, "it does not answer");
-    else if (guest->live && !stop_mirror(guest, &finished, error))
-        return false;
-    enum soundness sound = stop_writes(guest, hung);
+    enum soundness sound = stop_writes(&stopping);
     if (task_killed() || !guest_kill(guest, error))
         return task_killed() ? node_killed(error) : stop_lives_on(error);
     sound = stop_sound(guest, sound);
@@ -319,7 +459,8 @@ static bool stop_locked(struct guest *guest, const struct epoch_fence_op *op,
         return ok;
     }
     *ret_forced = true;
-    enum soundness sound = stop_sound(guest, stop_writes(guest, false));
+    bool failed = guest->last_io.errors > 0; /* as was seen while it lived */
+    enum soundness sound = stop_sound(guest, failed ? SOUND_NO : SOUND_YES);
     if (task_killed())
         return node_killed(error);
     return stop_record(guest, false, sound, ends_alone(guest), "it was gone already", error);

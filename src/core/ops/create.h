@@ -7,6 +7,9 @@
 #include "core/ops/ops.h"
 
 bool create_is_mirror(const struct op_instance_create *params);
+/* The image of its first disk; "": none. One without disks needs none, whatever is said: Ganeti's
+ * clients always name one. */
+const char *create_image(const struct op_instance_create *params);
 /* MiB of a node's own space: images in the folder that all nodes mount take none. */
 guint64 create_wanted_space(const struct op_instance_create *params);
 /* MiB of that folder. */

@@ -14,6 +14,11 @@
 
 #include <string.h>
 
+const char *create_image(const struct op_instance_create *params)
+{
+    return params->disk_template == TEMPLATE_DISKLESS ? "" : params->os_type;
+}
+
 bool create_is_mirror(const struct op_instance_create *params)
 {
     return params->disk_template == TEMPLATE_MIRROR;
@@ -83,8 +88,6 @@ static bool shape_is_right(const struct op *op, GError **error)
         return false;
     if (!create_is_mirror(params) && *params->snode)
         fettle_set_error(error, WRONG_INPUT, "snode: %s has no secondary node", noun(params));
-    else if (params->disk_template == TEMPLATE_DISKLESS && *params->os_type)
-        fettle_set_error(error, WRONG_INPUT, "os_type: %s has no disk for it", noun(params));
     else if (!*params->kernel_path && (*params->initrd_path || *params->kernel_args))
         fettle_set_error(error, WRONG_INPUT, "%s: needs a kernel_path that it is for",
                          *params->initrd_path ? "initrd_path" : "kernel_args");
@@ -153,7 +156,7 @@ static bool choose(struct op *op, bool primary, const char *taken, GError **erro
     struct placement_need need = need_of(op, primary, cards);
     need.files[0] = file_to_look_for(op, params->kernel_path);
     need.files[1] = file_to_look_for(op, params->initrd_path);
-    need.files[2] = primary ? file_to_look_for(op, params->os_type) : NULL;
+    need.files[2] = primary ? file_to_look_for(op, create_image(params)) : NULL;
     need.excluded[0] = taken;
     need.because[0] = primary ? "is to be the secondary node" : "is to be the primary node";
     const struct node *node =
@@ -252,7 +255,7 @@ static bool kernel_is_there(struct op *op, GError **error)
 static bool image_fits(struct op *op, GError **error)
 {
     const struct op_instance_create *params = op->params;
-    if (!*params->os_type)
+    if (!*create_image(params))
         return true;
     record_autoptr(image_info) info =
         instance_need_image(op, op->primary, "os_type", "image", params->os_type, error);

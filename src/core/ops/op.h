@@ -205,3 +205,6 @@ bool op_commit_built(struct op *op, const char *change, op_build build, void *da
 
 /* WRONG_INPUT for a tag with other characters than Ganeti allows, or too long. */
 bool op_check_tag(const char *tag, GError **error);
+/* Says in the log which of them auto-repair cannot read, with the nearest that it could. They are
+ * set all the same, as any text may be a tag. */
+void op_warn_tags(struct op *op, const GPtrArray *tags);

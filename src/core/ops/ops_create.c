@@ -27,7 +27,7 @@ static struct instance *new_instance(const struct op *op)
     instance->vcpus = params->vcpus;
     if (cluster)
         text_set(&instance->machine_type, cluster->machine_type);
-    text_set(&instance->os, params->os_type);
+    text_set(&instance->os, create_image(params));
     text_set(&instance->kernel_path, params->kernel_path);
     text_set(&instance->initrd_path, params->initrd_path);
     text_set(&instance->kernel_args, params->kernel_args);
@@ -290,8 +290,13 @@ static void undo(struct op *op, const struct instance *instance, GError **error)
 
 static bool create_exec(struct op *op, GError **error)
 {
+    const struct op_instance_create *params = op->params;
     record_autoptr(instance) instance = new_instance(op);
     GError *local = NULL;
+    if (strcmp(params->os_type, instance->os))
+        op_log(op, "os_type: \"%s\" is left out: an instance without disks has none for it",
+               params->os_type);
+    op_warn_tags(op, params->tags);
     if (!create_body(op, instance, &local)) {
         undo(op, instance, &local);
         g_propagate_error(error, local);

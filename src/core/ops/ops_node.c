@@ -295,10 +295,12 @@ static bool power_is_off(struct op *op, const struct node *node, const struct in
     if (*params->statement)
         return node_is_silent(op, node, "; --force does not help: other nodes use its disks too",
                               error);
-    fettle_set_error(error, UNSAFE,
-                     "instance \"%s\" may run on node \"%s\", on disks that other nodes use too; "
-                     "say with --statement that the power of \"%s\" is off, and who has seen that",
-                     guest->name, node->name, node->name);
+    fettle_set_error(
+        error, UNSAFE,
+        "instance \"%s\" may run on node \"%s\", on disks that other nodes use too; "
+        "say that the power of \"%s\" is off, and who has seen that: fettle node modify "
+        "%s --offline yes --statement \"…\"",
+        guest->name, node->name, node->name, node->name);
     return false;
 }
 
@@ -407,6 +409,9 @@ static void set_offline(struct op *op, struct node *node, bool offline)
         node->offline_since = 0;
     else if (!node->offline)
         node->offline_since = op_now_seconds(op);
+    else if (*node->offline_statement && strcmp(node->offline_statement, params->statement))
+        op_log(op, "%s was offline already; in place of what was said then: %s", node->name,
+               node->offline_statement);
     node->offline = offline;
     text_set(&node->offline_statement, offline ? params->statement : "");
 }

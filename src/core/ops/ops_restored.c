@@ -27,7 +27,8 @@ struct finding {
 bool restored_allows(const struct op *op, const char *id, GError **error)
 {
     static const char *const acts[] = {"OP_NODE_MIGRATE", "OP_NODE_EVACUATE", NULL};
-    bool on_instance = g_str_has_prefix(id, "OP_INSTANCE_") && strcmp(id, "OP_INSTANCE_VERIFY");
+    bool on_instance = g_str_has_prefix(id, "OP_INSTANCE_") && strcmp(id, "OP_INSTANCE_VERIFY") &&
+                       strcmp(id, "OP_INSTANCE_QUERY_DATA");
     if (!restored_brake(op_config(op)) || (!on_instance && !g_strv_contains(acts, id)))
         return true;
     restored_set_error(error);

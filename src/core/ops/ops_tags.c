@@ -5,6 +5,7 @@
  */
 #include "core/ops/ops.h"
 #include "core/query/query_select.h"
+#include "core/repair/tags.h"
 
 #include <string.h>
 
@@ -86,6 +87,15 @@ static GPtrArray *find_objects(const struct op *op, const struct wanted *wanted,
         return one;
     }
     return NULL;
+}
+
+void op_warn_tags(struct op *op, const GPtrArray *tags)
+{
+    for (guint i = 0; tags && i < tags->len; i++) {
+        g_autoptr(GError) unread = NULL;
+        if (!repair_tag_check(tags->pdata[i], &unread))
+            op_log(op, "%s", unread->message);
+    }
 }
 
 /* A part of the objects that fits one transaction. */
@@ -225,6 +235,7 @@ static bool set_check(struct op *op, GError **error)
 static bool set_exec(struct op *op, GError **error)
 {
     struct wanted wanted = set_wanted(op);
+    op_warn_tags(op, wanted.tags);
     return change_all(op, &wanted, true, error);
 }
 

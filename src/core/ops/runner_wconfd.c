@@ -39,6 +39,8 @@ static void *call_wconfd(struct runner *runner, const char *method, const void *
 
 /* --- locks --- */
 
+#define FIRST_WAIT_MS 3000u /* whoever waits for a node that is dead is told so by then */
+
 static void log_blockers(struct op *op, const struct update_locks_result *result)
 {
     g_autoptr(GString) who = g_string_new(NULL);
@@ -55,6 +57,11 @@ static void log_blockers(struct op *op, const struct update_locks_result *result
                                op_node_name(op, result->pending_nodes->pdata[i]),
                                op_node_name(op, result->pending_nodes->pdata[i]));
     op_log(op, "still waiting for locks: %s", who->len ? who->str : "others hold them");
+}
+
+static bool has_pending_nodes(const struct update_locks_result *result)
+{
+    return result->pending_nodes && result->pending_nodes->len > 0;
 }
 
 /* That of the opcode on record, which somebody may have changed meanwhile. */
@@ -78,21 +85,24 @@ static bool wait_for_locks(struct runner *runner, struct op *op, bool urgent, GE
                                      .wait = true,
                                      .priority =
                                          urgent ? LOCK_PRIORITY_URGENT : op->common->priority,
-                                     .wait_ms = LOCK_WAIT_MS};
+                                     .wait_ms = FIRST_WAIT_MS};
     bool told = false;
     runner_save(runner); /* it waits, for all to see */
     runner->holding = true;
     for (;;) {
         g_autoptr(GError) local = NULL;
         record_autoptr(update_locks_result) result = call_wconfd(
-            runner, "update_locks", &args, LOCK_WAIT_MS + TIMEOUT_WAIT_EXTRA_MS, &local);
+            runner, "update_locks", &args, (guint)args.wait_ms + TIMEOUT_WAIT_EXTRA_MS, &local);
         if (runner_is_asked(runner))
             return op_give_up(error);
         if (result && result->granted)
             return true;
-        if (result && !told)
+        /* Of jobs it is told by the list of jobs, and here if it takes long. */
+        bool tells = result && (args.wait_ms == LOCK_WAIT_MS || has_pending_nodes(result));
+        if (tells && !told)
             log_blockers(op, result);
-        told = told || result;
+        told = told || tells;
+        args.wait_ms = result ? LOCK_WAIT_MS : args.wait_ms;
         args.ticket = result ? result->ticket : args.ticket; /* it keeps its place */
         if (!result && (!op_wconfd_away(local) || !env_sleep(runner->env, JOB_RETRY_MS))) {
             g_propagate_prefixed_error(error, g_steal_pointer(&local), "locks: ");

@@ -65,6 +65,7 @@ struct queries {
 struct query_source {
     const struct queries *queries;
     const struct config *config;
+    enum face face;          /* of who asks */
     struct reports *reports; /* NULL: no field needs it */
     GHashTable *by_node;     /* node uuid -> struct node_instances; made when first needed */
     GHashTable *names;       /* node uuid -> its name as JSON; the same */
@@ -101,9 +102,13 @@ GPtrArray *query_fields_find(const char *resource, const GPtrArray *names, GErro
 /* The member of the row's record that always is its value; NULL: it is computed, or may have none.
  */
 const struct field *query_field_member(const struct query_field *field);
-/* Value of a field; never NULL, json null if there is none. */
+/* Value of a field, in the words of the source's face; never NULL, json null if there is none. */
 json_t *query_field_value(const struct query_field *field, struct query_source *source,
                           const void *row, enum query_status *ret_status);
+/* What an instance has of Ganeti's settings, which are fields that begin so ("be/"), by their
+ * names; NULL: what a new one gets that says nothing. */
+json_t *query_settings(struct query_source *source, const char *prefix,
+                       const struct instance *instance);
 void query_source_clear(struct query_source *source);
 
 /* Whether a job is on record, and not archived. */
@@ -123,7 +128,8 @@ GArray *query_job_ids(const struct queries *queries, const struct query_ids *wan
  * the process is killed. */
 bool query_job_pause(const struct queries *queries, guint count);
 /* Values of a job's fields as a list; all null but `id` for a job that does not exist. */
-json_t *query_job_values(const struct queries *queries, guint64 id, const GPtrArray *fields);
+json_t *query_job_values(const struct queries *queries, enum face face, guint64 id,
+                         const GPtrArray *fields);
 
 /* Whole calls. Each takes the request over and answers it, now or later. */
 void query_run(struct queries *queries, struct rpc_request *request,

@@ -20,28 +20,33 @@ static json_t *spec(guint memory, guint cpus, guint disk, guint disks, guint nic
                      "disk-size", disk, "disk-count", disks, "nic-count", nics, "spindle-use", 1);
 }
 
-/* "mirror" is no word that they would take. */
-static json_t *templates(void)
+/* Those who read this take it as a whole or not at all, and "mirror" is no word that they know:
+ * only who is shown another one for it has it in the list. */
+static json_t *templates(enum face face)
 {
-    static const enum disk_template known[] = {TEMPLATE_FILE, TEMPLATE_SHAREDFILE,
+    static const enum disk_template known[] = {TEMPLATE_MIRROR, TEMPLATE_FILE, TEMPLATE_SHAREDFILE,
                                                TEMPLATE_DISKLESS};
     json_t *list = json_array();
-    for (guint i = 0; i < G_N_ELEMENTS(known); i++)
-        json_array_append_new(list, json_string(enum_word(&disk_template_words, (int)known[i])));
+    for (guint i = 0; i < G_N_ELEMENTS(known); i++) {
+        const char *word = enum_word(&disk_template_words, (int)known[i]);
+        if (known[i] != TEMPLATE_MIRROR || face_word(face, "disk-templates", word) != word)
+            json_array_append_new(list, json_string(word));
+    }
     return list;
 }
 
-json_t *query_ipolicy(void)
+json_t *query_ipolicy(enum face face)
 {
     json_t *least = spec(1, 1, 1, 0, 0);
     json_t *most = spec(LIMIT_MEMORY_MIB, LIMIT_VCPUS, LIMIT_DISK_MIB, LIMIT_DISKS, LIMIT_NICS);
     return json_make("{s[{so, so}], so, so, sf, sf}", "minmax", "min", least, "max", most, "std",
                      spec(COMMON_MEMORY_MIB, 1, COMMON_DISK_MIB, 1, 1), "disk-templates",
-                     templates(), "vcpu-ratio", NO_VCPU_RATIO, "spindle-ratio", NO_SPINDLE_RATIO);
+                     templates(face), "vcpu-ratio", NO_VCPU_RATIO, "spindle-ratio",
+                     NO_SPINDLE_RATIO);
 }
 
 json_t *query_get_group_ipolicy(struct query_source *source, const void *row,
                                 enum query_status *ret_status)
 {
-    return query_ipolicy();
+    return query_ipolicy(source->face);
 }

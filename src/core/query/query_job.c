@@ -219,6 +219,55 @@ json_t *query_get_job_summary(struct query_source *source, const void *row,
     return each_op(row, op_summary);
 }
 
+/* --- what it is about --- */
+
+/* The name of what an opcode names, which may be its UUID, or gone. */
+static const char *name_of(const struct config *config, const char *said)
+{
+    const struct instance *instance = config_get(config, "instance", said, NULL);
+    const struct removed *removed = config_get(config, "removed", said, NULL);
+    const struct node *node = config_get(config, "node", said, NULL);
+    const struct network *network = config_get(config, "network", said, NULL);
+    return instance  ? instance->name
+           : removed ? removed->name
+           : node    ? node->name
+           : network ? network->name
+                     : said;
+}
+
+static void add_subject(const struct config *config, json_t *list, const json_t *said)
+{
+    const char *name = json_string_length(said) > 0 ? name_of(config, json_string_value(said)) : "";
+    size_t i;
+    const json_t *known;
+    json_array_foreach(list, i, known)
+        if (g_str_equal(json_string_value(known), name))
+            return;
+    if (*name)
+        json_array_append_new(list, json_string(name));
+}
+
+json_t *query_get_job_subjects(struct query_source *source, const void *row,
+                               enum query_status *ret_status)
+{
+    static const char *const named[] = {
+        "instance_name", "node_name",   "network_name", "name",         "pnode",   "snode",
+        "target_node",   "remote_node", "nodes",        "on_instances", "on_nodes"};
+    const struct job *job = row;
+    json_t *list = json_array();
+    for (guint i = 0; i < job->ops->len; i++) {
+        const json_t *input = ((const struct job_op *)job->ops->pdata[i])->input;
+        for (size_t k = 0; k < G_N_ELEMENTS(named); k++) {
+            const json_t *said = json_object_get(input, named[k]), *one;
+            size_t at;
+            add_subject(source->config, list, said);
+            json_array_foreach(said, at, one)
+                add_subject(source->config, list, one);
+        }
+    }
+    return list;
+}
+
 json_t *query_get_job_received_ts(struct query_source *source, const void *row,
                                   enum query_status *ret_status)
 {
@@ -324,11 +373,13 @@ bool query_job_pause(const struct queries *queries, guint count)
 
 /* --- calls --- */
 
-json_t *query_job_values(const struct queries *queries, guint64 id, const GPtrArray *fields)
+json_t *query_job_values(const struct queries *queries, enum face face, guint64 id,
+                         const GPtrArray *fields)
 {
     record_autoptr(job) archived = NULL;
     const struct job *job = query_job_find(queries, id, &archived);
-    struct query_source source = {.queries = queries, .config = follow_config(queries->follow)};
+    struct query_source source = {
+        .queries = queries, .config = follow_config(queries->follow), .face = face};
     json_t *values = json_array();
     for (guint i = 0; i < fields->len; i++) {
         const struct query_field *field = fields->pdata[i];
@@ -403,7 +454,8 @@ static void read_jobs_task(void *data)
     bool alive = true;
     for (guint i = 0; i < query->ids->len && alive; i++) {
         guint64 id = g_array_index(query->ids, guint64, i);
-        json_array_append_new(rows, query_job_values(query->queries, id, query->fields));
+        json_array_append_new(
+            rows, query_job_values(query->queries, query->request->face, id, query->fields));
         if (!query_job_known(query->queries, id))
             alive = query_job_pause(query->queries, i);
         else if (is_long(query->fields, query->ids) && turn_over(query->fields, i))

@@ -13,7 +13,8 @@ struct query {
     char *what;
     GPtrArray *names;   /* char *, as asked for */
     GPtrArray *fields;  /* const struct query_field *; NULL for an unknown one */
-    GPtrArray *members; /* const struct field * of the row's record; NULL for what is computed */
+    GPtrArray *members; /* const struct field * of the row's record; NULL for what is computed,
+                         * or looks different to who asks */
     GString *data;      /* rows of the answer, as text */
     struct filter *filter;
     GPtrArray *wanted;         /* of the old calls: names or UUIDs; NULL: all */

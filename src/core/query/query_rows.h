@@ -1,6 +1,6 @@
 /*
- * Rows and getters of queries, for the files query_*.c only: the getters that proto/fields.def
- * names, and the rows that are no objects of the configuration.
+ * Rows and getters of queries, for the files query_*.c and core/verify only: the getters that
+ * proto/fields.def names, and the rows that are no objects of the configuration.
  */
 #pragma once
 
@@ -70,8 +70,8 @@ struct node_instances {
 };
 const struct node_instances *query_node_instances(struct query_source *source, const char *node);
 
-/* What an instance may be, as Ganeti's clients ask for it (query_ipolicy.c). */
-json_t *query_ipolicy(void);
+/* What an instance may be, as Ganeti's clients ask for it (query_ipolicy.c); in our words. */
+json_t *query_ipolicy(enum face face);
 
 /* Shared by getters. */
 /* What a node says; NULL with the status if that is nothing. */

@@ -347,8 +347,11 @@ static void query_task(void *data)
 void query_start(struct queries *queries, struct rpc_request *request, struct query *query)
 {
     query->request = request;
-    query->source =
-        (struct query_source){.queries = queries, .config = follow_config(queries->follow)};
+    query->source = (struct query_source){
+        .queries = queries, .config = follow_config(queries->follow), .face = request->face};
+    for (guint i = 0; i < query->fields->len; i++)
+        if (query->members->pdata[i] && face_differs(request->face, query->names->pdata[i]))
+            query->members->pdata[i] = NULL;
     if (query_needs_archive(query)) {
         task_spawn(queries->env->tasks, query_jobs_task, query);
     } else if (query->live_fields || query->live_filter || is_of_wconfd(query)) {

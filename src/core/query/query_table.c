@@ -112,7 +112,35 @@ json_t *query_field_value(const struct query_field *field, struct query_source *
     if (!value)
         return json_null();
     *ret_status = QUERY_NORMAL;
-    return value;
+    return face_show(source->face, field->name, value);
+}
+
+/* Of a field of instances; NULL: it has none. */
+static json_t *default_value(const struct query_field *field, const void *new_instance)
+{
+    const struct field *member =
+        field->member ? record_field(&op_instance_create_record, field->member) : NULL;
+    if (field->fixed)
+        return json_loads(field->fixed, JSON_DECODE_ANY, NULL);
+    return member ? record_field_to_json(member, new_instance) : NULL;
+}
+
+json_t *query_settings(struct query_source *source, const char *prefix,
+                       const struct instance *instance)
+{
+    record_autoptr(op_instance_create) new_one = op_instance_create_new();
+    json_t *settings = json_object();
+    for (size_t i = 0; i < G_N_ELEMENTS(fields); i++) {
+        enum query_status status = QUERY_NO_DATA;
+        if (!g_str_equal(fields[i].resource, "instance") ||
+            !g_str_has_prefix(fields[i].name, prefix))
+            continue;
+        json_t *value = instance ? take_value(&fields[i], source, instance, &status)
+                                 : default_value(&fields[i], new_one);
+        if (value)
+            json_object_set_new(settings, fields[i].name + strlen(prefix), value);
+    }
+    return settings;
 }
 
 static void free_node_instances(gpointer data)

@@ -31,7 +31,7 @@ static json_t *add_child(struct queue_context *context, struct commit_batch *bat
         fettle_set_error(&error, TEMPORARY, "the queue is full: at most %u jobs are queued",
                          context->most_queued);
     else
-        child = submit_parse(context, ops, &error);
+        child = submit_parse(context, FACE_OWN, ops, &error);
     if (!child)
         return json_make("[b, s]", 0, error->message);
     child->id = commit_job_id(batch);

@@ -14,6 +14,7 @@
 #include "core/queue/track.h"
 #include "core/queue/wait_for_job.h"
 #include "core/queue/watch_changes.h"
+#include "core/verify/verify.h"
 #include "proto/luxi.h"
 
 struct luxi {
@@ -351,6 +352,11 @@ static void call_plan_node(struct luxi *luxi, struct rpc_request *request, const
     plan_node(&luxi->context, request, args);
 }
 
+static void call_verify(struct luxi *luxi, struct rpc_request *request, const void *args)
+{
+    verify_call(&luxi->context.queries, request, args);
+}
+
 static const struct {
     const char *name;
     void (*call)(struct luxi *luxi, struct rpc_request *request, const void *args);
@@ -368,6 +374,7 @@ static const struct {
     {"ConsoleRead", call_console_read},
     {"ConsoleWrite", call_console_write},
     {"PlanNode", call_plan_node},
+    {"Verify", call_verify},
     {"SubmitJobToDrainedQueue", call_submit_job_to_drained_queue},
     {"ChangeJobPriority", change_job_priority},
     {"PickupJob", pickup_job},

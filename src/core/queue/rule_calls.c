@@ -75,10 +75,11 @@ void call_replace_filter(struct queue_context *context, struct rpc_request *requ
     record_autoptr(job_filter) filter = job_filter_new();
     g_autoptr(GError) error = NULL;
     filter->priority = args->priority;
-    filter->predicates = json_incref(args->predicates);
+    filter->predicates = face_read(request->face, NULL, args->predicates);
     filter->action = json_incref(args->action);
     filter->reason = json_incref(args->reason);
-    if (!rules_check_filter(filter, &error) || !reason_check_lines(filter->reason, &error)) {
+    if (!rules_check_filter(filter, &error) || !rules_check_opcodes(filter, &error) ||
+        !reason_check_lines(filter->reason, &error)) {
         g_prefix_error(&error, "ReplaceFilter: ");
         rpc_fail(request, error);
         return;

@@ -57,7 +57,7 @@ static void submission_free(struct submission *submission)
 static void add_entry(struct submission *submission, const json_t *ops)
 {
     struct entry *entry = g_new0(struct entry, 1);
-    entry->job = submit_parse(submission->context, ops, &entry->error);
+    entry->job = submit_parse(submission->context, submission->request->face, ops, &entry->error);
     if (entry->job && submission->request->user) {
         g_free(entry->job->user);
         entry->job->user = g_strdup(submission->request->user);

@@ -16,6 +16,7 @@ void submit_many_jobs(struct queue_context *context, struct rpc_request *request
 
 /* --- submit_parse.c: what is submitted, without the queue that it comes to --- */
 
-/* A job of these opcodes, checked and completed, without an id yet; NULL with the path of what is
- * wrong. */
-struct job *submit_parse(const struct queue_context *context, const json_t *ops, GError **error);
+/* A job of these opcodes, which are in the words of a face, checked and completed, without an id
+ * yet; NULL with the path of what is wrong. */
+struct job *submit_parse(const struct queue_context *context, enum face face, const json_t *ops,
+                         GError **error);

@@ -52,12 +52,12 @@ static bool check_depends(const json_t *depends, GError **error)
 }
 
 /* The opcode with all defaults filled in; NULL with the path of what is wrong. */
-static json_t *normalise(const json_t *input, char **ret_request_id, GError **error)
+static json_t *normalise(enum face face, const json_t *input, char **ret_request_id, GError **error)
 {
     record_autoptr(op_common) common = NULL;
     const struct opcode *opcode = NULL;
     void *params = NULL;
-    if (!opcode_parse(input, &common, &params, &opcode, error))
+    if (!opcode_parse_as(face, input, &common, &params, &opcode, error))
         return NULL;
     json_autoptr json = op_common_to_json(common);
     json_t *own = record_to_json(opcode->params, params);
@@ -75,10 +75,10 @@ static json_t *normalise(const json_t *input, char **ret_request_id, GError **er
     return json_steal(&json);
 }
 
-static bool add_op(struct job *job, const json_t *input, size_t at, GError **error)
+static bool add_op(struct job *job, enum face face, const json_t *input, size_t at, GError **error)
 {
     g_autofree char *request_id = NULL;
-    json_t *normal = normalise(input, &request_id, error);
+    json_t *normal = normalise(face, input, &request_id, error);
     if (!normal) {
         g_prefix_error(error, "ops[%zu].", at);
         return false;
@@ -94,7 +94,8 @@ static bool add_op(struct job *job, const json_t *input, size_t at, GError **err
     return true;
 }
 
-struct job *submit_parse(const struct queue_context *context, const json_t *ops, GError **error)
+struct job *submit_parse(const struct queue_context *context, enum face face, const json_t *ops,
+                         GError **error)
 {
     record_autoptr(job) job = job_new();
     if (!json_is_array(ops) || json_array_size(ops) == 0 ||
@@ -104,7 +105,7 @@ struct job *submit_parse(const struct queue_context *context, const json_t *ops,
         return NULL;
     }
     for (size_t i = 0; i < json_array_size(ops); i++)
-        if (!add_op(job, json_array_get(ops, i), i, error))
+        if (!add_op(job, face, json_array_get(ops, i), i, error))
             return NULL;
     size_t bytes = commit_job_bytes(job);
     if (bytes > LIMIT_JOB_BYTES) {

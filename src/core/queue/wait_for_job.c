@@ -90,7 +90,8 @@ static json_t *news(const struct waiter *waiter, bool *ret_exists)
     *ret_exists = job != NULL;
     if (!job)
         return NULL;
-    json_autoptr values = query_job_values(queries, waiter->id, waiter->fields);
+    json_autoptr values =
+        query_job_values(queries, waiter->request->face, waiter->id, waiter->fields);
     json_autoptr log = log_after(job, waiter->known_log);
 
     bool told = waiter->known && json_equal(values, waiter->known) && json_array_size(log) == 0;

@@ -133,7 +133,8 @@ static json_t *collect(const struct watch *watch, guint64 *ret_serial)
 {
     const struct watches *watches = watch->watches;
     struct query_source source = {.queries = &watches->context->queries,
-                                  .config = follow_config(watches->context->follow)};
+                                  .config = follow_config(watches->context->follow),
+                                  .face = watch->request->face};
     json_t *changes = json_array();
     size_t bytes = 0;
     *ret_serial = watch->serial;

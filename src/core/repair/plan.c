@@ -131,8 +131,9 @@ static enum node_health node_health(const struct config *config, const char *uui
         return NODE_OFFLINE;
     }
     if (node->offline) {
-        see(plan, "%s node %s is offline%s%s", as, node->name, *node->offline_statement ? ": " : "",
-            node->offline_statement);
+        see(plan, "%s node %s is offline: %s", as, node->name,
+            *node->offline_statement ? node->offline_statement
+                                     : "a person's word, without a statement");
         return NODE_OFFLINE;
     }
     if (node->drained) {

@@ -3,6 +3,7 @@
 
 #include "base/limits.h"
 
+#include "proto/nearest.h"
 #include "proto/repair_tag.h"
 
 #include <string.h>
@@ -89,6 +90,31 @@ void repair_tag_clear(struct repair_tag *tag)
 {
     g_clear_pointer(&tag->id, g_free);
     g_clear_pointer(&tag->jobs, g_strfreev);
+}
+
+bool repair_tag_check(const char *text, GError **error)
+{
+    struct repair_tag tag;
+    repair_tag_parse(text, &tag);
+    bool fine = tag.kind != REPAIR_TAG_MALFORMED && !tag.unreadable;
+    repair_tag_clear(&tag);
+    if (fine)
+        return true;
+    g_autoptr(GPtrArray) words = g_ptr_array_new();
+    g_auto(GStrv) parts = g_strsplit(text + strlen(PREFIX), ":", 2);
+    for (const char *const *word = repair_type_words.words; *word != NULL; word++)
+        g_ptr_array_add(words, (void *)*word);
+    g_ptr_array_add(words, (void *)"suspend");
+    g_ptr_array_add(words, NULL);
+    g_autofree char *known = g_strjoinv(", ", (char **)words->pdata);
+    const char *nearest =
+        parts[0] != NULL ? nearest_word(parts[0], (const char *const *)words->pdata) : NULL;
+    fettle_set_error(error, WRONG_INPUT,
+                     "tags: \"%s\" says nothing to auto-repair; behind " PREFIX
+                     " stands one of %s%s%s%s",
+                     text, known, nearest != NULL ? "; did you mean " PREFIX : "",
+                     nearest != NULL ? nearest : "", nearest != NULL ? "?" : "");
+    return false;
 }
 
 const char *repair_type_name(enum repair_type type)

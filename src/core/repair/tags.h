@@ -29,6 +29,9 @@ struct repair_tag {
 };
 
 void repair_tag_parse(const char *text, struct repair_tag *ret_tag);
+/* WRONG_INPUT, with the nearest that can be, for a tag that would be one of ours and is unreadable.
+ * For who has just set it: what is set already is only reported. */
+bool repair_tag_check(const char *text, GError **error);
 void repair_tag_clear(struct repair_tag *tag);
 
 const char *repair_type_name(enum repair_type type);

@@ -331,11 +331,12 @@ static void link_doubted(struct node_link *link)
 static bool is_over(const struct node_link *link, const GError *refusal, GError **ret_why)
 {
     const struct wconf *wconf = link->wconf;
-    const struct node *node = config_get(wconf->committed, "node", link->uuid, NULL);
+    g_autoptr(config_t) config = config_hold(wconf->committed); /* both may end meanwhile */
+    const struct node *node = config_get(config, "node", link->uuid, NULL);
     if (!node || !node->master_candidate)
-        return node && !promises_hold_of(wconf->env, wconf->committed, node, wconf->epoch, ret_why);
+        return node && !promises_hold_of(wconf->env, config, node, wconf->epoch, ret_why);
     *ret_why = g_error_copy(refusal);
-    g_prefix_error(ret_why, "node %s says: ", config_node_name(wconf->committed, link->uuid));
+    g_prefix_error(ret_why, "node %s says: ", config_node_name(config, link->uuid));
     return true;
 }
 

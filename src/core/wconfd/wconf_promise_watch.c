@@ -27,9 +27,9 @@ static void watch_task(void *data)
     struct watch *watch = data;
     const struct env *env = watch->wconf->env;
     while (env_sleep(env, WATCH_PAUSE_MS) && watch->wconf) {
+        g_autoptr(config_t) config = config_hold(watch->wconf->committed);
         g_autoptr(GError) error = NULL;
-        if (!has_others(watch->wconf) ||
-            promises_hold(env, watch->wconf->committed, watch->wconf->epoch, &error))
+        if (!has_others(watch->wconf) || promises_hold(env, config, watch->wconf->epoch, &error))
             continue;
         if (watch->wconf)
             wconf_replaced(watch->wconf, error);

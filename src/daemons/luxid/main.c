@@ -1,7 +1,7 @@
 /*
  * fettle-luxid: the LUXI socket of the master: queries, and the job queue. All thinking is
- * core/queue's; here it gets its environment and its socket, run/luxid.sock. On other candidates it
- * stands by, and tells clients who the master is.
+ * core/queue's; here it gets its environment and its sockets, one for each face (face.def). On
+ * other candidates it stands by, and tells clients who the master is.
  */
 #include <sys/stat.h>
 
@@ -19,7 +19,7 @@ static struct {
     struct env *env;
     struct luxi *luxi;
     struct standby *standby;
-    struct luxi_server *server;
+    struct luxi_server *servers[FACES];
     gint64 drained_ms; /* when it ends in any case; 0: it was not asked to */
     guint drain;       /* timer */
 } luxid;
@@ -60,24 +60,32 @@ static void terminate(void *unused)
     drain_cb(NULL);
 }
 
+static bool listen_as(enum face face, GError **error)
+{
+    g_autofree char *socket = node_paths_face(real_env_paths(luxid.env), face);
+    luxid.servers[face] =
+        luxi_server_new(&(struct luxi_server_options){.path = socket,
+                                                      .face = face,
+                                                      .node_uuid = luxid.env->node_uuid,
+                                                      .handle = handle,
+                                                      .complain = complain},
+                        error);
+    return luxid.servers[face] != NULL;
+}
+
 static struct env *setup(const char *root, GError **error)
 {
-    g_autofree char *socket = NULL;
-
     luxid.env = real_env_new(root, ROLE_LUXID, NULL, error);
     if (luxid.env == NULL)
         return NULL;
     luxid.luxi = luxi_new(luxid.env);
     luxid.standby = standby_new(luxid.env, start_luxi);
     standby_on_epoch(luxid.standby, old_jobs_end);
-    socket = node_paths_socket(real_env_paths(luxid.env), ROLE_LUXID);
-    luxid.server = luxi_server_new(&(struct luxi_server_options){.path = socket,
-                                                                 .node_uuid = luxid.env->node_uuid,
-                                                                 .handle = handle,
-                                                                 .complain = complain},
-                                   error);
     loop_on_terminate(terminate, NULL);
-    return luxid.server == NULL ? NULL : luxid.env;
+    for (enum face face = 0; face < FACES; face++)
+        if (!listen_as(face, error))
+            return NULL;
+    return luxid.env;
 }
 
 static bool start(GError **error)
@@ -90,7 +98,8 @@ static void stop(void)
     loop_timer_cancel(luxid.drain);
     loop_on_terminate(NULL, NULL);
     g_clear_pointer(&luxid.luxi, luxi_free);
-    g_clear_pointer(&luxid.server, luxi_server_free);
+    for (enum face face = 0; face < FACES; face++)
+        g_clear_pointer(&luxid.servers[face], luxi_server_free);
     g_clear_pointer(&luxid.env, real_env_free);
     standby_free(luxid.standby);
 }

@@ -59,8 +59,8 @@ static bool run(GError **error)
                                         .admit = admit};
     struct bus *bus = bus_new(&options, error);
     if (!bus) {
-        g_prefix_error(error,
-                       "the node daemon must not run meanwhile (systemctl stop fettle.target): ");
+        g_prefix_error(error, "it asks in place of the node daemon, which must not run meanwhile "
+                              "(systemctl stop fettle.target): ");
         return false;
     }
     real_env_set_bus(forgetting.env, bus);
@@ -72,6 +72,8 @@ static bool run(GError **error)
 
 bool noded_forget(const char *root, bool alone, const char *statement, GError **error)
 {
+    if (!forget_check_statement(statement ? statement : "", error))
+        return false;
     loop_init();
     forgetting.alone = alone;
     forgetting.statement = statement ? statement : "";

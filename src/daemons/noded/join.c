@@ -113,11 +113,11 @@ static bool tell(const struct joining *joining, GError **error)
 {
     const char *root = joining->paths->root;
     g_autofree char *start = g_str_equal(root, "/")
-                                 ? g_strdup("systemctl start fettle.target")
+                                 ? g_strdup("systemctl restart fettle.target")
                                  : g_strdup_printf("fettle-noded --root %s", root);
     g_autofree char *text =
         g_strdup_printf("This host is node \"%s\" of the cluster %s now (%s port %" G_GUINT64_FORMAT
-                        ").\nStart its daemon: %s",
+                        ").\nStart its daemon, anew if it runs: %s",
                         joining->config->name, joining->config->cluster_uuid,
                         joining->config->address, joining->config->port, start);
     printf("%s\n", text);

@@ -433,10 +433,12 @@ static bool listen_on(struct bus_tls *tls, const struct node_config *config, GEr
     if (!g_socket_listener_add_address(G_SOCKET_LISTENER(tls->service), address,
                                        G_SOCKET_TYPE_STREAM, G_SOCKET_PROTOCOL_TCP, NULL, NULL,
                                        &local)) {
+        bool used = g_error_matches(local, G_IO_ERROR, G_IO_ERROR_ADDRESS_IN_USE);
         fettle_set_error(error, ENVIRONMENT,
-                         "cannot listen on %s port %u: %s; free the port, or change address and "
-                         "port in etc/node.json",
-                         config->address, (guint)config->port, local->message);
+                         "cannot listen on %s port %u: %s; %s, or change address and port in "
+                         "etc/node.json",
+                         config->address, (guint)config->port, local->message,
+                         used ? "free the port" : "bring the address up on this host");
         return false;
     }
     g_signal_connect(tls->service, "incoming", G_CALLBACK(incoming_cb), tls);

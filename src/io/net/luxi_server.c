@@ -10,6 +10,7 @@
 
 struct luxi_server {
     char *path;
+    enum face face;
     char *node_uuid;
     void (*handle)(struct rpc_request *request, void *data);
     void (*complain)(const char *line, void *data);
@@ -181,6 +182,7 @@ static void frame_cb(struct channel *channel, const char *data, size_t len, void
     carried->request.from_node = g_strdup(server->node_uuid);
     carried->request.from_role = g_strdup(ROLE_CLI);
     carried->request.user = g_strdup(client->user);
+    carried->request.face = server->face;
     carried->request.args = args;
     carried->request.answer = answer;
     carried->request.answer_text = answer_text;
@@ -244,6 +246,7 @@ struct luxi_server *luxi_server_new(const struct luxi_server_options *options, G
     struct luxi_server *server = g_new0(struct luxi_server, 1);
 
     server->path = g_strdup(options->path);
+    server->face = options->face;
     server->node_uuid = g_strdup(options->node_uuid);
     server->handle = options->handle;
     server->complain = options->complain;

@@ -19,6 +19,7 @@ struct luxi_server;
 
 struct luxi_server_options {
     const char *path;      /* of the socket; mode 0600 */
+    enum face face;        /* of who comes there */
     const char *node_uuid; /* of this host */
     void (*handle)(struct rpc_request *request, void *data);
     void (*complain)(const char *line, void *data); /* may be NULL */

@@ -590,8 +590,12 @@ static void test_bad_start(void)
     other->config->port = node->config->port;
     host_start(other);
     g_assert_null(bus_new(&options, &error));
-    assert_error(&error, ENVIRONMENT, "cannot listen on 127.0.0.1 port ");
+    assert_error(&error, ENVIRONMENT, "free the port");
     host_free(other);
+    text_set(&node->config->address, "192.0.2.1");
+    g_assert_null(bus_new(&options, &error));
+    assert_error(&error, ENVIRONMENT, "bring the address up on this host");
+    text_set(&node->config->address, "127.0.0.1");
 
     g_assert_true(g_file_set_contents(ca, "no certificate", -1, NULL));
     g_assert_null(bus_new(&options, &error));

@@ -84,7 +84,7 @@ static void test_defaults(void)
         take_line(lines[i], &json, &parameters);
     check_accepted(json);
     json_decref(json);
-    g_assert_cmpuint(parameters, ==, 273);
+    g_assert_cmpuint(parameters, ==, 296);
 }
 
 /* Each is known by its name, also if it asks for something. */
@@ -98,7 +98,7 @@ static void test_names(void)
         g_auto(GStrv) parts = g_strsplit(lines[i], " | ", 3);
         if (g_str_has_prefix(lines[i], "OP_"))
             opcode = opcode_find(lines[i]);
-        if (g_strv_length(parts) != 3 || g_str_equal(opcode->id, "OP_CLUSTER_SET_PARAMS"))
+        if (g_strv_length(parts) != 3)
             continue;
         const char *name = g_strstrip(parts[0]);
         if (record_field(opcode->params, name) == NULL &&
@@ -165,9 +165,15 @@ static void test_refusals(void)
                   "writes is never promoted");
     check_refused("OP_INSTANCE_REPLACE_DISKS", "disks", json_make("[i]", 1),
                   "disks: only [] is taken: a replica is copied whole");
-    check_refused("OP_INSTANCE_SET_PARAMS", "hvparams", json_make("{ss}", "acpi", "no"),
-                  "hvparams: only {} is taken: kernel_path, initrd_path, kernel_args and "
-                  "vnc_bind_address are parameters of their own; no other can be changed");
+    check_refused(
+        "OP_INSTANCE_FAILOVER", "iallocator", json_string("mine"),
+        "iallocator: only \"hail\" is taken: Fettle chooses nodes by itself, or takes the "
+        "one that is named");
+    check_refused("OP_CLUSTER_SET_PARAMS", "vg_name", json_string("xenvg"),
+                  "vg_name: only null is taken: disks are files; there are no volume groups");
+    check_refused("OP_CLUSTER_SET_PARAMS", "beparams", json_make("{si}", "memory", 1),
+                  "beparams: only {} is taken: instances have their settings themselves, and no "
+                  "others of the cluster");
     check_refused("OP_INSTANCE_SET_PARAMS", "instance_uuid", json_string("x"),
                   "instance_uuid: only null is taken: an instance is named by instance_name, which "
                   "may be its UUID");
@@ -225,6 +231,60 @@ static void test_lists(void)
     check_apart("disks", "{}", "disks: must be a list of changes");
 }
 
+static void check_settings(const char *id, const char *name, const char *dict, const char *expected)
+{
+    json_autoptr json = opcode_new(opcode_find(id));
+    json_autoptr own = NULL;
+    g_autofree char *text = NULL;
+    json_object_set_new(json, name, json_loads(dict, JSON_DECODE_ANY, NULL));
+    if (parses(json, &own, &text)) {
+        g_assert_null(json_object_get(own, name));
+        text = g_strdup_printf("%" JSON_INTEGER_FORMAT " %" JSON_INTEGER_FORMAT " '%s' '%s'",
+                               json_integer_value(json_object_get(own, "memory")),
+                               json_integer_value(json_object_get(own, "vcpus")),
+                               json_string_value(json_object_get(own, "kernel_path")),
+                               json_string_value(json_object_get(own, "vnc_bind_address")));
+    }
+    g_assert_cmpstr(text, ==, expected);
+}
+
+/* What gnt-instance add and modify send for -B and -H. */
+static void test_settings(void)
+{
+    static const char *const create = "OP_INSTANCE_CREATE", *const modify =
+                                                                "OP_INSTANCE_SET_PARAMS";
+    check_settings(create, "beparams", "{\"memory\": 1024, \"vcpus\": 2}", "1024 2 '' ''");
+    check_settings(create, "beparams", "{\"minmem\": 512, \"maxmem\": 512}", "512 1 '' ''");
+    check_settings(modify, "beparams", "{\"maxmem\": 512, \"auto_balance\": true}", "512 0 '' ''");
+    check_settings(create, "beparams",
+                   "{\"auto_balance\": true, \"spindle_use\": 1, \"always_failover\": false}",
+                   "128 1 '' ''");
+    check_settings(create, "hvparams",
+                   "{\"acpi\": true, \"kernel_path\": \"k\", \"vnc_bind_address\": \"\"}",
+                   "128 1 'k' ''");
+    check_settings(modify, "hvparams", "{\"kernel_path\": \"\", \"vnc_bind_address\": \"::\"}",
+                   "0 0 'none' '::'");
+    check_settings(create, "beparams", "{\"memory\": 1024, \"minmem\": 512}",
+                   "beparams.minmem: must be 1024, as memory is: there is one value here");
+    check_settings(modify, "beparams", "{\"minmem\": 512}",
+                   "beparams.minmem: say memory, which is both here");
+    check_settings(modify, "beparams", "{\"memory\": 1, \"maxmem\": 2}",
+                   "beparams.maxmem: must be 1, as memory is: there is one value here");
+    check_settings(create, "beparams", "{\"memory\": \"x\"}", "memory: must be a number");
+    check_settings(create, "beparams", "{\"always_failover\": true}",
+                   "beparams.always_failover: only false is taken: it cannot be changed here");
+    check_settings(
+        create, "beparams", "{\"nonsense\": 1}",
+        "beparams.nonsense: cannot be set here; what can: memory, maxmem, minmem, vcpus");
+    check_settings(modify, "hvparams", "{\"cpu_type\": \"host\"}",
+                   "hvparams.cpu_type: cannot be set here; what can: initrd_path, kernel_args, "
+                   "kernel_path, vnc_bind_address");
+    check_settings(modify, "hvparams", "{\"machine_version\": \"pc\"}",
+                   "hvparams.machine_version: cannot be set here; what can: initrd_path, "
+                   "kernel_args, kernel_path, vnc_bind_address");
+    check_settings(create, "beparams", "[]", "beparams: must be settings by name");
+}
+
 /* What hbal sends; what it permits is not made use of. */
 static void test_permissions(void)
 {
@@ -263,6 +323,7 @@ int main(int argc, char **argv)
     g_test_add_func("/opcodes-ganeti/what-cannot-be-done-is-refused-by-name", test_refusals);
     g_test_add_func("/opcodes-ganeti/permissions-need-not-be-used", test_permissions);
     g_test_add_func("/opcodes-ganeti/lists#LUX-02", test_lists);
+    g_test_add_func("/opcodes-ganeti/settings-by-name#LUX-02", test_settings);
     g_test_add_func("/opcodes-ganeti/booleans-for-yes-and-no", test_yes_no);
     return g_test_run();
 }

@@ -243,6 +243,10 @@ static void test_offline_without_statement(void)
     ops_expect(world, "commit node node3 offline \ncommit job success\n");
     g_assert_cmpstr(modify("node3", "yes", "it burns", false), ==, "null");
     ops_expect(world, "commit node node3 offline it burns\ncommit job success\n");
+    g_assert_cmpstr(modify("node3", "yes", "it is under water", false), ==, "null");
+    g_autofree char *log = ops_log(world, 0);
+    g_assert_cmpstr(log, ==,
+                    "node3 was offline already; in place of what was said then: it burns\n");
 }
 
 static void test_offline_refused(void)
@@ -417,6 +421,16 @@ static void test_tags_conflict_is_bounded(void)
     ops_expect(world, "commit job error\n");
 }
 
+/* A misspelt policy protects nothing. */
+static void test_tags_misspelt(void)
+{
+    g_assert_cmpstr(
+        tags("OP_TAGS_SET", "cluster", "", json_make("[s]", "ganeti:watcher:autorepair:failovr")),
+        ==, "null");
+    g_autofree char *log = ops_log(world, 0);
+    g_assert_true(g_str_has_suffix(log, "did you mean ganeti:watcher:autorepair:failover?\n"));
+}
+
 static void test_tags_refused(void)
 {
     g_autofree char *big = g_strnfill(129, 'x');
@@ -465,6 +479,7 @@ int main(int argc, char **argv)
     add("/tags/no-locks#WCF-03", test_tags_take_no_locks);
     add("/tags/same-time#WCF-03", test_tags_at_the_same_time);
     add("/tags/conflict", test_tags_conflict_is_bounded);
+    add("/node/tags/misspelt-policy", test_tags_misspelt);
     add("/tags/refused", test_tags_refused);
     return g_test_run();
 }

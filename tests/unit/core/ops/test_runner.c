@@ -512,9 +512,19 @@ static void test_declaration_shrank(void)
     g_assert_cmpuint(fake_count_calls(world->world, NODE1 "/wconfd update_locks"), ==, 1);
 }
 
+static void note_wait(struct ops_world *waiting)
+{
+    /* Whoever waits for a silent node is told soon; then it is asked seldom. */
+    if (waiting->blocked == 2)
+        g_assert_cmpuint(waiting->lock_wait_ms, <=, 5000);
+    else
+        g_assert_cmpuint(waiting->lock_wait_ms, ==, LOCK_WAIT_MS);
+}
+
 static void test_waiting_for_locks(void)
 {
     world->blocked = 3;
+    world->on_blocked = note_wait;
     ops_put_web(world, NULL, false);
     ops_run_one(world, start_web());
     g_autofree char *log = ops_log(world, 0);

@@ -243,6 +243,22 @@ static void test_jobs(void)
     queue_world_free(w);
 }
 
+/* By name, whatever they were called by, also of what is gone. */
+static void test_subjects(void)
+{
+    struct queue_world *w = query_world_new();
+    g_autoptr(GError) error = NULL;
+    json_autoptr id = queue_call(w, "SubmitJob",
+                                 json_make("[[{ss, ss, ss}]]", "OP_ID", "OP_INSTANCE_MIGRATE",
+                                           "instance_name", WEB1, "target_node", "gone"),
+                                 &error);
+    g_assert_no_error(error);
+    query_check(w, "job", "subjects", "[\"=[]\", \"subjects\", \"web1\"]",
+                "0:[\"web1\",\"gone\"]\n");
+    query_check(w, "job", "id", "[\"=[]\", \"subjects\", \"web2\"]", "");
+    queue_world_free(w);
+}
+
 static void test_query_jobs(void)
 {
     struct queue_world *w = query_world_new();
@@ -757,6 +773,7 @@ int main(int argc, char **argv)
     g_test_add_func("/query/nodes#LUX-03", test_nodes);
     g_test_add_func("/query/node-live#LUX-04", test_node_live);
     g_test_add_func("/query/jobs#LUX-03", test_jobs);
+    g_test_add_func("/query/what-jobs-are-about", test_subjects);
     g_test_add_func("/query/query-jobs", test_query_jobs);
     g_test_add_func("/query/repairs#ARP-68", test_repairs);
     g_test_add_func("/query/policies#ARP-15,ARP-16", test_policies);

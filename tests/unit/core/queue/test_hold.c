@@ -620,6 +620,12 @@ static void test_refusals(void)
         {"[null, 0, [[\"user\", [\"=\", \"name\", \"x\"]]], \"ACCEPT\", []]",
          FETTLE_ERROR_WRONG_INPUT,
          "ReplaceFilter: predicates[0][1]: filter[1]: unknown field \"name\""},
+        {"[null, 0, [[\"opcode\", [\"|\", [\"=\", \"OP_ID\", \"OP_TEST_DELAY\"], [\"=\", "
+         "\"OP_ID\", "
+         "\"OP_INSTANCE_REMOV\"]]]], \"REJECT\", []]",
+         FETTLE_ERROR_WRONG_INPUT,
+         "ReplaceFilter: predicates[0]: there is no opcode \"OP_INSTANCE_REMOV\"; did you mean "
+         "OP_INSTANCE_REMOVE?"},
         {"[null, 0, [], \"STOP\", []]", FETTLE_ERROR_WRONG_INPUT,
          "ReplaceFilter: action: must be ACCEPT, CONTINUE, PAUSE, REJECT or [\"RATE_LIMIT\", n] "
          "with n of at least 1"},

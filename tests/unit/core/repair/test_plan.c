@@ -275,7 +275,8 @@ static void test_plan_causes(void)
     g_autofree char *causes = repair_plan_causes(&plan);
     g_assert_cmpstr(causes, ==,
                     "primary node node1 is drained; primary node node1 " TRIAL
-                    "; secondary node node2 is offline; its replica on node2 is stale");
+                    "; secondary node node2 is offline: a person's word, without a statement; its "
+                    "replica on node2 is stale");
     g_assert_cmpint((int)plan.step, ==, (int)REPAIR_STEP_REPLACE_DISKS);
     repair_plan_clear(&plan);
     config_free(config);
@@ -294,7 +295,8 @@ static void test_plan_unheard(void)
         g_autofree char *causes = repair_plan_causes(&plan);
         if (i == 0)
             g_assert_cmpstr(causes, ==,
-                            "primary node node1 is offline; node1 has not told what it runs since "
+                            "primary node node1 is offline: a person's word, without a statement; "
+                            "node1 has not told what it runs since "
                             "a person's word made the master: what was answered to it from "
                             "1970-01-02 00:00:00 UTC on may be lost, if no copy was in reach then");
         g_assert_cmpint((int)plan.step, ==, i == 0 ? REPAIR_STEP_NONE : REPAIR_STEP_REINSTALL);

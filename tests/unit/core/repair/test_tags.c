@@ -108,6 +108,31 @@ static void test_malformed(void)
     check_kind(too_long, REPAIR_TAG_MALFORMED);
 }
 
+static void check_said(const char *text, const char *expected)
+{
+    g_autoptr(GError) error = NULL;
+    g_assert_true(repair_tag_check(text, &error) == !expected);
+    g_assert_cmpstr(error ? error->message : NULL, ==, expected);
+}
+
+/* What people set is either understood or named, with the nearest. */
+static void test_check(void)
+{
+    check_said("owner:mail", NULL);
+    check_said(P "failover", NULL);
+    check_said(P "suspend", NULL);
+    check_said(P "result:failover:id:5:success:1", NULL);
+    check_said(P "failovr", "tags: \"" P "failovr\" says nothing to auto-repair; behind " P
+                            " stands one of fix-storage, migrate, failover, reinstall, suspend; "
+                            "did you mean " P "failover?");
+    check_said(P "suspend:tomorrow",
+               "tags: \"" P "suspend:tomorrow\" says nothing to auto-repair; behind " P
+               " stands one of fix-storage, migrate, failover, reinstall, suspend; did you mean " P
+               "suspend?");
+    check_said(P "", "tags: \"" P "\" says nothing to auto-repair; behind " P
+                     " stands one of fix-storage, migrate, failover, reinstall, suspend");
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -116,5 +141,6 @@ int main(int argc, char **argv)
     g_test_add_func("/repair-tags/pending#ARP-32,ARP-33", test_pending);
     g_test_add_func("/repair-tags/result#ARP-38,ARP-39", test_result);
     g_test_add_func("/repair-tags/malformed", test_malformed);
+    g_test_add_func("/repair-tags/what-people-set-is-understood-or-named", test_check);
     return g_test_run();
 }

@@ -77,6 +77,7 @@ struct ops_world {
     guint pending_polls;       /* after so many questions they have; 0: never */
     guint blocked;             /* so many lock requests are not granted … */
     gint64 lock_priority;      /* of the newest request for locks */
+    guint64 lock_wait_ms;      /* … and how long it is to wait */
     void (*on_blocked)(struct ops_world *world); /* … and this is called at each; may be NULL */
     void (*on_locks)(struct ops_world *world);   /* runs when locks are granted */
     void (*on_commit)(struct ops_world *world, guint number); /* before the number-th commit */

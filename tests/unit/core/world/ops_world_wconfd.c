@@ -248,6 +248,7 @@ static json_t *answer_locks(const struct rpc_request *request, const char *to_no
         g_string_append_c(world->trace, '\n');
     }
     world->lock_priority = args->priority;
+    world->lock_wait_ms = args->wait_ms;
     if (world->blocked) {
         world->blocked--;
         if (world->on_blocked)

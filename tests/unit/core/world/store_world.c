@@ -28,6 +28,7 @@ struct store_world {
     GError *fail_next;
     guint commits;
     char *pending;
+    json_t *status; /* members of cluster_status that the test has set */
     json_t *locks;
     json_t *waiters;
 };
@@ -213,10 +214,12 @@ static void call_cluster_status(struct store_world *store, struct rpc_request *r
 
     if (store->pending != NULL)
         json_array_append_new(pending, json_string(store->pending));
-    rpc_answer(request,
-               json_make("{sI, sI, sI, ss, so}", "history", (json_int_t)store->history, "epoch",
-                         (json_int_t)store->epoch, "serial", (json_int_t)store->serial,
-                         "master_node", store->env->node_uuid, "nodes_pending", pending));
+    json_t *answer =
+        json_make("{sI, sI, sI, ss, so}", "history", (json_int_t)store->history, "epoch",
+                  (json_int_t)store->epoch, "serial", (json_int_t)store->serial, "master_node",
+                  store->env->node_uuid, "nodes_pending", pending);
+    json_object_update(answer, store->status);
+    rpc_answer(request, answer);
 }
 
 static void handle(struct rpc_request *request, void *data)
@@ -247,6 +250,7 @@ struct store_world *store_world_new(struct env *env)
     store->serial = 1;
     store->objects = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, entry_free);
     store->log = json_array();
+    store->status = json_object();
     store->locks = json_array();
     store->waiters = json_array();
     g_queue_init(&store->waits);
@@ -267,6 +271,7 @@ void store_world_free(struct store_world *store)
         rpc_request_free(request);
     g_hash_table_unref(store->objects);
     json_decref(store->log);
+    json_decref(store->status);
     json_decref(store->locks);
     json_decref(store->waiters);
     g_clear_error(&store->fail_next);
@@ -337,6 +342,12 @@ void store_set_waiters(struct store_world *store, json_t *waiters)
 {
     json_decref(store->waiters);
     store->waiters = waiters;
+}
+
+void store_set_status(struct store_world *store, json_t *status)
+{
+    json_decref(store->status);
+    store->status = status;
 }
 
 void store_set_locks(struct store_world *store, json_t *locks)

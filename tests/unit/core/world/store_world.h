@@ -14,6 +14,8 @@ struct store_world *store_world_new(struct env *env);
 void store_world_free(struct store_world *store);
 
 void store_set_epoch(struct store_world *store, guint64 epoch);
+/* Members that cluster_status answers beside; `status` is stolen. */
+void store_set_status(struct store_world *store, json_t *status);
 /* UUID of a node that has not answered the epoch yet; NULL: all have. */
 void store_set_pending(struct store_world *store, const char *node);
 /* `object` is stolen; NULL deletes. Subscribers are told. */

@@ -1,0 +1,219 @@
+/* What a look goes by, and the call; see verify.h. */
+#include "core/verify/verify.h"
+
+#include "core/verify/verify_look.h"
+
+#define ROWS_BETWEEN_TURNS 500
+
+/* --- findings --- */
+
+bool look_concerns(const struct look *look, const char *node)
+{
+    const struct node *its = look->group ? config_get(look->config, "node", node, NULL) : NULL;
+    return !look->no_node && (!look->node || g_str_equal(look->node->uuid, node)) &&
+           (!look->group || (its && g_str_equal(its->group, look->group->uuid)));
+}
+
+bool look_whole(const struct look *look)
+{
+    return !look->node && !look->group;
+}
+
+const char *look_node_name(const struct look *look, const char *node)
+{
+    return config_node_name(look->config, node);
+}
+
+void look_problem(struct look *look, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    g_ptr_array_add(look->found->problems, g_strdup_vprintf(format, args));
+    va_end(args);
+}
+
+void look_note(struct look *look, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    g_ptr_array_add(look->found->notes, g_strdup_vprintf(format, args));
+    va_end(args);
+}
+
+char *look_field(struct look *look, const char *resource, const char *name, const void *row)
+{
+    enum query_status status;
+    json_autoptr value =
+        query_field_value(query_field_find(resource, name), &look->source, row, &status);
+    return g_strdup(json_is_string(value) ? json_string_value(value) : "");
+}
+
+char *look_time_text(gint64 seconds)
+{
+    g_autoptr(GDateTime) time = seconds > 0 ? g_date_time_new_from_unix_local(seconds) : NULL;
+    return time ? g_date_time_format(time, "%Y-%m-%d %H:%M:%S") : g_strdup("-");
+}
+
+bool look_pause(struct look *look)
+{
+    return ++look->rows % ROWS_BETWEEN_TURNS != 0 || env_sleep(look->queries->env, 1);
+}
+
+static struct verified *verified_new(const struct node *node)
+{
+    struct verified *verified = g_new0(struct verified, 1);
+    verified->node = node ? g_strdup(node->name) : NULL;
+    verified->problems = g_ptr_array_new_with_free_func(g_free);
+    verified->notes = g_ptr_array_new_with_free_func(g_free);
+    return verified;
+}
+
+void verified_free(struct verified *verified)
+{
+    if (!verified)
+        return;
+    g_free(verified->node);
+    g_ptr_array_unref(verified->problems);
+    g_ptr_array_unref(verified->notes);
+    g_free(verified);
+}
+
+/* --- gathering --- */
+
+static void look_clear(struct look *look)
+{
+    query_source_clear(&look->source);
+    lock_states_free(look->locks);
+    cluster_status_free(look->status);
+    config_free(look->config);
+    verified_free(look->found);
+}
+
+/* Whoever may have to be waited for. */
+static bool ask(struct look *look, GError **error)
+{
+    const struct env *env = look->queries->env;
+    struct follow *follow = look->queries->follow;
+    look->status = env_call_record(env, NODE_LOCAL, ROLE_WCONFD, "cluster_status", NULL,
+                                   follow_stamp(follow), 0, 0, error);
+    if (!look->status)
+        return false;
+    look->reports = reports_ask(env, follow, NULL);
+    look->source.reports = look->reports;
+    if (!look->reports) {
+        fettle_set_error(error, KILLED, "the process ends");
+        return false;
+    }
+    /* At last, so that no job ends between this and the look at its record. */
+    look->locks = env_call_record(env, NODE_LOCAL, ROLE_WCONFD, "list_all_locks", NULL,
+                                  follow_stamp(follow), 0, 0, error);
+    return look->locks != NULL;
+}
+
+/* What is on record may change while they are waited for, and while others have their turn. */
+static bool take(struct look *look, const struct luxi_verify_args *args, GError **error)
+{
+    config_share(follow_config(look->queries->follow), look->config);
+    look->source.config = look->config;
+    look->cluster = config_cluster(look->config);
+    if (!look->cluster) {
+        fettle_set_error(error, TEMPORARY,
+                         "the configuration has no cluster yet; run `fettle cluster init`");
+        return false;
+    }
+    look->no_node = args->no_node;
+    look->node = *args->node ? config_find(look->config, "node", args->node, error) : NULL;
+    if (*args->node && !look->node)
+        return false;
+    look->group = *args->group ? config_find(look->config, "nodegroup", args->group, error) : NULL;
+    if (*args->group && !look->group)
+        return false;
+    look->found = verified_new(look->node);
+    return true;
+}
+
+static bool look_at_all(struct look *look, GError **error)
+{
+    verify_master(look);
+    if (!verify_nodes(look) || !look_pause(look)) {
+        fettle_set_error(error, KILLED, "the process ends");
+        return false;
+    }
+    verify_master_ip(look);
+    if (!verify_instances(look)) {
+        fettle_set_error(error, KILLED, "the process ends");
+        return false;
+    }
+    if (look->queries->jobs && !look->group)
+        verify_locks(look);
+    if (look_whole(look))
+        verify_notes(look);
+    return true;
+}
+
+/* Before anybody is asked. */
+static bool exists(const struct config *config, const struct luxi_verify_args *args, GError **error)
+{
+    return (!*args->node || config_find(config, "node", args->node, error)) &&
+           (!*args->group || config_find(config, "nodegroup", args->group, error));
+}
+
+static struct verified *look_by(struct queries *queries, const struct luxi_verify_args *args,
+                                GError **error)
+{
+    struct look look = {.queries = queries, .config = config_new(), .source.queries = queries};
+    struct verified *found = NULL;
+    if (!exists(follow_config(queries->follow), args, error)) {
+        look_clear(&look);
+        return NULL;
+    }
+    if (ask(&look, error) && take(&look, args, error) && look_at_all(&look, error))
+        found = g_steal_pointer(&look.found);
+    look_clear(&look);
+    return found;
+}
+
+struct verified *verify_look(struct queries *queries, const char *node, GError **error)
+{
+    const struct luxi_verify_args args = {.node = (char *)node, .group = (char *)""};
+    return look_by(queries, &args, error);
+}
+
+/* --- the call --- */
+
+struct call {
+    struct queries *queries;
+    struct rpc_request *request;
+    struct luxi_verify_args *args;
+};
+
+static json_t *texts(const GPtrArray *list)
+{
+    json_t *json = json_array();
+    for (guint i = 0; i < list->len; i++)
+        json_array_append_new(json, json_string(list->pdata[i]));
+    return json;
+}
+
+static void call_task(void *data)
+{
+    struct call *call = data;
+    g_autoptr(GError) error = NULL;
+    struct verified *found = look_by(call->queries, call->args, &error);
+    if (found)
+        rpc_answer(call->request, json_make("{ss?, so, so}", "node", found->node, "problems",
+                                            texts(found->problems), "notes", texts(found->notes)));
+    else
+        rpc_fail(call->request, error);
+    verified_free(found);
+    luxi_verify_args_free(call->args);
+    g_free(call);
+}
+
+void verify_call(struct queries *queries, struct rpc_request *request,
+                 const struct luxi_verify_args *args)
+{
+    struct call *call = g_new(struct call, 1);
+    *call = (struct call){queries, request, luxi_verify_args_copy(args)};
+    task_spawn(queries->env->tasks, call_task, call);
+}

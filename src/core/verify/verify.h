@@ -1,0 +1,26 @@
+/*
+ * What is not as it should be, of the whole cluster or only as far as it concerns one node
+ * (ARP-70): the LUXI call Verify, which `fettle cluster verify` and `fettle node verify` print.
+ * It only asks: the configuration, wconfd, and every node. What lists show too comes from the
+ * same fields (core/query), so that it is said once. The check of one instance, which looks at its
+ * images and its replica, is a job: OP_INSTANCE_VERIFY.
+ */
+#pragma once
+
+#include "core/query/query.h"
+
+/* What was found: sentences, in the order in which they are shown. */
+struct verified {
+    char *node;          /* name of the only one that it is about; NULL: the cluster */
+    GPtrArray *problems; /* char *: what is not as it should be */
+    GPtrArray *notes;    /* char *: what is worth knowing, and no fault */
+};
+
+/* In a task. `node`: name or UUID, UNKNOWN_ENTITY if there is none; "": the whole cluster. Jobs are
+ * not looked at if `queries` knows none. Free with verified_free(). */
+struct verified *verify_look(struct queries *queries, const char *node, GError **error);
+void verified_free(struct verified *verified);
+
+/* The call: takes the request over and answers it later. */
+void verify_call(struct queries *queries, struct rpc_request *request,
+                 const struct luxi_verify_args *args);

@@ -1,0 +1,52 @@
+/*
+ * Inside of verify: what one look has to go by, and what it finds. verify.c gathers it, the other
+ * files of this folder say what is wrong with a part of it.
+ */
+#pragma once
+
+#include "core/verify/verify.h"
+
+struct look {
+    struct queries *queries;
+    const struct node *node;       /* only what concerns it is found; NULL: all */
+    const struct nodegroup *group; /* only what concerns its nodes; NULL: all */
+    bool no_node;                  /* only what concerns no node */
+    struct config *config;         /* as it was when all had answered */
+    const struct cluster *cluster;
+    struct reports *reports;
+    struct query_source source;
+    struct cluster_status *status;
+    struct lock_states *locks;
+    struct verified *found;
+    guint rows; /* looked at so far */
+};
+
+/* Whether what is found of a node (UUID) is wanted. */
+bool look_concerns(const struct look *look, const char *node);
+/* Whether what belongs to no node is. */
+bool look_whole(const struct look *look);
+const char *look_node_name(const struct look *look, const char *node);
+void look_problem(struct look *look, const char *format, ...) G_GNUC_PRINTF(2, 3);
+void look_note(struct look *look, const char *format, ...) G_GNUC_PRINTF(2, 3);
+/* A field of a row as text, as lists show it; "" if it has no value. Free with g_free(). */
+char *look_field(struct look *look, const char *resource, const char *name, const void *row);
+/* Local time; free with g_free(). */
+char *look_time_text(gint64 seconds);
+/* After each of many rows: lets others have their turn now and then. False if the process is
+ * killed. */
+bool look_pause(struct look *look);
+
+/* --- verify_master.c: what the master says of itself --- */
+void verify_master(struct look *look);
+/* Locks of jobs that have ended: none may outlive its owner. */
+void verify_locks(struct look *look);
+
+/* --- verify_nodes.c --- */
+bool verify_nodes(struct look *look);
+void verify_master_ip(struct look *look);
+
+/* --- verify_instances.c --- */
+bool verify_instances(struct look *look);
+
+/* --- verify_notes.c: nothing is wrong with what is there, and a person should know --- */
+void verify_notes(struct look *look);

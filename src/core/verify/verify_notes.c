@@ -1,0 +1,139 @@
+/* What is no fault, and a person may have forgotten; see verify_look.h. */
+#include "core/query/query_rows.h"
+#include "core/verify/verify_look.h"
+
+#include <string.h>
+
+/* --- versions (FUT-12) --- */
+
+#define NAMES_MOST 20 /* of daemons that one line names */
+
+static gint longest_first(gconstpointer a, gconstpointer b, gpointer by_version)
+{
+    const char *left = *(const char *const *)a, *right = *(const char *const *)b;
+    guint lefts = ((GPtrArray *)g_hash_table_lookup(by_version, left))->len;
+    guint rights = ((GPtrArray *)g_hash_table_lookup(by_version, right))->len;
+    return lefts != rights ? (lefts > rights ? -1 : 1) : strcmp(right, left);
+}
+
+/* "luxid of node1, noded of node2 (last known) and 3 more"; free with g_free(). */
+static char *names_text(const GPtrArray *names)
+{
+    GString *text = g_string_new(NULL);
+    for (guint i = 0; i < MIN(names->len, NAMES_MOST); i++)
+        g_string_append_printf(text, "%s%s", i > 0 ? ", " : "", (const char *)names->pdata[i]);
+    if (names->len > NAMES_MOST)
+        g_string_append_printf(text, " and %u more", names->len - NAMES_MOST);
+    return g_string_free(text, FALSE);
+}
+
+static void add_service(struct look *look, const void *row, GHashTable *table)
+{
+    g_autofree char *version = look_field(look, "service", "version", row);
+    g_autofree char *known = look_field(look, "service", "known", row);
+    g_autofree char *name = look_field(look, "service", "name", row);
+    GPtrArray *names = g_hash_table_lookup(table, version);
+    if (*version == '\0')
+        return;
+    if (!names) {
+        names = g_ptr_array_new_with_free_func(g_free);
+        g_hash_table_insert(table, g_strdup(version), names);
+    }
+    g_ptr_array_add(names,
+                    g_strdup_printf("%s of %s%s", name, query_service_node(row)->name,
+                                    g_str_equal(known, "last known") ? " (last known)" : ""));
+}
+
+/* No fault while an upgrade is under way; a person should know of one that was left half done. */
+static void note_versions(struct look *look)
+{
+    g_autoptr(GPtrArray) rows = query_service_rows(look->config);
+    g_autoptr(GHashTable) table =
+        g_hash_table_new_full(g_str_hash, g_str_equal, g_free, (GDestroyNotify)g_ptr_array_unref);
+    g_autoptr(GPtrArray) versions = g_ptr_array_new();
+    for (guint i = 0; i < rows->len; i++)
+        add_service(look, rows->pdata[i], table);
+    GHashTableIter iter;
+    void *version;
+    g_hash_table_iter_init(&iter, table);
+    while (g_hash_table_iter_next(&iter, &version, NULL))
+        g_ptr_array_add(versions, version);
+    g_ptr_array_sort_with_data(versions, longest_first, table);
+    for (guint i = 1; i < versions->len; i++) {
+        g_autofree char *names = names_text(g_hash_table_lookup(table, versions->pdata[i]));
+        look_note(look,
+                  "version %s of Fettle: %s; others run version %s. Unless an upgrade is under "
+                  "way, install the same version there and restart them",
+                  (const char *)versions->pdata[i], names, (const char *)versions->pdata[0]);
+    }
+}
+
+/* --- invitations: of one that nobody uses, or that somebody tries to guess --- */
+
+static void note_invitation(struct look *look, const struct join_token *token)
+{
+    g_autofree char *state = look_field(look, "invitation", "state", token);
+    g_autofree char *when = look_time_text((gint64)token->expires);
+    if (g_str_equal(state, "used"))
+        return;
+    if (g_str_equal(state, "expired"))
+        look_note(look,
+                  "invitation of %s: ended at %s and was not used; forget it with: fettle node "
+                  "invite --withdraw %s",
+                  token->node_name, when, token->node_name);
+    if (token->wrong_secrets)
+        look_note(look,
+                  "invitation of %s: hosts came with a wrong secret %" G_GUINT64_FORMAT
+                  " time%s%s; if that was none of yours: fettle node invite --withdraw %s",
+                  token->node_name, token->wrong_secrets, token->wrong_secrets == 1 ? "" : "s",
+                  g_str_equal(state, "void") ? ", so it is void" : "", token->node_name);
+}
+
+static void note_invitations(struct look *look)
+{
+    g_autoptr(GPtrArray) rows = query_invitation_rows(look->config);
+    for (guint i = 0; i < rows->len; i++)
+        note_invitation(look, rows->pdata[i]);
+}
+
+/* --- what stands still on purpose --- */
+
+/* Nothing is wrong with what is there, but nothing will be mended either. */
+static void note_brake(struct look *look)
+{
+    g_autoptr(GPtrArray) rows = config_list(look->config, "repair_brake");
+    for (guint i = 0; i < rows->len; i++) {
+        const struct repair_brake *brake = rows->pdata[i];
+        g_autofree char *since = look_time_text((gint64)brake->since);
+        look_note(look,
+                  "auto-repair stands still, its storm brake is on since %s: %s Look around, then: "
+                  "fettle repair continue",
+                  since, brake->why);
+    }
+}
+
+/* What a person has stopped on purpose, and may have forgotten. */
+static void note_stopped(struct look *look)
+{
+    const struct switches *switches = config_switches(look->config);
+    const struct env *env = look->queries->env;
+    if (switches && switches->drained)
+        look_note(look, "the queue is drained: no job is taken, none of auto-repair either, until: "
+                        "fettle queue undrain");
+    if (switches &&
+        (gint64)switches->watcher_paused_until > env->ops->wall_us(env) / G_USEC_PER_SEC) {
+        g_autofree char *until = look_time_text((gint64)switches->watcher_paused_until);
+        look_note(look,
+                  "the watcher is paused until %s, so nothing is repaired; to end that: fettle "
+                  "queue pause-watcher 0",
+                  until);
+    }
+}
+
+void verify_notes(struct look *look)
+{
+    note_versions(look);
+    note_invitations(look);
+    note_brake(look);
+    note_stopped(look);
+}
