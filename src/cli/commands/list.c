@@ -15,6 +15,7 @@
 static const struct list {
     const char *what, *fields, *key, *named;
     const char *late;     /* field that says what does not answer; NULL: none */
+    const char *pending;  /* field that says what comes with the next start; NULL: none */
     const char *programs; /* what --json and --separator show; NULL: the same */
 } lists[] = {
     {"instance", "name,status,pnode,replica.at,be/memory,be/vcpus,nic.ips", "name", "instance",
