@@ -151,7 +151,7 @@ def query_fields():
 
 def luxi_page():
     described = records()
-    lines = ['# LUXI', '', HEAD, '', 'Calls of `luxid.sock`, with positional arguments in this order; then what Query and QueryFields know. '
+    lines = ['# LUXI', '', HEAD, '', 'Calls of `luxid.sock` (and of `ganeti-query`, in the words of its clients), with positional arguments in this order; then what Query and QueryFields know. '
              'Opcodes are the [commands](commands.md). '
              'What errors mean, and after which a job is to be submitted again with the same `request_id`: '
              '[What a refusal means](../guide/ganeti-clients.md#what-a-refusal-means).', '', '# Calls', '']

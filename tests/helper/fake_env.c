@@ -734,11 +734,6 @@ void fake_world_set_master(struct fake_world *world, const char *node_uuid)
     world->master = g_strdup(node_uuid);
 }
 
-void fake_set_face(struct fake_world *world, enum face face)
-{
-    world->face = face;
-}
-
 struct fake_world *fake_world_new(void)
 {
     g_assert(!the_world);

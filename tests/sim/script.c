@@ -341,6 +341,17 @@ static void do_show(struct line *line)
         sim_log(line->sim, "host %s: %s", script_word(line, 1), (const char *)calls->pdata[i]);
 }
 
+static void do_luxi(struct line *line)
+{
+    g_autoptr(GError) error = NULL;
+    const char *text = script_word(line, 2);
+    json_t *args = json_parse_limited(text, strlen(text), KIB(64), &error);
+    json_autoptr answer =
+        args != NULL ? sim_ask(line->sim, script_word(line, 1), args, &error) : NULL;
+    if (error != NULL)
+        script_fail(line, "%s: %s", script_word(line, 1), error->message);
+}
+
 static void do_wait(struct line *line)
 {
     sim_pass(line->sim, script_duration(line, script_word(line, 1)));
@@ -350,37 +361,22 @@ static const struct {
     const char *name;
     void (*run)(struct line *line);
 } commands[] = {
-    {"create", do_create},
-    {"submit", do_submit},
-    {"refused", do_refused},
-    {"modify", do_modify},
-    {"migrate", do_migrate},
-    {"evacuate", do_evacuate},
-    {"advise", do_advise},
-    {"drain", do_drain},
-    {"continue", do_continue},
-    {"tag", do_tag},
-    {"untag", do_tag},
-    {"offline", do_offline},
-    {"power", do_power},
-    {"link", do_link},
-    {"kill", do_kill},
-    {"stop", do_stop},
-    {"go", do_stop},
-    {"mute", do_mute},
-    {"congest", do_congest},
-    {"cancel", do_cancel},
-    {"slow", do_slow},
-    {"lose-images", do_lose_images},
-    {"disks", do_disks},
-    {"break", do_break},
-    {"hang", do_hang},
-    {"unhang", do_hang},
-    {"root", do_root},
-    {"clock", do_clock},
-    {"show", do_show},
-    {"wait", do_wait},
-    {"slow-start", do_slow_start},
+    {"create", do_create},     {"submit", do_submit},
+    {"refused", do_refused},   {"modify", do_modify},
+    {"migrate", do_migrate},   {"evacuate", do_evacuate},
+    {"advise", do_advise},     {"drain", do_drain},
+    {"continue", do_continue}, {"tag", do_tag},
+    {"untag", do_tag},         {"offline", do_offline},
+    {"power", do_power},       {"link", do_link},
+    {"kill", do_kill},         {"stop", do_stop},
+    {"go", do_stop},           {"mute", do_mute},
+    {"congest", do_congest},   {"cancel", do_cancel},
+    {"slow", do_slow},         {"lose-images", do_lose_images},
+    {"disks", do_disks},       {"break", do_break},
+    {"hang", do_hang},         {"unhang", do_hang},
+    {"root", do_root},         {"clock", do_clock},
+    {"luxi", do_luxi},         {"show", do_show},
+    {"wait", do_wait},         {"slow-start", do_slow_start},
     {"expect", script_expect},
 };
 

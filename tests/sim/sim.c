@@ -165,6 +165,11 @@ guint64 sim_submit(struct sim *sim, json_t *opcode, GError **error)
     return job;
 }
 
+json_t *sim_ask(struct sim *sim, const char *method, json_t *args, GError **error)
+{
+    return fake_call(sim->operator, sim_node_uuid(sim, "node1"), ROLE_LUXID, method, args, error);
+}
+
 bool sim_cancel(struct sim *sim, guint64 job)
 {
     json_autoptr answer = fake_call(sim->operator, sim_node_uuid(sim, "node1"), ROLE_LUXID,

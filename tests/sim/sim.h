@@ -43,6 +43,8 @@ void sim_log(struct sim *sim, const char *format, ...) G_GNUC_PRINTF(2, 3);
 
 /* Submits one opcode (stolen); the job's id, 0 with the error if it was refused. */
 guint64 sim_submit(struct sim *sim, json_t *opcode, GError **error);
+/* A call of LUXI; `args` is stolen. */
+json_t *sim_ask(struct sim *sim, const char *method, json_t *args, GError **error);
 /* Asks for the end of a job; whether luxid took it. */
 bool sim_cancel(struct sim *sim, guint64 job);
 /* Final state of a job, NULL while it has none (or is unknown). */

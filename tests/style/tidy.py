@@ -30,7 +30,7 @@ ROOMS = {
     'watcher': ('config', 'report', 'placement'),
     'repair': ('config', 'report', 'placement', 'watcher'),
     'query': ('config', 'job', 'report', 'repair'),
-    'verify': ('config', 'job', 'report', 'query'),
+    'verify': ('config', 'job', 'report', 'watcher', 'repair', 'query'),
     'ops': ('config', 'locks', 'job', 'report', 'placement', 'repair', 'query', 'verify'),
     'queue': ('config', 'locks', 'job', 'import', 'report', 'placement', 'watcher', 'repair', 'query', 'verify', 'ops'),
     'wconfd': ('config', 'locks', 'import'),

@@ -10,6 +10,8 @@
 
 #include "cli/commands/engine.h"
 #include "cli/foreign.h"
+#include "cli/wconfd.h"
+#include "io/files.h"
 
 #define WORDS "(status|etcd|sqlite|renew NODE) [--yes]"
 #define LAG_ENTRIES 5000 /* of Raft's log; etcd sends a whole snapshot to who lacks so many */
@@ -220,6 +222,44 @@ static void show_table(const struct cli *cli, const struct survey *survey)
         printf("%s\n", (const char *)survey->advice->pdata[i]);
 }
 
+/* Names of the candidates, if this node is none of them; NULL: it is, or that is not known. Free
+ * with g_free(). */
+static char *other_candidates(const struct node_paths *paths)
+{
+    size_t len = 0;
+    record_autoptr(node_config) self = node_config_read(paths, NULL);
+    g_autofree char *text = files_read(paths, FILE_STATE, "ssconf/master_candidates",
+                                       LIMIT_STATE_FILE_BYTES, &len, NULL);
+    if (!self || !text || !*g_strstrip(text))
+        return NULL;
+    g_auto(GStrv) names = g_strsplit(text, "\n", -1);
+    return g_strv_contains((const char *const *)names, self->name) ? NULL : g_strjoinv(", ", names);
+}
+
+/* Whether fettle-wconfd of this node serves with SQLite although etc/engine.json tells of members:
+ * what is left of them is being taken away. */
+static bool is_left_behind(const struct survey *survey, const struct cli *cli)
+{
+    if (survey->config->state != ENGINE_ACTIVE || survey->advice->len == 0)
+        return false;
+    g_autoptr(wconfd_line_t) line = wconfd_open(cli, NULL);
+    record_autoptr(role_status) role = line ? wconfd_role(line, NULL) : NULL;
+    return role && role->engine == ENGINE_KIND_SQLITE && role->seat != SEAT_NONE;
+}
+
+static void show_left_behind(struct survey *survey, const struct cli *cli)
+{
+    engine_config_free(survey->config);
+    survey->config = engine_config_new();
+    g_ptr_array_set_size(survey->members, 0);
+    g_ptr_array_set_size(survey->advice, 0);
+    if (cli->json)
+        show_json(survey);
+    else
+        printf("engine: sqlite\nCommits become final in the store of the master; what is left of "
+               "etcd on this node is being taken away.\n");
+}
+
 static void show_sqlite(const struct cli *cli, const struct survey *survey)
 {
     if (cli->json)
@@ -236,13 +276,31 @@ static int show_status(struct survey *survey, struct cli *cli, const struct node
 {
     if (!survey_read(survey, paths, error))
         return -1;
+    g_autofree char *others = other_candidates(paths);
+    if (survey->config->kind == ENGINE_KIND_SQLITE && others) {
+        fettle_set_error(error, WRONG_STATE,
+                         "this node is no master candidate, and does not know where changes "
+                         "become final: ask on one of %s",
+                         others);
+        return -1;
+    }
     if (survey->config->kind == ENGINE_KIND_SQLITE) {
         show_sqlite(cli, survey);
         return 0;
     }
-    if (!survey_ask(survey, paths, error))
+    g_autoptr(GError) bad = NULL;
+    if (survey_ask(survey, paths, &bad))
+        judge(survey);
+    else
+        g_ptr_array_add(survey->advice, g_strdup(bad->message));
+    if (is_left_behind(survey, cli)) {
+        show_left_behind(survey, cli);
+        return 0;
+    }
+    if (bad) {
+        g_propagate_error(error, g_steal_pointer(&bad));
         return -1;
-    judge(survey);
+    }
     if (cli->json)
         show_json(survey);
     else

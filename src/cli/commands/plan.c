@@ -60,14 +60,35 @@ static void print_blocked(const struct cli *cli, const json_t *blocked)
                "repair policy\n");
 }
 
-static void print_sum(const char *node, bool fail, size_t moved, size_t stay)
+/* What is done of a repair that comes to no end: the first steps are. */
+static size_t print_left(const json_t *moves)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < json_array_size(moves); i++) {
+        const json_t *move = json_array_get(moves, i);
+        const char *left = json_string_value(json_object_get(move, "left"));
+        if (left == NULL)
+            continue;
+        printf("%s%s goes no further for now: %s\n", count == 0 ? "\n" : "",
+               json_string_value(json_object_get(move, "instance")), left);
+        count++;
+    }
+    return count;
+}
+
+static void print_sum(const char *node, bool fail, bool held, const size_t counts[3])
 {
     const char *event = fail ? "failed" : "were drained";
+    size_t moved = counts[0], left = counts[1], stay = counts[2];
+    g_autofree char *part =
+        left > 0 ? g_strdup_printf(" (%zu of them not to the end)", left) : g_strdup("");
     if (moved + stay == 0)
         printf("If %s %s, nothing would have to be repaired: no instance is there.\n", node, event);
     else
-        printf("If %s %s, %zu instance%s would be repaired, %zu would stay as %s.\n", node, event,
-               moved, moved == 1 ? "" : "s", stay, stay == 1 ? "it is" : "they are");
+        printf("If %s %s, %zu instance%s would be repaired%s%s, %zu would stay as %s.\n", node,
+               event, moved, moved == 1 ? "" : "s", part,
+               held && moved > 0 ? " once nothing holds that up any more" : "", stay,
+               stay == 1 ? "it is" : "they are");
     if (fail && moved > 0)
         printf("Nobody but you says that it has failed: fettle node modify %s --offline yes "
                "--statement \"…\"\n",
@@ -89,13 +110,15 @@ static void print_plan(const struct cli *cli, const json_t *plan)
         printf("%s\n", json_string_value(json_array_get(notes, i)));
     if (json_array_size(moves) > 0)
         print_list(cli, moves, keys, keys);
+    size_t left = print_left(moves);
     if (json_array_size(moves) > 0)
         printf("\n");
     if (json_array_size(blocked) > 0) {
         print_blocked(cli, blocked);
         printf("\n");
     }
-    print_sum(node, fail, json_array_size(moves), json_array_size(blocked));
+    const size_t counts[] = {json_array_size(moves), left, json_array_size(blocked)};
+    print_sum(node, fail, json_is_true(json_object_get(plan, "held")), counts);
 }
 
 static int plan(struct cli *cli, const char *event, int argc, char **argv, GError **error)

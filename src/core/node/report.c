@@ -33,6 +33,7 @@ static void report_guest(const struct guest *guest, const struct look_round *rou
     line->generation = record->generation;
     line->state = guest->shutdown ? GUEST_SHUTDOWN : guest->last_state;
     line->memory = record->spec ? record->spec->memory : 0;
+    text_set(&line->name, record->spec ? record->spec->name : "");
     if (record->target) {
         text_set(&line->replica, record->target->replica);
         line->mirror = guest->last_mirror.state;

@@ -295,6 +295,29 @@ bool create_room_is_there(struct op *op, GError **error)
            (!create_is_mirror(op->params) || node_takes_it(op, false, error));
 }
 
+/* Whether a guest of that name, which no record has, runs on a node that was asked: two processes
+ * of one name would be told apart by nobody. What to do about it says cluster verify. */
+static bool name_runs_nowhere(const struct op *op, GError **error)
+{
+    const struct op_instance_create *params = op->params;
+    const GPtrArray *reports = reports_list(op->reports);
+    for (guint i = 0; i < reports->len; i++) {
+        const struct node_report *report = reports->pdata[i];
+        for (guint k = 0; k < report->guests->len; k++) {
+            const struct guest_report *guest = report->guests->pdata[k];
+            if (strcmp(guest->name, params->instance_name))
+                continue;
+            fettle_set_error(error, ALREADY_EXISTS,
+                             "a guest \"%s\" runs on %s that is not on record (%s): what can be "
+                             "done about it says: fettle cluster verify",
+                             params->instance_name, op_node_name(op, report->node),
+                             guest->instance);
+            return false;
+        }
+    }
+    return true;
+}
+
 bool create_check(struct op *op, GError **error)
 {
     const struct op_instance_create *params = op->params;
@@ -312,6 +335,6 @@ bool create_check(struct op *op, GError **error)
     bool shared = params->disk_template == TEMPLATE_SHAREDFILE;
     return (shared ? instance_gather_online(op, error)
                    : instance_gather(op, op->primary, op->secondary, error)) &&
-           create_room_is_there(op, error) && devices_can_be_had(op, error) &&
-           image_fits(op, error) && kernel_is_there(op, error);
+           name_runs_nowhere(op, error) && create_room_is_there(op, error) &&
+           devices_can_be_had(op, error) && image_fits(op, error) && kernel_is_there(op, error);
 }

@@ -252,9 +252,10 @@ static void tell_unknown(struct op *op, GPtrArray *said)
             const struct guest_report *guest = report->guests->pdata[j];
             if (!config_get(op_config(op), "instance", guest->instance, NULL))
                 tell(said,
-                     "node %s: runs a guest of an instance that the backup does not know (%s); it "
-                     "is left alone",
-                     op_node_name(op, report->node), guest->instance);
+                     "node %s: runs a guest of an instance that the backup does not know (%s%s%s); "
+                     "it is left alone; what can be done about it says: fettle cluster verify",
+                     op_node_name(op, report->node), guest->name, *guest->name ? ", " : "",
+                     guest->instance);
         }
     }
 }

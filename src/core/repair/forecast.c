@@ -3,17 +3,21 @@
 
 #include <string.h>
 
-#include "core/repair/policy.h"
+#include "core/repair/forecast_master.h"
 #include "core/repair/repair_room.h"
+#include "core/repair/stand.h"
 #include "core/report/faults.h"
+#include "core/report/late.h"
+#include "core/report/report_lookup.h"
 #include "core/watcher/storm.h"
 
 struct forecast {
-    struct config *config; /* nodes, tags, advice as they would be; instances are not in it */
-    const GPtrArray *reports;
+    struct config *config;    /* nodes, tags, advice as they would be; instances are not in it */
+    const GPtrArray *reports; /* without that of a node that fails */
     struct placement_sums *sums;
     gint64 now;
-    json_t *moves, *blocked;
+    json_t *moves, *blocked, *notes;
+    bool held; /* nothing of it would be done as things are */
 };
 
 /* An instance on its way. */
@@ -81,6 +85,60 @@ static struct config *imagine(const struct config *config, const struct node *no
     return copy;
 }
 
+/* --- what the nodes say --- */
+
+static const struct node_report *report_of(const struct forecast *forecast, const char *node)
+{
+    for (guint i = 0; i < forecast->reports->len; i++) {
+        const struct node_report *report = forecast->reports->pdata[i];
+        if (strcmp(report->node, node) == 0)
+            return report;
+    }
+    return NULL;
+}
+
+/* How the disks of a node fail; NULL: they are not known to. The watcher waits until it is certain
+ * (failed_disks.c); here it is taken to last. */
+static const char *disks_failed(const struct forecast *forecast, const char *node)
+{
+    const struct node_report *report = report_of(forecast, node);
+    const struct node_fault *fault = report != NULL ? faults_find(report, FAULT_DISKS) : NULL;
+    return fault != NULL && !fault->silent ? fault->text : NULL;
+}
+
+/* Whether the node of the replica answers that it lacks images of it, as in evidence.c; one of an
+ * older version may not say which it has. */
+static bool replica_broken(const struct forecast *forecast, const struct traveller *traveller,
+                           guint64 *ret_disks)
+{
+    const struct instance *instance = traveller->instance;
+    const struct replica *replica = traveller->replica;
+    const struct node_report *report = replica != NULL ? report_of(forecast, replica->node) : NULL;
+    if (report == NULL || !report->faults_known || *replica->uuid == '\0' ||
+        replica->state != REPLICA_IN_SYNC || instance->task_state != TASK_NONE ||
+        *instance->migration != '\0' || late_part_of(report, PART_DISKS) != NULL)
+        return false;
+    *ret_disks = report_images(report, instance, replica->uuid);
+    return !images_are_whole(instance, *ret_disks);
+}
+
+static struct repair_evidence seen_of(const struct forecast *forecast,
+                                      const struct traveller *traveller)
+{
+    const struct instance *instance = traveller->instance;
+    const struct node_report *report = report_of(forecast, instance->primary_node);
+    guint64 disks = 0;
+    bool broken = replica_broken(forecast, traveller, &disks);
+    return (struct repair_evidence){
+        .guest = report != NULL ? report_guest(report, instance) : NULL,
+        .replica_broken = broken,
+        .replica_images = disks,
+        .primary_failed = disks_failed(forecast, instance->primary_node),
+        .secondary_failed =
+            traveller->replica != NULL ? disks_failed(forecast, traveller->replica->node) : NULL,
+    };
+}
+
 /* --- one instance --- */
 
 static json_t *node_names(const struct config *config, const struct instance *instance)
@@ -121,44 +179,97 @@ static void travel(struct forecast *forecast, struct traveller *traveller,
 }
 
 /* A pending repair goes on without a policy, or beyond it. */
-static bool goes_on(struct traveller *traveller, const struct repair_plan *plan)
+static bool goes_on(const struct traveller *traveller, const struct repair_plan *plan)
 {
-    if (!traveller->pending || traveller->pending_type < plan->step_type)
-        return false;
-    g_snprintf(traveller->policy.text, sizeof(traveller->policy.text), "%s, by a pending repair",
-               repair_type_name(traveller->pending_type));
-    return true;
+    return traveller->pending && traveller->pending_type >= plan->step_type && plan->left == NULL;
 }
 
-/* Why nothing may be done about it, in the order of repair_triage.c; NULL if something may. */
+/* Why nothing may be done about it, in the watcher's order; NULL if something may. */
 static char *why_not(struct traveller *traveller, const struct repair_plan *plan)
 {
-    if (traveller->policy.kind == REPAIR_POLICY_SUSPENDED)
+    switch (repair_stand_of(&traveller->policy, traveller->failures != NULL,
+                            goes_on(traveller, plan), plan)) {
+    case STAND_SUSPENDED:
+    case STAND_NOT_ENABLED:
         return g_strdup_printf("repair is %s", traveller->policy.text);
-    if (traveller->failures != NULL)
+    case STAND_FAILED:
         return g_strdup_printf("an earlier repair failed, and nothing is touched until you have "
                                "looked into that and taken its tag away: fettle tag remove "
                                "instance %s%s",
                                traveller->instance->name, traveller->failures->str);
-    if (plan->left != NULL)
+    case STAND_LEFT:
         return g_strdup(plan->left);
-    if (goes_on(traveller, plan))
-        return NULL;
-    if (traveller->policy.kind != REPAIR_POLICY_ENABLED)
-        return g_strdup_printf("repair is %s", traveller->policy.text);
-    if (traveller->policy.type < plan->needed)
+    case STAND_ENOPERM:
         return g_strdup_printf("it needs %s, the policy allows %s", repair_type_name(plan->needed),
                                repair_type_name(traveller->policy.type));
+    case STAND_PENDING: /* it may have begun just now */
+        if (json_array_size(traveller->operations) == 0)
+            g_snprintf(traveller->policy.text, sizeof(traveller->policy.text),
+                       "%s, by a pending repair", repair_type_name(traveller->pending_type));
+        break;
+    case STAND_HEALTHY:
+    case STAND_COPYING:
+    case STAND_REPAIR:
+        break;
+    }
     return NULL;
+}
+
+/* Without an answer of the primary's node the watcher waits (repair_next.c). */
+static char *why_waits(const struct forecast *forecast, const struct traveller *traveller,
+                       const struct repair_plan *plan)
+{
+    const char *primary = traveller->instance->primary_node;
+    if (!repair_plan_needs_primary(plan, traveller->instance) ||
+        report_of(forecast, primary) != NULL)
+        return NULL;
+    return g_strdup_printf("its primary node %s does not answer, and %s needs it",
+                           config_node_name(forecast->config, primary),
+                           repair_step_name(plan->step));
+}
+
+/* A failover takes the only copy where it is, also to a node that can start nothing: it waits there
+ * for its node, as it would have waited here. */
+static char *why_rests(const struct forecast *forecast, const struct traveller *traveller)
+{
+    const struct instance *instance = traveller->instance;
+    const struct node_report *report = report_of(forecast, instance->primary_node);
+    const char *why = report != NULL ? faults_forbids(report, false) : NULL;
+    if (json_array_size(traveller->operations) == 0 || instance->admin_state != ADMIN_UP ||
+        why == NULL)
+        return NULL;
+    return g_strdup_printf("%s %s, and starts nothing until it can",
+                           config_node_name(forecast->config, instance->primary_node), why);
+}
+
+/* NULL: the step was taken; else why not. */
+static char *take_step(struct forecast *forecast, struct traveller *traveller,
+                       const struct repair_plan *plan)
+{
+    struct repair_goal goal = {0};
+    char *reason = why_rests(forecast, traveller);
+    if (reason == NULL)
+        reason = why_not(traveller, plan);
+    if (reason == NULL)
+        reason = why_waits(forecast, traveller, plan);
+    if (reason == NULL &&
+        repair_room_find(forecast->config, forecast->reports, forecast->sums, traveller->instance,
+                         plan, forecast->now, NULL, &goal, &reason)) {
+        travel(forecast, traveller, plan, &goal);
+        traveller->pending_type =
+            traveller->pending ? MAX(traveller->pending_type, plan->needed) : plan->needed;
+        traveller->pending = true;
+    }
+    repair_goal_clear(&goal);
+    return reason;
 }
 
 /* NULL: one more step was taken, or none is needed (`ret_healthy`); else why it goes no further. */
 static char *next_step(struct forecast *forecast, struct traveller *traveller, bool *ret_healthy)
 {
-    const struct repair_evidence nothing = {0};
+    const struct repair_evidence sight = seen_of(forecast, traveller);
     struct repair_plan plan =
-        repair_plan_of(forecast->config, traveller->instance, traveller->replica, &nothing);
-    struct repair_goal goal = {0};
+        repair_plan_of(forecast->config, traveller->instance, traveller->replica, &sight);
     char *reason = NULL;
     if (json_array_size(traveller->operations) == 0)
         traveller->needed = plan.needed;
@@ -166,26 +277,23 @@ static char *next_step(struct forecast *forecast, struct traveller *traveller, b
     if (plan.wait)
         traveller->replica->state = REPLICA_IN_SYNC; /* the copy that runs comes to its end */
     else if (!plan.healthy)
-        reason = why_not(traveller, &plan);
-    if (!plan.wait && !plan.healthy && reason == NULL &&
-        repair_room_find(forecast->config, forecast->reports, forecast->sums, traveller->instance,
-                         &plan, forecast->now, NULL, &goal, &reason))
-        travel(forecast, traveller, &plan, &goal);
-    repair_goal_clear(&goal);
+        reason = take_step(forecast, traveller, &plan);
     repair_plan_clear(&plan);
     return reason;
 }
 
-static void add_move(struct forecast *forecast, const struct traveller *traveller)
+/* `left`: why it would not be whole then; NULL: it would. */
+static void add_move(struct forecast *forecast, const struct traveller *traveller, const char *left)
 {
     if (json_array_size(traveller->operations) == 0)
         return; /* it is not touched by the loss */
-    json_array_append_new(
-        forecast->moves,
-        json_make("{ss sO so sO ss ss}", "instance", traveller->instance->name, "from",
-                  traveller->from, "to", node_names(forecast->config, traveller->instance),
-                  "operations", traveller->operations, "type", repair_type_name(traveller->needed),
-                  "policy", traveller->policy.text));
+    json_t *move = json_make(
+        "{ss sO so sO ss ss}", "instance", traveller->instance->name, "from", traveller->from, "to",
+        node_names(forecast->config, traveller->instance), "operations", traveller->operations,
+        "type", repair_type_name(traveller->needed), "policy", traveller->policy.text);
+    if (left != NULL)
+        json_object_set_new(move, "left", json_string(left));
+    json_array_append_new(forecast->moves, move);
 }
 
 static void add_blocked(struct forecast *forecast, const struct traveller *traveller,
@@ -244,120 +352,12 @@ static void follow(struct forecast *forecast, const struct config *config,
         reason = next_step(forecast, &traveller, &healthy);
     if (reason == NULL && !healthy)
         reason = g_strdup_printf("%d steps do not mend it", LIMIT_PLAN_STEPS);
-    if (reason == NULL)
-        add_move(forecast, &traveller);
+    /* What can be done is done, whether or not more can. */
+    if (reason == NULL || json_array_size(traveller.operations) > 0)
+        add_move(forecast, &traveller, reason);
     else
         add_blocked(forecast, &traveller, reason);
     traveller_clear(&traveller);
-}
-
-/* --- the master --- */
-
-/* Whether it is the loss of the node that all repair comes from. */
-static bool takes_the_master(const struct config *config, const struct node *node,
-                             enum forecast_event event)
-{
-    const struct cluster *cluster = config_cluster(config);
-    return event == FORECAST_FAIL && cluster != NULL &&
-           strcmp(cluster->master_node, node->uuid) == 0;
-}
-
-/* Who takes the master's place when it is lost (docs/guide/engines.md, candidates.md). */
-enum heir {
-    HEIR_NONE,     /* nobody can */
-    HEIR_BY_WORD,  /* a candidate that a person names */
-    HEIR_BY_ITSELF /* one that the candidates choose */
-};
-
-static enum heir heir_of(const struct config *config, const struct node *node)
-{
-    g_autoptr(GPtrArray) nodes = config_list(config, "node");
-    guint candidates = 1, left = 0; /* the master is one, whatever its record says */
-    for (guint i = 0; i < nodes->len; i++) {
-        const struct node *other = nodes->pdata[i];
-        bool candidate = other->master_candidate && other != node;
-        candidates += candidate;
-        left += candidate && !other->offline;
-    }
-    if (config_cluster(config)->engine == ENGINE_KIND_ETCD)
-        return 2 * left > candidates ? HEIR_BY_ITSELF : HEIR_NONE;
-    return left > 0 ? HEIR_BY_WORD : HEIR_NONE;
-}
-
-/* What becomes of an instance that only a master could do something for. */
-static char *without_master(const struct instance *instance, const struct node *node,
-                            enum heir heir)
-{
-    bool word = heir == HEIR_BY_WORD;
-    if (*instance->holder == '\0')
-        return g_strdup(
-            "it stays as it is: the master, which would do something about it, is away");
-    if (strcmp(instance->primary_node, node->uuid) == 0)
-        return g_strconcat("it is down until its node, the master, is back",
-                           word ? ", or you make another node the master and say that this one is "
-                                  "dead"
-                                : "",
-                           NULL);
-    return g_strconcat(
-        "it runs, but what it writes waits until the master, which has its replica, is back",
-        word ? ", or you make another node the master" : "", NULL);
-}
-
-static void stay(struct forecast *forecast, const struct config *config,
-                 const struct instance *instance, const struct node *node, enum heir heir)
-{
-    const struct repair_evidence nothing = {0};
-    struct traveller traveller = traveller_of(forecast, config, instance);
-    struct repair_plan plan =
-        repair_plan_of(forecast->config, instance, traveller.replica, &nothing);
-    g_autofree char *reason = without_master(instance, node, heir);
-    traveller.needed = plan.needed;
-    if (!plan.healthy)
-        add_blocked(forecast, &traveller, reason);
-    repair_plan_clear(&plan);
-    traveller_clear(&traveller);
-}
-
-static json_t *what_to_do(const struct config *config, const struct node *node, enum heir heir)
-{
-    if (heir == HEIR_BY_WORD)
-        return json_sprintf("What to do: bring %s back, with its disk: it starts its own guests "
-                            "again, and the repair of all others goes on by itself. If it is gone "
-                            "for longer, power it off and make another candidate the master, on "
-                            "that one: fettle cluster master-failover. Then say that %s is dead: "
-                            "fettle node modify %s --offline yes --statement \"…\".",
-                            node->name, node->name, node->name);
-    bool etcd = config_cluster(config)->engine == ENGINE_KIND_ETCD;
-    return json_sprintf("What to do: bring %s back, with its disk; %s. Then it starts its own "
-                        "guests again, and the repair of all others goes on by itself. So that "
-                        "another node can take its place, have %s before: fettle node modify NODE "
-                        "--master-candidate yes.",
-                        node->name,
-                        etcd ? "no majority of the members of etcd is left without it, so nobody "
-                               "becomes the master"
-                             : "no other node has a copy of the configuration",
-                        etcd ? "three candidates that run" : "another candidate");
-}
-
-/* The same holds for instances that have nothing to do with that node. */
-static void note_master(json_t *list, const struct config *config, const struct node *node)
-{
-    enum heir heir = heir_of(config, node);
-    if (heir == HEIR_BY_ITSELF) {
-        json_array_append_new(
-            list, json_sprintf("%s is the master. The other candidates choose the next one, within "
-                               "seconds; jobs that run end with an error, waiting ones go on. That "
-                               "master does what is listed here once you say that %s is dead.",
-                               node->name, node->name));
-        return;
-    }
-    json_array_append_new(
-        list, json_sprintf("%s is the master. While there is none no job runs and nobody repairs "
-                           "anything, on no node: guests elsewhere run on, but one that ends is "
-                           "not started again, and one that loses its replica writes nothing "
-                           "until a master has put that on record.",
-                           node->name));
-    json_array_append_new(list, what_to_do(config, node, heir));
 }
 
 /* --- the storm brake --- */
@@ -366,15 +366,9 @@ static void note_master(json_t *list, const struct config *config, const struct 
 static gint64 lost_for(const struct node *node, const void *data, const char **ret_how)
 {
     const struct forecast *forecast = data;
-    *ret_how = "does not answer";
-    for (guint i = 0; i < forecast->reports->len; i++) {
-        const struct node_report *report = forecast->reports->pdata[i];
-        if (strcmp(report->node, node->uuid) != 0)
-            continue;
-        *ret_how = "has disks that fail";
-        return faults_proven(report, FAULT_DISKS) != NULL ? 0 : -1;
-    }
-    return 0;
+    const struct node_report *report = report_of(forecast, node->uuid);
+    *ret_how = report != NULL ? "has disks that fail" : "does not answer";
+    return report == NULL || faults_proven(report, FAULT_DISKS) != NULL ? 0 : -1;
 }
 
 static const struct decision *latest_about_brake(const struct config *config)
@@ -394,7 +388,7 @@ static const struct decision *latest_about_brake(const struct config *config)
 }
 
 /* What the watcher would find (brake.c). */
-static void note_storm(json_t *list, const struct config *config, const struct forecast *forecast)
+static void note_storm(struct forecast *forecast, const struct config *config)
 {
     const struct cluster *cluster = config_cluster(config);
     struct storm storm;
@@ -408,69 +402,134 @@ static void note_storm(json_t *list, const struct config *config, const struct f
         g_autofree char *text = storm_text(&storm, cluster);
         g_ptr_array_add(storm.texts, NULL);
         g_autofree char *lost = g_strjoinv("; ", (char **)storm.texts->pdata);
+        forecast->held = true;
         json_array_append_new(
-            list, json_sprintf("This would pull the storm brake: %s (%s.) Nothing of what is "
-                               "listed here would be done before a person says: fettle repair "
-                               "continue.",
-                               text, lost));
+            forecast->notes,
+            json_sprintf("This would pull the storm brake: %s (%s.) Nothing of what is "
+                         "listed here would be done before a person says: fettle repair "
+                         "continue.",
+                         text, lost));
     }
     storm_clear(&storm);
 }
 
-/* --- the answer --- */
+/* --- what holds everything up --- */
 
-static json_t *notes(const struct config *config, const struct node *node,
-                     enum forecast_event event, const struct forecast *forecast)
+static void hold(struct forecast *forecast, json_t *note)
 {
-    json_t *list = json_array();
-    gint64 now = forecast->now;
+    forecast->held = true;
+    json_array_append_new(forecast->notes, note);
+}
+
+/* What persons have switched off. */
+static void note_switches(struct forecast *forecast, const struct config *config)
+{
     const struct cluster *cluster = config_cluster(config);
-    if (takes_the_master(config, node, event))
-        note_master(list, config, node);
+    const struct switches *switches = config_switches(config);
+    if (cluster != NULL && cluster->repair_shadow)
+        hold(forecast, json_string("Shadow mode is on: this would only be decided and put on "
+                                   "record."));
+    if (switches != NULL && (gint64)switches->watcher_paused_until > forecast->now) {
+        g_autofree char *until = text_time((gint64)switches->watcher_paused_until);
+        hold(forecast, json_sprintf("The watcher is paused until %s, and does nothing before; to "
+                                    "end that: fettle queue pause-watcher 0.",
+                                    until));
+    }
+    if (switches != NULL && switches->drained)
+        hold(forecast, json_string("The queue is drained: no job is taken, none of auto-repair "
+                                   "either, until: fettle queue undrain."));
+}
+
+static void note_all(struct forecast *forecast, const struct config *config,
+                     enum forecast_event event)
+{
     const struct repair_brake *brake = config_get(config, "repair_brake", "cluster", NULL);
     if (brake != NULL)
-        json_array_append_new(list, json_sprintf("The storm brake is on, nothing is done until a "
-                                                 "person says: fettle repair continue. %s",
-                                                 brake->why));
-    else if (cluster != NULL && event == FORECAST_FAIL)
-        note_storm(list, config, forecast);
-    if (cluster != NULL && cluster->repair_shadow)
-        json_array_append_new(list, json_string("Shadow mode is on: this would only be decided "
-                                                "and put on record."));
-    g_autoptr(GPtrArray) advice = repair_advice_texts(config, now);
+        hold(forecast, json_sprintf("The storm brake is on, nothing is done until a person says: "
+                                    "fettle repair continue. %s",
+                                    brake->why));
+    else if (config_cluster(config) != NULL && event == FORECAST_FAIL)
+        note_storm(forecast, config);
+    note_switches(forecast, config);
+    g_autoptr(GPtrArray) advice = repair_advice_texts(config, forecast->now);
     for (guint i = 0; i < advice->len; i++)
-        json_array_append_new(list, json_string(advice->pdata[i]));
+        json_array_append_new(forecast->notes, json_string(advice->pdata[i]));
+}
+
+/* --- without a master --- */
+
+/* What would have to be done, and nobody does. */
+static void stay(struct forecast *forecast, const struct config *config,
+                 const struct instance *instance, const struct node *node,
+                 const struct forecast_master *master)
+{
+    const struct repair_evidence nothing = {0};
+    struct traveller traveller = traveller_of(forecast, config, instance);
+    struct repair_plan plan =
+        repair_plan_of(forecast->config, instance, traveller.replica, &nothing);
+    g_autofree char *reason = forecast_master_without(master, instance, node);
+    traveller.needed = plan.needed;
+    if (!plan.healthy)
+        add_blocked(forecast, &traveller, reason);
+    repair_plan_clear(&plan);
+    traveller_clear(&traveller);
+}
+
+/* --- the answer --- */
+
+/* A node that fails says nothing any more. */
+static GPtrArray *reports_without(const GPtrArray *reports, const struct node *node,
+                                  enum forecast_event event)
+{
+    GPtrArray *list = g_ptr_array_new();
+    for (guint i = 0; i < reports->len; i++) {
+        const struct node_report *report = reports->pdata[i];
+        if (event == FORECAST_DRAIN || strcmp(report->node, node->uuid) != 0)
+            g_ptr_array_add(list, (void *)report);
+    }
     return list;
+}
+
+static void follow_all(struct forecast *forecast, const struct config *config,
+                       const struct node *node, const struct forecast_master *master)
+{
+    g_autoptr(GPtrArray) instances = config_node_instances(config, node->uuid);
+    for (guint i = 0; i < instances->len; i++) {
+        const struct instance *instance = instances->pdata[i];
+        if (strcmp(instance->primary_node, node->uuid) != 0 &&
+            strcmp(instance->secondary_node, node->uuid) != 0)
+            continue;
+        if (forecast_master_repairs(master))
+            follow(forecast, config, instance);
+        else
+            stay(forecast, config, instance, node, master);
+    }
 }
 
 json_t *forecast_node(const struct config *config, const GPtrArray *reports,
                       const struct node *node, enum forecast_event event, gint64 now)
 {
+    g_autoptr(GPtrArray) left = reports_without(reports, node, event);
+    struct forecast_master master = {.heir = HEIR_BY_ITSELF};
     struct forecast forecast = {
         .config = imagine(config, node, event, now),
-        .reports = reports,
-        .sums = placement_sums_new(config, reports),
+        .reports = left,
+        .sums = placement_sums_new(config, left),
         .now = now,
         .moves = json_array(),
         .blocked = json_array(),
+        .notes = json_array(),
     };
-    bool master = takes_the_master(config, node, event);
-    enum heir heir = master ? heir_of(config, node) : HEIR_BY_ITSELF;
-    g_autoptr(GPtrArray) instances = config_node_instances(config, node->uuid);
-    for (guint i = 0; i < instances->len; i++) {
-        const struct instance *instance = instances->pdata[i];
-        if (strcmp(instance->primary_node, node->uuid) == 0 ||
-            strcmp(instance->secondary_node, node->uuid) == 0) {
-            if (heir != HEIR_BY_ITSELF)
-                stay(&forecast, config, instance, node, heir);
-            else
-                follow(&forecast, config, instance);
-        }
-    }
-    json_t *answer = json_make("{ss ss so so so}", "node", node->name, "event",
-                               event == FORECAST_FAIL ? "fail" : "drain", "notes",
-                               notes(config, node, event, &forecast), "moves", forecast.moves,
-                               "blocked", forecast.blocked);
+    if (event == FORECAST_FAIL)
+        master = forecast_master_of(config, left, node);
+    forecast.held = !forecast_master_repairs(&master);
+    forecast_master_note(&master, config, node, forecast.notes);
+    note_all(&forecast, config, event);
+    follow_all(&forecast, config, node, &master);
+    json_t *answer =
+        json_make("{ss ss so so so sb}", "node", node->name, "event",
+                  event == FORECAST_FAIL ? "fail" : "drain", "notes", forecast.notes, "moves",
+                  forecast.moves, "blocked", forecast.blocked, "held", forecast.held);
     placement_sums_free(forecast.sums);
     config_free(forecast.config);
     return answer;

@@ -10,14 +10,15 @@
 enum forecast_event { FORECAST_FAIL, FORECAST_DRAIN };
 
 /* Every instance that has the node, in order of names:
- *   {"node", "event", "notes": [text…],
+ *   {"node", "event", "held": whether nothing of it would be done as things are,
+ *    "notes": [text…],
  *    "moves":   [{"instance", "from": [node…], "to": [node…], "operations": [word…], "type",
- * "policy"}], "blocked": [{"instance", "from": [node…], "operations": [what could be done before],
- *                 "type", "policy", "reason"}]}
- * Nodes are names, the primary first. Without a master nothing would be done: if the node that
- * fails is the master, and no candidate takes its place by itself (engine etcd, with a majority of
- * candidates left), all that it touches is blocked, and the notes say what to do. `reports`: of
- * struct node_report, of the nodes that answer.
+ *                 "policy", and if it would not be whole then "left": why it goes no further}],
+ *    "blocked": [{"instance", "from": [node…], "operations": [], "type", "policy", "reason"}]}
+ * Nodes are names, the primary first. What can be done is a move, whether or not more can: who has
+ * lost his node runs, and waits for a node for his replica. Without a master, or without a majority
+ * of etcd's members, nothing would be done: all that the loss touches is blocked then, and the
+ * notes say what to do. `reports`: of struct node_report, of the nodes that answer.
  */
 json_t *forecast_node(const struct config *config, const GPtrArray *reports,
                       const struct node *node, enum forecast_event event, gint64 now);

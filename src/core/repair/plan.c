@@ -286,6 +286,12 @@ struct repair_plan repair_plan_of(const struct config *config, const struct inst
     return plan;
 }
 
+bool repair_plan_needs_primary(const struct repair_plan *plan, const struct instance *instance)
+{
+    return plan->step == REPAIR_STEP_REPLACE_DISKS || plan->step == REPAIR_STEP_MIGRATE ||
+           ((plan->failed || plan->barred) && *instance->holder != '\0');
+}
+
 char *repair_plan_no_other(const struct repair_plan *plan, const struct instance *instance)
 {
     const char *name = instance->name;

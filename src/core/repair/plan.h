@@ -54,6 +54,8 @@ struct repair_plan {
 struct repair_plan repair_plan_of(const struct config *config, const struct instance *instance,
                                   const struct replica *replica,
                                   const struct repair_evidence *sight);
+/* Whether nothing comes of the next operation without an answer of the primary's node. */
+bool repair_plan_needs_primary(const struct repair_plan *plan, const struct instance *instance);
 /* What comes after the next operation if nothing comes of it: why there is no other, as a sentence
  * that names what a person can do. Free with g_free(). */
 char *repair_plan_no_other(const struct repair_plan *plan, const struct instance *instance);

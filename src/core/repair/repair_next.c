@@ -159,11 +159,8 @@ static struct repair_next wait_until(const struct repair_history *history, gint6
  * away for a while is no failure of the repair. */
 static bool waits_for_primary(const struct watcher *watcher, const struct repair_case *subject)
 {
-    bool needed =
-        subject->plan.step == REPAIR_STEP_REPLACE_DISKS ||
-        subject->plan.step == REPAIR_STEP_MIGRATE ||
-        ((subject->plan.failed || subject->plan.barred) && *subject->instance->holder != '\0');
-    return needed && reports_of(watcher->reports, subject->instance->primary_node) == NULL;
+    return repair_plan_needs_primary(&subject->plan, subject->instance) &&
+           reports_of(watcher->reports, subject->instance->primary_node) == NULL;
 }
 
 static struct repair_next wait_for_primary(const struct watcher *watcher,

@@ -3,6 +3,7 @@
  * (requirements-auto-repair.md, section 4). See repair_case.h.
  */
 #include "core/repair/repair_case.h"
+#include "core/repair/stand.h"
 
 static struct decision *record_healthy(const struct watcher *watcher,
                                        const struct repair_case *subject)
@@ -107,18 +108,10 @@ static struct decision *leave_to_person(const struct repair_case *subject)
     return decision;
 }
 
-/* Broken, and nothing is pending yet. */
-static struct decision *judge_needed(struct watcher *watcher, const struct repair_case *subject,
-                                     GPtrArray *changes, bool *ret_pending)
+/* Broken, nothing is pending yet, and it may be repaired. */
+static struct decision *judge_allowed(struct watcher *watcher, const struct repair_case *subject,
+                                      GPtrArray *changes, bool *ret_pending)
 {
-    g_autofree char *causes = repair_plan_causes(&subject->plan);
-    watcher_move(subject->watched, subject->instance->name, REPAIR_NEEDED, causes);
-    if (subject->plan.left != NULL)
-        return leave_to_person(subject);
-    if (subject->policy.kind == REPAIR_POLICY_ABSENT)
-        return leave_not_enabled(subject);
-    if (subject->policy.type < subject->plan.needed)
-        return record_enoperm(watcher, subject, changes);
     if (watcher_shadow(watcher))
         return shadow_repair(subject);
     *ret_pending = true;
@@ -162,29 +155,53 @@ static struct decision *wait_for_copy(const struct repair_case *subject)
     return decision;
 }
 
+/* It is broken, and that is on record of its machine. */
+static void move_to_needed(const struct repair_case *subject)
+{
+    g_autofree char *causes = repair_plan_causes(&subject->plan);
+    watcher_move(subject->watched, subject->instance->name, REPAIR_NEEDED, causes);
+}
+
+static struct decision *judge_broken(struct watcher *watcher, const struct repair_case *subject,
+                                     enum repair_stand stand, GPtrArray *changes, bool *ret_pending)
+{
+    if (repair_case_at_work(watcher, subject->instance))
+        return NULL;
+    if (stand == STAND_COPYING)
+        return wait_for_copy(subject);
+    move_to_needed(subject);
+    if (stand == STAND_LEFT)
+        return leave_to_person(subject);
+    if (stand == STAND_NOT_ENABLED)
+        return leave_not_enabled(subject);
+    return stand == STAND_ENOPERM ? record_enoperm(watcher, subject, changes)
+                                  : judge_allowed(watcher, subject, changes, ret_pending);
+}
+
+/* What is on record of one in doubt stays true until more is known. */
+static struct decision *judge_healthy(const struct watcher *watcher,
+                                      const struct repair_case *subject)
+{
+    if (subject->doubt != NULL)
+        return NULL;
+    watcher_move(subject->watched, subject->instance->name, REPAIR_HEALTHY, "nothing is broken");
+    return record_healthy(watcher, subject);
+}
+
 bool repair_triage(struct watcher *watcher, struct repair_case *subject, GPtrArray *changes)
 {
+    enum repair_stand stand = repair_stand_of(&subject->policy, subject->failed,
+                                              subject->pending->len > 0, &subject->plan);
     struct decision *decision = NULL;
-    bool pending = false;
-    if (subject->policy.kind == REPAIR_POLICY_SUSPENDED) {
+    bool pending = stand == STAND_PENDING;
+    if (stand == STAND_SUSPENDED)
         decision = leave_suspended(subject);
-    } else if (subject->failed) {
+    else if (stand == STAND_FAILED)
         decision = leave_failed(subject);
-    } else if (subject->pending->len > 0) {
-        pending = true;
-    } else if (subject->plan.healthy && subject->doubt != NULL) {
-        decision = NULL; /* what is on record of it stays true until more is known */
-    } else if (subject->plan.healthy) {
-        watcher_move(subject->watched, subject->instance->name, REPAIR_HEALTHY,
-                     "nothing is broken");
-        decision = record_healthy(watcher, subject);
-    } else if (repair_case_at_work(watcher, subject->instance)) {
-        decision = NULL;
-    } else if (subject->plan.wait) {
-        decision = wait_for_copy(subject);
-    } else {
-        decision = judge_needed(watcher, subject, changes, &pending);
-    }
+    else if (stand == STAND_HEALTHY)
+        decision = judge_healthy(watcher, subject);
+    else if (stand != STAND_PENDING)
+        decision = judge_broken(watcher, subject, stand, changes, &pending);
     if (decision != NULL)
         watcher_record(watcher, decision, changes);
     return pending;

@@ -4,6 +4,7 @@
 #include "core/verify/verify_look.h"
 
 #define ROWS_BETWEEN_TURNS 500
+#define JOB_ENDS_MS 1000
 
 /* --- findings --- */
 
@@ -84,9 +85,33 @@ static void look_clear(struct look *look)
 {
     query_source_clear(&look->source);
     lock_states_free(look->locks);
+    g_clear_pointer(&look->candidates, g_hash_table_unref);
     cluster_status_free(look->status);
     config_free(look->config);
     verified_free(look->found);
+}
+
+static bool fetch_locks(struct look *look, GError **error)
+{
+    struct queries *queries = look->queries;
+    lock_states_free(look->locks);
+    look->locks = env_call_record(queries->env, NODE_LOCAL, ROLE_WCONFD, "list_all_locks", NULL,
+                                  follow_stamp(queries->follow), 0, 0, error);
+    return look->locks != NULL;
+}
+
+/* At last, so that no job ends between this and the look at its record. A job's process frees its
+ * locks a moment after its end is on record. */
+static bool ask_locks(struct look *look, GError **error)
+{
+    if (!fetch_locks(look, error))
+        return false;
+    if (!verify_locks_are_stale(look))
+        return true;
+    if (env_sleep(look->queries->env, JOB_ENDS_MS))
+        return fetch_locks(look, error);
+    fettle_set_error(error, KILLED, "the process ends");
+    return false;
 }
 
 /* Whoever may have to be waited for. */
@@ -100,14 +125,10 @@ static bool ask(struct look *look, GError **error)
         return false;
     look->reports = reports_ask(env, follow, NULL);
     look->source.reports = look->reports;
-    if (!look->reports) {
-        fettle_set_error(error, KILLED, "the process ends");
-        return false;
-    }
-    /* At last, so that no job ends between this and the look at its record. */
-    look->locks = env_call_record(env, NODE_LOCAL, ROLE_WCONFD, "list_all_locks", NULL,
-                                  follow_stamp(follow), 0, 0, error);
-    return look->locks != NULL;
+    if (look->reports && candidates_ask(look))
+        return ask_locks(look, error);
+    fettle_set_error(error, KILLED, "the process ends");
+    return false;
 }
 
 /* What is on record may change while they are waited for, and while others have their turn. */
@@ -140,13 +161,17 @@ static bool look_at_all(struct look *look, GError **error)
         return false;
     }
     verify_keys(look);
+    verify_services(look);
+    verify_candidates(look);
     verify_master_ip(look);
     if (!verify_instances(look)) {
         fettle_set_error(error, KILLED, "the process ends");
         return false;
     }
+    verify_strays(look);
+    verify_tags(look);
     if (look->queries->jobs && !look->group)
-        verify_locks(look);
+        verify_jobs(look);
     if (look_whole(look))
         verify_notes(look);
     return true;

@@ -6,6 +6,12 @@
 
 #include "core/verify/verify.h"
 
+/* What the wconfd of another candidate says of itself. */
+struct candidate {
+    struct role_status *role; /* NULL: it has said nothing … */
+    char *refusal;            /* … but this; NULL: it does not answer */
+};
+
 struct look {
     struct queries *queries;
     const struct node *node;       /* only what concerns it is found; NULL: all */
@@ -16,6 +22,7 @@ struct look {
     struct reports *reports;
     struct query_source source;
     struct cluster_status *status;
+    GHashTable *candidates; /* node UUID -> struct candidate: others that are not offline */
     struct lock_states *locks;
     struct verified *found;
     guint rows; /* looked at so far */
@@ -38,8 +45,24 @@ bool look_pause(struct look *look);
 
 /* --- verify_master.c: what the master says of itself --- */
 void verify_master(struct look *look);
-/* Locks of jobs that have ended: none may outlive its owner. */
-void verify_locks(struct look *look);
+/* Tags of auto-repair that cannot be read, and do nothing (ARP-24). */
+void verify_tags(struct look *look);
+
+/* --- verify_jobs.c --- */
+/* Whether some lock is held by a job that has ended. It may have ended just now. */
+bool verify_locks_are_stale(const struct look *look);
+/* Locks of jobs that have ended: none may outlive its owner. Jobs that a silent node holds up. */
+void verify_jobs(struct look *look);
+
+/* --- verify_candidates.c --- */
+/* Asks the other candidates. False: the process is killed. */
+bool candidates_ask(struct look *look);
+/* Daemons of all nodes, and what each candidate could do as master. */
+void verify_services(struct look *look);
+void verify_candidates(struct look *look);
+
+/* --- verify_strays.c: what is on nodes and not on record --- */
+void verify_strays(struct look *look);
 
 /* --- verify_nodes.c --- */
 bool verify_nodes(struct look *look);

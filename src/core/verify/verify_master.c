@@ -1,7 +1,6 @@
-/* What the master says of itself, of the candidates and of its locks; see verify_look.h. */
+/* What the master says of itself, and what is on record and cannot be read; see verify_look.h. */
 #include "core/job/job_file.h"
-#include "core/job/job_state.h"
-#include "core/query/query_rows.h"
+#include "core/repair/tags.h"
 #include "core/verify/verify_look.h"
 
 #include <string.h>
@@ -12,14 +11,6 @@ static void verify_authority(struct look *look)
     if (look_concerns(look, look->cluster->master_node) && !look->status->authority)
         look_problem(look, "master: /etc/fettle/ca.key is missing, so no host can join; put it "
                            "back from a backup or from a node that has it, with mode 0600");
-    for (guint i = 0; i < look->status->copies->len; i++) {
-        const struct copy_status *copy = look->status->copies->pdata[i];
-        if (look_concerns(look, copy->node) && copy->reachable && !copy->authority)
-            look_problem(look,
-                         "node %s: does not have the key of the cluster's authority, so as master "
-                         "it could let no host in; the log of its fettle-wconfd says why",
-                         look_node_name(look, copy->node));
-    }
 }
 
 /* "run/queue/bad-job-17-TIME": what luxid could not read, and has set aside (job_file.h). */
@@ -52,31 +43,71 @@ void verify_master(struct look *look)
     verify_authority(look);
 }
 
-/* --- locks --- */
+/* --- tags --- */
 
-/* Whether it is a job, and none that is under way. */
-static bool has_ended(const struct look *look, const char *owner)
+/* Only the cluster's and a node group's concern no node. */
+static bool tag_concerns(const struct look *look, const struct tag *tag, const char **ret_name)
 {
-    const struct queries *queries = look->queries;
-    guint64 id;
-    if (!g_ascii_isdigit(*owner) ||
-        !g_ascii_string_to_unsigned(owner, 10, 1, G_MAXINT64, &id, NULL))
-        return false;
-    const struct job *job = queries->jobs->view(queries->jobs_data, id);
-    return !job || job_state_final(job_state_of(job));
+    const struct instance *instance;
+    switch (tag->kind) {
+    case TAG_INSTANCE:
+        instance = config_get(look->config, "instance", tag->object, NULL);
+        *ret_name = instance ? instance->name : tag->object;
+        return instance && look_concerns(look, instance->primary_node);
+    case TAG_NODE:
+        *ret_name = look_node_name(look, tag->object);
+        return look_concerns(look, tag->object);
+    case TAG_NODEGROUP:
+    case TAG_CLUSTER:
+        break;
+    }
+    const struct nodegroup *group = config_get(look->config, "nodegroup", tag->object, NULL);
+    *ret_name = group ? group->name : "";
+    return look_whole(look);
 }
 
-void verify_locks(struct look *look)
+/* "instance web1": what it is of, as commands take it too; "cluster" for that. */
+static char *subject_of(const struct tag *tag, const char *name)
 {
-    g_autofree char *its = look->node ? g_strdup_printf("node/%s", look->node->name) : NULL;
-    g_autoptr(GPtrArray) rows = query_lock_rows(look->locks);
-    for (guint i = 0; i < rows->len; i++) {
-        const struct query_lock *lock = rows->pdata[i];
-        for (guint k = 0; (!its || g_str_equal(lock->name, its)) && k < lock->owners->len; k++) {
-            const char *owner = ((const struct lock_state *)lock->owners->pdata[k])->owner->job;
-            if (has_ended(look, owner))
-                look_problem(look, "lock %s: is held by job %s, which has ended", lock->name,
-                             owner);
-        }
+    const char *kind = enum_word(&tag_kind_words, (int)tag->kind);
+    return tag->kind == TAG_CLUSTER ? g_strdup(kind) : g_strdup_printf("%s %s", kind, name);
+}
+
+static void verify_tag(struct look *look, const struct tag *tag, const struct repair_tag *parsed,
+                       const char *subject)
+{
+    const struct env *env = look->queries->env;
+    if (parsed->kind == REPAIR_TAG_MALFORMED || parsed->unreadable)
+        look_problem(look,
+                     "%s: its tag %s cannot be read as a policy of auto-repair, so it allows "
+                     "nothing and forbids nothing; remove it: fettle tag remove %s %s. Policies "
+                     "are set with: fettle repair policy",
+                     subject, tag->tag, subject, tag->tag);
+    else if (parsed->kind == REPAIR_TAG_RESULT && parsed->outcome == REPAIR_FAILURE)
+        look_problem(look,
+                     "%s: an earlier repair failed, and nothing is repaired there until somebody "
+                     "has looked into that and taken its tag away: fettle tag remove %s %s",
+                     subject, subject, tag->tag);
+    else if (parsed->kind == REPAIR_TAG_SUSPEND &&
+             (parsed->forever || parsed->timestamp > env->ops->wall_us(env) / G_USEC_PER_SEC))
+        look_note(look,
+                  "%s: auto-repair is suspended by its tag %s; to end that: fettle repair resume "
+                  "%s",
+                  subject, tag->tag, subject);
+}
+
+void verify_tags(struct look *look)
+{
+    g_autoptr(GPtrArray) tags = config_list(look->config, "tag");
+    for (guint i = 0; i < tags->len; i++) {
+        const struct tag *tag = tags->pdata[i];
+        const char *name = "";
+        struct repair_tag parsed;
+        repair_tag_parse(tag->tag, &parsed);
+        bool concerns = tag_concerns(look, tag, &name);
+        g_autofree char *subject = subject_of(tag, name);
+        if (concerns)
+            verify_tag(look, tag, &parsed, subject);
+        repair_tag_clear(&parsed);
     }
 }

@@ -9,11 +9,17 @@
 static void note_leftovers(struct look *look, const struct node *node,
                            const struct node_report *report)
 {
-    for (guint i = 0; i < report->leftovers->len; i++)
+    for (guint i = 0; i < report->leftovers->len; i++) {
+        g_auto(GStrv) words = g_strsplit(report->leftovers->pdata[i], " ", 2);
+        const struct instance *instance = config_get(look->config, "instance", words[0], NULL);
         look_note(look,
-                  "node %s: keeps images aside of %s (instance, generation); they go when it holds "
-                  "an in-sync replica again, or remove them from var/disks/aside",
-                  node->name, (const char *)report->leftovers->pdata[i]);
+                  "node %s: keeps images of %s%s aside%s%s; they go when it holds an in-sync "
+                  "replica again. If nobody needs them: they are the files var/disks/aside/%s.* "
+                  "there",
+                  node->name, instance ? "instance " : "an instance that is not on record, ",
+                  instance ? instance->name : words[0], words[1] ? ", generation " : "",
+                  words[1] ? words[1] : "", words[0]);
+    }
 }
 
 /* What only shows beside the others' is in there, too (SAF-92, SAF-93). */
@@ -74,23 +80,6 @@ static void note_accelerator(struct look *look, const struct node *node, const c
                   node->name, why);
 }
 
-/* Of a node that answers: what is on no disk but the master's is lost with it. */
-static void verify_copy(struct look *look, const struct node *node)
-{
-    for (guint i = 0; i < look->status->copies->len; i++) {
-        const struct copy_status *copy = look->status->copies->pdata[i];
-        g_autofree char *at =
-            copy->serial ? g_strdup_printf("stands at serial %" G_GUINT64_FORMAT, copy->serial)
-                         : g_strdup("has not been heard of");
-        if (g_str_equal(copy->node, node->uuid) && !copy->reachable && !copy->filling)
-            look_problem(look,
-                         "node %s: its copy of the configuration %s, and no change waits for it: "
-                         "as master it would lack what has changed since. See whether its "
-                         "fettle-wconfd runs, and what its log says",
-                         node->name, at);
-    }
-}
-
 static void verify_silent(struct look *look, const struct node *node)
 {
     const char *refusal = reports_refusal(look->reports, node->uuid);
@@ -110,7 +99,6 @@ static void verify_node(struct look *look, const struct node *node)
         verify_silent(look, node);
     } else {
         verify_disks(look, node, report);
-        verify_copy(look, node);
         note_leftovers(look, node, report);
         note_accelerator(look, node, report->without_kvm);
     }

@@ -117,6 +117,9 @@ static void note_stopped(struct look *look)
 {
     const struct switches *switches = config_switches(look->config);
     const struct env *env = look->queries->env;
+    if (look->cluster->repair_shadow)
+        look_note(look, "auto-repair is in shadow mode: what it would do is only put on record; to "
+                        "end that: fettle cluster modify --repair-shadow no");
     if (switches && switches->drained)
         look_note(look, "the queue is drained: no job is taken, none of auto-repair either, until: "
                         "fettle queue undrain");

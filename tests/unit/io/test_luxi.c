@@ -46,6 +46,7 @@ static void handle(struct rpc_request *request, void *data)
     g_assert_null(request->method);
     g_assert_true(json_is_array(request->args));
     g_assert_cmpstr(request->from_role, ==, ROLE_CLI);
+    g_assert_cmpint(request->face, ==, FACE_GANETI); /* the connection's */
     if (strcmp(request->name, "QueryLarge") == 0) {
         g_autofree char *text = g_strnfill(MIB(1), 'x');
         rpc_answer(request, json_make("[i, s]", (int)fixture->large++, text));
@@ -79,6 +80,7 @@ static void complain(const char *line, void *data)
 static void start_server(struct fixture *fixture)
 {
     const struct luxi_server_options options = {.path = fixture->path,
+                                                .face = FACE_GANETI,
                                                 .node_uuid = NODE_A,
                                                 .handle = handle,
                                                 .complain = complain,

@@ -323,6 +323,19 @@ static void test_common_flags(void)
     }
 }
 
+/* What these tell in a job, for clients made for Ganeti, a command asks for without one. */
+static bool only_tells(const char *opcode)
+{
+    static const char *const opcodes[] = {"OP_CLUSTER_VERIFY",
+                                          "OP_CLUSTER_VERIFY_CONFIG",
+                                          "OP_CLUSTER_VERIFY_GROUP",
+                                          "OP_CLUSTER_VERIFY_DISKS",
+                                          "OP_GROUP_VERIFY_DISKS",
+                                          "OP_INSTANCE_QUERY_DATA",
+                                          NULL};
+    return g_strv_contains(opcodes, opcode);
+}
+
 /* Nothing that a job can do is out of the reach of an operator. */
 static void test_every_opcode(void)
 {
@@ -333,7 +346,8 @@ static void test_every_opcode(void)
         bool found = false;
         for (size_t n = 0; n < command_count; n++)
             found = found || strcmp(commands[n].op_id, opcodes[i].id) == 0;
-        if (!found)
+        g_assert_false(found && only_tells(opcodes[i].id));
+        if (!found && !only_tells(opcodes[i].id))
             g_error("cli.def: no command for %s", opcodes[i].id);
     }
 }

@@ -153,9 +153,9 @@ static void test_unknown_guest(void)
     world->guest_instance = g_strdup("00000000-0000-4000-8000-0000000000b9");
     g_assert_cmpstr(say_continue(false), ==, "null");
     g_autofree char *log = ops_log(world, 0);
-    g_assert_nonnull(strstr(log,
-                            "node node3: runs a guest of an instance that the backup does not "
-                            "know (00000000-0000-4000-8000-0000000000b9); it is left alone\n"));
+    g_assert_nonnull(strstr(log, "node node3: runs a guest of an instance that the backup does not "
+                                 "know (00000000-0000-4000-8000-0000000000b9); it is left alone; "
+                                 "what can be done about it says: fettle cluster verify\n"));
 }
 
 /* Until then jobs that act are refused before they have done anything. */

@@ -72,8 +72,7 @@ static void test_disks(void)
     ops_put_web(world, "stale", false);
     check("OP_GROUP_VERIFY_DISKS", "default", "[{},[\"web1\"],{}]");
     fake_cut(world->world, NODE3, true);
-    check("OP_GROUP_VERIFY_DISKS", "default",
-          "[{\"node3\":\"does not answer\"},[\"web1\"],{}]");
+    check("OP_GROUP_VERIFY_DISKS", "default", "[{\"node3\":\"does not answer\"},[\"web1\"],{}]");
 }
 
 int main(int argc, char **argv)

@@ -220,10 +220,11 @@ static void test_bridges(void)
     assert_has(text, "\"instance\":\"web1\",\"operations\":[\"replace-disks\"],\"policy\":"
                      "\"reinstall, by a tag of the cluster\",\"to\":[\"node2\",\"node4\"]");
     assert_has(text,
-               "\"instance\":\"web2\",\"operations\":[\"recreate-disks\",\"reinstall\"],"
-               "\"policy\":\"reinstall, by a tag of the cluster\",\"reason\":\"no node can be "
-               "a new secondary node: node1 is offline; node2 has no bridge \\\"br8\\\"; node3 "
-               "has no bridge \\\"br8\\\"; node4 is its primary node\"");
+               "\"instance\":\"web2\",\"left\":\"no node can be a new secondary node: node1 is "
+               "offline; node2 has no bridge \\\"br8\\\"; node3 has no bridge \\\"br8\\\"; node4 "
+               "is its primary node\",\"operations\":[\"recreate-disks\",\"reinstall\"],"
+               "\"policy\":\"reinstall, by a tag of the cluster\",\"to\":[\"node4\"]");
+    assert_has(text, "\"blocked\":[]");
     place_clear(&place);
 }
 
@@ -467,10 +468,11 @@ static void test_one_left(void)
     set(&place, "node", UUID("a0", "002"), "offline", json_true());
     set(&place, "node", UUID("a0", "003"), "offline", json_true());
     g_autofree char *text = ask(&place, "node1", FORECAST_FAIL);
-    assert_has(text,
-               "\"operations\":[\"recreate-disks\",\"reinstall\"],\"policy\":\"reinstall, by a "
-               "tag of the cluster\",\"reason\":\"no node can be a new secondary node: node1 "
-               "is offline; node2 is offline; node3 is offline; node4 is its primary node\"");
+    assert_has(
+        text, "\"left\":\"no node can be a new secondary node: node1 is offline; node2 is offline; "
+              "node3 is offline; node4 is its primary node\",\"operations\":[\"recreate-disks\","
+              "\"reinstall\"],\"policy\":\"reinstall, by a tag of the cluster\",\"to\":["
+              "\"node4\"]");
     place_clear(&place);
 }
 

@@ -45,32 +45,45 @@ static json_t *services(const char *const *names)
     return list;
 }
 
+static json_t *services_of_candidate(void)
+{
+    static const char *const names[] = {"luxid", "noded", "rconfd", "watcher", "wconfd", NULL};
+    return services(names);
+}
+
 /* Every node answers, web1 runs where it should; node2 tells of what the test has put into
  * `data`. */
 static json_t *answer_well(const struct rpc_request *request, const char *to_node, void *data,
                            GError **error)
 {
-    static const char *const of_master[] = {"luxid", "noded", "rconfd", "watcher", "wconfd", NULL};
     static const char *const of_others[] = {"noded", "rconfd", NULL};
     bool master = g_str_equal(to_node, MASTER);
     json_t *report = query_report(to_node, master ? WEB1 : NULL, "running");
-    json_object_set_new(report, "services", services(master ? of_master : of_others));
+    json_object_set_new(report, "services", master ? services_of_candidate() : services(of_others));
     if (g_str_equal(to_node, NODE2))
         json_object_update(report, data);
     return report;
 }
 
 /* web10 lies on a node that is offline, and web2 has never had a replica. */
-#define ALWAYS                                                                                     \
-    "node node3: is offline\n"                                                                     \
-    "instance web10: status is ERROR_nodeoffline\ninstance web10: has no replica\n"                \
-    "instance web2: has no replica\n"
+#define WEB10_LINES "instance web10: status is ERROR_nodeoffline\ninstance web10: has no replica\n"
+#define WEB2_LINES "instance web2: has no replica\n"
+#define ALWAYS "node node3: is offline\n" WEB10_LINES WEB2_LINES
+
+static void set_cluster(struct queue_world *w, const char *member, json_t *value)
+{
+    json_autoptr cluster = json_deep_copy(store_get(w->store, "cluster", CLUSTER));
+    json_object_set_new(cluster, member, value);
+    store_put(w->store, "cluster", CLUSTER, json_incref(cluster));
+    fake_settle(w->world);
+}
 
 static struct queue_world *world_new(json_t *of_node2)
 {
     struct queue_world *w = query_world_new();
     fake_script(w->world, NULL, ROLE_NODED, "node_report", answer_well, of_node2);
     store_set_status(w->store, json_make("{sb}", "authority", true));
+    set_cluster(w, "candidate_pool_size", json_integer(1));
     return w;
 }
 
@@ -90,22 +103,208 @@ static void test_master(void)
     queue_world_free(w);
 }
 
-static void test_copies(void)
+/* --- candidates: node2 is one --- */
+
+static json_t *answer_role(const struct rpc_request *request, const char *to_node, void *data,
+                           GError **error)
+{
+    return json_make("{ss ss}", "seat", "follows", "why", data ? (const char *)data : "");
+}
+
+static json_t *answer_refusal(const struct rpc_request *request, const char *to_node, void *data,
+                              GError **error)
+{
+    if (data)
+        fettle_set_error(error, ENVIRONMENT, "%s", (const char *)data);
+    else
+        fettle_set_error(error, UNREACHABLE, "no answer in time");
+    return NULL;
+}
+
+static void put_candidate(struct queue_world *w)
+{
+    store_put(w->store, "node", NODE2,
+              json_make("{ss, ss, ss, ss, sb}", "uuid", NODE2, "name", "node2", "primary_ip",
+                        "192.0.2.2", "group", GROUP, "master_candidate", true));
+    set_cluster(w, "candidate_pool_size", json_integer(2));
+}
+
+static json_t *status_of(int serial, bool reachable, bool authority)
+{
+    return json_make("{sb s[{ss si sb sb}]}", "authority", true, "copies", "node", NODE2, "serial",
+                     serial, "reachable", reachable, "authority", authority);
+}
+
+static struct queue_world *candidate_world_new(json_t *of_node2, fake_answer role, const char *data)
+{
+    struct queue_world *w;
+    if (!json_object_get(of_node2, "services"))
+        json_object_set_new(of_node2, "services", services_of_candidate());
+    w = world_new(of_node2);
+    if (role)
+        fake_script(w->world, NODE2, ROLE_WCONFD, "wait_role", role, (void *)data);
+    put_candidate(w);
+    store_set_status(w->store, status_of(17, true, true));
+    return w;
+}
+
+#define LAGS(at)                                                                                   \
+    "node node2: its copy of the configuration " at ", and no change waits for it: as master it "  \
+    "would lack what has changed since. See whether its fettle-wconfd runs, and what its log "     \
+    "says\n"
+
+static void test_candidate_well(void)
+{
+    json_autoptr node2 = json_object();
+    struct queue_world *w = candidate_world_new(node2, answer_role, NULL);
+    check(w, "", ALWAYS);
+    store_set_status(w->store, status_of(17, true, false));
+    check(w, "node2",
+          "node node2: does not have the key of the cluster's authority, so as master it could "
+          "let no host in; the log of its fettle-wconfd says why\n" WEB2_LINES);
+    store_set_status(w->store, status_of(17, false, true));
+    check(w, "node2", LAGS("stands at serial 17") WEB2_LINES);
+    store_set_status(w->store, json_make("{sb s[{ss sb}]}", "authority", true, "copies", "node",
+                                         NODE2, "filling", true));
+    check(w, "node2",
+          WEB2_LINES "note: node node2: its copy of the configuration is being made anew\n");
+    queue_world_free(w);
+}
+
+/* Daemons that stand still, one that never ran, one that cannot do its duty: never green. */
+static void test_candidate_silent(void)
+{
+    json_autoptr node2 = json_object();
+    struct queue_world *w = candidate_world_new(node2, answer_refusal, NULL);
+    check(w, "node2",
+          "node node2: its fettle-wconfd does not answer: it takes no change, and cannot become "
+          "the master. What its log says, and whether it stands still, shows there\n" WEB2_LINES);
+    fake_script(w->world, NODE2, ROLE_WCONFD, "wait_role", answer_refusal, "no memory");
+    check(w, "node2",
+          "node node2: its fettle-wconfd answers with an error: no memory\n" WEB2_LINES);
+    fake_script(w->world, NODE2, ROLE_WCONFD, "wait_role", answer_role, "its store is damaged");
+    check(w, "node2", "node node2: its fettle-wconfd says: its store is damaged\n" WEB2_LINES);
+    static const char *const some[] = {"luxid", "noded", "rconfd", NULL};
+    json_object_set_new(node2, "services", services(some));
+    fake_script(w->world, NODE2, ROLE_WCONFD, "wait_role", answer_refusal, NULL);
+    store_set_status(w->store, status_of(0, false, false));
+    check(w, "node2",
+          "node node2: fettle-watcher is down: it has not run since the node's boot\n"
+          "node node2: fettle-wconfd is down: it has not run since the node's boot\n" LAGS(
+              "has not been heard of") WEB2_LINES);
+    queue_world_free(w);
+}
+
+/* A daemon that hangs is waited for within the bound. */
+static void test_candidate_hangs(void)
+{
+    json_autoptr node2 = json_object();
+    struct queue_world *w = candidate_world_new(node2, NULL, NULL);
+    g_autoptr(GPtrArray) kept = g_ptr_array_new();
+    struct env *hanging = fake_process(w->world, NODE2, ROLE_WCONFD);
+    fake_serve(hanging, query_never_answer, kept);
+    gint64 before = fake_now_ms(w->world);
+    g_autofree char *text = ask(w, "node2");
+    g_assert_nonnull(strstr(text, "node node2: its fettle-wconfd does not answer:"));
+    g_assert_cmpint(fake_now_ms(w->world) - before, <=, LIMIT_REPORT_WAIT_MS + 100);
+    for (guint i = 0; i < kept->len; i++)
+        rpc_request_free(kept->pdata[i]);
+    queue_world_free(w);
+}
+
+/* One member of two is lost, or ails. */
+static void test_etcd(void)
+{
+    static const char *const names[] = {"luxid",  "noded", "rconfd", "watcher",
+                                        "wconfd", "etcd",  NULL};
+    json_autoptr node2 = json_make("{so}", "services", services(names));
+    struct queue_world *w = candidate_world_new(node2, answer_role, NULL);
+    set_cluster(w, "engine", json_string("etcd"));
+    g_autofree char *text = ask(w, ""); /* the master's tells of no member */
+    g_assert_nonnull(strstr(text, "node node1: etcd is down: it has not run since the node's "
+                                  "boot\n"));
+    g_assert_nonnull(strstr(text, "etcd: 1 of 2 members are well, and that is no majority: nothing "
+                                  "can be changed, and no master is chosen: fettle cluster engine "
+                                  "status\n"));
+    json_object_set_new(node2, "faults",
+                        json_make("[{ss ss}]", "kind", "member", "text", "has a member that ails"));
+    g_autofree char *none = ask(w, "");
+    g_assert_nonnull(strstr(none, "node node2: has a member that ails\n"));
+    g_assert_nonnull(strstr(none, "etcd: 0 of 2 members are well, "));
+    store_put(w->store, "node", NODE3,
+              json_make("{ss, ss, ss, ss, sb}", "uuid", NODE3, "name", "node3", "primary_ip",
+                        "192.0.2.3", "group", GROUP, "master_candidate", true));
+    json_object_del(node2, "faults");
+    fake_settle(w->world);
+    g_autofree char *three = ask(w, "");
+    g_assert_nonnull(strstr(three, "etcd: 1 of 3 members are well, "));
+    queue_world_free(w);
+}
+
+static void test_pool(void)
 {
     struct queue_world *w = world_new(NULL);
-    store_set_status(w->store,
-                     json_make("{sb s[{ss si sb sb}]}", "authority", true, "copies", "node", NODE2,
-                               "serial", 17, "reachable", true, "authority", false));
+    set_cluster(w, "candidate_pool_size", json_integer(3));
     check(w, "",
-          "node node2: does not have the key of the cluster's authority, so as master it could "
-          "let no host in; the log of its fettle-wconfd says why\n" ALWAYS);
-    store_set_status(w->store, json_make("{sb s[{ss si sb}]}", "authority", true, "copies", "node",
-                                         NODE2, "serial", 17, "reachable", false));
+          "node node3: is offline\ncluster: 1 of 3 master candidates is usable "
+          "(candidate_pool_size); what is done about it: fettle why cluster\n" WEB10_LINES
+              WEB2_LINES);
+    queue_world_free(w);
+}
+
+/* --- what is on nodes, and not on record --- */
+
+#define STRAY "12121212-0000-4000-8000-000000000001"
+
+static void test_strays(void)
+{
+    json_autoptr node2 =
+        json_make("{s[{ss si ss ss}] s[s] s[{ss si}] s[s, s]}", "guests", "instance", STRAY,
+                  "generation", 2, "state", "running", "name", "i2", "images", STRAY, "image_sets",
+                  "instance", STRAY, "disks", 1, "leftovers", WEB1 " 3", STRAY " 4");
+    struct queue_world *w = world_new(node2);
     check(w, "node2",
-          "node node2: its copy of the configuration stands at serial 17, and no change waits for "
-          "it: as master it would lack what has changed since. See whether its fettle-wconfd "
-          "runs, and what its log says\n"
-          "instance web2: has no replica\n");
+          WEB2_LINES
+          "node node2: runs a guest that is not on record: i2, " STRAY " (guest=i2 in the command "
+          "line of its QEMU). No command reaches it. To keep what it has, shut it down from "
+          "inside, and make an instance of its images, var/disks/" STRAY ".* there; to end it, "
+          "kill that process (docs/guide/backup.md)\n"
+          "note: node node2: keeps images of instance web1 aside, generation 3; they go when it "
+          "holds an in-sync replica again. If nobody needs them: they are the files "
+          "var/disks/aside/" WEB1 ".* there\n"
+          "note: node node2: keeps images of an instance that is not on record, " STRAY
+          " aside, generation 4; they go when it holds an in-sync replica again. If nobody needs "
+          "them: they are the files var/disks/aside/" STRAY ".* there\n"
+          "note: node node2: has images of an instance that is not on record, " STRAY
+          ": var/disks/" STRAY ".*\n");
+    json_object_clear(node2);
+    json_object_set_new(
+        node2, "guests",
+        json_make("[{ss si ss}]", "instance", WEB10, "generation", 9, "state", "paused"));
+    check(w, "node2",
+          WEB2_LINES "instance web10: its guest of generation 9 is paused on node node2, which has "
+                     "nothing to do with it\n");
+    queue_world_free(w);
+}
+
+/* --- tags --- */
+
+static void test_tags(void)
+{
+    struct queue_world *w = world_new(NULL);
+    query_put_tag(w, WEB1, "ganeti:watcher:autorepair:failovr");
+    query_put_tag(w, WEB2,
+                  "ganeti:watcher:autorepair:result:failover:" STRAY ":1600000000:failure:7");
+    fake_settle(w->world);
+    check(w, "",
+          ALWAYS
+          "instance web1: its tag ganeti:watcher:autorepair:failovr cannot be read as a policy of "
+          "auto-repair, so it allows nothing and forbids nothing; remove it: fettle tag remove "
+          "instance web1 ganeti:watcher:autorepair:failovr. Policies are set with: fettle repair "
+          "policy\n"
+          "instance web2: an earlier repair failed, and nothing is repaired there until somebody "
+          "has looked into that and taken its tag away: fettle tag remove instance web2 "
+          "ganeti:watcher:autorepair:result:failover:" STRAY ":1600000000:failure:7\n");
     queue_world_free(w);
 }
 
@@ -150,8 +349,9 @@ static void test_node_faults(void)
           "node node2: 96 % of its disk space are used (40 MiB left), guests there stand still "
           "when there is none left; make room, or: fettle node evacuate node2\n"
           "instance web2: has no replica\n"
-          "note: node node2: keeps images aside of " WEB1 " 3 (instance, generation); they go when "
-          "it holds an in-sync replica again, or remove them from var/disks/aside\n"
+          "note: node node2: keeps images of instance web1 aside, generation 3; they go when it "
+          "holds an in-sync replica again. If nobody needs them: they are the files "
+          "var/disks/aside/" WEB1 ".* there\n"
           "note: node node2: has /dev/kvm, and its guests run without it: it is broken. If that "
           "is how it shall be: fettle cluster modify --accelerator tcg\n");
     queue_world_free(w);
@@ -204,6 +404,33 @@ static void test_locks(void)
                                             "lock node/node2: is held by job %s, which has ended\n",
                                             job);
     check(w, "node2", text);
+    queue_world_free(w);
+}
+
+/* A job that acts on a node which is silent; jobs of a master that is lost. */
+static void test_held_up_jobs(void)
+{
+    struct queue_world *w = world_new(NULL);
+    guint64 id = queue_submit_running(w);
+    g_autofree char *job = g_strdup_printf("%" G_GUINT64_FORMAT, id);
+    store_set_locks(w->store, json_make("[o]", lock("node/node2", job)));
+    fake_script(w->world, NODE2, ROLE_NODED, "node_report", answer_refusal, NULL);
+    g_autofree char *text = ask(w, "node2");
+    g_autofree char *acts = g_strdup_printf("job %s: acts on node node2, which does not answer, "
+                                            "and may wait for it: fettle why %s\n",
+                                            job, job);
+    g_assert_nonnull(strstr(text, acts));
+    store_set_locks(w->store, json_array());
+    store_set_status(w->store, json_make("{sb si}", "authority", true, "epoch", 7));
+    store_set_pending(w->store, NODE2);
+    g_autofree char *lost = ask(w, "");
+    g_autofree char *before =
+        g_strdup_printf("jobs that began under a master before this one: %s; they end, and what "
+                        "waits for them goes on, when every node has answered this master. "
+                        "Missing: node2. Whoever of them is dead: fettle node modify NODE "
+                        "--offline yes --statement \"…\"\n",
+                        job);
+    g_assert_nonnull(strstr(lost, before));
     queue_world_free(w);
 }
 
@@ -278,8 +505,15 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/verify/master#ARP-70", test_master);
-    g_test_add_func("/verify/copies#ARP-70", test_copies);
     g_test_add_func("/verify/keys#SAF-94", test_keys);
+    g_test_add_func("/verify/candidate-well#ARP-70", test_candidate_well);
+    g_test_add_func("/verify/candidate-silent#ARP-70", test_candidate_silent);
+    g_test_add_func("/verify/candidate-hangs#ARP-70", test_candidate_hangs);
+    g_test_add_func("/verify/etcd#ARP-70", test_etcd);
+    g_test_add_func("/verify/pool#ARP-70,ARP-71", test_pool);
+    g_test_add_func("/verify/strays#ARP-70", test_strays);
+    g_test_add_func("/verify/tags#ARP-70", test_tags);
+    g_test_add_func("/verify/held-up-jobs#ARP-70", test_held_up_jobs);
     g_test_add_func("/verify/node-faults#ARP-70,SAF-92", test_node_faults);
     g_test_add_func("/verify/silent#ARP-70,SAF-91", test_silent);
     g_test_add_func("/verify/locks#ARP-70", test_locks);

@@ -146,6 +146,8 @@ static json_t *report(const struct ops_world *world, const char *node)
                               (json_int_t)world->guest_generation, "state", world->guest_state,
                               "mirror", world->guest_mirror ? world->guest_mirror : "none",
                               "io_errors", (int)world->io_errors));
+    if (world->guest_name && json_array_size(guests))
+        json_object_set_new(json_array_get(guests, 0), "name", json_string(world->guest_name));
     if (world->io_stop && json_array_size(guests))
         json_object_set_new(json_array_get(guests, 0), "io_stop", json_string(world->io_stop));
     json_t *told =

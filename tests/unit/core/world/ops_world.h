@@ -37,6 +37,7 @@ struct ops_world {
     const char *guest_node; /* NULL: none */
     guint64 guest_generation;
     const char *guest_state;
+    const char *guest_name; /* that it was started with; NULL: not told */
     char *guest_instance;
     const char *io_stop; /* why its hypervisor has stopped it; NULL: its node does not tell */
 
