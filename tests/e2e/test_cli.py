@@ -210,6 +210,26 @@ def test_why():
                    'gnt:user wanted it: power\n', said
 
 
+@title('/cli/why-tells-what-people-have-done')
+def test_why_people():
+    lab.cli('instance', 'create', 'brief', '--disk-template', 'diskless', '--memory', '16M', '--pnode', 'node3', '--reason', 'a short one')
+    lab.cli('instance', 'migrate', 'brief', '--target-node', 'node2', '--reason', 'new fans')
+    text = lab.cli('why', 'brief')
+    assert re.fullmatch(r'(.*\n)*\S+ \S+  Job \d+: INSTANCE_MIGRATE\(brief\): success\n    by +root\n +fettle:client: new fans\n(.*\n)*'
+                        r'\S+ \S+  Job \d+: INSTANCE_CREATE\(brief\): success\n(.*\n)*Now: brief is running\.\n', text), text
+    assert 'INSTANCE_MIGRATE(brief): success' in lab.cli('why', 'node2')
+    lab.cli('instance', 'shutdown', 'brief', '--timeout', '0')
+    lab.cli('instance', 'remove', 'brief', '--yes', '--reason', 'it is over')
+    for row in lab.json('job', 'list', '--filter', '"brief" in subjects'):
+        lab.cli('job', 'archive', str(row['id']))
+    text = lab.cli('why', 'brief')
+    assert re.match(r'\S+ \S+  Job \d+: INSTANCE_REMOVE\(brief\): success\n    by +root\n +fettle:client: it is over\n', text), text
+    assert text.endswith('Now: there is no instance and no node brief any more.\n') and 'a short one' in text, text
+    lab.cli('node', 'modify', 'node3', '--drained', 'yes', '--reason', 'new fans')
+    assert re.search(r'^node3 is drained since \S+ \S+, by job \d+ of root; fettle:client: new fans$', lab.cli('why', 'node3'), re.M)
+    lab.cli('node', 'modify', 'node3', '--drained', 'no')
+
+
 def lines_on(columns, *args):
     code, out = on_terminal(*args, columns=columns)
     assert code == 0, (code, out)
@@ -224,11 +244,13 @@ def test_width():
     for args in (('instance', 'list'), ('node', 'list'), ('job', 'list'), ('plan', 'drain', 'node2'), ('decision', 'list')):
         lines = lines_on(80, *args)
         assert max(map(len, lines)) <= 80 or args[0] == 'plan' and lines[-1].startswith('To do it'), lines
-    lines = lines_on(80, 'instance', 'list')
-    assert 'Nodes' in lines[1] and 'Secondary_' in lines[0], lines
+    assert len(lines_on(80, 'instance', 'list')) == len(lab.cli('instance', 'list').splitlines()), 'what is shown without -o fits'
+    more = ('instance', 'list', '-o', 'name,status,pnode,snodes,replica.state,disk_template,be/memory,machine_type')
+    lines = lines_on(80, *more)
+    assert 'State' in lines[1] and 'Replica ' in lines[0], lines
     assert any(line.startswith('application-server-01 ADMIN_down') for line in lines), lines
-    wide = lines_on(200, 'instance', 'list')
-    assert len(wide[0]) > 80 and len(wide) == len(lab.cli('instance', 'list').splitlines()), wide
+    wide = lines_on(200, *more)
+    assert len(wide[0]) > 80 and len(wide) == len(lab.cli(*more).splitlines()), wide
     lab.cli('instance', 'remove', 'application-server-01')
 
 
@@ -304,7 +326,7 @@ def test_info():
     lab.cli('node', 'modify', 'node3', '--drained', 'yes')
     text = lab.cli('node', 'info', 'node3')
     assert re.search(r'^  Role +drained$', text, re.M) and 'Empty it: fettle node evacuate node3' in text, text
-    assert re.search(r'^node3 +\S+ +drained ', lab.cli('node', 'list'), re.M)
+    assert re.search(r'^node3 +drained ', lab.cli('node', 'list'), re.M)
     lab.cli('node', 'modify', 'node3', '--drained', 'no')
 
 
@@ -484,5 +506,5 @@ if __name__ == '__main__':
         lab.leaks = True
         lab.do('OP_INSTANCE_CREATE', instance_name='web', pnode='node2', snode='node3', **e2e.TICK)
         e2e.run(test_bar, test_live, test_no_color, test_interrupt, test_interrupt_children, test_restart, test_restart_children, test_interrupt_away,
-                test_why, test_width, test_sure, test_sure_of_disks, test_json, test_info, test_info_offline, test_verify_node, test_verify_stopped, test_verify_apart,
+                test_why, test_why_people, test_width, test_sure, test_sure_of_disks, test_json, test_info, test_info_offline, test_verify_node, test_verify_stopped, test_verify_apart,
                 test_bash, test_zsh, test_no_cluster, test_manual, test_logs)

@@ -156,6 +156,8 @@ def test_people():
           r'               target_node: node2\n'
           r'Now: web1 is ADMIN_down.\n'
           r'The watcher is paused until WHEN: nothing is decided and nothing repaired before. To end that: fettle queue pause-watcher 0\n', out)
+    out = about('web1', {'instance': [web], 'job': [past(i, i, {'OP_ID': 'OP_TEST_DELAY'}) for i in range(1, 61)]})
+    assert out.count('  Job ') == 50 and "… and 10 older jobs: fettle job list --archived --filter '\"web1\" in subjects'\n" in out, out
     out = about('web1', {'job': jobs[:1]})
     assert out.endswith('Now: there is no instance and no node web1 any more.\n') and 'Job 11' in out, out
 
@@ -166,6 +168,8 @@ def test_drained():
     jobs = [past(3, 50, {'OP_ID': 'OP_NODE_SET_PARAMS', 'drained': 'yes', 'reason': [['fettle:client', 'new fans', 1]]}),
             past(4, 60, {'OP_ID': 'OP_NODE_SET_PARAMS', 'drained': 'yes'}, status='error', user='bob')]
     check(r'(.*\n)*node2 is drained since WHEN, by job 3 of alice; fettle:client: new fans\n', about('node2', {'node': [node], 'job': jobs}))
+    said_so = [past(i, 50 + i, {'OP_ID': 'OP_NODE_SET_PARAMS', 'drained': word}) for i, word in ((2, 'yes'), (3, 'no'), (4, 'yes'), (5, 'yes'))]
+    assert 'by job 4 of alice\n' in about('node2', {'node': [node], 'job': said_so})
     assert 'The job that has done it is none of the newest' in about('node2', {'node': [node]})
     assert about('node2', {'node': [{**node, 'drained': False}], 'job': jobs}).endswith('Now: node2 is online and answers.\n')
     assert "is offline since 1970-" in (out := about('node2', {'node': [{**node, 'offline': True, 'offline_since': 1, 'drained': False}]})) and \

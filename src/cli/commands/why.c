@@ -9,10 +9,18 @@
 #include "cli/commands/why_job.h"
 #include "cli/commands/why_subject.h"
 
+/* Jobs about a subject that are shown, the newest. */
+#define JOBS_SHOWN 50
+
 static void print_each(const char *head, const json_t *list)
 {
     for (size_t i = 0; i < json_array_size(list); i++)
         printf("    %-10s %s\n", i == 0 ? head : "", json_string_value(json_array_get(list, i)));
+}
+
+static bool is_of_job(const json_t *row)
+{
+    return strcmp(cli_cell_string(row, WHY_VERDICT), WHY_OF_JOB) == 0;
 }
 
 static void print_entry(const json_t *row)
@@ -20,7 +28,7 @@ static void print_entry(const json_t *row)
     g_autofree char *when = cli_time_text((gint64)json_number_value(cli_cell_value(row, WHY_AT)));
     printf("%s  %s: %s\n", when, cli_cell_string(row, WHY_STATE),
            cli_cell_string(row, WHY_SUMMARY));
-    bool job = strcmp(cli_cell_string(row, WHY_VERDICT), WHY_OF_JOB) == 0;
+    bool job = is_of_job(row);
     print_each(job ? "by" : "seen", cli_cell_value(row, WHY_EVIDENCE));
     if (*cli_cell_string(row, WHY_POLICY))
         printf("    %-10s %s\n", "policy", cli_cell_string(row, WHY_POLICY));
@@ -184,8 +192,15 @@ static int print_all(struct cli *cli, const struct subject *subject, GError **er
         cli_print_rows(cli, "decision", why_fields, list);
         return 0;
     }
-    for (size_t i = 0; i < json_array_size(list); i++)
-        print_entry(json_array_get(list, i));
+    size_t jobs = 0;
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        const json_t *entry = json_array_get(list, i);
+        if (!is_of_job(entry) || ++jobs <= JOBS_SHOWN)
+            print_entry(entry);
+    }
+    if (jobs > JOBS_SHOWN)
+        printf("… and %zu older jobs: fettle job list --archived --filter '\"%s\" in subjects'\n",
+               jobs - JOBS_SHOWN, subject->name);
     bool fine = print_now(cli, subject, error) && why_print_pause(cli, error) &&
                 cli_print_brake(cli, error);
     return fine ? 0 : -1;

@@ -73,14 +73,13 @@ json_t *why_older_jobs(struct cli *cli, const json_t *info, GError **error)
 
 /* Of such a job: the nodes that have not heard of this master yet, which is what it waits for;
  * NULL: it is none. False on error. */
-static bool find_pending(struct cli *cli, const json_t *row, json_t **ret_pending, GError **error)
+static bool find_pending(struct cli *cli, const json_t *epoch, json_t **ret_pending, GError **error)
 {
-    const json_t *epoch = cli_cell_value(row, EPOCH);
-    json_autoptr info =
-        epoch == NULL ? NULL : cli_call(cli, "QueryClusterInfo", json_array(), error);
+    bool started = json_integer_value(epoch) > 0;
+    json_autoptr info = started ? cli_call(cli, "QueryClusterInfo", json_array(), error) : NULL;
     bool older = info != NULL && !json_equal(json_object_get(info, "epoch"), epoch);
     *ret_pending = older ? json_incref(json_object_get(info, "nodes_pending")) : NULL;
-    return epoch == NULL || info != NULL;
+    return !started || info != NULL;
 }
 
 /* --- a queued job --- */
@@ -122,18 +121,22 @@ static json_t *unmet(struct cli *cli, const json_t *ops, GError **error)
 /* What of another job would let it go. */
 static bool print_behind(struct cli *cli, json_int_t by, GError **error)
 {
-    json_autoptr rows = cli_query(cli, "job", (const char *const[]){"status", "summary", NULL},
-                                  json_make("[ssI]", "=", "id", by), error);
-    if (rows == NULL)
+    json_autoptr rows =
+        cli_query(cli, "job", (const char *const[]){"status", "summary", "epoch", NULL},
+                  json_make("[ssI]", "=", "id", by), error);
+    json_autoptr pending = NULL;
+    if (rows == NULL ||
+        !find_pending(cli, cli_cell_value(json_array_get(rows, 0), 2), &pending, error))
         return false;
     const json_t *other = json_array_get(rows, 0);
     const char *what = json_string_value(json_array_get(cli_cell_value(other, 1), 0));
     printf("  goes on once job %" JSON_INTEGER_FORMAT " has ended%s%s%s%s%s\n", by,
            other != NULL ? " (" : "", what != NULL ? what : "", what != NULL ? ", " : "",
            other != NULL ? cli_cell_string(other, 0) : "", other != NULL ? ")" : "");
-    printf("  what that one waits for: fettle why %" JSON_INTEGER_FORMAT
-           "; to end it: fettle job cancel %" JSON_INTEGER_FORMAT "\n",
-           by, by);
+    printf("  what that one waits for: fettle why %" JSON_INTEGER_FORMAT, by);
+    if (pending == NULL)
+        printf("; to end it: fettle job cancel %" JSON_INTEGER_FORMAT, by);
+    printf("\n");
     return true;
 }
 
@@ -187,7 +190,7 @@ static int print_job(struct cli *cli, guint64 id, const json_t *row, const json_
         return print_queued(cli, row, error);
     printf("\n");
     json_autoptr pending = NULL;
-    if (!find_pending(cli, row, &pending, error))
+    if (!find_pending(cli, cli_cell_value(row, EPOCH), &pending, error))
         return -1;
     why_running_print(id, row, job_fields, waiters, pending);
     return 0;

@@ -6,9 +6,8 @@
 
 #include "cli/commands/why_job.h"
 
-/* So many of the newest jobs are looked through, and of those about the subject so many shown. */
+/* So many of the newest jobs are looked through. */
 #define JOBS_LOOKED_AT 5000
-#define JOBS_SHOWN 50
 
 const char *const why_fields[] = {"at",         "subject_name", "state",    "verdict",   "summary",
                                   "evidence",   "policy",       "rejected", "repair_id", "jobs",
@@ -107,7 +106,7 @@ json_t *why_jobs_about(struct cli *cli, const char *name, const json_t *decision
     for (size_t i = 0; i < json_array_size(rows); i++)
         g_ptr_array_add(list, json_array_get(rows, i));
     g_ptr_array_sort(list, newest_first);
-    for (guint i = 0; i < list->len && json_array_size(entries) < JOBS_SHOWN; i++) {
+    for (guint i = 0; i < list->len; i++) {
         int id = (int)json_integer_value(cli_cell_value(list->pdata[i], ID));
         if (!g_hash_table_contains(decided, GINT_TO_POINTER(id)))
             json_array_append_new(entries, entry_of(list->pdata[i], name));
@@ -146,20 +145,30 @@ json_t *why_merge(const json_t *decisions, const json_t *jobs)
 
 /* --- a node --- */
 
-/* The newest that has drained it, of those about it. */
+static bool tells(const json_t *job, const char *what)
+{
+    const json_t *told = cli_cell_value(job, WHY_EVIDENCE), *line;
+    size_t i;
+    json_array_foreach(told, i, line)
+        if (strcmp(json_string_value(line), what) == 0)
+            return true;
+    return false;
+}
+
+/* The first that has drained it, of those about it, since it was last in use. */
 static const json_t *who_drained(const json_t *jobs)
 {
+    const json_t *first = NULL;
     for (size_t i = 0; i < json_array_size(jobs); i++) {
         const json_t *job = json_array_get(jobs, i);
-        const json_t *told = cli_cell_value(job, WHY_EVIDENCE), *line;
-        size_t k;
         if (!g_str_has_suffix(cli_cell_string(job, WHY_SUMMARY), ": success"))
             continue;
-        json_array_foreach(told, k, line)
-            if (strcmp(json_string_value(line), "drained: yes") == 0)
-                return job;
+        if (tells(job, "drained: no"))
+            break;
+        if (tells(job, "drained: yes"))
+            first = job;
     }
-    return NULL;
+    return first;
 }
 
 bool why_print_drained(struct cli *cli, const char *node, const json_t *jobs, bool *said,
