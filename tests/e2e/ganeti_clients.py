@@ -5,11 +5,9 @@ import json
 import os
 import socket
 import subprocess
-
 import tempfile
 
 import e2e
-import fettlelib
 
 FOLDER = os.path.dirname(os.path.abspath(__file__))
 
@@ -46,7 +44,6 @@ class Clients:
         """One of gnt-*; (None, output so far) if it hangs."""
         with contextlib.closing(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)) as stream:
             stream.connect(self.socket)
-            seconds = int(seconds * fettlelib.slowness()) if hasattr(fettlelib, 'slowness') else seconds
             stream.sendall(json.dumps({'words': words, 'input': source, 'seconds': seconds}).encode() + b'\n')
             answer = json.loads(stream.makefile().readline())
         return answer['code'], answer['output']
@@ -62,4 +59,5 @@ class Clients:
         return done.returncode, done.stdout + done.stderr
 
     def htool(self, name, *words, **more):
+        """The same, of the lab's cluster."""
         return self.tool(name, f'-L{self.root}/var/run/ganeti/socket/ganeti-query', *words, **more)

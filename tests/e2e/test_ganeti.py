@@ -65,6 +65,10 @@ def test_root_refused():
         pass
     refused(f'{plain} is no folder', plain)
     refused("/ is the host's own folder; name another, as /var/lib/fettle/ganeti", '/')
+    foreign = os.path.join(lab.directory, 'foreign')
+    os.makedirs(foreign)
+    os.chown(foreign, 65534, 65534)
+    refused(f'{foreign} belongs to another user', foreign)
     long = '/tmp/' + 'x' * 80
     refused(f'{long} is too long by 13 characters for the name of a socket below it', long)
     refused('an argument is missing; usage: fettle ganeti-root DIR')

@@ -214,7 +214,53 @@ static const struct situation situations[] = {
      "held\n"
      "web1 blocked it cannot go to node3: it does not answer\n",
      FAIL2 GO_ON},
+    {"full-disk-of-the-primary", 4, NULL, PAUSE MIRROR "disks node2 full\nwait 20s\n",
+     "node node2: 100 % of its disk space are used (0 MiB left), guests there stand still when "
+     "there is none left; make room, or: fettle node evacuate node2\n"
+     "instance web1: status is ERROR_nospace: it stands still until there is room for its "
+     "disks\n" PAUSED,
+     NULL, "instance web1 status ERROR_nospace", "fail node2",
+     "held\n"
+     "web1 to node3 node1 by failover, replace-disks\n",
+     FAIL2 GO_ON},
+    {"read-only-primary", 4, NULL, MIRROR "root node2 read-only\nwait 20s\n",
+     "node node2: cannot write its state: var: Read-only file system (for * s)\n", NULL,
+     "node node2 health state", "fail node2", "web1 to node3 node1 by failover, replace-disks\n"},
+    {"read-only-primary-loses-its-replica", 4, NULL, MIRROR "root node2 read-only\nwait 20s\n",
+     "node node2: cannot write its state: var: Read-only file system (for * s)\n", NULL,
+     "node node2 health state", "fail node3", "web1 to node2 node1 by replace-disks\n"},
+    {"hung-list-of-images", 4, NULL, MIRROR "hang node3 list\nwait 10s\n",
+     "node node3: disks: no answer, last heard * s ago\n", NULL, "instance web1 status running",
+     "fail node2",
+     "web1 blocked it cannot go to node3: it has disks that do not answer (no answer, last heard * "
+     "s ago)\n"},
+    {"hung-folder-of-sources", 4, NULL, MIRROR "hang node4 sources\nwait 10s\n",
+     "node node4: sources: no answer, last heard * s ago\n", NULL, "instance web1 status running",
+     "fail node2", "web1 to node3 node1 by failover, replace-disks\n"},
+    {"hung-shared-folder", 4, NULL,
+     POLICY("failover") WEB1("sharedfile", "node2") "hang node1 shared\nhang node3 shared\nwait "
+                                                    "10s\n",
+     "node node1: shared: no answer, last heard * s ago\n"
+     "node node3: shared: no answer, last heard * s ago\n",
+     NULL, "instance web1 status running", "fail node2", "web1 to node4 by failover\n"},
+    {"one-way-cut", 4, NULL, PAUSE MIRROR "mute node3 node1 yes\nwait 2s\n",
+     "node node3: does not answer\n" PAUSED, NULL, "node node3 mfree null", "fail node2",
+     "held\n"
+     "web1 blocked it cannot go to node3: it does not answer\n",
+     FAIL2 GO_ON},
     /* --- replicas and guests --- */
+    {"creating-job-died", 4, NULL,
+     POLICY("failover") PAUSE
+     "wait 2s\ncreate web1 mirror node2 node3\nwait 100ms\nkill job\nwait 5s\n",
+     "instance web1: job 2 is or was creating it\n" PAUSED, NULL, "node node2 pinst_cnt 1",
+     "fail node2",
+     "held\n"
+     "web1 to node3 node1 by failover, replace-disks\n",
+     FAIL2 GO_ON},
+    {"migrating", 4, NULL,
+     MIRROR "slow node2 60s\nmigrate web1\nexpect instance web1 migrating within 10s\n",
+     "instance web1: job 3 is or was migrating it\n", NULL, "instance web1 status running",
+     "drain node4", ""},
     {"replica-lost", 4, NULL, PAUSE MIRROR "break web1\nwait 30s\n",
      "instance web1: its replica is stale: no answer from its export for * ms\n" PAUSED, NULL,
      "instance web1 replica.state stale", "fail node2",

@@ -42,6 +42,13 @@ static const struct {
 
 /* --- whether it may be --- */
 
+/* Whoever else owns a folder could have it lead elsewhere. */
+static bool is_mine(const char *folder)
+{
+    struct stat found;
+    return stat(folder, &found) == 0 && found.st_uid == geteuid();
+}
+
 static bool is_ours(const char *folder)
 {
     g_autofree char *path = g_build_filename(folder, MARK, NULL);
@@ -69,6 +76,8 @@ static bool check_folder(const char *folder, GError **error)
                          folder, strlen(folder) - room);
     else if (g_file_test(folder, G_FILE_TEST_EXISTS) && !g_file_test(folder, G_FILE_TEST_IS_DIR))
         fettle_set_error(error, WRONG_INPUT, "%s is no folder", folder);
+    else if (g_file_test(folder, G_FILE_TEST_EXISTS) && !is_mine(folder))
+        fettle_set_error(error, WRONG_INPUT, "%s belongs to another user", folder);
     else if (g_file_test(folder, G_FILE_TEST_EXISTS) && !is_empty(folder) && !is_ours(folder))
         fettle_set_error(error, WRONG_INPUT,
                          "%s is not empty, and was not laid out by `fettle ganeti-root`; name one "

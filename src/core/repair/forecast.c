@@ -27,6 +27,7 @@ struct traveller {
     json_t *from, *operations;
     struct repair_policy policy;
     GString *failures; /* tags of repairs that failed, each with a space before it; NULL: none */
+    bool moved;        /* it is to be started on another node */
     bool pending;      /* a repair has begun, of one that … */
     enum repair_type pending_type; /* … may do this at most, whatever the policy says */
     enum repair_type needed;       /* of the first look: what the repair would have to be allowed */
@@ -163,6 +164,7 @@ static void travel(struct forecast *forecast, struct traveller *traveller,
 {
     record_autoptr(instance) before = instance_copy(traveller->instance);
     struct instance *instance = traveller->instance;
+    traveller->moved |= strcmp(instance->primary_node, goal->primary) != 0;
     g_free(instance->primary_node);
     instance->primary_node = g_strdup(goal->primary);
     g_free(instance->secondary_node);
@@ -235,8 +237,7 @@ static char *why_rests(const struct forecast *forecast, const struct traveller *
     const struct instance *instance = traveller->instance;
     const struct node_report *report = report_of(forecast, instance->primary_node);
     const char *why = report != NULL ? faults_forbids(report, false) : NULL;
-    if (json_array_size(traveller->operations) == 0 || instance->admin_state != ADMIN_UP ||
-        why == NULL)
+    if (!traveller->moved || instance->admin_state != ADMIN_UP || why == NULL)
         return NULL;
     return g_strdup_printf("%s %s, and starts nothing until it can",
                            config_node_name(forecast->config, instance->primary_node), why);

@@ -1,6 +1,7 @@
 /* See repair_room.h. */
 #include "core/repair/repair_room.h"
 
+#include "core/report/late.h"
 #include "core/report/report_lookup.h"
 
 #include <string.h>
@@ -90,6 +91,15 @@ static void need_boot_files(struct placement_need *need, const struct instance *
     need->files[1] = instance->initrd_path;
 }
 
+/* Why nothing can be said of the images there, continuing the name of the node; NULL: it can. Free
+ * with g_free(). */
+static char *disks_late(const struct node_report *report)
+{
+    const struct late_part *late = report == NULL ? NULL : late_part_of(report, PART_DISKS);
+    g_autofree char *words = late == NULL ? NULL : late_part_words(late);
+    return words == NULL ? NULL : g_strdup_printf("has disks that do not answer (%s)", words);
+}
+
 /* To the secondary, whose replica is there already. What a drained node has may be all that is
  * left. A guest that is down needs no memory. */
 static const char *check_secondary(const struct search *search, bool failover)
@@ -111,7 +121,10 @@ static const char *check_secondary(const struct search *search, bool failover)
     }
     record_autoptr(node) judged = node_copy(node);
     judged->drained = judged->drained && !failover;
-    if (placement_fits(search->config, judged, report_of(search, node->uuid), &need, &why))
+    bool fits = placement_fits(search->config, judged, report_of(search, node->uuid), &need, &why);
+    if (fits && failover) /* its images have to be seen; the job would fail, and wait no better */
+        why = disks_late(report_of(search, node->uuid));
+    if (fits && why == NULL)
         return node->uuid;
     *search->ret_reason = g_strdup_printf("it cannot go to %s: it %s", node->name, why);
     return NULL;

@@ -177,6 +177,20 @@ static bool look_at_all(struct look *look, GError **error)
     return true;
 }
 
+/* As queries that take long: one after the other, so that one set of references to all objects is
+ * there at a time (query_run.c). */
+static bool look_in_turn(struct look *look, const struct luxi_verify_args *args, GError **error)
+{
+    struct queries *queries = look->queries;
+    if (!task_mutex_lock(&queries->slow_turn)) {
+        fettle_set_error(error, KILLED, "the process ends");
+        return false;
+    }
+    bool done = take(look, args, error) && look_at_all(look, error);
+    task_mutex_unlock(&queries->slow_turn);
+    return done;
+}
+
 /* Before anybody is asked. */
 static bool exists(const struct config *config, const struct luxi_verify_args *args, GError **error)
 {
@@ -193,7 +207,7 @@ static struct verified *look_by(struct queries *queries, const struct luxi_verif
         look_clear(&look);
         return NULL;
     }
-    if (ask(&look, error) && take(&look, args, error) && look_at_all(&look, error))
+    if (ask(&look, error) && look_in_turn(&look, args, error))
         found = g_steal_pointer(&look.found);
     look_clear(&look);
     return found;
@@ -232,6 +246,7 @@ static void call_task(void *data)
     else
         rpc_fail(call->request, error);
     verified_free(found);
+    call->queries->slow--;
     luxi_verify_args_free(call->args);
     g_free(call);
 }
@@ -239,7 +254,14 @@ static void call_task(void *data)
 void verify_call(struct queries *queries, struct rpc_request *request,
                  const struct luxi_verify_args *args)
 {
+    if (queries->slow >= LIMIT_LONG_QUERIES) {
+        rpc_fail_new(request, FETTLE_ERROR_TEMPORARY,
+                     "%d queries that take long are under way already; try again later",
+                     LIMIT_LONG_QUERIES);
+        return;
+    }
     struct call *call = g_new(struct call, 1);
     *call = (struct call){queries, request, luxi_verify_args_copy(args)};
+    queries->slow++;
     task_spawn(queries->env->tasks, call_task, call);
 }

@@ -460,22 +460,6 @@ static void test_refused_name(void)
                        "already_exists");
 }
 
-/* After a restore, say: two of one name on a host would be told apart by nobody. */
-static void test_refused_stray(void)
-{
-    world->guest_node = NODE2;
-    world->guest_instance = g_strdup(REPLICA);
-    world->guest_generation = 1;
-    world->guest_state = "running";
-    world->guest_name = "web1";
-    ops_expect_refusal(world, ops_run_one(world, mirror_op()),
-                       "a guest \"web1\" runs on node2 that is not on record (" REPLICA
-                       "): what can be done about it says: fettle cluster verify",
-                       "already_exists");
-    world->guest_name = "web2";
-    g_assert_cmpstr(ops_run_one(world, mirror_op()), ==, "[\"node1\", \"node2\"]");
-}
-
 static void test_refused_nodes(void)
 {
     ops_expect_refusal(world, with("pnode", json_string("node9")), "node \"node9\" does not exist",
@@ -791,7 +775,6 @@ int main(int argc, char **argv)
     add("/create/refused/mac-taken", test_refused_mac_taken);
     add("/create/refused/bridge", test_refused_bridge);
     add("/create/refused/name", test_refused_name);
-    add("/create/refused/stray", test_refused_stray);
     add("/create/refused/nodes", test_refused_nodes);
     add("/create/refused/one-node", test_refused_one_node);
     add("/create/refused/room", test_refused_room);

@@ -1,5 +1,5 @@
-/* Where new disks go: nodes that have what is copied and booted, and the room of the shared folder.
- */
+/* Where new disks go: nodes that have what is copied and booted, the room of the shared folder, and
+ * no second guest of a name. */
 #include "unit/core/world/ops_case.h"
 
 #include "core/config/allocated.h"
@@ -72,6 +72,22 @@ static void test_create_sharedfile_room(void)
         "insufficient_resources");
 }
 
+/* After a restore, say: two of one name on a host would be told apart by nobody. */
+static void test_refused_stray(void)
+{
+    world->guest_node = NODE2;
+    world->guest_instance = g_strdup(REPLICA);
+    world->guest_generation = 1;
+    world->guest_state = "running";
+    world->guest_name = "web1";
+    ops_expect_refusal(world, ops_run_one(world, create_op("mirror")),
+                       "a guest \"web1\" runs on node2 that is not on record (" REPLICA
+                       "): what can be done about it says: fettle cluster verify",
+                       "already_exists");
+    world->guest_name = "web2";
+    g_assert_true(g_str_has_prefix(ops_run_one(world, create_op("mirror")), "[\"node"));
+}
+
 static void add(const char *path, void (*fn)(void))
 {
     ops_case(path, fn, &world, NULL);
@@ -82,5 +98,6 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     add("/place/files", test_chosen_with_files);
     add("/place/shared-folder", test_create_sharedfile_room);
+    add("/place/name-of-a-guest-that-no-record-has", test_refused_stray);
     return g_test_run();
 }

@@ -46,6 +46,7 @@ static const struct row {
     {"QueryClusterInfo", "[]", ""},
     {"QueryTags", "[\"instance\", \"web1\"]", ""},
     {"PlanNode", "[\"node1\", \"fail\"]", ""},
+    {"Verify", "[\"node1\"]", ""},
     {"ConsoleRead", "[\"web1\"]", ""},
     {"ConsoleWrite", "[\"web1\", \"bHMK\"]", ""},
     {"WatchChanges", "[{\"instance\": [\"name\"]}, \"\", 0, 0]", ""},

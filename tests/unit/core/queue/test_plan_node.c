@@ -442,6 +442,84 @@ static void test_fail_of_the_master_by_itself(void)
     place_clear(&place);
 }
 
+/* What nodes say of their daemons and copies counts, not only what is on record of them. */
+static void say(struct place *place, guint node, const char *service, const char *state,
+                guint64 copy_history)
+{
+    struct node_report *report = place->reports->pdata[node - 1];
+    struct service_report *line = service_report_new();
+    text_set(&line->name, service);
+    line->state = (guint64)enum_parse(&service_state_words, state);
+    g_ptr_array_add(report->services, line);
+    report->faults_known = true;
+    report->copy_history = copy_history;
+}
+
+static void test_who_is_left(void)
+{
+    struct place place;
+    place_init(&place, 4000);
+    make_candidates(&place, 1);
+    put_tag(&place, "cluster", UUID("c0", "001"), "failover");
+    put_instance(&place, 1, "diskless", 4, 0);
+    say(&place, 1, "wconfd", "running", 0); /* it has no copy yet */
+    g_autofree char *empty = ask(&place, "node4", FORECAST_FAIL);
+    assert_has(empty, AWAY "; no other node has a copy of the configuration.");
+    assert_has(empty, "\"held\":true");
+    g_ptr_array_set_size(((struct node_report *)place.reports->pdata[0])->services, 0);
+    say(&place, 1, "wconfd", "stopped", 1);
+    g_autofree char *down = ask(&place, "node4", FORECAST_FAIL);
+    assert_has(down, AWAY "; no other node has a copy of the configuration.");
+    g_ptr_array_set_size(((struct node_report *)place.reports->pdata[0])->services, 0);
+    say(&place, 1, "wconfd", "running", 1);
+    g_autofree char *well = ask(&place, "node4", FORECAST_FAIL);
+    assert_has(well, "make another candidate the master");
+    place_clear(&place);
+}
+
+/* One of three members is away already: with a second one, whoever it is, nothing can be changed.
+ */
+static void test_fail_of_a_member(void)
+{
+    struct place place;
+    place_init(&place, 4000);
+    make_candidates(&place, 2);
+    set(&place, "cluster", UUID("c0", "001"), "engine", json_string("etcd"));
+    put_tag(&place, "cluster", UUID("c0", "001"), "failover");
+    put_instance(&place, 1, "diskless", 2, 0);
+    say(&place, 1, "etcd", "restarting", 1);
+    g_autofree char *text = ask(&place, "node2", FORECAST_FAIL);
+    assert_has(text, "\"held\":true,\"moves\":[],\"node\":\"node2\",\"notes\":[\"Without node2 no "
+                     "majority of etcd's members is left: nothing can be changed, and nobody "
+                     "repairs anything, on no node, until more of them are back. How they are: "
+                     "fettle cluster engine status.\"]");
+    assert_has(text, "\"reason\":\"nothing can be put on record without a majority of etcd's "
+                     "members, so it stays as it is until there is one again\"");
+    g_autofree char *master = ask(&place, "node4", FORECAST_FAIL);
+    assert_has(master, "no majority of the members of etcd is left without it");
+    g_autofree char *other = ask(&place, "node3", FORECAST_FAIL); /* no member */
+    assert_has(other, "\"held\":false");
+    place_clear(&place);
+}
+
+/* What a person has switched off holds everything up. */
+static void test_held(void)
+{
+    struct place place;
+    place_init(&place, 4000);
+    put_tag(&place, "cluster", UUID("c0", "001"), "failover");
+    put_instance(&place, 1, "diskless", 2, 0);
+    put(place.config, "switches", "switches",
+        json_make("{sb si}", "drained", 1, "watcher_paused_until", NOW + 60));
+    g_autofree char *text = ask(&place, "node2", FORECAST_FAIL);
+    assert_has(text, "\"held\":true,\"moves\":[{");
+    assert_has(text, "\"notes\":[\"The watcher is paused until 2023-11-14 22:14:20 UTC, and does "
+                     "nothing before; to end that: fettle queue pause-watcher 0.\",\"The queue is "
+                     "drained: no job is taken, none of auto-repair either, until: fettle queue "
+                     "undrain.\"]");
+    place_clear(&place);
+}
+
 static void test_notes(void)
 {
     struct place place;
@@ -574,6 +652,9 @@ int main(int argc, char **argv)
     g_test_add_func("/plan-node/versions", test_versions);
     g_test_add_func("/plan-node/no-room", test_no_room);
     g_test_add_func("/plan-node/fail-of-the-master", test_fail_of_the_master);
+    g_test_add_func("/plan-node/fail-of-the-master/who-is-left", test_who_is_left);
+    g_test_add_func("/plan-node/fail-of-a-member", test_fail_of_a_member);
+    g_test_add_func("/plan-node/held", test_held);
     g_test_add_func("/plan-node/fail-of-the-master/by-word", test_fail_of_the_master_by_word);
     g_test_add_func("/plan-node/fail-of-the-master/by-itself", test_fail_of_the_master_by_itself);
     g_test_add_func("/plan-node/notes", test_notes);
