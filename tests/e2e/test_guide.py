@@ -112,11 +112,12 @@ class Session:
         def at_rest():
             jobs = self.ask('job list --no-headers -o id --status pending,running,canceling')
             repairs = self.ask('repair list --no-headers -o id --filter \'state == "pending"\'')
-            return not jobs.strip() and not repairs.strip()
+            rows = [line.split('|') for line in self.ask("instance list --no-headers --separator '|' -o disk_template,status,replica.state").split()]
+            whole = all(not status.startswith('ERROR') and (template != 'mirror' or replica == 'in-sync') for template, status, replica in rows)
+            return not jobs.strip() and not repairs.strip() and whole
 
-        for _ in range(2):  # a repair begins when another step has ended
-            self.give('sleep 2')
-            e2e.wait_until(at_rest, 120, 'jobs and repairs end')
+        self.give('sleep 2')
+        e2e.wait_until('jobs and repairs end', at_rest, 120)
 
     def ask(self, words):
         self.give(f'fettle {words}')
