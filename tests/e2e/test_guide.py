@@ -16,6 +16,7 @@ A line of a block is a command; its comment is cut off by the shell. `make` and 
 folder, and `sleep` waits until jobs and repairs have ended. `make check` runs the pages in CHEAP, the long suite all of them.
 """
 import glob
+import json
 import os
 import re
 import shlex
@@ -110,18 +111,18 @@ class Session:
     def rest(self):
         """Until no job runs and no repair is under way: what `sleep` in the guide is for."""
         def at_rest():
-            jobs = self.ask('job list --no-headers -o id --status pending,running,canceling')
-            repairs = self.ask('repair list --no-headers -o id --filter \'state == "pending"\'')
-            rows = [line.split('|') for line in self.ask("instance list --no-headers --separator '|' -o disk_template,status,replica.state").split()]
-            whole = all(not status.startswith('ERROR') and (template != 'mirror' or replica == 'in-sync') for template, status, replica in rows)
-            return not jobs.strip() and not repairs.strip() and whole
+            jobs = self.ask('job list --json --status pending,running,canceling')
+            repairs = [one for one in self.ask('repair list --json') if one['state'] == 'pending']
+            rows = self.ask('instance list --json')
+            whole = all(not row['status'].startswith('ERROR') and (row['disk_template'] != 'mirror' or row['replica.state'] == 'in-sync') for row in rows)
+            return not jobs and not repairs and whole
 
         self.give('sleep 2')
         e2e.wait_until('jobs and repairs end', at_rest, 120)
 
     def ask(self, words):
-        self.give(f'fettle {words}')
-        return self.said
+        self.give(f'fettle {words} 2>/dev/null')
+        return json.loads(self.said)
 
     def run(self, command, typed=None):
         command = self.own(command)
