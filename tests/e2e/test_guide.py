@@ -97,7 +97,7 @@ class Session:
 
     def give(self, command, typed=None):
         source = f'<<<{shlex.quote(typed)}' if typed is not None else '</dev/null'
-        self.shell.stdin.write(f'eval {shlex.quote(command)} {source}\necho; echo "@@ended $?"\n')
+        self.shell.stdin.write(f'eval {shlex.quote(command)} {source}\nguide_code=$?; echo; echo "@@ended $guide_code"\n')
         self.shell.stdin.flush()
         lines = []
         while not (lines and lines[-1].startswith('@@ended ')):
@@ -201,6 +201,7 @@ def run_page(path):
                 run_block(session, block)
         finally:
             session.give(session.own(f'unset FETTLE_ROOT; fettle lab down --dir {LAB}'))
+            print(f'# {page}: {session.said.strip()}', flush=True)
             session.close()
 
 
