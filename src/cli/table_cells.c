@@ -77,7 +77,7 @@ void cli_print_fields(const char *what)
             cli_help_row(text, shown_fields[i].name, CLI_HELP_COLUMN, shown_fields[i].doc,
                          screen_text_columns());
     if (text->len > 0)
-        printf("\nFields for -o (more, known from Ganeti: fettle query-fields):\n%s", text->str);
+        printf("\nFields for -o (all: fettle query-fields %s):\n%s", what, text->str);
 }
 
 json_t *cli_list_fields(const char *what)

@@ -16,6 +16,7 @@ A line of a block is a command; its comment is cut off by the shell. `make` and 
 folder, and `sleep` waits until jobs and repairs have ended. `make check` runs the pages in CHEAP, the long suite all of them.
 """
 import glob
+import json
 import os
 import re
 import shlex
@@ -96,7 +97,7 @@ class Session:
 
     def give(self, command, typed=None):
         source = f'<<<{shlex.quote(typed)}' if typed is not None else '</dev/null'
-        self.shell.stdin.write(f'eval {shlex.quote(command)} {source}\necho; echo "@@ended $?"\n')
+        self.shell.stdin.write(f'eval {shlex.quote(command)} {source}\nguide_code=$?; echo; echo "@@ended $guide_code"\n')
         self.shell.stdin.flush()
         lines = []
         while not (lines and lines[-1].startswith('@@ended ')):
@@ -110,17 +111,18 @@ class Session:
     def rest(self):
         """Until no job runs and no repair is under way: what `sleep` in the guide is for."""
         def at_rest():
-            jobs = self.ask('job list --no-headers -o id --status pending,running,canceling')
-            repairs = self.ask('repair list --no-headers -o id --filter \'state == "pending"\'')
-            return not jobs.strip() and not repairs.strip()
+            jobs = self.ask('job list --json --status pending,running,canceling')
+            repairs = [one for one in self.ask('repair list --json') if one['state'] == 'pending']
+            rows = self.ask('instance list --json')
+            whole = all(not row['status'].startswith('ERROR') and (row['disk_template'] != 'mirror' or row['replica.state'] == 'in-sync') for row in rows)
+            return not jobs and not repairs and whole
 
-        for _ in range(2):  # a repair begins when another step has ended
-            self.give('sleep 2')
-            e2e.wait_until(at_rest, 120, 'jobs and repairs end')
+        self.give('sleep 2')
+        e2e.wait_until('jobs and repairs end', at_rest, 120)
 
     def ask(self, words):
-        self.give(f'fettle {words}')
-        return self.said
+        self.give(f'fettle {words} 2>/dev/null')
+        return json.loads(self.said)
 
     def run(self, command, typed=None):
         command = self.own(command)
@@ -199,6 +201,7 @@ def run_page(path):
                 run_block(session, block)
         finally:
             session.give(session.own(f'unset FETTLE_ROOT; fettle lab down --dir {LAB}'))
+            print(f'# {page}: {session.said.strip()}', flush=True)
             session.close()
 
 

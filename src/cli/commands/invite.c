@@ -107,9 +107,10 @@ static int invite(struct cli *cli, int argc, char **argv, GError **error)
     if (cli_take_flag(&argc, argv, "--help")) {
         g_autofree char *help =
             cli_command_help(cli_command_find("node", "invite"), screen_text_columns());
-        printf("%s\nWhat is open: fettle node invite --list. To take one back: fettle node invite "
-               "--withdraw NODE\n",
-               help);
+        printf("%s\n", help);
+        cli_print_folded("What is open: fettle node invite --list. To take one back: fettle node "
+                         "invite --withdraw NODE",
+                         0);
         return 0;
     }
     if (cli_take_flag(&argc, argv, "--submit")) {

@@ -188,8 +188,9 @@ static int job_list(struct cli *cli, int argc, char **argv, GError **error)
         return -1;
     }
     g_auto(GStrv) names = cli_choose_fields(cli, "job",
-                                            cli->json ? "id,status,summary,received_ts,end_ts"
-                                                      : "id,status,summary,received_ts");
+                                            cli->json || cli->separator != NULL
+                                                ? "id,status,summary,received_ts,end_ts"
+                                                : "id,status,summary,received_ts");
     if (archived)
         names = with_archived(g_steal_pointer(&names));
     if (!cli_check_fields(cli, "job", (const char *const *)names, error))
