@@ -88,11 +88,9 @@ static int say_all_submitted(const struct cli *cli, const GArray *jobs, const GP
 /* The error that counts: that of the job with the highest exit code. */
 static void set_worst(const json_t *list, GError **error)
 {
-    int worst = fettle_error_exit_code(*error);
+    int worst = 0;
     size_t i;
     const json_t *one;
-    (*error)->code = FETTLE_ERROR_JOB_FAILED;
-    worst = 0;
     json_array_foreach(list, i, one) {
         const char *name = json_string_value(json_object_get(one, "code"));
         if (name == NULL || *name == '\0')

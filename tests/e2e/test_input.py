@@ -775,6 +775,34 @@ def test_job_file():
     lab.do('OP_TEST_DELAY', duration=0)
 
 
+@title('/input/sizes-of-the-next-start#SAF-17')
+def test_pending():
+    """A guest keeps its memory until its next start, over a migration and a reset; what is pending is shown meanwhile."""
+    def sizes():
+        row, = lab.json('instance', 'list', 'web', '-o', 'be/memory,oper_ram,pending')
+        return row['be/memory'], row['oper_ram'], row['pending']
+
+    e2e.wait_healthy(lab, 'web')
+    had = sizes()[0]
+    code, out, err = lab.run('instance', 'modify', 'web', '--memory', f'{had + 8}M')
+    assert (code, out) == (0, 'Instance web is changed.\n') and f'the guest keeps its {had} MiB of memory' in err, (out, err)
+    pending = f'{had + 8} MiB of memory'
+    assert sizes() == (had, had, pending), sizes()
+    assert lab.cli('instance', 'list').splitlines()[-1] == f'web: {pending} from its next start on'
+    assert re.search(rf'^  Pending +{pending}, from its next start on$', lab.cli('instance', 'info', 'web'), re.M)
+    lab.cli('instance', 'migrate', 'web')
+    lab.cli('instance', 'reboot', 'web')
+    assert sizes() == (had, had, pending), sizes()
+    e2e.wait_healthy(lab, 'web')
+    lab.cli('instance', 'reboot', '--reboot-type', 'full', 'web')
+    assert sizes() == (had + 8, had + 8, None), sizes()
+    e2e.wait_healthy(lab, 'web')
+    code, _, err = lab.run('instance', 'modify', 'web', '--memory', '9T', check=False)
+    assert code == 2 and err.startswith('fettle: --memory: must be at most '), (code, err)
+    code, _, err = lab.run('instance', 'modify', 'web', '--vcpus', '2', '--add-net', 'mac=auto', check=False)
+    assert code == 5 and 'is not stopped, and a running guest keeps the devices that it was started with' in err, (code, err)
+
+
 @title('/input/no-sanitizer-report')
 def test_logs():
     lab.do('OP_INSTANCE_REMOVE', instance_name='web', shutdown_timeout=0)
@@ -790,6 +818,6 @@ if __name__ == '__main__':
             lab.do('OP_INSTANCE_CREATE', instance_name='web', pnode='node2', snode='node3', **e2e.TICK)
             e2e.run(test_opcodes, test_objects, test_create, test_room, test_nodes, test_stale_failover,
                     test_command_line, test_exit_codes, test_lab, test_tables, test_other_root, test_help, test_widths, test_order, test_several, test_documents,
-                    test_local_frames, test_luxi_frames, test_epoch, test_certificates, test_bus_frames, test_job_file, test_logs)
+                    test_local_frames, test_luxi_frames, test_epoch, test_certificates, test_bus_frames, test_job_file, test_pending, test_logs)
     finally:
         shutil.rmtree(folder, ignore_errors=True)

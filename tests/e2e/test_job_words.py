@@ -50,7 +50,7 @@ def test_list():
     check(server, 2, '', 'fettle: "x" is no job id\n', 'job', 'list', 'x')
     check(server, 2, '', 'fettle: --status: "over" is no state of jobs: queued, waiting, canceling, running, canceled, success, error, pending '
           '(queued or waiting), ended (canceled, success or error)\n', 'job', 'list', '--status', 'over')
-    check(server, 2, '', 'fettle: job list: --live follows all jobs: leave out ids, --status and --filter\n', 'job', 'list', '--live', '3')
+    check(server, 2, '', 'fettle: job list: --live follows all jobs: leave out ids, --status, --filter, --sort and --limit\n', 'job', 'list', '--live', '3')
 
 
 @title('/job-words/several')

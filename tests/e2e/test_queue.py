@@ -323,7 +323,7 @@ def test_live():
     lines.wait('it is gone', lambda line: line.split()[:2] == [str(after), 'archived'])
     objects.wait('it is gone', lambda line: json.loads(line)['change'] == 'gone')
     code, out, err = lines.end()
-    assert code == 0 and out[0].split() == ['ID', 'Status', 'Summary'], (code, out)
+    assert code == 0 and out[0].split() == ['ID', 'State', 'Summary'], (code, out)
     assert err == ['luxid does not answer; it is asked again until it does',
                    'The list is read anew: this is another stream: luxid was started anew, or has read the configuration anew.'], err
     # Nothing is said twice, although the list was read twice.

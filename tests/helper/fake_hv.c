@@ -113,6 +113,12 @@ guint fake_hosts_running(const struct fake_hosts *hosts, const char *instance)
     return running;
 }
 
+guint64 fake_host_memory(const struct fake_host *host, const char *instance)
+{
+    const struct fake_guest *guest = fake_guest_find(host, instance);
+    return guest ? guest->memory : 0;
+}
+
 enum guest_state fake_host_state(const struct fake_host *host, const char *instance,
                                  guint64 *ret_generation)
 {

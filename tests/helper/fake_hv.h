@@ -80,6 +80,9 @@ void fake_hosts_give_up(struct fake_hosts *hosts, const char *instance, guint di
 /* Guests of the instance whose processors run, on all hosts. */
 guint fake_hosts_running(const struct fake_hosts *hosts, const char *instance);
 
+/* Memory that its process there was started with (MiB); 0: there is none. */
+guint64 fake_host_memory(const struct fake_host *host, const char *instance);
+
 enum guest_state fake_host_state(const struct fake_host *host, const char *instance,
                                  guint64 *ret_generation);
 enum mirror_state fake_host_mirror(const struct fake_host *host, const char *instance);

@@ -124,6 +124,16 @@ static bool sends(const struct line *line, const struct instance *instance)
                      words[fake_host_step(sim_host(line->sim, instance->holder), instance->uuid)]);
 }
 
+/* Its process, its record, and what the next start gives it: "64 next 128". */
+static bool memory_is(const struct line *line, const struct instance *instance)
+{
+    g_autofree char *now = g_strdup_printf("%" G_GUINT64_FORMAT, instance->memory);
+    g_autofree char *next = g_strdup_printf("%" G_GUINT64_FORMAT, instance->memory_next);
+    return script_is(line, 4, now) && script_is(line, 6, next) && *instance->holder != '\0' &&
+           fake_host_memory(sim_host(line->sim, instance->holder), instance->uuid) ==
+               instance->memory;
+}
+
 static bool instance_is(struct line *line)
 {
     const struct instance *instance = script_find_instance(line, script_word(line, 2));
@@ -138,6 +148,8 @@ static bool instance_is(struct line *line)
         return script_is(line, 4, sim_node_name(line->sim, instance->primary_node));
     if (script_is(line, 3, "healthy"))
         return is_healthy(line, instance);
+    if (script_is(line, 3, "memory"))
+        return memory_is(line, instance);
     if (script_is(line, 3, "migrating"))
         return *instance->migration != '\0';
     if (script_is(line, 3, "sending"))

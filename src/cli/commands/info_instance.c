@@ -25,6 +25,8 @@ static void print_state(const json_t *cells)
     info_line("Memory", "%" G_GINT64_FORMAT " MiB, %" G_GINT64_FORMAT " processor%s",
               info_number(cells, "be/memory"), info_number(cells, "vcpus"),
               info_number(cells, "vcpus") == 1 ? "" : "s");
+    if (*info_string(cells, "pending"))
+        info_line("Pending", "%s, from its next start on", info_string(cells, "pending"));
 }
 
 static void print_replica(const json_t *cells)

@@ -15,13 +15,14 @@
 static const struct list {
     const char *what, *fields, *key, *named;
     const char *late;     /* field that says what does not answer; NULL: none */
+    const char *pending;  /* field that says what comes with the next start; NULL: none */
     const char *programs; /* what --json and --separator show; NULL: the same */
 } lists[] = {
     {"instance", "name,status,pnode,replica.at,be/memory,be/vcpus,nic.ips", "name", "instance",
-     "guest.late",
+     "guest.late", "pending",
      "name,status,pnode,snodes,replica.state,disk_template,be/memory,replica.at,be/vcpus,nic.ips"},
     {"node", "name,role,health,pinst_cnt,sinst_cnt,mtotal,mfree,dtotal,dfree,pip", "name", "node",
-     "late", "name,pip,role,pinst_cnt,sinst_cnt,mtotal,mfree,dtotal,dfree,health"},
+     "late", NULL, "name,pip,role,pinst_cnt,sinst_cnt,mtotal,mfree,dtotal,dfree,health"},
     {"group", "name,node_cnt,pinst_cnt,tags", "name", "group"},
     {"service", "name,node,role,state,process,known,since,restarts,version", "name", "service"},
     {"advice", "node,advice,author,reason,until", "node", "node"},
@@ -97,6 +98,7 @@ struct shown {
     json_t *rows;   /* kept until all are there, if they are to be sorted or limited */
     guint keys;     /* index of the cells by which they are sorted */
     guint late;     /* index of the cell that tells; 0: nobody asked */
+    guint pending;  /* the same */
     GString *below; /* its lines */
     guint count;
 };
@@ -116,8 +118,19 @@ static void show_row(json_t *row, void *data)
         g_string_append_printf(shown->below, "%s: its guest %s\n", name, json_string_value(late));
     json_array_foreach(late, i, part)
         g_string_append_printf(shown->below, "%s: %s\n", name, json_string_value(part));
+    const json_t *pending = shown->pending > 0 ? cli_cell_value(row, shown->pending) : NULL;
+    if (json_is_string(pending))
+        g_string_append_printf(shown->below, "%s: %s from its next start on\n", name,
+                               json_string_value(pending));
     shown->count++;
     cli_table_add(row, shown->table);
+}
+
+/* Its index. */
+static guint add_field(GPtrArray *asked, const char *field)
+{
+    g_ptr_array_add(asked, (char *)field);
+    return asked->len - 1;
 }
 
 /* A list that is shown as it is if nobody chooses other fields is asked for that too. */
@@ -128,11 +141,11 @@ static bool show_rows(struct cli *cli, const struct list *list, const struct ord
     g_autoptr(GPtrArray) asked = g_ptr_array_new();
     for (guint i = 0; fields[i] != NULL; i++)
         g_ptr_array_add(asked, fields[i]);
-    if (!cli->json && cli->separator == NULL && list->late != NULL &&
-        strcmp(chosen, list->fields) == 0) {
-        shown->late = asked->len;
-        g_ptr_array_add(asked, (void *)list->late);
-    }
+    bool usual = !cli->json && cli->separator == NULL && strcmp(chosen, list->fields) == 0;
+    if (usual && list->late != NULL)
+        shown->late = add_field(asked, list->late);
+    if (usual && list->pending != NULL)
+        shown->pending = add_field(asked, list->pending);
     shown->keys = asked->len;
     for (guint i = 0; order->keys != NULL && order->keys[i] != NULL; i++)
         g_ptr_array_add(asked, order->keys[i]);

@@ -16,10 +16,15 @@ static bool is_target(const struct instance *instance, const char *node)
     return *instance->migration_node && !strcmp(instance->migration_node, node);
 }
 
+guint64 allocated_need(const struct instance *instance)
+{
+    return MAX(instance->memory, instance->memory_next);
+}
+
 guint64 allocated_memory(const struct instance *instance, const char *node)
 {
     bool needed = !strcmp(instance->primary_node, node) || is_target(instance, node);
-    return needed ? instance->memory : 0;
+    return needed ? allocated_need(instance) : 0;
 }
 
 /* What it takes of the folder that all nodes mount. */

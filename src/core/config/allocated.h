@@ -27,6 +27,9 @@ guint64 allocated_disk_size(const GPtrArray *disks);
 struct allocated allocated_to(const struct instance *instance, const char *node);
 guint64 allocated_memory(const struct instance *instance,
                          const char *node); /* of that the memory */
+/* Memory that the instance may need from now on: what this generation has, or the next one gets,
+ * whichever is more. */
+guint64 allocated_need(const struct instance *instance);
 /* What a reservation takes; it is no instance, and nothing of it is there yet. */
 struct allocated allocated_room(const struct reserved_room *room);
 void allocated_add(struct allocated *sum, const struct allocated *more);

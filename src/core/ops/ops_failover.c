@@ -52,7 +52,7 @@ static bool choose_by_room(struct op *op, const struct instance *instance, bool 
     bool local = copy->disk_template == TEMPLATE_FILE;
     struct placement_need need = {
         .what = what,
-        .memory = copy->memory,
+        .memory = allocated_need(copy),
         .disk = local ? allocated_disk_size(copy->disks) : 0,
         .excluded = {copy->primary_node},
         .because = {"is its node now"},
@@ -189,7 +189,7 @@ static bool target_has_memory(struct op *op, const struct instance *instance, GE
     const struct node *node = config_get(op_config(op), "node", op->primary, NULL);
     if (!op_gather_room(op, instance, error))
         return false;
-    struct placement_need need = {.memory = instance->memory,
+    struct placement_need need = {.memory = allocated_need(instance),
                                   .sums = op->sums,
                                   .refused = reports_refusals(op->reports),
                                   .nics = instance->nics,
@@ -484,7 +484,7 @@ static bool may_run(const struct op *op, const struct instance *instance)
 static bool keep_room(struct op *op, const struct instance *instance, GError **error)
 {
     return !may_run(op, instance) ||
-           op_reserve_room(op, instance->name, op->primary, instance->memory, error);
+           op_reserve_room(op, instance->name, op->primary, allocated_need(instance), error);
 }
 
 /* The guest still runs on a node that answers: it is stopped there, so the replica is closed

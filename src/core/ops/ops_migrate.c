@@ -96,7 +96,7 @@ static bool target_has_room(struct op *op, const struct instance *instance, GErr
     bool local = instance->disk_template == TEMPLATE_FILE;
     if (!op_gather_room(op, instance, error))
         return false;
-    struct placement_need need = {.memory = instance->memory,
+    struct placement_need need = {.memory = allocated_need(instance),
                                   .disk = local ? allocated_disk_size(instance->disks) : 0,
                                   .sums = op->sums,
                                   .refused = reports_refusals(op->reports),

@@ -1,7 +1,7 @@
 /*
  * OP_INSTANCE_SET_PARAMS: what a guest is made of, changed while there is none. The devices of a
  * running one are what its process was started with, and both sides of a migration must have the
- * same.
+ * same; of its memory and processors the record keeps what its next start is to give it.
  */
 #include "core/ops/display.h"
 #include "core/ops/instance.h"
@@ -49,6 +49,14 @@ static bool modify_declare(struct op *op, GError **error)
 
 /* --- what is asked for --- */
 
+static bool names_only_sizes(const struct op_instance_set_params *params)
+{
+    return !*params->kernel_path && !*params->initrd_path && !*params->kernel_args &&
+           !count_of(params->add_nics) && !count_of(params->remove_nics) &&
+           !count_of(params->change_nics) && !*params->vnc_bind_address && !params->network_port &&
+           !modify_disks_asked(params);
+}
+
 static bool names_only_disks(const struct op_instance_set_params *params)
 {
     return !params->memory && !params->vcpus && !*params->kernel_path && !*params->initrd_path &&
@@ -64,6 +72,17 @@ static bool names_nothing(const struct op_instance_set_params *params)
 static guint64 number_to_be(guint64 asked, guint64 now)
 {
     return asked ? asked : now;
+}
+
+/* What its next start gives it, as things are. */
+static guint64 next_memory(const struct instance *instance)
+{
+    return number_to_be(instance->memory_next, instance->memory);
+}
+
+static guint64 next_vcpus(const struct instance *instance)
+{
+    return number_to_be(instance->vcpus_next, instance->vcpus);
 }
 
 static const char *text_to_be(const char *asked, const char *now)
@@ -92,8 +111,8 @@ static bool is_so_already(const struct op *op, const struct instance *instance)
     const struct op_instance_set_params *params = op->params;
     return !count_of(params->add_nics) && !count_of(params->remove_nics) &&
            !count_of(params->change_nics) && !modify_disks_asked(params) &&
-           number_to_be(params->memory, instance->memory) == instance->memory &&
-           number_to_be(params->vcpus, instance->vcpus) == instance->vcpus &&
+           number_to_be(params->memory, next_memory(instance)) == next_memory(instance) &&
+           number_to_be(params->vcpus, next_vcpus(instance)) == next_vcpus(instance) &&
            !strcmp(text_to_be(params->kernel_path, instance->kernel_path), instance->kernel_path) &&
            !strcmp(boot_text_to_be(params, params->initrd_path, instance->initrd_path),
                    instance->initrd_path) &&
@@ -112,7 +131,7 @@ static bool can_change(const struct op *op, const struct instance *instance, GEr
     else if (is_so_already(op, instance))
         fettle_set_error(error, WRONG_INPUT, "nothing to change: instance \"%s\" is so already",
                          instance->name);
-    else if (*instance->holder)
+    else if (*instance->holder && !names_only_sizes(op->params))
         fettle_set_error(error, WRONG_STATE,
                          "instance \"%s\" is not stopped, and a running guest keeps the devices "
                          "that it was started with; stop it first: fettle instance shutdown %s",
@@ -198,6 +217,18 @@ static bool set_display(const struct op *op, struct instance *instance, GError *
            display_set(op, instance, address, params->network_port, error);
 }
 
+/* Of an instance that somebody may run what it has stays, also for a migration, which needs both
+ * sides alike. */
+static void set_size(const struct instance *instance, guint64 *now, guint64 *next, guint64 asked)
+{
+    if (!asked)
+        return;
+    bool runs = *instance->holder != '\0';
+    if (!runs)
+        *now = asked;
+    *next = runs && asked != *now ? asked : 0;
+}
+
 /* Everything, on a copy. */
 static bool apply(struct op *op, struct instance *instance, GError **error)
 {
@@ -208,8 +239,8 @@ static bool apply(struct op *op, struct instance *instance, GError **error)
         !remove_cards(op, instance, error) || !add_cards(op, instance, error) ||
         !set_display(op, instance, error))
         return false;
-    instance->memory = number_to_be(params->memory, instance->memory);
-    instance->vcpus = number_to_be(params->vcpus, instance->vcpus);
+    set_size(instance, &instance->memory, &instance->memory_next, params->memory);
+    set_size(instance, &instance->vcpus, &instance->vcpus_next, params->vcpus);
     return true;
 }
 
@@ -219,7 +250,8 @@ static bool memory_is_there(struct op *op, const struct instance *now, const str
                             GError **error)
 {
     struct placement_room room;
-    guint64 more = then->memory > now->memory ? then->memory - now->memory : 0;
+    guint64 before = allocated_need(now), after = allocated_need(then);
+    guint64 more = after > before ? after - before : 0;
     if (!more)
         return true;
     if (!instance_need_node(op, now, now->primary_node, "primary", error) ||
@@ -356,6 +388,12 @@ static bool modify_record(struct op *op, const struct instance *before, GError *
     if (!now)
         return false;
     tell_cards(op, before, now);
+    if (now->memory_next || now->vcpus_next)
+        op_log(op,
+               "the guest keeps its %" G_GUINT64_FORMAT " MiB of memory and %" G_GUINT64_FORMAT
+               " processor(s) until its next start, which gives it %" G_GUINT64_FORMAT
+               " MiB and %" G_GUINT64_FORMAT ": fettle instance reboot --reboot-type full %s",
+               now->memory, now->vcpus, next_memory(now), next_vcpus(now), now->name);
     if (*params->vnc_bind_address || params->network_port)
         display_warn(op, now);
     return true;

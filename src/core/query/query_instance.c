@@ -149,6 +149,19 @@ json_t *query_get_instance_replica_state(struct query_source *source, const void
     return replica ? json_string(enum_word(&replica_state_words, (int)replica->state)) : NULL;
 }
 
+json_t *query_get_instance_pending(struct query_source *source, const void *row,
+                                   enum query_status *ret_status)
+{
+    const struct instance *instance = row;
+    g_autoptr(GString) text = g_string_new(NULL);
+    if (instance->memory_next)
+        g_string_append_printf(text, "%" G_GUINT64_FORMAT " MiB of memory", instance->memory_next);
+    if (instance->vcpus_next)
+        g_string_append_printf(text, "%s%" G_GUINT64_FORMAT " processor%s", text->len ? ", " : "",
+                               instance->vcpus_next, instance->vcpus_next == 1 ? "" : "s");
+    return text->len ? json_string(text->str) : NULL;
+}
+
 json_t *query_get_instance_replica_at(struct query_source *source, const void *row,
                                       enum query_status *ret_status)
 {

@@ -100,13 +100,13 @@ static void count_guests(const struct watcher *watcher, const struct hosts *host
         struct host *host = g_hash_table_lookup(hosts->by_uuid, instance->primary_node);
         if (host == NULL)
             continue;
-        host->spare -= (gint64)instance->memory;
+        host->spare -= (gint64)allocated_need(instance);
         if (instance->admin_state != ADMIN_UP)
             continue;
         bool mirrored = repair_template_mirrored(instance->disk_template);
         struct lodger lodger = {
             .instance = instance,
-            .memory = instance->memory,
+            .memory = allocated_need(instance),
             .anywhere = repair_template_shared(instance->disk_template),
             .target =
                 mirrored ? g_hash_table_lookup(hosts->by_uuid, instance->secondary_node) : NULL,

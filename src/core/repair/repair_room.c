@@ -97,7 +97,7 @@ static const char *check_secondary(const struct search *search, bool failover)
     const struct instance *instance = search->instance;
     const struct node *node = config_get(search->config, "node", instance->secondary_node, NULL);
     struct placement_need need = {
-        .memory = instance->admin_state == ADMIN_UP ? instance->memory : 0,
+        .memory = instance->admin_state == ADMIN_UP ? allocated_need(instance) : 0,
         .sums = search->sums,
         .nics = instance->nics,
         .qemu_from = failover ? NULL : qemu_of(search),
@@ -121,7 +121,7 @@ static const char *find_primary(const struct search *search, bool failover)
 {
     struct placement_need need = {
         .what = "its new primary node",
-        .memory = search->instance->memory,
+        .memory = allocated_need(search->instance),
         .excluded = {search->instance->primary_node},
         .because = {"is its primary node now"},
         .nics = search->instance->nics,
@@ -140,7 +140,7 @@ static bool find_both(const struct search *search, struct repair_goal *goal)
     const struct instance *instance = search->instance;
     struct placement_need need = {
         .what = "its new primary node",
-        .memory = instance->memory,
+        .memory = allocated_need(instance),
         .disk = allocated_disk_size(instance->disks),
         .nics = instance->nics,
         .files = {instance->kernel_path, instance->initrd_path, instance->os},

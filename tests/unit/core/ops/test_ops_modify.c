@@ -1,4 +1,5 @@
 /* Changing a stopped instance: memory, processors, kernel, network cards, display. */
+#include "core/config/allocated.h"
 #include "unit/core/world/ops_case.h"
 
 #include <string.h>
@@ -228,6 +229,106 @@ static void test_size_locks(void)
     g_assert_null(strstr(world->trace->str, "node-res"));
 }
 
+/* --- the next start of one that runs --- */
+
+static void expect_sizes(guint64 memory, guint64 vcpus, guint64 memory_next, guint64 vcpus_next)
+{
+    g_assert_cmpuint(ops_web(world)->memory, ==, memory);
+    g_assert_cmpuint(ops_web(world)->vcpus, ==, vcpus);
+    g_assert_cmpuint(ops_web(world)->memory_next, ==, memory_next);
+    g_assert_cmpuint(ops_web(world)->vcpus_next, ==, vcpus_next);
+}
+
+static const char *act(const char *id)
+{
+    return ops_run_one(world, json_make("{ss ss}", "OP_ID", id, "instance_name", "web1"));
+}
+
+/* Nothing is asked of a node, and the running sizes stay, for a migration too. */
+static void put_pending(void)
+{
+    ops_put_web(world, "in-sync", true);
+    done(modify(json_make("{si si}", "memory", 1024, "vcpus", 3)));
+    expect_sizes(512, 1, 1024, 3);
+}
+
+static void test_pending(void)
+{
+    put_pending();
+    g_autofree char *log = ops_log(world, 0);
+    g_assert_cmpstr(log, ==,
+                    "the guest keeps its 512 MiB of memory and 1 processor(s) until its next "
+                    "start, which gives it 1024 MiB and 3: fettle instance reboot --reboot-type "
+                    "full web1\n");
+    ops_expect_refusal(world, modify(json_make("{si si}", "memory", 1024, "vcpus", 3)),
+                       "nothing to change: instance \"web1\" is so already", "wrong_input");
+    ops_expect_refusal(world, modify(json_make("{si ss}", "memory", 64, "kernel_path", "vmlinuz")),
+                       "instance \"web1\" is not stopped, and a running guest keeps the devices "
+                       "that it was started with; stop it first: fettle instance shutdown web1",
+                       "wrong_state");
+    done(modify(json_make("{si}", "memory", 512))); /* what it has: taken back */
+    expect_sizes(512, 1, 0, 3);
+    done(modify(json_make("{si}", "vcpus", 1)));
+    expect_sizes(512, 1, 0, 0);
+}
+
+static void test_pending_starts(void)
+{
+    put_pending();
+    g_assert_cmpstr(act("OP_INSTANCE_SHUTDOWN"), ==, "null");
+    expect_sizes(512, 1, 1024, 3);
+    g_assert_cmpstr(act("OP_INSTANCE_STARTUP"), ==, "null");
+    expect_sizes(1024, 3, 0, 0);
+}
+
+/* One that is stopped meanwhile has what is asked for at once. */
+static void test_pending_stopped(void)
+{
+    put_pending();
+    g_assert_cmpstr(act("OP_INSTANCE_SHUTDOWN"), ==, "null");
+    done(modify(json_make("{si}", "memory", 256)));
+    expect_sizes(256, 1, 0, 3);
+}
+
+static void test_pending_failover(void)
+{
+    put_pending();
+    g_assert_cmpstr(act("OP_INSTANCE_FAILOVER"), ==, "null");
+    g_assert_cmpstr(ops_web(world)->holder, ==, NODE2);
+    expect_sizes(1024, 3, 0, 0);
+}
+
+/* Both sides have the running sizes; what is pending stays so. */
+static void test_pending_migrates(void)
+{
+    put_pending();
+    world->migration_steps = 1;
+    g_assert_cmpstr(act("OP_INSTANCE_MIGRATE"), ==, "null");
+    g_assert_cmpstr(ops_web(world)->holder, ==, NODE2);
+    expect_sizes(512, 1, 1024, 3);
+}
+
+/* Room is kept for whichever is more, of its node and of that to which it moves. */
+static void test_pending_room(void)
+{
+    ops_put_web(world, "in-sync", true);
+    world->memory[0] = 1000;
+    ops_expect_refusal(world, modify(json_make("{si}", "memory", 1001)),
+                       "memory: node1 has 488 MiB of memory left, instance \"web1\" needs 489 MiB "
+                       "more",
+                       "insufficient_resources");
+    done(modify(json_make("{si}", "memory", 1000)));
+    g_assert_cmpuint(allocated_memory(ops_web(world), NODE1), ==, 1000);
+    done(modify(json_make("{si}", "memory", 64)));
+    g_assert_cmpuint(allocated_memory(ops_web(world), NODE1), ==, 512);
+    done(modify(json_make("{si}", "memory", 1000)));
+    world->memory[1] = 900;
+    world->migration_steps = 1;
+    g_assert_nonnull(strstr(act("OP_INSTANCE_MIGRATE"), "insufficient_resources"));
+    g_assert_nonnull(strstr(act("OP_INSTANCE_FAILOVER"), "insufficient_resources"));
+    g_assert_cmpstr(ops_web(world)->holder, ==, NODE1);
+}
+
 static void test_kernel(void)
 {
     put_stopped();
@@ -399,6 +500,12 @@ int main(int argc, char **argv)
     ops_case("/modify/size", test_size, &world, NULL);
     ops_case("/modify/size/no-room", test_size_without_room, &world, NULL);
     ops_case("/modify/size/locks", test_size_locks, &world, NULL);
+    ops_case("/modify/pending", test_pending, &world, NULL);
+    ops_case("/modify/pending/starts", test_pending_starts, &world, NULL);
+    ops_case("/modify/pending/stopped", test_pending_stopped, &world, NULL);
+    ops_case("/modify/pending/failover", test_pending_failover, &world, NULL);
+    ops_case("/modify/pending/migrates", test_pending_migrates, &world, NULL);
+    ops_case("/modify/pending/room", test_pending_room, &world, NULL);
     ops_case("/modify/kernel", test_kernel, &world, NULL);
     ops_case("/modify/cards", test_cards, &world, NULL);
     ops_case("/modify/cards/changed", test_cards_changed, &world, NULL);
