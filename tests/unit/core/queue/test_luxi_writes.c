@@ -45,6 +45,7 @@ static const struct row {
     {"QueryFields", "[\"instance\"]", ""},
     {"QueryClusterInfo", "[]", ""},
     {"QueryTags", "[\"instance\", \"web1\"]", ""},
+    {"Verify", "[\"\"]", ""},
     {"PlanNode", "[\"node1\", \"fail\"]", ""},
     {"Verify", "[\"node1\"]", ""},
     {"ConsoleRead", "[\"web1\"]", ""},
