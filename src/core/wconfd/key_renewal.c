@@ -5,6 +5,7 @@
 
 #include "base/limits.h"
 #include "base/log.h"
+#include "core/config/voucher.h"
 #include "core/wconfd/wconf_private.h"
 #include "proto/change.h"
 #include "proto/invitation.h"
@@ -182,9 +183,11 @@ static void sign_anew(const struct pass *pass)
     struct key_renewal *keeper = pass->keeper;
     if (g_strcmp0(keeper->signed_by, pass->wanted[0]) == 0)
         return;
-    wconf_sign_anew(keeper->wconf);
-    if (!alive(keeper))
+    char signature[LIMIT_VOUCHER_CHARS + 1];
+    voucher_sign(keeper->env, pass->cluster->uuid, keeper->stamp, true, signature);
+    if (!alive(keeper) || !*signature)
         return;
+    wconf_take_signature(keeper->wconf, signature);
     wconf_announce_anew(keeper->wconf);
     text_set(&keeper->signed_by, pass->wanted[0]);
 }
@@ -205,6 +208,9 @@ static void look_at_node(const struct pass *pass, const struct node *node)
 static void look_at_all(const struct pass *pass)
 {
     g_autoptr(GPtrArray) nodes = all_nodes(pass->keeper);
+    if (g_strcmp0(pass->keeper->signed_by, pass->wanted[0]) != 0)
+        g_ptr_array_add(pass->waits,
+                        g_strdup("this mastership: the new authority could not sign it"));
     for (guint i = 0; i < nodes->len; i++)
         look_at_node(pass, nodes->pdata[i]);
     if (pass->waits->len > 0)
@@ -315,8 +321,16 @@ static bool step_drop(const struct pass *pass, GError **error)
     return commit(pass->keeper, cluster, changes, error);
 }
 
-/* Who was offline through it all has missed it, and who has said since that it has not, has not.
- * True: that was all on record. */
+/* The new authority is about to, or does, and the old one is trusted still. */
+static bool signs(const struct cluster *cluster)
+{
+    return cluster->renewal == RENEWAL_SPREAD || cluster->renewal == RENEWAL_REISSUE;
+}
+
+/* Who was offline when all others had what this phase is for has missed it: from the next one on it
+ * cannot be told any more. Who has said since that it has it, has not. True: that was all on
+ * record.
+ */
 static bool flag_missed(const struct pass *pass, GError **error)
 {
     struct wconf *wconf = pass->keeper->wconf;
@@ -325,8 +339,8 @@ static bool flag_missed(const struct pass *pass, GError **error)
     for (guint i = 0; i < nodes->len && changes->len < wconf_most_changes(wconf); i++) {
         const struct node *node = nodes->pdata[i];
         bool heard = has_confirmed(pass, node->uuid);
-        bool missed = !heard && (node->keys_missed || (pass->cluster->renewal == RENEWAL_REISSUE &&
-                                                       node->offline && pass->waits->len == 0));
+        bool misses = node->offline && pass->waits->len == 0 && signs(pass->cluster);
+        bool missed = !heard && (node->keys_missed || misses);
         if (missed == node->keys_missed)
             continue;
         json_t *object = config_object_json(wconf->head, "node", node->uuid);
@@ -410,10 +424,8 @@ static bool step(const struct pass *pass, GError **error)
 
 static bool work(const struct pass *pass, GError **error)
 {
-    bool signs =
-        pass->cluster->renewal == RENEWAL_SPREAD || pass->cluster->renewal == RENEWAL_REISSUE;
     bool has = true;
-    if (signs && !has_key(pass, &has, error))
+    if (signs(pass->cluster) && !has_key(pass, &has, error))
         return false;
     if (!alive(pass->keeper))
         return true;

@@ -262,13 +262,9 @@ static bool campaign_store(struct wconf *wconf, GError **error)
            check_is_ours(wconf, error) && campaign(wconf, error);
 }
 
-void wconf_sign_anew(struct wconf *wconf)
+void wconf_take_signature(struct wconf *wconf, const char *signature)
 {
-    struct stamp stamp = {config_history(wconf->committed), wconf->epoch};
-    char signature[LIMIT_VOUCHER_CHARS + 1];
-    voucher_sign(wconf->env, config_cluster(wconf->committed)->uuid, stamp, true, signature);
-    if (!wconf->down && !task_killed() && *signature)
-        g_strlcpy(wconf->campaign->signature, signature, sizeof(wconf->campaign->signature));
+    g_strlcpy(wconf->campaign->signature, signature, sizeof(wconf->campaign->signature));
 }
 
 bool wconf_campaign(struct wconf *wconf, GError **error)

@@ -103,8 +103,8 @@ void wconf_campaign_free(struct wconf_campaign *campaign);
 guint64 wconf_campaign_since(const struct wconf *wconf);
 /* Over this mastership (SAF-102); "": none. */
 const char *wconf_signature(const struct wconf *wconf);
-/* Signs it with the authority that is now. In a task. */
-void wconf_sign_anew(struct wconf *wconf);
+/* It was signed anew, by another authority. */
+void wconf_take_signature(struct wconf *wconf, const char *signature);
 /* Loads the store and takes the mastership: locks and journal are those of its epoch then. May wait
  * for other candidates. NOT_MASTER, STALE_EPOCH, CORRUPT, STORAGE, KILLED; PERMISSION: this node is
  * no candidate on record. */

@@ -380,8 +380,7 @@ static void renew_link(struct bus *bus, struct link *link)
     if (link->stream == NULL)
         return;
     if (!bus_tls_trusts(bus->tls, link->stream)) {
-        fettle_set_error(&why, UNREACHABLE,
-                         "its certificate is of an authority that is not trusted any more");
+        fettle_set_error(&why, UNREACHABLE, BUS_TLS_OLD);
         connection_close(link->connection, why);
         return;
     }

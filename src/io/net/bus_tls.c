@@ -242,6 +242,8 @@ static void handshake_cb(GObject *object, GAsyncResult *result, gpointer data)
         succeed_anonymously(dial);
     else if (dial->tls == NULL || !check_peer(dial, &node, &error))
         fail(dial, error != NULL ? error->message : "");
+    else if (!bus_tls_trusts(dial->tls, G_IO_STREAM(dial->connection)))
+        fail(dial, BUS_TLS_OLD); /* it began before this node forgot that authority */
     else
         succeed(dial, node);
 }

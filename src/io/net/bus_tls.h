@@ -33,6 +33,7 @@ struct bus_tls *bus_tls_new(const struct node_paths *paths, const struct node_co
 /* Reads the certificates anew; what is there stays if they cannot be read. Connections that are
  * made from now on go by them. */
 bool bus_tls_renew(struct bus_tls *tls, GError **error);
+#define BUS_TLS_OLD "its certificate is of an authority that is not trusted any more"
 /* Whether the peer of a connection would be believed now. */
 bool bus_tls_trusts(const struct bus_tls *tls, GIOStream *stream);
 void bus_tls_limit(struct bus_tls *tls, guint handshakes);

@@ -405,7 +405,9 @@ static void test_offline(void)
     for (guint i = 0; i < 40 && !missed(); i++)
         fake_advance(world.world, 500);
     g_assert_true(missed());
-    g_assert_true(is_trusted(0, "ca1")); /* it stands on record before anything is forgotten */
+    /* It stands on record before anybody has what it would not believe. */
+    g_assert_true(is_first(0, "ca1"));
+    g_assert_cmpstr(it.issuer[0], ==, "ca1");
     fake_advance(world.world, 20000);
     assert_says(state(), "none");
     json_autoptr shown = progress();
