@@ -25,6 +25,8 @@ static bool take_answer(struct env_answer *answer, void *data)
         g_hash_table_lookup(((struct look *)data)->candidates, answer->node);
     if (answer->record)
         candidate->role = g_steal_pointer(&answer->record);
+    else if (fettle_error_is(answer->error, PERMISSION))
+        candidate->role = role_status_new(); /* one of the version before tells a job nothing */
     else if (!env_no_answer(answer->error))
         candidate->refusal = g_strdup(answer->error->message);
     return false;

@@ -449,7 +449,7 @@ static void say(struct place *place, guint node, const char *service, const char
     struct node_report *report = place->reports->pdata[node - 1];
     struct service_report *line = service_report_new();
     text_set(&line->name, service);
-    line->state = (guint64)enum_parse(&service_state_words, state);
+    line->state = (enum service_state)enum_parse(&service_state_words, state);
     g_ptr_array_add(report->services, line);
     report->faults_known = true;
     report->copy_history = copy_history;

@@ -121,6 +121,13 @@ static json_t *answer_refusal(const struct rpc_request *request, const char *to_
     return NULL;
 }
 
+static json_t *answer_no_job(const struct rpc_request *request, const char *to_node, void *data,
+                             GError **error)
+{
+    fettle_set_error(error, PERMISSION, "wait_role is not for a job");
+    return NULL;
+}
+
 static void put_candidate(struct queue_world *w)
 {
     store_put(w->store, "node", NODE2,
@@ -184,6 +191,8 @@ static void test_candidate_silent(void)
           "node node2: its fettle-wconfd answers with an error: no memory\n" WEB2_LINES);
     fake_script(w->world, NODE2, ROLE_WCONFD, "wait_role", answer_role, "its store is damaged");
     check(w, "node2", "node node2: its fettle-wconfd says: its store is damaged\n" WEB2_LINES);
+    fake_script(w->world, NODE2, ROLE_WCONFD, "wait_role", answer_no_job, NULL);
+    check(w, "node2", WEB2_LINES); /* of the version before */
     static const char *const some[] = {"luxid", "noded", "rconfd", NULL};
     json_object_set_new(node2, "services", services(some));
     fake_script(w->world, NODE2, ROLE_WCONFD, "wait_role", answer_refusal, NULL);
