@@ -6,6 +6,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "base/text.h"
 #include "cli/foreign.h"
 #include "cli/screen.h"
 #include "cli/table_cells.h"
@@ -210,11 +211,13 @@ static void shorten_ids(struct cli_table *table, guint column)
     table->widths[column] = SHORT_ID_CHARS;
 }
 
-/* Whether it is for a terminal that is narrower than the table, and folded fits there. */
-static bool fit(struct cli_table *table)
+/* Whether it is for a terminal that is narrower than the table, and is folded to fit there;
+ * `*ret_shown` of its columns are then shown, all if they can be. */
+static bool fit(struct cli_table *table, guint *ret_shown)
 {
     struct winsize size = {0};
     int sum = (int)table->width - 1;
+    *ret_shown = table->width;
     if (table->cli->separator != NULL || ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 ||
         size.ws_col == 0)
         return false;
@@ -231,18 +234,34 @@ static bool fit(struct cli_table *table)
         int *one = &least[at % table->width];
         *one = MAX(*one, table_fold_least(table->cells->pdata[at], title));
     }
-    return table_fold_columns(table->widths, least, table->width, size.ws_col);
+    while (*ret_shown > 1 && !table_fold_columns(table->widths, least, *ret_shown, size.ws_col))
+        --*ret_shown;
+    return true;
+}
+
+/* What a narrow terminal has no room for. */
+static void append_left_out(GString *out, const struct cli_table *table, guint shown)
+{
+    if (shown == table->width)
+        return;
+    g_autoptr(GString) line = g_string_new("No room for:");
+    for (guint i = shown; i < table->width; i++)
+        g_string_append_printf(line, "%s %s", i > shown ? "," : "", table->names[i]);
+    g_string_append(line, " (-o chooses)");
+    text_fold(out, line->str, 0, 2, screen_text_columns());
+    g_string_append_c(out, '\n');
 }
 
 static void print_lines(struct cli_table *table)
 {
     bool coloured = table->cli->separator == NULL && screen_live();
-    bool folded = fit(table);
+    guint shown;
+    bool folded = fit(table, &shown);
     g_autoptr(GString) out = g_string_sized_new(1 << 16);
     for (guint at = 0; at < table->cells->len; at += table->width) {
         bool title = table->cli->headers && at == 0;
         const struct line_style style = {table->cli, title ? NULL : table->names, table->widths,
-                                         table->width, coloured && !title};
+                                         shown, coloured && !title};
         const char *const *cells = (const char *const *)table->cells->pdata + at;
         if (folded) {
             append_folded(out, &style, cells, title);
@@ -251,6 +270,7 @@ static void print_lines(struct cli_table *table)
         append_line(out, &style, cells);
         g_string_append_c(out, '\n');
     }
+    append_left_out(out, table, shown);
     fwrite(out->str, 1, out->len, stdout);
 }
 

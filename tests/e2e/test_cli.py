@@ -245,12 +245,13 @@ def test_width():
         lines = lines_on(80, *args)
         assert max(map(len, lines)) <= 80 or args[0] == 'plan' and lines[-1].startswith('To do it'), lines
     assert len(lines_on(80, 'instance', 'list')) == len(lab.cli('instance', 'list').splitlines()), 'what is shown without -o fits'
-    more = ('instance', 'list', '-o', 'name,status,pnode,snodes,replica.state,disk_template,be/memory,machine_type')
+    more = ('instance', 'list', '-o', 'name,status,pnode,snodes,replica.state,be/memory,machine_type')
     lines = lines_on(80, *more)
     assert 'State' in lines[1] and 'Replica ' in lines[0], lines
     assert any(line.startswith('application-server-01 ADMIN_down') for line in lines), lines
+    assert lines_on(80, *more[:3], more[3] + ',disk_template')[-1] == 'No room for: disk_template (-o chooses)'
     wide = lines_on(200, *more)
-    assert len(wide[0]) > 80 and len(wide) == len(lab.cli(*more).splitlines()), wide
+    assert max(map(len, wide)) > 80 and len(wide) == len(lab.cli(*more).splitlines()), wide
     lab.cli('instance', 'remove', 'application-server-01')
 
 
