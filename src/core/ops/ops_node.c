@@ -405,6 +405,11 @@ static void set_offline(struct op *op, struct node *node, bool offline)
     const struct op_node_set_params *params = op->params;
     if (node->offline == offline && (!offline || !*params->statement))
         return;
+    if (!offline && node->keys_missed)
+        op_log(op,
+               "%s may have missed a renewal of the keys: if it stays unavailable, fettle node "
+               "invite %s --primary-ip %s, and fettle-noded join --new-keys on its host",
+               node->name, node->name, node->primary_ip);
     if (!offline)
         node->offline_since = 0;
     else if (!node->offline)

@@ -188,6 +188,17 @@ static void test_offline_and_back(void)
     ops_expect(world, "commit job success\n");
 }
 
+/* Whoever takes it back learns why it may not come. */
+static void test_back_without_its_keys(void)
+{
+    ops_node_offline(world, NODE3);
+    ops_set(world, "node", NODE3, "keys_missed", json_true());
+    modify("node3", "no", "", false);
+    g_autofree char *log = ops_log(world, 0);
+    g_assert_nonnull(strstr(log, "node3 may have missed a renewal of the keys: if it stays "
+                                 "unavailable, fettle node invite node3 --primary-ip "));
+}
+
 static void test_offline_goes_first(void)
 {
     fake_cut(world->world, NODE3, true);
@@ -465,6 +476,7 @@ int main(int argc, char **argv)
     add("/node/remove/refused-for-a-migration#SAF-17", test_remove_refused_for_a_migration);
     add("/node/remove/with-a-member#SAF-07", test_member_refused);
     add("/node/offline", test_offline_and_back);
+    add("/node/offline/keys-missed#SAF-96", test_back_without_its_keys);
     add("/node/offline/urgent#SAF-06", test_offline_goes_first);
     add("/node/offline/answers#SAF-16", test_offline_refused_while_it_answers);
     add("/node/offline/statement#SAF-48", test_offline_without_statement);
