@@ -243,12 +243,25 @@ static bool commit(const struct key_renewal *keeper, struct cluster *cluster, GP
     return true;
 }
 
+static guint count_of(const char *certificates)
+{
+    guint count = 0;
+    for (const char *at = strstr(certificates, "-----BEGIN"); at; at = strstr(at + 1, "-----BEGIN"))
+        count++;
+    return count;
+}
+
 /* Another authority stands behind those of `trusted` from now on. */
 static bool begin(const struct key_renewal *keeper, const char *trusted, GError **error)
 {
     struct authority *authority = authority_of(keeper);
     record_autoptr(cluster) cluster = cluster_copy(config_cluster(keeper->wconf->committed));
     g_autofree char *certificate = NULL;
+    if (count_of(trusted) >= LIMIT_AUTHORITIES) {
+        fettle_set_error(error, LIMIT, "%d authorities are trusted already, which is the limit",
+                         LIMIT_AUTHORITIES);
+        return false;
+    }
     if (!authority->ops->make_next(authority, cluster->uuid, &certificate, error))
         return false;
     if (!alive(keeper)) {
@@ -379,10 +392,11 @@ static bool begin_anew(const struct pass *pass, GError **error)
     const struct cluster *cluster = pass->cluster;
     const char *next = last_of(cluster->authority);
     bool unused = cluster->renewal == RENEWAL_SPREAD; /* nothing was signed by it */
-    g_autofree char *kept = unused
+    bool full = count_of(cluster->authority) >= LIMIT_AUTHORITIES;
+    g_autofree char *kept = unused && full
                                 ? g_strndup(cluster->authority, (gsize)(next - cluster->authority))
                                 : g_strdup(cluster->authority);
-    if (!unused && g_strv_length(pass->wanted) >= LIMIT_AUTHORITIES) {
+    if (full && !unused) {
         fettle_set_error(error, LIMIT,
                          "the key of the authority is not on this node; make a candidate the "
                          "master that has it, or copy etc/ca.key from there");
@@ -422,9 +436,34 @@ static bool step(const struct pass *pass, GError **error)
     return true;
 }
 
+/* Whoever takes over now knows of this phase: by a record of the one before it would take for
+ * unused what has signed already. */
+static bool is_copied(const struct pass *pass)
+{
+    const struct wconf *wconf = pass->keeper->wconf;
+    g_autoptr(GPtrArray) nodes = config_list(wconf->committed, "node");
+    guint64 serial = 0;
+    bool alone = true;
+    config_get(wconf->committed, "cluster", pass->cluster->uuid, &serial);
+    for (guint i = 0; i < nodes->len; i++) {
+        const struct node *node = nodes->pdata[i];
+        if (!node->master_candidate || node->offline ||
+            strcmp(node->uuid, wconf->env->node_uuid) == 0)
+            continue;
+        if (wconf_followers_serial(wconf, node->uuid) >= serial)
+            return true;
+        alone = false;
+    }
+    return alone;
+}
+
 static bool work(const struct pass *pass, GError **error)
 {
     bool has = true;
+    if (pass->cluster->renewal != RENEWAL_NONE && !is_copied(pass)) {
+        g_ptr_array_add(pass->waits, g_strdup("no other candidate has a copy of this phase yet"));
+        return true;
+    }
     if (signs(pass->cluster) && !has_key(pass, &has, error))
         return false;
     if (!alive(pass->keeper))

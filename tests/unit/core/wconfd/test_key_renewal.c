@@ -447,6 +447,9 @@ static void test_lost_before_it_signs(void)
     g_clear_pointer(&it.next, g_free);
     give();
     config_world_start(&world);
+    fake_advance(world.world, 5000);
+    /* Whoever had it may have signed with it, whatever this master's record says. */
+    g_assert_true(is_trusted(1, "ca2") && is_trusted(1, "ca3"));
     it.silent[2] = false;
     fake_advance(world.world, 30000);
     assert_says(state(), "none");
@@ -476,8 +479,22 @@ static void test_lost_after(void)
     tear_down();
 }
 
-/* A candidate that would be master without the key keeps the old authority alive. */
-static void test_candidate(void)
+/* What the configuration daemon of a candidate says: its copy is as new as that of the master. */
+static void follow(struct env *from, const char *key_of)
+{
+    const struct config *config = world.wconf->committed;
+    g_autofree char *digest = g_strdup_printf("%" G_GINT64_MODIFIER "x", config_digest(config));
+    struct fake_reply reply = {0};
+    fake_call_start_stamped(from, 0, (struct stamp){5, world.epoch}, NODE1, ROLE_WCONFD, "follow",
+                            json_make("{s:i,s:I,s:s,s:b,s:s}", "history", 5, "serial",
+                                      (json_int_t)config_serial(config), "digest", digest,
+                                      "authority", true, "key_of", key_of),
+                            &reply);
+    fake_advance(world.world, 5000);
+    fake_reply_clear(&reply);
+}
+
+static struct env *set_up_candidate(void)
 {
     GPtrArray *objects = initial_changes();
     g_ptr_array_add(
@@ -485,21 +502,42 @@ static void test_candidate(void)
     json_object_set_new(((struct change *)objects->pdata[0])->object, "commit_copies",
                         json_integer(0));
     set_up_with(objects);
-    struct env *other = fake_process(world.world, NODE2, ROLE_WCONFD);
+    return fake_process(world.world, NODE2, ROLE_WCONFD);
+}
+
+/* A candidate that would be master without the key keeps the old authority alive. */
+static void test_candidate(void)
+{
+    struct env *other = set_up_candidate();
     begin();
-    fake_advance(world.world, 20000);
+    for (guint i = 0; i < 5; i++)
+        follow(other, "");
     assert_says(state(), "reissue: node node2: its configuration daemon does not have the new "
                          "authority's key yet");
     g_autofree char *of = fingerprint_of("ca2");
-    struct fake_reply reply = {0};
-    fake_call_start_stamped(other, 0, (struct stamp){5, world.epoch}, NODE1, ROLE_WCONFD, "follow",
-                            json_make("{s:i,s:i,s:s,s:b,s:s}", "history", 0, "serial", 0, "digest",
-                                      "0", "authority", true, "key_of", of),
-                            &reply);
-    fake_advance(world.world, 20000);
-    fake_reply_clear(&reply);
+    for (guint i = 0; i < 5; i++)
+        follow(other, of);
     assert_says(state(), "none");
     assert_all_by("ca2");
+    tear_down();
+}
+
+/* A phase that no other candidate knows of does nothing yet: it would be taken for one that never
+ * began. */
+static void test_not_copied(void)
+{
+    struct env *other = set_up_candidate();
+    begin();
+    fake_advance(world.world, 20000);
+    assert_says(state(), "spread: no other candidate has a copy of this phase yet");
+    g_assert_false(is_trusted(0, "ca2") || is_trusted(1, "ca2"));
+    follow(other, "");
+    fake_advance(world.world, 20000);
+    assert_says(state(), "reissue: no other candidate has a copy of this phase yet");
+    g_assert_true(is_first(0, "ca1") && is_trusted(1, "ca2"));
+    g_assert_cmpstr(it.issuer[0], ==, "ca1");
+    follow(other, "");
+    g_assert_cmpstr(it.issuer[1], ==, "ca2");
     tear_down();
 }
 
@@ -532,6 +570,7 @@ int main(int argc, char **argv)
     g_test_add_func("/key-renewal/lost-before-it-signs#SAF-95", test_lost_before_it_signs);
     g_test_add_func("/key-renewal/lost-after#SAF-95", test_lost_after);
     g_test_add_func("/key-renewal/candidate-without-the-key#SAF-95", test_candidate);
+    g_test_add_func("/key-renewal/not-copied#SAF-95", test_not_copied);
     g_test_add_func("/key-renewal/refused", test_refused);
     return g_test_run();
 }
