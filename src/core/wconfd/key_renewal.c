@@ -644,7 +644,8 @@ static void serve_request(struct key_renewal *keeper)
     g_autoptr(GError) error = NULL;
     if (!keeper->request || !is_settled(keeper->wconf))
         return;
-    bool begun = begin_first(keeper, &error);
+    bool begun = config_cluster(keeper->wconf->committed)->renewal != RENEWAL_NONE ||
+                 begin_first(keeper, &error);
     struct rpc_request *request = g_steal_pointer(&keeper->request);
     if (!request)
         return; /* it was answered when this mastership ended */
@@ -707,9 +708,17 @@ void key_renewal_end(struct wconf *wconf)
     wconf->renewal = NULL;
 }
 
+/* From a person's word to the end on record. */
+static bool is_under_way(const struct wconf *wconf)
+{
+    return config_cluster(wconf->committed)->renewal != RENEWAL_NONE ||
+           config_cluster(wconf->head)->renewal != RENEWAL_NONE ||
+           (wconf->renewal && wconf->renewal->request);
+}
+
 bool key_renewal_over(const struct wconf *wconf, const char *what, GError **error)
 {
-    if (config_cluster(wconf->committed)->renewal == RENEWAL_NONE)
+    if (!is_under_way(wconf))
         return true;
     fettle_set_error(error, WRONG_STATE,
                      "the keys of the cluster are being renewed: %s when that is over; how far it "

@@ -5,6 +5,7 @@
  */
 #include <string.h>
 
+#include "core/wconfd/key_renewal.h"
 #include "core/wconfd/wconf_private.h"
 #include "proto/invitation.h"
 #include "proto/records.h"
@@ -541,6 +542,35 @@ static void test_not_copied(void)
     tear_down();
 }
 
+/* From the word on, not from the commit on, the engine stays as it is. */
+static void test_being_begun(void)
+{
+    set_up();
+    struct fake_reply first = {0}, second = {0};
+    g_autoptr(GError) error = NULL;
+    g_assert_true(key_renewal_over(world.wconf, "x", &error));
+    fake_engine_hold(world.engine);
+    fake_call_start(it.cli, 0, NODE1, ROLE_WCONFD, "renew_keys", json_object(), &first);
+    fake_settle(world.world);
+    for (guint i = 0; i < 5; i++) {
+        g_assert_false(first.done || key_renewal_over(world.wconf, "x", &error));
+        g_assert_error(error, FETTLE_ERROR, FETTLE_ERROR_WRONG_STATE);
+        g_clear_error(&error);
+        fake_advance(world.world, 1000);
+    }
+    /* Who asks once more meanwhile begins no other. */
+    fake_call_start(it.cli, 0, NODE1, ROLE_WCONFD, "renew_keys", json_object(), &second);
+    fake_engine_release(world.engine);
+    fake_advance(world.world, 20000);
+    g_assert_true(first.result && second.result);
+    fake_reply_clear(&first);
+    fake_reply_clear(&second);
+    assert_says(state(), "none");
+    assert_all_by("ca2");
+    g_assert_true(key_renewal_over(world.wconf, "x", &error));
+    tear_down();
+}
+
 static void test_refused(void)
 {
     set_up();
@@ -571,6 +601,7 @@ int main(int argc, char **argv)
     g_test_add_func("/key-renewal/lost-after#SAF-95", test_lost_after);
     g_test_add_func("/key-renewal/candidate-without-the-key#SAF-95", test_candidate);
     g_test_add_func("/key-renewal/not-copied#SAF-95", test_not_copied);
+    g_test_add_func("/key-renewal/being-begun", test_being_begun);
     g_test_add_func("/key-renewal/refused", test_refused);
     return g_test_run();
 }
