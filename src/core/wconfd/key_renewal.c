@@ -325,13 +325,21 @@ static bool step_drop(const struct pass *pass, GError **error)
     const char *first_end = strstr(cluster->authority + 1, "-----BEGIN");
     GPtrArray *changes = change_list_new();
     withdraw_old(pass, changes);
-    g_ptr_array_add(changes, new_confd_key(pass->keeper));
     char *only = first_end ? g_strndup(cluster->authority, (gsize)(first_end - cluster->authority))
                            : g_strdup(cluster->authority);
     g_free(cluster->authority);
     cluster->authority = only;
     cluster->renewal = RENEWAL_DROP;
     return commit(pass->keeper, cluster, changes, error);
+}
+
+/* A secret that is new goes out when all links of those whom the old one had signed have ended. */
+static bool step_end(const struct pass *pass, GError **error)
+{
+    GPtrArray *changes = change_list_new();
+    g_ptr_array_add(changes, new_confd_key(pass->keeper));
+    pass->cluster->renewal = RENEWAL_NONE;
+    return commit(pass->keeper, pass->cluster, changes, error);
 }
 
 /* The new authority is about to, or does, and the old one is trusted still. */
@@ -428,8 +436,7 @@ static bool step(const struct pass *pass, GError **error)
     case RENEWAL_REISSUE:
         return step_drop(pass, error);
     case RENEWAL_DROP:
-        pass->cluster->renewal = RENEWAL_NONE;
-        return commit(pass->keeper, pass->cluster, change_list_new(), error);
+        return step_end(pass, error);
     case RENEWAL_NONE:
         break;
     }

@@ -317,6 +317,27 @@ static void test_whole(void)
     tear_down();
 }
 
+/* Old links, of whom the old authority has signed, may live until all have confirmed that it is
+ * gone. */
+static void test_secret_goes_last(void)
+{
+    set_up();
+    g_autofree char *before = secret_now();
+    begin();
+    while (config_cluster(world.wconf->committed)->renewal != RENEWAL_DROP)
+        fake_advance(world.world, 100);
+    it.silent[2] = true;
+    fake_advance(world.world, 10000);
+    assert_says(state(), "drop: node node3: no answer");
+    assert_says(secret_now(), before);
+    it.silent[2] = false;
+    fake_advance(world.world, 10000);
+    assert_says(state(), "none");
+    g_autofree char *after = secret_now();
+    g_assert_cmpstr(after, !=, before);
+    tear_down();
+}
+
 /* The master dies at each question in turn, before or after it was carried out; a new one goes on.
  * False: there are no more questions. */
 static bool die_at(guint number, bool acts)
@@ -592,6 +613,7 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/key-renewal/whole#SAF-94", test_whole);
+    g_test_add_func("/key-renewal/secret-goes-last#SAF-94", test_secret_goes_last);
     g_test_add_func("/key-renewal/dies-at-every-question#SAF-94", test_dies);
     g_test_add_func("/key-renewal/silent#SAF-94", test_silent);
     g_test_add_func("/key-renewal/older-version#SAF-94", test_older);
