@@ -306,14 +306,14 @@ static struct change *new_confd_key(const struct key_renewal *keeper)
     return change;
 }
 
-/* Invitations that name the authority of before open nothing any more. */
+/* Invitations that name the authority of before open nothing any more, nor again. */
 static void withdraw_old(const struct pass *pass, GPtrArray *changes)
 {
     const struct wconf *wconf = pass->keeper->wconf;
     g_autoptr(GPtrArray) tokens = config_list(wconf->head, "join_token");
     for (guint i = 0; i < tokens->len; i++) {
         const struct join_token *token = tokens->pdata[i];
-        if (!*token->node_uuid && token->made <= pass->cluster->renewal_since &&
+        if (token->made <= pass->cluster->renewal_since &&
             changes->len + 1 < wconf_most_changes(wconf))
             g_ptr_array_add(changes, config_delete(wconf->head, "join_token", token->uuid));
     }

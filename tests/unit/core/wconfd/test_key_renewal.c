@@ -296,6 +296,14 @@ static char *secret_now(void)
     return g_strdup(secret ? secret->value : "");
 }
 
+static json_t *object_token(const char *uuid, const char *node_uuid, guint64 made)
+{
+    g_autofree char *hash = g_strnfill(64, '0');
+    return json_make("{s:s,s:s,s:s,s:s,s:s,s:I,s:I,s:s}", "uuid", uuid, "secret_hash", hash,
+                     "node_name", uuid, "primary_ip", "10.0.0.9", "group", GROUP, "made",
+                     (json_int_t)made, "expires", (json_int_t)made + 60, "node_uuid", node_uuid);
+}
+
 /* --- tests --- */
 
 static void test_whole(void)
@@ -314,6 +322,27 @@ static void test_whole(void)
     begin();
     fake_advance(world.world, 20000);
     assert_all_by("ca3");
+    tear_down();
+}
+
+/* An invitation of before opens nothing by the new authority, whether it was used or not. */
+static void test_tokens(void)
+{
+    set_up();
+    const char *const unused = "77777777-0000-4000-8000-000000000001";
+    const char *const used = "77777777-0000-4000-8000-000000000002";
+    const char *const later = "77777777-0000-4000-8000-000000000003";
+    g_free(job_commit(&world, 17,
+                      changes_of(put("join_token", unused, 0, object_token(unused, "", 1)),
+                                 put("join_token", used, 0, object_token(used, NODE3, 1)),
+                                 put("join_token", later, 0, object_token(later, "", 4000000000)),
+                                 NULL)));
+    g_assert_cmpuint(config_count(world.wconf->committed, "join_token"), ==, 3);
+    begin();
+    fake_advance(world.world, 20000);
+    assert_says(state(), "none");
+    g_assert_cmpuint(config_count(world.wconf->committed, "join_token"), ==, 1);
+    g_assert_nonnull(config_get(world.wconf->committed, "join_token", later, NULL));
     tear_down();
 }
 
@@ -613,6 +642,7 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/key-renewal/whole#SAF-94", test_whole);
+    g_test_add_func("/key-renewal/tokens#SAF-96", test_tokens);
     g_test_add_func("/key-renewal/secret-goes-last#SAF-94", test_secret_goes_last);
     g_test_add_func("/key-renewal/dies-at-every-question#SAF-94", test_dies);
     g_test_add_func("/key-renewal/silent#SAF-94", test_silent);
