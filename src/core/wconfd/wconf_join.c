@@ -168,6 +168,22 @@ static bool is_right_host(const struct join *join, const struct join_token *toke
     return false;
 }
 
+static bool needs_keys(const struct wconf *wconf, const struct join_token *token, GError **error)
+{
+    const struct node *node = config_get(wconf->head, "node", token->renews, NULL);
+    if (!node)
+        fettle_set_error(error, WRONG_STATE, "node %s was removed since; " MAKE_ANOTHER,
+                         token->node_name);
+    else if (!node->keys_missed && !node->offline)
+        fettle_set_error(error, WRONG_STATE,
+                         "node %s is not offline on record, and has missed no renewal of the keys: "
+                         "it needs no new ones",
+                         token->node_name);
+    else
+        return true;
+    return false;
+}
+
 static bool may_join(const struct join *join, const struct join_token *token, GError **error)
 {
     const struct wconf *wconf = join->wconf;
@@ -179,13 +195,8 @@ static bool may_join(const struct join *join, const struct join_token *token, GE
                          when);
         return false;
     }
-    if (*token->renews) {
-        if (config_get(wconf->head, "node", token->renews, NULL))
-            return true;
-        fettle_set_error(error, WRONG_STATE, "node %s was removed since; " MAKE_ANOTHER,
-                         token->node_name);
-        return false;
-    }
+    if (*token->renews)
+        return needs_keys(wconf, token, error);
     if (config_count(wconf->head, "node") >= LIMIT_NODES) {
         fettle_set_error(error, LIMIT, "the cluster has %d nodes, which is the limit", LIMIT_NODES);
         return false;

@@ -511,6 +511,11 @@ static void test_new_keys(void)
     joiner = fake_process(world.world, NODE1, ROLE_JOINING);
     json_t *token = with(object_token("node3", "10.0.0.3", 60), "renews", json_string(NODE3));
     g_free(job_commit(&world, 17, changes_of(put("join_token", TOKEN, 0, token), NULL)));
+    assert_says(join_as(NODE3), "wrong_state: node node3 is not offline on record, and has missed "
+                                "no renewal of the keys: it needs no new ones");
+    json_t *missed = with(object_node(NODE3), "keys_missed", json_true());
+    g_free(job_locks(&world, 17, "x node/" NODE3, false));
+    g_free(job_commit(&world, 17, changes_of(put("node", NODE3, 1, missed), NULL)));
     assert_says(join_as(""), "wrong_state: token " TOKEN
                              " gives new keys to the host that is node node3, and this one is "
                              "none; if the disks of that host are lost, remove the node and "
