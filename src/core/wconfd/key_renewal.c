@@ -21,6 +21,7 @@ struct key_renewal {
     GPtrArray *waits;  /* char *: what this phase waited for when it was looked at last */
     char *signed_by;   /* the mastership is signed by this authority, and nodes are told */
     char *said;        /* the last complaint of its own */
+    char *has_key_of; /* certificate of the authority whose key was found; NULL: to be looked for */
     struct rpc_request *request; /* of a person, to begin; NULL: none */
 };
 
@@ -92,9 +93,13 @@ static struct keys_status *reissue(const struct pass *pass, const struct node *n
     struct authority *authority = authority_of(pass->keeper);
     record_autoptr(keys_request) asked = call(pass, node, "keys_request", NULL, error);
     g_autofree char *certificate = NULL;
-    if (!asked || !authority->ops->sign(authority, asked->request, pass->cluster->uuid, node->uuid,
-                                        &certificate, error))
+    if (!asked)
         return NULL;
+    if (!authority->ops->sign(authority, asked->request, pass->cluster->uuid, node->uuid,
+                              &certificate, error)) {
+        g_clear_pointer(&pass->keeper->has_key_of, g_free);
+        return NULL;
+    }
     const struct keys_certify_args args = {.certificate = certificate};
     return call(pass, node, "keys_certify", &args, error);
 }
@@ -185,6 +190,8 @@ static void sign_anew(const struct pass *pass)
         return;
     char signature[LIMIT_VOUCHER_CHARS + 1];
     voucher_sign(keeper->env, pass->cluster->uuid, keeper->stamp, true, signature);
+    if (!*signature)
+        g_clear_pointer(&keeper->has_key_of, g_free);
     if (!alive(keeper) || !*signature)
         return;
     wconf_take_signature(keeper->wconf, signature);
@@ -392,7 +399,13 @@ static bool has_key(const struct pass *pass, bool *ret_has, GError **error)
         cluster->renewal == RENEWAL_SPREAD ? last_of(cluster->authority) : cluster->authority;
     const char *end = strstr(which + 1, "-----BEGIN");
     g_autofree char *one = end ? g_strndup(which, (gsize)(end - which)) : g_strdup(which);
-    return authority->ops->has_key_of(authority, one, ret_has, error);
+    *ret_has = g_strcmp0(pass->keeper->has_key_of, one) == 0;
+    if (*ret_has)
+        return true;
+    bool known = authority->ops->has_key_of(authority, one, ret_has, error);
+    if (known && *ret_has)
+        text_set(&pass->keeper->has_key_of, one);
+    return known;
 }
 
 static bool begin_anew(const struct pass *pass, GError **error)
@@ -684,6 +697,7 @@ static void keeper_task(void *data)
     g_ptr_array_unref(keeper->waits);
     g_free(keeper->signed_by);
     g_free(keeper->said);
+    g_free(keeper->has_key_of);
     g_free(keeper);
 }
 

@@ -28,6 +28,7 @@ static struct {
     struct authority authority;
     struct env *cli;
     guint questions;
+    guint looks;   /* for a key */
     guint dies_at; /* at this question, counted from 1, the master dies; 0: never */
     bool acts;     /* the question was carried out all the same */
     bool dead;
@@ -97,6 +98,7 @@ static bool has_key_of(struct authority *self, const char *certificate, bool *re
 {
     g_autofree char *own = it.key ? pem(it.key) : NULL;
     g_autofree char *next = it.next ? pem(it.next) : NULL;
+    it.looks++;
     *ret_has = g_strcmp0(certificate, own) == 0 || g_strcmp0(certificate, next) == 0;
     return !is_dead(error);
 }
@@ -115,7 +117,11 @@ static bool sign(struct authority *self, const char *request, const char *cluste
     if (is_dead(error))
         return false;
     settle();
-    g_assert_true(it.key && is_first(0, it.key));
+    if (!it.key) {
+        fettle_set_error(error, STORAGE, "ca.key: gone");
+        return false;
+    }
+    g_assert_true(is_first(0, it.key));
     *ret_certificate = g_strdup(it.key);
     return true;
 }
@@ -405,6 +411,7 @@ static void test_silent(void)
     begin();
     fake_advance(world.world, 20000);
     assert_says(state(), "spread: node node3: no answer");
+    g_assert_cmpuint(it.looks, ==, 1); /* each is a process or two */
     g_assert_true(is_trusted(1, "ca2"));
     g_assert_cmpstr(it.issuer[1], ==, "ca1"); /* it would not be believed there */
     assert_nobody_out();
@@ -525,6 +532,25 @@ static void test_lost_after(void)
     give();
     config_world_start(&world);
     fake_advance(world.world, 30000);
+    assert_says(state(), "none");
+    assert_all_by("ca3");
+    tear_down();
+}
+
+/* … and under a master that has found it there before. */
+static void test_lost_meanwhile(void)
+{
+    set_up();
+    begin();
+    while (config_cluster(world.wconf->committed)->renewal != RENEWAL_REISSUE)
+        fake_advance(world.world, 10);
+    it.silent[2] = true;
+    fake_advance(world.world, 5000);
+    g_assert_cmpstr(it.issuer[0], ==, "ca2");
+    g_assert_cmpstr(it.issuer[2], ==, "ca1");
+    g_clear_pointer(&it.key, g_free);
+    it.silent[2] = false;
+    fake_advance(world.world, 40000);
     assert_says(state(), "none");
     assert_all_by("ca3");
     tear_down();
@@ -651,6 +677,7 @@ int main(int argc, char **argv)
     g_test_add_func("/key-renewal/offline-and-there#SAF-96", test_offline_and_there);
     g_test_add_func("/key-renewal/lost-before-it-signs#SAF-95", test_lost_before_it_signs);
     g_test_add_func("/key-renewal/lost-after#SAF-95", test_lost_after);
+    g_test_add_func("/key-renewal/lost-meanwhile#SAF-95", test_lost_meanwhile);
     g_test_add_func("/key-renewal/candidate-without-the-key#SAF-95", test_candidate);
     g_test_add_func("/key-renewal/not-copied#SAF-95", test_not_copied);
     g_test_add_func("/key-renewal/being-begun", test_being_begun);
