@@ -19,6 +19,7 @@ struct fake_authority {
     struct authority base;
     guint signed_count;
     bool broken;
+    bool turns; /* another authority signs, and is shown, from the next signature on */
 } authority;
 
 static bool fake_read_request(struct authority *self, const char *request, char **ret_key_hash,
@@ -55,7 +56,7 @@ static bool fake_sign(struct authority *self, const char *request, const char *c
 static bool fake_show(struct authority *self, char **ret_certificate, char **ret_fingerprint,
                       GError **error)
 {
-    *ret_certificate = g_strdup("CA");
+    *ret_certificate = g_strdup(authority.turns && authority.signed_count ? "CA2" : "CA");
     *ret_fingerprint = g_strnfill(64, 'f');
     return true;
 }
@@ -532,6 +533,32 @@ static void test_new_keys(void)
     world_tear_down();
 }
 
+/* A host is let in by one authority, that which is on record: else it waits. */
+static void test_renewal(void)
+{
+    GPtrArray *objects = initial_changes();
+    json_t *cluster = ((struct change *)objects->pdata[0])->object;
+    json_object_set_new(cluster, "renewal", json_string("reissue"));
+    json_object_set_new(cluster, "authority", json_string("CA2"));
+    set_up_with(objects, "node4", "10.0.0.4");
+    static const char again[] =
+        "resource_not_available: the keys of the cluster are being renewed; try again";
+    assert_says(join_as(""), again);
+    g_assert_cmpuint(authority.signed_count, ==, 0);
+    authority.turns = true;
+    authority.signed_count = 1;
+    g_autofree char *said = join_as("");
+    record_autoptr(join_result) result = parse(said);
+    g_assert_cmpstr(result->authority, ==, "CA2");
+    world_tear_down();
+
+    set_up("node4", "10.0.0.4");
+    authority.turns = true;
+    assert_says(join_as(""), again);
+    g_assert_cmpuint(config_count(world.wconf->committed, "node"), ==, 3);
+    world_tear_down();
+}
+
 static void test_is_a_node_already(void)
 {
     set_up("node4", "10.0.0.4");
@@ -560,6 +587,7 @@ int main(int argc, char **argv)
     g_test_add_func("/join/callers", test_only_joining_hosts_ask);
     g_test_add_func("/join/clock-is-off#SAF-93", test_clock_is_off);
     g_test_add_func("/join/new-keys#SAF-96", test_new_keys);
+    g_test_add_func("/join/renewal#SAF-94", test_renewal);
     g_test_add_func("/join/is-a-node-already#SAF-96", test_is_a_node_already);
     g_test_add_func("/join/revoked", test_revoked_never_comes_back);
     return g_test_run();
