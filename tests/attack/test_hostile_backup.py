@@ -118,8 +118,11 @@ def test_header():
     refused(5, 'the backup has no store.db; nothing was changed', write({}, parts[1:]))
     refused(5, f'this host (node n1) belongs to the cluster {good[0]["cluster"]}, and the backup is of {NAME} ({STRANGER}); nothing was changed',
             write({'cluster': STRANGER}, parts))
+    identity = os.path.join(root(), 'etc/node.json')
+    os.rename(identity, identity + '.away')
     refused(5, f'{os.path.join(root(), "etc/ca.crt")} is another one than that of the backup; nothing was changed',
             write({}, parts_with(authority=b'x')))
+    os.rename(identity + '.away', identity)
     # What the header says of places and versions moves no cursor either.
     code, out, err = fettle('cluster', 'restore', write({'node_name': 'a\x1b[2J', 'engine': 'b\x1b', 'fettle': 'c\x1b'}, parts), '--confirm', 'no')
     assert code == 17 and '\x1b' not in out + err and 'on node a\\x1b[2J' in err, (code, err)
@@ -305,6 +308,20 @@ def test_new_host():
     assert sorted(os.listdir(folder)) == ['fresh', 'good', 'host', 'host.kept', 'hostile'] and not os.path.exists('/var/tmp/escaped')
 
 
+@title('/attack/backup/renewed-since#SAF-94')
+def test_renewed():
+    """A node of this cluster whose keys were renewed since keeps them; no old one comes back beside them."""
+    at = os.path.join(folder, 'renewed')
+    shutil.copytree(root() + '.kept', at)
+    with open(os.path.join(at, 'etc/ca.crt'), 'wb') as file:
+        file.write(b'the new one')
+    os.remove(os.path.join(at, 'etc/ca.key'))
+    before = {path: what for path, what in tree(at).items() if path.startswith('etc')}
+    code, _, err = fettle('cluster', 'restore', os.path.join(folder, 'good'), '--confirm', NAME, at=at)
+    assert code == 0, err
+    assert {path: what for path, what in tree(at).items() if path.startswith('etc')} == before
+
+
 if __name__ == '__main__':
     with tempfile.TemporaryDirectory(prefix='fettle-backup-', dir='/var/tmp') as folder:
         os.mkdir(root())
@@ -314,4 +331,4 @@ if __name__ == '__main__':
             assert code == 0, err
         good = parse(os.path.join(folder, 'good'))
         shutil.copytree(root(), root() + '.kept')
-        e2e.run(test_header, test_schema, test_numbers, test_objects, test_new_host)
+        e2e.run(test_header, test_schema, test_numbers, test_objects, test_new_host, test_renewed)

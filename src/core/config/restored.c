@@ -100,6 +100,7 @@ static void put_nodes(GPtrArray *changes, const struct config *config, const cha
     for (guint i = 0; i < nodes->len; i++) {
         const struct node *node = nodes->pdata[i];
         json_t *object = unheard_node(config, node, taken);
+        json_object_set_new(object, "keys_missed", json_false());
         if (!strcmp(node->uuid, master)) {
             json_object_set_new(object, "master_candidate", json_true());
             json_object_set_new(object, "offline", json_false());
@@ -127,9 +128,19 @@ static bool make_master(GPtrArray *changes, const struct config *config,
     record_autoptr(cluster) cluster = cluster_copy(now);
     text_set(&cluster->master_node, node_uuid);
     cluster->engine = ENGINE_KIND_SQLITE; /* which this store is now */
+    /* Whom nodes trust they know better than a record of before. */
+    text_set(&cluster->authority, "");
+    cluster->renewal = RENEWAL_NONE;
     g_ptr_array_add(changes, config_put(config, "cluster", now->uuid, cluster_to_json(cluster)));
     put_nodes(changes, config, node_uuid, restoring->taken);
     return true;
+}
+
+static void put_secret(GPtrArray *changes, const struct config *config, const char *value)
+{
+    const struct secret secret = {.value = (char *)value};
+    if (value)
+        g_ptr_array_add(changes, config_put(config, "secret", "confd", secret_to_json(&secret)));
 }
 
 static void pull_brake(GPtrArray *changes, const struct config *config,
@@ -167,6 +178,7 @@ GPtrArray *restored_changes(const struct config *config, const struct restoring 
         return NULL;
     end_jobs(changes, config, restoring->now);
     pass_over_ids(changes, config);
+    put_secret(changes, config, restoring->secret);
     pull_brake(changes, config, restoring);
     return g_steal_pointer(&changes);
 }

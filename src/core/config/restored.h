@@ -19,10 +19,11 @@ struct restoring {
     guint64 now;             /* seconds since 1970 */
     guint64 taken;           /* when the backup was */
     const char *record_uuid; /* a new one, for the decision record */
+    const char *secret;      /* a new one of ConfD; NULL: that of the backup stays */
 };
 /* What a restore commits: the brake, who is master, every unfinished job ended, job ids that were
- * given out since passed over. GPtrArray of struct change. UNKNOWN_ENTITY: the backup has no such
- * node; CORRUPT: no cluster. */
+ * given out since passed over, no renewal of keys. GPtrArray of struct change. UNKNOWN_ENTITY: the
+ * backup has no such node; CORRUPT: no cluster. */
 GPtrArray *restored_changes(const struct config *config, const struct restoring *restoring,
                             GError **error);
 

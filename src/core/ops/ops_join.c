@@ -28,12 +28,17 @@ bool op_node_in_the_way(const struct node *node, const char *name, const char *p
     return true;
 }
 
-/* A node that has missed a renewal of the keys gets new ones by the same way as a new host; what it
- * is on record stays. */
+/* A node that has missed a renewal of the keys, or is away and may have lost them, gets new ones by
+ * the same way as a new host; what it is on record stays. */
+static bool gets_new_keys(const struct node *node, const struct op_node_invite *params)
+{
+    return (node->keys_missed || node->offline) && !strcmp(node->name, params->node_name);
+}
+
 static bool is_renewed(const struct node *node, const struct op_node_invite *params)
 {
-    return node->keys_missed && !strcmp(node->name, params->node_name) &&
-           master_ip_same(node->primary_ip, params->primary_ip) && node->port == params->port;
+    return gets_new_keys(node, params) && master_ip_same(node->primary_ip, params->primary_ip) &&
+           node->port == params->port;
 }
 
 static const struct node *find_renewed(const struct op *op, const struct op_node_invite *params)
@@ -49,9 +54,16 @@ static bool is_free(const struct op *op, const struct op_node_invite *params, GE
 {
     g_autoptr(GPtrArray) nodes = config_list(op_config(op), "node");
     for (guint i = 0; i < nodes->len; i++) {
-        if (!is_renewed(nodes->pdata[i], params) &&
-            op_node_in_the_way(nodes->pdata[i], params->node_name, params->primary_ip, params->port,
-                               error))
+        const struct node *node = nodes->pdata[i];
+        if (is_renewed(node, params))
+            continue;
+        if (gets_new_keys(node, params))
+            fettle_set_error(error, ALREADY_EXISTS,
+                             "node \"%s\" exists already; with --primary-ip %s --port "
+                             "%" G_GUINT64_FORMAT " as on record it gets new keys",
+                             node->name, node->primary_ip, node->port);
+        if (*error ||
+            op_node_in_the_way(node, params->node_name, params->primary_ip, params->port, error))
             return false;
     }
     return true;

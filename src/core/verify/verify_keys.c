@@ -57,8 +57,8 @@ static void verify_certificate(struct look *look, const struct node *node,
     else if (look->cluster->renewal == RENEWAL_NONE && master && master->keys &&
              !is_same(keys, master->keys))
         look_problem(look,
-                     "node %s: does not trust the same authorities as the master; the log of "
-                     "fettle-wconfd there says why",
+                     "node %s: does not trust the same authorities as the master; the master's "
+                     "log of fettle-wconfd says why",
                      node->name);
 }
 
@@ -68,9 +68,9 @@ static void verify_node(struct look *look, const struct node *node)
     if (node->keys_missed)
         look_problem(look,
                      "node %s: was offline while the keys of the cluster were renewed, and nobody "
-                     "believes it; when it is back: fettle node invite %s, and on its host: "
-                     "fettle-noded join --new-keys",
-                     node->name, node->name);
+                     "believes it; when it is back: fettle node invite %s --primary-ip %s --port "
+                     "%" G_GUINT64_FORMAT ", and on its host: fettle-noded join --new-keys",
+                     node->name, node->name, node->primary_ip, node->port);
     else if (report && report->keys)
         verify_certificate(look, node, report->keys);
 }

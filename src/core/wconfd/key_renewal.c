@@ -21,6 +21,7 @@ struct key_renewal {
     GPtrArray *waits;  /* char *: what this phase waited for when it was looked at last */
     char *signed_by;   /* the mastership is signed by this authority, and nodes are told */
     char *said;        /* the last complaint of its own */
+    char *has_key_of; /* certificate of the authority whose key was found; NULL: to be looked for */
     struct rpc_request *request; /* of a person, to begin; NULL: none */
 };
 
@@ -92,9 +93,13 @@ static struct keys_status *reissue(const struct pass *pass, const struct node *n
     struct authority *authority = authority_of(pass->keeper);
     record_autoptr(keys_request) asked = call(pass, node, "keys_request", NULL, error);
     g_autofree char *certificate = NULL;
-    if (!asked || !authority->ops->sign(authority, asked->request, pass->cluster->uuid, node->uuid,
-                                        &certificate, error))
+    if (!asked)
         return NULL;
+    if (!authority->ops->sign(authority, asked->request, pass->cluster->uuid, node->uuid,
+                              &certificate, error)) {
+        g_clear_pointer(&pass->keeper->has_key_of, g_free);
+        return NULL;
+    }
     const struct keys_certify_args args = {.certificate = certificate};
     return call(pass, node, "keys_certify", &args, error);
 }
@@ -185,6 +190,8 @@ static void sign_anew(const struct pass *pass)
         return;
     char signature[LIMIT_VOUCHER_CHARS + 1];
     voucher_sign(keeper->env, pass->cluster->uuid, keeper->stamp, true, signature);
+    if (!*signature)
+        g_clear_pointer(&keeper->has_key_of, g_free);
     if (!alive(keeper) || !*signature)
         return;
     wconf_take_signature(keeper->wconf, signature);
@@ -243,12 +250,25 @@ static bool commit(const struct key_renewal *keeper, struct cluster *cluster, GP
     return true;
 }
 
+static guint count_of(const char *certificates)
+{
+    guint count = 0;
+    for (const char *at = strstr(certificates, "-----BEGIN"); at; at = strstr(at + 1, "-----BEGIN"))
+        count++;
+    return count;
+}
+
 /* Another authority stands behind those of `trusted` from now on. */
 static bool begin(const struct key_renewal *keeper, const char *trusted, GError **error)
 {
     struct authority *authority = authority_of(keeper);
     record_autoptr(cluster) cluster = cluster_copy(config_cluster(keeper->wconf->committed));
     g_autofree char *certificate = NULL;
+    if (count_of(trusted) >= LIMIT_AUTHORITIES) {
+        fettle_set_error(error, LIMIT, "%d authorities are trusted already, which is the limit",
+                         LIMIT_AUTHORITIES);
+        return false;
+    }
     if (!authority->ops->make_next(authority, cluster->uuid, &certificate, error))
         return false;
     if (!alive(keeper)) {
@@ -293,14 +313,14 @@ static struct change *new_confd_key(const struct key_renewal *keeper)
     return change;
 }
 
-/* Invitations that name the authority of before open nothing any more. */
+/* Invitations that name the authority of before open nothing any more, nor again. */
 static void withdraw_old(const struct pass *pass, GPtrArray *changes)
 {
     const struct wconf *wconf = pass->keeper->wconf;
     g_autoptr(GPtrArray) tokens = config_list(wconf->head, "join_token");
     for (guint i = 0; i < tokens->len; i++) {
         const struct join_token *token = tokens->pdata[i];
-        if (!*token->node_uuid && token->made <= pass->cluster->renewal_since &&
+        if (token->made <= pass->cluster->renewal_since &&
             changes->len + 1 < wconf_most_changes(wconf))
             g_ptr_array_add(changes, config_delete(wconf->head, "join_token", token->uuid));
     }
@@ -312,13 +332,21 @@ static bool step_drop(const struct pass *pass, GError **error)
     const char *first_end = strstr(cluster->authority + 1, "-----BEGIN");
     GPtrArray *changes = change_list_new();
     withdraw_old(pass, changes);
-    g_ptr_array_add(changes, new_confd_key(pass->keeper));
     char *only = first_end ? g_strndup(cluster->authority, (gsize)(first_end - cluster->authority))
                            : g_strdup(cluster->authority);
     g_free(cluster->authority);
     cluster->authority = only;
     cluster->renewal = RENEWAL_DROP;
     return commit(pass->keeper, cluster, changes, error);
+}
+
+/* A secret that is new goes out when all links of those whom the old one had signed have ended. */
+static bool step_end(const struct pass *pass, GError **error)
+{
+    GPtrArray *changes = change_list_new();
+    g_ptr_array_add(changes, new_confd_key(pass->keeper));
+    pass->cluster->renewal = RENEWAL_NONE;
+    return commit(pass->keeper, pass->cluster, changes, error);
 }
 
 /* The new authority is about to, or does, and the old one is trusted still. */
@@ -371,7 +399,13 @@ static bool has_key(const struct pass *pass, bool *ret_has, GError **error)
         cluster->renewal == RENEWAL_SPREAD ? last_of(cluster->authority) : cluster->authority;
     const char *end = strstr(which + 1, "-----BEGIN");
     g_autofree char *one = end ? g_strndup(which, (gsize)(end - which)) : g_strdup(which);
-    return authority->ops->has_key_of(authority, one, ret_has, error);
+    *ret_has = g_strcmp0(pass->keeper->has_key_of, one) == 0;
+    if (*ret_has)
+        return true;
+    bool known = authority->ops->has_key_of(authority, one, ret_has, error);
+    if (known && *ret_has)
+        text_set(&pass->keeper->has_key_of, one);
+    return known;
 }
 
 static bool begin_anew(const struct pass *pass, GError **error)
@@ -379,10 +413,11 @@ static bool begin_anew(const struct pass *pass, GError **error)
     const struct cluster *cluster = pass->cluster;
     const char *next = last_of(cluster->authority);
     bool unused = cluster->renewal == RENEWAL_SPREAD; /* nothing was signed by it */
-    g_autofree char *kept = unused
+    bool full = count_of(cluster->authority) >= LIMIT_AUTHORITIES;
+    g_autofree char *kept = unused && full
                                 ? g_strndup(cluster->authority, (gsize)(next - cluster->authority))
                                 : g_strdup(cluster->authority);
-    if (!unused && g_strv_length(pass->wanted) >= LIMIT_AUTHORITIES) {
+    if (full && !unused) {
         fettle_set_error(error, LIMIT,
                          "the key of the authority is not on this node; make a candidate the "
                          "master that has it, or copy etc/ca.key from there");
@@ -414,17 +449,41 @@ static bool step(const struct pass *pass, GError **error)
     case RENEWAL_REISSUE:
         return step_drop(pass, error);
     case RENEWAL_DROP:
-        pass->cluster->renewal = RENEWAL_NONE;
-        return commit(pass->keeper, pass->cluster, change_list_new(), error);
+        return step_end(pass, error);
     case RENEWAL_NONE:
         break;
     }
     return true;
 }
 
+/* Whoever takes over now knows of this phase: by a record of the one before it would take for
+ * unused what has signed already. */
+static bool is_copied(const struct pass *pass)
+{
+    const struct wconf *wconf = pass->keeper->wconf;
+    g_autoptr(GPtrArray) nodes = config_list(wconf->committed, "node");
+    guint64 serial = 0;
+    bool alone = true;
+    config_get(wconf->committed, "cluster", pass->cluster->uuid, &serial);
+    for (guint i = 0; i < nodes->len; i++) {
+        const struct node *node = nodes->pdata[i];
+        if (!node->master_candidate || node->offline ||
+            strcmp(node->uuid, wconf->env->node_uuid) == 0)
+            continue;
+        if (wconf_followers_serial(wconf, node->uuid) >= serial)
+            return true;
+        alone = false;
+    }
+    return alone;
+}
+
 static bool work(const struct pass *pass, GError **error)
 {
     bool has = true;
+    if (pass->cluster->renewal != RENEWAL_NONE && !is_copied(pass)) {
+        g_ptr_array_add(pass->waits, g_strdup("no other candidate has a copy of this phase yet"));
+        return true;
+    }
     if (signs(pass->cluster) && !has_key(pass, &has, error))
         return false;
     if (!alive(pass->keeper))
@@ -605,7 +664,8 @@ static void serve_request(struct key_renewal *keeper)
     g_autoptr(GError) error = NULL;
     if (!keeper->request || !is_settled(keeper->wconf))
         return;
-    bool begun = begin_first(keeper, &error);
+    bool begun = config_cluster(keeper->wconf->committed)->renewal != RENEWAL_NONE ||
+                 begin_first(keeper, &error);
     struct rpc_request *request = g_steal_pointer(&keeper->request);
     if (!request)
         return; /* it was answered when this mastership ended */
@@ -637,6 +697,7 @@ static void keeper_task(void *data)
     g_ptr_array_unref(keeper->waits);
     g_free(keeper->signed_by);
     g_free(keeper->said);
+    g_free(keeper->has_key_of);
     g_free(keeper);
 }
 
@@ -668,9 +729,17 @@ void key_renewal_end(struct wconf *wconf)
     wconf->renewal = NULL;
 }
 
+/* From a person's word to the end on record. */
+static bool is_under_way(const struct wconf *wconf)
+{
+    return config_cluster(wconf->committed)->renewal != RENEWAL_NONE ||
+           config_cluster(wconf->head)->renewal != RENEWAL_NONE ||
+           (wconf->renewal && wconf->renewal->request);
+}
+
 bool key_renewal_over(const struct wconf *wconf, const char *what, GError **error)
 {
-    if (config_cluster(wconf->committed)->renewal == RENEWAL_NONE)
+    if (!is_under_way(wconf))
         return true;
     fettle_set_error(error, WRONG_STATE,
                      "the keys of the cluster are being renewed: %s when that is over; how far it "

@@ -23,6 +23,7 @@ struct announce_window {
 struct wconf_announce {
     GHashTable *nodes;      /* uuid -> struct node_link */
     guint64 members_serial; /* of the list that all are told; 0: nobody was told of anything yet */
+    guint64 round;          /* counts how often all of it was said anew */
     guint64 spoken_serial;
     json_t *spoken[2]; /* the announcement of `spoken_serial`, whole and said again; or NULL */
     size_t spoken_bytes[2];
@@ -369,11 +370,14 @@ static void link_task(void *data)
         alive = share_take(&share, link);
         if (!alive)
             break;
-        guint64 serial = link->wconf->announce->members_serial;
+        const struct wconf_announce *announce = link->wconf->announce;
+        guint64 serial = announce->members_serial, round = announce->round;
         bool answered = tell(link, &error);
         share_end(&share);
         if (link->gone)
             break;
+        if (round != announce->round)
+            serial = 0; /* it has heard what is not said any more */
         link->has = answered ? serial : 0;
         if (fettle_error_is(error, STALE_EPOCH)) {
             link_refused(link, error);
@@ -478,6 +482,7 @@ void wconf_announce_again(struct wconf *wconf)
 void wconf_announce_anew(struct wconf *wconf)
 {
     wconf->announce->spoken_serial = 0;
+    wconf->announce->round++;
     GHashTableIter iter;
     void *value;
     g_hash_table_iter_init(&iter, wconf->announce->nodes);

@@ -168,6 +168,22 @@ static bool is_right_host(const struct join *join, const struct join_token *toke
     return false;
 }
 
+static bool needs_keys(const struct wconf *wconf, const struct join_token *token, GError **error)
+{
+    const struct node *node = config_get(wconf->head, "node", token->renews, NULL);
+    if (!node)
+        fettle_set_error(error, WRONG_STATE, "node %s was removed since; " MAKE_ANOTHER,
+                         token->node_name);
+    else if (!node->keys_missed && !node->offline)
+        fettle_set_error(error, WRONG_STATE,
+                         "node %s is not offline on record, and has missed no renewal of the keys: "
+                         "it needs no new ones",
+                         token->node_name);
+    else
+        return true;
+    return false;
+}
+
 static bool may_join(const struct join *join, const struct join_token *token, GError **error)
 {
     const struct wconf *wconf = join->wconf;
@@ -179,13 +195,8 @@ static bool may_join(const struct join *join, const struct join_token *token, GE
                          when);
         return false;
     }
-    if (*token->renews) {
-        if (config_get(wconf->head, "node", token->renews, NULL))
-            return true;
-        fettle_set_error(error, WRONG_STATE, "node %s was removed since; " MAKE_ANOTHER,
-                         token->node_name);
-        return false;
-    }
+    if (*token->renews)
+        return needs_keys(wconf, token, error);
     if (config_count(wconf->head, "node") >= LIMIT_NODES) {
         fettle_set_error(error, LIMIT, "the cluster has %d nodes, which is the limit", LIMIT_NODES);
         return false;
@@ -219,13 +230,31 @@ static void add_member(GPtrArray *members, const struct join_token *token)
     g_ptr_array_add(members, member_copy(&member));
 }
 
-static json_t *make_answer(const struct wconf *wconf, const struct join_token *token,
-                           GError **error)
+static void set_renewing(GError **error)
+{
+    fettle_set_error(error, TEMPORARY, "the keys of the cluster are being renewed; try again");
+}
+
+/* Whom a host that comes now is to trust. TEMPORARY: this node does not go by the record yet. */
+static char *trusted(const struct wconf *wconf, GError **error)
 {
     struct authority *authority = wconf->env->authority;
+    const struct cluster *cluster = config_cluster(wconf->head);
     g_autofree char *certificate = NULL;
     g_autofree char *fingerprint = NULL;
     if (!authority->ops->show(authority, &certificate, &fingerprint, error))
+        return NULL;
+    if (cluster->renewal == RENEWAL_NONE || !strcmp(certificate, cluster->authority))
+        return g_steal_pointer(&certificate);
+    set_renewing(error);
+    return NULL;
+}
+
+static json_t *make_answer(const struct wconf *wconf, const struct join_token *token,
+                           GError **error)
+{
+    g_autofree char *certificate = trusted(wconf, error);
+    if (!certificate)
         return NULL;
     record_autoptr(join_result) result = join_result_new();
     text_set(&result->certificate, token->certificate);
@@ -265,6 +294,21 @@ static struct join_token *sign(struct join *join, const struct join_token *token
     return NULL;
 }
 
+/* Under one list of authorities: who was let in by one that is replaced meanwhile would be told of
+ * it by nobody whom it believes. */
+static struct join_token *sign_by_one(struct join *join, const struct join_token *token,
+                                      GError **error)
+{
+    g_autofree char *before = trusted(join->wconf, error);
+    record_autoptr(join_token) used = before ? sign(join, token, error) : NULL;
+    g_autofree char *after = used ? trusted(join->wconf, error) : NULL;
+    if (after && !strcmp(before, after))
+        return g_steal_pointer(&used);
+    if (after)
+        set_renewing(error);
+    return NULL;
+}
+
 /* `version`: of the token as it was read before the signing. */
 static GPtrArray *make_changes(const struct config *head, const struct join_token *token,
                                guint64 version)
@@ -289,7 +333,7 @@ static GPtrArray *make_changes(const struct config *head, const struct join_toke
 static bool let_in(struct join *join, const struct join_token *token, guint64 version,
                    GError **error)
 {
-    record_autoptr(join_token) used = sign(join, token, error);
+    record_autoptr(join_token) used = sign_by_one(join, token, error);
     json_autoptr answer = used ? make_answer(join->wconf, used, error) : NULL;
     if (!answer)
         return false;
@@ -318,7 +362,7 @@ static bool answer_again(struct join *join, const struct join_token *token, guin
         return false;
     }
     /* The authority may be another one by now. */
-    record_autoptr(join_token) again = sign(join, token, error);
+    record_autoptr(join_token) again = sign_by_one(join, token, error);
     json_t *answer = again ? make_answer(join->wconf, again, error) : NULL;
     if (!answer)
         return false;

@@ -3,6 +3,7 @@
 #include "daemons/wconfd/restore.h"
 
 #include <string.h>
+#include <sys/random.h>
 #include <unistd.h>
 
 #include "core/config/restored.h"
@@ -29,6 +30,7 @@ struct restore {
     struct node_config *node; /* this host's identity, or the backup's if it has none */
     struct config *config;
     char *store, *made;
+    bool renewed; /* the keys of the cluster, since the backup was taken */
     int reserved;
 };
 
@@ -114,17 +116,20 @@ static bool check_engine(const struct restore *restore, GError **error)
     return false;
 }
 
-/* Another authority than the nodes trust would be no use to anybody. */
-static bool check_authority(const struct restore *restore, GError **error)
+/* Another authority than the nodes trust would be no use to anybody. A node of this cluster knows
+ * better than the backup which one that is; its keys stay as they are. */
+static bool check_authority(struct restore *restore, GError **error)
 {
     g_autofree char *path = etc_path(restore, AUTHORITY_PART);
+    g_autofree char *identity = etc_path(restore, CONFIG_PART);
     GBytes *part = backup_part(restore->backup, AUTHORITY_PART);
     size_t len = 0;
     g_autofree char *here = files_read_path(path, LIMIT_BACKUP_HEADER_BYTES, &len, NULL);
     if (!here || !part)
         return true;
     g_autoptr(GBytes) mine = g_bytes_new(here, len);
-    if (g_bytes_equal(mine, part))
+    restore->renewed = !g_bytes_equal(mine, part);
+    if (!restore->renewed || g_file_test(identity, G_FILE_TEST_EXISTS))
         return true;
     fettle_set_error(error, WRONG_STATE,
                      "%s is another one than that of the backup; nothing was changed", path);
@@ -133,7 +138,7 @@ static bool check_authority(const struct restore *restore, GError **error)
 
 static bool put_etc_back(const struct restore *restore, GError **error)
 {
-    for (guint i = 0; i < G_N_ELEMENTS(etc_parts); i++) {
+    for (guint i = 0; i < G_N_ELEMENTS(etc_parts) && !restore->renewed; i++) {
         GBytes *part = backup_part(restore->backup, etc_parts[i]);
         g_autofree char *path = etc_path(restore, etc_parts[i]);
         size_t len = 0;
@@ -233,13 +238,26 @@ static bool new_history(const struct restore *restore, guint64 *ret_history, GEr
     return true;
 }
 
+static char *new_secret(void)
+{
+    guint8 bytes[32];
+    GString *text = g_string_new(NULL);
+    g_assert(getrandom(bytes, sizeof bytes, 0) == (ssize_t)sizeof bytes);
+    for (guint i = 0; i < sizeof bytes; i++)
+        g_string_append_printf(text, "%02x", bytes[i]);
+    return g_string_free(text, FALSE);
+}
+
+/* What was made anew with the keys does not become the old one again. */
 static bool put_store_back(struct restore *restore, GError **error)
 {
+    g_autofree char *secret = restore->renewed ? new_secret() : NULL;
     g_autofree char *record = g_uuid_string_random();
     const struct restoring restoring = {.node_uuid = restore->node->node_uuid,
                                         .now = (guint64)(loop_wall_us() / G_USEC_PER_SEC),
                                         .taken = restore->backup->header->taken,
-                                        .record_uuid = record};
+                                        .record_uuid = record,
+                                        .secret = secret};
     g_autoptr(GPtrArray) changes = restored_changes(restore->config, &restoring, error);
     guint64 history = 0;
     return changes && new_history(restore, &history, error) &&

@@ -28,9 +28,10 @@ bool authority_status(struct authority *authority, struct keys_status *status, G
     return true;
 }
 
-static bool put_in_use(const struct real_authority *self, GError **error)
+static bool put_in_use(struct real_authority *self, GError **error)
 {
-    return self->renewed == NULL || self->renewed(error, self->data);
+    self->unused = self->renewed != NULL && !self->renewed(error, self->data);
+    return !self->unused;
 }
 
 /* --- whom it trusts --- */
@@ -57,9 +58,11 @@ bool authority_trust(struct authority *authority, const char *certificates, GErr
     g_autofree char *path = node_keys_path(self->paths, "ca.crt");
     g_autofree char *now = files_read_path(path, LIMIT_TRUST_CHARS, NULL, NULL);
     if (g_strcmp0(now, certificates) == 0)
-        return true;
-    return may_trust(self, certificates, error) &&
-           files_write_path(path, certificates, strlen(certificates), 0644, true, error) &&
+        return !self->unused || put_in_use(self, error);
+    if (!may_trust(self, certificates, error))
+        return false;
+    self->unused = true;
+    return files_write_path(path, certificates, strlen(certificates), 0644, true, error) &&
            put_in_use(self, error);
 }
 

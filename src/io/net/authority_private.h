@@ -13,6 +13,7 @@ struct real_authority {
     guint count;
     bool (*renewed)(GError **error, void *data); /* this node's certificates have changed */
     void *data;
+    bool unused; /* ca.crt may say what this process does not go by yet */
 };
 
 /* Files of one piece of work. */

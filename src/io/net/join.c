@@ -295,7 +295,9 @@ static bool write_keys(const struct node_paths *paths, const struct join_result 
 {
     g_autofree char *key = files_read_path(key_path, LIMIT_PEM_CHARS, NULL, error);
 
-    return key != NULL && put(paths, "ca.crt", result->authority, 0644, error) &&
+    /* What lies beside from before takes its place first, or it would take that of these. */
+    return key != NULL && node_keys_settle(paths, error) &&
+           put(paths, "ca.crt", result->authority, 0644, error) &&
            put(paths, NODE_KEYS_NEXT_KEY, key, 0600, error) &&
            node_keys_take(paths, result->certificate, error);
 }

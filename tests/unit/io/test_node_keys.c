@@ -18,6 +18,7 @@ static struct {
     struct node_paths *paths;
     struct authority *authority;
     guint renewed;
+    bool unusable; /* what lies there cannot be put in use now */
 } it;
 
 static char *path_of(const char *name)
@@ -40,7 +41,9 @@ static void put(const char *name, const char *text)
 static bool renewed_cb(GError **error, void *data)
 {
     it.renewed++;
-    return true;
+    if (it.unusable)
+        fettle_set_error(error, STORAGE, "not now");
+    return !it.unusable;
 }
 
 static void set_up(void)
@@ -54,6 +57,7 @@ static void set_up(void)
     it.authority = authority_new(it.paths, "authority");
     authority_on_renewed(it.authority, renewed_cb, NULL);
     it.renewed = 0;
+    it.unusable = false;
 }
 
 static void tear_down(void)
@@ -127,6 +131,33 @@ static void test_whole(void)
 {
     set_up();
     world_in_task(whole);
+    tear_down();
+}
+
+/* What is written, and could not be put in use, is not what this node goes by. */
+static void unusable(void *data)
+{
+    const struct authority_ops *ops = it.authority->ops;
+    g_autoptr(GError) error = NULL;
+    g_autofree char *old = content("ca.crt"), *next = NULL;
+    g_assert_true(ops->make_next(it.authority, CLUSTER, &next, &error));
+    g_autofree char *both = g_strconcat(old, next, NULL);
+    it.unusable = true;
+    for (guint tries = 1; tries <= 2; tries++) {
+        assert_refused(ops->trust(it.authority, both, &error), &error, FETTLE_ERROR_STORAGE,
+                       "not now");
+        g_assert_cmpuint(it.renewed, ==, tries);
+    }
+    it.unusable = false;
+    g_assert_true(ops->trust(it.authority, both, &error));
+    g_assert_true(ops->trust(it.authority, both, &error));
+    g_assert_cmpuint(it.renewed, ==, 3);
+}
+
+static void test_unusable(void)
+{
+    set_up();
+    world_in_task(unusable);
     tear_down();
 }
 
@@ -220,6 +251,7 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     loop_init();
     g_test_add_func("/node-keys/whole#SAF-94", test_whole);
+    g_test_add_func("/node-keys/unusable#SAF-94", test_unusable);
     g_test_add_func("/node-keys/refusals#SAF-94", test_refusals);
     g_test_add_func("/node-keys/cut-in-between#SAF-94", test_cut_in_between);
     return g_test_run();

@@ -159,6 +159,35 @@ static void test_changes(void)
     config_free(config);
 }
 
+/* Whom nodes trust is theirs to say, and what was renewed since is not taken back. */
+static void test_keys(void)
+{
+    g_autofree char *old = g_strnfill(64, 'a'), *new = g_strnfill(64, 'b');
+    struct config *config = config_of(
+        changes_of(put("node", NODE3, 1, with(object_node(NODE3), "keys_missed", json_true())),
+                   put("secret", "confd", 1, json_make("{s:s}", "value", old)), NULL));
+    struct cluster *cluster = cluster_copy(config_cluster(config));
+    text_set(&cluster->authority, "x");
+    cluster->renewal = RENEWAL_REISSUE;
+    g_autoptr(GPtrArray) renews =
+        changes_of(put("cluster", CLUSTER, 1, cluster_to_json(cluster)), NULL);
+    g_assert_true(config_apply(config, renews->pdata[0], NULL));
+    cluster_free(cluster);
+    const struct restoring restoring = {
+        .node_uuid = NODE2, .now = 2000, .taken = 1000, .record_uuid = RECORD, .secret = new};
+    g_autoptr(GError) error = NULL;
+    g_autoptr(GPtrArray) changes = restored_changes(config, &restoring, &error);
+    for (guint i = 0; i < changes->len; i++)
+        g_assert_true(config_apply(config, changes->pdata[i], NULL));
+    const struct node *node = config_get(config, "node", NODE3, NULL);
+    const struct secret *secret = config_get(config, "secret", "confd", NULL);
+    g_assert_false(node->keys_missed);
+    g_assert_cmpstr(secret->value, ==, new);
+    g_assert_cmpstr(config_cluster(config)->authority, ==, "");
+    g_assert_cmpint(config_cluster(config)->renewal, ==, RENEWAL_NONE);
+    config_free(config);
+}
+
 static void test_strange_host(void)
 {
     struct config *config = config_of(changes_of(job(3, "success"), NULL));
@@ -177,6 +206,7 @@ int main(int argc, char **argv)
     g_test_add_func("/restored/rests", test_rests);
     g_test_add_func("/restored/release-takes-reality", test_release_takes_reality);
     g_test_add_func("/restored/changes", test_changes);
+    g_test_add_func("/restored/keys#SAF-94", test_keys);
     g_test_add_func("/restored/strange-host", test_strange_host);
     return g_test_run();
 }

@@ -191,10 +191,23 @@ static void test_new_keys(void)
     json_t *node = config_object_json(world->config, "node", NODE2);
     json_object_set_new(node, "keys_missed", json_true());
     ops_put(world, "node", NODE2, node);
-    ops_expect_refusal(world, invite("node2", "10.0.0.9", HASH), "node \"node2\" exists already",
+    ops_expect_refusal(world, invite("node2", "10.0.0.9", HASH),
+                       "node \"node2\" exists already; with --primary-ip 10.0.0.2 --port 1811 as "
+                       "on record it gets new keys",
                        "already_exists");
     const char *said = invite("node2", "10.0.0.2", HASH);
     g_assert_true(g_str_has_prefix(said, "{"));
+    g_assert_cmpstr(only_token()->renews, ==, NODE2);
+}
+
+/* … and so is one that is offline, whose keys are of another time than its record. */
+static void test_new_keys_offline(void)
+{
+    json_t *node = config_object_json(world->config, "node", NODE2);
+    json_object_set_new(node, "offline", json_true());
+    json_object_set_new(node, "offline_statement", json_string("x"));
+    ops_put(world, "node", NODE2, node);
+    g_assert_true(g_str_has_prefix(invite("node2", "10.0.0.2", HASH), "{"));
     g_assert_cmpstr(only_token()->renews, ==, NODE2);
 }
 
@@ -251,6 +264,7 @@ int main(int argc, char **argv)
     add("/invite/not-capable#ARP-71", test_invite_not_capable);
     add("/invite/refused", test_refused);
     add("/invite/new-keys#SAF-96", test_new_keys);
+    add("/invite/new-keys-offline#SAF-96", test_new_keys_offline);
     add("/invite/no-authority", test_no_authority);
     add("/invite/remove-revokes", test_remove_revokes);
     add("/invite/add-revokes-nothing", test_add_revokes_nothing);

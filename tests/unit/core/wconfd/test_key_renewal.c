@@ -5,6 +5,7 @@
  */
 #include <string.h>
 
+#include "core/wconfd/key_renewal.h"
 #include "core/wconfd/wconf_private.h"
 #include "proto/invitation.h"
 #include "proto/records.h"
@@ -27,6 +28,7 @@ static struct {
     struct authority authority;
     struct env *cli;
     guint questions;
+    guint looks;   /* for a key */
     guint dies_at; /* at this question, counted from 1, the master dies; 0: never */
     bool acts;     /* the question was carried out all the same */
     bool dead;
@@ -96,6 +98,7 @@ static bool has_key_of(struct authority *self, const char *certificate, bool *re
 {
     g_autofree char *own = it.key ? pem(it.key) : NULL;
     g_autofree char *next = it.next ? pem(it.next) : NULL;
+    it.looks++;
     *ret_has = g_strcmp0(certificate, own) == 0 || g_strcmp0(certificate, next) == 0;
     return !is_dead(error);
 }
@@ -114,7 +117,11 @@ static bool sign(struct authority *self, const char *request, const char *cluste
     if (is_dead(error))
         return false;
     settle();
-    g_assert_true(it.key && is_first(0, it.key));
+    if (!it.key) {
+        fettle_set_error(error, STORAGE, "ca.key: gone");
+        return false;
+    }
+    g_assert_true(is_first(0, it.key));
     *ret_certificate = g_strdup(it.key);
     return true;
 }
@@ -295,6 +302,14 @@ static char *secret_now(void)
     return g_strdup(secret ? secret->value : "");
 }
 
+static json_t *object_token(const char *uuid, const char *node_uuid, guint64 made)
+{
+    g_autofree char *hash = g_strnfill(64, '0');
+    return json_make("{s:s,s:s,s:s,s:s,s:s,s:I,s:I,s:s}", "uuid", uuid, "secret_hash", hash,
+                     "node_name", uuid, "primary_ip", "10.0.0.9", "group", GROUP, "made",
+                     (json_int_t)made, "expires", (json_int_t)made + 60, "node_uuid", node_uuid);
+}
+
 /* --- tests --- */
 
 static void test_whole(void)
@@ -313,6 +328,48 @@ static void test_whole(void)
     begin();
     fake_advance(world.world, 20000);
     assert_all_by("ca3");
+    tear_down();
+}
+
+/* An invitation of before opens nothing by the new authority, whether it was used or not. */
+static void test_tokens(void)
+{
+    set_up();
+    const char *const unused = "77777777-0000-4000-8000-000000000001";
+    const char *const used = "77777777-0000-4000-8000-000000000002";
+    const char *const later = "77777777-0000-4000-8000-000000000003";
+    g_free(job_commit(&world, 17,
+                      changes_of(put("join_token", unused, 0, object_token(unused, "", 1)),
+                                 put("join_token", used, 0, object_token(used, NODE3, 1)),
+                                 put("join_token", later, 0, object_token(later, "", 4000000000)),
+                                 NULL)));
+    g_assert_cmpuint(config_count(world.wconf->committed, "join_token"), ==, 3);
+    begin();
+    fake_advance(world.world, 20000);
+    assert_says(state(), "none");
+    g_assert_cmpuint(config_count(world.wconf->committed, "join_token"), ==, 1);
+    g_assert_nonnull(config_get(world.wconf->committed, "join_token", later, NULL));
+    tear_down();
+}
+
+/* Old links, of whom the old authority has signed, may live until all have confirmed that it is
+ * gone. */
+static void test_secret_goes_last(void)
+{
+    set_up();
+    g_autofree char *before = secret_now();
+    begin();
+    while (config_cluster(world.wconf->committed)->renewal != RENEWAL_DROP)
+        fake_advance(world.world, 100);
+    it.silent[2] = true;
+    fake_advance(world.world, 10000);
+    assert_says(state(), "drop: node node3: no answer");
+    assert_says(secret_now(), before);
+    it.silent[2] = false;
+    fake_advance(world.world, 10000);
+    assert_says(state(), "none");
+    g_autofree char *after = secret_now();
+    g_assert_cmpstr(after, !=, before);
     tear_down();
 }
 
@@ -354,6 +411,7 @@ static void test_silent(void)
     begin();
     fake_advance(world.world, 20000);
     assert_says(state(), "spread: node node3: no answer");
+    g_assert_cmpuint(it.looks, ==, 1); /* each is a process or two */
     g_assert_true(is_trusted(1, "ca2"));
     g_assert_cmpstr(it.issuer[1], ==, "ca1"); /* it would not be believed there */
     assert_nobody_out();
@@ -447,6 +505,9 @@ static void test_lost_before_it_signs(void)
     g_clear_pointer(&it.next, g_free);
     give();
     config_world_start(&world);
+    fake_advance(world.world, 5000);
+    /* Whoever had it may have signed with it, whatever this master's record says. */
+    g_assert_true(is_trusted(1, "ca2") && is_trusted(1, "ca3"));
     it.silent[2] = false;
     fake_advance(world.world, 30000);
     assert_says(state(), "none");
@@ -476,8 +537,41 @@ static void test_lost_after(void)
     tear_down();
 }
 
-/* A candidate that would be master without the key keeps the old authority alive. */
-static void test_candidate(void)
+/* … and under a master that has found it there before. */
+static void test_lost_meanwhile(void)
+{
+    set_up();
+    begin();
+    while (config_cluster(world.wconf->committed)->renewal != RENEWAL_REISSUE)
+        fake_advance(world.world, 10);
+    it.silent[2] = true;
+    fake_advance(world.world, 5000);
+    g_assert_cmpstr(it.issuer[0], ==, "ca2");
+    g_assert_cmpstr(it.issuer[2], ==, "ca1");
+    g_clear_pointer(&it.key, g_free);
+    it.silent[2] = false;
+    fake_advance(world.world, 40000);
+    assert_says(state(), "none");
+    assert_all_by("ca3");
+    tear_down();
+}
+
+/* What the configuration daemon of a candidate says: its copy is as new as that of the master. */
+static void follow(struct env *from, const char *key_of)
+{
+    const struct config *config = world.wconf->committed;
+    g_autofree char *digest = g_strdup_printf("%" G_GINT64_MODIFIER "x", config_digest(config));
+    struct fake_reply reply = {0};
+    fake_call_start_stamped(from, 0, (struct stamp){5, world.epoch}, NODE1, ROLE_WCONFD, "follow",
+                            json_make("{s:i,s:I,s:s,s:b,s:s}", "history", 5, "serial",
+                                      (json_int_t)config_serial(config), "digest", digest,
+                                      "authority", true, "key_of", key_of),
+                            &reply);
+    fake_advance(world.world, 5000);
+    fake_reply_clear(&reply);
+}
+
+static struct env *set_up_candidate(void)
 {
     GPtrArray *objects = initial_changes();
     g_ptr_array_add(
@@ -485,21 +579,71 @@ static void test_candidate(void)
     json_object_set_new(((struct change *)objects->pdata[0])->object, "commit_copies",
                         json_integer(0));
     set_up_with(objects);
-    struct env *other = fake_process(world.world, NODE2, ROLE_WCONFD);
+    return fake_process(world.world, NODE2, ROLE_WCONFD);
+}
+
+/* A candidate that would be master without the key keeps the old authority alive. */
+static void test_candidate(void)
+{
+    struct env *other = set_up_candidate();
     begin();
-    fake_advance(world.world, 20000);
+    for (guint i = 0; i < 5; i++)
+        follow(other, "");
     assert_says(state(), "reissue: node node2: its configuration daemon does not have the new "
                          "authority's key yet");
     g_autofree char *of = fingerprint_of("ca2");
-    struct fake_reply reply = {0};
-    fake_call_start_stamped(other, 0, (struct stamp){5, world.epoch}, NODE1, ROLE_WCONFD, "follow",
-                            json_make("{s:i,s:i,s:s,s:b,s:s}", "history", 0, "serial", 0, "digest",
-                                      "0", "authority", true, "key_of", of),
-                            &reply);
-    fake_advance(world.world, 20000);
-    fake_reply_clear(&reply);
+    for (guint i = 0; i < 5; i++)
+        follow(other, of);
     assert_says(state(), "none");
     assert_all_by("ca2");
+    tear_down();
+}
+
+/* A phase that no other candidate knows of does nothing yet: it would be taken for one that never
+ * began. */
+static void test_not_copied(void)
+{
+    struct env *other = set_up_candidate();
+    begin();
+    fake_advance(world.world, 20000);
+    assert_says(state(), "spread: no other candidate has a copy of this phase yet");
+    g_assert_false(is_trusted(0, "ca2") || is_trusted(1, "ca2"));
+    follow(other, "");
+    fake_advance(world.world, 20000);
+    assert_says(state(), "reissue: no other candidate has a copy of this phase yet");
+    g_assert_true(is_first(0, "ca1") && is_trusted(1, "ca2"));
+    g_assert_cmpstr(it.issuer[0], ==, "ca1");
+    follow(other, "");
+    g_assert_cmpstr(it.issuer[1], ==, "ca2");
+    tear_down();
+}
+
+/* From the word on, not from the commit on, the engine stays as it is. */
+static void test_being_begun(void)
+{
+    set_up();
+    struct fake_reply first = {0}, second = {0};
+    g_autoptr(GError) error = NULL;
+    g_assert_true(key_renewal_over(world.wconf, "x", &error));
+    fake_engine_hold(world.engine);
+    fake_call_start(it.cli, 0, NODE1, ROLE_WCONFD, "renew_keys", json_object(), &first);
+    fake_settle(world.world);
+    for (guint i = 0; i < 5; i++) {
+        g_assert_false(first.done || key_renewal_over(world.wconf, "x", &error));
+        g_assert_error(error, FETTLE_ERROR, FETTLE_ERROR_WRONG_STATE);
+        g_clear_error(&error);
+        fake_advance(world.world, 1000);
+    }
+    /* Who asks once more meanwhile begins no other. */
+    fake_call_start(it.cli, 0, NODE1, ROLE_WCONFD, "renew_keys", json_object(), &second);
+    fake_engine_release(world.engine);
+    fake_advance(world.world, 20000);
+    g_assert_true(first.result && second.result);
+    fake_reply_clear(&first);
+    fake_reply_clear(&second);
+    assert_says(state(), "none");
+    assert_all_by("ca2");
+    g_assert_true(key_renewal_over(world.wconf, "x", &error));
     tear_down();
 }
 
@@ -524,6 +668,8 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/key-renewal/whole#SAF-94", test_whole);
+    g_test_add_func("/key-renewal/tokens#SAF-96", test_tokens);
+    g_test_add_func("/key-renewal/secret-goes-last#SAF-94", test_secret_goes_last);
     g_test_add_func("/key-renewal/dies-at-every-question#SAF-94", test_dies);
     g_test_add_func("/key-renewal/silent#SAF-94", test_silent);
     g_test_add_func("/key-renewal/older-version#SAF-94", test_older);
@@ -531,7 +677,10 @@ int main(int argc, char **argv)
     g_test_add_func("/key-renewal/offline-and-there#SAF-96", test_offline_and_there);
     g_test_add_func("/key-renewal/lost-before-it-signs#SAF-95", test_lost_before_it_signs);
     g_test_add_func("/key-renewal/lost-after#SAF-95", test_lost_after);
+    g_test_add_func("/key-renewal/lost-meanwhile#SAF-95", test_lost_meanwhile);
     g_test_add_func("/key-renewal/candidate-without-the-key#SAF-95", test_candidate);
+    g_test_add_func("/key-renewal/not-copied#SAF-95", test_not_copied);
+    g_test_add_func("/key-renewal/being-begun", test_being_begun);
     g_test_add_func("/key-renewal/refused", test_refused);
     return g_test_run();
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/config/voucher.h"
+#include "core/wconfd/wconf_private.h"
 #include "helper/fake_authority.h"
 #include "unit/core/world/wconf_world.h"
 
@@ -83,6 +84,35 @@ static void test_no_news(void)
         "{\"serial\":3}");
     fake_advance(world.world, 5000);
     g_assert_cmpuint(heard.count, >=, 3);
+    world_tear_down();
+}
+
+/* What was on its way when all of it is said anew does not count for the new one. */
+static json_t *hear_signature(const struct rpc_request *request, const char *to_node, void *data,
+                              GError **error)
+{
+    if (!strcmp(to_node, NODE2))
+        g_strlcpy(data, json_string_value(json_object_get(request->args, "signature")), 16);
+    return json_object();
+}
+
+static void test_anew(void)
+{
+    char heard[16] = "";
+    world_set_up();
+    fake_script(world.world, NULL, ROLE_NODED, "announce", hear_signature, heard);
+    fake_set_delay(world.world, long_way, NULL);
+    wconf_take_signature(world.wconf, "old");
+    wconf_announce_anew(world.wconf);
+    fake_advance(world.world, WAY_MS / 2);
+    wconf_take_signature(world.wconf, "new");
+    wconf_announce_anew(world.wconf);
+    g_assert_false(wconf_node_told(world.wconf, NODE2));
+    for (guint i = 0; i < 100 && !wconf_node_told(world.wconf, NODE2); i++)
+        fake_advance(world.world, WAY_MS / 6);
+    g_assert_true(wconf_node_told(world.wconf, NODE2));
+    g_assert_cmpstr(heard, ==, "new");
+    fake_set_delay(world.world, NULL, NULL);
     world_tear_down();
 }
 
@@ -194,6 +224,7 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/announce/many-nodes#SAF-05,SAF-06", test_many_nodes);
     g_test_add_func("/announce/no-news#WCF-20", test_no_news);
+    g_test_add_func("/announce/anew#SAF-94,SAF-102", test_anew);
     g_test_add_func("/announce/refused#SAF-06,SAF-102", test_refused);
     return g_test_run();
 }

@@ -19,6 +19,7 @@ struct fake_authority {
     struct authority base;
     guint signed_count;
     bool broken;
+    bool turns; /* another authority signs, and is shown, from the next signature on */
 } authority;
 
 static bool fake_read_request(struct authority *self, const char *request, char **ret_key_hash,
@@ -55,7 +56,7 @@ static bool fake_sign(struct authority *self, const char *request, const char *c
 static bool fake_show(struct authority *self, char **ret_certificate, char **ret_fingerprint,
                       GError **error)
 {
-    *ret_certificate = g_strdup("CA");
+    *ret_certificate = g_strdup(authority.turns && authority.signed_count ? "CA2" : "CA");
     *ret_fingerprint = g_strnfill(64, 'f');
     return true;
 }
@@ -511,6 +512,11 @@ static void test_new_keys(void)
     joiner = fake_process(world.world, NODE1, ROLE_JOINING);
     json_t *token = with(object_token("node3", "10.0.0.3", 60), "renews", json_string(NODE3));
     g_free(job_commit(&world, 17, changes_of(put("join_token", TOKEN, 0, token), NULL)));
+    assert_says(join_as(NODE3), "wrong_state: node node3 is not offline on record, and has missed "
+                                "no renewal of the keys: it needs no new ones");
+    json_t *missed = with(object_node(NODE3), "keys_missed", json_true());
+    g_free(job_locks(&world, 17, "x node/" NODE3, false));
+    g_free(job_commit(&world, 17, changes_of(put("node", NODE3, 1, missed), NULL)));
     assert_says(join_as(""), "wrong_state: token " TOKEN
                              " gives new keys to the host that is node node3, and this one is "
                              "none; if the disks of that host are lost, remove the node and "
@@ -523,6 +529,32 @@ static void test_new_keys(void)
     record_autoptr(join_result) result = parse(said);
     g_assert_cmpstr(result->config->node_uuid, ==, NODE3);
     g_assert_cmpstr(result->certificate, ==, "K " CLUSTER " " NODE3);
+    g_assert_cmpuint(config_count(world.wconf->committed, "node"), ==, 3);
+    world_tear_down();
+}
+
+/* A host is let in by one authority, that which is on record: else it waits. */
+static void test_renewal(void)
+{
+    GPtrArray *objects = initial_changes();
+    json_t *cluster = ((struct change *)objects->pdata[0])->object;
+    json_object_set_new(cluster, "renewal", json_string("reissue"));
+    json_object_set_new(cluster, "authority", json_string("CA2"));
+    set_up_with(objects, "node4", "10.0.0.4");
+    static const char again[] =
+        "resource_not_available: the keys of the cluster are being renewed; try again";
+    assert_says(join_as(""), again);
+    g_assert_cmpuint(authority.signed_count, ==, 0);
+    authority.turns = true;
+    authority.signed_count = 1;
+    g_autofree char *said = join_as("");
+    record_autoptr(join_result) result = parse(said);
+    g_assert_cmpstr(result->authority, ==, "CA2");
+    world_tear_down();
+
+    set_up("node4", "10.0.0.4");
+    authority.turns = true;
+    assert_says(join_as(""), again);
     g_assert_cmpuint(config_count(world.wconf->committed, "node"), ==, 3);
     world_tear_down();
 }
@@ -555,6 +587,7 @@ int main(int argc, char **argv)
     g_test_add_func("/join/callers", test_only_joining_hosts_ask);
     g_test_add_func("/join/clock-is-off#SAF-93", test_clock_is_off);
     g_test_add_func("/join/new-keys#SAF-96", test_new_keys);
+    g_test_add_func("/join/renewal#SAF-94", test_renewal);
     g_test_add_func("/join/is-a-node-already#SAF-96", test_is_a_node_already);
     g_test_add_func("/join/revoked", test_revoked_never_comes_back);
     return g_test_run();
