@@ -19,11 +19,23 @@ static const struct absence {
     {"there is no instance, node or cluster \"", "\"", {"instance", "node"}},
 };
 
-static void add_names(struct cli *cli, const char *what, GPtrArray *names)
+/* node9 is no misspelt node1. */
+static bool differs_in_digits(const char *a, const char *b)
+{
+    for (; *a && *b; a++, b++)
+        if (*a != *b && !(g_ascii_isdigit(*a) && g_ascii_isdigit(*b)))
+            return false;
+    return !*a && !*b;
+}
+
+static void add_names(struct cli *cli, const char *what, const char *typed, GPtrArray *names)
 {
     json_autoptr rows = cli_query(cli, what, (const char *const[]){"name", NULL}, NULL, NULL);
-    for (size_t i = 0; i < json_array_size(rows); i++)
-        g_ptr_array_add(names, g_strdup(cli_cell_string(json_array_get(rows, i), 0)));
+    for (size_t i = 0; i < json_array_size(rows); i++) {
+        const char *name = cli_cell_string(json_array_get(rows, i), 0);
+        if (!differs_in_digits(name, typed))
+            g_ptr_array_add(names, g_strdup(name));
+    }
 }
 
 static char *nearest_of(struct cli *cli, const struct absence *absence, const char *name)
@@ -32,7 +44,7 @@ static char *nearest_of(struct cli *cli, const struct absence *absence, const ch
     guint patience = cli->patience_ms;
     cli->patience_ms = PATIENCE_MS;
     for (size_t i = 0; i < G_N_ELEMENTS(absence->whats) && absence->whats[i] != NULL; i++)
-        add_names(cli, absence->whats[i], names);
+        add_names(cli, absence->whats[i], name, names);
     cli->patience_ms = patience;
     g_ptr_array_add(names, NULL);
     return g_strdup(nearest_word(name, (const char *const *)names->pdata));

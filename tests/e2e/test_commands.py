@@ -77,7 +77,7 @@ MAKERS = {
 }
 # All others: words with which they print one JSON document.
 ANSWERS = {
-    ('cluster', 'info'): [], ('cluster', 'verify'): [], ('cluster', 'engine'): ['status'], ('cluster', 'flush'): [],
+    ('cluster', 'info'): [], ('cluster', 'verify'): [], ('cluster', 'engine'): ['status'], ('cluster', 'flush'): [], ('cluster', 'keys'): [],
     ('cluster', 'export'): [], ('cluster', 'backup'): ['--to', '{folder}/backup'],
     ('cluster', 'import'): ['{folder}/export', '--dry-run'],
     ('instance', 'list'): [], ('instance', 'info'): ['web'], ('node', 'list'): [], ('node', 'info'): ['node2'],
@@ -103,6 +103,8 @@ SHOWN_BY = {
 ELSEWHERE = {
     'lab': 'makes clusters, and has no cluster to ask (test_power, test_demo)',
     'completion': 'prints a script for a shell (test_cli)',
+    ('ganeti-root', None): 'lays out a folder, and asks nobody (test_ganeti)',
+    ('cluster', 'renew-keys'): 'waits for every node (test_keys)',
     'confd': 'asks without a master, with a key of its own (test_confd)',
     ('instance', 'console'): 'is a terminal (test_console)',
     ('cluster', 'import-ganeti'): 'needs the file of another cluster (test_archive)',
@@ -167,7 +169,7 @@ def test_tables():
 def test_help():
     for key in described:
         text = lab.cli(*words_of(key), '--help')
-        has = {flag: f' {flag} ' in text.replace('--[no-]', '--').replace(',', ' ') for flag in (*FLAGS, '--submit')}
+        has = {flag: f' {flag} ' in text.replace('--[no-]', '--').replace(',', ' ').replace('\n', ' ') for flag in (*FLAGS, '--submit')}
         if key in OPCODES or key in MAKERS:
             assert all(has.values()), (key, has)
         elif key == ('node', 'invite'):
@@ -248,7 +250,7 @@ def test_bad_values():
             (('cluster', 'init', 'c2', '--node-name', 'n1', '--primary-ip', fettlelib.address(1), '--dry-run'),
              '--dry-run: unknown flag; see "fettle cluster init --help"')):
         e2e.expect_cli_error(lab, 2, f'fettle: {message}', *words)
-    e2e.expect_cli_error(lab, 3, 'fettle: depends: job 999999 does not exist', 'test', 'delay', '0', '--depends', '999999')
+    e2e.expect_cli_error(lab, 3, 'fettle: --depends: job 999999 does not exist', 'test', 'delay', '0', '--depends', '999999')
     code, out, err = lab.run('test', 'delay', '0', '--priority', '99', '--json', check=False)
     assert (code, out) == (2, '') and json.loads(err) == {
         'error': {'code': 'wrong_input', 'message': '--priority: must be at most 19', 'exit_code': 2}}, (code, out, err)
@@ -344,7 +346,7 @@ def lines(*words):
 
 @title('/commands/lists-of-groups')
 def test_groups():
-    assert lines('group', 'list') == [['Group', 'Nodes', 'Instances', 'Tags'], ['default', '3', '4', '-']]
+    assert lines('group', 'list') == [['Name', 'Nodes', 'Guests', 'Tags'], ['default', '3', '4', '-']]
     found, = lab.json('-o', '+node_list,uuid', 'group', 'list', 'default')
     uuid = found.pop('uuid')
     assert found == {'name': 'default', 'node_cnt': 3, 'pinst_cnt': 4, 'tags': [], 'node_list': ['node1', 'node2', 'node3']}, found

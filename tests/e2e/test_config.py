@@ -59,7 +59,7 @@ def names(count):
 @title('/config/network-refusals')
 def test_network_refusals():
     taken = address('n3')
-    e2e.expect_cli_error(lab, 4, f'fettle: nics[0].ip: {taken} is taken by instance "n3" (job {next_job()})', 'instance', 'create',
+    e2e.expect_cli_error(lab, 4, f'fettle: --net: ip: {taken} is taken by instance "n3" (job {next_job()})', 'instance', 'create',
                          'late', '--disk-template', 'diskless', '--net', f'network=prod,ip={taken}')
     e2e.expect_cli_error(lab, 5, f'fettle: instance "n0" has a card in network "prod"; it stays while one has (job {next_job()})',
                          'network', 'remove', 'prod')

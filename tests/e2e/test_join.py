@@ -49,7 +49,12 @@ class Host:
     def join_by_argument(self, *token):
         return self.run(NODED, 'join', *token, '--root', self.root)
 
-    def start(self, daemon='noded'):
+    def start(self, *daemons):
+        """Those that run on every node, if none is named."""
+        for daemon in daemons or ('noded', 'rconfd'):
+            self.start_one(daemon)
+
+    def start_one(self, daemon):
         log = open(os.path.join(self.root, f'{daemon}.log'), 'ab')
         program = os.path.join(e2e.build(), 'src/daemons', daemon, f'fettle-{daemon}')
         self.daemons.append(subprocess.Popen(['nsenter', f'--net=/run/netns/{self.netns}', program, '--root', self.root],
@@ -503,8 +508,7 @@ def test_cluster_of_its_own(host):
     code, out, err = host.run(lab.fettle, '--root', host.root, 'cluster', 'init', 'other', '--node-name', host.name,
                               '--primary-ip', host.address, '--accelerator', 'tcg')
     assert code == 0, (out, err)
-    for daemon in ('noded', 'wconfd', 'luxid', 'watcher'):
-        host.start(daemon)
+    host.start('noded', 'wconfd', 'luxid', 'watcher', 'rconfd')
     wait_until('luxid listens', lambda: os.path.exists(os.path.join(host.root, 'run/luxid.ready')), 30)
     wait_until('the cluster is as it should be',
                lambda: host.run(lab.fettle, '--root', host.root, 'cluster', 'verify')[0] == 0, 30)

@@ -421,8 +421,8 @@ def test_network():
     create_more = ('instance', 'create', 'more', '--disk-template', 'diskless', '--memory', '8', '--pnode', 'node3', '--net')
     expect_error(26, 'instance "card" cannot go to node3: it has no bridge "br9"' + NO_BRIDGE,
                  'instance', 'migrate', 'card', '--target-node', 'node3')
-    expect_error(26, 'pnode: node "node3" has no bridge "br9"' + NO_BRIDGE, *create_more, 'mac=auto,link=br9')
-    expect_error(4, 'nics[0].mac: aa:00:00:00:00:09 is taken by instance "card"; choose another, or mac=auto', *create_more,
+    expect_error(26, '--pnode: node "node3" has no bridge "br9"' + NO_BRIDGE, *create_more, 'mac=auto,link=br9')
+    expect_error(4, '--net: mac: aa:00:00:00:00:09 is taken by instance "card"; choose another, or mac=auto', *create_more,
                  'mac=aa:00:00:00:00:09,link=br0')
     assert lab.instance('more', 'name') is None
     remove('card')
@@ -444,7 +444,7 @@ def test_backing_file():
     with open(secret, 'wb') as file:
         file.write(b'a host keeps this for itself'.ljust(65536))
     subprocess.run(['qemu-img', 'create', '-q', '-f', 'qcow2', '-b', secret, '-F', 'raw', image], check=True)
-    expect_error(2, f'os_type: node2: image "leaky": its backing file "{secret}" is outside of {var}/images',
+    expect_error(2, f'--os-type: node2: image "leaky": its backing file "{secret}" is outside of {var}/images',
                  'instance', 'create', 'leak', '--disk-template', 'file', '--disk', 'size=8', '--memory', '8', '--pnode',
                  'node2', '--os-type', 'leaky')
     assert lab.instance('leak', 'name') is None

@@ -234,7 +234,7 @@ def test_stream_refused():
     for words, message in (
             (['--live', '--archived'], 'fettle: --live shows jobs that are not in the archive: leave out "archived"'),
             (['--live', '-o', 'id,archived'], 'fettle: --live shows jobs that are not in the archive: leave out "archived"'),
-            (['--live', '5'], 'fettle: job list: --live follows all jobs: leave out ids, --status and --filter')):
+            (['--live', '5'], 'fettle: job list: --live follows all jobs: leave out ids, --status, --filter, --sort and --limit')):
         e2e.expect_cli_error(lab, 2, message, 'job', 'list', *words)
     code, _, err = lab.run('job', 'list', '--live', '-o', 'id,nope', check=False)
     assert code == 2 and err == 'fettle: -o: job has no field "nope"; see fettle query-fields job\n', err

@@ -273,6 +273,8 @@ bool guest_query(struct guest *guest)
         guest->live = false; /* another generation's process is all there is */
         return true;
     }
+    if (generation != guest->record->generation)
+        return false; /* it tells nothing of the one that runs now */
     guest->query_late = true;
     guest->query_late_ms = guest->node->env->ops->boot_ms(guest->node->env);
     return false;

@@ -20,7 +20,9 @@
 #define SETTLE_WAIT_MS 15000 /* for the stale procedure of a lost replica */
 #define END_MS 1500          /* for all that its process is asked once its time is over … */
 #define LAST_WORD_MS 300     /* … and for what its disks have answered */
-#define SILENCE_MS 5000 /* at the most until a process counts as one that stands still (SAF-15) */
+/* A process that keeps silent for so long stands still, and holds what the guest has not been told
+ * (SAF-15). One that has answered until then, with a promised copy, may take so long to drain. */
+#define SILENCE_MS 5000
 
 /* One end of a guest. It is over at its moment also if the process never answers: then it ends as
  * by a power cut. */
@@ -29,7 +31,8 @@ struct stopping {
     const struct epoch_fence_op *op;
     guint64 timeout_ms; /* of the guest; 0: it gets none */
     gint64 shutdown_by; /* its time is over then … */
-    gint64 over_by;     /* … and everybody's then */
+    gint64 over_by;     /* … and everybody's then … */
+    gint64 drained_by;  /* … but that of a copy which may be closed clean */
     gint64 silent_ms;   /* since when the process has not answered; 0: it has */
 };
 
@@ -204,7 +207,8 @@ static bool stop_waits(const struct stopping *stopping)
 /* Asks how it is until it says so. One that nobody waits for is asked once. */
 static void stop_hear(struct stopping *stopping)
 {
-    gint64 until = stopping->timeout_ms > 0 ? stopping->shutdown_by : stopping->over_by;
+    gint64 once = now_ms(stopping) + (is_promised(stopping->guest) ? SILENCE_MS : END_MS);
+    gint64 until = stopping->timeout_ms > 0 ? stopping->shutdown_by : once;
     while (!ask(stopping, until, ask_state, NULL) && stopping->silent_ms && stop_waits(stopping))
         ;
 }
@@ -273,11 +277,13 @@ static bool stop_unclean(const struct guest *guest, const char *why)
 }
 
 /* Whether its process stands still, as far as can be told. With a promised copy it gets the time
- * that an answer may take, as far as there is any. */
+ * that an answer may take, as far as whoever has set a time waits for it. */
 static bool stop_is_silent(struct stopping *stopping)
 {
     struct guest *guest = stopping->guest;
-    gint64 until = MIN(stopping->silent_ms + SILENCE_MS, stopping->over_by);
+    gint64 until = stopping->silent_ms + SILENCE_MS;
+    if (stopping->timeout_ms > 0)
+        until = MIN(until, stopping->over_by);
     while (stopping->silent_ms && guest->live && is_promised(guest) && now_ms(stopping) < until &&
            env_sleep(guest->node->env, STOP_POLL_MS))
         ask(stopping, until, ask_state, NULL);
@@ -291,7 +297,7 @@ static bool stop_without_mirror(struct stopping *stopping, GError **error)
 {
     struct guest *guest = stopping->guest;
     if (!is_promised(guest) || stop_is_silent(stopping) ||
-        !ask(stopping, stopping->over_by, ask_state, NULL) ||
+        !ask(stopping, stopping->drained_by, ask_state, NULL) ||
         guest->last_mirror.state == MIRROR_READY || guest->last_mirror.state == MIRROR_SYNCING ||
         !guest->live)
         return true;
@@ -308,7 +314,7 @@ static bool stop_finish(struct stopping *stopping)
         return stop_unclean(guest, "its mirror had ended");
     if (guest->record->target && guest->replica_state != REPLICA_IN_SYNC)
         return stop_unclean(guest, "its replica is not on record as in sync yet");
-    return guest->record->target && (ask(stopping, stopping->over_by, ask_finish, &error) ||
+    return guest->record->target && (ask(stopping, stopping->drained_by, ask_finish, &error) ||
                                      stop_unclean(guest, error->message));
 }
 
@@ -320,7 +326,9 @@ static bool stop_mirror(struct stopping *stopping, bool *ret_finished, GError **
     if (guest->record->target && guest->replica_state == REPLICA_STALE)
         return !stop_unclean(guest, "its replica is on record as stale");
     bool held = guest->record->target && !mirror_reachable(guest); /* a pause would hang (SAF-15) */
-    bool paused = !held && ask(stopping, stopping->over_by, ask_pause, &why);
+    gint64 patience = is_promised(guest) ? SILENCE_MS : 0;
+    stopping->drained_by = MAX(stopping->over_by, now_ms(stopping) + patience);
+    bool paused = !held && ask(stopping, stopping->drained_by, ask_pause, &why);
     if (!stop_without_mirror(stopping, error))
         return false;
     if (!paused)
@@ -380,6 +388,7 @@ static bool stop_orderly(struct stopping *stopping, bool *ret_down, GError **err
         settle_ms = (guint)CLAMP(stopping->shutdown_by - now_ms(stopping), 0, SETTLE_WAIT_MS);
     /* Of what does not answer no orderly end can be had, and none is asked for. */
     bool settled = !stopping->silent_ms && mirror_watch_settle(guest, settle_ms);
+    stopping->over_by = MAX(stopping->over_by, now_ms(stopping) + END_MS); /* of what answers */
     bool may = stop_is_no_power_cut(stopping, error);
     *ret_down = may && settled && stop_powerdown(stopping);
     bool given_up = cancel_asked(guest);

@@ -83,7 +83,7 @@ void cli_command_explain(const struct cli_command *command, const char *const *w
         if (complaint.part != NULL)
             g_string_append_printf(text, "%s: ", complaint.part);
         g_string_append(text, complaint.rest);
-        if (arg->example != NULL)
+        if (arg->example != NULL && fettle_error_is(*error, WRONG_INPUT))
             g_string_append_printf(text, "; as in %s %s", name, arg->example);
         g_free((*error)->message);
         (*error)->message = g_string_free(text, FALSE);

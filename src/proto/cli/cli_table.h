@@ -52,7 +52,7 @@ const char *cli_command_many(const struct cli_command *command);
 
 /* What is wrong with a field of the command's opcode, in the words of the command line: the error
  * "nics[1].ip: …" becomes "--net 2: ip: …; as in --net mac=auto,link=br0", with the name of the
- * flag that was typed. Any other error stays as it is. */
+ * flag that was typed, and an example if it is WRONG_INPUT. Any other error stays as it is. */
 void cli_command_explain(const struct cli_command *command, const char *const *words,
                          GError **error);
 

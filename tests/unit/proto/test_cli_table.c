@@ -184,20 +184,26 @@ static void test_mistakes(void)
 }
 
 /* What luxid or a job says of a field is told with the flag that was typed. */
-static void explained(const char *line, const char *message, const char *expected)
+static void explained_as(int code, const char *line, const char *message, const char *expected)
 {
     g_auto(GStrv) words = g_strsplit(line, " ", -1);
-    GError *error = g_error_new_literal(FETTLE_ERROR, FETTLE_ERROR_WRONG_INPUT, message);
+    GError *error = g_error_new_literal(FETTLE_ERROR, code, message);
     cli_command_explain(cli_command_find(words[0], words[1]), (const char *const *)words + 2,
                         &error);
     g_assert_cmpstr(error->message, ==, expected);
     g_error_free(error);
 }
 
+static void explained(const char *line, const char *message, const char *expected)
+{
+    explained_as(FETTLE_ERROR_WRONG_INPUT, line, message, expected);
+}
+
 static void test_explained(void)
 {
-    explained("instance create a --net ip=1.2.3.4", "nics[0].ip: 1.2.3.4 is taken by web (job 7)",
-              "--net: ip: 1.2.3.4 is taken by web (job 7); as in --net mac=auto,link=br0");
+    explained_as(FETTLE_ERROR_ALREADY_EXISTS, "instance create a --net ip=1.2.3.4",
+                 "nics[0].ip: 1.2.3.4 is taken by web (job 7)",
+                 "--net: ip: 1.2.3.4 is taken by web (job 7)"); /* its form is right */
     explained("instance create a --nics mac=auto --nics mac=auto", "nics[1].mac: x",
               "--nics 2: mac: x; as in --nics mac=auto,link=br0");
     explained("instance create a --os-type tik", "os_type: image \"tik\" does not exist",
