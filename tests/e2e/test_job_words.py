@@ -75,6 +75,18 @@ def test_several():
     assert code == 0 and json.loads(out) == {'job': 5, 'archived': True, 'message': 'Job 5 is archived.'}, out
 
 
+@title('/job-words/asked-already')
+def test_asked():
+    server = luxid()
+    server.rows['job'][1].update(cancel=True)
+    already = 'Job 4 has been asked already to give up. How it ends: fettle job watch 4\n'
+    asked = 'Job 4 is asked to give up. How it ends: fettle job watch 4\n'
+    check(server, 0, already, '', 'job', 'cancel', '4')
+    check(server, 0, asked, '', 'job', 'cancel', '--kill', '4')
+    server.rows['job'][1].update(kill_at=1000)
+    check(server, 0, already, '', 'job', 'cancel', '--kill', '4')
+
+
 @title('/job-words/kinds')
 def test_kinds():
     server = luxid()
@@ -181,4 +193,4 @@ def test_interrupt():
         assert submitted(server, 'instance_name') == ['web1'], server.calls
 
 
-e2e.run(test_filters, test_list, test_several, test_kinds, test_completion, test_objects, test_refused, test_interrupt)
+e2e.run(test_filters, test_list, test_several, test_asked, test_kinds, test_completion, test_objects, test_refused, test_interrupt)
