@@ -39,7 +39,8 @@ static void take_one(const json_t *item, GArray *ids, GPtrArray *refused)
         guint64 id = (guint64)json_integer_value(value);
         g_array_append_val(ids, id);
     } else if (json_is_string(value)) {
-        g_ptr_array_add(refused, g_strdup(json_string_value(value)));
+        g_ptr_array_add(refused, g_error_new_literal(FETTLE_ERROR, FETTLE_ERROR_JOB_FAILED,
+                                                     json_string_value(value)));
     }
 }
 
@@ -230,10 +231,12 @@ static json_t *to_json(const GPtrArray *children, const GPtrArray *refused)
                                               "error", child->why != NULL ? child->why : "", "code",
                                               child->code != NULL ? child->code : ""));
     }
-    for (guint i = 0; i < refused->len; i++)
+    for (guint i = 0; i < refused->len; i++) {
+        const GError *error = refused->pdata[i];
         json_array_append_new(list, json_make("{sn ss ss ss ss}", "job", "summary", "", "status",
-                                              "refused", "error", refused->pdata[i], "code",
-                                              "job_failed"));
+                                              "refused", "error", error->message, "code",
+                                              fettle_error_name(error)));
+    }
     return list;
 }
 
@@ -273,7 +276,7 @@ int cli_follow_children(struct cli *cli, const GArray *jobs, const GPtrArray *re
         g_ptr_array_add(children, child);
     }
     cli_interrupt_catch();
-    cli->interruptible = true;
+    cli->interruptible = jobs->len > 0;
     bool ok = wait_all(cli, children, error);
     cli->interruptible = false;
     screen_clear();

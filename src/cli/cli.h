@@ -204,7 +204,7 @@ int cli_live_jobs(struct cli *cli, const char *const *names, GError **error);
 
 /* --- child_jobs.c: jobs that a job has submitted --- */
 /* Ids of the jobs in an opcode's result {"jobs": …}; NULL if it has none. Array of guint64.
- * `refused` gets sentences about those that could not be submitted. */
+ * `refused` gets a GError for each that could not be submitted. */
 GArray *cli_child_jobs(const json_t *result, GPtrArray *refused);
 /* Follows them all to their ends with a table of where they are, and prints the table of outcomes
  * (or fills `ret_jobs` if --json). JOB_FAILED if one did not succeed. */

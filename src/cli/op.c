@@ -87,7 +87,7 @@ static int finish(struct cli *cli, guint64 job, const json_t *opcode, GError **e
     if (results == NULL)
         return -1;
     json_t *result = json_array_get(results, 0);
-    g_autoptr(GPtrArray) refused = g_ptr_array_new_with_free_func(g_free);
+    g_autoptr(GPtrArray) refused = g_ptr_array_new_with_free_func((GDestroyNotify)g_error_free);
     g_autoptr(GArray) jobs = cli_child_jobs(result, refused);
     json_autoptr children = NULL;
     if (jobs != NULL && cli_follow_children(cli, jobs, refused, &children, error) != 0) {

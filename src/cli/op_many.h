@@ -15,5 +15,6 @@ struct many {
     bool submit_only, sure; /* --submit, --yes */
 };
 
-/* The exit code is that of the job that ended worst: the highest of theirs. */
+/* The exit code is that of the job that ended worst, or was refused: the highest of theirs. Ctrl-C
+ * leaves out those that are not submitted yet. */
 int op_many_run(struct cli *cli, const struct many *many, const char *const *words, GError **error);

@@ -8,7 +8,7 @@
 
 /* --- the command line --- */
 
-static bool take_keys(struct order *order, const char *text, const char *what)
+static void take_keys(struct order *order, const char *text, const char *what)
 {
     order->keys = g_strsplit(text, ",", -1);
     order->down = g_new0(bool, g_strv_length(order->keys) + 1);
@@ -20,7 +20,6 @@ static bool take_keys(struct order *order, const char *text, const char *what)
         g_free(order->keys[i]);
         order->keys[i] = copy;
     }
-    return true;
 }
 
 bool order_take(struct order *order, int *argc, char **argv, const char *what, GError **error)

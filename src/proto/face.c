@@ -73,18 +73,23 @@ static json_t *translate_object(enum face face, json_t *object, bool show)
     return other;
 }
 
+/* The name of filters (luxi.def, records.def): a list of three in these may be a condition. In any
+ * other value, as in tags, it is just that. */
+static const char filters[] = "predicates";
+
 /* The member that a condition of a filter (core/job/filter.h) compares, in ["=", "member", value],
  * if that may look different; NULL: it is none. */
-static const char *compared(enum face face, const json_t *list)
+static const char *compared(enum face face, const char *of, const json_t *list)
 {
     const char *member = json_string_value(json_array_get(list, 1));
-    bool condition = json_array_size(list) == 3 && json_is_string(json_array_get(list, 0));
+    bool condition = g_strcmp0(of, filters) == 0 && json_array_size(list) == 3 &&
+                     json_is_string(json_array_get(list, 0));
     return condition && member && face_differs(face, member) ? member : NULL;
 }
 
 static json_t *translate_list(enum face face, const char *member, const json_t *list, bool show)
 {
-    const char *of_last = compared(face, list);
+    const char *of_last = compared(face, member, list);
     json_t *other = json_array();
     size_t i;
     json_t *part;

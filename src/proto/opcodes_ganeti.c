@@ -187,7 +187,8 @@ static char *settings_known(const struct opcode *opcode, const char *prefix)
     return g_string_free(g_steal_pointer(&text), FALSE);
 }
 
-/* Says it as the parameter of ours, which another setting may have said already. */
+/* Says it as the parameter of ours, which another setting may have said already. `name`: of a
+ * member of the parameter, or NULL. */
 static bool say_once(const struct ganeti_parameter *parameter, const char *name, const char *member,
                      json_t *value, json_t *own, GError **error)
 {
@@ -201,8 +202,8 @@ static bool say_once(const struct ganeti_parameter *parameter, const char *name,
     if (json_equal(said, mine))
         return true;
     g_autofree char *first = json_dumps(said, JSON_ENCODE_ANY);
-    fettle_set_error(error, WRONG_INPUT, "%s.%s: must be %s, as %s is: there is one value here",
-                     parameter->name, name, first, member);
+    fettle_set_error(error, WRONG_INPUT, "%s%s%s: must be %s, as %s is: there is one value here",
+                     parameter->name, name ? "." : "", name ? name : "", first, member);
     return false;
 }
 
@@ -262,9 +263,11 @@ static bool settle_dict(const struct opcode *opcode, const struct ganeti_paramet
 
 /* --- all that is taken apart, or has another name --- */
 
-static bool settle_name(const struct ganeti_parameter *parameter, json_t *own)
+static bool settle_name(const struct ganeti_parameter *parameter, json_t *own, GError **error)
 {
-    json_object_set(own, parameter->ours, json_object_get(own, parameter->name));
+    json_t *value = json_object_get(own, parameter->name);
+    if (!json_is_null(value) && !say_once(parameter, NULL, parameter->ours, value, own, error))
+        return false;
     json_object_del(own, parameter->name);
     return true;
 }
@@ -276,7 +279,7 @@ static bool settle_apart(const struct opcode *opcode, json_t *own, GError **erro
             json_object_get(own, table[i].name) != NULL &&
             !(table[i].list.added != NULL    ? settle_list(&table[i], own, error)
               : table[i].dict.prefix != NULL ? settle_dict(opcode, &table[i], own, error)
-              : table[i].ours != NULL        ? settle_name(&table[i], own)
+              : table[i].ours != NULL        ? settle_name(&table[i], own, error)
                                              : true))
             return false;
     return true;

@@ -1,11 +1,19 @@
 """A luxid of a few lines for tests of the command line: it answers as it is told, and keeps what it was asked."""
+import contextlib
 import json
 import os
 import socket
+import subprocess
 import tempfile
 import threading
 
 import e2e
+
+
+class Refused:
+    """An answer that is an error."""
+    def __init__(self, code, message):
+        self.answer = ['OpPrereqError', [message, code]]
 
 
 class Luxid:
@@ -36,14 +44,16 @@ class Luxid:
         while True:
             connection, _ = self.server.accept()
             data = b''
-            with connection:
+            with connection, contextlib.suppress(ConnectionError):  # a command need not wait for its answer
                 while part := connection.recv(65536):
                     data += part
                     while b'\x03' in data:
                         frame, data = data.split(b'\x03', 1)
                         call = json.loads(frame)
                         self.calls.append(call)
-                        answer = {'success': True, 'result': self.answer(call['method'], call['args'])}
+                        result = self.answer(call['method'], call['args'])
+                        refused = isinstance(result, Refused)
+                        answer = {'success': not refused, 'result': result.answer if refused else result}
                         connection.sendall(json.dumps(answer).encode() + b'\x03')
 
     def run(self, *args):
@@ -51,6 +61,12 @@ class Luxid:
         program = os.path.join(e2e.build(), 'src/cli/fettle')
         done = e2e.fettlelib.run_command([program, *args], 60, env={**os.environ, 'FETTLE_ROOT': self.folder.name})
         return done.returncode, done.stdout, done.stderr
+
+    def start(self, *args):
+        """The same as a process that runs."""
+        program = os.path.join(e2e.build(), 'src/cli/fettle')
+        return subprocess.Popen([program, *args], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                env={**os.environ, 'FETTLE_ROOT': self.folder.name})
 
     def filters(self):
         """Of every Query so far."""

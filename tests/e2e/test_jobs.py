@@ -412,7 +412,7 @@ def test_stays_unknown():
 
 @title('/jobs/cancel-of-a-job-that-ends-at-that-moment#LUX-08')
 def test_ended_already():
-    rows = [[[[0, 'success']]]]
+    rows = [[[[0, False], [2, None]]], [[[0, 'success']]]]
 
     def answer(request):
         if request['method'] == 'Query':

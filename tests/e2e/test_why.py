@@ -106,12 +106,16 @@ def test_texts():
     assert not re.search('[\x00-\x09\x0b-\x1f\x7f-\x9f\u202e]', out), out
 
 
-def about(name, rows, pause=None, pending=()):
+UNTOLD = 'fettle: which jobs were about node2 is not told: luxid is of a version that cannot tell\n'
+
+
+def about(name, rows, pause=None, pending=(), newest=100):
     base = {'instance': [], 'decision': [], 'job': [], 'node': [], 'policy': [], 'brake': [], 'waiter': []}
     server = Luxid({**base, **rows}, {'QueryConfigValues': lambda names: [pause],
-                                      'QueryClusterInfo': lambda: {'epoch': 5, 'nodes_pending': list(pending)}})
+                                      'QueryClusterInfo': lambda: {'epoch': 5, 'nodes_pending': list(pending), **({'jobs_newest': newest} if newest else {})}})
     code, out, err = server.run('why', name)
-    assert (code, err) == (0, ''), (code, out, err)
+    assert (code, err) == (0, '' if newest else UNTOLD), (code, out, err)
+    assert newest or 'job' not in [call['args'][0] for call in server.calls if call['method'] == 'Query'], server.calls
     return out
 
 
@@ -171,6 +175,13 @@ def test_drained():
     said_so = [past(i, 50 + i, {'OP_ID': 'OP_NODE_SET_PARAMS', 'drained': word}) for i, word in ((2, 'yes'), (3, 'no'), (4, 'yes'), (5, 'yes'))]
     assert 'by job 4 of alice\n' in about('node2', {'node': [node], 'job': said_so})
     assert 'The job that has done it is none of the newest' in about('node2', {'node': [node]})
+    # Of a job that does something to several each is told its own.
+    both = [past(3, 50, {'OP_ID': 'OP_NODE_SET_PARAMS', 'node_name': 'node2', 'drained': 'yes'}, {'OP_ID': 'OP_NODE_SET_PARAMS', 'node_name': 'node1', 'drained': 'no'})]
+    assert (out := about('node2', {'node': [node], 'job': both})).endswith('by job 3 of alice\n') and 'drained: no' not in out, out
+    # Of decisions a luxid of the version before tells all the same.
+    decision = {'at': 100, 'serial_no': 7, 'subject_name': 'node2', 'state': 'Online', 'verdict': 'done', 'summary': 'It answers.', 'jobs': []}
+    out = about('node2', {'node': [node], 'decision': [decision], 'job': jobs}, newest=None)
+    assert 'Online: It answers.\n' in out and out.endswith('node2 is drained. Which job has done it is not known here.\n'), out
     assert about('node2', {'node': [{**node, 'drained': False}], 'job': jobs}).endswith('Now: node2 is online and answers.\n')
     assert "is offline since 1970-" in (out := about('node2', {'node': [{**node, 'offline': True, 'offline_since': 1, 'drained': False}]})) and \
         ": a person's word, without a statement\n" in out, out

@@ -24,14 +24,14 @@ static json_t *done(guint64 id, const char *status, const char *text)
 
 /* --- cancel --- */
 
-/* A running job is asked to give up, and decides by itself how far it is. */
-static json_t *canceled(guint64 id, const char *status)
+/* A running job is asked to give up, and decides by itself how far it is. `already`: it was asked
+ * before. */
+static json_t *canceled(guint64 id, const char *status, bool already)
 {
     g_autofree char *text = NULL;
     if (status != NULL && !cli_job_final(status))
-        text = g_strdup_printf("is asked to give up. How it ends: fettle job watch "
-                               "%" G_GUINT64_FORMAT,
-                               id);
+        text = g_strdup_printf("%s to give up. How it ends: fettle job watch %" G_GUINT64_FORMAT,
+                               already ? "has been asked already" : "is asked", id);
     else if (status == NULL || strcmp(status, "canceled") == 0)
         text = g_strdup("is canceled.");
     else
@@ -41,22 +41,34 @@ static json_t *canceled(guint64 id, const char *status)
     return done(id, status != NULL ? status : "canceled", text);
 }
 
-static json_t *cancel(struct cli *cli, guint64 id, void *kill, GError **error)
+static json_t *query_one(struct cli *cli, guint64 id, const char *const *fields, GError **error)
 {
+    return cli_query(cli, "job", fields, json_make("[ssI]", "=", "id", (json_int_t)id), error);
+}
+
+static json_t *cancel(struct cli *cli, guint64 id, void *data, GError **error)
+{
+    bool kill = *(bool *)data;
+    /* For the sentence alone: if that fails, it is asked for all the same. */
+    g_autoptr(GError) unknown = NULL;
+    json_autoptr before =
+        query_one(cli, id, (const char *const[]){"cancel", "kill_at", NULL}, &unknown);
+    const json_t *row = json_array_get(before, 0);
+    bool already =
+        json_is_true(cli_cell_value(row, 0)) && (!kill || json_is_number(cli_cell_value(row, 1)));
     json_autoptr answer =
-        cli_call(cli, "CancelJob", json_make("[Ib]", (json_int_t)id, *(bool *)kill), error);
+        cli_call(cli, "CancelJob", json_make("[Ib]", (json_int_t)id, kill), error);
     if (answer == NULL)
         return NULL;
     if (!json_is_true(json_array_get(answer, 0))) {
         job_set_refused(cli, id, json_string_value(json_array_get(answer, 1)), error);
         return NULL;
     }
-    json_autoptr now = cli_query(cli, "job", (const char *const[]){"status", NULL},
-                                 json_make("[ssI]", "=", "id", (json_int_t)id), error);
+    json_autoptr now = query_one(cli, id, (const char *const[]){"status", NULL}, error);
     if (now == NULL)
         return NULL;
-    return canceled(id,
-                    json_array_size(now) == 0 ? NULL : cli_cell_string(json_array_get(now, 0), 0));
+    return canceled(
+        id, json_array_size(now) == 0 ? NULL : cli_cell_string(json_array_get(now, 0), 0), already);
 }
 
 static int job_cancel(struct cli *cli, int argc, char **argv, GError **error)

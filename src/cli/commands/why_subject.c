@@ -17,22 +17,53 @@ static const char *const job_fields[] = {"id",   "status",      "summary",  "ops
                                          "user", "received_ts", "archived", NULL};
 enum { ID, STATUS, SUMMARY, OPS, USER, RECEIVED };
 
+static bool names(const json_t *list, const char *name)
+{
+    for (size_t i = 0; i < json_array_size(list); i++)
+        if (g_strcmp0(json_string_value(json_array_get(list, i)), name) == 0)
+            return true;
+    return false;
+}
+
 /* --- one job as an entry --- */
 
 /* What of an opcode's parameters tells what was done, where its summary does not. */
 static const char *const telling[] = {"drained", "offline",     "master_candidate", "statement",
                                       "mode",    "target_node", "remote_node"};
 
+static bool op_names(const json_t *op, const char *name)
+{
+    const char *key;
+    json_t *value;
+    json_object_foreach((json_t *)op, key, value)
+        if (g_strcmp0(json_string_value(value), name) == 0 || names(value, name))
+            return true;
+    return false;
+}
+
+/* Those that name it; all, if none does: they may name it by its UUID. */
+static json_t *ops_about(const json_t *ops, const char *name)
+{
+    json_t *about = json_array();
+    for (size_t i = 0; i < json_array_size(ops); i++)
+        if (op_names(json_array_get(ops, i), name))
+            json_array_append(about, json_array_get(ops, i));
+    if (json_array_size(about) == 0)
+        json_array_extend(about, (json_t *)ops);
+    return about;
+}
+
 /* Who, and what was said about it. */
-static json_t *told_of(const json_t *row)
+static json_t *told_of(const json_t *row, const char *name)
 {
     const char *user = cli_cell_string(row, USER);
+    json_autoptr ops = ops_about(cli_cell_value(row, OPS), name);
     json_t *lines = json_array();
     json_array_append_new(lines, json_string(*user ? user : "an account that is not on record"));
-    why_add_reasons(cli_cell_value(row, OPS), lines);
+    why_add_reasons(ops, lines);
     size_t i;
     const json_t *op;
-    json_array_foreach(cli_cell_value(row, OPS), i, op)
+    json_array_foreach(ops, i, op)
         for (size_t k = 0; k < G_N_ELEMENTS(telling); k++) {
             const char *value = json_string_value(json_object_get(op, telling[k]));
             if (value != NULL && *value != '\0')
@@ -64,7 +95,7 @@ static json_t *entry_of(const json_t *row, const char *name)
     g_autofree char *summary = summary_of(row);
     return json_make("[[iI], [is], [is], [is], [is], [io], [is], [i[]], [is], [i[s]], [is], [ii]]",
                      0, json_integer_value(at), 0, name, 0, state, 0, WHY_OF_JOB, 0, summary, 0,
-                     told_of(row), 0, "", 0, 0, "", 0, number, 0, next, 0, 0);
+                     told_of(row, name), 0, "", 0, 0, "", 0, number, 0, next, 0, 0);
 }
 
 /* --- all of them --- */
@@ -90,13 +121,20 @@ static gint newest_first(const void *a, const void *b)
 json_t *why_jobs_about(struct cli *cli, const char *name, const json_t *decisions, GError **error)
 {
     json_autoptr info = cli_call(cli, "QueryClusterInfo", json_array(), error);
-    json_int_t newest = json_integer_value(json_object_get(info, "jobs_newest"));
-    json_autoptr rows = info == NULL
-                            ? NULL
-                            : cli_query(cli, "job", job_fields,
-                                        json_make("[s[sss][ssI]]", "&", "=[]", "subjects", name,
-                                                  ">", "id", newest - JOBS_LOOKED_AT),
-                                        error);
+    const json_t *newest = json_object_get(info, "jobs_newest");
+    if (info && !newest) { /* a luxid before this version: its jobs have no subjects */
+        fprintf(stderr,
+                "fettle: which jobs were about %s is not told: luxid is of a version that cannot "
+                "tell\n",
+                name);
+        return json_null();
+    }
+    json_autoptr rows =
+        info == NULL ? NULL
+                     : cli_query(cli, "job", job_fields,
+                                 json_make("[s[sss][ssI]]", "&", "=[]", "subjects", name, ">", "id",
+                                           json_integer_value(newest) - JOBS_LOOKED_AT),
+                                 error);
     if (rows == NULL)
         return NULL;
     g_autoptr(GHashTable) decided = g_hash_table_new(NULL, NULL);
@@ -180,6 +218,10 @@ bool why_print_drained(struct cli *cli, const char *node, const json_t *jobs, bo
     if (row == NULL || !json_is_true(cli_cell_value(row, 0)))
         return rows != NULL;
     *said = true;
+    if (json_is_null(jobs)) {
+        printf("%s is drained. Which job has done it is not known here.\n", node);
+        return true;
+    }
     if (job == NULL) {
         printf("%s is drained. The job that has done it is none of the newest %d any more.\n", node,
                JOBS_LOOKED_AT);
@@ -195,14 +237,6 @@ bool why_print_drained(struct cli *cli, const char *node, const json_t *jobs, bo
             printf("; %s", json_string_value(json_array_get(told, i)));
     printf("\n");
     return true;
-}
-
-static bool names(const json_t *list, const char *name)
-{
-    for (size_t i = 0; i < json_array_size(list); i++)
-        if (g_strcmp0(json_string_value(json_array_get(list, i)), name) == 0)
-            return true;
-    return false;
 }
 
 static void print_waits(const char *job, const char *node, bool *said)

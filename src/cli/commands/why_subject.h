@@ -26,7 +26,8 @@ enum {
 #define WHY_OF_JOB "job"
 
 /* The jobs that are about `name`, archived ones too, as entries, newest first; without those that a
- * decision of `decisions` has submitted. */
+ * decision of `decisions` has submitted. The value null, and a line on standard error, if luxid is
+ * of a version that cannot tell. */
 json_t *why_jobs_about(struct cli *cli, const char *name, const json_t *decisions, GError **error);
 /* Decisions and jobs as one list, newest first. */
 json_t *why_merge(const json_t *decisions, const json_t *jobs);

@@ -75,7 +75,7 @@ void call_replace_filter(struct queue_context *context, struct rpc_request *requ
     record_autoptr(job_filter) filter = job_filter_new();
     g_autoptr(GError) error = NULL;
     filter->priority = args->priority;
-    filter->predicates = face_read(request->face, NULL, args->predicates);
+    filter->predicates = face_read(request->face, "predicates", args->predicates);
     filter->action = json_incref(args->action);
     filter->reason = json_incref(args->reason);
     if (!rules_check_filter(filter, &error) || !rules_check_opcodes(filter, &error) ||

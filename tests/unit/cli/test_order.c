@@ -92,6 +92,8 @@ static void test_patterns(void)
     matches("n[", "n[", true);
     matches("n[]", "n[]", true);
     matches("n[.]", "nx", false);
+    matches("\xc3\xbc?", "\xc3\xbc\xe2\x82\xac", true);
+    matches("[\xc3\xbc]*", "\xc3\xbcx", true);
     g_assert_false(pattern_is("web1.example"));
 }
 

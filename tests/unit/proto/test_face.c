@@ -59,10 +59,27 @@ static void test_places(void)
                          "\"mirror\"]}")));
     check("{\"disk_template\": \"mirror\"}",
           face_show(FACE_OWN, NULL, json("{\"disk_template\": \"mirror\"}")));
-    check_read(NULL, "[[\"opcode\", [\"=\", \"disk_template\", \"drbd\"]]]",
-               "[[\"opcode\", [\"=\", \"disk_template\", \"mirror\"]]]");
-    check_read(NULL, "[\"=\", \"name\", \"drbd\"]", "[\"=\", \"name\", \"drbd\"]");
     check("\"mirror\"", face_show(FACE_GANETI, NULL, json_string("mirror")));
+}
+
+/* A list of three is a condition in filters alone. */
+static void test_filters(void)
+{
+    static const char shown[] = "[[\"opcode\", [\"|\", [\"=\", \"disk_template\", \"drbd\"], "
+                                "[\"=\", \"status\", \"x\"]]]]";
+    static const char ours[] = "[[\"opcode\", [\"|\", [\"=\", \"disk_template\", \"mirror\"], "
+                               "[\"=\", \"status\", \"x\"]]]]";
+    static const char tags[] = "{\"tags\": [\"a\", \"disk_template\", \"drbd\"]}";
+    static const char seen[] = "[\"a\", \"status\", \"ERROR_nospace\"]";
+    check_read("predicates", shown, ours);
+    check(shown, face_show(FACE_GANETI, "predicates", json(ours)));
+    check_read("predicates", "[\"=\", \"name\", \"drbd\"]", "[\"=\", \"name\", \"drbd\"]");
+    check_read(NULL, tags, tags);
+    check_read(NULL, shown, shown);
+    check(seen, face_show(FACE_GANETI, "tags", json(seen)));
+    check("{\"ops\": [{\"tags\": [\"a\", \"disk_template\", \"mirror\"]}]}",
+          face_show(FACE_GANETI, NULL,
+                    json("{\"ops\": [{\"tags\": [\"a\", \"disk_template\", \"mirror\"]}]}")));
 }
 
 static void check_opcode(enum face face, const char *template, const char *mac,
@@ -113,6 +130,7 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/face/rows#LUX-02", test_rows);
     g_test_add_func("/face/words-wherever-they-stand#LUX-02", test_places);
+    g_test_add_func("/face/lists-of-three-that-are-no-condition#LUX-02", test_filters);
     g_test_add_func("/face/opcodes-in-its-words#LUX-02", test_opcodes);
     g_test_add_func("/face/sockets", test_sockets);
     return g_test_run();

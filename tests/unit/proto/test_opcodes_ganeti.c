@@ -295,6 +295,35 @@ static void test_permissions(void)
     check_accepted(json);
 }
 
+static char *query_data(json_t *theirs, json_t *ours)
+{
+    json_autoptr json = opcode_new(opcode_find("OP_INSTANCE_QUERY_DATA"));
+    json_autoptr own = NULL;
+    g_autofree char *message = NULL;
+    json_object_set_new(json, "static", theirs);
+    if (ours)
+        json_object_set_new(json, "on_record", ours);
+    if (!parses(json, &own, &message))
+        return g_steal_pointer(&message);
+    g_assert_null(json_object_get(own, "static"));
+    return g_strdup(json_is_true(json_object_get(own, "on_record")) ? "yes" : "no");
+}
+
+/* One value that is said twice, in their name for it and in ours. */
+static void test_other_name(void)
+{
+    g_autofree char *theirs = query_data(json_true(), NULL);
+    g_autofree char *none = query_data(json_null(), NULL);
+    g_autofree char *ours = query_data(json_null(), json_true());
+    g_autofree char *both = query_data(json_true(), json_true());
+    g_autofree char *parted = query_data(json_false(), json_true());
+    g_assert_cmpstr(theirs, ==, "yes");
+    g_assert_cmpstr(none, ==, "no");
+    g_assert_cmpstr(ours, ==, "yes");
+    g_assert_cmpstr(both, ==, "yes");
+    g_assert_cmpstr(parted, ==, "static: must be true, as on_record is: there is one value here");
+}
+
 static void test_yes_no(void)
 {
     json_autoptr json = opcode_new(opcode_find("OP_NODE_SET_PARAMS"));
@@ -324,6 +353,7 @@ int main(int argc, char **argv)
     g_test_add_func("/opcodes-ganeti/permissions-need-not-be-used", test_permissions);
     g_test_add_func("/opcodes-ganeti/lists#LUX-02", test_lists);
     g_test_add_func("/opcodes-ganeti/settings-by-name#LUX-02", test_settings);
+    g_test_add_func("/opcodes-ganeti/another-name#LUX-02", test_other_name);
     g_test_add_func("/opcodes-ganeti/booleans-for-yes-and-no", test_yes_no);
     return g_test_run();
 }
