@@ -21,10 +21,33 @@ guint64 allocated_need(const struct instance *instance)
     return MAX(instance->memory, instance->memory_next);
 }
 
+guint64 allocated_next(const struct instance *instance)
+{
+    return instance->memory_next ? instance->memory_next : instance->memory;
+}
+
+static bool needs_memory(const struct instance *instance, const char *node)
+{
+    return !strcmp(instance->primary_node, node) || is_target(instance, node);
+}
+
 guint64 allocated_memory(const struct instance *instance, const char *node)
 {
-    bool needed = !strcmp(instance->primary_node, node) || is_target(instance, node);
-    return needed ? allocated_need(instance) : 0;
+    return needs_memory(instance, node) ? allocated_need(instance) : 0;
+}
+
+guint64 allocated_now(const struct instance *instance, const char *node)
+{
+    return needs_memory(instance, node) ? instance->memory : 0;
+}
+
+void allocated_take_next(struct instance *instance)
+{
+    instance->memory = allocated_next(instance);
+    if (instance->vcpus_next)
+        instance->vcpus = instance->vcpus_next;
+    instance->memory_next = 0;
+    instance->vcpus_next = 0;
 }
 
 /* What it takes of the folder that all nodes mount. */

@@ -30,6 +30,12 @@ guint64 allocated_memory(const struct instance *instance,
 /* Memory that the instance may need from now on: what this generation has, or the next one gets,
  * whichever is more. */
 guint64 allocated_need(const struct instance *instance);
+/* Memory that a generation gets that is started next. */
+guint64 allocated_next(const struct instance *instance);
+/* Of what it takes of a node that which a guest has that runs there. */
+guint64 allocated_now(const struct instance *instance, const char *node);
+/* What was asked for while a generation ran, for the next one, is on record as its size. */
+void allocated_take_next(struct instance *instance);
 /* What a reservation takes; it is no instance, and nothing of it is there yet. */
 struct allocated allocated_room(const struct reserved_room *room);
 void allocated_add(struct allocated *sum, const struct allocated *more);

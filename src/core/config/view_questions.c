@@ -14,7 +14,7 @@ static guint64 memory_running(const struct config *config, const struct node_gue
         const struct instance *instance =
             config_get(config, "instance", asked->guests->pdata[i], NULL);
         if (instance)
-            sum += allocated_memory(instance, asked->node);
+            sum += allocated_now(instance, asked->node);
     }
     return sum;
 }

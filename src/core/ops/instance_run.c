@@ -4,6 +4,7 @@
  */
 #include "core/ops/instance.h"
 
+#include "core/config/allocated.h"
 #include "core/ops/long_call.h"
 
 /* --- starting --- */
@@ -37,17 +38,6 @@ bool instance_need_sound(const struct op *op, const struct instance *instance,
     return false;
 }
 
-/* What was asked for while the generation before ran counts from here on. */
-static void take_next_sizes(struct instance *instance)
-{
-    if (instance->memory_next)
-        instance->memory = instance->memory_next;
-    if (instance->vcpus_next)
-        instance->vcpus = instance->vcpus_next;
-    instance->memory_next = 0;
-    instance->vcpus_next = 0;
-}
-
 /* The commit that makes the next generation possible. Whether the copy may be skipped, or must not
  * be begun, is decided here, on the record that the commit is compared with: only a clean close
  * allows the one (SAF-11), only sound images the other (SAF-24). */
@@ -69,7 +59,7 @@ static bool edit_start(struct instance_edit *edit, void *data, GError **error)
     instance->generation++;
     instance->clean = false;
     instance->sound = SOUND_UNKNOWN;
-    take_next_sizes(instance);
+    allocated_take_next(instance);
     text_set(&instance->holder, instance->primary_node);
     edit_mark(edit, call->how->mark);
     if (call->how->wish_up)
@@ -264,6 +254,7 @@ static bool edit_stopped(struct instance_edit *edit, void *data, GError **error)
     text_set(&instance->holder, "");
     instance->clean = clean;
     instance->sound = call->sound;
+    allocated_take_next(instance);
     edit_mark(edit, call->mark);
     if (edit->replica && clean)
         edit_replica(edit, REPLICA_IN_SYNC, "clean close");

@@ -3,6 +3,7 @@
  * on record as in-sync, and the old node is offline on a person's word or has stopped the guest
  * itself. What that has of it becomes the replica, if it is worth a copy (SAF-26).
  */
+#include "core/config/allocated.h"
 #include "core/config/unheard.h"
 #include "core/ops/instance.h"
 #include "core/ops/migration.h"
@@ -52,7 +53,7 @@ static bool choose_by_room(struct op *op, const struct instance *instance, bool 
     bool local = copy->disk_template == TEMPLATE_FILE;
     struct placement_need need = {
         .what = what,
-        .memory = allocated_need(copy),
+        .memory = live ? allocated_need(copy) : allocated_next(copy),
         .disk = local ? allocated_disk_size(copy->disks) : 0,
         .excluded = {copy->primary_node},
         .because = {"is its node now"},
@@ -189,7 +190,7 @@ static bool target_has_memory(struct op *op, const struct instance *instance, GE
     const struct node *node = config_get(op_config(op), "node", op->primary, NULL);
     if (!op_gather_room(op, instance, error))
         return false;
-    struct placement_need need = {.memory = allocated_need(instance),
+    struct placement_need need = {.memory = allocated_next(instance),
                                   .sums = op->sums,
                                   .refused = reports_refusals(op->reports),
                                   .nics = instance->nics,
@@ -422,6 +423,7 @@ static bool edit_promote(struct instance_edit *edit, void *data, GError **error)
     instance->generation++;
     instance->clean = equal;
     instance->sound = SOUND_UNKNOWN;
+    allocated_take_next(instance);
     text_set(&instance->primary_node, op->primary);
     text_set(&instance->holder, "");
     text_set(&instance->secondary_node, "");
@@ -484,7 +486,7 @@ static bool may_run(const struct op *op, const struct instance *instance)
 static bool keep_room(struct op *op, const struct instance *instance, GError **error)
 {
     return !may_run(op, instance) ||
-           op_reserve_room(op, instance->name, op->primary, allocated_need(instance), error);
+           op_reserve_room(op, instance->name, op->primary, allocated_next(instance), error);
 }
 
 /* The guest still runs on a node that answers: it is stopped there, so the replica is closed

@@ -48,12 +48,12 @@ static bool memory_is_there(struct op *op, const struct instance *instance, GErr
     if (!op_gather_room(op, instance, error))
         return false;
     placement_room(op_config(op), op_report(op, node->uuid), op->sums, &room);
-    if ((gint64)allocated_need(instance) <= room.memory)
+    if ((gint64)allocated_next(instance) <= room.memory)
         return true;
     fettle_set_error(error, NO_RESOURCES,
                      "%s has %" G_GINT64_FORMAT
                      " MiB of memory left, instance \"%s\" needs %" G_GUINT64_FORMAT " MiB",
-                     node->name, MAX(room.memory, 0), instance->name, allocated_need(instance));
+                     node->name, MAX(room.memory, 0), instance->name, allocated_next(instance));
     return false;
 }
 

@@ -24,7 +24,7 @@ static struct placement_need need_of(const struct op *op, const struct instance 
 {
     return (struct placement_need){
         .what = primary ? "the primary node" : "the secondary node",
-        .memory = primary ? allocated_need(instance) : 0,
+        .memory = primary ? allocated_next(instance) : 0,
         .disk = allocated_disk_size(instance->disks),
         .sums = op->sums,
         .refused = reports_refusals(op->reports),

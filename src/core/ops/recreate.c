@@ -3,6 +3,7 @@
  */
 #include "core/ops/recreate.h"
 
+#include "core/config/allocated.h"
 #include "core/ops/replica_copy.h"
 
 #include <string.h>
@@ -67,6 +68,7 @@ static bool edit_new_disks(struct instance_edit *edit, void *data, GError **erro
     }
     instance->generation = plan->generation;
     instance->clean = false;
+    allocated_take_next(instance);
     text_set(&instance->holder, "");
     text_set(&instance->primary_node, plan->primary_node);
     text_set(&instance->secondary_node, plan->secondary_node);

@@ -12,7 +12,8 @@
 
 /* --- promises --- */
 
-/* Memory of those guests that are promised some there and have it already. */
+/* Memory that guests which are promised some there have already: what they get more with their next
+ * start is no part of it, and waits. */
 static guint64 memory_running(const struct config *config, const struct node_report *report)
 {
     guint64 sum = 0;
@@ -22,14 +23,14 @@ static guint64 memory_running(const struct config *config, const struct node_rep
             guest->state == GUEST_ABSENT ? NULL
                                          : config_get(config, "instance", guest->instance, NULL);
         if (instance)
-            sum += allocated_memory(instance, report->node);
+            sum += allocated_now(instance, report->node);
     }
     return sum;
 }
 
 struct counted {
     struct allocated promised;
-    guint64 memory_waiting; /* of guests that do not run there */
+    guint64 memory_waiting; /* of that memory what no guest that runs there has yet */
 };
 
 static void count_promises(const struct config *config, const struct node_report *report,
@@ -92,7 +93,8 @@ static void sums_count(struct placement_sums *sums, const struct instance *insta
     for (guint i = 0; i < count; i++) {
         struct node_sums *node = sums_of(sums, nodes[i]);
         struct allocated part = allocated_to(instance, nodes[i]);
-        guint64 waiting = g_hash_table_contains(node->running, instance->uuid) ? 0 : part.memory;
+        bool runs = g_hash_table_contains(node->running, instance->uuid);
+        guint64 waiting = part.memory - (runs ? allocated_now(instance, nodes[i]) : 0);
         /* Unsigned sums: what is taken away was added before. */
         (add ? allocated_add : allocated_take)(&node->counted.promised, &part);
         node->counted.memory_waiting += add ? waiting : -waiting;

@@ -106,7 +106,7 @@ static void count_guests(const struct watcher *watcher, const struct hosts *host
         bool mirrored = repair_template_mirrored(instance->disk_template);
         struct lodger lodger = {
             .instance = instance,
-            .memory = allocated_need(instance),
+            .memory = allocated_next(instance),
             .anywhere = repair_template_shared(instance->disk_template),
             .target =
                 mirrored ? g_hash_table_lookup(hosts->by_uuid, instance->secondary_node) : NULL,

@@ -1,6 +1,8 @@
 /* See repair_next.h. */
 #include "core/repair/repair_next.h"
 
+#include "core/config/allocated.h"
+
 #include <string.h>
 
 /* --- room --- */
@@ -55,6 +57,8 @@ void repair_next_take_room(struct watcher *watcher, const struct repair_case *su
                            const struct repair_goal *goal)
 {
     record_autoptr(instance) after = instance_copy(subject->instance);
+    if (subject->plan.step == REPAIR_STEP_FAILOVER || subject->plan.step == REPAIR_STEP_REINSTALL)
+        allocated_take_next(after);
     decision_set(&after->primary_node, "%s", goal->primary);
     decision_set(&after->secondary_node, "%s", goal->secondary);
     placement_sums_move(pass_sums(watcher), subject->instance, after);

@@ -82,6 +82,12 @@ static const char *qemu_of(const struct search *search)
     return report_qemu(report_of(search, search->instance->primary_node), search->instance);
 }
 
+/* A failover starts the next generation; a migration takes what runs, and keeps room for both. */
+static guint64 memory_of(const struct instance *instance, bool failover)
+{
+    return failover ? allocated_next(instance) : allocated_need(instance);
+}
+
 /* What is down is moved without being started. */
 static void need_boot_files(struct placement_need *need, const struct instance *instance)
 {
@@ -107,7 +113,7 @@ static const char *check_secondary(const struct search *search, bool failover)
     const struct instance *instance = search->instance;
     const struct node *node = config_get(search->config, "node", instance->secondary_node, NULL);
     struct placement_need need = {
-        .memory = instance->admin_state == ADMIN_UP ? allocated_need(instance) : 0,
+        .memory = instance->admin_state == ADMIN_UP ? memory_of(instance, failover) : 0,
         .sums = search->sums,
         .nics = instance->nics,
         .qemu_from = failover ? NULL : qemu_of(search),
@@ -134,7 +140,7 @@ static const char *find_primary(const struct search *search, bool failover)
 {
     struct placement_need need = {
         .what = "its new primary node",
-        .memory = allocated_need(search->instance),
+        .memory = memory_of(search->instance, failover),
         .excluded = {search->instance->primary_node},
         .because = {"is its primary node now"},
         .nics = search->instance->nics,
@@ -153,7 +159,7 @@ static bool find_both(const struct search *search, struct repair_goal *goal)
     const struct instance *instance = search->instance;
     struct placement_need need = {
         .what = "its new primary node",
-        .memory = allocated_need(instance),
+        .memory = allocated_next(instance),
         .disk = allocated_disk_size(instance->disks),
         .nics = instance->nics,
         .files = {instance->kernel_path, instance->initrd_path, instance->os},

@@ -275,19 +275,24 @@ static void test_pending(void)
 static void test_pending_starts(void)
 {
     put_pending();
-    g_assert_cmpstr(act("OP_INSTANCE_SHUTDOWN"), ==, "null");
-    expect_sizes(512, 1, 1024, 3);
-    g_assert_cmpstr(act("OP_INSTANCE_STARTUP"), ==, "null");
+    done(ops_run_one(world, json_make("{ss ss ss}", "OP_ID", "OP_INSTANCE_REBOOT", "instance_name",
+                                      "web1", "reboot_type", "full")));
     expect_sizes(1024, 3, 0, 0);
+    done(modify(json_make("{si}", "memory", 256)));
+    expect_sizes(1024, 3, 256, 0);
+    world->guest_node = NULL; /* and its end is on record with the next start */
+    g_assert_cmpstr(act("OP_INSTANCE_STARTUP"), ==, "null");
+    expect_sizes(256, 3, 0, 0);
 }
 
-/* One that is stopped meanwhile has what is asked for at once. */
+/* One that is stopped has what was asked for, and what is asked for then. */
 static void test_pending_stopped(void)
 {
     put_pending();
     g_assert_cmpstr(act("OP_INSTANCE_SHUTDOWN"), ==, "null");
+    expect_sizes(1024, 3, 0, 0);
     done(modify(json_make("{si}", "memory", 256)));
-    expect_sizes(256, 1, 0, 3);
+    expect_sizes(256, 3, 0, 0);
 }
 
 static void test_pending_failover(void)
@@ -327,6 +332,78 @@ static void test_pending_room(void)
     g_assert_nonnull(strstr(act("OP_INSTANCE_MIGRATE"), "insufficient_resources"));
     g_assert_nonnull(strstr(act("OP_INSTANCE_FAILOVER"), "insufficient_resources"));
     g_assert_cmpstr(ops_web(world)->holder, ==, NODE1);
+}
+
+/* Its node has what it has now in use, and nothing yet of what comes on top. */
+static void test_pending_waits(void)
+{
+    ops_put_web(world, "in-sync", true);
+    world->memory_used[0] = 1500 + 512;
+    done(modify(json_make("{si}", "memory", 2012)));
+    ops_expect_refusal(world, modify(json_make("{si}", "memory", 2597)),
+                       "memory: node1 has 584 MiB of memory left, instance \"web1\" needs 585 MiB "
+                       "more",
+                       "insufficient_resources");
+    done(modify(json_make("{si}", "memory", 2596)));
+    done(modify(json_make("{si}", "memory", 64)));
+    done(modify(json_make("{si}", "memory", 2596)));
+}
+
+/* There is room on either node only for what is asked for. */
+static void put_smaller(void)
+{
+    ops_put_web(world, "in-sync", true);
+    done(modify(json_make("{si}", "memory", 64)));
+    expect_sizes(512, 1, 64, 0);
+    world->memory[0] = world->memory[1] = 100;
+}
+
+static void test_smaller_starts(void)
+{
+    put_smaller();
+    world->guest_node = NULL;
+    g_assert_cmpstr(act("OP_INSTANCE_STARTUP"), ==, "null");
+    expect_sizes(64, 1, 0, 0);
+}
+
+static void test_smaller_without_room(void)
+{
+    put_smaller();
+    world->guest_node = NULL;
+    world->memory[0] = 63;
+    const char *refused = "node1 has 63 MiB of memory left, instance \"web1\" needs 64 MiB";
+    ops_expect_refusal(world, act("OP_INSTANCE_STARTUP"), refused, "insufficient_resources");
+}
+
+static void test_smaller_fails_over(void)
+{
+    put_smaller();
+    g_assert_cmpstr(act("OP_INSTANCE_FAILOVER"), ==, "null");
+    g_assert_cmpstr(ops_web(world)->holder, ==, NODE2);
+    expect_sizes(64, 1, 0, 0);
+}
+
+static void test_smaller_survives_its_node(void)
+{
+    put_smaller();
+    ops_set(world, "instance", WEB, "primary_node", json_string(NODE3));
+    ops_set(world, "instance", WEB, "holder", json_string(NODE3));
+    ops_node_offline(world, NODE3);
+    g_assert_cmpstr(act("OP_INSTANCE_FAILOVER"), ==, "null");
+    g_assert_cmpstr(ops_web(world)->holder, ==, NODE2);
+    expect_sizes(64, 1, 0, 0);
+}
+
+/* What runs goes over as it is. */
+static void test_smaller_does_not_migrate(void)
+{
+    put_smaller();
+    world->migration_steps = 1;
+    ops_expect_refusal(world, act("OP_INSTANCE_MIGRATE"),
+                       "instance \"web1\" cannot go to node2: it has 100 MiB of memory left, 512 "
+                       "MiB are needed; make room there, or take another node: fettle node list",
+                       "insufficient_resources");
+    expect_sizes(512, 1, 64, 0);
 }
 
 static void test_kernel(void)
@@ -506,6 +583,12 @@ int main(int argc, char **argv)
     ops_case("/modify/pending/failover", test_pending_failover, &world, NULL);
     ops_case("/modify/pending/migrates", test_pending_migrates, &world, NULL);
     ops_case("/modify/pending/room", test_pending_room, &world, NULL);
+    ops_case("/modify/pending/waits", test_pending_waits, &world, NULL);
+    ops_case("/modify/smaller/starts", test_smaller_starts, &world, NULL);
+    ops_case("/modify/smaller/without-room", test_smaller_without_room, &world, NULL);
+    ops_case("/modify/smaller/fails-over", test_smaller_fails_over, &world, NULL);
+    ops_case("/modify/smaller/survives-its-node", test_smaller_survives_its_node, &world, NULL);
+    ops_case("/modify/smaller/migrates", test_smaller_does_not_migrate, &world, NULL);
     ops_case("/modify/kernel", test_kernel, &world, NULL);
     ops_case("/modify/cards", test_cards, &world, NULL);
     ops_case("/modify/cards/changed", test_cards_changed, &world, NULL);

@@ -115,6 +115,25 @@ static void test_room_running_is_not_counted_twice(struct fixture *fixture, cons
     assert_room(fixture, 0, 650, 4300);
 }
 
+static void put_next(struct fixture *fixture, const char *uuid, int memory)
+{
+    json_t *instance = config_object_json(fixture->config, "instance", uuid);
+    json_object_set_new(instance, "memory_next", json_integer(memory));
+    put(fixture, "instance", uuid, instance);
+}
+
+static void test_room_more_at_the_next_start(struct fixture *fixture, const void *data)
+{
+    struct node_report *report = put_report(fixture, NODE1, 1000, 5000);
+    g_autofree char *uuid = put_instance(fixture, NODE1, "", 300, 700, 1);
+    run_guest(report, uuid);
+    report->memory_free = 650; /* without what it gets more, which nobody else may have */
+    put_next(fixture, uuid, 500);
+    assert_room(fixture, 0, 450, 4300);
+    put_next(fixture, uuid, 100);
+    assert_room(fixture, 0, 650, 4300);
+}
+
 static void test_room_untouched_memory_is_not_given_away(struct fixture *fixture, const void *data)
 {
     struct node_report *report = put_report(fixture, NODE1, 1000, 5000);
@@ -336,6 +355,8 @@ static void test_sums_given(struct fixture *fixture, const void *data)
     g_autofree char *runs = put_instance(fixture, NODE1, NODE2, 300, 700, 1);
     g_autofree char *waits = put_instance(fixture, NODE1, "", 400, 900, 0);
     run_guest(fixture->reports->pdata[0], runs);
+    put_next(fixture, runs, 500);
+    ((struct node_report *)fixture->reports->pdata[0])->memory_free = 650;
     json_autoptr json =
         json_make("{s:[{s:s,s:[s]},{s:s}]}", "nodes", "node", NODE1, "guests", runs, "node", NODE2);
     record_autoptr(promised_args) args = promised_args_parse(json, RECORD_STRICT, &error);
@@ -356,8 +377,11 @@ static void test_sums_given(struct fixture *fixture, const void *data)
     placement_sums_move(sums, waiting, NULL);
     struct placement_room room;
     placement_room(fixture->config, fixture->reports->pdata[0], sums, &room);
-    g_assert_cmpint(room.memory, ==, 700);
+    g_assert_cmpint(room.memory, ==, 450);
     g_assert_cmpint(room.disk, ==, 4300);
+    placement_sums_move(sums, config_get(fixture->config, "instance", runs, NULL), NULL);
+    placement_room(fixture->config, fixture->reports->pdata[0], sums, &room);
+    g_assert_cmpint(room.memory, ==, 650);
     placement_sums_free(sums);
     /* An answer about other nodes. */
     g_ptr_array_remove_index(result->nodes, 0);
@@ -579,6 +603,7 @@ int main(int argc, char **argv)
     add("/placement/sick-and-impossible#SAF-92", test_sick_cannot);
     add("/placement/room/promised", test_room_promised);
     add("/placement/room/running", test_room_running_is_not_counted_twice);
+    add("/placement/room/more-at-the-next-start", test_room_more_at_the_next_start);
     add("/placement/room/untouched", test_room_untouched_memory_is_not_given_away);
     add("/placement/room/images", test_room_images_not_made_yet);
     add("/placement/room/reserved#FUT-06,FUT-07", test_room_reserved);

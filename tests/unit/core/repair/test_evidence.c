@@ -682,6 +682,12 @@ static void test_no_room_for_loss(void)
     guint records = decisions_count(w);
     passes(w, 20);
     g_assert_cmpuint(decisions_count(w), ==, records);
+    change_object(w, "instance", WEB1, json_make("{si}", "memory_next", 500)); /* what is started */
+    passes(w, 2);
+    g_assert_cmpint(latest_about(w, CLUSTER, "watcher/room")->verdict, ==, VERDICT_DONE);
+    change_object(w, "instance", WEB1, json_make("{si}", "memory_next", 0));
+    passes(w, 2);
+    g_assert_cmpint(latest_about(w, CLUSTER, "watcher/room")->verdict, ==, VERDICT_LEAVE);
     w->memory = 8192;
     passes(w, 2);
     g_assert_cmpstr(latest_about(w, CLUSTER, "watcher/room")->state, ==, "Room for a loss");

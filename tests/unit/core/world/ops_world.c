@@ -150,15 +150,15 @@ static json_t *report(const struct ops_world *world, const char *node)
         json_object_set_new(json_array_get(guests, 0), "name", json_string(world->guest_name));
     if (world->io_stop && json_array_size(guests))
         json_object_set_new(json_array_get(guests, 0), "io_stop", json_string(world->io_stop));
-    json_t *told =
-        json_make("{ss sI sI sI sI so so so so s[s] ss ss sI sI so sb}", "node", node,
-                  "memory_total", memory, "memory_free", memory, "disk_total", disk, "disk_free",
-                  world->full[index] ? (json_int_t)0 : disk, "guests", guests, "replicas",
-                  replicas_of(world, node), "images", images_of(world, node), "image_sets",
-                  image_sets_of(world, node), "bridges", world->bridges[index], "qemu_version",
-                  world->qemu[index], "shared", world->shared[index], "shared_total", mib,
-                  "shared_free", mib, "sources", sources_of(world->sources[index]), "sources_whole",
-                  world->sources[index] ? 1 : 0);
+    json_t *told = json_make(
+        "{ss sI sI sI sI so so so so s[s] ss ss sI sI so sb}", "node", node, "memory_total", memory,
+        "memory_free", memory - (json_int_t)world->memory_used[index], "disk_total", disk,
+        "disk_free", world->full[index] ? (json_int_t)0 : disk, "guests", guests, "replicas",
+        replicas_of(world, node), "images", images_of(world, node), "image_sets",
+        image_sets_of(world, node), "bridges", world->bridges[index], "qemu_version",
+        world->qemu[index], "shared", world->shared[index], "shared_total", mib, "shared_free", mib,
+        "sources", sources_of(world->sources[index]), "sources_whole",
+        world->sources[index] ? 1 : 0);
     if (world->trial[index])
         json_object_set_new(
             told, "faults",

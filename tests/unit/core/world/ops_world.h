@@ -49,7 +49,8 @@ struct ops_world {
     const char *mirror;         /* what mirror_wait says in the end; NULL: ready */
     guint mirror_steps;         /* answers "syncing" before that, 30 % further each */
     guint64 memory[3], disk[3]; /* of the nodes, all free … */
-    bool full[3];               /* … but for disks that have no room left */
+    guint64 memory_used[3];     /* … but for what runs there … */
+    bool full[3];               /* … and for disks that have no room left */
     const char *trial[3];       /* how their trial of their disks fails; NULL: it does not */
     const char *sources[3];     /* of each node's var/images, with spaces between; NULL: not told */
     guint64 image_bytes;        /* of every image; 0: there is none */
