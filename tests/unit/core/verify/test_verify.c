@@ -421,67 +421,6 @@ static void test_locks(void)
     queue_world_free(w);
 }
 
-/* Many rows, so that others have their turn between them. They are as they should be. */
-static void put_many(struct queue_world *w)
-{
-    for (guint i = 0; i < 600; i++) {
-        g_autofree char *uuid = g_strdup_printf("abababab-0000-4000-8000-%012u", i);
-        g_autofree char *name = g_strdup_printf("many%u", i);
-        store_put(w->store, "instance", uuid,
-                  json_make("{ss ss ss ss ss}", "uuid", uuid, "name", name, "primary_node", NODE2,
-                            "disk_template", "diskless", "admin_state", "down"));
-    }
-    fake_settle(w->world);
-}
-
-struct held {
-    json_t *locks;
-    guint asked;
-};
-
-static json_t *answer_locks(const struct rpc_request *request, const char *to_node, void *data,
-                            GError **error)
-{
-    struct held *held = data;
-    held->asked++;
-    return json_make("{sO}", "locks", held->locks);
-}
-
-static void step_until(struct queue_world *w, const struct held *held,
-                       const struct fake_reply *reply)
-{
-    fake_settle(w->world);
-    for (guint i = 0; i < 100 && !reply->done && (!held || !held->asked); i++)
-        g_assert_true(fake_step(w->world, G_MAXINT64));
-    g_assert_true(held ? held->asked > 0 : reply->done);
-}
-
-/* A job that ends while rows are looked at has held nothing too long. */
-static void test_lock_of_a_job_that_ends(void)
-{
-    struct queue_world *w = world_new(NULL);
-    struct fake_reply reply = {0};
-    guint64 id = queue_submit_running(w);
-    g_autofree char *job = g_strdup_printf("%" G_GUINT64_FORMAT, id);
-    put_many(w);
-    json_autoptr locks = json_make("[o]", lock("node/node2", job));
-    struct held held = {locks, 0};
-    fake_script(w->world, MASTER, ROLE_WCONFD, "list_all_locks", answer_locks, &held);
-    fake_call_start(w->cli, 0, MASTER, ROLE_LUXID, "Verify", json_make("[s]", "node2"), &reply);
-    step_until(w, &held, &reply);
-    queue_job_ends(w, id);
-    json_array_clear(locks);
-    step_until(w, NULL, &reply);
-    g_assert_no_error(reply.error);
-    g_autofree char *found = json_dumps(reply.result, JSON_COMPACT);
-    g_assert_cmpstr(
-        found, ==,
-        "{\"node\":\"node2\",\"problems\":[\"instance web2: has no replica\"],\"notes\":"
-        "[]}");
-    fake_reply_clear(&reply);
-    queue_world_free(w);
-}
-
 /* A job that acts on a node which is silent; jobs of a master that is lost. */
 static void test_held_up_jobs(void)
 {
@@ -618,7 +557,6 @@ int main(int argc, char **argv)
     g_test_add_func("/verify/node-faults#ARP-70,SAF-92", test_node_faults);
     g_test_add_func("/verify/silent#ARP-70,SAF-91", test_silent);
     g_test_add_func("/verify/locks#ARP-70", test_locks);
-    g_test_add_func("/verify/lock-of-a-job-that-ends#ARP-70", test_lock_of_a_job_that_ends);
     g_test_add_func("/verify/notes#ARP-70", test_notes);
     g_test_add_func("/verify/decisions#ARP-70,ARP-71", test_decisions);
     g_test_add_func("/verify/parts#ARP-70", test_parts);
