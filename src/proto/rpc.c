@@ -48,6 +48,8 @@ static guint class_timeout_ms(const struct method *method, const json_t *args)
 static guint luxi_timeout_ms(const struct rpc_call *call)
 {
     bool job = g_strcmp0(call->method, "WaitForJobChange") == 0;
+    if (g_strcmp0(call->method, "Verify") == 0)
+        return TIMEOUT_NORMAL_MS * LIMIT_LONG_QUERIES; /* it waits for its turn */
     if (!job && g_strcmp0(call->method, "WatchChanges") != 0)
         return TIMEOUT_NORMAL_MS;
     double seconds = json_number_value(json_array_get(call->args, job ? 4 : 3));

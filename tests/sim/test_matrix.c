@@ -229,6 +229,14 @@ static const struct situation situations[] = {
     {"read-only-primary-loses-its-replica", 4, NULL, MIRROR "root node2 read-only\nwait 20s\n",
      "node node2: cannot write its state: var: Read-only file system (for * s)\n", NULL,
      "node node2 health state", "fail node3", "web1 to node2 node1 by replace-disks\n"},
+    {"ended-on-a-read-only-primary", 4, NULL,
+     PAUSE MIRROR "root node2 read-only\nkill qemu web1\nwait 20s\n",
+     "node node2: cannot write its state: var: Read-only file system*\n"
+     "instance web1: status is ERROR_down\n" PAUSED,
+     NULL, "instance web1 status ERROR_down", "fail node3",
+     "held\n"
+     "web1 blocked No other node has a whole copy of its data: it goes on when the state of its "
+     "node can be written again.\n"},
     {"hung-list-of-images", 4, NULL, MIRROR "hang node3 list\nwait 10s\n",
      "node node3: disks: no answer, last heard * s ago\n", NULL, "instance web1 status running",
      "fail node2",

@@ -305,8 +305,9 @@ static bool name_runs_nowhere(const struct op *op, GError **error)
         const struct node_report *report = reports->pdata[i];
         for (guint k = 0; k < report->guests->len; k++) {
             const struct guest_report *guest = report->guests->pdata[k];
-            if (strcmp(guest->name, params->instance_name))
-                continue;
+            if (strcmp(guest->name, params->instance_name) || guest->state == GUEST_ABSENT ||
+                config_get(op_config(op), "instance", guest->instance, NULL))
+                continue; /* also one that has another name on record by now */
             fettle_set_error(error, ALREADY_EXISTS,
                              "a guest \"%s\" runs on %s that is not on record (%s): what can be "
                              "done about it says: fettle cluster verify",

@@ -73,12 +73,36 @@ static void log_each(struct op *op, const json_t *sentences, const char *kind)
         op_log(op, "  - %s: %s", kind, json_string_value(sentence));
 }
 
+/* Again while luxid has too much of that kind to do, or is away: it only looks. `args` is stolen.
+ */
+static json_t *ask_luxid(struct op *op, json_t *args, GError **error)
+{
+    json_autoptr held = args;
+    for (;;) {
+        g_autoptr(GError) local = NULL;
+        struct rpc_call call = {.to_node = NODE_LOCAL,
+                                .to_role = ROLE_LUXID,
+                                .method = "Verify",
+                                .args = json_incref(held)};
+        json_t *answer = env_call_wait(op->env, &call, &local);
+        if (answer)
+            return answer;
+        bool busy = fettle_error_is(local, TEMPORARY) || env_no_answer(local);
+        if (busy && op_canceled(op)) {
+            op_give_up(error);
+            return NULL;
+        }
+        if (!busy || !env_sleep(op->env, JOB_RETRY_MS)) {
+            g_propagate_error(error, g_steal_pointer(&local));
+            return NULL;
+        }
+    }
+}
+
 /* `args` is stolen. */
 static bool look(struct op *op, json_t *args, GError **error)
 {
-    struct rpc_call call = {
-        .to_node = NODE_LOCAL, .to_role = ROLE_LUXID, .method = "Verify", .args = args};
-    json_autoptr answer = env_call_wait(op->env, &call, error);
+    json_autoptr answer = ask_luxid(op, args, error);
     const json_t *problems = json_object_get(answer, "problems");
     if (!answer)
         return false;

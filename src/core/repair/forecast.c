@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/repair/forecast_master.h"
+#include "core/repair/repair_private.h"
 #include "core/repair/repair_room.h"
 #include "core/repair/stand.h"
 #include "core/report/faults.h"
@@ -123,6 +124,44 @@ static bool replica_broken(const struct forecast *forecast, const struct travell
     return !images_are_whole(instance, *ret_disks);
 }
 
+/* Of the generation on record, as far as it has answered; what else is told of it is no news. */
+static const struct guest_report *guest_of(const struct node_report *report,
+                                           const struct instance *instance)
+{
+    const struct guest_report *guest = report != NULL ? report_guest(report, instance) : NULL;
+    return guest != NULL && guest->generation == instance->generation ? guest : NULL;
+}
+
+/* It stands still for lack of room, and the node of its replica has some; as in evidence.c. */
+static bool moves_for_room(const struct forecast *forecast, const struct traveller *traveller,
+                           const struct guest_report *guest)
+{
+    const struct replica *replica = traveller->replica;
+    if (guest == NULL || guest->io_stop != IO_STOP_NO_SPACE || replica == NULL)
+        return false;
+    const struct node_report *report = report_of(forecast, replica->node);
+    return report != NULL && replica->state == REPLICA_IN_SYNC &&
+           traveller->instance->task_state == TASK_NONE && watcher_node_has_room(report);
+}
+
+static const char *starts_nothing(const struct forecast *forecast, const char *node, bool images)
+{
+    const struct node_report *report = report_of(forecast, node);
+    return report != NULL ? faults_forbids(report, images) : NULL;
+}
+
+/* Why the node of one that does nothing can neither start it nor hand it over; as in evidence.c. */
+static const char *barred(const struct forecast *forecast, const struct traveller *traveller,
+                          bool rests)
+{
+    const struct instance *instance = traveller->instance;
+    const struct replica *replica = traveller->replica;
+    bool other = replica == NULL || starts_nothing(forecast, replica->node, true) == NULL;
+    return rests && other && instance->admin_state == ADMIN_UP && *instance->migration == '\0'
+               ? starts_nothing(forecast, instance->primary_node, false)
+               : NULL;
+}
+
 static struct repair_evidence seen_of(const struct forecast *forecast,
                                       const struct traveller *traveller)
 {
@@ -130,8 +169,17 @@ static struct repair_evidence seen_of(const struct forecast *forecast,
     const struct node_report *report = report_of(forecast, instance->primary_node);
     guint64 disks = 0;
     bool broken = replica_broken(forecast, traveller, &disks);
+    const struct guest_report *guest = guest_of(report, instance);
+    bool absent = report != NULL && !traveller->moved && watcher_guest_absent(instance, guest);
+    if (guest != NULL && guest->late)
+        guest = NULL;
+    bool no_room = moves_for_room(forecast, traveller, guest);
+    bool failed = guest != NULL && guest->io_stop == IO_STOP_FAILED && !traveller->moved;
     return (struct repair_evidence){
-        .guest = report != NULL ? report_guest(report, instance) : NULL,
+        .guest = guest,
+        .guest_failed = failed ? "holds its guest for ever, although there is room" : NULL,
+        .primary_barred = barred(forecast, traveller, absent || no_room),
+        .no_room = no_room && starts_nothing(forecast, instance->primary_node, false) == NULL,
         .replica_broken = broken,
         .replica_images = disks,
         .primary_failed = disks_failed(forecast, instance->primary_node),

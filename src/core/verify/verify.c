@@ -57,7 +57,9 @@ char *look_time_text(gint64 seconds)
 
 bool look_pause(struct look *look)
 {
-    return ++look->rows % ROWS_BETWEEN_TURNS != 0 || env_sleep(look->queries->env, 1);
+    if (++look->rows % ROWS_BETWEEN_TURNS == 0)
+        look->stopped |= *look->gone || !env_sleep(look->queries->env, 1);
+    return !look->stopped;
 }
 
 static struct verified *verified_new(const struct node *node)
@@ -69,7 +71,7 @@ static struct verified *verified_new(const struct node *node)
     return verified;
 }
 
-void verified_free(struct verified *verified)
+static void verified_free(struct verified *verified)
 {
     if (!verified)
         return;
@@ -91,6 +93,12 @@ static void look_clear(struct look *look)
     verified_free(look->found);
 }
 
+static bool given_up(const struct look *look, GError **error)
+{
+    fettle_set_error(error, KILLED, *look->gone ? "the client has gone" : "the process ends");
+    return false;
+}
+
 static bool fetch_locks(struct look *look, GError **error)
 {
     struct queries *queries = look->queries;
@@ -100,8 +108,7 @@ static bool fetch_locks(struct look *look, GError **error)
     return look->locks != NULL;
 }
 
-/* At last, so that no job ends between this and the look at its record. A job's process frees its
- * locks a moment after its end is on record. */
+/* A job's process frees its locks a moment after its end is on record. */
 static bool ask_locks(struct look *look, GError **error)
 {
     if (!fetch_locks(look, error))
@@ -110,8 +117,7 @@ static bool ask_locks(struct look *look, GError **error)
         return true;
     if (env_sleep(look->queries->env, JOB_ENDS_MS))
         return fetch_locks(look, error);
-    fettle_set_error(error, KILLED, "the process ends");
-    return false;
+    return given_up(look, error);
 }
 
 /* Whoever may have to be waited for. */
@@ -125,13 +131,10 @@ static bool ask(struct look *look, GError **error)
         return false;
     look->reports = reports_ask(env, follow, NULL);
     look->source.reports = look->reports;
-    if (look->reports && candidates_ask(look))
-        return ask_locks(look, error);
-    fettle_set_error(error, KILLED, "the process ends");
-    return false;
+    return (look->reports && candidates_ask(look)) || given_up(look, error);
 }
 
-/* What is on record may change while they are waited for, and while others have their turn. */
+/* What is on record may change while they are waited for. */
 static bool take(struct look *look, const struct luxi_verify_args *args, GError **error)
 {
     config_share(follow_config(look->queries->follow), look->config);
@@ -156,37 +159,37 @@ static bool take(struct look *look, const struct luxi_verify_args *args, GError 
 static bool look_at_all(struct look *look, GError **error)
 {
     verify_master(look);
-    if (!verify_nodes(look) || !look_pause(look)) {
-        fettle_set_error(error, KILLED, "the process ends");
-        return false;
-    }
+    verify_nodes(look);
     verify_keys(look);
     verify_services(look);
     verify_candidates(look);
     verify_master_ip(look);
-    if (!verify_instances(look)) {
-        fettle_set_error(error, KILLED, "the process ends");
-        return false;
-    }
+    verify_instances(look);
     verify_strays(look);
     verify_tags(look);
-    if (look->queries->jobs && !look->group)
+    if (look->stopped)
+        return given_up(look, error);
+    if (!look->group) {
+        if (!ask_locks(look, error))
+            return false;
         verify_jobs(look);
+    }
     if (look_whole(look))
         verify_notes(look);
-    return true;
+    return !look->stopped || given_up(look, error);
 }
 
 /* As queries that take long: one after the other, so that one set of references to all objects is
- * there at a time (query_run.c). */
+ * there at a time (query_run.c). All is asked within the turn: what was said before it may not be
+ * true any more. */
 static bool look_in_turn(struct look *look, const struct luxi_verify_args *args, GError **error)
 {
     struct queries *queries = look->queries;
-    if (!task_mutex_lock(&queries->slow_turn)) {
-        fettle_set_error(error, KILLED, "the process ends");
-        return false;
-    }
-    bool done = take(look, args, error) && look_at_all(look, error);
+    if (!task_mutex_lock(&queries->slow_turn))
+        return given_up(look, error);
+    bool done = *look->gone
+                    ? given_up(look, error)
+                    : ask(look, error) && take(look, args, error) && look_at_all(look, error);
     task_mutex_unlock(&queries->slow_turn);
     return done;
 }
@@ -198,34 +201,33 @@ static bool exists(const struct config *config, const struct luxi_verify_args *a
            (!*args->group || config_find(config, "nodegroup", args->group, error));
 }
 
-static struct verified *look_by(struct queries *queries, const struct luxi_verify_args *args,
-                                GError **error)
-{
-    struct look look = {.queries = queries, .config = config_new(), .source.queries = queries};
-    struct verified *found = NULL;
-    if (!exists(follow_config(queries->follow), args, error)) {
-        look_clear(&look);
-        return NULL;
-    }
-    if (ask(&look, error) && look_in_turn(&look, args, error))
-        found = g_steal_pointer(&look.found);
-    look_clear(&look);
-    return found;
-}
-
-struct verified *verify_look(struct queries *queries, const char *node, GError **error)
-{
-    const struct luxi_verify_args args = {.node = (char *)node, .group = (char *)""};
-    return look_by(queries, &args, error);
-}
-
 /* --- the call --- */
 
 struct call {
     struct queries *queries;
     struct rpc_request *request;
     struct luxi_verify_args *args;
+    bool gone; /* who asked */
 };
+
+static void gone_cb(struct rpc_request *request, void *data)
+{
+    ((struct call *)data)->gone = true;
+}
+
+static struct verified *look_by(const struct call *call, GError **error)
+{
+    struct look look = {.queries = call->queries,
+                        .config = config_new(),
+                        .source.queries = call->queries,
+                        .gone = &call->gone};
+    struct verified *found = NULL;
+    if (exists(follow_config(call->queries->follow), call->args, error) &&
+        look_in_turn(&look, call->args, error))
+        found = g_steal_pointer(&look.found);
+    look_clear(&look);
+    return found;
+}
 
 static json_t *texts(const GPtrArray *list)
 {
@@ -239,7 +241,8 @@ static void call_task(void *data)
 {
     struct call *call = data;
     g_autoptr(GError) error = NULL;
-    struct verified *found = look_by(call->queries, call->args, &error);
+    rpc_on_gone(call->request, gone_cb, call);
+    struct verified *found = look_by(call, &error);
     if (found)
         rpc_answer(call->request, json_make("{ss?, so, so}", "node", found->node, "problems",
                                             texts(found->problems), "notes", texts(found->notes)));
@@ -254,14 +257,16 @@ static void call_task(void *data)
 void verify_call(struct queries *queries, struct rpc_request *request,
                  const struct luxi_verify_args *args)
 {
-    if (queries->slow >= LIMIT_LONG_QUERIES) {
+    /* Jobs try again (ops_verify_cluster.c), and leave half of it to persons. */
+    bool by_job = g_str_equal(request->from_role, ROLE_JOB);
+    if (queries->slow >= (by_job ? LIMIT_LONG_QUERIES / 2 : LIMIT_LONG_QUERIES)) {
         rpc_fail_new(request, FETTLE_ERROR_TEMPORARY,
-                     "%d queries that take long are under way already; try again later",
-                     LIMIT_LONG_QUERIES);
+                     "%u queries that take long are under way already; try again later",
+                     queries->slow);
         return;
     }
     struct call *call = g_new(struct call, 1);
-    *call = (struct call){queries, request, luxi_verify_args_copy(args)};
+    *call = (struct call){queries, request, luxi_verify_args_copy(args), false};
     queries->slow++;
     task_spawn(queries->env->tasks, call_task, call);
 }

@@ -16,11 +16,6 @@ struct verified {
     GPtrArray *notes;    /* char *: what is worth knowing, and no fault */
 };
 
-/* In a task. `node`: name or UUID, UNKNOWN_ENTITY if there is none; "": the whole cluster. Jobs are
- * not looked at if `queries` knows none. Free with verified_free(). */
-struct verified *verify_look(struct queries *queries, const char *node, GError **error);
-void verified_free(struct verified *verified);
-
 /* The call: takes the request over and answers it later. */
 void verify_call(struct queries *queries, struct rpc_request *request,
                  const struct luxi_verify_args *args);

@@ -25,8 +25,6 @@ static bool take_answer(struct env_answer *answer, void *data)
         g_hash_table_lookup(((struct look *)data)->candidates, answer->node);
     if (answer->record)
         candidate->role = g_steal_pointer(&answer->record);
-    else if (fettle_error_is(answer->error, PERMISSION))
-        candidate->role = role_status_new(); /* one of the version before tells a job nothing */
     else if (!env_no_answer(answer->error))
         candidate->refusal = g_strdup(answer->error->message);
     return false;
@@ -75,7 +73,7 @@ static void verify_service(struct look *look, const void *row)
 void verify_services(struct look *look)
 {
     g_autoptr(GPtrArray) rows = query_service_rows(look->config);
-    for (guint i = 0; i < rows->len; i++)
+    for (guint i = 0; i < rows->len && look_pause(look); i++)
         if (look_concerns(look, query_service_node(rows->pdata[i])->uuid))
             verify_service(look, rows->pdata[i]);
 }

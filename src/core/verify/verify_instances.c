@@ -62,16 +62,13 @@ static void verify_instance(struct look *look, const struct instance *instance)
 }
 
 /* How a guest runs concerns the node where it has to run; its replica concerns both its nodes. */
-bool verify_instances(struct look *look)
+void verify_instances(struct look *look)
 {
     g_autoptr(GPtrArray) instances = config_list(look->config, "instance");
-    for (guint i = 0; i < instances->len; i++) {
+    for (guint i = 0; i < instances->len && look_pause(look); i++) {
         const struct instance *instance = instances->pdata[i];
         if (look_concerns(look, instance->primary_node) ||
             look_concerns(look, instance->secondary_node))
             verify_instance(look, instance);
-        if (!look_pause(look))
-            return false;
     }
-    return true;
 }

@@ -21,7 +21,7 @@ static bool has_ended(const struct look *look, const char *owner)
 
 bool verify_locks_are_stale(const struct look *look)
 {
-    for (guint i = 0; look->queries->jobs && i < look->locks->locks->len; i++) {
+    for (guint i = 0; i < look->locks->locks->len; i++) {
         const struct lock_state *lock = look->locks->locks->pdata[i];
         if (!lock->waiting && has_ended(look, lock->owner->job))
             return true;
@@ -64,9 +64,11 @@ static bool is_of_lost_master(const struct look *look, const struct job *job)
 
 static void verify_lost_jobs(struct look *look)
 {
+    if (!look->status->nodes_pending->len)
+        return;
     g_autoptr(GArray) ids = look->queries->jobs->ids(look->queries->jobs_data);
     g_autoptr(GString) text = g_string_new(NULL), nodes = g_string_new(NULL);
-    for (guint i = 0; i < ids->len; i++) {
+    for (guint i = 0; i < ids->len && look_pause(look); i++) {
         const struct job *job =
             look->queries->jobs->view(look->queries->jobs_data, g_array_index(ids, guint64, i));
         if (job && is_of_lost_master(look, job))
@@ -75,7 +77,7 @@ static void verify_lost_jobs(struct look *look)
     for (guint i = 0; i < look->status->nodes_pending->len; i++)
         g_string_append_printf(nodes, "%s%s", nodes->len ? ", " : "",
                                look_node_name(look, look->status->nodes_pending->pdata[i]));
-    if (text->len && nodes->len)
+    if (text->len)
         look_problem(look,
                      "jobs that began under a master before this one: %s; they end, and what waits "
                      "for them goes on, when every node has answered this master. Missing: %s. "

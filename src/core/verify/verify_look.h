@@ -25,7 +25,9 @@ struct look {
     GHashTable *candidates; /* node UUID -> struct candidate: others that are not offline */
     struct lock_states *locks;
     struct verified *found;
-    guint rows; /* looked at so far */
+    guint rows;       /* looked at so far */
+    const bool *gone; /* whether who asked has */
+    bool stopped;     /* the look is given up: what is found is told to nobody */
 };
 
 /* Whether what is found of a node (UUID) is wanted. */
@@ -39,8 +41,8 @@ void look_note(struct look *look, const char *format, ...) G_GNUC_PRINTF(2, 3);
 char *look_field(struct look *look, const char *resource, const char *name, const void *row);
 /* Local time; free with g_free(). */
 char *look_time_text(gint64 seconds);
-/* After each of many rows: lets others have their turn now and then. False if the process is
- * killed. */
+/* Before or after each of many rows: lets others have their turn now and then. False once the look
+ * is given up: the process ends, or nobody waits for it any more. */
 bool look_pause(struct look *look);
 
 /* --- verify_master.c: what the master says of itself --- */
@@ -51,7 +53,8 @@ void verify_tags(struct look *look);
 /* --- verify_jobs.c --- */
 /* Whether some lock is held by a job that has ended. It may have ended just now. */
 bool verify_locks_are_stale(const struct look *look);
-/* Locks of jobs that have ended: none may outlive its owner. Jobs that a silent node holds up. */
+/* Locks of jobs that have ended: none may outlive its owner. Jobs that a silent node holds up.
+ * Right after the locks were asked for: a job that ended between would seem to hold them still. */
 void verify_jobs(struct look *look);
 
 /* --- verify_candidates.c --- */
@@ -65,14 +68,14 @@ void verify_candidates(struct look *look);
 void verify_strays(struct look *look);
 
 /* --- verify_nodes.c --- */
-bool verify_nodes(struct look *look);
+void verify_nodes(struct look *look);
 void verify_master_ip(struct look *look);
 
 /* --- verify_keys.c --- */
 void verify_keys(struct look *look);
 
 /* --- verify_instances.c --- */
-bool verify_instances(struct look *look);
+void verify_instances(struct look *look);
 
 /* --- verify_notes.c: nothing is wrong with what is there, and a person should know --- */
 void verify_notes(struct look *look);

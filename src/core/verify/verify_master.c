@@ -99,14 +99,13 @@ static void verify_tag(struct look *look, const struct tag *tag, const struct re
 void verify_tags(struct look *look)
 {
     g_autoptr(GPtrArray) tags = config_list(look->config, "tag");
-    for (guint i = 0; i < tags->len; i++) {
+    for (guint i = 0; i < tags->len && look_pause(look); i++) {
         const struct tag *tag = tags->pdata[i];
         const char *name = "";
         struct repair_tag parsed;
         repair_tag_parse(tag->tag, &parsed);
-        bool concerns = tag_concerns(look, tag, &name);
-        g_autofree char *subject = subject_of(tag, name);
-        if (concerns)
+        g_autofree char *subject = tag_concerns(look, tag, &name) ? subject_of(tag, name) : NULL;
+        if (subject)
             verify_tag(look, tag, &parsed, subject);
         repair_tag_clear(&parsed);
     }

@@ -104,17 +104,14 @@ static void verify_node(struct look *look, const struct node *node)
     }
 }
 
-bool verify_nodes(struct look *look)
+void verify_nodes(struct look *look)
 {
     g_autoptr(GPtrArray) nodes = config_list(look->config, "node");
-    for (guint i = 0; i < nodes->len; i++) {
+    for (guint i = 0; i < nodes->len && look_pause(look); i++) {
         const struct node *node = nodes->pdata[i];
         if (look_concerns(look, node->uuid))
             verify_node(look, node);
-        if (!look_pause(look))
-            return false;
     }
-    return true;
 }
 
 /* --- the master IP: carried by the master's node, on its device, and nowhere else --- */

@@ -30,11 +30,11 @@ static char *names_text(const GPtrArray *names)
 static void add_service(struct look *look, const void *row, GHashTable *table)
 {
     g_autofree char *version = look_field(look, "service", "version", row);
-    g_autofree char *known = look_field(look, "service", "known", row);
-    g_autofree char *name = look_field(look, "service", "name", row);
     GPtrArray *names = g_hash_table_lookup(table, version);
     if (*version == '\0')
         return;
+    g_autofree char *known = look_field(look, "service", "known", row);
+    g_autofree char *name = look_field(look, "service", "name", row);
     if (!names) {
         names = g_ptr_array_new_with_free_func(g_free);
         g_hash_table_insert(table, g_strdup(version), names);
@@ -51,7 +51,7 @@ static void note_versions(struct look *look)
     g_autoptr(GHashTable) table =
         g_hash_table_new_full(g_str_hash, g_str_equal, g_free, (GDestroyNotify)g_ptr_array_unref);
     g_autoptr(GPtrArray) versions = g_ptr_array_new();
-    for (guint i = 0; i < rows->len; i++)
+    for (guint i = 0; i < rows->len && look_pause(look); i++)
         add_service(look, rows->pdata[i], table);
     GHashTableIter iter;
     void *version;
@@ -133,10 +133,52 @@ static void note_stopped(struct look *look)
     }
 }
 
+/* --- what the watcher has on record about the cluster, and would be told by nobody else --- */
+
+/* Each of these is told from what is seen now. */
+static bool told_apart(const char *author)
+{
+    static const char *const authors[] = {"watcher/brake", "watcher/candidates", "watcher/suspend",
+                                          "watcher/tags", NULL};
+    return g_strv_contains(authors, author);
+}
+
+/* The newest record of each author; author -> const struct decision *, all borrowed. */
+static GHashTable *newest_about_cluster(const struct look *look)
+{
+    g_autoptr(GPtrArray) all = config_list(look->config, "decision");
+    GHashTable *newest = g_hash_table_new(g_str_hash, g_str_equal);
+    for (guint i = 0; i < all->len; i++) {
+        struct decision *decision = all->pdata[i];
+        if (!g_str_equal(decision->subject, look->cluster->uuid) || told_apart(decision->author))
+            continue;
+        const struct decision *other = g_hash_table_lookup(newest, decision->author);
+        guint64 version = 0, before = 0;
+        config_get(look->config, "decision", decision->uuid, &version);
+        if (other)
+            config_get(look->config, "decision", other->uuid, &before);
+        if (!other || version > before)
+            g_hash_table_insert(newest, decision->author, decision);
+    }
+    return newest;
+}
+
+static void note_decisions(struct look *look)
+{
+    g_autoptr(GHashTable) newest = newest_about_cluster(look);
+    g_autoptr(GList) authors = g_list_sort(g_hash_table_get_keys(newest), (GCompareFunc)strcmp);
+    for (const GList *at = authors; at; at = at->next) {
+        const struct decision *decision = g_hash_table_lookup(newest, at->data);
+        if (decision->verdict != VERDICT_DONE)
+            look_note(look, "cluster: %s See: fettle why cluster", decision->summary);
+    }
+}
+
 void verify_notes(struct look *look)
 {
     note_versions(look);
     note_invitations(look);
     note_brake(look);
     note_stopped(look);
+    note_decisions(look);
 }

@@ -4,6 +4,13 @@
 
 #include <string.h>
 
+/* Also of one that was removed while nodes were asked: what they told of it is older than that. */
+static bool on_record(const struct look *look, const char *uuid)
+{
+    return config_get(look->config, "instance", uuid, NULL) ||
+           config_get(look->config, "removed", uuid, NULL);
+}
+
 /* After a restore, say. Nobody ends it by himself: what it writes is nowhere else. */
 static void find_stray(struct look *look, const struct node *node, const struct guest_report *guest)
 {
@@ -27,9 +34,9 @@ static void verify_guest(struct look *look, const struct node *node,
                          const struct guest_report *guest)
 {
     const struct instance *instance = config_get(look->config, "instance", guest->instance, NULL);
-    if (!instance)
+    if (!instance && !on_record(look, guest->instance))
         find_stray(look, node, guest);
-    else if (!is_its_node(instance, node->uuid))
+    else if (instance && !is_its_node(instance, node->uuid))
         look_problem(look,
                      "instance %s: its guest of generation %" G_GUINT64_FORMAT
                      " is %s on node %s, which has nothing to do with it",
@@ -41,9 +48,10 @@ static void verify_guest(struct look *look, const struct node *node,
 static void note_images(struct look *look, const struct node *node,
                         const struct node_report *report)
 {
-    for (guint i = 0; !late_part_of(report, PART_DISKS) && i < report->image_sets->len; i++) {
+    bool late = late_part_of(report, PART_DISKS) != NULL;
+    for (guint i = 0; !late && i < report->image_sets->len && look_pause(look); i++) {
         const struct image_set *set = report->image_sets->pdata[i];
-        if (!config_get(look->config, "instance", set->instance, NULL))
+        if (!on_record(look, set->instance))
             look_note(look,
                       "node %s: has images of an instance that is not on record, %s: %s"
                       "var/disks/%s.*",
@@ -60,7 +68,7 @@ void verify_strays(struct look *look)
         const struct node_report *report = reports_of(look->reports, node->uuid);
         if (!report || !look_concerns(look, node->uuid))
             continue;
-        for (guint k = 0; k < report->guests->len; k++)
+        for (guint k = 0; k < report->guests->len && look_pause(look); k++)
             verify_guest(look, node, report->guests->pdata[k]);
         note_images(look, node, report);
     }

@@ -20,6 +20,8 @@ static void test_timeouts(void)
     g_assert_cmpuint(timeout_of(ROLE_WCONFD, "commit", NULL, 77), ==, 77);
     g_assert_cmpuint(timeout_of(ROLE_WCONFD, "nope", NULL, 0), ==, TIMEOUT_NORMAL_MS);
     g_assert_cmpuint(timeout_of(ROLE_LUXID, "QueryJobs", NULL, 0), ==, TIMEOUT_NORMAL_MS);
+    g_assert_cmpuint(timeout_of(ROLE_LUXID, "Verify", NULL, 0), ==,
+                     TIMEOUT_NORMAL_MS * LIMIT_LONG_QUERIES);
 }
 
 static void test_named_waits(void)

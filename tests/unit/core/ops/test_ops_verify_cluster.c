@@ -63,6 +63,42 @@ static void test_looks(void)
               "  - ERROR: instance web1: x\n  - NOTICE: [\"\",\"default\",false]\n");
 }
 
+/* As long as luxid has too much to do, or does not answer. */
+static json_t *answer_busy(const struct rpc_request *request, const char *to_node, void *data,
+                           GError **error)
+{
+    guint *left = data;
+    if (*left == 0)
+        return json_make("{s[] s[]}", "problems", "notes");
+    --*left;
+    if (*left % 2)
+        fettle_set_error(error, TEMPORARY, "8 queries that take long are under way already");
+    else
+        fettle_set_error(error, TIMEOUT, "no answer in time");
+    return NULL;
+}
+
+static json_t *answer_failing(const struct rpc_request *request, const char *to_node, void *data,
+                              GError **error)
+{
+    fettle_set_error(error, LIMIT, "the answer is too large");
+    return NULL;
+}
+
+static void test_busy(void)
+{
+    guint busy = 9;
+    fake_script(world->world, NODE1, ROLE_LUXID, "Verify", answer_busy, &busy);
+    check("OP_CLUSTER_VERIFY_GROUP", "default", "true");
+    g_assert_cmpuint(busy, ==, 0);
+    fake_script(world->world, NODE1, ROLE_LUXID, "Verify", NULL, NULL);
+    fake_script(world->world, NODE1, ROLE_LUXID, "Verify", answer_failing, NULL);
+    g_assert_nonnull(
+        strstr(ops_run_one(world, json_make("{ss ss}", "OP_ID", "OP_CLUSTER_VERIFY_GROUP",
+                                            "group_name", "default")),
+               "the answer is too large"));
+}
+
 static void test_disks(void)
 {
     ops_put_web(world, "in-sync", false);
@@ -81,6 +117,7 @@ int main(int argc, char **argv)
     ops_case("/ops/verify-cluster/jobs#ARP-70", test_jobs, &world, NULL);
     ops_case("/ops/verify-cluster/no-such-group", test_no_group, &world, NULL);
     ops_case("/ops/verify-cluster/looks#ARP-70", test_looks, &world, NULL);
+    ops_case("/ops/verify-cluster/busy#ARP-70", test_busy, &world, NULL);
     ops_case("/ops/verify-cluster/disks#ARP-70", test_disks, &world, NULL);
     return g_test_run();
 }

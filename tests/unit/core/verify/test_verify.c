@@ -121,13 +121,6 @@ static json_t *answer_refusal(const struct rpc_request *request, const char *to_
     return NULL;
 }
 
-static json_t *answer_no_job(const struct rpc_request *request, const char *to_node, void *data,
-                             GError **error)
-{
-    fettle_set_error(error, PERMISSION, "wait_role is not for a job");
-    return NULL;
-}
-
 static void put_candidate(struct queue_world *w)
 {
     store_put(w->store, "node", NODE2,
@@ -191,8 +184,6 @@ static void test_candidate_silent(void)
           "node node2: its fettle-wconfd answers with an error: no memory\n" WEB2_LINES);
     fake_script(w->world, NODE2, ROLE_WCONFD, "wait_role", answer_role, "its store is damaged");
     check(w, "node2", "node node2: its fettle-wconfd says: its store is damaged\n" WEB2_LINES);
-    fake_script(w->world, NODE2, ROLE_WCONFD, "wait_role", answer_no_job, NULL);
-    check(w, "node2", WEB2_LINES); /* of the version before */
     static const char *const some[] = {"luxid", "noded", "rconfd", NULL};
     json_object_set_new(node2, "services", services(some));
     fake_script(w->world, NODE2, ROLE_WCONFD, "wait_role", answer_refusal, NULL);
@@ -293,6 +284,20 @@ static void test_strays(void)
     check(w, "node2",
           WEB2_LINES "instance web10: its guest of generation 9 is paused on node node2, which has "
                      "nothing to do with it\n");
+    queue_world_free(w);
+}
+
+/* Removed after its node had answered: no stray. */
+static void test_removed(void)
+{
+    json_autoptr node2 = json_make("{s[{ss si ss ss}] s[s] s[{ss si}]}", "guests", "instance",
+                                   STRAY, "generation", 2, "state", "running", "name", "i2",
+                                   "images", STRAY, "image_sets", "instance", STRAY, "disks", 1);
+    struct queue_world *w = world_new(node2);
+    store_put(w->store, "removed", STRAY,
+              json_make("{ss ss si}", "uuid", STRAY, "name", "i2", "generation", 3));
+    fake_settle(w->world);
+    check(w, "node2", WEB2_LINES);
     queue_world_free(w);
 }
 
@@ -465,6 +470,31 @@ static void test_notes(void)
     queue_world_free(w);
 }
 
+static void put_decision(struct queue_world *w, int number, const char *author, const char *verdict,
+                         const char *summary)
+{
+    g_autofree char *uuid = g_strdup_printf("cdcdcdcd-0000-4000-8000-%012d", number);
+    store_put(w->store, "decision", uuid,
+              json_make("{ss ss ss ss ss si ss ss}", "uuid", uuid, "author", author, "subject_kind",
+                        "cluster", "subject", CLUSTER, "subject_name", "lab", "at_us", 1, "verdict",
+                        verdict, "summary", summary));
+    fake_settle(w->world);
+}
+
+/* Only the newest of an author counts, and what is found anyway is not told twice. */
+static void test_decisions(void)
+{
+    struct queue_world *w = world_new(NULL);
+    put_decision(w, 9, "watcher/room", "done", "All is well.");
+    put_decision(w, 1, "watcher/room", "leave", "No room for loss of node node1.");
+    put_decision(w, 2, "watcher/tags", "leave", "Some tags cannot be read.");
+    check(w, "", ALWAYS "note: cluster: No room for loss of node node1. See: fettle why cluster\n");
+    check(w, "node2", WEB2_LINES);
+    put_decision(w, 5, "watcher/room", "done", "The loss of any one node can be taken.");
+    check(w, "", ALWAYS);
+    queue_world_free(w);
+}
+
 /* --- parts --- */
 
 static void check_part(struct queue_world *w, const char *group, bool no_node, const char *expected)
@@ -521,12 +551,14 @@ int main(int argc, char **argv)
     g_test_add_func("/verify/etcd#ARP-70", test_etcd);
     g_test_add_func("/verify/pool#ARP-70,ARP-71", test_pool);
     g_test_add_func("/verify/strays#ARP-70", test_strays);
+    g_test_add_func("/verify/removed#ARP-70", test_removed);
     g_test_add_func("/verify/tags#ARP-70", test_tags);
     g_test_add_func("/verify/held-up-jobs#ARP-70", test_held_up_jobs);
     g_test_add_func("/verify/node-faults#ARP-70,SAF-92", test_node_faults);
     g_test_add_func("/verify/silent#ARP-70,SAF-91", test_silent);
     g_test_add_func("/verify/locks#ARP-70", test_locks);
     g_test_add_func("/verify/notes#ARP-70", test_notes);
+    g_test_add_func("/verify/decisions#ARP-70,ARP-71", test_decisions);
     g_test_add_func("/verify/parts#ARP-70", test_parts);
     g_test_add_func("/verify/bad-input#ARP-70", test_bad_input);
     return g_test_run();
