@@ -36,12 +36,12 @@ def test_full():
     found(fr'node node2: {FULL}( \(for \d+ s\))?', 'node', 'verify', 'node2')
     found(fr'node2 {FULL}( \(for \d+ s\))?', 'why', 'node2')
     found(fr'  Health +error: {FULL}( \(for \d+ s\))?', 'node', 'info', 'node2')
-    found(r'node2 .* state', 'node', 'list')
+    found(r'node2 +regular +state .*', 'node', 'list')
     assert 'node2' not in {create(f'web{i}') for i in range(4)}
     code, _, err = lab.run('instance', 'create', 'named', '--disk-template', 'diskless', '--memory', '8', '--pnode', 'node2',
                            check=False)
     line = re.sub(r' \(job \d+\)$', '', err.strip().splitlines()[-1])
-    assert code != 0 and re.fullmatch(fr'fettle: pnode: node "node2" {FULL}; look at it there: fettle node verify node2', line), err
+    assert code != 0 and re.fullmatch(fr'fettle: --pnode: node "node2" {FULL}; look at it there: fettle node verify node2', line), err
     lab.lab('state-unfill', 'node2')
     e2e.verify_clean(lab)
     assert create('web5') == 'node2'  # which has none yet

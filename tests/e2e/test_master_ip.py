@@ -64,19 +64,19 @@ def refused(message, *flags):
 def test_bad_input():
     dev = ('--master-netdev', 'br0')
     form = 'an address with the length of its prefix is needed, such as 192.0.2.10/24'
-    refused(f'master_ip: "{ADDRESS}": {form}', '--master-ip', ADDRESS, *dev)
-    refused(f'master_ip: "master/24": {form}', '--master-ip', 'master/24', *dev)
-    refused(f'master_ip: "{ADDRESS}/{fettlelib.HOST + 1}": the length of the prefix is a number from 1 to {fettlelib.HOST}', '--master-ip',
+    refused(f'--master-ip: "{ADDRESS}": {form}', '--master-ip', ADDRESS, *dev)
+    refused(f'--master-ip: "master/24": {form}', '--master-ip', 'master/24', *dev)
+    refused(f'--master-ip: "{ADDRESS}/{fettlelib.HOST + 1}": the length of the prefix is a number from 1 to {fettlelib.HOST}', '--master-ip',
             f'{ADDRESS}/{fettlelib.HOST + 1}', *dev)
-    refused('master_ip: 127.0.0.5 is a loopback address', '--master-ip', '127.0.0.5/8', *dev)
-    refused('master_netdev: name the network device that is to carry the master IP', '--master-ip', MASTER_IP)
-    refused('master_ip: name the address that br0 is to carry on the master\'s node', *dev)
+    refused('--master-ip: 127.0.0.5 is a loopback address', '--master-ip', '127.0.0.5/8', *dev)
+    refused('--master-netdev: name the network device that is to carry the master IP', '--master-ip', MASTER_IP)
+    refused('--master-ip: name the address that br0 is to carry on the master\'s node', *dev)
     refused('network device eth9 does not exist on this node', '--master-ip', MASTER_IP, '--master-netdev', 'eth9')
     refused(f'{fettlelib.address(2)} is an address of this node already, on br0; the master IP needs one that no host has', '--master-ip',
             f'{fettlelib.address(2)}/{fettlelib.PREFIX}', *dev)
     lab.do('OP_INSTANCE_CREATE', instance_name='routed', disk_template='diskless', pnode='node2', memory=8, start=False,
            nics=[{'mode': 'routed', 'ip': '10.99.0.222'}])
-    refused('master_ip: 10.99.0.222 is the address of network card 0 of instance "routed"', '--master-ip', '10.99.0.222/24', *dev)
+    refused('--master-ip: 10.99.0.222 is the address of network card 0 of instance "routed"', '--master-ip', '10.99.0.222/24', *dev)
     lab.do('OP_INSTANCE_REMOVE', instance_name='routed')
     refused('nothing to change', *())
     assert carriers() == {} and 'master_ip ' not in lab.cli('cluster', 'info')

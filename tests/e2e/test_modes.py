@@ -27,7 +27,7 @@ TABLE = [
     (r'log/\w+\.log|log/guests/.*\.console', 0o600),
     (f'run/exports/{UUID}\\.(ctl[0-9]+|json|log[0-9]+|psk)', 0o600),
     (f'run/guests/{UUID}/((con|qmp|rescue)\\.sock|pid|state\\.json|stderr\\.log|relay/(sock|keys\\.psk|log|state\\.json))', 0o600),
-    (r'run/(etcd\.json|locks\.journal|\w+\.(ready|sock|status)|livelocks/[\w-]+|queue/job-[0-9]+|services/\w+\.json)', 0o600),
+    (r'run/(etcd\.json|ganeti-query|locks\.journal|\w+\.(ready|sock|status)|livelocks/[\w-]+|queue/job-[0-9]+|services/\w+\.json)', 0o600),
     (f'var/(disks|shared)/({UUID}\\.)?{UUID}\\.disk[0-9]+\\.raw|var/images/tick(-fast)?\\.raw', 0o600),
     (r'var/etcd/member/(snap/db|snap/[0-9a-f-]+\.snap|wal/[0-9a-f-]+\.(wal|tmp))', 0o600),
     (f'var/node/(guests/{UUID}|member|state)\\.json|var/queue/.+|var/ssconf/\\w+', 0o600),

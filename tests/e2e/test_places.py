@@ -68,7 +68,7 @@ def test_modify():
             lab.cli('instance', 'migrate', 'web')
     total = min(row['mtotal'] for row in lab.query('node', ['mtotal']))
     lab.do('OP_INSTANCE_SHUTDOWN', instance_name='web', timeout=0)
-    expect_error(6, rf'memory: node3 has \d+ MiB of memory left, instance "web" needs {total * 4 - 16} MiB more', 'instance', 'modify',
+    expect_error(6, rf'--memory: node3 has \d+ MiB of memory left, instance "web" needs {total * 4 - 16} MiB more', 'instance', 'modify',
                  'web', '--memory', str(total * 4))
     lab.cli('instance', 'modify', 'web', '--remove-net', '0', '--memory', '8')
     lab.cli('instance', 'startup', 'web')

@@ -172,7 +172,7 @@ def refused(*args):
 @title('/services/command-line')
 def test_commands():
     said = lab.cli('service', 'list')
-    assert said.splitlines()[0].split() == ['Service', 'Node', 'Role', 'State', 'Process', 'Known', 'Since', 'Restarts', 'Version'], said
+    assert said.splitlines()[0].split() == ['Name', 'Node', 'Role', 'State', 'Process', 'Known', 'Since', 'Restarts', 'Version'], said
     assert len(said.splitlines()) == 13, said
     said = lab.cli('--no-headers', '--separator', ';', '-o', 'name,host,state', 'service', 'list', 'wconfd', 'luxid')
     assert said.splitlines() == ['luxid;node1;up', 'wconfd;node1;up', 'luxid;node2;up', 'wconfd;node2;up'], said
