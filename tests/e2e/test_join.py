@@ -463,7 +463,7 @@ def test_removed(host):
                             'host gets a new one with a token of `fettle node invite`'), (code, err)
     token = invite(host)
     code, _, err = host.join(token)
-    assert code == 5 and err.endswith(f'move {host.root}/etc/node.json away first\n'), err
+    assert code == 5 and f'move {host.root}/etc/node.json away first; ' in err and 'add --new-keys' in err, err
     host.stop()
     os.rename(os.path.join(host.root, 'etc/node.json'), os.path.join(host.root, 'node.json.old'))
     assert host.join(token)[0] == 0
