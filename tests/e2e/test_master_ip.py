@@ -76,7 +76,7 @@ def test_bad_input():
             f'{fettlelib.address(2)}/{fettlelib.PREFIX}', *dev)
     lab.do('OP_INSTANCE_CREATE', instance_name='routed', disk_template='diskless', pnode='node2', memory=8, start=False,
            nics=[{'mode': 'routed', 'ip': '10.99.0.222'}])
-    refused('--master-ip: 10.99.0.222 is the address of network card 0 of instance "routed"', '--master-ip', '10.99.0.222/24', *dev)
+    refused('master_ip: 10.99.0.222 is the address of network card 0 of instance "routed"', '--master-ip', '10.99.0.222/24', *dev)
     lab.do('OP_INSTANCE_REMOVE', instance_name='routed')
     refused('nothing to change', *())
     assert carriers() == {} and 'master_ip ' not in lab.cli('cluster', 'info')
