@@ -352,7 +352,7 @@ def test_groups():
     assert found == {'name': 'default', 'node_cnt': 3, 'pinst_cnt': 4, 'tags': [], 'node_list': ['node1', 'node2', 'node3']}, found
     assert lab.cli('--no-headers', '--separator', ';', '-o', 'name,uuid', 'group', 'list') == f'default;{uuid}\n'
     e2e.expect_cli_error(lab, 3, 'fettle: group "east" does not exist', 'group', 'list', 'default', 'east')
-    e2e.expect_cli_error(lab, 2, 'fettle: unknown option --all; usage: fettle group list [--filter FILTER] [NAME…]', 'group', 'list', '--all')
+    e2e.expect_cli_error(lab, 2, 'fettle: unknown option --all; usage: fettle group list [--filter FILTER] [--sort FIELD,…] [--limit N] [NAME…]', 'group', 'list', '--all')
     code, _, err = lab.run('-o', 'colour', 'group', 'list', check=False)
     assert code == 2 and err.startswith('fettle: -o: group has no field "colour"; see fettle query-fields group'), (code, err)
 
@@ -370,7 +370,7 @@ def test_advice():
         {'node': 'node2', 'advice': 'avoid', 'author': 'ops', 'reason': '', 'until': 4000000000}]
     assert lab.json('-o', 'author', 'advice', 'list', 'node3') == [{'author': 'alarm'}, {'author': 'ops'}]
     e2e.expect_cli_error(lab, 3, 'fettle: node "node9" does not exist', 'advice', 'list', 'node3', 'node9')
-    e2e.expect_cli_error(lab, 2, 'fettle: unknown option --all; usage: fettle advice list [--filter FILTER] [NODE…]', 'advice', 'list', '--all')
+    e2e.expect_cli_error(lab, 2, 'fettle: unknown option --all; usage: fettle advice list [--filter FILTER] [--sort FIELD,…] [--limit N] [NODE…]', 'advice', 'list', '--all')
     for node, author in (('node3', 'ops'), ('node2', 'ops'), ('node3', 'alarm')):
         lab.cli('node', 'advise', node, '--author', author, '--withdraw')
     assert lines('advice', 'list') == said[:1]
@@ -381,7 +381,7 @@ def test_empty_lists():
     assert lab.cli('export', 'list').split() == ['Node', 'Export'] and lab.json('export', 'list', 'node1') == []
     e2e.expect_cli_error(lab, 3, 'fettle: node "node9" does not exist', 'export', 'list', 'node9')
     assert lab.cli('brake', 'list').split() == ['Since', 'Nodes', 'Why'] and lab.json('brake', 'list') == []
-    e2e.expect_cli_error(lab, 2, 'fettle: too many arguments; usage: fettle brake list [--filter FILTER]', 'brake', 'list', 'node1')
+    e2e.expect_cli_error(lab, 2, 'fettle: too many arguments; usage: fettle brake list [--filter FILTER] [--sort FIELD,…] [--limit N]', 'brake', 'list', 'node1')
     assert lab.json('lock', 'list', 'nobody/holds-it') == []
 
 
@@ -531,6 +531,7 @@ OTHER_DOORS = {
     ('cluster', 'import'): 'writes what no job may: fettle-wconfd works out what it would do',
     ('cluster', 'export'): 'reads the store of this host, also when no daemon runs',
     ('cluster', 'backup'): 'the same',
+    ('cluster', 'keys'): 'prints a table that is the same everywhere',
     ('help', None): 'needs no cluster',
 }
 CONNECT = re.compile(r'connect\(\d+, \{sa_family=(\w+)(?:, sun_path="([^"]*)")?')
