@@ -150,6 +150,15 @@ def test_import_refused():
     assert only(export('busy2.json')['objects']['cluster'])['max_running_jobs'] == 20
 
 
+def verify_clean():
+    """But for the pool of candidates, which the documents that are imported here ask for, and this lab has no daemons for."""
+    def clean():
+        code, out = e2e.verify(lab)[:2]
+        problems = [line for line in out.splitlines()[:-1] if not line.startswith('note: ')]
+        return code == 0 or all(line.startswith('cluster: 1 of 3 master candidates is usable') for line in problems)
+    wait_until('cluster verify is clean', clean, 60)
+
+
 @title('/archive/import-ganeti')
 def test_ganeti():
     sample = os.path.join(ROOT, 'tests/fuzz/corpus/ganeti')
@@ -176,7 +185,7 @@ def test_ganeti():
     lab.cli('cluster', 'modify', '--candidate-pool-size', '3')
     lab.cli('network', 'remove', 'public')
     lab.cli('queue', 'filter', 'remove', '78000000-0000-4000-8000-000000000001')
-    e2e.verify_clean(lab)
+    verify_clean()
 
 
 # What one thing in a config.data is spoilt to (the document, its first instance), and what is said of it.
@@ -281,7 +290,7 @@ def test_ssconf():
     wait_until('node3 has it too', lambda: all_have(nodes, 'cluster_name', old), 60)
     wait_until('every node is done with it', lambda: len({ssconf(n, 'serial') for n in nodes}) == 1, 10)
     assert int(ssconf('node3', 'serial')) > 1
-    e2e.verify_clean(lab, 60)
+    verify_clean()
 
 
 # --- backups ---
@@ -429,7 +438,7 @@ def test_restore():
     wait_until('all nodes have answered', lambda: 'has not answered this epoch' not in e2e.verify(lab)[1], 60)
     assert bus.announced(lab, 'node3')['history'] == new['history']  # which was off
     code, out, err = lab.run('repair', 'continue', '--statement', 'compared')
-    assert f'({late1})' in out + err, out + err
+    assert f'(late1, {late1})' in out + err, out + err
     row = lab.instance('web1', 'pnode', 'status', 'generation')
     assert row == {'pnode': primary, 'status': 'running', 'generation': generation}, row
     assert e2e.wait_counting(lab, 'web1', web1, primary, above=count)
