@@ -85,7 +85,7 @@ class Host:
         self.write('/var/lib/fettle/images/says.raw', SAYS + bytes(510 - len(SAYS)) + b'\x55\xaa' + bytes((1 << 20) - 512))
         for name in SERVICES:
             self.daemons[name] = self.start(name)
-        wait_until('the cluster is as it should be', lambda: self.verify()[0] == 0, 60, step=0.3)
+        self.wait_verified('the cluster is as it should be', 60)
 
     def start(self, name, *words):
         program = os.path.join(e2e.build(), f'src/daemons/{name}/fettle-{name}')
@@ -103,13 +103,18 @@ class Host:
         wait_until(f'{name} joins', lambda: self.run(*join, check=False).returncode == 0, 120)
         self.run('mkdir', '-p', f'{root}/var/images')
         self.run('cp', '/var/lib/fettle/images/says.raw', f'{root}/var/images')
-        self.daemons[name] = self.start('noded', '--root', root)
-        wait_until(f'{name} has come', lambda: self.verify()[0] == 0, 60, step=0.3)
+        self.start_node(name)
+        self.wait_verified(f'{name} has come', 60)
+
+    def start_node(self, name):
+        for service in SERVICES:
+            self.daemons[f'{service}@{name}'] = self.start(service, '--root', f'/srv/{name}')
 
     def cut(self, name):
         """Every process of a node with a root folder of its own is gone at once."""
         self.run('pkill', '-KILL', '-f', f'/srv/{name}', check=False)
-        self.daemons.pop(name).wait(30)
+        for service in SERVICES:
+            self.daemons.pop(f'{service}@{name}').wait(30)
 
     def row(self, name, *fields):
         return json.loads(self.fettle('instance', 'list', name, '-o', ','.join(fields), '--json').stdout)[0]
@@ -117,6 +122,12 @@ class Host:
     def verify(self):
         done = self.fettle('cluster', 'verify', check=False)
         return done.returncode, done.stdout
+
+    def wait_verified(self, what, timeout):
+        try:
+            wait_until(what, lambda: self.verify()[0] == 0, timeout, step=0.3)
+        except TimeoutError as error:
+            raise AssertionError(f'{error}; {self.verify()[1]}') from error
 
     def first_guest(self):
         """It runs, and no daemon has ended."""
@@ -254,11 +265,11 @@ def test_first_screen():
         wait_until('web1 is whole again', lambda: (row := host.row('web1', 'status', 'pnode', 'snodes', 'replica.state'))['status'] == 'running'
                    and (row['pnode'], row['snodes'], row['replica.state']) == ('two', ['one'], 'in-sync'), 300, step=0.5)
         assert 'three' in host.fettle('why', 'web1').stdout
-        host.daemons['three'] = host.start('noded', '--root', '/srv/three')
+        host.start_node('three')
         host.fettle('node', 'modify', 'three', '--offline', 'no')
         host.fettle('instance', 'migrate', 'web1')
         assert host.row('web1', 'pnode', 'status') == {'pnode': 'one', 'status': 'running'}, host.row('web1', 'pnode', 'status')
-        wait_until('everything is as it should be', lambda: host.verify()[0] == 0, 120, step=0.5)
+        host.wait_verified('everything is as it should be', 120)
         host.check_logs()
 
 
