@@ -503,9 +503,9 @@ def crash(operation, process, at):
 
 
 def kill_near(kill_at, at):
-    """A daemon also passes points for reasons of its own, here more and there fewer: of few places each is to be reached, or
-    one a good deal before it."""
-    return kill_at(at) or (not e2e.LONG and kill_at(max(1, at * 2 // 3)))
+    """A daemon also passes points for reasons of its own, here more and there fewer, the slower the machine the more: of few places
+    each is to be reached, or one a good deal before it."""
+    return kill_at(at) or (not e2e.LONG and any(kill_at(max(1, at * part // 3)) for part in (2, 1)))
 
 
 def walk(process, count, kill_at):

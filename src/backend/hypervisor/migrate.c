@@ -64,16 +64,25 @@ static enum migration_step step_of(const char *status)
     return STEP_COPYING; /* setup, active, cancelling, and what newer versions may say */
 }
 
-/* QEMU's answer, or an empty object while it has not been told to send; its step. */
+/* What QEMU says of the sending. A process that was never told to send, since a node daemon died
+ * right before, says "completed" of its own arrival, but has no amounts to tell. */
+static const char *sending_status(const json_t *info)
+{
+    const char *status = json_string_value(json_object_get(info, "status"));
+    bool arrived = g_strcmp0(status, "completed") == 0 && json_object_get(info, "ram") == NULL;
+    return arrived || status == NULL ? "none" : status;
+}
+
+/* QEMU's answer and its step. Until QEMU was told to send, the answer is an empty object: what it
+ * would say is of an earlier migration. */
 static json_t *ask(struct guest *guest, enum migration_step *ret_step, GError **error)
 {
     const struct migration *migration = &guest->migration;
-    if (migration->side == SIDE_SOURCE && migration->sent) {
+    if (migration->side == SIDE_SOURCE && migration->sent && migration->tasks == 0) {
         json_t *info = guest_execute(guest, "query-migrate", NULL, LIMIT_QMP_COMMAND_MS, error);
-        const char *status = json_string_value(json_object_get(info, "status"));
         if (info != NULL) {
-            *ret_step = step_of(status);
-            migration_socket_note(guest, status);
+            *ret_step = step_of(sending_status(info));
+            migration_socket_note(guest, sending_status(info));
         }
         return info;
     }

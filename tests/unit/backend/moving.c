@@ -76,27 +76,32 @@ static void start_mirror(struct moving *moving)
     g_autoptr(GError) error = NULL;
     world_create(moving->b, moving->before, MOVING_REPLICA);
     moving->replica = world_export(moving->b, moving->before, MOVING_REPLICA);
-    ops->mirror_start(moving->a->hypervisor, moving->before->uuid, 1, moving->replica,
-                      COPY_EVERYTHING, &error);
+    ops->mirror_start(moving->a->hypervisor, moving->before->uuid, moving->before->generation,
+                      moving->replica, COPY_EVERYTHING, &error);
     g_assert_no_error(error);
     g_assert_true(world_await_mirror(moving->a, moving->before, MIRROR_READY));
 }
 
-static void make_images(struct moving *moving, enum disk_format format)
+static GPtrArray *make_images_a(const struct moving *moving, enum disk_format format)
+{
+    GPtrArray *images = g_ptr_array_new_with_free_func(g_free);
+    for (guint i = 0; i < moving->before->disks->len; i++)
+        g_ptr_array_add(images, make_image(moving->a, moving->before->uuid, i, format, false));
+    return images;
+}
+
+static GPtrArray *make_images_b(const struct moving *moving, enum disk_format format)
 {
     enum disk_template disk_template = moving->before->disk_template;
-    moving->images_a = g_ptr_array_new_with_free_func(g_free);
-    moving->images_b = g_ptr_array_new_with_free_func(g_free);
-    for (guint i = 0; i < moving->before->disks->len; i++) {
-        char *a = make_image(moving->a, moving->before->uuid, i, format, false);
-        char *b = disk_template == TEMPLATE_SHAREDFILE ? g_strdup(a)
-                  : disk_template == TEMPLATE_FILE
-                      ? make_image(moving->b, "incoming", i, format, true)
-                      : g_strdup_printf("%s/disks/%s.%s.disk%u.raw", moving->b->paths->var,
-                                        moving->before->uuid, MOVING_REPLICA, i);
-        g_ptr_array_add(moving->images_a, a);
-        g_ptr_array_add(moving->images_b, b);
-    }
+    GPtrArray *images = g_ptr_array_new_with_free_func(g_free);
+    for (guint i = 0; i < moving->before->disks->len; i++)
+        g_ptr_array_add(images,
+                        disk_template == TEMPLATE_SHAREDFILE ? g_strdup(moving->images_a->pdata[i])
+                        : disk_template == TEMPLATE_FILE
+                            ? make_image(moving->b, "incoming", i, format, true)
+                            : g_strdup_printf("%s/disks/%s.%s.disk%u.raw", moving->b->paths->var,
+                                              moving->before->uuid, MOVING_REPLICA, i));
+    return images;
 }
 
 struct moving *moving_new(const char *name, enum disk_template disk_template, guint disks,
@@ -110,31 +115,52 @@ struct moving *moving_new(const char *name, enum disk_template disk_template, gu
     moving->b = world_node_new(second);
     moving->before = make_instance(disk_template, disks, format, 1);
     moving->after = make_instance(disk_template, disks, format, 2);
-    make_images(moving, format);
+    moving->images_a = make_images_a(moving, format);
+    moving->images_b = make_images_b(moving, format);
     struct guest_spec spec = {
         .instance = moving->before, .images = moving->images_a, .accelerator = ACCEL_TCG};
     moving->a->hypervisor->ops->prepare(moving->a->hypervisor, &spec, &error);
     g_assert_no_error(error);
     if (disk_template == TEMPLATE_MIRROR)
         start_mirror(moving);
-    moving->a->hypervisor->ops->run(moving->a->hypervisor, moving->before->uuid, 1, &error);
+    moving->a->hypervisor->ops->run(moving->a->hypervisor, moving->before->uuid,
+                                    moving->before->generation, &error);
     g_assert_no_error(error);
     if (disks > 0)
         g_assert_true(world_await_count(moving->a, moving->before, 5));
     return moving;
 }
 
+void moving_turn(struct moving *moving)
+{
+    struct world_node *was = moving->a;
+    enum disk_format format = ((struct disk *)moving->before->disks->pdata[0])->format;
+    g_assert_cmpint(moving->before->disk_template, ==, TEMPLATE_FILE);
+    moving->a = moving->b;
+    moving->b = was;
+    instance_free(moving->before);
+    moving->before = moving->after;
+    moving->after = make_instance(TEMPLATE_FILE, moving->before->disks->len, format,
+                                  moving->before->generation + 1);
+    g_ptr_array_unref(moving->images_a);
+    moving->images_a = moving->images_b;
+    moving->images_b = make_images_b(moving, format);
+    g_clear_pointer(&moving->target, migration_target_free);
+}
+
 void moving_kill_b(struct moving *moving)
 {
     g_autoptr(GError) error = NULL;
-    moving->b->hypervisor->ops->kill(moving->b->hypervisor, moving->after->uuid, 2, &error);
+    moving->b->hypervisor->ops->kill(moving->b->hypervisor, moving->after->uuid,
+                                     moving->after->generation, &error);
     g_assert_no_error(error);
 }
 
 void moving_free(struct moving *moving)
 {
     g_autoptr(GError) error = NULL;
-    moving->a->hypervisor->ops->kill(moving->a->hypervisor, moving->before->uuid, 1, &error);
+    moving->a->hypervisor->ops->kill(moving->a->hypervisor, moving->before->uuid,
+                                     moving->before->generation, &error);
     g_assert_no_error(error);
     moving_kill_b(moving);
     moving->b->storage->ops->export_close(moving->b->storage, moving->before->uuid, MOVING_REPLICA,
@@ -170,8 +196,9 @@ void moving_open(struct moving *moving)
 static void start_with(struct moving *moving, const struct migration_limits *limits)
 {
     g_autoptr(GError) error = NULL;
-    moving->a->hypervisor->ops->migrate_start(moving->a->hypervisor, moving->before->uuid, 1,
-                                              moving->target, limits, &error);
+    moving->a->hypervisor->ops->migrate_start(moving->a->hypervisor, moving->before->uuid,
+                                              moving->before->generation, moving->target, limits,
+                                              &error);
     g_assert_no_error(error);
 }
 
@@ -191,8 +218,8 @@ enum migration_step moving_step(struct moving *moving, char **ret_why)
 {
     struct migration_info info = {0};
     g_autoptr(GError) error = NULL;
-    moving->a->hypervisor->ops->migrate_query(moving->a->hypervisor, moving->before->uuid, 1, &info,
-                                              &error);
+    moving->a->hypervisor->ops->migrate_query(moving->a->hypervisor, moving->before->uuid,
+                                              moving->before->generation, &info, &error);
     g_assert_no_error(error);
     g_assert_true((info.step == STEP_FAILED) == (info.why != NULL));
     if (ret_why != NULL)
@@ -208,8 +235,8 @@ void moving_await_bytes(struct moving *moving)
     g_autoptr(GError) error = NULL;
     for (guint waited = 0; info.transferred == 0 && waited < WAIT_MS; waited += 5) {
         loop_sleep(5);
-        moving->a->hypervisor->ops->migrate_query(moving->a->hypervisor, moving->before->uuid, 1,
-                                                  &info, &error);
+        moving->a->hypervisor->ops->migrate_query(moving->a->hypervisor, moving->before->uuid,
+                                                  moving->before->generation, &info, &error);
         g_assert_no_error(error);
         g_assert_cmpint(info.step, ==, STEP_COPYING);
     }
@@ -232,8 +259,8 @@ void moving_finish_mirrors(struct moving *moving)
     const struct storage_ops *storage = moving->b->storage->ops;
     if (moving->replica == NULL && moving->target->disks == NULL)
         return;
-    moving->a->hypervisor->ops->mirror_finish(moving->a->hypervisor, moving->before->uuid, 1,
-                                              &error);
+    moving->a->hypervisor->ops->mirror_finish(moving->a->hypervisor, moving->before->uuid,
+                                              moving->before->generation, &error);
     g_assert_no_error(error);
     storage->export_close(moving->b->storage, moving->before->uuid, MOVING_REPLICA, &error);
     g_assert_no_error(error);
@@ -243,8 +270,8 @@ void moving_hand_over(struct moving *moving)
 {
     g_autoptr(GError) error = NULL;
     moving_finish_mirrors(moving);
-    moving->a->hypervisor->ops->migrate_continue(moving->a->hypervisor, moving->before->uuid, 1,
-                                                 &error);
+    moving->a->hypervisor->ops->migrate_continue(moving->a->hypervisor, moving->before->uuid,
+                                                 moving->before->generation, &error);
     g_assert_no_error(error);
     /* Without a pause, so that what is asked next meets QEMU while it is about to end. */
     gint64 since = loop_boot_ms();
@@ -270,15 +297,17 @@ void moving_take(struct moving *moving)
     const struct hypervisor_ops *ops = moving->b->hypervisor->ops;
     g_autoptr(GError) error = NULL;
     g_assert_cmpint(world_state(moving->a, moving->before), ==, GUEST_MIGRATED);
-    moving->a->hypervisor->ops->kill(moving->a->hypervisor, moving->before->uuid, 1, &error);
+    moving->a->hypervisor->ops->kill(moving->a->hypervisor, moving->before->uuid,
+                                     moving->before->generation, &error);
     g_assert_no_error(error);
     g_assert_cmpuint(moving->a->exited, ==, 1);
     if (moving->after->disk_template != TEMPLATE_SHAREDFILE)
         rename_images(moving);
-    ops->incoming_finish(moving->b->hypervisor, moving->after->uuid, 2, MOVING_MIGRATION, &error);
+    ops->incoming_finish(moving->b->hypervisor, moving->after->uuid, moving->after->generation,
+                         MOVING_MIGRATION, &error);
     g_assert_no_error(error);
     g_assert_cmpint(world_state(moving->b, moving->after), ==, GUEST_PREPARED);
-    ops->run(moving->b->hypervisor, moving->after->uuid, 2, &error);
+    ops->run(moving->b->hypervisor, moving->after->uuid, moving->after->generation, &error);
     g_assert_no_error(error);
     g_assert_cmpint(world_state(moving->b, moving->after), ==, GUEST_RUNNING);
 }
@@ -287,8 +316,8 @@ void moving_cancel(struct moving *moving)
 {
     g_autoptr(GError) error = NULL;
     gint64 start = loop_boot_ms();
-    moving->a->hypervisor->ops->migrate_cancel(moving->a->hypervisor, moving->before->uuid, 1,
-                                               &error);
+    moving->a->hypervisor->ops->migrate_cancel(moving->a->hypervisor, moving->before->uuid,
+                                               moving->before->generation, &error);
     g_assert_no_error(error);
     g_test_message("cancelled in %d ms", (int)(loop_boot_ms() - start));
     g_assert_cmpint(moving_step(moving, NULL), ==, STEP_NONE);

@@ -12,7 +12,7 @@
 struct moving {
     struct world_node *a, *b;
     char *name;                      /* of node a; that of b ends with -2 */
-    struct instance *before, *after; /* generations 1 and 2 */
+    struct instance *before, *after; /* generations 1 and 2; one more each after a turn */
     GPtrArray *images_a, *images_b;
     struct export_target *replica; /* NULL: the template has none */
     struct migration_target *target;
@@ -41,6 +41,8 @@ void moving_hand_over(struct moving *moving);
 /* The old process is killed, the images are the new one's, which runs. */
 void moving_take(struct moving *moving);
 void moving_cancel(struct moving *moving);
+/* It is about to go back: b becomes a. Of template file only. */
+void moving_turn(struct moving *moving);
 
 /* The node daemon of a (or b) dies and comes back; what it finds. Free with guest_report_free(). */
 struct guest_report *moving_restart(struct moving *moving, bool a);

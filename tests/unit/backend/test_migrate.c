@@ -4,6 +4,8 @@
  */
 #include "moving.h"
 
+#include "helper/patience.h"
+
 #include <gio/gio.h>
 #include <string.h>
 
@@ -55,6 +57,41 @@ static void copied_qcow2(void *unused)
 static void shared(void *unused)
 {
     moves("shared", TEMPLATE_SHAREDFILE, 1, FORMAT_RAW);
+}
+
+/* Whoever asks meanwhile, without a pause, hears nothing but that it is copied. */
+static void starts_and_stops(struct moving *moving)
+{
+    enum migration_step step = STEP_COPYING;
+    moving_open(moving);
+    moving_start(moving, true);
+    for (gint64 since = loop_boot_ms(); step == STEP_COPYING; step = moving_step(moving, NULL))
+        g_assert_false(patience_is_over(since, 60000));
+    g_assert_cmpint(step, ==, STEP_STOPPED);
+}
+
+/* Until QEMU is told to send it says "completed" of its own arrival: the guest has not left. */
+static void there_and_back(void *unused)
+{
+    struct moving *moving = moving_new("turn", TEMPLATE_FILE, 1, FORMAT_RAW);
+    move(moving, true);
+    moving_turn(moving);
+    starts_and_stops(moving);
+    moving_hand_over(moving);
+    g_assert_cmpint(world_state(moving->b, moving->after), ==, GUEST_INCOMING);
+    moving_free(moving);
+}
+
+/* And "cancelled" of the try before. */
+static void second_try(void *unused)
+{
+    struct moving *moving = moving_new("second", TEMPLATE_FILE, 1, FORMAT_RAW);
+    starts_and_stops(moving);
+    moving_cancel(moving);
+    moving_kill_b(moving);
+    g_clear_pointer(&moving->target, migration_target_free);
+    starts_and_stops(moving);
+    moving_free(moving);
 }
 
 /* One without disks does not count, but it moves. */
@@ -353,6 +390,8 @@ static void add_tests(void)
     world_test("/migrate/file", copied);
     world_test("/migrate/qcow2-of-two-disks", copied_qcow2);
     world_test("/migrate/sharedfile#SAF-21", shared);
+    world_test("/migrate/there-and-back#SAF-17", there_and_back);
+    world_test("/migrate/second-try#SAF-17", second_try);
     world_test("/migrate/diskless", diskless);
     world_test("/migrate/limits", limited);
     world_test("/migrate/not-live", not_live);
