@@ -313,36 +313,6 @@ static void test_timeout(void)
     node_world_free(nw);
 }
 
-static bool die_in_take_back(struct fake_host *host, const char *op, bool after, void *data)
-{
-    bool *dead = data;
-    *dead = *dead || (after && strcmp(op, "migrate_cancel") == 0);
-    return *dead;
-}
-
-/* The guest goes on by itself, and the next moment its node is dead, with the only master who knew
- * that it goes on without its replica. */
-static void test_breaks_late_and_dies(void)
-{
-    struct node_world *nw = node_world_new(1);
-    bool dead = false;
-    create_and_start(nw, TEMPLATE_MIRROR, 2);
-    begin_ok(nw, MOVE_1);
-    nw_until(nw, fake_host_count(nw->a.host, "migrate_continue") > 0);
-    fake_host_set_hook(nw->a.host, die_in_take_back, &dead);
-    fake_host_migration_break(nw->a.host, WEB1);
-    nw_until(nw, dead);
-    nw_daemon_kill(nw, &nw->a);
-    nw_power_cut(nw, &nw->a);
-    fake_host_set_hook(nw->a.host, NULL, NULL);
-    nw_daemon_start(nw, &nw->a);
-    g_assert_true(nw_announce(nw, &nw->a, NULL));
-    g_autofree char *stated = nw_statement(nw, &nw->a);
-    g_assert_true(g_str_has_prefix(stated, "g2, "));
-    g_assert_null(strstr(stated, "in-sync"));
-    node_world_free(nw);
-}
-
 /* It breaks when everything but the last is over there; the guest goes on by itself, and the record
  * says that its replica lacks what it writes. */
 static void test_breaks_late(void)
@@ -802,8 +772,6 @@ int main(int argc, char **argv)
                          test_cancel);
     g_test_add_func("/migration/timeout#SAF-17", test_timeout);
     g_test_add_func("/migration/breaks-late#SAF-13,SAF-17", test_breaks_late);
-    g_test_add_func("/migration/breaks-late-and-dies#SAF-09,SAF-13,SAF-17",
-                    test_breaks_late_and_dies);
     g_test_add_func("/migration/mirror-goes-on#SAF-13,SAF-17", test_mirror_goes_on_at_switch);
     g_test_add_func("/migration/lost-replica-cancels#SAF-13,SAF-17", test_lost_replica_cancels);
     g_test_add_func("/migration/cut-at-switch#SAF-15,SAF-17", test_cut_at_switch);
