@@ -57,6 +57,7 @@ static json_t *master_confirm_one(const struct node_world *nw, const char *from,
     result->replica_state = g_strdup(
         its_replica && !web1->removed ? enum_word(&replica_state_words, (int)web1->state) : "");
     result->sync = its_replica ? web1->sync : 0;
+    result->kept = nw->kept;
     g_free(result->primary_node);
     result->primary_node = g_strdup(known && !web1->removed ? web1->primary : "");
     if (yes && item->role == CONFIRM_EXPORT) {

@@ -69,6 +69,15 @@ void campaign_make_again(const struct campaign *campaign, const char *name)
     create(campaign, (guint)g_ascii_strtoull(name + strlen("web"), NULL, 10));
 }
 
+/* Of one that runs for its next start; small enough to find room everywhere. */
+static void change_sizes(const struct campaign *campaign, const char *name)
+{
+    int memory = (int)(32 + 32 * sim_random(campaign->sim, 4));
+    int vcpus = (int)(1 + sim_random(campaign->sim, 3));
+    submit(campaign, json_make("{ss ss si si}", "OP_ID", "OP_INSTANCE_SET_PARAMS", "instance_name",
+                               name, "memory", memory, "vcpus", vcpus));
+}
+
 static void change_instance(const struct campaign *campaign)
 {
     static const char *const ops[] = {"OP_INSTANCE_STARTUP",       "OP_INSTANCE_SHUTDOWN",
@@ -76,9 +85,11 @@ static void change_instance(const struct campaign *campaign)
                                       "OP_INSTANCE_REPLACE_DISKS", "OP_INSTANCE_MIGRATE",
                                       "OP_INSTANCE_MIGRATE",       "OP_INSTANCE_MIGRATE"};
     g_autofree char *name = campaign_pick_instance(campaign);
-    submit(campaign,
-           json_make("{ss ss}", "OP_ID", ops[sim_random(campaign->sim, G_N_ELEMENTS(ops))],
-                     "instance_name", name));
+    guint what = sim_random(campaign->sim, G_N_ELEMENTS(ops) + 2);
+    if (what >= G_N_ELEMENTS(ops))
+        change_sizes(campaign, name);
+    else
+        submit(campaign, json_make("{ss ss}", "OP_ID", ops[what], "instance_name", name));
 }
 
 /* Rarer things: what is under the guests changes, or the guests come and go. */

@@ -2,9 +2,12 @@
  * A word that is lost with its master (SAF-09): the master of the engine sqlite accepts that a
  * replica is stale while none of its copies is in reach, and is lost right after. By a person's
  * word its place is taken by one that has everything but that commit. Here that is a new process on
- * the same node, which makes no difference to anybody else.
+ * the same node, which makes no difference to anybody else. Until a word is to be lost the copies
+ * are in reach, and nodes are told that what is confirmed is kept.
  */
 #include "sim_private.h"
+
+#include <string.h>
 
 #include "core/config/unheard.h"
 #include "core/locks/locks_journal.h"
@@ -20,6 +23,38 @@ void sim_lose_word(struct sim *sim)
 guint sim_lost_words(const struct sim *sim)
 {
     return sim->lost_words;
+}
+
+/* A question to the master, from its arrival to its answer. */
+struct question {
+    struct sim *sim;
+    void (*answer)(struct rpc_request *request, json_t *result, const GError *error);
+    void *carrier;
+};
+
+static void answer(struct rpc_request *request, json_t *result, const GError *error)
+{
+    struct question *question = request->carrier;
+    size_t i;
+    json_t *item;
+    json_array_foreach(json_object_get(result, "items"), i, item)
+        if (!question->sim->loses_word)
+            json_object_set_new(item, "kept", json_true());
+    request->answer = question->answer;
+    request->carrier = question->carrier;
+    g_hash_table_remove(question->sim->questions, question);
+    request->answer(request, result, error);
+}
+
+void sim_note_question(struct sim *sim, struct rpc_request *request)
+{
+    if (strcmp(request->name, "confirm") != 0)
+        return;
+    struct question *question = g_new(struct question, 1);
+    *question = (struct question){sim, request->answer, request->carrier};
+    g_hash_table_add(sim->questions, question);
+    request->answer = answer;
+    request->carrier = question;
 }
 
 /* Before the change is applied. */

@@ -92,7 +92,9 @@ static void start_task(void *data)
 
 static void handle_wconfd(struct rpc_request *request, void *data)
 {
-    wconf_handle(((struct sim_process *)data)->wconf, request);
+    struct sim_node *host = data;
+    sim_note_question(host->sim, request);
+    wconf_handle(host->processes[SIM_WCONFD].wconf, request);
 }
 
 static void handle_luxid(struct rpc_request *request, void *data)
@@ -125,6 +127,7 @@ void sim_process_start(struct sim *sim, struct sim_node *node, enum sim_role rol
     static const fake_handler handlers[] = {handle_wconfd, handle_luxid, nobody_handles,
                                             handle_noded};
     struct sim_process *process = &node->processes[role];
+    bool by_node = role == SIM_NODED || role == SIM_WCONFD;
     struct env *env = fake_process(sim->world, node->uuid, roles[role]);
     process->env = env;
     if (role == SIM_WCONFD) {
@@ -141,7 +144,7 @@ void sim_process_start(struct sim *sim, struct sim_node *node, enum sim_role rol
         env->network = fake_host_network(node->host);
         process->node = node_core_new(env, SIM_CLUSTER, node->name);
     }
-    fake_serve(env, handlers[role], role == SIM_NODED ? (void *)node : process);
+    fake_serve(env, handlers[role], by_node ? (void *)node : process);
     struct start *start = g_new0(struct start, 1);
     *start = (struct start){sim, node, role, env};
     task_spawn(env->tasks, start_task, start);

@@ -32,7 +32,8 @@ static char *unrest_of_replica(const struct sim *sim, const struct instance *ins
                                            : enum_word(&replica_state_words, (int)replica->state));
 }
 
-/* The record says who holds it, and the hosts agree: no process of it anywhere else. */
+/* The record says who holds it and what it has, and the hosts agree: no process of it anywhere
+ * else. What nobody holds has no other sizes for its next start. */
 static char *unrest_of_hosts(const struct sim *sim, const struct instance *instance)
 {
     for (guint i = 0; i < sim->nodes->len; i++) {
@@ -49,7 +50,15 @@ static char *unrest_of_hosts(const struct sim *sim, const struct instance *insta
                                    " of %s; on record are %s and %" G_GUINT64_FORMAT,
                                    node->name, generation, instance->name,
                                    sim_node_name(sim, instance->holder), instance->generation);
+        guint64 memory = fake_host_memory(node->host, instance->uuid);
+        if (memory != instance->memory)
+            return g_strdup_printf("%s runs with %" G_GUINT64_FORMAT
+                                   " MiB on %s, not %" G_GUINT64_FORMAT,
+                                   instance->name, memory, node->name, instance->memory);
     }
+    if (*instance->holder == '\0' && (instance->memory_next != 0 || instance->vcpus_next != 0))
+        return g_strdup_printf("%s is stopped, and has other sizes for its next start",
+                               instance->name);
     return NULL;
 }
 

@@ -318,6 +318,12 @@ static void do_root(struct line *line)
     sim_read_only(line->sim, script_word(line, 1), script_is(line, 2, "read-only"));
 }
 
+/* The next `stale` that a master accepts is lost with it. */
+static void do_lose_word(struct line *line)
+{
+    sim_lose_word(line->sim);
+}
+
 static void do_clock(struct line *line)
 {
     sim_set_clock(line->sim, script_word(line, 1), g_ascii_strtoll(script_word(line, 2), NULL, 10));
@@ -377,7 +383,7 @@ static const struct {
     {"root", do_root},         {"clock", do_clock},
     {"luxi", do_luxi},         {"show", do_show},
     {"wait", do_wait},         {"slow-start", do_slow_start},
-    {"expect", script_expect},
+    {"expect", script_expect}, {"lose-word", do_lose_word},
 };
 
 static void run_line(struct line *line)

@@ -251,6 +251,7 @@ struct sim *sim_new(const struct sim_options *options)
     sim->restarts = g_ptr_array_new_with_free_func(g_free);
     sim->accepted = g_array_new(FALSE, FALSE, sizeof(guint64));
     sim->takings = sim_takings_new();
+    sim->questions = g_hash_table_new_full(NULL, NULL, g_free, NULL);
     fake_hosts_set_witness(sim->hosts, sim_witness, sim);
     sim->ran = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL);
     sim->lost = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
@@ -302,6 +303,7 @@ void sim_free(struct sim *sim)
     g_ptr_array_unref(sim->restarts);
     g_array_unref(sim->accepted);
     g_hash_table_unref(sim->takings);
+    g_hash_table_unref(sim->questions);
     g_hash_table_unref(sim->ran);
     g_hash_table_unref(sim->lost);
     g_hash_table_unref(sim->seen);

@@ -71,7 +71,8 @@ struct sim {
     bool checks_all;       /* everything after each event, not only what was touched */
     guint moves;           /* migrations seen */
     guint64 checked_serial, checked_epoch;
-    bool loses_word; /* the next one is lost (lost_word.c) */
+    bool loses_word;       /* the next one is lost (lost_word.c) */
+    GHashTable *questions; /* lost_word.c: to the master, under way */
     struct replica *word_before;
     guint64 word_serial, word_version; /* of that commit; of the replica before it */
     gint64 word_due_ms;
@@ -103,6 +104,7 @@ const char *sim_job_archived(struct sim *sim, guint64 id);
 bool sim_is_final(const char *status);
 bool sim_checks_all(void);
 /* lost_word.c */
+void sim_note_question(struct sim *sim, struct rpc_request *request);
 void sim_lost_word_sees(struct sim *sim, const struct change *change);
 void sim_lost_word_passes(struct sim *sim);
 bool sim_is_unheard(const struct sim *sim, const struct replica *replica);

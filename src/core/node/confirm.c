@@ -172,6 +172,21 @@ enum replica_word confirm_replica_look(struct guest *guest)
     return word;
 }
 
+bool confirm_replica_kept(struct guest *guest)
+{
+    const struct guest_record *record = guest->record;
+    struct confirm_answers *answers =
+        confirm_ask_one(guest->node, CONFIRM_MIRROR, record->instance, record->generation,
+                        record->target->replica, NULL);
+    if (!answers)
+        return false;
+    const struct confirm_result *answer = answers->items->pdata[0];
+    int state = enum_parse(&replica_state_words, answer->replica_state);
+    bool kept = answer->kept && state != REPLICA_IN_SYNC && state != REPLICA_SYNCING;
+    confirm_answers_free(answers);
+    return kept;
+}
+
 /* The master has answered no: what does its record say? */
 static enum replica_word replica_state_after_no(struct guest *guest, enum replica_state wanted)
 {

@@ -120,7 +120,8 @@ enum io_stop guest_io_stop(const struct guest *guest);
 bool guest_sync(const struct guest *guest, GError **error);
 
 /* The mirror is over: no target any more. Saved; a failure to save is harmless, because a restart
- * asks the master before it touches a mirror. */
+ * asks the master before it touches a mirror, and that the replica lacks something is kept since
+ * before (mirror_watch.c). */
 void guest_forget_mirror(struct guest *guest);
 
 /* Kernel and initial file system of an instance as files of this node, if it names any.

@@ -83,8 +83,7 @@ static bool mirror_release(struct guest *guest, GError **error)
     return true;
 }
 
-/* One try to get on record that nobody will use the replica: ACCEPTED, REFUSED, NO_ANSWER. */
-static enum replica_word stale_once(struct guest *guest, const char *why)
+static enum replica_word stale_on_record(struct guest *guest, const char *why)
 {
     if (guest->replica_state == REPLICA_STALE)
         return REPLICA_WORD_ACCEPTED;
@@ -98,6 +97,49 @@ static enum replica_word stale_once(struct guest *guest, const char *why)
     return word == REPLICA_WORD_CHANGED ? REPLICA_WORD_NO_ANSWER : word;
 }
 
+/* That word has to outlive the loss of its master and a power cut here: it is in this node's own
+ * file, or another candidate has it (SAF-09). False: why it does not. */
+static bool stale_outlives(struct guest *guest, GError **error)
+{
+    struct guest_record *record = guest->record;
+    g_autoptr(GError) why = NULL;
+    if (!record->attached)
+        return true;
+    record->attached = false;
+    if (guest_save(guest, &why))
+        return true;
+    record->attached = true; /* as the file may say */
+    if (!task_killed() && confirm_replica_kept(guest))
+        return true;
+    if (task_killed())
+        return node_killed(error);
+    g_autofree char *name = guest_name(guest);
+    fettle_set_error(error, TEMPORARY,
+                     "%s cannot go on without its replica: only the master has on record that it "
+                     "is stale, and that cannot be noted here (%s)",
+                     name, why->message);
+    return false;
+}
+
+/* One try to get on record, and kept, that nobody will use the replica: ACCEPTED, REFUSED,
+ * NO_ANSWER, with an error if it is not kept. */
+static enum replica_word stale_once(struct guest *guest, const char *why, GError **error)
+{
+    enum replica_word word = stale_on_record(guest, why);
+    bool kept = word != REPLICA_WORD_ACCEPTED || stale_outlives(guest, error);
+    return kept ? word : REPLICA_WORD_NO_ANSWER;
+}
+
+/* The same error comes with each try. */
+static void complain(char **told, const GError *error)
+{
+    if (!error || task_killed() || !g_strcmp0(*told, error->message))
+        return;
+    g_free(*told);
+    *told = g_strdup(error->message);
+    log_warning("", "%s", error->message);
+}
+
 /* The replica is lost: stale on record, then release. Ends only with the mirror, the guest or the
  * watch: until then the guest's writes stay held. */
 static void watch_give_up(struct mirror_watch *watch)
@@ -105,17 +147,17 @@ static void watch_give_up(struct mirror_watch *watch)
     struct guest *guest = watch->guest;
     watch_log(guest, "replica lost", watch->lost);
     outgoing_lost(guest, watch->lost);
+    g_autofree char *told = NULL;
     while (!watch_is_over(watch)) {
         g_autoptr(GError) error = NULL;
-        enum replica_word word = stale_once(guest, watch->lost);
+        enum replica_word word = stale_once(guest, watch->lost, &error);
         if (watch_is_over(watch))
             return;
         if (word == REPLICA_WORD_REFUSED)
             watch_superseded(guest);
         if (word == REPLICA_WORD_ACCEPTED && mirror_release(guest, &error))
             return;
-        if (error && !task_killed())
-            log_warning("", "%s", error->message);
+        complain(&told, error);
         if (!env_sleep(guest->node->env, RETRY_MS))
             return;
     }
@@ -293,13 +335,18 @@ bool mirror_record_stale(struct guest *guest, const char *why, guint wait_ms, GE
 {
     gint64 deadline = now_ms(guest) + wait_ms;
     for (;;) {
-        enum replica_word word = stale_once(guest, why);
+        g_autoptr(GError) unkept = NULL;
+        enum replica_word word = stale_once(guest, why, &unkept);
         if (word == REPLICA_WORD_ACCEPTED)
             return true;
         g_autofree char *name = guest_name(guest);
         if (word == REPLICA_WORD_REFUSED) {
             fettle_set_error(error, REFUSED, "generation %" G_GUINT64_FORMAT " of %s is superseded",
                              guest->record->generation, name);
+            return false;
+        }
+        if (now_ms(guest) >= deadline && unkept) {
+            g_propagate_error(error, g_steal_pointer(&unkept));
             return false;
         }
         if (now_ms(guest) >= deadline) {

@@ -22,8 +22,9 @@ bool mirror_watch_settle(struct guest *guest, guint wait_ms);
 /* Whether every export of the target answers right now. */
 bool mirror_reachable(struct guest *guest);
 
-/* For a guest without a watch: brings "stale" on record, repeating for `wait_ms`; REFUSED,
- * TEMPORARY (not on record, as far as is known). */
+/* For a guest without a watch: brings "stale" on record, repeating for `wait_ms`, so that it stays
+ * known if the master and this host are lost; REFUSED, TEMPORARY (it is not, as far as is known).
+ * Where it is on record already only that is seen to. */
 bool mirror_record_stale(struct guest *guest, const char *why, guint wait_ms, GError **error);
 /* The same, then releases the mirror; TEMPORARY: the guest must not go on; HYPERVISOR. */
 bool mirror_give_up(struct guest *guest, const char *why, guint wait_ms, GError **error);

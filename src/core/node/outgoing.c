@@ -139,7 +139,8 @@ bool outgoing_take_back(struct outgoing *out)
         return false;
     }
     /* A mirror whose replica is gone may be what the monitor waits for (SAF-15). */
-    if (!guest->watch && record->target && guest->replica_state == REPLICA_STALE)
+    if (!guest->watch && record->target && guest->replica_state == REPLICA_STALE &&
+        mirror_record_stale(guest, "its migration was given up", 0, NULL))
         hv->ops->mirror_release(hv, record->instance, out->generation, NULL);
     gint64 now = outgoing_now(out);
     if (!out->frozen_ms)

@@ -201,7 +201,7 @@ static bool apply_mirror(struct guest *guest, const struct confirm_result *answe
     if (guest->replica_state == REPLICA_STALE)
         lost = "it is on record as stale";
     else if (!record->attached)
-        lost = "its mirror was never complete";
+        lost = "its mirror was never complete, or given up";
     mirror_watch_start(guest, lost);
     return true;
 }

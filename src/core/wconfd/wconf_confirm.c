@@ -127,16 +127,20 @@ static void free_result(void *data)
     confirm_result_free(data);
 }
 
-static json_t *answer_items(const struct config *config, const struct confirm_args *args,
+static json_t *answer_items(const struct wconf *wconf, const struct confirm_args *args,
                             const char *node, guint64 *ret_serial)
 {
+    const struct config *config = wconf->committed;
     record_autoptr(confirm_answers) answers = confirm_answers_new();
     g_ptr_array_set_free_func(answers->items, free_result);
     *ret_serial = 0;
     for (guint i = 0; i < args->items->len; i++) {
         const struct confirm_item *item = args->items->pdata[i];
-        g_ptr_array_add(answers->items, answer_item(config, item, node));
-        *ret_serial = MAX(*ret_serial, rests_on(config, item, node));
+        struct confirm_result *result = answer_item(config, item, node);
+        guint64 serial = rests_on(config, item, node);
+        result->kept = wconf_followers_keep(wconf, serial);
+        g_ptr_array_add(answers->items, result);
+        *ret_serial = MAX(*ret_serial, serial);
     }
     return confirm_answers_to_json(answers);
 }
@@ -164,7 +168,7 @@ static void answer_question(struct wconf *wconf, void *data)
     guint64 serial = 0;
     if (!wconf->down)
         question->answers =
-            answer_items(wconf->committed, question->args, question->request->from_node, &serial);
+            answer_items(wconf, question->args, question->request->from_node, &serial);
     /* Hardly ever anything but what all have long had; that does not queue behind what is new. */
     if (wconf->down || wconf_followers_have(wconf, serial))
         answer_copied(question);

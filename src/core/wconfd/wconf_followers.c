@@ -140,9 +140,9 @@ const char *wconf_followers_key_of(const struct wconf *wconf, const char *node)
     return follower ? follower->key_of : "";
 }
 
-static bool is_copied(const struct wconf *wconf, guint64 serial)
+/* Copies in reach that are that far, and all of these. */
+static guint64 count_copies(const struct wconf *wconf, guint64 serial, guint64 *ret_reachable)
 {
-    guint64 wanted = config_cluster(wconf->committed)->commit_copies;
     guint64 have = 0, reachable = 0;
     GHashTableIter iter;
     void *value;
@@ -152,12 +152,26 @@ static bool is_copied(const struct wconf *wconf, guint64 serial)
         reachable += follower->reachable;
         have += follower->reachable && follower->serial >= serial;
     }
+    *ret_reachable = reachable;
+    return have;
+}
+
+static bool is_copied(const struct wconf *wconf, guint64 serial)
+{
+    guint64 wanted = config_cluster(wconf->committed)->commit_copies;
+    guint64 reachable = 0, have = count_copies(wconf, serial, &reachable);
     return have >= MAX(MIN(wanted, reachable), wconf_damage(wconf) ? 1 : 0);
 }
 
 bool wconf_followers_have(const struct wconf *wconf, guint64 serial)
 {
     return wconf->engine->replicated || is_copied(wconf, serial);
+}
+
+bool wconf_followers_keep(const struct wconf *wconf, guint64 serial)
+{
+    guint64 reachable;
+    return wconf->engine->replicated || count_copies(wconf, serial, &reachable) > 0;
 }
 
 static void count_out(struct wconf *wconf, guint64 serial)

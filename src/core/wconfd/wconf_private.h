@@ -211,6 +211,8 @@ void wconf_followers_begin(struct wconf *wconf);
 void wconf_followers_wait(struct wconf *wconf, guint64 serial, void (*fn)(void *data), void *data);
 /* Whether they have it already. */
 bool wconf_followers_have(const struct wconf *wconf, guint64 serial);
+/* Whether the loss of this master alone does not take it away. */
+bool wconf_followers_keep(const struct wconf *wconf, guint64 serial);
 /* What of the engine's store is damaged; NULL: nothing that is known. */
 const char *wconf_damage(const struct wconf *wconf);
 /* Whether what is committed now would outlive this process. TEMPORARY: not now. */

@@ -238,6 +238,36 @@ static void test_chaos(void)
         run_seed(seed);
 }
 
+static bool die_in_take_back(struct fake_host *host, const char *op, bool after, void *data)
+{
+    bool *dead = data;
+    *dead = *dead || (after && strcmp(op, "migrate_cancel") == 0);
+    return *dead;
+}
+
+/* The guest goes on by itself, and the next moment its node is dead, with the only master who knew
+ * that it goes on without its replica. */
+static void test_breaks_late_and_dies(void)
+{
+    struct node_world *nw = node_world_new(1);
+    bool dead = false;
+    begin_world(nw, TEMPLATE_MIRROR);
+    g_assert_true(nw_migrate_begin(nw, MOVE_1, NULL));
+    nw_until(nw, fake_host_count(nw->a.host, "migrate_continue") > 0);
+    fake_host_set_hook(nw->a.host, die_in_take_back, &dead);
+    fake_host_migration_break(nw->a.host, WEB1);
+    nw_until(nw, dead);
+    nw_daemon_kill(nw, &nw->a);
+    nw_power_cut(nw, &nw->a);
+    fake_host_set_hook(nw->a.host, NULL, NULL);
+    nw_daemon_start(nw, &nw->a);
+    g_assert_true(nw_announce(nw, &nw->a, NULL));
+    g_autofree char *stated = nw_statement(nw, &nw->a);
+    g_assert_true(g_str_has_prefix(stated, "g2, "));
+    g_assert_null(strstr(stated, "in-sync"));
+    node_world_free(nw);
+}
+
 static void silent(const char *line, void *data)
 {
 }
@@ -256,6 +286,8 @@ int main(int argc, char **argv)
     g_test_add_data_func("/migration/killed-diskless#SAF-17", GUINT_TO_POINTER(TEMPLATE_DISKLESS),
                          test_killed_at_each_step);
     g_test_add_func("/migration/killed-without-master#SAF-04,SAF-17", test_killed_without_master);
+    g_test_add_func("/migration/breaks-late-and-dies#SAF-09,SAF-13,SAF-17",
+                    test_breaks_late_and_dies);
     g_test_add_func("/migration/chaos#SAF-13,SAF-17,SAF-19", test_chaos);
     return g_test_run();
 }

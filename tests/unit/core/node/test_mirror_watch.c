@@ -444,6 +444,83 @@ static void test_restart_before_release(void)
     node_world_free(nw);
 }
 
+/* The host loses its power there, and its node daemon comes back alone. */
+static void assert_promises_no_more(struct node_world *nw, struct test_node *node)
+{
+    nw_daemon_kill(nw, node);
+    nw_power_cut(nw, node);
+    fake_host_set_hook(node->host, NULL, NULL);
+    nw_daemon_start(nw, node);
+    g_assert_true(nw_announce(nw, node, NULL));
+    g_autofree char *stated = nw_statement(nw, node);
+    g_assert_true(g_str_has_prefix(stated, "g2, "));
+    g_assert_null(strstr(stated, "in-sync"));
+}
+
+static bool die_after_release(struct fake_host *host, const char *op, bool after, void *data)
+{
+    bool *dead = data;
+    *dead = *dead || (after && strcmp(op, "mirror_release") == 0);
+    return *dead;
+}
+
+/* The guest has gone on, and the next moment its node is dead, with the only master who knew. */
+static void test_noted_before_release(void)
+{
+    struct node_world *nw = node_world_new(1);
+    bool dead = false;
+    nw_create_and_start(nw);
+    fake_host_set_hook(nw->a.host, die_after_release, &dead);
+    nw_cut(nw, &nw->b, true);
+    nw_until(nw, dead);
+    assert_promises_no_more(nw, &nw->a);
+    node_world_free(nw);
+}
+
+/* What it cannot note, while the master is the only one who has it on record, would be forgotten
+ * with both of them: the guest waits until one of the two is otherwise. */
+static void test_cannot_be_noted(gconstpointer data)
+{
+    bool kept = GPOINTER_TO_INT(data);
+    struct node_world *nw = node_world_new(1);
+    nw_create_and_start(nw);
+    fake_set_read_only(nw->world, NODE_A, true);
+    nw_cut(nw, &nw->b, true);
+    nw_until(nw, nw->web1.state == REPLICA_STALE);
+    assert_stands_still(nw, 20000);
+    g_assert_cmpuint(fake_host_count(nw->a.host, "mirror_release"), ==, 0);
+    nw->kept = kept;
+    fake_set_read_only(nw->world, NODE_A, kept);
+    nw_until(nw, fake_host_mirror(nw->a.host, WEB1) == MIRROR_NONE);
+    assert_goes_on(nw);
+    if (!kept)
+        assert_promises_no_more(nw, &nw->a);
+    node_world_free(nw);
+}
+
+/* Whoever wants it let go is told why it cannot be. */
+static void test_detach_cannot_be_noted(void)
+{
+    struct node_world *nw = node_world_new(1);
+    g_autoptr(GError) error = NULL;
+    nw_create_and_start(nw);
+    fake_set_read_only(nw->world, NODE_A, true);
+    nw->web1.state = REPLICA_STALE;
+    nw->web1.sync++;
+    json_t *detached = nw_call(nw, &nw->a, "mirror_detach", nw_guest_args(nw), &error);
+    assert_refused(detached, error, TEMPORARY,
+                   "instance web1 cannot go on without its replica: only the master has on record "
+                   "that it is stale, and that cannot be noted here (var/node/guests/" WEB1
+                   ".json: var: Read-only file system)");
+    g_assert_cmpuint(fake_host_count(nw->a.host, "mirror_release"), ==, 0);
+    nw->kept = true;
+    json_autoptr done = nw_call(nw, &nw->a, "mirror_detach", nw_guest_args(nw), &error);
+    g_assert_no_error(error);
+    g_assert_nonnull(done);
+    assert_goes_on(nw);
+    node_world_free(nw);
+}
+
 static bool die_before_saved_mirror(struct fake_host *host, const char *op, bool after, void *data)
 {
     bool *dead = data;
@@ -641,6 +718,13 @@ int main(int argc, char **argv)
     g_test_add_func("/mirror-watch/restart-while-lost#SAF-13,SAF-19", test_restart_while_lost);
     g_test_add_func("/mirror-watch/restart-before-release#SAF-13,SAF-19",
                     test_restart_before_release);
+    g_test_add_func("/mirror-watch/noted-before-release#SAF-09,SAF-13", test_noted_before_release);
+    g_test_add_data_func("/mirror-watch/cannot-be-noted/not-kept#SAF-09,SAF-13",
+                         GINT_TO_POINTER(false), test_cannot_be_noted);
+    g_test_add_data_func("/mirror-watch/cannot-be-noted/kept#SAF-09,SAF-13", GINT_TO_POINTER(true),
+                         test_cannot_be_noted);
+    g_test_add_func("/mirror-watch/detach-cannot-be-noted#SAF-09,SAF-18",
+                    test_detach_cannot_be_noted);
     g_test_add_func("/mirror-watch/restart-while-attaching#SAF-12,SAF-19",
                     test_restart_while_attaching);
     g_test_add_func("/mirror-watch/settled-before-in-sync#SAF-12", test_settled_first);

@@ -18,16 +18,17 @@ static char *confirm(guint node, const char *role, const char *instance, int gen
 
 #define ANSWER(word, rest) "{\"items\":[{\"answer\":\"" word "\"," rest "}]}"
 #define AT4                                                                                        \
-    "\"generation\":4,\"holder\":\"\",\"other\":false,\"primary_node\":\"" NODE1                   \
+    "\"generation\":4,\"holder\":\"\",\"kept\":false,\"other\":false,\"primary_node\":\"" NODE1    \
     "\",\"removed\":false,\"replica_state\":\"in-sync\",\"sync\":7"
 #define AT4_EXPORT                                                                                 \
-    "\"generation\":4,\"holder\":\"" NODE1 "\",\"other\":false,\"primary_node\":\"" NODE1          \
+    "\"generation\":4,\"holder\":\"" NODE1                                                         \
+    "\",\"kept\":false,\"other\":false,\"primary_node\":\"" NODE1                                  \
     "\",\"removed\":false,\"replica_state\":\"in-sync\",\"sync\":7"
 #define AT4_HELD                                                                                   \
-    "\"generation\":4,\"holder\":\"\",\"other\":true,\"primary_node\":\"" NODE1                    \
+    "\"generation\":4,\"holder\":\"\",\"kept\":false,\"other\":true,\"primary_node\":\"" NODE1     \
     "\",\"removed\":false,\"replica_state\":\"in-sync\",\"sync\":7"
 #define AT4_OTHER                                                                                  \
-    "\"generation\":4,\"holder\":\"\",\"other\":false,\"primary_node\":\"" NODE1                   \
+    "\"generation\":4,\"holder\":\"\",\"kept\":false,\"other\":false,\"primary_node\":\"" NODE1    \
     "\",\"removed\":false,\"replica_state\":\"\",\"sync\":0"
 
 static void test_confirm(void)
@@ -44,9 +45,10 @@ static void test_confirm(void)
     assert_says(confirm(0, "run", WEB1, 3, ""), ANSWER("refused", AT4));
     assert_says(confirm(0, "run", WEB1, 5, ""), ANSWER("refused", AT4));
     assert_says(confirm(0, "run", NODE1, 4, ""),
-                ANSWER("refused", "\"generation\":0,\"holder\":\"\",\"other\":false,\"primary_"
-                                  "node\":\"\",\"removed\":false,"
-                                  "\"replica_state\":\"\",\"sync\":0"));
+                ANSWER("refused",
+                       "\"generation\":0,\"holder\":\"\",\"kept\":false,\"other\":false,\"primary_"
+                       "node\":\"\",\"removed\":false,"
+                       "\"replica_state\":\"\",\"sync\":0"));
     world_tear_down();
 }
 
@@ -109,6 +111,19 @@ static void test_confirm_new_disks(void)
     world_tear_down();
 }
 
+/* With etcd what is on record is more than one master's. */
+static void test_confirm_kept(void)
+{
+    world_set_up();
+    fake_engine_base(world.engine)->replicated = true;
+    assert_says(confirm(0, "mirror", WEB1, 4, REPLICA1),
+                ANSWER("confirmed",
+                       "\"generation\":4,\"holder\":\"\",\"kept\":true,\"other\":false,"
+                       "\"primary_node\":\"" NODE1
+                       "\",\"removed\":false,\"replica_state\":\"in-sync\",\"sync\":7"));
+    world_tear_down();
+}
+
 static void test_confirm_removed(void)
 {
     world_set_up();
@@ -118,9 +133,10 @@ static void test_confirm_removed(void)
     assert_says(job_commit(&world, 17, changes_of(del("instance", DB1, 1), removed, NULL)),
                 "{\"serial\":2}");
     assert_says(confirm(0, "run", DB1, 2, ""),
-                ANSWER("refused", "\"generation\":3,\"holder\":\"\",\"other\":false,\"primary_"
-                                  "node\":\"\",\"removed\":true,"
-                                  "\"replica_state\":\"\",\"sync\":0"));
+                ANSWER("refused",
+                       "\"generation\":3,\"holder\":\"\",\"kept\":false,\"other\":false,\"primary_"
+                       "node\":\"\",\"removed\":true,"
+                       "\"replica_state\":\"\",\"sync\":0"));
     world_tear_down();
 }
 
@@ -168,9 +184,9 @@ static void test_confirm_waits_for_barrier(void)
     fake_settle(world.world);
     assert_says(world_reply(&stop), "{\"serial\":2}");
     assert_says(world_reply(&question),
-                ANSWER("refused",
-                       "\"generation\":5,\"holder\":\"\",\"other\":false,\"primary_node\":\"" NODE1
-                       "\",\"removed\":false,\"replica_state\":\"stale\",\"sync\":8"));
+                ANSWER("refused", "\"generation\":5,\"holder\":\"\",\"kept\":false,\"other\":false,"
+                                  "\"primary_node\":\"" NODE1
+                                  "\",\"removed\":false,\"replica_state\":\"stale\",\"sync\":8"));
     world_tear_down();
 }
 
@@ -190,9 +206,9 @@ static void test_confirm_needs_a_barrier_of_its_own(void)
     assert_says(world_reply(&before), ANSWER("confirmed", AT4));
     assert_says(world_reply(&stop), "{\"serial\":2}");
     assert_says(world_reply(&after),
-                ANSWER("refused",
-                       "\"generation\":5,\"holder\":\"\",\"other\":false,\"primary_node\":\"" NODE1
-                       "\",\"removed\":false,\"replica_state\":\"stale\",\"sync\":8"));
+                ANSWER("refused", "\"generation\":5,\"holder\":\"\",\"kept\":false,\"other\":false,"
+                                  "\"primary_node\":\"" NODE1
+                                  "\",\"removed\":false,\"replica_state\":\"stale\",\"sync\":8"));
     world_tear_down();
 }
 
@@ -248,7 +264,8 @@ static void test_set_replica_state(void)
     g_assert_cmpuint(fake_engine_commits(world.engine), ==, 3);
     assert_says(confirm(0, "mirror", WEB1, 4, REPLICA1),
                 ANSWER("confirmed",
-                       "\"generation\":4,\"holder\":\"\",\"other\":false,\"primary_node\":\"" NODE1
+                       "\"generation\":4,\"holder\":\"\",\"kept\":false,\"other\":false,\"primary_"
+                       "node\":\"" NODE1
                        "\",\"removed\":false,\"replica_state\":\"in-sync\",\"sync\":10"));
     world_tear_down();
 }
@@ -386,6 +403,7 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/wconf/confirm#SAF-03,SAF-04", test_confirm);
     g_test_add_func("/confirm/stated#SAF-09", test_confirm_stated);
+    g_test_add_func("/wconf/confirm/kept#SAF-09", test_confirm_kept);
     g_test_add_func("/wconf/confirm/start#SAF-03,SAF-10", test_confirm_start);
     g_test_add_func("/wconf/confirm/new-disks#SAF-03,SAF-22", test_confirm_new_disks);
     g_test_add_func("/wconf/confirm/removed#SAF-04", test_confirm_removed);

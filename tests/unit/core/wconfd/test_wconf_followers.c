@@ -314,10 +314,18 @@ static void test_confirm(void)
     ask_start(node2, 5, 2, now, 0, &two);
     g_assert_true(mirror.done && state.done);
     assert_says(world_reply(&mirror),
-                "{\"items\":[{\"answer\":\"confirmed\",\"generation\":4,\"holder\":\"\",\"other\":"
+                "{\"items\":[{\"answer\":\"confirmed\",\"generation\":4,\"holder\":\"\",\"kept\":"
+                "false,\"other\":"
                 "false,\"primary_"
                 "node\":\"" NODE1 "\",\"removed\":false,\"replica_state\":\"stale\",\"sync\":8}]}");
     assert_says(world_reply(&state), "{\"sync\":8}");
+    /* Asked when the copy has it: this master is not the only one who knows it. */
+    confirm_start("mirror", WEB1, REPLICA1, &mirror);
+    assert_says(
+        world_reply(&mirror),
+        "{\"items\":[{\"answer\":\"confirmed\",\"generation\":4,\"holder\":\"\",\"kept\":true,"
+        "\"other\":false,\"primary_node\":\"" NODE1
+        "\",\"removed\":false,\"replica_state\":\"stale\",\"sync\":8}]}");
     fake_advance(world.world, 2000);
     fake_reply_clear(&two);
     world_tear_down();
