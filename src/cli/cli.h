@@ -57,8 +57,9 @@ char *cli_long_verb(const char *noun, int argc, char **argv);
 /* The resource whose fields -o of a command can choose; NULL: it has no -o. */
 const char *cli_shown_resource(const struct command *command);
 
-/* --- luxi.c: one blocking connection, made when first needed. How long an answer may take is luxid's
- * to say: a wait ends when another connection has no answer to a simple question either. --- */
+/* --- luxi.c: one blocking connection, made when first needed. How long an answer may take is
+ * luxid's to say: a wait ends when another connection has no answer to a simple question either.
+ * --- */
 json_t *cli_call(struct cli *cli, const char *method, json_t *args,
                  GError **error); /* `args` is stolen */
 /* Query: the "data" rows, each a list of [status, value]. `filter` is stolen, NULL: all. */
