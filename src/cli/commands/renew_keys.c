@@ -10,12 +10,15 @@
 #include <unistd.h>
 
 #include "cli/foreign.h"
+#include "cli/screen.h"
 #include "cli/wconfd.h"
 #include "io/loop.h"
+#include "proto/cli/cli_table.h"
 #include "proto/key_table.h"
 #include "proto/rpc.h"
 
 #define LOOK_MS 500
+#define KEYS_COLUMN 12 /* letters of a heading before what it is about */
 
 static bool is_sure(const struct cli *cli, bool yes, GError **error)
 {
@@ -157,6 +160,20 @@ static int renew_keys(struct cli *cli, int argc, char **argv, GError **error)
     return 0;
 }
 
+/* For a person: sentences, each of which may have several lines. */
+static void print_keys(void)
+{
+    g_autoptr(GString) text = g_string_new(NULL);
+    int width = screen_text_columns();
+    for (const struct key_holder *key = key_holders; key->name != NULL; key++) {
+        g_string_append_printf(text, "%s\n", key->name);
+        cli_help_row(text, "opens", KEYS_COLUMN, key->opens, width);
+        cli_help_row(text, "held by", KEYS_COLUMN, key->holders, width);
+        cli_help_row(text, "made anew by", KEYS_COLUMN, key->renewed, width);
+    }
+    printf("%s", text->str);
+}
+
 /* The table, whatever the cluster is like. */
 static int list_keys(struct cli *cli, int argc, char **argv, GError **error)
 {
@@ -175,8 +192,10 @@ static int list_keys(struct cli *cli, int argc, char **argv, GError **error)
     }
     if (cli->json)
         cli_print_json(list);
-    else
+    else if (cli->separator != NULL)
         cli_print_rows(cli, NULL, names, rows);
+    else
+        print_keys();
     return 0;
 }
 
