@@ -491,7 +491,7 @@ def test_no_cluster():
 def test_stopped():
     """Each kind of command that is under way when it stops, or begins then: none waits for ever, and each says what to do."""
     follower = Waiting('test', 'delay', '5')
-    follower.wait('wait: 10 %')
+    follower.wait('wait: 20 %')
     lab.lab('pause', 'luxid@node1')
     try:
         asking, doing = Waiting('instance', 'list'), Waiting('test', 'delay', '0')
