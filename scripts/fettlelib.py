@@ -260,14 +260,15 @@ class Lab:
             time.sleep(0.05)
 
     def find_master(self):
-        """Whoever serves is asked from now on; if nobody does, who was asked until now."""
+        """Whoever serves is asked from now on; if nobody does, who was asked until now. Whether somebody does."""
         before, self.luxi_connection = self.master, None
         for number in range(1, self.nodes + 1):
             self.master = f'node{number}'
-            if os.path.exists(os.path.join(self.root(self.master), 'run', 'luxid.sock')) and self.run('node', 'list', check=False)[0] == 0:
-                return
+            if os.path.exists(os.path.join(self.root(self.master), 'run', 'luxid.sock')) and self.run('node', 'list', '-o', 'name', check=False)[0] == 0:
+                return True
         self.master = before
         time.sleep(0.2)
+        return False
 
     def query(self, what, fields, condition=None):
         """Rows as dictionaries; a field without a normal value is None."""

@@ -305,6 +305,9 @@
 #define LIVE_WAIT_S 20 /* one call; without a change its answer is the sign of life */
 
 /* Commands that wait for jobs */
+#define LUXID_SILENCE_MS                                                                           \
+    15000u /* without an answer, then it is asked something simple; so long without one to that:   \
+              it does not answer at all */
 #define LUXID_RETRY_MS 1000   /* between two tries to reach a luxid that does not answer */
 #define SUBMIT_PATIENCE_S 120 /* so long a submission is sent again whose answer was cut off */
 

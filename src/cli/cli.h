@@ -19,10 +19,12 @@ struct cli {
     const char *separator; /* NULL: aligned columns */
     char units;            /* of sizes: m, g, t, h; 0: h for people, m with a separator */
     const char *fields;    /* of -o, NULL: the command's own */
-    guint patience_ms;     /* longest wait for an answer; 0: any time */
+    guint patience_ms;     /* longest wait for an answer; 0: as long as luxid answers others */
+    guint silence_ms;      /* then it is asked whether it does (luxi.c); 0: LUXID_SILENCE_MS */
     bool interruptible;    /* Ctrl-C ends a wait for an answer with DETACHED (interrupt.h) */
     struct luxi_client *luxi;
     bool answered; /* luxid has done something for this command */
+    bool silent;   /* luxid has taken the last request, and answers nobody (UNREACHABLE) */
     char *away;    /* what was said of a luxid that does not answer; NULL: nothing */
     GString *said; /* what is now true: goes with an error of standard output */
 };
@@ -55,7 +57,9 @@ char *cli_long_verb(const char *noun, int argc, char **argv);
 /* The resource whose fields -o of a command can choose; NULL: it has no -o. */
 const char *cli_shown_resource(const struct command *command);
 
-/* --- luxi.c: one blocking connection, made when first needed --- */
+/* --- luxi.c: one blocking connection, made when first needed. How long an answer may take is
+ * luxid's to say: a wait ends when another connection has no answer to a simple question either.
+ * --- */
 json_t *cli_call(struct cli *cli, const char *method, json_t *args,
                  GError **error); /* `args` is stolen */
 /* Query: the "data" rows, each a list of [status, value]. `filter` is stolen, NULL: all. */

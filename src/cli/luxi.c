@@ -49,6 +49,25 @@ static char *where_else(const struct node_paths *paths)
                : g_strdup_printf("%s: run this there", other);
 }
 
+static guint silence_of(const struct cli *cli)
+{
+    return cli->silence_ms > 0 ? cli->silence_ms : LUXID_SILENCE_MS;
+}
+
+/* What a person does about a daemon that runs and stands still. */
+static char *how_to_look(const struct cli *cli)
+{
+    g_autoptr(node_paths_t) paths = node_paths_new(cli->root, NULL);
+    record_autoptr(node_config) config = paths ? node_config_read(paths, NULL) : NULL;
+    if (paths && strcmp(paths->root, "/") == 0)
+        return g_strdup("look at it with: systemctl status fettle-luxid; journalctl -u "
+                        "fettle-luxid; and start it anew with: systemctl restart fettle-luxid");
+    return g_strdup_printf("look at its log%s%s, and start it anew; in a lab: fettle lab restart "
+                           "luxid@%s",
+                           paths ? " below " : "", paths ? paths->root : "",
+                           config ? config->name : "NODE");
+}
+
 static struct luxi_client *luxi_connect(const struct cli *cli, GError **error)
 {
     g_autoptr(node_paths_t) paths = node_paths_new(cli->root, error);
@@ -58,8 +77,9 @@ static struct luxi_client *luxi_connect(const struct cli *cli, GError **error)
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     g_strlcpy(address.sun_path, path, sizeof(address.sun_path));
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    struct timeval patience = {cli->patience_ms / 1000, cli->patience_ms % 1000 * 1000};
-    if (fd >= 0 && cli->patience_ms > 0)
+    guint longest = cli->patience_ms > 0 ? cli->patience_ms : 2 * silence_of(cli);
+    struct timeval patience = {longest / 1000, longest % 1000 * 1000};
+    if (fd >= 0)
         setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
     if (fd < 0 || connect(fd, (struct sockaddr *)&address, sizeof(address)) != 0) {
         int code = errno;
@@ -95,8 +115,10 @@ static bool send_all(int fd, const char *data, size_t len, GError **error)
         if (sent < 0 && errno == EINTR)
             continue;
         if (sent <= 0) {
-            fettle_set_error(error, UNKNOWN_RESULT,
-                             "the connection to luxid broke while a request was sent: %s",
+            fettle_set_error(error, UNKNOWN_RESULT, "%s: %s",
+                             errno == EAGAIN ? "luxid does not take a request"
+                                             : "the connection to luxid broke while a request was "
+                                               "sent",
                              g_strerror(errno));
             return false;
         }
@@ -106,11 +128,60 @@ static bool send_all(int fd, const char *data, size_t len, GError **error)
     return true;
 }
 
-/* Ctrl-C and patience end the wait for an answer, not what was asked for. */
-static bool wait_for_bytes(const struct cli *cli, GError **error)
+/* What luxid answers at once, whatever else it does, on a connection of its own; what it answers
+ * does not matter. */
+static bool answers_others(const struct cli *cli, GError **error)
 {
-    int patience = cli->patience_ms > 0 ? (int)cli->patience_ms : -1;
-    switch (cli_wait_readable(cli->luxi->fd, patience, cli->interruptible)) {
+    struct cli other = {
+        .root = cli->root, .patience_ms = silence_of(cli), .interruptible = cli->interruptible};
+    g_autoptr(GError) reason = NULL;
+    json_autoptr answer =
+        cli_call(&other, "QueryFields", json_make("[s[s]]", "job", "id"), &reason);
+    cli_disconnect(&other);
+    if (fettle_error_is(reason, DETACHED))
+        g_propagate_error(error, g_steal_pointer(&reason));
+    return answer || !(fettle_error_is(reason, TIMEOUT) || fettle_error_is(reason, UNREACHABLE));
+}
+
+static bool set_silent(struct cli *cli, GError **error)
+{
+    g_autofree char *hint = how_to_look(cli);
+    cli->silent = true;
+    fettle_set_error(error, UNREACHABLE,
+                     "fettle-luxid of this node has answered nothing for %u s, although it runs: "
+                     "what was asked for may still be done when it goes on. It may be stopped or "
+                     "stand still: %s. Guests and jobs that run are not touched by that",
+                     2 * silence_of(cli) / 1000, hint);
+    return false;
+}
+
+/* As long as luxid answers others it may take its time over this. */
+static bool wait_alive(struct cli *cli, GError **error)
+{
+    for (;;) {
+        g_autoptr(GError) interrupted = NULL;
+        int silence = (int)silence_of(cli);
+        enum cli_wait got = cli_wait_readable(cli->luxi->fd, silence, cli->interruptible);
+        bool alive = got != CLI_WAIT_TIMEOUT || answers_others(cli, &interrupted);
+        if (!alive) /* it may have answered just now */
+            got = cli_wait_readable(cli->luxi->fd, 0, cli->interruptible);
+        if (got == CLI_WAIT_READABLE)
+            return true;
+        if (!alive && got == CLI_WAIT_TIMEOUT)
+            return set_silent(cli, error);
+        if (got == CLI_WAIT_INTERRUPTED || interrupted) {
+            fettle_set_error(error, DETACHED, "interrupted");
+            return false;
+        }
+    }
+}
+
+/* Ctrl-C and patience end the wait for an answer, not what was asked for. */
+static bool wait_for_bytes(struct cli *cli, GError **error)
+{
+    if (cli->patience_ms == 0)
+        return wait_alive(cli, error);
+    switch (cli_wait_readable(cli->luxi->fd, (int)cli->patience_ms, cli->interruptible)) {
     case CLI_WAIT_READABLE:
         return true;
     case CLI_WAIT_TIMEOUT:
@@ -152,7 +223,7 @@ static json_t *parse(const struct cli *cli, const char *data, size_t len, const 
     return answer;
 }
 
-static json_t *receive(const struct cli *cli, const struct items *items, GError **error)
+static json_t *receive(struct cli *cli, const struct items *items, GError **error)
 {
     struct luxi_client *client = cli->luxi;
     const char *data;
@@ -193,6 +264,7 @@ static void set_refusal(const json_t *result, GError **error)
 bool cli_send(struct cli *cli, const char *method, json_t *args, GError **error)
 {
     json_autoptr request = json_make("{ssso}", "method", method, "args", args);
+    cli->silent = false;
     if (cli->luxi == NULL && (cli->luxi = luxi_connect(cli, error)) == NULL)
         return false;
     size_t len;
@@ -203,8 +275,11 @@ bool cli_send(struct cli *cli, const char *method, json_t *args, GError **error)
 static json_t *receive_result(struct cli *cli, const struct items *items, GError **error)
 {
     json_autoptr reply = receive(cli, items, error);
-    if (reply == NULL)
+    if (reply == NULL) {
+        if (cli->silent) /* its late answer would be taken for that to the next question */
+            cli_disconnect(cli);
         return NULL;
+    }
     json_t *result = json_object_get(reply, "result");
     if (!json_is_true(json_object_get(reply, "success")) || result == NULL) {
         set_refusal(result, error);

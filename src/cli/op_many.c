@@ -87,6 +87,10 @@ static guint64 submit_one(struct cli *cli, const struct many *many, const char *
         fettle_set_error(error, CANCELED, "left out by Ctrl-C");
         return 0;
     }
+    if (cli->silent) {
+        fettle_set_error(error, UNREACHABLE, "left out, as luxid does not answer");
+        return 0;
+    }
     guint64 job = cli_submit(cli, json_make("[o]", opcode_for(many, name)), error);
     cli_command_explain(many->command, words, error);
     return job;

@@ -25,7 +25,7 @@ static void take_keys(struct order *order, const char *text, const char *what)
 bool order_take(struct order *order, int *argc, char **argv, const char *what, GError **error)
 {
     g_autoptr(GError) bad = NULL;
-    *order = (struct order){0};
+    *order = (struct order){.newest = strcmp(what, "job") == 0 || strcmp(what, "decision") == 0};
     const char *sort = cli_take_option(argc, argv, "--sort", &bad);
     const char *limit = bad == NULL ? cli_take_option(argc, argv, "--limit", &bad) : NULL;
     if (sort != NULL)
@@ -128,8 +128,9 @@ json_t *order_rows(const struct order *order, const json_t *rows, size_t keys_at
     if (order->keys != NULL)
         g_ptr_array_sort_with_data(sorted, compare_rows, &sorting);
     size_t shown = order->limit > 0 ? MIN(order->limit, sorted->len) : sorted->len;
+    size_t first = order->newest && order->keys == NULL ? sorted->len - shown : 0;
     json_t *list = json_array();
-    for (size_t i = 0; i < shown; i++)
+    for (size_t i = first; i < first + shown; i++)
         json_array_append(list, sorted->pdata[i]);
     *ret_left = sorted->len - shown;
     return list;

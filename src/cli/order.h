@@ -12,6 +12,7 @@ struct order {
     char **keys;   /* fields, NULL-terminated; NULL: as they come */
     bool *down;    /* of each key: the largest first */
     guint64 limit; /* 0: all */
+    bool newest;   /* of what happens one after the other --limit shows the last, if nobody sorts */
 };
 
 /* Takes `--sort name,-memory` and `--limit 20` out of a command line, checked by themselves. */

@@ -62,7 +62,9 @@ guint64 cli_submit(struct cli *cli, json_t *opcodes, GError **error)
     /* Ctrl-C waits for the answer: a job whose id nobody knows would be of no use. */
     cli_interrupt_catch();
     json_autoptr answer = cli_call(cli, "SubmitJob", json_incref(args), &reason);
-    if (answer == NULL && is_open(reason))
+    if (answer == NULL && cli->silent)
+        set_open(request, reason, error);
+    else if (answer == NULL && is_open(reason))
         answer = submit_again(cli, request, args, g_steal_pointer(&reason), error);
     else if (answer == NULL)
         g_propagate_error(error, g_steal_pointer(&reason));

@@ -198,17 +198,14 @@ static void append_folded(GString *out, const struct line_style *style, const ch
     }
 }
 
-/* So many characters of a repair's id name it, as its commands take it. */
-#define SHORT_ID_CHARS 8
-
 static void shorten_ids(struct cli_table *table, guint column)
 {
     guint first = table->cli->headers ? table->width : 0;
     for (guint at = first + column; at < table->cells->len; at += table->width) {
-        g_autofree char *brief = g_strndup(table->cells->pdata[at], SHORT_ID_CHARS);
+        g_autofree char *brief = g_strndup(table->cells->pdata[at], TABLE_SHORT_ID_CHARS);
         table->cells->pdata[at] = g_string_chunk_insert(table->texts, brief);
     }
-    table->widths[column] = SHORT_ID_CHARS;
+    table->widths[column] = TABLE_SHORT_ID_CHARS;
 }
 
 /* Whether it is for a terminal that is narrower than the table, and is folded to fit there;

@@ -9,8 +9,6 @@
 #include "proto/cli/cli_table.h"
 #include "proto/nearest.h"
 
-enum cell_status { CELL_NORMAL, CELL_UNKNOWN, CELL_NO_DATA, CELL_UNAVAILABLE, CELL_OFFLINE };
-
 enum field_kind {
     KIND_TEXT,
     KIND_NUMBER,

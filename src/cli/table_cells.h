@@ -6,6 +6,11 @@
 
 #include "cli/cli.h"
 
+enum cell_status { CELL_NORMAL, CELL_UNKNOWN, CELL_NO_DATA, CELL_UNAVAILABLE, CELL_OFFLINE };
+
+/* So many characters of a repair's id name it, as its commands take it. */
+#define TABLE_SHORT_ID_CHARS 8
+
 /* One column of a table, looked up once for all of its rows. */
 struct column {
     const char *name;

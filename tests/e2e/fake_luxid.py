@@ -10,6 +10,13 @@ import threading
 import e2e
 
 
+SILENT = object()  # a field that only the node itself could tell, and it does not
+
+
+def cell(value):
+    return [3, None] if value is SILENT else [2, None] if value is None else [0, value]
+
+
 class Refused:
     """An answer that is an error."""
     def __init__(self, code, message):
@@ -38,7 +45,7 @@ class Luxid:
         what, fields, asked = args
         rows = [row for row in self.rows[what] if not asked or asked[:2] != ['=', 'id'] or row['id'] == asked[2]]
         return {'fields': [{'name': name, 'title': name, 'kind': 'other', 'doc': ''} for name in fields],
-                'data': [[[0 if row.get(name) is not None else 2, row.get(name)] for name in fields] for row in rows]}
+                'data': [[cell(row.get(name)) for name in fields] for row in rows]}
 
     def serve(self):
         while True:

@@ -487,6 +487,33 @@ def test_no_cluster():
     lab.lab('resume', 'luxid@node1')
 
 
+@title('/cli/a-luxid-that-stands-still-is-told-from-one-that-is-slow')
+def test_stopped():
+    """Each kind of command that is under way when it stops, or begins then: none waits for ever, and each says what to do."""
+    follower = Waiting('test', 'delay', '5')
+    follower.wait('wait: 20 %')
+    lab.lab('pause', 'luxid@node1')
+    try:
+        asking, doing = Waiting('instance', 'list'), Waiting('test', 'delay', '0')
+        why = ('fettle-luxid of this node has answered nothing for 30 s, although it runs: what was asked for may still be done when it goes '
+               f"on. It may be stopped or stand still: look at its log below {lab.root('node1')}, and start it anew; in a lab: fettle lab "
+               'restart luxid@node1. Guests and jobs that run are not touched by that')
+        code, out, err = asking.ended()
+        assert (code, out, err) == (19, '', [f'fettle: {why}']), (code, out, err)
+        code, out, err = doing.ended()
+        request = err[-1].split('--request-id ')[1].split(':')[0]
+        assert (code, out, err) == (20, '', [
+            f'fettle: it is not known whether the job was accepted: {why}. Look at `fettle job list`, or say the same again with '
+            f'--request-id {request}: that gives one job, not two']), (code, out, err)
+        follower.wait(AWAY[0])
+    finally:
+        lab.lab('resume', 'luxid@node1')
+    code, out, err = follower.ended()
+    assert (code, out, err[-1]) == (0, 'Waited for 5 s.\n', AWAY[1]) or AWAY[1] in err, (code, out, err)
+    again = lab.json('test', 'delay', '0', '--request-id', request)
+    assert sum(row['summary'] == ['TEST_DELAY(0)'] and row['id'] == again['job'] for row in lab.json('job', 'list')) == 1, again
+
+
 @title('/cli/manual/rendered-without-a-warning')
 def test_manual():
     pages = glob.glob(os.path.join(lab.build, 'src/cli/man/man*/*'))
@@ -508,4 +535,4 @@ if __name__ == '__main__':
         lab.do('OP_INSTANCE_CREATE', instance_name='web', pnode='node2', snode='node3', **e2e.TICK)
         e2e.run(test_bar, test_live, test_no_color, test_interrupt, test_interrupt_children, test_restart, test_restart_children, test_interrupt_away,
                 test_why, test_why_people, test_width, test_sure, test_sure_of_disks, test_json, test_info, test_info_offline, test_verify_node, test_verify_stopped, test_verify_apart,
-                test_bash, test_zsh, test_no_cluster, test_manual, test_logs)
+                test_bash, test_zsh, test_stopped, test_no_cluster, test_manual, test_logs)

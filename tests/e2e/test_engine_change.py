@@ -61,17 +61,6 @@ def tags():
     return set(lab.cli('tag', 'list', 'cluster', '--no-headers').split())
 
 
-def find_master():
-    """The candidate that serves, which may be another one after a death."""
-    for node in ('node1', 'node2', 'node3'):
-        lab.master = node
-        code, _, _ = lab.run('node', 'list', check=False)
-        if code == 0:
-            return True
-    lab.master = 'node1'
-    return False
-
-
 def add(tag):
     code, _, _ = lab.run('tag', 'add', 'cluster', tag, check=False)
     if code == 0:
@@ -80,7 +69,7 @@ def add(tag):
 
 
 def nothing_lost():
-    wait_until('somebody serves', find_master, 60)
+    wait_until('somebody serves', lab.find_master, 60)
     wait_until('a change is answered', lambda: add(f'after{len(answered)}'), 60)
     missing = set(answered) - tags()
     assert not missing, f'answered and lost: {sorted(missing)}'
@@ -106,7 +95,7 @@ class Commit:
         answered.append(tag)
 
     def send(self):
-        wait_until('somebody serves', find_master, 60)
+        wait_until('somebody serves', lab.find_master, 60)
         bench_wconfd.hold_file(lab.root(lab.master))
         return bench_wconfd.Client(lab.root(lab.master)).call('commit', self.args)['serial']
 
@@ -142,7 +131,7 @@ def change(to, check=True):
         code, out, err = lab.run('cluster', 'engine', to, '--yes', check=False)
         if not check or code not in fettlelib.AGAIN or patience.is_over():
             break
-        wait_until('somebody serves', find_master, 60)
+        wait_until('somebody serves', lab.find_master, 60)
     print(f'# engine {to}: exit code {code} after {time.monotonic() - begun:.1f} s', flush=True)
     assert code == 0 or not check, (code, out, err)
     return code
@@ -247,7 +236,7 @@ def cannot_be_master(node, why):
 @title('/engine-change/file-damaged#SAF-01,SAF-07')
 def test_file():
     """It is never taken for another engine; the node says what is wrong, and goes on when the file is back."""
-    find_master()
+    lab.find_master()
     node = next(node for node in ('node3', 'node2') if node != lab.master)
     path, chance = os.path.join(lab.root(node), 'etc', 'engine.json'), random.Random(20)
     with open(path, 'rb') as file:
@@ -273,7 +262,7 @@ def test_file():
 @title('/engine-change/file-of-another-cluster#SAF-01,SAF-07')
 def test_foreign_file():
     """The master of etcd puts it right; nobody is asked who is no member here."""
-    find_master()
+    lab.find_master()
     node = next(node for node in ('node3', 'node2') if node != lab.master)
     path = os.path.join(lab.root(node), 'etc', 'engine.json')
     with open(path, 'rb') as file:
@@ -291,16 +280,36 @@ def test_foreign_file():
     nothing_lost()
 
 
+@title('/engine-change/what-is-said-right-after-it#SAF-07')
+def test_said_at_once():
+    """That etcd is not the engine any more is what every command says from then on, also while its members are put away."""
+    if in_store():
+        change('etcd')
+    wait_until('three members', lambda: members() == ['node1', 'node2', 'node3'], 60)
+    change('sqlite')
+    code, out, err = lab.run('cluster', 'engine', 'status', check=False)
+    assert (code, err) == (0, '') and 'sqlite' in out.splitlines()[0] and 'etcd, active' not in out, (code, out, err)
+    raw = []
+
+    def clean():
+        code, out, err = lab.run('cluster', 'verify', check=False)
+        raw.extend(line for line in (out + err).splitlines() if '{' in line or '}' in line)
+        return code == 0
+    wait_until('all is well', clean, 60, step=0.1)
+    assert not raw, raw
+    wait_until('nothing of etcd is left', lambda: engine() == '', 60)
+
+
 @title('/engine-change/back-under-load#SAF-04,SAF-07')
 def test_back():
     change_under_load('sqlite')
     wait_until('nothing of etcd is left', lambda: engine() == '', 60)
     # What the members trusted each other by is gone, and no new connection asks for it.
-    wait_until('somebody serves', find_master, 60)
+    wait_until('somebody serves', lab.find_master, 60)
     other = next(node for node in ('node2', 'node3') if node != lab.master)
     lab.lab('power', other, 'off')
     lab.lab('power', other, 'on')
-    wait_until(f'{other} answers', lambda: find_master() and lab.query('node', ['mfree'], ['=', 'name', other])[0]['mfree'] is not None, 60)
+    wait_until(f'{other} answers', lambda: lab.find_master() and lab.query('node', ['mfree'], ['=', 'name', other])[0]['mfree'] is not None, 60)
 
 
 # --- deaths ---
@@ -332,7 +341,7 @@ def settle(wanted):
     """Whatever a death has left: the cluster serves, and the change can be made."""
     nothing_lost()
     def done():
-        find_master()
+        lab.find_master()
         return in_store() == (wanted == 'sqlite') or change(wanted, check=False) == 0
     wait_until(f'the engine is {wanted}', done, 120, step=1)
     nothing_lost()
@@ -537,7 +546,7 @@ def hand_over(node):
 
 def lose(at, name):
     """The master dies at this point, and is gone."""
-    find_master()
+    lab.find_master()
     if lab.master != 'node1':  # only etcd hands over at will
         settle('etcd')
         hand_over('node1')
@@ -667,7 +676,7 @@ def main():
     global lab, folder  # pylint: disable=global-statement
     options = ('--replica-lost-ms', '1000', '--watcher-interval-ms', '500', '--candidates', '3', '--root-mib', '2048')
     with tempfile.TemporaryDirectory(prefix='fettle-change-') as folder, e2e.new_lab(options=options) as lab:
-        e2e.run(test_refused, test_away, test_there, test_members, test_file, test_foreign_file, test_back, test_lost,
+        e2e.run(test_refused, test_away, test_there, test_members, test_file, test_foreign_file, test_back, test_said_at_once, test_lost,
                 test_death_behind, test_death_take, test_candidate,
                 *([test_deaths_there, test_deaths_back, test_deaths_take, test_deaths_next] if e2e.LONG else []))
 

@@ -219,7 +219,8 @@ def test_offline():
     lab.lab('power', away, 'off')
     lab.cli('node', 'modify', away, '--offline', 'yes', '--statement', 'the power is off')
     code, out, _ = renew()
-    assert code == 0 and f'node {away} was offline and has the old keys' in out, (code, out)
+    assert code == 0 and f'node {away} was offline and has the old keys: nobody believes it. When it is back: fettle node invite {away} --primary-ip ' \
+        f'{fettlelib.address(3)} --port ' in out, (code, out)
     assert content(etc('node1', 'ca.crt')) != before
     lab.lab('power', away, 'on')
     assert 'Old keys' in lab.cli('node', 'info', away)

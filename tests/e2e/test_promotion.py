@@ -106,21 +106,12 @@ def voters():
     return sorted(member['name'] for member in status['members']) if not status['advice'] else None
 
 
-def find_master():
-    """Where the cluster is served from now on: on a busy machine the seat of etcd may move."""
-    for node in (lab.master, *NODES):
-        lab.master = node
-        if lab.run('node', 'list', check=False)[0] == 0:
-            return True
-    return False
-
-
 def wait_for(what, check, timeout):
     def seen():
         try:
             return check()
         except fettlelib.CommandFailed:
-            return find_master() and False
+            return lab.find_master() and False
     wait_until(what, seen, timeout)
 
 
@@ -133,7 +124,7 @@ def test_etcd():
     wait_for('all members are well', lambda: voters() == ['node1', 'node2', 'node5'], 60)
     lab.cli('node', 'modify', 'node4', '--master-capable', 'yes')
     lab.lab('power', 'node5', 'off')
-    wait_until('there is a master', find_master, 60)
+    wait_until('there is a master', lab.find_master, 60)
     lab.cli('node', 'modify', 'node5', '--offline', 'yes', '--statement', 'test: it burned')
     wait_for('node4 has its place', lambda: candidates() == ['node1', 'node2', 'node4'], PATIENCE)
     wait_for('that is on record', lambda: said('node4 becomes one in the place of node5, whose member of etcd counts for every '
@@ -143,7 +134,7 @@ def test_etcd():
     wait_for('its copy follows', lambda: follows('node4'), 30)
     other = next(node for node in ('node1', 'node2') if node != lab.master)
     lab.lab('power', other, 'off')  # the loss of one can be borne again
-    wait_until('there is a master', find_master, 60)
+    wait_until('there is a master', lab.find_master, 60)
     lab.cli('tag', 'add', 'cluster', 'with-one-less')
     lab.lab('power', other, 'on')
     lab.lab('power', 'node5', 'on')

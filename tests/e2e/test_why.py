@@ -54,6 +54,13 @@ def test_canceling():
           said(job(status='canceling', opstatus=['success', 'canceling'], cancel=True, kill_at=330)))
 
 
+@title('/why/a-dry-run-is-no-deed')
+def test_dry():
+    ended = job(status='success', ops=[{'dry_run': True}, {'dry_run': True}])
+    assert said(ended) == 'Job 17, a dry run, which changes nothing, has succeeded.\n'
+    assert said({**ended, 'ops': [{'dry_run': True}, {}]}) == 'Job 17 has succeeded.\n'
+
+
 @title('/why/node-pending')
 def test_node_pending():
     waiter = {'job': '17', 'since': 250, 'blockers': [], 'nodes': ['node3']}
@@ -178,6 +185,11 @@ def test_drained():
     # Of a job that does something to several each is told its own.
     both = [past(3, 50, {'OP_ID': 'OP_NODE_SET_PARAMS', 'node_name': 'node2', 'drained': 'yes'}, {'OP_ID': 'OP_NODE_SET_PARAMS', 'node_name': 'node1', 'drained': 'no'})]
     assert (out := about('node2', {'node': [node], 'job': both})).endswith('by job 3 of alice\n') and 'drained: no' not in out, out
+    # A dry run has done nothing, and says so.
+    dry = [*jobs, past(5, 70, {'OP_ID': 'OP_NODE_SET_PARAMS', 'drained': 'yes', 'dry_run': True}, user='bob')]
+    out = about('node2', {'node': [node], 'job': dry})
+    check(r'WHEN  Job 5: .*: success\n    by         bob\n               drained: yes \(dry run\)\n(.*\n)*node2 is drained since WHEN, by job 3 of alice; '
+          r'fettle:client: new fans\n', out)
     # Of decisions a luxid of the version before tells all the same.
     decision = {'at': 100, 'serial_no': 7, 'subject_name': 'node2', 'state': 'Online', 'verdict': 'done', 'summary': 'It answers.', 'jobs': []}
     out = about('node2', {'node': [node], 'decision': [decision], 'job': jobs}, newest=None)
@@ -205,4 +217,4 @@ def test_empty():
     assert code == 0 and err.endswith('fettle: what people have had done is no decision of the cluster; fettle why NAME tells of both\n'), (code, out, err)
 
 
-e2e.run(test_running, test_canceling, test_node_pending, test_locks, test_texts, test_over, test_people, test_drained, test_empty)
+e2e.run(test_running, test_dry, test_canceling, test_node_pending, test_locks, test_texts, test_over, test_people, test_drained, test_empty)

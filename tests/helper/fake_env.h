@@ -103,6 +103,8 @@ void fake_reply_clear(struct fake_reply *reply);
 void fake_fail_files(struct fake_world *world, const char *part, guint count);
 /* Nothing of FILE_STATE of that node can be written any more, or again: its root is read-only. */
 void fake_set_read_only(struct fake_world *world, const char *node, bool read_only);
+/* The same for lack of room, until it is not read-only. */
+void fake_fill_state(struct fake_world *world, const char *node);
 /* Processes on that node have as many descriptors open as they may, or have some left again. */
 void fake_set_descriptors_used_up(struct fake_world *world, const char *node, bool used_up);
 /* Whether they may open one; TEMPORARY. For trials. */

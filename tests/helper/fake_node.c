@@ -77,17 +77,24 @@ void fake_fail_files(struct fake_world *world, const char *part, guint count)
 void fake_set_read_only(struct fake_world *world, const char *node, bool read_only)
 {
     if (read_only)
-        g_hash_table_add(world->read_only, g_strdup(node));
+        g_hash_table_insert(world->read_only, g_strdup(node), "Read-only file system");
     else
         g_hash_table_remove(world->read_only, node);
+}
+
+void fake_fill_state(struct fake_world *world, const char *node)
+{
+    g_hash_table_insert(world->read_only, g_strdup(node), "No space left on device");
 }
 
 static bool state_may_fail(const struct env *env, enum file_area area, GError **error)
 {
     const struct fake_world *world = fake_process_of(env)->world;
-    if (area != FILE_STATE || !g_hash_table_contains(world->read_only, env->node_uuid))
+    const char *why =
+        area == FILE_STATE ? g_hash_table_lookup(world->read_only, env->node_uuid) : NULL;
+    if (!why)
         return true;
-    fettle_set_error(error, STORAGE, "var: Read-only file system");
+    fettle_set_error(error, STORAGE, "var: %s", why);
     return false;
 }
 

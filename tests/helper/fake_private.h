@@ -109,7 +109,7 @@ struct fake_world {
     char *master;
     char *fail_part;
     guint fail_count;
-    GHashTable *read_only; /* node uuids: their FILE_STATE cannot be written */
+    GHashTable *read_only; /* node uuids: why their FILE_STATE cannot be written */
     GHashTable *hung;      /* node uuids: trials of their FILE_STATE do not come back */
     GHashTable *used_up;   /* node uuids: without a descriptor left */
     GHashTable *clocks;    /* node uuid -> gint64 *: by how much its wall clock is ahead, in ms */

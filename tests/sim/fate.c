@@ -77,6 +77,14 @@ void sim_read_only(struct sim *sim, const char *name, bool read_only)
     fake_set_read_only(sim->world, node->uuid, read_only);
 }
 
+void sim_fill_state(struct sim *sim, const char *name)
+{
+    struct sim_node *node = sim_node(sim, name);
+    sim_log(sim, "fate: the root of %s is full", name);
+    node->read_only = true;
+    fake_fill_state(sim->world, node->uuid);
+}
+
 void sim_set_clock(struct sim *sim, const char *name, gint64 ahead_s)
 {
     struct sim_node *node = sim_node(sim, name);

@@ -315,7 +315,10 @@ static void do_hang(struct line *line)
 
 static void do_root(struct line *line)
 {
-    sim_read_only(line->sim, script_word(line, 1), script_is(line, 2, "read-only"));
+    if (script_is(line, 2, "full"))
+        sim_fill_state(line->sim, script_word(line, 1));
+    else
+        sim_read_only(line->sim, script_word(line, 1), script_is(line, 2, "read-only"));
 }
 
 /* The next `stale` that a master accepts is lost with it. */

@@ -71,6 +71,8 @@ void sim_congest(struct sim *sim, const char *node, guint ms);
 /* Whether one of the two is so; everything that the node sends gets through in time again. */
 /* Its daemons cannot write what must survive a power cut; what runs there goes on. */
 void sim_read_only(struct sim *sim, const char *node, bool read_only);
+/* The same, as there is no room, until it is not read-only. */
+void sim_fill_state(struct sim *sim, const char *node);
 /* Somebody sets its wall clock: so much ahead of what it was in the beginning. */
 void sim_set_clock(struct sim *sim, const char *node, gint64 ahead_s);
 bool sim_troubled(const struct sim *sim, const char *node);

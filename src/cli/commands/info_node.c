@@ -59,9 +59,12 @@ static void print_node_keys(const json_t *cells)
     if (ends > 0)
         info_line("Certificate", "ends %s", end);
     if (json_is_true(info_value(cells, "keys_missed")))
-        info_line("Old keys", "the keys of the cluster were renewed while it was offline: nobody "
-                              "believes it; invite it again (fettle node invite), and on its host: "
-                              "fettle-noded join --new-keys");
+        info_line("Old keys",
+                  "the keys of the cluster were renewed while it was offline: nobody believes it; "
+                  "invite it again: fettle node invite %s --primary-ip %s --port %" G_GINT64_FORMAT
+                  ", and on its host: fettle-noded join --new-keys",
+                  info_string(cells, "name"), info_string(cells, "pip"),
+                  info_number(cells, "port"));
 }
 
 /* Nothing, if it is well, or of a version that does not tell. */

@@ -158,8 +158,10 @@ static int invite_list(struct cli *cli, int argc, char **argv, GError **error)
 {
     if (!cli_expect(argc, argv, 0, "node invite --list", error))
         return -1;
-    g_auto(GStrv) fields =
-        cli_choose_fields(cli, "invitation", "name,pip,state,author,made,expires,uuid");
+    g_auto(GStrv) fields = cli_choose_fields(cli, "invitation",
+                                             cli->json || cli->separator != NULL
+                                                 ? "name,pip,state,author,made,expires,uuid"
+                                                 : "name,pip,state,author,expires");
     if (!cli_check_fields(cli, "invitation", (const char *const *)fields, error))
         return -1;
     json_autoptr rows = cli_query(cli, "invitation", (const char *const *)fields,

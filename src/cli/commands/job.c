@@ -335,7 +335,7 @@ const struct command job_commands[] = {
     {"job", "list", LIST_USAGE,
      "List jobs: all, or those with these ids, of these states (pending: queued or waiting, "
      "ended: canceled, success or error; several with commas between), that a filter lets "
-     "through; with --archived those in the archive, too. With "
+     "through; with --archived those in the archive, too. --limit shows the newest. With "
      "--live the list follows what happens until Ctrl-C: on a terminal it is drawn anew, elsewhere "
      "each change is a line, with --json an object a line.",
      job_list},

@@ -5,9 +5,11 @@
 #include <string.h>
 
 #include "cli/commands/list_empty.h"
+#include "cli/commands/list_faults.h"
 #include "cli/filter_text.h"
 #include "cli/order.h"
 #include "cli/pattern.h"
+#include "cli/table_cells.h"
 
 /* What `fettle NOUN list` shows, by kind of row. `key`: the field that words choose rows by; NULL:
  * it takes no words. `named`: whose names these are, if they have to exist; NULL: records are kept
@@ -17,19 +19,24 @@ static const struct list {
     const char *late;     /* field that says what does not answer; NULL: none */
     const char *pending;  /* field that says what comes with the next start; NULL: none */
     const char *programs; /* what --json and --separator show; NULL: the same */
+    const char *silence;  /* field that says for its row that the node says nothing; NULL: none */
+    const char *brief;    /* field of which the first letters are enough for people; NULL: none */
 } lists[] = {
     {"instance", "name,status,pnode,replica.at,be/memory,be/vcpus,nic.ips", "name", "instance",
      "guest.late", "pending",
      "name,status,pnode,snodes,replica.state,disk_template,be/memory,replica.at,be/vcpus,nic.ips"},
-    {"node", "name,role,health,pinst_cnt,sinst_cnt,mtotal,mfree,dtotal,dfree,pip", "name", "node",
-     "late", NULL, "name,pip,role,pinst_cnt,sinst_cnt,mtotal,mfree,dtotal,dfree,health"},
+    {"node", "name,role,health,pinst_cnt,sinst_cnt,mfree,dfree,pip", "name", "node", "late", NULL,
+     "name,pip,role,pinst_cnt,sinst_cnt,mtotal,mfree,dtotal,dfree,health", "health"},
     {"group", "name,node_cnt,pinst_cnt,tags", "name", "group"},
-    {"service", "name,node,role,state,process,known,since,restarts,version", "name", "service"},
+    {"service", "name,node,role,state,process,since,restarts", "name", "service", NULL, NULL,
+     "name,node,role,state,process,known,since,restarts,version", "state"},
     {"advice", "node,advice,author,reason,until", "node", "node"},
     {"network", "name,network,gateway,mode,link,inst_cnt,free_count", "name", "network"},
     {"export", "node,export", "node", "node"},
-    {"reservation", "name,job,nodes,macs,ips,port,since", "name", "reservation"},
-    {"repair", "instance,type,state,started,ended,jobs,id", "instance", NULL},
+    {"reservation", "name,job,nodes,ips,since", "name", "reservation", NULL, NULL,
+     "name,job,nodes,macs,ips,port,since"},
+    {"repair", "instance,type,state,started,jobs,id", "instance", NULL, NULL, NULL,
+     "instance,type,state,started,ended,jobs,id", NULL, "id"},
     {"brake", "since,nodes,why", NULL, NULL},
     {"decision", "at,subject_name,state,verdict,summary", "subject_name", NULL},
     {"lock", "name,mode,owner,pending", "name", NULL},
@@ -95,10 +102,14 @@ static const struct list *list_of(const char *what)
 /* A table, and below it what does not answer of what it shows. */
 struct shown {
     struct cli_table *table;
-    json_t *rows;   /* kept until all are there, if they are to be sorted or limited */
-    guint keys;     /* index of the cells by which they are sorted */
-    guint late;     /* index of the cell that tells; 0: nobody asked */
-    guint pending;  /* the same */
+    json_t *rows;  /* kept until all are there, if they are to be sorted or limited */
+    guint keys;    /* index of the cells by which they are sorted */
+    guint late;    /* index of the cell that tells; 0: nobody asked */
+    guint pending; /* the same */
+    guint silence; /* index of the cell that says it; 0: none */
+    guint brief;   /* the same, of the cell of which the first letters are shown */
+    guint columns; /* that are shown to a person by default; 0: somebody has chosen */
+    struct list_faults *faults;
     GString *below; /* its lines */
     guint count;
 };
@@ -106,6 +117,43 @@ struct shown {
 static void keep_row(json_t *row, void *data)
 {
     json_array_append(((struct shown *)data)->rows, row);
+}
+
+static void set_cell(json_t *row, guint index, const char *text)
+{
+    json_array_set_new(row, index, json_make("[is]", 0, text));
+}
+
+/* That a node says nothing is said once in its row. */
+static void say_silence_once(json_t *row, const struct shown *shown)
+{
+    static const char *const words[] = {"silent", "offline"};
+    json_int_t status = json_integer_value(json_array_get(json_array_get(row, shown->silence), 0)) -
+                        CELL_UNAVAILABLE;
+    if (status != 0 && status != 1)
+        return;
+    for (guint i = 0; i < shown->columns; i++)
+        if (json_integer_value(json_array_get(json_array_get(row, i), 0)) >= CELL_UNAVAILABLE)
+            json_array_set_new(row, i, json_make("[in]", CELL_NO_DATA));
+    set_cell(row, shown->silence, words[status]);
+}
+
+/* As people see it by default. */
+static void make_plain(json_t *row, const struct shown *shown)
+{
+    if (shown->silence > 0)
+        say_silence_once(row, shown);
+    if (shown->faults) {
+        g_autofree char *word = list_faults_word(shown->faults, cli_cell_string(row, 0),
+                                                 cli_cell_string(row, shown->silence));
+        if (cli_cell_value(row, shown->silence) != NULL)
+            set_cell(row, shown->silence, word);
+    }
+    if (shown->brief > 0) {
+        g_autofree char *brief =
+            g_strndup(cli_cell_string(row, shown->brief), TABLE_SHORT_ID_CHARS);
+        set_cell(row, shown->brief, brief);
+    }
 }
 
 static void show_row(json_t *row, void *data)
@@ -123,6 +171,7 @@ static void show_row(json_t *row, void *data)
         g_string_append_printf(shown->below, "%s: %s from its next start on\n", name,
                                json_string_value(pending));
     shown->count++;
+    make_plain(row, shown);
     cli_table_add(row, shown->table);
 }
 
@@ -131,6 +180,14 @@ static guint add_field(GPtrArray *asked, const char *field)
 {
     g_ptr_array_add(asked, (char *)field);
     return asked->len - 1;
+}
+
+static guint index_of(char **fields, const char *field)
+{
+    guint i = 0;
+    while (field != NULL && fields[i] != NULL && strcmp(fields[i], field) != 0)
+        i++;
+    return field != NULL && fields[i] != NULL ? i : 0;
 }
 
 /* A list that is shown as it is if nobody chooses other fields is asked for that too. */
@@ -146,6 +203,12 @@ static bool show_rows(struct cli *cli, const struct list *list, const struct ord
         shown->late = add_field(asked, list->late);
     if (usual && list->pending != NULL)
         shown->pending = add_field(asked, list->pending);
+    if (usual) {
+        shown->columns = g_strv_length(fields);
+        shown->silence = index_of(fields, list->silence);
+        shown->brief = index_of(fields, list->brief);
+        shown->faults = strcmp(list->what, "node") == 0 ? list_faults_ask(cli) : NULL;
+    }
     shown->keys = asked->len;
     for (guint i = 0; order->keys != NULL && order->keys[i] != NULL; i++)
         g_ptr_array_add(asked, order->keys[i]);
@@ -165,6 +228,8 @@ static void print_shown(const struct cli *cli, const struct order *order, struct
         show_row(row, shown);
     cli_table_print(shown->table);
     order_say_left(cli, left);
+    if (shown->faults)
+        list_faults_say(shown->faults, shown->below);
     printf("%s", shown->below->str);
 }
 
@@ -197,6 +262,7 @@ static int show_list(struct cli *cli, const struct list *list, const struct orde
     if (fine && filter != NULL && shown.count == 0 && !cli->json)
         fine = list_explain_empty(cli, list->what, filter, error);
     cli_table_free(shown.table);
+    list_faults_free(shown.faults);
     json_decref(shown.rows);
     g_string_free(shown.below, TRUE);
     return fine ? 0 : -1;

@@ -10,12 +10,15 @@
 #include <unistd.h>
 
 #include "cli/foreign.h"
+#include "cli/screen.h"
 #include "cli/wconfd.h"
 #include "io/loop.h"
+#include "proto/cli/cli_table.h"
 #include "proto/key_table.h"
 #include "proto/rpc.h"
 
 #define LOOK_MS 500
+#define KEYS_COLUMN 12 /* letters of a heading before what it is about */
 
 static bool is_sure(const struct cli *cli, bool yes, GError **error)
 {
@@ -105,6 +108,26 @@ static struct keys_progress *follow(struct talk *talk, GError **error)
     }
 }
 
+/* Where the record has it: "--primary-ip ADDRESS --port NUMBER"; g_free(). */
+static char *place_of(struct cli *cli, const char *node)
+{
+    json_autoptr rows = cli_query(cli, "node", (const char *const[]){"pip", "port", NULL},
+                                  json_make("[sss]", "=", "name", node), NULL);
+    const json_t *row = json_array_get(rows, 0);
+    if (row == NULL) /* nobody can tell now */
+        return g_strdup("--primary-ip ADDRESS --port NUMBER");
+    return g_strdup_printf("--primary-ip %s --port %" JSON_INTEGER_FORMAT, cli_cell_string(row, 0),
+                           json_integer_value(cli_cell_value(row, 1)));
+}
+
+static void say_missed(struct cli *cli, const char *node)
+{
+    g_autofree char *place = place_of(cli, node);
+    printf("node %s was offline and has the old keys: nobody believes it. When it is back: fettle "
+           "node invite %s %s, and on its host: fettle-noded join --new-keys\n",
+           node, node, place);
+}
+
 static void finish(struct cli *cli, const struct keys_progress *progress)
 {
     g_autofree char *ends = cli_time_text((gint64)progress->ends);
@@ -112,10 +135,7 @@ static void finish(struct cli *cli, const struct keys_progress *progress)
     for (guint i = 0; i < progress->missed->len; i++)
         json_array_append_new(missed, json_string(progress->missed->pdata[i]));
     for (guint i = 0; !cli->json && i < progress->missed->len; i++)
-        printf(
-            "node %s was offline and has the old keys: nobody believes it. When it is back: fettle "
-            "node invite %s, and on its host: fettle-noded join --new-keys\n",
-            (const char *)progress->missed->pdata[i], (const char *)progress->missed->pdata[i]);
+        say_missed(cli, progress->missed->pdata[i]);
     cli_say(cli,
             json_make("{sI so}", "authority_ends", (json_int_t)progress->ends, "missed", missed),
             "The keys of the cluster are new; the authority's certificate ends %s. Tools that ask "
@@ -140,6 +160,20 @@ static int renew_keys(struct cli *cli, int argc, char **argv, GError **error)
     return 0;
 }
 
+/* For a person: sentences, each of which may have several lines. */
+static void print_keys(void)
+{
+    g_autoptr(GString) text = g_string_new(NULL);
+    int width = screen_text_columns();
+    for (const struct key_holder *key = key_holders; key->name != NULL; key++) {
+        g_string_append_printf(text, "%s\n", key->name);
+        cli_help_row(text, "opens", KEYS_COLUMN, key->opens, width);
+        cli_help_row(text, "held by", KEYS_COLUMN, key->holders, width);
+        cli_help_row(text, "made anew by", KEYS_COLUMN, key->renewed, width);
+    }
+    printf("%s", text->str);
+}
+
 /* The table, whatever the cluster is like. */
 static int list_keys(struct cli *cli, int argc, char **argv, GError **error)
 {
@@ -158,8 +192,10 @@ static int list_keys(struct cli *cli, int argc, char **argv, GError **error)
     }
     if (cli->json)
         cli_print_json(list);
-    else
+    else if (cli->separator != NULL)
         cli_print_rows(cli, NULL, names, rows);
+    else
+        print_keys();
     return 0;
 }
 

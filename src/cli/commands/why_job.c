@@ -42,7 +42,18 @@ static void print_reasons(const json_t *ops)
         printf("%s\n", json_string_value(json_array_get(lines, i)));
 }
 
-static bool print_ended(struct cli *cli, guint64 job, const char *status, GError **error)
+static bool is_dry(const json_t *ops)
+{
+    size_t i;
+    const json_t *op;
+    json_array_foreach(ops, i, op)
+        if (!json_is_true(json_object_get(op, "dry_run")))
+            return false;
+    return json_array_size(ops) > 0;
+}
+
+static bool print_ended(struct cli *cli, guint64 job, const char *status, const json_t *ops,
+                        GError **error)
 {
     json_autoptr results = NULL;
     const char *message = NULL, *code;
@@ -52,7 +63,8 @@ static bool print_ended(struct cli *cli, guint64 job, const char *status, GError
             return false;
         message = cli_job_message(results, &code);
     }
-    printf("Job %" G_GUINT64_FORMAT " %s%s%s\n", job,
+    printf("Job %" G_GUINT64_FORMAT "%s %s%s%s\n", job,
+           is_dry(ops) ? ", a dry run, which changes nothing," : "",
            strcmp(status, "success") == 0 ? "has succeeded."
            : strcmp(status, "error") == 0 ? "has failed"
                                           : "was canceled.",
@@ -180,7 +192,7 @@ static int print_job(struct cli *cli, guint64 id, const json_t *row, const json_
 {
     const char *status = cli_cell_string(row, STATUS);
     if (cli_job_final(status)) {
-        bool told = print_ended(cli, id, status, error);
+        bool told = print_ended(cli, id, status, cli_cell_value(row, OPS), error);
         if (told)
             print_reasons(cli_cell_value(row, OPS));
         return told ? 0 : -1;

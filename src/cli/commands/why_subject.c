@@ -63,12 +63,14 @@ static json_t *told_of(const json_t *row, const char *name)
     why_add_reasons(ops, lines);
     size_t i;
     const json_t *op;
-    json_array_foreach(ops, i, op)
+    json_array_foreach(ops, i, op) {
+        const char *dry = json_is_true(json_object_get(op, "dry_run")) ? " (dry run)" : "";
         for (size_t k = 0; k < G_N_ELEMENTS(telling); k++) {
             const char *value = json_string_value(json_object_get(op, telling[k]));
             if (value != NULL && *value != '\0')
-                json_array_append_new(lines, json_sprintf("%s: %s", telling[k], value));
+                json_array_append_new(lines, json_sprintf("%s: %s%s", telling[k], value, dry));
         }
+    }
     return lines;
 }
 

@@ -14,6 +14,8 @@
 
 #include <string.h>
 
+#define FILES_NAMED 10 /* of those that nodes have, where a name is wrong */
+
 const char *create_image(const struct op_instance_create *params)
 {
     return params->disk_template == TEMPLATE_DISKLESS ? "" : params->os_type;
@@ -149,6 +151,59 @@ static const char *file_to_look_for(const struct op *op, const char *name)
     return placement_file_is_known(reports_list(op->reports), name) ? name : NULL;
 }
 
+static int by_name(const void *one, const void *other)
+{
+    return strcmp(*(const char *const *)one, *(const char *const *)other);
+}
+
+/* "; there are: debian, tick", of all nodes; g_free() it. */
+static char *files_there(const GPtrArray *reports)
+{
+    g_autoptr(GPtrArray) names = g_ptr_array_new();
+    for (guint i = 0; i < reports->len; i++) {
+        const struct node_report *report = reports->pdata[i];
+        for (guint k = 0; k < report->sources->len; k++)
+            if (!g_ptr_array_find_with_equal_func(names, report->sources->pdata[k], g_str_equal,
+                                                  NULL))
+                g_ptr_array_add(names, report->sources->pdata[k]);
+    }
+    g_ptr_array_sort(names, by_name);
+    if (names->len > FILES_NAMED)
+        g_ptr_array_set_size(names, FILES_NAMED + 1);
+    bool more = names->len > FILES_NAMED;
+    if (more)
+        names->pdata[FILES_NAMED] = "…";
+    g_ptr_array_add(names, NULL);
+    g_autofree char *list = g_strjoinv(", ", (char **)names->pdata);
+    return names->len > 1 ? g_strconcat("; there are: ", list, NULL) : g_strdup("");
+}
+
+/* What no node has is nothing that one of them lacks. Only if all that answer have told it. */
+static bool somebody_has(const struct op *op, const char *field, const char *what, const char *name,
+                         GError **error)
+{
+    const GPtrArray *reports = reports_list(op->reports);
+    for (guint i = 0; i < reports->len; i++)
+        if (!placement_lacks_file(reports->pdata[i], name))
+            return true;
+    if (reports->len == 0)
+        return true;
+    g_autofree char *there = files_there(reports);
+    fettle_set_error(error, UNKNOWN_ENTITY,
+                     "%s: no node has %s \"%s\" in var/images%s; put it there, on each node that "
+                     "may need it",
+                     field, what, name, there);
+    return false;
+}
+
+static bool somebody_has_all(const struct op *op, GError **error)
+{
+    const struct op_instance_create *params = op->params;
+    return somebody_has(op, "os_type", "an image", create_image(params), error) &&
+           somebody_has(op, "kernel_path", "a kernel", params->kernel_path, error) &&
+           somebody_has(op, "initrd_path", "a file", params->initrd_path, error);
+}
+
 static bool choose(struct op *op, bool primary, const char *taken, GError **error)
 {
     const struct op_instance_create *params = op->params;
@@ -186,6 +241,8 @@ static bool find_nodes(struct op *op, GError **error)
     bool choose_second = second && !*params->snode;
     if ((!*params->pnode || choose_second) &&
         (!instance_gather_online(op, error) || !op_gather_room(op, NULL, error)))
+        return false;
+    if (!*params->pnode && !somebody_has_all(op, error))
         return false;
     if (!*params->pnode && !choose(op, true, *params->snode ? op->secondary : NULL, error))
         return false;

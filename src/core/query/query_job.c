@@ -193,7 +193,7 @@ json_t *query_get_job_oppriority(struct query_source *source, const void *row,
     return each_op(row, op_priority);
 }
 
-/* "INSTANCE_STARTUP(web1)": the opcode, and what it is about. */
+/* "INSTANCE_STARTUP(web1)": the opcode, and what it is about; whether it was only a try. */
 static json_t *op_summary(const struct job_op *op)
 {
     static const char *const subjects[] = {"instance_name", "node_name", "name", "duration"};
@@ -210,7 +210,8 @@ static json_t *op_summary(const struct job_op *op)
         else if (json_is_number(value))
             subject = g_strdup_printf("%g", json_number_value(value));
     }
-    return subject ? json_sprintf("%s(%s)", id, subject) : json_string(id);
+    const char *dry = json_is_true(json_object_get(op->input, "dry_run")) ? " (dry run)" : "";
+    return subject ? json_sprintf("%s(%s)%s", id, subject, dry) : json_sprintf("%s%s", id, dry);
 }
 
 json_t *query_get_job_summary(struct query_source *source, const void *row,

@@ -75,6 +75,7 @@ struct forecast_master forecast_master_of(const struct config *config, const GPt
         seen.heir = minority ? HEIR_NONE : HEIR_BY_ITSELF;
     else if (seen.master)
         seen.heir = left > 0 ? HEIR_BY_WORD : HEIR_NONE;
+    seen.alone = seen.heir == HEIR_BY_WORD && 2 * left <= candidates;
     return seen;
 }
 
@@ -106,25 +107,54 @@ char *forecast_master_without(const struct forecast_master *master, const struct
         word ? ", or you make another node the master" : "", NULL);
 }
 
-static json_t *what_to_do(const struct config *config, const struct node *node, enum heir heir)
+/* The other candidates, but for those that are offline; g_free(). */
+static char *other_candidates(const struct config *config, const struct node *node)
 {
-    if (heir == HEIR_BY_WORD)
-        return json_sprintf("What to do: bring %s back, with its disk: it starts its own guests "
-                            "again, and the repair of all others goes on by itself. If it is gone "
-                            "for longer, power it off and make another candidate the master, on "
-                            "that one: fettle cluster master-failover. Then say that %s is dead: "
-                            "fettle node modify %s --offline yes --statement \"…\".",
-                            node->name, node->name, node->name);
+    g_autoptr(GPtrArray) nodes = config_list(config, "node");
+    g_autoptr(GString) names = g_string_new(NULL);
+    for (guint i = 0; i < nodes->len; i++) {
+        const struct node *other = nodes->pdata[i];
+        if (other != node && other->master_candidate && !other->offline)
+            g_string_append_printf(names, "%s%s", names->len > 0 ? ", " : "", other->name);
+    }
+    return g_string_free(g_steal_pointer(&names), FALSE);
+}
+
+static json_t *by_word(const struct node *node, bool alone)
+{
+    return json_sprintf("What to do: bring %s back, with its disk: it starts its own guests "
+                        "again, and the repair of all others goes on by itself. If it is gone "
+                        "for longer, power it off and make another candidate the master, on "
+                        "that one: fettle cluster master-failover%s. Then say that %s is dead: "
+                        "fettle node modify %s --offline yes --statement \"…\".",
+                        node->name,
+                        alone ? " --alone --statement \"…\", as those that are left are no "
+                                "majority of the candidates"
+                              : "",
+                        node->name, node->name);
+}
+
+static json_t *by_nobody(const struct config *config, const struct node *node)
+{
     bool etcd = config_cluster(config)->engine == ENGINE_KIND_ETCD;
+    g_autofree char *others = other_candidates(config, node);
+    bool lame = !etcd && *others;
+    g_autofree char *why =
+        lame ? g_strdup_printf("no other candidate (%s) shows a whole copy of the configuration "
+                               "now; what is wrong with them: fettle cluster verify",
+                               others)
+             : g_strdup(etcd ? "no majority of the members of etcd is left without it, so nobody "
+                               "becomes the master"
+                             : "no other node has a copy of the configuration");
     return json_sprintf("What to do: bring %s back, with its disk; %s. Then it starts its own "
                         "guests again, and the repair of all others goes on by itself. So that "
-                        "another node can take its place, have %s before: fettle node modify NODE "
-                        "--master-candidate yes.",
-                        node->name,
-                        etcd ? "no majority of the members of etcd is left without it, so nobody "
-                               "becomes the master"
-                             : "no other node has a copy of the configuration",
-                        etcd ? "three candidates that run" : "another candidate");
+                        "another node can take its place, %s.",
+                        node->name, why,
+                        lame   ? "mend one of those before"
+                        : etcd ? "have three candidates that run before: fettle node modify NODE "
+                                 "--master-candidate yes"
+                               : "have another candidate before: fettle node modify NODE "
+                                 "--master-candidate yes");
 }
 
 /* The same holds for instances that have nothing to do with that node. */
@@ -154,5 +184,6 @@ void forecast_master_note(const struct forecast_master *master, const struct con
                             "not started again, and one that loses its replica writes nothing "
                             "until a master has put that on record.",
                             node->name));
-    json_array_append_new(notes, what_to_do(config, node, master->heir));
+    json_array_append_new(notes, master->heir == HEIR_BY_WORD ? by_word(node, master->alone)
+                                                              : by_nobody(config, node));
 }

@@ -17,6 +17,7 @@ enum heir {
 struct forecast_master {
     enum heir heir;
     bool master;   /* the node is the master */
+    bool alone;    /* the person's word needs --alone: the others are no majority */
     bool minority; /* it is not, but no majority of etcd's members is left without it */
 };
 struct forecast_master forecast_master_of(const struct config *config, const GPtrArray *reports,

@@ -617,7 +617,9 @@ static bool may_begin(const struct wconf *wconf, GError **error)
                          "`fettle cluster engine sqlite` first, renew, and go back with `fettle "
                          "cluster engine etcd`, which makes the members' keys anew, too");
     else if (wconf_engine_changing(wconf))
-        fettle_set_error(error, WRONG_STATE, "a change of engine is under way");
+        fettle_set_error(error, TEMPORARY,
+                         "a change of engine is not over yet, nodes are still being told; try "
+                         "again in some seconds");
     else if (wconf->renewal->request)
         fettle_set_error(error, TEMPORARY, "a renewal is being begun; try again");
     else if (!authority->ops->has_key(authority))

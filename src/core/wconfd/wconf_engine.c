@@ -246,7 +246,9 @@ static bool begin(struct wconf *wconf, enum engine_kind to, GError **error)
     struct wconf_engine *changing = wconf->changing;
     const struct clearing *clearing = changing->clearing;
     if (changing->change && changing->change->running) {
-        fettle_set_error(error, WRONG_STATE, "a change of engine is under way");
+        fettle_set_error(error, WRONG_STATE,
+                         "a change of engine is under way; how far it is: fettle cluster engine "
+                         "status");
         return false;
     }
     if (clearing) {

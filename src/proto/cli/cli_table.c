@@ -205,11 +205,52 @@ static bool nothing_missing(const struct parser *parser, GError **error)
     return true;
 }
 
+/* "" and an empty list leave things as they are. */
+static bool is_said(const json_t *value)
+{
+    return value != NULL && !(json_is_string(value) && json_string_length(value) == 0) &&
+           !(json_is_array(value) && json_array_size(value) == 0);
+}
+
+/* On the wire 0 stands for a number that stays; of a person it would be another wish. */
+static bool is_no_number(const struct cli_arg *arg, const json_t *value)
+{
+    return arg->field->type == FIELD_TYPE_UINT && json_is_integer(value) &&
+           json_integer_value(value) == 0;
+}
+
+/* A command that changes something is not submitted if it could only fail. */
+static bool changes_something(const struct parser *parser, GError **error)
+{
+    bool said = false;
+    if (g_strcmp0(parser->command->verb, "modify") != 0)
+        return true;
+    for (guint i = 0; i < parser->args->len; i++) {
+        const struct cli_arg *arg = g_ptr_array_index(parser->args, i);
+        const json_t *value = json_object_get(parser->opcode, arg->field->name);
+        if (arg->common || arg->field->required)
+            continue;
+        if (is_no_number(arg, value)) {
+            fettle_set_error(error, WRONG_INPUT,
+                             "%s: must be at least 1; without the flag it stays as it is",
+                             arg->name);
+            return false;
+        }
+        said = said || is_said(value);
+    }
+    if (!said)
+        fettle_set_error(error, WRONG_INPUT,
+                         "nothing to change: name at least one flag; see \"fettle %s %s --help\"",
+                         parser->command->noun, parser->command->verb);
+    return said;
+}
+
 static json_t *parse_line(struct parser *parser, const char *const *words, GError **error)
 {
     json_autoptr opcode = json_make("{s:s}", "OP_ID", parser->command->op_id);
     parser->opcode = opcode;
-    if (!parse_words(parser, words, error) || !nothing_missing(parser, error))
+    if (!parse_words(parser, words, error) || !nothing_missing(parser, error) ||
+        !changes_something(parser, error))
         return NULL;
     record_autoptr(op_common) common = NULL;
     g_autoptr(GError) bad = NULL;

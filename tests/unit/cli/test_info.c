@@ -100,11 +100,23 @@ static void test_unheard(void)
     g_assert_null(strstr(heard, "Not heard"));
 }
 
+/* The way back as it is typed, for its address and port. */
+static void test_old_keys(void)
+{
+    json_autoptr cells = json_make("{so, so, so, so}", "name", cell(json_string("two")), "pip",
+                                   cell(json_string("192.0.2.2")), "port", cell(json_integer(1812)),
+                                   "keys_missed", cell(json_true()));
+    g_autofree char *text = page(node_page, cells);
+    assert_has(text, "invite it again: fettle node invite two --primary-ip 192.0.2.2 --port 1812, "
+                     "and on its host: fettle-noded join --new-keys\n");
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/info/copies#SAF-07", test_copies);
     g_test_add_func("/info/node-answers-with-an-error#SAF-91", test_refuses);
     g_test_add_func("/info/node-not-heard#SAF-09", test_unheard);
+    g_test_add_func("/info/node-with-old-keys#SAF-96", test_old_keys);
     return g_test_run();
 }

@@ -15,7 +15,8 @@ static void test_names(void)
 }
 
 /* The names of these rows, sorted by those words. */
-static void sorts(const char *const *words, const char *expected, size_t expected_left)
+static void sorts_as(const char *what, const char *const *words, const char *expected,
+                     size_t expected_left)
 {
     char *argv[8] = {NULL};
     int argc = 0;
@@ -23,7 +24,7 @@ static void sorts(const char *const *words, const char *expected, size_t expecte
     g_autoptr(GError) error = NULL;
     for (; words[argc] != NULL; argc++)
         argv[argc] = (char *)words[argc];
-    g_assert_true(order_take(&order, &argc, argv, "instance", &error));
+    g_assert_true(order_take(&order, &argc, argv, what, &error));
     g_assert_no_error(error);
     g_assert_cmpint(argc, ==, 0);
     json_autoptr rows = json_make("[[[is][ii][is]][[is][ii][is]][[is][ii][is]][[is][in][is]]]", 0,
@@ -40,6 +41,11 @@ static void sorts(const char *const *words, const char *expected, size_t expecte
     g_assert_cmpint((gint64)left, ==, (gint64)expected_left);
 }
 
+static void sorts(const char *const *words, const char *expected, size_t expected_left)
+{
+    sorts_as("instance", words, expected, expected_left);
+}
+
 static void test_orders(void)
 {
     sorts((const char *const[]){NULL}, "web10 web2 db away", 0);
@@ -49,6 +55,12 @@ static void test_orders(void)
     sorts((const char *const[]){"--sort", "-be/memory", NULL}, "db web10 web2 away", 0);
     sorts((const char *const[]){"--sort", "name", "--limit", "2", NULL}, "away db", 2);
     sorts((const char *const[]){"--limit=9", NULL}, "web10 web2 db away", 0);
+    sorts((const char *const[]){"--limit=1", NULL}, "web10", 3);
+    /* What happens one after the other comes the oldest first, and the newest is wanted. */
+    sorts_as("job", (const char *const[]){"--limit=2", NULL}, "db away", 2);
+    sorts_as("decision", (const char *const[]){"--limit=1", NULL}, "away", 3);
+    sorts_as("job", (const char *const[]){"--limit=9", NULL}, "web10 web2 db away", 0);
+    sorts_as("job", (const char *const[]){"--sort=name", "--limit=1", NULL}, "away", 3);
 }
 
 static void test_bad_limits(void)

@@ -92,6 +92,20 @@ static void test_plain_words(void)
         "or any");
     refused("test delay 1 --priority urgent", "--priority: must be a whole number, not \"urgent\"");
     refused("node modify node2 --offline maybe", "--offline: must be yes or no, not \"maybe\"");
+    refused("instance modify web1 --memory 0",
+            "--memory: must be at least 1; without the flag it stays as it is");
+    refused("instance modify web1 --vcpus=0 --memory 1G",
+            "--vcpus: must be at least 1; without the flag it stays as it is");
+    refused("instance modify web1", "nothing to change: name at least one flag; see \"fettle "
+                                    "instance modify --help\"");
+    refused("instance modify web1 --reason x --priority high --kernel-path=",
+            "nothing to change: name at least one flag; see \"fettle instance modify --help\"");
+    refused("node modify node2",
+            "nothing to change: name at least one flag; see \"fettle node modify --help\"");
+    refused("network modify lan",
+            "nothing to change: name at least one flag; see \"fettle network modify --help\"");
+    refused("cluster modify",
+            "nothing to change: name at least one flag; see \"fettle cluster modify --help\"");
     refused("node modify node2 --drained=1", "--drained: must be yes or no, not \"1\"");
 }
 

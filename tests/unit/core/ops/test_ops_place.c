@@ -37,6 +37,33 @@ static void test_chosen_with_files(void)
                             "have \\\"initrd\\\" in var/images; node3 is to be the primary"));
 }
 
+/* Not the one node that would have been chosen is named, but what there is. */
+static void test_files_of_nobody(void)
+{
+    world->sources[0] = "vmlinuz";
+    world->sources[1] = "tick vmlinuz";
+    world->sources[2] = "debian.raw vmlinuz";
+    json_t *op = create_op("mirror");
+    json_object_set_new(op, "os_type", json_string("tik"));
+    json_t *second = json_deep_copy(op), *third = json_deep_copy(op);
+    ops_expect_refusal(world, ops_run_one(world, op),
+                       "os_type: no node has an image \"tik\" in var/images; there are: "
+                       "debian.raw, tick, vmlinuz; put it there, on each node that may need it",
+                       "unknown_entity");
+    json_object_set_new(second, "os_type", json_string("debian"));
+    json_object_set_new(second, "kernel_path", json_string("vmlinux"));
+    ops_expect_refusal(world, ops_run_one(world, second),
+                       "kernel_path: no node has a kernel \"vmlinux\" in var/images; there are: "
+                       "debian.raw, tick, vmlinuz; put it there, on each node that may need it",
+                       "unknown_entity");
+    /* Who is asked for is told of. */
+    json_object_set_new(third, "pnode", json_string("node2"));
+    ops_expect_refusal(world, ops_run_one(world, third),
+                       "os_type: image \"tik\" does not exist on node \"node2\"; put it into "
+                       "var/images there",
+                       "unknown_entity");
+}
+
 /* The folder that all nodes mount is as full as it is promised to be, whatever lies in it, and
  * beyond that by policy only. */
 static void test_create_sharedfile_room(void)
@@ -97,6 +124,7 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     add("/place/files", test_chosen_with_files);
+    add("/place/files-of-nobody", test_files_of_nobody);
     add("/place/shared-folder", test_create_sharedfile_room);
     add("/place/name-of-a-guest-that-no-record-has", test_refused_stray);
     return g_test_run();

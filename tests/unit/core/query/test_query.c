@@ -240,6 +240,8 @@ static void test_jobs(void)
                 "0:2 0:\"waiting\" 0:[\"TEST_DELAY(0)\"] 0:0 0:[\"queued\"]\n");
     query_check(w, "job", "id end_ts", "[\"=\", \"id\", 2]", "0:2 2:null\n");
     query_check(w, "job", "id", "[\">\", \"id\", 2]", "");
+    queue_submit(w, json_make("{sb}", "dry_run", true));
+    query_check(w, "job", "summary", "[\"=\", \"id\", 3]", "0:[\"TEST_DELAY(0) (dry run)\"]\n");
     queue_world_free(w);
 }
 

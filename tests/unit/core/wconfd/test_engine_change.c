@@ -65,7 +65,8 @@ static void test_change(void)
     it.ensemble->fill_ms = 500;
     luxid_commit_start(ID_A, changes_of(put_tag("a"), NULL), &before);
     assert_says(engine_ask_change("etcd"), "{}");
-    assert_says(engine_ask_change("etcd"), "wrong_state: a change of engine is under way");
+    assert_says(engine_ask_change("etcd"), "wrong_state: a change of engine is under way; how far "
+                                           "it is: fettle cluster engine status");
     assert_says(engine_progress_after(100), "running");
     assert_says(world_reply(&before), "{\"serial\":2}");
     luxid_commit_start(ID_B, changes_of(put_tag("b"), NULL), &held);

@@ -1,0 +1,123 @@
+#!/usr/bin/env python3
+"""Lists as people see them by default, into a pipe: none is wider than 80 letters with ordinary contents, and the list of nodes says what verify says.
+A luxid of a few lines answers as it is told."""
+import json
+import os
+import subprocess
+
+import e2e
+from e2e import title
+from fake_luxid import SILENT, Luxid
+
+AT, UUID = 1790000000, '1a2b3c4d-1111-4222-8333-444455556666'
+TIME = [AT, 0]
+
+
+def node(name, role='C', **more):
+    return {'name': name, 'role': role, 'health': 'well', 'pinst_cnt': 12, 'sinst_cnt': 11, 'mtotal': 65536, 'mfree': 24064, 'dtotal': 1000000,
+            'dfree': 512000, 'pip': '192.168.100.101', 'late': None, **more}
+
+
+# Of each kind of row what an ordinary cluster has there. A field that a list shows and that has no value here fails.
+ROWS = {
+    'instance': [{'name': 'web1.example', 'status': 'ERROR_nodeoffline', 'pnode': 'node1', 'replica.at': 'node2 in-sync', 'be/memory': 2048, 'be/vcpus': 4,
+                  'nic.ips': ['192.168.100.7'], 'guest.late': None, 'pending': None}],
+    'node': [node('node1', 'M'), node('node10'),
+             node('node11', 'R', health=SILENT, mtotal=SILENT, mfree=SILENT, dtotal=SILENT, dfree=SILENT, late=SILENT)],
+    'group': [{'name': 'default', 'node_cnt': 12, 'pinst_cnt': 100, 'tags': ['ganeti:watcher:autorepair:failover']}],
+    'service': [{'name': 'watcher', 'node': 'node10', 'role': 'candidate', 'state': 'up', 'process': 'restarting', 'known': 'now', 'since': AT,
+                 'restarts': 12},
+                {'name': 'watcher', 'node': 'node11', 'role': 'candidate', 'state': SILENT, 'process': SILENT, 'known': 'last known', 'since': AT,
+                 'restarts': SILENT}],
+    'advice': [{'node': 'node10', 'advice': 'avoid', 'author': 'operator', 'reason': 'new disks come soon', 'until': AT}],
+    'network': [{'name': 'production', 'network': '192.168.100.0/24', 'gateway': '192.168.100.1', 'mode': 'bridged', 'link': 'br0', 'inst_cnt': 100,
+                 'free_count': 153}],
+    'export': [],
+    'reservation': [{'name': 'web1', 'job': '12345', 'nodes': [['node1', 2048, 10240]], 'macs': ['aa:00:00:12:34:56'], 'ips': ['192.168.100.7@br0'],
+                     'port': 11000, 'since': AT}],
+    'repair': [{'instance': 'web1.example', 'type': 'fix-storage', 'state': 'success', 'started': AT, 'ended': AT, 'jobs': ['12345', '12346'], 'id': UUID}],
+    'brake': [{'since': AT, 'nodes': ['node4', 'node5'], 'why': '2 of 8 nodes were lost'}],
+    'decision': [{'at': AT, 'subject_name': 'web1.example', 'state': 'Needs fix', 'verdict': 'act', 'summary': 'Its replica is stale.'}],
+    'lock': [{'name': 'instance/web1.example', 'mode': 'exclusive', 'owner': ['12345'], 'pending': ['12346', '12347']}],
+    'waiter': [{'job': '12346', 'locks': [['instance/web1', 'exclusive']], 'priority': 0, 'since': AT, 'nodes': [],
+                'blockers': [['12345', 'instance/web1', 'exclusive', False, AT]]}],
+    'job': [{'id': 123456, 'status': 'canceling', 'summary': ['INSTANCE_REPLACE_DISKS(web1.example)'], 'received_ts': TIME}],
+    'filter': [{'uuid': UUID, 'priority': 10, 'predicates': [['opcode', ['=', 'OP_ID', 'OP_INSTANCE_REMOVE']]], 'action': 'REJECT', 'watermark': 12345,
+                'reason_trail': [['fettle:client', 'not now', AT]]}],
+    'invitation': [{'name': 'node12', 'pip': '192.168.100.112', 'state': 'expired', 'author': 'operator', 'made': AT, 'expires': AT, 'uuid': UUID}],
+    'policy': [{'kind': 'nodegroup', 'name': 'default', 'policy': 'failover', 'state': 'suspended', 'type': 'fix-storage', 'tags': [], 'until': AT}],
+}
+# Lists of no fixed length stand in these, whose tables are folded on a terminal; a row in a pipe is whole.
+LISTS = {('lock', 'waiters'), ('queue', 'filter list')}
+# These ask luxid something else, or nobody.
+OTHERS = {('tag', 'list'): ['node', 'node1'], ('cluster', 'keys'): []}
+FOUND = {'node': None, 'notes': [], 'problems': ['node node10: fettle-wconfd does not answer', 'node node10: its copy is behind', 'node node11: does not answer',
+                                                'instance web1: status is ERROR_nodedown']}
+
+
+def luxid(found=FOUND):
+    return Luxid(ROWS, {'Verify': lambda *_: found, 'QueryTags': lambda *_: ['ganeti:watcher:autorepair:fix-storage']})
+
+
+def lists():
+    """All there are, by what the command line tells of itself."""
+    done = subprocess.run([os.path.join(e2e.build(), 'src/cli/fettle'), 'help', '--json'], capture_output=True, text=True, check=True)
+    told = [(noun['noun'], row['verb'] or '') for noun in json.loads(done.stdout)['nouns'] for row in noun['commands']]
+    return sorted(key for key in told if key[0] != 'lab' and (key[1].split(' ')[-1] in ('list', '--list', 'waiters') or key in OTHERS or key == ('repair', 'policy')))
+
+
+def rows_of(noun, verb):
+    what = {('lock', 'waiters'): 'waiter', ('queue', 'filter list'): 'filter', ('node', 'invite --list'): 'invitation', ('repair', 'policy'): 'policy'}.get((noun, verb), noun)
+    return len(ROWS[what]) - 1
+
+
+@title('/lists/none-is-wider-than-80-letters')
+def test_width():
+    found, server = lists(), luxid()
+    assert len(found) >= 18, found
+    wrong = []
+    for noun, verb in found:
+        code, out, err = server.run(noun, *verb.split(), *OTHERS.get((noun, verb), []))
+        assert (code, err) == (0, '') and out, (noun, verb, code, err)
+        table = out.splitlines() if (noun, verb) in OTHERS else out.splitlines()[:2 + rows_of(noun, verb)]
+        wide = [line for line in table if len(line) > 80 and (noun, verb) not in LISTS]
+        titles = table[0].split()
+        if wide or len(titles) != len(set(titles)):
+            wrong.append((noun, verb, [len(line) for line in wide], out))
+    assert not wrong, wrong
+
+
+@title('/lists/nodes-agree-with-verify')
+def test_verify():
+    code, out, _ = luxid().run('node', 'list')
+    rows = [' '.join(line.split()) for line in out.splitlines()]
+    assert code == 0 and rows == [
+        'Name Role Health Guests Replicas MemFree DiskFree Address',
+        'node1 master well 12 11 23.5G 500.0G 192.168.100.101',
+        'node10 candidate 2 faults 12 11 23.5G 500.0G 192.168.100.101',
+        'node11 regular silent 12 11 - - 192.168.100.101',
+        '4 things are not as they should be: fettle cluster verify'], out
+    one = {**FOUND, 'problems': FOUND['problems'][:1]}
+    code, out, _ = luxid(one).run('node', 'list')
+    assert code == 0 and ' 1 fault ' in out and out.endswith(
+        '1 thing is not as it should be: fettle cluster verify\n'), out
+    # All is well; and nobody can tell.
+    for found in ({**FOUND, 'problems': []},):
+        code, out, _ = luxid(found).run('node', 'list')
+        assert code == 0 and len(out.splitlines()) == 4 and 'fault' not in out, out
+    # What programs read is the node's own word, as before, and nobody else is asked.
+    server = luxid()
+    rows = json.loads(server.run('--json', 'node', 'list')[1])
+    assert [row['health'] for row in rows] == ['well', 'well', None] and [call['method'] for call in server.calls] == ['Query'], rows
+    assert '(unavailable)' in server.run('--separator', ';', 'node', 'list')[1]
+    assert server.run('node', 'list', '-o', 'name,health')[1].splitlines()[2].split() == ['node10', 'well']
+
+
+@title('/lists/ids-of-repairs-are-brief-for-people')
+def test_ids():
+    server = luxid()
+    assert f' {UUID[:8]}\n' in server.run('repair', 'list')[1] and UUID not in server.run('repair', 'list')[1]
+    assert f' {UUID}\n' in server.run('repair', 'list', '-o', 'instance,id')[1] and UUID in server.run('--json', 'repair', 'list')[1]
+
+
+e2e.run(test_width, test_verify, test_ids)
