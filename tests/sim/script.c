@@ -326,6 +326,11 @@ static void do_clock(struct line *line)
     sim_set_clock(line->sim, script_word(line, 1), g_ascii_strtoll(script_word(line, 2), NULL, 10));
 }
 
+static void do_lose_word(struct line *line)
+{
+    sim_lose_word(line->sim);
+}
+
 /* The disk below a replica fails. */
 static void do_break(struct line *line)
 {
@@ -380,7 +385,7 @@ static const struct {
     {"root", do_root},         {"clock", do_clock},
     {"luxi", do_luxi},         {"show", do_show},
     {"wait", do_wait},         {"slow-start", do_slow_start},
-    {"expect", script_expect},
+    {"expect", script_expect}, {"lose-word", do_lose_word},
 };
 
 static void run_line(struct line *line)

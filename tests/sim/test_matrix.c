@@ -349,6 +349,16 @@ static const struct situation situations[] = {
      "held\n"
      "web1 blocked it is down until its node, the master, is back\n",
      "power node1 off\n"},
+    {"the-master-was-lost-with-its-last-word", 4, NULL,
+     PAUSE MIRROR "lose-word\nbreak web1\nwait 2050ms\npower node2 off\nwait 20s\n",
+     "node node2: has not answered this epoch yet; no lock that covers it is granted\n"
+     "node node2: does not answer\n"
+     "instance web1: status is ERROR_nodedown\n" PAUSED,
+     "web1 ", "instance web1 status ERROR_nodedown", "fail node2",
+     "held\n"
+     "web1 blocked A master that is lost may have put on record that its replica is stale, and its "
+     "node cannot tell: if that may be promoted all the same, say: fettle instance failover.\n",
+     "offline node2 yes\n" GO_ON},
     {"drain-the-master", 4, NULL, POLICY("failover") WEB1("mirror", "node1 node3"), "", "web1 ",
      "node node1 role M", "drain node1", "web1 to node3 node2 by migrate, replace-disks\n"},
 };
