@@ -296,6 +296,12 @@ static const struct situation situations[] = {
      "held\n"
      "web1 blocked it needs reinstall, the policy allows failover\n",
      FAIL2 GO_ON},
+    {"disk-of-the-guest-failed", 4, NULL, PAUSE MIRROR "hold web1\nwait 30s\n",
+     "instance web1: status is ERROR_diskfailed*\n" PAUSED, "web1 ",
+     "instance web1 status ERROR_diskfailed", "fail node2",
+     "held\n"
+     "web1 to node3 node1 by failover, replace-disks\n",
+     FAIL2 GO_ON},
     {"half-synced", 4, NULL,
      MIRROR PAUSE "submit OP_INSTANCE_REPLACE_DISKS instance_name=web1 mode=replace_new_secondary "
                   "remote_node=node4\nwait 100ms\n",
