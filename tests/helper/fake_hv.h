@@ -176,6 +176,9 @@ void fake_host_set_space_lies(struct fake_host *host, bool lies);
 void fake_host_guest_pause(struct fake_host *host, const char *instance, bool paused);
 /* The guest's monitor answers nothing, as it waits for writes that are held. */
 bool fake_host_frozen(const struct fake_host *host, const char *instance);
+/* A running guest stands still although there is room, and again whenever it goes on: its disk has
+ * failed. */
+void fake_host_hold(struct fake_host *host, const char *instance);
 /* Whether a guest stands still for lack of room, or did so a short while ago, even if it has ended
  * since. */
 bool fake_host_stood_still(const struct fake_host *host, const char *instance, guint within_ms);

@@ -58,6 +58,7 @@ struct fake_guest {
     GString *console;
     struct io_info io; /* what its disks have answered */
     bool finished;     /* its mirror was ended in sync, and it has not run since */
+    bool held;         /* its disk has failed: it stops whenever it goes on */
 
     /* On either side of a migration (fake_migration.c). */
     char *migration;                /* UUID; NULL: none */

@@ -63,6 +63,16 @@ void fake_guest_finds_no_room(struct fake_guest *guest, struct fake_write *write
     guest->io.stop = IO_STOP_NO_SPACE;
 }
 
+void fake_host_hold(struct fake_host *host, const char *instance)
+{
+    struct fake_guest *guest = fake_guest_find(host, instance);
+    if (!guest || guest->state != GUEST_RUNNING)
+        return;
+    guest->state = GUEST_PAUSED;
+    guest->io.stop = IO_STOP_FAILED;
+    guest->held = true;
+}
+
 enum guest_state fake_guest_told(const struct fake_guest *guest)
 {
     bool held = guest->state == GUEST_PAUSED && guest->io.stop != IO_STOP_NONE;
@@ -106,6 +116,8 @@ static bool go_on_now(struct fake_guest *guest, GError **error)
                          guest->instance);
         return false;
     }
+    if (guest->held)
+        return true;
     fake_truth_resume(guest);
     guest->state = GUEST_RUNNING;
     fake_guest_repeat(guest);

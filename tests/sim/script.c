@@ -332,6 +332,16 @@ static void do_clock(struct line *line)
     sim_set_clock(line->sim, script_word(line, 1), g_ascii_strtoll(script_word(line, 2), NULL, 10));
 }
 
+/* What the running guest writes fails, and its hypervisor holds it for that. */
+static void do_hold(struct line *line)
+{
+    const struct instance *instance = script_find_instance(line, script_word(line, 1));
+    if (instance == NULL)
+        script_fail(line, "there is no instance %s", script_word(line, 1));
+    else
+        fake_host_hold(sim_host(line->sim, instance->primary_node), instance->uuid);
+}
+
 /* The disk below a replica fails. */
 static void do_break(struct line *line)
 {
@@ -387,6 +397,7 @@ static const struct {
     {"luxi", do_luxi},         {"show", do_show},
     {"wait", do_wait},         {"slow-start", do_slow_start},
     {"expect", script_expect}, {"lose-word", do_lose_word},
+    {"hold", do_hold},
 };
 
 static void run_line(struct line *line)

@@ -296,6 +296,12 @@ static const struct situation situations[] = {
      "held\n"
      "web1 blocked it needs reinstall, the policy allows failover\n",
      FAIL2 GO_ON},
+    {"disk-of-the-guest-failed", 4, NULL, PAUSE MIRROR "hold web1\nwait 30s\n",
+     "instance web1: status is ERROR_diskfailed*\n" PAUSED, "web1 ",
+     "instance web1 status ERROR_diskfailed", "fail node2",
+     "held\n"
+     "web1 to node3 node1 by failover, replace-disks\n",
+     FAIL2 GO_ON},
     {"half-synced", 4, NULL,
      MIRROR PAUSE "submit OP_INSTANCE_REPLACE_DISKS instance_name=web1 mode=replace_new_secondary "
                   "remote_node=node4\nwait 100ms\n",
@@ -349,6 +355,16 @@ static const struct situation situations[] = {
      "held\n"
      "web1 blocked it is down until its node, the master, is back\n",
      "power node1 off\n"},
+    {"the-master-was-lost-with-its-last-word", 4, NULL,
+     PAUSE MIRROR "lose-word\nbreak web1\nwait 2050ms\npower node2 off\nwait 20s\n",
+     "node node2: has not answered this epoch yet; no lock that covers it is granted\n"
+     "node node2: does not answer\n"
+     "instance web1: status is ERROR_nodedown\n" PAUSED,
+     "web1 ", "instance web1 status ERROR_nodedown", "fail node2",
+     "held\n"
+     "web1 blocked A master that is lost may have put on record that its replica is stale, and its "
+     "node cannot tell: if that may be promoted all the same, say: fettle instance failover.\n",
+     "offline node2 yes\n" GO_ON},
     {"drain-the-master", 4, NULL, POLICY("failover") WEB1("mirror", "node1 node3"), "", "web1 ",
      "node node1 role M", "drain node1", "web1 to node3 node2 by migrate, replace-disks\n"},
 };

@@ -207,7 +207,9 @@ static bool show_rows(struct cli *cli, const struct list *list, const struct ord
         shown->columns = g_strv_length(fields);
         shown->silence = index_of(fields, list->silence);
         shown->brief = index_of(fields, list->brief);
-        shown->faults = strcmp(list->what, "node") == 0 ? list_faults_ask(cli) : NULL;
+        shown->faults = strcmp(list->what, "node") == 0 ? list_faults_ask(cli, error) : NULL;
+        if (cli->silent)
+            return false;
     }
     shown->keys = asked->len;
     for (guint i = 0; order->keys != NULL && order->keys[i] != NULL; i++)

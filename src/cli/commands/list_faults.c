@@ -22,9 +22,12 @@ static void count(struct list_faults *faults, const char *problem)
     g_hash_table_insert(faults->of_nodes, name, GUINT_TO_POINTER(GPOINTER_TO_UINT(before) + 1));
 }
 
-struct list_faults *list_faults_ask(struct cli *cli)
+struct list_faults *list_faults_ask(struct cli *cli, GError **error)
 {
-    json_autoptr found = cli_call(cli, "Verify", json_array(), NULL);
+    g_autoptr(GError) reason = NULL;
+    json_autoptr found = cli_call(cli, "Verify", json_array(), &reason);
+    if (!found && cli->silent)
+        g_propagate_error(error, g_steal_pointer(&reason));
     if (!found)
         return NULL;
     struct list_faults *faults = g_new0(struct list_faults, 1);

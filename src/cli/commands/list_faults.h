@@ -6,8 +6,9 @@
 
 #include "cli/cli.h"
 
-/* Asks for it; NULL if nobody can tell. Free with list_faults_free(). */
-struct list_faults *list_faults_ask(struct cli *cli);
+/* Asks for it; NULL if nobody can tell, with an error only if luxid answers nothing at all. Free
+ * with list_faults_free(). */
+struct list_faults *list_faults_ask(struct cli *cli, GError **error);
 void list_faults_free(struct list_faults *faults);
 /* What stands in the place of `word`, the health of a node by its own word: that, or how much was
  * found of a node that is "well" by it; g_free(). */
