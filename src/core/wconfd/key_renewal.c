@@ -286,19 +286,6 @@ static const char *last_of(const char *certificates)
     return g_strrstr(certificates, "-----BEGIN");
 }
 
-/* The one that was spread signs, and stands in front. */
-static bool step_reissue(const struct pass *pass, GError **error)
-{
-    struct cluster *cluster = pass->cluster;
-    const char *next = last_of(cluster->authority);
-    g_autofree char *others = g_strndup(cluster->authority, (gsize)(next - cluster->authority));
-    char *turned = g_strconcat(next, others, NULL);
-    g_free(cluster->authority);
-    cluster->authority = turned;
-    cluster->renewal = RENEWAL_REISSUE;
-    return commit(pass->keeper, cluster, change_list_new(), error);
-}
-
 static struct change *new_confd_key(const struct key_renewal *keeper)
 {
     guint8 bytes[CONFD_KEY_BYTES];
@@ -313,17 +300,34 @@ static struct change *new_confd_key(const struct key_renewal *keeper)
     return change;
 }
 
-/* Invitations that name the authority of before open nothing any more, nor again. */
-static void withdraw_old(const struct pass *pass, GPtrArray *changes)
+/* Invitations that name the authority of before open nothing any more, nor again: a used one gives
+ * a certificate of whatever authority signs, so it goes before another one does. */
+static void withdraw_old(const struct pass *pass, bool used_only, GPtrArray *changes)
 {
     const struct wconf *wconf = pass->keeper->wconf;
     g_autoptr(GPtrArray) tokens = config_list(wconf->head, "join_token");
     for (guint i = 0; i < tokens->len; i++) {
         const struct join_token *token = tokens->pdata[i];
-        if (token->made <= pass->cluster->renewal_since &&
+        bool old = token->made <= pass->cluster->renewal_since;
+        if ((used_only ? *token->node_uuid != '\0' : old) &&
             changes->len + 1 < wconf_most_changes(wconf))
             g_ptr_array_add(changes, config_delete(wconf->head, "join_token", token->uuid));
     }
+}
+
+/* The one that was spread signs, and stands in front. */
+static bool step_reissue(const struct pass *pass, GError **error)
+{
+    struct cluster *cluster = pass->cluster;
+    const char *next = last_of(cluster->authority);
+    GPtrArray *changes = change_list_new();
+    g_autofree char *others = g_strndup(cluster->authority, (gsize)(next - cluster->authority));
+    char *turned = g_strconcat(next, others, NULL);
+    g_free(cluster->authority);
+    cluster->authority = turned;
+    cluster->renewal = RENEWAL_REISSUE;
+    withdraw_old(pass, true, changes);
+    return commit(pass->keeper, cluster, changes, error);
 }
 
 static bool step_drop(const struct pass *pass, GError **error)
@@ -331,7 +335,7 @@ static bool step_drop(const struct pass *pass, GError **error)
     struct cluster *cluster = pass->cluster;
     const char *first_end = strstr(cluster->authority + 1, "-----BEGIN");
     GPtrArray *changes = change_list_new();
-    withdraw_old(pass, changes);
+    withdraw_old(pass, false, changes);
     char *only = first_end ? g_strndup(cluster->authority, (gsize)(first_end - cluster->authority))
                            : g_strdup(cluster->authority);
     g_free(cluster->authority);

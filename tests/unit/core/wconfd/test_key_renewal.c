@@ -345,6 +345,14 @@ static void test_tokens(void)
                                  NULL)));
     g_assert_cmpuint(config_count(world.wconf->committed, "join_token"), ==, 3);
     begin();
+    while (config_cluster(world.wconf->committed)->renewal != RENEWAL_REISSUE) {
+        g_assert_nonnull(config_get(world.wconf->committed, "join_token", used, NULL));
+        fake_advance(world.world, 10);
+    }
+    /* Its host is a node, and is told like all others; it could ask again, and what signs now is
+     * the new authority. */
+    g_assert_null(config_get(world.wconf->committed, "join_token", used, NULL));
+    g_assert_nonnull(config_get(world.wconf->committed, "join_token", unused, NULL));
     fake_advance(world.world, 20000);
     assert_says(state(), "none");
     g_assert_cmpuint(config_count(world.wconf->committed, "join_token"), ==, 1);
