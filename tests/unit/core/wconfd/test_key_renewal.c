@@ -139,6 +139,13 @@ static bool has_key(struct authority *self)
     return it.key;
 }
 
+static bool read_key(struct authority *self, char **ret_key, GError **error)
+{
+    settle();
+    *ret_key = g_strdup_printf("key of %s", it.key);
+    return true;
+}
+
 static bool sign_text(struct authority *self, const char *text, char **ret_signature,
                       GError **error)
 {
@@ -158,6 +165,7 @@ static const struct authority_ops authority_ops = {.make_next = make_next,
                                                    .sign = sign,
                                                    .show = show,
                                                    .has_key = has_key,
+                                                   .read_key = read_key,
                                                    .sign_text = sign_text,
                                                    .status = status};
 
@@ -626,6 +634,53 @@ static void test_not_copied(void)
     tear_down();
 }
 
+/* Asks for the authority's key with a certificate that `name` has signed; NULL: not told. */
+static char *key_for(struct env *candidate, const char *name)
+{
+    g_autofree char *by = name ? fingerprint_of(name) : NULL;
+    struct fake_reply reply = {0};
+    fake_set_signed_by(world.world, by);
+    fake_call_start_stamped(candidate, 0, (struct stamp){5, world.epoch}, NODE1, ROLE_WCONFD,
+                            "authority_key", json_object(), &reply);
+    fake_advance(world.world, 100);
+    fake_set_signed_by(world.world, NULL);
+    g_assert_true(reply.done);
+    char *said = reply.error ? g_strdup_printf("%s: %s", fettle_error_name(reply.error),
+                                               reply.error->message)
+                             : g_strdup(json_string_value(json_object_get(reply.result, "key")));
+    fake_reply_clear(&reply);
+    return said;
+}
+
+/* Whoever has the key of the old authority makes a certificate of a candidate, and is believed
+ * until that authority is dropped: the key of the new one it does not get by that. */
+static void test_forged_candidate(void)
+{
+    static const char refused[] = "resource_not_available: the certificate with which node node2 "
+                                  "asks is not signed by the authority "
+                                  "whose key this is; it gets one of that first";
+    struct env *other = set_up_candidate();
+    assert_says(key_for(other, "ca1"), "key of ca1");
+    assert_says(key_for(other, NULL), "key of ca1"); /* a node daemon of before */
+    begin();
+    while (config_cluster(world.wconf->committed)->renewal != RENEWAL_REISSUE)
+        follow(other, "");
+    assert_says(key_for(other, NULL), refused);
+    for (guint i = 0; i < 3; i++)
+        follow(other, "");
+    g_assert_cmpstr(it.key, ==, "ca2");
+    assert_says(key_for(other, "ca1"), refused);
+    assert_says(key_for(other, NULL), refused);
+    assert_says(key_for(other, "ca2"), "key of ca2");
+    g_autofree char *of = fingerprint_of("ca2");
+    for (guint i = 0; i < 5; i++)
+        follow(other, of);
+    assert_says(state(), "none");
+    assert_says(key_for(other, "ca1"), refused);
+    assert_says(key_for(other, "ca2"), "key of ca2");
+    tear_down();
+}
+
 /* From the word on, not from the commit on, the engine stays as it is. */
 static void test_being_begun(void)
 {
@@ -687,6 +742,7 @@ int main(int argc, char **argv)
     g_test_add_func("/key-renewal/lost-after#SAF-95", test_lost_after);
     g_test_add_func("/key-renewal/lost-meanwhile#SAF-95", test_lost_meanwhile);
     g_test_add_func("/key-renewal/candidate-without-the-key#SAF-95", test_candidate);
+    g_test_add_func("/key-renewal/forged-candidate#SAF-94", test_forged_candidate);
     g_test_add_func("/key-renewal/not-copied#SAF-95", test_not_copied);
     g_test_add_func("/key-renewal/being-begun", test_being_begun);
     g_test_add_func("/key-renewal/refused", test_refused);
