@@ -14,6 +14,7 @@
 
 struct authority;
 struct keys_status;
+struct keys_request;
 
 struct authority_ops {
     /* Checks a certificate request (PEM): it must be signed by the key that it is for. Gives the
@@ -60,6 +61,10 @@ struct authority_ops {
     /* Whether the key of that certificate lies here, as the one in use or beside it. */
     bool (*has_key_of)(struct authority *authority, const char *certificate, bool *ret_has,
                        GError **error);
+    /* The SHA-256 of the public key that a node proves to have now, beside the one that it asks a
+     * certificate for, as read_request() gives it. PERMISSION: it proves none. */
+    bool (*check_proof)(struct authority *authority, const struct keys_request *asked,
+                        char **ret_key_hash, GError **error);
 
     /* --- a node's own certificates --- */
     /* What they are. Does not wait. CORRUPT, STORAGE. */
@@ -68,8 +73,9 @@ struct authority_ops {
      * again does nothing. WRONG_INPUT: the text; WRONG_STATE: none of them has signed the node's
      * own certificate. */
     bool (*trust)(struct authority *authority, const char *certificates, GError **error);
-    /* A request for the node's next certificate, with a key that is made now or was before. */
-    bool (*request)(struct authority *authority, char **ret_request, GError **error);
+    /* A request for the node's next certificate, with a key that is made now or was before, and the
+     * proof that it comes from who has the key of now. */
+    bool (*request)(struct authority *authority, struct keys_request *ret_request, GError **error);
     /* Takes the certificate for that request, synced: key and certificate change together. The same
      * again does nothing. WRONG_INPUT: it is not for that key, not of this node, or of nobody that
      * is trusted here. */

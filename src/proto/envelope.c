@@ -185,6 +185,8 @@ json_t *envelope_forward(int version, guint64 id, const struct envelope *request
     g_autofree char *from = peer_name_format(from_node, request->from.role, request->from.job);
     json_t *json = request_make(version, id, request->stamp, from, request->method, request->args);
     set_to(json, request->to_node, request->to_role);
+    if (request->signed_by != NULL)
+        json_object_set_new(json, "signed_by", json_string(request->signed_by));
     return json;
 }
 
@@ -255,6 +257,7 @@ static bool parse_request(struct envelope *envelope, const json_t *json, GError 
     if (!json_is_object(args) && !json_is_array(args))
         return refuse(error, "args: must be an object (for LUXI a list)");
     envelope->method = g_strdup(method);
+    envelope->signed_by = g_strdup(json_string_value(json_object_get(json, "signed_by")));
     envelope->args = json_incref(args);
     return true;
 }
@@ -345,6 +348,7 @@ void envelope_free(struct envelope *envelope)
     if (envelope == NULL)
         return;
     peer_name_clear(&envelope->from);
+    g_free(envelope->signed_by);
     g_free(envelope->to_node);
     g_free(envelope->to_role);
     g_free(envelope->method);

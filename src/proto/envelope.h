@@ -6,6 +6,7 @@
  *   welcome  {"welcome":{"version":V,"from":"NODE/role"}} or
  * {"welcome":{"error":{"code":…,"message":…}}} request
  * {"v":V,"history":H,"epoch":E,"id":N,"from":"NODE/role[/job]","to":"NODE/role","method":"…","args":{…}}
+ * and, of what a node daemon passes on to its daemons: "signed_by":"SHA-256"
  *   reply    {"v":V,"id":N,"result":{…}} or {"v":V,"id":N,"error":{"code":…,"message":…}}
  *
  * `to` is left out for this very process's peer (NODE_LOCAL). Unknown members are ignored: a newer
@@ -52,8 +53,9 @@ struct envelope {
     /* request */
     struct stamp stamp;
     struct peer_name from;
-    char *to_node; /* "" for NODE_LOCAL */
-    char *to_role; /* "" then */
+    char *signed_by; /* as in struct rpc_request */
+    char *to_node;   /* "" for NODE_LOCAL */
+    char *to_role;   /* "" then */
     char *method;
     json_t *args;             /* NULL if `record` is there */
     const struct method *row; /* of a request that was read at once: its method, */

@@ -120,6 +120,7 @@ void rpc_request_free(struct rpc_request *request)
         return;
     g_free(request->name);
     g_free(request->from_node);
+    g_free(request->signed_by);
     g_free(request->from_role);
     g_free(request->user);
     json_decref(request->args);

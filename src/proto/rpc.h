@@ -89,6 +89,8 @@ struct rpc_request {
     const struct method *method; /* NULL for LUXI requests */
     char *name;                  /* method name */
     char *from_node;             /* UUID, proven by certificate or being this host */
+    char *signed_by; /* SHA-256 of the authority that has signed that certificate; NULL: it is of
+                        this host, or its node daemon does not tell */
     char *from_role;
     char *user;     /* LUXI: the account behind the connection; NULL: unknown */
     enum face face; /* LUXI: of the connection */

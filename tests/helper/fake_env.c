@@ -417,6 +417,7 @@ static struct rpc_request *request_new(struct fake_flight *flight, const struct 
     request->method = method;
     request->name = g_strdup(flight->method);
     request->from_node = g_strdup(flight->from->node);
+    request->signed_by = g_strdup(flight->from->world->signed_by);
     request->from_role = g_strdup(flight->from->role);
     request->from_job = flight->job;
     request->stamp = flight->stamp;

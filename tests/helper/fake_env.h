@@ -21,6 +21,9 @@ void fake_world_free(struct fake_world *world);
 void fake_world_set_master(struct fake_world *world, const char *node_uuid);
 /* As whom luxid takes those that call it from now on; FACE_OWN at first. */
 void fake_set_face(struct fake_world *world, enum face face);
+/* Which authority has signed the certificates of those who ask from now on (rpc_request.signed_by),
+ * borrowed; NULL at first: nobody tells. */
+void fake_set_signed_by(struct fake_world *world, const char *fingerprint);
 
 /* A new process. `role` is a ROLE_ word. The env lives until fake_world_free(). engine, hypervisor
  * and storage are NULL until the test sets them: the env is the test's to write. */

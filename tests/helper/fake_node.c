@@ -666,6 +666,11 @@ static bool op_job_signal(const struct env *env, const struct job_process *job, 
     return true;
 }
 
+void fake_set_signed_by(struct fake_world *world, const char *fingerprint)
+{
+    world->signed_by = fingerprint;
+}
+
 void fake_set_face(struct fake_world *world, enum face face)
 {
     world->face = face;

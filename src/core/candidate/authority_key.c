@@ -5,6 +5,7 @@
 
 #include "base/log.h"
 #include "core/host/announced.h"
+#include "proto/records.h"
 
 #define AUTHORITY_KEY_PAUSE_MS 5000 /* after a failure */
 
@@ -113,6 +114,17 @@ static bool fetch(struct candidate_key *keyring, GError **error)
     return true;
 }
 
+/* The master gives it to nobody whose certificate another authority has signed: while the keys are
+ * renewed this node gets one first. */
+static bool may_have(const struct candidate_key *keyring)
+{
+    struct authority *authority = keyring->env->authority;
+    g_autofree char *now = authority_now(keyring);
+    record_autoptr(keys_status) status = keys_status_new();
+    return !authority->ops->status || !authority->ops->status(authority, status, NULL) ||
+           g_strcmp0(status->issuer, now) == 0;
+}
+
 static bool is_due(const struct candidate_key *keyring)
 {
     return keyring->env->authority && keyring->env->ops->boot_ms(keyring->env) >= keyring->next_ms;
@@ -123,7 +135,10 @@ void candidate_key_keep(struct candidate_key *keyring)
     g_autoptr(GError) error = NULL;
     if (candidate_key_has(keyring) || !is_due(keyring))
         return;
-    if (look(keyring) || task_killed() || fetch(keyring, &error))
+    bool here = look(keyring) || task_killed();
+    if (!here && !may_have(keyring))
+        return;
+    if (here || fetch(keyring, &error))
         done(keyring);
     else
         failed(keyring, "the key of the cluster's authority is not here", error);

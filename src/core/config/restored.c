@@ -101,6 +101,7 @@ static void put_nodes(GPtrArray *changes, const struct config *config, const cha
         const struct node *node = nodes->pdata[i];
         json_t *object = unheard_node(config, node, taken);
         json_object_set_new(object, "keys_missed", json_false());
+        json_object_set_new(object, "key_hash", json_string("")); /* as with the authority */
         if (!strcmp(node->uuid, master)) {
             json_object_set_new(object, "master_candidate", json_true());
             json_object_set_new(object, "offline", json_false());

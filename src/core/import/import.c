@@ -24,8 +24,8 @@ static const char *const cluster_keeps[] = {"uuid",      "master_node", "engine"
                                             "authority", "renewal",     "renewal_since", NULL};
 static const char *const cluster_told[] = {"engine", NULL};
 static const char *const node_keeps[] = {
-    "primary_ip",    "port",          "master_candidate", "offline", "offline_statement",
-    "offline_since", "unheard_since", "keys_missed",      NULL};
+    "primary_ip",    "port",          "master_candidate", "offline",  "offline_statement",
+    "offline_since", "unheard_since", "keys_missed",      "key_hash", NULL};
 static const char *const node_told[] = {"primary_ip", "port", "master_candidate", "offline", NULL};
 static const char *const instance_keeps[] = {"ctime",
                                              "disk_template",

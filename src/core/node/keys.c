@@ -61,17 +61,12 @@ json_t *keys_request(struct node_core *node, struct epoch_fence_op *op, const vo
                      GError **error)
 {
     struct authority *authority = enter(node, error);
-    char *text = NULL;
+    record_autoptr(keys_request) request = keys_request_new();
     if (!authority)
         return NULL;
-    bool ok = authority->ops->request(authority, &text, error);
+    bool ok = authority->ops->request(authority, request, error);
     task_mutex_unlock(&node->keys_lock);
-    if (!ok)
-        return NULL;
-    const struct keys_request request = {.request = text};
-    json_t *answer = keys_request_to_json(&request);
-    g_free(text);
-    return answer;
+    return ok ? keys_request_to_json(request) : NULL;
 }
 
 json_t *keys_certify(struct node_core *node, struct epoch_fence_op *op, const void *args,

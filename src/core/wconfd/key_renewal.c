@@ -6,11 +6,14 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "core/config/voucher.h"
+#include "core/wconfd/key_proof.h"
 #include "core/wconfd/wconf_private.h"
 #include "proto/change.h"
 #include "proto/invitation.h"
 
 #define CONFD_KEY_BYTES 32
+#define KEY_STORE_MS 20
+#define KEY_STORE_LOOKS 250
 
 struct key_renewal {
     struct wconf *wconf; /* NULL: it has ended */
@@ -88,12 +91,52 @@ static struct keys_status *tell_trust(const struct pass *pass, const struct node
     return call(pass, node, "keys_trust", &args, error);
 }
 
+static bool has_on_record(const struct pass *pass, const struct node *node, const char *key_hash)
+{
+    const struct node *now = config_get(pass->keeper->wconf->committed, "node", node->uuid, NULL);
+    return now && !strcmp(now->key_hash, key_hash);
+}
+
+/* Stored before the node has the certificate: afterwards it has no other key to prove itself. */
+static bool record_key(const struct pass *pass, const struct node *node, const char *key_hash,
+                       GError **error)
+{
+    const struct key_renewal *keeper = pass->keeper;
+    json_t *object = config_object_json(keeper->wconf->head, "node", node->uuid);
+    if (!object) {
+        fettle_set_error(error, TEMPORARY, "was removed");
+        return false;
+    }
+    g_autofree char *id = env_uuid(keeper->env);
+    GPtrArray *changes = change_list_new();
+    json_object_set_new(object, "key_hash", json_string(key_hash));
+    g_ptr_array_add(changes, config_put(keeper->wconf->head, "node", node->uuid, object));
+    if (!wconf_commit(keeper->wconf, id, changes, NULL, AUTHOR_COMMIT, NULL, NULL, error))
+        return false;
+    for (guint i = 0; i < KEY_STORE_LOOKS && alive(keeper); i++) {
+        env_sleep(keeper->env, KEY_STORE_MS);
+        if (alive(keeper) && has_on_record(pass, node, key_hash))
+            return true;
+    }
+    fettle_set_error(error, TEMPORARY, "its new key is not on record yet");
+    return false;
+}
+
+static bool may_certify(const struct pass *pass, const struct node *node,
+                        const struct keys_request *asked, GError **error)
+{
+    g_autofree char *key_hash = NULL;
+    return key_proof_check(authority_of(pass->keeper), node, asked, &key_hash, error) &&
+           alive(pass->keeper) &&
+           (has_on_record(pass, node, key_hash) || record_key(pass, node, key_hash, error));
+}
+
 static struct keys_status *reissue(const struct pass *pass, const struct node *node, GError **error)
 {
     struct authority *authority = authority_of(pass->keeper);
     record_autoptr(keys_request) asked = call(pass, node, "keys_request", NULL, error);
     g_autofree char *certificate = NULL;
-    if (!asked)
+    if (!asked || !may_certify(pass, node, asked, error))
         return NULL;
     if (!authority->ops->sign(authority, asked->request, pass->cluster->uuid, node->uuid,
                               &certificate, error)) {
@@ -286,19 +329,6 @@ static const char *last_of(const char *certificates)
     return g_strrstr(certificates, "-----BEGIN");
 }
 
-/* The one that was spread signs, and stands in front. */
-static bool step_reissue(const struct pass *pass, GError **error)
-{
-    struct cluster *cluster = pass->cluster;
-    const char *next = last_of(cluster->authority);
-    g_autofree char *others = g_strndup(cluster->authority, (gsize)(next - cluster->authority));
-    char *turned = g_strconcat(next, others, NULL);
-    g_free(cluster->authority);
-    cluster->authority = turned;
-    cluster->renewal = RENEWAL_REISSUE;
-    return commit(pass->keeper, cluster, change_list_new(), error);
-}
-
 static struct change *new_confd_key(const struct key_renewal *keeper)
 {
     guint8 bytes[CONFD_KEY_BYTES];
@@ -313,17 +343,34 @@ static struct change *new_confd_key(const struct key_renewal *keeper)
     return change;
 }
 
-/* Invitations that name the authority of before open nothing any more, nor again. */
-static void withdraw_old(const struct pass *pass, GPtrArray *changes)
+/* Invitations that name the authority of before open nothing any more, nor again: a used one gives
+ * a certificate of whatever authority signs, so it goes before another one does. */
+static void withdraw_old(const struct pass *pass, bool used_only, GPtrArray *changes)
 {
     const struct wconf *wconf = pass->keeper->wconf;
     g_autoptr(GPtrArray) tokens = config_list(wconf->head, "join_token");
     for (guint i = 0; i < tokens->len; i++) {
         const struct join_token *token = tokens->pdata[i];
-        if (token->made <= pass->cluster->renewal_since &&
+        bool old = token->made <= pass->cluster->renewal_since;
+        if ((used_only ? *token->node_uuid != '\0' : old) &&
             changes->len + 1 < wconf_most_changes(wconf))
             g_ptr_array_add(changes, config_delete(wconf->head, "join_token", token->uuid));
     }
+}
+
+/* The one that was spread signs, and stands in front. */
+static bool step_reissue(const struct pass *pass, GError **error)
+{
+    struct cluster *cluster = pass->cluster;
+    const char *next = last_of(cluster->authority);
+    GPtrArray *changes = change_list_new();
+    g_autofree char *others = g_strndup(cluster->authority, (gsize)(next - cluster->authority));
+    char *turned = g_strconcat(next, others, NULL);
+    g_free(cluster->authority);
+    cluster->authority = turned;
+    cluster->renewal = RENEWAL_REISSUE;
+    withdraw_old(pass, true, changes);
+    return commit(pass->keeper, cluster, changes, error);
 }
 
 static bool step_drop(const struct pass *pass, GError **error)
@@ -331,7 +378,7 @@ static bool step_drop(const struct pass *pass, GError **error)
     struct cluster *cluster = pass->cluster;
     const char *first_end = strstr(cluster->authority + 1, "-----BEGIN");
     GPtrArray *changes = change_list_new();
-    withdraw_old(pass, changes);
+    withdraw_old(pass, false, changes);
     char *only = first_end ? g_strndup(cluster->authority, (gsize)(first_end - cluster->authority))
                            : g_strdup(cluster->authority);
     g_free(cluster->authority);

@@ -1,7 +1,8 @@
 /*
  * The master's side of the authority's key: who may have it, and whether it is here
  * (docs/design/mastership.md, "The authority's key"). Reading it waits, and comes after a barrier:
- * a master that was replaced gives it to nobody.
+ * a master that was replaced gives it to nobody. While two authorities are believed, the key of the
+ * one that signs goes to nobody who is a candidate by the other's word only (SAF-94).
  */
 #include <string.h>
 
@@ -11,8 +12,9 @@
 struct key_call {
     const struct env *env;
     struct rpc_request *request;
-    char *name; /* of the asking node */
-    bool give;  /* the key itself; else: whether it is here */
+    char *name;    /* of the asking node */
+    bool give;     /* the key itself; else: whether it is here */
+    bool renewing; /* two authorities may be believed now */
 };
 
 static void call_free(struct key_call *call)
@@ -23,14 +25,35 @@ static void call_free(struct key_call *call)
 
 /* --- answers --- */
 
+/* Which authority signs is looked up after its key was read: it may be another one by then, and
+ * whoever has the certificate of that one may know the key of the one before. */
+static bool is_signed_by_it(const struct key_call *call, GError **error)
+{
+    struct authority *authority = call->env->authority;
+    const char *signed_by = call->request->signed_by;
+    g_autofree char *certificate = NULL;
+    g_autofree char *fingerprint = NULL;
+    if (!authority->ops->show(authority, &certificate, &fingerprint, error))
+        return false;
+    if (signed_by ? strcmp(signed_by, fingerprint) == 0 : !call->renewing)
+        return true;
+    fettle_set_error(error, TEMPORARY,
+                     "the certificate with which node %s asks is not signed by the authority whose "
+                     "key this is; it gets one of that first",
+                     call->name);
+    return false;
+}
+
 static json_t *give(const struct key_call *call, GError **error)
 {
     struct authority *authority = call->env->authority;
     struct authority_key given = {0};
     if (!authority->ops->read_key(authority, &given.key, error))
         return NULL;
-    json_t *answer = authority_key_to_json(&given);
+    json_t *answer = is_signed_by_it(call, error) ? authority_key_to_json(&given) : NULL;
     g_free(given.key);
+    if (!answer)
+        return NULL;
     log_info("", "the key of the cluster's authority goes to the candidate %s", call->name);
     return answer;
 }
@@ -60,8 +83,11 @@ static void call_task(void *data)
     json_t *answer = call->give ? give(call, &error) : tell(call, &error);
     if (answer)
         rpc_answer(call->request, answer);
-    else
+    else {
+        if (fettle_error_is(error, TEMPORARY))
+            log_warning("", "%s", error->message);
         rpc_fail(call->request, error);
+    }
     call_free(call);
 }
 
@@ -83,6 +109,7 @@ static void begin(struct wconf *wconf, struct rpc_request *request, bool gives)
     call->request = request;
     call->name = g_strdup(config_node_name(wconf->committed, request->from_node));
     call->give = gives;
+    call->renewing = config_cluster(wconf->committed)->renewal != RENEWAL_NONE;
     wconf_barrier(wconf, after_barrier, call);
 }
 

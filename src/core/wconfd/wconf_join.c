@@ -320,12 +320,18 @@ static GPtrArray *make_changes(const struct config *head, const struct join_toke
                               .port = token->port,
                               .group = token->group,
                               .master_capable = token->master_capable,
-                              .offline_statement = (char *)""};
+                              .offline_statement = (char *)"",
+                              .key_hash = token->key_hash};
     struct change *use = config_put(head, "join_token", token->uuid, join_token_to_json(token));
     use->version = version;
     g_ptr_array_add(changes, use);
-    if (!*token->renews)
-        g_ptr_array_add(changes, config_put(head, "node", node.uuid, node_to_json(&node)));
+    json_t *object = node_to_json(&node);
+    if (*token->renews) {
+        json_decref(object);
+        object = config_object_json(head, "node", node.uuid);
+        json_object_set_new(object, "key_hash", json_string(token->key_hash));
+    }
+    g_ptr_array_add(changes, config_put(head, "node", node.uuid, object));
     return changes;
 }
 

@@ -229,8 +229,7 @@ static bool real_has_key(struct authority *authority)
     return g_file_test(path, G_FILE_TEST_IS_REGULAR);
 }
 
-/* The public part, in PEM, of the key, or of the certificate, in a file: the first one there. */
-static char *public_part(const struct desk *desk, const char *path, bool of_key, GError **error)
+char *authority_public_part(const struct desk *desk, const char *path, bool of_key, GError **error)
 {
     const char *const key_argv[] = {"openssl", "pkey", "-in",         path,
                                     "-pubout", "-out", desk->product, NULL};
@@ -247,11 +246,11 @@ bool authority_fits(struct real_authority *self, const char *key, const char *ce
     g_autoptr(desk_t) desk = authority_desk(self, key, certificate, error);
     g_autoptr(GError) failure = NULL;
     g_autofree char *wanted =
-        desk != NULL ? public_part(desk, desk->extensions, false, error) : NULL;
+        desk != NULL ? authority_public_part(desk, desk->extensions, false, error) : NULL;
 
     if (wanted == NULL)
         return false;
-    g_autofree char *given = public_part(desk, desk->request, true, &failure);
+    g_autofree char *given = authority_public_part(desk, desk->request, true, &failure);
     if (given != NULL && strcmp(given, wanted) == 0)
         return true;
     if (given == NULL && !fettle_error_is(failure, ENVIRONMENT)) {
@@ -323,55 +322,69 @@ static bool real_drop_key(struct authority *authority, GError **error)
 
 /* --- signatures --- */
 
+char *authority_signature(const struct desk *desk, const char *key, GError **error)
+{
+    size_t len = 0;
+    const char *const argv[] = {"openssl", "dgst",        "-sha256",     "-sign", key,
+                                "-out",    desk->product, desk->request, NULL};
+    g_autofree char *whole = authority_run(desk, argv, error);
+    g_autofree char *product =
+        whole != NULL ? files_read_path(desk->product, LIMIT_PEM_CHARS, &len, error) : NULL;
+
+    return product != NULL ? g_base64_encode((const guchar *)product, len) : NULL;
+}
+
+bool authority_verify(const struct desk *desk, const char *key, const char *signature,
+                      const char *what, GError **error)
+{
+    g_autoptr(GError) failure = NULL;
+    size_t len = 0;
+    g_autofree guchar *bytes = g_base64_decode(signature, &len);
+    const char *const argv[] = {"openssl",        "dgst",        "-sha256",    "-verify",
+                                desk->extensions, "-signature",  desk->issuer, "-out",
+                                desk->product,    desk->request, NULL};
+
+    if (!files_write_path(desk->issuer, (const char *)bytes, len, 0600, false, error) ||
+        !files_write_path(desk->extensions, key, strlen(key), 0600, false, error))
+        return false;
+    g_autofree char *said = authority_run(desk, argv, &failure);
+    if (said != NULL)
+        return true;
+    if (fettle_error_is(failure, ENVIRONMENT))
+        fettle_set_error(error, PERMISSION, "%s", what);
+    else
+        g_propagate_error(error, g_steal_pointer(&failure));
+    return false;
+}
+
 static bool real_sign_text(struct authority *authority, const char *text, char **ret_signature,
                            GError **error)
 {
     struct real_authority *self = authority_real(authority);
     g_autoptr(desk_t) desk = authority_desk(self, text, "", error);
     g_autofree char *key = desk != NULL ? find_key(self, error) : NULL;
-    size_t len = 0;
 
-    if (key == NULL)
-        return false;
-    const char *const argv[] = {"openssl", "dgst",        "-sha256",     "-sign", key,
-                                "-out",    desk->product, desk->request, NULL};
-    g_autofree char *whole = authority_run(desk, argv, error);
-    g_autofree char *product =
-        whole != NULL ? files_read_path(desk->product, LIMIT_PEM_CHARS, &len, error) : NULL;
-    if (product == NULL)
-        return false;
-    *ret_signature = g_base64_encode((const guchar *)product, len);
-    return true;
+    *ret_signature = key != NULL ? authority_signature(desk, key, error) : NULL;
+    return *ret_signature != NULL;
 }
 
-static bool check_with(const struct desk *desk, const char *certificate, GError **error)
+static bool check_with(const struct desk *desk, const char *certificate, const char *signature,
+                       GError **error)
 {
-    g_autoptr(GError) failure = NULL;
-    const char *const argv[] = {"openssl",        "dgst",        "-sha256",    "-verify",
-                                desk->extensions, "-signature",  desk->issuer, "-out",
-                                desk->product,    desk->request, NULL};
-
     if (!files_write_path(desk->extensions, certificate, strlen(certificate), 0600, false, error))
         return false;
-    g_autofree char *key = public_part(desk, desk->extensions, false, error);
-    if (key == NULL || !files_write_path(desk->extensions, key, strlen(key), 0600, false, error))
-        return false;
-    g_autofree char *said = authority_run(desk, argv, &failure);
-    if (said != NULL)
-        return true;
-    if (fettle_error_is(failure, ENVIRONMENT))
-        fettle_set_error(error, PERMISSION, "the signature is not the authority's");
-    else
-        g_propagate_error(error, g_steal_pointer(&failure));
-    return false;
+    g_autofree char *key = authority_public_part(desk, desk->extensions, false, error);
+    return key != NULL &&
+           authority_verify(desk, key, signature, "the signature is not the authority's", error);
 }
 
 /* By any that is trusted: a mastership may be signed by the authority before. */
-static bool check_with_all(const struct desk *desk, const GPtrArray *authorities, GError **error)
+static bool check_with_all(const struct desk *desk, const GPtrArray *authorities,
+                           const char *signature, GError **error)
 {
     for (guint i = 0; i < authorities->len; i++) {
         g_autoptr(GError) failure = NULL;
-        if (check_with(desk, authorities->pdata[i], &failure))
+        if (check_with(desk, authorities->pdata[i], signature, &failure))
             return true;
         if (i + 1 < authorities->len && fettle_error_is(failure, PERMISSION))
             continue;
@@ -389,12 +402,8 @@ static bool real_check_text(struct authority *authority, const char *text, const
     g_autofree char *trusted = files_read_path(path, LIMIT_TRUST_CHARS, NULL, error);
     g_autoptr(GPtrArray) authorities = trusted != NULL ? certs_split(trusted, error) : NULL;
     g_autoptr(desk_t) desk = authorities != NULL ? authority_desk(self, text, "", error) : NULL;
-    size_t len = 0;
-    g_autofree guchar *bytes = g_base64_decode(signature, &len);
 
-    return desk != NULL &&
-           files_write_path(desk->issuer, (const char *)bytes, len, 0600, false, error) &&
-           check_with_all(desk, authorities, error);
+    return desk != NULL && check_with_all(desk, authorities, signature, error);
 }
 
 static const struct authority_ops ops = {
@@ -410,6 +419,7 @@ static const struct authority_ops ops = {
     .check_text = real_check_text,
     .make_next = authority_make_next,
     .has_key_of = authority_has_key_of,
+    .check_proof = authority_check_proof,
     .status = authority_status,
     .trust = authority_trust,
     .request = authority_request,

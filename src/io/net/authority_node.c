@@ -86,17 +86,70 @@ static char *next_key(struct real_authority *self, GError **error)
                : NULL;
 }
 
-bool authority_request(struct authority *authority, char **ret_request, GError **error)
+static char *make_request(struct real_authority *self, GError **error)
 {
-    struct real_authority *self = authority_real(authority);
     g_autofree char *key = next_key(self, error);
     g_autoptr(desk_t) desk = key != NULL ? authority_desk(self, "", "", error) : NULL;
     if (desk == NULL)
-        return false;
+        return NULL;
     const char *const argv[] = {"openssl", "req",      "-new", "-key",        key,
                                 "-subj",   "/CN=node", "-out", desk->product, NULL};
-    *ret_request = authority_run(desk, argv, error);
-    return *ret_request != NULL;
+    return authority_run(desk, argv, error);
+}
+
+/* By the key that it has now. */
+static bool prove(struct real_authority *self, struct keys_request *asked, GError **error)
+{
+    g_autofree char *path = node_keys_path(self->paths, "node.key");
+    g_autoptr(desk_t) desk = authority_desk(self, asked->request, "", error);
+    g_autofree char *key = desk != NULL ? authority_public_part(desk, path, true, error) : NULL;
+    g_autofree char *proof = key != NULL ? authority_signature(desk, path, error) : NULL;
+    if (proof == NULL)
+        return false;
+    text_set(&asked->key, key);
+    text_set(&asked->proof, proof);
+    return true;
+}
+
+bool authority_request(struct authority *authority, struct keys_request *ret_request,
+                       GError **error)
+{
+    struct real_authority *self = authority_real(authority);
+    g_autofree char *request = make_request(self, error);
+    if (request == NULL)
+        return false;
+    text_set(&ret_request->request, request);
+    return prove(self, ret_request, error);
+}
+
+/* --- another node's --- */
+
+/* As openssl writes it; PERMISSION: it is none. */
+static char *read_public_key(const struct desk *desk, GError **error)
+{
+    const char *const argv[] = {"openssl", "pkey", "-pubin",      "-in", desk->extensions,
+                                "-pubout", "-out", desk->product, NULL};
+    g_autoptr(GError) failure = NULL;
+    char *key = authority_run(desk, argv, &failure);
+    if (fettle_error_is(failure, ENVIRONMENT))
+        fettle_set_error(error, PERMISSION, "key: is no public key");
+    else if (failure != NULL)
+        g_propagate_error(error, g_steal_pointer(&failure));
+    return key;
+}
+
+bool authority_check_proof(struct authority *authority, const struct keys_request *asked,
+                           char **ret_key_hash, GError **error)
+{
+    g_autoptr(desk_t) desk =
+        authority_desk(authority_real(authority), asked->request, asked->key, error);
+    g_autofree char *key = desk != NULL ? read_public_key(desk, error) : NULL;
+    if (key == NULL ||
+        !authority_verify(desk, key, asked->proof,
+                          "proof: is no signature of that key over the request", error))
+        return false;
+    *ret_key_hash = g_compute_checksum_for_string(G_CHECKSUM_SHA256, key, -1);
+    return true;
 }
 
 static bool is_ours(const struct real_authority *self, const char *certificate, const char *own,

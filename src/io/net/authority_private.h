@@ -44,12 +44,23 @@ char *authority_run(const struct desk *desk, const char *const *argv, GError **e
  * What openssl says of a key is not passed on. */
 bool authority_fits(struct real_authority *self, const char *key, const char *certificate,
                     GError **error);
+/* The public part, in PEM, of the key, or of the certificate, in a file: the first one there. */
+char *authority_public_part(const struct desk *desk, const char *path, bool of_key, GError **error);
+/* The signature of the key in a file over the desk's request, in base64. */
+char *authority_signature(const struct desk *desk, const char *key, GError **error);
+/* Whether a signature in base64 over the desk's request is that of a public key (PEM). PERMISSION,
+ * with `what`: it is not. */
+bool authority_verify(const struct desk *desk, const char *key, const char *signature,
+                      const char *what, GError **error);
 
 /* --- authority_node.c --- */
 
 bool authority_status(struct authority *authority, struct keys_status *status, GError **error);
 bool authority_trust(struct authority *authority, const char *certificates, GError **error);
-bool authority_request(struct authority *authority, char **ret_request, GError **error);
+bool authority_request(struct authority *authority, struct keys_request *ret_request,
+                       GError **error);
+bool authority_check_proof(struct authority *authority, const struct keys_request *asked,
+                           char **ret_key_hash, GError **error);
 bool authority_certify(struct authority *authority, const char *certificate, GError **error);
 
 /* --- authority_next.c --- */

@@ -87,6 +87,7 @@ static void link_free(struct link *link)
     loop_timer_cancel(link->retire_timer);
     connection_unref(link->connection);
     g_clear_object(&link->stream);
+    g_free(link->signed_by);
     g_free(link);
 }
 
@@ -253,6 +254,7 @@ static void link_closed(struct connection *connection, const GError *why, void *
 static void use_stream(struct link *link, GIOStream *stream)
 {
     link->stream = g_object_ref(stream);
+    link->signed_by = bus_tls_signed_by(link->peer->bus->tls, stream);
     connection_use(link->connection, transport_stream(stream));
 }
 

@@ -4,10 +4,12 @@
  * to noded's own handler, to a daemon of this host (run/ROLE.sock), to another node.
  *
  * TLS is mutual, against etc/ca.crt; the certificate's subject names cluster and node. Another CA,
+ * TLS is mutual, against etc/ca.crt; the certificate's subject names cluster and node. Another CA,
  * another cluster, a node that is no member (unless there are no members yet): refused, with one
  * line that says why. A peer without a certificate may ask one thing, to join (bus_join.h). One
- * connection is used for each pair of nodes, whoever opened it. A link that answers no ping for
- * BUS_DEAD_MS is closed, and what was outstanding on it fails at once.
+ * connection is used for each pair of nodes, whoever opened it. With each request of another node
+ * goes which authority has signed its certificate (rpc_request.signed_by). A link that answers no
+ * ping for BUS_DEAD_MS is closed, and what was outstanding on it fails at once.
  */
 #pragma once
 

@@ -39,7 +39,8 @@ struct link {
     bool ours; /* we dialled */
     struct connection *connection;
     struct bus_dial *dial;
-    GIOStream *stream; /* of TLS, once it is made */
+    GIOStream *stream; /* of TLS, once it is made, */
+    char *signed_by;   /* and the authority that has signed the peer's certificate */
     guint retire_timer;
 };
 

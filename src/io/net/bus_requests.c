@@ -109,10 +109,13 @@ static bool check_remote(const struct bus *bus, const struct peer *peer,
 
 void bus_link_request(struct connection *connection, struct envelope *envelope, void *data)
 {
-    const struct peer *peer = ((const struct link *)data)->peer;
+    const struct link *link = data;
+    const struct peer *peer = link->peer;
     struct bus *bus = peer->bus;
     GError *error = NULL;
 
+    g_free(envelope->signed_by); /* whatever the peer says of itself */
+    envelope->signed_by = g_strdup(link->signed_by);
     if (!check_remote(bus, peer, envelope, &error)) {
         refuse(connection, envelope, error);
         return;
@@ -157,6 +160,7 @@ bool bus_route_cb(struct connection *connection, struct envelope *envelope, void
     const char *node = envelope->to_node;
     GError *error = NULL;
 
+    g_clear_pointer(&envelope->signed_by, g_free);
     if (!resolve(bus, &node, &error)) {
         refuse(connection, envelope, error);
         return true;

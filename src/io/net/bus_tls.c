@@ -525,15 +525,26 @@ bool bus_tls_renew(struct bus_tls *tls, GError **error)
     return read_certificates(tls, error);
 }
 
-bool bus_tls_trusts(const struct bus_tls *tls, GIOStream *stream)
+static const char *issuer_of(const struct bus_tls *tls, GIOStream *stream)
 {
     GTlsCertificate *peer = g_tls_connection_get_peer_certificate(G_TLS_CONNECTION(stream));
     g_autofree char *certificate = NULL;
 
     if (peer == NULL)
-        return false;
+        return NULL;
     g_object_get(peer, "certificate-pem", &certificate, NULL);
-    return certs_issuer(certificate, tls->trusted) != NULL;
+    return certs_issuer(certificate, tls->trusted);
+}
+
+bool bus_tls_trusts(const struct bus_tls *tls, GIOStream *stream)
+{
+    return issuer_of(tls, stream) != NULL;
+}
+
+char *bus_tls_signed_by(const struct bus_tls *tls, GIOStream *stream)
+{
+    const char *issuer = issuer_of(tls, stream);
+    return issuer != NULL ? certs_fingerprint(issuer, NULL) : NULL;
 }
 
 struct bus_tls *bus_tls_new(const struct node_paths *paths, const struct node_config *config,

@@ -36,6 +36,9 @@ bool bus_tls_renew(struct bus_tls *tls, GError **error);
 #define BUS_TLS_OLD "its certificate is of an authority that is not trusted any more"
 /* Whether the peer of a connection would be believed now. */
 bool bus_tls_trusts(const struct bus_tls *tls, GIOStream *stream);
+/* SHA-256 of the authority, of those trusted now, that has signed its certificate; NULL: none has.
+ * Free with g_free(). */
+char *bus_tls_signed_by(const struct bus_tls *tls, GIOStream *stream);
 void bus_tls_limit(struct bus_tls *tls, guint handshakes);
 /* Handshakes under way end without a callback. */
 void bus_tls_free(struct bus_tls *tls);

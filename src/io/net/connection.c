@@ -224,6 +224,7 @@ struct rpc_request *connection_request(struct connection *connection, struct env
     carried->id = envelope->id;
     request->name = g_steal_pointer(&envelope->method);
     request->from_node = g_strdup(from_node);
+    request->signed_by = g_steal_pointer(&envelope->signed_by);
     request->from_role = g_steal_pointer(&envelope->from.role);
     request->from_job = envelope->from.job;
     request->stamp = envelope->stamp;

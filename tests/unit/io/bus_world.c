@@ -29,6 +29,7 @@ static void handle_wconfd(struct rpc_request *request, void *data)
 {
     struct host *node = data;
 
+    text_set(&node->signed_by, request->signed_by ? request->signed_by : "");
     g_free(node->served_from);
     node->served_from =
         g_strdup_printf("%s/%s/%u", request->from_node, request->from_role, request->from_job);
@@ -154,6 +155,7 @@ void host_free(struct host *node)
     g_ptr_array_unref(node->lines);
     g_ptr_array_unref(node->kept);
     g_free(node->served_from);
+    g_free(node->signed_by);
     world_remove(node->paths);
     g_free(node);
 }

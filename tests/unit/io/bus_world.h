@@ -25,7 +25,7 @@ struct host {
     GPtrArray *lines;
     GPtrArray *kept; /* requests that are not answered */
     guint served, master_seen;
-    char *served_from;
+    char *served_from, *signed_by; /* the last that wconfd was asked */
     bool refuse_epoch;
 };
 

@@ -709,6 +709,43 @@ static void test_renewed(struct pair *pair, gconstpointer unused)
     assert_answers(pair->b, NODE_A);
 }
 
+/* Which authority is behind who asks is what the certificate proves, whatever the frame says, and
+ * whichever side has dialled; of this host's daemons nobody is. */
+static void assert_asks_by(struct pair *pair, const char *certificate)
+{
+    g_autofree char *fingerprint = *certificate ? certs_fingerprint(certificate, NULL) : NULL;
+    struct answer answer = {0};
+    host_call(pair->b, NODE_A, ROLE_WCONFD, "cluster_status", json_object(), &answer);
+    world_wait(&answer.done);
+    g_assert_no_error(answer.error);
+    g_assert_cmpstr(pair->a->signed_by, ==, fingerprint ? fingerprint : "");
+    answer_clear(&answer);
+}
+
+static void test_signed_by(struct pair *pair, gconstpointer unused)
+{
+    g_autofree char *crt = g_build_filename(ca_folder, "other.crt", NULL);
+    g_autofree char *key = g_build_filename(ca_folder, "other.key", NULL);
+    g_autofree char *next = other_authority(crt, key);
+    g_autofree char *old = NULL;
+    struct answer own = {0};
+    g_assert_true(g_file_get_contents(bus_ca_cert, &old, NULL, NULL));
+    assert_asks_by(pair, old);
+    trust(pair->a, next, old);
+    trust(pair->b, old, next);
+    assert_asks_by(pair, old);
+    host_write_certificates(pair->b, crt, key, CLUSTER, NODE_B);
+    trust(pair->b, next, old);
+    world_pause(300); /* the links of before have ended */
+    assert_answers(pair->a, NODE_B);
+    assert_asks_by(pair, next);
+    host_call(pair->a, NODE_LOCAL, ROLE_WCONFD, "cluster_status", json_object(), &own);
+    world_wait(&own.done);
+    g_assert_no_error(own.error);
+    g_assert_cmpstr(pair->a->signed_by, ==, "");
+    answer_clear(&own);
+}
+
 static void make_authority(void)
 {
     g_autoptr(GError) error = NULL;
@@ -759,6 +796,7 @@ int main(int argc, char **argv)
     ADD("/bus/fresh/beside-a-dial", test_fresh_beside_a_dial);
     ADD("/bus/fresh/beside-a-dead-link", test_fresh_beside_a_dead_link);
     ADD("/bus/renewed#SAF-94", test_renewed);
+    ADD("/bus/signed-by#SAF-94", test_signed_by);
     g_test_add_func("/bus/bad-start", test_bad_start);
     g_test_add_func("/bus/subjects", test_subjects);
     int result = g_test_run();

@@ -90,7 +90,8 @@ static void whole(void *data)
     g_autoptr(GError) error = NULL;
     g_autofree char *old = content("ca.crt"), *old_key = content("node.key");
     g_autofree char *signed_before = NULL, *signed_after = NULL;
-    char *next = NULL, *request = NULL, *certificate = NULL;
+    char *next = NULL, *certificate = NULL;
+    record_autoptr(keys_request) asked = keys_request_new();
     bool has = false;
     g_assert_true(ops->sign_text(it.authority, "text", &signed_before, &error));
     g_assert_true(ops->make_next(it.authority, CLUSTER, &next, &error));
@@ -102,8 +103,8 @@ static void whole(void *data)
     g_assert_cmpstr(first->issuer, ==, first->trusts->pdata[0]);
     g_assert_cmpuint(first->ends, >, 4000000000);
     g_assert_true(ops->trust(it.authority, turned, &error));
-    g_assert_true(ops->request(it.authority, &request, &error));
-    g_assert_true(ops->sign(it.authority, request, CLUSTER, NODE_A, &certificate, &error));
+    g_assert_true(ops->request(it.authority, asked, &error));
+    g_assert_true(ops->sign(it.authority, asked->request, CLUSTER, NODE_A, &certificate, &error));
     g_assert_true(ops->certify(it.authority, certificate, &error));
     record_autoptr(keys_status) second = status();
     g_assert_cmpstr(second->issuer, ==, first->trusts->pdata[1]);
@@ -123,7 +124,6 @@ static void whole(void *data)
     g_assert_null(left);
     g_assert_cmpuint(it.renewed, ==, 4);
     g_free(next);
-    g_free(request);
     g_free(certificate);
 }
 
@@ -161,12 +161,61 @@ static void test_unusable(void)
     tear_down();
 }
 
+static void assert_unproven(const struct keys_request *asked, const char *message)
+{
+    g_autoptr(GError) error = NULL;
+    char *hash = NULL;
+    assert_refused(it.authority->ops->check_proof(it.authority, asked, &hash, &error), &error,
+                   FETTLE_ERROR_PERMISSION, message);
+    g_assert_null(hash);
+}
+
+/* A request is proven by the key that the node has, and the one that it is for is the next. */
+static void proven(void *data)
+{
+    static const char none[] = "proof: is no signature of that key over the request";
+    const struct authority_ops *ops = it.authority->ops;
+    g_autoptr(GError) error = NULL;
+    record_autoptr(keys_request) first = keys_request_new();
+    record_autoptr(keys_request) second = keys_request_new();
+    g_autofree char *certificate = NULL, *by_first = NULL, *of_first = NULL, *by_second = NULL;
+    g_assert_true(ops->request(it.authority, first, &error));
+    g_assert_true(ops->check_proof(it.authority, first, &by_first, &error));
+    g_assert_true(ops->read_request(it.authority, first->request, &of_first, &error));
+    g_assert_cmpstr(by_first, !=, of_first);
+    g_assert_true(ops->sign(it.authority, first->request, CLUSTER, NODE_A, &certificate, &error));
+    g_assert_true(ops->certify(it.authority, certificate, &error));
+    g_assert_true(ops->request(it.authority, second, &error));
+    g_assert_true(ops->check_proof(it.authority, second, &by_second, &error));
+    g_assert_cmpstr(by_second, ==, of_first);
+    g_autofree char *proof = g_strdup(second->proof);
+    text_set(&second->proof, first->proof);
+    assert_unproven(second, none);
+    text_set(&second->proof, "");
+    assert_unproven(second, none);
+    text_set(&second->proof, proof);
+    text_set(&second->key, first->key);
+    assert_unproven(second, none);
+    text_set(&second->key, "no key");
+    assert_unproven(second, "key: is no public key");
+    text_set(&second->key, "");
+    assert_unproven(second, "key: is no public key");
+}
+
+static void test_proven(void)
+{
+    set_up();
+    world_in_task(proven);
+    tear_down();
+}
+
 static void refusals(void *data)
 {
     const struct authority_ops *ops = it.authority->ops;
     g_autoptr(GError) error = NULL;
     g_autofree char *old = content("ca.crt"), *own = content("node.crt"), *next = NULL;
-    char *request = NULL, *other = NULL, *stray = NULL;
+    char *other = NULL, *stray = NULL;
+    record_autoptr(keys_request) asked = keys_request_new();
     assert_refused(ops->trust(it.authority, "nothing", &error), &error, FETTLE_ERROR_CORRUPT,
                    "authority: has 0 certificates; 1 to 4 can be");
     g_autofree char *many = g_strconcat(old, old, old, old, old, NULL);
@@ -177,12 +226,12 @@ static void refusals(void *data)
                    "authority: certificate 1 cannot be read");
     assert_refused(ops->certify(it.authority, "nothing", &error), &error, FETTLE_ERROR_WRONG_INPUT,
                    "certificate: cannot be read");
-    g_assert_true(ops->request(it.authority, &request, &error));
-    g_assert_true(ops->sign(it.authority, request, CLUSTER, NODE_B, &other, &error));
+    g_assert_true(ops->request(it.authority, asked, &error));
+    g_assert_true(ops->sign(it.authority, asked->request, CLUSTER, NODE_B, &other, &error));
     assert_refused(ops->certify(it.authority, other, &error), &error, FETTLE_ERROR_WRONG_INPUT,
                    "certificate: is of O=" CLUSTER ",CN=" NODE_B ", this node is O=" CLUSTER
                    ",CN=" NODE_A);
-    g_assert_true(ops->sign(it.authority, request, CLUSTER, NODE_A, &stray, &error));
+    g_assert_true(ops->sign(it.authority, asked->request, CLUSTER, NODE_A, &stray, &error));
     g_autofree char *key = path_of(NODE_KEYS_NEXT_KEY);
     g_unlink(key);
     assert_refused(ops->certify(it.authority, stray, &error), &error, FETTLE_ERROR_WRONG_INPUT,
@@ -194,7 +243,6 @@ static void refusals(void *data)
     g_autofree char *still = content("node.crt");
     g_assert_cmpstr(still, ==, own);
     g_assert_cmpuint(it.renewed, ==, 0);
-    g_free(request);
     g_free(other);
     g_free(stray);
 }
@@ -250,6 +298,7 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     loop_init();
+    g_test_add_func("/node-keys/proven#SAF-94", test_proven);
     g_test_add_func("/node-keys/whole#SAF-94", test_whole);
     g_test_add_func("/node-keys/unusable#SAF-94", test_unusable);
     g_test_add_func("/node-keys/refusals#SAF-94", test_refusals);

@@ -190,6 +190,24 @@ static void test_forward(void)
                 "\"id\":77,\"method\":\"wait_changes\",\"to\":\"master/wconfd\",\"v\":1}");
 }
 
+/* Who has signed the asker's certificate goes along; what is no text says nothing. */
+static void test_signed_by(void)
+{
+    json_autoptr json = from_text(REQUEST);
+    g_autoptr(GError) error = NULL;
+    json_object_set_new(json, "signed_by", json_string("ab12"));
+    g_autoptr(envelope_t) request = envelope_parse(json, 1, &error);
+    g_assert_no_error(error);
+    json_autoptr forwarded = envelope_forward(1, 77, request, "n1");
+    g_autoptr(envelope_t) again = envelope_parse(forwarded, 1, &error);
+    g_assert_no_error(error);
+    g_assert_cmpstr(again->signed_by, ==, "ab12");
+    json_object_set_new(json, "signed_by", json_integer(7));
+    g_autoptr(envelope_t) other = envelope_parse(json, 1, &error);
+    g_assert_no_error(error);
+    g_assert_null(other->signed_by);
+}
+
 static void test_unknown_members(void)
 {
     json_autoptr json = from_text(REQUEST);
@@ -388,6 +406,7 @@ int main(int argc, char **argv)
     g_test_add_func("/envelope/request", test_request);
     g_test_add_func("/envelope/local-request", test_local_request);
     g_test_add_func("/envelope/forward#SAF-05", test_forward);
+    g_test_add_func("/envelope/signed-by#SAF-94", test_signed_by);
     g_test_add_func("/envelope/unknown-members#FUT-12", test_unknown_members);
     g_test_add_func("/envelope/replies", test_replies);
     g_test_add_func("/envelope/unknown-error-code", test_unknown_error_code);

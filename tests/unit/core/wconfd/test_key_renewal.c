@@ -17,12 +17,16 @@ static const char *const uuids[NODES] = {NODE1, NODE2, NODE3};
 
 /* --- nodes, and the authority of the master's; all of it outlives a wconfd --- */
 
+enum forgery { FORGED_NOT, FORGED_KEY, FORGED_PROOF, FORGED_NO_PROOF };
+
 static struct {
     char *trusts[NODES]; /* etc/ca.crt */
     char *issuer[NODES]; /* whose certificate it has: "ca1" */
     bool silent[NODES];
     bool away[NODES]; /* it is offline on record, and misses what happens */
     bool old[NODES];  /* of a version that knows no renewal */
+    char *node_key[NODES];
+    enum forgery forged[NODES]; /* who asks in its name has another key */
     char *key, *next;
     guint made;
     struct authority authority;
@@ -111,6 +115,30 @@ static void settle(void)
     it.key = g_steal_pointer(&it.next);
 }
 
+static char *hash_of(const char *key)
+{
+    return g_compute_checksum_for_string(G_CHECKSUM_SHA256, key, -1);
+}
+
+static bool read_request(struct authority *self, const char *request, char **ret_key_hash,
+                         GError **error)
+{
+    *ret_key_hash = hash_of(request);
+    return !is_dead(error);
+}
+
+static bool check_proof(struct authority *self, const struct keys_request *asked,
+                        char **ret_key_hash, GError **error)
+{
+    g_autofree char *wanted = g_strdup_printf("by %s", asked->key);
+    if (strcmp(asked->proof, wanted) != 0) {
+        fettle_set_error(error, PERMISSION, "proof: is none");
+        return false;
+    }
+    *ret_key_hash = hash_of(asked->key);
+    return true;
+}
+
 static bool sign(struct authority *self, const char *request, const char *cluster_uuid,
                  const char *node_uuid, char **ret_certificate, GError **error)
 {
@@ -122,6 +150,7 @@ static bool sign(struct authority *self, const char *request, const char *cluste
         return false;
     }
     g_assert_true(is_first(0, it.key));
+    g_assert_cmpstr(request, !=, "forged");
     *ret_certificate = g_strdup(it.key);
     return true;
 }
@@ -137,6 +166,13 @@ static bool show(struct authority *self, char **ret_certificate, char **ret_fing
 static bool has_key(struct authority *self)
 {
     return it.key;
+}
+
+static bool read_key(struct authority *self, char **ret_key, GError **error)
+{
+    settle();
+    *ret_key = g_strdup_printf("key of %s", it.key);
+    return true;
 }
 
 static bool sign_text(struct authority *self, const char *text, char **ret_signature,
@@ -155,9 +191,12 @@ static bool status(struct authority *self, struct keys_status *keys, GError **er
 
 static const struct authority_ops authority_ops = {.make_next = make_next,
                                                    .has_key_of = has_key_of,
+                                                   .read_request = read_request,
+                                                   .check_proof = check_proof,
                                                    .sign = sign,
                                                    .show = show,
                                                    .has_key = has_key,
+                                                   .read_key = read_key,
                                                    .sign_text = sign_text,
                                                    .status = status};
 
@@ -176,13 +215,32 @@ static json_t *status_of(guint node)
     return keys_status_to_json(keys);
 }
 
+static char *next_key(guint node)
+{
+    return g_strdup_printf("%s'", it.node_key[node]);
+}
+
+static json_t *request_of(guint node)
+{
+    enum forgery forged = it.forged[node];
+    g_autofree char *next = next_key(node);
+    const char *key = forged == FORGED_KEY ? "other" : it.node_key[node];
+    g_autofree char *proof = g_strdup_printf("by %s", forged == FORGED_PROOF ? "other" : key);
+    return json_make("{s:s,s:s,s:s}", "request", forged ? "forged" : next, "key", key, "proof",
+                     forged == FORGED_NO_PROOF ? "" : proof);
+}
+
 static void act(guint node, const struct rpc_request *request)
 {
     if (!strcmp(request->name, "keys_trust"))
         text_set(&it.trusts[node], json_string_value(json_object_get(request->args, "authority")));
-    else if (!strcmp(request->name, "keys_certify"))
-        text_set(&it.issuer[node],
-                 json_string_value(json_object_get(request->args, "certificate")));
+    else if (!strcmp(request->name, "keys_certify") && !it.forged[node]) {
+        g_autofree char *next = next_key(node);
+        const char *issuer = json_string_value(json_object_get(request->args, "certificate"));
+        if (strcmp(issuer, it.issuer[node]) != 0)
+            text_set(&it.node_key[node], next);
+        text_set(&it.issuer[node], issuer);
+    }
     assert_nobody_out();
 }
 
@@ -208,8 +266,7 @@ static json_t *answer(const struct rpc_request *request, const char *to_node, vo
         fettle_set_error(error, UNREACHABLE, "no answer");
         return NULL;
     }
-    return !strcmp(request->name, "keys_request") ? json_make("{s:s}", "request", "x")
-                                                  : status_of(node);
+    return !strcmp(request->name, "keys_request") ? request_of(node) : status_of(node);
 }
 
 /* --- the cluster --- */
@@ -225,6 +282,19 @@ static void give(void)
     world.wconfd->authority = &it.authority;
 }
 
+/* The cluster has signed for all of them before. */
+static void put_keys(GPtrArray *objects)
+{
+    for (guint i = 0; i < objects->len; i++) {
+        const struct change *change = objects->pdata[i];
+        for (guint k = 0; k < NODES; k++) {
+            g_autofree char *hash = hash_of(it.node_key[k]);
+            if (!strcmp(change->kind, "node") && !strcmp(change->key, uuids[k]))
+                json_object_set_new(change->object, "key_hash", json_string(hash));
+        }
+    }
+}
+
 static void set_up_with(GPtrArray *objects)
 {
     static const char *const methods[] = {"keys_trust", "keys_request", "keys_certify"};
@@ -235,7 +305,9 @@ static void set_up_with(GPtrArray *objects)
     for (guint i = 0; i < NODES; i++) {
         it.trusts[i] = pem("ca1");
         it.issuer[i] = g_strdup("ca1");
+        it.node_key[i] = g_strdup_printf("key%u", i + 1);
     }
+    put_keys(objects);
     it.authority.ops = &authority_ops;
     config_world_init(&world, objects);
     for (guint i = 0; i < G_N_ELEMENTS(methods); i++)
@@ -258,6 +330,7 @@ static void tear_down(void)
     for (guint i = 0; i < NODES; i++) {
         g_free(it.trusts[i]);
         g_free(it.issuer[i]);
+        g_free(it.node_key[i]);
     }
     g_free(it.key);
     g_free(it.next);
@@ -291,6 +364,9 @@ static void assert_all_by(const char *name)
     for (guint i = 0; i < NODES; i++) {
         g_assert_cmpstr(it.trusts[i], ==, only);
         g_assert_cmpstr(it.issuer[i], ==, name);
+        const struct node *node = config_get(world.wconf->committed, "node", uuids[i], NULL);
+        g_autofree char *hash = hash_of(it.node_key[i]);
+        g_assert_cmpstr(node->key_hash, ==, hash);
     }
     g_assert_cmpstr(it.key, ==, name);
     g_assert_null(it.next);
@@ -345,6 +421,14 @@ static void test_tokens(void)
                                  NULL)));
     g_assert_cmpuint(config_count(world.wconf->committed, "join_token"), ==, 3);
     begin();
+    while (config_cluster(world.wconf->committed)->renewal != RENEWAL_REISSUE) {
+        g_assert_nonnull(config_get(world.wconf->committed, "join_token", used, NULL));
+        fake_advance(world.world, 10);
+    }
+    /* Its host is a node, and is told like all others; it could ask again, and what signs now is
+     * the new authority. */
+    g_assert_null(config_get(world.wconf->committed, "join_token", used, NULL));
+    g_assert_nonnull(config_get(world.wconf->committed, "join_token", unused, NULL));
     fake_advance(world.world, 20000);
     assert_says(state(), "none");
     g_assert_cmpuint(config_count(world.wconf->committed, "join_token"), ==, 1);
@@ -618,6 +702,97 @@ static void test_not_copied(void)
     tear_down();
 }
 
+/* Asks for the authority's key with a certificate that `name` has signed; NULL: not told. */
+static char *key_for(struct env *candidate, const char *name)
+{
+    g_autofree char *by = name ? fingerprint_of(name) : NULL;
+    struct fake_reply reply = {0};
+    fake_set_signed_by(world.world, by);
+    fake_call_start_stamped(candidate, 0, (struct stamp){5, world.epoch}, NODE1, ROLE_WCONFD,
+                            "authority_key", json_object(), &reply);
+    fake_advance(world.world, 100);
+    fake_set_signed_by(world.world, NULL);
+    g_assert_true(reply.done);
+    char *said = reply.error ? g_strdup_printf("%s: %s", fettle_error_name(reply.error),
+                                               reply.error->message)
+                             : g_strdup(json_string_value(json_object_get(reply.result, "key")));
+    fake_reply_clear(&reply);
+    return said;
+}
+
+/* Whoever has the key of the old authority makes a certificate of a candidate, and is believed
+ * until that authority is dropped: the key of the new one it does not get by that. */
+static void test_forged_candidate(void)
+{
+    static const char refused[] = "resource_not_available: the certificate with which node node2 "
+                                  "asks is not signed by the authority "
+                                  "whose key this is; it gets one of that first";
+    struct env *other = set_up_candidate();
+    assert_says(key_for(other, "ca1"), "key of ca1");
+    assert_says(key_for(other, NULL), "key of ca1"); /* a node daemon of before */
+    begin();
+    while (config_cluster(world.wconf->committed)->renewal != RENEWAL_REISSUE)
+        follow(other, "");
+    assert_says(key_for(other, NULL), refused);
+    for (guint i = 0; i < 3; i++)
+        follow(other, "");
+    g_assert_cmpstr(it.key, ==, "ca2");
+    assert_says(key_for(other, "ca1"), refused);
+    assert_says(key_for(other, NULL), refused);
+    assert_says(key_for(other, "ca2"), "key of ca2");
+    g_autofree char *of = fingerprint_of("ca2");
+    for (guint i = 0; i < 5; i++)
+        follow(other, of);
+    assert_says(state(), "none");
+    assert_says(key_for(other, "ca1"), refused);
+    assert_says(key_for(other, "ca2"), "key of ca2");
+    tear_down();
+}
+
+/* Who answers the master in the name of a node, with a certificate that the leaked key has made,
+ * gets none of the new authority: it does not have that node's key. */
+static void test_forged_node(void)
+{
+    static const char *const says[] = {
+        [FORGED_KEY] = "asks with another key than the one on record: somebody else may speak in "
+                       "its name; a host that has lost its keys is marked offline, invited by its "
+                       "name, and joins with --new-keys",
+        [FORGED_PROOF] = "proof: is none",
+        [FORGED_NO_PROOF] = "does not prove that it has the key on record; upgrade it"};
+    for (guint i = FORGED_KEY; i <= FORGED_NO_PROOF; i++) {
+        set_up();
+        it.forged[2] = (enum forgery)i;
+        begin();
+        fake_advance(world.world, 20000);
+        g_autofree char *expected = g_strdup_printf("reissue: node node3: %s", says[i]);
+        assert_says(state(), expected);
+        g_assert_cmpstr(it.issuer[1], ==, "ca2");
+        g_assert_cmpstr(it.issuer[2], ==, "ca1");
+        it.forged[2] = FORGED_NOT;
+        fake_advance(world.world, 20000);
+        assert_says(state(), "none");
+        assert_all_by("ca2");
+        tear_down();
+    }
+}
+
+/* Of one that the cluster has signed for before it kept that on record the first key is taken. */
+static void test_key_not_known(void)
+{
+    GPtrArray *objects = initial_changes();
+    set_up_with(objects);
+    const struct node *node = config_get(world.wconf->committed, "node", NODE3, NULL);
+    guint64 version = 0;
+    config_get(world.wconf->committed, "node", NODE3, &version);
+    json_t *object = with(node_to_json(node), "key_hash", json_string(""));
+    g_free(job_commit(&world, 17, changes_of(put("node", NODE3, version, object), NULL)));
+    begin();
+    fake_advance(world.world, 20000);
+    assert_says(state(), "none");
+    assert_all_by("ca2");
+    tear_down();
+}
+
 /* From the word on, not from the commit on, the engine stays as it is. */
 static void test_being_begun(void)
 {
@@ -679,6 +854,9 @@ int main(int argc, char **argv)
     g_test_add_func("/key-renewal/lost-after#SAF-95", test_lost_after);
     g_test_add_func("/key-renewal/lost-meanwhile#SAF-95", test_lost_meanwhile);
     g_test_add_func("/key-renewal/candidate-without-the-key#SAF-95", test_candidate);
+    g_test_add_func("/key-renewal/forged-candidate#SAF-94", test_forged_candidate);
+    g_test_add_func("/key-renewal/forged-node#SAF-94", test_forged_node);
+    g_test_add_func("/key-renewal/key-not-known#SAF-94", test_key_not_known);
     g_test_add_func("/key-renewal/not-copied#SAF-95", test_not_copied);
     g_test_add_func("/key-renewal/being-begun", test_being_begun);
     g_test_add_func("/key-renewal/refused", test_refused);

@@ -177,6 +177,7 @@ static void test_join(void)
     g_assert_cmpuint(fake_engine_serial(world.engine), ==, 3);
     assert_says(stored("node", uuid, "name"), "\"node4\"");
     assert_says(stored("node", uuid, "master_capable"), "true");
+    assert_says(stored("node", uuid, "key_hash"), "\"A\"");
     g_autofree char *quoted = g_strdup_printf("\"%s\"", uuid);
     assert_says(stored("join_token", TOKEN, "node_uuid"), quoted);
     g_autofree char *all = ask_wconf(&world, world.luxid, "wait_changes",
@@ -529,6 +530,7 @@ static void test_new_keys(void)
     record_autoptr(join_result) result = parse(said);
     g_assert_cmpstr(result->config->node_uuid, ==, NODE3);
     g_assert_cmpstr(result->certificate, ==, "K " CLUSTER " " NODE3);
+    assert_says(stored("node", NODE3, "key_hash"), "\"K\"");
     g_assert_cmpuint(config_count(world.wconf->committed, "node"), ==, 3);
     world_tear_down();
 }
