@@ -40,18 +40,8 @@ def keys():
     return info['renewal'], info['waits']
 
 
-def find_master():
-    for node in NODES:
-        lab.master = node
-        code, _, _ = lab.run('node', 'list', check=False)
-        if code == 0:
-            return True
-    lab.master = 'node1'
-    return False
-
-
 def over():
-    return find_master() and keys()[0] == 'none'
+    return lab.find_master() and keys()[0] == 'none'
 
 
 def issuers(node):
@@ -166,7 +156,7 @@ def armed(daemon, name, at=None, log=None):
     the machine is, as some of them come by the second: the one that is armed may be reached in the next renewal only."""
     once, words = walk_words(name, at, log)
     lab.lab('restart', f'{daemon}@{lab.master}', *words)
-    wait_until('the master serves', find_master, 60)
+    wait_until('the master serves', lab.find_master, 60)
     with open(os.path.join(folder, 'since'), 'w', encoding='utf-8'):
         pass
     for _ in range(4 if at else 1):
@@ -180,7 +170,7 @@ def renew_through():
     before = content(etc('node1', 'ca.crt'))
     renew(check=False)
     def begun():
-        return find_master() and (keys()[0] not in ('none', 'unknown') or content(etc('node1', 'ca.crt')) != before or renew(check=False)[0] == 0)
+        return lab.find_master() and (keys()[0] not in ('none', 'unknown') or content(etc('node1', 'ca.crt')) != before or renew(check=False)[0] == 0)
     wait_until('it was begun', begun, 120)
     wait_until('the renewal is over', over, 120)
     assert_renewed(before)
@@ -221,7 +211,7 @@ def test_master_lost():
     lab.lab('resume', 'noded@node3')
     lab.master = 'node2'
     lab.cli_again('cluster', 'master-failover', '--yes', seconds=90)
-    wait_until('another is master', find_master, 60)
+    wait_until('another is master', lab.find_master, 60)
     wait_until(f'{lost} is named', lambda: any(text.startswith(f'node {lost}: ') for text in keys()[1]), 60)
     lab.lab('power', lost, 'on')
     wait_until('the renewal is over', over, 120)

@@ -3,9 +3,36 @@
 
 #include "io/net/certs.h"
 
+#include <glib/gstdio.h>
 #include <string.h>
 
-char *bus_ca_cert, *bus_ca_key;
+char *bus_ca_folder, *bus_ca_cert, *bus_ca_key;
+
+void bus_make_authority(void)
+{
+    g_autoptr(GError) error = NULL;
+    struct stat info;
+
+    bus_ca_folder = g_dir_make_tmp("fettle-ca-XXXXXX", &error);
+    g_assert_no_error(error);
+    bus_ca_cert = g_build_filename(bus_ca_folder, "ca.crt", NULL);
+    bus_ca_key = g_build_filename(bus_ca_folder, "ca.key", NULL);
+    certs_make_ca(bus_ca_cert, bus_ca_key, CLUSTER, &error);
+    g_assert_no_error(error);
+    g_assert_cmpint(g_stat(bus_ca_key, &info), ==, 0);
+    g_assert_cmpuint(info.st_mode & 0777, ==, 0600);
+}
+
+void bus_remove_authority(void)
+{
+    const char *argv[] = {"rm", "-rf", bus_ca_folder, NULL};
+
+    g_spawn_sync(NULL, (char **)argv, NULL, G_SPAWN_SEARCH_PATH, NULL, NULL, NULL, NULL, NULL,
+                 NULL);
+    g_free(bus_ca_folder);
+    g_free(bus_ca_cert);
+    g_free(bus_ca_key);
+}
 
 /* --- what the bus asks its node --- */
 

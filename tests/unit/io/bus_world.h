@@ -34,8 +34,10 @@ struct pair {
     struct host *a, *b;
 };
 
-/* The authority of all of them; made by the test program. */
-extern char *bus_ca_cert, *bus_ca_key;
+/* The authority of all of them, and the folder that it is in. */
+extern char *bus_ca_folder, *bus_ca_cert, *bus_ca_key;
+void bus_make_authority(void);
+void bus_remove_authority(void);
 
 void host_write_certificates(struct host *node, const char *authority, const char *authority_key,
                              const char *cluster, const char *uuid);
