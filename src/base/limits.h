@@ -382,6 +382,7 @@
 #define LIMIT_QCOW2_HEADER_BYTES KIB(64)     /* what is read of an image to judge it */
 #define LIMIT_IMAGE_COPY_BYTES MIB(64)       /* one step of a copy, for its progress to be seen */
 #define LIMIT_IMAGE_TOOL_BYTES MIB(1024)     /* address space of qemu-img */
+#define LIMIT_IMAGE_TOOL_STACK_BYTES MIB(1)  /* of each of its threads */
 #define LIMIT_IMAGE_TOOL_OUTPUT_BYTES MIB(1) /* what it may say about a damaged image */
 #define LIMIT_IMAGE_CHECK_CPU_S 60           /* processor time of looking through an image */
 #define LIMIT_IMAGE_CONVERT_CPU_S 14400      /* and of copying one */

@@ -29,7 +29,12 @@ static struct tool *start(const struct tool_run *run, GError **error)
                          run->doing);
         return NULL;
     }
+    /* Of its up to 64 threads each would take address space for a stack and for a heap of its own,
+     * more than all images need. */
+    g_ptr_array_add(argv, g_strdup("env"));
+    g_ptr_array_add(argv, g_strdup("MALLOC_ARENA_MAX=1"));
     g_ptr_array_add(argv, g_strdup("prlimit"));
+    g_ptr_array_add(argv, g_strdup_printf("--stack=%zu", LIMIT_IMAGE_TOOL_STACK_BYTES));
     g_ptr_array_add(argv, g_strdup("--core=0"));
     g_ptr_array_add(argv, g_strdup_printf("--as=%zu", LIMIT_IMAGE_TOOL_BYTES));
     g_ptr_array_add(argv, g_strdup_printf("--cpu=%d", run->writes ? LIMIT_IMAGE_CONVERT_CPU_S
