@@ -94,6 +94,7 @@ def enums():
             found[args[0]] = []
         elif macro == 'ENUM_WORD':
             found[list(found)[-1]].append(args[-1])
+    found['task_state'] += [args[2] for macro, args in rows('tasks.def') if macro == 'TASK' and args[0] == 'instance']
     return found
 
 
@@ -129,6 +130,40 @@ def methods_page():
     for name, words in sorted(enums().items()):
         lines += [f'## {name}', '', ', '.join(f'`{word}`' if word else 'nothing' for word in words), '']
     return '\n'.join(lines)
+
+
+def tasks_page():
+    lines = ['# Tasks', '', HEAD, '', 'What may be under way on a resource, whose word counts for it, and what its record becomes when that is dead: the first line that '
+             'fits what the hosts show. None fits: `error`, with an alert (RCV-82). A guest that crashed and whose disks are whole counts as shut off, with an alert '
+             '(RCV-80). Where a line names a job, that finishes what is half made, unless `recovery_rectify_unstable` is `no`.', '']
+    table_rows = list(rows('tasks.def'))
+    facts = {args[0]: args[1].replace('rescue', 'rescue guest') for macro, args in table_rows if macro == 'FACT'}
+    finals = {args[0]: args[1] for macro, args in table_rows if macro == 'FINAL'}
+    operations = {args[0]: args[1] for macro, args in table_rows if macro == 'OPERATION'}
+    for _, (kind, doc, *sets) in [row for row in table_rows if row.macro == 'KIND']:
+        tasks = [args for macro, args in table_rows if macro == 'TASK' and args[0] == kind]
+        lines += [f'## {doc.capitalize()}', '', *table(('task', 'operation', 'API', 'owner', 'finished by'), [
+            (f'`{args[2]}`', operations[args[3]], f'`{args[5]}`' if args[5] else '', args[6][3:].lower(), f'`{args[8]}`' if args[8] else '') for args in tasks])]
+        words = {}
+        for args in tasks:
+            words.setdefault(args[4], []).append(f'`{args[2]}`')
+        lines += table(('task', 'found', 'record', '', 'rule'), [
+            ('any' if args[2] == 'ANY_RULES' else ', '.join(words[args[2]]), found_text(facts, args[3:7]), finals[args[7]], flags_text(args[8]), args[0])
+            for macro, args in table_rows if macro == 'OUTCOME' and args[1] == kind])
+    return '\n'.join(lines)
+
+
+def found_text(facts, masks):
+    found = [' or '.join(facts[name.strip()] for name in mask.split('|')) for mask in masks if mask != 'ANY']
+    return ', '.join(found) or 'whatever is there'
+
+
+def flags_text(flags):
+    words = {'ALERT': 'alert', 'ALERT_HIGH': 'alert of the highest level', 'HALF': 'a job finishes it', 'CLOSE': 'a job closes the guest',
+             'MOVES': 'with a migration on record a job settles it, without one the record stays', 'RELEASE_ALL': 'what was reserved is free',
+             'RELEASE_SOURCE': "the source's reservation is free", 'RELEASE_TARGET': "the target's reservation is free",
+             'TAKE_TARGET': 'what was meant is on record', '0': ''}
+    return '; '.join(words[flag.strip()] for flag in flags.split('|'))
 
 
 def calls():

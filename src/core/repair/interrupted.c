@@ -6,40 +6,33 @@
 
 #include <string.h>
 
+#include "proto/task_table.h"
+
 /* How a mark is mended: an opcode that can be repeated, and what the record says of it. */
 struct mending {
     const char *opcode, *word;
 };
 
+/* Of the opcodes that finish a task (proto/tasks.def) those that are about more than power. */
+static const struct mending mendings[] = {
+    {"OP_INSTANCE_SETTLE", "kept if it runs or is whole, else removed"},
+    {"OP_INSTANCE_MIGRATE", "settled where it is"},
+    {"OP_INSTANCE_GROW_DISK", "given the sizes on record"},
+    {"OP_INSTANCE_RECREATE_DISKS", "given the disks that are there, or new ones"},
+    {"OP_INSTANCE_REINSTALL", "installed again"},
+};
+
 /* `plainly`: only to a state that is known, whatever the dead job was about. */
 static struct mending mending_of(const struct instance *instance, bool plainly)
 {
+    const char *mark = enum_word(&task_state_words, (int)instance->task_state);
+    const struct task_row *task = plainly ? NULL : task_row_of(TASK_KIND_instance, mark);
     bool up = instance->admin_state == ADMIN_UP;
-    const struct mending power = {up ? "OP_INSTANCE_STARTUP" : "OP_INSTANCE_SHUTDOWN",
-                                  up ? "started" : "stopped"};
-    if (plainly)
-        return power;
-    switch (instance->task_state) {
-    case TASK_CREATING:
-    case TASK_REMOVING:
-        return (struct mending){"OP_INSTANCE_SETTLE", "kept if it runs or is whole, else removed"};
-    case TASK_MIGRATING:
-        return (struct mending){"OP_INSTANCE_MIGRATE", "settled where it is"};
-    case TASK_GROWING_DISK:
-        return (struct mending){"OP_INSTANCE_GROW_DISK", "given the sizes on record"};
-    case TASK_RECREATING_DISKS:
-        return (struct mending){"OP_INSTANCE_RECREATE_DISKS",
-                                "given the disks that are there, or new ones"};
-    case TASK_REINSTALLING:
-        return (struct mending){"OP_INSTANCE_REINSTALL", "installed again"};
-    case TASK_NONE:
-    case TASK_STARTING:
-    case TASK_STOPPING:
-    case TASK_FAILING_OVER:
-    case TASK_REPLACING_DISKS:
-        break;
-    }
-    return power;
+    for (guint i = 0; task && i < G_N_ELEMENTS(mendings); i++)
+        if (strcmp(mendings[i].opcode, task->finisher) == 0)
+            return mendings[i];
+    return (struct mending){up ? "OP_INSTANCE_STARTUP" : "OP_INSTANCE_SHUTDOWN",
+                            up ? "started" : "stopped"};
 }
 
 /* With the mark of a dead job it sees to every disk. */

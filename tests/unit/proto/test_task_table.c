@@ -1,0 +1,267 @@
+/* Tests of proto/task_table.h: each arrow of the requirement document, and what must hold for every
+ * task and everything that can be found. */
+#include "proto/task_table.h"
+
+#include <string.h>
+
+#include "proto/records.h"
+
+static char **arrows;
+
+/* --- the arrows --- */
+
+struct arrow {
+    char *rule, *kind, **words, *final, *finisher;
+    bool moves, alert, high;
+    GStrv facts;
+};
+
+static bool take_suffix(char *text, const char *suffix)
+{
+    if (!g_str_has_suffix(text, suffix))
+        return false;
+    text[strlen(text) - strlen(suffix)] = '\0';
+    g_strstrip(text);
+    return true;
+}
+
+static void arrow_parse(const char *line, struct arrow *arrow)
+{
+    g_auto(GStrv) parts = g_strsplit(line, "|", -1);
+    guint count = g_strv_length(parts);
+    g_assert_true(count == 3 || count == 4);
+    g_auto(GStrv) head = g_strsplit(g_strstrip(parts[0]), " ", -1);
+    g_assert_cmpuint(g_strv_length(head), ==, 3);
+    g_strstrip(parts[1]);
+    arrow->rule = g_strdup(head[0]);
+    arrow->kind = g_strdup(head[1]);
+    arrow->words = g_strsplit(head[2], ",", -1);
+    arrow->moves = g_str_has_prefix(parts[1], "moves ");
+    arrow->facts = g_strsplit(parts[1] + (arrow->moves ? strlen("moves ") : 0), " ", -1);
+    arrow->final = g_strdup(g_strstrip(parts[2]));
+    arrow->high = take_suffix(arrow->final, "!!");
+    arrow->alert = take_suffix(arrow->final, "!");
+    arrow->finisher = count == 4 ? g_strdup(g_strstrip(parts[3])) : NULL;
+}
+
+static void arrow_clear(struct arrow *arrow)
+{
+    g_free(arrow->rule);
+    g_free(arrow->kind);
+    g_strfreev(arrow->words);
+    g_free(arrow->final);
+    g_free(arrow->finisher);
+    g_strfreev(arrow->facts);
+}
+
+static enum task_kind kind_of(const char *word)
+{
+    for (guint i = 0; i < TASK_KINDS; i++)
+        if (strcmp(task_kind_rows[i].word, word) == 0)
+            return (enum task_kind)i;
+    g_error("no kind %s", word);
+}
+
+/* Calls `each` with everything that can be found, as far as `wanted` (NULL: all of it) leaves it
+ * open. */
+static void for_all_facts(enum task_kind kind, const GStrv wanted,
+                          void (*each)(const struct task_facts *facts, void *data), void *data)
+{
+    const struct task_kind_row *row = &task_kind_rows[kind];
+    struct task_facts facts;
+    guint used = 0;
+    for (guint i = 0; i < TASK_FACT_SETS; i++)
+        used += row->values[i] > 1;
+    if (wanted)
+        g_assert_cmpuint(g_strv_length(wanted), ==, used);
+    guint total = row->values[0] * row->values[1] * row->values[2] * row->values[3], seen = 0;
+    for (guint n = 0; n < total; n++) {
+        bool is_wanted = true;
+        for (guint i = 0, rest = n; i < TASK_FACT_SETS; rest /= row->values[i], i++) {
+            facts.values[i] = rest % row->values[i];
+            const char *word = row->words[i][facts.values[i]];
+            if (wanted && i < used && strcmp(wanted[i], "*") != 0 && strcmp(wanted[i], word) != 0)
+                is_wanted = false;
+        }
+        seen += is_wanted;
+        if (is_wanted)
+            each(&facts, data);
+    }
+    g_assert_cmpuint(seen, >, 0); /* else a word of the arrow is in no set */
+}
+
+struct arrow_case {
+    const struct arrow *arrow;
+    const struct task_row *row;
+};
+
+static void check_arrow(const struct task_facts *facts, void *data)
+{
+    const struct arrow_case *of = data;
+    const struct arrow *arrow = of->arrow;
+    for (int rectify = RECTIFY_NO; rectify <= RECTIFY_JOBS; rectify++) {
+        struct task_outcome outcome =
+            task_outcome_of(of->row, facts, arrow->moves, (enum rectify_unstable)rectify);
+        g_assert_cmpstr(outcome.rule, ==, arrow->rule);
+        g_assert_cmpstr(task_final_words[outcome.final], ==, arrow->final);
+        g_assert_cmpint((outcome.flags & OUTCOME_ALERT) != 0, ==, arrow->alert);
+        g_assert_cmpint((outcome.flags & OUTCOME_ALERT_HIGH) != 0, ==, arrow->high);
+        g_assert_cmpstr(outcome.finisher, ==, rectify == RECTIFY_NO ? NULL : arrow->finisher);
+    }
+}
+
+static void test_arrows(void)
+{
+    guint cases = 0;
+    g_autoptr(GHashTable) rules = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    for (char **line = arrows; *line; line++) {
+        struct arrow arrow = {0};
+        if (**line == '#' || **line == '\0')
+            continue;
+        g_test_message("%s", *line);
+        arrow_parse(*line, &arrow);
+        enum task_kind kind = kind_of(arrow.kind);
+        for (char **word = arrow.words; *word; word++, cases++) {
+            struct arrow_case of = {&arrow, task_row_of(kind, *word)};
+            g_assert_nonnull(of.row);
+            for_all_facts(kind, arrow.facts, check_arrow, &of);
+        }
+        g_hash_table_add(rules, g_strdup(arrow.rule));
+        arrow_clear(&arrow);
+    }
+    g_assert_cmpuint(cases, >=, 290);
+    for (guint i = 46; i <= 88; i++) {
+        g_autofree char *rule = g_strdup_printf("RCV-%u", i);
+        if (i != 80) /* test_crashed */
+            g_assert_true(g_hash_table_contains(rules, rule));
+    }
+}
+
+/* --- what holds for all --- */
+
+struct sweep {
+    const struct task_row *row;
+    GHashTable *hit; /* indices of outcomes that something leads to */
+};
+
+static bool removes(const struct task_outcome *outcome)
+{
+    return outcome->final == TASK_FINAL_REMOVED ||
+           !g_strcmp0(outcome->finisher, "OP_INSTANCE_SETTLE");
+}
+
+/* Nothing whole, and nothing whose guest may be anywhere, goes (SAF-82). */
+static void check_removal(const struct task_row *row, const struct task_facts *facts,
+                          const struct task_outcome *outcome)
+{
+    if (!removes(outcome) || row->kind == TASK_KIND_attachment || row->kind == TASK_KIND_port ||
+        row->kind == TASK_KIND_network)
+        return;
+    if (row->kind == TASK_KIND_instance) {
+        g_assert_cmpuint(facts->values[0], ==, TASK_FACT_NOWHERE);
+        g_assert_cmpuint(facts->values[1], ==, TASK_FACT_ABSENT);
+        g_assert_cmpuint(facts->values[2], !=, TASK_FACT_WHOLE);
+    } else {
+        g_assert_cmpuint(facts->values[row->kind == TASK_KIND_volume ? 1 : 0], ==, TASK_FACT_GONE);
+    }
+}
+
+static void check_two_guests(const struct task_row *row, const struct task_facts *facts,
+                             const struct task_outcome *outcome)
+{
+    if (row->kind != TASK_KIND_instance || facts->values[0] != TASK_FACT_BOTH ||
+        facts->values[1] != TASK_FACT_RUNNING)
+        return;
+    g_assert_cmpint(outcome->final, ==, TASK_FINAL_ERROR);
+    g_assert_true(outcome->flags & OUTCOME_ALERT_HIGH);
+    g_assert_null(outcome->finisher);
+}
+
+static void check_any(const struct task_facts *facts, void *data)
+{
+    const struct sweep *sweep = data;
+    int index = task_outcome_index(sweep->row, facts);
+    if (index >= 0)
+        g_hash_table_add(sweep->hit, GINT_TO_POINTER(index + 1));
+    for (int n = 0; n < 6; n++) {
+        enum rectify_unstable rectify = (enum rectify_unstable)(n / 2);
+        struct task_outcome outcome = task_outcome_of(sweep->row, facts, n % 2, rectify);
+        g_assert_nonnull(outcome.rule);
+        if (rectify == RECTIFY_NO)
+            g_assert_null(outcome.finisher);
+        if (outcome.finisher)
+            g_assert_true(sweep->row->flags & TASK_KEEPS_OFF); /* RD-06 */
+        check_removal(sweep->row, facts, &outcome);
+        check_two_guests(sweep->row, facts, &outcome);
+    }
+}
+
+static void test_everything(void)
+{
+    g_autoptr(GHashTable) hit = g_hash_table_new(NULL, NULL);
+    for (const struct task_row *row = task_rows; row->word; row++) {
+        struct sweep sweep = {row, hit};
+        for_all_facts(row->kind, NULL, check_any, &sweep);
+    }
+    for (guint i = 0; i < task_outcome_count(); i++)
+        if (!g_hash_table_contains(hit, GINT_TO_POINTER(i + 1)))
+            g_error("row %u of the outcomes (%s) never counts", i + 1, task_outcome_rule(i));
+}
+
+static void check_crashed(const struct task_facts *facts, void *data)
+{
+    const struct task_row *row = data;
+    struct task_facts off = *facts;
+    if (facts->values[1] != TASK_FACT_CRASHED)
+        return;
+    bool whole = facts->values[2] == TASK_FACT_WHOLE;
+    off.values[1] = TASK_FACT_SHUT_OFF;
+    struct task_outcome of_off = task_outcome_of(row, &off, true, RECTIFY_JOBS);
+    struct task_outcome outcome = task_outcome_of(row, facts, true, RECTIFY_JOBS);
+    g_assert_cmpint(outcome.crashed, ==, whole);
+    if (!whole)
+        return;
+    g_assert_cmpstr(outcome.rule, ==, of_off.rule);
+    g_assert_cmpint(outcome.final, ==, of_off.final);
+    g_assert_cmpstr(outcome.finisher, ==, of_off.finisher);
+    g_assert_true(outcome.flags & OUTCOME_ALERT);
+}
+
+static void test_crashed(void)
+{
+    for (const struct task_row *row = task_rows; row->word; row++)
+        if (row->kind == TASK_KIND_instance)
+            for_all_facts(row->kind, NULL, check_crashed, (void *)row);
+}
+
+/* --- the words --- */
+
+static void test_words(void)
+{
+    for (const struct task_row *row = task_rows; row->word; row++) {
+        g_assert_cmpstr(row->word, !=, "");
+        g_assert_true(task_row_of(row->kind, row->word) == row); /* once in its kind (RCV-08) */
+    }
+    for (const char *const *word = task_state_words.words; *word; word++)
+        if (**word)
+            g_assert_nonnull(task_row_of(TASK_KIND_instance, *word));
+    g_assert_null(task_row_of(TASK_KIND_instance, ""));
+    g_assert_null(task_row_of(TASK_KIND_instance, "nix"));
+    g_assert_null(task_row_of(TASK_KIND_port, "creating"));
+}
+
+int main(int argc, char **argv)
+{
+    g_autofree char *text = NULL;
+    g_test_init(&argc, &argv, NULL);
+    g_assert_cmpint(argc, ==, 2);
+    g_assert_true(g_file_get_contents(argv[1], &text, NULL, NULL));
+    arrows = g_strsplit(text, "\n", -1);
+    g_test_add_func("/tasks/each-arrow-of-the-document", test_arrows);
+    g_test_add_func("/tasks/one-outcome-for-everything#RCV-82", test_everything);
+    g_test_add_func("/tasks/crashed-is-shut-off-with-an-alert#RCV-80", test_crashed);
+    g_test_add_func("/tasks/each-word-has-one-row#RCV-08", test_words);
+    int failed = g_test_run();
+    g_strfreev(arrows);
+    return failed;
+}
