@@ -62,6 +62,13 @@ static void sha256(const guint8 *bytes, size_t len, guint8 *ret_hash)
     g_checksum_get_digest(sum, ret_hash, &size);
 }
 
+char *invitation_way_back(const char *node, const char *address, guint64 port)
+{
+    return g_strdup_printf("fettle node invite %s --primary-ip %s --port %" G_GUINT64_FORMAT
+                           ", and on its host: fettle-noded join --new-keys",
+                           node, address, port);
+}
+
 char *invitation_fingerprint(const char *certificate)
 {
     static const char head[] = "-----BEGIN CERTIFICATE-----";

@@ -31,6 +31,10 @@ void invitation_free(struct invitation *invitation);
 typedef struct invitation invitation_t;
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(invitation_t, invitation_free)
 
+/* How a node that is on record with this address and port gets new keys, as a person types it;
+ * g_free(). */
+char *invitation_way_back(const char *node, const char *address, guint64 port);
+
 /* SHA-256 of the first certificate (PEM) of a text, in its DER form, in hexadecimal digits; NULL:
  * there is none. */
 char *invitation_fingerprint(const char *certificate);

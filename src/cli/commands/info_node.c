@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "proto/invitation.h"
+
 /* It answers with an error, and so tells nothing else. */
 static bool refuses(const json_t *cells)
 {
@@ -58,13 +60,13 @@ static void print_node_keys(const json_t *cells)
     g_autofree char *end = cli_time_text(ends);
     if (ends > 0)
         info_line("Certificate", "ends %s", end);
+    g_autofree char *back = invitation_way_back(
+        info_string(cells, "name"), info_string(cells, "pip"), (guint64)info_number(cells, "port"));
     if (json_is_true(info_value(cells, "keys_missed")))
         info_line("Old keys",
                   "the keys of the cluster were renewed while it was offline: nobody believes it; "
-                  "invite it again: fettle node invite %s --primary-ip %s --port %" G_GINT64_FORMAT
-                  ", and on its host: fettle-noded join --new-keys",
-                  info_string(cells, "name"), info_string(cells, "pip"),
-                  info_number(cells, "port"));
+                  "invite it again: %s",
+                  back);
 }
 
 /* Nothing, if it is well, or of a version that does not tell. */

@@ -14,6 +14,7 @@
 #include "cli/wconfd.h"
 #include "io/loop.h"
 #include "proto/cli/cli_table.h"
+#include "proto/invitation.h"
 #include "proto/key_table.h"
 #include "proto/rpc.h"
 
@@ -108,24 +109,17 @@ static struct keys_progress *follow(struct talk *talk, GError **error)
     }
 }
 
-/* Where the record has it: "--primary-ip ADDRESS --port NUMBER"; g_free(). */
-static char *place_of(struct cli *cli, const char *node)
+static void say_missed(struct cli *cli, const char *node)
 {
     json_autoptr rows = cli_query(cli, "node", (const char *const[]){"pip", "port", NULL},
                                   json_make("[sss]", "=", "name", node), NULL);
     const json_t *row = json_array_get(rows, 0);
-    if (row == NULL) /* nobody can tell now */
-        return g_strdup("--primary-ip ADDRESS --port NUMBER");
-    return g_strdup_printf("--primary-ip %s --port %" JSON_INTEGER_FORMAT, cli_cell_string(row, 0),
-                           json_integer_value(cli_cell_value(row, 1)));
-}
-
-static void say_missed(struct cli *cli, const char *node)
-{
-    g_autofree char *place = place_of(cli, node);
-    printf("node %s was offline and has the old keys: nobody believes it. When it is back: fettle "
-           "node invite %s %s, and on its host: fettle-noded join --new-keys\n",
-           node, node, place);
+    g_autofree char *back =
+        row ? invitation_way_back(node, cli_cell_string(row, 0),
+                                  (guint64)json_integer_value(cli_cell_value(row, 1)))
+            : g_strdup_printf("fettle node info %s", node); /* nobody can tell now */
+    printf("node %s was offline and has the old keys: nobody believes it. When it is back: %s\n",
+           node, back);
 }
 
 static void finish(struct cli *cli, const struct keys_progress *progress)

@@ -3,6 +3,7 @@
  * exclusive lock, or that of its parameters, and act on no guest.
  */
 #include "core/ops/ops.h"
+#include "proto/invitation.h"
 
 #include <string.h>
 
@@ -405,11 +406,10 @@ static void set_offline(struct op *op, struct node *node, bool offline)
     const struct op_node_set_params *params = op->params;
     if (node->offline == offline && (!offline || !*params->statement))
         return;
+    g_autofree char *back = invitation_way_back(node->name, node->primary_ip, node->port);
     if (!offline && node->keys_missed)
-        op_log(op,
-               "%s may have missed a renewal of the keys: if it stays unavailable, fettle node "
-               "invite %s --primary-ip %s, and fettle-noded join --new-keys on its host",
-               node->name, node->name, node->primary_ip);
+        op_log(op, "%s may have missed a renewal of the keys: if it stays unavailable: %s",
+               node->name, back);
     if (!offline)
         node->offline_since = 0;
     else if (!node->offline)

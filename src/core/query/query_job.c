@@ -193,8 +193,8 @@ json_t *query_get_job_oppriority(struct query_source *source, const void *row,
     return each_op(row, op_priority);
 }
 
-/* "INSTANCE_STARTUP(web1)": the opcode, and what it is about; whether it was only a try. */
-static json_t *op_summary(const struct job_op *op)
+/* "INSTANCE_STARTUP(web1)": the opcode, and what it is about; and `dry` if it was only a try. */
+static json_t *op_summary(const struct job_op *op, const char *dry)
 {
     static const char *const subjects[] = {"instance_name", "node_name", "name", "duration"};
     const char *id = json_string_value(json_object_get(op->input, "OP_ID"));
@@ -210,14 +210,25 @@ static json_t *op_summary(const struct job_op *op)
         else if (json_is_number(value))
             subject = g_strdup_printf("%g", json_number_value(value));
     }
-    const char *dry = json_is_true(json_object_get(op->input, "dry_run")) ? " (dry run)" : "";
-    return subject ? json_sprintf("%s(%s)%s", id, subject, dry) : json_sprintf("%s%s", id, dry);
+    const char *tried = json_is_true(json_object_get(op->input, "dry_run")) ? dry : "";
+    return subject ? json_sprintf("%s(%s)%s", id, subject, tried) : json_sprintf("%s%s", id, tried);
+}
+
+static json_t *own_summary(const struct job_op *op)
+{
+    return op_summary(op, " (dry run)");
+}
+
+/* Ganeti's own text says nothing of it. */
+static json_t *ganeti_summary(const struct job_op *op)
+{
+    return op_summary(op, "");
 }
 
 json_t *query_get_job_summary(struct query_source *source, const void *row,
                               enum query_status *ret_status)
 {
-    return each_op(row, op_summary);
+    return each_op(row, source->face == FACE_OWN ? own_summary : ganeti_summary);
 }
 
 /* --- what it is about --- */

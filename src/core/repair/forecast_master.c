@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "core/config/majority.h"
 #include "core/report/faults.h"
 
 /* --- who is left --- */
@@ -58,6 +59,22 @@ static guint count_left(const struct config *config, const GPtrArray *reports,
     return left;
 }
 
+/* Whether those that answer can promise to follow another one: node daemons do, with a copy of the
+ * configuration or without. */
+static bool promise_enough(const struct config *config, const GPtrArray *reports,
+                           const struct node *node)
+{
+    g_autoptr(GPtrArray) nodes = config_list(config, "node");
+    guint count = 0, granted = 0;
+    for (guint i = 0; i < nodes->len; i++) {
+        const struct node *other = nodes->pdata[i];
+        bool counts = majority_counts(other);
+        count += counts;
+        granted += counts && other != node && report_of(reports, other->uuid);
+    }
+    return granted >= majority_of(count);
+}
+
 struct forecast_master forecast_master_of(const struct config *config, const GPtrArray *reports,
                                           const struct node *node)
 {
@@ -75,7 +92,7 @@ struct forecast_master forecast_master_of(const struct config *config, const GPt
         seen.heir = minority ? HEIR_NONE : HEIR_BY_ITSELF;
     else if (seen.master)
         seen.heir = left > 0 ? HEIR_BY_WORD : HEIR_NONE;
-    seen.alone = seen.heir == HEIR_BY_WORD && 2 * left <= candidates;
+    seen.alone = seen.heir == HEIR_BY_WORD && !promise_enough(config, reports, node);
     return seen;
 }
 

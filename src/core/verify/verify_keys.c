@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "proto/invitation.h"
+
 /* Beginning of a line, or NULL if it is time enough. */
 static char *ends_soon(const struct look *look, guint64 ends)
 {
@@ -65,12 +67,12 @@ static void verify_certificate(struct look *look, const struct node *node,
 static void verify_node(struct look *look, const struct node *node)
 {
     const struct node_report *report = reports_of(look->reports, node->uuid);
+    g_autofree char *back = invitation_way_back(node->name, node->primary_ip, node->port);
     if (node->keys_missed)
         look_problem(look,
                      "node %s: was offline while the keys of the cluster were renewed, and nobody "
-                     "believes it; when it is back: fettle node invite %s --primary-ip %s --port "
-                     "%" G_GUINT64_FORMAT ", and on its host: fettle-noded join --new-keys",
-                     node->name, node->name, node->primary_ip, node->port);
+                     "believes it; when it is back: %s",
+                     node->name, back);
     else if (report && report->keys)
         verify_certificate(look, node, report->keys);
 }

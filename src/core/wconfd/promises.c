@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "core/config/majority.h"
 #include "core/config/voucher.h"
 #include "proto/env_many.h"
 #include "proto/records.h"
@@ -188,7 +189,7 @@ static voters_t candidates(const struct env *env, const struct config *config)
         const struct node *node = nodes->pdata[i];
         if (!strcmp(node->uuid, env->node_uuid))
             g_ptr_array_insert(found, 0, node_copy(node));
-        else if (node->master_candidate && !node->offline)
+        else if (majority_counts(node))
             g_ptr_array_add(found, node_copy(node));
     }
     return (voters_t){found, found->len};
@@ -273,7 +274,7 @@ static enum next ask(const struct env *env, const struct config *config,
                      const struct voters *voters, struct promise_wish *wish, bool begins,
                      struct outcome *ret_outcome, GError **error)
 {
-    struct round round = {.voters = voters, .needed = voters->count / 2 + 1, .hurry = begins};
+    struct round round = {.voters = voters, .needed = majority_of(voters->count), .hurry = begins};
     enum next next = NEXT_END;
     if (voters->nodes->len > 1)
         sign(env, config, wish, begins);

@@ -150,6 +150,8 @@ static void test_jobs(void)
                            "web9", "disk_template", "plain"),
                  FETTLE_ERROR_WRONG_INPUT,
                  "ops[0].disk_template: must be one of diskless, drbd, file, sharedfile");
+    queue_submit(w, json_make("{sb}", "dry_run", true));
+    query_check(w, "job", "summary", "[\"=\", \"id\", 2]", "0:[\"TEST_DELAY(0)\"]\n");
     queue_world_free(w);
 }
 
