@@ -396,6 +396,7 @@
 #define LIMIT_SERVICE_RECORD_S 60            /* news of a node's daemons are on record so often */
 #define LIMIT_SERVICE_CHARS 32               /* of the name of one */
 #define LIMIT_SERVICE_FILE_BYTES KIB(16)     /* what it says of itself */
+#define LIMIT_NOTE_MS 2000                   /* a write of it is waited for; it goes on behind */
 #define LIMIT_STATE_FILE_BYTES KIB(256)      /* what is kept about one guest or replica */
 #define LIMIT_TREE_ENTRIES 1000000u          /* names that are removed in one call (tree.h) */
 /* Whether a node can do its work (core/node/health.c, core/report/faults.c). */

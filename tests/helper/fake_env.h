@@ -112,7 +112,8 @@ void fake_fill_state(struct fake_world *world, const char *node);
 void fake_set_descriptors_used_up(struct fake_world *world, const char *node, bool used_up);
 /* Whether they may open one; TEMPORARY. For trials. */
 bool fake_descriptor_left(const struct env *env, GError **error);
-/* A trial of FILE_STATE on that node does not come back until this is over. */
+/* A trial of FILE_STATE on that node, and a write of it in a task, does not come back until this is
+ * over. */
 void fake_set_hung(struct fake_world *world, const char *node, bool hung);
 /* Direct access, as a test sees the disk; NULL if there is none. Borrowed. */
 const char *fake_file(struct fake_world *world, const char *node, enum file_area area,

@@ -127,12 +127,19 @@ bool fake_descriptor_left(const struct env *env, GError **error)
     return false;
 }
 
-static bool op_state_trial(const struct env *env, GError **error)
+/* False: killed meanwhile. */
+static bool state_answers(const struct env *env)
 {
     while (g_hash_table_contains(fake_process_of(env)->world->hung, env->node_uuid))
         if (!env_sleep(env, 100))
             return false;
-    return fake_descriptor_left(env, error) && state_may_fail(env, FILE_STATE, error);
+    return true;
+}
+
+static bool op_state_trial(const struct env *env, GError **error)
+{
+    return state_answers(env) && fake_descriptor_left(env, error) &&
+           state_may_fail(env, FILE_STATE, error);
 }
 
 static void op_descriptors(const struct env *env, guint64 *ret_open, guint64 *ret_most)
@@ -165,6 +172,8 @@ static bool op_file_write(const struct env *env, enum file_area area, const char
 {
     struct fake_world *world = fake_process_of(env)->world;
     g_autofree char *key = file_key(env->node_uuid, area, name);
+    if (area == FILE_STATE && task_self() && !state_answers(env))
+        return fettle_set_ended(error, "the process");
     if (!state_may_fail(env, area, error) || !file_may_fail(world, key, error))
         return false;
     GString *text = g_string_new_len(data, (gssize)len);

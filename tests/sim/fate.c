@@ -75,6 +75,15 @@ void sim_read_only(struct sim *sim, const char *name, bool read_only)
         node->written_since_ms = sim_now_ms(sim);
     node->read_only = read_only;
     fake_set_read_only(sim->world, node->uuid, read_only);
+    fake_set_hung(sim->world, node->uuid, false);
+}
+
+void sim_hang_state(struct sim *sim, const char *name)
+{
+    struct sim_node *node = sim_node(sim, name);
+    sim_log(sim, "fate: the root of %s hangs", name);
+    node->read_only = true;
+    fake_set_hung(sim->world, node->uuid, true);
 }
 
 void sim_fill_state(struct sim *sim, const char *name)

@@ -317,6 +317,8 @@ static void do_root(struct line *line)
 {
     if (script_is(line, 2, "full"))
         sim_fill_state(line->sim, script_word(line, 1));
+    else if (script_is(line, 2, "hang"))
+        sim_hang_state(line->sim, script_word(line, 1));
     else
         sim_read_only(line->sim, script_word(line, 1), script_is(line, 2, "read-only"));
 }

@@ -73,6 +73,8 @@ void sim_congest(struct sim *sim, const char *node, guint ms);
 void sim_read_only(struct sim *sim, const char *node, bool read_only);
 /* The same, as there is no room, until it is not read-only. */
 void sim_fill_state(struct sim *sim, const char *node);
+/* The same, as its disk does not answer. */
+void sim_hang_state(struct sim *sim, const char *node);
 /* Somebody sets its wall clock: so much ahead of what it was in the beginning. */
 void sim_set_clock(struct sim *sim, const char *node, gint64 ahead_s);
 bool sim_troubled(const struct sim *sim, const char *node);

@@ -175,14 +175,16 @@ enum replica_word confirm_replica_look(struct guest *guest)
 bool confirm_replica_kept(struct guest *guest)
 {
     const struct guest_record *record = guest->record;
-    struct confirm_answers *answers =
-        confirm_ask_one(guest->node, CONFIRM_MIRROR, record->instance, record->generation,
-                        record->target->replica, NULL);
+    guint64 generation = record->generation;
+    struct confirm_answers *answers = confirm_ask_one(guest->node, CONFIRM_MIRROR, record->instance,
+                                                      generation, record->target->replica, NULL);
     if (!answers)
         return false;
     const struct confirm_result *answer = answers->items->pdata[0];
-    int state = enum_parse(&replica_state_words, answer->replica_state);
-    bool kept = answer->kept && state != REPLICA_IN_SYNC && state != REPLICA_SYNCING;
+    bool gone = answer->answer == CONFIRM_REFUSED && !*answer->replica_state;
+    bool stale = enum_parse(&replica_state_words, answer->replica_state) == REPLICA_STALE;
+    bool kept = answer->kept && answer->generation == generation &&
+                record->generation == generation && (stale || gone);
     confirm_answers_free(answers);
     return kept;
 }

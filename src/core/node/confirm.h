@@ -39,7 +39,8 @@ enum replica_word confirm_replica_state(struct guest *guest, enum replica_state 
 /* Asks how the replica stands, changing nothing: ACCEPTED (guest->replica_* tell), GONE, REFUSED,
  * NO_ANSWER. */
 enum replica_word confirm_replica_look(struct guest *guest);
-/* Whether that record, which does not promise the replica, is more than this one master's. */
+/* Whether the record of this very generation, that the replica is stale or not its replica any
+ * more, is more than this one master's. */
 bool confirm_replica_kept(struct guest *guest);
 
 /* Is the guest's generation at `answer` superseded? False for an answer that shows no higher one.

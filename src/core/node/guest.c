@@ -9,6 +9,8 @@
 #include "core/node/taps.h"
 #include "proto/seal.h"
 
+#define NOTE_AGAIN_MS 2000 /* until what is owed is written again */
+
 #define TO_ALL                                                                                     \
     (SM_TO(PHASE_USED) | SM_TO(PHASE_STOPPED) | SM_TO(PHASE_SUPERSEDED) | SM_TO(PHASE_REMOVED))
 
@@ -28,13 +30,19 @@ bool node_killed(GError **error)
     return fettle_set_ended(error, "the node daemon");
 }
 
+static void note_stands(struct guest *guest, struct stamp kept, bool attached)
+{
+    guest->kept = kept;
+    guest->note.attached = attached;
+}
+
 static struct guest *guest_new(struct node_core *node, struct guest_record *record)
 {
     struct guest *guest = g_new0(struct guest, 1);
     guest->node = node;
     guest->record = record;
     g_queue_init(&guest->procedure.waiters);
-    g_queue_init(&guest->saving.waiters);
+    g_queue_init(&guest->note.waiters);
     guest->replica_state = REPLICA_STALE;
     guest->migration = migration_status_new();
     g_hash_table_insert(node->guests, record->instance, guest);
@@ -48,6 +56,7 @@ void guest_free(struct guest *guest)
     migration_status_free(guest->migration);
     look_clear(&guest->look);
     look_clear(&guest->undo.look);
+    g_clear_error(&guest->note.error);
     g_clear_error(&guest->undo.error);
     g_free(guest->damage);
     g_free(guest);
@@ -116,7 +125,8 @@ bool guest_load_all(struct node_core *node, GError **error)
             return node_killed(error);
         struct guest *guest = guest_new(node, record ? record : record_for(uuid));
         if (record) {
-            guest->kept = (struct stamp){record->history, record->generation};
+            note_stands(guest, (struct stamp){record->history, record->generation},
+                        record->attached);
             continue;
         }
         guest->damage = g_strdup_printf("var/%s is damaged (%s): which generations were used here "
@@ -145,22 +155,134 @@ void guest_unlock(struct guest *guest)
     task_mutex_unlock(&guest->procedure);
 }
 
-bool guest_save(struct guest *guest, GError **error)
+/* --- its file --- */
+
+static char *note_text(const struct guest *guest)
+{
+    json_autoptr json = guest_record_to_json(guest->record);
+    return seal_to_text(json);
+}
+
+/* One write of what is true now. `ret_text`: what was written; free it with g_free(). */
+static bool note_write(struct guest *guest, char **ret_text, GError **error)
 {
     const struct env *env = guest->node->env;
-    if (!task_mutex_lock(&guest->saving))
+    const struct guest_record *record = guest->record;
+    struct stamp kept = {record->history, record->generation};
+    bool attached = record->attached;
+    g_autofree char *name = g_strdup_printf(GUEST_FOLDER "/%s.json", record->instance);
+    *ret_text = note_text(guest);
+    if (env->ops->file_write(env, FILE_STATE, name, *ret_text, strlen(*ret_text), error)) {
+        note_stands(guest, kept, attached);
+        return true;
+    }
+    if (task_killed())
         return node_killed(error);
-    g_autofree char *name = g_strdup_printf(GUEST_FOLDER "/%s.json", guest->record->instance);
-    json_autoptr json = guest_record_to_json(guest->record);
-    struct stamp kept = {guest->record->history, guest->record->generation};
-    g_autofree char *text = seal_to_text(json);
-    bool ok = env->ops->file_write(env, FILE_STATE, name, text, strlen(text), error);
-    task_mutex_unlock(&guest->saving);
-    if (ok)
-        guest->kept = kept;
-    else
-        g_prefix_error(error, "var/%s: ", name);
-    return ok;
+    g_prefix_error(error, "var/%s: ", name);
+    return false;
+}
+
+static void note_tell(struct note *note)
+{
+    for (GList *each = note->waiters.head; each; each = each->next)
+        env_pause_end(each->data);
+}
+
+/* Whether the file still has something else than what was asked for, or than what somebody who did
+ * not wait for the end has gone on with. */
+static bool note_is_old(const struct guest *guest, guint64 number, const char *text)
+{
+    if (guest->note.asked > number)
+        return true;
+    g_autofree char *now = guest->note.owed ? note_text(guest) : NULL;
+    return now && strcmp(now, text) != 0;
+}
+
+/* In a task of its own, so that a disk which hangs keeps this one and nobody else. What is owed is
+ * tried until it stands. */
+static void note_run(void *data)
+{
+    struct guest *guest = data;
+    struct node_core *node = guest->node;
+    struct note *note = &guest->note;
+    bool more = true;
+    while (more) {
+        guint64 number = note->asked;
+        g_autofree char *text = NULL;
+        g_autoptr(GError) error = NULL;
+        note->since_ms = node->env->ops->boot_ms(node->env);
+        note->writing = true;
+        bool ok = note_write(guest, &text, &error);
+        note->writing = false;
+        note->ended = number;
+        g_clear_error(&note->error);
+        note->error = g_steal_pointer(&error);
+        more = !task_killed() &&
+               (ok ? note_is_old(guest, number, text) : note->owed || note->asked > number);
+        note->owed = note->owed && more;
+        note_tell(note);
+        if (!ok && more && note->asked == number)
+            more = env_pause(node->env, &note->again, NOTE_AGAIN_MS);
+    }
+    note->runs = false;
+    node_release(node);
+}
+
+static void note_begin(struct guest *guest)
+{
+    struct note *note = &guest->note;
+    if (note->runs) {
+        env_pause_end(&note->again);
+        return;
+    }
+    note->runs = true;
+    note->again = (struct env_pause){0};
+    node_hold(guest->node);
+    task_spawn(guest->node->env->tasks, note_run, guest);
+}
+
+/* False: killed, or the time is over. */
+static bool note_wait(struct guest *guest, guint64 number)
+{
+    const struct env *env = guest->node->env;
+    struct note *note = &guest->note;
+    gint64 now = env->ops->boot_ms(env);
+    /* A write that has kept somebody waiting for so long keeps nobody else. */
+    bool late = note->writing && now - note->since_ms >= LIMIT_NOTE_MS;
+    gint64 until = late ? now : now + LIMIT_NOTE_MS;
+    struct env_pause pause = {0};
+    g_queue_push_tail(&note->waiters, &pause);
+    bool alive = !task_killed();
+    while (alive && note->ended < number) {
+        gint64 left = until - env->ops->boot_ms(env);
+        if (left <= 0)
+            break;
+        alive = env_pause(env, &pause, (guint)left);
+    }
+    g_queue_remove(&note->waiters, &pause);
+    return alive && note->ended >= number;
+}
+
+bool guest_save(struct guest *guest, GError **error)
+{
+    struct note *note = &guest->note;
+    const struct env *env = guest->node->env;
+    guint64 number = ++note->asked;
+    note_begin(guest);
+    if (note_wait(guest, number)) {
+        if (!note->error)
+            return true;
+        g_propagate_error(error, g_error_copy(note->error));
+        return false;
+    }
+    if (task_killed())
+        return node_killed(error);
+    note->owed = true;
+    fettle_set_error(error, STORAGE,
+                     "var/" GUEST_FOLDER "/%s.json: the disk of this node's state does not answer "
+                     "since %" G_GINT64_FORMAT " s; see to that disk, then try again",
+                     guest->record->instance, (env->ops->boot_ms(env) - note->since_ms) / 1000);
+    return false;
 }
 
 char *guest_name(const struct guest *guest)
@@ -314,8 +436,11 @@ void guest_forget_mirror(struct guest *guest)
     g_autoptr(GError) error = NULL;
     export_target_free(g_steal_pointer(&guest->record->target));
     guest->record->attached = false;
-    if (!guest_save(guest, &error) && !fettle_error_is(error, KILLED))
-        log_warning("", "%s", error->message);
+    if (guest_save(guest, &error) || fettle_error_is(error, KILLED))
+        return;
+    log_warning("", "%s", error->message);
+    guest->note.owed = true;
+    note_begin(guest);
 }
 
 static bool boot_file(struct node_core *node, const char *what, const char *name,

@@ -21,12 +21,26 @@ struct undo_look {
     GError *error;
 };
 
+/* Its file on the way to the disk: one write at a time, each of what is true when it begins. */
+struct note {
+    guint64 asked;   /* saves so far */
+    guint64 ended;   /* number of the last one that a write has answered, … */
+    GError *error;   /* … with this; NULL: it stands */
+    bool runs;       /* the task that writes */
+    bool writing;    /* it waits for the disk, … */
+    gint64 since_ms; /* … since then */
+    bool owed;       /* somebody went on without it: it is to stand all the same */
+    bool attached;   /* as it was noted last */
+    GQueue waiters;  /* struct env_pause, each on the stack of its saver */
+    struct env_pause again;
+};
+
 struct guest {
     struct node_core *node;
     struct guest_record *record; /* never NULL */
     char *damage;                /* why its file cannot be trusted; NULL: it can */
     struct task_mutex procedure; /* one at a time */
-    struct task_mutex saving;
+    struct note note;
     struct stamp kept; /* history and generation that its file is known to have */
 
     /* Of the procedure that acts on it, while it can be given up (cancel.h). */
@@ -84,7 +98,8 @@ void guest_free(struct guest *guest);
 bool guest_lock(struct guest *guest, GError **error);
 void guest_unlock(struct guest *guest);
 
-/* Synced when it returns true. */
+/* Synced when it returns true. STORAGE: it cannot be written, or the disk has not answered within
+ * LIMIT_NOTE_MS; then the write goes on behind, and what is true at its end follows it. */
 bool guest_save(struct guest *guest, GError **error);
 /* Moves the phase; one line in the log. */
 void guest_move(struct guest *guest, enum guest_phase phase, const char *why);
@@ -121,7 +136,7 @@ bool guest_sync(const struct guest *guest, GError **error);
 
 /* The mirror is over: no target any more. Saved; a failure to save is harmless, because a restart
  * asks the master before it touches a mirror, and that the replica lacks something is kept since
- * before (mirror_watch.c). */
+ * before (mirror_watch.c); it is tried again until it stands. */
 void guest_forget_mirror(struct guest *guest);
 
 /* Kernel and initial file system of an instance as files of this node, if it names any.

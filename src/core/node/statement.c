@@ -3,11 +3,11 @@
 
 #include "core/node/guest.h"
 
-/* Without a word of a master since this process began: what the mirror looks like. One that lasted
- * until the host or the guest died was whole if it ever was. */
+/* Without a word of a master since this process began: what the mirror looks like, but for one that
+ * was noted as over. One that lasted until the host or the guest died was whole if it ever was. */
 static enum replica_state looks_like(const struct guest *guest)
 {
-    bool whole = guest->live ? guest->last_mirror.state == MIRROR_READY : guest->record->attached;
+    bool whole = guest->note.attached && (!guest->live || guest->last_mirror.state == MIRROR_READY);
     return whole ? REPLICA_IN_SYNC : REPLICA_SYNCING;
 }
 

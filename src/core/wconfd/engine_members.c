@@ -17,6 +17,7 @@ struct tending {
     gint64 compare_ms; /* boot clock: when it is looked whether the members hold the same */
     char *doubt;       /* what the last look found; a second one has to find it, too */
     char *odd;         /* what two have found */
+    bool several;      /* the last look has found more than one member with a vote */
 };
 
 /* What one pass knows. */
@@ -115,12 +116,21 @@ static bool remove_member(struct pass *pass, const struct ensemble_member *liste
                           GError **error)
 {
     struct ensemble *ensemble = pass->tending->asker.env->ensemble;
+    pass->tending->several = false; /* until it is looked again */
     if (!ensemble->ops->remove(ensemble, pass->known, listed->id, error)) {
         g_prefix_error(error, "the member at %s (%s) cannot be removed: ", listed->peer_url, why);
         return false;
     }
     log_info("", "members of etcd: the one at %s is removed: %s", listed->peer_url, why);
     return true;
+}
+
+static bool have_several(const GPtrArray *listed)
+{
+    guint voters = 0;
+    for (guint i = 0; i < listed->len; i++)
+        voters += !((const struct ensemble_member *)listed->pdata[i])->learner;
+    return voters > 1;
 }
 
 /* One at a time; the next pass lists them anew. */
@@ -328,6 +338,7 @@ static bool begin(struct pass *pass, struct tending *tending, GError **error)
         return false;
     }
     pass->listed = env->ensemble->ops->list(env->ensemble, pass->known, error);
+    tending->several = pass->listed && have_several(pass->listed);
     if (!pass->listed)
         return false;
     pass->wanted = make_wanted(pass, NULL);
@@ -436,6 +447,11 @@ void engine_members_start(struct wconf *wconf)
         .clear = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL)};
     wconf->tending = tending;
     task_spawn(wconf->env->tasks, tend_task, tending);
+}
+
+bool engine_members_several(const struct wconf *wconf)
+{
+    return wconf->tending && wconf->tending->several;
 }
 
 void engine_members_end(struct wconf *wconf)

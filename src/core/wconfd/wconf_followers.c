@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "core/wconfd/engine_members.h"
 #include "core/wconfd/wconf_private.h"
 
 struct serial_digest {
@@ -171,7 +172,8 @@ bool wconf_followers_have(const struct wconf *wconf, guint64 serial)
 bool wconf_followers_keep(const struct wconf *wconf, guint64 serial)
 {
     guint64 reachable;
-    return wconf->engine->replicated || count_copies(wconf, serial, &reachable) > 0;
+    return wconf->engine->replicated ? engine_members_several(wconf)
+                                     : count_copies(wconf, serial, &reachable) > 0;
 }
 
 static void count_out(struct wconf *wconf, guint64 serial)

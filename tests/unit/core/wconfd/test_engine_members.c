@@ -40,6 +40,29 @@ static void test_told(void)
     engine_tear_down();
 }
 
+static bool says_kept(void)
+{
+    g_autofree char *said =
+        ask_wconf(&world, world.noded[0], "confirm",
+                  json_make("{s:[{s:s,s:s,s:i,s:s}]}", "items", "role", "mirror", "instance", WEB1,
+                            "generation", 4, "replica", REPLICA1));
+    g_assert_nonnull(strstr(said, "\"kept\":"));
+    return strstr(said, "\"kept\":true") != NULL;
+}
+
+/* More than one disk has what is on record as long as more than one member has a vote. */
+static void test_kept(void)
+{
+    set_up();
+    fake_advance(world.world, 5000);
+    g_assert_true(says_kept());
+    engine_tear_down();
+    engine_set_up(1, false, true); /* the others are removed */
+    fake_advance(world.world, 10000);
+    g_assert_false(says_kept());
+    engine_tear_down();
+}
+
 static void test_goes_and_comes(void)
 {
     set_up();
@@ -429,6 +452,7 @@ int main(int argc, char **argv)
     g_test_add_func("/engine-tend/gone-and-silent#SAF-07", test_gone_and_silent);
     g_test_add_func("/engine-tend/listed-is-kept#SAF-07", test_listed_is_kept);
     g_test_add_func("/engine-tend/gone-while-offline#SAF-07", test_gone_while_offline);
+    g_test_add_func("/engine-tend/kept#SAF-09", test_kept);
     g_test_add_func("/engine-tend/back#SAF-04,SAF-07", test_back);
     g_test_add_func("/engine-tend/back-without-copy#SAF-04", test_no_copy);
     return g_test_run();
