@@ -339,20 +339,9 @@ static bool step(const struct key_pass *pass, GError **error)
 static bool is_copied(const struct key_pass *pass)
 {
     const struct wconf *wconf = pass->keeper->wconf;
-    g_autoptr(GPtrArray) nodes = config_list(wconf->committed, "node");
     guint64 serial = 0;
-    bool alone = true;
     config_get(wconf->committed, "cluster", pass->cluster->uuid, &serial);
-    for (guint i = 0; i < nodes->len; i++) {
-        const struct node *node = nodes->pdata[i];
-        if (!node->master_candidate || node->offline ||
-            strcmp(node->uuid, wconf->env->node_uuid) == 0)
-            continue;
-        if (wconf_followers_serial(wconf, node->uuid) >= serial)
-            return true;
-        alone = false;
-    }
-    return alone;
+    return wconf_followers_share(wconf, serial);
 }
 
 static bool work(const struct key_pass *pass, GError **error)

@@ -52,6 +52,32 @@ static bool has_on_record(const struct key_pass *pass, const struct node *node,
     return now && !strcmp(now->key_hash, key_hash);
 }
 
+/* A master that is lost now would leave one that refuses the node. */
+static bool is_shared(const struct key_pass *pass, const struct node *node)
+{
+    const struct wconf *wconf = pass->keeper->wconf;
+    guint64 serial = 0;
+    config_get(wconf->committed, "node", node->uuid, &serial);
+    return wconf_followers_share(wconf, serial);
+}
+
+static bool wait_until_shared(const struct key_pass *pass, const struct node *node,
+                              const char *key_hash, GError **error)
+{
+    const struct key_renewal *keeper = pass->keeper;
+    bool stored = false;
+    for (guint i = 0; i < KEY_STORE_LOOKS && key_renewal_alive(keeper); i++) {
+        stored = has_on_record(pass, node, key_hash);
+        if (stored && is_shared(pass, node))
+            return true;
+        env_sleep(keeper->env, KEY_STORE_MS);
+    }
+    fettle_set_error(error, TEMPORARY, "%s",
+                     stored ? "no other candidate has a copy of its new key yet"
+                            : "its new key is not on record yet");
+    return false;
+}
+
 /* Stored before the node has the certificate: afterwards it has no other key to prove itself. */
 static bool record_key(const struct key_pass *pass, const struct node *node, const char *key_hash,
                        GError **error)
@@ -66,15 +92,7 @@ static bool record_key(const struct key_pass *pass, const struct node *node, con
     GPtrArray *changes = change_list_new();
     json_object_set_new(object, "key_hash", json_string(key_hash));
     g_ptr_array_add(changes, config_put(keeper->wconf->head, "node", node->uuid, object));
-    if (!wconf_commit(keeper->wconf, id, changes, NULL, AUTHOR_COMMIT, NULL, NULL, error))
-        return false;
-    for (guint i = 0; i < KEY_STORE_LOOKS && key_renewal_alive(keeper); i++) {
-        env_sleep(keeper->env, KEY_STORE_MS);
-        if (key_renewal_alive(keeper) && has_on_record(pass, node, key_hash))
-            return true;
-    }
-    fettle_set_error(error, TEMPORARY, "its new key is not on record yet");
-    return false;
+    return wconf_commit(keeper->wconf, id, changes, NULL, AUTHOR_COMMIT, NULL, NULL, error);
 }
 
 static bool may_certify(const struct key_pass *pass, const struct node *node,
@@ -83,7 +101,8 @@ static bool may_certify(const struct key_pass *pass, const struct node *node,
     g_autofree char *key_hash = NULL;
     return key_proof_check(key_renewal_authority(pass->keeper), node, asked, &key_hash, error) &&
            key_renewal_alive(pass->keeper) &&
-           (has_on_record(pass, node, key_hash) || record_key(pass, node, key_hash, error));
+           (has_on_record(pass, node, key_hash) || record_key(pass, node, key_hash, error)) &&
+           wait_until_shared(pass, node, key_hash, error);
 }
 
 static struct keys_status *reissue(const struct key_pass *pass, const struct node *node,
