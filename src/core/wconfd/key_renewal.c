@@ -6,169 +6,21 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "core/config/voucher.h"
-#include "core/wconfd/key_proof.h"
-#include "core/wconfd/wconf_private.h"
+#include "core/wconfd/key_list.h"
+#include "core/wconfd/key_renewal_private.h"
 #include "proto/change.h"
-#include "proto/invitation.h"
 
 #define CONFD_KEY_BYTES 32
-#define KEY_STORE_MS 20
-#define KEY_STORE_LOOKS 250
 
-struct key_renewal {
-    struct wconf *wconf; /* NULL: it has ended */
-    const struct env *env;
-    struct stamp stamp;
-    GHashTable *heard; /* UUID -> struct keys_status: what nodes have said in this mastership */
-    GHashTable *tried; /* "phase UUID" of nodes that are offline, and were asked all the same */
-    GPtrArray *waits;  /* char *: what this phase waited for when it was looked at last */
-    char *signed_by;   /* the mastership is signed by this authority, and nodes are told */
-    char *said;        /* the last complaint of its own */
-    char *has_key_of; /* certificate of the authority whose key was found; NULL: to be looked for */
-    struct rpc_request *request; /* of a person, to begin; NULL: none */
-};
-
-/* What one pass goes by. */
-struct pass {
-    struct key_renewal *keeper;
-    struct cluster *cluster;
-    GStrv wanted;     /* fingerprints of those whom nodes are to trust */
-    GPtrArray *waits; /* becomes the keeper's */
-};
-
-static bool alive(const struct key_renewal *keeper)
-{
-    return keeper->wconf && !keeper->wconf->down && !task_killed();
-}
-
-static struct authority *authority_of(const struct key_renewal *keeper)
-{
-    return keeper->env->authority;
-}
-
-static void wait_for(const struct pass *pass, const struct node *node, const char *why)
+static void wait_for(const struct key_pass *pass, const struct node *node, const char *why)
 {
     g_ptr_array_add(pass->waits, g_strdup_printf("node %s: %s", node->name, why));
-}
-
-/* --- one node --- */
-
-static bool trusts_these(const struct pass *pass, const struct keys_status *status)
-{
-    guint count = g_strv_length(pass->wanted);
-    if (!status || status->trusts->len != count)
-        return false;
-    for (guint i = 0; i < count; i++)
-        if (strcmp(status->trusts->pdata[i], pass->wanted[i]) != 0)
-            return false;
-    return true;
-}
-
-static bool is_reissued(const struct pass *pass, const struct keys_status *status)
-{
-    return status && strcmp(status->issuer, pass->wanted[0]) == 0;
-}
-
-/* Whether it has all that this phase is for. */
-static bool has_confirmed(const struct pass *pass, const char *uuid)
-{
-    const struct keys_status *status = g_hash_table_lookup(pass->keeper->heard, uuid);
-    return trusts_these(pass, status) &&
-           (pass->cluster->renewal == RENEWAL_SPREAD || is_reissued(pass, status));
-}
-
-static void *call(const struct pass *pass, const struct node *node, const char *method,
-                  const void *args, GError **error)
-{
-    return env_call_record(pass->keeper->env, node->uuid, ROLE_NODED, method, args,
-                           pass->keeper->stamp, 0, 0, error);
-}
-
-static struct keys_status *tell_trust(const struct pass *pass, const struct node *node,
-                                      GError **error)
-{
-    const struct keys_trust_args args = {.authority = pass->cluster->authority};
-    return call(pass, node, "keys_trust", &args, error);
-}
-
-static bool has_on_record(const struct pass *pass, const struct node *node, const char *key_hash)
-{
-    const struct node *now = config_get(pass->keeper->wconf->committed, "node", node->uuid, NULL);
-    return now && !strcmp(now->key_hash, key_hash);
-}
-
-/* Stored before the node has the certificate: afterwards it has no other key to prove itself. */
-static bool record_key(const struct pass *pass, const struct node *node, const char *key_hash,
-                       GError **error)
-{
-    const struct key_renewal *keeper = pass->keeper;
-    json_t *object = config_object_json(keeper->wconf->head, "node", node->uuid);
-    if (!object) {
-        fettle_set_error(error, TEMPORARY, "was removed");
-        return false;
-    }
-    g_autofree char *id = env_uuid(keeper->env);
-    GPtrArray *changes = change_list_new();
-    json_object_set_new(object, "key_hash", json_string(key_hash));
-    g_ptr_array_add(changes, config_put(keeper->wconf->head, "node", node->uuid, object));
-    if (!wconf_commit(keeper->wconf, id, changes, NULL, AUTHOR_COMMIT, NULL, NULL, error))
-        return false;
-    for (guint i = 0; i < KEY_STORE_LOOKS && alive(keeper); i++) {
-        env_sleep(keeper->env, KEY_STORE_MS);
-        if (alive(keeper) && has_on_record(pass, node, key_hash))
-            return true;
-    }
-    fettle_set_error(error, TEMPORARY, "its new key is not on record yet");
-    return false;
-}
-
-static bool may_certify(const struct pass *pass, const struct node *node,
-                        const struct keys_request *asked, GError **error)
-{
-    g_autofree char *key_hash = NULL;
-    return key_proof_check(authority_of(pass->keeper), node, asked, &key_hash, error) &&
-           alive(pass->keeper) &&
-           (has_on_record(pass, node, key_hash) || record_key(pass, node, key_hash, error));
-}
-
-static struct keys_status *reissue(const struct pass *pass, const struct node *node, GError **error)
-{
-    struct authority *authority = authority_of(pass->keeper);
-    record_autoptr(keys_request) asked = call(pass, node, "keys_request", NULL, error);
-    g_autofree char *certificate = NULL;
-    if (!asked || !may_certify(pass, node, asked, error))
-        return NULL;
-    if (!authority->ops->sign(authority, asked->request, pass->cluster->uuid, node->uuid,
-                              &certificate, error)) {
-        g_clear_pointer(&pass->keeper->has_key_of, g_free);
-        return NULL;
-    }
-    const struct keys_certify_args args = {.certificate = certificate};
-    return call(pass, node, "keys_certify", &args, error);
-}
-
-static void note(const struct pass *pass, const struct node *node, struct keys_status *status)
-{
-    if (status)
-        g_hash_table_insert(pass->keeper->heard, g_strdup(node->uuid), status);
-}
-
-/* Repeating it does nothing where it is so already. */
-static void bring(const struct pass *pass, const struct node *node, GError **error)
-{
-    struct key_renewal *keeper = pass->keeper;
-    if (!trusts_these(pass, g_hash_table_lookup(keeper->heard, node->uuid)))
-        note(pass, node, tell_trust(pass, node, error));
-    const struct keys_status *status = g_hash_table_lookup(keeper->heard, node->uuid);
-    if (alive(keeper) && pass->cluster->renewal == RENEWAL_REISSUE && trusts_these(pass, status) &&
-        !is_reissued(pass, status))
-        note(pass, node, reissue(pass, node, error));
 }
 
 /* --- all nodes --- */
 
 /* One that is offline is asked once in each phase: it may be there. */
-static bool is_asked(const struct pass *pass, const struct node *node)
+static bool is_asked(const struct key_pass *pass, const struct node *node)
 {
     if (!node->offline)
         return true;
@@ -181,13 +33,14 @@ static bool is_waited_for(const struct node *node)
     return !node->offline && !node->keys_missed;
 }
 
-static void bring_node(const struct pass *pass, const struct node *node)
+static void bring_node(const struct key_pass *pass, const struct node *node)
 {
     g_autoptr(GError) error = NULL;
-    if (has_confirmed(pass, node->uuid) || !is_asked(pass, node))
+    if (key_renewal_confirmed(pass, node->uuid) || !is_asked(pass, node))
         return;
-    bring(pass, node, &error);
-    if (!alive(pass->keeper) || !is_waited_for(node) || has_confirmed(pass, node->uuid))
+    key_renewal_bring(pass, node, &error);
+    if (!key_renewal_alive(pass->keeper) || !is_waited_for(node) ||
+        key_renewal_confirmed(pass, node->uuid))
         return;
     if (fettle_error_is(error, PROTOCOL))
         wait_for(pass, node, "its version knows no renewal of keys; upgrade it");
@@ -213,10 +66,10 @@ static GPtrArray *all_nodes(const struct key_renewal *keeper)
     return found;
 }
 
-static void bring_all(const struct pass *pass)
+static void bring_all(const struct key_pass *pass)
 {
     g_autoptr(GPtrArray) nodes = all_nodes(pass->keeper);
-    for (guint i = 0; i < nodes->len && alive(pass->keeper); i++) {
+    for (guint i = 0; i < nodes->len && key_renewal_alive(pass->keeper); i++) {
         bring_node(pass, nodes->pdata[i]);
         if (i == 0 && pass->waits->len > 0)
             break; /* nothing is signed before this node goes by the new authority itself */
@@ -226,7 +79,7 @@ static void bring_all(const struct pass *pass)
 /* --- what else must have gone over before the old authority is forgotten --- */
 
 /* Who follows this mastership must be able to prove it (SAF-102). */
-static void sign_anew(const struct pass *pass)
+static void sign_anew(const struct key_pass *pass)
 {
     struct key_renewal *keeper = pass->keeper;
     if (g_strcmp0(keeper->signed_by, pass->wanted[0]) == 0)
@@ -235,14 +88,14 @@ static void sign_anew(const struct pass *pass)
     voucher_sign(keeper->env, pass->cluster->uuid, keeper->stamp, true, signature);
     if (!*signature)
         g_clear_pointer(&keeper->has_key_of, g_free);
-    if (!alive(keeper) || !*signature)
+    if (!key_renewal_alive(keeper) || !*signature)
         return;
     wconf_take_signature(keeper->wconf, signature);
     wconf_announce_anew(keeper->wconf);
     text_set(&keeper->signed_by, pass->wanted[0]);
 }
 
-static void look_at_node(const struct pass *pass, const struct node *node)
+static void look_at_node(const struct key_pass *pass, const struct node *node)
 {
     const struct wconf *wconf = pass->keeper->wconf;
     bool own = strcmp(node->uuid, pass->keeper->env->node_uuid) == 0;
@@ -255,7 +108,7 @@ static void look_at_node(const struct pass *pass, const struct node *node)
         wait_for(pass, node, "its configuration daemon does not have the new authority's key yet");
 }
 
-static void look_at_all(const struct pass *pass)
+static void look_at_all(const struct key_pass *pass)
 {
     g_autoptr(GPtrArray) nodes = all_nodes(pass->keeper);
     if (g_strcmp0(pass->keeper->signed_by, pass->wanted[0]) != 0)
@@ -293,28 +146,20 @@ static bool commit(const struct key_renewal *keeper, struct cluster *cluster, GP
     return true;
 }
 
-static guint count_of(const char *certificates)
-{
-    guint count = 0;
-    for (const char *at = strstr(certificates, "-----BEGIN"); at; at = strstr(at + 1, "-----BEGIN"))
-        count++;
-    return count;
-}
-
 /* Another authority stands behind those of `trusted` from now on. */
 static bool begin(const struct key_renewal *keeper, const char *trusted, GError **error)
 {
-    struct authority *authority = authority_of(keeper);
+    struct authority *authority = key_renewal_authority(keeper);
     record_autoptr(cluster) cluster = cluster_copy(config_cluster(keeper->wconf->committed));
     g_autofree char *certificate = NULL;
-    if (count_of(trusted) >= LIMIT_AUTHORITIES) {
+    if (key_list_count(trusted) >= LIMIT_AUTHORITIES) {
         fettle_set_error(error, LIMIT, "%d authorities are trusted already, which is the limit",
                          LIMIT_AUTHORITIES);
         return false;
     }
     if (!authority->ops->make_next(authority, cluster->uuid, &certificate, error))
         return false;
-    if (!alive(keeper)) {
+    if (!key_renewal_alive(keeper)) {
         fettle_set_error(error, NOT_MASTER, "this process is not the master any more");
         return false;
     }
@@ -322,11 +167,6 @@ static bool begin(const struct key_renewal *keeper, const char *trusted, GError 
     cluster->authority = g_strconcat(trusted, certificate, NULL);
     cluster->renewal = RENEWAL_SPREAD;
     return commit(keeper, cluster, change_list_new(), error);
-}
-
-static const char *last_of(const char *certificates)
-{
-    return g_strrstr(certificates, "-----BEGIN");
 }
 
 static struct change *new_confd_key(const struct key_renewal *keeper)
@@ -345,7 +185,7 @@ static struct change *new_confd_key(const struct key_renewal *keeper)
 
 /* Invitations that name the authority of before open nothing any more, nor again: a used one gives
  * a certificate of whatever authority signs, so it goes before another one does. */
-static void withdraw_old(const struct pass *pass, bool used_only, GPtrArray *changes)
+static void withdraw_old(const struct key_pass *pass, bool used_only, GPtrArray *changes)
 {
     const struct wconf *wconf = pass->keeper->wconf;
     g_autoptr(GPtrArray) tokens = config_list(wconf->head, "join_token");
@@ -359,36 +199,30 @@ static void withdraw_old(const struct pass *pass, bool used_only, GPtrArray *cha
 }
 
 /* The one that was spread signs, and stands in front. */
-static bool step_reissue(const struct pass *pass, GError **error)
+static bool step_reissue(const struct key_pass *pass, GError **error)
 {
     struct cluster *cluster = pass->cluster;
-    const char *next = last_of(cluster->authority);
     GPtrArray *changes = change_list_new();
-    g_autofree char *others = g_strndup(cluster->authority, (gsize)(next - cluster->authority));
-    char *turned = g_strconcat(next, others, NULL);
-    g_free(cluster->authority);
-    cluster->authority = turned;
+    g_autofree char *turned = key_list_turn(cluster->authority);
+    text_set(&cluster->authority, turned);
     cluster->renewal = RENEWAL_REISSUE;
     withdraw_old(pass, true, changes);
     return commit(pass->keeper, cluster, changes, error);
 }
 
-static bool step_drop(const struct pass *pass, GError **error)
+static bool step_drop(const struct key_pass *pass, GError **error)
 {
     struct cluster *cluster = pass->cluster;
-    const char *first_end = strstr(cluster->authority + 1, "-----BEGIN");
     GPtrArray *changes = change_list_new();
+    g_autofree char *only = key_list_first(cluster->authority);
     withdraw_old(pass, false, changes);
-    char *only = first_end ? g_strndup(cluster->authority, (gsize)(first_end - cluster->authority))
-                           : g_strdup(cluster->authority);
-    g_free(cluster->authority);
-    cluster->authority = only;
+    text_set(&cluster->authority, only);
     cluster->renewal = RENEWAL_DROP;
     return commit(pass->keeper, cluster, changes, error);
 }
 
 /* A secret that is new goes out when all links of those whom the old one had signed have ended. */
-static bool step_end(const struct pass *pass, GError **error)
+static bool step_end(const struct key_pass *pass, GError **error)
 {
     GPtrArray *changes = change_list_new();
     g_ptr_array_add(changes, new_confd_key(pass->keeper));
@@ -406,14 +240,14 @@ static bool signs(const struct cluster *cluster)
  * cannot be told any more. Who has said since that it has it, has not. True: that was all on
  * record.
  */
-static bool flag_missed(const struct pass *pass, GError **error)
+static bool flag_missed(const struct key_pass *pass, GError **error)
 {
     struct wconf *wconf = pass->keeper->wconf;
     GPtrArray *changes = change_list_new();
     g_autoptr(GPtrArray) nodes = config_list(wconf->committed, "node");
     for (guint i = 0; i < nodes->len && changes->len < wconf_most_changes(wconf); i++) {
         const struct node *node = nodes->pdata[i];
-        bool heard = has_confirmed(pass, node->uuid);
+        bool heard = key_renewal_confirmed(pass, node->uuid);
         bool misses = node->offline && pass->waits->len == 0 && signs(pass->cluster);
         bool missed = !heard && (node->keys_missed || misses);
         if (missed == node->keys_missed)
@@ -438,14 +272,13 @@ static bool flag_missed(const struct pass *pass, GError **error)
 /* The key that is about to sign, or signs, may have been lost with the master that made it. Then
  * another one takes its turn; whatever the lost one has signed is trusted until that one is
  * through. */
-static bool has_key(const struct pass *pass, bool *ret_has, GError **error)
+static bool has_key(const struct key_pass *pass, bool *ret_has, GError **error)
 {
     const struct cluster *cluster = pass->cluster;
-    struct authority *authority = authority_of(pass->keeper);
+    struct authority *authority = key_renewal_authority(pass->keeper);
     const char *which =
-        cluster->renewal == RENEWAL_SPREAD ? last_of(cluster->authority) : cluster->authority;
-    const char *end = strstr(which + 1, "-----BEGIN");
-    g_autofree char *one = end ? g_strndup(which, (gsize)(end - which)) : g_strdup(which);
+        cluster->renewal == RENEWAL_SPREAD ? key_list_last(cluster->authority) : cluster->authority;
+    g_autofree char *one = key_list_first(which);
     *ret_has = g_strcmp0(pass->keeper->has_key_of, one) == 0;
     if (*ret_has)
         return true;
@@ -455,15 +288,13 @@ static bool has_key(const struct pass *pass, bool *ret_has, GError **error)
     return known;
 }
 
-static bool begin_anew(const struct pass *pass, GError **error)
+static bool begin_anew(const struct key_pass *pass, GError **error)
 {
     const struct cluster *cluster = pass->cluster;
-    const char *next = last_of(cluster->authority);
     bool unused = cluster->renewal == RENEWAL_SPREAD; /* nothing was signed by it */
-    bool full = count_of(cluster->authority) >= LIMIT_AUTHORITIES;
-    g_autofree char *kept = unused && full
-                                ? g_strndup(cluster->authority, (gsize)(next - cluster->authority))
-                                : g_strdup(cluster->authority);
+    bool full = key_list_count(cluster->authority) >= LIMIT_AUTHORITIES;
+    g_autofree char *kept =
+        unused && full ? key_list_without_last(cluster->authority) : g_strdup(cluster->authority);
     if (full && !unused) {
         fettle_set_error(error, LIMIT,
                          "the key of the authority is not on this node; make a candidate the "
@@ -475,18 +306,18 @@ static bool begin_anew(const struct pass *pass, GError **error)
 }
 
 /* Also those that have joined since this pass began. */
-static bool all_have_confirmed(const struct pass *pass)
+static bool all_have_confirmed(const struct key_pass *pass)
 {
     g_autoptr(GPtrArray) nodes = config_list(pass->keeper->wconf->head, "node");
     for (guint i = 0; i < nodes->len; i++) {
         const struct node *node = nodes->pdata[i];
-        if (is_waited_for(node) && !has_confirmed(pass, node->uuid))
+        if (is_waited_for(node) && !key_renewal_confirmed(pass, node->uuid))
             return false;
     }
     return true;
 }
 
-static bool step(const struct pass *pass, GError **error)
+static bool step(const struct key_pass *pass, GError **error)
 {
     if (!flag_missed(pass, error) || pass->waits->len > 0 || !all_have_confirmed(pass))
         return !*error;
@@ -505,26 +336,15 @@ static bool step(const struct pass *pass, GError **error)
 
 /* Whoever takes over now knows of this phase: by a record of the one before it would take for
  * unused what has signed already. */
-static bool is_copied(const struct pass *pass)
+static bool is_copied(const struct key_pass *pass)
 {
     const struct wconf *wconf = pass->keeper->wconf;
-    g_autoptr(GPtrArray) nodes = config_list(wconf->committed, "node");
     guint64 serial = 0;
-    bool alone = true;
     config_get(wconf->committed, "cluster", pass->cluster->uuid, &serial);
-    for (guint i = 0; i < nodes->len; i++) {
-        const struct node *node = nodes->pdata[i];
-        if (!node->master_candidate || node->offline ||
-            strcmp(node->uuid, wconf->env->node_uuid) == 0)
-            continue;
-        if (wconf_followers_serial(wconf, node->uuid) >= serial)
-            return true;
-        alone = false;
-    }
-    return alone;
+    return wconf_followers_share(wconf, serial);
 }
 
-static bool work(const struct pass *pass, GError **error)
+static bool work(const struct key_pass *pass, GError **error)
 {
     bool has = true;
     if (pass->cluster->renewal != RENEWAL_NONE && !is_copied(pass)) {
@@ -533,17 +353,17 @@ static bool work(const struct pass *pass, GError **error)
     }
     if (signs(pass->cluster) && !has_key(pass, &has, error))
         return false;
-    if (!alive(pass->keeper))
+    if (!key_renewal_alive(pass->keeper))
         return true;
     if (!has)
         return begin_anew(pass, error);
     bring_all(pass);
     if (pass->cluster->renewal == RENEWAL_REISSUE && pass->waits->len == 0) {
         sign_anew(pass);
-        if (alive(pass->keeper))
+        if (key_renewal_alive(pass->keeper))
             look_at_all(pass);
     }
-    return !alive(pass->keeper) || step(pass, error);
+    return !key_renewal_alive(pass->keeper) || step(pass, error);
 }
 
 /* Nothing is done on a record that is about to change. */
@@ -563,11 +383,11 @@ static void say(struct key_renewal *keeper, const char *what)
     text_set(&keeper->said, what ? what : "");
 }
 
-static void take_waits(struct key_renewal *keeper, struct pass *pass, const GError *error)
+static void take_waits(struct key_renewal *keeper, struct key_pass *pass, const GError *error)
 {
     if (error)
         g_ptr_array_add(pass->waits, g_strdup(error->message));
-    if (!alive(keeper))
+    if (!key_renewal_alive(keeper))
         return;
     if (pass->cluster->renewal != RENEWAL_NONE)
         say(keeper, pass->waits->len > 0 ? pass->waits->pdata[0] : NULL);
@@ -575,36 +395,15 @@ static void take_waits(struct key_renewal *keeper, struct pass *pass, const GErr
     keeper->waits = g_steal_pointer(&pass->waits);
 }
 
-/* Fingerprints, in order; NULL: what is on record cannot be read, or nothing is. */
-static GStrv wanted_of(const struct cluster *cluster)
-{
-    g_autoptr(GStrvBuilder) builder = g_strv_builder_new();
-    const char *at = *cluster->authority ? cluster->authority : NULL;
-    while (at) {
-        const char *next = strstr(at + 1, "-----BEGIN");
-        g_autofree char *one = next ? g_strndup(at, (gsize)(next - at)) : g_strdup(at);
-        g_autofree char *fingerprint = invitation_fingerprint(one);
-        if (!fingerprint)
-            return NULL;
-        g_strv_builder_add(builder, fingerprint);
-        at = next;
-    }
-    GStrv wanted = g_strv_builder_end(builder);
-    if (*wanted)
-        return wanted;
-    g_strfreev(wanted);
-    return NULL;
-}
-
 static void make_pass(struct key_renewal *keeper)
 {
     g_autoptr(GError) error = NULL;
     if (!is_settled(keeper->wconf))
         return;
-    struct pass pass = {.keeper = keeper,
-                        .cluster = cluster_copy(config_cluster(keeper->wconf->committed)),
-                        .waits = g_ptr_array_new_with_free_func(g_free)};
-    pass.wanted = wanted_of(pass.cluster);
+    struct key_pass pass = {.keeper = keeper,
+                            .cluster = cluster_copy(config_cluster(keeper->wconf->committed)),
+                            .waits = g_ptr_array_new_with_free_func(g_free)};
+    pass.wanted = key_list_fingerprints(pass.cluster->authority);
     if (pass.wanted) {
         work(&pass, &error);
         take_waits(keeper, &pass, error);
@@ -701,7 +500,7 @@ void key_renewal_handle_progress(struct wconf *wconf, struct rpc_request *reques
 /* What this node trusts is what all do, whatever was on record before a restore. */
 static bool begin_first(const struct key_renewal *keeper, GError **error)
 {
-    struct authority *authority = authority_of(keeper);
+    struct authority *authority = key_renewal_authority(keeper);
     g_autofree char *trusted = NULL;
     g_autofree char *fingerprint = NULL;
     return authority->ops->show(authority, &trusted, &fingerprint, error) &&
@@ -733,9 +532,9 @@ static void free_status(void *data)
 static void keeper_task(void *data)
 {
     struct key_renewal *keeper = data;
-    while (alive(keeper)) {
+    while (key_renewal_alive(keeper)) {
         serve_request(keeper);
-        if (alive(keeper))
+        if (key_renewal_alive(keeper))
             make_pass(keeper);
         env_sleep(keeper->env, KEYS_PASS_MS);
     }

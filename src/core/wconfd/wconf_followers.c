@@ -176,6 +176,22 @@ bool wconf_followers_keep(const struct wconf *wconf, guint64 serial)
                                      : count_copies(wconf, serial, &reachable) > 0;
 }
 
+bool wconf_followers_share(const struct wconf *wconf, guint64 serial)
+{
+    g_autoptr(GPtrArray) nodes = config_list(wconf->committed, "node");
+    bool alone = true;
+    for (guint i = 0; i < nodes->len && !wconf->engine->replicated; i++) {
+        const struct node *node = nodes->pdata[i];
+        if (!node->master_candidate || node->offline ||
+            strcmp(node->uuid, wconf->env->node_uuid) == 0)
+            continue;
+        if (wconf_followers_serial(wconf, node->uuid) >= serial)
+            return true;
+        alone = false;
+    }
+    return alone;
+}
+
 static void count_out(struct wconf *wconf, guint64 serial)
 {
     GHashTableIter iter;

@@ -213,6 +213,8 @@ void wconf_followers_wait(struct wconf *wconf, guint64 serial, void (*fn)(void *
 bool wconf_followers_have(const struct wconf *wconf, guint64 serial);
 /* Whether the loss of this master alone does not take it away. */
 bool wconf_followers_keep(const struct wconf *wconf, guint64 serial);
+/* Whether another candidate has it, of those that are not offline on record, if there is one. */
+bool wconf_followers_share(const struct wconf *wconf, guint64 serial);
 /* What of the engine's store is damaged; NULL: nothing that is known. */
 const char *wconf_damage(const struct wconf *wconf);
 /* Whether what is committed now would outlive this process. TEMPORARY: not now. */

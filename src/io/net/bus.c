@@ -184,8 +184,16 @@ static void tell_master_reachable(struct bus *bus, const char *node)
         bus->options.master_reachable(bus->options.data);
 }
 
+static bool is_same_peer(const struct link *one, const struct link *other)
+{
+    return g_tls_certificate_is_same(
+        g_tls_connection_get_peer_certificate(G_TLS_CONNECTION(one->stream)),
+        g_tls_connection_get_peer_certificate(G_TLS_CONNECTION(other->stream)));
+}
+
 /* Both nodes may have dialled at once; both then choose the same link. A second one from the same
- * side means that the first is dead there. */
+ * side means that the first is dead there; one with another certificate, that the peer has
+ * forgotten that of the first. */
 static void link_up(struct connection *connection, void *data)
 {
     struct link *link = data;
@@ -198,7 +206,9 @@ static void link_up(struct connection *connection, void *data)
     peer->backoff_ms = 0;
     connection_heartbeat(connection, bus->options.ping_ms, bus->options.dead_ms);
     bool ours_wins = strcmp(bus->self, peer->node) < 0;
-    if (former != NULL && former->ours != link->ours && link->ours != ours_wins) {
+    if (former != NULL && !is_same_peer(former, link)) {
+        former->old = true;
+    } else if (former != NULL && former->ours != link->ours && link->ours != ours_wins) {
         retire(link);
         return;
     }
@@ -215,7 +225,7 @@ static void take_spare(struct peer *peer)
     peer->current = NULL;
     for (guint i = 0; i < peer->links->len && peer->current == NULL; i++) {
         struct link *spare = peer->links->pdata[i];
-        if (!connection_is_up(spare->connection))
+        if (spare->old || !connection_is_up(spare->connection))
             continue;
         loop_timer_cancel(spare->retire_timer);
         spare->retire_timer = 0;
@@ -374,8 +384,8 @@ void bus_members_changed(struct bus *bus)
 
 /* --- other certificates --- */
 
-/* One that was made before: what is under way on it ends there, and the next question makes another
- * – unless its peer is not believed any more. Both sides do the same, so neither waits for it. */
+/* One that was made before: what is under way on it ends there, and another one is made at once, by
+ * which the other side knows – unless its peer is not believed any more. */
 static void renew_link(struct bus *bus, struct link *link)
 {
     g_autoptr(GError) why = NULL;
@@ -386,9 +396,13 @@ static void renew_link(struct bus *bus, struct link *link)
         connection_close(link->connection, why);
         return;
     }
-    if (link->peer->current == link)
-        link->peer->current = NULL;
+    bool was_current = link->peer->current == link;
+    link->old = true;
     retire(link);
+    if (!was_current)
+        return;
+    link->peer->current = NULL;
+    bus_line_to(bus, link->peer->node, false, NULL);
 }
 
 static void renew_links(struct bus *bus)

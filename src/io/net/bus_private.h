@@ -42,6 +42,7 @@ struct link {
     GIOStream *stream; /* of TLS, once it is made, */
     char *signed_by;   /* and the authority that has signed the peer's certificate */
     guint retire_timer;
+    bool old; /* of certificates that one side has no more: nothing begins on it again */
 };
 
 /* --- bus.c --- */

@@ -756,6 +756,37 @@ static void test_signed_by(struct pair *pair, gconstpointer unused)
     answer_clear(&own);
 }
 
+/* A link that never falls idle is left all the same, by both sides, and nobody goes back to it. */
+static void test_renewed_while_busy(struct pair *pair, gconstpointer unused)
+{
+    g_autofree char *crt = g_build_filename(bus_ca_folder, "busy.crt", NULL);
+    g_autofree char *key = g_build_filename(bus_ca_folder, "busy.key", NULL);
+    g_autofree char *next = other_authority(crt, key);
+    g_autofree char *old = NULL;
+    struct answer kept = {0};
+    g_assert_true(g_file_get_contents(bus_ca_cert, &old, NULL, NULL));
+    trust(pair->b, old, next);
+    trust(pair->a, old, next);
+    assert_answers(pair->a, NODE_B); /* it is this side that has dialled, and whose links win */
+    host_call(pair->a, NODE_B, ROLE_NODED, "guest_reset", host_guest_args(), &kept);
+    while (pair->b->kept->len == 0)
+        world_pause(10);
+    host_write_certificates(pair->b, crt, key, CLUSTER, NODE_B);
+    trust(pair->b, next, old);
+    assert_asks_by(pair, next);
+    assert_answers(pair->a, NODE_B);
+    for (guint i = 0; i < 14; i++) { /* longer than one that stands back lives */
+        world_pause(500);
+        assert_asks_by(pair, next);
+    }
+    g_assert_false(kept.done);
+    rpc_answer(g_ptr_array_index(pair->b->kept, 0), NULL);
+    g_ptr_array_set_size(pair->b->kept, 0);
+    world_wait(&kept.done);
+    g_assert_no_error(kept.error);
+    answer_clear(&kept);
+}
+
 #define ADD(path, fn) g_test_add(path, struct pair, NULL, pair_set_up, fn, pair_tear_down)
 
 int main(int argc, char **argv)
@@ -780,6 +811,7 @@ int main(int argc, char **argv)
     ADD("/bus/fresh/beside-a-dial", test_fresh_beside_a_dial);
     ADD("/bus/fresh/beside-a-dead-link", test_fresh_beside_a_dead_link);
     ADD("/bus/renewed#SAF-94", test_renewed);
+    ADD("/bus/renewed-while-busy#SAF-94", test_renewed_while_busy);
     ADD("/bus/signed-by#SAF-94", test_signed_by);
     g_test_add_func("/bus/bad-start", test_bad_start);
     g_test_add_func("/bus/subjects", test_subjects);

@@ -329,8 +329,27 @@ static void test_not_copied(void)
     assert_says(keys_world_state(), "reissue: no other candidate has a copy of this phase yet");
     g_assert_true(keys_world_is_first(0, "ca1") && keys_world_is_trusted(1, "ca2"));
     g_assert_cmpstr(keys_world.issuer[0], ==, "ca1");
-    follow(other, "");
+    for (guint i = 0; i < 6; i++)
+        follow(other, "");
     g_assert_cmpstr(keys_world.issuer[1], ==, "ca2");
+    keys_world_tear_down();
+}
+
+/* A node has no other key once its certificate is out: a master that does not know that one would
+ * not believe it. */
+static void test_key_not_copied(void)
+{
+    struct env *other = set_up_candidate();
+    keys_world_begin();
+    while (config_cluster(world.wconf->committed)->renewal != RENEWAL_REISSUE)
+        follow(other, "");
+    follow(other, "");
+    fake_advance(world.world, 20000);
+    assert_says(keys_world_state(),
+                "reissue: node node1: no other candidate has a copy of its new key yet");
+    g_assert_cmpstr(keys_world.issuer[0], ==, "ca1");
+    follow(other, "");
+    g_assert_cmpstr(keys_world.issuer[0], ==, "ca2");
     keys_world_tear_down();
 }
 
@@ -490,6 +509,7 @@ int main(int argc, char **argv)
     g_test_add_func("/key-renewal/forged-node#SAF-94", test_forged_node);
     g_test_add_func("/key-renewal/key-not-known#SAF-94", test_key_not_known);
     g_test_add_func("/key-renewal/not-copied#SAF-95", test_not_copied);
+    g_test_add_func("/key-renewal/key-not-copied#SAF-94", test_key_not_copied);
     g_test_add_func("/key-renewal/being-begun", test_being_begun);
     g_test_add_func("/key-renewal/refused", test_refused);
     return g_test_run();
