@@ -118,6 +118,72 @@ def test_in_place():
     test_keys.assert_guests_well()
 
 
+def wait_named(node, *phases):
+    wait_until(f'{node} is named', lambda: keys()[0] in phases and any(text.startswith(f'node {node}: ') for text in keys()[1]), 120)
+
+
+def assert_over(before):
+    wait_until('the renewal is over', over, 240)
+    wait_until('all members are well', all_well, 120)
+    test_keys.assert_renewed(before)
+    wait_until('members have the new keys alone', members_renewed, 120)
+
+
+def members_renewed():
+    try:
+        assert_members_renewed()
+    except AssertionError:
+        return False
+    return True
+
+
+@title('/keys-etcd/silent-node#SAF-94')
+def test_silent():
+    before = content(etc('node1', 'ca.crt'))
+    other = next(node for node in NODES if node != lab.master)
+    lab.lab('pause', f'noded@{other}')
+    with test_keys.Renewal() as renewal:
+        wait_named(other, 'spread')
+        lab.lab('resume', f'noded@{other}')
+    assert renewal.said[0] == 0, renewal.said
+    assert_over(before)
+
+
+@title('/keys-etcd/member-dies-in-the-round#SAF-94')
+def test_member_dies():
+    """Its node daemon starts it again, and nobody else is started anew meanwhile."""
+    before = content(etc('node1', 'ca.crt'))
+    other = next(node for node in NODES if node != lab.master)
+    with Commits('dies') as commits, test_keys.Renewal() as renewal:
+        while renewal.said is None:
+            for phase in ('spread', 'drop'):
+                wait_until(f'{phase} has begun', lambda at=phase: renewal.said is not None or keys()[0] == at, 120)
+                with open(os.path.join(lab.root(other), 'run', 'etcd.json'), encoding='utf-8') as file:
+                    pid = json.load(file)['pid']
+                subprocess.run(['kill', '-KILL', str(pid)], check=False)
+    assert renewal.said[0] == 0, renewal.said
+    commits.check()
+    assert_over(before)
+
+
+def lose_master(phase):
+    before = content(etc('node1', 'ca.crt'))
+    renew_begin = test_keys.Renewal()
+    with renew_begin:
+        wait_until(f'{phase} has begun', lambda: renew_begin.said is not None or keys()[0] == phase, 120)
+        lost = lab.master
+        lab.lab('power', lost, 'off')
+        wait_until('another is master', lambda: lab.find_master() and lab.master != lost, 120)
+        lab.lab('power', lost, 'on')
+    assert_over(before)
+
+
+@title('/keys-etcd/master-lost#SAF-95')
+def test_master_lost():
+    for phase in ('spread', 'reissue', 'drop'):
+        lose_master(phase)
+
+
 def main():
     global lab, folder  # pylint: disable=global-statement
     options = ('--replica-lost-ms', '1000', '--watcher-interval-ms', '500', '--candidates', '3', '--root-mib', '2048')
@@ -127,7 +193,7 @@ def main():
         e2e.create(lab, 'other')
         lab.cli('cluster', 'engine', 'etcd', '--yes', timeout=300)
         wait_until('somebody serves', lab.find_master, 120)
-        e2e.run(test_in_place)
+        e2e.run(test_in_place, *([test_silent, test_member_dies, test_master_lost] if e2e.LONG else []))
 
 
 if __name__ == '__main__':
