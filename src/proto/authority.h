@@ -55,9 +55,12 @@ struct authority_ops {
     /* --- its renewal, at the master (procedures.md, "Keys") --- */
     /* A key for another authority, and its certificate (PEM), which signs itself. The key lies
      * beside the one in use, and takes its place once that certificate is the first that this node
-     * trusts. One that was made before, and is none yet, goes. */
+     * trusts. One that was made before, and is none yet, goes. `*ret_issuer`: the issuer under
+     * that key whom members of etcd trust. */
     bool (*make_next)(struct authority *authority, const char *cluster_uuid, char **ret_certificate,
-                      GError **error);
+                      char **ret_issuer, GError **error);
+    /* Whom members of etcd trust, as this node has it (PEM). Does not wait. STORAGE, CORRUPT. */
+    bool (*etcd_issuers)(struct authority *authority, char **ret_issuers, GError **error);
     /* Whether the key of that certificate lies here, as the one in use or beside it. */
     bool (*has_key_of)(struct authority *authority, const char *certificate, bool *ret_has,
                        GError **error);

@@ -35,11 +35,18 @@ struct members_ops {
                          GError **error);
 
     /* Requests for certificates (PEM), for the member and for those who ask members; keys are made
-     * where they are missing. */
-    bool (*prepare)(struct members *members, char **ret_member, char **ret_client, GError **error);
-    /* WRONG_STATE before prepare(); WRONG_INPUT if one does not fit its key or its authority. */
-    bool (*certify)(struct members *members, const char *member, const char *client,
+     * where they are missing. `anew`: other keys than those in use, beside them until they are
+     * certified. */
+    bool (*prepare)(struct members *members, bool anew, char **ret_member, char **ret_client,
                     GError **error);
+    /* Keys and certificates change together; `authority` "": the issuer that stands behind them is
+     * the only one. WRONG_STATE before prepare(); WRONG_INPUT if one does not fit its key or its
+     * authority. */
+    bool (*certify)(struct members *members, const char *member, const char *client,
+                    const char *authority, GError **error);
+    /* Whom members, and those who ask them, trust from the next start or question on (PEM).
+     * WRONG_INPUT: not of this cluster; WRONG_STATE: none has issued the certificates here. */
+    bool (*trust)(struct members *members, const char *authority, GError **error);
 
     /* Whether there is data of a member. Does not wait. */
     bool (*has_data)(struct members *members);
@@ -66,8 +73,8 @@ struct members_ops {
     /* --- upkeep --- */
     /* Drops what is older than `revision`. */
     bool (*compact)(struct members *members, guint64 revision, GError **error);
-    /* Asks all others of etc/engine.json how they are; `id`: this node's member. One that does not
-     * answer is no error. */
+    /* Asks all others of etc/engine.json how they are; `id`: this node's member, "": it does not
+     * answer, and nothing is known of who is full. One that does not answer is no error. */
     bool (*ask_others)(struct members *members, const char *id, struct members_others *ret_others,
                        GError **error);
     /* Gives free pages of the member's file back; it answers nobody meanwhile, so members take

@@ -36,21 +36,35 @@ static bool config_write(struct members *members, const struct engine_config *co
     return true;
 }
 
-static bool prepare(struct members *members, char **ret_member, char **ret_client, GError **error)
+static bool prepare(struct members *members, bool anew, char **ret_member, char **ret_client,
+                    GError **error)
 {
     fake_of(members)->keys = true;
+    if (anew)
+        text_set(&fake_of(members)->next, "next");
     *ret_member = g_strdup("request of the member");
     *ret_client = g_strdup("request of the client");
     return true;
 }
 
-static bool certify(struct members *members, const char *member, const char *client, GError **error)
+static bool certify(struct members *members, const char *member, const char *client,
+                    const char *authority, GError **error)
 {
     if (!fake_of(members)->keys) {
         fettle_set_error(error, WRONG_STATE, "the member is to be prepared first");
         return false;
     }
     fake_of(members)->certificates = true;
+    text_set(&fake_of(members)->client, client);
+    text_set(&fake_of(members)->authority, *authority ? authority : client);
+    g_clear_pointer(&fake_of(members)->next, g_free);
+    return true;
+}
+
+static bool trust(struct members *members, const char *authority, GError **error)
+{
+    did(fake_of(members), "trust");
+    text_set(&fake_of(members)->authority, authority);
     return true;
 }
 
@@ -70,6 +84,7 @@ static bool start(struct members *members, const struct engine_config *config,
         return false;
     }
     fake->running = fake->data = true;
+    text_set(&fake->started_with, fake->authority);
     return true;
 }
 
@@ -94,10 +109,21 @@ static bool stop(struct members *members, GError **error)
     return true;
 }
 
+static char *digest_of(const char *text)
+{
+    return text ? g_compute_checksum_for_string(G_CHECKSUM_SHA256, text, -1) : g_strdup("");
+}
+
 static bool ask(struct members *members, struct member_status *status, GError **error)
 {
     const struct fake_members *fake = fake_of(members);
     const struct member_status *says = fake->says;
+    g_autofree char *trusts = digest_of(fake->authority);
+    g_autofree char *started_with = digest_of(fake->started_with);
+    text_set(&status->trusts, trusts);
+    text_set(&status->started_with, fake->running ? started_with : "");
+    status->by_first =
+        fake->authority && fake->client && g_str_has_prefix(fake->authority, fake->client);
     g_free(status->why);
     status->why = g_strdup(fake->running ? says->why : "its process does not run");
     if (!fake->running)
@@ -181,6 +207,7 @@ static const struct members_ops ops = {
     .config_write = config_write,
     .prepare = prepare,
     .certify = certify,
+    .trust = trust,
     .has_data = has_data,
     .start = start,
     .adopt = adopt,
@@ -210,6 +237,10 @@ void fake_members_free(struct fake_members *fake)
 {
     engine_config_free(fake->config);
     member_status_free(fake->says);
+    g_free(fake->authority);
+    g_free(fake->started_with);
+    g_free(fake->next);
+    g_free(fake->client);
     g_string_free(fake->did, TRUE);
     g_free(fake);
 }

@@ -11,9 +11,13 @@ struct fake_members {
     struct members base;
     struct engine_config *config; /* NULL: no etc/engine.json */
     bool keys, certificates, data, running;
-    struct member_status *says; /* what a running member answers */
-    guint fail_starts;          /* so many starts fail */
-    bool others_turn;           /* defragmentation: another member's */
+    char *authority, *started_with; /* whom it trusts, as its file says it and when it was started;
+                                       NULL: nobody */
+    char *next;                     /* prepared anew, and not certified: "next" */
+    char *client;                   /* its certificate, as it came */
+    struct member_status *says;     /* what a running member answers */
+    guint fail_starts;              /* so many starts fail */
+    bool others_turn;               /* defragmentation: another member's */
     struct members_others others;
     guint64 compacted; /* by the last compaction */
     GString *did;

@@ -74,6 +74,10 @@ static bool ask(struct members *members, struct member_status *status, GError **
 {
     struct etcd_host *host = host_of(members);
     g_autoptr(GError) why = NULL;
+    g_autofree char *trusts = etcd_trust_digest(host);
+    text_set(&status->trusts, trusts);
+    text_set(&status->started_with, host->started_with != NULL ? host->started_with : "");
+    status->by_first = etcd_is_by_first(host);
     status->healthy = false;
     if (!etcd_running(members)) {
         set_why(status, "its process does not run");
@@ -119,9 +123,11 @@ static bool ask_others(struct members *members, const char *id, struct members_o
     struct etcd_host *host = host_of(members);
     struct members_others others = {0};
     record_autoptr(engine_config) config = engine_file_read(host->paths, error);
-    struct etcd_client *client = config != NULL ? make_client(host, ETCD_ASK_MS, error) : NULL;
-    bool ok = client != NULL && etcd_alarms_before(client, ALARM_NOSPACE, etcd_id_parse(id),
-                                                   &others.full_before, error);
+    struct etcd_client *client =
+        config != NULL && *id != '\0' ? make_client(host, ETCD_ASK_MS, error) : NULL;
+    bool ok = config != NULL && (*id == '\0' || client != NULL) &&
+              (client == NULL || etcd_alarms_before(client, ALARM_NOSPACE, etcd_id_parse(id),
+                                                    &others.full_before, error));
     etcd_client_free(client);
     for (guint i = 0; ok && i < config->members->len; i++) {
         const struct engine_member *member = config->members->pdata[i];
@@ -173,6 +179,7 @@ static const struct members_ops ops = {
     .config_write = config_write,
     .prepare = etcd_prepare,
     .certify = etcd_certify,
+    .trust = etcd_trust,
     .has_data = etcd_has_data,
     .start = etcd_start,
     .adopt = etcd_adopt,
@@ -214,5 +221,6 @@ void etcd_host_free(struct members *members)
     if (members == NULL)
         return;
     process_free(host_of(members)->process);
+    g_free(host_of(members)->started_with);
     g_free(members);
 }

@@ -6,7 +6,8 @@
  *   etc/engine.json         which members there are (io/engine_file.h)
  *   etc/etcd/member.*       key and certificate of the member; the key is the user's
  *   etc/etcd/client.*       of this host's daemons
- *   etc/etcd/authority.crt  issuer of both, and nobody else's: whom members let in
+ *   etc/etcd/NAME-next.…    other ones, while the cluster's keys are renewed (etcd_keys.c)
+ *   etc/etcd/authority.crt  issuers of both, and of nobody else: whom members let in
  *   var/etcd                its data, mode 0700, the user's; var/etcd.aside-TIME: what was put
  * aside run/etcd.json           its process log/etcd.log            what it says, at most
  * LIMIT_ETCD_LOG_BYTES

@@ -15,6 +15,7 @@ struct etcd_host {
     const struct node_config *config;
     struct process *process; /* NULL: none was started or found */
     bool stopping;           /* its end is wanted, and told to nobody */
+    char *started_with;      /* digest of whom it trusts; NULL: not known */
     void (*ended)(const char *why, void *data);
     void *data;
 };
@@ -32,8 +33,17 @@ bool etcd_running(struct members *members);
 bool etcd_stop(struct members *members, GError **error);
 
 /* --- etcd_keys.c --- */
-bool etcd_prepare(struct members *members, char **ret_member, char **ret_client, GError **error);
-bool etcd_certify(struct members *members, const char *member, const char *client, GError **error);
+bool etcd_prepare(struct members *members, bool anew, char **ret_member, char **ret_client,
+                  GError **error);
+bool etcd_certify(struct members *members, const char *member, const char *client,
+                  const char *authority, GError **error);
+bool etcd_trust(struct members *members, const char *authority, GError **error);
+/* Keys whose certificates have come take their names. */
+bool etcd_settle_keys(const struct etcd_host *host, GError **error);
+/* SHA-256 of whom members trust, as the file says it; "": there is none. Free with g_free(). */
+char *etcd_trust_digest(const struct etcd_host *host);
+/* The first of these has issued both certificates. */
+bool etcd_is_by_first(const struct etcd_host *host);
 bool etcd_forget(struct members *members, GError **error);
 /* WRONG_STATE with the missing file. */
 bool etcd_has_keys(const struct etcd_host *host, GError **error);

@@ -25,15 +25,15 @@
 static bool write_state(const struct etcd_host *host, guint64 pid, guint64 start_ticks,
                         GError **error)
 {
-    json_autoptr json = json_make("{s:i, s:I, s:I}", "format", FORMAT, "pid", (json_int_t)pid,
-                                  "start_ticks", (json_int_t)start_ticks);
+    json_autoptr json = json_make("{s:i, s:I, s:I, s:s}", "format", FORMAT, "pid", (json_int_t)pid,
+                                  "start_ticks", (json_int_t)start_ticks, "trusts",
+                                  host->started_with != NULL ? host->started_with : "");
     g_autofree char *text = json_to_text(json);
     return files_write(host->paths, FILE_RUN, STATE, text, strlen(text), error);
 }
 
 /* False: there is no such file, or, with the error, it cannot be read. */
-static bool read_state(const struct etcd_host *host, guint64 *ret_pid, guint64 *ret_ticks,
-                       GError **error)
+static bool read_state(struct etcd_host *host, guint64 *ret_pid, guint64 *ret_ticks, GError **error)
 {
     g_autoptr(GError) why = NULL;
     size_t len = 0;
@@ -48,6 +48,7 @@ static bool read_state(const struct etcd_host *host, guint64 *ret_pid, guint64 *
               json_unpack(json, "{s:I, s:I, s:I}", "format", &format, "pid", &pid, "start_ticks",
                           &ticks) == 0 &&
               format == FORMAT && pid >= 0 && ticks >= 0;
+    text_set(&host->started_with, json_string_value(json_object_get(json, "trusts")));
     *ret_pid = (guint64)pid;
     *ret_ticks = (guint64)ticks;
     if (!ok)
@@ -100,6 +101,7 @@ static void drop(struct etcd_host *host)
 {
     process_free(host->process);
     host->process = NULL;
+    g_clear_pointer(&host->started_with, g_free);
     files_remove(host->paths, FILE_RUN, STATE, NULL);
 }
 
@@ -244,6 +246,8 @@ static bool spawn(struct etcd_host *host, const GPtrArray *words, GError **error
         .data = host,
     };
     /* Written before and after: whenever we die, the next node daemon finds it. */
+    g_free(host->started_with);
+    host->started_with = etcd_trust_digest(host);
     if (!write_state(host, 0, 0, error))
         return false;
     host->process = process_spawn(&options, error);
@@ -288,6 +292,8 @@ bool etcd_adopt(struct members *members, bool *ret_running, GError **error)
     *ret_running = etcd_running(members);
     if (*ret_running)
         return true;
+    if (!etcd_settle_keys(host, error))
+        return false;
     if (!read_state(host, &pid, &ticks, &why)) {
         bool none = why == NULL;
         if (!none)

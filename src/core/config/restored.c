@@ -131,6 +131,7 @@ static bool make_master(GPtrArray *changes, const struct config *config,
     cluster->engine = ENGINE_KIND_SQLITE; /* which this store is now */
     /* Whom nodes trust they know better than a record of before. */
     text_set(&cluster->authority, "");
+    text_set(&cluster->etcd_authority, "");
     cluster->renewal = RENEWAL_NONE;
     g_ptr_array_add(changes, config_put(config, "cluster", now->uuid, cluster_to_json(cluster)));
     put_nodes(changes, config, node_uuid, restoring->taken);

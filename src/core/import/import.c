@@ -20,8 +20,9 @@ struct kind_rule {
     const char *added;        /* why one that is not there cannot be added; NULL: it can */
 };
 
-static const char *const cluster_keeps[] = {"uuid",      "master_node", "engine",        "alone",
-                                            "authority", "renewal",     "renewal_since", NULL};
+static const char *const cluster_keeps[] = {"uuid",    "master_node",   "engine",
+                                            "alone",   "authority",     "etcd_authority",
+                                            "renewal", "renewal_since", NULL};
 static const char *const cluster_told[] = {"engine", NULL};
 static const char *const node_keeps[] = {
     "primary_ip",    "port",          "master_candidate", "offline",  "offline_statement",

@@ -41,6 +41,8 @@ json_t *member_methods_engine_set(struct member_care *care, const void *args, GE
 json_t *member_methods_engine_status(struct member_care *care, const void *args, GError **error);
 json_t *member_methods_prepare(struct member_care *care, const void *args, GError **error);
 json_t *member_methods_certify(struct member_care *care, const void *args, GError **error);
+json_t *member_methods_trust(struct member_care *care, const void *args, GError **error);
+json_t *member_methods_restart(struct member_care *care, const void *args, GError **error);
 json_t *member_methods_start(struct member_care *care, const void *args, GError **error);
 json_t *member_methods_stop(struct member_care *care, const void *args, GError **error);
 json_t *member_methods_aside(struct member_care *care, const void *args, GError **error);

@@ -133,12 +133,13 @@ json_t *member_methods_engine_status(struct member_care *care, const void *args,
 
 json_t *member_methods_prepare(struct member_care *care, const void *args, GError **error)
 {
+    const struct member_prepare_args *asked = args;
     record_autoptr(member_requests) requests = member_requests_new();
     if (!enter(care, error))
         return NULL;
     g_autofree char *member = NULL;
     g_autofree char *client = NULL;
-    bool ok = care->members->ops->prepare(care->members, &member, &client, error);
+    bool ok = care->members->ops->prepare(care->members, asked->anew, &member, &client, error);
     json_decref(leave(care, ok));
     text_set(&requests->member, member);
     text_set(&requests->client, client);
@@ -150,8 +151,57 @@ json_t *member_methods_certify(struct member_care *care, const void *args, GErro
     const struct member_certificates *given = args;
     if (!enter(care, error))
         return NULL;
-    return leave(care,
-                 care->members->ops->certify(care->members, given->member, given->client, error));
+    return leave(care, care->members->ops->certify(care->members, given->member, given->client,
+                                                   given->authority, error));
+}
+
+json_t *member_methods_trust(struct member_care *care, const void *args, GError **error)
+{
+    const struct member_trust_args *told = args;
+    if (!enter(care, error))
+        return NULL;
+    return leave(care, care->members->ops->trust(care->members, told->authority, error));
+}
+
+/* It answers nobody meanwhile. */
+static bool may_restart(struct member_care *care, GError **error)
+{
+    struct members_others others = {0};
+    record_autoptr(member_status) status = member_status_new();
+    if (!care->record || !care->record->run) {
+        fettle_set_error(error, WRONG_STATE, "the member of this node is not to run");
+        return false;
+    }
+    if (!care->members->ops->running(care->members))
+        return true;
+    if (!care->members->ops->ask(care->members, status, error) ||
+        !care->members->ops->ask_others(care->members, status->id, &others, error))
+        return false;
+    if (others.silent == 0)
+        return true;
+    fettle_set_error(error, TEMPORARY,
+                     "its member of etcd is not started anew: of %u others %u are not well",
+                     others.count, others.silent);
+    return false;
+}
+
+/* Whatever becomes of it, it is to run, and the next turn sees to that. */
+static bool restart_member(struct member_care *care, GError **error)
+{
+    if (!may_restart(care, error))
+        return false;
+    member_care_no_turn(care);
+    bool ok =
+        care->members->ops->stop(care->members, error) && member_care_start_process(care, error);
+    member_care_turn_later(care, MEMBER_FIRST_LOOK_MS);
+    if (ok)
+        log_info("", "member of etcd: started anew, with whom it trusts now");
+    return ok;
+}
+
+json_t *member_methods_restart(struct member_care *care, const void *args, GError **error)
+{
+    return enter(care, error) ? leave(care, restart_member(care, error)) : NULL;
 }
 
 /* The record with which the member of etc/engine.json begins; NULL with an error. */

@@ -85,6 +85,8 @@ static const struct procedure {
     {"engine_status", .care = member_methods_engine_status, .fenced = false},
     {"member_prepare", .care = member_methods_prepare, .fenced = true},
     {"member_certify", .care = member_methods_certify, .fenced = true},
+    {"member_trust", .care = member_methods_trust, .fenced = true},
+    {"member_restart", .care = member_methods_restart, .fenced = true},
     {"member_start", .care = member_methods_start, .fenced = true},
     {"member_stop", .care = member_methods_stop, .fenced = true},
     {"member_aside", .care = member_methods_aside, .fenced = true},

@@ -229,7 +229,8 @@ static const struct {
 static json_t *describe(const struct info_source *source)
 {
     json_t *info = cluster_to_json(source->cluster);
-    static const char *const of_keys[] = {"authority", "renewal", "renewal_since"};
+    static const char *const of_keys[] = {"authority", "etcd_authority", "renewal",
+                                          "renewal_since"};
     json_object_del(info, "master_node");
     for (guint i = 0; i < G_N_ELEMENTS(of_keys); i++)
         json_object_del(info, of_keys[i]); /* `keys` says it */

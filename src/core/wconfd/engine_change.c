@@ -92,7 +92,8 @@ static bool prepare(struct engine_change *change, GError **error)
     for (guint i = 0; i < change->nodes->len; i++) {
         const struct node *node = change->nodes->pdata[i];
         if (!engine_node_set(&change->asker, node, change->config, error) ||
-            !engine_node_certify(&change->asker, cluster, node, error) || !goes_on(change, error))
+            !engine_node_certify(&change->asker, cluster, node, false, error) ||
+            !goes_on(change, error))
             return false;
         engine_change_say(change, "node %s has its certificates", node->name);
     }

@@ -231,7 +231,7 @@ static bool add(struct pass *pass, const struct node *node, const char *peer_url
     struct ensemble *ensemble = tending->asker.env->ensemble;
     *ret_refused = false;
     if (!clear(&tending->asker, node, error) ||
-        !engine_node_certify(&tending->asker, pass->cluster, node, error))
+        !engine_node_certify(&tending->asker, pass->cluster, node, false, error))
         return false;
     if (!ensemble->ops->add(ensemble, pass->known, peer_url, error)) {
         *ret_refused = true;
@@ -248,7 +248,7 @@ static bool start(struct pass *pass, const struct node *node, GError **error)
 {
     struct tending *tending = pass->tending;
     struct engine_config *config = make_wanted(pass, node);
-    bool ok = engine_node_certify(&tending->asker, pass->cluster, node, error) &&
+    bool ok = engine_node_certify(&tending->asker, pass->cluster, node, false, error) &&
               engine_node_set(&tending->asker, node, config, error) &&
               engine_node_start(&tending->asker, node, MEMBER_EXISTING, error);
     engine_config_free(config);

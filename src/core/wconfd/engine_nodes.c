@@ -114,16 +114,31 @@ static bool sign(const struct engine_asker *asker, const struct cluster *cluster
 }
 
 bool engine_node_certify(const struct engine_asker *asker, const struct cluster *cluster,
-                         const struct node *node, GError **error)
+                         const struct node *node, bool anew, GError **error)
 {
+    const struct member_prepare_args args = {.anew = anew};
     record_autoptr(member_certificates) given = member_certificates_new();
-    record_autoptr(member_requests) requests = call(asker, node, "member_prepare", NULL, error);
+    record_autoptr(member_requests) requests =
+        call(asker, node, "member_prepare", anew ? &args : NULL, error);
     if (!requests)
         return false;
+    text_set(&given->authority, cluster->etcd_authority);
     if (sign(asker, cluster, node, requests, given, error))
         return call_plain(asker, node, "member_certify", given, error);
     g_prefix_error(error, "certificates of etcd for node %s: ", node->name);
     return false;
+}
+
+bool engine_node_trust(const struct engine_asker *asker, const struct node *node,
+                       const char *authority, GError **error)
+{
+    const struct member_trust_args args = {.authority = (char *)authority};
+    return call_plain(asker, node, "member_trust", &args, error);
+}
+
+bool engine_node_restart(const struct engine_asker *asker, const struct node *node, GError **error)
+{
+    return call_plain(asker, node, "member_restart", NULL, error);
 }
 
 bool engine_node_set(const struct engine_asker *asker, const struct node *node,

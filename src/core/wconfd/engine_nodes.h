@@ -29,9 +29,15 @@ struct engine_member *engine_member_of(const struct cluster *cluster, const stru
 /* Free with engine_report_free(). */
 struct engine_report *engine_node_report(const struct engine_asker *asker, const struct node *node,
                                          GError **error);
-/* Keys on the node, certificates from this node's authority. */
+/* Keys on the node, certificates from this node's authority; `anew`: for other keys than those in
+ * use. */
 bool engine_node_certify(const struct engine_asker *asker, const struct cluster *cluster,
-                         const struct node *node, GError **error);
+                         const struct node *node, bool anew, GError **error);
+/* Whom its member trusts, PEM. */
+bool engine_node_trust(const struct engine_asker *asker, const struct node *node,
+                       const char *authority, GError **error);
+/* TEMPORARY: another member is not well. */
+bool engine_node_restart(const struct engine_asker *asker, const struct node *node, GError **error);
 /* `config` NULL: no file, which means SQLite. */
 bool engine_node_set(const struct engine_asker *asker, const struct node *node,
                      const struct engine_config *config, GError **error);

@@ -136,6 +136,7 @@ static bool commit(const struct key_renewal *keeper, struct cluster *cluster, GP
     json_t *object = config_object_json(wconf->head, "cluster", cluster->uuid);
     cluster->renewal_since = now_s(keeper);
     json_object_set_new(object, "authority", json_string(cluster->authority));
+    json_object_set_new(object, "etcd_authority", json_string(cluster->etcd_authority));
     json_object_set_new(object, "renewal",
                         json_string(enum_word(&renewal_phase_words, (int)cluster->renewal)));
     json_object_set_new(object, "renewal_since", json_integer((json_int_t)cluster->renewal_since));
@@ -146,18 +147,21 @@ static bool commit(const struct key_renewal *keeper, struct cluster *cluster, GP
     return true;
 }
 
-/* Another authority stands behind those of `trusted` from now on. */
-static bool begin(const struct key_renewal *keeper, const char *trusted, GError **error)
+/* Another authority stands behind those of `trusted` from now on, and its issuer behind those that
+ * members of etcd trust. */
+static bool begin(const struct key_renewal *keeper, const char *trusted, const char *issuers,
+                  GError **error)
 {
     struct authority *authority = key_renewal_authority(keeper);
     record_autoptr(cluster) cluster = cluster_copy(config_cluster(keeper->wconf->committed));
     g_autofree char *certificate = NULL;
+    g_autofree char *issuer = NULL;
     if (key_list_count(trusted) >= LIMIT_AUTHORITIES) {
         fettle_set_error(error, LIMIT, "%d authorities are trusted already, which is the limit",
                          LIMIT_AUTHORITIES);
         return false;
     }
-    if (!authority->ops->make_next(authority, cluster->uuid, &certificate, error))
+    if (!authority->ops->make_next(authority, cluster->uuid, &certificate, &issuer, error))
         return false;
     if (!key_renewal_alive(keeper)) {
         fettle_set_error(error, NOT_MASTER, "this process is not the master any more");
@@ -165,6 +169,9 @@ static bool begin(const struct key_renewal *keeper, const char *trusted, GError 
     }
     g_free(cluster->authority);
     cluster->authority = g_strconcat(trusted, certificate, NULL);
+    g_free(cluster->etcd_authority);
+    cluster->etcd_authority =
+        keeper->wconf->engine->replicated ? g_strconcat(issuers, issuer, NULL) : g_strdup("");
     cluster->renewal = RENEWAL_SPREAD;
     return commit(keeper, cluster, change_list_new(), error);
 }
@@ -204,7 +211,9 @@ static bool step_reissue(const struct key_pass *pass, GError **error)
     struct cluster *cluster = pass->cluster;
     GPtrArray *changes = change_list_new();
     g_autofree char *turned = key_list_turn(cluster->authority);
+    g_autofree char *issuers = key_list_turn(cluster->etcd_authority);
     text_set(&cluster->authority, turned);
+    text_set(&cluster->etcd_authority, issuers);
     cluster->renewal = RENEWAL_REISSUE;
     withdraw_old(pass, true, changes);
     return commit(pass->keeper, cluster, changes, error);
@@ -215,8 +224,10 @@ static bool step_drop(const struct key_pass *pass, GError **error)
     struct cluster *cluster = pass->cluster;
     GPtrArray *changes = change_list_new();
     g_autofree char *only = key_list_first(cluster->authority);
+    g_autofree char *issuer = key_list_first(cluster->etcd_authority);
     withdraw_old(pass, false, changes);
     text_set(&cluster->authority, only);
+    text_set(&cluster->etcd_authority, issuer);
     cluster->renewal = RENEWAL_DROP;
     return commit(pass->keeper, cluster, changes, error);
 }
@@ -295,6 +306,8 @@ static bool begin_anew(const struct key_pass *pass, GError **error)
     bool full = key_list_count(cluster->authority) >= LIMIT_AUTHORITIES;
     g_autofree char *kept =
         unused && full ? key_list_without_last(cluster->authority) : g_strdup(cluster->authority);
+    g_autofree char *issuers = unused && full ? key_list_without_last(cluster->etcd_authority)
+                                              : g_strdup(cluster->etcd_authority);
     if (full && !unused) {
         fettle_set_error(error, LIMIT,
                          "the key of the authority is not on this node; make a candidate the "
@@ -302,7 +315,7 @@ static bool begin_anew(const struct key_pass *pass, GError **error)
         return false;
     }
     log_warning("", "the key of the new authority is not on this node: another one is made");
-    return begin(pass->keeper, kept, error);
+    return begin(pass->keeper, kept, issuers, error);
 }
 
 /* Also those that have joined since this pass began. */
@@ -358,6 +371,9 @@ static bool work(const struct key_pass *pass, GError **error)
     if (!has)
         return begin_anew(pass, error);
     bring_all(pass);
+    bool all = pass->waits->len == 0 || pass->cluster->renewal == RENEWAL_NONE;
+    if (all && *pass->cluster->etcd_authority && pass->keeper->wconf->engine->replicated)
+        key_renewal_bring_members(pass);
     if (pass->cluster->renewal == RENEWAL_REISSUE && pass->waits->len == 0) {
         sign_anew(pass);
         if (key_renewal_alive(pass->keeper))
@@ -457,11 +473,6 @@ static bool may_begin(const struct wconf *wconf, GError **error)
     struct authority *authority = wconf->env->authority;
     if (!wconf->renewal)
         fettle_set_error(error, WRONG_STATE, "this process has no certificate authority");
-    else if (wconf->engine->replicated)
-        fettle_set_error(error, WRONG_STATE,
-                         "the engine is etcd, whose members trust the authority that is now: say "
-                         "`fettle cluster engine sqlite` first, renew, and go back with `fettle "
-                         "cluster engine etcd`, which makes the members' keys anew, too");
     else if (wconf_engine_changing(wconf))
         fettle_set_error(error, TEMPORARY,
                          "a change of engine is not over yet, nodes are still being told; try "
@@ -503,8 +514,11 @@ static bool begin_first(const struct key_renewal *keeper, GError **error)
     struct authority *authority = key_renewal_authority(keeper);
     g_autofree char *trusted = NULL;
     g_autofree char *fingerprint = NULL;
+    g_autofree char *issuers = NULL;
     return authority->ops->show(authority, &trusted, &fingerprint, error) &&
-           begin(keeper, trusted, error);
+           (!keeper->wconf->engine->replicated ||
+            authority->ops->etcd_issuers(authority, &issuers, error)) &&
+           begin(keeper, trusted, issuers, error);
 }
 
 static void serve_request(struct key_renewal *keeper)
@@ -542,6 +556,7 @@ static void keeper_task(void *data)
         keeper->wconf->renewal = NULL;
     g_hash_table_unref(keeper->heard);
     g_hash_table_unref(keeper->tried);
+    g_hash_table_unref(keeper->settled);
     g_ptr_array_unref(keeper->waits);
     g_free(keeper->signed_by);
     g_free(keeper->said);
@@ -560,6 +575,7 @@ void key_renewal_start(struct wconf *wconf)
         .env = wconf->env,
         .stamp = {config_history(wconf->committed), wconf->epoch},
         .heard = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, free_status),
+        .settled = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL),
         .tried = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL),
         .waits = g_ptr_array_new_with_free_func(g_free)};
     wconf->renewal = keeper;

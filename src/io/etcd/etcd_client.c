@@ -3,10 +3,12 @@
 
 #include <libsoup/soup.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/error.h"
 #include "base/limits.h"
 #include "base/task.h"
+#include "base/text.h"
 #include "io/crash.h"
 #include "io/etcd/etcd_kv.h"
 #include "io/loop.h"
@@ -17,6 +19,8 @@
 
 struct etcd_client {
     SoupSession *session;
+    char *files[3];    /* authority, certificate, key; NULL: plain HTTP */
+    char *files_state; /* which of them were read */
     GTlsDatabase *authority;
     GTlsCertificate *identity; /* NULL: plain HTTP */
     GPtrArray *urls;
@@ -249,6 +253,58 @@ static void sent_cb(GObject *source, GAsyncResult *result, void *data)
     }
 }
 
+/* --- our identity --- */
+
+/* They are replaced, not written anew: each time there is another file. */
+static char *state_of_files(const struct etcd_client *client)
+{
+    GString *state = g_string_new(NULL);
+    for (guint i = 0; i < G_N_ELEMENTS(client->files); i++) {
+        struct stat file = {0};
+        if (stat(client->files[i], &file) != 0)
+            g_string_append_c(state, '-');
+        g_string_append_printf(state, "%" G_GUINT64_FORMAT " %" G_GINT64_FORMAT ".%ld ",
+                               (guint64)file.st_ino, (gint64)file.st_mtim.tv_sec,
+                               file.st_mtim.tv_nsec);
+    }
+    return g_string_free(state, FALSE);
+}
+
+static bool load_identity(struct etcd_client *client, GError **error)
+{
+    const char *const *files = (const char *const *)client->files;
+    g_autoptr(GError) reason = NULL;
+    g_autofree char *state = state_of_files(client);
+    g_autoptr(GTlsDatabase) authority = g_tls_file_database_new(files[0], &reason);
+
+    if (authority == NULL) {
+        fettle_set_error(error, CORRUPT, "%s: %s", files[0], reason->message);
+        return false;
+    }
+    g_autoptr(GTlsCertificate) identity =
+        g_tls_certificate_new_from_files(files[1], files[2], &reason);
+    if (identity == NULL) {
+        fettle_set_error(error, CORRUPT, "%s, %s: %s", files[1], files[2], reason->message);
+        return false;
+    }
+    g_set_object(&client->authority, authority);
+    g_set_object(&client->identity, identity);
+    text_set(&client->files_state, state);
+    trust_nobody();
+    return true;
+}
+
+/* A renewal of keys puts others there. While they are being replaced those of before may not be
+ * refused yet, and the next question looks again. */
+static void take_up_identity(struct etcd_client *client)
+{
+    if (client->files[0] == NULL)
+        return;
+    g_autofree char *state = state_of_files(client);
+    if (strcmp(state, client->files_state) != 0 && load_identity(client, NULL))
+        renew_session(client);
+}
+
 /* --- the request --- */
 
 static void expire_cb(void *data)
@@ -278,6 +334,7 @@ static void attempt(struct call *call)
     gint64 left = call->deadline_ms - loop_boot_ms();
 
     crash_point("etcd: call");
+    take_up_identity(client);
     attempt->call = call;
     attempt->session = g_object_ref(client->session);
     attempt->identity = client->identity != NULL ? g_object_ref(client->identity) : NULL;
@@ -362,28 +419,6 @@ json_t *etcd_call_wait(struct etcd_client *client, const char *path, json_t *bod
 
 /* --- life --- */
 
-static bool load_identity(struct etcd_client *client, const struct etcd_options *options,
-                          GError **error)
-{
-    g_autoptr(GError) reason = NULL;
-    g_autoptr(GTlsDatabase) authority = g_tls_file_database_new(options->ca, &reason);
-
-    if (authority == NULL) {
-        fettle_set_error(error, CORRUPT, "%s: %s", options->ca, reason->message);
-        return false;
-    }
-    client->identity =
-        g_tls_certificate_new_from_files(options->certificate, options->key, &reason);
-    if (client->identity == NULL) {
-        fettle_set_error(error, CORRUPT, "%s, %s: %s", options->certificate, options->key,
-                         reason->message);
-        return false;
-    }
-    client->authority = g_steal_pointer(&authority);
-    trust_nobody();
-    return true;
-}
-
 static void renew_session(struct etcd_client *client)
 {
     g_clear_object(&client->session);
@@ -436,7 +471,10 @@ struct etcd_client *etcd_client_new(const struct etcd_options *options, GError *
     client->member_ms =
         (options->member_ms != 0 ? options->member_ms : ETCD_MEMBER_MS) * etcd_patience();
     etcd_client_set_urls(client, options->urls);
-    if (options->ca != NULL && !load_identity(client, options, error)) {
+    client->files[0] = g_strdup(options->ca);
+    client->files[1] = g_strdup(options->certificate);
+    client->files[2] = g_strdup(options->key);
+    if (options->ca != NULL && !load_identity(client, error)) {
         etcd_client_free(client);
         return NULL;
     }
@@ -463,6 +501,9 @@ void etcd_client_free(struct etcd_client *client)
     g_clear_object(&client->session);
     g_clear_object(&client->identity);
     g_clear_object(&client->authority);
+    for (guint i = 0; i < G_N_ELEMENTS(client->files); i++)
+        g_free(client->files[i]);
+    g_free(client->files_state);
     g_ptr_array_unref(client->urls);
     g_free(client);
 }

@@ -22,8 +22,9 @@ struct etcd_client;
 
 struct etcd_options {
     const char *const *urls; /* of the members, "https://10.0.0.1:2379"; NULL-terminated */
-    /* PEM files, absolute: the authority of the members' certificates, ours and its key. NULL for
-     * members that speak plain HTTP. */
+    /* PEM files, absolute: the authority of the members' certificates, ours and its key; others
+     * that take their place count from the next question on. NULL for members that speak plain
+     * HTTP. */
     const char *ca, *certificate, *key;
     guint member_ms; /* one member's time for a call; 0: ETCD_MEMBER_MS */
 };

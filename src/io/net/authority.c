@@ -3,6 +3,7 @@
  * what a host asks for, what it gets, a key that came. All of them are removed again.
  */
 #include "io/net/authority.h"
+#include "io/engine_file.h"
 #include "io/files.h"
 #include "io/net/authority_private.h"
 #include "io/net/certs.h"
@@ -164,9 +165,8 @@ static bool real_sign(struct authority *authority, const char *request, const ch
     return *ret_certificate != NULL;
 }
 
-/* The issuer's certificate, which is also in the desk's file of that name. */
-static char *make_issuer(const struct desk *desk, const char *key, const char *cluster_uuid,
-                         GError **error)
+char *authority_issuer(const struct desk *desk, const char *key, const char *cluster_uuid,
+                       GError **error)
 {
     g_auto(GStrv) argv = certs_etcd_authority_command(key, cluster_uuid, desk->product);
     g_autofree char *issuer = authority_run(desk, (const char *const *)argv, error);
@@ -186,7 +186,7 @@ static bool real_sign_etcd(struct authority *authority, const char *request,
     const char *name = address != NULL ? CERTS_ETCD_MEMBER : CERTS_ETCD_CLIENT;
     g_autoptr(desk_t) desk = authority_desk(self, request, extensions, error);
     g_autofree char *key = desk != NULL ? find_key(self, error) : NULL;
-    g_autofree char *issuer = key != NULL ? make_issuer(desk, key, cluster_uuid, error) : NULL;
+    g_autofree char *issuer = key != NULL ? authority_issuer(desk, key, cluster_uuid, error) : NULL;
 
     if (issuer == NULL)
         return false;
@@ -212,6 +212,20 @@ static bool real_show(struct authority *authority, char **ret_certificate, char 
     }
     *ret_certificate = g_steal_pointer(&text);
     *ret_fingerprint = g_steal_pointer(&fingerprint);
+    return true;
+}
+
+static bool real_etcd_issuers(struct authority *authority, char **ret_issuers, GError **error)
+{
+    g_autofree char *path = engine_file_authority(authority_real(authority)->paths);
+    g_autofree char *text = files_read_path(path, LIMIT_TRUST_CHARS, NULL, error);
+    g_autoptr(GPtrArray) found = text != NULL ? certs_split(text, error) : NULL;
+
+    if (found == NULL) {
+        g_prefix_error(error, "%s: ", path);
+        return false;
+    }
+    *ret_issuers = g_steal_pointer(&text);
     return true;
 }
 
@@ -418,6 +432,7 @@ static const struct authority_ops ops = {
     .sign_text = real_sign_text,
     .check_text = real_check_text,
     .make_next = authority_make_next,
+    .etcd_issuers = real_etcd_issuers,
     .has_key_of = authority_has_key_of,
     .check_proof = authority_check_proof,
     .status = authority_status,

@@ -62,7 +62,7 @@ static char *make_key(const struct desk *desk, GError **error)
 }
 
 bool authority_make_next(struct authority *authority, const char *cluster_uuid,
-                         char **ret_certificate, GError **error)
+                         char **ret_certificate, char **ret_issuer, GError **error)
 {
     struct real_authority *self = authority_real(authority);
     g_autoptr(desk_t) desk =
@@ -73,8 +73,11 @@ bool authority_make_next(struct authority *authority, const char *cluster_uuid,
     g_auto(GStrv) argv = certs_authority_command(desk->request, cluster_uuid, desk->product);
     g_unlink(desk->product);
     g_autofree char *certificate = authority_run(desk, (const char *const *)argv, error);
-    if (certificate == NULL || !write_key(self, NEXT_KEY, key, error))
+    g_autofree char *issuer =
+        certificate != NULL ? authority_issuer(desk, desk->request, cluster_uuid, error) : NULL;
+    if (issuer == NULL || !write_key(self, NEXT_KEY, key, error))
         return false;
+    *ret_issuer = g_steal_pointer(&issuer);
     *ret_certificate = g_steal_pointer(&certificate);
     return true;
 }

@@ -38,6 +38,9 @@ struct desk *authority_desk(struct real_authority *self, const char *request,
 void authority_desk_free(struct desk *desk);
 typedef struct desk desk_t;
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(desk_t, authority_desk_free)
+/* etcd's issuer under a key in a file, which is also in the desk's file of that name. */
+char *authority_issuer(const struct desk *desk, const char *key, const char *cluster_uuid,
+                       GError **error);
 /* Runs openssl and waits for it; the result is what it wrote into the desk's product. */
 char *authority_run(const struct desk *desk, const char *const *argv, GError **error);
 /* Whether a key is that of a certificate, both in PEM. WRONG_INPUT: it is not, or cannot be read.
@@ -66,7 +69,7 @@ bool authority_certify(struct authority *authority, const char *certificate, GEr
 /* --- authority_next.c --- */
 
 bool authority_make_next(struct authority *authority, const char *cluster_uuid,
-                         char **ret_certificate, GError **error);
+                         char **ret_certificate, char **ret_issuer, GError **error);
 bool authority_has_key_of(struct authority *authority, const char *certificate, bool *ret_has,
                           GError **error);
 /* The key of the authority that signs takes its name, if it still lies beside. */

@@ -154,11 +154,11 @@ static void certify(guint index)
     g_autofree char *member_crt = NULL;
     g_autofree char *client_crt = NULL;
     g_autoptr(GError) error = NULL;
-    g_assert_true(members->ops->prepare(members, &member, &client, &error));
+    g_assert_true(members->ops->prepare(members, false, &member, &client, &error));
     g_assert_true(
         authority->ops->sign_etcd(authority, member, CLUSTER, "127.0.0.1", &member_crt, &error));
     g_assert_true(authority->ops->sign_etcd(authority, client, CLUSTER, NULL, &client_crt, &error));
-    g_assert_true(members->ops->certify(members, member_crt, client_crt, &error));
+    g_assert_true(members->ops->certify(members, member_crt, client_crt, "", &error));
     g_assert_no_error(error);
 }
 
@@ -599,19 +599,20 @@ static void wrong_certificates(void)
     g_autofree char *key = engine_file_key(nodes[0].paths, ENGINE_FILE_MEMBER);
     g_autofree char *early =
         g_strdup_printf("there is no %s; the member is to be prepared first", key);
-    assert_refused(members->ops->certify(members, "x", "y", &error), error, WRONG_STATE, early);
+    assert_refused(members->ops->certify(members, "x", "y", "", &error), error, WRONG_STATE, early);
 
-    g_assert_true(members->ops->prepare(members, &member, &client, &error));
+    g_assert_true(members->ops->prepare(members, false, &member, &client, &error));
     g_assert_true(authority->ops->sign_etcd(authority, member, CLUSTER, "127.0.0.1", &crt, &error));
     g_assert_true(authority->ops->sign_etcd(authority, client, CLUSTER, NULL, &other, &error));
     g_autofree char *ca = g_build_filename(nodes[0].paths->etc, "ca.crt", NULL);
     g_autofree char *none = g_strdup_printf(
         "member: is no certificate of this cluster's authority (%s), with its issuer behind it",
         ca);
-    assert_refused(members->ops->certify(members, "x", other, &error), error, WRONG_INPUT, none);
-    assert_refused(members->ops->certify(members, other, crt, &error), error, WRONG_INPUT,
+    assert_refused(members->ops->certify(members, "x", other, "", &error), error, WRONG_INPUT,
+                   none);
+    assert_refused(members->ops->certify(members, other, crt, "", &error), error, WRONG_INPUT,
                    "member: the certificate is not for the key of this node");
-    assert_refused(members->ops->certify(members, crt, crt, &error), error, WRONG_INPUT,
+    assert_refused(members->ops->certify(members, crt, crt, "", &error), error, WRONG_INPUT,
                    "client: the certificate is not for the key of this node");
 
     /* Of another authority. */
@@ -623,17 +624,17 @@ static void wrong_certificates(void)
     g_assert_true(
         certs_make_node(foreign_ca, foreign_key, CLUSTER, TOKEN, foreign_crt, f_key, &error));
     g_autofree char *foreign = files_read_path(foreign_crt, LIMIT_PEM_CHARS, NULL, &error);
-    assert_refused(members->ops->certify(members, foreign, other, &error), error, WRONG_INPUT,
+    assert_refused(members->ops->certify(members, foreign, other, "", &error), error, WRONG_INPUT,
                    none);
 
     /* Keys stay when it is prepared again. */
     g_autofree char *before = files_read_path(key, LIMIT_PEM_CHARS, NULL, &error);
     g_clear_pointer(&member, g_free);
     g_clear_pointer(&client, g_free);
-    g_assert_true(members->ops->prepare(members, &member, &client, &error));
+    g_assert_true(members->ops->prepare(members, false, &member, &client, &error));
     g_autofree char *after = files_read_path(key, LIMIT_PEM_CHARS, NULL, &error);
     g_assert_cmpstr(before, ==, after);
-    g_assert_true(members->ops->certify(members, crt, other, &error));
+    g_assert_true(members->ops->certify(members, crt, other, "", &error));
     remove_nodes();
 }
 

@@ -91,10 +91,11 @@ static void whole(void *data)
     g_autofree char *old = content("ca.crt"), *old_key = content("node.key");
     g_autofree char *signed_before = NULL, *signed_after = NULL;
     char *next = NULL, *certificate = NULL;
+    g_autofree char *issuer = NULL;
     record_autoptr(keys_request) asked = keys_request_new();
     bool has = false;
     g_assert_true(ops->sign_text(it.authority, "text", &signed_before, &error));
-    g_assert_true(ops->make_next(it.authority, CLUSTER, &next, &error));
+    g_assert_true(ops->make_next(it.authority, CLUSTER, &next, &issuer, &error));
     g_assert_true(ops->has_key_of(it.authority, next, &has, &error) && has);
     g_autofree char *both = g_strconcat(old, next, NULL), *turned = g_strconcat(next, old, NULL);
     g_assert_true(ops->trust(it.authority, both, &error));
@@ -139,8 +140,8 @@ static void unusable(void *data)
 {
     const struct authority_ops *ops = it.authority->ops;
     g_autoptr(GError) error = NULL;
-    g_autofree char *old = content("ca.crt"), *next = NULL;
-    g_assert_true(ops->make_next(it.authority, CLUSTER, &next, &error));
+    g_autofree char *old = content("ca.crt"), *next = NULL, *issuer = NULL;
+    g_assert_true(ops->make_next(it.authority, CLUSTER, &next, &issuer, &error));
     g_autofree char *both = g_strconcat(old, next, NULL);
     it.unusable = true;
     for (guint tries = 1; tries <= 2; tries++) {
@@ -213,7 +214,8 @@ static void refusals(void *data)
 {
     const struct authority_ops *ops = it.authority->ops;
     g_autoptr(GError) error = NULL;
-    g_autofree char *old = content("ca.crt"), *own = content("node.crt"), *next = NULL;
+    g_autofree char *old = content("ca.crt"), *own = content("node.crt"), *next = NULL,
+                    *issuer = NULL;
     char *other = NULL, *stray = NULL;
     record_autoptr(keys_request) asked = keys_request_new();
     assert_refused(ops->trust(it.authority, "nothing", &error), &error, FETTLE_ERROR_CORRUPT,
@@ -236,7 +238,7 @@ static void refusals(void *data)
     g_unlink(key);
     assert_refused(ops->certify(it.authority, stray, &error), &error, FETTLE_ERROR_WRONG_INPUT,
                    "certificate: is not for the key of this node");
-    g_assert_true(ops->make_next(it.authority, CLUSTER, &next, &error));
+    g_assert_true(ops->make_next(it.authority, CLUSTER, &next, &issuer, &error));
     put("ca.crt", next);
     assert_refused(ops->certify(it.authority, stray, &error), &error, FETTLE_ERROR_WRONG_INPUT,
                    "certificate: is signed by nobody whom this node trusts");

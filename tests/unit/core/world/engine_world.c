@@ -16,11 +16,19 @@ static json_t *run(struct members *members, const struct rpc_request *request, G
     if (!strcmp(request->name, "member_prepare")) {
         g_autofree char *member = NULL;
         g_autofree char *client = NULL;
-        members->ops->prepare(members, &member, &client, error);
+        record_autoptr(member_prepare_args) args =
+            member_prepare_args_parse(request->args, RECORD_LAX, error);
+        members->ops->prepare(members, args->anew, &member, &client, error);
         return json_make("{s:s,s:s}", "member", member, "client", client);
     }
-    if (!strcmp(request->name, "member_certify"))
-        return members->ops->certify(members, "c", "c", error) ? json_object() : NULL;
+    if (!strcmp(request->name, "member_certify")) {
+        record_autoptr(member_certificates) args =
+            member_certificates_parse(request->args, RECORD_LAX, error);
+        return args && members->ops->certify(members, args->member, args->client, args->authority,
+                                             error)
+                   ? json_object()
+                   : NULL;
+    }
     if (!strcmp(request->name, "engine_set")) {
         record_autoptr(engine_config_args) args =
             engine_config_args_parse(request->args, RECORD_LAX, error);

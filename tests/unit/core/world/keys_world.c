@@ -61,13 +61,14 @@ static bool is_dead(GError **error)
 }
 
 static bool make_next(struct authority *self, const char *cluster_uuid, char **ret_certificate,
-                      GError **error)
+                      char **ret_issuer, GError **error)
 {
     if (is_dead(error))
         return false;
     g_free(keys_world.next);
     keys_world.next = g_strdup_printf("ca%u", ++keys_world.made);
     *ret_certificate = pem(keys_world.next);
+    *ret_issuer = pem(keys_world.next);
     return true;
 }
 

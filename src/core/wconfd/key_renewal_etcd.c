@@ -1,0 +1,125 @@
+/*
+ * Members of etcd in a renewal of keys; see key_renewal_private.h. A member reads its certificate
+ * and key anew for each connection, but whom it trusts only when it starts: so it is started anew
+ * twice, in `spread` and in `drop`, one after the other, and the master's own at the end.
+ */
+#include <string.h>
+
+#include "core/wconfd/engine_nodes.h"
+#include "core/wconfd/key_renewal_private.h"
+
+/* One that is away would be the second that is missing, while another starts. */
+#define AWAY                                                                                       \
+    "is offline, and with it its member of etcd, so that no other one can be started anew: make "  \
+    "it no candidate (fettle node modify %s --master-candidate no)"
+
+struct round {
+    const struct key_pass *pass;
+    struct engine_asker asker;
+    char *wanted; /* digest of whom members are to trust */
+    bool stopped; /* one is not well, or was started anew in this pass: no other one is */
+};
+
+static void wait_for(const struct round *round, const struct node *node, const char *why)
+{
+    bool named = g_str_has_prefix(why, "node "); /* as errors of engine_nodes.h are */
+    g_ptr_array_add(round->pass->waits,
+                    named ? g_strdup(why) : g_strdup_printf("node %s: %s", node->name, why));
+}
+
+static bool is_done(const struct round *round, const struct member_status *member)
+{
+    enum renewal_phase phase = (enum renewal_phase)round->pass->cluster->renewal;
+    bool told = strcmp(member->trusts, round->wanted) == 0;
+    bool started = phase == RENEWAL_REISSUE || strcmp(member->started_with, round->wanted) == 0;
+    return told && started && (phase == RENEWAL_SPREAD || member->by_first) && member->healthy;
+}
+
+/* Files alone, which any number of nodes may change. */
+static bool give(const struct round *round, const struct node *node,
+                 const struct member_status *member, GError **error)
+{
+    const struct cluster *cluster = round->pass->cluster;
+    if (strcmp(member->trusts, round->wanted) != 0 &&
+        !engine_node_trust(&round->asker, node, cluster->etcd_authority, error))
+        return false;
+    return cluster->renewal == RENEWAL_SPREAD || member->by_first ||
+           engine_node_certify(&round->asker, cluster, node, true, error);
+}
+
+/* A node refuses it while others are not well: then the turn is that of the one that is not. */
+static bool start_anew(struct round *round, const struct node *node,
+                       const struct member_status *member, GError **error)
+{
+    bool started = round->pass->cluster->renewal == RENEWAL_REISSUE ||
+                   strcmp(member->started_with, round->wanted) == 0;
+    g_autoptr(GError) why = NULL;
+    if (started && member->healthy)
+        return true;
+    if (started) {
+        wait_for(round, node, *member->why ? member->why : "its member of etcd does not answer");
+        round->stopped = true;
+    } else if (round->stopped || engine_node_restart(&round->asker, node, &why)) {
+        wait_for(round, node, "its member of etcd is to be started anew");
+        round->stopped = true;
+    }
+    if (!why)
+        return true;
+    round->stopped = !fettle_error_is(why, TEMPORARY);
+    g_propagate_error(error, g_steal_pointer(&why));
+    return false;
+}
+
+static bool tend(struct round *round, const struct node *node, GError **error)
+{
+    record_autoptr(engine_report) report = engine_node_report(&round->asker, node, error);
+    if (!report)
+        return false;
+    enum member_state state = (enum member_state)report->member->state;
+    if (state == MEMBER_ABSENT || state == MEMBER_LOST || state == MEMBER_STOPPED) {
+        wait_for(round, node, "its member of etcd is not there yet");
+        return true;
+    }
+    if (is_done(round, report->member)) {
+        if (round->pass->cluster->renewal == RENEWAL_NONE)
+            g_hash_table_add(round->pass->keeper->settled, g_strdup(node->uuid));
+        return true;
+    }
+    if (!give(round, node, report->member, error) || !key_renewal_alive(round->pass->keeper))
+        return false;
+    record_autoptr(engine_report) now = engine_node_report(&round->asker, node, error);
+    return now && start_anew(round, node, now->member, error);
+}
+
+static void tend_node(struct round *round, const struct node *node)
+{
+    g_autoptr(GError) error = NULL;
+    const struct key_pass *pass = round->pass;
+    bool over = pass->cluster->renewal == RENEWAL_NONE;
+    if (over && (node->offline || g_hash_table_contains(pass->keeper->settled, node->uuid)))
+        return;
+    if (node->offline) {
+        g_autofree char *why = g_strdup_printf(AWAY, node->name);
+        wait_for(round, node, why);
+        round->stopped = true;
+    } else if (!tend(round, node, &error) && error) {
+        round->stopped = round->stopped || !fettle_error_is(error, TEMPORARY);
+        wait_for(round, node,
+                 fettle_error_is(error, PROTOCOL)
+                     ? "its version knows no renewal of keys of etcd; upgrade it"
+                     : error->message);
+    }
+}
+
+void key_renewal_bring_members(const struct key_pass *pass)
+{
+    const struct key_renewal *keeper = pass->keeper;
+    struct round round = {.pass = pass,
+                          .asker = {keeper->env, keeper->stamp},
+                          .wanted = g_compute_checksum_for_string(
+                              G_CHECKSUM_SHA256, pass->cluster->etcd_authority, -1)};
+    g_autoptr(GPtrArray) nodes = engine_candidates(keeper->env, keeper->wconf->committed);
+    for (guint i = 0; i < nodes->len && key_renewal_alive(keeper); i++)
+        tend_node(&round, nodes->pdata[(i + 1) % nodes->len]); /* this one is first there */
+    g_free(round.wanted);
+}
