@@ -20,6 +20,11 @@ static void print_state(const json_t *cells)
     info_word("State", *status ? status : "unknown", rest);
     if (*info_string(cells, "guest.late"))
         info_word("Guest", "error", late);
+    g_autofree char *held =
+        g_strdup_printf(": its replica is lost, and %s cannot note that (%s)",
+                        info_string(cells, "pnode"), info_string(cells, "guest.held"));
+    if (*info_string(cells, "guest.held"))
+        info_word("Writes", "held", held);
     info_line("Node", "%s (group %s)", info_string(cells, "pnode"),
               info_string(cells, "pnode.group"));
     info_line("Memory", "%" G_GINT64_FORMAT " MiB, %" G_GINT64_FORMAT " processor%s",
@@ -226,6 +231,10 @@ static void next_by_status(const json_t *cells, const char *name)
                name);
     else if (strcmp(status, "ADMIN_down") == 0)
         printf("  Start it: fettle instance startup %s\n", name);
+    else if (*info_string(cells, "guest.held"))
+        printf("  Mend what the state of %s is written to, or bring another master candidate "
+               "back; it goes on by itself.\n",
+               node);
     else if (strcmp(status, "running") == 0)
         printf("  See its console: fettle instance console %s%s\n", name,
                *info_string(cells, "hv/vnc_bind_address") ? ", or its screen: the same with --vnc"

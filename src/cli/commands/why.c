@@ -57,6 +57,12 @@ static void print_status(const char *name, const json_t *row, bool recorded)
             "%s is %s: %s has no room for its disks. It stands still, and goes on by itself when "
             "there is room.\n",
             name, status, node);
+    else if (*cli_cell_string(row, 4))
+        printf("%s is %s, and its writes are held: its replica is lost, and %s cannot note that "
+               "(%s), nor is another master candidate known to have it on record. Mend what the "
+               "state of %s is written to, or bring another master candidate back; it goes on by "
+               "itself.\n",
+               name, status, node, cli_cell_string(row, 4), node);
     else if (!*status && *cli_cell_string(row, 3))
         printf("Whether %s runs is not known: its guest %s. The node answers, so it is not dead.\n",
                name, cli_cell_string(row, 3));
@@ -208,9 +214,10 @@ static int print_all(struct cli *cli, const struct subject *subject, GError **er
 
 static bool find_subject(struct cli *cli, struct subject *subject, GError **error)
 {
-    subject->instance = objects(
-        cli, "instance", (const char *const[]){"name", "status", "pnode", "guest.late", NULL},
-        subject->name, error);
+    subject->instance =
+        objects(cli, "instance",
+                (const char *const[]){"name", "status", "pnode", "guest.late", "guest.held", NULL},
+                subject->name, error);
     if (subject->instance == NULL || (json_array_size(subject->instance) == 0 &&
                                       !other_subject(cli, &subject->name, &subject->other, error)))
         return false;

@@ -59,6 +59,7 @@ void guest_free(struct guest *guest)
     g_clear_error(&guest->note.error);
     g_clear_error(&guest->undo.error);
     g_free(guest->damage);
+    g_free(guest->held);
     g_free(guest);
 }
 
@@ -436,6 +437,7 @@ void guest_forget_mirror(struct guest *guest)
     g_autoptr(GError) error = NULL;
     export_target_free(g_steal_pointer(&guest->record->target));
     guest->record->attached = false;
+    g_clear_pointer(&guest->held, g_free);
     if (guest_save(guest, &error) || fettle_error_is(error, KILLED))
         return;
     log_warning("", "%s", error->message);

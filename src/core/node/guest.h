@@ -68,6 +68,7 @@ struct guest {
     struct undo_look undo;
 
     /* Of its mirror, while record->target is set. */
+    char *held; /* why its writes are held though its replica is lost; NULL: they are not */
     struct mirror_watch *watch;
     enum replica_state replica_state; /* on record, as far as the master has told */
     guint64 replica_sync;

@@ -113,6 +113,8 @@ static bool stale_outlives(struct guest *guest, GError **error)
         return true;
     if (task_killed())
         return node_killed(error);
+    g_free(guest->held);
+    guest->held = g_strdup(why->message);
     g_autofree char *name = guest_name(guest);
     fettle_set_error(error, TEMPORARY,
                      "%s cannot go on without its replica: only the master has on record that it "
@@ -296,6 +298,7 @@ void mirror_watch_start(struct guest *guest, const char *lost)
     watch->guest = guest;
     watch->generation = guest->record->generation;
     watch->lost = g_strdup(lost);
+    g_clear_pointer(&guest->held, g_free);
     guest->watch = watch;
     node_hold(guest->node);
     task_spawn(guest->node->env->tasks, watch_run, watch);

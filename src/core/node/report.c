@@ -38,6 +38,7 @@ static void report_guest(const struct guest *guest, const struct look_round *rou
         text_set(&line->replica, record->target->replica);
         line->mirror = guest->last_mirror.state;
         line->progress = MIN(guest->last_mirror.progress, 100);
+        text_set(&line->held, guest->held ? guest->held : "");
     }
     line->io_errors = guest->last_io.errors;
     line->io_disk = guest->last_io.disk;

@@ -103,6 +103,12 @@ static void look_at_io(struct verify *verify, const struct guest_report *guest, 
                 node);
     else if (guest->io_stop == IO_STOP_FAILED)
         problem(verify, "it stands still, because its disk on %s fails though there is room", node);
+    if (*guest->held)
+        problem(verify,
+                "its writes are held: its replica is lost, and %s cannot note that (%s), nor is "
+                "another candidate known to have it on record; mend what the state of %s is "
+                "written to, or bring another candidate back, and it goes on by itself",
+                node, guest->held, node);
     if (guest->io_errors)
         problem(verify,
                 "%" G_GUINT64_FORMAT " requests of its disks on %s have failed since it was "

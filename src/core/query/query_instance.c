@@ -281,6 +281,13 @@ json_t *query_get_instance_io_stop(struct query_source *source, const void *row,
     return guest ? json_string(enum_word(&io_stop_words, (int)guest->io_stop)) : NULL;
 }
 
+json_t *query_get_instance_guest_held(struct query_source *source, const void *row,
+                                      enum query_status *ret_status)
+{
+    const struct guest_report *guest = guest_of(source, row, ret_status);
+    return guest ? json_string(guest->held) : NULL;
+}
+
 json_t *query_get_instance_io_errors(struct query_source *source, const void *row,
                                      enum query_status *ret_status)
 {

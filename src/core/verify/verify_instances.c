@@ -30,6 +30,19 @@ static void verify_io(struct look *look, const struct instance *instance)
                      guest->io_disk);
 }
 
+static void verify_held(struct look *look, const struct instance *instance)
+{
+    g_autofree char *held = look_field(look, "instance", "guest.held", instance);
+    const char *node = look_node_name(look, instance->primary_node);
+    if (*held && look_concerns(look, instance->primary_node))
+        look_problem(look,
+                     "instance %s: its writes are held: its replica is lost, and %s cannot note "
+                     "that (%s), nor is another candidate known to have it on record; mend what "
+                     "the state of %s is written to, or bring another candidate back, and it goes "
+                     "on by itself",
+                     instance->name, node, held, node);
+}
+
 static void verify_late(struct look *look, const struct instance *instance)
 {
     g_autofree char *late = look_field(look, "instance", "guest.late", instance);
@@ -54,6 +67,7 @@ static void verify_instance(struct look *look, const struct instance *instance)
 {
     verify_status(look, instance);
     verify_io(look, instance);
+    verify_held(look, instance);
     verify_late(look, instance);
     if (instance->task_state != TASK_NONE)
         look_problem(look, "instance %s: job %" G_GUINT64_FORMAT " is or was %s it", instance->name,

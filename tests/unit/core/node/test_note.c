@@ -38,6 +38,15 @@ static void assert_promises_no_more(struct node_world *nw)
     g_assert_null(strstr(stated, "in-sync"));
 }
 
+/* As its node reports it; "" if not. */
+static char *held(struct node_world *nw)
+{
+    json_autoptr report = nw_report(nw, &nw->a);
+    const json_t *guest = json_array_get(json_object_get(report, "guests"), 0);
+    const char *why = json_string_value(json_object_get(guest, "held"));
+    return g_strdup(why ? why : "");
+}
+
 /* Like one that cannot be written: held until the note stands or another candidate has it. */
 static void test_note_hangs(gconstpointer data)
 {
@@ -45,9 +54,13 @@ static void test_note_hangs(gconstpointer data)
     struct node_world *nw = hung_without_replica();
     nw_pass(nw, 20000);
     g_assert_cmpuint(fake_host_count(nw->a.host, "mirror_release"), ==, 0);
+    g_autofree char *why = held(nw);
+    g_assert_nonnull(strstr(why, "does not answer since"));
     nw->kept = kept;
     fake_set_hung(nw->world, NODE_A, kept);
     assert_goes_on(nw);
+    g_autofree char *over = held(nw);
+    g_assert_cmpstr(over, ==, "");
     fake_set_hung(nw->world, NODE_A, false);
     nw_pass(nw, 5000); /* what was owed has followed */
     assert_promises_no_more(nw);

@@ -196,7 +196,7 @@ static void test_back_without_its_keys(void)
     modify("node3", "no", "", false);
     g_autofree char *log = ops_log(world, 0);
     g_assert_nonnull(strstr(log, "node3 may have missed a renewal of the keys: if it stays "
-                                 "unavailable, fettle node invite node3 --primary-ip "));
+                                 "unavailable: fettle node invite node3 --primary-ip "));
 }
 
 static void test_offline_goes_first(void)

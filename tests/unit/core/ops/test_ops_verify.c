@@ -85,6 +85,12 @@ static void test_guest(void)
                     "of disk 0\"]");
     world->io_stop = NULL;
     world->io_errors = 0;
+    world->guest_held = "var: Read-only file system";
+    expect_problems(
+        "[\"its writes are held: its replica is lost, and node1 cannot note that (var: Read-only "
+        "file system), nor is another candidate known to have it on record; mend what the state "
+        "of node1 is written to, or bring another candidate back, and it goes on by itself\"]");
+    world->guest_held = NULL;
     world->guest_generation = 7;
     expect_problems("[\"generation 7 of it is on node1, but 1 is on record\"]");
     world->guest_node = NULL;

@@ -117,10 +117,10 @@ static json_t *answer_held(const struct rpc_request *request, const char *to_nod
     const char *const *io_stop = data;
     json_t *report = query_report(to_node, strcmp(to_node, MASTER) == 0 ? WEB1 : NULL, "running");
     json_t *guest = json_array_get(json_object_get(report, "guests"), 0);
-
     if (guest != NULL)
-        json_object_update_new(
-            guest, json_make("{ss si si}", "io_stop", *io_stop, "io_errors", 3, "io_disk", 1));
+        json_object_update_new(guest,
+                               json_make("{ss si si ss}", "io_stop", *io_stop, "io_errors", 3,
+                                         "io_disk", 1, "held", "var: Read-only file system"));
     return report;
 }
 
@@ -137,11 +137,11 @@ static void test_stands_still(void)
     query_check(w, "instance", "status io.stop", "[\"=\", \"name\", \"web1\"]",
                 "0:\"ERROR_diskfailed\" 0:\"failed\"\n");
     io_stop = "none";
-    query_check(w, "instance", "status io.stop", "[\"=\", \"name\", \"web1\"]",
-                "0:\"running\" 0:\"none\"\n");
+    query_check(w, "instance", "status io.stop guest.held", "[\"=\", \"name\", \"web1\"]",
+                "0:\"running\" 0:\"none\" 0:\"var: Read-only file system\"\n");
     query_script_nodes(w, query_answer_report); /* of a version before */
-    query_check(w, "instance", "status io.stop io.errors io.disk", "[\"=\", \"name\", \"web1\"]",
-                "0:\"running\" 0:\"none\" 0:0 2:null\n");
+    query_check(w, "instance", "status io.stop io.errors io.disk guest.held",
+                "[\"=\", \"name\", \"web1\"]", "0:\"running\" 0:\"none\" 0:0 2:null 0:\"\"\n");
     queue_world_free(w);
 }
 

@@ -287,6 +287,20 @@ static void test_strays(void)
     queue_world_free(w);
 }
 
+static void test_held(void)
+{
+    json_autoptr node2 = json_make("{s[{ss si ss ss}]}", "guests", "instance", WEB2, "generation",
+                                   1, "state", "running", "held", "var: Read-only file system");
+    struct queue_world *w = world_new(node2);
+    check(w, "node2",
+          "instance web2: status is ERROR_up\n"
+          "instance web2: its writes are held: its replica is lost, and node2 cannot note that "
+          "(var: Read-only file system), nor is another candidate known to have it on record; "
+          "mend what the state of node2 is written to, or bring another candidate back, and it "
+          "goes on by itself\n" WEB2_LINES);
+    queue_world_free(w);
+}
+
 /* Removed after its node had answered: no stray. */
 static void test_removed(void)
 {
@@ -551,6 +565,7 @@ int main(int argc, char **argv)
     g_test_add_func("/verify/etcd#ARP-70", test_etcd);
     g_test_add_func("/verify/pool#ARP-70,ARP-71", test_pool);
     g_test_add_func("/verify/strays#ARP-70", test_strays);
+    g_test_add_func("/verify/writes-are-held#SAF-09", test_held);
     g_test_add_func("/verify/removed#ARP-70", test_removed);
     g_test_add_func("/verify/tags#ARP-70", test_tags);
     g_test_add_func("/verify/held-up-jobs#ARP-70", test_held_up_jobs);

@@ -150,6 +150,8 @@ static json_t *report(const struct ops_world *world, const char *node)
         json_object_set_new(json_array_get(guests, 0), "name", json_string(world->guest_name));
     if (world->io_stop && json_array_size(guests))
         json_object_set_new(json_array_get(guests, 0), "io_stop", json_string(world->io_stop));
+    if (world->guest_held && json_array_size(guests))
+        json_object_set_new(json_array_get(guests, 0), "held", json_string(world->guest_held));
     json_t *told = json_make(
         "{ss sI sI sI sI so so so so s[s] ss ss sI sI so sb}", "node", node, "memory_total", memory,
         "memory_free", memory - (json_int_t)world->memory_used[index], "disk_total", disk,

@@ -39,7 +39,8 @@ struct ops_world {
     const char *guest_state;
     const char *guest_name; /* that it was started with; NULL: not told */
     char *guest_instance;
-    const char *io_stop; /* why its hypervisor has stopped it; NULL: its node does not tell */
+    const char *guest_held; /* why its writes are held; NULL: they are not */
+    const char *io_stop;    /* why its hypervisor has stopped it; NULL: its node does not tell */
 
     guint io_errors;            /* of the guest's own disks; the last one of disk 0 */
     bool stop_unclean;          /* guest_stop does not end with equal copies */
