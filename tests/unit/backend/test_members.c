@@ -648,6 +648,64 @@ static void test_wrong_certificates(void)
     world_run(run_wrong_certificates, NULL);
 }
 
+static void refuse_trust(const char *authority_text, int code, const char *what)
+{
+    g_autoptr(GError) error = NULL;
+    g_assert_false(nodes[0].members->ops->trust(nodes[0].members, authority_text, &error));
+    g_assert_error(error, FETTLE_ERROR, code);
+    g_assert_cmpstr(error->message, ==, what);
+}
+
+/* A list that would lock out is refused; key and certificate change together, whatever the power
+ * does in between, and the same again does nothing. */
+static void renewed_keys(void *data)
+{
+    make_nodes();
+    certify(0);
+    struct members *members = nodes[0].members;
+    g_autoptr(GError) error = NULL;
+    g_autofree char *old = NULL, *next = NULL, *issuer = NULL, *member = NULL, *client = NULL;
+    g_autofree char *crt = NULL, *other = NULL;
+    g_autofree char *ca = g_build_filename(nodes[0].paths->etc, "ca.crt", NULL);
+    g_autofree char *trusted = files_read_path(ca, LIMIT_PEM_CHARS, NULL, &error);
+    g_assert_true(authority->ops->etcd_issuers(authority, &old, &error));
+    g_assert_true(authority->ops->make_next(authority, CLUSTER, &next, &issuer, &error));
+    g_autofree char *turned = g_strconcat(issuer, old, NULL);
+    g_autofree char *strange = g_strdup_printf(
+        "authority: certificate 1 is no issuer of etcd under the key of an authority that this "
+        "node trusts (%s)",
+        ca);
+    refuse_trust(turned, FETTLE_ERROR_WRONG_INPUT, strange);
+    refuse_trust(trusted, FETTLE_ERROR_WRONG_INPUT, strange); /* it signs for every node */
+    refuse_trust("x", FETTLE_ERROR_WRONG_INPUT, "authority: has 0 certificates; 1 to 4 can be");
+    g_autofree char *both = g_strconcat(next, trusted, NULL);
+    g_assert_true(files_write_path(ca, both, strlen(both), 0644, true, &error));
+    refuse_trust(issuer, FETTLE_ERROR_WRONG_STATE,
+                 "authority: none of these has issued the certificate of this node's member");
+    g_assert_true(members->ops->trust(members, turned, &error));
+    g_assert_true(members->ops->prepare(members, true, &member, &client, &error));
+    g_assert_true(authority->ops->sign_etcd(authority, member, CLUSTER, "127.0.0.1", &crt, &error));
+    g_assert_true(authority->ops->sign_etcd(authority, client, CLUSTER, NULL, &other, &error));
+    g_autofree char *cut = engine_file_certificate(nodes[0].paths, "member-next");
+    g_assert_true(files_write_path(cut, crt, strlen(crt), 0644, true, &error));
+    bool running = true;
+    g_assert_true(members->ops->adopt(members, &running, &error) && !running);
+    g_assert_false(g_file_test(cut, G_FILE_TEST_EXISTS));
+    for (guint i = 0; i < 2; i++)
+        g_assert_true(members->ops->certify(members, crt, other, turned, &error));
+    record_autoptr(member_status) status = ask(0);
+    g_assert_true(status->by_first);
+    refuse_trust(old, FETTLE_ERROR_WRONG_STATE,
+                 "authority: none of these has issued the certificate of this node's member");
+    g_assert_true(members->ops->trust(members, issuer, &error));
+    remove_nodes();
+}
+
+static void test_renewed_keys(void)
+{
+    world_run(renewed_keys, NULL);
+}
+
 /* --- log --- */
 
 static void test_log(void)
@@ -727,6 +785,7 @@ static int tests(int argc, char **argv)
     g_test_add_func("/members/strangers", test_strangers);
     g_test_add_func("/members/three", test_three);
     g_test_add_func("/members/wrong-certificates", test_wrong_certificates);
+    g_test_add_func("/members/renewed-keys#SAF-94", test_renewed_keys);
     g_test_add_func("/members/log", test_log);
     g_test_add_func("/members/words#SAF-07", test_words);
     return g_test_run();

@@ -1,7 +1,6 @@
-/* The bus between nodes while the cluster's keys are renewed: bus.c, bus_tls.c, certs.c. */
+/* The bus between nodes while the keys of the cluster are renewed: bus.c, bus_tls.c. */
 #include "bus_world.h"
 
-#include "io/net/bus.h"
 #include "io/net/certs.h"
 
 #include <gio/gio.h>
@@ -155,7 +154,6 @@ static void test_renewed_while_busy(struct pair *pair, gconstpointer unused)
     g_assert_no_error(kept.error);
     answer_clear(&kept);
 }
-
 #define ADD(path, fn) g_test_add(path, struct pair, NULL, pair_set_up, fn, pair_tear_down)
 
 int main(int argc, char **argv)
