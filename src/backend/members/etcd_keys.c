@@ -49,7 +49,7 @@ static char *pem_of(char *output, GError **error)
 
 /* --- keys and requests --- */
 
-/* The member's key is read by the user etcd, once, when it starts. */
+/* The member's key is read by the user etcd, for each connection. */
 static bool give_away(const char *path, GError **error)
 {
     uid_t uid = 0;
@@ -62,13 +62,21 @@ static bool give_away(const char *path, GError **error)
     return false;
 }
 
-static bool move(const char *from, const char *to, guint mode, bool give, GError **error)
+/* It is its reader's before it has its name. What follows, in the same folder, is synced. */
+static bool move_key(const char *from, const char *to, bool give, GError **error)
 {
     if (!g_file_test(from, G_FILE_TEST_EXISTS))
         return true;
+    if (give && !give_away(from, error))
+        return false;
+    return rename(from, to) == 0 || files_error("rename into place", to, error);
+}
+
+static bool move_certificate(const char *from, const char *to, GError **error)
+{
     g_autofree char *text = files_read_path(from, LIMIT_PEM_CHARS, NULL, error);
-    return text != NULL && files_write_path(to, text, strlen(text), mode, true, error) &&
-           (!give || give_away(to, error)) && files_remove_path(from, true, error);
+    return text != NULL && files_write_path(to, text, strlen(text), 0644, true, error) &&
+           files_remove_path(from, true, error);
 }
 
 /* The certificate goes last: as long as it lies there, this is to be finished. */
@@ -80,8 +88,8 @@ static bool settle(const struct etcd_host *host, guint owner, GError **error)
     g_autofree char *key = engine_file_key(host->paths, owners[owner]);
     if (!g_file_test(next, G_FILE_TEST_EXISTS))
         return true;
-    return move(next_key, key, 0600, strcmp(owners[owner], ENGINE_FILE_MEMBER) == 0, error) &&
-           move(next, certificate, 0644, false, error);
+    return move_key(next_key, key, strcmp(owners[owner], ENGINE_FILE_MEMBER) == 0, error) &&
+           move_certificate(next, certificate, error);
 }
 
 bool etcd_settle_keys(const struct etcd_host *host, GError **error)

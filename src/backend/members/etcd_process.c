@@ -6,6 +6,7 @@
 #include "backend/members/etcd_private.h"
 #include "backend/reach.h"
 #include "base/limits.h"
+#include "base/log.h"
 #include "base/task.h"
 #include "io/engine_file.h"
 #include "io/etcd/etcd_client.h"
@@ -284,7 +285,7 @@ bool etcd_start(struct members *members, const struct engine_config *config,
 
 /* --- after our restart --- */
 
-bool etcd_adopt(struct members *members, bool *ret_running, GError **error)
+static bool find_process(struct members *members, bool *ret_running, GError **error)
 {
     struct etcd_host *host = (struct etcd_host *)members;
     g_autoptr(GError) why = NULL;
@@ -292,8 +293,6 @@ bool etcd_adopt(struct members *members, bool *ret_running, GError **error)
     *ret_running = etcd_running(members);
     if (*ret_running)
         return true;
-    if (!etcd_settle_keys(host, error))
-        return false;
     if (!read_state(host, &pid, &ticks, &why)) {
         bool none = why == NULL;
         if (!none)
@@ -311,4 +310,14 @@ bool etcd_adopt(struct members *members, bool *ret_running, GError **error)
     if (*ret_running)
         return write_state(host, pid, ticks, error);
     return files_remove(host->paths, FILE_RUN, STATE, error);
+}
+
+/* Its keys afterwards: a process that nobody knows would be worse than one with keys of before. */
+bool etcd_adopt(struct members *members, bool *ret_running, GError **error)
+{
+    g_autoptr(GError) why = NULL;
+    bool ok = find_process(members, ret_running, error);
+    if (ok && !etcd_settle_keys((const struct etcd_host *)members, &why))
+        log_warning("", "member of etcd: %s", why->message);
+    return ok;
 }

@@ -238,6 +238,7 @@ static bool step_end(const struct key_pass *pass, GError **error)
     GPtrArray *changes = change_list_new();
     g_ptr_array_add(changes, new_confd_key(pass->keeper));
     pass->cluster->renewal = RENEWAL_NONE;
+    g_hash_table_remove_all(pass->keeper->settled);
     return commit(pass->keeper, pass->cluster, changes, error);
 }
 
@@ -357,6 +358,26 @@ static bool is_copied(const struct key_pass *pass)
     return wconf_followers_share(wconf, serial);
 }
 
+static void say(struct key_renewal *keeper, const char *what)
+{
+    if (what && g_strcmp0(keeper->said, what) != 0)
+        log_warning("", "renewal of keys: %s", what);
+    text_set(&keeper->said, what ? what : "");
+}
+
+/* Members of etcd that have missed the end are said in the log, as no renewal shows them. */
+static void bring_members(const struct key_pass *pass)
+{
+    bool over = pass->cluster->renewal == RENEWAL_NONE;
+    guint before = pass->waits->len;
+    if (!key_renewal_alive(pass->keeper) || (before > 0 && !over) ||
+        !*pass->cluster->etcd_authority || !pass->keeper->wconf->engine->replicated)
+        return;
+    key_renewal_bring_members(pass);
+    if (over)
+        say(pass->keeper, pass->waits->len > before ? pass->waits->pdata[before] : NULL);
+}
+
 static bool work(const struct key_pass *pass, GError **error)
 {
     bool has = true;
@@ -371,9 +392,7 @@ static bool work(const struct key_pass *pass, GError **error)
     if (!has)
         return begin_anew(pass, error);
     bring_all(pass);
-    bool all = pass->waits->len == 0 || pass->cluster->renewal == RENEWAL_NONE;
-    if (all && *pass->cluster->etcd_authority && pass->keeper->wconf->engine->replicated)
-        key_renewal_bring_members(pass);
+    bring_members(pass);
     if (pass->cluster->renewal == RENEWAL_REISSUE && pass->waits->len == 0) {
         sign_anew(pass);
         if (key_renewal_alive(pass->keeper))
@@ -390,13 +409,6 @@ static bool is_settled(const struct wconf *wconf)
     config_get(wconf->committed, "cluster", uuid, &committed);
     config_get(wconf->head, "cluster", uuid, &head);
     return committed == head && !wconf->held;
-}
-
-static void say(struct key_renewal *keeper, const char *what)
-{
-    if (what && g_strcmp0(keeper->said, what) != 0)
-        log_warning("", "renewal of keys: %s", what);
-    text_set(&keeper->said, what ? what : "");
 }
 
 static void take_waits(struct key_renewal *keeper, struct key_pass *pass, const GError *error)

@@ -27,24 +27,42 @@ static void wait_for(const struct round *round, const struct node *node, const c
                     named ? g_strdup(why) : g_strdup_printf("node %s: %s", node->name, why));
 }
 
+static bool is_there(const struct member_status *member)
+{
+    enum member_state state = (enum member_state)member->state;
+    return state != MEMBER_ABSENT && state != MEMBER_LOST && state != MEMBER_STOPPED;
+}
+
+static bool has_vote(const struct member_status *member)
+{
+    return is_there(member) && !member->learner;
+}
+
 static bool is_done(const struct round *round, const struct member_status *member)
 {
     enum renewal_phase phase = (enum renewal_phase)round->pass->cluster->renewal;
     bool told = strcmp(member->trusts, round->wanted) == 0;
     bool started = phase == RENEWAL_REISSUE || strcmp(member->started_with, round->wanted) == 0;
-    return told && started && (phase == RENEWAL_SPREAD || member->by_first) && member->healthy;
+    return told && started && (phase == RENEWAL_SPREAD || member->by_first) && member->healthy &&
+           has_vote(member);
 }
 
-/* Files alone, which any number of nodes may change. */
+/* Files alone, which any number of nodes may change. One whose certificate is of another time would
+ * not be let in by the list, and refuses that: so it gets both at once. */
 static bool give(const struct round *round, const struct node *node,
                  const struct member_status *member, GError **error)
 {
     const struct cluster *cluster = round->pass->cluster;
-    if (strcmp(member->trusts, round->wanted) != 0 &&
-        !engine_node_trust(&round->asker, node, cluster->etcd_authority, error))
-        return false;
-    return cluster->renewal == RENEWAL_SPREAD || member->by_first ||
-           engine_node_certify(&round->asker, cluster, node, true, error);
+    bool spread = cluster->renewal == RENEWAL_SPREAD;
+    g_autoptr(GError) why = NULL;
+    bool told = strcmp(member->trusts, round->wanted) == 0 ||
+                engine_node_trust(&round->asker, node, cluster->etcd_authority, &why);
+    if (told && (spread || member->by_first))
+        return true;
+    if (told || (!spread && fettle_error_is(why, WRONG_STATE)))
+        return engine_node_certify(&round->asker, cluster, node, true, error);
+    g_propagate_error(error, g_steal_pointer(&why));
+    return false;
 }
 
 /* A node refuses it while others are not well: then the turn is that of the one that is not. */
@@ -54,10 +72,13 @@ static bool start_anew(struct round *round, const struct node *node,
     bool started = round->pass->cluster->renewal == RENEWAL_REISSUE ||
                    strcmp(member->started_with, round->wanted) == 0;
     g_autoptr(GError) why = NULL;
-    if (started && member->healthy)
+    if (started && member->healthy && has_vote(member))
         return true;
     if (started) {
-        wait_for(round, node, *member->why ? member->why : "its member of etcd does not answer");
+        wait_for(round, node,
+                 *member->why      ? member->why
+                 : member->learner ? "its member of etcd has no vote yet"
+                                   : "its member of etcd does not answer");
         round->stopped = true;
     } else if (round->stopped || engine_node_restart(&round->asker, node, &why)) {
         wait_for(round, node, "its member of etcd is to be started anew");
@@ -75,9 +96,10 @@ static bool tend(struct round *round, const struct node *node, GError **error)
     record_autoptr(engine_report) report = engine_node_report(&round->asker, node, error);
     if (!report)
         return false;
-    enum member_state state = (enum member_state)report->member->state;
-    if (state == MEMBER_ABSENT || state == MEMBER_LOST || state == MEMBER_STOPPED) {
-        wait_for(round, node, "its member of etcd is not there yet");
+    if (!is_there(report->member)) {
+        wait_for(round, node,
+                 "its member of etcd is not there yet; what it waits for is in the log of the "
+                 "master's fettle-wconfd");
         return true;
     }
     if (is_done(round, report->member)) {
@@ -111,6 +133,22 @@ static void tend_node(struct round *round, const struct node *node)
     }
 }
 
+/* A candidate without a vote in etcd: of those who have one, none may be away. What a member asks
+ * of others by etc/engine.json does not tell it, as that lists no member which has gone. */
+static bool one_has_no_vote(const struct round *round, const GPtrArray *nodes)
+{
+    for (guint i = 0; i < nodes->len; i++) {
+        const struct node *node = nodes->pdata[i];
+        bool asked =
+            !node->offline && !g_hash_table_contains(round->pass->keeper->settled, node->uuid);
+        record_autoptr(engine_report) report =
+            asked ? engine_node_report(&round->asker, node, NULL) : NULL;
+        if (report && !has_vote(report->member))
+            return true;
+    }
+    return false;
+}
+
 void key_renewal_bring_members(const struct key_pass *pass)
 {
     const struct key_renewal *keeper = pass->keeper;
@@ -119,6 +157,7 @@ void key_renewal_bring_members(const struct key_pass *pass)
                           .wanted = g_compute_checksum_for_string(
                               G_CHECKSUM_SHA256, pass->cluster->etcd_authority, -1)};
     g_autoptr(GPtrArray) nodes = engine_candidates(keeper->env, keeper->wconf->committed);
+    round.stopped = one_has_no_vote(&round, nodes);
     for (guint i = 0; i < nodes->len && key_renewal_alive(keeper); i++)
         tend_node(&round, nodes->pdata[(i + 1) % nodes->len]); /* this one is first there */
     g_free(round.wanted);

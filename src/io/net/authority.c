@@ -215,20 +215,6 @@ static bool real_show(struct authority *authority, char **ret_certificate, char 
     return true;
 }
 
-static bool real_etcd_issuers(struct authority *authority, char **ret_issuers, GError **error)
-{
-    g_autofree char *path = engine_file_authority(authority_real(authority)->paths);
-    g_autofree char *text = files_read_path(path, LIMIT_TRUST_CHARS, NULL, error);
-    g_autoptr(GPtrArray) found = text != NULL ? certs_split(text, error) : NULL;
-
-    if (found == NULL) {
-        g_prefix_error(error, "%s: ", path);
-        return false;
-    }
-    *ret_issuers = g_steal_pointer(&text);
-    return true;
-}
-
 /* --- its key --- */
 
 static char *key_path(const struct real_authority *self)
@@ -252,6 +238,61 @@ char *authority_public_part(const struct desk *desk, const char *path, bool of_k
 
     g_unlink(desk->product);
     return authority_run(desk, of_key ? key_argv : crt_argv, error);
+}
+
+static char *key_of(const struct desk *desk, const char *certificate, GError **error)
+{
+    return files_write_path(desk->extensions, certificate, strlen(certificate), 0600, false, error)
+               ? authority_public_part(desk, desk->extensions, false, error)
+               : NULL;
+}
+
+static bool is_key_of_one(const struct desk *desk, const char *key, const GPtrArray *certificates,
+                          GError **error)
+{
+    for (guint i = 0; i < certificates->len; i++) {
+        g_autofree char *other = key_of(desk, certificates->pdata[i], error);
+        if (other == NULL)
+            return false;
+        if (strcmp(key, other) == 0)
+            return true;
+    }
+    fettle_set_error(error, WRONG_STATE,
+                     "members of etcd trust an issuer under a key that is none of the cluster's "
+                     "authority (etc/etcd/authority.crt): they have missed a renewal of the keys; "
+                     "make theirs anew first: fettle cluster engine sqlite, then etcd");
+    return false;
+}
+
+/* Nodes would refuse a list with one that is under no authority of theirs, for ever. */
+static bool are_ours(struct real_authority *self, const GPtrArray *issuers, GError **error)
+{
+    g_autofree char *path = g_build_filename(self->paths->etc, "ca.crt", NULL);
+    g_autofree char *text = files_read_path(path, LIMIT_TRUST_CHARS, NULL, error);
+    g_autoptr(GPtrArray) authorities = text != NULL ? certs_split(text, error) : NULL;
+    g_autoptr(desk_t) desk = authorities != NULL ? authority_desk(self, "", "", error) : NULL;
+
+    for (guint i = 0; desk != NULL && i < issuers->len; i++) {
+        g_autofree char *key = key_of(desk, issuers->pdata[i], error);
+        if (key == NULL || !is_key_of_one(desk, key, authorities, error))
+            return false;
+    }
+    return desk != NULL;
+}
+
+static bool real_etcd_issuers(struct authority *authority, char **ret_issuers, GError **error)
+{
+    struct real_authority *self = authority_real(authority);
+    g_autofree char *path = engine_file_authority(self->paths);
+    g_autofree char *text = files_read_path(path, LIMIT_TRUST_CHARS, NULL, error);
+    g_autoptr(GPtrArray) found = text != NULL ? certs_split(text, error) : NULL;
+
+    if (found == NULL)
+        g_prefix_error(error, "%s: ", path);
+    if (found == NULL || !are_ours(self, found, error))
+        return false;
+    *ret_issuers = g_steal_pointer(&text);
+    return true;
 }
 
 bool authority_fits(struct real_authority *self, const char *key, const char *certificate,
@@ -385,9 +426,7 @@ static bool real_sign_text(struct authority *authority, const char *text, char *
 static bool check_with(const struct desk *desk, const char *certificate, const char *signature,
                        GError **error)
 {
-    if (!files_write_path(desk->extensions, certificate, strlen(certificate), 0600, false, error))
-        return false;
-    g_autofree char *key = authority_public_part(desk, desk->extensions, false, error);
+    g_autofree char *key = key_of(desk, certificate, error);
     return key != NULL &&
            authority_verify(desk, key, signature, "the signature is not the authority's", error);
 }

@@ -294,6 +294,31 @@ static void test_refusals(struct fixture *fixture, gconstpointer unused)
     assert_did(fixture, "");
 }
 
+/* It answers nobody meanwhile, so all others are well first; what does not come is started again.
+ */
+static void test_started_anew(struct fixture *fixture, gconstpointer unused)
+{
+    g_autoptr(GError) error = NULL;
+    json_t *answer = call(fixture, "member_restart", json_object(), &error);
+    assert_refused(answer, error, WRONG_STATE, "the member of this node is not to run");
+    start_member(fixture);
+    fixture->fake->others = (struct members_others){.count = 2, .silent = 1};
+    answer = call(fixture, "member_restart", json_object(), &error);
+    assert_refused(answer, error, TEMPORARY,
+                   "its member of etcd is not started anew: of 2 others 1 are not well");
+    assert_did(fixture, "");
+    fixture->fake->others.silent = 0;
+    must(fixture, "member_restart", json_object());
+    assert_did(fixture, " stop start-new");
+    fixture->fake->fail_starts = 1;
+    answer = call(fixture, "member_restart", json_object(), &error);
+    assert_refused(answer, error, ENVIRONMENT, "the program etcd is missing on this node");
+    assert_did(fixture, " stop start-new");
+    nw_pass(fixture->nw, 2 * MEMBER_FIRST_LOOK_MS);
+    assert_did(fixture, " start-new");
+    g_assert_true(fixture->fake->running);
+}
+
 /* A damaged record keeps no guest from its node daemon. */
 static void test_damaged(struct fixture *fixture, gconstpointer unused)
 {
@@ -554,6 +579,7 @@ int main(int argc, char **argv)
     TEST("/keeper/lost-data#SAF-07", test_lost_data);
     TEST("/keeper/old-data", test_old_data);
     TEST("/keeper/refusals", test_refusals);
+    TEST("/keeper/started-anew#SAF-94", test_started_anew);
     TEST("/keeper/damaged", test_damaged);
     TEST("/keeper/upkeep", test_upkeep);
     TEST("/keeper/full-together#SAF-08", test_full_together);

@@ -14,7 +14,9 @@ static struct {
     char *started[KEYS_WORLD_NODES]; /* the same when it was started */
     char *issuer[KEYS_WORLD_NODES];  /* issuer of its certificates: "ca1" */
     bool ill[KEYS_WORLD_NODES], silent[KEYS_WORLD_NODES], absent[KEYS_WORLD_NODES];
+    bool learner[KEYS_WORLD_NODES];
     bool old[KEYS_WORLD_NODES]; /* of a version that knows no such renewal */
+    bool put_back;              /* one has keys of another time, and nobody lets it in */
     guint questions, dies_at;
     GString *restarts;
 } etcd;
@@ -34,6 +36,8 @@ static bool takes(guint by, guint other)
 
 static void assert_nobody_out(void)
 {
+    if (etcd.put_back)
+        return;
     for (guint i = 0; i < KEYS_WORLD_NODES; i++)
         for (guint k = 0; k < KEYS_WORLD_NODES; k++)
             g_assert_true(takes(i, k));
@@ -52,6 +56,7 @@ static json_t *status_of(guint node)
     report->member = member_status_new();
     report->member->state = etcd.absent[node] ? MEMBER_ABSENT : MEMBER_RUNNING;
     report->member->healthy = !etcd.ill[node];
+    report->member->learner = etcd.learner[node];
     g_autofree char *trusts = digest_of(etcd.trusts[node]);
     g_autofree char *started = digest_of(etcd.started[node]);
     text_set(&report->member->trusts, etcd.old[node] ? "" : trusts);
@@ -85,8 +90,14 @@ static json_t *act(const struct rpc_request *request, guint node, GError **error
         g_assert_true(json_is_true(json_object_get(request->args, "anew")));
         return json_make("{s:s,s:s}", "member", "m", "client", "c");
     }
+    g_autofree char *own = pem(etcd.issuer[node]);
+    bool certify = !strcmp(request->name, "member_certify");
+    if (!certify && !strstr(text_of(request, "authority"), own)) {
+        fettle_set_error(error, WRONG_STATE, "none of these has issued the certificate");
+        return NULL;
+    }
     text_set(&etcd.trusts[node], text_of(request, "authority"));
-    if (!strcmp(request->name, "member_certify"))
+    if (certify)
         text_set(&etcd.issuer[node], text_of(request, "client"));
     return json_object();
 }
@@ -261,8 +272,15 @@ static void test_named(void)
     etcd.silent[1] = false;
     etcd.absent[1] = true;
     fake_advance(world.world, 5000);
-    assert_says(keys_world_state(), "spread: node node2: its member of etcd is not there yet");
+    assert_says(keys_world_state(),
+                "spread: node node2: its member of etcd is not there yet; what it waits for is in "
+                "the log of the master's fettle-wconfd");
     etcd.absent[1] = false;
+    etcd.learner[1] = true;
+    fake_advance(world.world, 5000);
+    assert_says(keys_world_state(), "spread: node node2: its member of etcd is to be started anew");
+    g_assert_cmpstr(etcd.restarts->str, ==, ""); /* of two that have a vote, one would be away */
+    etcd.learner[1] = false;
     etcd.old[1] = true;
     fake_advance(world.world, 5000);
     assert_says(keys_world_state(),
@@ -270,6 +288,64 @@ static void test_named(void)
     etcd.old[1] = false;
     fake_advance(world.world, 20000);
     finish("ca2");
+    tear_down();
+}
+
+/* The third one alike: whoever is asked first. */
+static void test_absent(void)
+{
+    set_up_with(false);
+    etcd.absent[2] = true;
+    keys_world_begin();
+    fake_advance(world.world, 20000);
+    g_assert_cmpstr(etcd.restarts->str, ==, "");
+    etcd.absent[2] = false;
+    fake_advance(world.world, 20000);
+    g_assert_cmpstr(etcd.restarts->str, ==, "231");
+    finish("ca2");
+    tear_down();
+}
+
+/* Its host was put back on what it had before: a new master gives it what it has missed. */
+static void test_put_back(void)
+{
+    set_up_with(false);
+    keys_world_begin();
+    fake_advance(world.world, 20000);
+    finish("ca2");
+    etcd.put_back = true;
+    g_free(etcd.trusts[1]);
+    g_free(etcd.started[1]);
+    etcd.trusts[1] = pem("ca1");
+    etcd.started[1] = pem("ca1");
+    text_set(&etcd.issuer[1], "ca1");
+    config_world_restart(&world);
+    keys_world_give();
+    fake_engine_base(world.engine)->replicated = true;
+    config_world_start(&world);
+    fake_advance(world.world, 20000);
+    assert_members_by("ca2");
+    tear_down();
+}
+
+static json_t *end_mastership(const struct rpc_request *request, const char *to_node, void *data,
+                              GError **error)
+{
+    if (!world.wconf->down)
+        wconf_step_down(world.wconf, FETTLE_ERROR_NOT_MASTER, "another one is");
+    fettle_set_error(error, UNREACHABLE, "no answer");
+    return NULL;
+}
+
+/* While nodes are asked: members are not any more. */
+static void test_ends(void)
+{
+    set_up_with(false);
+    fake_script(world.world, NULL, ROLE_NODED, "keys_trust", end_mastership, NULL);
+    keys_world_begin();
+    fake_advance(world.world, 20000);
+    g_assert_nonnull(world.wconf->down);
+    g_assert_cmpuint(etcd.questions, ==, 0);
     tear_down();
 }
 
@@ -313,10 +389,10 @@ static bool die_at(guint number)
 static void test_dies(void)
 {
     guint number = 1;
-    for (; number < 200 && die_at(number); number++)
+    for (; number < 500 && die_at(number); number++)
         ;
     g_assert_cmpuint(number, >, 20);
-    g_assert_cmpuint(number, <, 200);
+    g_assert_cmpuint(number, <, 500);
 }
 
 int main(int argc, char **argv)
@@ -325,6 +401,9 @@ int main(int argc, char **argv)
     g_test_add_func("/key-renewal-etcd/whole#SAF-94", test_whole);
     g_test_add_func("/key-renewal-etcd/ill#SAF-94", test_ill);
     g_test_add_func("/key-renewal-etcd/named#SAF-94", test_named);
+    g_test_add_func("/key-renewal-etcd/absent#SAF-94", test_absent);
+    g_test_add_func("/key-renewal-etcd/put-back#SAF-94", test_put_back);
+    g_test_add_func("/key-renewal-etcd/ends-in-between", test_ends);
     g_test_add_func("/key-renewal-etcd/offline#SAF-94", test_offline);
     g_test_add_func("/key-renewal-etcd/dies-at-every-question#SAF-94", test_dies);
     return g_test_run();
