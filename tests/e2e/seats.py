@@ -301,7 +301,7 @@ class World:
                     lab.lab('pause', f'{daemon}@{name}')
                 for folder in ('etc', 'var'):
                     shutil.copytree(f'{lab.root(name)}/{folder}', os.path.join(self.directory, name, folder),
-                                    ignore=shutil.ignore_patterns('images', 'disks', 'shared'))
+                                    ignore=shutil.ignore_patterns('images', 'disks', 'shared', '.confd.key.*'))
                 for folder in ('run', 'log', 'var/disks', 'var/images'):
                     os.makedirs(os.path.join(self.directory, name, folder))
 

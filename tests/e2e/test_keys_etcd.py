@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
 """`fettle cluster renew-keys` with the engine etcd, in place: a guest runs, a client commits, the master stays the master, and no member takes a
-key of before afterwards. FETTLE_LONG=1: with a silent node, with a member that dies in the round, with the master lost in each phase, and with the
-node daemon and wconfd of the master killed at FETTLE_SAMPLE crash points."""
+key of before afterwards. FETTLE_LONG=1: with a silent node, with a member that dies in the round, and with the master lost in each phase."""
 import glob
 import json
 import os
