@@ -415,7 +415,7 @@ static bool leave_locked(struct guest *guest, const struct epoch_fence_op *op,
     if (!leave_check(guest, op, args, error))
         return false;
     if (*record->left)
-        return true; /* what is on record may be it already */
+        return guest_save(guest, error); /* what is on record may be it already */
     record_autoptr(replica_leave_args) copy = replica_leave_args_copy(args);
     GPtrArray *disks = record->replica_disks;
     record->replica_disks = copy->disks;

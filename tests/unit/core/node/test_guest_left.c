@@ -340,6 +340,37 @@ static void test_not_equal(void)
     node_world_free(nw);
 }
 
+static void assert_not_left(struct node_world *nw)
+{
+    g_autoptr(GError) error = NULL;
+    json_autoptr answer =
+        nw_call(nw, &nw->a, "replica_leave", leave_args(nw, nw->web1.generation, LEFT), &error);
+    g_assert_null(answer);
+    g_assert_error(error, FETTLE_ERROR, FETTLE_ERROR_STORAGE);
+    const char *file = fake_file(nw->world, NODE_A, FILE_STATE, "node/guests/" WEB1 ".json");
+    g_assert_null(strstr(file, LEFT));
+}
+
+/* Asked again, it does not say that it is noted before it is. */
+static void test_not_noted(gconstpointer data)
+{
+    bool hangs = GPOINTER_TO_INT(data);
+    struct node_world *nw = stopped();
+    fake_set_hung(nw->world, NODE_A, hangs);
+    fake_set_read_only(nw->world, NODE_A, !hangs);
+    assert_not_left(nw);
+    assert_not_left(nw);
+    fake_set_hung(nw->world, NODE_A, false);
+    fake_set_read_only(nw->world, NODE_A, false);
+    nw_pass(nw, 1000);
+    leave(nw);
+    const char *file = fake_file(nw->world, NODE_A, FILE_STATE, "node/guests/" WEB1 ".json");
+    g_assert_nonnull(strstr(file, LEFT));
+    fake_set_read_only(nw->world, NODE_A, true);
+    leave(nw); /* it stands */
+    node_world_free(nw);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -354,5 +385,7 @@ int main(int argc, char **argv)
     g_test_add_func("/left/for-nothing#SAF-26,SAF-19", test_left_for_nothing);
     g_test_add_func("/left/refused#SAF-26", test_refused);
     g_test_add_func("/left/not-equal#SAF-24,SAF-26", test_not_equal);
+    g_test_add_data_func("/left/not-noted/hangs#SAF-26", GINT_TO_POINTER(true), test_not_noted);
+    g_test_add_data_func("/left/not-noted/fails#SAF-26", GINT_TO_POINTER(false), test_not_noted);
     return g_test_run();
 }
