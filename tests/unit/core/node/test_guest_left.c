@@ -371,6 +371,28 @@ static void test_not_noted(gconstpointer data)
     node_world_free(nw);
 }
 
+/* It waits for its turn while the disk answers others. */
+static void test_in_turn(void)
+{
+    struct node_world *nw = stopped();
+    struct fake_reply ended[3] = {{0}};
+    fake_set_slow(nw->world, NODE_A, 1500);
+    for (guint i = 0; i < G_N_ELEMENTS(ended); i++) {
+        g_autofree char *uuid = g_strdup_printf("44444444-4444-4444-8444-00000000000%u", i);
+        json_t *args = nw_stop_args(nw, 0);
+        json_object_set_new(args, "instance", json_string(uuid));
+        nw_call_start(nw, &nw->a, "guest_stop", nw->stamp, args, &ended[i]);
+    }
+    nw_pass(nw, 100);
+    leave(nw);
+    for (guint i = 0; i < G_N_ELEMENTS(ended); i++) {
+        g_assert_true(ended[i].done);
+        g_assert_no_error(ended[i].error);
+        fake_reply_clear(&ended[i]);
+    }
+    node_world_free(nw);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -387,5 +409,6 @@ int main(int argc, char **argv)
     g_test_add_func("/left/not-equal#SAF-24,SAF-26", test_not_equal);
     g_test_add_data_func("/left/not-noted/hangs#SAF-26", GINT_TO_POINTER(true), test_not_noted);
     g_test_add_data_func("/left/not-noted/fails#SAF-26", GINT_TO_POINTER(false), test_not_noted);
+    g_test_add_func("/left/in-turn#SAF-26", test_in_turn);
     return g_test_run();
 }
