@@ -314,6 +314,11 @@ bool guest_save_end(struct guest *guest, GError **error)
     return note_save(guest, LIMIT_NOTE_END_MS, error);
 }
 
+bool guest_save_rest(struct guest *guest, GError **error)
+{
+    return guest->note.asked == 0 || guest_save(guest, error);
+}
+
 char *guest_name(const struct guest *guest)
 {
     const struct instance *spec = guest->record->spec;

@@ -109,6 +109,9 @@ void guest_unlock(struct guest *guest);
 bool guest_save(struct guest *guest, GError **error);
 /* The same with LIMIT_NOTE_END_MS, for what cannot be said again once it was said without. */
 bool guest_save_end(struct guest *guest, GError **error);
+/* The same for a request that has found nothing to change: one before it may have changed it and
+ * have failed here. */
+bool guest_save_rest(struct guest *guest, GError **error);
 /* Moves the phase; one line in the log. */
 void guest_move(struct guest *guest, enum guest_phase phase, const char *why);
 

@@ -345,7 +345,8 @@ static bool close_locked(struct guest *guest, const struct epoch_fence_op *op,
     if (strcmp(record->replica, args->replica) != 0)
         /* Promoted, removed or set aside already, or never opened here: nothing is exported. */
         return guest->node->storage->ops->export_close(guest->node->storage, args->instance,
-                                                       args->replica, error);
+                                                       args->replica, error) &&
+               guest_save_rest(guest, error);
     if (args->generation < record->replica_generation) {
         fettle_set_error(error, REFUSED,
                          "replica %s was opened again for generation %" G_GUINT64_FORMAT

@@ -371,6 +371,30 @@ static void test_not_noted(gconstpointer data)
     node_world_free(nw);
 }
 
+/* The same for a promotion: the replica that it was is not forgotten before that is noted. */
+static void test_promoted_not_noted(void)
+{
+    struct node_world *nw = stopped();
+    const char *of_b = "node/guests/" WEB1 ".json";
+    g_autofree char *replica = g_strdup(nw->web1.replica);
+    g_assert_nonnull(strstr(fake_file(nw->world, NODE_B, FILE_STATE, of_b), replica));
+    fake_set_read_only(nw->world, NODE_B, true);
+    g_autoptr(GError) error = NULL;
+    g_assert_false(nw_failover(nw, &error));
+    g_assert_error(error, FETTLE_ERROR, FETTLE_ERROR_STORAGE);
+    g_clear_error(&error);
+    json_t *again = json_make("{s:s,s:s,s:I,s:b}", "instance", WEB1, "replica", replica,
+                              "generation", (json_int_t)nw->web1.generation, "promote", 1);
+    g_assert_null(nw_call(nw, &nw->b, "replica_close", json_incref(again), &error));
+    g_assert_error(error, FETTLE_ERROR, FETTLE_ERROR_STORAGE);
+    g_clear_error(&error);
+    fake_set_read_only(nw->world, NODE_B, false);
+    json_autoptr closed = nw_call(nw, &nw->b, "replica_close", again, &error);
+    g_assert_no_error(error);
+    g_assert_null(strstr(fake_file(nw->world, NODE_B, FILE_STATE, of_b), replica));
+    node_world_free(nw);
+}
+
 /* It waits for its turn while the disk answers others. */
 static void test_in_turn(void)
 {
@@ -409,6 +433,7 @@ int main(int argc, char **argv)
     g_test_add_func("/left/not-equal#SAF-24,SAF-26", test_not_equal);
     g_test_add_data_func("/left/not-noted/hangs#SAF-26", GINT_TO_POINTER(true), test_not_noted);
     g_test_add_data_func("/left/not-noted/fails#SAF-26", GINT_TO_POINTER(false), test_not_noted);
+    g_test_add_func("/left/promoted-not-noted#SAF-16", test_promoted_not_noted);
     g_test_add_func("/left/in-turn#SAF-26", test_in_turn);
     return g_test_run();
 }
