@@ -397,6 +397,7 @@
 #define LIMIT_SERVICE_CHARS 32               /* of the name of one */
 #define LIMIT_SERVICE_FILE_BYTES KIB(16)     /* what it says of itself */
 #define LIMIT_NOTE_MS 2000                   /* a write of it is waited for; it goes on behind */
+#define LIMIT_NOTE_END_MS 30000              /* at an end; and all writes before it, at most */
 #define LIMIT_STATE_FILE_BYTES KIB(256)      /* what is kept about one guest or replica */
 #define LIMIT_TREE_ENTRIES 1000000u          /* names that are removed in one call (tree.h) */
 /* Whether a node can do its work (core/node/health.c, core/report/faults.c). */

@@ -115,6 +115,9 @@ bool fake_descriptor_left(const struct env *env, GError **error);
 /* A trial of FILE_STATE on that node, and a write of it in a task, does not come back until this is
  * over. */
 void fake_set_hung(struct fake_world *world, const char *node, bool hung);
+/* A write of FILE_STATE on that node in a task takes so long from now on, and waits for those
+ * before it. `node` is borrowed; one at a time. */
+void fake_set_slow(struct fake_world *world, const char *node, guint ms);
 /* Direct access, as a test sees the disk; NULL if there is none. Borrowed. */
 const char *fake_file(struct fake_world *world, const char *node, enum file_area area,
                       const char *name);

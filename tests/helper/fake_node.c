@@ -106,6 +106,12 @@ void fake_set_hung(struct fake_world *world, const char *node, bool hung)
         g_hash_table_remove(world->hung, node);
 }
 
+void fake_set_slow(struct fake_world *world, const char *node, guint ms)
+{
+    world->slow_node = node;
+    world->slow_ms = ms;
+}
+
 void fake_set_descriptors_used_up(struct fake_world *world, const char *node, bool used_up)
 {
     if (used_up)
@@ -134,6 +140,18 @@ static bool state_answers(const struct env *env)
         if (!env_sleep(env, 100))
             return false;
     return true;
+}
+
+/* The same for a write. */
+static bool state_has_taken(const struct env *env)
+{
+    struct fake_world *world = fake_process_of(env)->world;
+    if (!state_answers(env))
+        return false;
+    if (g_strcmp0(world->slow_node, env->node_uuid) != 0)
+        return true;
+    world->slow_until_ms = MAX(world->slow_until_ms, world->now_ms) + world->slow_ms;
+    return env_sleep(env, (guint)(world->slow_until_ms - world->now_ms));
 }
 
 static bool op_state_trial(const struct env *env, GError **error)
@@ -172,7 +190,7 @@ static bool op_file_write(const struct env *env, enum file_area area, const char
 {
     struct fake_world *world = fake_process_of(env)->world;
     g_autofree char *key = file_key(env->node_uuid, area, name);
-    if (area == FILE_STATE && task_self() && !state_answers(env))
+    if (area == FILE_STATE && task_self() && !state_has_taken(env))
         return fettle_set_ended(error, "the process");
     if (!state_may_fail(env, area, error) || !file_may_fail(world, key, error))
         return false;

@@ -112,8 +112,11 @@ struct fake_world {
     guint fail_count;
     GHashTable *read_only; /* node uuids: why their FILE_STATE cannot be written */
     GHashTable *hung;      /* node uuids: trials of their FILE_STATE do not come back */
-    GHashTable *used_up;   /* node uuids: without a descriptor left */
-    GHashTable *clocks;    /* node uuid -> gint64 *: by how much its wall clock is ahead, in ms */
+    const char *slow_node; /* each write of its FILE_STATE takes so long, one after the other */
+    guint slow_ms;
+    gint64 slow_until_ms; /* the last one that was asked for */
+    GHashTable *used_up;  /* node uuids: without a descriptor left */
+    GHashTable *clocks;   /* node uuid -> gint64 *: by how much its wall clock is ahead, in ms */
 };
 
 static inline struct fake_process *fake_process_of(const struct env *env)

@@ -153,7 +153,7 @@ bool disks_forget_made(struct guest *guest, GError **error)
     struct storage *storage = guest->node->storage;
     struct guest_record *record = guest->record;
     if (!*record->made)
-        return true;
+        return guest_save_rest(guest, error);
     if (!storage->ops->remove(storage, record->instance, record->made, error))
         return false;
     log_info("", "new images of instance %s that no record names were removed", record->instance);
@@ -214,7 +214,7 @@ static bool remove_replica(struct guest *guest, const char *replica, GError **er
         text_set(&guest->record->made, "");
     if (opened)
         replica_forget(guest);
-    return (!made && !opened) || guest_save(guest, error);
+    return made || opened ? guest_save(guest, error) : guest_save_rest(guest, error);
 }
 
 /* Every replica of the instance that has images here, opened or not. */

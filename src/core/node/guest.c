@@ -30,10 +30,17 @@ bool node_killed(GError **error)
     return fettle_set_ended(error, "the node daemon");
 }
 
+static char *note_text(const struct guest *guest)
+{
+    json_autoptr json = guest_record_to_json(guest->record);
+    return seal_to_text(json);
+}
+
 static void note_stands(struct guest *guest, struct stamp kept, bool attached)
 {
     guest->kept = kept;
-    guest->note.attached = attached;
+    guest->note.attached = guest->note.perhaps = attached;
+    guest->note.stands = true;
 }
 
 static struct guest *guest_new(struct node_core *node, struct guest_record *record)
@@ -57,6 +64,7 @@ void guest_free(struct guest *guest)
     look_clear(&guest->look);
     look_clear(&guest->undo.look);
     g_clear_error(&guest->note.error);
+    g_free(guest->note.text);
     g_clear_error(&guest->undo.error);
     g_free(guest->damage);
     g_free(guest->held);
@@ -128,6 +136,7 @@ bool guest_load_all(struct node_core *node, GError **error)
         if (record) {
             note_stands(guest, (struct stamp){record->history, record->generation},
                         record->attached);
+            guest->note.text = note_text(guest);
             continue;
         }
         guest->damage = g_strdup_printf("var/%s is damaged (%s): which generations were used here "
@@ -158,25 +167,24 @@ void guest_unlock(struct guest *guest)
 
 /* --- its file --- */
 
-static char *note_text(const struct guest *guest)
-{
-    json_autoptr json = guest_record_to_json(guest->record);
-    return seal_to_text(json);
-}
-
-/* One write of what is true now. `ret_text`: what was written; free it with g_free(). */
-static bool note_write(struct guest *guest, char **ret_text, GError **error)
+/* One write of what is true now. */
+static bool note_write(struct guest *guest, GError **error)
 {
     const struct env *env = guest->node->env;
     const struct guest_record *record = guest->record;
+    struct note *note = &guest->note;
     struct stamp kept = {record->history, record->generation};
     bool attached = record->attached;
     g_autofree char *name = g_strdup_printf(GUEST_FOLDER "/%s.json", record->instance);
-    *ret_text = note_text(guest);
-    if (env->ops->file_write(env, FILE_STATE, name, *ret_text, strlen(*ret_text), error)) {
+    g_free(note->text);
+    note->text = note_text(guest);
+    note->stands = false;
+    note->perhaps = note->perhaps || attached;
+    if (env->ops->file_write(env, FILE_STATE, name, note->text, strlen(note->text), error)) {
         note_stands(guest, kept, attached);
         return true;
     }
+    g_clear_pointer(&note->text, g_free);
     if (task_killed())
         return node_killed(error);
     g_prefix_error(error, "var/%s: ", name);
@@ -189,14 +197,11 @@ static void note_tell(struct note *note)
         env_pause_end(each->data);
 }
 
-/* Whether the file still has something else than what was asked for, or than what somebody who did
- * not wait for the end has gone on with. */
-static bool note_is_old(const struct guest *guest, guint64 number, const char *text)
+/* Whether the last write, which may be under way, has what is true now. */
+static bool note_is_true(const struct guest *guest)
 {
-    if (guest->note.asked > number)
-        return true;
-    g_autofree char *now = guest->note.owed ? note_text(guest) : NULL;
-    return now && strcmp(now, text) != 0;
+    g_autofree char *now = note_text(guest);
+    return g_strcmp0(guest->note.text, now) == 0;
 }
 
 /* In a task of its own, so that a disk which hangs keeps this one and nobody else. What is owed is
@@ -206,23 +211,24 @@ static void note_run(void *data)
     struct guest *guest = data;
     struct node_core *node = guest->node;
     struct note *note = &guest->note;
-    bool more = true;
+    bool more = !task_killed();
     while (more) {
-        guint64 number = note->asked;
-        g_autofree char *text = NULL;
         g_autoptr(GError) error = NULL;
+        note->taken = note->asked;
         note->since_ms = node->env->ops->boot_ms(node->env);
         note->writing = true;
-        bool ok = note_write(guest, &text, &error);
+        bool ok = note_write(guest, &error);
         note->writing = false;
-        note->ended = number;
+        node->noted_ms = node->env->ops->boot_ms(node->env);
+        note->ended = note->taken;
         g_clear_error(&note->error);
         note->error = g_steal_pointer(&error);
+        /* Whoever did not wait for the end may have gone on with something else. */
         more = !task_killed() &&
-               (ok ? note_is_old(guest, number, text) : note->owed || note->asked > number);
+               (note->asked > note->ended || (note->owed && !(ok && note_is_true(guest))));
         note->owed = note->owed && more;
         note_tell(note);
-        if (!ok && more && note->asked == number)
+        if (!ok && more && note->asked == note->ended)
             more = env_pause(node->env, &note->again, NOTE_AGAIN_MS);
     }
     note->runs = false;
@@ -242,19 +248,26 @@ static void note_begin(struct guest *guest)
     task_spawn(guest->node->env->tasks, note_run, guest);
 }
 
+/* Since when the disk owes an answer: it takes one write after the other, of all guests. A write
+ * that has kept somebody waiting for so long keeps nobody else. */
+static gint64 note_silent_since(const struct guest *guest, gint64 asked_ms)
+{
+    const struct note *note = &guest->note;
+    return note->writing ? MAX(note->since_ms, guest->node->noted_ms) : asked_ms;
+}
+
 /* False: killed, or the time is over. */
-static bool note_wait(struct guest *guest, guint64 number)
+static bool note_wait(struct guest *guest, guint64 number, guint patience_ms)
 {
     const struct env *env = guest->node->env;
     struct note *note = &guest->note;
-    gint64 now = env->ops->boot_ms(env);
-    /* A write that has kept somebody waiting for so long keeps nobody else. */
-    bool late = note->writing && now - note->since_ms >= LIMIT_NOTE_MS;
-    gint64 until = late ? now : now + LIMIT_NOTE_MS;
+    gint64 asked = env->ops->boot_ms(env);
     struct env_pause pause = {0};
     g_queue_push_tail(&note->waiters, &pause);
     bool alive = !task_killed();
     while (alive && note->ended < number) {
+        gint64 until =
+            MIN(note_silent_since(guest, asked) + patience_ms, asked + (gint64)LIMIT_NOTE_END_MS);
         gint64 left = until - env->ops->boot_ms(env);
         if (left <= 0)
             break;
@@ -264,13 +277,18 @@ static bool note_wait(struct guest *guest, guint64 number)
     return alive && note->ended >= number;
 }
 
-bool guest_save(struct guest *guest, GError **error)
+static bool note_save(struct guest *guest, guint patience_ms, GError **error)
 {
     struct note *note = &guest->note;
     const struct env *env = guest->node->env;
-    guint64 number = ++note->asked;
+    bool same = note_is_true(guest) && note->asked == note->taken;
+    if (task_killed())
+        return node_killed(error);
+    if (same && note->stands)
+        return true;
+    guint64 number = same && note->writing ? note->taken : ++note->asked;
     note_begin(guest);
-    if (note_wait(guest, number)) {
+    if (note_wait(guest, number, patience_ms)) {
         if (!note->error)
             return true;
         g_propagate_error(error, g_error_copy(note->error));
@@ -284,6 +302,21 @@ bool guest_save(struct guest *guest, GError **error)
                      "since %" G_GINT64_FORMAT " s; see to that disk, then try again",
                      guest->record->instance, (env->ops->boot_ms(env) - note->since_ms) / 1000);
     return false;
+}
+
+bool guest_save(struct guest *guest, GError **error)
+{
+    return note_save(guest, LIMIT_NOTE_MS, error);
+}
+
+bool guest_save_end(struct guest *guest, GError **error)
+{
+    return note_save(guest, LIMIT_NOTE_END_MS, error);
+}
+
+bool guest_save_rest(struct guest *guest, GError **error)
+{
+    return guest->note.asked == 0 || guest_save(guest, error);
 }
 
 char *guest_name(const struct guest *guest)

@@ -29,8 +29,12 @@ struct note {
     bool runs;       /* the task that writes */
     bool writing;    /* it waits for the disk, … */
     gint64 since_ms; /* … since then */
+    guint64 taken;   /* number of the last one that a write has begun with, … */
+    char *text;      /* … with this; NULL: none yet, or it has failed */
+    bool stands;     /* that is on the disk */
     bool owed;       /* somebody went on without it: it is to stand all the same */
     bool attached;   /* as it was noted last */
+    bool perhaps;    /* the file may say so: also by a write since whose end is not known */
     GQueue waiters;  /* struct env_pause, each on the stack of its saver */
     struct env_pause again;
 };
@@ -99,9 +103,15 @@ void guest_free(struct guest *guest);
 bool guest_lock(struct guest *guest, GError **error);
 void guest_unlock(struct guest *guest);
 
-/* Synced when it returns true. STORAGE: it cannot be written, or the disk has not answered within
- * LIMIT_NOTE_MS; then the write goes on behind, and what is true at its end follows it. */
+/* Synced when it returns true; nothing is written if it stands already. STORAGE: it cannot be
+ * written, or the disk has not answered any write for LIMIT_NOTE_MS; then the write goes on behind,
+ * and what is true at its end follows it. */
 bool guest_save(struct guest *guest, GError **error);
+/* The same with LIMIT_NOTE_END_MS, for what cannot be said again once it was said without. */
+bool guest_save_end(struct guest *guest, GError **error);
+/* The same for a request that has found nothing to change: one before it may have changed it and
+ * have failed here. */
+bool guest_save_rest(struct guest *guest, GError **error);
 /* Moves the phase; one line in the log. */
 void guest_move(struct guest *guest, enum guest_phase phase, const char *why);
 

@@ -98,17 +98,14 @@ static enum replica_word stale_on_record(struct guest *guest, const char *why)
 }
 
 /* That word has to outlive the loss of its master and a power cut here: it is in this node's own
- * file, or another candidate has it (SAF-09). False: why it does not. */
+ * file, or another candidate has it (SAF-09). What the file may say decides, whatever is under way
+ * to it. False: why it does not. */
 static bool stale_outlives(struct guest *guest, GError **error)
 {
-    struct guest_record *record = guest->record;
     g_autoptr(GError) why = NULL;
-    if (!record->attached)
+    guest->record->attached = false;
+    if (!guest->note.perhaps || guest_save(guest, &why))
         return true;
-    record->attached = false;
-    if (guest_save(guest, &why))
-        return true;
-    record->attached = true; /* as the file may say */
     if (!task_killed() && confirm_replica_kept(guest))
         return true;
     if (task_killed())

@@ -50,6 +50,7 @@ struct node_core {
     void *changed_data;
     struct parts *parts;
     GHashTable *guests;          /* instance uuid -> struct guest */
+    gint64 noted_ms;             /* when the disk has answered a write of theirs last */
     bool ready;                  /* state read, reality rediscovered */
     bool ended;                  /* node_core_free() was called */
     bool taps_left;              /* tap devices may be there that no process needs */

@@ -345,7 +345,8 @@ static bool close_locked(struct guest *guest, const struct epoch_fence_op *op,
     if (strcmp(record->replica, args->replica) != 0)
         /* Promoted, removed or set aside already, or never opened here: nothing is exported. */
         return guest->node->storage->ops->export_close(guest->node->storage, args->instance,
-                                                       args->replica, error);
+                                                       args->replica, error) &&
+               guest_save_rest(guest, error);
     if (args->generation < record->replica_generation) {
         fettle_set_error(error, REFUSED,
                          "replica %s was opened again for generation %" G_GUINT64_FORMAT
@@ -415,7 +416,7 @@ static bool leave_locked(struct guest *guest, const struct epoch_fence_op *op,
     if (!leave_check(guest, op, args, error))
         return false;
     if (*record->left)
-        return true; /* what is on record may be it already */
+        return guest_save(guest, error); /* what is on record may be it already */
     record_autoptr(replica_leave_args) copy = replica_leave_args_copy(args);
     GPtrArray *disks = record->replica_disks;
     record->replica_disks = copy->disks;

@@ -128,7 +128,7 @@ static bool stop_record(struct guest *guest, bool clean, enum soundness sound, b
     export_target_free(g_steal_pointer(&guest->record->target));
     guest->record->attached = false;
     guest_move(guest, PHASE_STOPPED, why);
-    if (guest_save(guest, &local))
+    if (guest_save_end(guest, &local))
         return true;
     if (fettle_error_is(local, KILLED) || !stop_is_used(guest)) {
         g_propagate_error(error, g_steal_pointer(&local));

@@ -326,6 +326,7 @@ static bool begin(struct pass *pass, struct tending *tending, GError **error)
 {
     const struct env *env = tending->asker.env;
     pass->tending = tending;
+    tending->several = false; /* until it is seen */
     pass->cluster = cluster_copy(config_cluster(tending->wconf->committed));
     pass->nodes = engine_candidates(env, tending->wconf->committed);
     for (guint i = 0; i < pass->nodes->len; i++)

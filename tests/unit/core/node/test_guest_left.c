@@ -340,6 +340,83 @@ static void test_not_equal(void)
     node_world_free(nw);
 }
 
+static void assert_not_left(struct node_world *nw)
+{
+    g_autoptr(GError) error = NULL;
+    json_autoptr answer =
+        nw_call(nw, &nw->a, "replica_leave", leave_args(nw, nw->web1.generation, LEFT), &error);
+    g_assert_null(answer);
+    g_assert_error(error, FETTLE_ERROR, FETTLE_ERROR_STORAGE);
+    const char *file = fake_file(nw->world, NODE_A, FILE_STATE, "node/guests/" WEB1 ".json");
+    g_assert_null(strstr(file, LEFT));
+}
+
+/* Asked again, it does not say that it is noted before it is. */
+static void test_not_noted(gconstpointer data)
+{
+    bool hangs = GPOINTER_TO_INT(data);
+    struct node_world *nw = stopped();
+    fake_set_hung(nw->world, NODE_A, hangs);
+    fake_set_read_only(nw->world, NODE_A, !hangs);
+    assert_not_left(nw);
+    assert_not_left(nw);
+    fake_set_hung(nw->world, NODE_A, false);
+    fake_set_read_only(nw->world, NODE_A, false);
+    nw_pass(nw, 1000);
+    leave(nw);
+    const char *file = fake_file(nw->world, NODE_A, FILE_STATE, "node/guests/" WEB1 ".json");
+    g_assert_nonnull(strstr(file, LEFT));
+    fake_set_read_only(nw->world, NODE_A, true);
+    leave(nw); /* it stands */
+    node_world_free(nw);
+}
+
+/* The same for a promotion: the replica that it was is not forgotten before that is noted. */
+static void test_promoted_not_noted(void)
+{
+    struct node_world *nw = stopped();
+    const char *of_b = "node/guests/" WEB1 ".json";
+    g_autofree char *replica = g_strdup(nw->web1.replica);
+    g_assert_nonnull(strstr(fake_file(nw->world, NODE_B, FILE_STATE, of_b), replica));
+    fake_set_read_only(nw->world, NODE_B, true);
+    g_autoptr(GError) error = NULL;
+    g_assert_false(nw_failover(nw, &error));
+    g_assert_error(error, FETTLE_ERROR, FETTLE_ERROR_STORAGE);
+    g_clear_error(&error);
+    json_t *again = json_make("{s:s,s:s,s:I,s:b}", "instance", WEB1, "replica", replica,
+                              "generation", (json_int_t)nw->web1.generation, "promote", 1);
+    g_assert_null(nw_call(nw, &nw->b, "replica_close", json_incref(again), &error));
+    g_assert_error(error, FETTLE_ERROR, FETTLE_ERROR_STORAGE);
+    g_clear_error(&error);
+    fake_set_read_only(nw->world, NODE_B, false);
+    json_autoptr closed = nw_call(nw, &nw->b, "replica_close", again, &error);
+    g_assert_no_error(error);
+    g_assert_null(strstr(fake_file(nw->world, NODE_B, FILE_STATE, of_b), replica));
+    node_world_free(nw);
+}
+
+/* It waits for its turn while the disk answers others. */
+static void test_in_turn(void)
+{
+    struct node_world *nw = stopped();
+    struct fake_reply ended[3] = {{0}};
+    fake_set_slow(nw->world, NODE_A, 1500);
+    for (guint i = 0; i < G_N_ELEMENTS(ended); i++) {
+        g_autofree char *uuid = g_strdup_printf("44444444-4444-4444-8444-00000000000%u", i);
+        json_t *args = nw_stop_args(nw, 0);
+        json_object_set_new(args, "instance", json_string(uuid));
+        nw_call_start(nw, &nw->a, "guest_stop", nw->stamp, args, &ended[i]);
+    }
+    nw_pass(nw, 100);
+    leave(nw);
+    for (guint i = 0; i < G_N_ELEMENTS(ended); i++) {
+        g_assert_true(ended[i].done);
+        g_assert_no_error(ended[i].error);
+        fake_reply_clear(&ended[i]);
+    }
+    node_world_free(nw);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -354,5 +431,9 @@ int main(int argc, char **argv)
     g_test_add_func("/left/for-nothing#SAF-26,SAF-19", test_left_for_nothing);
     g_test_add_func("/left/refused#SAF-26", test_refused);
     g_test_add_func("/left/not-equal#SAF-24,SAF-26", test_not_equal);
+    g_test_add_data_func("/left/not-noted/hangs#SAF-26", GINT_TO_POINTER(true), test_not_noted);
+    g_test_add_data_func("/left/not-noted/fails#SAF-26", GINT_TO_POINTER(false), test_not_noted);
+    g_test_add_func("/left/promoted-not-noted#SAF-16", test_promoted_not_noted);
+    g_test_add_func("/left/in-turn#SAF-26", test_in_turn);
     return g_test_run();
 }

@@ -1,6 +1,7 @@
 /*
  * The file of a guest on a disk that does not answer: core/node guest.c, mirror_watch.c.
  */
+#include "core/node/guest.h"
 #include "helper/node_world.h"
 
 static guint64 told(struct node_world *nw)
@@ -64,6 +65,66 @@ static void test_note_hangs(gconstpointer data)
     fake_set_hung(nw->world, NODE_A, false);
     nw_pass(nw, 5000); /* what was owed has followed */
     assert_promises_no_more(nw);
+    node_world_free(nw);
+}
+
+static const char *file_of_web1(struct node_world *nw)
+{
+    return fake_file(nw->world, NODE_A, FILE_STATE, GUEST_FOLDER "/" WEB1 ".json");
+}
+
+/* Slower than anybody waits for it: what counts is that it stands. */
+static void test_slow(void)
+{
+    struct node_world *nw = node_world_new(1);
+    nw_create_and_start(nw);
+    g_assert_nonnull(strstr(file_of_web1(nw), "\"attached\":true"));
+    fake_set_slow(nw->world, NODE_A, 3000);
+    nw_cut(nw, &nw->b, true);
+    nw_until(nw, fake_host_count(nw->a.host, "mirror_release") > 0);
+    g_assert_null(strstr(file_of_web1(nw), "\"attached\":true"));
+    assert_goes_on(nw);
+    nw_pass(nw, 10000);
+    assert_promises_no_more(nw);
+    node_world_free(nw);
+}
+
+/* An end that is kept late is kept. */
+static void test_slow_stop(void)
+{
+    struct node_world *nw = node_world_new(1);
+    g_autoptr(GError) error = NULL;
+    nw_create_and_start(nw);
+    nw_pass(nw, 1000);
+    fake_set_slow(nw->world, NODE_A, 3000);
+    json_autoptr stopped = nw_call(nw, &nw->a, "guest_stop", nw_stop_args(nw, 10000), &error);
+    g_assert_no_error(error);
+    g_assert_true(json_is_true(json_object_get(stopped, "clean")));
+    g_assert_cmpstr(json_string_value(json_object_get(stopped, "sound")), ==, "yes");
+    g_assert_nonnull(strstr(file_of_web1(nw), "\"clean\":true"));
+    node_world_free(nw);
+}
+
+static void save_dying(void *data)
+{
+    struct node_world *nw = data;
+    struct guest *guest = guest_lookup(nw->a.core, WEB1);
+    g_autoptr(GError) error = NULL;
+    guest->record->sync += 1000;
+    task_group_kill(nw->a.env->tasks);
+    g_assert_false(guest_save(guest, &error));
+    g_assert_error(error, FETTLE_ERROR, FETTLE_ERROR_KILLED);
+}
+
+/* What is dead writes nothing. */
+static void test_killed(void)
+{
+    struct node_world *nw = node_world_new(1);
+    nw_create_and_start(nw);
+    g_autofree char *before = g_strdup(file_of_web1(nw));
+    task_spawn(nw->a.env->tasks, save_dying, nw);
+    nw_daemon_kill(nw, &nw->a);
+    g_assert_cmpstr(file_of_web1(nw), ==, before);
     node_world_free(nw);
 }
 
@@ -173,6 +234,9 @@ int main(int argc, char **argv)
     g_test_add_data_func("/note/hangs/not-kept#SAF-09,SAF-13", GINT_TO_POINTER(false),
                          test_note_hangs);
     g_test_add_data_func("/note/hangs/kept#SAF-09,SAF-13", GINT_TO_POINTER(true), test_note_hangs);
+    g_test_add_func("/note/slow#SAF-09", test_slow);
+    g_test_add_func("/note/slow-stop#SAF-11,SAF-24", test_slow_stop);
+    g_test_add_func("/note/killed", test_killed);
     g_test_add_func("/note/owed-after-failure#SAF-09", test_owed_after_failure);
     g_test_add_func("/note/kept-of-this-word#SAF-09", test_kept_of_this_word);
     g_test_add_func("/note/acts#SAF-10,SAF-25", test_acts);

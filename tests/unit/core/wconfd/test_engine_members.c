@@ -63,6 +63,19 @@ static void test_kept(void)
     engine_tear_down();
 }
 
+/* What was seen once is no word on what cannot be looked at any more. */
+static void test_kept_unseen(void)
+{
+    set_up();
+    fake_advance(world.world, 5000);
+    g_assert_true(says_kept());
+    struct engine_config *config = g_steal_pointer(&it.members[0]->config);
+    fake_advance(world.world, 60000);
+    g_assert_false(says_kept());
+    it.members[0]->config = config;
+    engine_tear_down();
+}
+
 static void test_goes_and_comes(void)
 {
     set_up();
@@ -453,6 +466,7 @@ int main(int argc, char **argv)
     g_test_add_func("/engine-tend/listed-is-kept#SAF-07", test_listed_is_kept);
     g_test_add_func("/engine-tend/gone-while-offline#SAF-07", test_gone_while_offline);
     g_test_add_func("/engine-tend/kept#SAF-09", test_kept);
+    g_test_add_func("/engine-tend/kept-unseen#SAF-09", test_kept_unseen);
     g_test_add_func("/engine-tend/back#SAF-04,SAF-07", test_back);
     g_test_add_func("/engine-tend/back-without-copy#SAF-04", test_no_copy);
     return g_test_run();
