@@ -138,6 +138,7 @@ def tasks_page():
              '(RCV-80). Where a line names a job, that finishes what is half made, unless `recovery_rectify_unstable` is `no`.', '']
     table_rows = list(rows('tasks.def'))
     facts = {args[0]: args[1].replace('rescue', 'rescue guest') for macro, args in table_rows if macro == 'FACT'}
+    facts |= {args[0]: found_text(facts, args[1:]) for macro, args in table_rows if macro == 'GROUP'}
     finals = {args[0]: args[1] for macro, args in table_rows if macro == 'FINAL'}
     operations = {args[0]: args[1] for macro, args in table_rows if macro == 'OPERATION'}
     for _, (kind, doc, *sets) in [row for row in table_rows if row.macro == 'KIND']:
@@ -160,7 +161,7 @@ def found_text(facts, masks):
 
 def flags_text(flags):
     words = {'ALERT': 'alert', 'ALERT_HIGH': 'alert of the highest level', 'HALF': 'a job finishes it', 'CLOSE': 'a job closes the guest',
-             'MOVES': 'with a migration on record a job settles it, without one the record stays', 'RELEASE_ALL': 'what was reserved is free',
+             'MOVES': 'only with a migration on record', 'RELEASE_ALL': 'what was reserved is free',
              'RELEASE_SOURCE': "the source's reservation is free", 'RELEASE_TARGET': "the target's reservation is free",
              'TAKE_TARGET': 'what was meant is on record', '0': ''}
     return '; '.join(words[flag.strip()] for flag in flags.split('|'))

@@ -66,6 +66,7 @@ struct outcome_row {
 #define FACT_BEGIN(set)
 #define FACT(NAME, word) NAME = 1u << TASK_FACT_##NAME,
 #define FACT_END(set)
+#define GROUP(NAME, facts) NAME = facts,
 enum fact_bits {
 #include "proto/tasks.def"
 };
@@ -94,8 +95,10 @@ static const struct outcome_row no_row = {
     .rule = "RCV-82", .final = TASK_FINAL_ERROR, .flags = OUTCOME_ALERT};
 
 static bool fits(const struct outcome_row *outcome, const struct task_row *row,
-                 const struct task_facts *facts)
+                 const struct task_facts *facts, bool moves)
 {
+    if ((outcome->flags & OUTCOME_MOVES) && !moves)
+        return false;
     if (outcome->kind != row->kind ||
         (strcmp(outcome->rules, "ANY_RULES") != 0 && strcmp(outcome->rules, row->rules) != 0))
         return false;
@@ -105,10 +108,10 @@ static bool fits(const struct outcome_row *outcome, const struct task_row *row,
     return true;
 }
 
-int task_outcome_index(const struct task_row *row, const struct task_facts *facts)
+int task_outcome_index(const struct task_row *row, const struct task_facts *facts, bool moves)
 {
     for (guint i = 0; i < G_N_ELEMENTS(outcomes); i++)
-        if (fits(&outcomes[i], row, facts))
+        if (fits(&outcomes[i], row, facts, moves))
             return (int)i;
     return -1;
 }
@@ -133,7 +136,7 @@ static const char *finisher_of(const struct task_row *row, guint flags)
 {
     if (flags & OUTCOME_CLOSE)
         return "OP_INSTANCE_SHUTDOWN";
-    return (flags & (OUTCOME_HALF | OUTCOME_MOVES)) && *row->finisher ? row->finisher : NULL;
+    return (flags & OUTCOME_HALF) && *row->finisher ? row->finisher : NULL;
 }
 
 struct task_outcome task_outcome_of(const struct task_row *row, const struct task_facts *facts,
@@ -144,17 +147,12 @@ struct task_outcome task_outcome_of(const struct task_row *row, const struct tas
                    facts->values[2] == TASK_FACT_WHOLE;
     if (crashed)
         judged.values[1] = TASK_FACT_SHUT_OFF;
-    int index = task_outcome_index(row, &judged);
+    int index = task_outcome_index(row, &judged, moves);
     const struct outcome_row *found = index < 0 ? &no_row : &outcomes[index];
     struct task_outcome outcome = {.rule = found->rule,
                                    .final = found->final,
                                    .flags = found->flags | (crashed ? OUTCOME_ALERT : 0),
                                    .crashed = crashed};
-    if ((found->flags & OUTCOME_MOVES) && !moves) {
-        outcome.final = TASK_FINAL_KEEP;
-        outcome.flags = crashed ? OUTCOME_ALERT : 0;
-        outcome.rule = "D9/migrating";
-    }
     if (may_finish(row, rectify))
         outcome.finisher = finisher_of(row, outcome.flags);
     return outcome;

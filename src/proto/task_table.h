@@ -54,7 +54,7 @@ enum outcome_flags {
     OUTCOME_ALERT_HIGH = 1 << 1,
     OUTCOME_HALF = 1 << 2,  /* the task's opcode finishes it */
     OUTCOME_CLOSE = 1 << 3, /* as HALF: what is there of the guest is closed */
-    OUTCOME_MOVES = 1 << 4, /* HALF with a migration on record; without one the state stays */
+    OUTCOME_MOVES = 1 << 4, /* it counts only with a migration on record */
     OUTCOME_RELEASE_SOURCE = 1 << 5,
     OUTCOME_RELEASE_TARGET = 1 << 6,
     OUTCOME_RELEASE_ALL = 1 << 7,
@@ -110,5 +110,5 @@ struct task_outcome task_outcome_of(const struct task_row *row, const struct tas
 /* For the test of the table: how many OUTCOME rows there are, which of them says it (-1: none, so
  * RCV-82), and the rule of one. */
 guint task_outcome_count(void);
-int task_outcome_index(const struct task_row *row, const struct task_facts *facts);
+int task_outcome_index(const struct task_row *row, const struct task_facts *facts, bool moves);
 const char *task_outcome_rule(guint index);

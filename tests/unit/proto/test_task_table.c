@@ -12,8 +12,22 @@ static char **arrows;
 
 struct arrow {
     char *rule, *kind, **words, *final, *finisher;
-    bool moves, alert, high;
+    bool moves;
+    guint flags; /* of enum outcome_flags those that are spelled */
     GStrv facts;
+};
+
+/* In the order in which they stand after the record, from the last on. */
+static const struct spelling {
+    const char *suffix;
+    guint flag;
+} spellings[] = {
+    {"+free", OUTCOME_RELEASE_ALL},
+    {"+free-source", OUTCOME_RELEASE_SOURCE},
+    {"+free-target", OUTCOME_RELEASE_TARGET},
+    {"+take", OUTCOME_TAKE_TARGET},
+    {"!!", OUTCOME_ALERT_HIGH},
+    {"!", OUTCOME_ALERT},
 };
 
 static bool take_suffix(char *text, const char *suffix)
@@ -23,6 +37,24 @@ static bool take_suffix(char *text, const char *suffix)
     text[strlen(text) - strlen(suffix)] = '\0';
     g_strstrip(text);
     return true;
+}
+
+/* The flags at the end of the text, which is cut off there. */
+static guint take_flags(char *text)
+{
+    guint flags = 0;
+    for (guint i = 0; i < G_N_ELEMENTS(spellings); i++)
+        if (take_suffix(text, spellings[i].suffix))
+            flags |= spellings[i].flag;
+    return flags;
+}
+
+static guint spelled_flags(void)
+{
+    guint flags = 0;
+    for (guint i = 0; i < G_N_ELEMENTS(spellings); i++)
+        flags |= spellings[i].flag;
+    return flags;
 }
 
 static void arrow_parse(const char *line, struct arrow *arrow)
@@ -39,8 +71,7 @@ static void arrow_parse(const char *line, struct arrow *arrow)
     arrow->moves = g_str_has_prefix(parts[1], "moves ");
     arrow->facts = g_strsplit(parts[1] + (arrow->moves ? strlen("moves ") : 0), " ", -1);
     arrow->final = g_strdup(g_strstrip(parts[2]));
-    arrow->high = take_suffix(arrow->final, "!!");
-    arrow->alert = take_suffix(arrow->final, "!");
+    arrow->flags = take_flags(arrow->final);
     arrow->finisher = count == 4 ? g_strdup(g_strstrip(parts[3])) : NULL;
 }
 
@@ -104,8 +135,7 @@ static void check_arrow(const struct task_facts *facts, void *data)
             task_outcome_of(of->row, facts, arrow->moves, (enum rectify_unstable)rectify);
         g_assert_cmpstr(outcome.rule, ==, arrow->rule);
         g_assert_cmpstr(task_final_words[outcome.final], ==, arrow->final);
-        g_assert_cmpint((outcome.flags & OUTCOME_ALERT) != 0, ==, arrow->alert);
-        g_assert_cmpint((outcome.flags & OUTCOME_ALERT_HIGH) != 0, ==, arrow->high);
+        g_assert_cmphex(outcome.flags & spelled_flags(), ==, arrow->flags);
         g_assert_cmpstr(outcome.finisher, ==, rectify == RECTIFY_NO ? NULL : arrow->finisher);
     }
 }
@@ -129,7 +159,7 @@ static void test_arrows(void)
         g_hash_table_add(rules, g_strdup(arrow.rule));
         arrow_clear(&arrow);
     }
-    g_assert_cmpuint(cases, >=, 290);
+    g_assert_cmpuint(cases, >=, 390);
     for (guint i = 46; i <= 88; i++) {
         g_autofree char *rule = g_strdup_printf("RCV-%u", i);
         if (i != 80) /* test_crashed */
@@ -141,29 +171,127 @@ static void test_arrows(void)
 
 struct sweep {
     const struct task_row *row;
-    GHashTable *hit; /* indices of outcomes that something leads to */
+    GHashTable *hit;      /* indices of outcomes that something leads to */
+    GHashTable *finished; /* tasks whose opcode something leads to */
 };
 
-static bool removes(const struct task_outcome *outcome)
+static bool finishes(const struct task_outcome *outcome, const char *opcode)
 {
-    return outcome->final == TASK_FINAL_REMOVED ||
-           !g_strcmp0(outcome->finisher, "OP_INSTANCE_SETTLE");
+    return g_strcmp0(outcome->finisher, opcode) == 0;
 }
 
-/* Nothing whole, and nothing whose guest may be anywhere, goes (SAF-82). */
+static bool is_deletion(enum task_operation operation)
+{
+    return operation == TASK_OPERATION_DELETE || operation == TASK_OPERATION_SOFT_DELETE ||
+           operation == TASK_OPERATION_DELETE_VOLUME ||
+           operation == TASK_OPERATION_DELETE_SNAPSHOT ||
+           operation == TASK_OPERATION_DELETE_BACKUP || operation == TASK_OPERATION_DELETE_IMAGE ||
+           operation == TASK_OPERATION_DELETE_NETWORK;
+}
+
+/* Nothing whole, nothing in use, and nothing whose guest may be anywhere, goes (SAF-82); and a
+ * record goes only with what was to be deleted, or with an attachment that nobody has. */
 static void check_removal(const struct task_row *row, const struct task_facts *facts,
                           const struct task_outcome *outcome)
 {
-    if (!removes(outcome) || row->kind == TASK_KIND_attachment || row->kind == TASK_KIND_port ||
-        row->kind == TASK_KIND_network)
-        return;
-    if (row->kind == TASK_KIND_instance) {
-        g_assert_cmpuint(facts->values[0], ==, TASK_FACT_NOWHERE);
-        g_assert_cmpuint(facts->values[1], ==, TASK_FACT_ABSENT);
-        g_assert_cmpuint(facts->values[2], !=, TASK_FACT_WHOLE);
-    } else {
-        g_assert_cmpuint(facts->values[row->kind == TASK_KIND_volume ? 1 : 0], ==, TASK_FACT_GONE);
+    const guint *found = facts->values;
+    bool removed = outcome->final == TASK_FINAL_REMOVED;
+    if (outcome->final == TASK_FINAL_DISCONNECTED) {
+        g_assert_cmpint(row->operation, ==, TASK_OPERATION_DISCONNECT_NETWORK);
+        g_assert_cmpuint(found[0], ==, TASK_FACT_ON_NONE);
     }
+    if (row->kind == TASK_KIND_port) {
+        bool gone = found[0] == TASK_FACT_UNUSED && found[1] == TASK_FACT_INSTANCE_GONE;
+        g_assert_false(removed);
+        g_assert_cmpint(outcome->final == TASK_FINAL_RELEASED, ==, gone);
+        g_assert_cmpint((outcome->flags & OUTCOME_RELEASE_ALL) != 0, ==, gone);
+    }
+    if (removed && row->kind != TASK_KIND_attachment)
+        g_assert_true(is_deletion(row->operation));
+    if (!removed && !finishes(outcome, "OP_INSTANCE_SETTLE"))
+        return;
+    switch (row->kind) {
+    case TASK_KIND_instance:
+        g_assert_cmpuint(found[0], ==, TASK_FACT_NOWHERE);
+        g_assert_cmpuint(found[1], ==, TASK_FACT_ABSENT);
+        g_assert_cmpuint(found[2], !=, TASK_FACT_WHOLE);
+        break;
+    case TASK_KIND_volume:
+        g_assert_cmpuint(found[1], ==, TASK_FACT_GONE);
+        g_assert_cmpuint(found[3], ==, TASK_FACT_UNUSED);
+        break;
+    case TASK_KIND_attachment:
+        g_assert_cmpuint(found[0], ==, TASK_FACT_UNUSED);
+        break;
+    case TASK_KIND_network:
+        g_assert_cmpuint(found[0], ==, TASK_FACT_ON_NONE);
+        break;
+    case TASK_KIND_snapshot:
+    case TASK_KIND_backup:
+    case TASK_KIND_image:
+        g_assert_cmpuint(found[0], ==, TASK_FACT_GONE);
+        break;
+    case TASK_KIND_port: /* above */
+    case TASK_KINDS:
+        break;
+    }
+}
+
+/* A job that writes disks anew finds nobody on them, and knows which they are. */
+static void check_rewriting(const struct task_facts *facts, const struct task_outcome *outcome)
+{
+    bool grows = finishes(outcome, "OP_INSTANCE_GROW_DISK");
+    guint place = facts->values[0], guest = facts->values[1];
+    if (!grows && !finishes(outcome, "OP_INSTANCE_REINSTALL") &&
+        !finishes(outcome, "OP_INSTANCE_RECREATE_DISKS"))
+        return;
+    g_assert_true(place == TASK_FACT_SOURCE || place == TASK_FACT_NOWHERE ||
+                  (place == TASK_FACT_TARGET && !grows));
+    g_assert_true(guest == TASK_FACT_SHUT_OFF || guest == TASK_FACT_CRASHED ||
+                  guest == TASK_FACT_ABSENT || guest == TASK_FACT_PREPARED ||
+                  guest == TASK_FACT_PAUSED || guest == TASK_FACT_ENDED ||
+                  (guest == TASK_FACT_RUNNING && grows));
+}
+
+/* A record is right only of what is where the record has it, or where it was to go (SAF-81). */
+static void check_place(const struct task_row *row, const struct task_facts *facts,
+                        const struct task_outcome *outcome)
+{
+    guint place = facts->values[0];
+    bool at_target = place == TASK_FACT_TARGET || place == TASK_FACT_TARGET_REST;
+    bool confirmed = place == TASK_FACT_BOTH &&
+                     (outcome->crashed || facts->values[1] == TASK_FACT_SHUT_OFF) &&
+                     row->operation == TASK_OPERATION_CONFIRM_RESIZE;
+    if (row->kind != TASK_KIND_instance)
+        return;
+    if (outcome->final == TASK_FINAL_KEEP)
+        g_assert_cmpuint(place, ==, TASK_FACT_SOURCE);
+    if (outcome->flags & OUTCOME_TAKE_TARGET)
+        g_assert_true(at_target || confirmed);
+    if (outcome->flags & OUTCOME_RELEASE_SOURCE)
+        g_assert_true(at_target);
+    if (outcome->flags & OUTCOME_RELEASE_TARGET)
+        g_assert_true(place == TASK_FACT_SOURCE || place == TASK_FACT_NOWHERE);
+    if (place == TASK_FACT_ELSEWHERE || (place == TASK_FACT_BOTH && !confirmed))
+        g_assert_cmpint(outcome->final, ==, TASK_FINAL_ERROR);
+    else if (at_target && outcome->final != TASK_FINAL_ERROR)
+        g_assert_true(outcome->flags & OUTCOME_TAKE_TARGET);
+}
+
+/* What a migration on record has come to, its job says alone (SAF-17). */
+static void check_migration(const struct task_row *row, bool moves, enum rectify_unstable rectify,
+                            const struct task_facts *facts, const struct task_outcome *outcome)
+{
+    bool two = facts->values[0] == TASK_FACT_BOTH && facts->values[1] == TASK_FACT_RUNNING;
+    if (row->operation != TASK_OPERATION_MIGRATE)
+        return;
+    g_assert_cmpint(finishes(outcome, "OP_INSTANCE_MIGRATE"), ==,
+                    moves && !two && rectify != RECTIFY_NO);
+    g_assert_false(outcome->flags & OUTCOME_TAKE_TARGET);
+    if (moves)
+        g_assert_cmpint(outcome->final, ==, TASK_FINAL_ERROR);
+    if (outcome->final == TASK_FINAL_ERROR)
+        g_assert_true(outcome->flags & (OUTCOME_ALERT | OUTCOME_ALERT_HIGH));
 }
 
 static void check_two_guests(const struct task_row *row, const struct task_facts *facts,
@@ -180,44 +308,55 @@ static void check_two_guests(const struct task_row *row, const struct task_facts
 static void check_any(const struct task_facts *facts, void *data)
 {
     const struct sweep *sweep = data;
-    int index = task_outcome_index(sweep->row, facts);
-    if (index >= 0)
-        g_hash_table_add(sweep->hit, GINT_TO_POINTER(index + 1));
     for (int n = 0; n < 6; n++) {
         enum rectify_unstable rectify = (enum rectify_unstable)(n / 2);
-        struct task_outcome outcome = task_outcome_of(sweep->row, facts, n % 2, rectify);
+        bool moves = n % 2;
+        int index = task_outcome_index(sweep->row, facts, moves);
+        if (index >= 0)
+            g_hash_table_add(sweep->hit, GINT_TO_POINTER(index + 1));
+        struct task_outcome outcome = task_outcome_of(sweep->row, facts, moves, rectify);
         g_assert_nonnull(outcome.rule);
         if (rectify == RECTIFY_NO)
             g_assert_null(outcome.finisher);
         if (outcome.finisher)
             g_assert_true(sweep->row->flags & TASK_KEEPS_OFF); /* RD-06 */
+        if (outcome.finisher)
+            g_assert_true(outcome.flags & OUTCOME_ALERT); /* with `no` that is all (RCV-23) */
+        if (finishes(&outcome, sweep->row->finisher))
+            g_hash_table_add(sweep->finished, (void *)sweep->row);
         check_removal(sweep->row, facts, &outcome);
         check_two_guests(sweep->row, facts, &outcome);
+        check_rewriting(facts, &outcome);
+        check_place(sweep->row, facts, &outcome);
+        check_migration(sweep->row, moves, rectify, facts, &outcome);
     }
 }
 
 static void test_everything(void)
 {
     g_autoptr(GHashTable) hit = g_hash_table_new(NULL, NULL);
+    g_autoptr(GHashTable) finished = g_hash_table_new(NULL, NULL);
     for (const struct task_row *row = task_rows; row->word; row++) {
-        struct sweep sweep = {row, hit};
+        struct sweep sweep = {row, hit, finished};
         for_all_facts(row->kind, NULL, check_any, &sweep);
+        if (*row->finisher && !g_hash_table_contains(finished, row))
+            g_error("nothing leads to %s of task %s", row->finisher, row->word);
     }
     for (guint i = 0; i < task_outcome_count(); i++)
         if (!g_hash_table_contains(hit, GINT_TO_POINTER(i + 1)))
             g_error("row %u of the outcomes (%s) never counts", i + 1, task_outcome_rule(i));
 }
 
-static void check_crashed(const struct task_facts *facts, void *data)
+static void check_crashed_one(const struct task_row *row, const struct task_facts *facts,
+                              bool moves)
 {
-    const struct task_row *row = data;
     struct task_facts off = *facts;
     if (facts->values[1] != TASK_FACT_CRASHED)
         return;
     bool whole = facts->values[2] == TASK_FACT_WHOLE;
     off.values[1] = TASK_FACT_SHUT_OFF;
-    struct task_outcome of_off = task_outcome_of(row, &off, true, RECTIFY_JOBS);
-    struct task_outcome outcome = task_outcome_of(row, facts, true, RECTIFY_JOBS);
+    struct task_outcome of_off = task_outcome_of(row, &off, moves, RECTIFY_JOBS);
+    struct task_outcome outcome = task_outcome_of(row, facts, moves, RECTIFY_JOBS);
     g_assert_cmpint(outcome.crashed, ==, whole);
     if (!whole)
         return;
@@ -225,6 +364,12 @@ static void check_crashed(const struct task_facts *facts, void *data)
     g_assert_cmpint(outcome.final, ==, of_off.final);
     g_assert_cmpstr(outcome.finisher, ==, of_off.finisher);
     g_assert_true(outcome.flags & OUTCOME_ALERT);
+}
+
+static void check_crashed(const struct task_facts *facts, void *data)
+{
+    check_crashed_one(data, facts, false);
+    check_crashed_one(data, facts, true);
 }
 
 static void test_crashed(void)
@@ -235,6 +380,30 @@ static void test_crashed(void)
 }
 
 /* --- the words --- */
+
+/* Whose disks may be half written stays off limits (SAF-84); and of whose job may remove images,
+ * every host refuses that first (SAF-81). */
+static void test_flags(void)
+{
+    static const enum task_operation writing[] = {
+        TASK_OPERATION_REBUILD,        TASK_OPERATION_UNSHELVE,       TASK_OPERATION_RESIZE,
+        TASK_OPERATION_REVERT_RESIZE,  TASK_OPERATION_CONFIRM_RESIZE, TASK_OPERATION_MIGRATE,
+        TASK_OPERATION_RECREATE_DISKS, TASK_OPERATION_GROW_DISK,      TASK_OPERATION_DELETE,
+        TASK_OPERATION_SOFT_DELETE,    TASK_OPERATION_OFFLOAD,        TASK_OPERATION_CREATE};
+    static const enum task_operation removing[] = {
+        TASK_OPERATION_REVERT_RESIZE, TASK_OPERATION_CONFIRM_RESIZE, TASK_OPERATION_DELETE,
+        TASK_OPERATION_SOFT_DELETE, TASK_OPERATION_OFFLOAD};
+    for (const struct task_row *row = task_rows; row->word; row++) {
+        if (row->kind != TASK_KIND_instance)
+            continue;
+        for (guint i = 0; i < G_N_ELEMENTS(writing); i++)
+            if (row->operation == writing[i] && !(row->flags & TASK_KEEPS_OFF))
+                g_error("task %s keeps nobody off", row->word);
+        for (guint i = 0; i < G_N_ELEMENTS(removing); i++)
+            if (row->operation == removing[i] && !(row->flags & TASK_FENCE_ALL))
+                g_error("not every host refuses what task %s was about", row->word);
+    }
+}
 
 static void test_words(void)
 {
@@ -260,6 +429,7 @@ int main(int argc, char **argv)
     g_test_add_func("/tasks/each-arrow-of-the-document", test_arrows);
     g_test_add_func("/tasks/one-outcome-for-everything#RCV-82", test_everything);
     g_test_add_func("/tasks/crashed-is-shut-off-with-an-alert#RCV-80", test_crashed);
+    g_test_add_func("/tasks/what-keeps-off-and-is-refused#SAF-84", test_flags);
     g_test_add_func("/tasks/each-word-has-one-row#RCV-08", test_words);
     int failed = g_test_run();
     g_strfreev(arrows);
