@@ -59,8 +59,8 @@ struct authority_ops {
      * that key whom members of etcd trust. */
     bool (*make_next)(struct authority *authority, const char *cluster_uuid, char **ret_certificate,
                       char **ret_issuer, GError **error);
-    /* Whom members of etcd trust, as this node has it (PEM). STORAGE, CORRUPT; WRONG_STATE if one is
-     * under no key of those that this node trusts. */
+    /* Whom members of etcd trust, as this node has it (PEM). STORAGE, CORRUPT; WRONG_STATE if one
+     * is under no key of those that this node trusts. */
     bool (*etcd_issuers)(struct authority *authority, char **ret_issuers, GError **error);
     /* Whether the key of that certificate lies here, as the one in use or beside it. */
     bool (*has_key_of)(struct authority *authority, const char *certificate, bool *ret_has,
