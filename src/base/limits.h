@@ -198,7 +198,12 @@
 #define LIMIT_REPAIR_EVIDENCE 32      /* sentences, or tags, that one record names */
 #define LIMIT_REPAIR_PAUSE_S 1024     /* the longest pause between two tries */
 #define LIMIT_REPAIR_BATCH 1024       /* changes that one commit of the watcher has, at most */
-#define LIMIT_RESULT_TAGS 10 /* success and enoperm results kept for an instance (ARP A-16) */
+#define LIMIT_RESULT_TAGS 10       /* success and enoperm results kept for an instance (ARP A-16) */
+#define LIMIT_COLLECT 1000         /* subjects of one question to a node */
+#define LIMIT_ENDED_JOBS 65536     /* pairs (job, instance) that a node refuses */
+#define LIMIT_COLLECT_BUSY_MS 2000 /* until an instance whose lock is not free is told as busy */
+#define LIMIT_EVENTS 10000         /* decisions that are events: so many stay, … */
+#define LIMIT_EVENT_AGE_S 604800   /* … and younger ones */
 #define LIMIT_DECISIONS_PER_SUBJECT 20
 #define LIMIT_DECISIONS_GONE_S 86400 /* how long records of what exists no more are kept */
 #define LIMIT_DECISION_SWEEP_S 3600  /* between two looks for such records */

@@ -11,3 +11,5 @@ struct change *change_make(enum change_op op, const char *kind, const char *key,
 
 /* An empty list that frees its changes. */
 GPtrArray *change_list_new(void);
+/* Whether one of them is about that object. */
+bool change_list_has(const GPtrArray *changes, const char *kind, const char *key);

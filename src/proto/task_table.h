@@ -8,6 +8,8 @@
 #include <glib.h>
 #include <stdbool.h>
 
+#include "proto/records.h"
+
 /* What was found of one side of a resource: PLACE_…, of the sets of tasks.def. */
 #define FACT_BEGIN(set)                                                                            \
     enum task_##set                                                                                \
@@ -79,9 +81,6 @@ struct task_kind_row {
     guint values[TASK_FACT_SETS]; /* how many values each set of its facts has; 1: not asked */
     const char *const *words[TASK_FACT_SETS];
 };
-
-/* How far half made things may be finished or undone (option recovery_rectify_unstable, RCV-23). */
-enum rectify_unstable { RECTIFY_NO, RECTIFY_JOBS, RECTIFY_ALL };
 
 /* What was found: a value of each set of the kind, in the order of its KIND; 0 where unused. */
 struct task_facts {

@@ -172,7 +172,7 @@ guint fake_host_count(const struct fake_host *host, const char *prefix)
 
 void fake_host_fault(struct fake_host *host, const char *op, enum fake_fault fault, guint count)
 {
-    struct fault *row = g_new0(struct fault, 1);
+    struct made_fault *row = g_new0(struct made_fault, 1);
     row->kind = fault;
     row->count = count;
     g_hash_table_insert(host->faults, g_strdup(op), row);
@@ -257,7 +257,7 @@ bool fake_op_begin(struct fake_host *host, const char *op, const char *instance,
         return op_killed(op, error);
     if (fake_op_hangs(host, op, instance))
         return op_hangs(host, op, instance, error);
-    struct fault *fault =
+    struct made_fault *fault =
         g_hash_table_size(host->faults) > 0 ? g_hash_table_lookup(host->faults, op) : NULL;
     if (!fault || fault->count == 0)
         return true;

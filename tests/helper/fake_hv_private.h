@@ -101,7 +101,7 @@ struct fake_truth {
 };
 
 /* What a test wants of an operation, so many times. */
-struct fault {
+struct made_fault {
     enum fake_fault kind;
     guint count;
 };
@@ -117,7 +117,7 @@ struct fake_host {
     GPtrArray *images;
     GPtrArray *aside; /* struct fake_image; replica is the generation */
     GPtrArray *exports;
-    GHashTable *faults; /* op -> struct fault */
+    GHashTable *faults; /* op -> struct made_fault */
     GHashTable *hangs;  /* ops and instances */
     GHashTable *stood;  /* instance -> boot time at which it last ceased to stand still for lack of
                          * room, gint64 */

@@ -83,7 +83,7 @@ enum guest_state fake_guest_told(const struct fake_guest *guest)
 
 static bool io_query_fails(const struct fake_host *host, GError **error)
 {
-    struct fault *fault = g_hash_table_lookup(host->faults, "io_query");
+    struct made_fault *fault = g_hash_table_lookup(host->faults, "io_query");
     if (!fault || fault->count == 0)
         return false;
     fault->count--;

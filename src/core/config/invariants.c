@@ -1,6 +1,7 @@
 /* What must be true of the configuration at any time; see invariants.h. */
 #include "core/config/invariants.h"
 #include "core/config/addresses.h"
+#include "core/config/fault.h"
 #include "core/config/ports.h"
 #include "core/config/restored.h"
 #include "proto/master_ip.h"
@@ -151,6 +152,29 @@ static bool tag_rule(const struct config *config, const void *object, GError **e
                              "object", error);
 }
 
+static bool subject_rule(const struct config *config, const char *kind, const char *subject_kind,
+                         const char *subject, const void *object, GError **error)
+{
+    g_autofree char *key = fault_key(subject_kind, subject);
+    if (config_get(config, kind, key, NULL) != object) {
+        fettle_set_error(error, WRONG_INPUT, "its key is not %s", key);
+        return false;
+    }
+    return invariants_exists(config, subject_kind, subject, "subject", error);
+}
+
+static bool fault_rule(const struct config *config, const void *object, GError **error)
+{
+    const struct fault *fault = object;
+    return subject_rule(config, "fault", fault->subject_kind, fault->subject, object, error);
+}
+
+static bool stuck_rule(const struct config *config, const void *object, GError **error)
+{
+    const struct stuck *stuck = object;
+    return subject_rule(config, "stuck", stuck->subject_kind, stuck->subject, object, error);
+}
+
 static bool advice_rule(const struct config *config, const void *object, GError **error)
 {
     const struct advice *advice = object;
@@ -251,12 +275,20 @@ static const struct {
     const char *kind;
     state_rule rule;
 } state_rules[] = {
-    {"cluster", cluster_rule},         {"nodegroup", nodegroup_rule},
-    {"network", invariants_network},   {"node", node_rule},
-    {"instance", invariants_instance}, {"replica", replica_rule},
-    {"removed", removed_rule},         {"tag", tag_rule},
-    {"advice", advice_rule},           {"reservation", reservation_rule},
-    {"repair_brake", brake_rule},      {"service", service_rule},
+    {"cluster", cluster_rule},
+    {"nodegroup", nodegroup_rule},
+    {"network", invariants_network},
+    {"node", node_rule},
+    {"instance", invariants_instance},
+    {"replica", replica_rule},
+    {"removed", removed_rule},
+    {"tag", tag_rule},
+    {"advice", advice_rule},
+    {"reservation", reservation_rule},
+    {"repair_brake", brake_rule},
+    {"service", service_rule},
+    {"fault", fault_rule},
+    {"stuck", stuck_rule},
 };
 
 static state_rule rule_of(const char *kind)

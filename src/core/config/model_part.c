@@ -29,14 +29,24 @@ static const char *instance_removed(const void *value)
     return ((const struct removed *)value)->uuid;
 }
 
+static const char *instance_of_fault(const void *value)
+{
+    const struct fault *fault = value;
+    return strcmp(fault->subject_kind, "instance") == 0 ? fault->subject : NULL;
+}
+
+static const char *instance_of_stuck(const void *value)
+{
+    const struct stuck *stuck = value;
+    return strcmp(stuck->subject_kind, "instance") == 0 ? stuck->subject : NULL;
+}
+
 static const struct {
     const char *kind;
     const char *(*instance)(const void *value);
 } parts[] = {
-    {"instance", instance_itself},
-    {"replica", instance_of_replica},
-    {"tag", instance_of_tag},
-    {"removed", instance_removed},
+    {"instance", instance_itself}, {"replica", instance_of_replica}, {"tag", instance_of_tag},
+    {"removed", instance_removed}, {"fault", instance_of_fault},     {"stuck", instance_of_stuck},
 };
 
 bool config_is_part(const char *kind)

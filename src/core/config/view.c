@@ -1,6 +1,8 @@
 /* See view.h. */
 #include "core/config/view.h"
 
+#include "core/config/fault.h"
+
 #include <string.h>
 
 struct view view_new(guint64 job, bool named, const GPtrArray *names)
@@ -107,6 +109,9 @@ static void visit_instance(const struct walk *walk, const struct instance *insta
     visit_key(walk, "instance", instance->uuid);
     visit_key(walk, "replica", instance->replica);
     visit_tags(walk, TAG_INSTANCE, instance->uuid);
+    g_autofree char *key = fault_key("instance", instance->uuid);
+    visit_key(walk, "fault", key);
+    visit_key(walk, "stuck", key);
 }
 
 static void visit_named(const struct walk *walk)

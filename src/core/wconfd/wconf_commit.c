@@ -8,8 +8,10 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "core/config/fault.h"
 #include "core/config/named_change.h"
 #include "core/wconfd/wconf_private.h"
+#include "proto/change.h"
 
 struct reply {
     struct rpc_request *request;
@@ -433,20 +435,30 @@ static void tell_wide_commit(const struct rpc_request *request, const GPtrArray 
                 request->from_job, changes->len, first->kind);
 }
 
-/* A node that goes takes its services along: jobs do not see them, those of an older version know
- * nothing of them, and the watcher may just have put one there. */
-static void add_services_of_gone(const struct config *head, GPtrArray *changes)
+/* Who deletes a node or an instance need not know of these, as jobs and older versions do not, and
+ * the watcher may just have put one there. */
+static void add_of_gone(const struct config *head, const struct change *gone, GPtrArray *changes)
+{
+    static const char *const told[] = {"fault", "stuck"};
+    g_autofree char *key = fault_key(gone->kind, gone->key);
+    g_autoptr(GPtrArray) services =
+        strcmp(gone->kind, "node") == 0 ? config_list(head, "service") : NULL;
+    for (guint i = 0; services && i < services->len; i++) {
+        const struct service *service = services->pdata[i];
+        if (!strcmp(service->node, gone->key))
+            g_ptr_array_add(changes, config_delete(head, "service", service->uuid));
+    }
+    for (guint i = 0; i < G_N_ELEMENTS(told); i++)
+        if (config_get(head, told[i], key, NULL) && !change_list_has(changes, told[i], key))
+            g_ptr_array_add(changes, config_delete(head, told[i], key));
+}
+
+static void add_all_of_gone(const struct config *head, GPtrArray *changes)
 {
     for (guint i = 0, asked = changes->len; i < asked; i++) {
         const struct change *change = changes->pdata[i];
-        if (change->op != CHANGE_DELETE || strcmp(change->kind, "node") != 0)
-            continue;
-        g_autoptr(GPtrArray) services = config_list(head, "service");
-        for (guint k = 0; k < services->len; k++) {
-            const struct service *service = services->pdata[k];
-            if (!strcmp(service->node, change->key))
-                g_ptr_array_add(changes, config_delete(head, "service", service->uuid));
-        }
+        if (change->op == CHANGE_DELETE)
+            add_of_gone(head, change, changes);
     }
 }
 
@@ -471,7 +483,7 @@ void wconf_handle_commit(struct wconf *wconf, struct rpc_request *request)
         return;
     }
     tell_wide_commit(request, args->changes);
-    add_services_of_gone(wconf->head, args->changes);
+    add_all_of_gone(wconf->head, args->changes);
     if (!wconf_commit(wconf, args->commit_id, g_ptr_array_ref(args->changes), args->owner,
                       AUTHOR_COMMIT, request, NULL, &error))
         rpc_fail(request, error);

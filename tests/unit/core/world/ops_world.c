@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-struct fault {
+struct made_fault {
     char *node;
     char *method;
     enum fettle_error code;
@@ -11,9 +11,9 @@ struct fault {
     guint count;
 };
 
-static void fault_free(void *data)
+static void made_fault_free(void *data)
 {
-    struct fault *fault = data;
+    struct made_fault *fault = data;
     g_free(fault->node);
     g_free(fault->method);
     g_free(fault->message);
@@ -33,15 +33,15 @@ const char *ops_name_of(const struct ops_world *world, const char *node)
 void ops_fail(struct ops_world *world, const char *node, const char *method, enum fettle_error code,
               const char *message, guint count)
 {
-    struct fault *fault = g_new(struct fault, 1);
-    *fault = (struct fault){g_strdup(node), g_strdup(method), code, g_strdup(message), count};
+    struct made_fault *fault = g_new(struct made_fault, 1);
+    *fault = (struct made_fault){g_strdup(node), g_strdup(method), code, g_strdup(message), count};
     g_ptr_array_add(world->faults, fault);
 }
 
 bool ops_faulty(struct ops_world *world, const char *node, const char *method, GError **error)
 {
     for (guint i = 0; i < world->faults->len; i++) {
-        struct fault *fault = world->faults->pdata[i];
+        struct made_fault *fault = world->faults->pdata[i];
         if (!fault->count || strcmp(fault->node, node) || strcmp(fault->method, method))
             continue;
         fault->count--;
@@ -436,7 +436,7 @@ struct ops_world *ops_world_new(void)
     world->config = config_new();
     world->history = g_ptr_array_new_with_free_func(change_unref);
     world->trace = g_string_new(NULL);
-    world->faults = g_ptr_array_new_with_free_func(fault_free);
+    world->faults = g_ptr_array_new_with_free_func(made_fault_free);
     world->pending = g_ptr_array_new();
     world->lost = g_ptr_array_new();
     world->strays = g_ptr_array_new_with_free_func(g_free);
