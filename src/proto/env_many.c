@@ -69,7 +69,7 @@ static void ask(struct many *many, const struct env_question *question, json_t *
     struct rpc_call call = {.to_node = asked->node,
                             .to_role = question->role,
                             .method = question->method,
-                            .args = json_incref(args),
+                            .args = json_incref(question->each ? question->each[index] : args),
                             .stamp = question->stamp,
                             .job = question->job,
                             .timeout_ms = question->limit_ms};

@@ -2,6 +2,7 @@
 #include "core/repair/duties.h"
 
 #include "base/sm.h"
+#include "core/recovery/recovery.h"
 #include "core/repair/repair_case.h"
 
 /* --- the machine of one instance --- */
@@ -51,6 +52,7 @@ static struct repair *repair_new(void)
     repair->instances = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, watched_free);
     repair->scan = repair_scan_new();
     repair->n1 = n1_check_new();
+    repair->recovery = recovery_new(watcher_keeps_recovery_off);
     return repair;
 }
 
@@ -61,6 +63,7 @@ static void repair_free(struct repair *repair)
     placement_sums_free(repair->sums);
     repair_scan_free(repair->scan);
     n1_check_free(repair->n1);
+    recovery_free(repair->recovery);
     g_free(repair);
 }
 
@@ -102,12 +105,23 @@ static void repair_those(struct watcher *watcher, const GPtrArray *uuids)
     watcher_repair(watcher, uuids);
 }
 
+static void recover_those(struct watcher *watcher, const GPtrArray *uuids)
+{
+    recovery_run(watcher->repair->recovery, watcher, uuids);
+}
+
+static bool is_stuck(struct watcher *watcher, const struct instance *instance)
+{
+    return recovery_concerns(watcher, instance);
+}
+
 static const struct watcher_duty rows[] = {
     {DUE_ALWAYS, take_in},
     {DUE_ALWAYS, watcher_tell_silent_nodes},
     {DUE_ALWAYS, watcher_tell_clock},
     {DUE_ALWAYS, watcher_tell_fullness},
     {DUE_REPAIR, watcher_scan},
+    {DUE_TEND, .concerns = is_stuck, .run_for = recover_those},
     {DUE_TEND, .concerns = watcher_in_trouble, .run_for = watcher_tend},
     {DUE_REPAIR, .concerns = is_unwell, .run_for = repair_those},
     {DUE_REPAIR, watcher_n1_check},

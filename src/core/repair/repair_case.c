@@ -1,6 +1,8 @@
 /* See repair_case.h. */
 #include "core/repair/repair_case.h"
 
+#include "core/recovery/recovery.h"
+
 #include <string.h>
 
 static void record_tag_free(struct record_tag *record)
@@ -139,8 +141,7 @@ bool repair_case_is_well(struct watcher *watcher, struct repair_policies *polici
     return !has_open_repair(tags);
 }
 
-/* A mark over which a failover goes: nothing is half made. */
-static bool is_about_power(const struct instance *instance)
+bool repair_case_is_about_power(const struct instance *instance)
 {
     return instance->task_state == TASK_STARTING || instance->task_state == TASK_STOPPING ||
            instance->task_state == TASK_FAILING_OVER;
@@ -155,13 +156,16 @@ bool repair_case_at_work(struct watcher *watcher, const struct instance *instanc
     /* A start that was submitted in this very pass has set no mark yet, and will see to the
      * replica.
      */
-    if (watched != NULL && watched->restart_job != 0 &&
-        watcher_job_outcome(watcher, watched->restart_job, &other) == JOB_UNDER_WAY)
+    if (watched != NULL && watched->restarts.job != 0 &&
+        watcher_job_outcome(watcher, watched->restarts.job, &other) == JOB_UNDER_WAY)
+        return true;
+    if (recovery_finishes(watcher->repair->recovery, watcher, instance->uuid))
         return true;
     if (instance->task_state == TASK_NONE)
         return false;
-    bool settled_first = watcher_node_online(watcher, instance->primary_node) &&
-                         !(is_about_power(instance) && watcher_leaves_primary(watcher, instance));
+    bool settled_first =
+        watcher_node_online(watcher, instance->primary_node) &&
+        !(repair_case_is_about_power(instance) && watcher_leaves_primary(watcher, instance));
     return settled_first ||
            watcher_job_outcome(watcher, instance->task_owner, &message) == JOB_UNDER_WAY;
 }

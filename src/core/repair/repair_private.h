@@ -7,18 +7,14 @@
 #include "core/repair/plan.h"
 #include "core/repair/policy.h"
 #include "core/repair/repair_room.h"
-#include "core/watcher/watcher_private.h"
+#include "core/watcher/tries.h"
 
 /* What the watcher remembers of one instance between passes. Nothing here is needed after a
  * restart. */
 struct watched {
     unsigned state; /* of the repair machine */
     guint64 restart_generation;
-    guint restart_tries;
-    guint restart_deaths; /* of jobs that had tried nothing yet, and do not count as tries */
-    gint64 restart_tried_ms, restart_after_ms; /* boot clock */
-    guint64 restart_job;
-    bool restart_mends;       /* these tries were to mend a mark */
+    struct tries restarts;
     char *gone_replica;       /* whose images its node does not have … */
     guint64 gone_pass;        /* … since this pass */
     struct suspicion disks;   /* of the disks that its guest runs from … */
@@ -26,7 +22,7 @@ struct watched {
     guint64 disks_errors;     /* … with so many errors, when it was asked last */
 };
 
-#define TEND_AUTHOR "watcher/tend" /* of what is on record about marks and restarts */
+#define TEND_AUTHOR "watcher/tend" /* of what is on record about restarts */
 
 struct repair {
     GHashTable *instances; /* uuid -> struct watched; only those that something was about */
@@ -37,6 +33,7 @@ struct repair {
     /* What only the file of a duty sees into. */
     struct repair_scan *scan;
     struct n1_check *n1;
+    struct recovery *recovery; /* core/recovery/ */
 };
 
 struct watched *watcher_watched(struct watcher *watcher, const char *instance);
@@ -114,31 +111,13 @@ void n1_check_changed(struct n1_check *spare, const GPtrArray *changes);
 void n1_check_sizes(struct n1_check *spare, guint64 sizes);
 void watcher_n1_check(struct watcher *watcher);
 
-/* --- tries.c: what the watcher tries for one instance, with pauses that grow --- */
+/* --- neighbours.c: who waits for whom --- */
+/* Whether a job of a repair is under way for it. */
+bool watcher_repair_under_way(const struct watcher *watcher, const struct instance *instance);
+/* Why recovery leaves an instance with a mark alone for now (core/recovery/recovery.h). */
+char *watcher_keeps_recovery_off(struct watcher *watcher, const struct instance *instance);
 
-/* 0: there is none. */
-bool watcher_job_under_way(const struct watcher *watcher, guint64 job);
-/* One opcode for an instance, as a list of its own. */
-json_t *watcher_opcode(const char *id, const struct instance *instance);
-void tries_forget(struct watched *watched);
-/* Whether the job of the last try is under way; a try whose process died before it began is counted
- * out. */
-bool tries_under_way(const struct watcher *watcher, struct watched *watched);
-/* Counts one more try, unless it is not time for it yet. */
-bool tries_next(const struct watcher *watcher, struct watched *watched);
-/* The request id of the next try; NULL: the last one is still under way. Free with g_free(). */
-char *tries_request(const struct watcher *watcher, struct watched *watched, const char *prefix);
-/* Its job; 0: the submission did not arrive, and was no try. */
-void tries_submitted(struct watched *watched, guint64 job);
-
-/* --- interrupted.c: marks of dead jobs --- */
-
-/* Of an instance with a mark: whether it is to be mended. */
-bool watcher_is_interrupted(struct watcher *watcher, const struct instance *instance);
-/* Finishes or undoes, by a job, what the dead one was at. */
-void watcher_mend_mark(struct watcher *watcher, const struct instance *instance);
-
-/* --- restart.c: guests that should run and do not; marks of dead jobs before them --- */
+/* --- restart.c: guests that should run and do not --- */
 bool watcher_in_trouble(struct watcher *watcher, const struct instance *instance);
 /* Tends those that were in trouble, by UUID. */
 void watcher_tend(struct watcher *watcher, const GPtrArray *uuids);

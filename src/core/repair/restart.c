@@ -1,14 +1,15 @@
 /*
- * What needs no policy: guests that should run, whose node is there, and that do not; and, before
- * all else, what a dead job has left (interrupted.c). See docs/design/procedures.md, "Watcher".
+ * What needs no policy: guests that should run, whose node is there, and that do not. See
+ * docs/design/procedures.md, "Watcher".
  */
 #include "core/repair/repair_private.h"
+
+#include "core/config/fault.h"
 
 #include "core/report/faults.h"
 
 enum trouble {
     TROUBLE_NONE,
-    TROUBLE_MARK,         /* task_state of a job that has ended */
     TROUBLE_DOWN,         /* should run, its node is there, and it does not */
     TROUBLE_SWITCHED_OFF, /* the guest shut itself down */
     TROUBLE_HELD,         /* should be down, and is; but it was not closed */
@@ -61,23 +62,6 @@ static struct decision *decide_restart(const struct watcher *watcher,
     return decision;
 }
 
-/* Between two opcodes of a repair's job nothing is locked: a start would come before the image is
- * installed, and end the repair in failure. The job starts it itself. */
-static bool repair_under_way(const struct watcher *watcher, const struct instance *instance)
-{
-    bool found = false;
-    g_autoptr(GPtrArray) tags =
-        config_tags(follow_config(watcher->follow), TAG_INSTANCE, instance->uuid);
-    for (guint i = 0; i < tags->len && !found; i++) {
-        struct repair_tag tag;
-        repair_tag_parse(tags->pdata[i], &tag);
-        for (guint k = 0; tag.kind == REPAIR_TAG_PENDING && tag.jobs[k] != NULL; k++)
-            found |= watcher_job_under_way(watcher, g_ascii_strtoull(tag.jobs[k], NULL, 10));
-        repair_tag_clear(&tag);
-    }
-    return found;
-}
-
 /* Nothing comes of a start where nothing can be started (SAF-92), and it uses up no try. */
 static bool wait_for_node(struct watcher *watcher, const struct instance *instance, bool held)
 {
@@ -109,31 +93,27 @@ static void restart(struct watcher *watcher, const struct instance *instance, en
 {
     bool starts = trouble == TROUBLE_DOWN;
     struct watched *watched = watcher_watched(watcher, instance->uuid);
-    if (tries_under_way(watcher, watched) || repair_under_way(watcher, instance) ||
+    if (tries_under_way(watcher, &watched->restarts) ||
+        watcher_repair_under_way(watcher, instance) ||
         (trouble != TROUBLE_SWITCHED_OFF &&
          wait_for_node(watcher, instance, trouble == TROUBLE_HELD)))
         return;
     if (watched->restart_generation != 0 && instance->generation > watched->restart_generation + 2)
-        tries_forget(watched); /* it has run in between: these are new troubles */
-    if (watched->restart_mends) {
-        /* The mark is gone: no start was tried yet. */
-        watched->restart_mends = false;
-        tries_forget(watched);
-        watched->restart_after_ms = 0;
-    }
-    if (watched->restart_tries >= LIMIT_REPAIR_TRIES) {
+        tries_forget(&watched->restarts); /* it has run in between: these are new troubles */
+    if (watched->restarts.count >= LIMIT_REPAIR_TRIES) {
         give_up(watcher, instance, trouble == TROUBLE_HELD);
         return;
     }
     g_autofree char *prefix =
         g_strdup_printf("restart/%s/%" G_GUINT64_FORMAT, instance->uuid, instance->generation);
-    g_autofree char *request_id = tries_request(watcher, watched, prefix);
-    if (request_id == NULL || !tries_next(watcher, watched))
+    g_autofree char *request_id = tries_request(watcher, &watched->restarts, prefix);
+    if (request_id == NULL || !tries_next(watcher, &watched->restarts))
         return;
     watched->restart_generation = instance->generation;
     const char *opcode = starts ? "OP_INSTANCE_STARTUP" : "OP_INSTANCE_SHUTDOWN";
-    tries_submitted(watched, watcher_act(watcher, decide_restart(watcher, instance, trouble),
-                                         watcher_opcode(opcode, instance), request_id, 0));
+    tries_submitted(&watched->restarts,
+                    watcher_act(watcher, decide_restart(watcher, instance, trouble),
+                                watcher_opcode(opcode, instance), request_id, 0));
 }
 
 /* It runs: what was on record about it is over. */
@@ -153,7 +133,7 @@ static enum trouble trouble_running(const struct watcher *watcher, const struct 
 {
     struct watched *watched = g_hash_table_lookup(watcher->repair->instances, instance->uuid);
     if (watched != NULL)
-        tries_forget(watched);
+        tries_forget(&watched->restarts);
     return decisions_open(watcher->decisions, instance->uuid, TEND_AUTHOR) ? TROUBLE_OVER
                                                                            : TROUBLE_NONE;
 }
@@ -184,8 +164,9 @@ static enum trouble trouble_held(const struct watcher *watcher, const struct ins
 static enum trouble find_trouble(struct watcher *watcher, const struct instance *instance)
 {
     bool reported = false;
-    if (instance->task_state != TASK_NONE)
-        return watcher_is_interrupted(watcher, instance) ? TROUBLE_MARK : TROUBLE_NONE;
+    const struct fault *fault = NULL;
+    if (fault_mark(follow_config(watcher->follow), instance, &fault) != TASK_NONE)
+        return TROUBLE_NONE; /* recovery's */
     if (instance->admin_state != ADMIN_UP)
         return trouble_held(watcher, instance);
     const struct guest_report *guest = watcher_guest(watcher, instance, &reported);
@@ -213,9 +194,7 @@ static void tend_one(struct watcher *watcher, const char *uuid)
         return;
     /* Commits and submissions wait, and the copy may change meanwhile. */
     record_autoptr(instance) instance = instance_copy(now);
-    if (trouble == TROUBLE_MARK)
-        watcher_mend_mark(watcher, instance);
-    else if (trouble == TROUBLE_OVER)
+    if (trouble == TROUBLE_OVER)
         record_over(watcher, instance);
     else
         restart(watcher, instance, trouble);

@@ -59,15 +59,15 @@ void retained_jobs_free(struct retained_jobs *kept)
     g_free(kept);
 }
 
-/* "restart/INSTANCE/GENERATION/TRY" and "mend/INSTANCE/OWNER/GENERATION/TRY" (tries.c): the next
- * try of that generation gets the next number. */
+/* "restart/INSTANCE/GENERATION/TRY" and "finish/INSTANCE/OWNER/GENERATION/TRY"
+ * (core/watcher/tries.h): the next try of that generation gets the next number. */
 static bool may_be_tried_again(const struct retained_jobs *kept, GStrv parts)
 {
     guint count = g_strv_length(parts);
     bool restart = count == 4 && g_str_equal(parts[0], "restart");
-    bool mend = count == 5 && g_str_equal(parts[0], "mend");
+    bool finish = count == 5 && g_str_equal(parts[0], "finish");
     const struct instance *instance =
-        restart || mend ? config_get(kept->config, "instance", parts[1], NULL) : NULL;
+        restart || finish ? config_get(kept->config, "instance", parts[1], NULL) : NULL;
     guint64 generation = 0;
 
     return instance != NULL &&

@@ -67,16 +67,21 @@ GPtrArray *watcher_changes_new(void)
     return change_list_new();
 }
 
-bool watcher_commit(struct watcher *watcher, GPtrArray *changes)
+bool watcher_commit_as(struct watcher *watcher, const char *change, GPtrArray *changes)
 {
     g_autoptr(GError) error = NULL;
-    if (changes->len == 0 || follow_commit(watcher->follow, "record_repairs", watcher->owner,
-                                           changes, follow_stamp(watcher->follow), 0, &error))
+    if (changes->len == 0 || follow_commit(watcher->follow, change, watcher->owner, changes,
+                                           follow_stamp(watcher->follow), 0, &error))
         return true;
     if (!fettle_error_is(error, KILLED) && !fettle_error_is(error, VERSION_CONFLICT))
-        log_warning("", "tags or decisions could not be committed, the next pass tries again: %s",
+        log_warning("", "what was decided could not be committed, the next pass tries again: %s",
                     error->message);
     return false;
+}
+
+bool watcher_commit(struct watcher *watcher, GPtrArray *changes)
+{
+    return watcher_commit_as(watcher, "record_repairs", changes);
 }
 
 GPtrArray *watcher_batch_new(void)
@@ -93,15 +98,16 @@ void watcher_batch_add(GPtrArray *batch, GPtrArray *changes)
 }
 
 /* Some subjects of a batch in one commit, borrowed. */
-static bool commit_some(struct watcher *watcher, const GPtrArray *batch, guint from, guint to)
+static bool commit_some(struct watcher *watcher, const char *change, const GPtrArray *batch,
+                        guint from, guint to)
 {
     g_autoptr(GPtrArray) all = g_ptr_array_new();
     for (guint i = from; i < to; i++)
         g_ptr_array_extend(all, batch->pdata[i], NULL, NULL);
-    return watcher_commit(watcher, all);
+    return watcher_commit_as(watcher, change, all);
 }
 
-bool watcher_batch_commit(struct watcher *watcher, const GPtrArray *batch)
+bool watcher_batch_commit_as(struct watcher *watcher, const char *change, const GPtrArray *batch)
 {
     bool good = true;
     for (guint from = 0, to; from < batch->len; from = to) {
@@ -112,12 +118,17 @@ bool watcher_batch_commit(struct watcher *watcher, const GPtrArray *batch)
                 break;
             sum += more;
         }
-        if (commit_some(watcher, batch, from, to))
+        if (commit_some(watcher, change, batch, from, to))
             continue;
         for (guint i = from; i < to && !task_killed(); i++)
-            good = (to - from > 1 && commit_some(watcher, batch, i, i + 1)) && good;
+            good = (to - from > 1 && commit_some(watcher, change, batch, i, i + 1)) && good;
     }
     return good && !task_killed();
+}
+
+bool watcher_batch_commit(struct watcher *watcher, const GPtrArray *batch)
+{
+    return watcher_batch_commit_as(watcher, "record_repairs", batch);
 }
 
 /* --- the loop --- */

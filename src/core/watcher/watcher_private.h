@@ -83,11 +83,14 @@ GPtrArray *watcher_changes_new(void); /* of struct change */
 /* Commits tags and decisions, by compare-and-set; a conflict is no fault: the next pass sees what
  * is there now. Nothing to commit is no fault either. */
 bool watcher_commit(struct watcher *watcher, GPtrArray *changes);
+/* The same as another change of proto/changes.def. */
+bool watcher_commit_as(struct watcher *watcher, const char *change, GPtrArray *changes);
 /* Changes of many subjects (stolen), each all or nothing, in as few commits as may be; one that is
  * refused does not hold up the others. False if any was refused. */
 GPtrArray *watcher_batch_new(void);
 void watcher_batch_add(GPtrArray *batch, GPtrArray *changes);
 bool watcher_batch_commit(struct watcher *watcher, const GPtrArray *batch);
+bool watcher_batch_commit_as(struct watcher *watcher, const char *change, const GPtrArray *batch);
 
 /* Milliseconds to wait after the n-th try: 2 s, 4 s, 8 s, … */
 gint64 watcher_pause_ms(guint tries);

@@ -1,5 +1,5 @@
-/* Counting what the watcher tries for one instance; see repair_private.h. */
-#include "core/repair/repair_private.h"
+/* See tries.h. */
+#include "core/watcher/tries.h"
 
 json_t *watcher_opcode(const char *id, const struct instance *instance)
 {
@@ -12,38 +12,37 @@ bool watcher_job_under_way(const struct watcher *watcher, guint64 job)
     return job != 0 && watcher_job_outcome(watcher, job, &message) == JOB_UNDER_WAY;
 }
 
-void tries_forget(struct watched *watched)
+void tries_forget(struct tries *tries)
 {
-    watched->restart_tries = 0;
-    watched->restart_deaths = 0;
+    tries->count = 0;
+    tries->deaths = 0;
 }
 
-bool tries_next(const struct watcher *watcher, struct watched *watched)
+bool tries_next(const struct watcher *watcher, struct tries *tries)
 {
     gint64 now_ms = watcher->env->ops->boot_ms(watcher->env);
-    if (watched->restart_after_ms > now_ms)
+    if (tries->after_ms > now_ms)
         return false;
-    watched->restart_tries++;
-    watched->restart_tried_ms = now_ms;
-    watched->restart_after_ms =
-        now_ms + watcher_pause_ms(watched->restart_tries + watched->restart_deaths);
+    tries->count++;
+    tries->tried_ms = now_ms;
+    tries->after_ms = now_ms + watcher_pause_ms(tries->count + tries->deaths);
     return true;
 }
 
-char *tries_request(const struct watcher *watcher, struct watched *watched, const char *prefix)
+char *tries_request(const struct watcher *watcher, struct tries *tries, const char *prefix)
 {
     guint64 number = 0, last = watcher_last_try(watcher, prefix, &number);
     if (!watcher_job_under_way(watcher, last))
         return g_strdup_printf("%s/%" G_GUINT64_FORMAT, prefix, number + 1);
-    watched->restart_job = last;
+    tries->job = last;
     return NULL;
 }
 
-void tries_submitted(struct watched *watched, guint64 job)
+void tries_submitted(struct tries *tries, guint64 job)
 {
-    watched->restart_job = job;
+    tries->job = job;
     if (job == 0)
-        watched->restart_tries--;
+        tries->count--;
 }
 
 /* Its process died while it waited for its locks: what it was to do was not tried. If that goes on,
@@ -56,14 +55,14 @@ static bool died_before_it_began(const struct watcher *watcher, guint64 id)
     return first != NULL && first->exec_us == 0 && json_is_string(first->result);
 }
 
-bool tries_under_way(const struct watcher *watcher, struct watched *watched)
+bool tries_under_way(const struct watcher *watcher, struct tries *tries)
 {
-    if (watcher_job_under_way(watcher, watched->restart_job))
+    if (watcher_job_under_way(watcher, tries->job))
         return true;
-    if (watched->restart_tries > 0 && watched->restart_deaths < LIMIT_REPAIR_DEATHS &&
-        died_before_it_began(watcher, watched->restart_job)) {
-        watched->restart_deaths++;
-        tries_submitted(watched, 0);
+    if (tries->count > 0 && tries->deaths < LIMIT_REPAIR_DEATHS &&
+        died_before_it_began(watcher, tries->job)) {
+        tries->deaths++;
+        tries_submitted(tries, 0);
     }
     return false;
 }

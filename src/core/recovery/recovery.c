@@ -1,0 +1,408 @@
+/* See recovery.h: one pass. */
+#include "core/recovery/recovery_private.h"
+
+#include <string.h>
+
+#include "base/log.h"
+#include "core/config/fault.h"
+
+static void remembered_free(void *data)
+{
+    g_free(data);
+}
+
+struct recovery *recovery_new(recovery_waits_fn waits)
+{
+    struct recovery *recovery = g_new0(struct recovery, 1);
+    recovery->waits = waits;
+    recovery->subjects = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, remembered_free);
+    return recovery;
+}
+
+void recovery_free(struct recovery *recovery)
+{
+    if (recovery == NULL)
+        return;
+    g_hash_table_unref(recovery->subjects);
+    g_free(recovery);
+}
+
+static struct remembered *remembered_of(struct recovery *recovery, const char *instance)
+{
+    struct remembered *remembered = g_hash_table_lookup(recovery->subjects, instance);
+    if (remembered == NULL) {
+        remembered = g_new0(struct remembered, 1);
+        g_hash_table_insert(recovery->subjects, g_strdup(instance), remembered);
+    }
+    return remembered;
+}
+
+bool recovery_finishes(const struct recovery *recovery, const struct watcher *watcher,
+                       const char *instance)
+{
+    const struct remembered *remembered = g_hash_table_lookup(recovery->subjects, instance);
+    return remembered != NULL && watcher_job_under_way(watcher, remembered->tries.job);
+}
+
+bool recovery_concerns(const struct watcher *watcher, const struct instance *instance)
+{
+    const struct config *config = follow_config(watcher->follow);
+    if (instance->task_state != TASK_NONE)
+        return true;
+    if (config_count(config, "fault") == 0)
+        return false;
+    const struct fault *fault = fault_of(config, "instance", instance->uuid);
+    return fault != NULL && *fault->task != '\0' && (fault->blind || fault->again);
+}
+
+/* --- one subject --- */
+
+static void case_free(void *data)
+{
+    struct recovery_case *subject = data;
+    instance_free(subject->record);
+    instance_free(subject->instance);
+    if (subject->fault != NULL)
+        fault_free(subject->fault);
+    if (subject->stuck != NULL)
+        stuck_free(subject->stuck);
+    judgement_free(subject->judgement);
+    g_free(subject);
+}
+
+/* A fault that is looked at again counts as the task that it names, whatever that keeps off. */
+static void put_in_force(struct instance *instance, const struct fault *fault)
+{
+    int word = enum_parse(&task_state_words, fault->task);
+    if (instance->task_state != TASK_NONE || word < 0)
+        return;
+    instance->task_state = (enum task_state)word;
+    instance->task_owner = fault->owner;
+    instance->task_since = fault->since;
+}
+
+static struct recovery_case *case_new(struct recovery *recovery, const struct watcher *watcher,
+                                      const struct instance *record, guint64 version)
+{
+    const struct config *config = follow_config(watcher->follow);
+    struct recovery_case *subject = g_new0(struct recovery_case, 1);
+    g_autofree char *key = fault_key("instance", record->uuid);
+    const struct fault *fault = config_get(config, "fault", key, &subject->fault_version);
+    const struct stuck *stuck = config_get(config, "stuck", key, &subject->stuck_version);
+    subject->record = instance_copy(record);
+    subject->instance = instance_copy(record);
+    subject->version = version;
+    subject->fault = fault != NULL ? fault_copy(fault) : NULL;
+    subject->stuck = stuck != NULL ? stuck_copy(stuck) : NULL;
+    subject->remembered = remembered_of(recovery, record->uuid);
+    if (fault != NULL)
+        put_in_force(subject->instance, fault);
+    if (subject->remembered->version != version) {
+        subject->remembered->version = version;
+        subject->remembered->seen_ms = watcher->env->ops->boot_ms(watcher->env);
+        subject->remembered->alerts = 0;
+    }
+    return subject;
+}
+
+/* --- who is a candidate --- */
+
+/* Ages by the boot clock, since this master saw that version of the record: no wall clock, and no
+ * master before, makes it older (RCV-03). */
+static bool is_stale(const struct watcher *watcher, struct recovery_case *subject)
+{
+    struct remembered *remembered = subject->remembered;
+    gint64 age_ms = watcher->env->ops->boot_ms(watcher->env) - remembered->seen_ms;
+    gint64 period_ms = (gint64)watcher_cluster(watcher)->recovery_stale_period * 1000;
+    if (age_ms <= period_ms * (remembered->alerts + 1))
+        return false;
+    remembered->alerts++;
+    return true;
+}
+
+/* Whether all who may have it can be asked now. */
+static bool hosts_answer(const struct watcher *watcher, const struct recovery_case *subject)
+{
+    const char *word = enum_word(&task_state_words, (int)subject->instance->task_state);
+    const struct task_row *task = task_row_of(TASK_KIND_instance, word);
+    g_autoptr(GPtrArray) hosts =
+        task != NULL ? instance_hosts(subject->instance, task) : g_ptr_array_new();
+    for (guint i = 0; i < hosts->len; i++)
+        if (!instance_host_dead(follow_config(watcher->follow), hosts->pdata[i]) &&
+            reports_of(watcher->reports, hosts->pdata[i]) == NULL)
+            return false;
+    return true;
+}
+
+/* Whether it is time for a look: the first at once, later ones at their distance, or as soon as all
+ * answer again. */
+static bool is_due(const struct watcher *watcher, const struct recovery_case *subject)
+{
+    bool asked = (subject->stuck != NULL && subject->stuck->again) ||
+                 (subject->fault != NULL && subject->fault->again);
+    bool counted = subject->stuck != NULL && subject->stuck->looks > 0;
+    bool over = watcher->env->ops->boot_ms(watcher->env) >= subject->remembered->next_ms;
+    if (asked)
+        return true;
+    if (subject->fault != NULL)
+        return over && hosts_answer(watcher, subject);
+    return over || !counted || hosts_answer(watcher, subject);
+}
+
+static void record_now(struct watcher *watcher, GPtrArray *changes)
+{
+    watcher_commit_as(watcher, "recover", changes);
+    g_ptr_array_unref(changes);
+}
+
+/* A dead owner's, and nobody else's: it is looked at in this pass. What is left alone is told. */
+static bool is_candidate(struct recovery *recovery, struct watcher *watcher,
+                         struct recovery_case *subject, GPtrArray *batch)
+{
+    enum recovery_owner owner =
+        subject->record->task_state == TASK_NONE
+            ? OWNER_DEAD
+            : recovery_owner_of(follow_config(watcher->follow), subject->instance->task_owner);
+    GPtrArray *changes = watcher_changes_new();
+    bool good = false;
+    if (owner == OWNER_LIVES || owner == OWNER_UNKNOWN) {
+        if (is_stale(watcher, subject))
+            recovery_tell_stale(watcher, subject, owner, changes);
+    } else if (owner == OWNER_DEAD && recovery_may_finish(watcher, subject)) {
+        g_autofree char *waits = recovery->waits(watcher, subject->instance);
+        if (waits != NULL)
+            recovery_tell_wait(watcher, subject, waits, changes);
+        else
+            good = is_due(watcher, subject);
+    }
+    watcher_batch_add(batch, changes);
+    return good;
+}
+
+/* --- locks --- */
+
+static bool call_locks(struct watcher *watcher, const char *method, const void *args,
+                       struct acquired_locks **ret)
+{
+    g_autoptr(GError) error = NULL;
+    void *answer = env_call_record(watcher->env, NODE_LOCAL, ROLE_WCONFD, method, args,
+                                   follow_stamp(watcher->follow), 0, 0, &error);
+    if (answer == NULL && !fettle_error_is(error, KILLED))
+        log_warning("", "locks for what is stuck: %s", error->message);
+    *ret = answer;
+    return answer != NULL;
+}
+
+static void free_request(void *request)
+{
+    lock_request_free(request);
+}
+
+/* By opportunistic unions: what is not got has a user that lives, and is not waited for. */
+static GHashTable *lock_all(struct watcher *watcher, const GPtrArray *cases)
+{
+    GHashTable *got = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    for (guint from = 0; from < cases->len; from += LIMIT_LOCKS_PER_CALL) {
+        g_autoptr(GPtrArray) wanted = g_ptr_array_new_with_free_func(free_request);
+        for (guint i = from; i < MIN(cases->len, from + LIMIT_LOCKS_PER_CALL); i++) {
+            const struct recovery_case *subject = cases->pdata[i];
+            struct lock_request *request = lock_request_new();
+            g_free(request->name);
+            request->name = g_strconcat("instance/", subject->record->name, NULL);
+            request->mode = LOCK_EXCLUSIVE;
+            g_ptr_array_add(wanted, request);
+        }
+        struct union_locks_args args = {.owner = watcher->owner, .locks = wanted};
+        struct acquired_locks *acquired = NULL;
+        if (!call_locks(watcher, "union_locks", &args, &acquired))
+            break;
+        for (guint i = 0; i < acquired->locks->len; i++)
+            g_hash_table_add(got, g_strdup(acquired->locks->pdata[i]));
+        acquired_locks_free(acquired);
+    }
+    return got;
+}
+
+static void unlock_all(struct watcher *watcher)
+{
+    struct owner_args args = {.owner = watcher->owner};
+    struct acquired_locks *ignored = NULL;
+    if (call_locks(watcher, "free_locks", &args, &ignored))
+        nothing_free((struct nothing *)ignored);
+}
+
+static bool has_lock(GHashTable *got, const struct recovery_case *subject)
+{
+    g_autofree char *name = g_strconcat("instance/", subject->record->name, NULL);
+    return g_hash_table_contains(got, name);
+}
+
+/* --- looks --- */
+
+/* Hosts that have given no report in this pass are not waited for: they gave no answer. False: some
+ * node has enough to look at, and this subject has to wait for the next round. */
+static bool want_sights(const struct watcher *watcher, const struct recovery_case *subject,
+                        struct sights *sights)
+{
+    const struct config *config = follow_config(watcher->follow);
+    const char *word = enum_word(&task_state_words, (int)subject->instance->task_state);
+    const struct task_row *task = task_row_of(TASK_KIND_instance, word);
+    g_autoptr(GPtrArray) hosts =
+        task != NULL ? instance_hosts(subject->instance, task) : g_ptr_array_new();
+    for (guint i = 0; i < hosts->len; i++)
+        if (!sights_has_room(sights, hosts->pdata[i]))
+            return false;
+    for (guint i = 0; i < hosts->len; i++)
+        if (!instance_host_dead(config, hosts->pdata[i]) &&
+            reports_of(watcher->reports, hosts->pdata[i]) != NULL)
+            sights_want(sights, hosts->pdata[i], subject->instance, subject->instance->task_owner);
+    return true;
+}
+
+/* --- judgements --- */
+
+/* Its decision was made with the first try. */
+static bool is_told(const struct watcher *watcher, const struct recovery_case *subject)
+{
+    const struct decision *latest = watcher_latest(watcher, subject->record->uuid, RECOVERY_AUTHOR);
+    g_autofree char *job = g_strdup_printf(
+        "Job %" G_GUINT64_FORMAT " ended while %s it; it is %s", subject->instance->task_owner,
+        latest != NULL ? latest->task : "", judge_finisher_text(subject->judgement->finisher));
+    return latest != NULL && latest->event == EVENT_RECOVERED &&
+           g_str_has_prefix(latest->summary, job);
+}
+
+static void judge(struct watcher *watcher, struct recovery_case *subject,
+                  const struct sights *sights, GPtrArray *changes)
+{
+    const struct recovery_view view = {follow_config(watcher->follow), watcher->reports, sights};
+    subject->judgement = judge_instance(&view, subject->instance);
+    if (subject->judgement == NULL)
+        return;
+    enum judged how = subject->judgement->how;
+    subject->finish = how == JUDGED_FINISH;
+    if (how == JUDGED_BUSY) {
+        g_autofree char *why = g_strdup_printf("on %s", subject->judgement->why);
+        recovery_tell_wait(watcher, subject, why, changes);
+    } else if (how == JUDGED_BLIND) {
+        recovery_look_failed(watcher, subject, changes);
+    } else if (how != JUDGED_FINISH || !is_told(watcher, subject)) {
+        recovery_apply(watcher, subject, changes);
+    }
+}
+
+/* --- rounds --- */
+
+/* As many of them as hosts look at in one call; those are taken off the list. */
+static bool one_round(struct watcher *watcher, GPtrArray *waiting)
+{
+    struct sights *sights = sights_new();
+    g_autoptr(GPtrArray) cases = g_ptr_array_new_with_free_func(case_free);
+    g_autoptr(GPtrArray) left = g_ptr_array_new();
+    g_autoptr(GHashTable) got = lock_all(watcher, waiting);
+    for (guint i = 0; i < waiting->len; i++) {
+        struct recovery_case *subject = waiting->pdata[i];
+        bool locked = has_lock(got, subject);
+        if (locked && !want_sights(watcher, subject, sights))
+            g_ptr_array_add(left, subject);
+        else if (locked)
+            g_ptr_array_add(cases, subject);
+        else
+            case_free(subject);
+    }
+    g_ptr_array_set_size(waiting, 0);
+    g_ptr_array_extend(waiting, left, NULL, NULL);
+    bool alive =
+        sights_ask(sights, watcher->env, follow_stamp(watcher->follow), LIMIT_REPORT_WAIT_MS);
+    g_autoptr(GPtrArray) batch = watcher_batch_new();
+    for (guint i = 0; alive && i < cases->len; i++) {
+        GPtrArray *changes = watcher_changes_new();
+        judge(watcher, cases->pdata[i], sights, changes);
+        watcher_batch_add(batch, changes);
+    }
+    sights_free(sights);
+    if (!alive)
+        return false;
+    bool stored = watcher_batch_commit_as(watcher, "recover", batch);
+    unlock_all(watcher);
+    if (stored && !task_killed())
+        recovery_finish(watcher, cases);
+    return stored && !task_killed();
+}
+
+/* --- the pass --- */
+
+/* Of a task that has ended, or is another one now. */
+static void drop_counters(struct watcher *watcher)
+{
+    const struct config *config = follow_config(watcher->follow);
+    g_autoptr(GPtrArray) all = config_list(config, "stuck");
+    GPtrArray *changes = watcher_changes_new();
+    for (guint i = 0; i < all->len && changes->len < LIMIT_REPAIR_BATCH; i++) {
+        const struct stuck *stuck = all->pdata[i];
+        const struct instance *instance = config_get(config, "instance", stuck->subject, NULL);
+        g_autofree char *key = fault_key(stuck->subject_kind, stuck->subject);
+        bool same =
+            instance != NULL && instance->task_owner == stuck->owner &&
+            strcmp(enum_word(&task_state_words, (int)instance->task_state), stuck->task) == 0;
+        if (!same)
+            g_ptr_array_add(changes, config_delete(config, "stuck", key));
+    }
+    record_now(watcher, changes);
+}
+
+static gboolean is_gone(gpointer uuid, gpointer remembered, gpointer config)
+{
+    return config_get(config, "instance", uuid, NULL) == NULL;
+}
+
+static GPtrArray *find_candidates(struct recovery *recovery, struct watcher *watcher,
+                                  const GPtrArray *uuids, GPtrArray *batch)
+{
+    const struct config *config = follow_config(watcher->follow);
+    GPtrArray *candidates = g_ptr_array_new();
+    for (guint i = 0; i < uuids->len; i++) {
+        guint64 version = 0;
+        const struct instance *record = config_get(config, "instance", uuids->pdata[i], &version);
+        if (record == NULL || !recovery_concerns(watcher, record))
+            continue;
+        struct recovery_case *subject = case_new(recovery, watcher, record, version);
+        if (is_candidate(recovery, watcher, subject, batch))
+            g_ptr_array_add(candidates, subject);
+        else
+            case_free(subject);
+    }
+    return candidates;
+}
+
+/* Decided and on record as what would be done. */
+static void tell_shadow(struct watcher *watcher, const GPtrArray *candidates)
+{
+    g_autoptr(GPtrArray) batch = watcher_batch_new();
+    for (guint i = 0; i < candidates->len; i++) {
+        GPtrArray *changes = watcher_changes_new();
+        recovery_tell_wait(watcher, candidates->pdata[i],
+                           "shadow mode; it would be looked at, and settled", changes);
+        watcher_batch_add(batch, changes);
+    }
+    watcher_batch_commit_as(watcher, "recover", batch);
+}
+
+void recovery_run(struct recovery *recovery, struct watcher *watcher, const GPtrArray *uuids)
+{
+    /* Older than reality: what looks stuck may be done (RCV-06). */
+    if (watcher_is_restored(watcher))
+        return;
+    g_hash_table_foreach_remove(recovery->subjects, is_gone,
+                                (gpointer)follow_config(watcher->follow));
+    drop_counters(watcher);
+    g_autoptr(GPtrArray) told = watcher_batch_new();
+    g_autoptr(GPtrArray) waiting = find_candidates(recovery, watcher, uuids, told);
+    bool good = watcher_batch_commit_as(watcher, "recover", told);
+    if (good && watcher_shadow(watcher))
+        tell_shadow(watcher, waiting);
+    else
+        while (good && waiting->len > 0)
+            good = one_round(watcher, waiting);
+    g_ptr_array_foreach(waiting, (GFunc)(void (*)(void))case_free, NULL);
+}

@@ -1,0 +1,72 @@
+/*
+ * What the files of recovery share: one pass over one subject.
+ *
+ *   recovery.c        who is a candidate; locks, looks, judgements, commits of one pass
+ *   owner.c           whether a task's owner lives
+ *   sights.c          what hosts show
+ *   instance_facts.c  that, in the words of the table of tasks
+ *   judge.c           what follows
+ *   recovery_apply.c  what it changes: records, faults, counters, decisions
+ *   finish.c          jobs that finish or undo what is half made
+ */
+#pragma once
+
+#include "core/recovery/judge.h"
+#include "core/recovery/owner.h"
+#include "core/recovery/recovery.h"
+#include "core/watcher/tries.h"
+
+#define RECOVERY_AUTHOR "watcher/recovery" /* of what is on record about tasks */
+#define ALERT_AUTHOR "watcher/alert"       /* of what a person should look at */
+
+/* What is remembered of a subject between passes; nothing of it is needed after a restart. */
+struct remembered {
+    guint64 version;    /* of its record, as it was seen … */
+    gint64 seen_ms;     /* … first at that moment of the boot clock */
+    guint alerts;       /* that its owner lives, of that version */
+    gint64 next_ms;     /* boot clock: when it may be looked at again */
+    guint64 owner;      /* whose task the tries are for … */
+    guint64 generation; /* … in this generation */
+    struct tries tries; /* to have it finished */
+};
+
+struct recovery {
+    recovery_waits_fn waits;
+    GHashTable *subjects; /* uuid -> struct remembered */
+};
+
+/* One subject in one pass. Copies: commits and calls wait, and what was judged is what is
+ * compared. */
+struct recovery_case {
+    struct instance *record;   /* as it stands */
+    struct instance *instance; /* with the mark that is in force (config/fault.h) */
+    guint64 version;           /* of the record */
+    struct fault *fault;       /* NULL: none */
+    guint64 fault_version;
+    struct stuck *stuck; /* NULL: none */
+    guint64 stuck_version;
+    struct remembered *remembered; /* owned by struct recovery */
+    struct judgement *judgement;   /* NULL: not judged */
+    bool finish;                   /* a job is to be submitted, its decision is committed */
+};
+
+/* --- recovery_apply.c --- */
+
+/* Adds the changes of what was judged: all of a subject together. */
+void recovery_apply(struct watcher *watcher, struct recovery_case *subject, GPtrArray *changes);
+/* One look that failed: the next attempt, or the fault after the last (RCV-35 to 39). */
+void recovery_look_failed(struct watcher *watcher, struct recovery_case *subject,
+                          GPtrArray *changes);
+/* A task whose owner lives, or is not known, has not changed for a stale period (RCV-10). */
+void recovery_tell_stale(struct watcher *watcher, struct recovery_case *subject,
+                         enum recovery_owner owner, GPtrArray *changes);
+/* It is another healer's, or held back. */
+void recovery_tell_wait(struct watcher *watcher, const struct recovery_case *subject,
+                        const char *why, GPtrArray *changes);
+
+/* --- finish.c --- */
+
+/* Whether one more finishing job may be submitted for it now. */
+bool recovery_may_finish(struct watcher *watcher, struct recovery_case *subject);
+/* Those whose decision is on record, guests that are down first, as many as may be at once. */
+void recovery_finish(struct watcher *watcher, const GPtrArray *cases);
