@@ -236,7 +236,7 @@ def test_command_line():
             (2, f'--disk-template: is missing; {see}', 'instance', 'create', 'x'),
             (2, f'"y": one word too many; {see}', 'instance', 'create', 'x', 'y'),
             (2, 'TAGS: is missing; see "fettle tag add --help"', 'tag', 'add', 'cluster'),
-            (2, 'DURATION: must be a time such as 90s, 10m, 2h or 3d, or a number of seconds, not "x"', 'test', 'delay', 'x'),
+            (2, 'DURATION: must be a number of seconds, or a time such as 90s, 10m, 2h or 3d, not "x"', 'test', 'delay', 'x'),
             (2, 'unknown option --bogus; usage: fettle instance list [--filter FILTER] [--sort FIELD,…] [--limit N] [NAME…]', 'instance', 'list', '--bogus'),
             (2, 'an argument is missing; usage: fettle instance info NAME', 'instance', 'info'),
             (2, '"x" is no job id', 'job', 'list', 'x'),
