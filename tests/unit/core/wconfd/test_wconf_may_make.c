@@ -67,13 +67,10 @@ static void test_what_it_does_not_stop(void)
 {
     copies_set_up();
     follow_as(node2, NULL);
-    struct fake_reply reply;
-    commit_start("id-1", "a", &reply);
-    follow_as(node2, NULL);
-    g_assert_true(reply.done && !reply.error);
-    fake_reply_clear(&reply);
+    g_autofree char *known = daemon_commit(&world, world.luxid, changes_of(put_tag("a"), NULL));
+    g_assert_true(g_str_has_prefix(known, "{\"serial\":"));
     expect(0, refused);
-    g_autofree char *locked = job_locks(&world, 18, "node/" NODE2 "=exclusive", false);
+    g_autofree char *locked = job_locks(&world, 18, "x node/" NODE2, false);
     json_t *offline =
         with(with(object_node(NODE2), "offline", json_true()), "master_candidate", json_true());
     g_autofree char *said =
