@@ -651,16 +651,17 @@ static void test_refusals(void)
 {
     struct queue_world *w = query_world_new();
 
-    queue_refuse(
-        w, "Query", json_make("[s, [s], n]", "planet", "name"), FETTLE_ERROR_WRONG_INPUT,
-        "Query: what: unknown resource \"planet\"; known are instance, node, group, job, "
-        "repair, policy, brake, advice, network, reservation, invitation, decision, filter, lock, "
-        "waiter, export, service");
+    queue_refuse(w, "Query", json_make("[s, [s], n]", "planet", "name"), FETTLE_ERROR_WRONG_INPUT,
+                 "Query: what: unknown resource \"planet\"; known are instance, node, group, job, "
+                 "repair, policy, brake, advice, network, reservation, invitation, decision, "
+                 "event, fault, stuck, task, filter, lock, "
+                 "waiter, export, service");
     queue_refuse(w, "Query", json_make("[s, [s], [sss]]", "node", "name", "=", "nope", "x"),
                  FETTLE_ERROR_WRONG_INPUT, "Query: filter[1]: unknown field \"nope\"");
     queue_refuse(w, "QueryFields", json_make("[s, n]", "planet"), FETTLE_ERROR_WRONG_INPUT,
                  "QueryFields: what: unknown resource \"planet\"; known are instance, node, group, "
                  "job, repair, policy, brake, advice, network, reservation, invitation, decision, "
+                 "event, fault, stuck, task, "
                  "filter, "
                  "lock, waiter, export, service");
     queue_refuse(w, "QueryTags", json_make("[s, s]", "instance", "nobody"),

@@ -1,0 +1,98 @@
+/* Events, tasks that were left behind, and what is in ERROR. core/query/query_task.c */
+#include "unit/core/world/query_world.h"
+
+#include <string.h>
+
+static void mark(struct queue_world *w, const char *uuid, const char *name, const char *word,
+                 int owner)
+{
+    store_put(w->store, "instance", uuid,
+              json_make("{ss ss ss si ss ss si si}", "uuid", uuid, "name", name, "disk_template",
+                        "diskless", "memory", 256, "primary_node", MASTER, "task_state", word,
+                        "task_owner", owner, "task_since", 70));
+}
+
+static void put_decision(struct queue_world *w, const char *uuid)
+{
+    store_put(w->store, "decision", uuid,
+              json_make("{ss ss ss ss ss si ss ss}", "uuid", uuid, "author", "watcher/repair",
+                        "subject_kind", "instance", "subject", WEB1, "subject_name", "web1",
+                        "at_us", 1000000, "verdict", "wait", "summary", "because"));
+}
+
+static void put_fault(struct queue_world *w, const char *uuid)
+{
+    g_autofree char *key = g_strconcat("instance/", uuid, NULL);
+    store_put(w->store, "fault", key,
+              json_make("{ss ss sI ss ss si si ss s[s] sb}", "subject_kind", "instance", "subject",
+                        uuid, "at_us", (json_int_t)90000000, "message", "node2 is silent", "task",
+                        "starting", "owner", 7, "since", 60, "rule", "RCV-36", "evidence",
+                        "6 looks", "blind", 1));
+}
+
+static void test_events(void)
+{
+    struct queue_world *w = query_world_new();
+    put_decision(w, "11111111-0000-4000-8000-000000000001");
+    store_put(w->store, "decision", "11111111-0000-4000-8000-000000000002",
+              json_make("{ss ss ss ss ss sI ss ss ss ss ss ss ss ss ss}", "uuid",
+                        "11111111-0000-4000-8000-000000000002", "author", "watcher/recovery",
+                        "subject_kind", "instance", "subject", WEB1, "subject_name", "web1",
+                        "at_us", (json_int_t)3000000, "verdict", "act", "summary", "settled",
+                        "event", "recovered", "level", "warning", "task", "starting", "old",
+                        "starting", "new", "active", "rule", "RCV-54", "host", "node1"));
+    fake_settle(w->world);
+    query_check(w, "event", "subject_name event level at task old new rule host summary", NULL,
+                "0:\"web1\" 0:\"recovered\" 0:\"warning\" 0:3 0:\"starting\" 0:\"starting\" "
+                "0:\"active\" 0:\"RCV-54\" 0:\"node1\" 0:\"settled\"\n");
+    query_check(w, "decision", "event rule", NULL,
+                "0:\"none\" 0:\"\"\n0:\"recovered\" 0:\"RCV-54\"\n");
+    queue_world_free(w);
+}
+
+/* What is left behind, what is in ERROR, and what is only under way. */
+static void test_tasks(void)
+{
+    struct queue_world *w = query_world_new();
+    const char *fields = "subject_name task owner owner_state stuck looks error_since why next";
+    query_check(w, "task", fields, NULL, "");
+    store_put(w->store, "counter", "job", json_make("{si}", "value", 9));
+    store_put(w->store, "job", "8",
+              json_make("{si ss s[{s{ss} ss}]}", "id", 8, "status", "queued", "ops", "input",
+                        "OP_ID", "OP_TEST_DELAY", "status", "queued"));
+    mark(w, WEB1, "web1", "starting", 7);
+    mark(w, WEB10, "web10", "stopping", 8);
+    put_fault(w, WEB2);
+    store_put(w->store, "stuck", "instance/" WEB1,
+              json_make("{ss ss ss sI si ss}", "subject_kind", "instance", "subject", WEB1, "task",
+                        "starting", "since_us", (json_int_t)80000000, "looks", 2, "why",
+                        "node1 is silent"));
+    fake_settle(w->world);
+    query_check(w, "task", fields, NULL,
+                "0:\"web1\" 0:\"starting\" 0:7 0:\"dead\" 0:true 0:2 2:null "
+                "0:\"node1 is silent\" 0:\"within 60 s, or when its nodes answer\"\n"
+                "0:\"web10\" 0:\"stopping\" 0:8 0:\"lives\" 0:false 0:0 2:null 0:\"\" "
+                "0:\"when job 8 ends\"\n"
+                "0:\"web2\" 0:\"starting\" 0:7 0:\"dead\" 0:true 0:0 0:90 "
+                "0:\"node2 is silent\" 0:\"when its nodes answer\"\n");
+    query_check(w, "fault", "subject_name at message task owner since rule evidence blind again",
+                NULL,
+                "0:\"web2\" 0:90 0:\"node2 is silent\" 0:\"starting\" 0:7 0:60 0:\"RCV-36\" "
+                "0:[\"6 looks\"] 0:true 0:false\n");
+    query_check(w, "stuck", "subject_name task since looks alerts why", NULL,
+                "0:\"web1\" 0:\"starting\" 0:80 0:2 0:0 0:\"node1 is silent\"\n");
+    /* ERROR is seen wherever its status is. */
+    query_check(w, "instance", "status fault.message fault.task fault.since fault.rule",
+                "[\"=\", \"name\", \"web2\"]",
+                "0:\"ERROR_task\" 0:\"node2 is silent\" 0:\"starting\" 0:90 0:\"RCV-36\"\n");
+    query_check(w, "instance", "name", "[\"?\", \"fault.message\"]", "0:\"web2\"\n");
+    queue_world_free(w);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/query/events#RCV-27,RCV-33", test_events);
+    g_test_add_func("/query/tasks#RCV-29", test_tasks);
+    return g_test_run();
+}
