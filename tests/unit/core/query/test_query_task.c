@@ -12,28 +12,25 @@ static void mark(struct queue_world *w, const char *uuid, const char *name, cons
                         "task_owner", owner, "task_since", 70));
 }
 
-static void put_decision(struct queue_world *w, const char *uuid)
+/* In the order in which they were made, although the clock was set back in between (SAF-93). */
+static void test_decisions(void)
 {
-    store_put(w->store, "decision", uuid,
-              json_make("{ss ss ss ss ss si ss ss}", "uuid", uuid, "author", "watcher/repair",
-                        "subject_kind", "instance", "subject", WEB1, "subject_name", "web1",
-                        "at_us", 1000000, "verdict", "wait", "summary", "because"));
-}
+    struct queue_world *w = query_world_new();
 
-static void put_fault(struct queue_world *w, const char *uuid)
-{
-    g_autofree char *key = g_strconcat("instance/", uuid, NULL);
-    store_put(w->store, "fault", key,
-              json_make("{ss ss sI ss ss si si ss s[s] sb}", "subject_kind", "instance", "subject",
-                        uuid, "at_us", (json_int_t)90000000, "message", "node2 is silent", "task",
-                        "starting", "owner", 7, "since", 60, "rule", "RCV-36", "evidence",
-                        "6 looks", "blind", 1));
+    query_put_decision(w, 1, 2000000, "act", "none");
+    query_put_decision(w, 2, 1000000, "wait", "none");
+    fake_settle(w->world);
+    query_check(w, "decision", "subject_name verdict at evidence summary", NULL,
+                "0:\"web1\" 0:\"act\" 0:2 0:[\"node3 is offline\"] 0:\"because\"\n"
+                "0:\"web1\" 0:\"wait\" 0:1 0:[\"node3 is offline\"] 0:\"because\"\n");
+    query_check(w, "decision", "verdict", "[\"=\", \"subject\", \"" WEB2 "\"]", "");
+    queue_world_free(w);
 }
 
 static void test_events(void)
 {
     struct queue_world *w = query_world_new();
-    put_decision(w, "11111111-0000-4000-8000-000000000001");
+    query_put_decision(w, 1, 1000000, "wait", "none");
     store_put(w->store, "decision", "11111111-0000-4000-8000-000000000002",
               json_make("{ss ss ss ss ss sI ss ss ss ss ss ss ss ss ss}", "uuid",
                         "11111111-0000-4000-8000-000000000002", "author", "watcher/recovery",
@@ -62,11 +59,8 @@ static void test_tasks(void)
                         "OP_ID", "OP_TEST_DELAY", "status", "queued"));
     mark(w, WEB1, "web1", "starting", 7);
     mark(w, WEB10, "web10", "stopping", 8);
-    put_fault(w, WEB2);
-    store_put(w->store, "stuck", "instance/" WEB1,
-              json_make("{ss ss ss sI si ss}", "subject_kind", "instance", "subject", WEB1, "task",
-                        "starting", "since_us", (json_int_t)80000000, "looks", 2, "why",
-                        "node1 is silent"));
+    query_put_fault(w, WEB2);
+    query_put_stuck(w, WEB1);
     fake_settle(w->world);
     query_check(w, "task", fields, NULL,
                 "0:\"web1\" 0:\"starting\" 0:7 0:\"dead\" 0:true 0:2 2:null "
@@ -92,6 +86,7 @@ static void test_tasks(void)
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/query/decisions#ARP-68", test_decisions);
     g_test_add_func("/query/events#RCV-27,RCV-33", test_events);
     g_test_add_func("/query/tasks#RCV-29", test_tasks);
     return g_test_run();
