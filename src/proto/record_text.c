@@ -56,9 +56,9 @@ static json_t *duration_of(const struct field *field, const char *text, const ch
     if (time_text_duration(text, (guint64)unit_ms, &ms) && (real || ms % unit_ms == 0))
         return real ? json_real((double)ms / (double)unit_ms) : json_integer(ms / unit_ms);
     fettle_set_error(error, WRONG_INPUT,
-                     "%s: must be a time such as %s, or a number of %sseconds, not \"%s\"", path,
-                     unit_ms == 1 ? "300ms, 10s or 5m" : "90s, 10m, 2h or 3d",
-                     unit_ms == 1 ? "milli" : "", text);
+                     "%s: must be a %snumber of %sseconds, or a time such as %s, not \"%s\"", path,
+                     real ? "" : "whole ", unit_ms == 1 ? "milli" : "",
+                     unit_ms == 1 ? "300ms, 10s or 5m" : "90s, 10m, 2h or 3d", text);
     return NULL;
 }
 

@@ -125,7 +125,15 @@
 #undef RECORD_BEGIN
 
 static const struct record *const objects[] = {
-#define OBJECT(type, cover, writers) &type##_record,
+#define OBJECT(type, cover, writers, since) &type##_record,
+#include "proto/objects.def"
+#undef OBJECT
+};
+
+enum since { KNOWN, NEW };
+
+static const enum since objects_since[] = {
+#define OBJECT(type, cover, writers, since) since,
 #include "proto/objects.def"
 #undef OBJECT
 };
@@ -151,6 +159,14 @@ const struct record *object_record(const char *kind)
         if (g_strcmp0(objects[i]->name, kind) == 0)
             return objects[i];
     return NULL;
+}
+
+bool object_is_new(const char *kind)
+{
+    for (size_t i = 0; i < G_N_ELEMENTS(objects); i++)
+        if (g_strcmp0(objects[i]->name, kind) == 0)
+            return objects_since[i] == NEW;
+    return false;
 }
 
 static const struct enum_words *const all_words[] = {

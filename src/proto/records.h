@@ -129,6 +129,8 @@ bool opcode_parse_filled(const json_t *input, struct op_common **ret_common, voi
                          const struct opcode **ret_opcode, GError **error);
 /* The record of an object kind ("instance"), NULL for a kind that is none. */
 const struct record *object_record(const char *kind);
+/* Whether the version before this one cannot load a store that has one (objects.def). */
+bool object_is_new(const char *kind);
 /* Every record, and every enum, in the order of the .def files. */
 const struct record *const *record_table(size_t *ret_count);
 const struct enum_words *const *enum_table(size_t *ret_count);

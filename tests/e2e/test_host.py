@@ -217,7 +217,7 @@ def test_useless():
         assert host.accelerator() == 'tcg'
         code, said = host.verify()
         assert code == 0 and 'note: node one: has /dev/kvm, and its guests run without it: a guest does not boot under it: ' in said, said
-        for verb, message in ((('modify',), '--accelerator: must be auto or tcg or kvm, not "turbo"'),
+        for verb, message in ((('modify',), '--accelerator: must be one of auto, tcg, kvm, not "turbo"'),
                               (('init', 'c2', '--node-name', 'one', '--primary-ip', '10.77.0.1'),
                                '--accelerator: must be one of auto, tcg, kvm')):
             done = host.fettle('cluster', *verb, '--accelerator', 'turbo', check=False)

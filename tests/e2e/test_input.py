@@ -236,7 +236,7 @@ def test_command_line():
             (2, f'--disk-template: is missing; {see}', 'instance', 'create', 'x'),
             (2, f'"y": one word too many; {see}', 'instance', 'create', 'x', 'y'),
             (2, 'TAGS: is missing; see "fettle tag add --help"', 'tag', 'add', 'cluster'),
-            (2, 'DURATION: must be a time such as 90s, 10m, 2h or 3d, or a number of seconds, not "x"', 'test', 'delay', 'x'),
+            (2, 'DURATION: must be a number of seconds, or a time such as 90s, 10m, 2h or 3d, not "x"', 'test', 'delay', 'x'),
             (2, 'unknown option --bogus; usage: fettle instance list [--filter FILTER] [--sort FIELD,…] [--limit N] [NAME…]', 'instance', 'list', '--bogus'),
             (2, 'an argument is missing; usage: fettle instance info NAME', 'instance', 'info'),
             (2, '"x" is no job id', 'job', 'list', 'x'),
@@ -604,7 +604,7 @@ def test_luxi_frames():
             ('QueryJobs', [['x'], ['status']], 'QueryJobs: ids[0]: must be a job id'),
             ('QueryJobs', [None, ['nope']], 'Unknown output fields selected: nope'),
             ('Query', ['nope', ['name'], None], 'Query: what: unknown resource "nope"; known are instance, node, group, '
-                                                'job, repair, policy, brake, advice, network, reservation, invitation, decision, filter, lock, waiter, export, service'),
+                                                'job, repair, policy, brake, advice, network, reservation, invitation, decision, event, fault, stuck, task, filter, lock, waiter, export, service'),
             ('Query', ['node', ['name'], ['=', 'nope', 'x']], 'Query: filter[1]: unknown field "nope"')):
         try:
             raise AssertionError(f'{method} {args} gave {lab.call(method, *args)}')

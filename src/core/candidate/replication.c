@@ -190,7 +190,8 @@ static struct changes *ask(struct replication *replication, GError **error)
                                .digest = digest,
                                .authority = candidate_key_has(replication->keyring),
                                .key_of = (char *)candidate_key_of(replication->keyring),
-                               .wait_ms = wait_ms};
+                               .wait_ms = wait_ms,
+                               .version = (char *)FETTLE_VERSION};
     struct stamp stamp = {at.history, at.epoch};
     watch_master(replication);
     struct changes *answer =

@@ -50,8 +50,8 @@ static bool check_resource(const char *call, const char *what, GError **error)
     fettle_set_error(
         error, WRONG_INPUT,
         "%s: what: unknown resource \"%s\"; known are instance, node, group, job, "
-        "repair, policy, brake, advice, network, reservation, invitation, decision, filter, lock, "
-        "waiter, export, service",
+        "repair, policy, brake, advice, network, reservation, invitation, decision, event, fault, "
+        "stuck, task, filter, lock, waiter, export, service",
         call, what);
     return false;
 }
@@ -141,6 +141,10 @@ void query_collect_rows(struct query *query)
         query->rows = query_repair_rows(config);
     else if (g_str_equal(query->what, "decision"))
         query->rows = query_decision_rows(config);
+    else if (g_str_equal(query->what, "event"))
+        query->rows = query_event_rows(config);
+    else if (g_str_equal(query->what, "task"))
+        query->rows = query_task_rows(config);
     else if (g_str_equal(query->what, "policy"))
         query->rows = query_policy_rows(config);
     else if (g_str_equal(query->what, "advice"))

@@ -240,6 +240,8 @@ json_t *query_get_instance_status(struct query_source *source, const void *row,
     bool wanted = instance->admin_state == ADMIN_UP;
     const struct guest_report *guest = NULL;
     enum query_status reached = QUERY_NORMAL;
+    if (query_instance_fault(source, instance))
+        return json_string("ERROR_task");
     if (!primary_guest(source, instance, &guest, &reached))
         return status_unheard(reached);
     if (is_up(guest) && wanted && guest->io_stop != IO_STOP_NONE)

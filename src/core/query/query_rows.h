@@ -48,6 +48,9 @@ struct query_lock {
 GPtrArray *query_repair_rows(const struct config *config);
 GPtrArray *query_policy_rows(const struct config *config);
 GPtrArray *query_decision_rows(const struct config *config);
+GPtrArray *query_event_rows(const struct config *config);
+/* By instance. */
+GPtrArray *query_task_rows(const struct config *config);
 /* By node, then author. */
 GPtrArray *query_advice_rows(const struct config *config);
 GPtrArray *query_invitation_rows(const struct config *config);
@@ -74,6 +77,8 @@ const struct node_instances *query_node_instances(struct query_source *source, c
 json_t *query_ipolicy(enum face face);
 
 /* Shared by getters. */
+/* Of an instance; NULL: it is not in ERROR. */
+const struct fault *query_instance_fault(const struct query_source *source, const void *row);
 /* What a node says; NULL with the status if that is nothing. */
 const struct node_report *query_node_report(const struct query_source *source, const char *node,
                                             enum query_status *ret_status);

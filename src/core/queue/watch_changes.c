@@ -339,12 +339,20 @@ static void note_replica(struct watches *watches, const char *key)
         note(watches, watch_changes_kinds_find("instance"), replica->instance);
 }
 
-/* Its key is kind/uuid/tag. */
-static void note_tag(struct watches *watches, const char *key)
+/* Of tags kind/uuid/tag, of faults kind/uuid. */
+static void note_subject(struct watches *watches, const char *key)
 {
     g_auto(GStrv) parts = g_strsplit(key, "/", 3);
-    if (g_strv_length(parts) == 3 && strcmp(parts[0], "instance") == 0)
+    if (g_strv_length(parts) >= 2 && strcmp(parts[0], "instance") == 0)
         note(watches, watch_changes_kinds_find("instance"), parts[1]);
+}
+
+/* It is told once, when it comes; that it is pruned a week later is no event. */
+static void note_event(struct watches *watches, const char *key)
+{
+    size_t kind = watch_changes_kinds_find("event");
+    if (watch_changes_kinds_row(watches->context, kind, key))
+        note(watches, kind, key);
 }
 
 void watch_changes_config_changed(struct watches *watches, const char *kind, const char *key)
@@ -352,10 +360,12 @@ void watch_changes_config_changed(struct watches *watches, const char *kind, con
     size_t index = watch_changes_kinds_find(kind);
     if (index < WATCHED_KINDS)
         note(watches, index, key);
+    if (strcmp(kind, "decision") == 0)
+        note_event(watches, key);
     else if (strcmp(kind, "replica") == 0)
         note_replica(watches, key);
-    else if (strcmp(kind, "tag") == 0)
-        note_tag(watches, key);
+    else if (strcmp(kind, "tag") == 0 || strcmp(kind, "fault") == 0)
+        note_subject(watches, key);
 }
 
 void watch_changes_job_changed(struct watches *watches, guint64 id)

@@ -181,29 +181,38 @@ static void sweep_tokens(struct watcher *watcher, gint64 now, GPtrArray *batch)
     }
 }
 
-static bool is_old(const struct watcher *watcher, const struct decision *decision)
+static bool is_of_gone(const struct watcher *watcher, const struct decision *decision)
 {
-    g_autofree char *key = g_strconcat("record ", decision->uuid, NULL);
-    return ages_us(watcher->ages, key, decision->at_us) >
-           LIMIT_DECISIONS_GONE_S * (gint64)G_USEC_PER_SEC;
+    const struct config *config = follow_config(watcher->follow);
+    return decision->event == EVENT_NONE && object_record(decision->subject_kind) != NULL &&
+           config_get(config, decision->subject_kind, decision->subject, NULL) == NULL &&
+           decision_age_us(watcher->ages, decision) >
+               LIMIT_DECISIONS_GONE_S * (gint64)G_USEC_PER_SEC;
 }
 
-static void sweep_records(struct watcher *watcher, GPtrArray *batch)
+/* As many as one commit takes; false: there are more. */
+static bool sweep_records(struct watcher *watcher, GPtrArray *batch)
 {
     const struct config *config = follow_config(watcher->follow);
     g_autoptr(GPtrArray) all = config_list(config, "decision");
-    guint count = 0;
-    for (guint i = 0; i < all->len && count < LIMIT_REPAIR_BATCH; i++) {
-        const struct decision *decision = all->pdata[i];
-        if (object_record(decision->subject_kind) == NULL ||
-            config_get(config, decision->subject_kind, decision->subject, NULL) != NULL ||
-            !is_old(watcher, decision))
-            continue;
+    g_autoptr(GPtrArray) old = decisions_old_events(watcher->decisions, config, watcher->ages);
+    for (guint i = 0; i < all->len; i++)
+        if (is_of_gone(watcher, all->pdata[i]))
+            g_ptr_array_add(old, all->pdata[i]);
+    for (guint i = 0; i < MIN(old->len, LIMIT_REPAIR_BATCH); i++) {
+        const struct decision *decision = old->pdata[i];
         GPtrArray *changes = watcher_changes_new();
         g_ptr_array_add(changes, config_delete(config, "decision", decision->uuid));
         watcher_batch_add(batch, changes);
-        count++;
     }
+    return old->len <= LIMIT_REPAIR_BATCH;
+}
+
+/* Once an hour, and sooner if so many events came meanwhile. */
+static bool sweep_is_due(const struct watcher *watcher, gint64 now_ms)
+{
+    return now_ms >= watcher->repair->scan->next_sweep_ms ||
+           decisions_events(watcher->decisions) > LIMIT_EVENTS + LIMIT_REPAIR_BATCH;
 }
 
 /* --- the pass --- */
@@ -240,9 +249,10 @@ void watcher_scan(struct watcher *watcher)
         scan_tags(watcher, now, batch);
         end_advice(watcher, now, batch);
     }
-    if (now_ms >= scan->next_sweep_ms) {
-        scan->next_sweep_ms = now_ms + LIMIT_DECISION_SWEEP_S * G_GINT64_CONSTANT(1000);
-        sweep_records(watcher, batch);
+    if (sweep_is_due(watcher, now_ms)) {
+        bool all = sweep_records(watcher, batch);
+        scan->next_sweep_ms =
+            all ? now_ms + LIMIT_DECISION_SWEEP_S * G_GINT64_CONSTANT(1000) : now_ms;
         sweep_tokens(watcher, now, batch);
     }
     if (!watcher_batch_commit(watcher, batch))

@@ -10,6 +10,7 @@ struct entry {
     guint64 version; /* the serial of the change that made it */
     guint64 at_us;   /* for those of one change */
     bool done;       /* its verdict says that all is well */
+    enum event_kind event;
 };
 
 struct subject {
@@ -19,6 +20,7 @@ struct subject {
 struct decisions {
     GHashTable *by_subject; /* uuid of the subject -> struct subject */
     GHashTable *subject_of; /* key of a record -> uuid of its subject */
+    guint events;           /* records that are events */
 };
 
 static void entry_free(struct entry *entry)
@@ -62,6 +64,7 @@ static void forget(struct decisions *decisions, const char *key)
     for (guint i = 0; subject != NULL && i < subject->entries->len; i++) {
         const struct entry *entry = subject->entries->pdata[i];
         if (g_str_equal(entry->key, key)) {
+            decisions->events -= entry->event != EVENT_NONE;
             g_ptr_array_remove_index(subject->entries, i);
             break;
         }
@@ -90,8 +93,10 @@ static void remember(struct decisions *decisions, const struct config *config,
         g_hash_table_insert(decisions->by_subject, g_strdup(decision->subject), subject);
     }
     struct entry *entry = g_new0(struct entry, 1);
-    *entry = (struct entry){g_strdup(decision->uuid), g_strdup(decision->author), version,
-                            decision->at_us, decision->verdict == VERDICT_DONE};
+    *entry = (struct entry){
+        g_strdup(decision->uuid), g_strdup(decision->author),        version,
+        decision->at_us,          decision->verdict == VERDICT_DONE, decision->event};
+    decisions->events += entry->event != EVENT_NONE;
     guint at = subject->entries->len;
     while (at > 0 && is_later(subject->entries->pdata[at - 1], entry))
         at--;
@@ -106,6 +111,7 @@ void decisions_update(struct decisions *decisions, const struct config *config,
     if (changes == NULL) {
         g_hash_table_remove_all(decisions->by_subject);
         g_hash_table_remove_all(decisions->subject_of);
+        decisions->events = 0;
         g_autoptr(GPtrArray) all = config_list(config, "decision");
         for (guint i = 0; i < all->len; i++)
             remember(decisions, config, all->pdata[i]);
@@ -211,30 +217,28 @@ static void fit(struct decision *decision)
     cut_list(decision->rejected);
 }
 
-/* The oldest go; the newest of an author stays, because the author compares with it. */
+/* The oldest go; the newest of an author stays, because the author compares with it. Events go by
+ * their age and by how many there are (decisions_old_events()), and do not count here. */
 static void trim(const struct subject *subject, const struct config *config, const char *author,
                  GPtrArray *changes)
 {
-    guint left = subject == NULL ? 0 : subject->entries->len;
+    guint left = 0;
+    for (guint i = 0; subject != NULL && i < subject->entries->len; i++)
+        left += ((const struct entry *)subject->entries->pdata[i])->event == EVENT_NONE;
     for (guint i = 0; left >= LIMIT_DECISIONS_PER_SUBJECT && i < subject->entries->len; i++) {
         const struct entry *entry = subject->entries->pdata[i];
-        if (latest_of(subject, entry->author) == entry && !g_str_equal(entry->author, author))
+        if (entry->event != EVENT_NONE ||
+            (latest_of(subject, entry->author) == entry && !g_str_equal(entry->author, author)))
             continue;
         g_ptr_array_add(changes, config_delete(config, "decision", entry->key));
         left--;
     }
 }
 
-bool decisions_record(const struct decisions *decisions, const struct config *config,
-                      const struct env *env, struct decision *decision, GPtrArray *changes)
+static void record(const struct decisions *decisions, const struct config *config,
+                   const struct env *env, struct decision *mine, GPtrArray *changes)
 {
-    record_autoptr(decision) mine = decision;
     const struct subject *subject = g_hash_table_lookup(decisions->by_subject, mine->subject);
-    const struct decision *latest =
-        decisions_latest(decisions, config, mine->subject, mine->author);
-    fit(mine);
-    if (latest != NULL && same(latest, mine))
-        return false;
     g_free(mine->uuid);
     mine->uuid = env_uuid(env);
     mine->at_us = (guint64)env->ops->wall_us(env);
@@ -246,7 +250,90 @@ bool decisions_record(const struct decisions *decisions, const struct config *co
     }
     g_ptr_array_add(changes, config_put(config, "decision", mine->uuid, decision_to_json(mine)));
     trim(subject, config, mine->author, changes);
+}
+
+bool decisions_record(const struct decisions *decisions, const struct config *config,
+                      const struct env *env, struct decision *decision, GPtrArray *changes)
+{
+    record_autoptr(decision) mine = decision;
+    const struct decision *latest =
+        decisions_latest(decisions, config, mine->subject, mine->author);
+    fit(mine);
+    if (latest != NULL && same(latest, mine))
+        return false;
+    record(decisions, config, env, mine, changes);
     return true;
+}
+
+void decisions_record_event(const struct decisions *decisions, const struct config *config,
+                            const struct env *env, struct decision *decision, GPtrArray *changes)
+{
+    record_autoptr(decision) mine = decision;
+    g_assert(mine->event != EVENT_NONE);
+    fit(mine);
+    record(decisions, config, env, mine, changes);
+}
+
+/* --- events that are old --- */
+
+static gint newest_first(gconstpointer left, gconstpointer right)
+{
+    const struct entry *a = *(const struct entry *const *)left;
+    const struct entry *b = *(const struct entry *const *)right;
+    return is_later(a, b) ? -1 : is_later(b, a) ? 1 : 0;
+}
+
+static GPtrArray *all_events(const struct decisions *decisions)
+{
+    GPtrArray *events = g_ptr_array_sized_new(decisions->events);
+    GHashTableIter iter;
+    gpointer value;
+    g_hash_table_iter_init(&iter, decisions->by_subject);
+    while (g_hash_table_iter_next(&iter, NULL, &value)) {
+        const struct subject *subject = value;
+        for (guint i = 0; i < subject->entries->len; i++)
+            if (((const struct entry *)subject->entries->pdata[i])->event != EVENT_NONE)
+                g_ptr_array_add(events, subject->entries->pdata[i]);
+    }
+    g_ptr_array_sort(events, newest_first);
+    return events;
+}
+
+/* The word that something without a record is there holds until there is one that it is gone. */
+static bool is_there_still(const struct decisions *decisions, const struct decision *decision)
+{
+    const struct subject *subject = g_hash_table_lookup(decisions->by_subject, decision->subject);
+    const struct entry *newest = subject->entries->pdata[subject->entries->len - 1];
+    return decision->event == EVENT_FINDING && g_str_equal(decision->subject_kind, "thing") &&
+           g_str_equal(newest->key, decision->uuid);
+}
+
+gint64 decision_age_us(struct ages *ages, const struct decision *decision)
+{
+    g_autofree char *key = g_strconcat("record ", decision->uuid, NULL);
+    return ages_us(ages, key, decision->at_us);
+}
+
+GPtrArray *decisions_old_events(const struct decisions *decisions, const struct config *config,
+                                struct ages *ages)
+{
+    g_autoptr(GPtrArray) events = all_events(decisions);
+    GPtrArray *old = g_ptr_array_new();
+    for (guint i = 0; i < events->len; i++) {
+        const struct entry *entry = events->pdata[i];
+        const struct decision *decision = config_get(config, "decision", entry->key, NULL);
+        bool kept = decision == NULL ||
+                    (i < LIMIT_EVENTS &&
+                     decision_age_us(ages, decision) <= LIMIT_EVENT_AGE_S * (gint64)G_USEC_PER_SEC);
+        if (!kept && !is_there_still(decisions, decision))
+            g_ptr_array_add(old, (void *)decision);
+    }
+    return old;
+}
+
+guint decisions_events(const struct decisions *decisions)
+{
+    return decisions->events;
 }
 
 /* --- making --- */

@@ -3,11 +3,15 @@
  * record is written when it says something new, not in every pass: each author's newest record
  * about a subject is compared with what it would write now. The newest LIMIT_DECISIONS_PER_SUBJECT
  * stay, and with them the newest of each author.
+ *
+ * One that says so (`event`) is a message too, to whoever follows events: each time that something
+ * happens is one, whatever the record before says. They stay for LIMIT_EVENT_AGE_S if they are
+ * among the newest LIMIT_EVENTS, beside the others of their subject.
  */
 #pragma once
 
+#include "core/config/ages.h"
 #include "core/config/model.h"
-#include "proto/env.h"
 
 struct decisions;
 
@@ -36,6 +40,20 @@ GPtrArray *decisions_open_subjects(const struct decisions *decisions, const char
  * the same. Returns whether it is new. */
 bool decisions_record(const struct decisions *decisions, const struct config *config,
                       const struct env *env, struct decision *decision, GPtrArray *changes);
+
+/* The same for one that is an event: it is written in any case. Once for each change that it tells
+ * of, in its commit: a repetition of that is refused with it. */
+void decisions_record_event(const struct decisions *decisions, const struct config *config,
+                            const struct env *env, struct decision *decision, GPtrArray *changes);
+/* Events that nobody needs any more: const struct decision *, borrowed from `config`; to be
+ * unreffed. What says that something without a record is there (subject_kind `thing`) stays until
+ * that is gone. */
+GPtrArray *decisions_old_events(const struct decisions *decisions, const struct config *config,
+                                struct ages *ages);
+/* How many there are. */
+guint decisions_events(const struct decisions *decisions);
+/* How long ago it was made. */
+gint64 decision_age_us(struct ages *ages, const struct decision *decision);
 
 /* A record about an object, summary and everything else left to the caller. */
 struct decision *decision_about(const char *kind, const char *uuid, const char *name,

@@ -97,12 +97,13 @@ static const char *version_of(const struct node_report *report, const char *name
     return NULL;
 }
 
-/* A configuration daemon of a version before these objects cannot load a store that has one, and a
- * candidate of it may have to become the master: while one is seen, the first is not made. */
-static bool all_can_load(const struct watcher *watcher, const GPtrArray *nodes)
+bool watcher_may_make(const struct watcher *watcher, const char *kind)
 {
-    bool first = config_count(follow_config(watcher->follow), "service") == 0;
-    for (guint i = 0; first && i < nodes->len; i++) {
+    const struct config *config = follow_config(watcher->follow);
+    if (!object_is_new(kind) || config_count(config, kind) > 0)
+        return true;
+    g_autoptr(GPtrArray) nodes = config_list(config, "node");
+    for (guint i = 0; i < nodes->len; i++) {
         const struct node *node = nodes->pdata[i];
         const struct node_report *report = reports_of(watcher->reports, node->uuid);
         const char *version = node->master_candidate ? version_of(report, "wconfd") : NULL;
@@ -155,7 +156,7 @@ void watcher_register_services(struct watcher *watcher)
         return;
     g_autoptr(GPtrArray) changes = watcher_changes_new();
     g_autoptr(GPtrArray) nodes = config_list(follow_config(watcher->follow), "node");
-    if (!all_can_load(watcher, nodes))
+    if (!watcher_may_make(watcher, "service"))
         return;
     for (guint i = 0; i < nodes->len && changes->len + LIMIT_SERVICES <= LIMIT_REPAIR_BATCH; i++)
         add_node(watcher, nodes->pdata[i], changes);

@@ -473,7 +473,8 @@ void wconf_handle_commit(struct wconf *wconf, struct rpc_request *request)
     if (wconf_answer_repeated(wconf, args->commit_id, request))
         return;
     if (!wconf_admit_owner(wconf, request, args->owner, &error) ||
-        !wconf_may_write(wconf, request, args->changes, &error)) {
+        !wconf_may_write(wconf, request, args->changes, &error) ||
+        !wconf_may_make(wconf, args->changes, &error)) {
         rpc_fail(request, error);
         return;
     }

@@ -27,6 +27,7 @@ struct follower {
     gint64 heard_ms; /* boot clock, of its last question, or of one for a piece */
     bool authority;  /* it has the key of the cluster's authority */
     char key_of[65]; /* of that one: SHA-256 of its certificate; "": it does not say */
+    bool older;      /* or newer: it may not know every kind of object that this version has */
 };
 
 /* A commit that some copy in reach lacks. */
@@ -139,6 +140,12 @@ const char *wconf_followers_key_of(const struct wconf *wconf, const char *node)
 {
     const struct follower *follower = g_hash_table_lookup(wconf->followers->nodes, node);
     return follower ? follower->key_of : "";
+}
+
+bool wconf_followers_older(const struct wconf *wconf, const char *node)
+{
+    const struct follower *follower = g_hash_table_lookup(wconf->followers->nodes, node);
+    return follower && follower->older;
 }
 
 /* Copies in reach that are that far, and all of these. */
@@ -459,6 +466,7 @@ void wconf_handle_follow(struct wconf *wconf, struct rpc_request *request)
     }
     follower_of(wconf, request->from_node)->authority = args->authority;
     g_strlcpy(follower_of(wconf, request->from_node)->key_of, args->key_of, 65);
+    follower_of(wconf, request->from_node)->older = strcmp(args->version, FETTLE_VERSION) != 0;
     g_autofree char *why = why_anew(wconf, args, request->stamp.epoch);
     if (why) {
         struct follower *follower = follower_of(wconf, request->from_node);

@@ -170,7 +170,7 @@ struct kind_rule {
 };
 
 static const struct kind_rule kind_rules[] = {
-#define OBJECT(kind, cover, writers) {#kind, cover##_covers, writers},
+#define OBJECT(kind, cover, writers, since) {#kind, cover##_covers, writers},
 #include "proto/objects.def"
 #undef OBJECT
 };

@@ -234,8 +234,14 @@ void wconf_followers_filling(struct wconf *wconf, const char *node);
 guint64 wconf_followers_serial(const struct wconf *wconf, const char *node);
 /* SHA-256 of the authority whose key that candidate has; "": of none that is known. */
 const char *wconf_followers_key_of(const struct wconf *wconf, const char *node);
+/* Whether that candidate has said that it runs another version, or an older one that says none. */
+bool wconf_followers_older(const struct wconf *wconf, const char *node);
 /* How many are in reach. */
 guint wconf_followers_reachable(const struct wconf *wconf);
+
+/* --- wconf_may_make.c --- */
+/* Whether all candidates can load a store that has what is put: TEMPORARY, with the candidate. */
+bool wconf_may_make(const struct wconf *wconf, const GPtrArray *changes, GError **error);
 
 /* --- wconf_flush.c --- */
 struct wconf_flush *wconf_flush_new(void);

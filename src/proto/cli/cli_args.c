@@ -134,6 +134,13 @@ static void add_flags(GPtrArray *args, const struct record *record, bool common)
     }
 }
 
+/* A number of OP_CLUSTER_SET_PARAMS is that of the cluster's record of the same name. */
+static void find_setting(struct cli_arg *arg)
+{
+    if (arg->field->type == FIELD_TYPE_INT || arg->field->type == FIELD_TYPE_FLOAT)
+        arg->setting = record_field(&cluster_record, arg->field->name);
+}
+
 GPtrArray *cli_args(const struct cli_command *command)
 {
     const struct record *params = opcode_find(command->op_id)->params;
@@ -142,6 +149,8 @@ GPtrArray *cli_args(const struct cli_command *command)
     for (int i = 0; words[i] != NULL; i++)
         g_ptr_array_add(args, word_new(params, words[i]));
     add_flags(args, params, false);
+    for (guint i = 0; i < args->len && params == &op_cluster_set_params_record; i++)
+        find_setting(args->pdata[i]);
     if (cli_command_is_job(command))
         add_flags(args, &op_common_record, true);
     return args;

@@ -8,6 +8,9 @@
 
 struct cli_arg {
     const struct field *field;
+    /* A number that becomes one of a record, whose bounds count: on the wire another stands for
+     * "as it is", and of a person that would be another wish. NULL: it does not. */
+    const struct field *setting;
     char *name;          /* of a flag "--disk", of a plain word "INSTANCE-NAME" */
     char *also;          /* another name that is accepted: "--disks"; NULL: none */
     char *shape;         /* what stands for its value: "SIZE"; "" for a switch */

@@ -108,8 +108,10 @@ static bool is_allowed(const struct cli_arg *arg, const char *name, const char *
     if (arg->words == NULL || arg->field->words != NULL ||
         g_strv_contains((const char *const *)arg->words, text))
         return true;
-    g_autofree char *list = g_strjoinv(" or ", arg->words);
-    fettle_set_error(error, WRONG_INPUT, "%s: must be %s, not \"%s\"", name, list, text);
+    bool two = g_strv_length(arg->words) <= 2;
+    g_autofree char *list = g_strjoinv(two ? " or " : ", ", arg->words);
+    fettle_set_error(error, WRONG_INPUT, "%s: must be %s%s, not \"%s\"", name, two ? "" : "one of ",
+                     list, text);
     return false;
 }
 
@@ -149,7 +151,8 @@ json_t *cli_arg_value(const struct cli_arg *arg, const char *name, const char *t
     if (is_allowed(arg, name, text, error))
         value = arg->common ? common_value(arg, name, text, error)
                             : record_text_to_json(arg->field, text, name, error);
-    if (value != NULL && record_check(arg->field, value, &place, error))
+    const struct field *bounds = arg->setting != NULL ? arg->setting : arg->field;
+    if (value != NULL && record_check(bounds, value, &place, error))
         return json_steal(&value);
     hint_at_word(arg, text, error);
     show_example(arg, name, error);

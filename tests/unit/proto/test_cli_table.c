@@ -257,6 +257,40 @@ static void test_many(void)
     refused("instance grow-disk a b", "DISK: must be a whole number, not \"b\"");
 }
 
+/* What stands for "as it is" on the wire is no value that a person can mean, of any setting. */
+static void test_settings(void)
+{
+    const struct cli_command *modify = cli_command_find("cluster", "modify");
+    for (const struct field *field = op_cluster_set_params_record.fields(); field->name; field++) {
+        g_autofree char *flag = g_strdelimit(g_strconcat("--", field->name, NULL), "_", '-');
+        const char *const words[] = {flag, "-1", NULL};
+        g_autoptr(GError) error = NULL;
+        if (g_strcmp0(field->def, "-1") != 0)
+            continue;
+        g_assert_null(cli_command_parse(modify, words, &error));
+        g_autofree char *start = g_strconcat(flag, ": must be at least ", NULL);
+        g_assert_true(g_str_has_prefix(error->message, start));
+        g_assert_nonnull(record_field(&cluster_record, field->name));
+    }
+    refused("cluster modify --max-running-jobs -1", "--max-running-jobs: must be at least 1");
+    refused("cluster modify --recovery-stale-period -1",
+            "--recovery-stale-period: must be at least 1 (s)");
+    refused("cluster modify --recovery-stale-period 0",
+            "--recovery-stale-period: must be at least 1 (s)");
+    refused("cluster modify --recovery-stale-period 604801",
+            "--recovery-stale-period: must be at most 604800 (s)");
+    refused("cluster modify --recovery-interval-period 2d",
+            "--recovery-interval-period: must be at most 86400 (s)");
+    refused("cluster modify --recovery-stale-period x",
+            "--recovery-stale-period: must be a whole number of seconds, or a time such as 90s, "
+            "10m, 2h or 3d, not \"x\"");
+    refused("cluster modify --recovery-resync-count x",
+            "--recovery-resync-count: must be a whole number, not \"x\"");
+    refused("cluster modify --recovery-rectify-unstable some",
+            "--recovery-rectify-unstable: must be one of no, jobs, all, not \"some\"");
+    refused("cluster modify --memory-ratio -1", "--memory-ratio: must be at least 0.1");
+}
+
 /* Help as one line, as it was before it was folded. */
 static char *flattened(const char *help)
 {
@@ -417,18 +451,21 @@ static void test_times(void)
              "0000000000000000000000000000000000000000000000000000000000000000 --expires-s 1d",
              "expires_s", 86400);
     accepted("cluster modify --job-archive-age-s 1w", "job_archive_age_s", 604800);
-    accepted("cluster modify --watcher-interval-ms -1", "watcher_interval_ms", -1);
+    accepted("cluster modify --recovery-stale-period 10m", "recovery_stale_period", 600);
     accepted("instance modify a --memory 2G", "memory", 2048);
     accepted("node advise n --author me --until 1800000000", "until", 1800000000);
-    refused("instance shutdown a --timeout soon",
-            "--timeout: must be a time such as 90s, 10m, 2h or 3d, or a number of seconds, not "
-            "\"soon\"");
-    refused("instance shutdown a --timeout 1500ms",
-            "--timeout: must be a time such as 90s, 10m, 2h or 3d, or a number of seconds, not "
-            "\"1500ms\"");
+    refused(
+        "instance shutdown a --timeout soon",
+        "--timeout: must be a whole number of seconds, or a time such as 90s, 10m, 2h or 3d, not "
+        "\"soon\"");
+    refused(
+        "instance shutdown a --timeout 1500ms",
+        "--timeout: must be a whole number of seconds, or a time such as 90s, 10m, 2h or 3d, not "
+        "\"1500ms\"");
     refused("instance shutdown a --timeout 2d", "--timeout: must be at most 86400");
     refused("instance migrate a --downtime-ms x",
-            "--downtime-ms: must be a time such as 300ms, 10s or 5m, or a number of milliseconds, "
+            "--downtime-ms: must be a whole number of milliseconds, or a time such as 300ms, 10s "
+            "or 5m, "
             "not \"x\"");
     refused("node advise n --author me --until tomorrow",
             "--until: must be a time from now on, such as 2h or 3d, or a date such as 2026-12-01 "
@@ -451,5 +488,6 @@ int main(int argc, char **argv)
     g_test_add_func("/cli_table/times", test_times);
     g_test_add_func("/cli_table/explained", test_explained);
     g_test_add_func("/cli_table/many", test_many);
+    g_test_add_func("/cli_table/settings", test_settings);
     return g_test_run();
 }

@@ -60,8 +60,32 @@ static void test_settings(void)
     g_assert_cmpint(cluster()->accelerator, ==, ACCEL_KVM);
 }
 
+static void test_settings_of_recovery(void)
+{
+    g_assert_cmpstr(cluster()->recovery_ignore, ==, "docker* virbr* lxcbr* ovs-system");
+    g_assert_cmpstr(run("OP_CLUSTER_SET_PARAMS",
+                        json_make("{si si si si si ss ss}", "recovery_interval_period", 5,
+                                  "recovery_stale_period", 1, "recovery_resync_count", 2,
+                                  "recovery_resync_interval", 3, "recovery_max_jobs", 4,
+                                  "recovery_rectify_unstable", "all", "recovery_ignore", "none")),
+                    ==, "null");
+    g_assert_cmpuint(cluster()->recovery_interval_period, ==, 5);
+    g_assert_cmpuint(cluster()->recovery_stale_period, ==, 1);
+    g_assert_cmpuint(cluster()->recovery_resync_count, ==, 2);
+    g_assert_cmpuint(cluster()->recovery_resync_interval, ==, 3);
+    g_assert_cmpuint(cluster()->recovery_max_jobs, ==, 4);
+    g_assert_cmpint(cluster()->recovery_rectify_unstable, ==, RECTIFY_ALL);
+    g_assert_cmpstr(cluster()->recovery_ignore, ==, "");
+}
+
 static void test_settings_refused(void)
 {
+    ops_expect_refusal(world,
+                       run("OP_CLUSTER_SET_PARAMS", json_make("{si}", "recovery_stale_period", 0)),
+                       "recovery_stale_period: must be at least 1 (s)", "wrong_input");
+    ops_expect_refusal(
+        world, run("OP_CLUSTER_SET_PARAMS", json_make("{ss}", "recovery_rectify_unstable", "some")),
+        "recovery_rectify_unstable: must be one of no, jobs, all", "wrong_input");
     ops_expect_refusal(world, run("OP_CLUSTER_SET_PARAMS", json_object()),
                        "nothing to change: name at least one setting", "wrong_input");
     ops_expect_refusal(world,
@@ -286,6 +310,7 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     add("/settings/set", test_settings);
+    add("/settings/of-recovery", test_settings_of_recovery);
     add("/settings/refused", test_settings_refused);
     add("/advice/set", test_advice);
     add("/advice/refused", test_advice_refused);

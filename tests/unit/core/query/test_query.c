@@ -312,15 +312,6 @@ static void test_repairs(void)
     queue_world_free(w);
 }
 
-static void put_decision(struct queue_world *w, const char *uuid, int at_us, const char *verdict)
-{
-    store_put(w->store, "decision", uuid,
-              json_make("{ss, ss, ss, ss, ss, si, ss, ss, s[s]}", "uuid", uuid, "author",
-                        "watcher/repair", "subject_kind", "instance", "subject", WEB1,
-                        "subject_name", "web1", "at_us", at_us, "verdict", verdict, "summary",
-                        "because", "evidence", "node3 is offline"));
-}
-
 static void test_policies(void)
 {
     struct queue_world *w = query_world_new();
@@ -568,21 +559,6 @@ static void test_pause_over(void)
     queue_world_free(w);
 }
 
-/* In the order in which they were made, although the clock was set back in between (SAF-93). */
-static void test_decisions(void)
-{
-    struct queue_world *w = query_world_new();
-
-    put_decision(w, "11111111-0000-4000-8000-000000000001", 2000000, "act");
-    put_decision(w, "11111111-0000-4000-8000-000000000002", 1000000, "wait");
-    fake_settle(w->world);
-    query_check(w, "decision", "subject_name verdict at evidence summary", NULL,
-                "0:\"web1\" 0:\"act\" 0:2 0:[\"node3 is offline\"] 0:\"because\"\n"
-                "0:\"web1\" 0:\"wait\" 0:1 0:[\"node3 is offline\"] 0:\"because\"\n");
-    query_check(w, "decision", "verdict", "[\"=\", \"subject\", \"" WEB2 "\"]", "");
-    queue_world_free(w);
-}
-
 static json_t *lock(const char *name, const char *mode, const char *job, bool waiting)
 {
     return json_make("{ss, ss, s{ss, ss}, sb}", "name", name, "mode", mode, "owner", "job", job,
@@ -651,16 +627,17 @@ static void test_refusals(void)
 {
     struct queue_world *w = query_world_new();
 
-    queue_refuse(
-        w, "Query", json_make("[s, [s], n]", "planet", "name"), FETTLE_ERROR_WRONG_INPUT,
-        "Query: what: unknown resource \"planet\"; known are instance, node, group, job, "
-        "repair, policy, brake, advice, network, reservation, invitation, decision, filter, lock, "
-        "waiter, export, service");
+    queue_refuse(w, "Query", json_make("[s, [s], n]", "planet", "name"), FETTLE_ERROR_WRONG_INPUT,
+                 "Query: what: unknown resource \"planet\"; known are instance, node, group, job, "
+                 "repair, policy, brake, advice, network, reservation, invitation, decision, "
+                 "event, fault, stuck, task, filter, lock, "
+                 "waiter, export, service");
     queue_refuse(w, "Query", json_make("[s, [s], [sss]]", "node", "name", "=", "nope", "x"),
                  FETTLE_ERROR_WRONG_INPUT, "Query: filter[1]: unknown field \"nope\"");
     queue_refuse(w, "QueryFields", json_make("[s, n]", "planet"), FETTLE_ERROR_WRONG_INPUT,
                  "QueryFields: what: unknown resource \"planet\"; known are instance, node, group, "
                  "job, repair, policy, brake, advice, network, reservation, invitation, decision, "
+                 "event, fault, stuck, task, "
                  "filter, "
                  "lock, waiter, export, service");
     queue_refuse(w, "QueryTags", json_make("[s, s]", "instance", "nobody"),
@@ -695,7 +672,9 @@ static void test_every_field(void)
     query_script_nodes(w, query_answer_report);
     queue_submit(w, NULL);
     query_put_tag(w, WEB1, "ganeti:watcher:autorepair:pending:fix-storage:" REPAIR ":100:");
-    put_decision(w, "11111111-0000-4000-8000-000000000001", 2000000, "act");
+    query_put_decision(w, 1, 2000000, "act", "alert");
+    query_put_fault(w, WEB2);
+    query_put_stuck(w, WEB1);
     store_put(w->store, "repair_brake", "cluster",
               json_make("{si, ss, s[s]}", "since", 5, "why", "two of three", "nodes", NODE2));
     store_put(w->store, "advice", REPAIR,
@@ -787,7 +766,6 @@ int main(int argc, char **argv)
     g_test_add_func("/query/plain", test_plain);
     g_test_add_func("/query/config-values", test_config_values);
     g_test_add_func("/query/config-values/pause-over", test_pause_over);
-    g_test_add_func("/query/decisions#ARP-68", test_decisions);
     g_test_add_func("/query/locks", test_locks);
     g_test_add_func("/query/waiters", test_waiters);
     g_test_add_func("/query/unknown-field", test_unknown_field);

@@ -209,6 +209,48 @@ static void test_instance(void)
     queue_world_free(w);
 }
 
+static void put_event(struct queue_world *w, guint number, const char *event)
+{
+    g_autofree char *uuid = decision_uuid(number);
+
+    store_put(w->store, "decision", uuid,
+              event == NULL
+                  ? NULL
+                  : json_make("{ss, ss, ss, ss, si, ss, ss, ss}", "uuid", uuid, "author",
+                              "watcher/recovery", "subject_kind", "instance", "subject", WEB1,
+                              "at_us", 1, "verdict", "act", "summary", "settled", "event", event));
+}
+
+/* One for each decision that is one, and no word when it is pruned; a fault is its instance's. */
+static void test_event(void)
+{
+    struct queue_world *w = queue_world_new(1);
+    struct client client, instance;
+
+    put_instance(w, WEB1, "web1", 256);
+    fake_settle(w->world);
+    client_begin(&client, w, "{\"event\": [\"event\", \"summary\"]}");
+    client_begin(&instance, w, "{\"instance\": [\"fault.message\"]}");
+    put_decision(w, 1, "no event");
+    put_event(w, 2, "recovered");
+    put_event(w, 3, "alert");
+    expect(ask(&client, 60, NULL), "[[\"event\", \"99999999-0000-4000-8000-000000000002\","
+                                   " [[0, \"recovered\"], [0, \"settled\"]]],"
+                                   " [\"event\", \"99999999-0000-4000-8000-000000000003\","
+                                   " [[0, \"alert\"], [0, \"settled\"]]]]");
+    put_event(w, 2, NULL);
+    expect(ask(&client, 1, NULL), "[]");
+    expect(ask(&instance, 1, NULL), "[]");
+    store_put(w->store, "fault", "instance/" WEB1,
+              json_make("{ss, ss, si, ss}", "subject_kind", "instance", "subject", WEB1, "at_us", 5,
+                        "message", "its node is silent"));
+    expect(ask(&instance, 60, NULL),
+           "[[\"instance\", \"" WEB1 "\", [[0, \"its node is silent\"]]]]");
+    client_clear(&client);
+    client_clear(&instance);
+    queue_world_free(w);
+}
+
 /* An object stands there once, where it changed last; other kinds are left out; no fields: which.
  */
 static void test_each_once(void)
@@ -447,7 +489,7 @@ static void test_bad_input(void)
 {
     struct queue_world *w = queue_world_new(1);
     static const char shape[] =
-        "kinds: must be {kind: [fields], …}, with at least one of job, instance, decision";
+        "kinds: must be {kind: [fields], …}, with at least one of job, instance, decision, event";
     g_autoptr(GString) many = g_string_new("{\"job\": [\"id\"");
     struct client client;
 
@@ -456,9 +498,9 @@ static void test_bad_input(void)
     refuse_kinds(&client, "[\"job\"]", shape);
     refuse_kinds(&client, "\"job\"", shape);
     refuse_kinds(&client, "{\"job\": [], \"moon\": [], \"sun\": [], \"star\": []}",
-                 "kinds: \"moon\" cannot be watched; what can is job, instance, decision");
+                 "kinds: \"moon\" cannot be watched; what can is job, instance, decision, event");
     refuse_kinds(&client, "{\"node\": [\"name\"]}",
-                 "kinds: \"node\" cannot be watched; what can is job, instance, decision");
+                 "kinds: \"node\" cannot be watched; what can is job, instance, decision, event");
     refuse_kinds(&client, "{\"job\": \"id\"}", "kinds.job: must be a list of at most 512 fields");
     refuse_kinds(&client, "{\"job\": [\"id\", 1]}", "kinds.job[1]: must be a text");
     refuse_kinds(&client, "{\"job\": [\"id\", \"nope\"]}", "kinds.job: there is no field \"nope\"");
@@ -713,6 +755,7 @@ int main(int argc, char **argv)
     g_test_add_func("/watches/begin", test_begin);
     g_test_add_func("/watches/job#LUX-33", test_job);
     g_test_add_func("/watches/instance", test_instance);
+    g_test_add_func("/watch-changes/event#RCV-27", test_event);
     g_test_add_func("/watches/each-once", test_each_once);
     g_test_add_func("/watches/gathered", test_gathered);
     g_test_add_func("/watches/pieces", test_pieces);

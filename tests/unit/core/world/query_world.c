@@ -48,6 +48,39 @@ struct queue_world *query_world_new(void)
     return w;
 }
 
+void query_put_decision(struct queue_world *w, guint number, int at_us, const char *verdict,
+                        const char *event)
+{
+    g_autofree char *uuid = g_strdup_printf("11111111-0000-4000-8000-%012u", number);
+
+    store_put(w->store, "decision", uuid,
+              json_make("{ss, ss, ss, ss, ss, si, ss, ss, s[s], ss}", "uuid", uuid, "author",
+                        "watcher/repair", "subject_kind", "instance", "subject", WEB1,
+                        "subject_name", "web1", "at_us", at_us, "verdict", verdict, "summary",
+                        "because", "evidence", "node3 is offline", "event", event));
+}
+
+void query_put_fault(struct queue_world *w, const char *uuid)
+{
+    g_autofree char *key = g_strconcat("instance/", uuid, NULL);
+
+    store_put(w->store, "fault", key,
+              json_make("{ss, ss, sI, ss, ss, si, si, ss, s[s], sb}", "subject_kind", "instance",
+                        "subject", uuid, "at_us", (json_int_t)90000000, "message",
+                        "node2 is silent", "task", "starting", "owner", 7, "since", 60, "rule",
+                        "RCV-36", "evidence", "6 looks", "blind", 1));
+}
+
+void query_put_stuck(struct queue_world *w, const char *uuid)
+{
+    g_autofree char *key = g_strconcat("instance/", uuid, NULL);
+
+    store_put(w->store, "stuck", key,
+              json_make("{ss, ss, ss, sI, si, ss}", "subject_kind", "instance", "subject", uuid,
+                        "task", "starting", "since_us", (json_int_t)80000000, "looks", 2, "why",
+                        "node1 is silent"));
+}
+
 /* --- node daemons --- */
 
 json_t *query_report(const char *node, const char *instance, const char *state)

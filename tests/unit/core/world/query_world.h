@@ -16,6 +16,12 @@
 struct queue_world *query_world_new(void);
 /* One more tag of an instance. */
 void query_put_tag(struct queue_world *w, const char *uuid, const char *tag);
+/* A decision about web1. */
+void query_put_decision(struct queue_world *w, guint number, int at_us, const char *verdict,
+                        const char *event);
+/* An instance is in ERROR since second 90; looks at its task have failed since second 80. */
+void query_put_fault(struct queue_world *w, const char *uuid);
+void query_put_stuck(struct queue_world *w, const char *uuid);
 
 /* A node's report with one guest, or, with `instance` NULL, with none. */
 json_t *query_report(const char *node, const char *instance, const char *state);
