@@ -78,8 +78,12 @@ struct op {
     struct reports *reports;     /* of the nodes that were asked last; NULL: none were */
     struct placement_sums *sums; /* what is promised of these nodes; NULL: not asked for */
     char *reservation;           /* UUID of what op_reserve_room() has made; NULL: nothing */
+    GPtrArray *enforced;         /* records that op_find_instance() has given out which are not as
+                                  * they stand in the configuration; op_init() makes it */
 };
 
+/* After the members that its user sets. */
+void op_init(struct op *op);
 void op_clear(struct op *op);
 
 void op_log(struct op *op, const char *format, ...) G_GNUC_PRINTF(2, 3);
@@ -127,7 +131,8 @@ void op_unlock_networks(struct op *op);
 void op_lock_node_params(struct op *op, const char *node_uuid);
 
 /* Objects; UNKNOWN_ENTITY. Borrowed until the copy of the configuration changes: not across calls
- * that commit or refresh. */
+ * that commit or refresh. What a fault keeps in force is the instance's mark here (SAF-84): so no
+ * opcode has to know of it. */
 const struct instance *op_find_instance(const struct op *op, const char *name, GError **error);
 const struct node *op_find_node(const struct op *op, const char *name, GError **error);
 const struct replica *op_replica_of(const struct op *op, const struct instance *instance);

@@ -25,7 +25,7 @@ bool watcher_repair_under_way(const struct watcher *watcher, const struct instan
 static bool is_left_by_repair(struct watcher *watcher, const struct instance *instance)
 {
     bool reported = false;
-    return repair_case_is_about_power(instance) && instance->admin_state == ADMIN_UP &&
+    return repair_case_is_about_power(instance->task_state) && instance->admin_state == ADMIN_UP &&
            watcher_guest_absent(instance, watcher_guest(watcher, instance, &reported)) &&
            reported && watcher_leaves_primary(watcher, instance);
 }

@@ -1,9 +1,10 @@
 /* See repair_case.h. */
 #include "core/repair/repair_case.h"
 
-#include "core/recovery/recovery.h"
-
 #include <string.h>
+
+#include "core/config/fault.h"
+#include "core/recovery/recovery.h"
 
 static void record_tag_free(struct record_tag *record)
 {
@@ -141,10 +142,9 @@ bool repair_case_is_well(struct watcher *watcher, struct repair_policies *polici
     return !has_open_repair(tags);
 }
 
-bool repair_case_is_about_power(const struct instance *instance)
+bool repair_case_is_about_power(enum task_state mark)
 {
-    return instance->task_state == TASK_STARTING || instance->task_state == TASK_STOPPING ||
-           instance->task_state == TASK_FAILING_OVER;
+    return mark == TASK_STARTING || mark == TASK_STOPPING || mark == TASK_FAILING_OVER;
 }
 
 bool repair_case_at_work(struct watcher *watcher, const struct instance *instance)
@@ -161,11 +161,12 @@ bool repair_case_at_work(struct watcher *watcher, const struct instance *instanc
         return true;
     if (recovery_finishes(watcher->repair->recovery, watcher, instance->uuid))
         return true;
-    if (instance->task_state == TASK_NONE)
+    enum task_state mark = fault_mark(follow_config(watcher->follow), instance, NULL);
+    if (mark == TASK_NONE)
         return false;
     bool settled_first =
         watcher_node_online(watcher, instance->primary_node) &&
-        !(repair_case_is_about_power(instance) && watcher_leaves_primary(watcher, instance));
+        !(repair_case_is_about_power(mark) && watcher_leaves_primary(watcher, instance));
     return settled_first ||
            watcher_job_outcome(watcher, instance->task_owner, &message) == JOB_UNDER_WAY;
 }

@@ -33,8 +33,8 @@ void repair_case_free(struct repair_case *subject);
  * record that says anything else. Cheap, because nearly all instances are well nearly always. */
 bool repair_case_is_well(struct watcher *watcher, struct repair_policies *policies,
                          const struct instance *instance);
-/* Whether its mark is one over which a failover goes: nothing is half made. */
-bool repair_case_is_about_power(const struct instance *instance);
+/* A mark over which a failover goes: nothing is half made. */
+bool repair_case_is_about_power(enum task_state mark);
 /* Whether a job is at work on it. What a dead job left on an online node is settled first
  * (interrupted.c), and a migration that died in the middle always; the rest on a dead node only the
  * repair can. */

@@ -2,9 +2,8 @@
  * What needs no policy: guests that should run, whose node is there, and that do not. See
  * docs/design/procedures.md, "Watcher".
  */
-#include "core/repair/repair_private.h"
-
 #include "core/config/fault.h"
+#include "core/repair/repair_private.h"
 
 #include "core/report/faults.h"
 
@@ -164,9 +163,9 @@ static enum trouble trouble_held(const struct watcher *watcher, const struct ins
 static enum trouble find_trouble(struct watcher *watcher, const struct instance *instance)
 {
     bool reported = false;
-    const struct fault *fault = NULL;
-    if (fault_mark(follow_config(watcher->follow), instance, &fault) != TASK_NONE)
-        return TROUBLE_NONE; /* recovery's */
+    /* Recovery's, or a person's (SAF-84). */
+    if (fault_mark(follow_config(watcher->follow), instance, NULL) != TASK_NONE)
+        return TROUBLE_NONE;
     if (instance->admin_state != ADMIN_UP)
         return trouble_held(watcher, instance);
     const struct guest_report *guest = watcher_guest(watcher, instance, &reported);
