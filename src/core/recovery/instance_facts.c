@@ -13,7 +13,7 @@ static void add_host(GPtrArray *hosts, const char *node)
         g_ptr_array_add(hosts, (char *)node);
 }
 
-GPtrArray *instance_hosts(const struct instance *instance, const struct task_row *task)
+GPtrArray *recovery_hosts(const struct instance *instance, const struct task_row *task)
 {
     GPtrArray *hosts = g_ptr_array_new();
     add_host(hosts, instance->primary_node);
@@ -25,7 +25,7 @@ GPtrArray *instance_hosts(const struct instance *instance, const struct task_row
     return hosts;
 }
 
-bool instance_host_dead(const struct config *config, const char *node)
+bool recovery_host_dead(const struct config *config, const char *node)
 {
     const struct node *record = config_get(config, "node", node, NULL);
     return !record || record->offline;
@@ -91,7 +91,8 @@ static char *why_blind(const struct recovery_view *view, const struct instance *
                        const char *node, const struct sight *sight)
 {
     if (sight)
-        return *sight->silent ? g_strdup(sight->silent) : why_not_ours(instance, sight);
+        return *sight->silent ? g_strdup_printf("cannot tell: %s", sight->silent)
+                              : why_not_ours(instance, sight);
     const char *refusal = sights_refusal(view->sights, node);
     return g_strdup(refusal ? refusal : "gave no answer");
 }
@@ -102,7 +103,7 @@ static enum look_end add_host_seen(const struct recovery_view *view,
 {
     const char *name = config_node_name(view->config, node);
     bool primary = strcmp(node, instance->primary_node) == 0;
-    if (instance_host_dead(view->config, node)) {
+    if (recovery_host_dead(view->config, node)) {
         g_ptr_array_add(evidence, g_strdup_printf("%s is on record as dead", name));
         if (primary && instance->disks->len > 0)
             all->missing = g_strdup_printf("%s is dead, and what it has of it is not known", name);
@@ -266,7 +267,7 @@ enum look_end instance_facts(const struct recovery_view *view, const struct inst
                              const struct task_row *task, struct task_facts *ret,
                              GPtrArray *evidence, char **ret_why)
 {
-    g_autoptr(GPtrArray) hosts = instance_hosts(instance, task);
+    g_autoptr(GPtrArray) hosts = recovery_hosts(instance, task);
     struct processes all = {0};
     enum look_end end = LOOK_SEEN;
     *ret_why = NULL;

@@ -21,9 +21,9 @@ enum look_end {
 };
 
 /* Hosts that may have it: UUIDs (char *) of its record, the primary first; to be unreffed. */
-GPtrArray *instance_hosts(const struct instance *instance, const struct task_row *task);
+GPtrArray *recovery_hosts(const struct instance *instance, const struct task_row *task);
 /* Whether a person's word says that the host is dead. */
-bool instance_host_dead(const struct config *config, const char *node);
+bool recovery_host_dead(const struct config *config, const char *node);
 /* `evidence`: a line for each host is added. `ret_why`: of the other ends, continues "it is not
  * known how it is: ". Free with g_free(). */
 enum look_end instance_facts(const struct recovery_view *view, const struct instance *instance,

@@ -40,7 +40,7 @@ static bool its_replica_is_back(const struct config *config, const struct instan
     const struct replica *replica =
         *instance->replica ? config_get(config, "replica", instance->replica, NULL) : NULL;
     return replica && replica->state == REPLICA_IN_SYNC &&
-           !instance_host_dead(config, replica->node);
+           !recovery_host_dead(config, replica->node);
 }
 
 bool judge_needs_no_look(const struct config *config, const struct instance *instance)
@@ -48,7 +48,7 @@ bool judge_needs_no_look(const struct config *config, const struct instance *ins
     return *instance->migration != '\0' && instance->task_state == TASK_MIGRATING
                ? true
                : instance->task_state == TASK_RECREATING_DISKS &&
-                     instance_host_dead(config, instance->primary_node) &&
+                     recovery_host_dead(config, instance->primary_node) &&
                      its_replica_is_back(config, instance);
 }
 

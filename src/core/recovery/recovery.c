@@ -97,6 +97,11 @@ static struct recovery_case *case_new(struct recovery *recovery, const struct wa
     subject->remembered = remembered_of(recovery, record->uuid);
     if (fault != NULL)
         put_in_force(subject->instance, fault);
+    /* Another master counts on, and begins the period anew: later, and never sooner. */
+    if (subject->remembered->version == 0 && stuck != NULL && stuck->looks > 0)
+        subject->remembered->next_ms =
+            watcher->env->ops->boot_ms(watcher->env) +
+            (gint64)watcher_cluster(watcher)->recovery_resync_interval * 1000;
     if (subject->remembered->version != version) {
         subject->remembered->version = version;
         subject->remembered->seen_ms = watcher->env->ops->boot_ms(watcher->env);
@@ -120,15 +125,14 @@ static bool is_stale(const struct watcher *watcher, struct recovery_case *subjec
     return true;
 }
 
-/* Whether all who may have it can be asked now. */
-static bool hosts_answer(const struct watcher *watcher, const struct recovery_case *subject)
+bool recovery_hosts_answer(const struct watcher *watcher, const struct recovery_case *subject)
 {
     const char *word = enum_word(&task_state_words, (int)subject->instance->task_state);
     const struct task_row *task = task_row_of(TASK_KIND_instance, word);
     g_autoptr(GPtrArray) hosts =
-        task != NULL ? instance_hosts(subject->instance, task) : g_ptr_array_new();
+        task != NULL ? recovery_hosts(subject->instance, task) : g_ptr_array_new();
     for (guint i = 0; i < hosts->len; i++)
-        if (!instance_host_dead(follow_config(watcher->follow), hosts->pdata[i]) &&
+        if (!recovery_host_dead(follow_config(watcher->follow), hosts->pdata[i]) &&
             reports_of(watcher->reports, hosts->pdata[i]) == NULL)
             return false;
     return true;
@@ -145,8 +149,9 @@ static bool is_due(const struct watcher *watcher, const struct recovery_case *su
     if (asked)
         return true;
     if (subject->fault != NULL)
-        return over && hosts_answer(watcher, subject);
-    return over || !counted || hosts_answer(watcher, subject);
+        return over && recovery_hosts_answer(watcher, subject);
+    return over || !counted ||
+           (subject->remembered->unheard && recovery_hosts_answer(watcher, subject));
 }
 
 static void record_now(struct watcher *watcher, GPtrArray *changes)
@@ -248,12 +253,12 @@ static bool want_sights(const struct watcher *watcher, const struct recovery_cas
     const char *word = enum_word(&task_state_words, (int)subject->instance->task_state);
     const struct task_row *task = task_row_of(TASK_KIND_instance, word);
     g_autoptr(GPtrArray) hosts =
-        task != NULL ? instance_hosts(subject->instance, task) : g_ptr_array_new();
+        task != NULL ? recovery_hosts(subject->instance, task) : g_ptr_array_new();
     for (guint i = 0; i < hosts->len; i++)
         if (!sights_has_room(sights, hosts->pdata[i]))
             return false;
     for (guint i = 0; i < hosts->len; i++)
-        if (!instance_host_dead(config, hosts->pdata[i]) &&
+        if (!recovery_host_dead(config, hosts->pdata[i]) &&
             reports_of(watcher->reports, hosts->pdata[i]) != NULL)
             sights_want(sights, hosts->pdata[i], subject->instance, subject->instance->task_owner);
     return true;

@@ -294,6 +294,7 @@ void recovery_look_failed(struct watcher *watcher, struct recovery_case *subject
     const struct cluster *cluster = watcher_cluster(watcher);
     subject->remembered->next_ms =
         watcher->env->ops->boot_ms(watcher->env) + (gint64)cluster->recovery_resync_interval * 1000;
+    subject->remembered->unheard = !recovery_hosts_answer(watcher, subject);
     if (subject->fault) {
         still_blind(watcher, subject, changes);
         return;

@@ -25,6 +25,7 @@ struct remembered {
     gint64 seen_ms;     /* … first at that moment of the boot clock */
     guint alerts;       /* that its owner lives, of that version */
     gint64 next_ms;     /* boot clock: when it may be looked at again */
+    bool unheard;       /* at the last look that failed a host had given no report */
     guint64 owner;      /* whose task the tries are for … */
     guint64 generation; /* … in this generation */
     struct tries tries; /* to have it finished */
@@ -49,6 +50,9 @@ struct recovery_case {
     struct judgement *judgement;   /* NULL: not judged */
     bool finish;                   /* a job is to be submitted, its decision is committed */
 };
+
+/* Whether all who may have it can be asked in this pass. */
+bool recovery_hosts_answer(const struct watcher *watcher, const struct recovery_case *subject);
 
 /* --- recovery_apply.c --- */
 

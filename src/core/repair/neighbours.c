@@ -5,8 +5,8 @@
 #include "core/repair/repair_case.h"
 #include "core/repair/repair_private.h"
 
-/* Between two opcodes of a repair's job nothing is locked. */
-bool watcher_repair_under_way(const struct watcher *watcher, const struct instance *instance)
+/* A repair of it that is pending, or, with `works`, one of whose jobs is under way. */
+static bool has_pending(const struct watcher *watcher, const struct instance *instance, bool works)
 {
     bool found = false;
     g_autoptr(GPtrArray) tags =
@@ -14,11 +14,18 @@ bool watcher_repair_under_way(const struct watcher *watcher, const struct instan
     for (guint i = 0; i < tags->len && !found; i++) {
         struct repair_tag tag;
         repair_tag_parse(tags->pdata[i], &tag);
+        found |= tag.kind == REPAIR_TAG_PENDING && !works;
         for (guint k = 0; tag.kind == REPAIR_TAG_PENDING && tag.jobs[k] != NULL; k++)
             found |= watcher_job_under_way(watcher, g_ascii_strtoull(tag.jobs[k], NULL, 10));
         repair_tag_clear(&tag);
     }
     return found;
+}
+
+/* Between two opcodes of a repair's job nothing is locked. */
+bool watcher_repair_under_way(const struct watcher *watcher, const struct instance *instance)
+{
+    return has_pending(watcher, instance, true);
 }
 
 /* A failover goes over the mark of a dead job about power, as its guest is to leave the node. */
@@ -37,6 +44,10 @@ char *watcher_keeps_recovery_off(struct watcher *watcher, const struct instance 
         return g_strdup("a person has suspended what is done to it by itself");
     if (watcher_repair_under_way(watcher, instance))
         return g_strdup("a repair of it is under way");
+    /* Where its node is there a repair waits for the mark, and not the other way about. */
+    if (!watcher_node_online(watcher, instance->primary_node) &&
+        has_pending(watcher, instance, false))
+        return g_strdup("its node is dead, and a repair of it is pending");
     if (is_left_by_repair(watcher, instance))
         return g_strdup("its node is left by a repair");
     return NULL;

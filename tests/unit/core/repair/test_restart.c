@@ -1,4 +1,4 @@
-/* The watcher's other duties, and its deaths: guests that should run, marks of dead jobs, and a
+/* The watcher's other duties, and its deaths: guests that should run, and a
  * kill at every moment of a repair. */
 #include "unit/core/world/watcher_world.h"
 
@@ -240,149 +240,6 @@ static void test_only_waits(void)
     watcher_world_free(w);
 }
 
-/* --- marks of dead jobs --- */
-
-static void check_mark(const char *mark, const char *admin_state, const char *opcode)
-{
-    struct watcher_world *w = watcher_world_new();
-    g_test_message("%s, %s", mark, admin_state);
-    change_object(w, "instance", WEB1,
-                  json_make("{s:s,s:s,s:i,s:i}", "task_state", mark, "admin_state", admin_state,
-                            "task_owner", 900, "task_since", 1600000000));
-    passes(w, 1);
-    g_assert_cmpuint(jobs(w), ==, 1);
-    g_assert_cmpstr(job(w, 0)->op_id, ==, opcode);
-    g_assert_cmpstr(job(w, 0)->request_id, ==, "mend/" WEB1 "/900/4/1");
-    g_assert_cmpstr(latest_about(w, WEB1, "watcher/tend")->state, ==, "Interrupted");
-    passes(w, 10);
-    g_assert_cmpuint(jobs(w), ==, 1); /* its own job is under way */
-    end_job(w, 0, "error", json_string("detected death of job 1"));
-    passes(w, 5);
-    g_assert_cmpuint(jobs(w), ==, 2);
-    watcher_world_free(w);
-}
-
-static void test_marks(void)
-{
-    check_mark("creating", "down", "OP_INSTANCE_SETTLE");
-    check_mark("removing", "up", "OP_INSTANCE_SETTLE");
-    check_mark("starting", "up", "OP_INSTANCE_STARTUP");
-    check_mark("stopping", "down", "OP_INSTANCE_SHUTDOWN");
-    check_mark("failing-over", "up", "OP_INSTANCE_STARTUP");
-    check_mark("replacing-disks", "up", "OP_INSTANCE_STARTUP");
-    check_mark("migrating", "up", "OP_INSTANCE_MIGRATE");
-    check_mark("growing-disk", "up", "OP_INSTANCE_GROW_DISK");
-    check_mark("recreating-disks", "up", "OP_INSTANCE_RECREATE_DISKS");
-    check_mark("reinstalling", "down", "OP_INSTANCE_REINSTALL");
-}
-
-static void mark(struct watcher_world *w, const char *mark)
-{
-    change_object(w, "instance", WEB1,
-                  json_make("{s:s,s:i,s:i}", "task_state", mark, "task_owner", 900, "task_since",
-                            1600000000));
-}
-
-/* Nothing is known of what it has, so nothing is done to it (SAF-23). */
-static void check_silence(const char *half)
-{
-    struct watcher_world *w = watcher_world_new();
-    w->silent = NODE1;
-    mark(w, half);
-    passes(w, 20);
-    g_assert_cmpuint(jobs(w), ==, 0);
-    g_autofree char *silent = g_strdup_printf(
-        "Job 900 ended while %s it, and its primary node node1 does not answer; if that is dead: "
-        "fettle node modify node1 --offline yes --statement \"…\"",
-        half);
-    g_assert_cmpstr(latest_about(w, WEB1, "watcher/tend")->summary, ==, silent);
-    set_node(w, NODE1, "offline");
-    passes(w, 20);
-    g_assert_cmpuint(jobs(w), ==, 0);
-    g_autofree char *dead = g_strdup_printf(
-        "Job 900 ended while %s it, and its primary node node1 is offline: what that has of it is "
-        "not known, and is not removed; its replica is in sync: fettle instance failover web1; to "
-        "give it up: fettle instance remove web1",
-        half);
-    g_assert_cmpstr(latest_about(w, WEB1, "watcher/tend")->summary, ==, dead);
-    w->silent = NULL;
-    set_node(w, NODE1, "online");
-    passes(w, 2);
-    g_assert_cmpuint(jobs(w), ==, 1);
-    g_assert_cmpstr(job(w, 0)->op_id, ==, "OP_INSTANCE_SETTLE");
-    watcher_world_free(w);
-}
-
-static void test_mark_of_a_silent_node(void)
-{
-    check_silence("creating");
-    check_silence("removing");
-}
-
-/* A migration that died is settled first, also when its node is dead and no policy says anything;
- * until then no repair begins. */
-static void test_mark_of_a_migration(void)
-{
-    struct watcher_world *w = watcher_world_new();
-    set_tag(w, TAG_CLUSTER, CLUSTER, "failover");
-    change_object(w, "instance", WEB1,
-                  json_make("{s:s,s:i,s:s,s:s}", "task_state", "migrating", "task_owner", 900,
-                            "migration", REPLICA2, "migration_node", NODE2));
-    set_node(w, NODE1, "offline");
-    passes(w, 1);
-    g_assert_cmpuint(jobs(w), ==, 1);
-    g_assert_cmpstr(job(w, 0)->op_id, ==, "OP_INSTANCE_MIGRATE");
-    g_assert_nonnull(strstr(job(w, 0)->body, "\"cleanup\":true"));
-    passes(w, 10);
-    g_assert_cmpuint(jobs(w), ==, 1);
-    change_object(w, "instance", WEB1,
-                  json_make("{s:s,s:i,s:s,s:s}", "task_state", "", "task_owner", 0, "migration", "",
-                            "migration_node", ""));
-    end_job(w, 0, "success", NULL);
-    passes(w, 2);
-    g_assert_cmpuint(jobs(w), ==, 2);
-    g_assert_cmpstr(job(w, 1)->op_id, ==, "OP_INSTANCE_FAILOVER");
-    watcher_world_free(w);
-}
-
-/* Each disk is given the size on record; if the replica's node is away, or it never works, the mark
- * is cleared so that nothing is held up. */
-static void test_mark_of_growing(void)
-{
-    struct watcher_world *w = watcher_world_new();
-    mark(w, "growing-disk");
-    passes(w, 1);
-    g_assert_nonnull(strstr(job(w, 0)->body, "\"absolute\":true"));
-    g_assert_nonnull(strstr(job(w, 0)->body, "\"disk\":0"));
-    g_assert_null(strstr(job(w, 0)->body, "\"disk\":1"));
-    for (guint n = 0; n < LIMIT_REPAIR_TRIES; n++) {
-        g_assert_cmpstr(job(w, n)->op_id, ==, "OP_INSTANCE_GROW_DISK");
-        end_job(w, n, "error", job_error("no", "storage_error", false));
-        fake_advance(w->base.world, 20000);
-        g_assert_cmpuint(jobs(w), ==, n + 2);
-    }
-    g_assert_cmpstr(job(w, LIMIT_REPAIR_TRIES)->op_id, ==, "OP_INSTANCE_STARTUP");
-    watcher_world_free(w);
-    w = watcher_world_new();
-    w->silent = NODE2;
-    mark(w, "growing-disk");
-    passes(w, 2);
-    g_assert_cmpstr(job(w, 0)->op_id, ==, "OP_INSTANCE_STARTUP");
-    watcher_world_free(w);
-}
-
-static void test_mark_of_the_living(void)
-{
-    struct watcher_world *w = watcher_world_new();
-    w->guest_node = NULL;
-    passes(w, 2); /* job 1 is queued */
-    change_object(w, "instance", WEB1,
-                  json_make("{s:s,s:i}", "task_state", "starting", "task_owner", 1));
-    passes(w, 20);
-    g_assert_cmpuint(jobs(w), ==, 1);
-    watcher_world_free(w);
-}
-
 /* --- deaths --- */
 
 static guint one_ms(const char *from, const char *to, void *data)
@@ -482,11 +339,6 @@ int main(int argc, char **argv)
     g_test_add_func("/watcher-tend/stale-report", test_stale_report);
     g_test_add_func("/watcher-tend/switched-off#SAF-11", test_switched_off);
     g_test_add_func("/watcher-tend/not-closed#SAF-11", test_not_closed);
-    g_test_add_func("/watcher-tend/marks", test_marks);
-    g_test_add_func("/watcher-tend/mark-of-a-silent-node#SAF-23", test_mark_of_a_silent_node);
-    g_test_add_func("/watcher-tend/mark-of-a-migration#SAF-17", test_mark_of_a_migration);
-    g_test_add_func("/watcher-tend/mark-of-growing", test_mark_of_growing);
-    g_test_add_func("/watcher-tend/mark-of-the-living", test_mark_of_the_living);
     g_test_add_func("/watcher-tend/kill-at-every-moment#SAF-31,ARP-28,ARP-29,ARP-31",
                     test_kill_at_every_moment);
     g_test_add_func("/watcher-tend/kill-while-luxid-is-slow#SAF-31", test_kill_while_luxid_is_slow);

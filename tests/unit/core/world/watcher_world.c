@@ -58,6 +58,26 @@ void change_object(struct watcher_world *w, const char *kind, const char *key, j
     commit(w, changes_of(patched(w, kind, key, patch), NULL));
 }
 
+#define ALL_BUT_WEB1                                                                               \
+    "x instance/db1, x instance/more1, x instance/more2, x instance/more3, x instance/more4, "     \
+    "x instance/more5, x node/" NODE1 ", x node/" NODE2 ", x node/" NODE3 ", x node/" NODE4
+
+void take_locks(struct watcher_world *w)
+{
+    g_autofree char *released =
+        ask_wconf(&w->base, w->base.job, "free_locks", json_make("{s:o}", "owner", owner_json(17)));
+    g_autofree char *locks =
+        job_locks(&w->base, TEST_JOB, "x cluster/BGL, x instance/web1, " ALL_BUT_WEB1, true);
+    g_assert_nonnull(strstr(locks, "true"));
+}
+
+void patch_web1(struct watcher_world *w, json_t *patch)
+{
+    take_locks(w);
+    change_object(w, "instance", WEB1, patch);
+    g_free(job_locks(&w->base, TEST_JOB, "r instance/web1", false));
+}
+
 /* --- luxid --- */
 
 struct submitting {
@@ -237,6 +257,61 @@ static json_t *report(const struct rpc_request *request, const char *to_node, vo
     return answer;
 }
 
+/* --- what they show of one instance --- */
+
+static json_t *image_set(const char *replica, guint disks)
+{
+    return json_make("{s:s,s:s,s:i}", "instance", WEB1, "replica", replica, "disks", (int)disks);
+}
+
+static json_t *images_of(const struct watcher_world *w, const char *node)
+{
+    json_t *images = json_array();
+    const struct instance *web1 = config_get(w->view, "instance", WEB1, NULL);
+    if (w->own_disks != 0 && g_str_equal(node, NODE1))
+        json_array_append_new(images, image_set("", w->own_disks));
+    if (web1 != NULL && g_str_equal(node, web1->secondary_node) && !w->replica_gone)
+        json_array_append_new(images, image_set(web1->replica, 3));
+    return images;
+}
+
+static json_t *sight(const struct watcher_world *w, const char *node, const char *instance)
+{
+    bool web1 = g_str_equal(instance, WEB1);
+    bool there = web1 && w->guest_node != NULL && g_str_equal(w->guest_node, node);
+    json_t *disks = json_array();
+    for (guint i = 0; web1 && g_str_equal(node, NODE1) && i < 2; i++)
+        json_array_append_new(disks, json_make("{s:I}", "bytes",
+                                               w->own_disks & (1u << i)
+                                                   ? (json_int_t)w->disk_mib * 1024 * 1024
+                                                   : (json_int_t)0));
+    return json_make("{s:s,s:s,s:s,s:s,s:I,s:s,s:o,s:o,s:I}", "instance", instance, "busy",
+                     g_strcmp0(w->busy, node) == 0 ? "its images are made by job 900" : "",
+                     "silent", there && w->late_guest ? "its monitor does not answer" : "", "state",
+                     there ? w->guest_state : "absent", "generation",
+                     (json_int_t)(there ? w->guest_generation : 0), "crashed",
+                     !there && w->crashed != NULL ? w->crashed : "", "images",
+                     web1 ? images_of(w, node) : json_array(), "disks", disks, "taken_us",
+                     (json_int_t)1);
+}
+
+static json_t *collect(const struct rpc_request *request, const char *to_node, void *data,
+                       GError **error)
+{
+    struct watcher_world *w = data;
+    size_t index;
+    const json_t *subject;
+    json_t *sights = json_array();
+    w->collects++;
+    look(w);
+    json_array_foreach(json_object_get(request->args, "subjects"), index, subject) {
+        w->refused = (guint64)json_integer_value(json_object_get(subject, "dead_job"));
+        json_array_append_new(
+            sights, sight(w, to_node, json_string_value(json_object_get(subject, "instance"))));
+    }
+    return json_make("{s:s,s:o}", "node", to_node, "sights", sights);
+}
+
 /* --- the world --- */
 
 static void start_task(void *data)
@@ -292,17 +367,14 @@ struct watcher_world *watcher_world_new_with(const char *engine)
     w->mirror = "ready";
     w->guest_generation = 4;
     w->disk_free = w->memory = 4096;
+    w->own_disks = 3;
+    w->disk_mib = 4096;
     config_world_init(&w->base, without_db1_on_node1(engine));
     fake_script(w->base.world, NULL, ROLE_NODED, "node_report", report, w);
+    fake_script(w->base.world, NULL, ROLE_NODED, "collect", collect, w);
     fake_serve(w->base.luxid, serve_luxid, w);
     config_world_start(&w->base);
-    g_autofree char *locks = job_locks(&w->base, TEST_JOB,
-                                       "x cluster/BGL, x instance/web1, x instance/db1, "
-                                       "x instance/more1, x instance/more2, x instance/more3, "
-                                       "x instance/more4, x instance/more5, x node/" NODE1
-                                       ", x node/" NODE2 ", x node/" NODE3 ", x node/" NODE4,
-                                       true);
-    g_assert_nonnull(strstr(locks, "true"));
+    take_locks(w);
     watcher_world_start(w);
     return w;
 }

@@ -56,9 +56,15 @@ struct watcher_world {
     bool replica_gone;      /* … but not those of web1's replica … */
     bool disk_gone;         /* … or not that of its disk 1 … */
     const char *refuses;    /* node that answers with an error, and no report */
-    const char *late; /* node whose guest and disks do not answer: what is said of them is old */
-    bool old_version; /* … which nodes of an older version do not tell */
-    json_t *services; /* node -> list of its daemons; NULL: nobody says anything of them */
+    const char *late;    /* node whose guest and disks do not answer: what is said of them is old */
+    bool old_version;    /* … which nodes of an older version do not tell */
+    guint own_disks;     /* of web1 on its primary node, as a sum (record image_set); 3: both */
+    guint disk_mib;      /* size of each there */
+    const char *busy;    /* node where something is being done to it */
+    const char *crashed; /* last words of its guest */
+    guint collects;      /* calls of `collect` */
+    guint64 refused;     /* job that nodes were told to refuse last */
+    json_t *services;    /* node -> list of its daemons; NULL: nobody says anything of them */
 };
 
 /* web1 runs on node1, its replica on node2 is in sync, everything is online, no tags. db1, diskless
@@ -79,6 +85,10 @@ void set_tag(struct watcher_world *w, enum tag_kind kind, const char *object, co
 void drop_tag(struct watcher_world *w, enum tag_kind kind, const char *object, const char *text);
 /* Members of an object; `patch` is stolen. */
 void change_object(struct watcher_world *w, const char *kind, const char *key, json_t *patch);
+/* Job 17 has all its locks again, as soon as it can have them. */
+void take_locks(struct watcher_world *w);
+/* The same of web1, whose lock nobody has then: recovery takes it. */
+void patch_web1(struct watcher_world *w, json_t *patch);
 void set_node(struct watcher_world *w, const char *node, const char *state); /* online … */
 void add_node4(struct watcher_world *w);
 void set_replica(struct watcher_world *w, const char *state);

@@ -1,0 +1,430 @@
+/* Recovery in the watcher's loop: marks of dead jobs against what hosts show. */
+#include "core/config/fault.h"
+#include "unit/core/world/watcher_world.h"
+
+#include <string.h>
+
+#define RECOVERY "watcher/recovery"
+#define ALERTS "watcher/alert"
+
+static json_t *mark_of(const char *mark)
+{
+    return json_make("{s:s,s:i,s:i}", "task_state", mark, "task_owner", 900, "task_since",
+                     1600000000);
+}
+
+static struct watcher_world *fresh(void)
+{
+    struct watcher_world *w = watcher_world_new();
+    json_t *counter = json_make("{s:s,s:i}", "name", "job", "value", 901);
+    look(w);
+    g_free(daemon_commit(&w->base, w->base.luxid,
+                         changes_of(config_put(w->view, "counter", "job", counter), NULL)));
+    return w;
+}
+
+/* web1 gets the mark of job 900, which has ended; and what else its record has then. */
+static void stick_as(struct watcher_world *w, const char *mark, json_t *more)
+{
+    json_t *patch = mark_of(mark);
+    g_test_message("%s", mark);
+    json_object_update(patch, more);
+    json_decref(more);
+    patch_web1(w, patch);
+}
+
+static void stick(struct watcher_world *w, const char *mark)
+{
+    stick_as(w, mark, json_object());
+}
+
+static const struct instance *web1(struct watcher_world *w)
+{
+    look(w);
+    return config_get(w->view, "instance", WEB1, NULL);
+}
+
+static const struct fault *fault(struct watcher_world *w)
+{
+    look(w);
+    return fault_of(w->view, "instance", WEB1);
+}
+
+static const struct stuck *stuck(struct watcher_world *w)
+{
+    g_autofree char *key = fault_key("instance", WEB1);
+    look(w);
+    return config_get(w->view, "stuck", key, NULL);
+}
+
+static const struct decision *told(struct watcher_world *w)
+{
+    return latest_about(w, WEB1, RECOVERY);
+}
+
+static guint events(struct watcher_world *w, enum event_kind kind)
+{
+    look(w);
+    g_autoptr(GPtrArray) all = config_list(w->view, "decision");
+    guint count = 0;
+    for (guint i = 0; i < all->len; i++)
+        count += ((const struct decision *)all->pdata[i])->event == kind;
+    return count;
+}
+
+/* --- the record first --- */
+
+/* What runs is on record as that, whatever the dead job was about, and nobody submits a job. */
+static void test_running_is_settled(void)
+{
+    static const char *const marks[] = {"creating",     "starting",        "stopping",
+                                        "failing-over", "replacing-disks", "growing-disk"};
+    for (guint i = 0; i < G_N_ELEMENTS(marks); i++) {
+        struct watcher_world *w = fresh();
+        stick(w, marks[i]);
+        passes(w, 2);
+        g_assert_cmpuint(jobs(w), ==, 0);
+        g_assert_cmpint(web1(w)->task_state, ==, TASK_NONE);
+        g_assert_cmpuint(web1(w)->task_owner, ==, 0);
+        g_assert_cmpuint(w->refused, ==, 900);
+        g_assert_cmpint(told(w)->event, ==, EVENT_RECOVERED);
+        g_assert_cmpstr(told(w)->task, ==, marks[i]);
+        g_assert_cmpstr(told(w)->new, ==, "active");
+        g_assert_nonnull(fault(w) == NULL ? w : NULL);
+        passes(w, 20);
+        g_assert_cmpuint(events(w, EVENT_RECOVERED), ==, 1);
+        watcher_world_free(w);
+    }
+}
+
+/* A removal that did not happen: it lives, is to run, and somebody is told. */
+static void test_removing_that_runs(void)
+{
+    struct watcher_world *w = fresh();
+    stick_as(w, "removing", json_make("{s:s}", "admin_state", "down"));
+    passes(w, 2);
+    g_assert_cmpint(web1(w)->task_state, ==, TASK_NONE);
+    g_assert_cmpint(web1(w)->admin_state, ==, ADMIN_UP);
+    g_assert_cmpstr(told(w)->rule, ==, "RCV-70");
+    g_assert_cmpuint(events(w, EVENT_ALERT), ==, 1);
+    g_assert_cmpuint(jobs(w), ==, 0);
+    watcher_world_free(w);
+}
+
+/* Off and whole: settled, and then started, as its wish says. */
+static void test_off_is_started_by_its_wish(void)
+{
+    struct watcher_world *w = fresh();
+    w->guest_node = NULL;
+    stick(w, "starting");
+    passes(w, 4);
+    g_assert_cmpint(web1(w)->task_state, ==, TASK_NONE);
+    g_assert_cmpstr(told(w)->new, ==, "stopped");
+    g_assert_cmpuint(jobs(w), ==, 1);
+    g_assert_cmpstr(job(w, 0)->op_id, ==, "OP_INSTANCE_STARTUP");
+    g_assert_true(g_str_has_prefix(job(w, 0)->request_id, "restart/"));
+    watcher_world_free(w);
+}
+
+/* Nothing of it on any host: the record goes, its proof stays. */
+static void test_all_gone(void)
+{
+    struct watcher_world *w = fresh();
+    w->guest_node = NULL;
+    w->own_disks = 0;
+    w->replica_gone = true;
+    stick(w, "removing");
+    passes(w, 2);
+    g_assert_null(web1(w));
+    g_assert_nonnull(config_get(w->view, "removed", WEB1, NULL));
+    g_assert_cmpuint(jobs(w), ==, 0);
+    watcher_world_free(w);
+}
+
+/* --- jobs second --- */
+
+static void check_finish(const char *mark, const char *opcode, guint own_disks)
+{
+    struct watcher_world *w = fresh();
+    w->guest_node = NULL;
+    w->own_disks = own_disks;
+    w->disk_mib = 1;
+    stick(w, mark);
+    passes(w, 2);
+    g_assert_cmpuint(jobs(w), ==, 1);
+    g_assert_cmpstr(job(w, 0)->op_id, ==, opcode);
+    g_assert_cmpstr(job(w, 0)->request_id, ==, "finish/" WEB1 "/900/4/1");
+    g_autofree char *task = g_strdup_printf("\"if_task\":\"%s/900/4\"", mark);
+    g_assert_nonnull(strstr(job(w, 0)->body, task));
+    g_assert_cmpint(told(w)->event, ==, EVENT_RECOVERED);
+    g_assert_cmpstr(told(w)->new, ==, "finishing");
+    passes(w, 10);
+    g_assert_cmpuint(jobs(w), ==, 1); /* it is under way */
+    end_job(w, 0, "error", json_string("detected death of job 1"));
+    passes(w, 5);
+    g_assert_cmpuint(jobs(w), ==, 2);
+    g_assert_cmpuint(events(w, EVENT_RECOVERED), ==, 1);
+    watcher_world_free(w);
+}
+
+static void test_half_made_is_finished(void)
+{
+    check_finish("creating", "OP_INSTANCE_SETTLE", 0);
+    check_finish("removing", "OP_INSTANCE_SETTLE", 0);
+    check_finish("growing-disk", "OP_INSTANCE_GROW_DISK", 3);
+    check_finish("recreating-disks", "OP_INSTANCE_RECREATE_DISKS", 0);
+}
+
+/* What is installed anew is held by nobody until it is whole; then it is settled like any other. */
+static void test_reinstalling(void)
+{
+    struct watcher_world *w = fresh();
+    end_guest(w, 0, true, "yes");
+    stick(w, "reinstalling");
+    passes(w, 2);
+    g_assert_cmpstr(job(w, 0)->op_id, ==, "OP_INSTANCE_REINSTALL");
+    g_assert_cmpstr(job(w, 0)->request_id, ==, "finish/" WEB1 "/900/5/1");
+    watcher_world_free(w);
+    w = fresh();
+    stick(w, "reinstalling");
+    passes(w, 2);
+    g_assert_cmpuint(jobs(w), ==, 0);
+    g_assert_cmpint(web1(w)->task_state, ==, TASK_NONE);
+    watcher_world_free(w);
+}
+
+/* Where nothing may be finished it is in ERROR, with an alert, and its task is off the record. */
+static void test_half_made_with_no(void)
+{
+    struct watcher_world *w = fresh();
+    change_object(w, "cluster", CLUSTER, json_make("{s:s}", "recovery_rectify_unstable", "no"));
+    w->guest_node = NULL;
+    w->own_disks = 0;
+    stick(w, "creating");
+    passes(w, 2);
+    g_assert_cmpuint(jobs(w), ==, 0);
+    g_assert_cmpint(web1(w)->task_state, ==, TASK_NONE);
+    g_assert_nonnull(fault(w));
+    g_assert_cmpstr(fault(w)->task, ==, "creating");
+    g_assert_cmpstr(fault(w)->rule, ==, "RCV-47");
+    g_assert_false(fault(w)->blind);
+    g_assert_cmpuint(events(w, EVENT_ALERT), ==, 1);
+    passes(w, 20);
+    g_assert_cmpuint(jobs(w), ==, 0);
+    g_assert_cmpuint(events(w, EVENT_ALERT), ==, 1);
+    watcher_world_free(w);
+}
+
+/* The replica of what was to be removed is gone: only a job may say so of it. */
+static void test_replica_is_settled_by_a_job(void)
+{
+    struct watcher_world *w = fresh();
+    w->replica_gone = true;
+    stick(w, "removing");
+    passes(w, 2);
+    g_assert_cmpuint(jobs(w), ==, 1);
+    g_assert_cmpstr(job(w, 0)->op_id, ==, "OP_INSTANCE_SETTLE");
+    g_assert_cmpint(web1(w)->task_state, ==, TASK_REMOVING);
+    watcher_world_free(w);
+}
+
+/* A migration that died is settled by its job, whoever answers. */
+static void test_migration(void)
+{
+    struct watcher_world *w = fresh();
+    w->silent = NODE1;
+    stick_as(w, "migrating",
+             json_make("{s:s,s:s}", "migration", REPLICA2, "migration_node", NODE2));
+    passes(w, 2);
+    g_assert_cmpuint(jobs(w), ==, 1);
+    g_assert_cmpstr(job(w, 0)->op_id, ==, "OP_INSTANCE_MIGRATE");
+    g_assert_nonnull(strstr(job(w, 0)->body, "\"cleanup\":true"));
+    watcher_world_free(w);
+}
+
+/* --- hosts that cannot be asked --- */
+
+/* Six looks, at their distance, then ERROR with an alert; counted across a death of the watcher. */
+static void test_six_looks(void)
+{
+    struct watcher_world *w = fresh();
+    w->silent = NODE1;
+    stick(w, "starting");
+    passes(w, 2);
+    g_assert_nonnull(stuck(w));
+    g_assert_cmpuint(stuck(w)->looks, ==, 1);
+    passes(w, 50);
+    g_assert_cmpuint(stuck(w)->looks, ==, 1);
+    passes(w, 12);
+    g_assert_cmpuint(stuck(w)->looks, ==, 2);
+    watcher_world_kill(w);
+    watcher_world_start(w);
+    passes(w, 3);
+    g_assert_cmpint(web1(w)->task_state, ==, TASK_STARTING);
+    g_assert_cmpuint(stuck(w)->looks, <=, 3);
+    g_assert_cmpuint(stuck(w)->looks, >=, 2);
+    passes(w, 62 * 3);
+    g_assert_null(fault(w));
+    passes(w, 62 * 2);
+    g_assert_nonnull(fault(w));
+    g_assert_true(fault(w)->blind);
+    g_assert_null(stuck(w));
+    g_assert_cmpint(web1(w)->task_state, ==, TASK_NONE);
+    g_assert_cmpuint(events(w, EVENT_ALERT), ==, 1);
+    g_assert_cmpuint(jobs(w), ==, 0);
+    /* The host is back, long after: judged anew by it. */
+    passes(w, 3600);
+    g_assert_nonnull(fault(w));
+    w->silent = NULL;
+    passes(w, 3);
+    g_assert_null(fault(w));
+    g_assert_cmpstr(told(w)->old, ==, "error");
+    g_assert_cmpstr(told(w)->new, ==, "active");
+    g_assert_cmpuint(events(w, EVENT_RECOVERED), ==, 2);
+    watcher_world_free(w);
+}
+
+/* Back before the last attempt: settled at once, no attempt is waited for. */
+static void test_host_is_back(void)
+{
+    struct watcher_world *w = fresh();
+    w->silent = NODE1;
+    stick(w, "starting");
+    passes(w, 70);
+    g_assert_cmpuint(stuck(w)->looks, ==, 2);
+    w->silent = NULL;
+    passes(w, 3);
+    g_assert_null(stuck(w));
+    g_assert_cmpint(web1(w)->task_state, ==, TASK_NONE);
+    watcher_world_free(w);
+}
+
+/* Something is being done to it there: no try is used up, however long. */
+static void test_busy(void)
+{
+    struct watcher_world *w = fresh();
+    w->busy = NODE1;
+    stick(w, "starting");
+    passes(w, 1000);
+    g_assert_null(stuck(w));
+    g_assert_null(fault(w));
+    g_assert_cmpint(told(w)->verdict, ==, VERDICT_WAIT);
+    w->busy = NULL;
+    passes(w, 2);
+    g_assert_cmpint(web1(w)->task_state, ==, TASK_NONE);
+    watcher_world_free(w);
+}
+
+/* A monitor that does not answer is a look that failed, and no proof that nothing runs. */
+static void test_guest_does_not_answer(void)
+{
+    struct watcher_world *w = fresh();
+    w->late_guest = true;
+    stick(w, "starting");
+    passes(w, 3);
+    passes(w, 50); /* the node answers all the time: attempts keep their distance */
+    g_assert_cmpuint(stuck(w)->looks, ==, 1);
+    g_assert_cmpint(web1(w)->task_state, ==, TASK_STARTING);
+    watcher_world_free(w);
+}
+
+/* What a removal may have been sent to has to answer, also a node that only has the replica. */
+static void test_removal_needs_every_host(void)
+{
+    struct watcher_world *w = fresh();
+    w->silent = NODE2;
+    stick(w, "removing");
+    passes(w, 3);
+    g_assert_cmpint(web1(w)->task_state, ==, TASK_REMOVING);
+    g_assert_cmpuint(stuck(w)->looks, ==, 1);
+    w->silent = NULL;
+    passes(w, 3);
+    g_assert_cmpint(web1(w)->task_state, ==, TASK_NONE);
+    watcher_world_free(w);
+}
+
+/* --- owners --- */
+
+/* It lives: nothing is touched, however old; somebody is told once each period. */
+static void test_living_owner(void)
+{
+    struct watcher_world *w = fresh();
+    w->guest_node = NULL;
+    passes(w, 2); /* job 1 is there */
+    g_assert_cmpuint(jobs(w), ==, 1);
+    look(w);
+    json_t *started = config_object_json(w->view, "job", "1");
+    json_object_set_new(started, "started", json_true());
+    json_object_set_new(started, "status", json_string("running"));
+    g_free(daemon_commit(&w->base, w->base.luxid,
+                         changes_of(config_put(w->view, "job", "1", started), NULL)));
+    patch_web1(w, json_make("{s:s,s:i}", "task_state", "starting", "task_owner", 1));
+    passes(w, 590);
+    g_assert_cmpuint(events(w, EVENT_ALERT), ==, 0);
+    passes(w, 15);
+    g_assert_cmpuint(events(w, EVENT_ALERT), ==, 1);
+    passes(w, 1205);
+    g_assert_cmpuint(events(w, EVENT_ALERT), ==, 3);
+    g_assert_cmpint(web1(w)->task_state, ==, TASK_STARTING);
+    g_assert_cmpuint(w->collects, ==, 0);
+    end_job(w, 0, "success", NULL);
+    patch_web1(w, json_make("{s:s,s:i}", "task_state", "", "task_owner", 0));
+    passes(w, 2);
+    g_assert_null(stuck(w)); /* what was counted goes with the task */
+    watcher_world_free(w);
+}
+
+/* One that has not begun looks like a dead one, and is none. */
+static void test_queued_owner(void)
+{
+    struct watcher_world *w = fresh();
+    w->guest_node = NULL;
+    passes(w, 2);
+    patch_web1(w, json_make("{s:s,s:i}", "task_state", "starting", "task_owner", 1));
+    passes(w, 1300);
+    g_assert_cmpint(web1(w)->task_state, ==, TASK_STARTING);
+    g_assert_cmpuint(w->collects, ==, 0);
+    g_assert_cmpuint(events(w, EVENT_ALERT), ==, 0);
+    watcher_world_free(w);
+}
+
+/* Who has its lock is not waited for, and nothing is asked of anybody. */
+static void test_user_is_at_it(void)
+{
+    struct watcher_world *w = fresh();
+    change_object(w, "instance", WEB1, mark_of("starting")); /* job 17 has all locks */
+    passes(w, 20);
+    g_assert_cmpint(web1(w)->task_state, ==, TASK_STARTING);
+    g_assert_cmpuint(w->collects, ==, 0);
+    g_free(job_locks(&w->base, 17, "r instance/web1", true));
+    passes(w, 2);
+    g_assert_cmpint(web1(w)->task_state, ==, TASK_NONE);
+    watcher_world_free(w);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/recovery/what-runs-is-on-record#RCV-09,RCV-14,RCV-22,RCV-25,RCV-27",
+                    test_running_is_settled);
+    g_test_add_func("/recovery/a-removal-that-did-not-happen#RCV-70", test_removing_that_runs);
+    g_test_add_func("/recovery/off-is-started-by-its-wish#RCV-54", test_off_is_started_by_its_wish);
+    g_test_add_func("/recovery/nothing-is-left#RCV-70,SAF-82", test_all_gone);
+    g_test_add_func("/recovery/half-made-is-finished-by-a-job#RCV-23,RCV-47,SAF-83",
+                    test_half_made_is_finished);
+    g_test_add_func("/recovery/reinstalling#RCV-49", test_reinstalling);
+    g_test_add_func("/recovery/half-made-with-no#RCV-23,RCV-28,RCV-29", test_half_made_with_no);
+    g_test_add_func("/recovery/replica-is-settled-by-a-job#SAF-81",
+                    test_replica_is_settled_by_a_job);
+    g_test_add_func("/recovery/migration#RCV-69,SAF-17", test_migration);
+    g_test_add_func("/recovery/six-looks#RCV-35,RCV-36,RCV-37,RCV-39,RCV-40,RCV-41",
+                    test_six_looks);
+    g_test_add_func("/recovery/host-is-back#RCV-38", test_host_is_back);
+    g_test_add_func("/recovery/busy#SAF-81", test_busy);
+    g_test_add_func("/recovery/guest-does-not-answer#RCV-35", test_guest_does_not_answer);
+    g_test_add_func("/recovery/removal-needs-every-host#SAF-81", test_removal_needs_every_host);
+    g_test_add_func("/recovery/living-owner#RCV-03,RCV-10,SAF-80", test_living_owner);
+    g_test_add_func("/recovery/queued-owner#RCV-12", test_queued_owner);
+    g_test_add_func("/recovery/user-is-at-it#RCV-21", test_user_is_at_it);
+    return g_test_run();
+}
