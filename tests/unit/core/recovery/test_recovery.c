@@ -179,6 +179,7 @@ static void test_half_made_is_finished(void)
 static void test_reinstalling(void)
 {
     struct watcher_world *w = fresh();
+    change_object(w, "instance", WEB1, json_make("{s:s}", "admin_state", "down"));
     end_guest(w, 0, true, "yes");
     stick(w, "reinstalling");
     passes(w, 2);
