@@ -202,6 +202,7 @@
 #define LIMIT_COLLECT 1000         /* subjects of one question to a node */
 #define LIMIT_ENDED_JOBS 65536     /* pairs (job, instance) that a node refuses */
 #define LIMIT_COLLECT_BUSY_MS 2000 /* until an instance whose lock is not free is told as busy */
+#define LIMIT_SIGHT_NAMES 64       /* drives, or tap devices, that a look at an instance names */
 #define LIMIT_EVENTS 10000         /* decisions that are events: so many stay, … */
 #define LIMIT_EVENT_AGE_S 604800   /* … and younger ones */
 #define LIMIT_DECISIONS_PER_SUBJECT 20

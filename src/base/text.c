@@ -118,3 +118,8 @@ void text_fold(GString *out, const char *text, int column, int indent, int width
         first = false;
     }
 }
+
+char *text_head(const char *text, glong letters)
+{
+    return g_utf8_substring(text, 0, MIN(g_utf8_strlen(text, -1), letters));
+}

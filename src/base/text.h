@@ -23,6 +23,9 @@ char *text_shown(const char *text);
  * that is longer than the room stands alone. No line break behind the last one. */
 void text_fold(GString *out, const char *text, int column, int indent, int width);
 
+/* Its first `letters` letters, to be freed. */
+char *text_head(const char *text, glong letters);
+
 /* Seconds since 1970 as "2026-01-02 03:04:05 UTC", to be freed; what no calendar has is a number.
  */
 char *text_time(gint64 seconds);

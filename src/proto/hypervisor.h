@@ -113,6 +113,9 @@ struct hypervisor_ops {
     /* Only queries, too, with the same errors. An absent process: zeros. */
     bool (*io_query)(struct hypervisor *hv, const char *instance, guint64 generation,
                      struct io_info *ret_io, GError **error);
+    /* The same: names of the drives that the process has, GPtrArray of char *. */
+    GPtrArray *(*drives)(struct hypervisor *hv, const char *instance, guint64 generation,
+                         GError **error);
     /* Lets a guest go on that the hypervisor has stopped by itself for lack of room, and repeats
      * what it holds. WRONG_STATE, and nothing is done, if it stands still for any other reason, if
      * it is part of a migration, or if its mirror was ended in sync: that is to be found out by

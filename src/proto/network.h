@@ -25,6 +25,9 @@ struct network_ops {
     bool (*nic_announce)(struct network_driver *network, const struct nic *nic, GError **error);
     /* UUIDs of the instances that have tap devices: GPtrArray of char *. */
     GPtrArray *(*list)(struct network_driver *network, GError **error);
+    /* Every tap device of guests, as "INSTANCE NAME BRIDGE"; no BRIDGE: it is in none. GPtrArray of
+     * char *. */
+    GPtrArray *(*taps)(struct network_driver *network, GError **error);
     /* Names of the bridges of this node: GPtrArray of char *. May be some seconds old,
      * unless a device came, went or was renamed. */
     GPtrArray *(*bridges)(struct network_driver *network, GError **error);

@@ -34,7 +34,8 @@ static bool asks_monitor(const char *op)
         "query",          "run",           "pause",         "reset",
         "powerdown",      "mirror_start",  "mirror_finish", "mirror_release",
         "announce",       "migrate_start", "migrate_query", "migrate_continue",
-        "migrate_cancel", "disk_resize",   "io_query",      "go_on"};
+        "migrate_cancel", "disk_resize",   "io_query",      "go_on",
+        "drives"};
     for (guint i = 0; i < G_N_ELEMENTS(ops); i++)
         if (strcmp(ops[i], op) == 0)
             return true;

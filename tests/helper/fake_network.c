@@ -94,6 +94,20 @@ static GPtrArray *op_list(struct network_driver *network, GError **error)
     return instances;
 }
 
+static GPtrArray *op_taps(struct network_driver *network, GError **error)
+{
+    struct fake_host *host = host_of(network);
+    if (!fake_op_begin(host, "taps", "", NULL, error))
+        return NULL;
+    GPtrArray *taps = g_ptr_array_new_with_free_func(g_free);
+    for (guint i = 0; i < host->taps->len; i++) {
+        const struct fake_tap *tap = host->taps->pdata[i];
+        g_ptr_array_add(taps, g_strdup_printf("%s tap.%.8s.%u %s", tap->instance, tap->instance,
+                                              tap->index, tap->link));
+    }
+    return taps;
+}
+
 static GPtrArray *op_bridges(struct network_driver *network, GError **error)
 {
     struct fake_host *host = host_of(network);
@@ -199,6 +213,7 @@ void fake_network_init(struct fake_host *host)
         .tap_remove = op_tap_remove,
         .nic_announce = op_nic_announce,
         .list = op_list,
+        .taps = op_taps,
         .bridges = op_bridges,
         .device_check = op_device_check,
         .address_devices = op_address_devices,

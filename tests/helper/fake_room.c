@@ -108,6 +108,21 @@ static bool op_io_query(struct hypervisor *hv, const char *instance, guint64 gen
     return true;
 }
 
+static GPtrArray *op_drives(struct hypervisor *hv, const char *instance, guint64 generation,
+                            GError **error)
+{
+    struct fake_host *host = fake_host_of_hv(hv);
+    const struct fake_guest *guest = fake_op_begin(host, "drives", instance, NULL, error)
+                                         ? fake_guest_for(host, instance, generation, error)
+                                         : NULL;
+    if (!guest)
+        return NULL;
+    GPtrArray *drives = g_ptr_array_new_with_free_func(g_free);
+    for (guint i = 0; guest->image && i < guest->image->count / FAKE_BLOCKS; i++)
+        g_ptr_array_add(drives, g_strdup_printf("vd%u", i));
+    return drives;
+}
+
 static bool go_on_now(struct fake_guest *guest, GError **error)
 {
     if (guest->state != GUEST_PAUSED || guest->io.stop == IO_STOP_NONE || guest->finished ||
@@ -138,6 +153,7 @@ static bool op_go_on(struct hypervisor *hv, const char *instance, guint64 genera
 void fake_room_fill(struct hypervisor_ops *ops)
 {
     ops->io_query = op_io_query;
+    ops->drives = op_drives;
     ops->go_on = op_go_on;
 }
 

@@ -76,6 +76,35 @@ bool qemu_io_query(struct hypervisor *hv, const char *instance, guint64 generati
     return true;
 }
 
+/* By the name of the device that the guest sees: "/machine/peripheral/vd0/virtio-backend". */
+static char *name_of_drive(const json_t *entry)
+{
+    const char *qdev = json_string_value(json_object_get(entry, "qdev"));
+    const char *device = json_string_value(json_object_get(entry, "device"));
+    static const char begin[] = "/machine/peripheral/";
+    if (qdev != NULL && g_str_has_prefix(qdev, begin))
+        return g_strndup(qdev + strlen(begin), strcspn(qdev + strlen(begin), "/"));
+    return g_strdup(device != NULL && device[0] != '\0' ? device : qdev);
+}
+
+GPtrArray *qemu_drives(struct hypervisor *hv, const char *instance, guint64 generation,
+                       GError **error)
+{
+    guest_autoptr guest = guest_find((struct qemu *)hv, instance, generation, error);
+    json_autoptr entries =
+        guest != NULL ? guest_execute(guest, "query-block", NULL, LIMIT_QMP_COMMAND_MS, error)
+                      : NULL;
+    if (entries == NULL)
+        return NULL;
+    GPtrArray *drives = g_ptr_array_new_with_free_func(g_free);
+    for (size_t i = 0; i < MIN(json_array_size(entries), LIMIT_SIGHT_NAMES); i++) {
+        char *name = name_of_drive(json_array_get(entries, i));
+        if (name != NULL)
+            g_ptr_array_add(drives, name);
+    }
+    return drives;
+}
+
 static bool check_go_on(struct guest *guest, GError **error)
 {
     g_autofree char *status = NULL;

@@ -398,6 +398,26 @@ static GPtrArray *linux_list(struct network_driver *network, GError **error)
     return list;
 }
 
+static GPtrArray *linux_taps(struct network_driver *network, GError **error)
+{
+    json_autoptr links = ip_links(NULL, NULL, error);
+    if (links == NULL)
+        return NULL;
+    GPtrArray *list = g_ptr_array_new_with_free_func(g_free);
+    size_t i;
+    const json_t *link;
+    json_array_foreach(links, i, link) {
+        enum nic_mode mode;
+        const char *bridge = ip_link_text(link, "master");
+        g_autofree char *owner = tap_alias_parse(ip_link_text(link, "ifalias"), &mode);
+        if (owner != NULL)
+            g_ptr_array_add(list, g_strdup_printf("%s %s%s%s", owner, ip_link_text(link, "ifname"),
+                                                  bridge[0] != '\0' ? " " : "", bridge));
+    }
+    g_ptr_array_sort(list, compare_text);
+    return list;
+}
+
 /* An Open vSwitch that does not answer has no bridges to offer; the others are there all the same.
  */
 static void add_ovs_bridges(GPtrArray *list)
@@ -443,6 +463,7 @@ static const struct network_ops network_linux_ops = {
     .tap_remove = linux_tap_remove,
     .nic_announce = linux_nic_announce,
     .list = linux_list,
+    .taps = linux_taps,
     .bridges = linux_bridges,
     .device_check = address_device_check,
     .address_devices = address_devices,

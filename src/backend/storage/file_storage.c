@@ -149,6 +149,49 @@ GPtrArray *file_storage_files(struct storage *storage, const char *instance, con
     return call_list(call, error);
 }
 
+/* An image that cannot be told from another, or read, is there all the same. */
+static void size_of(const struct image_call *call, guint disk, struct sight_disk *ret_disk)
+{
+    struct stat info;
+    g_autoptr(GError) why = NULL;
+    g_autofree char *path =
+        images_file(&call->images, call->instance, "", disk, call->shared, &why);
+    if (path == NULL && !fettle_error_is(why, CORRUPT))
+        return;
+    if (path != NULL && !g_str_has_suffix(path, ".qcow2")) {
+        if (stat(path, &info) == 0)
+            ret_disk->bytes = (guint64)info.st_size;
+        else
+            images_fail("look at", path, &why);
+    } else if (path != NULL) {
+        images_check_header(path, &ret_disk->bytes, &why);
+    }
+    g_free(ret_disk->damage);
+    ret_disk->damage = text_head(why != NULL ? why->message : "", 256);
+}
+
+static bool do_sizes(struct image_call *call, GError **error)
+{
+    call->list = g_ptr_array_new_with_free_func((GDestroyNotify)sight_disk_free);
+    for (guint i = 0; i < call->count; i++) {
+        struct sight_disk *disk = sight_disk_new();
+        size_of(call, i, disk);
+        g_ptr_array_add(call->list, disk);
+    }
+    return true;
+}
+
+static GPtrArray *file_storage_sizes(struct storage *storage, const char *instance, bool shared,
+                                     guint count, GError **error)
+{
+    if (!images_check_names(instance, "", error))
+        return NULL;
+    struct image_call *call = call_new(storage, do_sizes, instance, "");
+    call->count = count;
+    call->shared = shared;
+    return call_list(call, error);
+}
+
 static bool do_sync(struct image_call *call, GError **error)
 {
     return images_sync(&call->images, call->instance, call->replica, error);
@@ -335,6 +378,7 @@ static const struct storage_ops file_storage_ops = {
     .demote = file_storage_demote,
     .check = file_storage_check,
     .files = file_storage_files,
+    .sizes = file_storage_sizes,
     .sync = file_storage_sync,
     .promote = file_storage_promote,
     .set_aside = file_storage_set_aside,

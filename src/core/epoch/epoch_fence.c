@@ -16,6 +16,7 @@ struct epoch_fence_op {
     struct stamp stamp;
     char *from_node;
     guint job;
+    const char *method;
 };
 
 struct epoch_fence *epoch_fence_new(const struct env *env, const char *cluster_uuid)
@@ -226,7 +227,8 @@ bool epoch_fence_admit(const struct epoch_fence *fence, const char *from_node,
 }
 
 struct epoch_fence_op *epoch_fence_enter(struct epoch_fence *fence, struct stamp stamp,
-                                         const char *from_node, guint job, GError **error)
+                                         const char *from_node, guint job, const char *method,
+                                         GError **error)
 {
     if (!fence_check_stamp(fence, stamp, error))
         return NULL;
@@ -240,6 +242,7 @@ struct epoch_fence_op *epoch_fence_enter(struct epoch_fence *fence, struct stamp
     op->stamp = stamp;
     op->from_node = g_strdup(from_node);
     op->job = job;
+    op->method = method;
     g_ptr_array_add(fence->ops, op);
     return op;
 }
@@ -273,6 +276,11 @@ const char *epoch_fence_op_from(const struct epoch_fence_op *op)
 guint epoch_fence_op_job(const struct epoch_fence_op *op)
 {
     return op->job;
+}
+
+const char *epoch_fence_op_method(const struct epoch_fence_op *op)
+{
+    return op->method;
 }
 
 static bool fence_check_announcement(const struct epoch_fence *fence, const char *from_node,

@@ -26,16 +26,18 @@ bool epoch_fence_admit(const struct epoch_fence *fence, const char *from_node,
                        const char *from_role, const struct method *method, struct stamp stamp,
                        GError **error);
 
-/* Registers an operation that a node, and a job (0: none) there, has asked for. STALE_EPOCH,
- * TEMPORARY as above; LIMIT beyond LIMIT_NODE_OPERATIONS. */
+/* Registers an operation that a node, and a job (0: none) there, has asked for; `method` is
+ * borrowed and outlives it. STALE_EPOCH, TEMPORARY as above; LIMIT beyond LIMIT_NODE_OPERATIONS. */
 struct epoch_fence_op *epoch_fence_enter(struct epoch_fence *fence, struct stamp stamp,
-                                         const char *from_node, guint job, GError **error);
+                                         const char *from_node, guint job, const char *method,
+                                         GError **error);
 void epoch_fence_leave(struct epoch_fence_op *op);
 /* A higher epoch has been announced since: whatever can end early should. */
 bool epoch_fence_overtaken(const struct epoch_fence_op *op);
 struct stamp epoch_fence_op_stamp(const struct epoch_fence_op *op);
 const char *epoch_fence_op_from(const struct epoch_fence_op *op); /* UUID of the asking node */
 guint epoch_fence_op_job(const struct epoch_fence_op *op);
+const char *epoch_fence_op_method(const struct epoch_fence_op *op);
 
 /* In a task: takes the announcement over, synced, and returns when every operation of a lower epoch
  * has ended. STALE_EPOCH, PERMISSION (another cluster, not from the master it names, or from who

@@ -35,12 +35,18 @@ void cancel_dead(struct guest *guest)
         give_up(guest);
 }
 
+void cancel_job(struct guest *guest, guint64 job)
+{
+    if (job != 0 && guest->cancelable_job == job)
+        give_up(guest);
+}
+
 json_t *cancel_work(struct node_core *node, struct epoch_fence_op *op, const void *args,
                     GError **error)
 {
     const struct work_cancel_args *work = args;
     struct guest *guest = guest_lookup(node, work->instance);
-    if (guest && guest->cancelable_job != 0 && guest->cancelable_job == epoch_fence_op_job(op))
-        give_up(guest);
+    if (guest)
+        cancel_job(guest, epoch_fence_op_job(op));
     return json_object();
 }

@@ -15,6 +15,8 @@ bool cancel_asked(const struct guest *guest);
 /* Gives up whatever is under way so: by a job that holds the instance, when the one that asked for
  * it is dead. Does not wait for the lock. */
 void cancel_dead(struct guest *guest);
+/* Only what that job (0: none) has asked for. */
+void cancel_job(struct guest *guest, guint64 job);
 
 /* work_cancel: does not wait for the lock. What another job has under way goes on. */
 json_t *cancel_work(struct node_core *node, struct epoch_fence_op *op, const void *args,

@@ -187,7 +187,7 @@ json_t *disks_create(struct node_core *node, struct epoch_fence_op *op, const vo
 {
     const struct disks_create_args *create = args;
     struct guest *guest = guest_get(node, create->instance, error);
-    if (!guest || !guest_lock(guest, error))
+    if (!guest || !guest_lock(guest, op, error))
         return NULL;
     cancel_begin(guest, op);
     bool ok = create_locked(guest, op, create, error);
@@ -293,7 +293,7 @@ json_t *disks_remove(struct node_core *node, struct epoch_fence_op *op, const vo
 {
     const struct disks_remove_args *gone = args;
     struct guest *guest = guest_get(node, gone->instance, error);
-    if (!guest || !guest_lock(guest, error))
+    if (!guest || !guest_lock(guest, op, error))
         return NULL;
     bool ok = remove_locked(guest, op, gone, error);
     guest_unlock(guest);
@@ -365,7 +365,7 @@ json_t *disks_grow(struct node_core *node, struct epoch_fence_op *op, const void
 {
     const struct disk_grow_args *grow = args;
     struct guest *guest = guest_get(node, grow->instance, error);
-    if (!guest || !guest_lock(guest, error))
+    if (!guest || !guest_lock(guest, op, error))
         return NULL;
     bool ok = grow_locked(guest, op, grow, error);
     guest_unlock(guest);
@@ -442,7 +442,7 @@ json_t *disks_renew(struct node_core *node, struct epoch_fence_op *op, const voi
 {
     const struct disks_renew_args *renew = args;
     struct guest *guest = guest_get(node, renew->instance, error);
-    if (!guest || !guest_lock(guest, error))
+    if (!guest || !guest_lock(guest, op, error))
         return NULL;
     bool ok = renew_locked(guest, op, renew, error);
     guest_unlock(guest);

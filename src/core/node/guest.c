@@ -5,10 +5,12 @@
 
 #include "base/log.h"
 #include "base/sm.h"
+#include "core/node/ended_jobs.h"
 #include "core/node/mirror_watch.h"
 #include "core/node/taps.h"
 #include "proto/seal.h"
 
+#define CRASHED_CHARS 512  /* as the record has it */
 #define NOTE_AGAIN_MS 2000 /* until what is owed is written again */
 
 #define TO_ALL                                                                                     \
@@ -62,10 +64,10 @@ void guest_free(struct guest *guest)
     migration_target_free(guest->incoming_target);
     migration_status_free(guest->migration);
     look_clear(&guest->look);
-    look_clear(&guest->undo.look);
+    look_clear(&guest->sight);
+    g_clear_pointer(&guest->drives, g_ptr_array_unref);
     g_clear_error(&guest->note.error);
     g_free(guest->note.text);
-    g_clear_error(&guest->undo.error);
     g_free(guest->damage);
     g_free(guest->held);
     g_free(guest);
@@ -147,21 +149,34 @@ bool guest_load_all(struct node_core *node, GError **error)
     return true;
 }
 
-bool guest_lock(struct guest *guest, GError **error)
+/* A request that was waiting here when its job was given up is refused like one that comes later.
+ */
+static bool lock_admits(struct guest *guest, const struct epoch_fence_op *op, GError **error)
 {
+    return !op || ended_jobs_admit(guest->node, epoch_fence_op_stamp(op), epoch_fence_op_job(op),
+                                   guest->record->instance, error);
+}
+
+bool guest_lock(struct guest *guest, const struct epoch_fence_op *op, GError **error)
+{
+    const struct env *env = guest->node->env;
     if (!task_mutex_lock(&guest->procedure))
         return node_killed(error);
+    guest->holder = op;
+    guest->holder_ms = env->ops->boot_ms(env);
     /* A watch whose guest or mirror is gone may still wait for the master; what it then hears
      * belongs to the past and must not be mixed with what this procedure begins. */
     bool past = !guest->live || !guest->record->target;
-    if (!past || mirror_watch_stop(guest))
+    bool alive = !past || mirror_watch_stop(guest);
+    if (alive && lock_admits(guest, op, error))
         return true;
-    task_mutex_unlock(&guest->procedure);
-    return node_killed(error);
+    guest_unlock(guest);
+    return alive ? false : node_killed(error);
 }
 
 void guest_unlock(struct guest *guest)
 {
+    guest->holder = NULL;
     task_mutex_unlock(&guest->procedure);
 }
 
@@ -339,6 +354,7 @@ void guest_move(struct guest *guest, enum guest_phase phase, const char *why)
                         why ? ": " : "", why ? why : "");
     sm_move(&guest_machine, spec ? spec->name : guest->record->instance, &state, phase, reason);
     guest->record->phase = phase;
+    text_set(&guest->record->crashed, "");
     if (phase != PHASE_STOPPED)
         text_set(&guest->record->left, ""); /* of images that rest here, and of no others */
 }
@@ -380,20 +396,47 @@ bool guest_check_stays(const struct guest *guest, GError **error)
     return false;
 }
 
-bool guest_kill(struct guest *guest, GError **error)
+bool guest_end_process(struct guest *guest, GError **error)
 {
     struct hypervisor *hv = guest->node->hv;
-    if (!hv->ops->kill(hv, guest->record->instance, guest->record->generation, error)) {
+    guest->ending = true;
+    if (!hv->ops->kill(hv, guest->record->instance, guest->record->generation, error))
+        return false;
+    guest->live = false;
+    return true;
+}
+
+bool guest_kill(struct guest *guest, GError **error)
+{
+    if (!guest_end_process(guest, error)) {
         g_prefix_error(error, "generation %" G_GUINT64_FORMAT " could not be ended: ",
                        guest->record->generation);
         return false;
     }
-    guest->live = false;
     guest->shutdown = false;
     taps_remove(guest, guest->record->spec);
     if (!mirror_watch_stop(guest))
         return node_killed(error);
     return true;
+}
+
+void guest_gone(struct guest *guest, const char *said)
+{
+    bool crashed = guest->live && !guest->ending && !guest->shutdown;
+    guest->live = false;
+    if (!crashed)
+        return;
+    g_autofree char *words = text_head(*said ? said : "it said nothing", CRASHED_CHARS);
+    text_set(&guest->record->crashed, words);
+    guest->note.owed = true;
+    note_begin(guest);
+}
+
+enum guest_state guest_state_known(const struct guest *guest)
+{
+    if (guest->live)
+        return guest->shutdown ? GUEST_SHUTDOWN : guest->last_state;
+    return guest->incoming_live ? GUEST_INCOMING : GUEST_ABSENT;
 }
 
 void guest_heard(struct guest *guest, gint64 when, enum guest_state state,
@@ -422,7 +465,7 @@ bool guest_query(struct guest *guest)
         if (state == GUEST_SHUTDOWN)
             guest->shutdown = true;
         if (state == GUEST_ABSENT)
-            guest->live = false;
+            guest_gone(guest, "");
         return true;
     }
     if (fettle_error_is(error, REFUSED) && generation == guest->record->generation) {

@@ -12,15 +12,6 @@ struct outgoing;
 #define GUEST_FOLDER "node/guests" /* in var: their files */
 #define GO_ON_TRIES 3 /* to let a guest go on that stands still although there is room */
 
-/* What disks_undo looks for, and has found; see undo.c. */
-struct undo_look {
-    struct look look;
-    bool shared;
-    guint disks;
-    bool whole;
-    GError *error;
-};
-
 /* Its file on the way to the disk: one write at a time, each of what is true when it begins. */
 struct note {
     guint64 asked;   /* saves so far */
@@ -41,9 +32,11 @@ struct note {
 
 struct guest {
     struct node_core *node;
-    struct guest_record *record; /* never NULL */
-    char *damage;                /* why its file cannot be trusted; NULL: it can */
-    struct task_mutex procedure; /* one at a time */
+    struct guest_record *record;         /* never NULL */
+    char *damage;                        /* why its file cannot be trusted; NULL: it can */
+    struct task_mutex procedure;         /* one at a time, … */
+    const struct epoch_fence_op *holder; /* … for this request; NULL: the node daemon's own … */
+    gint64 holder_ms;                    /* … since then */
     struct note note;
     struct stamp kept; /* history and generation that its file is known to have */
 
@@ -54,6 +47,7 @@ struct guest {
     /* Of the process of record->generation. */
     bool live;       /* there is one, as far as is known */
     bool making;     /* it is being made, so nobody asks it (SAF-28) */
+    bool ending;     /* this node daemon has asked for its end */
     bool adopted;    /* started by this node daemon, or confirmed by the master since it began */
     bool shutdown;   /* the guest switched itself off; it is paused */
     bool query_late; /* the last question got no answer … */
@@ -69,7 +63,8 @@ struct guest {
     gint64 went_on_ms;   /* when it was last let go on */
     bool looked_at;      /* by a task of room.c, right now */
 
-    struct undo_look undo;
+    struct look sight; /* at its process, with the guest locked (collect.c) … */
+    GPtrArray *drives; /* … and the drives that it was seen with; NULL: never */
 
     /* Of its mirror, while record->target is set. */
     char *held; /* why its writes are held though its replica is lost; NULL: they are not */
@@ -99,8 +94,10 @@ struct guest *guest_lookup(struct node_core *node, const char *instance);
 struct guest *guest_get(struct node_core *node, const char *instance, GError **error);
 void guest_free(struct guest *guest);
 
-/* Lets one procedure at a time act; a watch that is over has ended when it returns true. */
-bool guest_lock(struct guest *guest, GError **error);
+/* Lets one procedure at a time act, for a request (NULL: for none, the node daemon does it by
+ * itself); a watch that is over has ended when it returns true. STALE_EPOCH: the job that asks was
+ * given up meanwhile (SAF-81). */
+bool guest_lock(struct guest *guest, const struct epoch_fence_op *op, GError **error);
 void guest_unlock(struct guest *guest);
 
 /* Synced when it returns true; nothing is written if it stands already. STORAGE: it cannot be
@@ -131,6 +128,12 @@ bool guest_check_stays(const struct guest *guest, GError **error);
 /* Ends the process, if any, and sees its exit; stops its watch, removes its tap devices.
  * HYPERVISOR, TIMEOUT: it may live. */
 bool guest_kill(struct guest *guest, GError **error);
+/* Only the process, as this node daemon wants it: its exit is no crash. */
+bool guest_end_process(struct guest *guest, GError **error);
+/* The process is gone, and nobody here has ended it. `said`: its last words, or "". */
+void guest_gone(struct guest *guest, const char *said);
+/* Its process, as far as is known. */
+enum guest_state guest_state_known(const struct guest *guest);
 /* What is known of its process from now on, as it was at that moment of the boot clock. */
 void guest_heard(struct guest *guest, gint64 when, enum guest_state state,
                  struct mirror_info mirror);

@@ -268,7 +268,7 @@ json_t *incoming_open(struct node_core *node, struct epoch_fence_op *op, const v
 {
     const struct incoming_open_args *open = args;
     struct guest *guest = guest_get(node, open->instance->uuid, error);
-    if (!guest || !guest_lock(guest, error))
+    if (!guest || !guest_lock(guest, op, error))
         return NULL;
     json_t *answer = NULL;
     if (open_locked(guest, op, open->instance, error))
@@ -309,7 +309,7 @@ json_t *incoming_switch(struct node_core *node, struct epoch_fence_op *op, const
 {
     const struct migration_args *migration = args;
     struct guest *guest = guest_get(node, migration->instance, error);
-    if (!guest || !guest_lock(guest, error))
+    if (!guest || !guest_lock(guest, op, error))
         return NULL;
     bool ok = switch_locked(guest, op, migration->migration, error);
     guest_unlock(guest);
@@ -377,7 +377,7 @@ json_t *incoming_close(struct node_core *node, struct epoch_fence_op *op, const 
 {
     const struct migration_args *migration = args;
     struct guest *guest = guest_get(node, migration->instance, error);
-    if (!guest || !guest_lock(guest, error))
+    if (!guest || !guest_lock(guest, op, error))
         return NULL;
     bool ok = close_locked(guest, migration->migration, error);
     guest_unlock(guest);

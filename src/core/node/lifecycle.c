@@ -156,6 +156,7 @@ static bool start_record_used(struct guest *guest, const struct guest_start_args
     guest->incoming_live = false;
     guest->adopted = false;
     guest->shutdown = false;
+    guest->ending = false;
     guest->last_io = (struct io_info){0};
     guest->io_failed_ms = 0;
     guest->go_on_tries = 0;
@@ -364,7 +365,7 @@ json_t *lifecycle_start(struct node_core *node, struct epoch_fence_op *op, const
     if (!start_check(node, start, error))
         return NULL;
     struct guest *guest = guest_get(node, start->instance->uuid, error);
-    if (!guest || !guest_lock(guest, error))
+    if (!guest || !guest_lock(guest, op, error))
         return NULL;
     bool ok = start_locked(guest, op, start, error);
     guest_unlock(guest);
@@ -400,7 +401,7 @@ json_t *lifecycle_reset(struct node_core *node, struct epoch_fence_op *op, const
 {
     const struct guest_args *reset = args;
     struct guest *guest = guest_get(node, reset->instance, error);
-    if (!guest || !guest_lock(guest, error))
+    if (!guest || !guest_lock(guest, op, error))
         return NULL;
     bool ok = reset_locked(guest, reset->generation, error);
     guest_unlock(guest);

@@ -90,7 +90,7 @@ json_t *mirror_attach(struct node_core *node, struct epoch_fence_op *op, const v
 {
     const struct mirror_attach_args *attach = args;
     struct guest *guest = guest_get(node, attach->instance, error);
-    if (!guest || !guest_lock(guest, error))
+    if (!guest || !guest_lock(guest, op, error))
         return NULL;
     bool ok = attach_locked(guest, op, attach, error);
     guest_unlock(guest);
@@ -147,7 +147,7 @@ json_t *mirror_detach(struct node_core *node, struct epoch_fence_op *op, const v
 {
     const struct guest_args *detach = args;
     struct guest *guest = guest_get(node, detach->instance, error);
-    if (!guest || !guest_lock(guest, error))
+    if (!guest || !guest_lock(guest, op, error))
         return NULL;
     bool ok = detach_locked(guest, detach->generation, error);
     guest_unlock(guest);

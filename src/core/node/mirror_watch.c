@@ -62,12 +62,9 @@ bool mirror_reachable(struct guest *guest)
  * question to the master (reconcile.c). */
 static void watch_superseded(struct guest *guest)
 {
-    struct hypervisor *hv = guest->node->hv;
     g_autoptr(GError) error = NULL;
     watch_log(guest, "guest superseded, ended", NULL);
-    if (hv->ops->kill(hv, guest->record->instance, guest->record->generation, &error))
-        guest->live = false;
-    else if (!task_killed())
+    if (!guest_end_process(guest, &error) && !task_killed())
         log_error("", "%s", error->message);
     reconcile_kick(guest->node);
 }

@@ -9,9 +9,12 @@
 #include "core/member/member_care.h"
 #include "core/node/archive_calls.h"
 #include "core/node/cancel.h"
+#include "core/node/collect.h"
 #include "core/node/console.h"
 #include "core/node/disks.h"
+#include "core/node/ended_jobs.h"
 #include "core/node/health.h"
+#include "core/node/image_look.h"
 #include "core/node/incoming.h"
 #include "core/node/keys.h"
 #include "core/node/lifecycle.h"
@@ -48,6 +51,7 @@ static const struct procedure {
     {"promise_epoch", NULL, false, work_promise},
     {"node_alive", report_alive, false},
     {"node_report", report_node, false},
+    {"collect", collect_run, true},
     {"address_check", master_ip_check, false},
     {"image_info", disks_image_info, true},
     {"disks_create", disks_create, true},
@@ -112,6 +116,8 @@ void node_release(struct node_core *node)
     g_hash_table_unref(node->guests);
     health_free(node->health);
     parts_free(node->parts);
+    ended_jobs_free(node->ended_jobs);
+    g_hash_table_unref(node->size_looks);
     epoch_fence_free(node->fence);
     g_free(node->address);
     keys_clear(node);
@@ -143,6 +149,8 @@ struct node_core *node_core_new(const struct env *env, const char *cluster_uuid,
     epoch_fence_set_changed(node->fence, node_announced, node);
     node->guests = g_hash_table_new(g_str_hash, g_str_equal);
     node->parts = parts_new(env);
+    node->ended_jobs = ended_jobs_new();
+    node->size_looks = image_look_table();
     node->users = 1;
     g_queue_init(&node->ssconf.waiters);
     node->taps_left = true; /* of an earlier life, perhaps */
@@ -244,6 +252,28 @@ static json_t *work_do(struct work *work, const void *args, GError **error)
                            : procedure->run(node, work->op, args, error);
 }
 
+/* Of whatever method, so that none is forgotten: its arguments name it in the field `instance`, by
+ * its UUID or as its record. NULL: it is about no instance. */
+static const char *instance_of(const struct record *record, const void *args)
+{
+    const struct field *field = record_field(record, "instance");
+    if (!field)
+        return NULL;
+    const void *value = *(void *const *)((const char *)args + field->offset);
+    if (field->type == FIELD_TYPE_UUID)
+        return value;
+    g_assert(field->record == &instance_record);
+    return ((const struct instance *)value)->uuid;
+}
+
+static bool work_admits(const struct work *work, const void *args, GError **error)
+{
+    const struct rpc_request *request = work->request;
+    const char *instance = instance_of(request->method->args, args);
+    return !instance ||
+           ended_jobs_admit(work->node, request->stamp, request->from_job, instance, error);
+}
+
 static void work_run(void *data)
 {
     struct work *work = data;
@@ -252,7 +282,7 @@ static void work_run(void *data)
     g_autoptr(GError) error = NULL;
     json_t *answer = NULL;
     void *args = record_parse(method->args, work->request->args, RECORD_LAX, &error);
-    if (args)
+    if (args && work_admits(work, args, &error))
         answer = work_do(work, args, &error);
     record_free(method->args, args);
     if (work->op)
@@ -286,7 +316,7 @@ void node_core_handle(struct node_core *node, struct rpc_request *request)
     struct epoch_fence_op *op = NULL;
     if (procedures[i].fenced) {
         op = epoch_fence_enter(node->fence, request->stamp, request->from_node, request->from_job,
-                               &error);
+                               procedures[i].method, &error);
         if (!op) {
             rpc_fail(request, error);
             return;
@@ -352,7 +382,7 @@ static void node_guest_exited(const char *instance, guint64 generation, const ch
     node->taps_left = true;
     if (!guest || !guest->live)
         return;
-    guest->live = false;
+    guest_gone(guest, said);
     if (*said)
         log_warning(fields, "guest ended; QEMU said: %s", said);
     else
@@ -400,8 +430,8 @@ bool node_core_start(struct node_core *node, GError **error)
     struct storage_events on_export = {node_export_ended, node};
     node->hv->ops->set_events(node->hv, &on_guest);
     node->storage->ops->set_events(node->storage, &on_export);
-    if (!epoch_fence_load(node->fence, error) || !guest_load_all(node, error) ||
-        !rediscover(node, error))
+    if (!epoch_fence_load(node->fence, error) || !ended_jobs_load(node, error) ||
+        !guest_load_all(node, error) || !rediscover(node, error))
         return false;
     member_care_start(node->care);
     node->ready = true;

@@ -21,10 +21,11 @@
  *   incoming.c       the process that waits for it there
  *   cancel.c         work that somebody gives up
  *   undo.c           what a dead job has left half made
- *   rediscover.c     what runs here when the daemon starts
- *   room.c           guests that stand still for lack of room go on when there is some (SAF-27)
- *   keys.c           its certificates, and whom it trusts
- *   statement.c      what it tells a master who may lack words of the one before
+ *   collect.c        what there is of instances whose tasks were left behind; ended_jobs.c: the
+ * door that it closes first image_look.c     images of one instance, looked at in bounded time, for
+ * these two rediscover.c     what runs here when the daemon starts room.c           guests that
+ * stand still for lack of room go on when there is some (SAF-27) keys.c           its certificates,
+ * and whom it trusts statement.c      what it tells a master who may lack words of the one before
  *   reconcile.c      what comes back from the dead asks first (SAF-19)
  *   master_ip.c      the address that the master's node carries
  *   forget.c         a way back from a mastership that nobody else follows
@@ -49,6 +50,8 @@ struct node_core {
     void (*changed)(void *data); /* an announcement was taken over */
     void *changed_data;
     struct parts *parts;
+    struct ended_jobs *ended_jobs;
+    GHashTable *size_looks;      /* of image_look.c */
     GHashTable *guests;          /* instance uuid -> struct guest */
     gint64 noted_ms;             /* when the disk has answered a write of theirs last */
     bool ready;                  /* state read, reality rediscovered */

@@ -104,15 +104,12 @@ static void taken_back(struct outgoing *out)
 static void kill_frozen(struct outgoing *out)
 {
     struct guest *guest = out->guest;
-    struct hypervisor *hv = guest->node->hv;
     g_autoptr(GError) error = NULL;
     log_error("",
               "instance %s: QEMU has not answered for %u ms in the middle of a migration and "
               "is ended",
               guest->record->instance, MOVE_FROZEN_KILL_MS);
-    if (hv->ops->kill(hv, guest->record->instance, out->generation, &error))
-        guest->live = false;
-    else if (!task_killed())
+    if (!guest_end_process(guest, &error) && !task_killed())
         log_error("", "%s", error->message);
     guest->node->taps_left = true;
     reconcile_kick(guest->node);
@@ -187,7 +184,7 @@ static void watch_copying(struct outgoing *out)
 /* Nobody else acts on the guest: procedures that wait for this task must find it waiting. */
 static void with_lock(struct outgoing *out, void (*deed)(struct outgoing *out))
 {
-    if (out->guest->procedure.locked || !guest_lock(out->guest, NULL))
+    if (out->guest->procedure.locked || !guest_lock(out->guest, NULL, NULL))
         return;
     if (!outgoing_is_over(out))
         deed(out);

@@ -121,7 +121,7 @@ json_t *outgoing_start(struct node_core *node, struct epoch_fence_op *op, const 
 {
     const struct migration_start_args *start = args;
     struct guest *guest = guest_get(node, start->instance, error);
-    if (!guest || !guest_lock(guest, error))
+    if (!guest || !guest_lock(guest, op, error))
         return NULL;
     bool ok = start_locked(guest, start, error);
     guest_unlock(guest);
@@ -182,7 +182,7 @@ json_t *outgoing_cancel(struct node_core *node, struct epoch_fence_op *op, const
     if (!guest)
         return NULL;
     if (strcmp(guest->record->migration, cancel->migration) != 0) {
-        if (!guest_lock(guest, error))
+        if (!guest_lock(guest, op, error))
             return NULL;
         bool other = strcmp(guest->record->migration, cancel->migration) != 0;
         bool ok = !other || cancel_unknown(guest, cancel->migration, error);

@@ -18,7 +18,7 @@ struct part {
 
 struct parts {
     gint64 since_ms; /* boot clock */
-    struct part disks, shared, sources, bridges;
+    struct part disks, shared, sources, bridges, taps;
 
     struct storage_space space;
     GPtrArray *images, *aside; /* struct image_set */
@@ -26,6 +26,7 @@ struct parts {
     struct storage_space shared_space;
     GPtrArray *source_names; /* NULL: there are too many */
     GPtrArray *bridge_names;
+    GPtrArray *tap_texts; /* as parts_taps() tells them */
 };
 
 struct parts *parts_new(const struct env *env)
@@ -47,10 +48,12 @@ void parts_free(struct parts *parts)
     part_clear(&parts->shared);
     part_clear(&parts->sources);
     part_clear(&parts->bridges);
+    part_clear(&parts->taps);
     g_clear_pointer(&parts->images, g_ptr_array_unref);
     g_clear_pointer(&parts->aside, g_ptr_array_unref);
     g_clear_pointer(&parts->source_names, g_ptr_array_unref);
     g_clear_pointer(&parts->bridge_names, g_ptr_array_unref);
+    g_clear_pointer(&parts->tap_texts, g_ptr_array_unref);
     g_free(parts->marker);
     g_free(parts);
 }
@@ -72,9 +75,7 @@ static void take_list(GPtrArray **list, GPtrArray **seen)
 static bool part_heard(struct part *part, gint64 began, const GError *error)
 {
     g_free(part->why);
-    part->why = error ? g_utf8_substring(error->message, 0,
-                                         MIN(g_utf8_strlen(error->message, -1), WHY_CHARS))
-                      : NULL;
+    part->why = error ? text_head(error->message, WHY_CHARS) : NULL;
     if (error)
         return false;
     part->known = true;
@@ -136,6 +137,31 @@ static bool look_at_bridges(struct node_core *node, void *thing)
         return false;
     take_list(&parts->bridge_names, &names);
     return true;
+}
+
+static bool look_at_taps(struct node_core *node, void *thing)
+{
+    struct parts *parts = thing;
+    gint64 began = now_ms(node);
+    g_autoptr(GError) error = NULL;
+    g_autoptr(GPtrArray) taps = node->env->network->ops->taps(node->env->network, &error);
+    if (task_killed() || !part_heard(&parts->taps, began, error))
+        return false;
+    take_list(&parts->tap_texts, &taps);
+    return true;
+}
+
+void parts_ask_images(struct parts *parts, struct look_round *round, bool shared)
+{
+    if (shared)
+        look_round_add(round, &parts->shared.look, look_at_shared, parts);
+    else
+        look_round_add(round, &parts->disks.look, look_at_disks, parts);
+}
+
+void parts_ask_taps(struct parts *parts, struct look_round *round)
+{
+    look_round_add(round, &parts->taps.look, look_at_taps, parts);
 }
 
 void parts_ask(struct parts *parts, struct look_round *round)
@@ -217,6 +243,36 @@ bool parts_report(const struct parts *parts, const struct look_round *round, boo
     add_texts(report->sources, parts->source_names);
     add_texts(report->bridges, parts->bridge_names);
     return true;
+}
+
+bool parts_tell_images(const struct parts *parts, const struct look_round *round, bool shared,
+                       GError **error)
+{
+    const struct part *part = shared ? &parts->shared : &parts->disks;
+    const char *why = NULL;
+    if (!look_round_answered(round, &part->look))
+        why = shared      ? "the shared folder does not answer here"
+              : part->why ? "the disks here cannot be read"
+                          : "the disks do not answer here";
+    else if (shared && !*parts->marker)
+        why = "the shared folder is not mounted here, or its server does not answer";
+    else if (!shared && parts->space.total_mib == 0)
+        why = "the disks here do not work";
+    if (!why)
+        return true;
+    fettle_set_error(error, TEMPORARY, "%s%s%s: " IMAGES_NOT_KNOWN, why, part->why ? ": " : "",
+                     part->why ? part->why : "");
+    return false;
+}
+
+const GPtrArray *parts_taps(const struct parts *parts, const struct look_round *round,
+                            GError **error)
+{
+    if (look_round_answered(round, &parts->taps.look))
+        return parts->tap_texts;
+    fettle_set_error(error, TEMPORARY, "the network here does not tell its tap devices%s%s",
+                     parts->taps.why ? ": " : "", parts->taps.why ? parts->taps.why : "");
+    return NULL;
 }
 
 const GPtrArray *parts_images(const struct parts *parts)

@@ -330,7 +330,7 @@ static bool answers_apply(const GPtrArray *questions, guint first,
         const struct question *head = questions->pdata[first + i];
         struct guest *guest = head->guest;
         bool current = !guest->procedure.locked;
-        if (current && !guest_lock(guest, NULL))
+        if (current && !guest_lock(guest, NULL, NULL))
             return false;
         bool alive = true;
         for (; i < answers->items->len; i++) {

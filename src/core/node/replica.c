@@ -234,7 +234,7 @@ json_t *replica_open(struct node_core *node, struct epoch_fence_op *op, const vo
 {
     const struct replica_open_args *open = args;
     struct guest *guest = guest_get(node, open->instance, error);
-    if (!guest || !guest_lock(guest, error))
+    if (!guest || !guest_lock(guest, op, error))
         return NULL;
     record_autoptr(export_target) target = open_locked(guest, op, open, error);
     guest_unlock(guest);
@@ -375,7 +375,7 @@ json_t *replica_close(struct node_core *node, struct epoch_fence_op *op, const v
 {
     const struct replica_close_args *close = args;
     struct guest *guest = guest_get(node, close->instance, error);
-    if (!guest || !guest_lock(guest, error))
+    if (!guest || !guest_lock(guest, op, error))
         return NULL;
     bool ok = close_locked(guest, op, close, error);
     guest_unlock(guest);
@@ -430,7 +430,7 @@ json_t *replica_leave(struct node_core *node, struct epoch_fence_op *op, const v
 {
     const struct replica_leave_args *leave = args;
     struct guest *guest = guest_get(node, leave->instance, error);
-    if (!guest || !guest_lock(guest, error))
+    if (!guest || !guest_lock(guest, op, error))
         return NULL;
     bool ok = leave_locked(guest, op, leave, error);
     struct replica_leave_result result = {.replica = guest->record->left,

@@ -92,7 +92,7 @@ static void settle(struct guest *guest)
 static void help(struct guest *guest)
 {
     if (!has_room(guest, true) || guest->procedure.locked || guest->outgoing ||
-        !guest_lock(guest, NULL))
+        !guest_lock(guest, NULL, NULL))
         return;
     bool tried = go_on_locked(guest);
     guest_unlock(guest);

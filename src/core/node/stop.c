@@ -481,7 +481,7 @@ json_t *lifecycle_stop(struct node_core *node, struct epoch_fence_op *op, const 
     const struct guest_stop_args *stop = args;
     bool forced = false;
     struct guest *guest = guest_get(node, stop->instance, error);
-    if (!guest || !guest_lock(guest, error))
+    if (!guest || !guest_lock(guest, op, error))
         return NULL;
     bool ok = stop_locked(guest, op, stop, &forced, error);
     struct guest_stop_result result = {

@@ -130,7 +130,7 @@ static bool taps_sweep_one(struct node_core *node, const char *instance)
         node->taps_left = node->taps_left || (guest && guest->procedure.locked);
         return true;
     }
-    if (guest && !guest_lock(guest, NULL))
+    if (guest && !guest_lock(guest, NULL, NULL))
         return false;
     if ((!guest || (!guest->live && !guest->incoming_live)) &&
         !network->ops->tap_remove(network, instance, &error)) {
