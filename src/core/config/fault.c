@@ -18,14 +18,16 @@ const struct fault *fault_of(const struct config *config, const char *subject_ki
 enum task_state fault_mark(const struct config *config, const struct instance *instance,
                            const struct fault **ret_fault)
 {
-    *ret_fault = NULL;
-    if (instance->task_state != TASK_NONE || config_count(config, "fault") == 0)
+    if (ret_fault)
+        *ret_fault = NULL;
+    if (instance->task_state != TASK_NONE || !config_has_any(config, "fault"))
         return instance->task_state;
     const struct fault *fault = fault_of(config, "instance", instance->uuid);
     const struct task_row *task = fault ? task_row_of(TASK_KIND_instance, fault->task) : NULL;
     if (!task || !(task->flags & TASK_KEEPS_OFF))
         return TASK_NONE;
-    *ret_fault = fault;
+    if (ret_fault)
+        *ret_fault = fault;
     return (enum task_state)enum_parse(&task_state_words, fault->task);
 }
 

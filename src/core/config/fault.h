@@ -12,7 +12,7 @@ char *fault_key(const char *subject_kind, const char *subject);
 const struct fault *fault_of(const struct config *config, const char *subject_kind,
                              const char *subject);
 /* What counts as its mark: its own, or, in ERROR, that of a task which keeps others off. NULL in
- * place of the fault if it is its own. */
+ * place of the fault (`ret_fault` may be NULL) if it is its own. */
 enum task_state fault_mark(const struct config *config, const struct instance *instance,
                            const struct fault **ret_fault);
 /* The same on a copy of its record: as if the mark were still there. Whether it was not. */

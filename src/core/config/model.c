@@ -245,6 +245,12 @@ guint config_count(const struct config *config, const char *kind_name)
     return kind ? g_hash_table_size(kind->by_key) : 0;
 }
 
+bool config_has_any(const struct config *config, const char *kind_name)
+{
+    const struct kind *kind = kind_find(config, kind_name);
+    return kind && g_hash_table_size(kind->by_key) > 0;
+}
+
 guint config_total(const struct config *config)
 {
     GHashTableIter kinds;

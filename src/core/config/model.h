@@ -59,6 +59,8 @@ const void *config_find(const struct config *config, const char *kind, const cha
  * unref it. */
 GPtrArray *config_list(const struct config *config, const char *kind);
 guint config_count(const struct config *config, const char *kind);
+/* Whether this copy, of whatever part, has one. */
+bool config_has_any(const struct config *config, const char *kind);
 /* Objects of all kinds. */
 guint config_total(const struct config *config);
 /* Kinds of which there are objects, in the order of their bytes; array of borrowed char *; unref

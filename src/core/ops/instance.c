@@ -3,6 +3,8 @@
  */
 #include "core/ops/instance.h"
 
+#include "core/config/fault.h"
+
 static void free_disk(void *disk)
 {
     disk_free(disk);
@@ -26,9 +28,13 @@ GPtrArray *instance_new_disks(const struct op *op, const GPtrArray *specs)
 struct instance *instance_now(const struct op *op, const char *uuid, GError **error)
 {
     const struct instance *instance = config_get(op_config(op), "instance", uuid, NULL);
-    if (!instance)
+    if (!instance) {
         fettle_set_error(error, UNKNOWN_ENTITY, "instance %s does not exist any more", uuid);
-    return instance ? instance_copy(instance) : NULL;
+        return NULL;
+    }
+    struct instance *copy = instance_copy(instance);
+    fault_enforce(op_config(op), copy);
+    return copy;
 }
 
 struct edit_call {
@@ -36,6 +42,26 @@ struct edit_call {
     instance_edit_fn fn;
     void *data;
 };
+
+/* A mark that is a fault's own is never on record: who changes it has ended the fault. One that
+ * keeps nobody off ends with the next operation that succeeds. */
+static void edit_fault(struct instance_edit *edit, const struct fault *fault,
+                       const struct instance *before)
+{
+    struct instance *after = edit->instance;
+    const struct instance *recorded =
+        config_get(op_config(edit->op), "instance", after->uuid, NULL);
+    bool enforced = recorded->task_state != before->task_state;
+    if (enforced && after->task_state == before->task_state &&
+        after->task_owner == before->task_owner) {
+        after->task_state = recorded->task_state;
+        after->task_owner = recorded->task_owner;
+        after->task_since = recorded->task_since;
+    } else if (enforced || edit->settled) {
+        g_autofree char *key = fault_key(fault->subject_kind, fault->subject);
+        op_delete(edit->op, edit->changes, "fault", key);
+    }
+}
 
 static bool build_edit(struct op *op, GPtrArray *changes, void *data, GError **error)
 {
@@ -45,9 +71,14 @@ static bool build_edit(struct op *op, GPtrArray *changes, void *data, GError **e
         return false;
     const struct replica *known = op_replica_of(op, instance);
     record_autoptr(replica) replica = known ? replica_copy(known) : NULL;
-    struct instance_edit edit = {op, instance, replica, false, changes};
+    record_autoptr(instance) before = instance_copy(instance);
+    struct instance_edit edit = {
+        .op = op, .instance = instance, .replica = replica, .changes = changes};
     if (!call->fn(&edit, call->data, error))
         return false;
+    const struct fault *fault = fault_of(op_config(op), "instance", call->uuid);
+    if (fault)
+        edit_fault(&edit, fault, before);
     op_put(op, changes, "instance", call->uuid, instance_to_json(instance));
     if (edit.replica_changed)
         op_put(op, changes, "replica", replica->uuid, replica_to_json(replica));
@@ -65,12 +96,19 @@ void edit_mark(struct instance_edit *edit, enum task_state mark)
 {
     struct instance *instance = edit->instance;
     bool same = instance->task_state == mark && instance->task_owner == edit->op->job;
+    edit->settled = mark == TASK_NONE;
     instance->task_state = mark;
     instance->task_owner = mark == TASK_NONE ? 0 : edit->op->job;
     if (mark != TASK_REMOVING)
         instance->task_over = TASK_NONE;
     if (!same)
         instance->task_since = mark == TASK_NONE ? 0 : op_now_seconds(edit->op);
+}
+
+void edit_give_up(struct instance_edit *edit)
+{
+    edit_mark(edit, TASK_NONE);
+    edit->settled = false;
 }
 
 void edit_replica(struct instance_edit *edit, enum replica_state state, const char *why)
@@ -99,13 +137,19 @@ bool instance_settle(struct op *op, const char *uuid, GError **error)
     return instance_edit(op, "mark_instance", uuid, edit_settle, NULL, error);
 }
 
+static bool edit_failed(struct instance_edit *edit, void *data, GError **error)
+{
+    edit_give_up(edit);
+    return true;
+}
+
 void instance_settle_after(struct op *op, const char *uuid, const GError *error)
 {
     /* The node may or may not have done it. The mark of an ended job makes the watcher look. */
     if (env_no_answer(error) || fettle_error_is(error, KILLED))
         return;
     g_autoptr(GError) ignored = NULL; /* the mark stays then, with the same effect */
-    instance_settle(op, uuid, &ignored);
+    instance_edit(op, "mark_instance", uuid, edit_failed, NULL, &ignored);
 }
 
 bool instance_fail(struct op *op, const char *uuid, GError *failure, GError **error)

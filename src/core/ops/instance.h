@@ -15,6 +15,7 @@ struct instance_edit {
     struct instance *instance;
     struct replica *replica; /* NULL if it has none */
     bool replica_changed;    /* set by edit_replica() */
+    bool settled;            /* set by edit_mark(): nothing is left to be done */
     GPtrArray *changes;      /* further changes of the same commit */
 };
 typedef bool (*instance_edit_fn)(struct instance_edit *edit, void *data, GError **error);
@@ -24,15 +25,19 @@ typedef bool (*instance_edit_fn)(struct instance_edit *edit, void *data, GError 
  * with newer records, so it decides anew each time. UNKNOWN_ENTITY if the instance is gone. */
 bool instance_edit(struct op *op, const char *change, const char *uuid, instance_edit_fn fn,
                    void *data, GError **error);
-/* Says that this job is at work; TASK_NONE says that nobody is. */
+/* Says that this job is at work; TASK_NONE says that nobody is, and ends a fault. Who changes the
+ * mark of a fault that keeps others off ends that as well (SAF-84). */
 void edit_mark(struct instance_edit *edit, enum task_state mark);
+/* Nobody is at work any more, and nothing came of it: a fault that kept nobody off stays. */
+void edit_give_up(struct instance_edit *edit);
 /* New state of the replica under the instance's (new) generation; raises its sync number. */
 void edit_replica(struct instance_edit *edit, enum replica_state state, const char *why);
 
 /* New disks, one for each struct disk_spec (NULL: none), in a list that owns them. */
 GPtrArray *instance_new_disks(const struct op *op, const GPtrArray *specs);
 
-/* A copy of the record; NULL with UNKNOWN_ENTITY. */
+/* A copy of the record, with what a fault keeps in force as its mark (SAF-84), as
+ * op_find_instance() gives it; NULL with UNKNOWN_ENTITY. */
 struct instance *instance_now(const struct op *op, const char *uuid, GError **error);
 
 /* Clears the mark. */
@@ -104,6 +109,10 @@ bool instance_wait_mirror(struct op *op, const char *uuid, GError **error);
 
 /* Gathers the reports of up to two nodes ("" is skipped, offline ones too). */
 bool instance_gather(struct op *op, const char *node_a, const char *node_b, GError **error);
+/* Nodes that may have something of it: its own, the target of a migration, its holder. */
+guint instance_hosts(const struct instance *instance, const char *nodes[4]);
+/* The reports of those. */
+bool instance_gather_hosts(struct op *op, const struct instance *instance, GError **error);
 /* Of all nodes that are not offline. */
 bool instance_gather_online(struct op *op, GError **error);
 /* WRONG_STATE if the node is offline, TEMPORARY if its report was not gathered. `role`: "primary"
@@ -130,12 +139,13 @@ bool instance_need_boot_files(struct op *op, const char *node_uuid, const char *
                               const char *initrd, GError **error);
 /* WRONG_STATE for an instance that a dead job left half made, half removed, half migrated or with
  * half made disks. */
-bool instance_need_whole(const struct instance *instance, GError **error);
+bool instance_need_whole(const struct op *op, const struct instance *instance, GError **error);
 /* TEMPORARY while the mark of a dead job stands, unless it is `own`: what this one finishes itself.
  * Whoever commits over it drops with the mark what that job was to do: a guest that is to be
  * stopped would run on, one whose disk is half written would start. For an instance that is whole.
  */
-bool instance_need_settled(const struct instance *instance, enum task_state own, GError **error);
+bool instance_need_settled(const struct op *op, const struct instance *instance,
+                           enum task_state own, GError **error);
 /* A job died while an image was being written onto its disk: it can only be installed anew. */
 bool instance_half_installed(const struct instance *instance);
 /* Since when the replica has its state, for messages; free with g_free(). */

@@ -3,6 +3,8 @@
  */
 #include "core/ops/instance.h"
 
+#include "core/config/allocated.h"
+#include "core/config/fault.h"
 #include "core/placement/placement.h"
 #include "core/report/faults.h"
 #include "core/report/late.h"
@@ -20,6 +22,28 @@ bool instance_gather(struct op *op, const char *node_a, const char *node_b, GErr
             g_ptr_array_add(nodes, (void *)wanted[i]);
     }
     return op_gather_reports(op, nodes, error);
+}
+
+guint instance_hosts(const struct instance *instance, const char *nodes[4])
+{
+    guint count = allocated_nodes(instance, nodes);
+    for (guint i = 0; i < count; i++) {
+        if (!strcmp(nodes[i], instance->holder))
+            return count;
+    }
+    nodes[count] = instance->holder;
+    return *instance->holder ? count + 1 : count;
+}
+
+bool instance_gather_hosts(struct op *op, const struct instance *instance, GError **error)
+{
+    g_autoptr(GPtrArray) online = g_ptr_array_new();
+    const char *nodes[4];
+    for (guint i = instance_hosts(instance, nodes); i > 0; i--) {
+        if (!op_node_offline(op, nodes[i - 1]))
+            g_ptr_array_add(online, (void *)nodes[i - 1]);
+    }
+    return op_gather_reports(op, online, error);
 }
 
 bool instance_gather_online(struct op *op, GError **error)
@@ -131,27 +155,42 @@ bool instance_need_boot_files(struct op *op, const char *node_uuid, const char *
     return second != NULL;
 }
 
-bool instance_need_whole(const struct instance *instance, GError **error)
+/* What is said of a mark that a fault keeps in force; "" of one on record. Free with g_free(). */
+static char *error_since(const struct op *op, const struct instance *instance)
 {
+    const struct instance *recorded = config_get(op_config(op), "instance", instance->uuid, NULL);
+    const struct fault *fault = NULL;
+    if (recorded)
+        fault_mark(op_config(op), recorded, &fault);
+    if (!fault)
+        return g_strdup("");
+    g_autofree char *since = text_time((gint64)(fault->at_us / G_USEC_PER_SEC));
+    return g_strdup_printf("; it is in ERROR since %s: fettle recovery show instance %s", since,
+                           instance->name);
+}
+
+bool instance_need_whole(const struct op *op, const struct instance *instance, GError **error)
+{
+    g_autofree char *fault = error_since(op, instance);
     if (instance->task_state == TASK_CREATING || instance->task_state == TASK_REMOVING)
         fettle_set_error(error, WRONG_STATE,
                          "job %" G_GUINT64_FORMAT " ended while %s instance \"%s\"; it is kept if "
                          "it runs or is whole, else removed: by itself, or by: fettle instance "
-                         "settle %s",
+                         "settle %s%s",
                          instance->task_owner,
                          enum_word(&task_state_words, (int)instance->task_state), instance->name,
-                         instance->name);
+                         instance->name, fault);
     else if (instance->task_state == TASK_RECREATING_DISKS)
         fettle_set_error(error, WRONG_STATE,
                          "job %" G_GUINT64_FORMAT
                          " ended while it made new disks for instance \"%s\"; say: fettle instance "
-                         "recreate-disks %s (it goes on with them, or finds the old ones)",
-                         instance->task_owner, instance->name, instance->name);
+                         "recreate-disks %s (it goes on with them, or finds the old ones)%s",
+                         instance->task_owner, instance->name, instance->name, fault);
     else if (*instance->migration)
         fettle_set_error(error, WRONG_STATE,
                          "a migration of instance \"%s\" has not been settled; say: "
-                         "fettle instance migrate %s --cleanup",
-                         instance->name, instance->name);
+                         "fettle instance migrate %s --cleanup%s",
+                         instance->name, instance->name, fault);
     else
         return true;
     return false;
@@ -204,17 +243,18 @@ static char *settled_by(const struct instance *instance)
                            instance->name);
 }
 
-bool instance_need_settled(const struct instance *instance, enum task_state own, GError **error)
+bool instance_need_settled(const struct op *op, const struct instance *instance,
+                           enum task_state own, GError **error)
 {
     if (instance->task_state == TASK_NONE || instance->task_state == own)
         return true;
-    g_autofree char *by = settled_by(instance);
+    g_autofree char *by = settled_by(instance), *fault = error_since(op, instance);
     fettle_set_error(error, TEMPORARY,
                      "job %" G_GUINT64_FORMAT
                      " ended while %s instance \"%s\"; that is settled first, by itself, or by: "
-                     "fettle instance %s",
+                     "fettle instance %s%s",
                      instance->task_owner, enum_word(&task_state_words, (int)instance->task_state),
-                     instance->name, by);
+                     instance->name, by, fault);
     return false;
 }
 

@@ -215,7 +215,7 @@ static bool edit_not_stopped(struct instance_edit *edit, void *data, GError **er
 {
     const enum admin_state *before = data;
     edit->instance->admin_state = *before;
-    edit_mark(edit, TASK_NONE);
+    edit_give_up(edit);
     return true;
 }
 

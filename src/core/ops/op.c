@@ -3,14 +3,26 @@
  */
 #include "core/ops/op.h"
 
+#include "core/config/fault.h"
 #include "core/placement/placement.h"
 #include "core/report/faults.h"
 
 #include <stdarg.h>
 #include <string.h>
 
+static void free_instance(void *instance)
+{
+    instance_free(instance);
+}
+
+void op_init(struct op *op)
+{
+    op->enforced = g_ptr_array_new_with_free_func(free_instance);
+}
+
 void op_clear(struct op *op)
 {
+    g_clear_pointer(&op->enforced, g_ptr_array_unref);
     g_clear_pointer(&op->locks, g_ptr_array_unref);
     g_clear_pointer(&op->sums, placement_sums_free);
     g_clear_pointer(&op->reports, reports_free);
@@ -129,7 +141,16 @@ void op_lock_node_params(struct op *op, const char *node_uuid)
 
 const struct instance *op_find_instance(const struct op *op, const char *name, GError **error)
 {
-    return config_find(op_config(op), "instance", name, error);
+    const struct instance *found = config_find(op_config(op), "instance", name, error);
+    const struct fault *fault = NULL;
+    if (found)
+        fault_mark(op_config(op), found, &fault);
+    if (!fault)
+        return found;
+    struct instance *copy = instance_copy(found);
+    fault_enforce(op_config(op), copy);
+    g_ptr_array_add(op->enforced, copy);
+    return copy;
 }
 
 const struct node *op_find_node(const struct op *op, const char *name, GError **error)

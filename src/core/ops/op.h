@@ -78,8 +78,12 @@ struct op {
     struct reports *reports;     /* of the nodes that were asked last; NULL: none were */
     struct placement_sums *sums; /* what is promised of these nodes; NULL: not asked for */
     char *reservation;           /* UUID of what op_reserve_room() has made; NULL: nothing */
+    GPtrArray *enforced;         /* records that op_find_instance() has given out which are not as
+                                  * they stand in the configuration; op_init() makes it */
 };
 
+/* After the members that its user sets. */
+void op_init(struct op *op);
 void op_clear(struct op *op);
 
 void op_log(struct op *op, const char *format, ...) G_GNUC_PRINTF(2, 3);
@@ -127,7 +131,8 @@ void op_unlock_networks(struct op *op);
 void op_lock_node_params(struct op *op, const char *node_uuid);
 
 /* Objects; UNKNOWN_ENTITY. Borrowed until the copy of the configuration changes: not across calls
- * that commit or refresh. */
+ * that commit or refresh. What a fault keeps in force is the instance's mark here (SAF-84): so no
+ * opcode has to know of it. */
 const struct instance *op_find_instance(const struct op *op, const char *name, GError **error);
 const struct node *op_find_node(const struct op *op, const char *name, GError **error);
 const struct replica *op_replica_of(const struct op *op, const struct instance *instance);
@@ -175,6 +180,15 @@ bool op_refused(const struct op *op, const char *node_uuid);
 char *op_no_report(const struct op *op, const char *node_uuid);
 /* Says in the log what is wrong with a node that is taken all the same (SAF-92). */
 void op_log_faults(struct op *op, const char *node_uuid);
+
+/* A job that finishes what a dead one began acts only while what it was made for stands: the field
+ * `if_task` of the opcode `input` names a mark, or the fault that keeps it in force (SAF-83).
+ * Whether that is so no more, by the configuration as it is known; the log says so then.
+ * WRONG_INPUT names the field. The runner asks for every opcode that has it, so no body has to know
+ * of it (op_task.c).
+ */
+bool op_task_over(struct op *op, const json_t *input, bool *ret_over, GError **error);
+#define FAULT_BY_PERSON "reset" /* `rule` of a fault that OP_RECOVERY_RESET has put */
 
 /* What somebody who asked for the job's end gets to read: CANCELED; returns false. */
 bool op_give_up(GError **error);

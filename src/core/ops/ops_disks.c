@@ -12,8 +12,8 @@ static struct instance *instance_with_disks(const struct op *op, const char *nam
                                             enum task_state own, GError **error)
 {
     const struct instance *instance = op_find_instance(op, name, error);
-    if (!instance || !instance_need_whole(instance, error) ||
-        !instance_need_settled(instance, own, error))
+    if (!instance || !instance_need_whole(op, instance, error) ||
+        !instance_need_settled(op, instance, own, error))
         return NULL;
     if (instance->disks->len)
         return instance_copy(instance);

@@ -301,7 +301,7 @@ static bool failover_check(struct op *op, GError **error)
      * follows is a failover like any other. */
     bool over =
         (*found->migration || left_whole(op, found)) && op_node_offline(op, found->primary_node);
-    if (!over && !instance_need_whole(found, error))
+    if (!over && !instance_need_whole(op, found, error))
         return false;
     record_autoptr(instance) instance = instance_copy(found);
     return instance_failover_check(op, instance, error);

@@ -144,7 +144,8 @@ static bool migrate_check(struct op *op, GError **error)
     const struct instance *found = op_find_instance(op, params->instance_name, error);
     if (!found || params->cleanup)
         return found != NULL;
-    if (!instance_need_whole(found, error) || !instance_need_settled(found, TASK_NONE, error))
+    if (!instance_need_whole(op, found, error) ||
+        !instance_need_settled(op, found, TASK_NONE, error))
         return false;
     record_autoptr(instance) instance = instance_copy(found);
     if (mirrored(instance) && !*instance->secondary_node)

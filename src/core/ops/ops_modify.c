@@ -124,7 +124,8 @@ static bool is_so_already(const struct op *op, const struct instance *instance)
 
 static bool can_change(const struct op *op, const struct instance *instance, GError **error)
 {
-    if (!instance_need_whole(instance, error) || !instance_need_settled(instance, TASK_NONE, error))
+    if (!instance_need_whole(op, instance, error) ||
+        !instance_need_settled(op, instance, TASK_NONE, error))
         return false;
     if (names_nothing(op->params))
         fettle_set_error(error, WRONG_INPUT, "nothing to change: name at least one parameter");

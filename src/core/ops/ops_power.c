@@ -1,6 +1,7 @@
 /*
  * OP_INSTANCE_STARTUP, OP_INSTANCE_SHUTDOWN, OP_INSTANCE_REBOOT.
  */
+#include "core/config/fault.h"
 #include "core/ops/instance.h"
 #include "core/ops/ops.h"
 #include "core/placement/placement.h"
@@ -16,7 +17,9 @@ static bool edit_up_and_settled(struct instance_edit *edit, void *data, GError *
 
 static bool edit_down_and_settled(struct instance_edit *edit, void *data, GError **error)
 {
-    edit->instance->admin_state = ADMIN_DOWN;
+    const bool *keeps_wish = data;
+    if (!*keeps_wish)
+        edit->instance->admin_state = ADMIN_DOWN;
     if (!instance_half_installed(edit->instance))
         edit_mark(edit, TASK_NONE);
     return true;
@@ -77,10 +80,10 @@ static bool startup_check(struct op *op, GError **error)
     if (!check_statement(params, error))
         return false;
     const struct instance *found = op_find_instance(op, params->instance_name, error);
-    if (!found || !instance_need_whole(found, error))
+    if (!found || !instance_need_whole(op, found, error))
         return false;
     if (instance_half_installed(found))
-        return instance_need_settled(found, TASK_NONE, error);
+        return instance_need_settled(op, found, TASK_NONE, error);
     record_autoptr(instance) instance = instance_copy(found);
     return instance_gather(op, instance->primary_node, NULL, error) &&
            instance_need_node(op, instance, instance->primary_node, "primary", error) &&
@@ -101,7 +104,8 @@ static bool startup_body(struct op *op, const char *uuid, GError **error)
         /* Also the second half of a start whose job died. */
         op_log(op, "%s runs already on %s", instance->name,
                op_node_name(op, instance->primary_node));
-        return instance->admin_state == ADMIN_UP && instance->task_state == TASK_NONE
+        return instance->admin_state == ADMIN_UP && instance->task_state == TASK_NONE &&
+                       !fault_of(op_config(op), "instance", uuid)
                    ? true
                    : instance_edit(op, "mark_instance", uuid, edit_up_and_settled, NULL, error);
     }
@@ -137,11 +141,38 @@ static bool shutdown_declare(struct op *op, GError **error)
     return op_declare_instance(op, params->instance_name, error);
 }
 
+/* What a dead creation has left prepared or paused is closed for recovery, which judges what is
+ * there after that: the mark stays. */
+static bool closes_creation(const struct op *op, const struct instance *instance)
+{
+    const struct op_instance_shutdown *params = op->params;
+    return *params->if_task && instance->task_state == TASK_CREATING;
+}
+
+/* What runs is kept (SAF-23). */
+static bool need_quiet(struct op *op, const struct instance *found, GError **error)
+{
+    record_autoptr(instance) instance = instance_copy(found);
+    if (!instance_gather(op, instance->holder, NULL, error) || !*instance->holder)
+        return !*instance->holder;
+    if (!instance_need_node(op, instance, instance->holder, "primary", error))
+        return false;
+    const struct guest_report *guest = report_guest(op_report(op, instance->holder), instance);
+    if (!guest || (guest->state != GUEST_RUNNING && !guest->late))
+        return true;
+    fettle_set_error(error, TEMPORARY,
+                     "%s reports that instance \"%s\" runs, or cannot tell; it is not stopped",
+                     op_node_name(op, instance->holder), instance->name);
+    return false;
+}
+
 static bool shutdown_check(struct op *op, GError **error)
 {
     const struct op_instance_shutdown *params = op->params;
     const struct instance *instance = op_find_instance(op, params->instance_name, error);
-    if (!instance || !instance_need_whole(instance, error))
+    if (instance && closes_creation(op, instance))
+        return need_quiet(op, instance, error);
+    if (!instance || !instance_need_whole(op, instance, error))
         return false;
     if (!*instance->holder || !op_node_offline(op, instance->holder))
         return true;
@@ -159,19 +190,24 @@ static bool shutdown_exec(struct op *op, GError **error)
     if (!found)
         return false;
     g_autofree char *uuid = g_strdup(found->uuid);
+    bool creating = closes_creation(op, found);
+    /* Whoever finishes another job's work wishes nothing. */
+    bool keeps_wish = *params->if_task != '\0';
     tell_of_growth(op, found);
     if (!*found->holder) {
         op_log(op, "%s does not run", found->name);
-        return instance_edit(op, "mark_instance", uuid, edit_down_and_settled, NULL, error);
+        return creating ||
+               instance_edit(op, "mark_instance", uuid, edit_down_and_settled, &keeps_wish, error);
     }
-    struct instance_stop stop = {.mark = TASK_STOPPING,
-                                 .wish_down = true,
+    struct instance_stop stop = {.mark = creating ? TASK_CREATING : TASK_STOPPING,
+                                 .after = creating ? TASK_CREATING : TASK_NONE,
+                                 .wish_down = !keeps_wish,
                                  .timeout_ms = params->force ? 0 : params->timeout * 1000};
     bool wished = found->admin_state == ADMIN_DOWN;
     GError *local = NULL;
     if (instance_stop(op, uuid, &stop, &local))
         return true;
-    if (!wished || !fettle_error_is(local, WRONG_STATE))
+    if (!creating && (!wished || !fettle_error_is(local, WRONG_STATE)))
         return instance_fail(op, uuid, local, error);
     /* It could not be asked just now, but its end was accepted before: the mark stays, and the
      * watcher comes back to it. */
@@ -191,8 +227,8 @@ static bool reboot_check(struct op *op, GError **error)
 {
     const struct op_instance_reboot *params = op->params;
     const struct instance *found = op_find_instance(op, params->instance_name, error);
-    if (!found || !instance_need_whole(found, error) ||
-        !instance_need_settled(found, TASK_NONE, error))
+    if (!found || !instance_need_whole(op, found, error) ||
+        !instance_need_settled(op, found, TASK_NONE, error))
         return false;
     record_autoptr(instance) instance = instance_copy(found);
     if (!instance_gather(op, instance->primary_node, NULL, error) ||

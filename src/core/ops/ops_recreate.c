@@ -284,7 +284,7 @@ static bool recreate_check(struct op *op, GError **error)
 {
     const struct op_instance_recreate_disks *params = op->params;
     const struct instance *found = op_find_instance(op, params->instance_name, error);
-    if (!found || (!left_by_a_job(found) && !instance_need_whole(found, error)))
+    if (!found || (!left_by_a_job(found) && !instance_need_whole(op, found, error)))
         return false;
     record_autoptr(instance) instance = instance_copy(found);
     if (!gather(op, instance, error))

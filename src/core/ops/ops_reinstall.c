@@ -82,8 +82,8 @@ static bool reinstall_check(struct op *op, GError **error)
 {
     const struct op_instance_reinstall *params = op->params;
     const struct instance *found = op_find_instance(op, params->instance_name, error);
-    if (!found || !instance_need_whole(found, error) ||
-        !instance_need_settled(found, TASK_REINSTALLING, error))
+    if (!found || !instance_need_whole(op, found, error) ||
+        !instance_need_settled(op, found, TASK_REINSTALLING, error))
         return false;
     record_autoptr(instance) instance = instance_copy(found);
     return instance_gather(op, instance->primary_node, instance->secondary_node, error) &&
@@ -158,7 +158,7 @@ static bool reinstall_body(struct op *op, const struct instance *found, char *im
 static bool edit_not_reinstalled(struct instance_edit *edit, void *data, GError **error)
 {
     text_set(&edit->instance->os, data);
-    edit_mark(edit, TASK_NONE);
+    edit_give_up(edit);
     return true;
 }
 

@@ -185,8 +185,8 @@ static bool replace_check(struct op *op, GError **error)
 {
     const struct op_instance_replace_disks *params = op->params;
     const struct instance *found = op_find_instance(op, params->instance_name, error);
-    if (!found || !instance_need_whole(found, error) ||
-        !instance_need_settled(found, TASK_REPLACING_DISKS, error))
+    if (!found || !instance_need_whole(op, found, error) ||
+        !instance_need_settled(op, found, TASK_REPLACING_DISKS, error))
         return false;
     record_autoptr(instance) instance = instance_copy(found);
     return instance_gather(op, instance->primary_node, op->secondary, error) &&

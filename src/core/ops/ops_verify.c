@@ -3,6 +3,7 @@
  * nothing; its answer is the list of problems, each a sentence. An empty list: everything is as the
  * record says.
  */
+#include "core/config/fault.h"
 #include "core/ops/instance.h"
 #include "core/ops/ops.h"
 #include "core/ops/replica_copy.h"
@@ -85,7 +86,11 @@ static const struct node_report *node_there(struct verify *verify, const char *n
 static void look_at_marks(struct verify *verify)
 {
     const struct instance *instance = verify->instance;
-    if (instance->task_state != TASK_NONE)
+    const struct fault *fault = fault_of(op_config(verify->op), "instance", instance->uuid);
+    if (fault)
+        problem(verify, "it is in ERROR: %s; more: fettle recovery show instance %s",
+                fault->message, instance->name);
+    else if (instance->task_state != TASK_NONE)
         problem(verify, "job %" G_GUINT64_FORMAT " has left the mark %s on it",
                 instance->task_owner, enum_word(&task_state_words, (int)instance->task_state));
     if (*instance->migration)

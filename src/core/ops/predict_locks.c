@@ -40,6 +40,7 @@ GPtrArray *predict_locks(const struct env *env, struct follow *follow, const jso
                     .log = drop_message,
                     .asks_nobody = true};
     GPtrArray *locks = NULL;
+    op_init(&op);
     if (impl && impl->declare(&op, NULL))
         locks = op.locks ? lasting(op.locks) : g_ptr_array_new();
     op_clear(&op);

@@ -35,17 +35,50 @@ static bool begin(struct runner *runner, GError **error)
     return false;
 }
 
+/* Locks, unless what it is to finish is over, before them or under them (SAF-83). */
+static bool take_locks(struct runner *runner, struct op *op, const struct op_impl *impl,
+                       bool *ret_over, GError **error)
+{
+    const json_t *input = runner->row->input;
+    g_autoptr(GError) local = NULL;
+    if (!op_task_over(op, input, ret_over, error) || *ret_over)
+        return *ret_over;
+    if (runner_lock(runner, op, impl, &local))
+        return op_task_over(op, input, ret_over, error);
+    /* It is gone, and what was to be finished with it. */
+    if (fettle_error_is(local, UNKNOWN_ENTITY) && op_task_over(op, input, ret_over, NULL) &&
+        *ret_over)
+        return true;
+    g_propagate_error(error, g_steal_pointer(&local));
+    return false;
+}
+
+/* By the newest record, the last thing before it acts. */
+static bool look_again(struct runner *runner, struct op *op, bool *ret_over, GError **error)
+{
+    const json_t *input = runner->row->input;
+    bool asks = json_string_length(json_object_get(input, "if_task")) > 0;
+    return !asks || (runner_refresh(runner, error) && op_task_over(op, input, ret_over, error));
+}
+
 static bool run_body(struct runner *runner, struct op *op, const struct op_impl *impl,
                      bool *ret_prerequisite, GError **error)
 {
+    bool over = false;
     *ret_prerequisite = true;
-    if (!runner_lock(runner, op, impl, error) || (runner_is_asked(runner) && !op_give_up(error)) ||
-        !begin(runner, error) || !restored_allows(op, impl->id, error) || !impl->check(op, error))
+    if (!take_locks(runner, op, impl, &over, error) ||
+        (runner_is_asked(runner) && !op_give_up(error)) || !begin(runner, error))
+        return false;
+    if (over)
+        return true;
+    if (!restored_allows(op, impl->id, error) || !impl->check(op, error))
         return false;
     if (op->common->dry_run)
         return true;
+    if (!look_again(runner, op, &over, error))
+        return false;
     *ret_prerequisite = false;
-    return impl->exec(op, error);
+    return over || impl->exec(op, error);
 }
 
 /* `failure` is stolen. */
@@ -77,6 +110,7 @@ static bool run_parsed(struct runner *runner, const struct op_common *common, co
                     .asked = &runner->asked};
     g_autoptr(GError) error = NULL;
     bool prerequisite = true, done = false;
+    op_init(&op);
     if (impl)
         done = run_body(runner, &op, impl, &prerequisite, &error);
     else

@@ -5,6 +5,7 @@
  * answer can be older than what a job has done meanwhile. What an answer has from memory is no news
  * (SAF-90). See repair_private.h.
  */
+#include "core/config/fault.h"
 #include "core/repair/repair_private.h"
 #include "core/report/faults.h"
 #include "core/report/late.h"
@@ -79,11 +80,16 @@ bool watcher_newer_than_reports(const struct watcher *watcher, const char *kind,
     return version > watcher->reports_serial;
 }
 
+static bool has_mark(const struct watcher *watcher, const struct instance *instance)
+{
+    return fault_mark(follow_config(watcher->follow), instance, NULL) != TASK_NONE;
+}
+
 /* Whether the node of the replica has answered that it lacks images of it. */
 static bool lacks_images(const struct watcher *watcher, const struct instance *instance,
                          const struct replica *replica, guint64 *ret_disks)
 {
-    if (replica->state != REPLICA_IN_SYNC || instance->task_state != TASK_NONE ||
+    if (replica->state != REPLICA_IN_SYNC || has_mark(watcher, instance) ||
         *instance->migration != '\0')
         return false;
     return reports_images(watcher->reports, replica->node, instance, replica->uuid, ret_disks) &&
@@ -118,9 +124,8 @@ static bool moves_for_room(const struct watcher *watcher, const struct instance 
     if (guest == NULL || guest->io_stop != IO_STOP_NO_SPACE || replica == NULL)
         return false;
     const struct node_report *report = reports_of(watcher->reports, replica->node);
-    return report != NULL && replica->state == REPLICA_IN_SYNC &&
-           instance->task_state == TASK_NONE && watcher_told_no_room(watcher, instance) &&
-           watcher_node_has_room(report);
+    return report != NULL && replica->state == REPLICA_IN_SYNC && !has_mark(watcher, instance) &&
+           watcher_told_no_room(watcher, instance) && watcher_node_has_room(report);
 }
 
 static bool starts_nothing(const struct watcher *watcher, const char *node, bool images)

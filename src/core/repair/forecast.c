@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "core/config/fault.h"
 #include "core/repair/forecast_master.h"
 #include "core/repair/repair_private.h"
 #include "core/repair/repair_room.h"
@@ -387,6 +388,7 @@ static struct traveller traveller_of(const struct forecast *forecast, const stru
         .operations = json_array(),
         .policy = repair_policy_of(forecast->config, instance, forecast->now),
     };
+    fault_enforce(config, traveller.instance);
     read_tags(forecast, &traveller);
     return traveller;
 }

@@ -1,6 +1,7 @@
 /* See plan.h. */
 #include "core/repair/plan.h"
 
+#include "core/config/fault.h"
 #include "core/config/unheard.h"
 #include "core/report/report_lookup.h"
 
@@ -187,12 +188,12 @@ static enum node_health primary_health(const struct config *config, const struct
 }
 
 /* A copy that somebody carries on. Without an answer of the holder's node it is taken to be one. */
-static bool copying(const struct instance *instance, const struct replica *replica,
-                    const struct guest_report *guest)
+static bool copying(const struct config *config, const struct instance *instance,
+                    const struct replica *replica, const struct guest_report *guest)
 {
     return replica->state == REPLICA_SYNCING && *instance->holder != '\0' &&
-           (instance->task_state != TASK_NONE || guest == NULL || guest->mirror == MIRROR_SYNCING ||
-            guest->mirror == MIRROR_READY);
+           (fault_mark(config, instance, NULL) != TASK_NONE || guest == NULL ||
+            guest->mirror == MIRROR_SYNCING || guest->mirror == MIRROR_READY);
 }
 
 /* The secondary's side: its node, what is on record of the replica, and what that node has. */
@@ -219,7 +220,7 @@ static enum node_health replica_health(const struct config *config, const struct
     if (health == NODE_OFFLINE)
         return health;
     if (replica->state != REPLICA_IN_SYNC) {
-        plan->wait = copying(instance, replica, sight->guest);
+        plan->wait = copying(config, instance, replica, sight->guest);
         return NODE_OFFLINE;
     }
     if (sight->replica_broken) {

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "core/config/fault.h"
+
 static void record_tag_free(struct record_tag *record)
 {
     repair_tag_clear(&record->tag);
@@ -140,10 +142,9 @@ bool repair_case_is_well(struct watcher *watcher, struct repair_policies *polici
 }
 
 /* A mark over which a failover goes: nothing is half made. */
-static bool is_about_power(const struct instance *instance)
+static bool is_about_power(enum task_state mark)
 {
-    return instance->task_state == TASK_STARTING || instance->task_state == TASK_STOPPING ||
-           instance->task_state == TASK_FAILING_OVER;
+    return mark == TASK_STARTING || mark == TASK_STOPPING || mark == TASK_FAILING_OVER;
 }
 
 bool repair_case_at_work(struct watcher *watcher, const struct instance *instance)
@@ -158,10 +159,11 @@ bool repair_case_at_work(struct watcher *watcher, const struct instance *instanc
     if (watched != NULL && watched->restart_job != 0 &&
         watcher_job_outcome(watcher, watched->restart_job, &other) == JOB_UNDER_WAY)
         return true;
-    if (instance->task_state == TASK_NONE)
+    enum task_state mark = fault_mark(follow_config(watcher->follow), instance, NULL);
+    if (mark == TASK_NONE)
         return false;
     bool settled_first = watcher_node_online(watcher, instance->primary_node) &&
-                         !(is_about_power(instance) && watcher_leaves_primary(watcher, instance));
+                         !(is_about_power(mark) && watcher_leaves_primary(watcher, instance));
     return settled_first ||
            watcher_job_outcome(watcher, instance->task_owner, &message) == JOB_UNDER_WAY;
 }

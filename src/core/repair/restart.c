@@ -2,6 +2,7 @@
  * What needs no policy: guests that should run, whose node is there, and that do not; and, before
  * all else, what a dead job has left (interrupted.c). See docs/design/procedures.md, "Watcher".
  */
+#include "core/config/fault.h"
 #include "core/repair/repair_private.h"
 
 #include "core/report/faults.h"
@@ -184,6 +185,10 @@ static enum trouble trouble_held(const struct watcher *watcher, const struct ins
 static enum trouble find_trouble(struct watcher *watcher, const struct instance *instance)
 {
     bool reported = false;
+    const struct fault *fault = NULL;
+    fault_mark(follow_config(watcher->follow), instance, &fault);
+    if (fault != NULL)
+        return TROUBLE_NONE; /* what it keeps off is recovery's, or a person's (SAF-84) */
     if (instance->task_state != TASK_NONE)
         return watcher_is_interrupted(watcher, instance) ? TROUBLE_MARK : TROUBLE_NONE;
     if (instance->admin_state != ADMIN_UP)

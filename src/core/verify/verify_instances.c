@@ -1,4 +1,5 @@
 /* Instances: whether they are what they are to be, and their replicas; see verify_look.h. */
+#include "core/config/fault.h"
 #include "core/verify/verify_look.h"
 
 #include <string.h>
@@ -63,6 +64,16 @@ static void verify_replica(struct look *look, const struct instance *instance)
                      *replica->why ? ": " : "", replica->why);
 }
 
+static void verify_fault(struct look *look, const struct instance *instance)
+{
+    const struct fault *fault = fault_of(look->config, "instance", instance->uuid);
+    g_autofree char *since = fault ? text_time((gint64)(fault->at_us / G_USEC_PER_SEC)) : NULL;
+    if (fault)
+        look_problem(look,
+                     "instance %s: in ERROR since %s: %s; more: fettle recovery show instance %s",
+                     instance->name, since, fault->message, instance->name);
+}
+
 static void verify_instance(struct look *look, const struct instance *instance)
 {
     verify_status(look, instance);
@@ -72,6 +83,7 @@ static void verify_instance(struct look *look, const struct instance *instance)
     if (instance->task_state != TASK_NONE)
         look_problem(look, "instance %s: job %" G_GUINT64_FORMAT " is or was %s it", instance->name,
                      instance->task_owner, enum_word(&task_state_words, (int)instance->task_state));
+    verify_fault(look, instance);
     verify_replica(look, instance);
 }
 

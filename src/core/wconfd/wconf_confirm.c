@@ -8,6 +8,7 @@
  */
 #include <string.h>
 
+#include "core/config/fault.h"
 #include "core/config/restored.h"
 #include "core/config/unheard.h"
 #include "core/wconfd/wconf_private.h"
@@ -27,12 +28,13 @@ static bool replica_is_here(const struct confirm_item *item, const struct instan
 
 /* New disks (SAF-22): of the next generation while they are being made, then as the record names
  * them. */
-static bool disks_are_made(const struct confirm_item *item, const struct instance *instance,
-                           const struct replica *replica, const char *node)
+static bool disks_are_made(const struct config *config, const struct confirm_item *item,
+                           const struct instance *instance, const struct replica *replica,
+                           const char *node)
 {
     if (item->generation > instance->generation)
         return item->generation == instance->generation + 1 &&
-               instance->task_state == TASK_RECREATING_DISKS;
+               fault_mark(config, instance, NULL) == TASK_RECREATING_DISKS;
     const struct disk *first = instance->disks->len ? instance->disks->pdata[0] : NULL;
     bool its_disks =
         first && !strcmp(first->uuid, item->replica) && !strcmp(instance->primary_node, node);
@@ -59,7 +61,7 @@ static bool item_confirmed(const struct config *config, const struct confirm_ite
                !strcmp(instance->migration, item->replica) &&
                !strcmp(instance->migration_node, node);
     if (item->role == CONFIRM_NEW_DISKS)
-        return disks_are_made(item, instance, replica, node);
+        return disks_are_made(config, item, instance, replica, node);
     if (instance->generation != item->generation)
         return false;
     switch (item->role) {

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "core/config/fault.h"
 #include "core/config/restored.h"
 #include "core/config/unheard.h"
 #include "core/wconfd/wconf_private.h"
@@ -94,7 +95,8 @@ static void add_replica(const struct wconf *wconf, const struct replica *old,
  * restore a person has it compared first; new disks are their job's (SAF-22). */
 static bool may_adopt(const struct wconf *wconf, const struct instance *instance)
 {
-    return !restored_brake(wconf->head) && instance->task_state != TASK_RECREATING_DISKS;
+    return !restored_brake(wconf->head) &&
+           fault_mark(wconf->head, instance, NULL) != TASK_RECREATING_DISKS;
 }
 
 static struct instance *adopted(const struct wconf *wconf, const struct instance *old,
