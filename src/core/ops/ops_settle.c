@@ -4,6 +4,7 @@
  * node is kept and the mark goes; only what is half made or half removed is undone, and only by the
  * node's own finding at the moment at which it does that (core/node/undo.h).
  */
+#include "core/ops/migration.h"
 #include "core/ops/ops.h"
 #include "core/ops/replica_copy.h"
 #include "core/report/late.h"
@@ -34,7 +35,7 @@ static bool settle_check(struct op *op, GError **error)
         return false;
     }
     record_autoptr(instance) instance = instance_copy(found);
-    return instance_gather(op, instance->primary_node, instance->secondary_node, error) &&
+    return instance_gather_hosts(op, instance, error) &&
            instance_need_node(op, instance, instance->primary_node, "primary", error);
 }
 
@@ -75,15 +76,58 @@ static bool replica_has_it(struct op *op, const struct instance *instance, bool 
     return true;
 }
 
-/* `ret->removed`: the primary had only a half of it, and has nothing any more. */
+/* Who is not in a report does not run there (SAF-90); who is offline is dead by a person's word. */
+static bool absent_on(struct op *op, const struct instance *instance, const char *node,
+                      GError **error)
+{
+    if (op_node_offline(op, node))
+        return true;
+    if (!instance_need_node(op, instance, node, "other", error))
+        return false;
+    const struct guest_report *guest = report_guest(op_report(op, node), instance);
+    if (!guest)
+        return true;
+    fettle_set_error(
+        error, TEMPORARY, "%s has a process of instance \"%s\" (%s); nothing of it is removed",
+        op_node_name(op, node), instance->name, enum_word(&guest_state_words, (int)guest->state));
+    return false;
+}
+
+/* What only waits for a guest that is gone is ended, as by whoever settles the migration; its node
+ * refuses that if the guest has come over. */
+static bool end_incoming(struct op *op, const struct instance *instance, GError **error)
+{
+    const struct guest_report *guest =
+        report_guest(op_report(op, instance->migration_node), instance);
+    return !guest || guest->state != GUEST_INCOMING ||
+           (migration_end_target(op, instance, error) &&
+            instance_gather_hosts(op, instance, error));
+}
+
+static bool absent_elsewhere(struct op *op, const struct instance *instance, GError **error)
+{
+    const char *nodes[4];
+    if (!end_incoming(op, instance, error))
+        return false;
+    for (guint i = instance_hosts(instance, nodes); i > 0; i--) {
+        if (strcmp(nodes[i - 1], instance->primary_node) != 0 &&
+            !absent_on(op, instance, nodes[i - 1], error))
+            return false;
+    }
+    return true;
+}
+
+/* `ret->removed`: the primary had only a half of it, and has nothing any more. Nothing is removed
+ * before every other node that may run it has said that it does not (SAF-82). */
 static struct disks_undo_result *undo_half(struct op *op, const struct instance *instance,
                                            GError **error)
 {
-    bool careful = promised(op, instance), has = false;
-    record_autoptr(disks_undo_result) found = ask(op, instance, careful, error);
-    if (!found || found->removed || is_left(found) || !careful)
+    bool has = false;
+    record_autoptr(disks_undo_result) found = ask(op, instance, true, error);
+    if (!found || is_left(found))
         return g_steal_pointer(&found);
-    if (!replica_has_it(op, instance, &has, error))
+    if (!absent_elsewhere(op, instance, error) ||
+        (promised(op, instance) && !replica_has_it(op, instance, &has, error)))
         return NULL;
     return has ? g_steal_pointer(&found) : ask(op, instance, false, error);
 }

@@ -335,9 +335,11 @@ static json_t *answer_migration(struct ops_world *world, const struct rpc_reques
                          "address", "10.0.0.2", "port", 4000, "psk",
                          "0123456789abcdef0123456789abcdef");
     }
-    if (!strcmp(method, "incoming_close"))
+    if (!strcmp(method, "incoming_close")) {
         world->incoming = false;
-    else if (strcmp(method, "migration_start"))
+        if (!g_strcmp0(world->guest_state, "incoming"))
+            world->guest_node = NULL;
+    } else if (strcmp(method, "migration_start"))
         return wait_migration(world, request->args, !strcmp(method, "migration_cancel"));
     return json_object();
 }
