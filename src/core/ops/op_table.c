@@ -7,10 +7,10 @@
 #include <string.h>
 
 static const struct op_impl *const families[] = {
-    ops_advice, ops_cluster,  ops_create,    ops_disks,         ops_evacuate, ops_failover,
-    ops_join,   ops_migrate,  ops_modify,    ops_network,       ops_node,     ops_power,
-    ops_query,  ops_recreate, ops_reinstall, ops_remove,        ops_replace,  ops_settle,
-    ops_tags,   ops_test,     ops_verify,    ops_verify_cluster};
+    ops_advice, ops_cluster,  ops_create,   ops_disks,     ops_evacuate,      ops_failover,
+    ops_join,   ops_migrate,  ops_modify,   ops_network,   ops_node,          ops_power,
+    ops_query,  ops_recovery, ops_recreate, ops_reinstall, ops_remove,        ops_replace,
+    ops_settle, ops_tags,     ops_test,     ops_verify,    ops_verify_cluster};
 
 const struct op_impl *op_impl_find(const char *id)
 {

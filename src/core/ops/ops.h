@@ -26,6 +26,7 @@ extern const struct op_impl ops_network[];
 extern const struct op_impl ops_node[];
 extern const struct op_impl ops_power[];
 extern const struct op_impl ops_query[];
+extern const struct op_impl ops_recovery[];
 extern const struct op_impl ops_recreate[];
 extern const struct op_impl ops_reinstall[];
 extern const struct op_impl ops_remove[];
