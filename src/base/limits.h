@@ -199,6 +199,7 @@
 #define LIMIT_REPAIR_PAUSE_S 1024     /* the longest pause between two tries */
 #define LIMIT_REPAIR_BATCH 1024       /* changes that one commit of the watcher has, at most */
 #define LIMIT_RESULT_TAGS 10       /* success and enoperm results kept for an instance (ARP A-16) */
+#define LIMIT_REASON_CHARS 400     /* of a person's reason that a fault or decision repeats */
 #define LIMIT_COLLECT 1000         /* subjects of one question to a node */
 #define LIMIT_ENDED_JOBS 65536     /* pairs (job, instance) that a node refuses */
 #define LIMIT_COLLECT_BUSY_MS 2000 /* until an instance whose lock is not free is told as busy */

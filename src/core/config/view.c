@@ -40,13 +40,34 @@ static bool is_spared(const char *kind)
     return !strcmp(kind, "job") || !strcmp(kind, "decision") || !strcmp(kind, "service");
 }
 
+/* Whether a task that the job has left stands on one of the instances. */
+static bool is_owner(const struct view *view, const struct config *config, guint64 job)
+{
+    GHashTableIter iter;
+    void *name;
+    if (!view->names)
+        return false;
+    g_hash_table_iter_init(&iter, view->names);
+    while (g_hash_table_iter_next(&iter, &name, NULL)) {
+        const struct instance *instance = config_find(config, "instance", name, NULL);
+        if (instance && instance->task_state != TASK_NONE && instance->task_owner == job)
+            return true;
+    }
+    return false;
+}
+
+static bool has_job(const struct view *view, const struct config *config, guint64 job)
+{
+    return job == view->job || is_owner(view, config, job);
+}
+
 bool view_has(const struct view *view, const struct config *config, const char *kind,
               const char *key)
 {
     if (!view->secrets && !strcmp(kind, "secret"))
         return false;
     if (view->job && is_spared(kind))
-        return !strcmp(kind, "job") && g_ascii_strtoull(key, NULL, 10) == view->job;
+        return !strcmp(kind, "job") && has_job(view, config, g_ascii_strtoull(key, NULL, 10));
     const void *value =
         view->names && config_is_part(kind) ? config_get(config, kind, key, NULL) : NULL;
     const char *instance = value ? config_instance_of(kind, value) : NULL;
@@ -103,6 +124,12 @@ static void visit_kind(const struct walk *walk, const char *kind)
     }
 }
 
+static void visit_job(const struct walk *walk, guint64 job)
+{
+    g_autofree char *key = g_strdup_printf("%" G_GUINT64_FORMAT, job);
+    visit_key(walk, "job", key);
+}
+
 /* It names its only replica, as the replica names it (invariants.c). */
 static void visit_instance(const struct walk *walk, const struct instance *instance)
 {
@@ -112,6 +139,8 @@ static void visit_instance(const struct walk *walk, const struct instance *insta
     g_autofree char *key = fault_key("instance", instance->uuid);
     visit_key(walk, "fault", key);
     visit_key(walk, "stuck", key);
+    if (instance->task_state != TASK_NONE && instance->task_owner != walk->view->job)
+        visit_job(walk, instance->task_owner);
 }
 
 static void visit_named(const struct walk *walk)
@@ -135,13 +164,12 @@ void view_each(const struct view *view, const struct config *config, config_visi
         config_each(config, visit_any, &walk);
         return;
     }
-    g_autofree char *job = g_strdup_printf("%" G_GUINT64_FORMAT, view->job);
     g_autoptr(GPtrArray) kinds = config_kinds(config);
     for (guint i = 0; i < kinds->len; i++) {
         if (!config_is_part(kinds->pdata[i]) && !is_spared(kinds->pdata[i]) &&
             (view->secrets || strcmp(kinds->pdata[i], "secret") != 0))
             visit_kind(&walk, kinds->pdata[i]);
     }
-    visit_key(&walk, "job", job);
+    visit_job(&walk, view->job);
     visit_named(&walk);
 }

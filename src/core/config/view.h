@@ -2,10 +2,11 @@
  * What somebody is given of the configuration. A secret (kind `secret`) goes to other candidates'
  * copies and to nobody else (SAF-101). A job's process is given what its opcodes may look at, not
  * what there is, so that a job costs the same with one instance and with ten thousand. Of all jobs
- * it has its own, and no decisions or services. If it has names, then of instances and of what
- * belongs to one (config_instance_of()) only those of these names; all else whole. What such a job
- * needs to know of other instances are sums and single addresses, for which it asks (`promised`,
- * `address_user`, `draw_address`, `draw_port` in methods.def).
+ * it has its own, and those that have left a task on one of its instances; and no decisions or
+ * services. If it has names, then of instances and of what belongs to one (config_instance_of())
+ * only those of these names; all else whole. What such a job needs to know of other instances are
+ * sums and single addresses, for which it asks (`promised`, `address_user`, `draw_address`,
+ * `draw_port` in methods.def).
  */
 #pragma once
 

@@ -51,6 +51,20 @@ void reason_add_death(struct job *job, const char *found, guint64 now_us)
     }
 }
 
+const char *reason_given(const json_t *reason)
+{
+    size_t i;
+    const json_t *item;
+    json_array_foreach(reason, i, item) {
+        const char *source = json_string_value(json_array_get(item, 0));
+        const char *text = json_string_value(json_array_get(item, 1));
+        if (source && text && *text && !g_str_has_prefix(source, OPCODE_SOURCE) &&
+            strcmp(source, DEATH_SOURCE) != 0)
+            return text;
+    }
+    return NULL;
+}
+
 bool reason_check(const json_t *reason, GError **error)
 {
     if (reason && !json_is_null(reason) && !json_is_array(reason)) {

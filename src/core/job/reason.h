@@ -12,6 +12,9 @@ void reason_add_submitted(struct job *job);
 /* The trail of each opcode that has not ended says what has been found. */
 void reason_add_death(struct job *job, const char *found, guint64 now_us);
 
+/* What whoever submitted it has said first; NULL: nothing. Borrowed. */
+const char *reason_given(const json_t *reason);
+
 /* Shape of a reason trail: a list of [source, text, nanoseconds], or null. */
 bool reason_check(const json_t *reason, GError **error);
 /* A trail that has that shape, and is new: without control characters (SAF-108). */

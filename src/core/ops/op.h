@@ -181,6 +181,15 @@ char *op_no_report(const struct op *op, const char *node_uuid);
 /* Says in the log what is wrong with a node that is taken all the same (SAF-92). */
 void op_log_faults(struct op *op, const char *node_uuid);
 
+/* A job that finishes what a dead one began acts only while what it was made for stands: the field
+ * `if_task` of the opcode `input` names a mark, or the fault that keeps it in force (SAF-83).
+ * Whether that is so no more, by the configuration as it is known; the log says so then.
+ * WRONG_INPUT names the field. The runner asks for every opcode that has it, so no body has to know
+ * of it (op_task.c).
+ */
+bool op_task_over(struct op *op, const json_t *input, bool *ret_over, GError **error);
+#define FAULT_BY_PERSON "reset" /* `rule` of a fault that OP_RECOVERY_RESET has put */
+
 /* What somebody who asked for the job's end gets to read: CANCELED; returns false. */
 bool op_give_up(GError **error);
 /* Whether the configuration daemon, which gave that error, is away or not ready yet: its supervisor

@@ -1,5 +1,5 @@
-/* See op_task.h. */
-#include "core/ops/op_task.h"
+/* The condition of jobs that finish what a dead one began; see op_task_over() in op.h. */
+#include "core/ops/op.h"
 
 #include "core/config/fault.h"
 

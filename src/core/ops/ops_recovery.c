@@ -1,12 +1,12 @@
 /*
  * OP_RECOVERY_RESET: a person's word on what an instance is that is stuck, or in ERROR, which
  * recovery cannot, or need not, find out (RCV-30). Nothing is done to the guest or its disks; a job
- * that was to finish the task finds it gone (op_task.h).
+ * that was to finish the task finds it gone (op_task.c).
  */
 #include "core/config/fault.h"
 #include "core/job/job_state.h"
+#include "core/job/reason.h"
 #include "core/ops/instance.h"
-#include "core/ops/op_task.h"
 #include "core/ops/ops.h"
 
 #include <string.h>
@@ -23,29 +23,17 @@ static bool reset_declare(struct op *op, GError **error)
 
 /* --- whether there is something to be said --- */
 
-static bool params_are_good(const struct op_recovery_reset *params, GError **error)
+static bool params_are_good(const struct op *op, GError **error)
 {
+    const struct op_recovery_reset *params = op->params;
     static const char *const states[] = {"active", "stopped", "error", NULL};
     if (!g_strv_contains(states, params->state))
         fettle_set_error(error, WRONG_INPUT, "state: must be one of active, stopped, error");
-    else if (!*params->reason)
+    else if (!reason_given(op->common->reason))
         fettle_set_error(error, WRONG_INPUT, "reason: is required: what was seen, and by whom");
     else
         return true;
     return false;
-}
-
-/* When its last task was settled; 0: that is not on record. */
-static guint64 last_settled_us(const struct op *op, const struct instance *instance)
-{
-    g_autoptr(GPtrArray) decisions = config_list(op_config(op), "decision");
-    guint64 last = 0;
-    for (guint i = 0; i < decisions->len; i++) {
-        const struct decision *decision = decisions->pdata[i];
-        if (decision->event == EVENT_RECOVERED && !strcmp(decision->subject, instance->uuid))
-            last = MAX(last, decision->at_us);
-    }
-    return last;
 }
 
 static bool is_stuck(const struct op *op, const struct instance *instance, GError **error)
@@ -53,10 +41,7 @@ static bool is_stuck(const struct op *op, const struct instance *instance, GErro
     if (instance->task_state != TASK_NONE ||
         fault_of(op_config(op), "instance", instance->uuid) != NULL)
         return true;
-    guint64 at_us = last_settled_us(op, instance);
-    g_autofree char *time = text_time((gint64)(at_us / G_USEC_PER_SEC));
-    fettle_set_error(error, WRONG_STATE, "instance \"%s\": nothing is stuck%s%s", instance->name,
-                     at_us ? "; its last task ended at " : "", at_us ? time : "");
+    fettle_set_error(error, WRONG_STATE, "instance \"%s\": nothing is stuck", instance->name);
     return false;
 }
 
@@ -119,7 +104,7 @@ static bool needs_running(const struct op *op, const struct instance *instance, 
 static bool reset_check(struct op *op, GError **error)
 {
     const struct op_recovery_reset *params = op->params;
-    if (!params_are_good(params, error))
+    if (!params_are_good(op, error))
         return false;
     const struct instance *found =
         config_find(op_config(op), "instance", params->instance_name, error);
@@ -134,6 +119,13 @@ static bool reset_check(struct op *op, GError **error)
 }
 
 /* --- the word --- */
+
+/* As it may stand in a record, with a few words before it; free with g_free(). */
+static char *reason_of(const struct op *op)
+{
+    const char *given = reason_given(op->common->reason);
+    return g_utf8_substring(given, 0, MIN(g_utf8_strlen(given, -1), LIMIT_REASON_CHARS));
+}
 
 static const char *state_of(const struct instance *instance, const struct fault *fault)
 {
@@ -162,8 +154,7 @@ static json_t *decision_of(const struct op *op, const struct instance *instance,
     const struct op_recovery_reset *params = op->params;
     bool marked = instance->task_state != TASK_NONE;
     record_autoptr(decision) decision = decision_new();
-    g_autofree char *reason = g_utf8_substring(
-        params->reason, 0, MIN(g_utf8_strlen(params->reason, -1), LIMIT_STRING_CHARS / 2));
+    g_autofree char *reason = reason_of(op);
     g_autofree char *summary =
         g_strdup_printf("A person says that it is %s: %s", params->state, reason);
     text_set(&decision->uuid, uuid);
@@ -190,13 +181,13 @@ static json_t *decision_of(const struct op *op, const struct instance *instance,
 static json_t *fault_by_person(const struct op *op, const struct instance *instance,
                                const struct fault *before)
 {
-    const struct op_recovery_reset *params = op->params;
+    g_autofree char *reason = reason_of(op);
     bool marked = instance->task_state != TASK_NONE;
     record_autoptr(fault) fault = before ? fault_copy(before) : fault_new();
     text_set(&fault->subject_kind, "instance");
     text_set(&fault->subject, instance->uuid);
     fault->at_us = (guint64)op->env->ops->wall_us(op->env);
-    text_set(&fault->message, params->reason);
+    text_set(&fault->message, reason);
     if (!before)
         text_set(&fault->state_before, state_of(instance, NULL));
     if (marked) {
@@ -252,7 +243,6 @@ static bool reset_exec(struct op *op, GError **error)
 }
 
 const struct op_impl ops_recovery[] = {
-    /* All: the record of the job that has left the task. */
-    {"OP_RECOVERY_RESET", reset_declare, reset_check, reset_exec, SEES_ALL},
+    {"OP_RECOVERY_RESET", reset_declare, reset_check, reset_exec, SEES_NAMED},
     {NULL},
 };

@@ -110,10 +110,15 @@ static void test_names(void)
 /* An opcode that is neither in the list nor none of Ganeti's has been forgotten there. */
 static void test_every_opcode(void)
 {
-    static const char *const own[] = {"OP_ADVICE_SET",      "OP_CLUSTER_INIT",
-                                      "OP_NODE_INVITE",     "OP_NODE_WITHDRAW_INVITATION",
-                                      "OP_INSTANCE_SETTLE", "OP_INSTANCE_VERIFY",
-                                      "OP_REPAIR_CONTINUE", NULL};
+    static const char *const own[] = {"OP_ADVICE_SET",
+                                      "OP_CLUSTER_INIT",
+                                      "OP_NODE_INVITE",
+                                      "OP_NODE_WITHDRAW_INVITATION",
+                                      "OP_INSTANCE_SETTLE",
+                                      "OP_INSTANCE_VERIFY",
+                                      "OP_RECOVERY_RESET",
+                                      "OP_REPAIR_CONTINUE",
+                                      NULL};
     g_autofree char *text = NULL;
     size_t count;
     const struct opcode *table = opcode_table(&count);

@@ -119,6 +119,21 @@ static void commit(struct change *change, guint64 serial)
     assert_says(job_commit(&world, 17, changes_of(change, NULL)), expected);
 }
 
+/* Whose task stands on it: only while that stands. */
+static void test_named_owner(void)
+{
+    set_up();
+    json_t *marked = with(object_db1(), "task_state", json_string("stopping"));
+    commit(put("instance", DB1, 1, with(marked, "task_owner", json_integer(18))), 2);
+    assert_says(told(wanted(0, "db1")),
+                "put instance " DB1 ", put job 17, put job 18, put tag instance/" DB1
+                "/other, put tag node/" NODE2 "/rack");
+    assert_says(told(wanted(0, "web1")),
+                "put instance " WEB1 ", put job 17, put replica " REPLICA1
+                ", put tag instance/" WEB1 "/mine, put tag node/" NODE2 "/rack");
+    world_tear_down();
+}
+
 static void test_named_deltas(void)
 {
     set_up();
@@ -476,6 +491,7 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/view/named#WCF-22", test_named_copy);
+    g_test_add_func("/view/named/owner#WCF-22,RCV-30", test_named_owner);
     g_test_add_func("/view/named/deltas#WCF-22", test_named_deltas);
     g_test_add_func("/view/named/removed#WCF-22", test_named_removed);
     g_test_add_func("/view/named/same-rule#WCF-22", test_same_rule);

@@ -1,5 +1,6 @@
 /* The watcher's other duties, and its deaths: guests that should run, and a
  * kill at every moment of a repair. */
+#include "proto/task_table.h"
 #include "unit/core/world/watcher_world.h"
 
 #include <string.h>
@@ -240,6 +241,30 @@ static void test_only_waits(void)
     watcher_world_free(w);
 }
 
+/* A fault whose task keeps others off holds up a start, and a repair, as its mark would; any other
+ * one does not. */
+static void check_fault(const char *task, bool keeps_off)
+{
+    struct watcher_world *w = watcher_world_new();
+    g_test_message("%s", task);
+    change_object(w, "fault", "instance/" WEB1,
+                  json_make("{s:s,s:s,s:i,s:s,s:s,s:i}", "subject_kind", "instance", "subject",
+                            WEB1, "at_us", 1, "message", "nobody knows", "task", task, "owner",
+                            900));
+    w->guest_node = NULL;
+    passes(w, 20);
+    g_assert_cmpuint(jobs(w), ==, keeps_off ? 0 : 1);
+    watcher_world_free(w);
+}
+
+static void test_faults(void)
+{
+    for (const struct task_row *row = task_rows; row->word; row++)
+        if (row->kind == TASK_KIND_instance)
+            check_fault(row->word, row->flags & TASK_KEEPS_OFF);
+    check_fault("", false);
+}
+
 /* --- deaths --- */
 
 static guint one_ms(const char *from, const char *to, void *data)
@@ -339,6 +364,7 @@ int main(int argc, char **argv)
     g_test_add_func("/watcher-tend/stale-report", test_stale_report);
     g_test_add_func("/watcher-tend/switched-off#SAF-11", test_switched_off);
     g_test_add_func("/watcher-tend/not-closed#SAF-11", test_not_closed);
+    g_test_add_func("/watcher-tend/faults#SAF-84", test_faults);
     g_test_add_func("/watcher-tend/kill-at-every-moment#SAF-31,ARP-28,ARP-29,ARP-31",
                     test_kill_at_every_moment);
     g_test_add_func("/watcher-tend/kill-while-luxid-is-slow#SAF-31", test_kill_while_luxid_is_slow);

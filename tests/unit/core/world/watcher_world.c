@@ -45,8 +45,8 @@ static void commit(struct watcher_world *w, GPtrArray *changes)
 static struct change *patched(const struct watcher_world *w, const char *kind, const char *key,
                               json_t *patch)
 {
-    json_t *object = config_object_json(w->view, kind, key);
-    g_assert_nonnull(object);
+    json_t *object = config_get(w->view, kind, key, NULL) ? config_object_json(w->view, kind, key)
+                                                          : json_object();
     json_object_update(object, patch);
     json_decref(patch);
     return config_put(w->view, kind, key, object);

@@ -83,7 +83,7 @@ void look(struct watcher_world *w);
 /* --- what the test changes --- */
 void set_tag(struct watcher_world *w, enum tag_kind kind, const char *object, const char *text);
 void drop_tag(struct watcher_world *w, enum tag_kind kind, const char *object, const char *text);
-/* Members of an object; `patch` is stolen. */
+/* Members of an object, or a new one; `patch` is stolen. */
 void change_object(struct watcher_world *w, const char *kind, const char *key, json_t *patch);
 /* Job 17 has all its locks again, as soon as it can have them. */
 void take_locks(struct watcher_world *w);
