@@ -34,6 +34,7 @@ static const struct column_row {
     {"network", "name", "Name", NULL},
     {"network", "inst_cnt", "Guests", "guests"},
     {"network", "free_count", "Free", "free"},
+    {"task", "subject_name", "Instance", "instance"},
     {"job", "status", "State", "state"},
     {"job", "received_ts", "Received", "received"},
     {"job", "start_ts", "Started", "started"},

@@ -25,7 +25,8 @@ static void take_keys(struct order *order, const char *text, const char *what)
 bool order_take(struct order *order, int *argc, char **argv, const char *what, GError **error)
 {
     g_autoptr(GError) bad = NULL;
-    *order = (struct order){.newest = strcmp(what, "job") == 0 || strcmp(what, "decision") == 0};
+    *order = (struct order){.newest = strcmp(what, "job") == 0 || strcmp(what, "decision") == 0 ||
+                                      strcmp(what, "event") == 0};
     const char *sort = cli_take_option(argc, argv, "--sort", &bad);
     const char *limit = bad == NULL ? cli_take_option(argc, argv, "--limit", &bad) : NULL;
     if (sort != NULL)

@@ -18,6 +18,11 @@ static void print_state(const json_t *cells)
     g_autofree char *rest = g_strdup_printf(", should be %s", info_string(cells, "admin_state"));
     g_autofree char *late = g_strdup_printf(": it %s", info_string(cells, "guest.late"));
     info_word("State", *status ? status : "unknown", rest);
+    g_autofree char *since = cli_time_text(info_number(cells, "fault.since"));
+    g_autofree char *fault =
+        g_strdup_printf(" since %s: %s", since, info_string(cells, "fault.message"));
+    if (*info_string(cells, "fault.message"))
+        info_word("ERROR", "error", fault);
     if (*info_string(cells, "guest.late"))
         info_word("Guest", "error", late);
     g_autofree char *held =
@@ -221,6 +226,10 @@ static void next_by_status(const json_t *cells, const char *name)
                name, name);
     else if (strcmp(status, "ERROR_up") == 0)
         printf("  It runs and should not: fettle instance shutdown %s\n", name);
+    else if (strcmp(status, "ERROR_task") == 0)
+        printf("  What a job has left of it could not be settled: fettle recovery show instance "
+               "%s\n",
+               name);
     else if (strcmp(status, "ERROR_nospace") == 0)
         next_without_room(cells, name);
     else if (strcmp(status, "ERROR_diskfailed") == 0)

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cli/commands/list.h"
 #include "cli/commands/list_empty.h"
 #include "cli/commands/list_faults.h"
 #include "cli/filter_text.h"
@@ -39,6 +40,12 @@ static const struct list {
      "instance,type,state,started,ended,jobs,id", NULL, "id"},
     {"brake", "since,nodes,why", NULL, NULL},
     {"decision", "at,subject_name,state,verdict,summary", "subject_name", NULL},
+    {"event", "at,level,subject_name,event,summary", "subject_name", NULL, NULL, NULL,
+     "at,level,event,subject_kind,subject_name,task,old,new,rule,host,summary,evidence"},
+    {"task", "subject_name,task,owner,owner_state,looks,since,next", "subject_name", "instance",
+     NULL, NULL,
+     "subject_kind,subject_name,task,since,owner,owner_state,stuck,looks,why,rule,error_since,"
+     "next"},
     {"lock", "name,mode,owner,pending", "name", NULL},
     {"waiter", "job,locks,priority,since,blockers,nodes", NULL, NULL},
 };
@@ -243,9 +250,10 @@ static GStrv fields_of(const struct cli *cli, const struct list *list)
 }
 
 static int show_list(struct cli *cli, const struct list *list, const struct order *order,
-                     json_t *filter, int argc, char **argv, GError **error)
+                     json_t *filter, json_t *also, int argc, char **argv, GError **error)
 {
     json_autoptr owned = filter;
+    json_autoptr owned_too = also;
     g_auto(GStrv) fields = fields_of(cli, list);
     if (!cli_check_fields(cli, list->what, (const char *const *)fields, error) ||
         (order->keys != NULL &&
@@ -254,9 +262,11 @@ static int show_list(struct cli *cli, const struct list *list, const struct orde
     struct shown shown = {.table = cli_table_new(cli, list->what, (const char *const *)fields),
                           .rows = order_is_asked(order) ? json_array() : NULL,
                           .below = g_string_new(NULL)};
-    bool fine = show_rows(
-        cli, list, order, fields,
-        filter_text_both(names_filter(list->key, argc, argv), json_incref(filter)), &shown, error);
+    bool fine =
+        show_rows(cli, list, order, fields,
+                  filter_text_both(names_filter(list->key, argc, argv),
+                                   filter_text_both(json_incref(filter), json_incref(also))),
+                  &shown, error);
     if (fine && argc > 0 && list->named != NULL)
         fine = names_exist(cli, list->named, argc, argv, error);
     if (fine)
@@ -270,9 +280,8 @@ static int show_list(struct cli *cli, const struct list *list, const struct orde
     return fine ? 0 : -1;
 }
 
-/* `fettle NOUN VERB` as a list of these. */
-static int list_as(struct cli *cli, const char *noun, const char *verb, const char *what, int argc,
-                   char **argv, GError **error)
+int cli_list(struct cli *cli, const char *noun, const char *verb, const char *what, json_t *also,
+             int argc, char **argv, GError **error)
 {
     g_autofree char *usage =
         g_strdup_printf("%s %s %s", noun, verb, cli_find_command(noun, verb)->usage);
@@ -286,8 +295,9 @@ static int list_as(struct cli *cli, const char *noun, const char *verb, const ch
     if (text != NULL)
         filter = filter_text_parse(text, &bad);
     if (bad == NULL && cli_expect(argc, argv, list->key != NULL ? argc : 0, usage, &bad))
-        return show_list(cli, list, &order, filter, argc, argv, error);
+        return show_list(cli, list, &order, filter, also, argc, argv, error);
     json_decref(filter);
+    json_decref(also);
     g_propagate_error(error, g_steal_pointer(&bad));
     return -1;
 }
@@ -295,7 +305,7 @@ static int list_as(struct cli *cli, const char *noun, const char *verb, const ch
 /* `fettle WHAT list`. */
 static int list_command(struct cli *cli, const char *what, int argc, char **argv, GError **error)
 {
-    return list_as(cli, what, "list", what, argc, argv, error);
+    return cli_list(cli, what, "list", what, NULL, argc, argv, error);
 }
 
 static int instance_list(struct cli *cli, int argc, char **argv, GError **error)
@@ -361,7 +371,7 @@ static int lock_list(struct cli *cli, int argc, char **argv, GError **error)
 
 static int lock_waiters(struct cli *cli, int argc, char **argv, GError **error)
 {
-    return list_as(cli, "lock", "waiters", "waiter", argc, argv, error);
+    return cli_list(cli, "lock", "waiters", "waiter", NULL, argc, argv, error);
 }
 
 /* fettle tag list KIND [NAME] */

@@ -23,12 +23,33 @@ static bool is_of_job(const json_t *row)
     return strcmp(cli_cell_string(row, WHY_VERDICT), WHY_OF_JOB) == 0;
 }
 
+/* "alert (warning): starting -> active by RCV-54 on node1", with what there is of it. */
+static void print_event(const json_t *row)
+{
+    const char *event = cli_cell_string(row, WHY_EVENT);
+    const char *old = cli_cell_string(row, WHY_OLD), *new = cli_cell_string(row, WHY_NEW);
+    const char *const parts[][2] = {{"task ", cli_cell_string(row, WHY_TASK)},
+                                    {"by ", cli_cell_string(row, WHY_RULE)},
+                                    {"on ", cli_cell_string(row, WHY_HOST)}};
+    g_autoptr(GString) text = g_string_new(NULL);
+    if (*old || *new)
+        g_string_append_printf(text, ", %s -> %s", *old ? old : "nothing", *new ? new : "nothing");
+    for (size_t i = 0; i < G_N_ELEMENTS(parts); i++)
+        if (*parts[i][1])
+            g_string_append_printf(text, ", %s%s", parts[i][0], parts[i][1]);
+    if (*event && strcmp(event, "none") != 0)
+        printf("    %-10s %s (%s)%s\n", "event", event, cli_cell_string(row, WHY_LEVEL), text->str);
+    else if (text->len > 2)
+        printf("    %-10s %s\n", "about", text->str + 2);
+}
+
 static void print_entry(const json_t *row)
 {
     g_autofree char *when = cli_time_text((gint64)json_number_value(cli_cell_value(row, WHY_AT)));
     printf("%s  %s: %s\n", when, cli_cell_string(row, WHY_STATE),
            cli_cell_string(row, WHY_SUMMARY));
     bool job = is_of_job(row);
+    print_event(row);
     print_each(job ? "by" : "seen", cli_cell_value(row, WHY_EVIDENCE));
     if (*cli_cell_string(row, WHY_POLICY))
         printf("    %-10s %s\n", "policy", cli_cell_string(row, WHY_POLICY));
@@ -52,6 +73,10 @@ static void print_status(const char *name, const json_t *row, bool recorded)
                "    fettle node modify %s --offline yes --statement \"…\"\n"
                "What would be done then:\n    fettle plan fail %s\n",
                name, status, node, node, node);
+    else if (strcmp(status, "ERROR_task") == 0)
+        printf("%s is %s: what a job has left of it could not be settled:\n"
+               "    fettle recovery show instance %s\n",
+               name, status, name);
     else if (strcmp(status, "ERROR_nospace") == 0)
         printf(
             "%s is %s: %s has no room for its disks. It stands still, and goes on by itself when "

@@ -11,7 +11,8 @@
 
 const char *const why_fields[] = {"at",         "subject_name", "state",    "verdict",   "summary",
                                   "evidence",   "policy",       "rejected", "repair_id", "jobs",
-                                  "next_check", "serial_no",    NULL};
+                                  "next_check", "serial_no",    "event",    "level",     "task",
+                                  "old",        "new",          "rule",     "host",      NULL};
 
 static const char *const job_fields[] = {"id",   "status",      "summary",  "ops",
                                          "user", "received_ts", "archived", NULL};
@@ -95,9 +96,13 @@ static json_t *entry_of(const json_t *row, const char *name)
     g_autofree char *state = g_strdup_printf("Job %s", number);
     g_autofree char *next = more ? g_strdup_printf("fettle why %s", number) : g_strdup("");
     g_autofree char *summary = summary_of(row);
-    return json_make("[[iI], [is], [is], [is], [is], [io], [is], [i[]], [is], [i[s]], [is], [ii]]",
-                     0, json_integer_value(at), 0, name, 0, state, 0, WHY_OF_JOB, 0, summary, 0,
-                     told_of(row, name), 0, "", 0, 0, "", 0, number, 0, next, 0, 0);
+    json_t *entry =
+        json_make("[[iI], [is], [is], [is], [is], [io], [is], [i[]], [is], [i[s]], [is], [ii]]", 0,
+                  json_integer_value(at), 0, name, 0, state, 0, WHY_OF_JOB, 0, summary, 0,
+                  told_of(row, name), 0, "", 0, 0, "", 0, number, 0, next, 0, 0);
+    for (int i = WHY_EVENT; why_fields[i] != NULL; i++)
+        json_array_append_new(entry, json_make("[is]", 0, ""));
+    return entry;
 }
 
 /* --- all of them --- */

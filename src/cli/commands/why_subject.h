@@ -20,7 +20,14 @@ enum {
     WHY_REPAIR,
     WHY_JOB_IDS,
     WHY_NEXT,
-    WHY_SERIAL
+    WHY_SERIAL,
+    WHY_EVENT,
+    WHY_LEVEL,
+    WHY_TASK,
+    WHY_OLD,
+    WHY_NEW,
+    WHY_RULE,
+    WHY_HOST
 };
 /* The verdict of an entry that is a job. */
 #define WHY_OF_JOB "job"

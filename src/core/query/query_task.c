@@ -218,12 +218,10 @@ json_t *query_get_task_next(struct query_source *source, const void *row,
                             enum query_status *ret_status)
 {
     const struct task_of *task = row;
-    g_autofree char *text =
-        has_mark(task)       ? next_of_mark(source, task)
-        : task->fault->again ? g_strdup("at the next pass")
-        : task->fault->blind
-            ? g_strdup("when its nodes answer")
-            : g_strdup_printf("fettle recovery retry instance %s", task->instance->name);
+    g_autofree char *text = has_mark(task)       ? next_of_mark(source, task)
+                            : task->fault->again ? g_strdup("at the next pass")
+                            : task->fault->blind ? g_strdup("in ERROR until its nodes answer")
+                                                 : g_strdup("in ERROR until a person has looked");
     return json_string(text);
 }
 

@@ -8,6 +8,7 @@
 #include "core/queue/console_calls.h"
 #include "core/queue/hold.h"
 #include "core/queue/plan_node.h"
+#include "core/queue/recovery_calls.h"
 #include "core/queue/scheduler.h"
 #include "core/queue/start.h"
 #include "core/queue/submit.h"
@@ -347,6 +348,11 @@ static void call_console_write(struct luxi *luxi, struct rpc_request *request, c
     console_calls_write(&luxi->context, request, args);
 }
 
+static void call_retry_recovery(struct luxi *luxi, struct rpc_request *request, const void *args)
+{
+    recovery_calls_retry(&luxi->context, request, args);
+}
+
 static void call_plan_node(struct luxi *luxi, struct rpc_request *request, const void *args)
 {
     plan_node(&luxi->context, request, args);
@@ -373,6 +379,7 @@ static const struct {
     {"QueryTags", call_query_tags},
     {"ConsoleRead", call_console_read},
     {"ConsoleWrite", call_console_write},
+    {"RetryRecovery", call_retry_recovery},
     {"PlanNode", call_plan_node},
     {"Verify", call_verify},
     {"SubmitJobToDrainedQueue", call_submit_job_to_drained_queue},

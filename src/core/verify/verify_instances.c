@@ -7,7 +7,8 @@
 static void verify_status(struct look *look, const struct instance *instance)
 {
     g_autofree char *status = look_field(look, "instance", "status", instance);
-    bool well = g_str_equal(status, "running") || g_str_equal(status, "ADMIN_down");
+    bool well = g_str_equal(status, "running") || g_str_equal(status, "ADMIN_down") ||
+                g_str_equal(status, "ERROR_task"); /* its fault says it */
     bool its = look_concerns(look, instance->primary_node) ||
                (!look->no_node &&
                 g_str_equal(status, "ERROR_wrongnode")); /* it runs on its secondary node */

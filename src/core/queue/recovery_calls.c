@@ -1,0 +1,178 @@
+/* See recovery_calls.h. */
+#include "core/queue/recovery_calls.h"
+
+#include <string.h>
+
+#include "base/text.h"
+#include "core/config/fault.h"
+#include "core/recovery/owner.h"
+#include "core/repair/tags.h"
+#include "proto/change.h"
+
+struct retry_call {
+    struct queue_context *context;
+    struct rpc_request *request;
+    char *instance; /* its UUID */
+};
+
+/* When the last job about it that is still on record ended; 0: there is none. */
+static guint64 last_end_us(const struct config *config, const struct instance *instance)
+{
+    guint64 last_us = 0;
+    g_autoptr(GPtrArray) jobs = config_list(config, "job");
+    for (guint i = 0; i < jobs->len; i++) {
+        const struct job *job = jobs->pdata[i];
+        for (guint k = 0; k < job->ops->len; k++) {
+            const struct job_op *op = job->ops->pdata[k];
+            const char *name = json_string_value(json_object_get(op->input, "instance_name"));
+            if (!g_strcmp0(name, instance->name) || !g_strcmp0(name, instance->uuid))
+                last_us = MAX(last_us, job->end_us);
+        }
+    }
+    return last_us;
+}
+
+static void refuse_nothing(const struct config *config, const struct instance *instance,
+                           GError **error)
+{
+    guint64 last_us = last_end_us(config, instance);
+    g_autofree char *when = text_time((gint64)(last_us / G_USEC_PER_SEC));
+    g_autofree char *tail =
+        last_us ? g_strdup_printf("its last task ended at %s", when) : g_strdup("it has no task");
+    fettle_set_error(error, WRONG_STATE, "instance \"%s\": nothing is stuck; %s", instance->name,
+                     tail);
+}
+
+/* Auto-repair may bring it to another node: it is judged there (RCV-42). */
+static bool is_repaired(const struct config *config, const struct instance *instance,
+                        GError **error)
+{
+    g_autoptr(GPtrArray) tags = config_tags(config, TAG_INSTANCE, instance->uuid);
+    bool found = false;
+    for (guint i = 0; i < tags->len && !found; i++) {
+        struct repair_tag tag;
+        repair_tag_parse(tags->pdata[i], &tag);
+        found = tag.kind == REPAIR_TAG_PENDING;
+        if (found)
+            fettle_set_error(error, WRONG_STATE,
+                             "instance \"%s\": repair %s is under way; it is looked at when that "
+                             "has ended",
+                             instance->name, tag.id);
+        repair_tag_clear(&tag);
+    }
+    return found;
+}
+
+/* Who is at work on it says himself what comes of it. */
+static bool is_left_alone(const struct queue_context *context, const struct instance *instance,
+                          GError **error)
+{
+    const struct config *config = follow_config(context->follow);
+    guint64 id = instance->task_owner;
+    const struct job *job = context_view(context, id);
+    enum recovery_owner owner = recovery_owner_of(config, id);
+    guint64 since = job && job->start_us ? job->start_us / G_USEC_PER_SEC : instance->task_since;
+    g_autofree char *when = text_time((gint64)since);
+    if (owner == OWNER_LIVES)
+        fettle_set_error(error, WRONG_STATE,
+                         "instance \"%s\": job %" G_GUINT64_FORMAT " is %s it and lives (running "
+                         "since %s); end it first: fettle job cancel %" G_GUINT64_FORMAT " --kill",
+                         instance->name, id,
+                         enum_word(&task_state_words, (int)instance->task_state), when, id);
+    else if (owner == OWNER_QUEUED)
+        fettle_set_error(error, WRONG_STATE,
+                         "instance \"%s\": job %" G_GUINT64_FORMAT ", which is %s it, is queued; "
+                         "end it first: fettle job cancel %" G_GUINT64_FORMAT,
+                         instance->name, id,
+                         enum_word(&task_state_words, (int)instance->task_state), id);
+    return owner != OWNER_LIVES && owner != OWNER_QUEUED;
+}
+
+static bool may_judge(const struct queue_context *context, const struct instance *instance,
+                      GError **error)
+{
+    const struct config *config = follow_config(context->follow);
+    if (instance->task_state != TASK_NONE)
+        return !is_repaired(config, instance, error) && is_left_alone(context, instance, error);
+    if (fault_of(config, "instance", instance->uuid))
+        return true;
+    refuse_nothing(config, instance, error);
+    return false;
+}
+
+static struct change *ask_of_stuck(const struct config *config, const struct instance *instance,
+                                   const char *key, guint64 now_us)
+{
+    record_autoptr(stuck) stuck = stuck_new();
+    const struct stuck *known = config_get(config, "stuck", key, NULL);
+    if (known) {
+        stuck_free(stuck);
+        stuck = stuck_copy(known);
+    } else {
+        text_set(&stuck->subject_kind, "instance");
+        text_set(&stuck->subject, instance->uuid);
+        text_set(&stuck->task, enum_word(&task_state_words, (int)instance->task_state));
+        stuck->owner = instance->task_owner;
+        stuck->since_us = now_us;
+    }
+    stuck->again = true;
+    return config_put(config, "stuck", key, stuck_to_json(stuck));
+}
+
+/* Its mark, or, without one, its fault. */
+static struct change *ask(const struct queue_context *context, const struct instance *instance)
+{
+    const struct config *config = follow_config(context->follow);
+    g_autofree char *key = fault_key("instance", instance->uuid);
+    if (instance->task_state != TASK_NONE)
+        return ask_of_stuck(config, instance, key, context_now_us(context));
+    record_autoptr(fault) fault = fault_copy(fault_of(config, "instance", instance->uuid));
+    fault->again = true;
+    return config_put(config, "fault", key, fault_to_json(fault));
+}
+
+static bool commit_wish(const struct queue_context *context, const char *uuid, GError **error)
+{
+    const struct config *config = follow_config(context->follow);
+    const struct instance *instance = config_find(config, "instance", uuid, error);
+    if (!instance || !may_judge(context, instance, error))
+        return false;
+    g_autoptr(GPtrArray) changes = change_list_new();
+    g_ptr_array_add(changes, ask(context, instance));
+    struct owner owner = {.job = (char *)ROLE_LUXID, .livelock = context->livelock};
+    return follow_commit(context->follow, "ask_recovery", &owner, changes,
+                         follow_stamp(context->follow), 0, error);
+}
+
+static void retry_task(void *data)
+{
+    struct retry_call *call = data;
+    g_autoptr(GError) error = NULL;
+    if (commit_wish(call->context, call->instance, &error))
+        rpc_answer(call->request, json_true());
+    else
+        rpc_fail(call->request, error);
+    g_free(call->instance);
+    g_free(call);
+}
+
+void recovery_calls_retry(struct queue_context *context, struct rpc_request *request,
+                          const struct luxi_retry_recovery_args *args)
+{
+    g_autoptr(GError) error = NULL;
+    const struct instance *instance = NULL;
+    if (strcmp(args->kind, "instance") != 0)
+        fettle_set_error(&error, WRONG_INPUT, "RetryRecovery: kind: must be instance, not \"%s\"",
+                         args->kind);
+    else
+        instance = config_find(follow_config(context->follow), "instance", args->name, &error);
+    if (!instance) {
+        rpc_fail(request, error);
+        return;
+    }
+    struct retry_call *call = g_new0(struct retry_call, 1);
+    call->context = context;
+    call->request = request;
+    call->instance = g_strdup(instance->uuid);
+    task_spawn(context->env->tasks, retry_task, call);
+}
