@@ -546,9 +546,7 @@ static void three(void)
         g_assert_cmpstr(status->leader, !=, "");
     }
     g_assert_cmpuint(leaders, ==, 1);
-
     assert_others(0, 0, 0);
-
     /* One stops: the two others go on; without a second one nothing is healthy. */
     g_assert_true(nodes[2].members->ops->stop(nodes[2].members, &error));
     until(is_healthy(0) && is_healthy(1));
