@@ -77,9 +77,13 @@ struct members_ops {
      * answer, and nothing is known of who is full. One that does not answer is no error. */
     bool (*ask_others)(struct members *members, const char *id, struct members_others *ret_others,
                        GError **error);
-    /* Gives free pages of the member's file back; it answers nobody meanwhile, so members take
-     * turns: TEMPORARY if it is another's. Not if it is `urgent`: taking a turn is a change. */
-    bool (*defragment)(struct members *members, bool urgent, GError **error);
+    /* One member at a time has the turn in which it answers nobody, for UPKEEP_TURN_S at most;
+     * TEMPORARY: it is another's. Taking it is a change, so it is asked of one that is well. What
+     * an earlier node daemon of this node has left is its own. */
+    bool (*turn_take)(struct members *members, GError **error);
+    void (*turn_give)(struct members *members);
+    /* Gives free pages of the member's file back; it answers nobody meanwhile. */
+    bool (*defragment)(struct members *members, GError **error);
     /* Takes back the alarm of the member `id` that its file has reached its limit. */
     bool (*disarm)(struct members *members, const char *id, GError **error);
     /* Keeps the log below its limit. */

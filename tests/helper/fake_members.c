@@ -177,15 +177,25 @@ static bool ask_others(struct members *members, const char *id, struct members_o
     return true;
 }
 
-static bool defragment(struct members *members, bool urgent, GError **error)
+static bool turn_take(struct members *members, GError **error)
+{
+    did(fake_of(members), "turn");
+    if (fake_of(members)->others_turn)
+        fettle_set_error(error, TEMPORARY, "it is the turn of node2");
+    return !fake_of(members)->others_turn;
+}
+
+static void turn_give(struct members *members)
+{
+    did(fake_of(members), "give-turn");
+}
+
+static bool defragment(struct members *members, GError **error)
 {
     struct fake_members *fake = fake_of(members);
-    did(fake, urgent ? "defragment-now" : "defragment");
-    if (fake->others_turn && !urgent)
-        fettle_set_error(error, TEMPORARY, "it is the turn of node2");
-    else
-        fake->says->store_bytes = fake->says->used_bytes;
-    return !fake->others_turn || urgent;
+    did(fake, "defragment");
+    fake->says->store_bytes = fake->says->used_bytes;
+    return true;
 }
 
 static bool disarm(struct members *members, const char *id, GError **error)
@@ -218,6 +228,8 @@ static const struct members_ops ops = {
     .forget = forget,
     .compact = compact,
     .ask_others = ask_others,
+    .turn_take = turn_take,
+    .turn_give = turn_give,
     .defragment = defragment,
     .disarm = disarm,
     .trim_log = trim_log,

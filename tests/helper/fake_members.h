@@ -17,7 +17,7 @@ struct fake_members {
     char *client;                   /* its certificate, as it came */
     struct member_status *says;     /* what a running member answers */
     guint fail_starts;              /* so many starts fail */
-    bool others_turn;               /* defragmentation: another member's */
+    bool others_turn;               /* it is another member's turn */
     struct members_others others;
     guint64 compacted; /* by the last compaction */
     GString *did;

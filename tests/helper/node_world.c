@@ -765,6 +765,13 @@ struct node_world *node_world_new(guint64 seed)
     return nw;
 }
 
+bool nw_die_before_release(struct fake_host *host, const char *op, bool after, void *data)
+{
+    bool *dead = data;
+    *dead = *dead || (!after && strcmp(op, "mirror_release") == 0);
+    return *dead;
+}
+
 void node_world_free(struct node_world *nw)
 {
     nw_daemon_kill(nw, &nw->a);

@@ -155,6 +155,9 @@ bool nw_stop(struct node_world *nw, guint timeout_ms, GError **error);
 bool nw_failover(struct node_world *nw, GError **error); /* the old primary counts as dead */
 /* A new replica on the other node, copied while the guest runs. */
 bool nw_replace_replica(struct node_world *nw, GError **error);
+/* A hook of a fake host: the node daemon dies before it lets its guest go on alone; `data`: bool,
+ * whether it has. */
+bool nw_die_before_release(struct fake_host *host, const char *op, bool after, void *data);
 bool nw_create_and_start(struct node_world *nw); /* on A with a replica on B, in sync; asserts */
 
 /* Live migration (SAF-17), step by step as its job takes them. */

@@ -142,23 +142,29 @@ static bool ask_others(struct members *members, const char *id, struct members_o
     return ok;
 }
 
-static bool defragment_in_turn(struct etcd_host *host, struct etcd_client *client, GError **error)
+static bool turn_take(struct members *members, GError **error)
 {
+    struct etcd_host *host = host_of(members);
     g_autofree char *key = g_strdup_printf("/fettle/%s/upkeep", host->config->cluster_uuid);
-    gint64 lease = 0;
-    if (!etcd_turn_take(client, key, host->config->name, UPKEEP_TURN_S, &lease, error))
-        return false;
-    bool ok = etcd_defragment(client, error);
-    etcd_turn_give(client, lease);
+    struct etcd_client *client = make_client(host, ETCD_ASK_MS, error);
+    bool ok = client != NULL &&
+              etcd_turn_take(client, key, host->config->name, UPKEEP_TURN_S, &host->turn, error);
+    etcd_client_free(client);
     return ok;
 }
 
-static bool defragment(struct members *members, bool urgent, GError **error)
+static void turn_give(struct members *members)
 {
-    struct etcd_host *host = host_of(members);
-    struct etcd_client *client = make_client(host, ETCD_UPKEEP_MS, error);
-    bool ok = client != NULL &&
-              (urgent ? etcd_defragment(client, error) : defragment_in_turn(host, client, error));
+    struct etcd_client *client = make_client(host_of(members), ETCD_ASK_MS, NULL);
+    if (client != NULL)
+        etcd_turn_give(client, host_of(members)->turn);
+    etcd_client_free(client);
+}
+
+static bool defragment(struct members *members, GError **error)
+{
+    struct etcd_client *client = make_client(host_of(members), ETCD_UPKEEP_MS, error);
+    bool ok = client != NULL && etcd_defragment(client, error);
     etcd_client_free(client);
     return ok;
 }
@@ -190,6 +196,8 @@ static const struct members_ops ops = {
     .forget = etcd_forget,
     .compact = compact,
     .ask_others = ask_others,
+    .turn_take = turn_take,
+    .turn_give = turn_give,
     .defragment = defragment,
     .disarm = disarm,
     .trim_log = etcd_trim_log,

@@ -32,6 +32,13 @@ static void set_why(struct member_care *care, const char *why)
 
 /* --- turns --- */
 
+void member_care_give_turn(struct member_care *care)
+{
+    if (care->in_turn)
+        care->members->ops->turn_give(care->members);
+    care->in_turn = false;
+}
+
 /* Twice as long after each failure in a row. */
 static guint next_pause(const struct member_care *care)
 {
@@ -121,6 +128,17 @@ static bool may_defragment(struct member_care *care, const struct member_status 
     return false;
 }
 
+/* With a file at its limit nobody can take a turn. */
+static bool defragment(struct members *members, bool urgent, GError **error)
+{
+    if (!urgent && !members->ops->turn_take(members, error))
+        return false;
+    bool ok = members->ops->defragment(members, error);
+    if (!urgent)
+        members->ops->turn_give(members);
+    return ok;
+}
+
 /* Whether the next look is to come soon. */
 static bool run_upkeep(struct member_care *care, const struct member_status *status)
 {
@@ -144,7 +162,7 @@ static bool run_upkeep(struct member_care *care, const struct member_status *sta
                   "member of etcd: its file of %" G_GUINT64_FORMAT
                   " MiB has reached its limit, and no member takes changes; room is being made",
                   status->store_bytes >> 20);
-    if (members->ops->defragment(members, due.urgent, &error))
+    if (defragment(members, due.urgent, &error))
         log_info("",
                  "member of etcd: its file of %" G_GUINT64_FORMAT
                  " MiB was rewritten, %" G_GUINT64_FORMAT " MiB of it were in use",
@@ -180,10 +198,11 @@ static void look(struct member_care *care)
     if (status->healthy) {
         remember_made(care);
         g_clear_pointer(&care->why, g_free);
+        member_care_give_turn(care);
     }
     if (now_ms(care) - care->running_since_ms >= MEMBER_SETTLED_MS)
         care->failures = 0;
-    bool soon = run_upkeep(care, status) || !care->record->made;
+    bool soon = run_upkeep(care, status) || !care->record->made || care->in_turn;
     member_care_turn_later(care, soon ? MEMBER_FIRST_LOOK_MS : MEMBER_LOOK_MS);
 }
 

@@ -163,7 +163,18 @@ json_t *member_methods_trust(struct member_care *care, const void *args, GError 
     return leave(care, care->members->ops->trust(care->members, told->authority, error));
 }
 
-/* It answers nobody meanwhile. */
+/* One that is not well takes none away, and might be asked in vain. */
+static bool take_turn(struct member_care *care, const struct member_status *status, GError **error)
+{
+    if (!status->healthy)
+        return true;
+    care->in_turn = care->members->ops->turn_take(care->members, error);
+    if (!care->in_turn)
+        g_prefix_error(error, "its member of etcd is not started anew: ");
+    return care->in_turn;
+}
+
+/* It answers nobody meanwhile: no other one does the same, and none is away. */
 static bool may_restart(struct member_care *care, GError **error)
 {
     struct members_others others = {0};
@@ -174,14 +185,16 @@ static bool may_restart(struct member_care *care, GError **error)
     }
     if (!care->members->ops->running(care->members))
         return true;
-    if (!care->members->ops->ask(care->members, status, error) ||
-        !care->members->ops->ask_others(care->members, status->id, &others, error))
+    if (!care->members->ops->ask(care->members, status, error) || !take_turn(care, status, error))
         return false;
-    if (others.silent == 0)
+    bool asked = care->members->ops->ask_others(care->members, status->id, &others, error);
+    if (asked && others.silent == 0)
         return true;
-    fettle_set_error(error, TEMPORARY,
-                     "its member of etcd is not started anew: of %u others %u are not well",
-                     others.count, others.silent);
+    member_care_give_turn(care);
+    if (asked)
+        fettle_set_error(error, TEMPORARY,
+                         "its member of etcd is not started anew: of %u others %u are not well",
+                         others.count, others.silent);
     return false;
 }
 

@@ -20,7 +20,8 @@ struct member_care {
     gint64 running_since_ms;
     guint timer;
     struct member_maintenance upkeep;
-    guint users; /* the owner, and each task */
+    bool in_turn; /* it was started anew: others stay as they are until it is well */
+    guint users;  /* the owner, and each task */
     bool ended;
 };
 
@@ -38,6 +39,8 @@ bool member_care_load(struct member_care *care, GError **error);
 bool member_care_is_lost(const struct member_care *care);
 /* Starts the member that is on record, with the lock held. */
 bool member_care_start_process(struct member_care *care, GError **error);
+/* Others may do what takes a member away for a while. */
+void member_care_give_turn(struct member_care *care);
 /* One turn is planned at a time: this one in place of any other; none. */
 void member_care_turn_later(struct member_care *care, guint ms);
 void member_care_no_turn(struct member_care *care);

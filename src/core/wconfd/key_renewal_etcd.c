@@ -20,6 +20,22 @@ struct round {
     bool stopped; /* one is not well, or was started anew in this pass: no other one is */
 };
 
+/* What was found of a candidate's member at the begin of a pass. */
+struct look {
+    const struct node *node;
+    bool asked; /* it is in reach, and not known to have all */
+    struct engine_report *report;
+    GError *why; /* there is none */
+};
+
+static void look_free(void *data)
+{
+    struct look *look = data;
+    engine_report_free(look->report);
+    g_clear_error(&look->why);
+    g_free(look);
+}
+
 static void wait_for(const struct round *round, const struct node *node, const char *why)
 {
     bool named = g_str_has_prefix(why, "node "); /* as errors of engine_nodes.h are */
@@ -91,11 +107,14 @@ static bool start_anew(struct round *round, const struct node *node,
     return false;
 }
 
-static bool tend(struct round *round, const struct node *node, GError **error)
+static bool tend(struct round *round, const struct node *node, const struct look *look,
+                 GError **error)
 {
-    record_autoptr(engine_report) report = engine_node_report(&round->asker, node, error);
-    if (!report)
+    const struct engine_report *report = look->report;
+    if (!report) {
+        g_propagate_error(error, g_error_copy(look->why));
         return false;
+    }
     if (!is_there(report->member)) {
         wait_for(round, node,
                  "its member of etcd is not there yet; what it waits for is in the log of the "
@@ -113,18 +132,18 @@ static bool tend(struct round *round, const struct node *node, GError **error)
     return now && start_anew(round, node, now->member, error);
 }
 
-static void tend_node(struct round *round, const struct node *node)
+static void tend_node(struct round *round, const struct look *look)
 {
     g_autoptr(GError) error = NULL;
     const struct key_pass *pass = round->pass;
-    bool over = pass->cluster->renewal == RENEWAL_NONE;
-    if (over && (node->offline || g_hash_table_contains(pass->keeper->settled, node->uuid)))
+    const struct node *node = look->node;
+    if (!look->asked && (!node->offline || pass->cluster->renewal == RENEWAL_NONE))
         return;
     if (node->offline) {
         g_autofree char *why = g_strdup_printf(AWAY, node->name);
         wait_for(round, node, why);
         round->stopped = true;
-    } else if (!tend(round, node, &error) && error) {
+    } else if (!tend(round, node, look, &error) && error) {
         round->stopped = round->stopped || !fettle_error_is(error, TEMPORARY);
         wait_for(round, node,
                  fettle_error_is(error, PROTOCOL)
@@ -134,19 +153,24 @@ static void tend_node(struct round *round, const struct node *node)
 }
 
 /* A candidate without a vote in etcd: of those who have one, none may be away. What a member asks
- * of others by etc/engine.json does not tell it, as that lists no member which has gone. */
-static bool one_has_no_vote(const struct round *round, const GPtrArray *nodes)
+ * of others by etc/engine.json does not tell it, as that lists no member which has gone. So all are
+ * looked at first. */
+static GPtrArray *look_at_all(struct round *round, const GPtrArray *nodes)
 {
+    GPtrArray *looks = g_ptr_array_new_with_free_func(look_free);
+    const struct key_pass *pass = round->pass;
+    bool over = pass->cluster->renewal == RENEWAL_NONE;
     for (guint i = 0; i < nodes->len; i++) {
-        const struct node *node = nodes->pdata[i];
-        bool asked =
-            !node->offline && !g_hash_table_contains(round->pass->keeper->settled, node->uuid);
-        record_autoptr(engine_report) report =
-            asked ? engine_node_report(&round->asker, node, NULL) : NULL;
-        if (report && !has_vote(report->member))
-            return true;
+        struct look *look = g_new0(struct look, 1);
+        look->node = nodes->pdata[i];
+        look->asked = !look->node->offline &&
+                      !(over && g_hash_table_contains(pass->keeper->settled, look->node->uuid));
+        if (look->asked)
+            look->report = engine_node_report(&round->asker, look->node, &look->why);
+        round->stopped = round->stopped || (look->report && !has_vote(look->report->member));
+        g_ptr_array_add(looks, look);
     }
-    return false;
+    return looks;
 }
 
 void key_renewal_bring_members(const struct key_pass *pass)
@@ -157,8 +181,8 @@ void key_renewal_bring_members(const struct key_pass *pass)
                           .wanted = g_compute_checksum_for_string(
                               G_CHECKSUM_SHA256, pass->cluster->etcd_authority, -1)};
     g_autoptr(GPtrArray) nodes = engine_candidates(keeper->env, keeper->wconf->committed);
-    round.stopped = one_has_no_vote(&round, nodes);
-    for (guint i = 0; i < nodes->len && key_renewal_alive(keeper); i++)
-        tend_node(&round, nodes->pdata[(i + 1) % nodes->len]); /* this one is first there */
+    g_autoptr(GPtrArray) looks = look_at_all(&round, nodes);
+    for (guint i = 0; i < looks->len && key_renewal_alive(keeper); i++)
+        tend_node(&round, looks->pdata[(i + 1) % looks->len]); /* this one is first there */
     g_free(round.wanted);
 }

@@ -378,28 +378,48 @@ void etcd_turn_give(struct etcd_client *client, gint64 lease)
                               json_make("{s:I}", "ID", (json_int_t)lease), ETCD_ASK_MS, NULL);
 }
 
-bool etcd_turn_take(struct etcd_client *client, const char *key, const char *who, guint seconds,
-                    gint64 *ret_lease, GError **error)
+/* `*ret_left`: the lease of a turn that it has already, of an earlier process. */
+static bool try_turn(struct etcd_client *client, const char *key, const char *who, gint64 lease,
+                     gint64 *ret_left, GError **error)
 {
-    gint64 lease = grant_lease(client, seconds, error);
-    if (lease == 0)
-        return false;
     json_t *txn =
         etcd_txn(json_make("[o]", etcd_compare(key, ETCD_CREATE_REVISION, 0)),
                  json_make("[o]", etcd_put(key, who, lease)), json_make("[o]", etcd_get(key)));
     json_autoptr answer = ask(client, ETCD_TXN, txn, ETCD_ASK_MS, error);
-    g_autoptr(GPtrArray) kvs = NULL;
-    if (answer != NULL && !etcd_succeeded(answer))
-        kvs = etcd_txn_kvs(answer, 0, error);
-    const struct etcd_kv *holder = kvs != NULL && kvs->len == 1 ? kvs->pdata[0] : NULL;
+    if (answer == NULL || etcd_succeeded(answer))
+        return answer != NULL;
+    g_autoptr(GPtrArray) kvs = etcd_txn_kvs(answer, 0, error);
+    if (kvs == NULL)
+        return false;
+    const struct etcd_kv *holder = kvs->len == 1 ? kvs->pdata[0] : NULL;
     /* The client repeats what was not answered: then it is ours already. */
-    if ((answer != NULL && etcd_succeeded(answer)) || (holder != NULL && holder->lease == lease)) {
+    if (holder != NULL && holder->lease == lease)
+        return true;
+    if (holder != NULL && strcmp(holder->value, who) == 0)
+        *ret_left = holder->lease;
+    fettle_set_error(error, TEMPORARY, "%s is the turn of %s", key,
+                     holder != NULL ? holder->value : "nobody any more");
+    return false;
+}
+
+bool etcd_turn_take(struct etcd_client *client, const char *key, const char *who, guint seconds,
+                    gint64 *ret_lease, GError **error)
+{
+    g_autoptr(GError) why = NULL;
+    gint64 left = 0, lease = grant_lease(client, seconds, error);
+    if (lease == 0)
+        return false;
+    bool ok = try_turn(client, key, who, lease, &left, &why);
+    if (left != 0) {
+        etcd_turn_give(client, left);
+        g_clear_error(&why);
+        ok = try_turn(client, key, who, lease, &left, &why);
+    }
+    if (ok) {
         *ret_lease = lease;
         return true;
     }
-    if (kvs != NULL)
-        fettle_set_error(error, TEMPORARY, "%s is the turn of %s", key,
-                         holder != NULL ? holder->value : "nobody any more");
+    g_propagate_error(error, g_steal_pointer(&why));
     etcd_turn_give(client, lease);
     return false;
 }

@@ -184,6 +184,27 @@ static void tell_master_reachable(struct bus *bus, const char *node)
         bus->options.master_reachable(bus->options.data);
 }
 
+/* One that was made before: what is under way on it ends there, and another one is made at once, by
+ * which the other side knows – unless its peer is not believed any more. */
+static void renew_link(struct bus *bus, struct link *link)
+{
+    g_autoptr(GError) why = NULL;
+    if (link->stream == NULL)
+        return;
+    if (!bus_tls_trusts(bus->tls, link->stream)) {
+        fettle_set_error(&why, UNREACHABLE, BUS_TLS_OLD);
+        connection_close(link->connection, why);
+        return;
+    }
+    bool was_current = link->peer->current == link;
+    link->old = true;
+    retire(link);
+    if (!was_current)
+        return;
+    link->peer->current = NULL;
+    bus_line_to(bus, link->peer->node, false, NULL);
+}
+
 static bool is_same_peer(const struct link *one, const struct link *other)
 {
     return g_tls_certificate_is_same(
@@ -193,7 +214,8 @@ static bool is_same_peer(const struct link *one, const struct link *other)
 
 /* Both nodes may have dialled at once; both then choose the same link. A second one from the same
  * side means that the first is dead there; one with another certificate, that the peer has
- * forgotten that of the first. */
+ * forgotten that of the first. One that began before this node had the certificate of now is left
+ * like those that were up then. */
 static void link_up(struct connection *connection, void *data)
 {
     struct link *link = data;
@@ -206,6 +228,11 @@ static void link_up(struct connection *connection, void *data)
     peer->backoff_ms = 0;
     connection_heartbeat(connection, bus->options.ping_ms, bus->options.dead_ms);
     bool ours_wins = strcmp(bus->self, peer->node) < 0;
+    if (link->old || !bus_tls_is_current(bus->tls, link->stream)) {
+        peer->current = former ? former : link;
+        renew_link(bus, link);
+        return;
+    }
     if (former != NULL && !is_same_peer(former, link)) {
         former->old = true;
     } else if (former != NULL && former->ours != link->ours && link->ours != ours_wins) {
@@ -383,27 +410,6 @@ void bus_members_changed(struct bus *bus)
 }
 
 /* --- other certificates --- */
-
-/* One that was made before: what is under way on it ends there, and another one is made at once, by
- * which the other side knows – unless its peer is not believed any more. */
-static void renew_link(struct bus *bus, struct link *link)
-{
-    g_autoptr(GError) why = NULL;
-    if (link->stream == NULL)
-        return;
-    if (!bus_tls_trusts(bus->tls, link->stream)) {
-        fettle_set_error(&why, UNREACHABLE, BUS_TLS_OLD);
-        connection_close(link->connection, why);
-        return;
-    }
-    bool was_current = link->peer->current == link;
-    link->old = true;
-    retire(link);
-    if (!was_current)
-        return;
-    link->peer->current = NULL;
-    bus_line_to(bus, link->peer->node, false, NULL);
-}
 
 static void renew_links(struct bus *bus)
 {

@@ -525,6 +525,12 @@ bool bus_tls_renew(struct bus_tls *tls, GError **error)
     return read_certificates(tls, error);
 }
 
+bool bus_tls_is_current(const struct bus_tls *tls, GIOStream *stream)
+{
+    GTlsCertificate *shown = g_tls_connection_get_certificate(G_TLS_CONNECTION(stream));
+    return g_tls_certificate_is_same(shown, tls->certificate);
+}
+
 static const char *issuer_of(const struct bus_tls *tls, GIOStream *stream)
 {
     GTlsCertificate *peer = g_tls_connection_get_peer_certificate(G_TLS_CONNECTION(stream));

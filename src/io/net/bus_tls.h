@@ -36,6 +36,8 @@ bool bus_tls_renew(struct bus_tls *tls, GError **error);
 #define BUS_TLS_OLD "its certificate is of an authority that is not trusted any more"
 /* Whether the peer of a connection would be believed now. */
 bool bus_tls_trusts(const struct bus_tls *tls, GIOStream *stream);
+/* Whether this node's certificate is still the one that the connection was made with. */
+bool bus_tls_is_current(const struct bus_tls *tls, GIOStream *stream);
 /* SHA-256 of the authority, of those trusted now, that has signed its certificate; NULL: none has.
  * Free with g_free(). */
 char *bus_tls_signed_by(const struct bus_tls *tls, GIOStream *stream);

@@ -546,9 +546,7 @@ static void three(void)
         g_assert_cmpstr(status->leader, !=, "");
     }
     g_assert_cmpuint(leaders, ==, 1);
-
     assert_others(0, 0, 0);
-
     /* One stops: the two others go on; without a second one nothing is healthy. */
     g_assert_true(nodes[2].members->ops->stop(nodes[2].members, &error));
     until(is_healthy(0) && is_healthy(1));
@@ -563,8 +561,13 @@ static void three(void)
 
     /* Upkeep through the interface; turns are given back. */
     g_assert_true(nodes[0].members->ops->compact(nodes[0].members, 1, &error));
-    g_assert_true(nodes[0].members->ops->defragment(nodes[0].members, false, &error));
-    g_assert_true(nodes[1].members->ops->defragment(nodes[1].members, true, &error));
+    g_assert_true(nodes[0].members->ops->turn_take(nodes[0].members, &error));
+    assert_refused(nodes[1].members->ops->turn_take(nodes[1].members, &error), error, TEMPORARY,
+                   "/fettle/" CLUSTER "/upkeep is the turn of node1");
+    g_assert_true(nodes[0].members->ops->defragment(nodes[0].members, &error));
+    nodes[0].members->ops->turn_give(nodes[0].members);
+    g_assert_true(nodes[1].members->ops->turn_take(nodes[1].members, &error));
+    nodes[1].members->ops->turn_give(nodes[1].members);
     record_autoptr(member_status) quiet = ask(1); /* no alarm: nothing to take back */
     g_assert_true(nodes[1].members->ops->disarm(nodes[1].members, quiet->id, &error));
 

@@ -445,7 +445,13 @@ static void upkeep(void)
     g_assert_true(etcd_turn_take(client, "/fettle/t/upkeep", "node1", 60, &lease, &error));
     g_assert_false(etcd_turn_take(client, "/fettle/t/upkeep", "node2", 60, &other, &error));
     assert_error(&error, TEMPORARY, "/fettle/t/upkeep is the turn of node1");
-    etcd_turn_give(client, lease);
+    /* Left by a process of its own that has died. */
+    g_assert_true(etcd_turn_take(client, "/fettle/t/upkeep", "node1", 60, &other, &error));
+    g_assert_cmpint(other, !=, lease);
+    etcd_turn_give(client, lease); /* it is that one's no more */
+    g_assert_false(etcd_turn_take(client, "/fettle/t/upkeep", "node2", 60, &lease, &error));
+    assert_error(&error, TEMPORARY, "/fettle/t/upkeep is the turn of node1");
+    etcd_turn_give(client, other);
     g_assert_true(etcd_turn_take(client, "/fettle/t/upkeep", "node2", 60, &other, &error));
     etcd_turn_give(client, other);
     etcd_client_free(client);

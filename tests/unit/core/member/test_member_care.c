@@ -306,17 +306,46 @@ static void test_started_anew(struct fixture *fixture, gconstpointer unused)
     answer = call(fixture, "member_restart", json_object(), &error);
     assert_refused(answer, error, TEMPORARY,
                    "its member of etcd is not started anew: of 2 others 1 are not well");
-    assert_did(fixture, "");
+    assert_did(fixture, " turn give-turn");
     fixture->fake->others.silent = 0;
     must(fixture, "member_restart", json_object());
-    assert_did(fixture, " stop start-new");
+    assert_did(fixture, " turn stop start-new");
+    nw_pass(fixture->nw, 2 * MEMBER_FIRST_LOOK_MS);
+    assert_did(fixture, " give-turn");
     fixture->fake->fail_starts = 1;
     answer = call(fixture, "member_restart", json_object(), &error);
     assert_refused(answer, error, ENVIRONMENT, "the program etcd is missing on this node");
-    assert_did(fixture, " stop start-new");
-    nw_pass(fixture->nw, 2 * MEMBER_FIRST_LOOK_MS);
-    assert_did(fixture, " start-new");
+    assert_did(fixture, " turn stop start-new");
+    nw_pass(fixture->nw, 3 * MEMBER_FIRST_LOOK_MS);
+    assert_did(fixture, " start-new give-turn");
     g_assert_true(fixture->fake->running);
+}
+
+/* Its turn lasts until it is well again: till then no other one rewrites its file, and it is not
+ * started anew while another one does. Who is not well takes none away. */
+static void test_started_in_turn(struct fixture *fixture, gconstpointer unused)
+{
+    g_autoptr(GError) error = NULL;
+    start_member(fixture);
+    fixture->fake->others_turn = true;
+    json_t *answer = call(fixture, "member_restart", json_object(), &error);
+    assert_refused(answer, error, TEMPORARY,
+                   "its member of etcd is not started anew: it is the turn of node2");
+    assert_did(fixture, " turn");
+    fixture->fake->says->healthy = false;
+    must(fixture, "member_restart", json_object());
+    assert_did(fixture, " stop start-new");
+    fixture->fake->says->healthy = true;
+    fixture->fake->others_turn = false;
+    must(fixture, "member_restart", json_object());
+    fixture->fake->says->healthy = false;
+    nw_pass(fixture->nw, 10 * MEMBER_FIRST_LOOK_MS);
+    assert_did(fixture, " turn stop start-new");
+    fixture->fake->says->healthy = true;
+    nw_pass(fixture->nw, 2 * MEMBER_FIRST_LOOK_MS);
+    assert_did(fixture, " give-turn");
+    nw_pass(fixture->nw, 2 * MINUTE_MS);
+    assert_did(fixture, "");
 }
 
 /* A damaged record keeps no guest from its node daemon. */
@@ -346,14 +375,14 @@ static void test_upkeep(struct fixture *fixture, gconstpointer unused)
     fake->says->used_bytes = MIB(49);
     fake->others_turn = true;
     nw_pass(fixture->nw, 2 * MINUTE_MS + 1000);
-    assert_did(fixture, " defragment defragment");
+    assert_did(fixture, " turn turn");
     fake->others_turn = false;
     fake->others = (struct members_others){.count = 2, .silent = 1};
     nw_pass(fixture->nw, 30 * MINUTE_MS); /* it would take the majority away */
     assert_did(fixture, "");
     fake->others.silent = 0;
     nw_pass(fixture->nw, 5 * MINUTE_MS);
-    assert_did(fixture, " defragment");
+    assert_did(fixture, " turn defragment give-turn");
 }
 
 /* Several files at their limit: one after the other, and none waits for ever. */
@@ -372,7 +401,7 @@ static void test_full_together(struct fixture *fixture, gconstpointer unused)
     fake->others.full_before = 0; /* its turn, within a second */
     g_string_truncate(fake->did, 0);
     nw_pass(fixture->nw, 2 * MEMBER_FIRST_LOOK_MS + 100);
-    assert_did(fixture, " compact defragment-now disarm");
+    assert_did(fixture, " compact defragment disarm");
 
     /* Nobody before it makes room: it goes on without them. */
     nw_pass(fixture->nw, 2 * MINUTE_MS);
@@ -384,7 +413,7 @@ static void test_full_together(struct fixture *fixture, gconstpointer unused)
     nw_pass(fixture->nw, 2 * UPKEEP_TURN_S * 1000 - 5000);
     g_assert_null(strstr(fake->did->str, "defragment"));
     nw_pass(fixture->nw, 10000);
-    g_assert_nonnull(strstr(fake->did->str, "defragment-now"));
+    g_assert_nonnull(strstr(fake->did->str, "defragment"));
 }
 
 /* A file at its limit, with which no member takes changes: room is made without a turn, and the
@@ -399,13 +428,13 @@ static void test_full(struct fixture *fixture, gconstpointer unused)
     fake->says->used_bytes = LIMIT_ETCD_STORE_BYTES;
     fake->others_turn = true;
     nw_pass(fixture->nw, MINUTE_MS + 1000);
-    assert_did(fixture, " compact defragment-now");
+    assert_did(fixture, " compact defragment");
     g_assert_cmpuint(fake->compacted, ==, 1000);
     nw_pass(fixture->nw, 8 * MINUTE_MS);
     assert_did(fixture, "");
     fake->says->used_bytes = LIMIT_ETCD_STORE_BYTES / 2;
     nw_pass(fixture->nw, 3 * MINUTE_MS);
-    assert_did(fixture, " compact defragment-now disarm");
+    assert_did(fixture, " compact defragment disarm");
     g_assert_cmpuint(fake->says->alarms->len, ==, 0);
 
     /* Somebody has made room by hand. Other alarms are for a person. */
@@ -580,6 +609,7 @@ int main(int argc, char **argv)
     TEST("/keeper/old-data", test_old_data);
     TEST("/keeper/refusals", test_refusals);
     TEST("/keeper/started-anew#SAF-94", test_started_anew);
+    TEST("/keeper/started-anew-in-turn#SAF-94", test_started_in_turn);
     TEST("/keeper/damaged", test_damaged);
     TEST("/keeper/upkeep", test_upkeep);
     TEST("/keeper/full-together#SAF-08", test_full_together);

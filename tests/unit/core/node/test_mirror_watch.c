@@ -419,20 +419,13 @@ static void test_old_watch_ends_first(void)
     node_world_free(nw);
 }
 
-static bool die_before_release(struct fake_host *host, const char *op, bool after, void *data)
-{
-    bool *dead = data;
-    *dead = *dead || (!after && strcmp(op, "mirror_release") == 0);
-    return *dead;
-}
-
 /* Dead between "stale" and the release: the new one finds stale on record and releases. */
 static void test_restart_before_release(void)
 {
     struct node_world *nw = node_world_new(1);
     bool dead = false;
     nw_create_and_start(nw);
-    fake_host_set_hook(nw->a.host, die_before_release, &dead);
+    fake_host_set_hook(nw->a.host, nw_die_before_release, &dead);
     nw_cut(nw, &nw->b, true);
     nw_until(nw, dead);
     g_assert_cmpint(nw->web1.state, ==, REPLICA_STALE);

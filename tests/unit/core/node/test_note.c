@@ -200,13 +200,6 @@ static void test_attach_refused(void)
     node_world_free(nw);
 }
 
-static bool die_before_release(struct fake_host *host, const char *op, bool after, void *data)
-{
-    bool *dead = data;
-    *dead = *dead || (!after && strcmp(op, "mirror_release") == 0);
-    return *dead;
-}
-
 /* Noted as over, and the node daemon dies before it ends: however it looks, no master hears again
  * that it is whole. */
 static void test_statement_goes_by_the_note(void)
@@ -214,7 +207,7 @@ static void test_statement_goes_by_the_note(void)
     struct node_world *nw = node_world_new(1);
     bool dead = false;
     nw_create_and_start(nw);
-    fake_host_set_hook(nw->a.host, die_before_release, &dead);
+    fake_host_set_hook(nw->a.host, nw_die_before_release, &dead);
     nw_cut(nw, &nw->b, true);
     nw_until(nw, dead);
     nw_daemon_kill(nw, &nw->a);
