@@ -75,7 +75,7 @@ static bool only_mends(const struct sim *sim, guint64 id)
     const json_t *input = job != NULL ? ((const struct job_op *)job->ops->pdata[0])->input : NULL;
     const char *op = json_string_value(json_object_get(input, "OP_ID"));
     bool removes =
-        g_strcmp0(op, "OP_INSTANCE_REMOVE") == 0 && g_str_has_prefix(job->request_id, "mend/");
+        g_strcmp0(op, "OP_INSTANCE_REMOVE") == 0 && g_str_has_prefix(job->request_id, "finish/");
     return removes || g_strcmp0(op, "OP_INSTANCE_SETTLE") == 0;
 }
 

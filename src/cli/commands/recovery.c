@@ -151,43 +151,6 @@ static int recovery_retry(struct cli *cli, int argc, char **argv, GError **error
     return 0;
 }
 
-/* Of each subject the newest word; the events come in their order. */
-static json_t *still_there(const json_t *rows)
-{
-    g_autoptr(GHashTable) newest = g_hash_table_new(g_str_hash, g_str_equal);
-    for (size_t i = 0; i < json_array_size(rows); i++)
-        g_hash_table_insert(newest, (void *)cli_cell_string(json_array_get(rows, i), 0),
-                            json_array_get(rows, i));
-    json_t *there = json_array();
-    for (size_t i = 0; i < json_array_size(rows); i++) {
-        const json_t *row = json_array_get(rows, i);
-        if (g_hash_table_lookup(newest, cli_cell_string(row, 0)) != row ||
-            strcmp(cli_cell_string(row, 1), "finding") != 0)
-            continue;
-        json_t *shown = json_copy((json_t *)row);
-        json_array_remove(shown, 0);
-        json_array_remove(shown, 0);
-        json_array_append_new(there, shown);
-    }
-    return there;
-}
-
-static int recovery_findings(struct cli *cli, int argc, char **argv, GError **error)
-{
-    static const char *const asked[] = {"subject",      "event",   "at", "host",
-                                        "subject_name", "summary", NULL};
-    if (!cli_expect(argc, argv, 0, "recovery findings", error))
-        return -1;
-    json_autoptr rows = cli_query(
-        cli, "event", asked,
-        json_make("[s[sss][sss]]", "|", "=", "event", "finding", "=", "event", "gone"), error);
-    if (rows == NULL)
-        return -1;
-    json_autoptr there = still_there(rows);
-    cli_print_rows(cli, "event", asked + 2, there);
-    return 0;
-}
-
 const struct command recovery_commands[] = {
     {"recovery", "list", "[--all] [--filter FILTER] [--sort FIELD,…] [--limit N] [INSTANCE…]",
      "List tasks that were left behind, and what is in ERROR: whose it was, how it is with that "
@@ -198,9 +161,5 @@ const struct command recovery_commands[] = {
     {"recovery", "retry", SUBJECT_USAGE,
      "Have it judged anew at once, also from ERROR; refused while the owner of the task lives.",
      recovery_retry},
-    {"recovery", "findings", "",
-     "List what nodes have without a record: guests, images, bridges. See recovery_ignore of "
-     "fettle cluster modify.",
-     recovery_findings},
     {0},
 };

@@ -23,8 +23,6 @@ static json_t *wanted(const struct field *field, const json_t *params, GError **
     bool left = text ? !*text : json_number_value(value) == -1;
     if (left)
         return NULL;
-    if (!strcmp(field->name, "recovery_ignore") && !strcmp(text, "none"))
-        return json_string("");
     if (setting->type != FIELD_TYPE_BOOL)
         return json_incref((json_t *)value);
     bool yes = !g_strcmp0(text, "yes");

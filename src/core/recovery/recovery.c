@@ -112,6 +112,17 @@ static struct recovery_case *case_new(struct recovery *recovery, const struct wa
 
 /* --- who is a candidate --- */
 
+/* What nobody has news of is looked at periodically (RCV-02). */
+static bool is_time_for_the_living(const struct watcher *watcher, struct recovery_case *subject)
+{
+    gint64 now_ms = watcher->env->ops->boot_ms(watcher->env);
+    if (now_ms < subject->remembered->next_ms)
+        return false;
+    subject->remembered->next_ms =
+        now_ms + (gint64)watcher_cluster(watcher)->recovery_interval_period * 1000;
+    return true;
+}
+
 /* Ages by the boot clock, since this master saw that version of the record: no wall clock, and no
  * master before, makes it older (RCV-03). */
 static bool is_stale(const struct watcher *watcher, struct recovery_case *subject)
@@ -171,7 +182,7 @@ static bool is_candidate(struct recovery *recovery, struct watcher *watcher,
     GPtrArray *changes = watcher_changes_new();
     bool good = false;
     if (owner == OWNER_LIVES || owner == OWNER_UNKNOWN) {
-        if (is_stale(watcher, subject))
+        if (is_time_for_the_living(watcher, subject) && is_stale(watcher, subject))
             recovery_tell_stale(watcher, subject, owner, changes);
     } else if (owner == OWNER_DEAD && recovery_may_finish(watcher, subject)) {
         g_autofree char *waits = recovery->waits(watcher, subject->instance);

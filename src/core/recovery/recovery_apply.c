@@ -134,7 +134,9 @@ static void clear_task(struct instance *record, const struct judgement *judgemen
     if (record->task_state == TASK_REMOVING && judgement->how == JUDGED_SETTLED)
         after = *record->migration ? TASK_MIGRATING : record->task_over;
     record->task_state = after;
-    record->task_over = TASK_NONE;
+    /* Under a fault a removal is in force as it was. */
+    if (judgement->how == JUDGED_SETTLED)
+        record->task_over = TASK_NONE;
     if (after != TASK_NONE)
         return;
     record->task_owner = 0;

@@ -62,20 +62,18 @@ static void test_settings(void)
 
 static void test_settings_of_recovery(void)
 {
-    g_assert_cmpstr(cluster()->recovery_ignore, ==, "docker* virbr* lxcbr* ovs-system");
-    g_assert_cmpstr(run("OP_CLUSTER_SET_PARAMS",
-                        json_make("{si si si si si ss ss}", "recovery_interval_period", 5,
-                                  "recovery_stale_period", 1, "recovery_resync_count", 2,
-                                  "recovery_resync_interval", 3, "recovery_max_jobs", 4,
-                                  "recovery_rectify_unstable", "all", "recovery_ignore", "none")),
-                    ==, "null");
+    g_assert_cmpstr(
+        run("OP_CLUSTER_SET_PARAMS",
+            json_make("{si si si si si ss}", "recovery_interval_period", 5, "recovery_stale_period",
+                      1, "recovery_resync_count", 2, "recovery_resync_interval", 3,
+                      "recovery_max_jobs", 4, "recovery_rectify_unstable", "all")),
+        ==, "null");
     g_assert_cmpuint(cluster()->recovery_interval_period, ==, 5);
     g_assert_cmpuint(cluster()->recovery_stale_period, ==, 1);
     g_assert_cmpuint(cluster()->recovery_resync_count, ==, 2);
     g_assert_cmpuint(cluster()->recovery_resync_interval, ==, 3);
     g_assert_cmpuint(cluster()->recovery_max_jobs, ==, 4);
     g_assert_cmpint(cluster()->recovery_rectify_unstable, ==, RECTIFY_ALL);
-    g_assert_cmpstr(cluster()->recovery_ignore, ==, "");
 }
 
 static void test_settings_refused(void)

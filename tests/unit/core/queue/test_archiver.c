@@ -561,7 +561,7 @@ static void test_repairs_stay(void)
     struct queue_world *w = world_new();
     static const char *const requests[] = {"0e-1/1-failover/1", "0e-2/1-failover/1",
                                            "restart/" WEB1 "/3/1", "restart/" WEB1 "/2/1",
-                                           "mend/" WEB1 "/4/3/1"};
+                                           "finish/" WEB1 "/4/3/1"};
 
     put_instance(w, 3, "", 0);
     put_tag(w, "ganeti:watcher:autorepair:pending:failover:0e-1:1700000000:6+7");

@@ -362,9 +362,9 @@ static void test_living_owner(void)
     patch_web1(w, json_make("{s:s,s:i}", "task_state", "starting", "task_owner", 1));
     passes(w, 590);
     g_assert_cmpuint(events(w, EVENT_ALERT), ==, 0);
-    passes(w, 15);
+    passes(w, 80);
     g_assert_cmpuint(events(w, EVENT_ALERT), ==, 1);
-    passes(w, 1205);
+    passes(w, 1200);
     g_assert_cmpuint(events(w, EVENT_ALERT), ==, 3);
     g_assert_cmpint(web1(w)->task_state, ==, TASK_STARTING);
     g_assert_cmpuint(w->collects, ==, 0);
