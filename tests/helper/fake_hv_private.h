@@ -236,6 +236,9 @@ enum migration_state fake_migration_report(const struct fake_guest *guest);
 /* --- fake_room.c --- */
 
 void fake_room_fill(struct hypervisor_ops *ops);
+/* How large images are: of struct storage_ops. */
+GPtrArray *fake_op_sizes(struct storage *storage, const char *instance, bool shared, guint count,
+                         GError **error);
 void fake_console_fill(struct hypervisor_ops *ops);
 /* Its state as a hypervisor tells it: one that stands still was stopped by nobody else. */
 enum guest_state fake_guest_told(const struct fake_guest *guest);

@@ -150,6 +150,24 @@ static bool op_go_on(struct hypervisor *hv, const char *instance, guint64 genera
     return fake_op_end(host, "go_on", late, guest && go_on_now(guest, error), error);
 }
 
+GPtrArray *fake_op_sizes(struct storage *storage, const char *instance, bool shared, guint count,
+                         GError **error)
+{
+    struct fake_host *host =
+        (struct fake_host *)((char *)storage - G_STRUCT_OFFSET(struct fake_host, storage));
+    if (!fake_op_begin(host, "sizes", instance, NULL, error))
+        return NULL;
+    const struct fake_image *image = fake_image_find(host, instance, "");
+    GPtrArray *disks = g_ptr_array_new_with_free_func((GDestroyNotify)sight_disk_free);
+    for (guint i = 0; i < count; i++) {
+        struct sight_disk *disk = sight_disk_new();
+        if (image && !(image->lost >> i & 1))
+            disk->bytes = image->size_mib[i] * 1024 * 1024;
+        g_ptr_array_add(disks, disk);
+    }
+    return disks;
+}
+
 void fake_room_fill(struct hypervisor_ops *ops)
 {
     ops->io_query = op_io_query;

@@ -369,23 +369,6 @@ static GPtrArray *op_files(struct storage *storage, const char *instance, const 
     return files;
 }
 
-static GPtrArray *op_sizes(struct storage *storage, const char *instance, bool shared, guint count,
-                           GError **error)
-{
-    struct fake_host *host = host_of(storage);
-    if (!fake_op_begin(host, "sizes", instance, NULL, error))
-        return NULL;
-    const struct fake_image *image = fake_image_find(host, instance, "");
-    GPtrArray *disks = g_ptr_array_new_with_free_func((GDestroyNotify)sight_disk_free);
-    for (guint i = 0; i < count; i++) {
-        struct sight_disk *disk = sight_disk_new();
-        if (has_disk(image, i))
-            disk->bytes = image->size_mib[i] * 1024 * 1024;
-        g_ptr_array_add(disks, disk);
-    }
-    return disks;
-}
-
 static bool op_sync(struct storage *storage, const char *instance, const char *replica,
                     GError **error)
 {
@@ -745,7 +728,7 @@ static const struct storage_ops storage_ops = {
     .grow = op_grow,
     .demote = op_demote,
     .files = op_files,
-    .sizes = op_sizes,
+    .sizes = fake_op_sizes,
     .sync = op_sync,
     .check = op_check,
     .promote = op_promote,

@@ -186,9 +186,8 @@ static void request_arrives(void *data)
     g_autoptr(GError) error = NULL;
     if (!host->fence || host->paused || !ms_linked(ms, request->from, request->to))
         return;
-    struct epoch_fence_op *op =
-        epoch_fence_enter(host->fence, request->stamp, ms->hosts[request->from].uuid, 0,
-                          "load", &error);
+    struct epoch_fence_op *op = epoch_fence_enter(host->fence, request->stamp,
+                                                  ms->hosts[request->from].uuid, 0, "load", &error);
     if (!op)
         return;
     struct ms_operation *operation = g_new(struct ms_operation, 1);
