@@ -38,6 +38,9 @@ ROWS = {
     'repair': [{'instance': 'web1.example', 'type': 'fix-storage', 'state': 'success', 'started': AT, 'ended': AT, 'jobs': ['12345', '12346'], 'id': UUID}],
     'brake': [{'since': AT, 'nodes': ['node4', 'node5'], 'why': '2 of 8 nodes were lost'}],
     'decision': [{'at': AT, 'subject_name': 'web1.example', 'state': 'Needs fix', 'verdict': 'act', 'summary': 'Its replica is stale.'}],
+    'event': [{'at': AT, 'level': 'critical', 'subject_name': 'web1.example', 'event': 'recovered', 'summary': 'It runs on node1.'}],
+    'task': [{'subject_name': 'web1.example', 'task': 'recreating-disks', 'owner': 12345, 'owner_state': 'unknown', 'looks': 12,
+              'next': 'when job 12345 has run'}],
     'lock': [{'name': 'instance/web1.example', 'mode': 'exclusive', 'owner': ['12345'], 'pending': ['12346', '12347']}],
     'waiter': [{'job': '12346', 'locks': [['instance/web1', 'exclusive']], 'priority': 0, 'since': AT, 'nodes': [],
                 'blockers': [['12345', 'instance/web1', 'exclusive', False, AT]]}],
@@ -67,7 +70,8 @@ def lists():
 
 
 def rows_of(noun, verb):
-    what = {('lock', 'waiters'): 'waiter', ('queue', 'filter list'): 'filter', ('node', 'invite --list'): 'invitation', ('repair', 'policy'): 'policy'}.get((noun, verb), noun)
+    what = {('lock', 'waiters'): 'waiter', ('queue', 'filter list'): 'filter', ('node', 'invite --list'): 'invitation', ('repair', 'policy'): 'policy',
+            ('recovery', 'list'): 'task'}.get((noun, verb), noun)
     return len(ROWS[what]) - 1
 
 
