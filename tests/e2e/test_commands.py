@@ -98,7 +98,7 @@ ANSWERS = {
 # Kinds of rows that another command than `KIND list` shows.
 SHOWN_BY = {
     'waiter': ('lock', 'waiters'), 'filter': ('queue', 'filter list'), 'invitation': ('node', 'invite --list'),
-    'policy': ('repair', 'policy'),
+    'policy': ('repair', 'policy'), 'task': ('recovery', 'list'), 'fault': ('recovery', 'list'), 'stuck': ('recovery', 'list'),
 }
 # Commands that are walked elsewhere, or have no document to print.
 ELSEWHERE = {
@@ -112,6 +112,9 @@ ELSEWHERE = {
     ('cluster', 'restore'): 'needs a host whose daemons are stopped (test_archive)',
     ('cluster', 'master-failover'): 'changes the master (test_mastership)',
     ('repair', 'show'): 'needs a repair (test_repair)',
+    ('event', 'watch'): 'ends with Ctrl-C (test_lists)',
+    ('recovery', 'show'): 'needs what is stuck (test_lists)',
+    ('recovery', 'retry'): 'needs what is stuck (test_recovery_calls)',
 }
 
 
