@@ -84,6 +84,7 @@ ANSWERS = {
     ('node', 'verify'): ['node2'],
     ('node', 'invite --list'): [], ('network', 'list'): [], ('network', 'info'): ['lan'],
     ('tag', 'list'): ['cluster'], ('repair', 'list'): [], ('repair', 'history'): ['web'], ('decision', 'list'): [],
+    ('event', 'list'): ['--since', '1h'], ('recovery', 'list'): [], ('recovery', 'findings'): [],
     ('reservation', 'list'): [], ('service', 'list'): [], ('group', 'list'): [], ('advice', 'list'): [], ('export', 'list'): [],
     ('brake', 'list'): [], ('lock', 'list'): [], ('lock', 'waiters'): [], ('query-fields', None): ['instance'],
     ('job', 'list'): [], ('job', 'info'): ['{done}'], ('job', 'watch'): ['{done}'], ('job', 'wait'): ['{done}'],
@@ -97,7 +98,7 @@ ANSWERS = {
 # Kinds of rows that another command than `KIND list` shows.
 SHOWN_BY = {
     'waiter': ('lock', 'waiters'), 'filter': ('queue', 'filter list'), 'invitation': ('node', 'invite --list'),
-    'policy': ('repair', 'policy'),
+    'policy': ('repair', 'policy'), 'task': ('recovery', 'list'), 'fault': ('recovery', 'list'), 'stuck': ('recovery', 'list'),
 }
 # Commands that are walked elsewhere, or have no document to print.
 ELSEWHERE = {
@@ -111,6 +112,9 @@ ELSEWHERE = {
     ('cluster', 'restore'): 'needs a host whose daemons are stopped (test_archive)',
     ('cluster', 'master-failover'): 'changes the master (test_mastership)',
     ('repair', 'show'): 'needs a repair (test_repair)',
+    ('event', 'watch'): 'ends with Ctrl-C (test_lists)',
+    ('recovery', 'show'): 'needs what is stuck (test_lists)',
+    ('recovery', 'retry'): 'needs what is stuck (test_recovery_calls)',
 }
 
 

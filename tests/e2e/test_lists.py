@@ -3,11 +3,13 @@
 A luxid of a few lines answers as it is told."""
 import json
 import os
+import signal
 import subprocess
+import threading
 
 import e2e
 from e2e import title
-from fake_luxid import SILENT, Luxid
+from fake_luxid import SILENT, Luxid, Refused
 
 AT, UUID = 1790000000, '1a2b3c4d-1111-4222-8333-444455556666'
 TIME = [AT, 0]
@@ -38,6 +40,9 @@ ROWS = {
     'repair': [{'instance': 'web1.example', 'type': 'fix-storage', 'state': 'success', 'started': AT, 'ended': AT, 'jobs': ['12345', '12346'], 'id': UUID}],
     'brake': [{'since': AT, 'nodes': ['node4', 'node5'], 'why': '2 of 8 nodes were lost'}],
     'decision': [{'at': AT, 'subject_name': 'web1.example', 'state': 'Needs fix', 'verdict': 'act', 'summary': 'Its replica is stale.'}],
+    'event': [{'at': AT, 'level': 'critical', 'subject_name': 'web1.example', 'event': 'recovered', 'summary': 'It runs on node1.'}],
+    'task': [{'subject_name': 'web1.example', 'task': 'recreating-disks', 'owner': 12345, 'owner_state': 'unknown', 'looks': 12,
+              'next': 'when job 12345 has run'}],
     'lock': [{'name': 'instance/web1.example', 'mode': 'exclusive', 'owner': ['12345'], 'pending': ['12346', '12347']}],
     'waiter': [{'job': '12346', 'locks': [['instance/web1', 'exclusive']], 'priority': 0, 'since': AT, 'nodes': [],
                 'blockers': [['12345', 'instance/web1', 'exclusive', False, AT]]}],
@@ -67,7 +72,8 @@ def lists():
 
 
 def rows_of(noun, verb):
-    what = {('lock', 'waiters'): 'waiter', ('queue', 'filter list'): 'filter', ('node', 'invite --list'): 'invitation', ('repair', 'policy'): 'policy'}.get((noun, verb), noun)
+    what = {('lock', 'waiters'): 'waiter', ('queue', 'filter list'): 'filter', ('node', 'invite --list'): 'invitation', ('repair', 'policy'): 'policy',
+            ('recovery', 'list'): 'task'}.get((noun, verb), noun)
     return len(ROWS[what]) - 1
 
 
@@ -85,6 +91,64 @@ def test_width():
         if wide or len(titles) != len(set(titles)):
             wrong.append((noun, verb, [len(line) for line in wide], out))
     assert not wrong, wrong
+
+
+def event(number):
+    return {'serial_no': number, 'uuid': f'{number:08}{UUID[8:]}', 'at': AT, 'level': 'error', 'event': 'alert', 'subject_kind': 'instance',
+            'subject_name': 'web1', 'task': 'starting', 'old': '', 'new': '', 'rule': 'RCV-54', 'host': 'node1', 'summary': f'event {number}'}
+
+
+@title('/lists/events-are-followed-until-somebody-leaves#RCV-27')
+def test_event_watch():
+    """Each once, over a luxid that is away for a moment and then tells that its stream is another one."""
+    held, rows = threading.Event(), {'event': []}
+    # What there is when WatchChanges is asked for the nth time, and whether the answer begins anew; None: it is away.
+    steps = [([], True), ([8], False), ([8, 9], None), ([8, 9], True), ([9, 10], False)]
+
+    def watch(*_):
+        numbers, anew = steps.pop(0) if steps else (held.wait(60), False)
+        if anew is None:
+            return Refused('resource_not_available', 'luxid is away')
+        rows['event'] = [event(number) for number in numbers] if isinstance(numbers, list) else []
+        return {'stream': 's', 'serial': 1, 'anew': anew, 'why': 'anew', 'changes': [['event', UUID, []]]}
+    server = Luxid(rows, {'WatchChanges': watch, 'QueryClusterInfo': lambda *_: {'serial': 7}})
+    follower = server.start('--json', 'event', 'watch', '--level', 'error', 'web*')
+    lines = [json.loads(follower.stdout.readline())['summary'] for _ in range(3)]
+    assert lines == ['event 8', 'event 9', 'event 10'], lines
+    follower.send_signal(signal.SIGINT)
+    rest, err = follower.communicate(timeout=60)
+    held.set()
+    assert (follower.returncode, rest, steps) == (0, '', []) and 'luxid is away' in err, (follower.returncode, rest, err, steps)
+    asked = server.filters()[0]
+    assert ['>=', 'serial_no', 8] in asked and ['=', 'level', 'critical'] in asked[2][1] and ['=', 'level', 'warning'] not in asked[2][1], asked
+
+
+@title('/lists/what-is-stuck-is-shown')
+def test_recovery_show():
+    row = {**ROWS['task'][0], 'subject_kind': 'instance', 'subject_name': 'web1', 'since': AT, 'why': 'node2 is silent', 'rule': 'RCV-36',
+           'evidence': ['node2 has not answered 6 times'], 'error_since': AT, 'next': 'ERROR: nodes are silent'}
+    server = Luxid({'task': [row], 'event': [event(8)]}, {'RetryRecovery': lambda *_: True})
+    code, out, err = server.run('recovery', 'show', 'instance', 'web1')
+    said = [' '.join(line.split()) for line in out.splitlines()]
+    assert (code, err) == (0, '') and said[0] == 'Instance web1' and said[1].startswith('Task recreating-disks, set by job 12345 at '), out
+    assert said[2] == 'That job unknown' and said[3].endswith(': node2 is silent (RCV-36)') and said[4] == 'Seen node2 has not answered 6 times', out
+    assert said[5] == 'Next ERROR: nodes are silent' and said[-1].endswith(' event 8'), out
+    assert json.loads(server.run('--json', 'recovery', 'show', 'instance', 'web1')[1])['why'] == 'node2 is silent'
+    assert server.run('recovery', 'retry', 'instance', 'web1')[:2] == (
+        0, 'Instance web1 is judged anew at the next pass; see: fettle recovery show instance web1\n')
+    nothing = Luxid({'task': [], 'instance': [{'name': 'web1'}], 'job': [{'end_ts': TIME}]})
+    code, _, err = nothing.run('recovery', 'show', 'instance', 'web1')
+    assert code != 0 and 'instance "web1": nothing is stuck; its last task ended at 2026-09-21' in err, (code, err)
+    code, _, err = Luxid({'task': [], 'instance': []}).run('recovery', 'show', 'instance', 'nix')
+    assert code != 0 and 'instance "nix" does not exist' in err, (code, err)
+
+
+@title('/lists/findings-are-those-that-are-not-gone#RCV-26')
+def test_findings():
+    found = [{**event(n), 'subject': subject, 'event': what} for n, subject, what in
+             ((1, 'a', 'finding'), (2, 'b', 'finding'), (3, 'a', 'gone'), (4, 'c', 'finding'))]
+    code, out, err = Luxid({'event': found}).run('--json', 'recovery', 'findings')
+    assert (code, err) == (0, '') and [row['summary'] for row in json.loads(out)] == ['event 2', 'event 4'], (out, err)
 
 
 @title('/lists/nodes-agree-with-verify')
@@ -120,4 +184,4 @@ def test_ids():
     assert f' {UUID}\n' in server.run('repair', 'list', '-o', 'instance,id')[1] and UUID in server.run('--json', 'repair', 'list')[1]
 
 
-e2e.run(test_width, test_verify, test_ids)
+e2e.run(test_width, test_event_watch, test_recovery_show, test_findings, test_verify, test_ids)

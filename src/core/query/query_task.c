@@ -200,17 +200,15 @@ json_t *query_get_task_error_since(struct query_source *source, const void *row,
     return task->fault ? seconds_of(task->fault->at_us) : NULL;
 }
 
-static char *next_of_mark(const struct query_source *source, const struct task_of *task)
+static char *next_of_mark(const struct task_of *task)
 {
-    const struct cluster *cluster = config_cluster(source->config);
     guint64 job = task->instance->task_owner;
     if (task->owner == OWNER_QUEUED)
         return g_strdup_printf("when job %" G_GUINT64_FORMAT " has run", job);
     if (task->owner == OWNER_LIVES)
         return g_strdup_printf("when job %" G_GUINT64_FORMAT " ends", job);
-    if (task->stuck && task->stuck->looks && !task->stuck->again && cluster)
-        return g_strdup_printf("within %" G_GUINT64_FORMAT " s, or when its nodes answer",
-                               cluster->recovery_resync_interval);
+    if (task->stuck && task->stuck->looks && !task->stuck->again)
+        return g_strdup("when its nodes answer");
     return g_strdup("at the next pass");
 }
 
@@ -218,10 +216,10 @@ json_t *query_get_task_next(struct query_source *source, const void *row,
                             enum query_status *ret_status)
 {
     const struct task_of *task = row;
-    g_autofree char *text = has_mark(task)       ? next_of_mark(source, task)
+    g_autofree char *text = has_mark(task)       ? next_of_mark(task)
                             : task->fault->again ? g_strdup("at the next pass")
-                            : task->fault->blind ? g_strdup("in ERROR until its nodes answer")
-                                                 : g_strdup("in ERROR until a person has looked");
+                            : task->fault->blind ? g_strdup("ERROR: nodes are silent")
+                                                 : g_strdup("ERROR: retry or reset");
     return json_string(text);
 }
 

@@ -64,11 +64,11 @@ static void test_tasks(void)
     fake_settle(w->world);
     query_check(w, "task", fields, NULL,
                 "0:\"web1\" 0:\"starting\" 0:7 0:\"dead\" 0:true 0:2 2:null "
-                "0:\"node1 is silent\" 0:\"within 60 s, or when its nodes answer\"\n"
+                "0:\"node1 is silent\" 0:\"when its nodes answer\"\n"
                 "0:\"web10\" 0:\"stopping\" 0:8 0:\"lives\" 0:false 0:0 2:null 0:\"\" "
                 "0:\"when job 8 ends\"\n"
                 "0:\"web2\" 0:\"starting\" 0:7 0:\"dead\" 0:true 0:0 0:90 "
-                "0:\"node2 is silent\" 0:\"in ERROR until its nodes answer\"\n");
+                "0:\"node2 is silent\" 0:\"ERROR: nodes are silent\"\n");
     query_check(w, "fault", "subject_name at message task owner since rule evidence blind again",
                 NULL,
                 "0:\"web2\" 0:90 0:\"node2 is silent\" 0:\"starting\" 0:7 0:60 0:\"RCV-36\" "

@@ -46,6 +46,7 @@ static const struct row {
     {"QueryClusterInfo", "[]", ""},
     {"QueryTags", "[\"instance\", \"web1\"]", ""},
     {"Verify", "[\"\"]", ""},
+    {"RetryRecovery", "[\"instance\", \"web10\"]", "fault"},
     {"PlanNode", "[\"node1\", \"fail\"]", ""},
     {"Verify", "[\"node1\"]", ""},
     {"ConsoleRead", "[\"web1\"]", ""},
@@ -74,6 +75,7 @@ static struct queue_world *busy_world(void)
     fake_script(w->world, NULL, ROLE_NODED, "console_read", answer_console, NULL);
     fake_script(w->world, NULL, ROLE_NODED, "console_write", fake_answer_nothing, NULL);
     fake_script(w->world, NULL, ROLE_NODED, "archive_put", fake_answer_nothing, NULL);
+    query_put_fault(w, WEB10);
     queue_submit(w, NULL);
     queue_job_runs(w, 1);
     queue_submit(w, NULL);
@@ -157,10 +159,12 @@ static bool has_row(const char *method)
     return false;
 }
 
-/* None of luxi.def is left out, and what may be written is the queue's own. */
+/* None of luxi.def is left out, and what may be written is the queue's own, and a person's wish
+ * that is noted on a fault. */
 static void test_all_methods(void)
 {
-    static const char *const allowed[] = {"", "counter job", "job", "job_filter", "switches", NULL};
+    static const char *const allowed[] = {"",           "counter job", "fault", "job",
+                                          "job_filter", "switches",    NULL};
     size_t count;
     const struct luxi_method *methods = luxi_method_table(&count);
 
