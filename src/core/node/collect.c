@@ -9,8 +9,8 @@
 #include "core/node/cancel.h"
 #include "core/node/ended_jobs.h"
 #include "core/node/image_look.h"
-#include "core/node/incoming.h"
-#include "core/node/outgoing.h"
+#include "core/node/migration/incoming.h"
+#include "core/node/migration/outgoing.h"
 #include "core/node/parts.h"
 
 #define SILENT_CHARS 512 /* as the record has it */

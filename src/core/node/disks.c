@@ -6,8 +6,8 @@
 #include "base/log.h"
 #include "core/node/cancel.h"
 #include "core/node/confirm.h"
-#include "core/node/incoming.h"
-#include "core/node/outgoing.h"
+#include "core/node/migration/incoming.h"
+#include "core/node/migration/outgoing.h"
 #include "core/node/reconcile.h"
 #include "core/node/replica.h"
 

@@ -5,7 +5,7 @@
 
 #include "base/log.h"
 #include "core/node/confirm.h"
-#include "core/node/outgoing.h"
+#include "core/node/migration/outgoing.h"
 #include "core/node/reconcile.h"
 
 #define WATCH_INTERVAL_MS 200

@@ -6,9 +6,9 @@
 #include "base/log.h"
 #include "core/node/confirm.h"
 #include "core/node/disks.h"
-#include "core/node/incoming.h"
+#include "core/node/migration/incoming.h"
+#include "core/node/migration/outgoing.h"
 #include "core/node/mirror_watch.h"
-#include "core/node/outgoing.h"
 #include "core/node/replica.h"
 #include "core/node/taps.h"
 

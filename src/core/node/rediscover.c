@@ -5,8 +5,8 @@
 
 #include "base/log.h"
 #include "core/node/guest.h"
-#include "core/node/incoming.h"
-#include "core/node/outgoing.h"
+#include "core/node/migration/incoming.h"
+#include "core/node/migration/outgoing.h"
 
 /* --- guests --- */
 

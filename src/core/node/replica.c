@@ -8,9 +8,9 @@
 #include "base/log.h"
 #include "core/node/confirm.h"
 #include "core/node/disks.h"
-#include "core/node/incoming.h"
+#include "core/node/migration/incoming.h"
+#include "core/node/migration/outgoing.h"
 #include "core/node/mirror_watch.h"
-#include "core/node/outgoing.h"
 
 void replica_forget(struct guest *guest)
 {

@@ -7,9 +7,9 @@
 #include "core/host/services.h"
 #include "core/member/member_care.h"
 #include "core/node/health.h"
-#include "core/node/incoming.h"
 #include "core/node/keys.h"
-#include "core/node/outgoing.h"
+#include "core/node/migration/incoming.h"
+#include "core/node/migration/outgoing.h"
 #include "core/node/parts.h"
 
 /* Of all that a guest that does not answer may be, "running" is what must be treated most

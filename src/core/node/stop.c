@@ -7,10 +7,10 @@
 #include "base/log.h"
 #include "core/node/cancel.h"
 #include "core/node/deadline.h"
-#include "core/node/incoming.h"
 #include "core/node/lifecycle.h"
+#include "core/node/migration/incoming.h"
+#include "core/node/migration/outgoing.h"
 #include "core/node/mirror_watch.h"
-#include "core/node/outgoing.h"
 #include "core/node/reconcile.h"
 #include "core/node/room.h"
 

@@ -7,7 +7,6 @@
  */
 #include "core/ops/runner.h"
 
-#include "core/ops/op_task.h"
 #include "core/ops/ops_restored.h"
 #include "core/ops/runner_private.h"
 

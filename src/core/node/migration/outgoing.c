@@ -1,7 +1,7 @@
 /*
  * A guest that moves to another node: the task that drives it; see outgoing.h.
  */
-#include "core/node/outgoing_private.h"
+#include "core/node/migration/outgoing_private.h"
 
 #include "base/limits.h"
 #include "base/log.h"

@@ -3,7 +3,7 @@
  * to know). */
 #pragma once
 
-#include "core/node/outgoing.h"
+#include "core/node/migration/outgoing.h"
 
 struct outgoing {
     struct guest *guest;

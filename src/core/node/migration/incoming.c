@@ -1,11 +1,11 @@
 /*
  * The node that a guest moves to; see incoming.h.
  */
-#include "core/node/incoming.h"
+#include "core/node/migration/incoming.h"
 
 #include "base/log.h"
 #include "core/node/confirm.h"
-#include "core/node/outgoing.h"
+#include "core/node/migration/outgoing.h"
 #include "core/node/reconcile.h"
 #include "core/node/taps.h"
 

@@ -1,7 +1,7 @@
 /*
  * A guest that has left: the master gets to know, however often it must be told; see outgoing.h.
  */
-#include "core/node/outgoing_private.h"
+#include "core/node/migration/outgoing_private.h"
 
 #include "base/limits.h"
 #include "core/node/confirm.h"

@@ -3,7 +3,7 @@
  * exports are closed, then QEMU hands over; and only when the exit of the process here has been
  * seen and is on disk may the master hear of it (SAF-17).
  */
-#include "core/node/outgoing_private.h"
+#include "core/node/migration/outgoing_private.h"
 
 #include "base/limits.h"
 #include "base/log.h"

@@ -2,7 +2,7 @@
  * What noded is asked about a guest that moves to another node: to begin, to wait for the end, to
  * give it up; see outgoing.h.
  */
-#include "core/node/outgoing_private.h"
+#include "core/node/migration/outgoing_private.h"
 
 #include "base/limits.h"
 #include "core/node/mirror_watch.h"
