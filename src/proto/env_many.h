@@ -9,8 +9,8 @@
 struct env_question {
     const GPtrArray *nodes; /* UUIDs (char *): needed until the last is asked, not longer */
     const char *role, *method;
-    const void *args;   /* the method's record; NULL: nothing */
-    const json_t *json; /* in place of it: who asks in JSON gets JSON, and reads it himself */
+    const void *args;    /* the method's record; NULL: nothing */
+    const json_t *json;  /* in place of it: who asks in JSON gets JSON, and reads it himself */
     json_t *const *each; /* in place of it: what each node is asked, in their order */
     struct stamp stamp;
     guint job;      /* that asks; 0: none */
