@@ -115,6 +115,12 @@ static enum look_end add_host_seen(const struct recovery_view *view,
         *ret_why = g_strdup_printf("%s: %s", name, sight->busy);
         return LOOK_BUSY;
     }
+    if (sights_older(view->sights, node)) {
+        *ret_why = g_strdup_printf("%s: its node daemon is of a version before, and cannot be "
+                                   "asked; upgrade it",
+                                   name);
+        return LOOK_BUSY;
+    }
     g_autofree char *blind = why_blind(view, instance, node, sight);
     if (blind) {
         g_ptr_array_add(evidence, g_strdup_printf("%s %s", name, blind));

@@ -106,6 +106,8 @@ static struct recovery_case *case_new(struct recovery *recovery, const struct wa
         subject->remembered->version = version;
         subject->remembered->seen_ms = watcher->env->ops->boot_ms(watcher->env);
         subject->remembered->alerts = 0;
+        if (stuck == NULL)
+            subject->remembered->next_ms = 0;
     }
     return subject;
 }
@@ -116,9 +118,9 @@ static struct recovery_case *case_new(struct recovery *recovery, const struct wa
 static bool is_time_for_the_living(const struct watcher *watcher, struct recovery_case *subject)
 {
     gint64 now_ms = watcher->env->ops->boot_ms(watcher->env);
-    if (now_ms < subject->remembered->next_ms)
+    if (now_ms < subject->remembered->lives_ms)
         return false;
-    subject->remembered->next_ms =
+    subject->remembered->lives_ms =
         now_ms + (gint64)watcher_cluster(watcher)->recovery_interval_period * 1000;
     return true;
 }
@@ -155,14 +157,12 @@ static bool is_due(const struct watcher *watcher, const struct recovery_case *su
 {
     bool asked = (subject->stuck != NULL && subject->stuck->again) ||
                  (subject->fault != NULL && subject->fault->again);
-    bool counted = subject->stuck != NULL && subject->stuck->looks > 0;
     bool over = watcher->env->ops->boot_ms(watcher->env) >= subject->remembered->next_ms;
     if (asked)
         return true;
     if (subject->fault != NULL)
         return over && recovery_hosts_answer(watcher, subject);
-    return over || !counted ||
-           (subject->remembered->unheard && recovery_hosts_answer(watcher, subject));
+    return over || (subject->remembered->unheard && recovery_hosts_answer(watcher, subject));
 }
 
 static void record_now(struct watcher *watcher, GPtrArray *changes)

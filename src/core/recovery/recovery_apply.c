@@ -216,9 +216,25 @@ static void fail(struct watcher *watcher, const struct recovery_case *subject, c
 
 /* --- what was judged --- */
 
+/* A candidate of the version before could not load one: it waits for the end of the upgrade. */
+static bool fault_has_to_wait(struct watcher *watcher, const struct recovery_case *subject,
+                              const char *why, GPtrArray *changes)
+{
+    if (watcher_may_make(watcher, "fault"))
+        return false;
+    g_autofree char *text = g_strdup_printf(
+        "it would be in ERROR (%s), which a candidate of a version before cannot have on record",
+        why);
+    recovery_tell_wait(watcher, subject, text, changes);
+    return true;
+}
+
 void recovery_apply(struct watcher *watcher, struct recovery_case *subject, GPtrArray *changes)
 {
     const struct judgement *judgement = subject->judgement;
+    if (judgement->how == JUDGED_ERROR &&
+        fault_has_to_wait(watcher, subject, judgement->rule, changes))
+        return;
     g_autofree char *summary = summary_of(subject);
     if (judgement->how == JUDGED_SETTLED)
         settle(subject, changes);
@@ -251,6 +267,8 @@ static void put_stuck(struct watcher *watcher, const struct recovery_case *subje
     stuck->alerts = alerts;
     stuck->again = false;
     decision_set(&stuck->why, "%.500s", why);
+    if (!watcher_may_make(watcher, "stuck"))
+        return;
     g_autofree char *key = fault_key("instance", subject->instance->uuid);
     g_ptr_array_add(changes, change_make(CHANGE_PUT, "stuck", key, subject->stuck_version,
                                          stuck_to_json(stuck)));
@@ -302,6 +320,9 @@ void recovery_look_failed(struct watcher *watcher, struct recovery_case *subject
         return;
     }
     guint looks = (subject->stuck ? (guint)subject->stuck->looks : 0) + 1;
+    if (looks > cluster->recovery_resync_count &&
+        fault_has_to_wait(watcher, subject, subject->judgement->why, changes))
+        return;
     if (looks > cluster->recovery_resync_count) {
         give_up_looking(watcher, subject, looks, changes);
         return;

@@ -24,7 +24,8 @@ struct remembered {
     guint64 version;    /* of its record, as it was seen … */
     gint64 seen_ms;     /* … first at that moment of the boot clock */
     guint alerts;       /* that its owner lives, of that version */
-    gint64 next_ms;     /* boot clock: when it may be looked at again */
+    gint64 lives_ms;    /* boot clock: when its living owner is looked at again */
+    gint64 next_ms;     /* boot clock: when the next attempt is due; 0: none has failed */
     bool unheard;       /* at the last look that failed a host had given no report */
     guint64 owner;      /* whose task the tries are for … */
     guint64 generation; /* … in this generation */

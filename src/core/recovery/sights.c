@@ -10,6 +10,7 @@ struct asked {
     struct collect_result *answer; /* NULL: none, or none that counts */
     GHashTable *by_instance;       /* UUID -> struct sight, of it */
     char *refusal;
+    bool older; /* it does not know the question */
 };
 
 struct sights {
@@ -104,6 +105,7 @@ static bool take_answer(struct env_answer *heard, void *data)
     struct sights *sights = data;
     struct asked *asked = g_hash_table_lookup(sights->nodes, heard->node);
     if (!heard->record) {
+        asked->older = !heard->json && fettle_error_is(heard->error, PROTOCOL);
         asked->refusal = env_no_answer(heard->error)
                              ? g_strdup("gave no answer")
                              : g_strdup_printf("answered: %s", heard->error->message);
@@ -144,6 +146,12 @@ const struct sight *sights_of(const struct sights *sights, const char *node, con
 {
     const struct asked *asked = sights ? g_hash_table_lookup(sights->nodes, node) : NULL;
     return asked ? g_hash_table_lookup(asked->by_instance, instance) : NULL;
+}
+
+bool sights_older(const struct sights *sights, const char *node)
+{
+    const struct asked *asked = sights ? g_hash_table_lookup(sights->nodes, node) : NULL;
+    return asked && asked->older;
 }
 
 const char *sights_refusal(const struct sights *sights, const char *node)
