@@ -316,6 +316,22 @@ static void test_busy(void)
     watcher_world_free(w);
 }
 
+/* In the middle of an upgrade nobody becomes ERROR because his node cannot be asked yet. */
+static void test_node_of_a_version_before(void)
+{
+    struct watcher_world *w = fresh();
+    w->unasked = NODE1;
+    stick(w, "starting");
+    passes(w, 1000);
+    g_assert_null(stuck(w));
+    g_assert_null(fault(w));
+    g_assert_nonnull(strstr(told(w)->summary, "upgrade it"));
+    w->unasked = NULL;
+    passes(w, 2);
+    g_assert_cmpint(web1(w)->task_state, ==, TASK_NONE);
+    watcher_world_free(w);
+}
+
 /* A monitor that does not answer is a look that failed, and no proof that nothing runs. */
 static void test_guest_does_not_answer(void)
 {
@@ -422,6 +438,7 @@ int main(int argc, char **argv)
                     test_six_looks);
     g_test_add_func("/recovery/host-is-back#RCV-38", test_host_is_back);
     g_test_add_func("/recovery/busy#SAF-81", test_busy);
+    g_test_add_func("/recovery/node-of-a-version-before#FUT-12", test_node_of_a_version_before);
     g_test_add_func("/recovery/guest-does-not-answer#RCV-35", test_guest_does_not_answer);
     g_test_add_func("/recovery/removal-needs-every-host#SAF-81", test_removal_needs_every_host);
     g_test_add_func("/recovery/living-owner#RCV-03,RCV-10,SAF-80", test_living_owner);

@@ -61,6 +61,7 @@ struct watcher_world {
     guint own_disks;     /* of web1 on its primary node, as a sum (record image_set); 3: both */
     guint disk_mib;      /* size of each there */
     const char *busy;    /* node where something is being done to it */
+    const char *unasked; /* node whose daemon does not know the question */
     const char *crashed; /* last words of its guest */
     guint collects;      /* calls of `collect` */
     guint64 refused;     /* job that nodes were told to refuse last */
