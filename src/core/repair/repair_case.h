@@ -36,8 +36,8 @@ bool repair_case_is_well(struct watcher *watcher, struct repair_policies *polici
 /* A mark over which a failover goes: nothing is half made. */
 bool repair_case_is_about_power(enum task_state mark);
 /* Whether a job is at work on it. What a dead job left on an online node is settled first
- * (core/recovery/), and a migration that died in the middle always; the rest on a dead node only the
- * repair can. */
+ * (core/recovery/), and a migration that died in the middle always; the rest on a dead node only
+ * the repair can. */
 bool repair_case_at_work(struct watcher *watcher, const struct instance *instance);
 
 /* A record with the policy, the evidence and the active repair filled in. */

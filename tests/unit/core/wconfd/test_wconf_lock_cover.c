@@ -173,7 +173,7 @@ static const struct {
                 {"job", "luxid job"},
                 {"decision", "job watcher"},
                 {"fault", "job luxid watcher"},
-                {"stuck", "luxid watcher"},
+                {"stuck", "job luxid watcher"},
                 {"advice", "job watcher"},
                 {"repair_brake", "job watcher"},
                 {"join_token", "job watcher"},
