@@ -270,7 +270,17 @@ def wait_settling_job(name):
     wait_until(f'a job has settled {name}', lambda: states() == ['success'], 60)
 
 
-@title('/disks/job-of-a-creation-dies-in-the-first-copy#SAF-23')
+def wait_recovered(name, rule, state):
+    """One message that it was, by that rule, and no job was needed."""
+    def told():
+        rows = lab.query('event', ['subject_name', 'event', 'rule', 'new'])
+        return [(row['rule'], row['new']) for row in rows if row['subject_name'] == name and row['event'] == 'recovered']
+    wait_until(f'{name} is recovered', told, 60)
+    assert told() == [(rule, state)], told()
+    assert not [row for row in lab.query('job', ['summary']) if row['summary'] == [f'INSTANCE_SETTLE({name})']]
+
+
+@title('/disks/job-of-a-creation-dies-in-the-first-copy#SAF-23,RCV-22,RCV-27,RCV-47')
 def test_creation_dies():
     """The guest goes on, and so does its copy."""
     full_image('node2')
@@ -286,14 +296,14 @@ def test_creation_dies():
         row = lab.instance('orphan', 'status', 'admin_state', 'replica.state', 'mirror.state', 'pnode')
         assert row == {'status': 'running', 'admin_state': 'up', 'replica.state': 'syncing', 'mirror.state': 'syncing', 'pnode': 'node2'}, row
         assert lab.qemu_processes(uuid) == pids != []
-        wait_settling_job('orphan')
+        wait_recovered('orphan', 'RCV-47', 'active')
         e2e.wait_counting(lab, 'orphan', uuid, 'node2', count)
     e2e.wait_healthy(lab, 'orphan')
     e2e.verify_clean(lab)
     end_with_equal_copies('orphan', uuid, pids)
 
 
-@title('/disks/job-of-a-removal-dies#SAF-23')
+@title('/disks/job-of-a-removal-dies#SAF-23,RCV-70')
 def test_removal_dies():
     """A guest that does not listen to the button is not ended by a removal whose job is dead, and is to run again."""
     uuid = create('clung', os_type='')
@@ -306,7 +316,7 @@ def test_removal_dies():
     row = lab.instance('clung', 'status', 'admin_state', 'replica.state')
     assert row == {'status': 'running', 'admin_state': 'up', 'replica.state': 'in-sync'}, row
     assert lab.qemu_processes(uuid) == pids != []
-    wait_settling_job('clung')
+    wait_recovered('clung', 'RCV-70', 'active')
     e2e.verify_clean(lab)
     remove('clung')
 
