@@ -50,6 +50,7 @@ OPCODES = {
     ('instance', 'recreate-disks'): ['blank'],
     ('instance', 'reinstall'): ['old'],
     ('instance', 'settle'): ['still'],
+    ('recovery', 'reset'): ['instance', 'still', 'stopped', '--reason', 'seen'],
     ('instance', 'verify'): ['web'],
     ('tag', 'add'): ['instance', 'web', 'new'],
     ('tag', 'remove'): ['cluster', 'seen'],
@@ -61,6 +62,7 @@ OPCODES = {
 IN_THE_WAY = {
     ('instance', 'recreate-disks'): ('unsafe', 'node1 has the disks of instance "blank"; they are not given up (to write an image onto '
                                                'them: fettle instance reinstall blank)'),
+    ('recovery', 'reset'): ('wrong_state', 'instance "still": nothing is stuck'),
     ('instance', 'settle'): ('wrong_state', 'instance "still" is neither half made nor half removed; nothing is to be settled'),
     ('repair', 'continue'): ('wrong_state', 'auto-repair is not stopped; there is nothing to release'),
 }
@@ -84,7 +86,7 @@ ANSWERS = {
     ('node', 'verify'): ['node2'],
     ('node', 'invite --list'): [], ('network', 'list'): [], ('network', 'info'): ['lan'],
     ('tag', 'list'): ['cluster'], ('repair', 'list'): [], ('repair', 'history'): ['web'], ('decision', 'list'): [],
-    ('event', 'list'): ['--since', '1h'], ('recovery', 'list'): [], ('recovery', 'findings'): [],
+    ('event', 'list'): ['--since', '1h'], ('recovery', 'list'): [],
     ('reservation', 'list'): [], ('service', 'list'): [], ('group', 'list'): [], ('advice', 'list'): [], ('export', 'list'): [],
     ('brake', 'list'): [], ('lock', 'list'): [], ('lock', 'waiters'): [], ('query-fields', None): ['instance'],
     ('job', 'list'): [], ('job', 'info'): ['{done}'], ('job', 'watch'): ['{done}'], ('job', 'wait'): ['{done}'],
@@ -341,7 +343,7 @@ def test_queries():
     lacking = [kind for kind in kinds if SHOWN_BY.get(kind, (kind, 'list')) not in described]
     assert not lacking, lacking
     lists = {noun for noun, verb in described if verb == 'list'}
-    assert lists - {'tag'} <= kinds, lists - kinds
+    assert lists - {'tag', 'recovery'} <= kinds, lists - kinds
 
 
 def lines(*words):

@@ -143,14 +143,6 @@ def test_recovery_show():
     assert code != 0 and 'instance "nix" does not exist' in err, (code, err)
 
 
-@title('/lists/findings-are-those-that-are-not-gone#RCV-26')
-def test_findings():
-    found = [{**event(n), 'subject': subject, 'event': what} for n, subject, what in
-             ((1, 'a', 'finding'), (2, 'b', 'finding'), (3, 'a', 'gone'), (4, 'c', 'finding'))]
-    code, out, err = Luxid({'event': found}).run('--json', 'recovery', 'findings')
-    assert (code, err) == (0, '') and [row['summary'] for row in json.loads(out)] == ['event 2', 'event 4'], (out, err)
-
-
 @title('/lists/nodes-agree-with-verify')
 def test_verify():
     code, out, _ = luxid().run('node', 'list')
@@ -184,4 +176,4 @@ def test_ids():
     assert f' {UUID}\n' in server.run('repair', 'list', '-o', 'instance,id')[1] and UUID in server.run('--json', 'repair', 'list')[1]
 
 
-e2e.run(test_width, test_event_watch, test_recovery_show, test_findings, test_verify, test_ids)
+e2e.run(test_width, test_event_watch, test_recovery_show, test_verify, test_ids)
