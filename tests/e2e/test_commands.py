@@ -50,7 +50,7 @@ OPCODES = {
     ('instance', 'recreate-disks'): ['blank'],
     ('instance', 'reinstall'): ['old'],
     ('instance', 'settle'): ['still'],
-    ('recovery', 'reset'): ['instance', 'still', 'stopped', '--reason', 'seen'],
+    ('recovery', 'reset'): ['instance', 'still', 'stopped'],
     ('instance', 'verify'): ['web'],
     ('tag', 'add'): ['instance', 'web', 'new'],
     ('tag', 'remove'): ['cluster', 'seen'],

@@ -301,12 +301,12 @@ static json_t *collect(const struct rpc_request *request, const char *to_node, v
     struct watcher_world *w = data;
     size_t index;
     const json_t *subject;
-    json_t *sights = json_array();
     w->collects++;
     if (g_strcmp0(w->unasked, to_node) == 0) {
         fettle_set_error(error, PROTOCOL, "the node daemon has no method collect");
         return NULL;
     }
+    json_t *sights = json_array();
     look(w);
     json_array_foreach(json_object_get(request->args, "subjects"), index, subject) {
         w->refused = (guint64)json_integer_value(json_object_get(subject, "dead_job"));
