@@ -53,9 +53,10 @@ bool recovery_may_finish(struct watcher *watcher, struct recovery_case *subject)
 {
     struct remembered *remembered = subject->remembered;
     const struct instance *instance = subject->instance;
-    if (remembered->owner != instance->task_owner ||
+    /* A finishing job that dies leaves the same task under its own number. */
+    if (remembered->task != instance->task_state ||
         remembered->generation != instance->generation) {
-        remembered->owner = instance->task_owner;
+        remembered->task = instance->task_state;
         remembered->generation = instance->generation;
         remembered->tries = (struct tries){0};
     }

@@ -85,7 +85,8 @@ static void take_outcome(struct judgement *judgement, const struct task_facts *f
                      : outcome.final == TASK_FINAL_ERROR   ? JUDGED_ERROR
                                                            : JUDGED_SETTLED;
     g_autofree char *found = instance_facts_text(facts);
-    g_ptr_array_add(judgement->evidence, g_strdup_printf("judged as: %s", found));
+    if (judgement->evidence->len > 0) /* hosts were looked at */
+        g_ptr_array_add(judgement->evidence, g_strdup_printf("judged as: %s", found));
     if (judgement->how == JUDGED_ERROR)
         judgement->why = g_steal_pointer(&found);
 }

@@ -160,7 +160,7 @@ static bool is_due(const struct watcher *watcher, const struct recovery_case *su
     bool over = watcher->env->ops->boot_ms(watcher->env) >= subject->remembered->next_ms;
     if (asked)
         return true;
-    if (subject->fault != NULL)
+    if (subject->fault != NULL && subject->record->task_state == TASK_NONE)
         return over && recovery_hosts_answer(watcher, subject);
     return over || (subject->remembered->unheard && recovery_hosts_answer(watcher, subject));
 }
@@ -239,12 +239,17 @@ static GHashTable *lock_all(struct watcher *watcher, const GPtrArray *cases)
     return got;
 }
 
-static void unlock_all(struct watcher *watcher)
+/* Until that has succeeded nothing is submitted that would wait for them; the next pass tries it
+ * again. */
+static bool unlock_all(struct recovery *recovery, struct watcher *watcher)
 {
     struct owner_args args = {.owner = watcher->owner};
     struct acquired_locks *ignored = NULL;
-    if (call_locks(watcher, "free_locks", &args, &ignored))
+    if (recovery->holds && call_locks(watcher, "free_locks", &args, &ignored)) {
         nothing_free((struct nothing *)ignored);
+        recovery->holds = false;
+    }
+    return !recovery->holds;
 }
 
 static bool has_lock(GHashTable *got, const struct recovery_case *subject)
@@ -310,11 +315,12 @@ static void judge(struct watcher *watcher, struct recovery_case *subject,
 /* --- rounds --- */
 
 /* As many of them as hosts look at in one call; those are taken off the list. */
-static bool one_round(struct watcher *watcher, GPtrArray *waiting)
+static bool one_round(struct recovery *recovery, struct watcher *watcher, GPtrArray *waiting)
 {
     struct sights *sights = sights_new();
     g_autoptr(GPtrArray) cases = g_ptr_array_new_with_free_func(case_free);
     g_autoptr(GPtrArray) left = g_ptr_array_new();
+    recovery->holds = true;
     g_autoptr(GHashTable) got = lock_all(watcher, waiting);
     for (guint i = 0; i < waiting->len; i++) {
         struct recovery_case *subject = waiting->pdata[i];
@@ -339,11 +345,12 @@ static bool one_round(struct watcher *watcher, GPtrArray *waiting)
     sights_free(sights);
     if (!alive)
         return false;
-    bool stored = watcher_batch_commit_as(watcher, "recover", batch);
-    unlock_all(watcher);
-    if (stored && !task_killed())
+    /* One that is refused has changed meanwhile: its job would end without an act (SAF-83). */
+    watcher_batch_commit_as(watcher, "recover", batch);
+    bool free = unlock_all(recovery, watcher);
+    if (free && !task_killed())
         recovery_finish(watcher, cases);
-    return stored && !task_killed();
+    return free && !task_killed();
 }
 
 /* --- the pass --- */
@@ -411,14 +418,17 @@ void recovery_run(struct recovery *recovery, struct watcher *watcher, const GPtr
         return;
     g_hash_table_foreach_remove(recovery->subjects, is_gone,
                                 (gpointer)follow_config(watcher->follow));
+    if (!unlock_all(recovery, watcher))
+        return;
     drop_counters(watcher);
     g_autoptr(GPtrArray) told = watcher_batch_new();
     g_autoptr(GPtrArray) waiting = find_candidates(recovery, watcher, uuids, told);
-    bool good = watcher_batch_commit_as(watcher, "recover", told);
+    watcher_batch_commit_as(watcher, "recover", told);
+    bool good = !task_killed();
     if (good && watcher_shadow(watcher))
         tell_shadow(watcher, waiting);
     else
         while (good && waiting->len > 0)
-            good = one_round(watcher, waiting);
+            good = one_round(recovery, watcher, waiting);
     g_ptr_array_foreach(waiting, (GFunc)(void (*)(void))case_free, NULL);
 }

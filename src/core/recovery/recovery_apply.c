@@ -127,20 +127,20 @@ static void drop_told(const struct recovery_case *subject, GPtrArray *changes)
         drop(changes, "stuck", subject, subject->stuck_version);
 }
 
-/* What another dead job was to bring about before somebody removed the instance goes on. */
-static void clear_task(struct instance *record, const struct judgement *judgement)
+/* What another dead job was to bring about before somebody removed the instance goes on, also if
+ * the removal was in force as a fault. */
+static void clear_task(struct instance *record, const struct recovery_case *subject)
 {
+    const struct instance *judged = subject->instance;
+    bool settled = subject->judgement->how == JUDGED_SETTLED;
     enum task_state after = TASK_NONE;
-    if (record->task_state == TASK_REMOVING && judgement->how == JUDGED_SETTLED)
+    if (judged->task_state == TASK_REMOVING && settled)
         after = *record->migration ? TASK_MIGRATING : record->task_over;
     record->task_state = after;
-    /* Under a fault a removal is in force as it was. */
-    if (judgement->how == JUDGED_SETTLED)
+    record->task_owner = after != TASK_NONE ? judged->task_owner : 0;
+    record->task_since = after != TASK_NONE ? judged->task_since : 0;
+    if (settled)
         record->task_over = TASK_NONE;
-    if (after != TASK_NONE)
-        return;
-    record->task_owner = 0;
-    record->task_since = 0;
 }
 
 /* A removal has set the wish down; what it was before is lost with its job. */
@@ -149,7 +149,7 @@ static void settle(const struct recovery_case *subject, GPtrArray *changes)
     record_autoptr(instance) record = instance_copy(subject->record);
     if (subject->instance->task_state == TASK_REMOVING && subject->judgement->runs)
         record->admin_state = ADMIN_UP;
-    clear_task(record, subject->judgement);
+    clear_task(record, subject);
     put(subject, record, changes);
     drop_told(subject, changes);
 }
@@ -207,7 +207,7 @@ static void fail(struct watcher *watcher, const struct recovery_case *subject, c
                  bool blind, GPtrArray *changes)
 {
     record_autoptr(instance) record = instance_copy(subject->record);
-    clear_task(record, subject->judgement);
+    clear_task(record, subject);
     put(subject, record, changes);
     if (subject->stuck)
         drop(changes, "stuck", subject, subject->stuck_version);
@@ -315,7 +315,7 @@ void recovery_look_failed(struct watcher *watcher, struct recovery_case *subject
     subject->remembered->next_ms =
         watcher->env->ops->boot_ms(watcher->env) + (gint64)cluster->recovery_resync_interval * 1000;
     subject->remembered->unheard = !recovery_hosts_answer(watcher, subject);
-    if (subject->fault) {
+    if (subject->fault && subject->record->task_state == TASK_NONE) {
         still_blind(watcher, subject, changes);
         return;
     }

@@ -17,24 +17,27 @@
 #include "core/watcher/tries.h"
 
 #define RECOVERY_AUTHOR "watcher/recovery" /* of what is on record about tasks */
-#define ALERT_AUTHOR "watcher/alert"       /* of what a person should look at */
+/* A node takes so long at most, whatever hangs there: its note, locks, looks. */
+#define RECOVERY_LOOK_MS 10000
+#define ALERT_AUTHOR "watcher/alert" /* of what a person should look at */
 
 /* What is remembered of a subject between passes; nothing of it is needed after a restart. */
 struct remembered {
-    guint64 version;    /* of its record, as it was seen … */
-    gint64 seen_ms;     /* … first at that moment of the boot clock */
-    guint alerts;       /* that its owner lives, of that version */
-    gint64 lives_ms;    /* boot clock: when its living owner is looked at again */
-    gint64 next_ms;     /* boot clock: when the next attempt is due; 0: none has failed */
-    bool unheard;       /* at the last look that failed a host had given no report */
-    guint64 owner;      /* whose task the tries are for … */
-    guint64 generation; /* … in this generation */
-    struct tries tries; /* to have it finished */
+    guint64 version;      /* of its record, as it was seen … */
+    gint64 seen_ms;       /* … first at that moment of the boot clock */
+    guint alerts;         /* that its owner lives, of that version */
+    gint64 lives_ms;      /* boot clock: when its living owner is looked at again */
+    gint64 next_ms;       /* boot clock: when the next attempt is due; 0: none has failed */
+    bool unheard;         /* at the last look that failed a host had given no report */
+    enum task_state task; /* which the tries are for … */
+    guint64 generation;   /* … in this generation */
+    struct tries tries;   /* to have it finished */
 };
 
 struct recovery {
     recovery_waits_fn waits;
     GHashTable *subjects; /* uuid -> struct remembered */
+    bool holds;           /* locks of instances, perhaps */
 };
 
 /* One subject in one pass. Copies: commits and calls wait, and what was judged is what is

@@ -285,6 +285,28 @@ static void test_six_looks(void)
     watcher_world_free(w);
 }
 
+/* A removal over the mark of a disk that is half written, and nobody could be asked for long: when
+ * the hosts are back and it is whole, that mark stands again. */
+static void test_mark_over_a_mark(void)
+{
+    struct watcher_world *w = fresh();
+    change_object(w, "instance", WEB1, json_make("{s:s}", "admin_state", "down"));
+    end_guest(w, 0, true, "yes");
+    w->silent = "all";
+    stick_as(w, "removing", json_make("{s:s}", "task_over", "reinstalling"));
+    passes(w, 400);
+    g_assert_nonnull(fault(w));
+    g_assert_cmpint(web1(w)->task_state, ==, TASK_NONE);
+    w->silent = NULL;
+    passes(w, 3);
+    g_assert_null(fault(w));
+    g_assert_cmpint(web1(w)->task_state, ==, TASK_REINSTALLING);
+    g_assert_cmpuint(web1(w)->task_owner, ==, 900);
+    g_assert_cmpuint(jobs(w), ==, 1);
+    g_assert_cmpstr(job(w, 0)->op_id, ==, "OP_INSTANCE_REINSTALL");
+    watcher_world_free(w);
+}
+
 /* Back before the last attempt: settled at once, no attempt is waited for. */
 static void test_host_is_back(void)
 {
@@ -436,6 +458,7 @@ int main(int argc, char **argv)
     g_test_add_func("/recovery/migration#RCV-69,SAF-17", test_migration);
     g_test_add_func("/recovery/six-looks#RCV-35,RCV-36,RCV-37,RCV-39,RCV-40,RCV-41",
                     test_six_looks);
+    g_test_add_func("/recovery/mark-over-a-mark#SAF-84", test_mark_over_a_mark);
     g_test_add_func("/recovery/host-is-back#RCV-38", test_host_is_back);
     g_test_add_func("/recovery/busy#SAF-81", test_busy);
     g_test_add_func("/recovery/node-of-a-version-before#FUT-12", test_node_of_a_version_before);
