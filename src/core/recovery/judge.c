@@ -45,11 +45,11 @@ static bool its_replica_is_back(const struct config *config, const struct instan
 
 bool judge_needs_no_look(const struct config *config, const struct instance *instance)
 {
-    return *instance->migration != '\0' && instance->task_state == TASK_MIGRATING
-               ? true
-               : instance->task_state == TASK_RECREATING_DISKS &&
-                     recovery_host_dead(config, instance->primary_node) &&
-                     its_replica_is_back(config, instance);
+    if (instance->task_state == TASK_MIGRATING)
+        return *instance->migration != '\0';
+    return instance->task_state == TASK_RECREATING_DISKS &&
+           recovery_host_dead(config, instance->primary_node) &&
+           its_replica_is_back(config, instance);
 }
 
 static enum event_level level_of(const struct task_outcome *outcome)

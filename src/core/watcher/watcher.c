@@ -45,8 +45,12 @@ const struct replica *watcher_replica(const struct watcher *watcher,
 
 bool watcher_record(const struct watcher *watcher, struct decision *decision, GPtrArray *changes)
 {
-    return decisions_record(watcher->decisions, follow_config(watcher->follow), watcher->env,
-                            decision, changes);
+    const struct config *config = follow_config(watcher->follow);
+    if (decision->event == EVENT_NONE)
+        return decisions_record(watcher->decisions, config, watcher->env, decision, changes);
+    /* Each is told, also one like that before it (RCV-27). */
+    decisions_record_event(watcher->decisions, config, watcher->env, decision, changes);
+    return true;
 }
 
 const struct decision *watcher_latest(const struct watcher *watcher, const char *subject,
