@@ -203,9 +203,11 @@
 #define LIMIT_COLLECT 1000         /* subjects of one question to a node */
 #define LIMIT_ENDED_JOBS 65536     /* pairs (job, instance) that a node refuses */
 #define LIMIT_COLLECT_BUSY_MS 2000 /* until an instance whose lock is not free is told as busy */
-#define LIMIT_SIGHT_NAMES 64       /* drives, or tap devices, that a look at an instance names */
-#define LIMIT_EVENTS 10000         /* decisions that are events: so many stay, … */
-#define LIMIT_EVENT_AGE_S 604800   /* … and younger ones */
+#define LIMIT_COLLECT_WAIT_MS 10000 /* a node takes so long at most: its note, locks, looks */
+#define LIMIT_COLLECT_AGAIN_MS 5000 /* from an answer that it is busy to the next question */
+#define LIMIT_SIGHT_NAMES 64        /* drives, or tap devices, that a look at an instance names */
+#define LIMIT_EVENTS 10000          /* decisions that are events: so many stay, … */
+#define LIMIT_EVENT_AGE_S 604800    /* … and younger ones */
 #define LIMIT_DECISIONS_PER_SUBJECT 20
 #define LIMIT_DECISIONS_GONE_S 86400 /* how long records of what exists no more are kept */
 #define LIMIT_DECISION_SWEEP_S 3600  /* between two looks for such records */

@@ -376,7 +376,16 @@ static void flight_timeout_cb(void *data)
 {
     struct fake_flight *flight = data;
     flight->timer = 0;
-    flight_fail(flight, FETTLE_ERROR_TIMEOUT, "no answer in time");
+    if (!flight->result && !flight->error) {
+        flight_fail(flight, FETTLE_ERROR_TIMEOUT, "no answer in time");
+        return;
+    }
+    /* The answer is on its way, and comes too late. */
+    g_autoptr(GError) error =
+        g_error_new_literal(FETTLE_ERROR, FETTLE_ERROR_TIMEOUT, "no answer in time");
+    flight->finished = true;
+    if (flight->done)
+        flight->done(NULL, error, flight->data);
 }
 
 static void request_answer(struct rpc_request *request, json_t *result, const GError *error)

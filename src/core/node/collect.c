@@ -245,18 +245,17 @@ static void begin(struct collecting *call, struct subject *subject)
     task_spawn(call->node->env->tasks, turn_run, turn);
 }
 
-/* In words for people: it is what they wait for. */
-static char *busy_with(const struct node_core *node, const struct guest *guest)
+/* In words for people: it is what they wait for. Without a time: each look says the same, and is
+ * on record once. */
+static char *busy_with(const struct guest *guest)
 {
     const struct epoch_fence_op *op = guest->holder;
-    gint64 seconds = (now_ms(node) - guest->holder_ms) / 1000;
     if (!op)
-        return g_strdup_printf("the node daemon sees to it since %" G_GINT64_FORMAT " s", seconds);
+        return g_strdup("the node daemon sees to it");
     if (epoch_fence_op_job(op) == 0)
-        return g_strdup_printf("%s for another node is under way since %" G_GINT64_FORMAT " s",
-                               epoch_fence_op_method(op), seconds);
-    return g_strdup_printf("%s for job %u is under way since %" G_GINT64_FORMAT " s",
-                           epoch_fence_op_method(op), epoch_fence_op_job(op), seconds);
+        return g_strdup_printf("%s for another node is under way", epoch_fence_op_method(op));
+    return g_strdup_printf("%s for job %u is under way", epoch_fence_op_method(op),
+                           epoch_fence_op_job(op));
 }
 
 static struct sight *take_sight(const struct node_core *node, struct subject *subject)
@@ -265,7 +264,7 @@ static struct sight *take_sight(const struct node_core *node, struct subject *su
         return g_steal_pointer(&subject->sight);
     struct sight *sight = sight_new();
     const struct guest *guest = guest_lookup((struct node_core *)node, subject->asked->instance);
-    g_autofree char *busy = guest ? busy_with(node, guest) : g_strdup("the node daemon ends");
+    g_autofree char *busy = guest ? busy_with(guest) : g_strdup("the node daemon ends");
     text_set(&sight->instance, subject->asked->instance);
     g_free(sight->busy);
     sight->busy = text_head(busy, BUSY_CHARS);

@@ -159,11 +159,9 @@ static bool lock_admits(struct guest *guest, const struct epoch_fence_op *op, GE
 
 bool guest_lock(struct guest *guest, const struct epoch_fence_op *op, GError **error)
 {
-    const struct env *env = guest->node->env;
     if (!task_mutex_lock(&guest->procedure))
         return node_killed(error);
     guest->holder = op;
-    guest->holder_ms = env->ops->boot_ms(env);
     /* A watch whose guest or mirror is gone may still wait for the master; what it then hears
      * belongs to the past and must not be mixed with what this procedure begins. */
     bool past = !guest->live || !guest->record->target;

@@ -35,8 +35,7 @@ struct guest {
     struct guest_record *record;         /* never NULL */
     char *damage;                        /* why its file cannot be trusted; NULL: it can */
     struct task_mutex procedure;         /* one at a time, … */
-    const struct epoch_fence_op *holder; /* … for this request; NULL: the node daemon's own … */
-    gint64 holder_ms;                    /* … since then */
+    const struct epoch_fence_op *holder; /* … for this request; NULL: the node daemon's own */
     struct note note;
     struct stamp kept; /* history and generation that its file is known to have */
 

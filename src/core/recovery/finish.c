@@ -63,28 +63,23 @@ bool recovery_may_finish(struct watcher *watcher, struct recovery_case *subject)
     return !tries_under_way(watcher, &remembered->tries);
 }
 
-/* Finishing jobs that have not ended. */
-static guint under_way(const struct watcher *watcher)
+guint recovery_room(const struct watcher *watcher)
 {
+    guint most = (guint)watcher_cluster(watcher)->recovery_max_jobs;
     g_autoptr(GPtrArray) jobs = config_list(follow_config(watcher->follow), "job");
     guint count = 0;
     for (guint i = 0; i < jobs->len; i++) {
         const struct job *job = jobs->pdata[i];
         count += g_str_has_prefix(job->request_id, "finish/") && !watcher_job_ended(job);
     }
-    return count;
+    return most - MIN(most, count);
 }
 
-static bool is_down(const struct recovery_case *subject)
-{
-    return subject->instance->admin_state == ADMIN_UP && !subject->judgement->runs;
-}
-
-static gint down_first(gconstpointer left, gconstpointer right)
+gint recovery_down_first(gconstpointer left, gconstpointer right)
 {
     const struct recovery_case *a = *(const struct recovery_case *const *)left;
     const struct recovery_case *b = *(const struct recovery_case *const *)right;
-    return (gint)is_down(b) - (gint)is_down(a);
+    return (gint)b->remembered->down - (gint)a->remembered->down;
 }
 
 static bool submit(struct watcher *watcher, struct recovery_case *subject)
@@ -112,9 +107,8 @@ void recovery_finish(struct watcher *watcher, const GPtrArray *cases)
             g_ptr_array_add(those, cases->pdata[i]);
     if (those->len == 0)
         return;
-    g_ptr_array_sort(those, down_first);
-    guint most = (guint)watcher_cluster(watcher)->recovery_max_jobs;
-    guint now = under_way(watcher);
-    for (guint i = 0; i < those->len && now < most && !task_killed(); i++)
-        now += submit(watcher, those->pdata[i]);
+    g_ptr_array_sort(those, recovery_down_first);
+    guint room = recovery_room(watcher);
+    for (guint i = 0; i < those->len && room > 0 && !task_killed(); i++)
+        room -= submit(watcher, those->pdata[i]);
 }

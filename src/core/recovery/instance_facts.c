@@ -179,17 +179,37 @@ static guint64 all_disks(const struct instance *instance)
     return (G_GUINT64_CONSTANT(1) << instance->disks->len) - 1;
 }
 
-/* By whatever name: those of a failover that died wait to be promoted. Shared ones are in no set.
- */
-static guint64 disks_there(const struct sight *sight)
+/* Under its own name. Shared ones are in no set. */
+static guint64 own_disks(const struct sight *sight)
 {
     guint64 there = 0;
-    for (guint i = 0; sight && i < sight->images->len; i++)
-        there |= ((const struct image_set *)sight->images->pdata[i])->disks;
     for (guint i = 0; sight && i < sight->disks->len; i++)
         if (((const struct sight_disk *)sight->disks->pdata[i])->bytes > 0)
             there |= G_GUINT64_CONSTANT(1) << i;
+    for (guint i = 0; sight && i < sight->images->len; i++) {
+        const struct image_set *set = sight->images->pdata[i];
+        there |= *set->replica ? 0 : set->disks;
+    }
     return there;
+}
+
+/* All under one name, whichever that is: those of a failover that died wait to be promoted. Parts
+ * of several sets make no disk. */
+static bool one_set_is_whole(const struct instance *instance, const struct sight *sight)
+{
+    guint64 all = all_disks(instance);
+    bool whole = (own_disks(sight) & all) == all;
+    for (guint i = 0; sight && i < sight->images->len; i++)
+        whole |= (((const struct image_set *)sight->images->pdata[i])->disks & all) == all;
+    return whole;
+}
+
+static bool any_disk(const struct sight *sight)
+{
+    bool any = own_disks(sight) != 0;
+    for (guint i = 0; sight && i < sight->images->len; i++)
+        any |= ((const struct image_set *)sight->images->pdata[i])->disks != 0;
+    return any;
 }
 
 static bool have_their_size(const struct instance *instance, const struct sight *sight)
@@ -208,7 +228,7 @@ static bool any_left(const struct recovery_view *view, const struct instance *in
                      const GPtrArray *hosts)
 {
     for (guint i = 0; i < hosts->len; i++)
-        if (disks_there(sights_of(view->sights, hosts->pdata[i], instance->uuid)) != 0)
+        if (any_disk(sights_of(view->sights, hosts->pdata[i], instance->uuid)))
             return true;
     return false;
 }
@@ -217,10 +237,9 @@ static guint disks_of(const struct recovery_view *view, const struct instance *i
                       const GPtrArray *hosts)
 {
     const struct sight *sight = sights_of(view->sights, instance->primary_node, instance->uuid);
-    guint64 there = disks_there(sight) & all_disks(instance);
     if (instance->task_state == TASK_REINSTALLING)
         return *instance->holder ? TASK_FACT_WHOLE : TASK_FACT_PARTIAL;
-    if (there != all_disks(instance))
+    if (!one_set_is_whole(instance, sight))
         return any_left(view, instance, hosts) ? TASK_FACT_PARTIAL : TASK_FACT_GONE;
     return instance->task_state != TASK_GROWING_DISK || have_their_size(instance, sight)
                ? TASK_FACT_WHOLE

@@ -106,6 +106,7 @@ static struct recovery_case *case_new(struct recovery *recovery, const struct wa
         subject->remembered->version = version;
         subject->remembered->seen_ms = watcher->env->ops->boot_ms(watcher->env);
         subject->remembered->alerts = 0;
+        subject->remembered->half = false;
         if (stuck == NULL)
             subject->remembered->next_ms = 0;
     }
@@ -151,15 +152,23 @@ bool recovery_hosts_answer(const struct watcher *watcher, const struct recovery_
     return true;
 }
 
+/* Somebody wants it to be judged anew. */
+static bool is_asked(const struct recovery_case *subject)
+{
+    return (subject->stuck != NULL && subject->stuck->again) ||
+           (subject->fault != NULL && subject->fault->again);
+}
+
 /* Whether it is time for a look: the first at once, later ones at their distance, or as soon as all
- * answer again. */
+ * answer again, or a job that it lacks may be submitted. */
 static bool is_due(const struct watcher *watcher, const struct recovery_case *subject)
 {
-    bool asked = (subject->stuck != NULL && subject->stuck->again) ||
-                 (subject->fault != NULL && subject->fault->again);
-    bool over = watcher->env->ops->boot_ms(watcher->env) >= subject->remembered->next_ms;
-    if (asked)
+    gint64 now_ms = watcher->env->ops->boot_ms(watcher->env);
+    bool over = now_ms >= subject->remembered->next_ms;
+    if (is_asked(subject))
         return true;
+    if (subject->remembered->half)
+        return over || now_ms >= subject->remembered->tries.after_ms;
     if (subject->fault != NULL && subject->record->task_state == TASK_NONE)
         return over && recovery_hosts_answer(watcher, subject);
     return over || (subject->remembered->unheard && recovery_hosts_answer(watcher, subject));
@@ -285,12 +294,28 @@ static bool want_sights(const struct watcher *watcher, const struct recovery_cas
 /* Its decision was made with the first try. */
 static bool is_told(const struct watcher *watcher, const struct recovery_case *subject)
 {
-    const struct decision *latest = watcher_latest(watcher, subject->record->uuid, RECOVERY_AUTHOR);
+    const struct decision *latest =
+        watcher_latest_event(watcher, subject->record->uuid, RECOVERY_AUTHOR);
     g_autofree char *job = g_strdup_printf(
         "Job %" G_GUINT64_FORMAT " ended while %s it; it is %s", subject->instance->task_owner,
         latest != NULL ? latest->task : "", judge_finisher_text(subject->judgement->finisher));
-    return latest != NULL && latest->event == EVENT_RECOVERED &&
-           g_str_has_prefix(latest->summary, job);
+    return latest != NULL && g_str_has_prefix(latest->summary, job);
+}
+
+/* When it is looked at again if nothing else comes of it. */
+static void remember(const struct watcher *watcher, const struct recovery_case *subject)
+{
+    const struct judgement *judgement = subject->judgement;
+    const struct instance *instance = subject->instance;
+    struct remembered *remembered = subject->remembered;
+    gint64 now_ms = watcher->env->ops->boot_ms(watcher->env);
+    remembered->half = judgement->how == JUDGED_FINISH;
+    remembered->down = instance->admin_state == ADMIN_UP && !judgement->runs;
+    if (judgement->how == JUDGED_BUSY)
+        remembered->next_ms = now_ms + LIMIT_COLLECT_AGAIN_MS;
+    else if (remembered->half)
+        remembered->next_ms =
+            now_ms + (gint64)watcher_cluster(watcher)->recovery_interval_period * 1000;
 }
 
 static void judge(struct watcher *watcher, struct recovery_case *subject,
@@ -302,6 +327,7 @@ static void judge(struct watcher *watcher, struct recovery_case *subject,
         return;
     enum judged how = subject->judgement->how;
     subject->finish = how == JUDGED_FINISH;
+    remember(watcher, subject);
     if (how == JUDGED_BUSY) {
         g_autofree char *why = g_strdup_printf("on %s", subject->judgement->why);
         recovery_tell_wait(watcher, subject, why, changes);
@@ -335,7 +361,7 @@ static bool one_round(struct recovery *recovery, struct watcher *watcher, GPtrAr
     g_ptr_array_set_size(waiting, 0);
     g_ptr_array_extend(waiting, left, NULL, NULL);
     bool alive =
-        sights_ask(sights, watcher->env, follow_stamp(watcher->follow), LIMIT_REPORT_WAIT_MS);
+        sights_ask(sights, watcher->env, follow_stamp(watcher->follow), LIMIT_COLLECT_WAIT_MS);
     g_autoptr(GPtrArray) batch = watcher_batch_new();
     for (guint i = 0; alive && i < cases->len; i++) {
         GPtrArray *changes = watcher_changes_new();
@@ -379,6 +405,34 @@ static gboolean is_gone(gpointer uuid, gpointer remembered, gpointer config)
     return config_get(config, "instance", uuid, NULL) == NULL;
 }
 
+/* It is looked at for a job alone. */
+static bool wants_a_job(const struct watcher *watcher, const struct recovery_case *subject)
+{
+    const struct remembered *remembered = subject->remembered;
+    return remembered->half && !is_asked(subject) &&
+           watcher->env->ops->boot_ms(watcher->env) < remembered->next_ms;
+}
+
+/* Nobody is asked about what there is no room for. */
+static void leave_out_beyond_room(const struct watcher *watcher, GPtrArray *candidates)
+{
+    g_autoptr(GPtrArray) others = g_ptr_array_new();
+    g_autoptr(GPtrArray) those = g_ptr_array_new();
+    for (guint i = 0; i < candidates->len; i++)
+        g_ptr_array_add(wants_a_job(watcher, candidates->pdata[i]) ? those : others,
+                        candidates->pdata[i]);
+    if (those->len == 0)
+        return;
+    g_ptr_array_sort(those, recovery_down_first);
+    guint room = recovery_room(watcher);
+    for (guint i = room; i < those->len; i++)
+        case_free(those->pdata[i]);
+    g_ptr_array_set_size(those, (gint)MIN(those->len, room));
+    g_ptr_array_set_size(candidates, 0);
+    g_ptr_array_extend(candidates, those, NULL, NULL);
+    g_ptr_array_extend(candidates, others, NULL, NULL);
+}
+
 static GPtrArray *find_candidates(struct recovery *recovery, struct watcher *watcher,
                                   const GPtrArray *uuids, GPtrArray *batch)
 {
@@ -395,6 +449,7 @@ static GPtrArray *find_candidates(struct recovery *recovery, struct watcher *wat
         else
             case_free(subject);
     }
+    leave_out_beyond_room(watcher, candidates);
     return candidates;
 }
 

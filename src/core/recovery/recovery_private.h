@@ -17,9 +17,7 @@
 #include "core/watcher/tries.h"
 
 #define RECOVERY_AUTHOR "watcher/recovery" /* of what is on record about tasks */
-/* A node takes so long at most, whatever hangs there: its note, locks, looks. */
-#define RECOVERY_LOOK_MS 10000
-#define ALERT_AUTHOR "watcher/alert" /* of what a person should look at */
+#define ALERT_AUTHOR "watcher/alert"       /* of what a person should look at */
 
 /* What is remembered of a subject between passes; nothing of it is needed after a restart. */
 struct remembered {
@@ -27,11 +25,13 @@ struct remembered {
     gint64 seen_ms;       /* … first at that moment of the boot clock */
     guint alerts;         /* that its owner lives, of that version */
     gint64 lives_ms;      /* boot clock: when its living owner is looked at again */
-    gint64 next_ms;       /* boot clock: when the next attempt is due; 0: none has failed */
+    gint64 next_ms;       /* boot clock: when it is looked at again anyhow; 0: at once */
     bool unheard;         /* at the last look that failed a host had given no report */
     enum task_state task; /* which the tries are for … */
     guint64 generation;   /* … in this generation */
     struct tries tries;   /* to have it finished */
+    bool half;            /* as it was judged last only such a job is lacking … */
+    bool down;            /* … and a guest that should run does not */
 };
 
 struct recovery {
@@ -74,6 +74,10 @@ void recovery_tell_wait(struct watcher *watcher, const struct recovery_case *sub
 
 /* --- finish.c --- */
 
+/* So many more finishing jobs may be under way. */
+guint recovery_room(const struct watcher *watcher);
+/* Order of cases: guests that are down first. */
+gint recovery_down_first(gconstpointer left, gconstpointer right);
 /* Whether one more finishing job may be submitted for it now. */
 bool recovery_may_finish(struct watcher *watcher, struct recovery_case *subject);
 /* Those whose decision is on record, guests that are down first, as many as may be at once. */

@@ -150,6 +150,19 @@ const struct decision *decisions_latest(const struct decisions *decisions,
     return entry == NULL ? NULL : config_get(config, "decision", entry->key, NULL);
 }
 
+const struct decision *decisions_latest_event(const struct decisions *decisions,
+                                              const struct config *config, const char *subject,
+                                              const char *author)
+{
+    const struct subject *about = g_hash_table_lookup(decisions->by_subject, subject);
+    for (guint i = about == NULL ? 0 : about->entries->len; i > 0; i--) {
+        const struct entry *entry = about->entries->pdata[i - 1];
+        if (entry->event != EVENT_NONE && g_str_equal(entry->author, author))
+            return config_get(config, "decision", entry->key, NULL);
+    }
+    return NULL;
+}
+
 bool decisions_open(const struct decisions *decisions, const char *subject, const char *author)
 {
     const struct entry *entry =

@@ -26,6 +26,10 @@ void decisions_update(struct decisions *decisions, const struct config *config,
 const struct decision *decisions_latest(const struct decisions *decisions,
                                         const struct config *config, const char *subject,
                                         const char *author);
+/* The newest that is an event. */
+const struct decision *decisions_latest_event(const struct decisions *decisions,
+                                              const struct config *config, const char *subject,
+                                              const char *author);
 
 /* Whether the newest record of an author says anything but that all is well. From the index alone:
  * for looks at many subjects. */

@@ -59,6 +59,13 @@ const struct decision *watcher_latest(const struct watcher *watcher, const char 
     return decisions_latest(watcher->decisions, follow_config(watcher->follow), subject, author);
 }
 
+const struct decision *watcher_latest_event(const struct watcher *watcher, const char *subject,
+                                            const char *author)
+{
+    return decisions_latest_event(watcher->decisions, follow_config(watcher->follow), subject,
+                                  author);
+}
+
 gint64 watcher_pause_ms(guint tries)
 {
     return 1000 * MIN(G_GINT64_CONSTANT(1) << MIN(tries, 20), (gint64)LIMIT_REPAIR_PAUSE_S);

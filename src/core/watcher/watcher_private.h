@@ -78,6 +78,9 @@ const struct replica *watcher_replica(const struct watcher *watcher,
 bool watcher_record(const struct watcher *watcher, struct decision *decision, GPtrArray *changes);
 const struct decision *watcher_latest(const struct watcher *watcher, const char *subject,
                                       const char *author);
+/* The newest that is an event. */
+const struct decision *watcher_latest_event(const struct watcher *watcher, const char *subject,
+                                            const char *author);
 
 GPtrArray *watcher_changes_new(void); /* of struct change */
 /* Commits tags and decisions, by compare-and-set; a conflict is no fault: the next pass sees what

@@ -72,6 +72,19 @@ static guint events(struct watcher_world *w, enum event_kind kind)
     return count;
 }
 
+/* Records about web1's tasks. */
+static guint records(struct watcher_world *w)
+{
+    look(w);
+    g_autoptr(GPtrArray) all = config_list(w->view, "decision");
+    guint count = 0;
+    for (guint i = 0; i < all->len; i++) {
+        const struct decision *decision = all->pdata[i];
+        count += g_str_equal(decision->subject, WEB1) && g_str_equal(decision->author, RECOVERY);
+    }
+    return count;
+}
+
 /* --- the record first --- */
 
 /* What runs is on record as that, whatever the dead job was about, and nobody submits a job. */
@@ -243,6 +256,126 @@ static void test_migration(void)
     watcher_world_free(w);
 }
 
+static json_t *two_disks(void)
+{
+    return json_make("{s:[{ss si},{ss si}]}", "disks", "uuid", DISK1, "size", 64, "uuid", REPLICA2,
+                     "size", 64);
+}
+
+/* Parts of two sets of images are no disk; one that waits to be promoted is. */
+static void test_one_set_of_images(void)
+{
+    struct watcher_world *w = fresh();
+    w->guest_node = NULL;
+    w->own_disks = 1;
+    w->left_disks = 2;
+    stick_as(w, "creating", two_disks());
+    passes(w, 2);
+    g_assert_cmpuint(jobs(w), ==, 1);
+    g_assert_cmpstr(job(w, 0)->op_id, ==, "OP_INSTANCE_SETTLE");
+    watcher_world_free(w);
+    w = fresh();
+    w->guest_node = NULL;
+    w->own_disks = 1;
+    w->left_disks = 3;
+    stick_as(w, "failing-over", two_disks());
+    passes(w, 2);
+    g_assert_cmpint(web1(w)->task_state, ==, TASK_NONE);
+    watcher_world_free(w);
+}
+
+/* Between two tries nobody is asked, but for a look now and then; it is told once, whatever is on
+ * record in between. */
+static void test_pause_of_a_finishing_job(void)
+{
+    struct watcher_world *w = fresh();
+    w->guest_node = NULL;
+    w->own_disks = 0;
+    stick(w, "creating");
+    for (guint i = 0; i < 6; i++) {
+        passes(w, 1u << i);
+        g_assert_cmpuint(jobs(w), ==, i + 1);
+        end_job(w, i, "error", job_error("the node is full", "NORES", false));
+    }
+    guint before = w->collects;
+    passes(w, 50); /* of 64 */
+    g_assert_cmpuint(w->collects, ==, before);
+    w->busy = NODE1;
+    passes(w, 20);
+    g_assert_cmpuint(w->collects, >, before);
+    g_assert_cmpint(told(w)->verdict, ==, VERDICT_WAIT);
+    w->busy = NULL;
+    passes(w, 20);
+    g_assert_cmpuint(jobs(w), ==, 7);
+    g_assert_cmpuint(events(w, EVENT_RECOVERED), ==, 1);
+    /* A look now and then: what is whole by itself needs no job, however long the pause is. */
+    end_job(w, 6, "error", job_error("the node is full", "NORES", false));
+    w->own_disks = 3;
+    passes(w, 62);
+    g_assert_cmpint(web1(w)->task_state, ==, TASK_NONE);
+    watcher_world_free(w);
+}
+
+static void put_stuck_guest(struct watcher_world *w, guint number, bool up)
+{
+    g_autofree char *uuid = g_strdup_printf("aaaaaaaa-0000-4000-8000-0000000001%02u", number);
+    g_autofree char *name = g_strdup_printf("more%u", number);
+    g_autofree char *lock = g_strdup_printf("r instance/%s", name);
+    look(w);
+    g_autofree char *said = job_commit(
+        &w->base, 17,
+        changes_of(config_put(w->view, "instance", uuid,
+                              json_make("{ss ss ss si ss si ss ss si}", "uuid", uuid, "name", name,
+                                        "disk_template", "diskless", "memory", 64, "primary_node",
+                                        NODE1, "generation", 1, "admin_state", up ? "up" : "down",
+                                        "task_state", "recreating-disks", "task_owner", 900)),
+                   NULL));
+    g_assert_nonnull(strstr(said, "serial"));
+    g_free(job_locks(&w->base, 17, lock, false));
+}
+
+/* So many at once, guests that are down first; the others wait, and nobody is asked for them. */
+static void test_so_many_jobs(void)
+{
+    struct watcher_world *w = fresh();
+    change_object(w, "cluster", CLUSTER, json_make("{s:i}", "recovery_max_jobs", 2));
+    watcher_world_kill(w);
+    for (guint i = 1; i <= 5; i++)
+        put_stuck_guest(w, i, i >= 4);
+    watcher_world_start(w);
+    passes(w, 5);
+    g_assert_cmpuint(jobs(w), ==, 2);
+    g_assert_cmpuint(events(w, EVENT_RECOVERED), ==, 5);
+    g_assert_cmpint(job(w, 0)->instance[4] + job(w, 1)->instance[4], ==, '4' + '5');
+    guint asked = w->collects;
+    passes(w, 100);
+    g_assert_cmpuint(jobs(w), ==, 2);
+    g_assert_cmpuint(w->collects, <=, asked + 2);
+    end_job(w, 0, "error", job_error("no", "NORES", false));
+    passes(w, 2);
+    g_assert_cmpuint(jobs(w), ==, 3);
+    g_assert_cmpuint(events(w, EVENT_RECOVERED), ==, 5);
+    watcher_world_free(w);
+}
+
+/* Told, and nothing else: nobody is asked, so nobody closes a door. */
+static void test_shadow(void)
+{
+    struct watcher_world *w = fresh();
+    change_object(w, "cluster", CLUSTER, json_make("{s:b}", "repair_shadow", 1));
+    stick(w, "starting");
+    passes(w, 20);
+    g_assert_cmpint(web1(w)->task_state, ==, TASK_STARTING);
+    g_assert_nonnull(strstr(told(w)->summary, "shadow mode"));
+    g_assert_cmpuint(w->collects, ==, 0);
+    g_assert_cmpuint(events(w, EVENT_RECOVERED), ==, 0);
+    change_object(w, "cluster", CLUSTER, json_make("{s:b}", "repair_shadow", 0));
+    g_free(job_locks(&w->base, 17, "r instance/web1", false));
+    passes(w, 3);
+    g_assert_cmpint(web1(w)->task_state, ==, TASK_NONE);
+    watcher_world_free(w);
+}
+
 /* --- hosts that cannot be asked --- */
 
 /* Six looks, at their distance, then ERROR with an alert; counted across a death of the watcher. */
@@ -322,7 +455,8 @@ static void test_host_is_back(void)
     watcher_world_free(w);
 }
 
-/* Something is being done to it there: no try is used up, however long. */
+/* Something is being done to it there: no try is used up, however long; on record once, and the
+ * node, which waits a moment for the lock each time, is not asked in each pass. */
 static void test_busy(void)
 {
     struct watcher_world *w = fresh();
@@ -332,8 +466,11 @@ static void test_busy(void)
     g_assert_null(stuck(w));
     g_assert_null(fault(w));
     g_assert_cmpint(told(w)->verdict, ==, VERDICT_WAIT);
+    g_assert_cmpuint(records(w), ==, 1);
+    g_assert_cmpuint(w->collects, >, 1000 / 5 / 2);
+    g_assert_cmpuint(w->collects, <=, 1000 / 5 + 1);
     w->busy = NULL;
-    passes(w, 2);
+    passes(w, 6);
     g_assert_cmpint(web1(w)->task_state, ==, TASK_NONE);
     watcher_world_free(w);
 }
@@ -349,8 +486,24 @@ static void test_node_of_a_version_before(void)
     g_assert_null(fault(w));
     g_assert_nonnull(strstr(told(w)->summary, "upgrade it"));
     w->unasked = NULL;
-    passes(w, 2);
+    passes(w, 6);
     g_assert_cmpint(web1(w)->task_state, ==, TASK_NONE);
+    watcher_world_free(w);
+}
+
+/* A node may take its time: for its note, for a lock, for a disk. */
+static void test_slow_node(void)
+{
+    struct watcher_world *w = fresh();
+    w->collect_ms = 8000;
+    stick(w, "starting");
+    passes(w, 10);
+    g_assert_cmpint(web1(w)->task_state, ==, TASK_NONE);
+    g_assert_cmpuint(w->collects, ==, 1);
+    w->collect_ms = 20000;
+    stick(w, "starting");
+    passes(w, 30);
+    g_assert_cmpuint(stuck(w)->looks, ==, 1);
     watcher_world_free(w);
 }
 
@@ -462,6 +615,11 @@ int main(int argc, char **argv)
     g_test_add_func("/recovery/host-is-back#RCV-38", test_host_is_back);
     g_test_add_func("/recovery/busy#SAF-81", test_busy);
     g_test_add_func("/recovery/node-of-a-version-before#FUT-12", test_node_of_a_version_before);
+    g_test_add_func("/recovery/slow-node#RCV-35", test_slow_node);
+    g_test_add_func("/recovery/one-set-of-images#SAF-82", test_one_set_of_images);
+    g_test_add_func("/recovery/pause-of-a-finishing-job#RCV-27", test_pause_of_a_finishing_job);
+    g_test_add_func("/recovery/so-many-jobs#RCV-23", test_so_many_jobs);
+    g_test_add_func("/recovery/shadow#RCV-42", test_shadow);
     g_test_add_func("/recovery/guest-does-not-answer#RCV-35", test_guest_does_not_answer);
     g_test_add_func("/recovery/removal-needs-every-host#SAF-81", test_removal_needs_every_host);
     g_test_add_func("/recovery/living-owner#RCV-03,RCV-10,SAF-80", test_living_owner);

@@ -270,6 +270,8 @@ static json_t *images_of(const struct watcher_world *w, const char *node)
     const struct instance *web1 = config_get(w->view, "instance", WEB1, NULL);
     if (w->own_disks != 0 && g_str_equal(node, NODE1))
         json_array_append_new(images, image_set("", w->own_disks));
+    if (w->left_disks != 0 && g_str_equal(node, NODE1))
+        json_array_append_new(images, image_set(REPLICA2, w->left_disks));
     if (web1 != NULL && g_str_equal(node, web1->secondary_node) && !w->replica_gone)
         json_array_append_new(images, image_set(web1->replica, 3));
     return images;
@@ -313,7 +315,16 @@ static json_t *collect(const struct rpc_request *request, const char *to_node, v
         json_array_append_new(
             sights, sight(w, to_node, json_string_value(json_object_get(subject, "instance"))));
     }
+    w->answers_late = true;
     return json_make("{s:s,s:o}", "node", to_node, "sights", sights);
+}
+
+static guint delay_of(const char *from_node, const char *to_node, void *data)
+{
+    struct watcher_world *w = data;
+    bool late = w->answers_late;
+    w->answers_late = false;
+    return late ? w->collect_ms : 0;
 }
 
 /* --- the world --- */
@@ -376,6 +387,7 @@ struct watcher_world *watcher_world_new_with(const char *engine)
     config_world_init(&w->base, without_db1_on_node1(engine));
     fake_script(w->base.world, NULL, ROLE_NODED, "node_report", report, w);
     fake_script(w->base.world, NULL, ROLE_NODED, "collect", collect, w);
+    fake_set_delay(w->base.world, delay_of, w);
     fake_serve(w->base.luxid, serve_luxid, w);
     config_world_start(&w->base);
     take_locks(w);

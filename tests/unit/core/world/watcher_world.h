@@ -63,7 +63,10 @@ struct watcher_world {
     const char *busy;    /* node where something is being done to it */
     const char *unasked; /* node whose daemon does not know the question */
     const char *crashed; /* last words of its guest */
+    guint left_disks;    /* of web1 on its primary node, under the name of a replica, as a sum */
     guint collects;      /* calls of `collect` */
+    guint collect_ms;    /* until the answer to one is back */
+    bool answers_late;   /* … as the next message is */
     guint64 refused;     /* job that nodes were told to refuse last */
     json_t *services;    /* node -> list of its daemons; NULL: nobody says anything of them */
 };
