@@ -309,16 +309,11 @@ static bool way_is_cut(const struct fake_world *world, const char *from, const c
            (world->passes && !world->passes(from, to, world->passes_data));
 }
 
-static guint flight_delay(const struct fake_flight *flight)
-{
-    const struct fake_world *world = flight->world;
-    return world->delay ? world->delay(flight->from->node, flight->to_node, world->delay_data) : 0;
-}
-
 static void flight_later(struct fake_flight *flight, void (*fn)(void *data))
 {
-    /* The dead hear of their end at once. */
-    guint ms = flight->from->dead ? 0 : flight_delay(flight);
+    const struct fake_world *world = flight->world;
+    bool at_once = !world->delay || flight->from->dead; /* the dead hear of their end at once */
+    guint ms = at_once ? 0 : world->delay(flight->from->node, flight->to_node, world->delay_data);
     flight->travels++;
     if (ms)
         fake_timer_add(flight->world, NULL, ms, fn, flight);
@@ -376,16 +371,10 @@ static void flight_timeout_cb(void *data)
 {
     struct fake_flight *flight = data;
     flight->timer = 0;
-    if (!flight->result && !flight->error) {
-        flight_fail(flight, FETTLE_ERROR_TIMEOUT, "no answer in time");
-        return;
-    }
-    /* The answer is on its way, and comes too late. */
-    g_autoptr(GError) error =
-        g_error_new_literal(FETTLE_ERROR, FETTLE_ERROR_TIMEOUT, "no answer in time");
-    flight->finished = true;
-    if (flight->done)
-        flight->done(NULL, error, flight->data);
+    /* An answer that is still on its way is too late. */
+    g_clear_pointer(&flight->result, json_decref);
+    g_clear_error(&flight->error);
+    flight_fail(flight, FETTLE_ERROR_TIMEOUT, "no answer in time");
 }
 
 static void request_answer(struct rpc_request *request, json_t *result, const GError *error)
