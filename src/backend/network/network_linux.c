@@ -380,7 +380,9 @@ static void add_once(GPtrArray *list, const char *text)
         g_ptr_array_add(list, g_strdup(text));
 }
 
-static GPtrArray *linux_list(struct network_driver *network, GError **error)
+/* Of each tap device of ours what `add` makes of it, in order. */
+static GPtrArray *walk_taps(void (*add)(GPtrArray *list, const char *owner, const json_t *link),
+                            GError **error)
 {
     json_autoptr links = ip_links(NULL, NULL, error);
     if (links == NULL)
@@ -392,30 +394,32 @@ static GPtrArray *linux_list(struct network_driver *network, GError **error)
         enum nic_mode mode;
         g_autofree char *owner = tap_alias_parse(ip_link_text(link, "ifalias"), &mode);
         if (owner != NULL)
-            add_once(list, owner);
+            add(list, owner, link);
     }
     g_ptr_array_sort(list, compare_text);
     return list;
 }
 
+static void add_owner(GPtrArray *list, const char *owner, const json_t *link)
+{
+    add_once(list, owner);
+}
+
+static GPtrArray *linux_list(struct network_driver *network, GError **error)
+{
+    return walk_taps(add_owner, error);
+}
+
+static void add_tap(GPtrArray *list, const char *owner, const json_t *link)
+{
+    const char *bridge = ip_link_text(link, "master");
+    g_ptr_array_add(list, g_strdup_printf("%s %s%s%s", owner, ip_link_text(link, "ifname"),
+                                          bridge[0] != '\0' ? " " : "", bridge));
+}
+
 static GPtrArray *linux_taps(struct network_driver *network, GError **error)
 {
-    json_autoptr links = ip_links(NULL, NULL, error);
-    if (links == NULL)
-        return NULL;
-    GPtrArray *list = g_ptr_array_new_with_free_func(g_free);
-    size_t i;
-    const json_t *link;
-    json_array_foreach(links, i, link) {
-        enum nic_mode mode;
-        const char *bridge = ip_link_text(link, "master");
-        g_autofree char *owner = tap_alias_parse(ip_link_text(link, "ifalias"), &mode);
-        if (owner != NULL)
-            g_ptr_array_add(list, g_strdup_printf("%s %s%s%s", owner, ip_link_text(link, "ifname"),
-                                                  bridge[0] != '\0' ? " " : "", bridge));
-    }
-    g_ptr_array_sort(list, compare_text);
-    return list;
+    return walk_taps(add_tap, error);
 }
 
 /* An Open vSwitch that does not answer has no bridges to offer; the others are there all the same.

@@ -329,3 +329,25 @@ struct change *config_delete(const struct config *config, const char *kind, cons
     config_get(config, kind, key, &version);
     return change_make(CHANGE_DELETE, kind, key, version, NULL);
 }
+
+void config_delete_tags(const struct config *config, enum tag_kind kind, const char *object,
+                        GPtrArray *changes)
+{
+    g_autoptr(GPtrArray) tags = config_tags(config, kind, object);
+    for (guint i = 0; i < tags->len; i++) {
+        g_autofree char *key = config_tag_key(kind, object, tags->pdata[i]);
+        g_ptr_array_add(changes, config_delete(config, "tag", key));
+    }
+}
+
+void config_delete_rest(const struct config *config, const struct instance *instance,
+                        GPtrArray *changes)
+{
+    struct removed removed = {
+        .uuid = instance->uuid, .name = instance->name, .generation = instance->generation + 1};
+    g_ptr_array_add(changes,
+                    config_put(config, "removed", instance->uuid, removed_to_json(&removed)));
+    if (*instance->replica && config_get(config, "replica", instance->replica, NULL))
+        g_ptr_array_add(changes, config_delete(config, "replica", instance->replica));
+    config_delete_tags(config, TAG_INSTANCE, instance->uuid, changes);
+}

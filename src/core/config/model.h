@@ -103,6 +103,13 @@ const char *config_node_name(const struct config *config, const char *uuid);
 struct change *config_put(const struct config *config, const char *kind, const char *key,
                           json_t *object);
 struct change *config_delete(const struct config *config, const char *kind, const char *key);
+/* Adds what takes an object's tags off record. */
+void config_delete_tags(const struct config *config, enum tag_kind kind, const char *object,
+                        GPtrArray *changes);
+/* Adds what goes with the record of an instance, which itself the caller deletes: its replica, its
+ * tags. The proof for nodes that were away that their copy is over stays (SAF-04). */
+void config_delete_rest(const struct config *config, const struct instance *instance,
+                        GPtrArray *changes);
 
 /* --- shared objects: for wconfd, which keeps what is committed and what is on its way side by side
  * --- */

@@ -332,15 +332,6 @@ void op_delete(const struct op *op, GPtrArray *changes, const char *kind, const 
     g_ptr_array_add(changes, config_delete(op_config(op), kind, key));
 }
 
-void op_delete_tags(const struct op *op, GPtrArray *changes, enum tag_kind kind, const char *object)
-{
-    g_autoptr(GPtrArray) tags = config_tags(op_config(op), kind, object);
-    for (guint i = 0; i < tags->len; i++) {
-        g_autofree char *key = config_tag_key(kind, object, tags->pdata[i]);
-        op_delete(op, changes, "tag", key);
-    }
-}
-
 /* Whether a failed commit surely changed nothing. */
 static bool surely_not_committed(const GError *error)
 {

@@ -207,9 +207,6 @@ GPtrArray *op_changes_new(void);
 void op_put(const struct op *op, GPtrArray *changes, const char *kind, const char *key,
             json_t *object);
 void op_delete(const struct op *op, GPtrArray *changes, const char *kind, const char *key);
-/* Deletes all tags of an object along with it. */
-void op_delete_tags(const struct op *op, GPtrArray *changes, enum tag_kind kind,
-                    const char *object);
 
 /* Commits what `build` makes of the newest configuration, as the change of that name
  * (proto/changes.def), which says what may be in it; built anew, a few times, if an object

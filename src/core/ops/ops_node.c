@@ -113,7 +113,7 @@ static bool build_delete(struct op *op, GPtrArray *changes, void *data, GError *
     const char *uuid = data;
     if (!config_get(op_config(op), "node", uuid, NULL))
         return true;
-    op_delete_tags(op, changes, TAG_NODE, uuid);
+    config_delete_tags(op_config(op), TAG_NODE, uuid, changes);
     delete_advice(op, changes, uuid);
     op_delete(op, changes, "node", uuid);
     return true;

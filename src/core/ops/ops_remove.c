@@ -38,12 +38,7 @@ static bool build_removed(struct op *op, GPtrArray *changes, void *data, GError 
     record_autoptr(instance) instance = instance_now(op, uuid, error);
     if (!instance)
         return false;
-    struct removed removed = {
-        .uuid = instance->uuid, .name = instance->name, .generation = instance->generation + 1};
-    op_put(op, changes, "removed", uuid, removed_to_json(&removed));
-    if (op_replica_of(op, instance))
-        op_delete(op, changes, "replica", instance->replica);
-    op_delete_tags(op, changes, TAG_INSTANCE, uuid);
+    config_delete_rest(op_config(op), instance, changes);
     op_delete(op, changes, "instance", uuid);
     return true;
 }

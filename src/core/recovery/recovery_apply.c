@@ -154,23 +154,11 @@ static void settle(const struct recovery_case *subject, GPtrArray *changes)
     drop_told(subject, changes);
 }
 
-/* The proof for nodes that were away that their copy is over stays (SAF-04). */
 static void remove_record(struct watcher *watcher, const struct recovery_case *subject,
                           GPtrArray *changes)
 {
-    const struct config *config = follow_config(watcher->follow);
     const struct instance *record = subject->record;
-    struct removed removed = {
-        .uuid = record->uuid, .name = record->name, .generation = record->generation + 1};
-    g_ptr_array_add(changes,
-                    config_put(config, "removed", record->uuid, removed_to_json(&removed)));
-    if (*record->replica && config_get(config, "replica", record->replica, NULL))
-        g_ptr_array_add(changes, config_delete(config, "replica", record->replica));
-    g_autoptr(GPtrArray) tags = config_tags(config, TAG_INSTANCE, record->uuid);
-    for (guint i = 0; i < tags->len; i++) {
-        g_autofree char *key = config_tag_key(TAG_INSTANCE, record->uuid, tags->pdata[i]);
-        g_ptr_array_add(changes, config_delete(config, "tag", key));
-    }
+    config_delete_rest(follow_config(watcher->follow), record, changes);
     drop_told(subject, changes);
     g_ptr_array_add(changes,
                     change_make(CHANGE_DELETE, "instance", record->uuid, subject->version, NULL));

@@ -5,6 +5,7 @@
 
 #define FRESH "aaaaaaaa-0000-4000-8000-000000000009"
 #define OTHER "aaaaaaaa-0000-4000-8000-000000000010"
+#define THIRD "aaaaaaaa-0000-4000-8000-000000000011"
 #define MAC "aa:00:00:00:00:09"
 
 static struct change *reserve(const char *uuid, const char *name, guint job, const char *mac,
@@ -162,14 +163,25 @@ static void test_on_its_way(void)
     world_tear_down();
 }
 
+/* What the dead one had reserved is free: its room, and its addresses, which another job gets. */
 static void test_ends_with_its_owner(void)
 {
     world_set_up();
     reserve_two();
     g_assert_cmpuint(reserved_mib(), ==, 2 * 6144);
+    assert_says(ask_wconf(&world, world.job, "address_user", json_make("{s:s}", "address", MAC)),
+                "{\"user\":\"job 17 for instance \\\"fresh\\\"\"}");
     fake_livelock(world.world, NODE1, "job-17", LIVELOCK_DEAD);
     fake_advance(world.world, 100);
     g_assert_cmpuint(reserved_mib(), ==, 6144);
+    assert_says(ask_wconf(&world, world.job, "address_user", json_make("{s:s}", "address", MAC)),
+                "{\"user\":\"\"}");
+    unlock_room(18);
+    take_locks(19, "third");
+    g_autofree char *said = job_change(
+        &world, 19, "reserve", changes_of(reserve(THIRD, "third", 19, MAC, "10.0.0.9@br0"), NULL));
+    g_assert_nonnull(strstr(said, "serial"));
+    g_assert_cmpuint(reserved_mib(), ==, 2 * 6144);
     world_tear_down();
 }
 
@@ -227,7 +239,7 @@ int main(int argc, char **argv)
     g_test_add_func("/reserve/never-twice#WCF-22", test_never_twice);
     g_test_add_func("/reserve/conversion#FUT-07", test_conversion);
     g_test_add_func("/reserve/on-its-way#FUT-06,SAF-03", test_on_its_way);
-    g_test_add_func("/reserve/owner-dies#FUT-06,WCF-15", test_ends_with_its_owner);
+    g_test_add_func("/reserve/owner-dies#FUT-06,RCV-24,RCV-88,WCF-15", test_ends_with_its_owner);
     g_test_add_func("/reserve/ends-after-a-restart#FUT-06", test_ends_after_a_restart);
     g_test_add_func("/reserve/owner-dies-meanwhile#FUT-06,WCF-12", test_owner_dies_meanwhile);
     g_test_add_func("/reserve/bad-requests", test_bad_reservations);
