@@ -62,6 +62,19 @@ static bool owner_is_dead(const struct op *op, const struct instance *instance, 
     return false;
 }
 
+/* Where its guest is only the nodes know, and a mark that is off the record finds nobody to ask
+ * them (SAF-17). As ERROR it stays in force. */
+static bool moves_nowhere(const struct op *op, const struct instance *instance, GError **error)
+{
+    if (!*instance->migration)
+        return true;
+    fettle_set_error(error, WRONG_STATE,
+                     "instance \"%s\": its migration to %s is on record, and how it ended is found "
+                     "out there: fettle instance migrate %s --cleanup",
+                     instance->name, op_node_name(op, instance->migration_node), instance->name);
+    return false;
+}
+
 /* --- whether the nodes say otherwise --- */
 
 /* One that does not answer may run (SAF-90). */
@@ -115,7 +128,7 @@ static bool reset_check(struct op *op, GError **error)
     record_autoptr(instance) instance = instance_copy(found);
     if (!strcmp(params->state, "error"))
         return true;
-    return instance_gather_hosts(op, instance, error) &&
+    return moves_nowhere(op, instance, error) && instance_gather_hosts(op, instance, error) &&
            (!strcmp(params->state, "stopped") ? needs_stopped(op, instance, error)
                                               : needs_running(op, instance, error));
 }
