@@ -282,15 +282,15 @@ static bool want_sights(const struct watcher *watcher, const struct recovery_cas
 
 /* --- judgements --- */
 
-/* Its decision was made with the first try. */
+/* Its event was made with the first try, whatever was told since of looks that failed (RCV-32). */
 static bool is_told(const struct watcher *watcher, const struct recovery_case *subject)
 {
-    const struct decision *latest = watcher_latest(watcher, subject->record->uuid, RECOVERY_AUTHOR);
+    const struct decision *latest = decisions_latest_event(
+        watcher->decisions, follow_config(watcher->follow), subject->record->uuid, RECOVERY_AUTHOR);
     g_autofree char *job = g_strdup_printf(
         "Job %" G_GUINT64_FORMAT " ended while %s it; it is %s", subject->instance->task_owner,
         latest != NULL ? latest->task : "", judge_finisher_text(subject->judgement->finisher));
-    return latest != NULL && latest->event == EVENT_RECOVERED &&
-           g_str_has_prefix(latest->summary, job);
+    return latest != NULL && g_str_has_prefix(latest->summary, job);
 }
 
 static void judge(struct watcher *watcher, struct recovery_case *subject,

@@ -27,6 +27,11 @@ const struct decision *decisions_latest(const struct decisions *decisions,
                                         const struct config *config, const char *subject,
                                         const char *author);
 
+/* The same of those that are events. */
+const struct decision *decisions_latest_event(const struct decisions *decisions,
+                                              const struct config *config, const char *subject,
+                                              const char *author);
+
 /* Whether the newest record of an author says anything but that all is well. From the index alone:
  * for looks at many subjects. */
 bool decisions_open(const struct decisions *decisions, const char *subject, const char *author);

@@ -408,6 +408,23 @@ static void test_reset_refuses(void)
         "resource_not_available");
 }
 
+/* The nodes alone know who goes on with a migration, and only its settling finds that out: without
+ * its mark nobody would (SAF-17). */
+static void test_reset_of_a_migration(void)
+{
+    begin(true);
+    put_mark("migrating");
+    ops_set(world, "instance", WEB, "migration", json_string(REPLICA));
+    ops_set(world, "instance", WEB, "migration_node", json_string(NODE2));
+    ops_expect_refusal(world, reset("active", "I saw it"),
+                       "a migration of instance \"web1\" has not been settled, which finds out "
+                       "where it runs; say: fettle instance migrate web1 --cleanup",
+                       "wrong_state");
+    g_assert_cmpint(ops_web(world)->task_state, ==, TASK_MIGRATING);
+    g_assert_cmpstr(reset("error", "I saw it"), ==, "null");
+    g_assert_cmpstr(fault()->task, ==, "migrating");
+}
+
 static void test_reset(void)
 {
     static const char *const states[] = {"active", "stopped", "error"};
@@ -480,6 +497,7 @@ int main(int argc, char **argv)
     add("/recovery/condition/close-of-a-creation#SAF-83", test_close_of_a_creation);
     add("/recovery/condition/keeps-the-wish#SAF-83", test_finished_stop_keeps_the_wish);
     add("/recovery/reset/refuses#RCV-30", test_reset_refuses);
+    add("/recovery/reset/of-a-migration#RCV-30,SAF-17", test_reset_of_a_migration);
     add("/recovery/reset#SAF-84,RCV-09,RCV-30,RCV-39", test_reset);
     add("/recovery/reset/person-between#SAF-83,RCV-30", test_person_between);
     return g_test_run();

@@ -160,7 +160,10 @@ static void check_finish(const char *mark, const char *opcode, guint own_disks)
     g_assert_cmpstr(told(w)->new, ==, "finishing");
     passes(w, 10);
     g_assert_cmpuint(jobs(w), ==, 1); /* it is under way */
+    w->busy = NODE1; /* that it waits is told in between */
     end_job(w, 0, "error", json_string("detected death of job 1"));
+    passes(w, 5);
+    w->busy = NULL;
     passes(w, 5);
     g_assert_cmpuint(jobs(w), ==, 2);
     g_assert_cmpuint(events(w, EVENT_RECOVERED), ==, 1);
