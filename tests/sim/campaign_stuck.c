@@ -443,6 +443,12 @@ void campaign_stuck_person(const struct campaign *campaign)
             continue;
         g_autofree char *name = g_strdup(instance->name);
         bool runs = fake_hosts_running(sim_hosts(sim), uuids->pdata[i]) > 0;
+        json_t *cleanup = opcode_of("OP_INSTANCE_MIGRATE", name);
+        json_object_set_new(cleanup, "cleanup", json_true());
+        if (*instance->migration != '\0')
+            submit(campaign, cleanup);
+        else
+            json_decref(cleanup);
         if (sim_random(sim, 2) == 0)
             retry(campaign, name);
         else
