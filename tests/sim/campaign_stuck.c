@@ -29,7 +29,7 @@ static const struct {
     {"OP_INSTANCE_MIGRATE", TASK_MIGRATING, "12356", false},
     {"OP_INSTANCE_GROW_DISK", TASK_GROWING_DISK, "12356", false},
     {"OP_INSTANCE_REINSTALL", TASK_REINSTALLING, "2", true},
-    {"OP_INSTANCE_RECREATE_DISKS", TASK_RECREATING_DISKS, "12356", true},
+    {"OP_INSTANCE_RECREATE_DISKS", TASK_RECREATING_DISKS, "5", true}, /* its images are lost */
 };
 
 static const struct instance *find(const struct campaign *campaign, const char *name)
@@ -52,6 +52,8 @@ static json_t *opcode_of(const char *op, const char *name)
         json_object_update_new(opcode, json_make("{si}", "shutdown_timeout", 0));
     if (strcmp(op, "OP_INSTANCE_SHUTDOWN") == 0)
         json_object_update_new(opcode, json_make("{si}", "timeout", (int)(number % 3)));
+    if (strcmp(op, "OP_INSTANCE_REPLACE_DISKS") == 0)
+        json_object_update_new(opcode, json_make("{ss}", "mode", "replace_new_secondary"));
     if (strcmp(op, "OP_INSTANCE_GROW_DISK") == 0)
         json_object_update_new(opcode, json_make("{si si}", "disk", 0, "amount", 1));
     return opcode;
@@ -173,6 +175,8 @@ static void prepare(const struct campaign *campaign, const char *name, guint wha
         submit(campaign, opcode_of("OP_INSTANCE_SHUTDOWN", name));
         wait_until(campaign, name, TASK_NONE, is_stopped);
     }
+    if (works[what].mark == TASK_RECREATING_DISKS && is_stopped(campaign, name, TASK_NONE))
+        sim_lose_images(campaign->sim, find(campaign, name), false);
 }
 
 /* The job that is at it now; 0: none. */
@@ -408,6 +412,16 @@ static bool goes_on_elsewhere(const struct campaign *campaign, const struct inst
            instance->sound != SOUND_YES && sim_random(campaign->sim, 2) == 0;
 }
 
+/* Of one in plain files fate has taken the images, and nobody has made new ones. */
+static const char *start_of(const struct campaign *campaign, const struct instance *instance)
+{
+    const char *primary = sim_node_name(campaign->sim, instance->primary_node);
+    if (instance->disk_template == TEMPLATE_FILE &&
+        !fake_host_has_disks(sim_host(campaign->sim, primary), instance->uuid, ""))
+        return "OP_INSTANCE_RECREATE_DISKS";
+    return goes_on_elsewhere(campaign, instance) ? "OP_INSTANCE_FAILOVER" : "OP_INSTANCE_STARTUP";
+}
+
 /* All that is there can be started: none of it lacks anything. */
 void campaign_stuck_starts(const struct campaign *campaign)
 {
@@ -416,10 +430,7 @@ void campaign_stuck_starts(const struct campaign *campaign)
     for (guint i = 0; i < instances->len; i++) {
         const struct instance *instance = instances->pdata[i];
         if (instance->admin_state != ADMIN_UP)
-            g_ptr_array_add(opcodes,
-                            opcode_of(goes_on_elsewhere(campaign, instance) ? "OP_INSTANCE_FAILOVER"
-                                                                            : "OP_INSTANCE_STARTUP",
-                                      instance->name));
+            g_ptr_array_add(opcodes, opcode_of(start_of(campaign, instance), instance->name));
     }
     for (guint i = 0; i < opcodes->len; i++)
         submit(campaign, opcodes->pdata[i]);
