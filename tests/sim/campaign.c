@@ -6,12 +6,15 @@
 
 #define LOOK_MS 5000
 
-/* small: as dense as faults can be; hours: six simulated hours of twenty nodes. */
+/* small: as dense as faults can be; hours: six simulated hours of twenty nodes; stuck: of jobs that
+ * die in the middle. */
 static const struct campaign_shape shapes[] = {
     {"small", .nodes = 5, .instances = 6, .episodes = 1, .rounds = 25, .round_ms = 4000,
      .watcher_ms = 1000},
     {"hours", .nodes = 20, .instances = 20, .episodes = 6, .episode_ms = 3600 * 1000,
      .round_ms = 72000, .idle_ms = 2000, .watcher_ms = 5000},
+    {"stuck", .nodes = 5, .instances = 6, .episodes = 1, .rounds = 8, .round_ms = 2000,
+     .watcher_ms = 1000, .stuck = true},
 };
 
 const struct campaign_shape *campaign_shape(const char *name)
@@ -44,6 +47,8 @@ static char *come_to_rest(const struct campaign *campaign)
 {
     struct sim *sim = campaign->sim;
     char *why = NULL;
+    if (campaign->shape->stuck)
+        campaign_stuck_ends(campaign);
     campaign_fate_ends(campaign);
     guint patience_ms = CAMPAIGN_REST_MS + sim_pause_ms(sim);
     sim_pass(sim, 10000);
@@ -53,8 +58,14 @@ static char *come_to_rest(const struct campaign *campaign)
         sim_pass(sim, LOOK_MS);
         waited += LOOK_MS;
         campaign_person_tidies(campaign);
+        if (campaign->shape->stuck)
+            campaign_stuck_person(campaign);
         g_free(why);
         why = sim_unrest(sim);
+        if (why == NULL && campaign->shape->stuck) {
+            why = campaign_stuck_unrest(campaign);
+            campaign_stuck_starts(campaign);
+        }
     } while (why != NULL && waited < patience_ms && sim_problem(sim) == NULL);
     campaign->counts->rests++;
     campaign->counts->worst_rest_ms = MAX(campaign->counts->worst_rest_ms, waited);
@@ -69,7 +80,7 @@ static char *one_episode(const struct campaign *campaign)
     for (guint round = 0; (timed ? sim_now_ms(sim) < end : round < campaign->shape->rounds) &&
                           sim_problem(sim) == NULL;
          round++)
-        one_round(campaign);
+        campaign->shape->stuck ? campaign_stuck_round(campaign) : one_round(campaign);
     char *why = come_to_rest(campaign);
     if (sim_problem(sim) == NULL)
         return why;
@@ -102,12 +113,32 @@ static void print_digest(guint64 seed, struct sim *sim, GChecksum *digest)
            g_checksum_get_string(digest), sim_steps(sim));
 }
 
+static void add_recovery(struct campaign_counts *counts, const struct sim_recovery_counts *run)
+{
+    struct sim_recovery_counts *all = &counts->recovery;
+    *all = (struct sim_recovery_counts){.settled = all->settled + run->settled,
+                                        .errors = all->errors + run->errors,
+                                        .blind = all->blind + run->blind,
+                                        .taken_back = all->taken_back + run->taken_back,
+                                        .finishing = all->finishing + run->finishing,
+                                        .looks = all->looks + run->looks,
+                                        .alerts = all->alerts + run->alerts,
+                                        .refused = all->refused + run->refused};
+}
+
 char *campaign_run(guint64 seed, const struct campaign_shape *shape, struct campaign_counts *counts)
 {
     json_autoptr cluster =
         json_make("{si si si si}", "repair_storm_percent", seed % 4 == 0 ? 40 : 100,
                   "candidate_pool_size", seed % 3 == 0 ? 3 : 1, "repair_max_running",
                   (int)(1 + seed % 5), "watcher_interval_ms", (int)shape->watcher_ms);
+    /* Six looks and a stale period fit between two rounds. */
+    if (shape->stuck)
+        json_object_update_new(cluster,
+                               json_make("{si si si si si}", "max_running_jobs", STUCK_RUNNING_JOBS,
+                                         "recovery_interval_period", 1, "recovery_stale_period", 2,
+                                         "recovery_resync_count", (int)(1 + seed % 3),
+                                         "recovery_resync_interval", 1));
     g_autoptr(GChecksum) digest =
         g_getenv("FETTLE_SIM_DIGEST") != NULL ? g_checksum_new(G_CHECKSUM_SHA256) : NULL;
     struct telling telling = {g_getenv("FETTLE_SIM_LOG") != NULL, digest};
@@ -127,6 +158,7 @@ char *campaign_run(guint64 seed, const struct campaign_shape *shape, struct camp
     counts->lost_words += sim_lost_words(campaign.sim);
     counts->virtual_s += (guint64)sim_now_ms(campaign.sim) / 1000;
     counts->steps += sim_steps(campaign.sim);
+    add_recovery(counts, sim_recovery_counts(campaign.sim));
     if (digest != NULL)
         print_digest(seed, campaign.sim, digest);
     sim_free(campaign.sim);

@@ -11,6 +11,9 @@
  * has gone on, everything is whole within this time of the simulated cluster. */
 #define CAMPAIGN_REST_MS 400000
 
+/* Of stuck: jobs that may run at once. */
+#define STUCK_RUNNING_JOBS 4
+
 struct campaign_shape {
     const char *name;
     guint nodes, instances;
@@ -20,6 +23,7 @@ struct campaign_shape {
     guint round_ms;   /* longest time between two rounds */
     guint watcher_ms; /* between two passes of the watcher without news */
     guint idle_ms;    /* between rounds: how often idle guests write (sim_set_idle_ms) */
+    bool stuck;       /* what happens is that jobs die in the middle (campaign_stuck.c) */
 };
 
 /* What has happened in all runs. */
@@ -27,6 +31,10 @@ struct campaign_counts {
     guint64 jobs, power_cuts, cables, one_way, congestions, deaths, stops, job_deaths, guest_deaths,
         lost_images, lost_words, cut_works, hangs, disk_failures, full_disks, read_only, clocks,
         moves, rests, worst_rest_ms, virtual_s, steps;
+    /* stuck: marks that were left, or might have been, changes of master, of these in a pass, and
+     * what users did meanwhile */
+    guint64 marks[32], masters, in_pass, meanwhile, before_finish, resets;
+    struct sim_recovery_counts recovery;
 };
 
 struct campaign {
@@ -54,6 +62,15 @@ void campaign_person_looks(const struct campaign *campaign);
  * that failed. */
 void campaign_person_returns(const struct campaign *campaign);
 void campaign_person_tidies(const struct campaign *campaign);
+
+/* --- campaign_stuck.c --- */
+
+void campaign_stuck_round(const struct campaign *campaign);
+void campaign_stuck_ends(const struct campaign *campaign);
+void campaign_stuck_starts(const struct campaign *campaign);
+void campaign_stuck_person(const struct campaign *campaign);
+/* What is left of it when all else is at rest; NULL: nothing. */
+char *campaign_stuck_unrest(const struct campaign *campaign);
 
 /* --- campaign_fate.c --- */
 

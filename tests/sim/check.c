@@ -1,4 +1,5 @@
 /* What checkers watch after every event (docs/design/safety.md); see sim.h. */
+#include "core/config/fault.h"
 #include "proto/change.h"
 #include "sim_private.h"
 
@@ -223,12 +224,14 @@ static guint follow_commit_at(struct sim *sim, const GPtrArray *changes, guint f
         if (strcmp(change->kind, "replica") == 0 && changes->len == first + 1)
             sim_lost_word_sees(sim, change);
     }
+    sim_check_recovery(sim, changes, first, end);
     for (guint i = first; i < end; i++) {
         g_autoptr(GError) error = NULL;
         if (!config_apply(sim->mirror, changes->pdata[i], &error))
             sim_find(sim, "a committed object does not parse: %s", error->message);
     }
     sim_check_tags(sim, changes, first, end);
+    sim_check_stuck(sim, changes, first, end);
     return end;
 }
 
@@ -267,7 +270,7 @@ bool sim_checks_all(void)
 static bool is_on_its_way_out(const struct sim *sim, const struct replica *replica)
 {
     const struct instance *instance = config_get(sim->mirror, "instance", replica->instance, NULL);
-    return instance != NULL && instance->task_state == TASK_REMOVING;
+    return instance != NULL && fault_mark(sim->mirror, instance, NULL) == TASK_REMOVING;
 }
 
 /* SAF-13: recorded in-sync means that every acknowledged write is there. */

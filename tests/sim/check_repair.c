@@ -312,6 +312,13 @@ static bool disks_are_well(struct sim *sim, const struct instance *instance)
            (*instance->secondary_node == '\0' || disks_work(sim, instance->secondary_node));
 }
 
+/* A failover that died has told its old node nothing: that has images, and none of a replica. */
+static bool has_replica(struct sim *sim, const struct replica *replica)
+{
+    return fake_host_has_image(sim_host(sim, sim_node_name(sim, replica->node)), replica->instance,
+                               replica->uuid);
+}
+
 static bool is_healthy(struct sim *sim, const struct instance *instance)
 {
     const struct replica *replica = config_get(sim->mirror, "replica", instance->replica, NULL);
@@ -320,7 +327,7 @@ static bool is_healthy(struct sim *sim, const struct instance *instance)
     return node_is_well(sim, instance->primary_node) &&
            (instance->disk_template != TEMPLATE_MIRROR ||
             (replica != NULL && replica->state == REPLICA_IN_SYNC &&
-             node_is_well(sim, replica->node)));
+             node_is_well(sim, replica->node) && has_replica(sim, replica)));
 }
 
 static void note_health(struct sim *sim)

@@ -153,6 +153,7 @@ static guint chance(void *data)
 static void power_off(struct sim *sim, struct sim_node *node)
 {
     node->powered = false;
+    sim_drop_requests(node);
     fake_cut(sim->world, node->uuid, true);
     for (guint role = 0; role < SIM_ROLES; role++)
         sim_process_end(sim, node, (enum sim_role)role);

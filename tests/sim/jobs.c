@@ -101,6 +101,16 @@ bool sim_kill_job(struct sim *sim, guint64 id)
     return false;
 }
 
+bool sim_job_runs(const struct sim *sim, guint64 id)
+{
+    bool runs = false;
+    for (guint i = 0; i < sim->jobs->len && !runs; i++) {
+        const struct sim_job *job = sim->jobs->pdata[i];
+        runs = job->id == id && job->confirmed && !job->ended;
+    }
+    return runs;
+}
+
 /* luxid kills the process of a job. */
 void sim_kill_cb(const struct env *env, void *data)
 {

@@ -94,6 +94,7 @@ static void handle_wconfd(struct rpc_request *request, void *data)
 {
     struct sim_node *host = data;
     sim_note_question(host->sim, request);
+    sim_check_recover(host->sim, request);
     wconf_handle(host->processes[SIM_WCONFD].wconf, request);
 }
 
@@ -103,17 +104,27 @@ static void handle_luxid(struct rpc_request *request, void *data)
 }
 
 /* As the bus does: the frame passes the fence first. */
-static void handle_noded(struct rpc_request *request, void *data)
+void sim_node_handle(struct sim_node *host, struct rpc_request *request)
 {
-    struct sim_node *host = data;
     struct node_core *node = host->processes[SIM_NODED].node;
     g_autoptr(GError) error = NULL;
+    if (node == NULL) {
+        rpc_fail_new(request, FETTLE_ERROR_UNREACHABLE, "nobody listens");
+        return;
+    }
     sim_note_taking(host->sim, host, request);
+    sim_check_asking(host->sim, host, request);
     if (node_core_admit(node, request->from_node, request->from_role, request->method,
                         request->stamp, &error))
         node_core_handle(node, request);
     else
         rpc_fail(request, error);
+}
+
+static void handle_noded(struct rpc_request *request, void *data)
+{
+    if (!sim_holds_request(data, request))
+        sim_node_handle(data, request);
 }
 
 static void nobody_handles(struct rpc_request *request, void *data)

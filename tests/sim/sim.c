@@ -196,6 +196,7 @@ static void add_node(struct sim *sim, guint number)
     node->uuid = g_strdup_printf("%08u-0000-4000-8000-000000000000", number);
     node->powered = node->linked = true;
     node->unheard_by = g_ptr_array_new();
+    node->held = g_ptr_array_new();
     node->host_env = fake_process(sim->world, node->uuid, "host");
     node->host = fake_host_add(sim->hosts, node->uuid, node->host_env);
     g_ptr_array_add(sim->nodes, node);
@@ -207,6 +208,7 @@ static void sim_node_free(void *data)
     g_free(node->name);
     g_free(node->uuid);
     g_ptr_array_unref(node->unheard_by);
+    g_ptr_array_unref(node->held);
     g_free(node);
 }
 
@@ -258,6 +260,7 @@ struct sim *sim_new(const struct sim_options *options)
     sim->seen = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, g_free);
     sim->healthy = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
     sim->mirror = config_new();
+    sim->recovery = sim_recovery_new();
     sim->replicas =
         g_hash_table_new_full(g_str_hash, g_str_equal, g_free, (GDestroyNotify)g_hash_table_unref);
     sim->checks_all = sim_checks_all();
@@ -287,6 +290,7 @@ void sim_free(struct sim *sim)
 {
     for (guint i = 0; i < sim->nodes->len; i++) {
         struct sim_node *node = sim->nodes->pdata[i];
+        sim_drop_requests(node);
         for (guint role = 0; role < SIM_ROLES; role++)
             sim_process_end(sim, node, (enum sim_role)role);
         sim_jobs_end(sim, node);
@@ -310,6 +314,7 @@ void sim_free(struct sim *sim)
     g_hash_table_unref(sim->healthy);
     g_hash_table_unref(sim->replicas);
     config_free(sim->mirror);
+    sim_recovery_free(sim->recovery);
     g_clear_pointer(&sim->word_before, replica_free);
     g_free(sim->problem);
     g_free(sim);

@@ -101,6 +101,11 @@ guint sim_moves(const struct sim *sim);
 /* The next word that a replica is stale is lost with its master (SAF-09); so many were. */
 void sim_lose_word(struct sim *sim);
 guint sim_lost_words(const struct sim *sim);
+/* What jobs ask of a node about an instance stays on its way, as long as `hold` says, and until it
+ * is let through: whether who has asked still lives or not. */
+void sim_hold_requests(struct sim *sim, const char *node, bool hold);
+void sim_let_requests(struct sim *sim, const char *node);
+guint sim_held_requests(const struct sim *sim, const char *node);
 guint sim_running_jobs(const struct sim *sim);
 struct fake_host *sim_host(struct sim *sim, const char *node);
 struct fake_hosts *sim_hosts(struct sim *sim);
@@ -109,6 +114,14 @@ const char *sim_node_name(const struct sim *sim, const char *uuid);
 /* Whether everything that was accepted has ended and nothing is broken that could be mended: why
  * not, NULL if so. */
 char *sim_unrest(struct sim *sim);
+/* What recovery has done so far. */
+struct sim_recovery_counts {
+    guint64 settled, errors, blind, taken_back, finishing, looks, alerts;
+    guint64 refused; /* requests of dead jobs that came too late */
+};
+const struct sim_recovery_counts *sim_recovery_counts(const struct sim *sim);
+/* Whether a node daemon is at a look for it: a pass is under way. */
+bool sim_recovery_looks(const struct sim *sim);
 /* How long the longest pause between two tries of a repair lasts still, by what its decision says
  * of its next check; 0: none pauses. */
 guint sim_pause_ms(const struct sim *sim);

@@ -30,6 +30,8 @@ struct sim_node {
     gint64 written_since_ms; /* it was read-only until then; 0: never */
     gint64 ahead_s;          /* of its wall clock */
     guint congested_ms;
+    bool holds;            /* requests of jobs … */
+    GPtrArray *held;       /* … these: struct rpc_request */
     GPtrArray *unheard_by; /* struct sim_node: who gets nothing that this one sends */
     struct env *host_env;  /* of the hardware: outlives every process */
     struct fake_host *host;
@@ -77,6 +79,7 @@ struct sim {
     guint64 word_serial, word_version; /* of that commit; of the replica before it */
     gint64 word_due_ms;
     guint lost_words;
+    struct sim_recovery *recovery; /* check_recovery.c */
     char *problem;
 };
 
@@ -86,11 +89,15 @@ void sim_find(struct sim *sim, const char *format, ...) G_GNUC_PRINTF(2, 3);
 void sim_process_start(struct sim *sim, struct sim_node *node, enum sim_role role);
 void sim_process_end(struct sim *sim, struct sim_node *node, enum sim_role role);
 void sim_process_stop(struct sim *sim, struct sim_node *node, enum sim_role role, bool stop);
+/* A request arrives at its node daemon, whichever runs. */
+void sim_node_handle(struct sim_node *node, struct rpc_request *request);
 void sim_start_daemons(struct sim *sim, struct sim_node *node);
 void sim_start_again_later(struct sim *sim, struct sim_node *node, enum sim_role role);
 /* Those that could not start end, and will be started again. */
 void sim_restart_failed(struct sim *sim);
 /* jobs.c */
+/* Whether its process is there, and at its work. */
+bool sim_job_runs(const struct sim *sim, guint64 id);
 void sim_starter_cb(guint index, bool confirmed, void *data);
 void sim_kill_cb(const struct env *env, void *data);
 void sim_jobs_end(struct sim *sim, const struct sim_node *node);
@@ -121,5 +128,17 @@ void sim_note_taking(struct sim *sim, const struct sim_node *node, struct rpc_re
 /* The node daemon of that node has ended, and its requests with it. */
 void sim_forget_takings(struct sim *sim, const struct sim_node *node);
 void sim_witness(const char *node_uuid, const char *op, const char *instance, void *data);
+/* check_recovery.c: what recovery promises, of a commit before it is applied, and after that; of
+ * what the watcher commits; of a request to a node daemon, which may come of it. */
+struct sim_recovery *sim_recovery_new(void);
+void sim_recovery_free(struct sim_recovery *recovery);
+void sim_check_recovery(struct sim *sim, const GPtrArray *changes, guint first, guint end);
+void sim_check_stuck(struct sim *sim, const GPtrArray *changes, guint first, guint end);
+void sim_check_recover(struct sim *sim, const struct rpc_request *request);
+void sim_check_asking(struct sim *sim, const struct sim_node *node, struct rpc_request *request);
+/* hold.c: whether the request was taken off its way. */
+bool sim_holds_request(struct sim_node *node, struct rpc_request *request);
+/* The node has lost its power, and all that was on its way to it. */
+void sim_drop_requests(struct sim_node *node);
 /* tell.c: what a commit says, for the log, before it is applied. */
 void sim_tell(struct sim *sim, const struct change *change);

@@ -32,6 +32,42 @@ static bool enough_happened(guint64 all, const struct campaign_counts *counts)
                         counts->jobs > 10 * seeds && counts->rests >= all);
 }
 
+/* Each task was left behind, and everything that this is about has happened. */
+static bool enough_of_stuck(guint64 seeds, const struct campaign_counts *counts)
+{
+    const struct sim_recovery_counts *recovery = &counts->recovery;
+    bool every = true;
+    for (guint mark = TASK_CREATING; mark <= TASK_RECREATING_DISKS; mark++)
+        every = every && counts->marks[mark] > seeds / 100;
+    return seeds < 10 || (every && recovery->settled > seeds && recovery->finishing > seeds / 2 &&
+                          recovery->taken_back > seeds / 5 && recovery->refused > seeds / 3 &&
+                          recovery->alerts > seeds && counts->in_pass > seeds / 3 &&
+                          counts->before_finish > seeds / 50 && counts->resets > seeds / 10 &&
+                          counts->rests >= seeds);
+}
+
+static void tell_stuck(const struct campaign_counts *counts)
+{
+    const struct sim_recovery_counts *recovery = &counts->recovery;
+#define N(value) (guint)(value)
+    printf(
+        "# tasks: %u settled, %u became ERROR, of these %u blindly, of which %u were taken back by "
+        "a host that returned; %u to be finished by jobs; %u looks that failed, %u alerts that an "
+        "owner lives; %u late requests refused\n",
+        N(recovery->settled), N(recovery->errors), N(recovery->blind), N(recovery->taken_back),
+        N(recovery->finishing), N(recovery->looks), N(recovery->alerts), N(recovery->refused));
+    printf(
+        "# %u changes of master, %u of them in a pass; users acted %u times meanwhile, %u of them "
+        "between a finishing job's submission and its start; %u resets\n# marks:",
+        N(counts->masters), N(counts->in_pass), N(counts->meanwhile), N(counts->before_finish),
+        N(counts->resets));
+    for (guint mark = 0; mark < G_N_ELEMENTS(counts->marks); mark++)
+        if (counts->marks[mark] > 0)
+            printf(" %s %u", enum_word(&task_state_words, (int)mark), N(counts->marks[mark]));
+    printf("\n");
+#undef N
+}
+
 static void tell(const struct campaign_counts *counts)
 {
 #define N(field) (guint) counts->field
@@ -49,14 +85,22 @@ static void tell(const struct campaign_counts *counts)
 #undef N
 }
 
+#define PROVES                                                                                     \
+    "SAF-04,SAF-10,SAF-13,SAF-16,SAF-17,SAF-19,SAF-22,SAF-30,LUX-28,ARP-13,ARP-31,ARP-37,ARP-38,"  \
+    "ARP-39,ARP-42,ARP-60"
+#define PROVES_STUCK                                                                               \
+    "SAF-80,SAF-81,SAF-82,SAF-83,SAF-84,RCV-05,RCV-09,RCV-10,RCV-22,RCV-27,RCV-31,RCV-38,RCV-40,"  \
+    "RCV-41"
+
 static int report(const char *name, guint64 seeds, bool ok, const struct campaign_counts *counts)
 {
+    bool stuck = strcmp(name, "stuck") == 0;
     tell(counts);
-    bool enough = enough_happened(seeds, counts);
-    printf("%s 1 /sim/%s-%" G_GUINT64_FORMAT
-           "-seeds#SAF-04,SAF-10,SAF-13,SAF-16,SAF-17,SAF-19,SAF-22,SAF-30,LUX-28,ARP-13,ARP-31,"
-           "ARP-37,ARP-38,ARP-39,ARP-42,ARP-60\n",
-           ok && enough ? "ok" : "not ok", name, seeds);
+    if (stuck)
+        tell_stuck(counts);
+    bool enough = stuck ? enough_of_stuck(seeds, counts) : enough_happened(seeds, counts);
+    printf("%s 1 /sim/%s-%" G_GUINT64_FORMAT "-seeds#%s\n", ok && enough ? "ok" : "not ok", name,
+           seeds, stuck ? PROVES_STUCK : PROVES);
     fflush(stdout);
     return ok && enough ? 0 : 1;
 }
@@ -92,7 +136,7 @@ int main(int argc, char **argv)
     if (argc > 2 && strcmp(argv[1], "--seeds") == 0)
         return run_file(argv[2]);
     if (shape == NULL) {
-        fprintf(stderr, "usage: %s small|hours SEEDS [FIRST] | --seeds FILE\n", argv[0]);
+        fprintf(stderr, "usage: %s small|hours|stuck SEEDS [FIRST] | --seeds FILE\n", argv[0]);
         return 2;
     }
     guint64 seeds = seeds_number("FETTLE_SIM_SEEDS", argv[2]);

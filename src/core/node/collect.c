@@ -24,6 +24,7 @@ struct collecting {
     guint looking; /* … and those that are looked at */
     bool over;     /* who has not got it by now is told as busy */
     struct env_pause pause;
+    GPtrArray *subjects; /* struct subject: as long as somebody looks at one */
 };
 
 struct subject {
@@ -202,6 +203,7 @@ static void call_leave(struct collecting *call)
     if (--call->users > 0)
         return;
     node_release(call->node);
+    g_ptr_array_unref(call->subjects);
     g_free(call);
 }
 
@@ -299,7 +301,7 @@ static struct collect_result *result_of(struct node_core *node, GPtrArray *subje
 static json_t *look_at_all(struct node_core *node, const GPtrArray *asked, GError **error)
 {
     struct collecting *call = g_new0(struct collecting, 1);
-    GPtrArray *subjects = g_ptr_array_new_with_free_func(subject_free);
+    call->subjects = g_ptr_array_new_with_free_func(subject_free);
     call->node = node;
     call->users = 1;
     node_hold(node);
@@ -307,17 +309,16 @@ static json_t *look_at_all(struct node_core *node, const GPtrArray *asked, GErro
         struct subject *subject = g_new0(struct subject, 1);
         subject->call = call;
         subject->asked = collect_subject_copy(asked->pdata[i]);
-        g_ptr_array_add(subjects, subject);
+        g_ptr_array_add(call->subjects, subject);
         begin(call, subject);
     }
     json_t *answer = NULL;
     if (wait_for_all(call)) {
-        record_autoptr(collect_result) result = result_of(node, subjects);
+        record_autoptr(collect_result) result = result_of(node, call->subjects);
         answer = collect_result_to_json(result);
     } else {
         node_killed(error);
     }
-    g_ptr_array_unref(subjects);
     call_leave(call);
     return answer;
 }

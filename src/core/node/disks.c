@@ -105,7 +105,11 @@ static bool create_clear_the_way(struct guest *guest, const struct disks_create_
         !(args->set_aside ? incoming_promote(guest, error) : incoming_discard(guest, error)))
         return false;
     g_clear_pointer(&guest->record->incoming, instance_free);
-    return !args->set_aside || create_set_aside(guest, args, error);
+    if (args->set_aside)
+        return create_set_aside(guest, args, error);
+    /* By the record these are its images, though the job that said so died before it told this
+     * node: else the next start would put them in the place of the new ones. */
+    return *args->replica || replica_promote(guest, args->disks, false, error);
 }
 
 /* From now on nothing of an older generation may touch the images. Those of a generation that is

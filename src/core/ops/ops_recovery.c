@@ -62,19 +62,6 @@ static bool owner_is_dead(const struct op *op, const struct instance *instance, 
     return false;
 }
 
-/* Where its guest is only the nodes know, and a mark that is off the record finds nobody to ask
- * them (SAF-17). As ERROR it stays in force. */
-static bool moves_nowhere(const struct op *op, const struct instance *instance, GError **error)
-{
-    if (!*instance->migration)
-        return true;
-    fettle_set_error(error, WRONG_STATE,
-                     "instance \"%s\": its migration to %s is on record, and how it ended is found "
-                     "out there: fettle instance migrate %s --cleanup",
-                     instance->name, op_node_name(op, instance->migration_node), instance->name);
-    return false;
-}
-
 /* --- whether the nodes say otherwise --- */
 
 /* One that does not answer may run (SAF-90). */
@@ -116,6 +103,18 @@ static bool needs_running(const struct op *op, const struct instance *instance, 
     return false;
 }
 
+/* Its nodes alone know who goes on with it, and without its mark nobody would ask them (SAF-17). */
+static bool needs_no_migration(const struct instance *instance, GError **error)
+{
+    if (!*instance->migration)
+        return true;
+    fettle_set_error(error, WRONG_STATE,
+                     "a migration of instance \"%s\" has not been settled, which finds out where "
+                     "it runs; say: fettle instance migrate %s --cleanup",
+                     instance->name, instance->name);
+    return false;
+}
+
 static bool reset_check(struct op *op, GError **error)
 {
     const struct op_recovery_reset *params = op->params;
@@ -128,7 +127,7 @@ static bool reset_check(struct op *op, GError **error)
     record_autoptr(instance) instance = instance_copy(found);
     if (!strcmp(params->state, "error"))
         return true;
-    return moves_nowhere(op, instance, error) && instance_gather_hosts(op, instance, error) &&
+    return needs_no_migration(found, error) && instance_gather_hosts(op, instance, error) &&
            (!strcmp(params->state, "stopped") ? needs_stopped(op, instance, error)
                                               : needs_running(op, instance, error));
 }

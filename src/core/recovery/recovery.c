@@ -291,7 +291,7 @@ static bool want_sights(const struct watcher *watcher, const struct recovery_cas
 
 /* --- judgements --- */
 
-/* Its decision was made with the first try. */
+/* Its event was made with the first try, whatever was told since of looks that failed (RCV-32). */
 static bool is_told(const struct watcher *watcher, const struct recovery_case *subject)
 {
     const struct decision *latest =

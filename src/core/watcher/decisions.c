@@ -131,14 +131,19 @@ void decisions_update(struct decisions *decisions, const struct config *config,
 
 /* --- reading and writing --- */
 
-static const struct entry *latest_of(const struct subject *subject, const char *author)
+static const struct entry *newest_of(const struct subject *subject, const char *author, bool events)
 {
     for (guint i = subject == NULL ? 0 : subject->entries->len; i > 0; i--) {
         const struct entry *entry = subject->entries->pdata[i - 1];
-        if (g_str_equal(entry->author, author))
+        if (g_str_equal(entry->author, author) && (!events || entry->event != EVENT_NONE))
             return entry;
     }
     return NULL;
+}
+
+static const struct entry *latest_of(const struct subject *subject, const char *author)
+{
+    return newest_of(subject, author, false);
 }
 
 const struct decision *decisions_latest(const struct decisions *decisions,
@@ -154,13 +159,9 @@ const struct decision *decisions_latest_event(const struct decisions *decisions,
                                               const struct config *config, const char *subject,
                                               const char *author)
 {
-    const struct subject *about = g_hash_table_lookup(decisions->by_subject, subject);
-    for (guint i = about == NULL ? 0 : about->entries->len; i > 0; i--) {
-        const struct entry *entry = about->entries->pdata[i - 1];
-        if (entry->event != EVENT_NONE && g_str_equal(entry->author, author))
-            return config_get(config, "decision", entry->key, NULL);
-    }
-    return NULL;
+    const struct entry *entry =
+        newest_of(g_hash_table_lookup(decisions->by_subject, subject), author, true);
+    return entry == NULL ? NULL : config_get(config, "decision", entry->key, NULL);
 }
 
 bool decisions_open(const struct decisions *decisions, const char *subject, const char *author)

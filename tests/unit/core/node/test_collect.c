@@ -409,6 +409,48 @@ static void test_restart_and_epoch(void)
     node_world_free(nw);
 }
 
+/* The node daemon dies at each moment of a look, with its host or alone: when it is back it refuses
+ * that job, or it has never said so. False: the look was over before. */
+static bool die_at(guint moment, bool power)
+{
+    struct node_world *nw = world_with(TEMPLATE_FILE, true);
+    g_autoptr(GError) error = NULL;
+    struct fake_reply reply = {0};
+    fake_set_slow(nw->world, NODE_A, 20);
+    nw_call_start(nw, &nw->a, "collect", nw->stamp, asks(nw, 1), &reply);
+    for (guint i = 0; i < moment && !reply.done; i++)
+        fake_step(nw->world, fake_now_ms(nw->world) + 5);
+    bool said = reply.done && reply.error == NULL;
+    if (power)
+        nw_power_cut(nw, &nw->a);
+    else
+        nw_daemon_kill(nw, &nw->a);
+    fake_settle(nw->world);
+    g_assert_true(reply.done);
+    fake_reply_clear(&reply);
+    fake_set_slow(nw->world, NODE_A, 0);
+    nw_daemon_start(nw, &nw->a);
+    g_assert_true(nw_announce(nw, &nw->a, &error));
+    if (said)
+        expect_door(nw, true);
+    record_autoptr(sight) sight = collect(nw, 1);
+    expect_door(nw, true);
+    node_world_free(nw);
+    return !said;
+}
+
+static void test_dies(void)
+{
+    guint moment = 0;
+    while (die_at(moment, false) && moment < 1000) {
+        die_at(moment, true);
+        moment++;
+    }
+    die_at(moment, true);
+    g_assert_cmpuint(moment, >, 3);
+    g_assert_cmpuint(moment, <, 1000);
+}
+
 static void test_damaged(void)
 {
     struct node_world *nw = world_with(TEMPLATE_FILE, false);
@@ -464,6 +506,7 @@ int main(int argc, char **argv)
     g_test_add_func("/collect/not-written#SAF-81", test_not_written);
     g_test_add_func("/collect/restart-and-epoch#SAF-81", test_restart_and_epoch);
     g_test_add_func("/collect/damaged#SAF-81", test_damaged);
+    g_test_add_func("/collect/dies-at-any-moment#SAF-81,RCV-31", test_dies);
     g_test_add_func("/collect/limit#SAF-81", test_limit);
     return g_test_run();
 }

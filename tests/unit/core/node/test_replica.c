@@ -410,6 +410,38 @@ static void test_promoted_is_no_copy(void)
     node_world_free(nw);
 }
 
+/* The same death, and then its first disk is installed anew: no later start puts the replica's in
+ * the place of that, and its other disks are the replica's. */
+static void test_failover_finished_by_reinstall(void)
+{
+    struct node_world *nw = node_world_new(1);
+    g_autoptr(GError) error = NULL;
+    nw_create_and_start(nw);
+    nw_pass(nw, 300);
+    nw_power_cut(nw, &nw->a);
+    nw->web1.generation++;
+    nw->web1.primary = NODE_B;
+    nw->web1.secondary = nw->web1.holder = "";
+    nw_until(nw, !fake_host_exports(nw->b.host, WEB1));
+    nw->web1.generation++;
+    record_autoptr(instance) record = nw_instance(nw);
+    json_autoptr instance = instance_to_json(record);
+    fake_hosts_give_up(nw->hosts, WEB1, 1);
+    json_autoptr made = nw_call(nw, &nw->b, "disks_create",
+                                json_make("{ss sI s[O]}", "instance", WEB1, "generation",
+                                          (json_int_t)nw->web1.generation, "disks",
+                                          json_array_get(json_object_get(instance, "disks"), 0)),
+                                &error);
+    g_assert_no_error(error);
+    g_assert_false(fake_host_has_image(nw->b.host, WEB1, nw->web1.replica));
+    g_assert_true(fake_host_has_disks(nw->b.host, WEB1, ""));
+    guint promoted = fake_host_count(nw->b.host, "promote");
+    nw_commit_start(nw);
+    start_ok(nw, nw_start_args(nw, NULL, true, true));
+    g_assert_cmpuint(fake_host_count(nw->b.host, "promote"), ==, promoted);
+    node_world_free(nw);
+}
+
 /* Death of the job right after the commit: the start alone finds the replica and promotes it. */
 static void test_failover_finished_by_start(void)
 {
@@ -590,6 +622,8 @@ int main(int argc, char **argv)
     g_test_add_func("/guest/failover-cut-and-back#SAF-13,SAF-16,SAF-19",
                     test_failover_cut_and_back);
     g_test_add_func("/guest/failover-by-the-next-daemon#SAF-16", test_failover_by_the_next_daemon);
+    g_test_add_func("/guest/failover-finished-by-reinstall#SAF-16,SAF-22",
+                    test_failover_finished_by_reinstall);
     g_test_add_func("/guest/promoted-is-no-copy#SAF-10,SAF-16", test_promoted_is_no_copy);
     g_test_add_func("/guest/failover-finished-by-start#SAF-16,SAF-19",
                     test_failover_finished_by_start);

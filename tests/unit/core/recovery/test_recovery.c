@@ -173,7 +173,10 @@ static void check_finish(const char *mark, const char *opcode, guint own_disks)
     g_assert_cmpstr(told(w)->new, ==, "finishing");
     passes(w, 10);
     g_assert_cmpuint(jobs(w), ==, 1); /* it is under way */
+    w->busy = NODE1;                  /* that it waits is told in between */
     end_job(w, 0, "error", json_string("detected death of job 1"));
+    passes(w, 5);
+    w->busy = NULL;
     passes(w, 5);
     g_assert_cmpuint(jobs(w), ==, 2);
     g_assert_cmpuint(events(w, EVENT_RECOVERED), ==, 1);
@@ -520,6 +523,64 @@ static void test_guest_does_not_answer(void)
     watcher_world_free(w);
 }
 
+/* --- answers that are none --- */
+
+struct bad_answer {
+    const char *what; /* of the record */
+    const char *node, *instance;
+    guint sights;
+};
+
+static json_t *answer_badly(const struct rpc_request *request, const char *to_node, void *data,
+                            GError **error)
+{
+    const struct bad_answer *bad = data;
+    json_t *sights = json_array();
+    for (guint i = 0; i < bad->sights; i++)
+        json_array_append_new(sights,
+                              json_make("{ss ss sI si}", "instance", bad->instance, "state",
+                                        "running", "generation", (json_int_t)4, "taken_us", 1));
+    return json_make("{ss so}", "node", bad->node, "sights", sights);
+}
+
+static json_t *answer_nonsense(const struct rpc_request *request, const char *to_node, void *data,
+                               GError **error)
+{
+    return json_make("{ss ss}", "node", NODE1, "sights", "all is well");
+}
+
+/* It is no report: a look that failed, and the record says of which host, and why. */
+static void check_no_report(fake_answer answer, struct bad_answer *bad)
+{
+    struct watcher_world *w = fresh();
+    fake_script(w->base.world, NODE1, ROLE_NODED, "collect", answer, bad);
+    stick(w, "starting");
+    passes(w, 3);
+    g_assert_cmpint(web1(w)->task_state, ==, TASK_STARTING);
+    g_assert_nonnull(stuck(w));
+    g_assert_cmpuint(stuck(w)->looks, ==, 1);
+    g_assert_cmpuint(events(w, EVENT_RECOVERED), ==, 0);
+    if (strstr(told(w)->summary, bad->what) == NULL || strstr(told(w)->summary, "node1") == NULL)
+        g_error("\"%s\" does not say of node1 that it %s", told(w)->summary, bad->what);
+    watcher_world_free(w);
+}
+
+static void test_bad_answers(void)
+{
+    struct bad_answer another = {"answered as another node (" NODE2 ")", NODE2, WEB1, 1};
+    struct bad_answer cut = {"answered about 0 of 1", NODE1, WEB1, 0};
+    struct bad_answer twice = {"answered about 2 of 1", NODE1, WEB1, 2};
+    struct bad_answer other = {"answered about something else", NODE1, DB1, 1};
+    struct bad_answer many = {"answered: ", NODE1, WEB1, LIMIT_COLLECT + 1};
+    struct bad_answer nonsense = {.what = "answered: "};
+    check_no_report(answer_badly, &another);
+    check_no_report(answer_badly, &cut);
+    check_no_report(answer_badly, &twice);
+    check_no_report(answer_badly, &other);
+    check_no_report(answer_badly, &many);
+    check_no_report(answer_nonsense, &nonsense);
+}
+
 /* What a removal may have been sent to has to answer, also a node that only has the replica. */
 static void test_removal_needs_every_host(void)
 {
@@ -621,6 +682,7 @@ int main(int argc, char **argv)
     g_test_add_func("/recovery/so-many-jobs#RCV-23", test_so_many_jobs);
     g_test_add_func("/recovery/shadow#RCV-42", test_shadow);
     g_test_add_func("/recovery/guest-does-not-answer#RCV-35", test_guest_does_not_answer);
+    g_test_add_func("/recovery/answers-that-are-none#RCV-20,RCV-35", test_bad_answers);
     g_test_add_func("/recovery/removal-needs-every-host#SAF-81", test_removal_needs_every_host);
     g_test_add_func("/recovery/living-owner#RCV-03,RCV-10,SAF-80", test_living_owner);
     g_test_add_func("/recovery/queued-owner#RCV-12", test_queued_owner);

@@ -1,0 +1,99 @@
+/* Passes of recovery over many instances: a watcher that dies at any moment of one, and two that
+ * are at it at once (RCV-31, RCV-32, RCV-41). */
+#include "unit/core/world/stuck_world.h"
+
+#define CANDIDATES 20
+#define SILENT 5      /* each so many-th does not answer */
+#define PASS_MS 3000  /* a pass is over by then, with what it waits for */
+#define TOO_MANY 1000 /* moments of a pass */
+
+static bool step(struct stuck_world *w)
+{
+    return fake_step(w->base.world, fake_now_ms(w->base.world) + PASS_MS);
+}
+
+static bool is_over(struct stuck_world *w)
+{
+    bool over = stuck_looks(w) >= CANDIDATES / SILENT;
+    for (guint i = 0; over && i < CANDIDATES; i++) {
+        g_autofree char *uuid = stuck_uuid(i);
+        const struct instance *instance = config_get(w->view, "instance", uuid, NULL);
+        over = i % SILENT == 0 || instance->task_state == TASK_NONE;
+    }
+    return over && stuck_locks(w) == 0;
+}
+
+static struct stuck_world *fresh(void)
+{
+    struct stuck_world *w = stuck_world_new(CANDIDATES, true);
+    w->silent = SILENT;
+    stuck_watcher_start(w, 0);
+    return w;
+}
+
+/* So many messages and timers there are until a pass is over. */
+static guint count_moments(void)
+{
+    struct stuck_world *w = fresh();
+    guint moments = 0;
+    for (; moments < TOO_MANY && !is_over(w); moments++)
+        g_assert_true(step(w));
+    stuck_world_free(w);
+    return moments;
+}
+
+/* The watcher dies after so many of them; the next one ends its pass. */
+static void die_at(guint moment)
+{
+    struct stuck_world *w = fresh();
+    for (guint i = 0; i < moment; i++)
+        step(w);
+    guint64 looks = stuck_looks(w);
+    stuck_watcher_kill(w, 0);
+    stuck_watcher_start(w, 1);
+    fake_advance(w->base.world, PASS_MS);
+    stuck_check_told(w);
+    g_assert_cmpuint(stuck_looks(w), >=, MAX(looks, CANDIDATES / SILENT));
+    g_assert_cmpuint(stuck_looks(w), <=, 2 * CANDIDATES / SILENT);
+    stuck_watcher_kill(w, 1);
+    fake_advance(w->base.world, 100);
+    g_assert_cmpuint(stuck_locks(w), ==, 0);
+    stuck_world_free(w);
+}
+
+static void test_dies(void)
+{
+    guint moments = count_moments();
+    g_test_message("%u moments", moments);
+    g_assert_cmpuint(moments, >, 10);
+    g_assert_cmpuint(moments, <, TOO_MANY);
+    for (guint moment = 0; moment <= moments; moment++)
+        die_at(moment);
+}
+
+/* Two passes over the same store, whose messages overtake each other. */
+static void both(guint count, guint64 seed)
+{
+    struct stuck_world *w = stuck_world_new(count, true);
+    w->random = seed;
+    stuck_watcher_start(w, 0);
+    stuck_watcher_start(w, 1);
+    fake_advance(w->base.world, 5 * PASS_MS);
+    stuck_check_told(w);
+    stuck_world_free(w);
+}
+
+static void test_two(void)
+{
+    both(1000, 1);
+    for (guint64 seed = 2; seed < 22; seed++)
+        both(20, seed);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/recovery/dies-at-any-moment#RCV-31,RCV-41", test_dies);
+    g_test_add_func("/recovery/two-over-a-thousand#RCV-32,SAF-80", test_two);
+    return g_test_run();
+}
