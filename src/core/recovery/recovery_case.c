@@ -52,15 +52,15 @@ enum recovery_owner recovery_case_owner(const struct watcher *watcher,
                : recovery_owner_of(follow_config(watcher->follow), subject->instance->task_owner);
 }
 
-GPtrArray *recovery_case_hosts(const struct recovery_case *subject, bool all)
+GPtrArray *recovery_case_hosts(const struct recovery_case *subject)
 {
     const char *word = enum_word(&task_state_words, (int)subject->instance->task_state);
-    return recovery_hosts(subject->instance, all ? NULL : task_row_of(TASK_KIND_instance, word));
+    return recovery_hosts(subject->instance, task_row_of(TASK_KIND_instance, word));
 }
 
 bool recovery_hosts_answer(const struct watcher *watcher, const struct recovery_case *subject)
 {
-    g_autoptr(GPtrArray) hosts = recovery_case_hosts(subject, false);
+    g_autoptr(GPtrArray) hosts = recovery_case_hosts(subject);
     for (guint i = 0; i < hosts->len; i++)
         if (!recovery_host_dead(follow_config(watcher->follow), hosts->pdata[i]) &&
             !reports_of(watcher->reports, hosts->pdata[i]))
@@ -69,15 +69,13 @@ bool recovery_hosts_answer(const struct watcher *watcher, const struct recovery_
 }
 
 bool recovery_case_want(const struct watcher *watcher, const struct recovery_case *subject,
-                        bool all, guint64 dead_job, struct sights *sights)
+                        const GPtrArray *hosts, guint64 dead_job, struct sights *sights)
 {
-    const struct config *config = follow_config(watcher->follow);
-    g_autoptr(GPtrArray) hosts = recovery_case_hosts(subject, all);
     for (guint i = 0; i < hosts->len; i++)
         if (!sights_has_room(sights, hosts->pdata[i]))
             return false;
     for (guint i = 0; i < hosts->len; i++)
-        if (!recovery_host_dead(config, hosts->pdata[i]) &&
+        if (!recovery_host_dead(follow_config(watcher->follow), hosts->pdata[i]) &&
             reports_of(watcher->reports, hosts->pdata[i]))
             sights_want(sights, hosts->pdata[i], subject->instance, dead_job);
     return true;

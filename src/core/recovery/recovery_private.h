@@ -66,16 +66,15 @@ void recovery_case_free(void *subject);
 /* That of a fault's task is dead. */
 enum recovery_owner recovery_case_owner(const struct watcher *watcher,
                                         const struct recovery_case *subject);
-/* Those that may have it as far as its task goes, or `all` that its record names: UUIDs; to be
- * unreffed. */
-GPtrArray *recovery_case_hosts(const struct recovery_case *subject, bool all);
+/* Hosts that may have it, UUIDs; to be unreffed. */
+GPtrArray *recovery_case_hosts(const struct recovery_case *subject);
 /* Whether all who may have it can be asked in this pass. */
 bool recovery_hosts_answer(const struct watcher *watcher, const struct recovery_case *subject);
-/* Hosts that have given no report in this pass are not waited for: they gave no answer. `dead_job`
- * 0: nobody is refused anything. False: some node has enough to look at, and this subject has to
- * wait for the next round. */
+/* Those of `hosts` that have given no report in this pass are not waited for: they gave no answer.
+ * `dead_job` 0: nobody is refused anything. False: some node has enough to look at, and this
+ * subject has to wait for the next round. */
 bool recovery_case_want(const struct watcher *watcher, const struct recovery_case *subject,
-                        bool all, guint64 dead_job, struct sights *sights);
+                        const GPtrArray *hosts, guint64 dead_job, struct sights *sights);
 
 /* --- recovery.c --- */
 
