@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Disks of real guests: growing, activating, making anew, reinstalling, importing, several at once, a short outage."""
 import contextlib
+import json
 import os
 import re
 import shutil
@@ -337,6 +338,51 @@ def test_import_dies():
     e2e.verify_clean(lab)
 
 
+def planned(name):
+    """What the next pass would do with it, as people and as programs read it."""
+    answer = json.loads(lab.cli('--json', 'recovery', 'plan', 'instance', name))
+    assert ' '.join(lab.cli('recovery', 'plan').split()).endswith(answer['rows'][0]['rule']), answer
+    return answer, answer['rows'][0]
+
+
+def door_file(node):
+    return os.path.join(lab.root(node), 'var', 'node', 'ended_jobs.json')
+
+
+@title('/disks/what-a-dead-job-has-left-is-told-first#RCV-15,RCV-33,SAF-81')
+def test_plan():
+    """What the next pass would do, and does then; by a node that does not answer, too. Nobody's request is refused for having been asked."""
+    pack('node2', 'long')
+    lab.cli('queue', 'pause-watcher', '600')
+    before = os.path.exists(door_file('node2')) and os.stat(door_file('node2')).st_mtime_ns
+    with slow_qemu_img('node2', '1M'):
+        job = lab.submit({'OP_ID': 'OP_INSTANCE_CREATE', 'instance_name': 'begun', **e2e.TICK, 'disk_template': 'file',
+                          'pnode': 'node2', 'disks': [{'size': COPY_MIB}], 'os_type': 'long'})
+        wait_copying(job)
+        at_work = json.loads(lab.cli('--json', 'recovery', 'collect', 'instance', 'begun'))
+        assert (at_work['outcome'], at_work['next'], at_work['hosts'][0]['answer']) == ('left', f'when job {job} ends', 'busy'), at_work
+        assert re.match(f'disks_create for job {job} is under way since ', at_work['hosts'][0]['why']), at_work
+        kill_job(job)
+        lab.lab('pause', 'noded@node2')
+        answer, row = planned('begun')
+        assert answer['held'] and answer['notes'][0].startswith('The watcher is paused until '), answer
+        assert (row['outcome'], row['why'], row['owner_state'], row['rule']) == ('unknown', 'node2 gave no answer', 'dead', 'RCV-35'), row
+        assert re.fullmatch(r'it ended at \S+ \S+ UTC \(error\)', row['owner_why']), row
+        lab.lab('resume', 'noded@node2')
+        wait_until('its node answers', lambda: planned('begun')[1]['outcome'] == 'finished', 60)
+    page = lab.cli('recovery', 'show', 'instance', 'begun')
+    assert re.search(fr'^  Task +creating, set by job {job} at ', page, re.M) and re.search(r'^  That job +dead: it ended at ', page, re.M), page
+    assert re.search(r'^  Seen now +node2: absent', page, re.M) and re.search(
+        r'^  Outcome +finished by OP_INSTANCE_SETTLE: kept if it runs or is whole, else removed \(RCV-47\)$', page, re.M), page
+    page = lab.cli('recovery', 'collect', 'instance', 'begun')
+    assert page.startswith(f'Instance begun, creating by job {job} (dead)\nNode node2\n') and re.search(r'^  Guest +absent, ', page, re.M), page
+    assert before == (os.path.exists(door_file('node2')) and os.stat(door_file('node2')).st_mtime_ns)
+    lab.cli('queue', 'pause-watcher', '0')
+    wait_settling_job('begun')
+    assert 'begun' not in [row['name'] for row in lab.query('instance', ['name'])]
+    e2e.verify_clean(lab)
+
+
 @title('/disks/import-tells-how-far-it-is')
 def test_progress():
     """To who waits for it, line by line, and in the job's log."""
@@ -559,5 +605,5 @@ if __name__ == '__main__':
     with e2e.new_lab(options=('--replica-lost-ms', '2000', '--watcher-interval-ms', '500')) as lab:
         lab.cli('tag', 'add', 'cluster', 'ganeti:watcher:autorepair:failover')
         e2e.run(test_grow, test_activate, test_recreate, test_recreate_refused, test_outage, test_cancel_copy, test_creation_dies, test_removal_dies,
-                test_import_dies, test_progress, test_import, test_cancel_import, test_cancel_shutdown, test_several, test_come_and_go,
+                test_import_dies, test_plan, test_progress, test_import, test_cancel_import, test_cancel_shutdown, test_several, test_come_and_go,
                 test_new_disk_fails_over, test_come_and_go_in_files, test_node_page, test_logs)
