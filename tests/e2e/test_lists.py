@@ -144,7 +144,7 @@ def test_recovery_show():
     assert (document['why'], document['plan'], document['notes']) == ('node2 is silent', planned, answer['notes']), document
     code, out, err = server.run('recovery', 'plan')
     said = [' '.join(line.split()) for line in out.splitlines()]
-    assert (code, err, said) == (0, '', [answer['notes'][0], 'instance task job what rule',
+    assert (code, err, said) == (0, '', [answer['notes'][0], 'Instance Task Job What Rule',
                                          'web1 recreating-disks 12345 (dead) settled as active: its guest runs D9/recreating-disks']), out
     assert json.loads(server.run('--json', 'recovery', 'plan', 'instance', 'web1')[1]) == answer
     assert [call['args'] for call in server.calls if call['method'] == 'PlanRecovery'][-2:] == [[], ['instance', 'web1', False]], server.calls
@@ -195,7 +195,7 @@ def test_ids():
 
 def sight(**more):
     return {'instance': UUID, 'busy': '', 'silent': '', 'state': 'absent', 'generation': 0, 'io_stop': 'none', 'migration': '', 'crashed': '',
-            'disks': [], 'images': [], 'drives': [], 'taps': [], 'taken_us': TIME, **more}
+            'disks': [], 'images': [], 'drives': [], 'taps': [], 'taken_us': AT * 1000000, **more}
 
 
 @title('/lists/what-nodes-show-is-told#RCV-15')

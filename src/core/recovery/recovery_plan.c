@@ -174,6 +174,18 @@ static const char *outcome_of(const struct judgement *judgement, const GPtrArray
     return judgement->how == JUDGED_BLIND ? "unknown" : "waits";
 }
 
+/* Whether a host is only busy with what the dead job itself has asked for. */
+static bool is_busy_with_it(const struct planned *planned, const struct sights *sights)
+{
+    const struct instance *instance = planned->subject->instance;
+    bool busy = false;
+    for (guint i = 0; i < planned->hosts->len && !busy; i++) {
+        const struct sight *sight = sights_of(sights, planned->hosts->pdata[i], instance->uuid);
+        busy = sight && *sight->busy && sight->busy_job == instance->task_owner;
+    }
+    return busy;
+}
+
 static char *why_of(const struct judgement *judgement, const char *outcome)
 {
     if (judgement->how == JUDGED_ERROR && strcmp(outcome, "waits") == 0)
@@ -198,7 +210,9 @@ static char *next_of(const struct plan *plan, const struct planned *planned, con
         return g_strdup_printf("when a person says: fettle recovery retry instance %s",
                                subject->record->name);
     if (strcmp(outcome, "unknown") == 0)
-        return g_strdup(check && *check ? check : "when its hosts answer");
+        return g_strdup(check && *check                          ? check
+                        : subject->judgement->how == JUDGED_BUSY ? "at the next pass"
+                                                                 : "when its hosts answer");
     if (counted)
         return g_strdup_printf("within %" G_GUINT64_FORMAT " s, or when its hosts answer",
                                watcher_cluster(plan->view)->recovery_resync_interval);
@@ -220,9 +234,12 @@ static void judge(const struct plan *plan, struct planned *planned, const struct
     const struct judgement *judgement = subject->judgement;
     if (!judgement)
         return;
-    const char *outcome = outcome_of(judgement, changes);
+    bool given_up = judgement->how == JUDGED_BUSY && is_busy_with_it(planned, sights);
+    const char *outcome = given_up ? "unknown" : outcome_of(judgement, changes);
     const json_t *decision = decision_in(changes);
-    g_autofree char *why = why_of(judgement, outcome);
+    g_autofree char *plain = why_of(judgement, outcome);
+    g_autofree char *why = g_strconcat(
+        plain, given_up ? "; the next pass has that given up, and looks then" : "", NULL);
     g_autofree char *next = next_of(plan, planned, outcome, decision);
     set_outcome(planned, outcome, why, next);
     copy_text(planned, "state", decision, "new");
@@ -305,7 +322,7 @@ static guint one_round(const struct plan *plan, guint from)
         if (looked_at && !recovery_case_want(view, planned->subject, planned->hosts, 0, sights))
             break;
     }
-    bool alive = sights_ask(sights, view->env, follow_stamp(view->follow), LIMIT_REPORT_WAIT_MS);
+    bool alive = sights_ask(sights, view->env, follow_stamp(view->follow), RECOVERY_LOOK_MS);
     for (guint i = from; alive && i < to; i++) {
         struct planned *planned = plan->all->pdata[i];
         if (planned->judged)

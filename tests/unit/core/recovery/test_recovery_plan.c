@@ -134,6 +134,20 @@ static void is_busy(struct watcher_world *w)
     w->busy = NODE1;
 }
 
+/* What the dead job is at there is given up by the pass, which looks then; who only asks gives up
+ * nothing. */
+static void test_busy_with_the_dead_job(void)
+{
+    struct watcher_world *w = fresh();
+    w->busy = NODE1;
+    w->busy_job = 900;
+    stick(w, "starting");
+    expect(w, NULL, "unknown",
+           "node1: its images are made by job 900; the next pass has that given up, and looks then",
+           "at the next pass");
+    watcher_world_free(w);
+}
+
 static void is_silent(struct watcher_world *w)
 {
     w->silent = NODE1;
@@ -373,6 +387,7 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/recovery-plan/same-as-the-pass#RCV-33", test_same_as_the_pass);
+    g_test_add_func("/recovery-plan/busy-with-the-dead-job#SAF-81", test_busy_with_the_dead_job);
     g_test_add_func("/recovery-plan/last-look#RCV-39", test_last_look);
     g_test_add_func("/recovery-plan/left-to-others#RCV-10,RCV-12,RCV-42", test_others);
     g_test_add_func("/recovery-plan/faults#RCV-30,RCV-40", test_faults);
