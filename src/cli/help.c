@@ -22,7 +22,7 @@ static const struct noun {
     {"why", "Why something was done, or was not", "INSTANCE, NODE, JOB, cluster"},
     {"cluster", "The cluster as a whole", "info, verify, modify, backup, master-failover"},
     {"repair", "Auto-repair of instances", "list, policy, suspend, resume, continue"},
-    {"recovery", "Tasks that were left behind", "list, show, retry, reset"},
+    {"recovery", "Tasks that were left behind", "list, plan, show, collect, retry, reset"},
     {"event", "What recovery tells: once each, as it happens", "list, watch"},
     {"network", "Networks with pools of addresses", "list, info, add, modify, remove"},
     {"tag", "Tags on the cluster, node groups, nodes and instances", "list, add, remove"},

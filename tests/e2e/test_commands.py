@@ -95,6 +95,7 @@ ANSWERS = {
     ('queue', 'info'): [], ('queue', 'filter list'): [], ('queue', 'filter add'): ['--user', 'nobody', 'PAUSE'],
     ('queue', 'filter replace'): ['{filter}', '--user', 'nobody', 'ACCEPT'], ('queue', 'filter remove'): ['{filter}'],
     ('queue', 'pause-watcher'): ['0'], ('queue', 'drain'): [], ('queue', 'undrain'): [],
+    ('recovery', 'plan'): [], ('recovery', 'collect'): ['instance', 'web'],
     ('why', None): ['web'], ('plan', 'fail'): ['node2'], ('plan', 'drain'): ['node2'], ('help', None): [],
 }
 # Kinds of rows that another command than `KIND list` shows.
@@ -115,7 +116,7 @@ ELSEWHERE = {
     ('cluster', 'master-failover'): 'changes the master (test_mastership)',
     ('repair', 'show'): 'needs a repair (test_repair)',
     ('event', 'watch'): 'ends with Ctrl-C (test_lists)',
-    ('recovery', 'show'): 'needs what is stuck (test_lists)',
+    ('recovery', 'show'): 'needs what is stuck (test_disks)',
     ('recovery', 'retry'): 'needs what is stuck (test_recovery_calls)',
 }
 

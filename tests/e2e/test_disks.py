@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Disks of real guests: growing, activating, making anew, reinstalling, importing, several at once, a short outage."""
 import contextlib
+import json
 import os
 import re
 import shutil
@@ -337,6 +338,48 @@ def test_import_dies():
     e2e.verify_clean(lab)
 
 
+def door_file(node):
+    """When a node last began to refuse a dead job; None: it never has."""
+    path = os.path.join(lab.root(node), 'var', 'node', 'ended_jobs.json')
+    return os.stat(path).st_mtime_ns if os.path.exists(path) else None
+
+
+@title('/disks/what-a-dead-job-has-left-is-told-first#RCV-15,RCV-33,SAF-81')
+def test_plan():
+    """By a node that does not answer, too; and nobody's request is refused, no work given up, for having been asked. Then the watcher does it."""
+    def planned():
+        answer = json.loads(lab.cli('--json', 'recovery', 'plan', 'instance', 'begun'))
+        return answer['notes'], answer['rows'][0]
+    pack('node2', 'long')
+    lab.cli('queue', 'pause-watcher', '600')
+    before = door_file('node2')
+    with slow_qemu_img('node2', '1M'):
+        job = lab.submit({'OP_ID': 'OP_INSTANCE_CREATE', 'instance_name': 'begun', **e2e.TICK, 'disk_template': 'file',
+                          'pnode': 'node2', 'disks': [{'size': COPY_MIB}], 'os_type': 'long'})
+        wait_copying(job)
+        busy = f'disks_create for job {job} is under way'
+        row = json.loads(lab.cli('--json', 'recovery', 'collect', 'instance', 'begun'))
+        host, = row['hosts']
+        assert (row['outcome'], row['next'], host['answer']) == ('left', f'when job {job} ends', 'busy') and host['why'].startswith(busy), row
+        kill_job(job)
+        lab.lab('pause', 'noded@node2')
+        notes, row = planned()
+        assert notes[0].startswith('The watcher is paused until '), notes
+        assert (row['outcome'], row['why'], row['owner_state'], row['rule']) == ('unknown', 'node2 gave no answer', 'dead', 'RCV-35'), row
+        assert re.fullmatch(r'it ended at \S+ \S+ UTC \(error\)', row['owner_why']), row
+        lab.lab('resume', 'noded@node2')
+        row = wait_until('its node answers', lambda: (row := planned()[1])['why'].startswith(f'node2: {busy}') and row, 60)
+        assert row['outcome'] == 'unknown' and row['why'].endswith('; the next pass has that given up, and looks then'), row
+        page = lab.cli('recovery', 'show', 'instance', 'begun')
+        assert re.search(fr'^  Task +creating, set by job {job} at ', page, re.M) and re.search(r'^  That job +dead: it ended at ', page, re.M), page
+        assert re.search(fr'^  Outcome +not known yet: node2: {busy}', page, re.M) and re.search(r'^  Held up +The watcher is paused', page, re.M), page
+        assert door_file('node2') == before
+        lab.cli('queue', 'pause-watcher', '0')
+        wait_settling_job('begun')
+    assert 'begun' not in [row['name'] for row in lab.query('instance', ['name'])] and door_file('node2') != before
+    e2e.verify_clean(lab)
+
+
 @title('/disks/import-tells-how-far-it-is')
 def test_progress():
     """To who waits for it, line by line, and in the job's log."""
@@ -559,5 +602,5 @@ if __name__ == '__main__':
     with e2e.new_lab(options=('--replica-lost-ms', '2000', '--watcher-interval-ms', '500')) as lab:
         lab.cli('tag', 'add', 'cluster', 'ganeti:watcher:autorepair:failover')
         e2e.run(test_grow, test_activate, test_recreate, test_recreate_refused, test_outage, test_cancel_copy, test_creation_dies, test_removal_dies,
-                test_import_dies, test_progress, test_import, test_cancel_import, test_cancel_shutdown, test_several, test_come_and_go,
+                test_import_dies, test_plan, test_progress, test_import, test_cancel_import, test_cancel_shutdown, test_several, test_come_and_go,
                 test_new_disk_fails_over, test_come_and_go_in_files, test_node_page, test_logs)

@@ -127,20 +127,37 @@ def test_event_watch():
 def test_recovery_show():
     row = {**ROWS['task'][0], 'subject_kind': 'instance', 'subject_name': 'web1', 'since': AT, 'why': 'node2 is silent', 'rule': 'RCV-36',
            'evidence': ['node2 has not answered 6 times'], 'error_since': AT, 'next': 'ERROR: nodes are silent'}
-    server = Luxid({'task': [row], 'event': [event(8)]}, {'RetryRecovery': lambda *_: True})
+    planned = {'subject': UUID, 'subject_name': 'web1', 'task': 'recreating-disks', 'owner': 12345, 'owner_state': 'dead',
+               'owner_why': 'it was archived after its end', 'outcome': 'settled', 'on_retry': False, 'state': 'active', 'finisher': None, 'why': 'its guest runs', 'rule': 'D9/recreating-disks',
+               'evidence': ['node1: running, generation 4', 'node2 gave no answer'], 'next': 'within 60 s, or when its hosts answer'}
+    answer = {'held': True, 'notes': ['Shadow mode: nothing of this is done, only put on record.'], 'rows': [planned]}
+    server = Luxid({'task': [row], 'event': [event(8)]}, {'RetryRecovery': lambda *_: True, 'PlanRecovery': lambda *_: answer})
     code, out, err = server.run('recovery', 'show', 'instance', 'web1')
     said = [' '.join(line.split()) for line in out.splitlines()]
     assert (code, err) == (0, '') and said[0] == 'Instance web1' and said[1].startswith('Task recreating-disks, set by job 12345 at '), out
-    assert said[2] == 'That job unknown' and said[3].endswith(': node2 is silent (RCV-36)') and said[4] == 'Seen node2 has not answered 6 times', out
-    assert said[5] == 'Next ERROR: nodes are silent' and said[-1].endswith(' event 8'), out
-    assert json.loads(server.run('--json', 'recovery', 'show', 'instance', 'web1')[1])['why'] == 'node2 is silent'
+    assert said[2:9] == ['That job unknown: it was archived after its end', said[3], 'Seen then node2 has not answered 6 times',
+                         'Seen now node1: running, generation 4', 'node2 gave no answer',
+                         'Outcome settled as active: its guest runs (D9/recreating-disks)', 'Next within 60 s, or when its hosts answer'], out
+    assert said[3].endswith(': node2 is silent (RCV-36)') and said[9] == 'Held up Shadow mode: nothing of this is done, only put on record.', out
+    assert said[-1].endswith(' error: event 8'), out
+    document = json.loads(server.run('--json', 'recovery', 'show', 'instance', 'web1')[1])
+    assert (document['why'], document['plan'], document['notes']) == ('node2 is silent', planned, answer['notes']), document
+    code, out, err = server.run('recovery', 'plan')
+    said = [' '.join(line.split()) for line in out.splitlines()]
+    assert (code, err, said) == (0, '', [answer['notes'][0], 'Instance Task Job What Rule',
+                                         'web1 recreating-disks 12345 (dead) settled as active: its guest runs D9/recreating-disks']), out
+    assert json.loads(server.run('--json', 'recovery', 'plan', 'instance', 'web1')[1]) == answer
+    assert [call['args'] for call in server.calls if call['method'] == 'PlanRecovery'][-2:] == [[], ['instance', 'web1', False]], server.calls
     assert server.run('recovery', 'retry', 'instance', 'web1')[:2] == (
         0, 'Instance web1 is judged anew at the next pass; see: fettle recovery show instance web1\n')
-    nothing = Luxid({'task': [], 'instance': [{'name': 'web1'}], 'job': [{'end_ts': TIME}]})
-    code, _, err = nothing.run('recovery', 'show', 'instance', 'web1')
-    assert code != 0 and 'instance "web1": nothing is stuck; its last task ended at 2026-09-21' in err, (code, err)
-    code, _, err = Luxid({'task': [], 'instance': []}).run('recovery', 'show', 'instance', 'nix')
-    assert code != 0 and 'instance "nix" does not exist' in err, (code, err)
+    gone = Luxid({'task': []}, {'PlanRecovery': lambda *_: answer})
+    code, _, err = gone.run('recovery', 'show', 'instance', 'web1')
+    assert code != 0 and 'instance "web1": it was settled just now; see: fettle why web1' in err, (code, err)
+    for verb in ('show', 'plan', 'collect', 'retry'):
+        code, _, err = gone.run('recovery', verb, 'volume', 'web1')
+        assert code != 0 and f'"volume": must be instance; usage: fettle recovery {verb} instance INSTANCE' in err, (code, err)
+    nothing = Luxid({}, {'PlanRecovery': lambda *_: {'held': False, 'notes': [], 'rows': []}})
+    assert nothing.run('recovery', 'plan') == (0, 'No task was left behind.\n', '')
 
 
 @title('/lists/nodes-agree-with-verify')
@@ -176,4 +193,33 @@ def test_ids():
     assert f' {UUID}\n' in server.run('repair', 'list', '-o', 'instance,id')[1] and UUID in server.run('--json', 'repair', 'list')[1]
 
 
-e2e.run(test_width, test_event_watch, test_recovery_show, test_verify, test_ids)
+def sight(**more):
+    return {'instance': UUID, 'busy': '', 'silent': '', 'state': 'absent', 'generation': 0, 'io_stop': 'none', 'migration': '', 'crashed': '',
+            'disks': [], 'images': [], 'drives': [], 'taps': [], 'taken_us': AT * 1000000, **more}
+
+
+@title('/lists/what-nodes-show-is-told#RCV-15')
+def test_recovery_collect():
+    """Every answer that a node may give, and every member of what it shows."""
+    full = sight(state='running', generation=4, io_stop='no-space', migration=UUID, drives=['vd0', 'vd1'], taps=['tap0 br0'],
+                 images=[{'instance': UUID, 'replica': '', 'disks': 3}, {'instance': UUID, 'replica': UUID, 'disks': 1}],
+                 disks=[{'bytes': 1 << 30, 'damage': ''}, {'bytes': 0, 'damage': 'its header is torn'}, {'bytes': 0, 'damage': ''}])
+    hosts = [{'node': f'node{i + 1}', 'answer': said, 'why': why, 'boot_id': 'b', 'sight': seen} for i, (said, why, seen) in enumerate([
+        ('given', '', full), ('silent', 'its monitor does not answer', sight(crashed='it said nothing')),
+        ('busy', 'guest_stop for job 1 is under way since 3 s', sight(busy='guest_stop')), ('refused', 'no epoch', None),
+        ('none', 'gave no answer', None), ('offline', 'it is on record as dead, so it was not asked', None)])]
+    row = {'subject_name': 'web1', 'task': 'creating', 'owner': 5, 'owner_state': 'dead', 'hosts': hosts}
+    server = Luxid({}, {'PlanRecovery': lambda *_: {'held': False, 'notes': [], 'rows': [row]}})
+    code, out, err = server.run('recovery', 'collect', 'instance', 'web1')
+    said = [' '.join(line.split()) for line in out.splitlines()]
+    assert (code, err) == (0, '') and [line for line in said if not line.startswith('Seen 2026-09-21')] == [
+        'Instance web1, creating by job 5 (dead)', 'Node node1', 'Guest running, generation 4', 'Stands still no-space', f'Migration {UUID}',
+        'Drives vd0', 'vd1', 'Tap devices tap0 br0', 'Images its own: disks 0, 1', f'of replica {UUID}: disks 0', 'Disks 0: 1024 MiB',
+        '1: its header is torn', '2: none', 'Node node2: cannot tell: its monitor does not answer', 'Guest absent, generation 0',
+        'Went by itself it said nothing', 'Node node3: busy: guest_stop for job 1 is under way since 3 s', 'Node node4: refuses: no epoch',
+        'Node node5: gave no answer', 'Node node6: it is on record as dead, so it was not asked'], out
+    assert json.loads(server.run('--json', 'recovery', 'collect', 'instance', 'web1')[1]) == row
+    assert server.calls[-1]['args'] == ['instance', 'web1', True], server.calls
+
+
+e2e.run(test_width, test_event_watch, test_recovery_show, test_recovery_collect, test_verify, test_ids)

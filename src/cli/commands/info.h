@@ -10,6 +10,10 @@ void info_print_instance(struct cli *cli, const json_t *cells);
 void info_print_network(struct cli *cli, const json_t *cells);
 void info_print_node(struct cli *cli, const json_t *cells);
 void info_print_cluster(const json_t *info);
+/* The last few records of `what` (decision, event) about an object, each with that field of it in
+ * front; `all`: the command that shows them all. */
+void info_print_records(struct cli *cli, const char *what, const char *word, const char *all,
+                        const char *name);
 
 /* --- info_fields.c --- */
 

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define DECISIONS_SHOWN 3
+#define RECORDS_SHOWN 3
 
 static const char *mirror_node(const json_t *cells)
 {
@@ -168,16 +168,17 @@ static void print_repairs(struct cli *cli, const char *name)
     }
 }
 
-/* Oldest first, as the cluster answers them; the last few are shown. */
-static void print_decisions(struct cli *cli, const char *name)
+/* Oldest first, as the cluster answers them. */
+void info_print_records(struct cli *cli, const char *what, const char *word, const char *all,
+                        const char *name)
 {
-    static const char *const fields[] = {"at", "state", "summary", NULL};
+    const char *const fields[] = {"at", word, "summary", NULL};
     json_autoptr rows =
-        cli_query(cli, "decision", fields, json_make("[sss]", "=", "subject_name", name), NULL);
+        cli_query(cli, what, fields, json_make("[sss]", "=", "subject_name", name), NULL);
     size_t count = json_array_size(rows);
     if (count > 0)
-        printf("\nLast decisions (all: fettle why %s)\n", name);
-    for (size_t i = count > DECISIONS_SHOWN ? count - DECISIONS_SHOWN : 0; i < count; i++) {
+        printf("\nLast %ss (all: %s %s)\n", what, all, name);
+    for (size_t i = count > RECORDS_SHOWN ? count - RECORDS_SHOWN : 0; i < count; i++) {
         const json_t *row = json_array_get(rows, i);
         g_autofree char *when = cli_time_text((gint64)json_number_value(cli_cell_value(row, 0)));
         printf("  %s  %s: %s\n", when, cli_cell_string(row, 1), cli_cell_string(row, 2));
@@ -281,6 +282,6 @@ void info_print_instance(struct cli *cli, const json_t *cells)
     print_work(cells);
     print_repairs(cli, name);
     print_identity(cells);
-    print_decisions(cli, name);
+    info_print_records(cli, "decision", "state", "fettle why", name);
     print_next(cells, name);
 }

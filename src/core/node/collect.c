@@ -270,6 +270,7 @@ static struct sight *take_sight(const struct node_core *node, struct subject *su
     text_set(&sight->instance, subject->asked->instance);
     g_free(sight->busy);
     sight->busy = text_head(busy, BUSY_CHARS);
+    sight->busy_job = guest && guest->holder ? epoch_fence_op_job(guest->holder) : 0;
     sight->taken_us = (guint64)MAX(node->env->ops->wall_us(node->env), 0);
     return sight;
 }

@@ -353,6 +353,11 @@ static void call_retry_recovery(struct luxi *luxi, struct rpc_request *request, 
     recovery_calls_retry(&luxi->context, request, args);
 }
 
+static void call_plan_recovery(struct luxi *luxi, struct rpc_request *request, const void *args)
+{
+    recovery_calls_plan(&luxi->context, request, args);
+}
+
 static void call_plan_node(struct luxi *luxi, struct rpc_request *request, const void *args)
 {
     plan_node(&luxi->context, request, args);
@@ -380,6 +385,7 @@ static const struct {
     {"ConsoleRead", call_console_read},
     {"ConsoleWrite", call_console_write},
     {"RetryRecovery", call_retry_recovery},
+    {"PlanRecovery", call_plan_recovery},
     {"PlanNode", call_plan_node},
     {"Verify", call_verify},
     {"SubmitJobToDrainedQueue", call_submit_job_to_drained_queue},

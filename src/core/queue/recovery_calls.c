@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "core/config/fault.h"
 #include "core/recovery/owner.h"
+#include "core/repair/duties.h"
 #include "core/repair/tags.h"
 #include "proto/change.h"
 
@@ -156,16 +157,21 @@ static void retry_task(void *data)
     g_free(call);
 }
 
+static const struct instance *find(const struct queue_context *context, const char *method,
+                                   const char *kind, const char *name, GError **error)
+{
+    if (strcmp(kind, "instance") == 0)
+        return config_find(follow_config(context->follow), "instance", name, error);
+    fettle_set_error(error, WRONG_INPUT, "%s: kind: must be instance, not \"%s\"", method, kind);
+    return NULL;
+}
+
 void recovery_calls_retry(struct queue_context *context, struct rpc_request *request,
                           const struct luxi_retry_recovery_args *args)
 {
     g_autoptr(GError) error = NULL;
-    const struct instance *instance = NULL;
-    if (strcmp(args->kind, "instance") != 0)
-        fettle_set_error(&error, WRONG_INPUT, "RetryRecovery: kind: must be instance, not \"%s\"",
-                         args->kind);
-    else
-        instance = config_find(follow_config(context->follow), "instance", args->name, &error);
+    const struct instance *instance =
+        find(context, "RetryRecovery", args->kind, args->name, &error);
     if (!instance) {
         rpc_fail(request, error);
         return;
@@ -175,4 +181,71 @@ void recovery_calls_retry(struct queue_context *context, struct rpc_request *req
     call->request = request;
     call->instance = g_strdup(instance->uuid);
     task_spawn(context->env->tasks, retry_task, call);
+}
+
+/* --- what would be done --- */
+
+struct plan_call {
+    struct queue_context *context;
+    struct rpc_request *request;
+    char *instance; /* its UUID; NULL: all that were left behind */
+    bool hosts;
+};
+
+static void plan_task(void *data)
+{
+    struct plan_call *call = data;
+    const struct queue_context *context = call->context;
+    const struct recovery_question question = {call->instance, call->hosts};
+    json_t *plan = repair_plan_recovery(context->env, context->follow, &question);
+    if (plan)
+        rpc_answer(call->request, plan);
+    else
+        rpc_fail_new(call->request, FETTLE_ERROR_KILLED, "luxid has ended");
+    g_free(call->instance);
+    g_free(call);
+}
+
+/* One without a task, and that is not in ERROR, has no next step; what hosts show of it may be
+ * asked all the same. */
+static bool has_plan(const struct queue_context *context, const struct instance *instance,
+                     const struct luxi_plan_recovery_args *args, GError **error)
+{
+    const struct config *config = follow_config(context->follow);
+    if (args->hosts || instance->task_state != TASK_NONE ||
+        fault_of(config, "instance", instance->uuid))
+        return true;
+    refuse_nothing(config, instance, error);
+    return false;
+}
+
+static bool may_plan(const struct queue_context *context,
+                     const struct luxi_plan_recovery_args *args, char **ret_uuid, GError **error)
+{
+    if (!config_cluster(follow_config(context->follow))) {
+        fettle_set_error(error, TEMPORARY,
+                         "the configuration has no cluster yet; run `fettle cluster init`");
+        return false;
+    }
+    if (!*args->kind && !*args->name && !args->hosts)
+        return true;
+    const struct instance *instance = find(context, "PlanRecovery", args->kind, args->name, error);
+    if (!instance || !has_plan(context, instance, args, error))
+        return false;
+    *ret_uuid = g_strdup(instance->uuid);
+    return true;
+}
+
+void recovery_calls_plan(struct queue_context *context, struct rpc_request *request,
+                         const struct luxi_plan_recovery_args *args)
+{
+    g_autoptr(GError) error = NULL;
+    char *uuid = NULL;
+    if (!may_plan(context, args, &uuid, &error)) {
+        rpc_fail(request, error);
+        return;
+    }
+    struct plan_call *call = g_new(struct plan_call, 1);
+    *call = (struct plan_call){context, request, uuid, args->hosts};
+    task_spawn(context->env->tasks, plan_task, call);
 }

@@ -18,7 +18,7 @@ GPtrArray *recovery_hosts(const struct instance *instance, const struct task_row
     GPtrArray *hosts = g_ptr_array_new();
     add_host(hosts, instance->primary_node);
     add_host(hosts, instance->holder);
-    if (task->asked == TASK_AT_HOLDER)
+    if (task && task->asked == TASK_AT_HOLDER)
         return hosts;
     add_host(hosts, instance->secondary_node);
     add_host(hosts, instance->migration_node);

@@ -20,7 +20,8 @@ enum look_end {
     LOOK_BLIND, /* a host that may have it could not be asked: RCV-35 */
 };
 
-/* Hosts that may have it: UUIDs (char *) of its record, the primary first; to be unreffed. */
+/* Hosts that may have it: UUIDs (char *) of its record, the primary first; to be unreffed. `task`
+ * NULL: all that its record names. */
 GPtrArray *recovery_hosts(const struct instance *instance, const struct task_row *task);
 /* Whether a person's word says that the host is dead. */
 bool recovery_host_dead(const struct config *config, const char *node);

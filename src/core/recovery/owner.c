@@ -1,6 +1,7 @@
 /* See owner.h. */
 #include "core/recovery/owner.h"
 
+#include "base/text.h"
 #include "core/watcher/watcher_private.h"
 
 static const char *const words[] = {
@@ -30,4 +31,20 @@ enum recovery_owner recovery_owner_of(const struct config *config, guint64 id)
     if (watcher_job_ended(job))
         return OWNER_DEAD;
     return job->started ? OWNER_LIVES : OWNER_QUEUED;
+}
+
+char *recovery_owner_text(const struct config *config, guint64 id)
+{
+    g_autofree char *key = g_strdup_printf("%" G_GUINT64_FORMAT, id);
+    const struct job *job = config_get(config, "job", key, NULL);
+    if (id == 0)
+        return g_strdup("no job is on record as its owner");
+    if (!job)
+        return g_strdup(was_given_out(config, id) ? "it was archived after its end"
+                                                  : "no job of that number is known");
+    g_autofree char *end = text_time((gint64)(job->end_us / G_USEC_PER_SEC));
+    if (watcher_job_ended(job))
+        return g_strdup_printf("it ended at %s (%s)", end, job->status);
+    return g_strdup(job->started ? "it has been started, and has not ended"
+                                 : "it has not been started");
 }

@@ -17,5 +17,7 @@ enum recovery_owner {
  * lock file has proved it, or its epoch is over (SAF-06). An id that was given out, and which
  * nobody knows, is of a job that was archived, and so had a final state too. */
 enum recovery_owner recovery_owner_of(const struct config *config, guint64 job);
+/* Why that is so, a clause: "it ended (error) at TIME". Free with g_free(). */
+char *recovery_owner_text(const struct config *config, guint64 job);
 /* dead, lives, queued, unknown */
 const char *recovery_owner_word(enum recovery_owner owner);

@@ -57,46 +57,12 @@ bool recovery_concerns(const struct watcher *watcher, const struct instance *ins
 
 /* --- one subject --- */
 
-static void case_free(void *data)
-{
-    struct recovery_case *subject = data;
-    instance_free(subject->record);
-    instance_free(subject->instance);
-    if (subject->fault != NULL)
-        fault_free(subject->fault);
-    if (subject->stuck != NULL)
-        stuck_free(subject->stuck);
-    judgement_free(subject->judgement);
-    g_free(subject);
-}
-
-/* A fault that is looked at again counts as the task that it names, whatever that keeps off. */
-static void put_in_force(struct instance *instance, const struct fault *fault)
-{
-    int word = enum_parse(&task_state_words, fault->task);
-    if (instance->task_state != TASK_NONE || word < 0)
-        return;
-    instance->task_state = (enum task_state)word;
-    instance->task_owner = fault->owner;
-    instance->task_since = fault->since;
-}
-
 static struct recovery_case *case_new(struct recovery *recovery, const struct watcher *watcher,
                                       const struct instance *record, guint64 version)
 {
-    const struct config *config = follow_config(watcher->follow);
-    struct recovery_case *subject = g_new0(struct recovery_case, 1);
-    g_autofree char *key = fault_key("instance", record->uuid);
-    const struct fault *fault = config_get(config, "fault", key, &subject->fault_version);
-    const struct stuck *stuck = config_get(config, "stuck", key, &subject->stuck_version);
-    subject->record = instance_copy(record);
-    subject->instance = instance_copy(record);
-    subject->version = version;
-    subject->fault = fault != NULL ? fault_copy(fault) : NULL;
-    subject->stuck = stuck != NULL ? stuck_copy(stuck) : NULL;
+    struct recovery_case *subject = recovery_case_new(watcher, record, version);
+    const struct stuck *stuck = subject->stuck;
     subject->remembered = remembered_of(recovery, record->uuid);
-    if (fault != NULL)
-        put_in_force(subject->instance, fault);
     /* Another master counts on, and begins the period anew: later, and never sooner. */
     if (subject->remembered->version == 0 && stuck != NULL && stuck->looks > 0)
         subject->remembered->next_ms =
@@ -139,19 +105,6 @@ static bool is_stale(const struct watcher *watcher, struct recovery_case *subjec
     return true;
 }
 
-bool recovery_hosts_answer(const struct watcher *watcher, const struct recovery_case *subject)
-{
-    const char *word = enum_word(&task_state_words, (int)subject->instance->task_state);
-    const struct task_row *task = task_row_of(TASK_KIND_instance, word);
-    g_autoptr(GPtrArray) hosts =
-        task != NULL ? recovery_hosts(subject->instance, task) : g_ptr_array_new();
-    for (guint i = 0; i < hosts->len; i++)
-        if (!recovery_host_dead(follow_config(watcher->follow), hosts->pdata[i]) &&
-            reports_of(watcher->reports, hosts->pdata[i]) == NULL)
-            return false;
-    return true;
-}
-
 /* Somebody wants it to be judged anew. */
 static bool is_asked(const struct recovery_case *subject)
 {
@@ -184,10 +137,7 @@ static void record_now(struct watcher *watcher, GPtrArray *changes)
 static bool is_candidate(struct recovery *recovery, struct watcher *watcher,
                          struct recovery_case *subject, GPtrArray *batch)
 {
-    enum recovery_owner owner =
-        subject->record->task_state == TASK_NONE
-            ? OWNER_DEAD
-            : recovery_owner_of(follow_config(watcher->follow), subject->instance->task_owner);
+    enum recovery_owner owner = recovery_case_owner(watcher, subject);
     GPtrArray *changes = watcher_changes_new();
     bool good = false;
     if (owner == OWNER_LIVES || owner == OWNER_UNKNOWN) {
@@ -267,28 +217,6 @@ static bool has_lock(GHashTable *got, const struct recovery_case *subject)
     return g_hash_table_contains(got, name);
 }
 
-/* --- looks --- */
-
-/* Hosts that have given no report in this pass are not waited for: they gave no answer. False: some
- * node has enough to look at, and this subject has to wait for the next round. */
-static bool want_sights(const struct watcher *watcher, const struct recovery_case *subject,
-                        struct sights *sights)
-{
-    const struct config *config = follow_config(watcher->follow);
-    const char *word = enum_word(&task_state_words, (int)subject->instance->task_state);
-    const struct task_row *task = task_row_of(TASK_KIND_instance, word);
-    g_autoptr(GPtrArray) hosts =
-        task != NULL ? recovery_hosts(subject->instance, task) : g_ptr_array_new();
-    for (guint i = 0; i < hosts->len; i++)
-        if (!sights_has_room(sights, hosts->pdata[i]))
-            return false;
-    for (guint i = 0; i < hosts->len; i++)
-        if (!recovery_host_dead(config, hosts->pdata[i]) &&
-            reports_of(watcher->reports, hosts->pdata[i]) != NULL)
-            sights_want(sights, hosts->pdata[i], subject->instance, subject->instance->task_owner);
-    return true;
-}
-
 /* --- judgements --- */
 
 /* Its event was made with the first try, whatever was told since of looks that failed (RCV-32). */
@@ -318,8 +246,8 @@ static void remember(const struct watcher *watcher, const struct recovery_case *
             now_ms + (gint64)watcher_cluster(watcher)->recovery_interval_period * 1000;
 }
 
-static void judge(struct watcher *watcher, struct recovery_case *subject,
-                  const struct sights *sights, GPtrArray *changes)
+void recovery_judge(struct watcher *watcher, struct recovery_case *subject,
+                    const struct sights *sights, GPtrArray *changes)
 {
     const struct recovery_view view = {follow_config(watcher->follow), watcher->reports, sights};
     subject->judgement = judge_instance(&view, subject->instance);
@@ -344,19 +272,21 @@ static void judge(struct watcher *watcher, struct recovery_case *subject,
 static bool one_round(struct recovery *recovery, struct watcher *watcher, GPtrArray *waiting)
 {
     struct sights *sights = sights_new();
-    g_autoptr(GPtrArray) cases = g_ptr_array_new_with_free_func(case_free);
+    g_autoptr(GPtrArray) cases = g_ptr_array_new_with_free_func(recovery_case_free);
     g_autoptr(GPtrArray) left = g_ptr_array_new();
     recovery->holds = true;
     g_autoptr(GHashTable) got = lock_all(watcher, waiting);
     for (guint i = 0; i < waiting->len; i++) {
         struct recovery_case *subject = waiting->pdata[i];
+        g_autoptr(GPtrArray) hosts = recovery_case_hosts(subject);
         bool locked = has_lock(got, subject);
-        if (locked && !want_sights(watcher, subject, sights))
+        if (locked &&
+            !recovery_case_want(watcher, subject, hosts, subject->instance->task_owner, sights))
             g_ptr_array_add(left, subject);
         else if (locked)
             g_ptr_array_add(cases, subject);
         else
-            case_free(subject);
+            recovery_case_free(subject);
     }
     g_ptr_array_set_size(waiting, 0);
     g_ptr_array_extend(waiting, left, NULL, NULL);
@@ -365,7 +295,7 @@ static bool one_round(struct recovery *recovery, struct watcher *watcher, GPtrAr
     g_autoptr(GPtrArray) batch = watcher_batch_new();
     for (guint i = 0; alive && i < cases->len; i++) {
         GPtrArray *changes = watcher_changes_new();
-        judge(watcher, cases->pdata[i], sights, changes);
+        recovery_judge(watcher, cases->pdata[i], sights, changes);
         watcher_batch_add(batch, changes);
     }
     sights_free(sights);
@@ -426,7 +356,7 @@ static void leave_out_beyond_room(const struct watcher *watcher, GPtrArray *cand
     g_ptr_array_sort(those, recovery_down_first);
     guint room = recovery_room(watcher);
     for (guint i = room; i < those->len; i++)
-        case_free(those->pdata[i]);
+        recovery_case_free(those->pdata[i]);
     g_ptr_array_set_size(those, (gint)MIN(those->len, room));
     g_ptr_array_set_size(candidates, 0);
     g_ptr_array_extend(candidates, those, NULL, NULL);
@@ -447,7 +377,7 @@ static GPtrArray *find_candidates(struct recovery *recovery, struct watcher *wat
         if (is_candidate(recovery, watcher, subject, batch))
             g_ptr_array_add(candidates, subject);
         else
-            case_free(subject);
+            recovery_case_free(subject);
     }
     leave_out_beyond_room(watcher, candidates);
     return candidates;
@@ -485,5 +415,5 @@ void recovery_run(struct recovery *recovery, struct watcher *watcher, const GPtr
     else
         while (good && waiting->len > 0)
             good = one_round(recovery, watcher, waiting);
-    g_ptr_array_foreach(waiting, (GFunc)(void (*)(void))case_free, NULL);
+    g_ptr_array_foreach(waiting, (GFunc)(void (*)(void))recovery_case_free, NULL);
 }

@@ -1,7 +1,9 @@
 /*
  * What the files of recovery share: one pass over one subject.
  *
- *   recovery.c        who is a candidate; locks, looks, judgements, commits of one pass
+ *   recovery.c        who is a candidate; locks, judgements, commits of one pass
+ *   recovery_plan.c   what that would do, for who asks
+ *   recovery_case.c   one subject of either, and whom to ask about it
  *   owner.c           whether a task's owner lives
  *   sights.c          what hosts show
  *   instance_facts.c  that, in the words of the table of tasks
@@ -55,8 +57,30 @@ struct recovery_case {
     bool finish;                   /* a job is to be submitted, its decision is committed */
 };
 
+/* --- recovery_case.c --- */
+
+/* `remembered` is left to the caller. */
+struct recovery_case *recovery_case_new(const struct watcher *watcher,
+                                        const struct instance *record, guint64 version);
+void recovery_case_free(void *subject);
+/* That of a fault's task is dead. */
+enum recovery_owner recovery_case_owner(const struct watcher *watcher,
+                                        const struct recovery_case *subject);
+/* Hosts that may have it, UUIDs; to be unreffed. */
+GPtrArray *recovery_case_hosts(const struct recovery_case *subject);
 /* Whether all who may have it can be asked in this pass. */
 bool recovery_hosts_answer(const struct watcher *watcher, const struct recovery_case *subject);
+/* Those of `hosts` that have given no report in this pass are not waited for: they gave no answer.
+ * `dead_job` 0: nobody is refused anything. False: some node has enough to look at, and this
+ * subject has to wait for the next round. */
+bool recovery_case_want(const struct watcher *watcher, const struct recovery_case *subject,
+                        const GPtrArray *hosts, guint64 dead_job, struct sights *sights);
+
+/* --- recovery.c --- */
+
+/* What follows from what hosts show, and all that it changes. */
+void recovery_judge(struct watcher *watcher, struct recovery_case *subject,
+                    const struct sights *sights, GPtrArray *changes);
 
 /* --- recovery_apply.c --- */
 

@@ -148,6 +148,12 @@ const struct sight *sights_of(const struct sights *sights, const char *node, con
     return asked ? g_hash_table_lookup(asked->by_instance, instance) : NULL;
 }
 
+const char *sights_boot_id(const struct sights *sights, const char *node)
+{
+    const struct asked *asked = sights ? g_hash_table_lookup(sights->nodes, node) : NULL;
+    return asked && asked->answer ? asked->answer->boot_id : "";
+}
+
 bool sights_older(const struct sights *sights, const char *node)
 {
     const struct asked *asked = sights ? g_hash_table_lookup(sights->nodes, node) : NULL;

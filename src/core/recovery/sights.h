@@ -20,6 +20,8 @@ void sights_want(struct sights *sights, const char *node, const struct instance 
 bool sights_ask(struct sights *sights, const struct env *env, struct stamp stamp, guint limit_ms);
 /* NULL: the node was not asked, or has not answered. Lives as long as `sights`. */
 const struct sight *sights_of(const struct sights *sights, const char *node, const char *instance);
+/* Changes with every boot of it; "": it has not answered, or not said. */
+const char *sights_boot_id(const struct sights *sights, const char *node);
 /* Whether it has answered that it does not know the question: its node daemon is of the version
  * before. */
 bool sights_older(const struct sights *sights, const char *node);

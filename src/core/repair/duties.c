@@ -2,7 +2,6 @@
 #include "core/repair/duties.h"
 
 #include "base/sm.h"
-#include "core/recovery/recovery.h"
 #include "core/repair/repair_case.h"
 
 /* --- the machine of one instance --- */
@@ -136,3 +135,16 @@ const struct watcher_duties repair_duties = {
     .free = repair_free,
     .changed = repair_changed,
 };
+
+json_t *repair_plan_recovery(const struct env *env, struct follow *follow,
+                             const struct recovery_question *question)
+{
+    struct watcher *view = watcher_view(env, follow, &repair_duties);
+    json_t *plan = NULL;
+    if (view != NULL && watcher_cluster(view) != NULL) {
+        take_in(view);
+        plan = recovery_plan(view, watcher_keeps_recovery_off, question);
+    }
+    watcher_view_free(view);
+    return plan;
+}

@@ -355,7 +355,8 @@ static void node_memory_free(void *data)
     g_free(memory);
 }
 
-struct watcher *watcher_new(const struct env *env, const struct watcher_duties *duties)
+/* All but the copy of the configuration. */
+static struct watcher *make(const struct env *env, const struct watcher_duties *duties)
 {
     g_assert(duties->count <= WATCHER_DUTIES);
     struct watcher *watcher = g_new0(struct watcher, 1);
@@ -370,6 +371,12 @@ struct watcher *watcher_new(const struct env *env, const struct watcher_duties *
     watcher->jobs = watcher_jobs_new();
     watcher->promotion = watcher_promotion_new();
     watcher->services = watcher_services_new();
+    return watcher;
+}
+
+struct watcher *watcher_new(const struct env *env, const struct watcher_duties *duties)
+{
+    struct watcher *watcher = make(env, duties);
     watcher->follow = follow_new(env, changed_cb, watcher);
     return watcher;
 }
@@ -386,6 +393,27 @@ bool watcher_start(struct watcher *watcher, GError **error)
     watcher->owner->livelock = g_steal_pointer(&livelock);
     task_spawn(watcher->env->tasks, loop_task, watcher);
     return true;
+}
+
+struct watcher *watcher_view(const struct env *env, struct follow *follow,
+                             const struct watcher_duties *duties)
+{
+    struct watcher *view = make(env, duties);
+    view->follow = follow;
+    if (ask_nodes(view)) {
+        view->pass++;
+        watcher_jobs_begin(view);
+        return view;
+    }
+    watcher_view_free(view);
+    return NULL;
+}
+
+void watcher_view_free(struct watcher *view)
+{
+    if (view != NULL)
+        view->follow = NULL;
+    watcher_free(view);
 }
 
 void watcher_free(struct watcher *watcher)

@@ -60,6 +60,12 @@ struct node_memory {
     guint promotions;      /* jobs that were to make it a master candidate, and failed */
 };
 
+/* What one pass sees, with the copy of whoever asks what it would do: nothing is remembered, and
+ * nothing may be committed or submitted with it. In a task; NULL: the process is killed. */
+struct watcher *watcher_view(const struct env *env, struct follow *follow,
+                             const struct watcher_duties *duties);
+void watcher_view_free(struct watcher *view);
+
 /* Seconds since 1970. */
 gint64 watcher_now(const struct watcher *watcher);
 /* What the holder's node says of the guest of an instance; NULL if that node has not reported.

@@ -272,6 +272,27 @@ static void test_late_request(void)
     node_world_free(nw);
 }
 
+/* Who only looks refuses nobody anything, gives nothing up, and writes nothing. */
+static void test_closes_no_door(void)
+{
+    struct node_world *nw = world_with(TEMPLATE_FILE, true);
+    struct fake_reply stopping = {0};
+    fake_host_set_powerdown_ms(nw->a.host, 0);
+    nw_call_start(nw, &nw->a, "guest_stop", nw->stamp, nw_stop_args(nw, 60000), &stopping);
+    nw_pass(nw, 1000);
+    fake_fail_files(nw->world, ENDED_FILE, 1);
+    record_autoptr(sight) busy = collect(nw, 0);
+    g_assert_cmpuint(busy->busy_job, ==, 1);
+    g_assert_false(stopping.done);
+    nw_pass(nw, 60000);
+    g_assert_true(stopping.done);
+    g_assert_no_error(stopping.error);
+    expect_door(nw, false);
+    g_assert_null(fake_file(nw->world, NODE_A, FILE_STATE, ENDED_FILE));
+    fake_reply_clear(&stopping);
+    node_world_free(nw);
+}
+
 static json_t *fill(const struct record *record);
 
 static json_t *fill_field(const struct field *field)
@@ -500,6 +521,7 @@ int main(int argc, char **argv)
     g_test_add_func("/collect/shared#RCV-15", test_shared);
     g_test_add_func("/collect/busy#RCV-20,SAF-81", test_busy);
     g_test_add_func("/collect/late-request#SAF-81", test_late_request);
+    g_test_add_func("/collect/closes-no-door#RCV-15,SAF-81", test_closes_no_door);
     g_test_add_func("/collect/every-method#SAF-81", test_every_method);
     g_test_add_func("/collect/only-questions#SAF-81", test_only_questions);
     g_test_add_func("/collect/one-write#SAF-81", test_one_write);

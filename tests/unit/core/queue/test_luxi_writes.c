@@ -47,6 +47,7 @@ static const struct row {
     {"QueryTags", "[\"instance\", \"web1\"]", ""},
     {"Verify", "[\"\"]", ""},
     {"RetryRecovery", "[\"instance\", \"web10\"]", "fault"},
+    {"PlanRecovery", "[]", ""},
     {"PlanNode", "[\"node1\", \"fail\"]", ""},
     {"Verify", "[\"node1\"]", ""},
     {"ConsoleRead", "[\"web1\"]", ""},

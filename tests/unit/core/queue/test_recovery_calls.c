@@ -120,6 +120,59 @@ static void test_repair(struct queue_world *w)
            "instance \"web1\": repair r-7 is under way; it is looked at when that has ended");
 }
 
+/* --- PlanRecovery --- */
+
+static void refuse_plan(struct queue_world *w, const char *kind, const char *name, bool hosts,
+                        enum fettle_error code, const char *message)
+{
+    queue_refuse(w, "PlanRecovery", json_make("[s, s, b]", kind, name, hosts), code, message);
+}
+
+/* One row, whose owner and outcome are these, or none; the node daemon of the only node is away. */
+static void expect_plan(struct queue_world *w, json_t *args, const char *owner_why,
+                        const char *outcome, size_t hosts)
+{
+    g_autoptr(GError) error = NULL;
+    json_autoptr answer = queue_call(w, "PlanRecovery", args, &error);
+    g_assert_no_error(error);
+    const json_t *rows = json_object_get(answer, "rows"), *row = json_array_get(rows, 0);
+    g_assert_cmpuint(json_array_size(rows), ==, outcome ? 1 : 0);
+    g_assert_cmpstr(json_string_value(json_object_get(row, "outcome")), ==, outcome);
+    g_assert_cmpstr(json_string_value(json_object_get(row, "owner_why")), ==, owner_why);
+    g_assert_cmpuint(json_array_size(json_object_get(row, "hosts")), ==, hosts);
+}
+
+static void test_plan(struct queue_world *w)
+{
+    put_web1(w, "starting", 0);
+    expect_plan(w, json_array(), "no job is on record as its owner", "unknown", 0);
+    expect_plan(w, json_make("[s, s]", "instance", WEB1), "no job is on record as its owner",
+                "unknown", 0);
+    g_assert_null(object(w, "stuck"));
+    put_web1(w, "starting", queue_submit_running(w));
+    expect_plan(w, json_array(), NULL, NULL, 0);
+    expect_plan(w, json_make("[s, s]", "instance", "web1"),
+                "it has been started, and has not ended", "left", 0);
+}
+
+/* What hosts show may be asked of everything that exists. */
+static void test_plan_of_nothing(struct queue_world *w)
+{
+    refuse_plan(w, "instance", "nix", false, FETTLE_ERROR_UNKNOWN_ENTITY,
+                "instance \"nix\" does not exist");
+    refuse_plan(w, "instance", "nix", true, FETTLE_ERROR_UNKNOWN_ENTITY,
+                "instance \"nix\" does not exist");
+    refuse_plan(w, "volume", "v", true, FETTLE_ERROR_WRONG_INPUT,
+                "PlanRecovery: kind: must be instance, not \"volume\"");
+    refuse_plan(w, "", "", true, FETTLE_ERROR_WRONG_INPUT,
+                "PlanRecovery: kind: must be instance, not \"\"");
+    put_web1(w, "", 0);
+    refuse_plan(w, "instance", "web1", false, FETTLE_ERROR_WRONG_STATE,
+                "instance \"web1\": nothing is stuck; it has no task");
+    expect_plan(w, json_make("[s, s, b]", "instance", "web1", true), "", "left", 1);
+    expect_plan(w, json_array(), NULL, NULL, 0);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -128,5 +181,7 @@ int main(int argc, char **argv)
     queue_case("/recovery-calls/nothing", 1, test_nothing);
     queue_case("/recovery-calls/owner-lives#RCV-10,RCV-12", 1, test_owner_lives);
     queue_case("/recovery-calls/repair#RCV-42", 1, test_repair);
+    queue_case("/recovery-calls/plan#RCV-33", 1, test_plan);
+    queue_case("/recovery-calls/plan-of-nothing#RCV-15", 1, test_plan_of_nothing);
     return g_test_run();
 }

@@ -16,8 +16,8 @@ static void put_job(struct config *config, guint id, const char *status, bool st
 {
     g_autofree char *key = g_strdup_printf("%u", id);
     put(config, "job", key,
-        json_make("{si s[{s{} ss}] ss sb}", "id", id, "ops", "input", "status", status, "status",
-                  status, "started", started));
+        json_make("{si s[{s{} ss}] ss sb sI}", "id", id, "ops", "input", "status", status, "status",
+                  status, "started", started, "end_us", (json_int_t)1700000000 * 1000000));
 }
 
 static void test_owner(void)
@@ -51,6 +51,29 @@ static void test_nobody_knows_it(void)
     config_free(config);
 }
 
+static void assert_text(const struct config *config, guint64 job, const char *expected)
+{
+    g_autofree char *text = recovery_owner_text(config, job);
+    g_assert_cmpstr(text, ==, expected);
+}
+
+/* Why it counts as that. */
+static void test_text(void)
+{
+    struct config *config = config_new();
+    put(config, "counter", "job", json_make("{si}", "value", 4));
+    put_job(config, 1, "error", true);
+    put_job(config, 2, "running", true);
+    put_job(config, 3, "queued", false);
+    assert_text(config, 1, "it ended at 2023-11-14 22:13:20 UTC (error)");
+    assert_text(config, 2, "it has been started, and has not ended");
+    assert_text(config, 3, "it has not been started");
+    assert_text(config, 4, "it was archived after its end");
+    assert_text(config, 5, "no job of that number is known");
+    assert_text(config, 0, "no job is on record as its owner");
+    config_free(config);
+}
+
 static void test_words(void)
 {
     g_assert_cmpstr(recovery_owner_word(OWNER_DEAD), ==, "dead");
@@ -64,6 +87,7 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/recovery/owner/by-its-record#RCV-03,RCV-12", test_owner);
     g_test_add_func("/recovery/owner/without-a-record#RCV-03", test_nobody_knows_it);
+    g_test_add_func("/recovery/owner/why#RCV-33", test_text);
     g_test_add_func("/recovery/owner/words", test_words);
     return g_test_run();
 }

@@ -287,8 +287,9 @@ static json_t *sight(const struct watcher_world *w, const char *node, const char
                                                w->own_disks & (1u << i)
                                                    ? (json_int_t)w->disk_mib * 1024 * 1024
                                                    : (json_int_t)0));
-    return json_make("{s:s,s:s,s:s,s:s,s:I,s:s,s:o,s:o,s:I}", "instance", instance, "busy",
+    return json_make("{s:s,s:s,s:I,s:s,s:s,s:I,s:s,s:o,s:o,s:I}", "instance", instance, "busy",
                      g_strcmp0(w->busy, node) == 0 ? "its images are made by job 900" : "",
+                     "busy_job", g_strcmp0(w->busy, node) == 0 ? (json_int_t)w->busy_job : 0,
                      "silent", there && w->late_guest ? "its monitor does not answer" : "", "state",
                      there ? w->guest_state : "absent", "generation",
                      (json_int_t)(there ? w->guest_generation : 0), "crashed",

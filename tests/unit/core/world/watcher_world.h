@@ -60,7 +60,8 @@ struct watcher_world {
     bool old_version;    /* … which nodes of an older version do not tell */
     guint own_disks;     /* of web1 on its primary node, as a sum (record image_set); 3: both */
     guint disk_mib;      /* size of each there */
-    const char *busy;    /* node where something is being done to it */
+    const char *busy;    /* node where something is being done to it … */
+    guint64 busy_job;    /* … for that job */
     const char *unasked; /* node whose daemon does not know the question */
     const char *crashed; /* last words of its guest */
     guint left_disks;    /* of web1 on its primary node, under the name of a replica, as a sum */

@@ -1,0 +1,31 @@
+/*
+ * What the next pass of recovery would do, and what hosts show right now (RCV-15, 33): the pass's
+ * own steps, with looks that refuse nobody anything, and changes that are thrown away. Behind
+ * `fettle recovery plan`, `show` and `collect`.
+ *
+ * What the watcher has learned over several passes, as that disks are certain to have failed, is
+ * not known here.
+ */
+#pragma once
+
+#include "core/config/follow.h"
+#include "core/recovery/recovery.h"
+
+struct recovery_question {
+    const char *instance; /* UUID; NULL: all that were left behind */
+    bool hosts;           /* what each host shows as well, with a task or without one */
+};
+
+/* In a task. `view`: of watcher_view().
+ *   {"held": whether nothing of it would be done as things are, "notes": [why…],
+ *    "rows": [{"subject_kind", "subject", "subject_name", "task", "since", "owner", "owner_state",
+ *              "owner_why", "looks",
+ *              "outcome": settled, removed, error, finished (by the job "finisher"), waits, unknown
+ *                         (hosts could not be asked, or are busy with what the pass gives up), left (nobody does anything),
+ *              "on_retry": only when a person asks for it, "state": what the record says then,
+ *              "why", "rule", "summary": as it will be on record, "evidence": [line…], "next",
+ *              and if asked for "hosts": [{"node", "answer", "why", "boot_id", "sight"}]}]}
+ * "answer": given, busy, silent (cannot tell), refused, none, older (a version before), offline (on
+ * record, so it was not asked). Rows in the order of names. NULL: the process is killed. */
+json_t *recovery_plan(struct watcher *view, recovery_waits_fn waits,
+                      const struct recovery_question *question);
