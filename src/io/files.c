@@ -538,6 +538,15 @@ static void sweep_temporary(const char *folder, const char *name)
     unlink(path);
 }
 
+void files_sweep(const char *folder)
+{
+    const char *name;
+    g_autoptr(GDir) dir = g_dir_open(folder, 0, NULL);
+    while (dir && (name = g_dir_read_name(dir)))
+        if (name[0] == '.')
+            sweep_temporary(folder, name);
+}
+
 GPtrArray *files_list(const struct node_paths *paths, enum file_area area, const char *folder,
                       GError **error)
 {

@@ -23,6 +23,8 @@ char *files_read(const struct node_paths *paths, enum file_area area, const char
 /* A file that is not there counts as removed. */
 bool files_remove(const struct node_paths *paths, enum file_area area, const char *name,
                   GError **error);
+/* Removes what writers that have died left in a folder of no area: it may be a part of a key. */
+void files_sweep(const char *folder);
 /* Sorted names without temporary ones, of which those of dead writers are removed; empty if there
  * is no such folder. Array of char *, frees them. */
 GPtrArray *files_list(const struct node_paths *paths, enum file_area area, const char *folder,

@@ -5,6 +5,7 @@
 #include "backend/members/etcd_private.h"
 #include "backend/tool.h"
 #include "base/limits.h"
+#include "io/crash.h"
 #include "io/engine_file.h"
 #include "io/files.h"
 #include "io/net/certs.h"
@@ -56,6 +57,7 @@ static bool give_away(const char *path, GError **error)
     gid_t gid = 0;
     if (!etcd_user(&uid, &gid, error))
         return false;
+    crash_point("keys: give away");
     if (uid == 0 || lchown(path, uid, gid) == 0)
         return true;
     fettle_set_error(error, STORAGE, "cannot change the owner of %s: %s", path, g_strerror(errno));
@@ -69,6 +71,7 @@ static bool move_key(const char *from, const char *to, bool give, GError **error
         return true;
     if (give && !give_away(from, error))
         return false;
+    crash_point("keys: rename");
     return rename(from, to) == 0 || files_error("rename into place", to, error);
 }
 
@@ -402,6 +405,7 @@ bool etcd_forget(struct members *members, GError **error)
     for (guint i = 0; i < G_N_ELEMENTS(all); i++) {
         g_autofree char *path = engine_file_certificate(host->paths, all[i]);
         g_autofree char *key = engine_file_key(host->paths, all[i]);
+        crash_point("keys: unlink");
         if ((unlink(path) != 0 && errno != ENOENT) || (unlink(key) != 0 && errno != ENOENT)) {
             fettle_set_error(error, STORAGE, "cannot remove %s or %s: %s", path, key,
                              g_strerror(errno));

@@ -364,6 +364,27 @@ static void test_paths(struct fixture *fixture, gconstpointer unused)
     assert_error(&error, STORAGE, "log/guests: Not a directory");
 }
 
+/* A part of a key does not stay for ever, whoever died while it was written. */
+static void test_left(struct fixture *fixture, gconstpointer unused)
+{
+    g_autofree char *folder = g_build_filename(fixture->paths->etc, "etcd", NULL);
+    const char *const folders[] = {fixture->paths->etc, folder};
+    pid_t dead = fork();
+    if (dead == 0)
+        _exit(0);
+    g_assert_cmpint(waitpid(dead, NULL, 0), ==, dead);
+    g_assert_cmpint(g_mkdir(folder, 0711), ==, 0);
+    for (guint i = 0; i < G_N_ELEMENTS(folders); i++) {
+        g_autofree char *left = g_strdup_printf("%s/.a.key.%d-%d-17", folders[i], dead, dead);
+        g_autofree char *mine = g_strdup_printf("%s/.a.key.%d-1-17", folders[i], getpid());
+        g_assert_true(g_file_set_contents(left, "x", 1, NULL));
+        g_assert_true(g_file_set_contents(mine, "x", 1, NULL));
+        g_assert_true(node_paths_make(fixture->paths, NULL));
+        g_assert_false(g_file_test(left, G_FILE_TEST_EXISTS));
+        g_assert_true(g_file_test(mine, G_FILE_TEST_EXISTS));
+    }
+}
+
 static void expect_config_error(struct fixture *fixture, const char *text, const char *part)
 {
     g_autofree char *path = g_build_filename(fixture->paths->etc, "node.json", NULL);
@@ -523,6 +544,7 @@ int main(int argc, char **argv)
     ADD("/files/unforeseen-names#SAF-104", test_unforeseen);
     ADD("/files/given-to-another-user#SAF-104", test_give);
     ADD("/files/paths", test_paths);
+    ADD("/files/left-of-keys#SAF-94", test_left);
     ADD("/files/node-config", test_node_config);
     g_test_add_func("/loop/timers", test_timers);
     ADD("/loop/watch", test_watch);
