@@ -41,6 +41,10 @@ char *files_path(const struct node_paths *paths, enum file_area area, const char
 char *files_folder(const struct node_paths *paths, enum file_area area, const char *folder,
                    GError **error);
 
+/* Any absolute path, synced; in a task others run meanwhile, as with those above. */
+bool files_write_synced(const char *path, const char *data, size_t len, guint mode, GError **error);
+bool files_remove_synced(const char *path, GError **error);
+
 /* The same for any absolute path, blocking: for certificates, node.json, the lab. `mode` is what it
  * gets, whatever the umask. */
 bool files_write_path(const char *path, const char *data, size_t len, guint mode, bool sync,

@@ -78,8 +78,8 @@ static bool move_key(const char *from, const char *to, bool give, GError **error
 static bool move_certificate(const char *from, const char *to, GError **error)
 {
     g_autofree char *text = files_read_path(from, LIMIT_PEM_CHARS, NULL, error);
-    return text != NULL && files_write_path(to, text, strlen(text), 0644, true, error) &&
-           files_remove_path(from, true, error);
+    return text != NULL && files_write_synced(to, text, strlen(text), 0644, error) &&
+           files_remove_synced(from, error);
 }
 
 /* The certificate goes last: as long as it lies there, this is to be finished. */
@@ -116,7 +116,7 @@ static bool make_key(const char *path, GError **error)
     if (g_file_test(path, G_FILE_TEST_EXISTS))
         return true;
     g_autofree char *key = pem_of(openssl(argv, NULL, error), error);
-    return key != NULL && files_write_path(path, key, strlen(key), 0600, true, error);
+    return key != NULL && files_write_synced(path, key, strlen(key), 0600, error);
 }
 
 static char *make_request(const struct etcd_host *host, guint owner, bool anew, GError **error)
@@ -301,7 +301,7 @@ static bool write_authority(const struct etcd_host *host, const char *authority,
     g_autofree char *path = engine_file_authority(host->paths);
     g_autofree char *now = files_read_path(path, LIMIT_TRUST_CHARS, NULL, NULL);
     return g_strcmp0(now, authority) == 0 ||
-           files_write_path(path, authority, strlen(authority), 0644, true, error);
+           files_write_synced(path, authority, strlen(authority), 0644, error);
 }
 
 bool etcd_trust(struct members *members, const char *authority, GError **error)
@@ -327,7 +327,7 @@ static bool take(const struct etcd_host *host, const char *name, const char *cer
                  GError **error)
 {
     g_autofree char *path = engine_file_certificate(host->paths, name);
-    return files_write_path(path, certificate, strlen(certificate), 0644, true, error);
+    return files_write_synced(path, certificate, strlen(certificate), 0644, error);
 }
 
 bool etcd_certify(struct members *members, const char *member, const char *client,

@@ -98,8 +98,8 @@ static void test_bad_names(struct fixture *fixture, gconstpointer unused)
 struct write_task {
     struct fixture *fixture;
     guint *running;
+    char *path; /* NULL: of the state */
     bool ok, killed, done;
-    bool overlapped;
 };
 
 static void write_in_task(void *data)
@@ -108,20 +108,23 @@ static void write_in_task(void *data)
     g_autoptr(GError) error = NULL;
 
     (*task->running)++;
-    task->ok = files_write(task->fixture->paths, FILE_STATE, "node/state.json", "{}", 2, &error);
+    task->ok = task->path ? files_write_synced(task->path, "{}", 2, 0600, &error) &&
+                                files_remove_synced(task->path, &error)
+                          : files_write(task->fixture->paths, FILE_STATE, "node/state.json", "{}",
+                                        2, &error);
     task->killed = error != NULL && fettle_error_is(error, KILLED);
     task->done = true;
     (*task->running)--;
 }
 
 /* While one task waits for its disk, others run. */
-static void test_in_tasks(struct fixture *fixture, gconstpointer unused)
+static void overlap(struct fixture *fixture, char *path)
 {
     struct write_task tasks[8] = {0};
     guint running = 0, most = 0;
 
     for (int i = 0; i < 8; i++) {
-        tasks[i] = (struct write_task){.fixture = fixture, .running = &running};
+        tasks[i] = (struct write_task){.fixture = fixture, .running = &running, .path = path};
         task_spawn(fixture->tasks, write_in_task, &tasks[i]);
     }
     for (int i = 0; i < 8; i++)
@@ -132,6 +135,14 @@ static void test_in_tasks(struct fixture *fixture, gconstpointer unused)
     for (int i = 0; i < 8; i++)
         g_assert_true(tasks[i].ok);
     g_assert_cmpuint(most, >, 1);
+}
+
+static void test_in_tasks(struct fixture *fixture, gconstpointer unused)
+{
+    g_autofree char *key = g_build_filename(fixture->paths->etc, "member.key", NULL);
+    overlap(fixture, NULL);
+    overlap(fixture, key);
+    g_assert_false(g_file_test(key, G_FILE_TEST_EXISTS));
 }
 
 static void test_killed_task(struct fixture *fixture, gconstpointer unused)
