@@ -269,15 +269,19 @@ bool cli_send(struct cli *cli, const char *method, json_t *args, GError **error)
         return false;
     size_t len;
     g_autofree char *frame = frame_encode(request, LIMIT_LUXI_FRAME_BYTES, &len, error);
-    return frame != NULL && send_all(cli->luxi->fd, frame, len, error);
+    if (frame != NULL && send_all(cli->luxi->fd, frame, len, error))
+        return true;
+    cli_disconnect(cli);
+    return false;
 }
 
 static json_t *receive_result(struct cli *cli, const struct items *items, GError **error)
 {
     json_autoptr reply = receive(cli, items, error);
     if (reply == NULL) {
-        if (cli->silent) /* its late answer would be taken for that to the next question */
-            cli_disconnect(cli);
+        /* A late answer would be taken for that to the next question, and none comes to a broken
+         * connection. */
+        cli_disconnect(cli);
         return NULL;
     }
     json_t *result = json_object_get(reply, "result");

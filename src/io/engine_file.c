@@ -48,7 +48,7 @@ bool engine_file_write(const struct node_paths *paths, const struct engine_confi
         return false;
     json_autoptr json = engine_config_to_json(config);
     g_autofree char *text = seal_to_text(json);
-    return files_write_path(path, text, strlen(text), 0644, true, error);
+    return files_write_synced(path, text, strlen(text), 0644, error);
 }
 
 static bool sync_folder(const char *folder, GError **error)

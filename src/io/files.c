@@ -374,6 +374,7 @@ struct work {
     char *path;
     char *data;
     size_t len;
+    guint mode; /* of what is written whole */
     bool sync;
     bool keep; /* the file that is appended to stays open */
     bool ok;
@@ -396,7 +397,7 @@ static bool work_do(struct work *work, GError **error)
 {
     switch (work->what) {
     case WORK_WRITE:
-        return files_write_path(work->path, work->data, work->len, MODE_DEFAULT, work->sync, error);
+        return files_write_path(work->path, work->data, work->len, work->mode, work->sync, error);
     case WORK_APPEND:
         return append_path(work->path, work->data, work->len, work->sync, work->keep, error);
     case WORK_REMOVE:
@@ -452,6 +453,19 @@ static bool work_run(struct work *work, GError **error)
     return ok;
 }
 
+/* `path` is stolen. */
+static struct work *work_on(char *path, const char *data, size_t len)
+{
+    struct work *work = g_new0(struct work, 1);
+    g_atomic_ref_count_init(&work->refs);
+    work->path = path;
+    work->data = g_memdup2(data, len);
+    work->len = len;
+    work->mode = MODE_DEFAULT;
+    work->sync = true;
+    return work;
+}
+
 static struct work *work_new(const struct node_paths *paths, enum file_area area, const char *name,
                              const char *data, size_t len, GError **error)
 {
@@ -459,17 +473,28 @@ static struct work *work_new(const struct node_paths *paths, enum file_area area
 
     if (path == NULL)
         return NULL;
-    struct work *work = g_new0(struct work, 1);
-    g_atomic_ref_count_init(&work->refs);
-    work->path = path;
-    work->data = g_memdup2(data, len);
-    work->len = len;
+    struct work *work = work_on(path, data, len);
     work->sync = area == FILE_STATE;
     work->keep = area == FILE_RUN;
     return work;
 }
 
 /* --- the calls --- */
+
+bool files_write_synced(const char *path, const char *data, size_t len, guint mode, GError **error)
+{
+    struct work *work = work_on(g_strdup(path), data, len);
+    work->what = WORK_WRITE;
+    work->mode = mode;
+    return work_run(work, error);
+}
+
+bool files_remove_synced(const char *path, GError **error)
+{
+    struct work *work = work_on(g_strdup(path), NULL, 0);
+    work->what = WORK_REMOVE;
+    return work_run(work, error);
+}
 
 bool files_write(const struct node_paths *paths, enum file_area area, const char *name,
                  const char *data, size_t len, GError **error)
@@ -536,6 +561,15 @@ static void sweep_temporary(const char *folder, const char *name)
     g_autofree char *path = g_build_filename(folder, name, NULL);
     crash_point("files: unlink");
     unlink(path);
+}
+
+void files_sweep(const char *folder)
+{
+    const char *name;
+    g_autoptr(GDir) dir = g_dir_open(folder, 0, NULL);
+    while (dir && (name = g_dir_read_name(dir)))
+        if (name[0] == '.')
+            sweep_temporary(folder, name);
 }
 
 GPtrArray *files_list(const struct node_paths *paths, enum file_area area, const char *folder,

@@ -23,6 +23,8 @@ char *files_read(const struct node_paths *paths, enum file_area area, const char
 /* A file that is not there counts as removed. */
 bool files_remove(const struct node_paths *paths, enum file_area area, const char *name,
                   GError **error);
+/* Removes what writers that have died left in a folder of no area: it may be a part of a key. */
+void files_sweep(const char *folder);
 /* Sorted names without temporary ones, of which those of dead writers are removed; empty if there
  * is no such folder. Array of char *, frees them. */
 GPtrArray *files_list(const struct node_paths *paths, enum file_area area, const char *folder,
@@ -38,6 +40,10 @@ char *files_path(const struct node_paths *paths, enum file_area area, const char
 /* The same for a folder; "" is the area itself. */
 char *files_folder(const struct node_paths *paths, enum file_area area, const char *folder,
                    GError **error);
+
+/* Any absolute path, synced; in a task others run meanwhile, as with those above. */
+bool files_write_synced(const char *path, const char *data, size_t len, guint mode, GError **error);
+bool files_remove_synced(const char *path, GError **error);
 
 /* The same for any absolute path, blocking: for certificates, node.json, the lab. `mode` is what it
  * gets, whatever the umask. */

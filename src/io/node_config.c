@@ -87,6 +87,9 @@ bool node_paths_make(const struct node_paths *paths, GError **error)
         if (!files_make_folder(path, folders[i].mode, error))
             return false;
     }
+    g_autofree char *of_members = g_build_filename(paths->etc, "etcd", NULL);
+    files_sweep(paths->etc);
+    files_sweep(of_members);
     return true;
 }
 

@@ -26,6 +26,7 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(node_paths_t, node_paths_free)
 
 /* Makes etc, var, var/queue, var/node, var/node/guests, var/disks, var/disks/aside, var/images,
  * run/queue, run, run/livelocks, run/guests, run/exports, log, log/guests where they are missing.
+ * What writers that have died left in etc, beside keys, is removed.
  * STORAGE with the folder's name. */
 bool node_paths_make(const struct node_paths *paths, GError **error);
 

@@ -79,7 +79,7 @@ struct members_ops {
                        GError **error);
     /* One member at a time has the turn in which it answers nobody, for UPKEEP_TURN_S at most;
      * TEMPORARY: it is another's. Taking it is a change, so it is asked of one that is well. What
-     * an earlier node daemon of this node has left is its own. */
+     * an earlier node daemon of this node has left is its own, to take and to give back. */
     bool (*turn_take)(struct members *members, GError **error);
     void (*turn_give)(struct members *members);
     /* Gives free pages of the member's file back; it answers nobody meanwhile. */

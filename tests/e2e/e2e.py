@@ -9,6 +9,7 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import traceback
 
@@ -149,6 +150,40 @@ def create(lab, name, template='mirror', **more):
 
 def uuid_of(lab, name):
     return lab.instance(name, 'uuid')['uuid']
+
+
+class Beside(threading.Thread):
+    """Runs beside a `with` block, at the end of which it is told that it is `over`."""
+
+    def __init__(self):
+        super().__init__(daemon=True)
+        self.over = False
+
+    def __enter__(self):
+        self.start()
+        return self
+
+    def __exit__(self, *_):
+        self.over = True
+        self.join()
+
+
+class Commits(Beside):
+    """Tags of the cluster, each in a job of its own, one after the other; each that was answered is there afterwards."""
+
+    def __init__(self, lab, name):
+        super().__init__()
+        self.lab, self.prefix, self.answered = lab, name, []
+
+    def run(self):
+        for number in itertools.takewhile(lambda _: not self.over, itertools.count()):
+            tag = f'{self.prefix}{number}'
+            if self.lab.run('tag', 'add', 'cluster', tag, check=False)[0] == 0:
+                self.answered.append(tag)
+
+    def check(self):
+        missing = set(self.answered) - set(self.lab.cli('tag', 'list', 'cluster', '--no-headers').split())
+        assert self.answered and not missing, f'answered and lost: {sorted(missing)}'
 
 
 def store_of(lab, node):

@@ -494,12 +494,14 @@ def test_stopped():
     follower.wait('wait: 20 %')
     lab.lab('pause', 'luxid@node1')
     try:
-        asking, doing = Waiting('instance', 'list'), Waiting('test', 'delay', '0')
+        asking = [Waiting(*words.split()) for words in ('instance list', 'job list --live', 'event watch', 'queue info')]
+        doing = Waiting('test', 'delay', '0')
         why = ('fettle-luxid of this node has answered nothing for 30 s, although it runs: what was asked for may still be done when it goes '
                f"on. It may be stopped or stand still: look at its log below {lab.root('node1')}, and start it anew; in a lab: fettle lab "
                'restart luxid@node1. Guests and jobs that run are not touched by that')
-        code, out, err = asking.ended()
-        assert (code, out, err) == (19, '', [f'fettle: {why}']), (code, out, err)
+        for command in asking:
+            code, out, err = command.ended()
+            assert (code, out, err) == (19, '', [f'fettle: {why}']), (code, out, err)
         code, out, err = doing.ended()
         request = err[-1].split('--request-id ')[1].split(':')[0]
         assert (code, out, err) == (20, '', [

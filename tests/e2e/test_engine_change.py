@@ -104,26 +104,6 @@ class Commit:
         assert serial == self.serial, f'the commit of {self.tag} was answered as {self.serial}, repeated as {serial}'
 
 
-class Load:
-    """Changes, each in a job of its own, one after the other."""
-
-    def __init__(self, name):
-        self.name, self.count, self.ended = name, 0, False
-        self.thread = threading.Thread(target=self.run)
-
-    def run(self):
-        while not self.ended:
-            self.count += add(f'{self.name}{self.count}')
-
-    def __enter__(self):
-        self.thread.start()
-        return self
-
-    def __exit__(self, *_):
-        self.ended = True
-        self.thread.join()
-
-
 def change(to, check=True):
     """From the node that is master, in a process of its own beside the load; again while what it fails for passes."""
     begun, patience = time.monotonic(), fettlelib.Patience(120)
@@ -140,11 +120,12 @@ def change(to, check=True):
 def change_under_load(to):
     """Changes come until it begins, and again after it; what was answered before has the same answer."""
     before = Commit(f'before-{to}')
-    with Load(f'beside-{to}-') as load:
-        wait_until('changes come', lambda: load.count > 2, 30)
+    with e2e.Commits(lab, f'beside-{to}-') as commits:
+        wait_until('changes come', lambda: len(commits.answered) > 2, 30)
         change(to)
-        count = load.count
-        wait_until('changes come again', lambda: load.count > count + 2, 60)
+        count = len(commits.answered)
+        wait_until('changes come again', lambda: len(commits.answered) > count + 2, 60)
+    answered.extend(commits.answered)
     nothing_lost()
     before.check()
 
@@ -404,23 +385,7 @@ def test_death_behind():
 
 # --- deaths of a candidate ---
 
-class Beside(threading.Thread):
-    """Runs beside a `with` block, at the end of which it is told that it is `over`."""
-
-    def __init__(self):
-        super().__init__(daemon=True)
-        self.over = False
-
-    def __enter__(self):
-        self.start()
-        return self
-
-    def __exit__(self, *_):
-        self.over = True
-        self.join()
-
-
-class Killer(Beside):
+class Killer(e2e.Beside):
     """Ends wconfd of a candidate as soon as its engine.json says this (empty: it is gone). `killed` is what the file said
     right after that; None: it never did."""
 
@@ -585,7 +550,7 @@ def test_lost():
 
 # --- deaths of the processes that come after the step back ---
 
-class After(Beside):
+class After(e2e.Beside):
     """Crash points count from the moment on at which wconfd of a node has ended so often: the process that made the step
     ends, the one after it makes its store the engine and ends, the third one becomes master with it. On a loaded machine one
     may come and go unseen: then nothing has counted."""

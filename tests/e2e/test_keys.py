@@ -8,7 +8,6 @@ import os
 import shutil
 import subprocess
 import tempfile
-import threading
 
 import e2e
 from e2e import fettlelib, title, wait_until
@@ -81,19 +80,13 @@ def renew(*words, check=True):
     return lab.run('cluster', 'renew-keys', '--yes', *words, check=check, timeout=300)
 
 
-class Renewal(threading.Thread):
+class Renewal(e2e.Beside):
     """Beside a `with` block, whose end waits for it."""
 
-    def __enter__(self):
-        self.said = None
-        self.start()
-        return self
+    said = None
 
     def run(self):
         self.said = renew(check=False)
-
-    def __exit__(self, *_):
-        self.join()
 
 
 # --- what is old ---
@@ -151,11 +144,11 @@ def walk_words(name, at=None, log=None):
     return once, words + ([f'FETTLE_CRASH_AT={at}'] if at else []) + ([f'FETTLE_CRASH_LOG={log}'] if log else [])
 
 
-def armed(daemon, name, at=None, log=None):
-    """Renewals with that daemon of the master armed, until it has died; whether it did. How many points one renewal has depends on how busy
+def armed(daemon, name, at=None, log=None, node=None):
+    """Renewals with that daemon of the master, or of another node, armed, until it has died; whether it did. How many points one renewal has depends on how busy
     the machine is, as some of them come by the second: the one that is armed may be reached in the next renewal only."""
     once, words = walk_words(name, at, log)
-    lab.lab('restart', f'{daemon}@{lab.master}', *words)
+    lab.lab('restart', f'{daemon}@{node or lab.master}', *words)
     wait_until('the master serves', lab.find_master, 60)
     with open(os.path.join(folder, 'since'), 'w', encoding='utf-8'):
         pass

@@ -7,7 +7,6 @@ import os
 import shutil
 import subprocess
 import tempfile
-import threading
 
 import e2e
 import test_keys
@@ -66,34 +65,6 @@ class Old:
         return [(node, whose) for node in NODES for whose in ('client', 'member') if self.is_taken(node, whose)]
 
 
-class Commits(threading.Thread):
-    """One after the other until the block ends; each that was answered is there afterwards."""
-
-    def __init__(self, name):
-        super().__init__()
-        self.name, self.answered, self.over = name, [], False
-
-    def run(self):
-        number = 0
-        while not self.over:
-            tag = f'{self.name}{number}'
-            number += 1
-            if lab.run('tag', 'add', 'cluster', tag, check=False)[0] == 0:
-                self.answered.append(tag)
-
-    def __enter__(self):
-        self.start()
-        return self
-
-    def __exit__(self, *_):
-        self.over = True
-        self.join()
-
-    def check(self):
-        missing = set(self.answered) - set(lab.cli('tag', 'list', 'cluster', '--no-headers').split())
-        assert self.answered and not missing, f'answered and lost: {sorted(missing)}'
-
-
 # --- tests ---
 
 @title('/keys-etcd/in-place#SAF-94')
@@ -102,7 +73,7 @@ def test_in_place():
     before, olds, master = content(etc('node1', 'ca.crt')), [Old(node) for node in NODES], lab.master
     assert all(len(old.takers()) == 6 for old in olds), [old.takers() for old in olds]
     pid = process(master, 'wconfd')
-    with Commits('in-place') as commits:
+    with e2e.Commits(lab, 'in-place') as commits:
         code, out, err = renew(check=False)
     assert code == 0 and out.splitlines()[-1].startswith('The keys of the cluster are new'), (code, out, err)
     print(f'# {len(commits.answered)} commits meanwhile', flush=True)
@@ -153,7 +124,7 @@ def test_member_dies():
     """Its node daemon starts it again, and nobody else is started anew meanwhile."""
     before = content(etc('node1', 'ca.crt'))
     other = next(node for node in NODES if node != lab.master)
-    with Commits('dies') as commits, test_keys.Renewal() as renewal:
+    with e2e.Commits(lab, 'dies') as commits, test_keys.Renewal() as renewal:
         while renewal.said is None:
             for phase in ('spread', 'drop'):
                 wait_until(f'{phase} has begun', lambda at=phase: renewal.said is not None or keys()[0] == at, 120)
@@ -163,6 +134,17 @@ def test_member_dies():
     assert renewal.said[0] == 0, renewal.said
     commits.check()
     assert_over(before)
+
+
+@title('/keys-etcd/deaths-of-node-daemons#SAF-94')
+def test_deaths():
+    """Where a key goes to its reader, gets its name, and where the member is ended: the walk of all points is test_members_crash.c."""
+    for node in (lab.master, next(node for node in NODES if node != lab.master)):
+        for at in ('keys: give away', 'keys: rename', 'process: signal'):
+            before = content(etc('node1', 'ca.crt'))
+            assert test_keys.armed('noded', f'{node}-{at}'.replace(' ', '-'), at=at, node=node), f'noded of {node} did not die at "{at}"'
+            assert_over(before)
+    test_keys.assert_guests_well()
 
 
 def lose_master(phase):
@@ -192,7 +174,7 @@ def main():
         e2e.create(lab, 'other')
         lab.cli('cluster', 'engine', 'etcd', '--yes', timeout=300)
         wait_until('somebody serves', lab.find_master, 120)
-        e2e.run(test_in_place, *([test_silent, test_member_dies, test_master_lost] if e2e.LONG else []))
+        e2e.run(test_in_place, *([test_silent, test_member_dies, test_deaths, test_master_lost] if e2e.LONG else []))
 
 
 if __name__ == '__main__':

@@ -142,22 +142,29 @@ static bool ask_others(struct members *members, const char *id, struct members_o
     return ok;
 }
 
+static char *turn_key(const struct etcd_host *host)
+{
+    return g_strdup_printf("/fettle/%s/upkeep", host->config->cluster_uuid);
+}
+
 static bool turn_take(struct members *members, GError **error)
 {
     struct etcd_host *host = host_of(members);
-    g_autofree char *key = g_strdup_printf("/fettle/%s/upkeep", host->config->cluster_uuid);
+    g_autofree char *key = turn_key(host);
     struct etcd_client *client = make_client(host, ETCD_ASK_MS, error);
-    bool ok = client != NULL &&
-              etcd_turn_take(client, key, host->config->name, UPKEEP_TURN_S, &host->turn, error);
+    bool ok =
+        client != NULL && etcd_turn_take(client, key, host->config->name, UPKEEP_TURN_S, error);
     etcd_client_free(client);
     return ok;
 }
 
 static void turn_give(struct members *members)
 {
-    struct etcd_client *client = make_client(host_of(members), ETCD_ASK_MS, NULL);
+    struct etcd_host *host = host_of(members);
+    g_autofree char *key = turn_key(host);
+    struct etcd_client *client = make_client(host, ETCD_ASK_MS, NULL);
     if (client != NULL)
-        etcd_turn_give(client, host_of(members)->turn);
+        etcd_turn_give(client, key, host->config->name);
     etcd_client_free(client);
 }
 

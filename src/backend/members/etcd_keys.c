@@ -5,6 +5,7 @@
 #include "backend/members/etcd_private.h"
 #include "backend/tool.h"
 #include "base/limits.h"
+#include "io/crash.h"
 #include "io/engine_file.h"
 #include "io/files.h"
 #include "io/net/certs.h"
@@ -56,6 +57,7 @@ static bool give_away(const char *path, GError **error)
     gid_t gid = 0;
     if (!etcd_user(&uid, &gid, error))
         return false;
+    crash_point("keys: give away");
     if (uid == 0 || lchown(path, uid, gid) == 0)
         return true;
     fettle_set_error(error, STORAGE, "cannot change the owner of %s: %s", path, g_strerror(errno));
@@ -69,14 +71,15 @@ static bool move_key(const char *from, const char *to, bool give, GError **error
         return true;
     if (give && !give_away(from, error))
         return false;
+    crash_point("keys: rename");
     return rename(from, to) == 0 || files_error("rename into place", to, error);
 }
 
 static bool move_certificate(const char *from, const char *to, GError **error)
 {
     g_autofree char *text = files_read_path(from, LIMIT_PEM_CHARS, NULL, error);
-    return text != NULL && files_write_path(to, text, strlen(text), 0644, true, error) &&
-           files_remove_path(from, true, error);
+    return text != NULL && files_write_synced(to, text, strlen(text), 0644, error) &&
+           files_remove_synced(from, error);
 }
 
 /* The certificate goes last: as long as it lies there, this is to be finished. */
@@ -113,7 +116,7 @@ static bool make_key(const char *path, GError **error)
     if (g_file_test(path, G_FILE_TEST_EXISTS))
         return true;
     g_autofree char *key = pem_of(openssl(argv, NULL, error), error);
-    return key != NULL && files_write_path(path, key, strlen(key), 0600, true, error);
+    return key != NULL && files_write_synced(path, key, strlen(key), 0600, error);
 }
 
 static char *make_request(const struct etcd_host *host, guint owner, bool anew, GError **error)
@@ -298,7 +301,7 @@ static bool write_authority(const struct etcd_host *host, const char *authority,
     g_autofree char *path = engine_file_authority(host->paths);
     g_autofree char *now = files_read_path(path, LIMIT_TRUST_CHARS, NULL, NULL);
     return g_strcmp0(now, authority) == 0 ||
-           files_write_path(path, authority, strlen(authority), 0644, true, error);
+           files_write_synced(path, authority, strlen(authority), 0644, error);
 }
 
 bool etcd_trust(struct members *members, const char *authority, GError **error)
@@ -324,7 +327,7 @@ static bool take(const struct etcd_host *host, const char *name, const char *cer
                  GError **error)
 {
     g_autofree char *path = engine_file_certificate(host->paths, name);
-    return files_write_path(path, certificate, strlen(certificate), 0644, true, error);
+    return files_write_synced(path, certificate, strlen(certificate), 0644, error);
 }
 
 bool etcd_certify(struct members *members, const char *member, const char *client,
@@ -402,6 +405,7 @@ bool etcd_forget(struct members *members, GError **error)
     for (guint i = 0; i < G_N_ELEMENTS(all); i++) {
         g_autofree char *path = engine_file_certificate(host->paths, all[i]);
         g_autofree char *key = engine_file_key(host->paths, all[i]);
+        crash_point("keys: unlink");
         if ((unlink(path) != 0 && errno != ENOENT) || (unlink(key) != 0 && errno != ENOENT)) {
             fettle_set_error(error, STORAGE, "cannot remove %s or %s: %s", path, key,
                              g_strerror(errno));

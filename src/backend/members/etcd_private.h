@@ -16,7 +16,6 @@ struct etcd_host {
     struct process *process; /* NULL: none was started or found */
     bool stopping;           /* its end is wanted, and told to nobody */
     char *started_with;      /* digest of whom it trusts; NULL: not known */
-    gint64 turn;             /* the lease of the turn that it took last */
     void (*ended)(const char *why, void *data);
     void *data;
 };

@@ -197,7 +197,6 @@ static int event_watch(struct cli *cli, int argc, char **argv, GError **error)
                                   .stream = g_strdup(""),
                                   .shown =
                                       g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL)};
-    cli->patience_ms = LIVE_WAIT_S * 1000 + TIMEOUT_WAIT_EXTRA_MS;
     cli_interrupt_catch();
     cli->interruptible = true;
     int code = follow_until_left(&following, error);

@@ -382,7 +382,6 @@ int cli_live_jobs(struct cli *cli, const char *const *names, GError **error)
     struct live live = {.cli = cli, .names = names, .jobs = jobs_new(), .stream = g_strdup("")};
     live.widths = g_new0(int, g_strv_length((char **)names) + 1);
     live.drawn = !cli->json && cli->separator == NULL && screen_live();
-    cli->patience_ms = LIVE_WAIT_S * 1000 + TIMEOUT_WAIT_EXTRA_MS;
     cli_interrupt_catch();
     cli->interruptible = true;
     int code = follow_until_left(&live, error);

@@ -301,6 +301,8 @@ void member_care_start(struct member_care *care)
         return;
     }
     care->running_since_ms = now_ms(care);
-    if (care->record != NULL && care->record->run)
+    /* The daemon before may have had the turn. */
+    care->in_turn = care->record != NULL && care->record->run;
+    if (care->in_turn)
         member_care_turn_later(care, running ? MEMBER_FIRST_LOOK_MS : 1);
 }

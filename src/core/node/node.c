@@ -192,6 +192,7 @@ static void ssconf_run(void *data)
 {
     struct node_core *node = data;
     if (task_mutex_lock(&node->ssconf)) {
+        node->ssconf_waits = false;
         guint64 serial = epoch_fence_announced(node->fence)->serial;
         if (ssconf_update(node->env, epoch_fence_announced(node->fence)))
             node->ssconf_serial = serial;
@@ -206,6 +207,9 @@ static void start_ssconf(struct node_core *node, const struct announce_args *arg
     if (args->again && node->ssconf_serial == args->serial)
         return;
     node->ssconf_serial = 0;
+    if (node->ssconf_waits)
+        return; /* it takes what was announced last */
+    node->ssconf_waits = true;
     node_hold(node);
     task_spawn(node->env->tasks, ssconf_run, node);
 }

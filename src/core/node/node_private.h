@@ -62,6 +62,7 @@ struct node_core {
     struct task_mutex ssconf;    /* one writer of those files */
     struct task_mutex keys_lock; /* one change of certificates at a time */
     struct keys_status *keys;    /* as they were seen last; NULL: look */
+    bool ssconf_waits;           /* a writer of them has not begun */
     guint64 ssconf_serial; /* of the announcement that they are known to agree with; 0: none */
 };
 

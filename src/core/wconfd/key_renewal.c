@@ -374,8 +374,11 @@ static void bring_members(const struct key_pass *pass)
         !*pass->cluster->etcd_authority || !pass->keeper->wconf->engine->replicated)
         return;
     key_renewal_bring_members(pass);
+    g_autoptr(GError) error = NULL;
     if (over)
         say(pass->keeper, pass->waits->len > before ? pass->waits->pdata[before] : NULL);
+    else if (key_renewal_alive(pass->keeper) && !key_renewal_known(pass->keeper->wconf, &error))
+        g_ptr_array_add(pass->waits, g_strdup(error->message));
 }
 
 static bool work(const struct key_pass *pass, GError **error)
@@ -496,7 +499,7 @@ static bool may_begin(const struct wconf *wconf, GError **error)
                          "the key of the cluster's authority is not on this node: copy etc/ca.key "
                          "from another candidate, with mode 0600, or make that one the master");
     else
-        return true;
+        return key_renewal_known(wconf, error);
     return false;
 }
 

@@ -13,6 +13,19 @@
     "is offline, and with it its member of etcd, so that no other one can be started anew: make "  \
     "it no candidate (fettle node modify %s --master-candidate no)"
 
+/* One of the version before goes through the phases without members, and says that it is over. */
+bool key_renewal_known(const struct wconf *wconf, GError **error)
+{
+    const char *older = wconf->engine->replicated ? wconf_older_candidate(wconf) : NULL;
+    if (older)
+        fettle_set_error(error, TEMPORARY,
+                         "the keys of etcd are not renewed while the master candidate %s runs "
+                         "another version, which as the master would leave them as they are; bring "
+                         "that to version %s",
+                         older, FETTLE_VERSION);
+    return !older;
+}
+
 struct round {
     const struct key_pass *pass;
     struct engine_asker asker;

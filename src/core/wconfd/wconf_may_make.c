@@ -8,12 +8,13 @@
 
 #include "core/wconfd/wconf_private.h"
 
-static const struct node *older_candidate(const struct wconf *wconf, const GPtrArray *nodes)
+const char *wconf_older_candidate(const struct wconf *wconf)
 {
+    g_autoptr(GPtrArray) nodes = config_list(wconf->head, "node");
     for (guint i = 0; i < nodes->len; i++) {
         const struct node *node = nodes->pdata[i];
         if (node->master_candidate && !node->offline && wconf_followers_older(wconf, node->uuid))
-            return node;
+            return node->name;
     }
     return NULL;
 }
@@ -25,14 +26,13 @@ bool wconf_may_make(const struct wconf *wconf, const GPtrArray *changes, GError 
         if (change->op != CHANGE_PUT || !object_is_new(change->kind) ||
             config_count(wconf->head, change->kind) > 0)
             continue;
-        g_autoptr(GPtrArray) nodes = config_list(wconf->head, "node");
-        const struct node *older = older_candidate(wconf, nodes);
+        const char *older = wconf_older_candidate(wconf);
         if (!older)
             return true;
         fettle_set_error(error, TEMPORARY,
                          "%s %s: not put on record while the master candidate %s runs another "
                          "version, which could not load it; bring that to version %s",
-                         change->kind, change->key, older->name, FETTLE_VERSION);
+                         change->kind, change->key, older, FETTLE_VERSION);
         return false;
     }
     return true;

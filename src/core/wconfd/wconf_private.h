@@ -240,6 +240,9 @@ bool wconf_followers_older(const struct wconf *wconf, const char *node);
 guint wconf_followers_reachable(const struct wconf *wconf);
 
 /* --- wconf_may_make.c --- */
+/* The name of a candidate that may have to become the master, and has told this one that it runs
+ * another version; NULL: there is none. Valid until the next change. */
+const char *wconf_older_candidate(const struct wconf *wconf);
 /* Whether all candidates can load a store that has what is put: TEMPORARY, with the candidate. */
 bool wconf_may_make(const struct wconf *wconf, const GPtrArray *changes, GError **error);
 

@@ -372,10 +372,19 @@ static gint64 grant_lease(struct etcd_client *client, guint seconds, GError **er
     return lease;
 }
 
-void etcd_turn_give(struct etcd_client *client, gint64 lease)
+static void revoke_lease(struct etcd_client *client, gint64 lease)
 {
     json_autoptr answer = ask(client, ETCD_LEASE_REVOKE,
                               json_make("{s:I}", "ID", (json_int_t)lease), ETCD_ASK_MS, NULL);
+}
+
+void etcd_turn_give(struct etcd_client *client, const char *key, const char *who)
+{
+    json_autoptr answer = ask(client, ETCD_RANGE, etcd_range(key), ETCD_ASK_MS, NULL);
+    g_autoptr(GPtrArray) kvs = answer ? etcd_kvs(answer, NULL, NULL) : NULL;
+    const struct etcd_kv *holder = kvs && kvs->len == 1 ? kvs->pdata[0] : NULL;
+    if (holder && strcmp(holder->value, who) == 0)
+        revoke_lease(client, holder->lease);
 }
 
 /* `*ret_left`: the lease of a turn that it has already, of an earlier process. */
@@ -403,7 +412,7 @@ static bool try_turn(struct etcd_client *client, const char *key, const char *wh
 }
 
 bool etcd_turn_take(struct etcd_client *client, const char *key, const char *who, guint seconds,
-                    gint64 *ret_lease, GError **error)
+                    GError **error)
 {
     g_autoptr(GError) why = NULL;
     gint64 left = 0, lease = grant_lease(client, seconds, error);
@@ -411,15 +420,13 @@ bool etcd_turn_take(struct etcd_client *client, const char *key, const char *who
         return false;
     bool ok = try_turn(client, key, who, lease, &left, &why);
     if (left != 0) {
-        etcd_turn_give(client, left);
+        revoke_lease(client, left);
         g_clear_error(&why);
         ok = try_turn(client, key, who, lease, &left, &why);
     }
-    if (ok) {
-        *ret_lease = lease;
+    if (ok)
         return true;
-    }
     g_propagate_error(error, g_steal_pointer(&why));
-    etcd_turn_give(client, lease);
+    revoke_lease(client, lease);
     return false;
 }

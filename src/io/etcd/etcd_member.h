@@ -59,8 +59,9 @@ bool etcd_defragment(struct etcd_client *client, GError **error);
 /* A turn that at most one has, by a key with a lease: true if it is ours now, for `seconds` at
  * most. TEMPORARY: it is another's. What `who` has of before is given back first. */
 bool etcd_turn_take(struct etcd_client *client, const char *key, const char *who, guint seconds,
-                    gint64 *ret_lease, GError **error);
-void etcd_turn_give(struct etcd_client *client, gint64 lease);
+                    GError **error);
+/* If it is that of `who`, whichever process of it has taken it. */
+void etcd_turn_give(struct etcd_client *client, const char *key, const char *who);
 
 /* --- answers, whatever they are --- */
 

@@ -13,6 +13,7 @@
 #include "io/net/authority.h"
 #include "io/net/certs.h"
 #include "io/process.h"
+#include "places.h"
 #include "world.h"
 
 #include <glib/gstdio.h>
@@ -21,172 +22,6 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#define CLUSTER "99999999-0000-4000-8000-000000000009"
-#define TOKEN "77777777-0000-4000-8000-000000000007"
-#define NODES 3
-#define PATIENCE_MS 60000
-
-struct place {
-    struct node_paths *paths;
-    struct node_config *config;
-    struct members *members;
-    guint ended;
-    char *why;
-};
-
-static struct place nodes[NODES];
-static struct authority *authority;
-
-#define assert_refused(ok, error, CODE, text)                                                      \
-    do {                                                                                           \
-        g_assert_false(ok);                                                                        \
-        g_assert_error(error, FETTLE_ERROR, FETTLE_ERROR_##CODE);                                  \
-        g_assert_cmpstr((error)->message, ==, text);                                               \
-        g_clear_error(&error);                                                                     \
-    } while (0)
-
-#define until(condition)                                                                           \
-    do {                                                                                           \
-        gint64 since_ms = loop_boot_ms();                                                          \
-        while (!(condition)) {                                                                     \
-            g_assert_false(patience_is_over(since_ms, PATIENCE_MS));                               \
-            g_assert_true(loop_sleep(100));                                                        \
-        }                                                                                          \
-    } while (0)
-
-/* --- nodes --- */
-
-static void ended_cb(const char *why, void *data)
-{
-    struct place *node = data;
-    node->ended++;
-    g_free(node->why);
-    node->why = g_strdup(why);
-}
-
-static void open_host(struct place *node)
-{
-    node->members = etcd_host_new(node->paths, node->config);
-    node->members->ops->set_ended(node->members, ended_cb, node);
-}
-
-static void make_node(guint index)
-{
-    struct place *node = &nodes[index];
-    g_autoptr(GError) error = NULL;
-    g_autofree char *root = g_strdup_printf("%s/m%u", world_folder(), index + 1);
-    g_assert_cmpint(g_mkdir(root, 0755), ==, 0);
-    node->paths = node_paths_new(root, &error);
-    g_assert_true(node_paths_make(node->paths, &error));
-    node->config = node_config_new();
-    g_free(node->config->node_uuid);
-    g_free(node->config->name);
-    g_free(node->config->cluster_uuid);
-    node->config->node_uuid = g_strdup_printf("aaaaaaaa-0000-4000-8000-00000000000%u", index + 1);
-    node->config->name = g_strdup_printf("node%u", index + 1);
-    node->config->cluster_uuid = g_strdup(CLUSTER);
-    open_host(node);
-}
-
-/* The authority is the first node's; the others have its certificate only. */
-static void make_nodes(void)
-{
-    g_autoptr(GError) error = NULL;
-    for (guint i = 0; i < NODES; i++)
-        make_node(i);
-    g_autofree char *ca = g_build_filename(nodes[0].paths->etc, "ca.crt", NULL);
-    g_autofree char *key = g_build_filename(nodes[0].paths->etc, "ca.key", NULL);
-    g_assert_true(certs_make_ca(ca, key, CLUSTER, &error));
-    g_autofree char *text = files_read_path(ca, LIMIT_PEM_CHARS, NULL, &error);
-    for (guint i = 1; i < NODES; i++) {
-        g_autofree char *copy = g_build_filename(nodes[i].paths->etc, "ca.crt", NULL);
-        g_assert_true(files_write_path(copy, text, strlen(text), 0644, false, &error));
-    }
-    authority = authority_new(nodes[0].paths, "authority");
-}
-
-static void remove_nodes(void)
-{
-    for (guint i = 0; i < NODES; i++) {
-        g_assert_true(nodes[i].members->ops->stop(nodes[i].members, NULL));
-        etcd_host_free(nodes[i].members);
-        g_autofree char *root = g_strdup(nodes[i].paths->root);
-        node_paths_free(nodes[i].paths);
-        node_config_free(nodes[i].config);
-        g_free(nodes[i].why);
-        nodes[i] = (struct place){0};
-        const char *argv[] = {"rm", "-rf", root, NULL};
-        g_spawn_sync(NULL, (char **)argv, NULL, G_SPAWN_SEARCH_PATH, NULL, NULL, NULL, NULL, NULL,
-                     NULL);
-    }
-    authority_free(authority);
-}
-
-/* A configuration of the first `count` nodes, each at 127.0.0.1 with ports of its own. */
-static struct engine_config *make_config(guint count, guint base_port)
-{
-    struct engine_config *config = engine_config_new();
-    config->kind = ENGINE_KIND_ETCD;
-    config->state = ENGINE_PREPARING;
-    g_free(config->token);
-    config->token = g_strdup(TOKEN);
-    for (guint i = 0; i < count; i++) {
-        struct engine_member *member = engine_member_new();
-        g_free(member->node);
-        g_free(member->name);
-        g_free(member->peer_url);
-        g_free(member->client_url);
-        member->node = g_strdup(nodes[i].config->node_uuid);
-        member->name = g_strdup(nodes[i].config->name);
-        member->peer_url = engine_url("127.0.0.1", base_port + 2 * i);
-        member->client_url = engine_url("127.0.0.1", base_port + 2 * i + 1);
-        g_ptr_array_add(config->members, member);
-    }
-    return config;
-}
-
-static void certify(guint index)
-{
-    struct members *members = nodes[index].members;
-    g_autofree char *member = NULL;
-    g_autofree char *client = NULL;
-    g_autofree char *member_crt = NULL;
-    g_autofree char *client_crt = NULL;
-    g_autoptr(GError) error = NULL;
-    g_assert_true(members->ops->prepare(members, false, &member, &client, &error));
-    g_assert_true(
-        authority->ops->sign_etcd(authority, member, CLUSTER, "127.0.0.1", &member_crt, &error));
-    g_assert_true(authority->ops->sign_etcd(authority, client, CLUSTER, NULL, &client_crt, &error));
-    g_assert_true(members->ops->certify(members, member_crt, client_crt, "", &error));
-    g_assert_no_error(error);
-}
-
-/* Founds etcd on all nodes. */
-static void found(struct engine_config *config)
-{
-    g_autoptr(GError) error = NULL;
-    for (guint i = 0; i < config->members->len; i++) {
-        struct members *members = nodes[i].members;
-        certify(i);
-        g_assert_true(members->ops->config_write(members, config, &error));
-        g_assert_true(members->ops->start(members, config, MEMBER_NEW, &error));
-        g_assert_no_error(error);
-    }
-}
-
-static struct member_status *ask(guint index)
-{
-    struct member_status *status = member_status_new();
-    g_assert_true(nodes[index].members->ops->ask(nodes[index].members, status, NULL));
-    return status;
-}
-
-static bool is_healthy(guint index)
-{
-    record_autoptr(member_status) status = ask(index);
-    return status->healthy;
-}
 
 static uid_t owner_of(const char *folder, const char *name, mode_t *ret_mode)
 {
@@ -234,10 +69,10 @@ static void say_in_log(const struct place *node, const char *line)
 
 static void one_life(void)
 {
-    make_nodes();
+    places_make();
     struct place *node = &nodes[0];
     struct members *members = node->members;
-    record_autoptr(engine_config) config = make_config(1, 23400);
+    record_autoptr(engine_config) config = places_config(1, 23400);
     g_autoptr(GError) error = NULL;
     bool running = true;
     mode_t mode = 0;
@@ -255,9 +90,9 @@ static void one_life(void)
                    missing);
     g_assert_false(members->ops->has_data(members));
 
-    found(config);
-    until(is_healthy(0));
-    record_autoptr(member_status) status = ask(0);
+    places_found(config);
+    until(places_healthy(0));
+    record_autoptr(member_status) status = places_ask(0);
     g_assert_true(status->leads);
     g_assert_cmpuint(status->pid, !=, 0);
     process_is_confined(status->pid);
@@ -276,11 +111,11 @@ static void one_life(void)
 
     /* The node daemon is started anew: the same process, told apart by its start. */
     etcd_host_free(members);
-    open_host(node);
+    places_open(node);
     members = node->members;
     g_assert_true(members->ops->adopt(members, &running, &error));
     g_assert_true(running);
-    record_autoptr(member_status) again = ask(0);
+    record_autoptr(member_status) again = places_ask(0);
     g_assert_cmpuint(again->pid, ==, status->pid);
     g_assert_cmpuint(again->start_ticks, ==, status->start_ticks);
     g_assert_true(members->ops->start(members, config, MEMBER_NEW, &error)); /* runs already */
@@ -295,8 +130,8 @@ static void one_life(void)
     g_setenv("GOMAXPROCS", "3", TRUE);
     g_assert_true(members->ops->start(members, config, MEMBER_NEW, &error));
     g_unsetenv("GOMAXPROCS");
-    until(is_healthy(0));
-    record_autoptr(member_status) back = ask(0);
+    until(places_healthy(0));
+    record_autoptr(member_status) back = places_ask(0);
     has_processors(back->pid, "3");
     g_assert_cmpstr(back->id, ==, status->id);
 
@@ -305,7 +140,7 @@ static void one_life(void)
     until(node->ended == 1);
     g_assert_true(g_str_has_prefix(node->why, "etcd ended with exit code 137; it said last: "));
     g_assert_null(strstr(node->why, "damaged")); /* that was the process before */
-    record_autoptr(member_status) dead = ask(0);
+    record_autoptr(member_status) dead = places_ask(0);
     g_assert_false(dead->healthy);
     g_assert_cmpstr(dead->why, ==, "its process does not run");
 
@@ -337,7 +172,7 @@ static void one_life(void)
     g_assert_false(g_file_test(crt, G_FILE_TEST_EXISTS));
     g_assert_true(members->ops->config_write(members, NULL, &error));
     g_assert_true(members->ops->config_write(members, NULL, &error));
-    remove_nodes();
+    places_remove();
 }
 
 static void run_one_life(void *data)
@@ -354,21 +189,21 @@ static void test_one_life(void)
 
 static void lost_note(void)
 {
-    make_nodes();
+    places_make();
     struct place *node = &nodes[0];
-    record_autoptr(engine_config) config = make_config(1, 23410);
+    record_autoptr(engine_config) config = places_config(1, 23410);
     g_autoptr(GError) error = NULL;
     bool running = false;
-    found(config);
-    until(is_healthy(0));
-    record_autoptr(member_status) status = ask(0);
+    places_found(config);
+    until(places_healthy(0));
+    record_autoptr(member_status) status = places_ask(0);
     etcd_host_free(node->members);
     const char *note = "{\"format\":1,\"pid\":0,\"start_ticks\":0}";
     g_assert_true(files_write(node->paths, FILE_RUN, "etcd.json", note, strlen(note), &error));
-    open_host(node);
+    places_open(node);
     g_assert_true(node->members->ops->adopt(node->members, &running, &error));
     g_assert_true(running);
-    record_autoptr(member_status) again = ask(0);
+    record_autoptr(member_status) again = places_ask(0);
     g_assert_cmpuint(again->pid, ==, status->pid);
 
     /* Somebody else has the number by now: not ours, never touched. */
@@ -377,7 +212,7 @@ static void lost_note(void)
     g_autofree char *other =
         g_strdup_printf("{\"format\":1,\"pid\":%d,\"start_ticks\":1}", getpid());
     g_assert_true(files_write(node->paths, FILE_RUN, "etcd.json", other, strlen(other), &error));
-    open_host(node);
+    places_open(node);
     g_assert_true(node->members->ops->adopt(node->members, &running, &error));
     g_assert_false(running);
 
@@ -390,7 +225,7 @@ static void lost_note(void)
                         node->paths->run);
     assert_refused(node->members->ops->adopt(node->members, &running, &error), error, CORRUPT,
                    text);
-    remove_nodes();
+    places_remove();
 }
 
 static void run_lost_note(void *data)
@@ -445,12 +280,12 @@ static guint count_refused(void)
  * candidate has one of those. */
 static void strangers(void)
 {
-    make_nodes();
-    record_autoptr(engine_config) config = make_config(1, 23440);
+    places_make();
+    record_autoptr(engine_config) config = places_config(1, 23440);
     const struct engine_member *self = config->members->pdata[0];
     g_autoptr(GError) error = NULL;
-    found(config);
-    until(is_healthy(0));
+    places_found(config);
+    until(places_healthy(0));
     g_autofree char *ca = g_build_filename(nodes[0].paths->etc, "ca.crt", NULL);
     g_autofree char *ca_key = g_build_filename(nodes[0].paths->etc, "ca.key", NULL);
     g_autofree char *crt = g_build_filename(nodes[1].paths->etc, "node.crt", NULL);
@@ -477,7 +312,7 @@ static void strangers(void)
     g_autofree char *let_in = write_as(self->client_url, own, own_key);
     g_assert_cmpstr(let_in, ==, "written");
     g_assert_cmpuint(count_refused(), ==, 2);
-    remove_nodes();
+    places_remove();
 }
 
 static void run_strangers(void *data)
@@ -499,7 +334,7 @@ static void raise_alarm(const struct engine_config *config, guint index)
 {
     const struct node_paths *paths = nodes[index].paths;
     const struct engine_member *member = config->members->pdata[index];
-    record_autoptr(member_status) status = ask(index);
+    record_autoptr(member_status) status = places_ask(index);
     const char *urls[] = {member->client_url, NULL};
     g_autofree char *ca = engine_file_authority(paths);
     g_autofree char *certificate = engine_file_certificate(paths, ENGINE_FILE_CLIENT);
@@ -522,7 +357,7 @@ static void raise_alarm(const struct engine_config *config, guint index)
 static void assert_others(guint index, guint silent, guint full_before)
 {
     struct members *members = nodes[index].members;
-    record_autoptr(member_status) own = ask(index);
+    record_autoptr(member_status) own = places_ask(index);
     struct members_others others = {0};
     g_autoptr(GError) error = NULL;
     g_assert_true(members->ops->ask_others(members, own->id, &others, &error));
@@ -533,15 +368,15 @@ static void assert_others(guint index, guint silent, guint full_before)
 
 static void three(void)
 {
-    make_nodes();
-    record_autoptr(engine_config) config = make_config(NODES, 23420);
+    places_make();
+    record_autoptr(engine_config) config = places_config(NODES, 23420);
     g_autoptr(GError) error = NULL;
-    found(config);
+    places_found(config);
     guint leaders = 0;
     for (guint i = 0; i < NODES; i++)
-        until(is_healthy(i));
+        until(places_healthy(i));
     for (guint i = 0; i < NODES; i++) {
-        record_autoptr(member_status) status = ask(i);
+        record_autoptr(member_status) status = places_ask(i);
         leaders += status->leads;
         g_assert_cmpstr(status->leader, !=, "");
     }
@@ -549,15 +384,15 @@ static void three(void)
     assert_others(0, 0, 0);
     /* One stops: the two others go on; without a second one nothing is healthy. */
     g_assert_true(nodes[2].members->ops->stop(nodes[2].members, &error));
-    until(is_healthy(0) && is_healthy(1));
+    until(places_healthy(0) && places_healthy(1));
     assert_others(0, 1, 0);
     g_assert_true(nodes[1].members->ops->stop(nodes[1].members, &error));
-    until(!is_healthy(0));
-    record_autoptr(member_status) alone = ask(0);
+    until(!places_healthy(0));
+    record_autoptr(member_status) alone = places_ask(0);
     g_assert_cmpuint(alone->pid, !=, 0);
     g_assert_cmpuint(strlen(alone->why), >, 0);
     g_assert_true(nodes[1].members->ops->start(nodes[1].members, config, MEMBER_NEW, &error));
-    until(is_healthy(0) && is_healthy(1));
+    until(places_healthy(0) && places_healthy(1));
 
     /* Upkeep through the interface; turns are given back. */
     g_assert_true(nodes[0].members->ops->compact(nodes[0].members, 1, &error));
@@ -568,17 +403,17 @@ static void three(void)
     nodes[0].members->ops->turn_give(nodes[0].members);
     g_assert_true(nodes[1].members->ops->turn_take(nodes[1].members, &error));
     nodes[1].members->ops->turn_give(nodes[1].members);
-    record_autoptr(member_status) quiet = ask(1); /* no alarm: nothing to take back */
+    record_autoptr(member_status) quiet = places_ask(1); /* no alarm: nothing to take back */
     g_assert_true(nodes[1].members->ops->disarm(nodes[1].members, quiet->id, &error));
 
     /* Those that are full stand in the order of their ids; a stopped one is silent. */
     raise_alarm(config, 0);
     raise_alarm(config, 1);
-    record_autoptr(member_status) other = ask(0);
+    record_autoptr(member_status) other = places_ask(0);
     guint last = strcmp(other->id, quiet->id) > 0 ? 0 : 1;
     assert_others(last, 1, 1);
     assert_others(1 - last, 1, 0);
-    remove_nodes();
+    places_remove();
 }
 
 static void run_three(void *data)
@@ -595,7 +430,7 @@ static void test_three(void)
 
 static void wrong_certificates(void)
 {
-    make_nodes();
+    places_make();
     struct members *members = nodes[0].members;
     g_autoptr(GError) error = NULL;
     g_autofree char *member = NULL, *client = NULL, *crt = NULL, *other = NULL;
@@ -638,7 +473,7 @@ static void wrong_certificates(void)
     g_autofree char *after = files_read_path(key, LIMIT_PEM_CHARS, NULL, &error);
     g_assert_cmpstr(before, ==, after);
     g_assert_true(members->ops->certify(members, crt, other, "", &error));
-    remove_nodes();
+    places_remove();
 }
 
 static void run_wrong_certificates(void *data)
@@ -663,8 +498,8 @@ static void refuse_trust(const char *authority_text, int code, const char *what)
  * does in between, and the same again does nothing. */
 static void renewed_keys(void *data)
 {
-    make_nodes();
-    certify(0);
+    places_make();
+    places_certify(0);
     struct members *members = nodes[0].members;
     g_autoptr(GError) error = NULL;
     g_autofree char *old = NULL, *next = NULL, *issuer = NULL, *member = NULL, *client = NULL;
@@ -696,12 +531,12 @@ static void renewed_keys(void *data)
     g_assert_false(g_file_test(cut, G_FILE_TEST_EXISTS));
     for (guint i = 0; i < 2; i++)
         g_assert_true(members->ops->certify(members, crt, other, turned, &error));
-    record_autoptr(member_status) status = ask(0);
+    record_autoptr(member_status) status = places_ask(0);
     g_assert_true(status->by_first);
     refuse_trust(old, FETTLE_ERROR_WRONG_STATE,
                  "authority: none of these has issued the certificate of this node's member");
     g_assert_true(members->ops->trust(members, issuer, &error));
-    remove_nodes();
+    places_remove();
 }
 
 static void test_renewed_keys(void)
@@ -713,7 +548,7 @@ static void test_renewed_keys(void)
 
 static void test_log(void)
 {
-    make_nodes();
+    places_make();
     struct members *members = nodes[0].members;
     g_autofree char *path = g_build_filename(nodes[0].paths->log, "etcd.log", NULL);
     g_autoptr(GString) text = g_string_new(NULL);
@@ -734,7 +569,7 @@ static void test_log(void)
     g_autofree char *same = NULL;
     g_assert_true(g_file_get_contents(path, &same, &still, NULL));
     g_assert_cmpuint(still, ==, len);
-    remove_nodes();
+    places_remove();
 }
 
 /* What etcd says when its data is damaged, and when it is not let at data that may be whole. */

@@ -47,7 +47,18 @@ static void *serve(void *data)
     return NULL;
 }
 
-static struct luxid *luxid_new(bool slow)
+/* It ends in the middle of its first answer, and is there again. */
+static void *break_off(void *data)
+{
+    struct luxid *luxid = data;
+    int first = take(luxid->fd);
+    g_assert_cmpint(write(first, ANSWER, 10), ==, 10);
+    close(first);
+    answer(take(luxid->fd));
+    return NULL;
+}
+
+static struct luxid *luxid_new(GThreadFunc act)
 {
     struct luxid *luxid = g_new0(struct luxid, 1);
     struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -60,7 +71,7 @@ static struct luxid *luxid_new(bool slow)
     g_assert_cmpint(bind(luxid->fd, (struct sockaddr *)&address, sizeof(address)), ==, 0);
     g_assert_cmpint(listen(luxid->fd, 8), ==, 0);
 
-    luxid->thread = slow ? g_thread_new("luxid", serve, luxid) : NULL;
+    luxid->thread = act ? g_thread_new("luxid", act, luxid) : NULL;
     return luxid;
 }
 
@@ -81,7 +92,7 @@ static void luxid_free(struct luxid *luxid)
 /* Sockets are taken by the kernel, and nothing ever comes. */
 static void test_silent(void)
 {
-    struct luxid *luxid = luxid_new(false);
+    struct luxid *luxid = luxid_new(NULL);
     struct cli cli = {.root = luxid->root, .silence_ms = 50};
     g_autoptr(GError) error = NULL;
     g_assert_null(cli_call(&cli, "QueryClusterInfo", json_array(), &error));
@@ -97,7 +108,7 @@ static void test_silent(void)
 
 static void test_silent_while_waiting(void)
 {
-    struct luxid *luxid = luxid_new(false);
+    struct luxid *luxid = luxid_new(NULL);
     struct cli cli = {.root = luxid->root, .silence_ms = 50};
     g_autoptr(GError) error = NULL;
     g_assert_null(
@@ -109,7 +120,7 @@ static void test_silent_while_waiting(void)
 /* Longer than any silence, and it is waited for. */
 static void test_slow(void)
 {
-    struct luxid *luxid = luxid_new(true);
+    struct luxid *luxid = luxid_new(serve);
     struct cli cli = {.root = luxid->root, .silence_ms = 3000};
     g_autoptr(GError) error = NULL;
     json_autoptr got = cli_call(&cli, "QueryClusterInfo", json_array(), &error);
@@ -121,11 +132,43 @@ static void test_slow(void)
     luxid_free(luxid);
 }
 
+/* Whether it was done is not known; what is asked next does not go into the broken connection. */
+static void test_breaks_off(void)
+{
+    struct luxid *luxid = luxid_new(break_off);
+    struct cli cli = {.root = luxid->root};
+    g_autoptr(GError) error = NULL;
+    g_assert_null(cli_call(&cli, "QueryClusterInfo", json_array(), &error));
+    g_assert_error(error, FETTLE_ERROR, FETTLE_ERROR_UNKNOWN_RESULT);
+    g_assert_cmpstr(error->message, ==,
+                    "luxid closed the connection before it answered. What was asked for may have "
+                    "been done: look at `fettle job list`.");
+    g_clear_error(&error);
+    json_autoptr got = cli_call(&cli, "QueryClusterInfo", json_array(), &error);
+    g_assert_no_error(error);
+    g_assert_cmpint(json_integer_value(got), ==, 7);
+    cli_disconnect(&cli);
+    luxid_free(luxid);
+}
+
+static void test_away(void)
+{
+    struct luxid *luxid = luxid_new(NULL);
+    struct cli cli = {.root = luxid->root};
+    g_autoptr(GError) error = NULL;
+    g_unlink(luxid->path);
+    g_assert_null(cli_call(&cli, "QueryClusterInfo", json_array(), &error));
+    g_assert_error(error, FETTLE_ERROR, FETTLE_ERROR_UNREACHABLE);
+    luxid_free(luxid);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/luxi/who-answers-nobody-is-not-waited-for", test_silent);
     g_test_add_func("/luxi/nor-by-who-waits-for-a-change", test_silent_while_waiting);
     g_test_add_func("/luxi/who-answers-others-is-waited-for", test_slow);
+    g_test_add_func("/luxi/who-breaks-off-is-asked-anew", test_breaks_off);
+    g_test_add_func("/luxi/who-is-away-is-not-reached", test_away);
     return g_test_run();
 }

@@ -98,8 +98,8 @@ static void test_bad_names(struct fixture *fixture, gconstpointer unused)
 struct write_task {
     struct fixture *fixture;
     guint *running;
+    char *path; /* NULL: of the state */
     bool ok, killed, done;
-    bool overlapped;
 };
 
 static void write_in_task(void *data)
@@ -108,20 +108,23 @@ static void write_in_task(void *data)
     g_autoptr(GError) error = NULL;
 
     (*task->running)++;
-    task->ok = files_write(task->fixture->paths, FILE_STATE, "node/state.json", "{}", 2, &error);
+    task->ok = task->path ? files_write_synced(task->path, "{}", 2, 0600, &error) &&
+                                files_remove_synced(task->path, &error)
+                          : files_write(task->fixture->paths, FILE_STATE, "node/state.json", "{}",
+                                        2, &error);
     task->killed = error != NULL && fettle_error_is(error, KILLED);
     task->done = true;
     (*task->running)--;
 }
 
 /* While one task waits for its disk, others run. */
-static void test_in_tasks(struct fixture *fixture, gconstpointer unused)
+static void overlap(struct fixture *fixture, char *path)
 {
     struct write_task tasks[8] = {0};
     guint running = 0, most = 0;
 
     for (int i = 0; i < 8; i++) {
-        tasks[i] = (struct write_task){.fixture = fixture, .running = &running};
+        tasks[i] = (struct write_task){.fixture = fixture, .running = &running, .path = path};
         task_spawn(fixture->tasks, write_in_task, &tasks[i]);
     }
     for (int i = 0; i < 8; i++)
@@ -132,6 +135,14 @@ static void test_in_tasks(struct fixture *fixture, gconstpointer unused)
     for (int i = 0; i < 8; i++)
         g_assert_true(tasks[i].ok);
     g_assert_cmpuint(most, >, 1);
+}
+
+static void test_in_tasks(struct fixture *fixture, gconstpointer unused)
+{
+    g_autofree char *key = g_build_filename(fixture->paths->etc, "member.key", NULL);
+    overlap(fixture, NULL);
+    overlap(fixture, key);
+    g_assert_false(g_file_test(key, G_FILE_TEST_EXISTS));
 }
 
 static void test_killed_task(struct fixture *fixture, gconstpointer unused)
@@ -364,6 +375,27 @@ static void test_paths(struct fixture *fixture, gconstpointer unused)
     assert_error(&error, STORAGE, "log/guests: Not a directory");
 }
 
+/* A part of a key does not stay for ever, whoever died while it was written. */
+static void test_left(struct fixture *fixture, gconstpointer unused)
+{
+    g_autofree char *folder = g_build_filename(fixture->paths->etc, "etcd", NULL);
+    const char *const folders[] = {fixture->paths->etc, folder};
+    pid_t dead = fork();
+    if (dead == 0)
+        _exit(0);
+    g_assert_cmpint(waitpid(dead, NULL, 0), ==, dead);
+    g_assert_cmpint(g_mkdir(folder, 0711), ==, 0);
+    for (guint i = 0; i < G_N_ELEMENTS(folders); i++) {
+        g_autofree char *left = g_strdup_printf("%s/.a.key.%d-%d-17", folders[i], dead, dead);
+        g_autofree char *mine = g_strdup_printf("%s/.a.key.%d-1-17", folders[i], getpid());
+        g_assert_true(g_file_set_contents(left, "x", 1, NULL));
+        g_assert_true(g_file_set_contents(mine, "x", 1, NULL));
+        g_assert_true(node_paths_make(fixture->paths, NULL));
+        g_assert_false(g_file_test(left, G_FILE_TEST_EXISTS));
+        g_assert_true(g_file_test(mine, G_FILE_TEST_EXISTS));
+    }
+}
+
 static void expect_config_error(struct fixture *fixture, const char *text, const char *part)
 {
     g_autofree char *path = g_build_filename(fixture->paths->etc, "node.json", NULL);
@@ -523,6 +555,7 @@ int main(int argc, char **argv)
     ADD("/files/unforeseen-names#SAF-104", test_unforeseen);
     ADD("/files/given-to-another-user#SAF-104", test_give);
     ADD("/files/paths", test_paths);
+    ADD("/files/left-of-keys#SAF-94", test_left);
     ADD("/files/node-config", test_node_config);
     g_test_add_func("/loop/timers", test_timers);
     ADD("/loop/watch", test_watch);

@@ -211,12 +211,12 @@ static void test_restarts(struct fixture *fixture, gconstpointer unused)
     start_member(fixture);
     restart(fixture);
     nw_pass(fixture->nw, 2 * MINUTE_MS);
-    assert_did(fixture, " adopt");
+    assert_did(fixture, " adopt give-turn");
     nw_power_cut(fixture->nw, &fixture->nw->a);
     fixture->fake->running = false;
     nw_daemon_start(fixture->nw, &fixture->nw->a);
     nw_pass(fixture->nw, MEMBER_FIRST_LOOK_MS);
-    assert_did(fixture, " start-new");
+    assert_did(fixture, " start-new give-turn");
     assert_status(fixture, MEMBER_RUNNING, "");
 }
 
@@ -346,6 +346,30 @@ static void test_started_in_turn(struct fixture *fixture, gconstpointer unused)
     assert_did(fixture, " give-turn");
     nw_pass(fixture->nw, 2 * MINUTE_MS);
     assert_did(fixture, "");
+}
+
+/* A node daemon that has died has its turn still: the next one gives it back, once the member is
+ * well, and others need not wait for the end of its lease. */
+static void test_turn_of_the_dead(struct fixture *fixture, gconstpointer unused)
+{
+    start_member(fixture);
+    must(fixture, "member_restart", json_object());
+    assert_did(fixture, " turn stop start-new");
+    fixture->fake->says->healthy = false;
+    restart(fixture);
+    nw_pass(fixture->nw, 10 * MEMBER_FIRST_LOOK_MS);
+    assert_did(fixture, " adopt");
+    fixture->fake->says->healthy = true;
+    nw_pass(fixture->nw, 2 * MEMBER_FIRST_LOOK_MS);
+    assert_did(fixture, " give-turn");
+    nw_pass(fixture->nw, 2 * MINUTE_MS);
+    assert_did(fixture, "");
+    must(fixture, "member_restart", json_object());
+    assert_did(fixture, " turn stop start-new");
+    fixture->fake->running = false; /* it came no further than its end */
+    restart(fixture);
+    nw_pass(fixture->nw, 3 * MEMBER_FIRST_LOOK_MS);
+    assert_did(fixture, " start-new give-turn");
 }
 
 /* A damaged record keeps no guest from its node daemon. */
@@ -610,6 +634,7 @@ int main(int argc, char **argv)
     TEST("/keeper/refusals", test_refusals);
     TEST("/keeper/started-anew#SAF-94", test_started_anew);
     TEST("/keeper/started-anew-in-turn#SAF-94", test_started_in_turn);
+    TEST("/keeper/turn-of-the-dead#SAF-94", test_turn_of_the_dead);
     TEST("/keeper/damaged", test_damaged);
     TEST("/keeper/upkeep", test_upkeep);
     TEST("/keeper/full-together#SAF-08", test_full_together);

@@ -2,6 +2,7 @@
  * Requests, the epoch fence, what survives, the report of a node: core/node node.c, core/epoch
  * epoch_fence.c, report.c.
  */
+#include "core/node/node_private.h"
 #include "helper/node_world.h"
 
 #define NODE_X "eeeeeeee-eeee-4eee-8eee-eeeeeeeeeeee"
@@ -359,6 +360,41 @@ static void test_report_while_made(void)
     node_world_free(nw);
 }
 
+static void announce_named(struct node_world *nw, bool again)
+{
+    const struct announce_args *known = epoch_fence_announced(nw->a.core->fence);
+    record_autoptr(announce_args) args = announce_args_copy(known);
+    struct fake_reply reply;
+    text_set(&args->cluster_name, "named");
+    args->again = again;
+    fake_call_start_stamped(nw->master, 0, nw->stamp, NODE_A, ROLE_NODED, "announce",
+                            announce_args_to_json(args), &reply);
+    nw_until(nw, reply.done);
+    g_assert_no_error(reply.error);
+    fake_reply_clear(&reply);
+}
+
+/* While the disk hangs one writer of the files about the cluster waits, however often a master that
+ * is at rest announces itself again. */
+static void test_announcements_hung(void)
+{
+    struct node_world *nw = node_world_new(1);
+    fake_fail_files(nw->world, "ssconf/", 2); /* a look, and a write */
+    announce_named(nw, false);
+    nw_pass(nw, 100);
+    fake_set_hung(nw->world, NODE_A, true);
+    guint users = nw->a.core->users;
+    for (guint i = 0; i < 20; i++)
+        announce_named(nw, true);
+    nw_pass(nw, 100);
+    g_assert_cmpuint(nw->a.core->users, <=, users + 2);
+    fake_set_hung(nw->world, NODE_A, false);
+    nw_pass(nw, 1000);
+    g_assert_cmpuint(nw->a.core->users, <=, users);
+    g_assert_cmpuint(nw->a.core->ssconf_serial, ==, nw->serial);
+    node_world_free(nw);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -367,6 +403,7 @@ int main(int argc, char **argv)
     g_test_add_func("/node/announcements#SAF-05,SAF-06", test_announcements);
     g_test_add_func("/node/announcement-waits#SAF-06", test_announcement_waits);
     g_test_add_func("/node/announcement-overtaken#SAF-06", test_announcement_overtaken);
+    g_test_add_func("/node/announcements-while-the-disk-hangs#SAF-91", test_announcements_hung);
     g_test_add_func("/node/epoch-survives#SAF-05", test_epoch_survives);
     g_test_add_func("/node/damaged-state#SAF-05", test_damaged_state);
     g_test_add_func("/node/not-ready#SAF-19", test_not_ready);

@@ -190,24 +190,29 @@ static void tear_down(void)
 static const char waits_for_candidates[] =
     "reissue: node node2: its configuration daemon does not have the new authority's key yet";
 
-static void follow_all(const char *name)
+/* The configuration daemon of that candidate asks for what is new. */
+static void follow(guint node, const char *key_of, const char *version)
 {
     static struct env *from[KEYS_WORLD_NODES];
+    const struct config *config = world.wconf->committed;
+    g_autofree char *digest = g_strdup_printf("%" G_GINT64_MODIFIER "x", config_digest(config));
+    struct fake_reply reply = {0};
+    from[node] = fake_process(world.world, uuids[node], ROLE_WCONFD);
+    fake_call_start_stamped(from[node], 0, (struct stamp){5, world.epoch}, NODE1, ROLE_WCONFD,
+                            "follow",
+                            json_make("{s:i,s:I,s:s,s:b,s:s,s:s}", "history", 5, "serial",
+                                      (json_int_t)config_serial(config), "digest", digest,
+                                      "authority", true, "key_of", key_of, "version", version),
+                            &reply);
+    fake_advance(world.world, 3000);
+    fake_reply_clear(&reply);
+}
+
+static void follow_all(const char *name)
+{
     g_autofree char *of = keys_world_fingerprint_of(name);
-    for (guint i = 1; i < KEYS_WORLD_NODES; i++) {
-        const struct config *config = world.wconf->committed;
-        g_autofree char *digest = g_strdup_printf("%" G_GINT64_MODIFIER "x", config_digest(config));
-        struct fake_reply reply = {0};
-        from[i] = fake_process(world.world, uuids[i], ROLE_WCONFD);
-        fake_call_start_stamped(from[i], 0, (struct stamp){5, world.epoch}, NODE1, ROLE_WCONFD,
-                                "follow",
-                                json_make("{s:i,s:I,s:s,s:b,s:s}", "history", 5, "serial",
-                                          (json_int_t)config_serial(config), "digest", digest,
-                                          "authority", true, "key_of", of),
-                                &reply);
-        fake_advance(world.world, 3000);
-        fake_reply_clear(&reply);
-    }
+    for (guint i = 1; i < KEYS_WORLD_NODES; i++)
+        follow(i, of, FETTLE_VERSION);
 }
 
 static void assert_members_by(const char *name)
@@ -286,6 +291,31 @@ static void test_named(void)
     assert_says(keys_world_state(),
                 "spread: node node2: its version knows no renewal of keys of etcd; upgrade it");
     etcd.old[1] = false;
+    fake_advance(world.world, 20000);
+    finish("ca2");
+    tear_down();
+}
+
+/* As the master it would go on without the members, and say that it is over: their old keys would
+ * open etcd for ever. */
+static void test_older(void)
+{
+    static const char refused[] =
+        "resource_not_available: the keys of etcd are not renewed while the master candidate node2 "
+        "runs another version, which as the master would leave them as they are; bring that to "
+        "version " FETTLE_VERSION;
+    set_up_with(false);
+    follow(1, "", "0.0.1");
+    assert_says(ask_wconf(&world, keys_world.cli, "renew_keys", json_object()), refused);
+    follow(1, "", FETTLE_VERSION);
+    keys_world_begin();
+    follow(1, "", "0.0.1"); /* it is put back meanwhile */
+    fake_advance(world.world, 20000);
+    assert_says(keys_world_state(),
+                "spread: the keys of etcd are not renewed while the master candidate node2 runs "
+                "another version, which as the master would leave them as they are; bring that to "
+                "version " FETTLE_VERSION);
+    follow(1, "", FETTLE_VERSION);
     fake_advance(world.world, 20000);
     finish("ca2");
     tear_down();
@@ -401,6 +431,7 @@ int main(int argc, char **argv)
     g_test_add_func("/key-renewal-etcd/whole#SAF-94", test_whole);
     g_test_add_func("/key-renewal-etcd/ill#SAF-94", test_ill);
     g_test_add_func("/key-renewal-etcd/named#SAF-94", test_named);
+    g_test_add_func("/key-renewal-etcd/older-candidate#SAF-94", test_older);
     g_test_add_func("/key-renewal-etcd/absent#SAF-94", test_absent);
     g_test_add_func("/key-renewal-etcd/put-back#SAF-94", test_put_back);
     g_test_add_func("/key-renewal-etcd/ends-in-between", test_ends);
