@@ -720,6 +720,7 @@ static const struct hypervisor_ops *hv_ops(void)
         .disk_resize = op_disk_resize,
         .version = op_version,
         .rediscover = op_rediscover,
+        .strays = fake_hv_strays,
         .host = op_host,
     };
     fake_migration_fill(&ops);

@@ -736,6 +736,7 @@ static const struct storage_ops storage_ops = {
     .remove = op_remove,
     .remove_aside = op_remove_aside,
     .list = op_list,
+    .strays = fake_storage_strays,
     .shared = op_shared,
     .sources = op_sources,
     .export_open = op_export_open,
@@ -749,6 +750,8 @@ void fake_storage_init(struct fake_host *host)
 {
     host->storage.ops = &storage_ops;
     host->images = g_ptr_array_new_with_free_func(fake_image_free);
+    host->stray_processes = g_ptr_array_new_with_free_func(g_free);
+    host->stray_files = g_ptr_array_new_with_free_func(g_free);
     host->aside = g_ptr_array_new_with_free_func(fake_image_free);
     host->exports = g_ptr_array_new_with_free_func(export_free);
 }
@@ -756,6 +759,8 @@ void fake_storage_init(struct fake_host *host)
 void fake_storage_clear(struct fake_host *host)
 {
     g_ptr_array_unref(host->exports);
+    g_ptr_array_unref(host->stray_processes);
+    g_ptr_array_unref(host->stray_files);
     g_ptr_array_unref(host->aside);
     g_ptr_array_unref(host->images);
 }

@@ -6,6 +6,7 @@
 
 #include "cli/commands/info.h"
 #include "cli/commands/list.h"
+#include "cli/commands/recovery_findings.h"
 
 #define SUBJECT_USAGE "instance INSTANCE"
 #define EVENTS_SHOWN 3
@@ -161,5 +162,9 @@ const struct command recovery_commands[] = {
     {"recovery", "retry", SUBJECT_USAGE,
      "Have it judged anew at once, also from ERROR; refused while the owner of the task lives.",
      recovery_retry},
+    {"recovery", "findings", "",
+     "List what nodes have that no record knows: guests, images, processes of QEMU, files, bridges. "
+     "It is left alone.",
+     recovery_findings},
     {0},
 };

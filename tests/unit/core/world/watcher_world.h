@@ -65,7 +65,12 @@ struct watcher_world {
     const char *crashed; /* last words of its guest */
     guint collects;      /* calls of `collect` */
     guint64 refused;     /* job that nodes were told to refuse last */
-    json_t *services;    /* node -> list of its daemons; NULL: nobody says anything of them */
+    json_t
+        *things; /* node -> {"guests": […], "bridges": […], …}: added to its report; NULL: none */
+    json_t *strays;     /* node -> its answer to list_strays; null: its daemon does not know the
+                           question; missing: it has none */
+    guint strays_asked; /* calls of `list_strays` */
+    json_t *services;   /* node -> list of its daemons; NULL: nobody says anything of them */
 };
 
 /* web1 runs on node1, its replica on node2 is in sync, everything is online, no tags. db1, diskless
