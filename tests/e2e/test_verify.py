@@ -109,7 +109,7 @@ def test_things():
     assert lab.json('recovery', 'findings') == [], told('finding')
     assert len(told('finding')) == 2 and len(told('gone')) == 2, (told('finding'), told('gone'))
     code, _, err = lab.run('cluster', 'modify', '--recovery-ignore', ',', check=False)
-    assert code != 0 and 'recovery_ignore: 0 patterns; 1 to 64 are allowed, as docker*,virbr*, or none' in err, err
+    assert code != 0 and '--recovery-ignore: 0 patterns; 1 to 64 are allowed, as docker*,virbr*, or none' in err, err
     for bridge in ('br7', 'docker7'):
         lab.exec('node2', 'ip', 'link', 'delete', bridge)
 

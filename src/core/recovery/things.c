@@ -15,6 +15,7 @@
 
 #define AUTHOR "watcher/thing"
 #define NAME_CHARS 64 /* as the record of a decision has it */
+#define MORE_NAME "more than " G_STRINGIFY(LIMIT_THINGS)
 
 /* What differs from the record, and has not been told yet. */
 struct difference {
@@ -51,7 +52,7 @@ struct look {
     bool known[THING_MORE]; /* kinds of which all are in `there` */
     GHashTable *there;      /* subject -> struct thing */
     GHashTable *told;       /* subject -> const struct decision, on record as there */
-    GHashTable *bridges;    /* names that the record knows */
+    GHashTable **bridges;   /* names that the record knows; NULL: not asked yet in this pass */
     GPtrArray *batch;
     guint count;   /* that are on record, or about to be */
     bool too_many; /* some are not told for that */
@@ -243,6 +244,16 @@ static GHashTable *bridges_of(const struct watcher *watcher)
     return names;
 }
 
+static bool is_named(struct look *look, const char *name)
+{
+    if (strcmp(name, watcher_cluster(look->watcher)->default_link) == 0 ||
+        is_ignored(look->watcher, name))
+        return true;
+    if (!*look->bridges)
+        *look->bridges = bridges_of(look->watcher);
+    return g_hash_table_contains(*look->bridges, name);
+}
+
 static void add_bridges(struct look *look, const struct node_report *report)
 {
     if (late_part_of(report, PART_BRIDGES))
@@ -250,7 +261,7 @@ static void add_bridges(struct look *look, const struct node_report *report)
     look->known[THING_BRIDGE] = true;
     for (guint i = 0; i < report->bridges->len; i++) {
         const char *name = report->bridges->pdata[i];
-        if (!g_hash_table_contains(look->bridges, name))
+        if (!is_named(look, name))
             add(look, THING_BRIDGE, name, name, g_strdup_printf("device %s", name));
     }
 }
@@ -281,7 +292,7 @@ static const char *what_of(enum thing_kind kind)
         [THING_PROCESS] = "process of QEMU that is none of this cluster",
         [THING_FILE] = "file that no record names",
         [THING_BRIDGE] = "bridge that no record names",
-        [THING_MORE] = "more without a record than is told",
+        [THING_MORE] = "things without a record that are not told one by one",
     };
     return words[kind];
 }
@@ -385,10 +396,10 @@ static void compare_more(struct look *look)
     for (guint kind = 0; kind < THING_MORE; kind++)
         all = all && look->known[kind];
     if (look->too_many && !told)
-        tell(look, EVENT_FINDING, THING_MORE, subject, look->node->name,
+        tell(look, EVENT_FINDING, THING_MORE, subject, MORE_NAME,
              "as many as are told of one node: " G_STRINGIFY(LIMIT_THINGS));
     else if (told && !look->too_many && all)
-        tell(look, EVENT_GONE, THING_MORE, subject, look->node->name, "");
+        tell(look, EVENT_GONE, THING_MORE, subject, MORE_NAME, "");
 }
 
 static gboolean is_settled(gpointer subject, gpointer value, gpointer data)
@@ -477,7 +488,7 @@ void things_run(struct things *things, struct watcher *watcher)
     g_hash_table_foreach_remove(things->hosts, has_left, (gpointer)config);
     g_autoptr(GPtrArray) batch = watcher_batch_new();
     g_autoptr(GHashTable) told = things_told(watcher, batch);
-    g_autoptr(GHashTable) bridges = bridges_of(watcher);
+    g_autoptr(GHashTable) bridges = NULL;
     g_autoptr(GPtrArray) nodes = config_list(config, "node");
     for (guint i = 0; i < nodes->len; i++) {
         const struct node *node = nodes->pdata[i];
@@ -486,7 +497,7 @@ void things_run(struct things *things, struct watcher *watcher)
                             .node = node,
                             .host = host_of(things, watcher, node->uuid),
                             .told = g_hash_table_lookup(told, node->name),
-                            .bridges = bridges,
+                            .bridges = &bridges,
                             .batch = batch};
         look_at(&look);
     }

@@ -89,6 +89,10 @@ static void test_patterns(void)
             "null");
         g_assert_cmpstr(cluster()->recovery_ignore, ==, rows[i][1]);
     }
+}
+
+static void test_patterns_refused(void)
+{
     g_autofree char *many = g_strnfill(2 * (LIMIT_IGNORE_PATTERNS + 1), ',');
     for (guint i = 0; i <= LIMIT_IGNORE_PATTERNS; i++)
         many[2 * i] = 'x';
@@ -344,6 +348,7 @@ int main(int argc, char **argv)
     add("/settings/set", test_settings);
     add("/settings/of-recovery", test_settings_of_recovery);
     add("/settings/patterns#RCV-26", test_patterns);
+    add("/settings/patterns-refused", test_patterns_refused);
     add("/settings/refused", test_settings_refused);
     add("/advice/set", test_advice);
     add("/advice/refused", test_advice_refused);

@@ -275,12 +275,12 @@ static void test_many(void)
     g_autofree char *found = events(w, EVENT_FINDING);
     g_auto(GStrv) each = g_strsplit(found, ", ", -1);
     g_assert_cmpuint(g_strv_length(each), ==, LIMIT_THINGS + 1);
-    g_assert_nonnull(strstr(found, "node2 more node2 warning"));
+    g_assert_nonnull(strstr(found, "node2 more more than 256 warning"));
     while (json_array_size(names) > LIMIT_THINGS)
         json_array_remove(names, 0);
     passes(w, 2 * HOUR);
     g_autofree char *gone = events(w, EVENT_GONE);
-    g_assert_nonnull(strstr(gone, "node2 more node2 info"));
+    g_assert_nonnull(strstr(gone, "node2 more more than 256 info"));
     g_autofree char *now = events(w, EVENT_FINDING);
     g_assert_nonnull(strstr(now, "bridge br265 "));
     json_decref(names);
