@@ -207,8 +207,9 @@
 #define LIMIT_STRAYS 1024          /* of one kind that a node tells without having made them */
 #define LIMIT_STRAY_CHARS 256      /* of a name of theirs */
 #define LIMIT_STRAYS_PERIOD_S 3600 /* between two looks for them at a host */
-#define LIMIT_THINGS 256 /* without a record, of a host, that are told; then that there are more   \
-                          */
+#define LIMIT_THINGS                                                                               \
+    256 /* without a record, of a host, that are told; then that there are more                    \
+         */
 #define LIMIT_IGNORE_CHARS 1024  /* of recovery_ignore */
 #define LIMIT_IGNORE_PATTERNS 64 /* in it … */
 #define LIMIT_IGNORE_PATTERN 64  /* … each of so many characters */

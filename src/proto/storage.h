@@ -22,8 +22,8 @@ struct storage_events {
 
 struct storage_ops {
     void (*set_events)(struct storage *storage, const struct storage_events *events);
-    /* What only looks – space, source_size, files, sizes, list, strays, shared, sources – holds up nobody
-     * else, and comes back when what it looks at does. */
+    /* What only looks – space, source_size, files, sizes, list, strays, shared, sources – holds up
+     * nobody else, and comes back when what it looks at does. */
     /* What can be given; disks that fail have no space at all. */
     bool (*space)(struct storage *storage, struct storage_space *ret_space, GError **error);
     /* Writes, syncs and reads a little beside the images: whether that disk works. NO_RESOURCES: it

@@ -130,7 +130,8 @@ void fake_host_set_deaf(struct fake_host *host, bool deaf);
 void fake_host_set_paused(struct fake_host *host, bool paused);
 /* What hangs until it does not any more: an instance's process (its processors, and its monitor,
  * which answers nothing; it can be killed), or an op that looks ("space", "list", "shared",
- * "sources", "bridges", "processes", "files"), which comes back then. NULL: whatever hangs goes on. */
+ * "sources", "bridges", "processes", "files"), which comes back then. NULL: whatever hangs goes on.
+ */
 void fake_host_hang(struct fake_host *host, const char *what, bool hangs);
 bool fake_host_hangs(const struct fake_host *host, const char *what); /* NULL: anything */
 /* Of the hypervisor; "7.2.22" at first. */

@@ -125,8 +125,8 @@ struct fake_host {
     GPtrArray *calls;
     struct hypervisor_events guest_events;
     struct storage_events export_events;
-    GPtrArray *taps;      /* struct fake_tap */
-    GPtrArray *bridges;   /* char * */
+    GPtrArray *taps;                          /* struct fake_tap */
+    GPtrArray *bridges;                       /* char * */
     GPtrArray *stray_processes, *stray_files; /* char *: names */
     GPtrArray *addresses; /* char *: "DEVICE ADDRESS/NETMASK" of the host itself */
     GPtrArray *devices;   /* char * */
@@ -171,6 +171,8 @@ struct fake_hosts {
 };
 
 /* --- fake_strays.c --- */
+void fake_strays_init(struct fake_host *host);
+void fake_strays_clear(struct fake_host *host);
 GPtrArray *fake_hv_strays(struct hypervisor *hv, GError **error);
 GPtrArray *fake_storage_strays(struct storage *storage, GError **error);
 

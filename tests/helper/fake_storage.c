@@ -750,8 +750,6 @@ void fake_storage_init(struct fake_host *host)
 {
     host->storage.ops = &storage_ops;
     host->images = g_ptr_array_new_with_free_func(fake_image_free);
-    host->stray_processes = g_ptr_array_new_with_free_func(g_free);
-    host->stray_files = g_ptr_array_new_with_free_func(g_free);
     host->aside = g_ptr_array_new_with_free_func(fake_image_free);
     host->exports = g_ptr_array_new_with_free_func(export_free);
 }
@@ -759,8 +757,6 @@ void fake_storage_init(struct fake_host *host)
 void fake_storage_clear(struct fake_host *host)
 {
     g_ptr_array_unref(host->exports);
-    g_ptr_array_unref(host->stray_processes);
-    g_ptr_array_unref(host->stray_files);
     g_ptr_array_unref(host->aside);
     g_ptr_array_unref(host->images);
 }

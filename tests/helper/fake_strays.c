@@ -1,6 +1,18 @@
 /* What is on a fake host that no node daemon has made; see fake_hv.h. */
 #include "helper/fake_hv_private.h"
 
+void fake_strays_init(struct fake_host *host)
+{
+    host->stray_processes = g_ptr_array_new_with_free_func(g_free);
+    host->stray_files = g_ptr_array_new_with_free_func(g_free);
+}
+
+void fake_strays_clear(struct fake_host *host)
+{
+    g_ptr_array_unref(host->stray_processes);
+    g_ptr_array_unref(host->stray_files);
+}
+
 GPtrArray *fake_hv_strays(struct hypervisor *hv, GError **error)
 {
     struct fake_host *host = fake_host_of_hv(hv);

@@ -163,7 +163,8 @@ const struct command recovery_commands[] = {
      "Have it judged anew at once, also from ERROR; refused while the owner of the task lives.",
      recovery_retry},
     {"recovery", "findings", "",
-     "List what nodes have that no record knows: guests, images, processes of QEMU, files, bridges. "
+     "List what nodes have that no record knows: guests, images, processes of QEMU, files, "
+     "bridges. "
      "It is left alone.",
      recovery_findings},
     {0},

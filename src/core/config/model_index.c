@@ -156,7 +156,6 @@ char *config_service_key(const char *node, const char *name)
     return config_derived_uuid(node, name);
 }
 
-
 static int compare_strings(const void *a, const void *b)
 {
     return strcmp(*(const char *const *)a, *(const char *const *)b);
