@@ -206,8 +206,17 @@
 #define LIMIT_COLLECT_WAIT_MS 10000 /* a node takes so long at most: its note, locks, looks */
 #define LIMIT_COLLECT_AGAIN_MS 5000 /* from an answer that it is busy to the next question */
 #define LIMIT_SIGHT_NAMES 64        /* drives, or tap devices, that a look at an instance names */
-#define LIMIT_EVENTS 10000          /* decisions that are events: so many stay, … */
-#define LIMIT_EVENT_AGE_S 604800    /* … and younger ones */
+#define LIMIT_STRAYS 1024           /* of one kind that a node tells without having made them */
+#define LIMIT_STRAY_CHARS 256       /* of a name of theirs */
+#define LIMIT_STRAYS_PERIOD_S 3600  /* between two looks for them at a host */
+#define LIMIT_THINGS                                                                               \
+    256 /* without a record, of a host, that are told; then that there are more                    \
+         */
+#define LIMIT_IGNORE_CHARS 1024  /* of recovery_ignore */
+#define LIMIT_IGNORE_PATTERNS 64 /* in it … */
+#define LIMIT_IGNORE_PATTERN 64  /* … each of so many characters */
+#define LIMIT_EVENTS 10000       /* decisions that are events: so many stay, … */
+#define LIMIT_EVENT_AGE_S 604800 /* … and younger ones */
 #define LIMIT_DECISIONS_PER_SUBJECT 20
 #define LIMIT_DECISIONS_GONE_S 86400 /* how long records of what exists no more are kept */
 #define LIMIT_DECISION_SWEEP_S 3600  /* between two looks for such records */

@@ -195,6 +195,9 @@ struct hypervisor_ops {
     /* Finds guests that outlived the node daemon; returns GPtrArray of struct guest_report. They
      * are known from then on but adopt nothing by themselves. */
     GPtrArray *(*rediscover)(struct hypervisor *hv, GError **error);
+    /* Processes of such hypervisors on this host that are no guests of ours, nor of another Fettle:
+     * GPtrArray of struct stray, one more than LIMIT_STRAYS at most. Only looks. NULL: error. */
+    GPtrArray *(*strays)(struct hypervisor *hv, GError **error);
     /* What the host offers: memory in MiB (free: available without swapping), processors. Does not
      * wait; false if it cannot tell. */
     bool (*host)(struct hypervisor *hv, guint64 *ret_memory_total, guint64 *ret_memory_free,

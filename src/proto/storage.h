@@ -22,8 +22,8 @@ struct storage_events {
 
 struct storage_ops {
     void (*set_events)(struct storage *storage, const struct storage_events *events);
-    /* What only looks – space, source_size, files, sizes, list, shared, sources – holds up nobody
-     * else, and comes back when what it looks at does. */
+    /* What only looks – space, source_size, files, sizes, list, strays, shared, sources – holds up
+     * nobody else, and comes back when what it looks at does. */
     /* What can be given; disks that fail have no space at all. */
     bool (*space)(struct storage *storage, struct storage_space *ret_space, GError **error);
     /* Writes, syncs and reads a little beside the images: whether that disk works. NO_RESOURCES: it
@@ -93,6 +93,9 @@ struct storage_ops {
     /* Everything that is there, or everything kept aside: GPtrArray of struct image_set, in order.
      */
     GPtrArray *(*list)(struct storage *storage, bool aside, GError **error);
+    /* Names of what is there among this node's own images that is none, nor about to be one:
+     * GPtrArray of char *, one more than LIMIT_STRAYS at most. */
+    GPtrArray *(*strays)(struct storage *storage, GError **error);
     /* What tells the folder that all nodes mount from others, a UUID; "": it is not mounted here,
      * or nobody has used it yet; NULL: it could not be looked at. Borrowed until the next call.
      * `ret_space` (may be NULL) is its space, 0 if that is not known. */

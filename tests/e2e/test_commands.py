@@ -86,7 +86,7 @@ ANSWERS = {
     ('node', 'verify'): ['node2'],
     ('node', 'invite --list'): [], ('network', 'list'): [], ('network', 'info'): ['lan'],
     ('tag', 'list'): ['cluster'], ('repair', 'list'): [], ('repair', 'history'): ['web'], ('decision', 'list'): [],
-    ('event', 'list'): ['--since', '1h'], ('recovery', 'list'): [],
+    ('event', 'list'): ['--since', '1h'], ('recovery', 'list'): [], ('recovery', 'findings'): [],
     ('reservation', 'list'): [], ('service', 'list'): [], ('group', 'list'): [], ('advice', 'list'): [], ('export', 'list'): [],
     ('brake', 'list'): [], ('lock', 'list'): [], ('lock', 'waiters'): [], ('query-fields', None): ['instance'],
     ('job', 'list'): [], ('job', 'info'): ['{done}'], ('job', 'watch'): ['{done}'], ('job', 'wait'): ['{done}'],

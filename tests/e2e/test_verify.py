@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """What verify and plan say is true, with real daemons: candidates that stand still or do not run, and a failover without a
 node for the next replica. All other situations are in tests/sim/test_matrix.c and tests/unit/core/verify."""
+import os
 import re
+import subprocess
 
 import e2e
 from e2e import title, wait_until
@@ -66,6 +68,52 @@ def test_stopped():
     wait_until('engine status refuses', says_so, 30)
 
 
+def told(event):
+    """What is on record of things without a record, in the order in which it was told."""
+    rows = lab.query('event', ['host', 'state', 'subject_name', 'level'], ['&', ['=', 'subject_kind', 'thing'], ['=', 'event', event]])
+    return [tuple(row.values()) for row in rows]
+
+
+def look_again():
+    """A new watcher looks at each node soon, and once more."""
+    lab.lab('kill', 'watcher@node1')
+
+
+@title('/things/told-once-and-once-when-they-are-gone#RCV-26')
+def test_things():
+    """A process of QEMU, a file and a bridge that are nobody's: they are told, by their node alone, and left alone."""
+    lab.cli('cluster', 'modify', '--recovery-interval-period', '1s')
+    path = os.path.join(lab.root('node2'), 'var', 'disks', 'notes.txt')
+    with open(path, 'w', encoding='utf-8') as file:
+        file.write('mine')
+    lab.exec('node2', 'ip', 'link', 'add', 'br7', 'type', 'bridge')
+    lab.exec('node2', 'ip', 'link', 'add', 'docker7', 'type', 'bridge')
+    words = ('qemu-system-x86_64', '-S', '-machine', 'none', '-nodefaults', '-display', 'none', '-name', 'guest=foreign')
+    with subprocess.Popen(lab.exec_words('node2', *words), stdin=subprocess.DEVNULL) as process:
+        try:
+            all_there = {('node2', 'process', 'foreign', 'warning'), ('node2', 'file', 'notes.txt', 'warning'),
+                         ('node2', 'bridge', 'br7', 'info')}
+            look_again()
+            wait_until('all are told', lambda: set(told('finding')) == all_there, 30)
+            found = lab.json('recovery', 'findings')
+            assert {(row['host'], row['kind'], row['name']) for row in found} == {row[:3] for row in all_there}, found
+            assert 'br7' in lab.cli('recovery', 'findings') and 'br7' in lab.cli('event', 'list'), found
+            lab.cli('cluster', 'modify', '--recovery-ignore', 'docker*,br?')
+            wait_until('the bridge is ignored', lambda: len(lab.json('recovery', 'findings')) == 2, 30)
+            assert told('gone') == [] and process.poll() is None and os.path.exists(path), told('gone')
+        finally:
+            process.kill()
+    os.unlink(path)
+    look_again()
+    wait_until('they are gone', lambda: set(told('gone')) == {('node2', 'process', 'foreign', 'info'), ('node2', 'file', 'notes.txt', 'info')}, 30)
+    assert lab.json('recovery', 'findings') == [], told('finding')
+    assert len(told('finding')) == 2 and len(told('gone')) == 2, (told('finding'), told('gone'))
+    code, _, err = lab.run('cluster', 'modify', '--recovery-ignore', ',', check=False)
+    assert code != 0 and '--recovery-ignore: 0 patterns; 1 to 64 are allowed, as docker*,virbr*, or none' in err, err
+    for bridge in ('br7', 'docker7'):
+        lab.exec('node2', 'ip', 'link', 'delete', bridge)
+
+
 @title('/plan/a-failover-without-a-node-for-the-next-replica#ARP-70')
 def test_plan():
     """What plan says of it, and then the power is cut."""
@@ -95,4 +143,4 @@ def test_logs():
 
 if __name__ == '__main__':
     with e2e.new_lab(nodes=4, options=('--replica-lost-ms', '1000', '--watcher-interval-ms', '500', '--candidates', '3')) as lab:
-        e2e.run(test_paused, test_stopped, test_plan, test_logs)
+        e2e.run(test_paused, test_stopped, test_things, test_plan, test_logs)

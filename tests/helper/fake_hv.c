@@ -47,6 +47,7 @@ void fake_hosts_free(struct fake_hosts *hosts)
         struct fake_host *host = hosts->all->pdata[i];
         g_ptr_array_unref(host->guests);
         fake_storage_clear(host);
+        fake_strays_clear(host);
         fake_network_clear(host);
         g_free(host->version);
         g_hash_table_unref(host->faults);
@@ -720,6 +721,7 @@ static const struct hypervisor_ops *hv_ops(void)
         .disk_resize = op_disk_resize,
         .version = op_version,
         .rediscover = op_rediscover,
+        .strays = fake_hv_strays,
         .host = op_host,
     };
     fake_migration_fill(&ops);
@@ -745,6 +747,7 @@ struct fake_host *fake_host_add(struct fake_hosts *hosts, const char *node_uuid,
     host->powerdown_ms = 20;
     host->version = g_strdup("7.2.22");
     fake_storage_init(host);
+    fake_strays_init(host);
     fake_network_init(host);
     g_ptr_array_add(hosts->all, host);
     return host;

@@ -130,13 +130,18 @@ void fake_host_set_deaf(struct fake_host *host, bool deaf);
 void fake_host_set_paused(struct fake_host *host, bool paused);
 /* What hangs until it does not any more: an instance's process (its processors, and its monitor,
  * which answers nothing; it can be killed), or an op that looks ("space", "list", "shared",
- * "sources", "bridges"), which comes back then. NULL: whatever hangs goes on. */
+ * "sources", "bridges", "processes", "files"), which comes back then. NULL: whatever hangs goes on.
+ */
 void fake_host_hang(struct fake_host *host, const char *what, bool hangs);
 bool fake_host_hangs(const struct fake_host *host, const char *what); /* NULL: anything */
 /* Of the hypervisor; "7.2.22" at first. */
 void fake_host_set_version(struct fake_host *host, const char *version);
 /* A bridge is made; `br0` is there at first. With `there` false it is removed. */
 void fake_host_set_bridge(struct fake_host *host, const char *name, bool there);
+/* What no node daemon has made (fake_strays.c): a process of a hypervisor, a file among the images.
+ */
+void fake_host_set_process(struct fake_host *host, const char *name, bool there);
+void fake_host_set_file(struct fake_host *host, const char *name, bool there);
 /* Addresses of the host itself, "DEVICE ADDRESS/NETMASK", in the order in which they came; free
  * with g_free(). It has the devices eth0 and eth1. */
 char *fake_host_addresses(const struct fake_host *host);

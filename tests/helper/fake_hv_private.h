@@ -1,6 +1,7 @@
 /* Insides of the fake hosts, shared by fake_hv.c (guests), fake_mirror.c (what they write),
  * fake_migration.c (how they move),
- * fake_room.c (disks without room), fake_storage.c (images, exports), fake_network.c (tap devices)
+ * fake_room.c (disks without room), fake_storage.c (images, exports), fake_network.c (tap devices),
+ * fake_strays.c (what is nobody's)
  * and fake_truth.c (who was told what). */
 #pragma once
 
@@ -124,8 +125,9 @@ struct fake_host {
     GPtrArray *calls;
     struct hypervisor_events guest_events;
     struct storage_events export_events;
-    GPtrArray *taps;      /* struct fake_tap */
-    GPtrArray *bridges;   /* char * */
+    GPtrArray *taps;                          /* struct fake_tap */
+    GPtrArray *bridges;                       /* char * */
+    GPtrArray *stray_processes, *stray_files; /* char *: names */
     GPtrArray *addresses; /* char *: "DEVICE ADDRESS/NETMASK" of the host itself */
     GPtrArray *devices;   /* char * */
     guint announced;      /* how often neighbours were told */
@@ -167,6 +169,12 @@ struct fake_hosts {
     fake_hosts_witness witness;
     void *witness_data;
 };
+
+/* --- fake_strays.c --- */
+void fake_strays_init(struct fake_host *host);
+void fake_strays_clear(struct fake_host *host);
+GPtrArray *fake_hv_strays(struct hypervisor *hv, GError **error);
+GPtrArray *fake_storage_strays(struct storage *storage, GError **error);
 
 /* Begins an op: logs it, waits a little, lets faults and the hook have their way. False: it fails
  * now with `error`. `*ret_late`: do it, then fail with TIMEOUT. */

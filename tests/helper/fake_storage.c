@@ -736,6 +736,7 @@ static const struct storage_ops storage_ops = {
     .remove = op_remove,
     .remove_aside = op_remove_aside,
     .list = op_list,
+    .strays = fake_storage_strays,
     .shared = op_shared,
     .sources = op_sources,
     .export_open = op_export_open,

@@ -246,6 +246,7 @@ static const struct hypervisor_ops qemu_ops = {
     .version = qemu_version,
     .without_kvm = qemu_without_kvm,
     .rediscover = qemu_rediscover,
+    .strays = qemu_strays,
     .host = qemu_host,
     .users = qemu_users,
 };

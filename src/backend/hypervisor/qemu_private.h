@@ -222,6 +222,9 @@ bool qemu_query(struct hypervisor *hv, const char *instance, guint64 generation,
                 enum guest_state *ret_state, struct mirror_info *ret_mirror, GError **error);
 GPtrArray *qemu_rediscover(struct hypervisor *hv, GError **error);
 
+/* strays.c */
+GPtrArray *qemu_strays(struct hypervisor *hv, GError **error);
+
 /* disk_io.c */
 bool qemu_io_query(struct hypervisor *hv, const char *instance, guint64 generation,
                    struct io_info *ret_io, GError **error);

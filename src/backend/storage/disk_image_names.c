@@ -2,6 +2,7 @@
  * Names of image files, and finding them (disk_images.h).
  */
 #include "backend/storage/disk_images.h"
+#include "backend/storage/image_create.h"
 #include "backend/storage/shared.h"
 #include "base/limits.h"
 
@@ -116,6 +117,41 @@ GPtrArray *images_find(const struct images *images, const char *folder, const ch
             image_free(image);
     }
     g_ptr_array_sort(found, compare_images);
+    return g_steal_pointer(&found);
+}
+
+/* What stands for an image that is being made, or belongs there though it is none. `.nfs…` is what
+ * a server keeps of a file that is open and has no name any more. */
+static bool belongs_there(const struct images *images, const char *name)
+{
+    g_autofree char *aside = g_path_get_basename(images->aside);
+    return strcmp(name, aside) == 0 || strcmp(name, "lost+found") == 0 ||
+           g_str_has_prefix(name, ".nfs") || images_is_temporary(name);
+}
+
+static gint compare_names(gconstpointer a, gconstpointer b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+GPtrArray *images_strays(const struct images *images, guint most, GError **error)
+{
+    g_autoptr(GPtrArray) found = g_ptr_array_new_with_free_func(g_free);
+    g_autoptr(GError) failure = NULL;
+    g_autoptr(GDir) dir = g_dir_open(images->disks, 0, &failure);
+    const char *name;
+    if (dir == NULL) {
+        fettle_set_error(error, STORAGE, "%s", failure->message);
+        return NULL;
+    }
+    while (found->len <= most && (name = g_dir_read_name(dir)) != NULL) {
+        struct image *image = image_parse(images->disks, name);
+        if (image == NULL && !belongs_there(images, name))
+            g_ptr_array_add(found, g_strdup(name));
+        else if (image != NULL)
+            image_free(image);
+    }
+    g_ptr_array_sort(found, compare_names);
     return g_steal_pointer(&found);
 }
 

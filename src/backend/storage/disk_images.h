@@ -95,6 +95,9 @@ bool images_remove_aside(const struct images *images, const char *instance, GErr
  * sorted by instance and replica. */
 GPtrArray *images_list(const struct images *images, bool aside, GError **error);
 
+/* Names of whatever else is in `disks`, sorted, one more than `most` at most. */
+GPtrArray *images_strays(const struct images *images, guint most, GError **error);
+
 bool images_sync_file(const char *path, int open_flags, GError **error);
 bool images_sync_folder(const char *folder, GError **error);
 

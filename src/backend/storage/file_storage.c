@@ -324,6 +324,17 @@ static GPtrArray *file_storage_list(struct storage *storage, bool aside, GError 
     return call_list(call, error);
 }
 
+static bool do_strays(struct image_call *call, GError **error)
+{
+    call->list = images_strays(&call->images, LIMIT_STRAYS, error);
+    return call->list != NULL;
+}
+
+static GPtrArray *file_storage_strays(struct storage *storage, GError **error)
+{
+    return call_list(call_new(storage, do_strays, "", ""), error);
+}
+
 static bool do_shared(struct image_call *call, GError **error)
 {
     call->path = shared_look(call->images.shared, &call->space);
@@ -385,6 +396,7 @@ static const struct storage_ops file_storage_ops = {
     .remove = file_storage_remove,
     .remove_aside = file_storage_remove_aside,
     .list = file_storage_list,
+    .strays = file_storage_strays,
     .shared = file_storage_shared,
     .sources = file_storage_sources,
     .export_open = export_open,

@@ -16,15 +16,18 @@
 
 #define NEW_SUFFIX ".new"
 
+bool images_is_temporary(const char *name)
+{
+    return g_str_has_suffix(name, ".raw" NEW_SUFFIX) || g_str_has_suffix(name, ".qcow2" NEW_SUFFIX);
+}
+
 void images_sweep(const char *folder, const char *instance)
 {
     g_autoptr(GDir) dir = g_dir_open(folder, 0, NULL);
     const char *name;
     while (dir != NULL && (name = g_dir_read_name(dir)) != NULL) {
         g_autofree char *path = g_build_filename(folder, name, NULL);
-        if ((g_str_has_suffix(name, ".raw" NEW_SUFFIX) ||
-             g_str_has_suffix(name, ".qcow2" NEW_SUFFIX)) &&
-            (instance == NULL || g_str_has_prefix(name, instance)))
+        if (images_is_temporary(name) && (instance == NULL || g_str_has_prefix(name, instance)))
             unlink(path);
     }
 }

@@ -54,5 +54,7 @@ bool image_plan_finish(const struct images *images, struct image_plan *plan, GEr
 /* After a failure: half a new set is none. */
 void image_plan_undo(const struct image_plan *plan);
 
+/* Whether it is the name of an image that is being made, or was when its maker died. */
+bool images_is_temporary(const char *name);
 /* Removes what creations of an instance (NULL: of all) left in a folder when their process died. */
 void images_sweep(const char *folder, const char *instance);

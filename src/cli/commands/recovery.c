@@ -6,6 +6,7 @@
 
 #include "cli/commands/info.h"
 #include "cli/commands/list.h"
+#include "cli/commands/recovery_findings.h"
 #include "cli/commands/recovery_plan.h"
 
 static int recovery_list(struct cli *cli, int argc, char **argv, GError **error)
@@ -127,5 +128,10 @@ const struct command recovery_commands[] = {
     {"recovery", "retry", RECOVERY_SUBJECT,
      "Have it judged anew at once, also from ERROR; refused while the owner of the task lives.",
      recovery_retry},
+    {"recovery", "findings", "",
+     "List what nodes have that no record knows: guests, images, processes of QEMU, files, "
+     "bridges. "
+     "It is left alone.",
+     recovery_findings},
     {0},
 };

@@ -78,6 +78,9 @@ const struct switches *config_switches(const struct config *config);
 GPtrArray *config_tags(const struct config *config, enum tag_kind kind, const char *object);
 bool config_has_tags(const struct config *config, enum tag_kind kind, const char *object);
 char *config_tag_key(enum tag_kind kind, const char *object, const char *tag);
+/* A UUID that follows from another one and a text, so that the same is made of the same. Free with
+ * g_free(). */
+char *config_derived_uuid(const char *of, const char *text);
 /* UUID of the service of that name on a node (UUID). Free with g_free(). */
 char *config_service_key(const char *node, const char *name);
 /* An instance other than `except` (UUID) that has a network card with this MAC address; NULL: none.

@@ -28,6 +28,7 @@
 #include "core/node/report.h"
 #include "core/node/room.h"
 #include "core/node/statement.h"
+#include "core/node/strays.h"
 #include "core/node/undo.h"
 
 #define NOT_READY "the node daemon is starting and does not know yet what runs here; try again"
@@ -52,6 +53,7 @@ static const struct procedure {
     {"node_alive", report_alive, false},
     {"node_report", report_node, false},
     {"collect", collect_run, true},
+    {"list_strays", strays_list, false},
     {"address_check", master_ip_check, false},
     {"image_info", disks_image_info, true},
     {"disks_create", disks_create, true},
@@ -116,6 +118,7 @@ void node_release(struct node_core *node)
     g_hash_table_unref(node->guests);
     health_free(node->health);
     parts_free(node->parts);
+    strays_look_free(node->strays);
     ended_jobs_free(node->ended_jobs);
     g_hash_table_unref(node->size_looks);
     epoch_fence_free(node->fence);
@@ -149,6 +152,7 @@ struct node_core *node_core_new(const struct env *env, const char *cluster_uuid,
     epoch_fence_set_changed(node->fence, node_announced, node);
     node->guests = g_hash_table_new(g_str_hash, g_str_equal);
     node->parts = parts_new(env);
+    node->strays = strays_look_new();
     node->ended_jobs = ended_jobs_new();
     node->size_looks = image_look_table();
     node->users = 1;

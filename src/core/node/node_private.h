@@ -26,6 +26,7 @@
  * these two rediscover.c     what runs here when the daemon starts room.c           guests that
  * stand still for lack of room go on when there is some (SAF-27) keys.c           its certificates,
  * and whom it trusts statement.c      what it tells a master who may lack words of the one before
+ *   strays.c         what is there that nobody here has made
  *   reconcile.c      what comes back from the dead asks first (SAF-19)
  *   master_ip.c      the address that the master's node carries
  *   forget.c         a way back from a mastership that nobody else follows
@@ -50,6 +51,7 @@ struct node_core {
     void (*changed)(void *data); /* an announcement was taken over */
     void *changed_data;
     struct parts *parts;
+    struct strays_look *strays;
     struct ended_jobs *ended_jobs;
     GHashTable *size_looks;      /* of image_look.c */
     GHashTable *guests;          /* instance uuid -> struct guest */

@@ -70,16 +70,57 @@ static bool master_ip_is_whole(const struct cluster *cluster, GError **error)
     return false;
 }
 
+static bool pattern_is_good(const char *pattern, GError **error)
+{
+    if (g_utf8_strlen(pattern, -1) <= LIMIT_IGNORE_PATTERN)
+        return true;
+    fettle_set_error(error, WRONG_INPUT,
+                     "recovery_ignore: \"%s\" is longer than %d characters, which no name is that "
+                     "it is compared with",
+                     pattern, LIMIT_IGNORE_PATTERN);
+    return false;
+}
+
+/* Patterns with commas or blanks between, as they are given, or `none`. */
+static bool apply_ignore(const struct op *op, json_t *cluster, guint *count, GError **error)
+{
+    const char *wanted = ((const struct op_cluster_set_params *)op->params)->recovery_ignore;
+    g_auto(GStrv) words = g_strsplit_set(wanted, ", \t\n", -1);
+    g_autoptr(GString) patterns = g_string_new(NULL);
+    guint many = 0;
+    if (!*wanted)
+        return true;
+    for (char **word = words; *word; word++) {
+        if (!**word)
+            continue;
+        if (!pattern_is_good(*word, error))
+            return false;
+        g_string_append_printf(patterns, "%s%s", many++ ? " " : "", *word);
+    }
+    if (many == 0 || many > LIMIT_IGNORE_PATTERNS) {
+        fettle_set_error(error, WRONG_INPUT,
+                         "recovery_ignore: %u patterns; 1 to %d are allowed, as docker*,virbr*, or "
+                         "none",
+                         many, LIMIT_IGNORE_PATTERNS);
+        return false;
+    }
+    bool none = many == 1 && !strcmp(patterns->str, "none");
+    json_object_set_new(cluster, "recovery_ignore", json_string(none ? "" : patterns->str));
+    ++*count;
+    return true;
+}
+
 /* Puts everything that is asked for into `cluster`. */
 static bool apply(const struct op *op, json_t *cluster, guint *ret_count, GError **error)
 {
     json_autoptr params = record_to_json(&op_cluster_set_params_record, op->params);
     *ret_count = 0;
-    if (!apply_master_ip(op, cluster, ret_count, error))
+    if (!apply_master_ip(op, cluster, ret_count, error) ||
+        !apply_ignore(op, cluster, ret_count, error))
         return false;
     for (const struct field *field = op_cluster_set_params_record.fields(); field->name; field++) {
         GError *local = NULL;
-        if (!strcmp(field->name, "master_ip"))
+        if (!strcmp(field->name, "master_ip") || !strcmp(field->name, "recovery_ignore"))
             continue;
         json_t *value = wanted(field, params, &local);
         if (local) {

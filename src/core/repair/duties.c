@@ -2,6 +2,8 @@
 #include "core/repair/duties.h"
 
 #include "base/sm.h"
+#include "core/recovery/recovery.h"
+#include "core/recovery/things.h"
 #include "core/repair/repair_case.h"
 
 /* --- the machine of one instance --- */
@@ -52,6 +54,7 @@ static struct repair *repair_new(void)
     repair->scan = repair_scan_new();
     repair->n1 = n1_check_new();
     repair->recovery = recovery_new(watcher_keeps_recovery_off);
+    repair->things = things_new();
     return repair;
 }
 
@@ -63,6 +66,7 @@ static void repair_free(struct repair *repair)
     repair_scan_free(repair->scan);
     n1_check_free(repair->n1);
     recovery_free(repair->recovery);
+    things_free(repair->things);
     g_free(repair);
 }
 
@@ -109,6 +113,11 @@ static void recover_those(struct watcher *watcher, const GPtrArray *uuids)
     recovery_run(watcher->repair->recovery, watcher, uuids);
 }
 
+static void look_for_things(struct watcher *watcher)
+{
+    things_run(watcher->repair->things, watcher);
+}
+
 static bool is_stuck(struct watcher *watcher, const struct instance *instance)
 {
     return recovery_concerns(watcher, instance);
@@ -121,6 +130,7 @@ static const struct watcher_duty rows[] = {
     {DUE_ALWAYS, watcher_tell_fullness},
     {DUE_REPAIR, watcher_scan},
     {DUE_TEND, .concerns = is_stuck, .run_for = recover_those},
+    {DUE_TEND, look_for_things},
     {DUE_TEND, .concerns = watcher_in_trouble, .run_for = watcher_tend},
     {DUE_REPAIR, .concerns = is_unwell, .run_for = repair_those},
     {DUE_REPAIR, watcher_n1_check},

@@ -33,7 +33,8 @@ struct repair {
     /* What only the file of a duty sees into. */
     struct repair_scan *scan;
     struct n1_check *n1;
-    struct recovery *recovery; /* core/recovery/ */
+    struct recovery *recovery; /* core/recovery/ … */
+    struct things *things;     /* … of what no record knows */
 };
 
 struct watched *watcher_watched(struct watcher *watcher, const char *instance);

@@ -253,8 +253,10 @@ static void record(const struct decisions *decisions, const struct config *confi
                    const struct env *env, struct decision *mine, GPtrArray *changes)
 {
     const struct subject *subject = g_hash_table_lookup(decisions->by_subject, mine->subject);
-    g_free(mine->uuid);
-    mine->uuid = env_uuid(env);
+    if (!*mine->uuid) {
+        g_free(mine->uuid);
+        mine->uuid = env_uuid(env);
+    }
     mine->at_us = (guint64)env->ops->wall_us(env);
     /* Several of one moment stay in order; a time that the clock was set back from does not. */
     if (subject != NULL) {

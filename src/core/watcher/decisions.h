@@ -39,9 +39,9 @@ bool decisions_open(const struct decisions *decisions, const char *subject, cons
  */
 GPtrArray *decisions_open_subjects(const struct decisions *decisions, const char *author);
 
-/* Adds to `changes` what it takes to have `decision` (stolen; uuid and at_us are filled in here,
- * texts that are too long are cut) on record, unless its author's newest record of its subject says
- * the same. Returns whether it is new. */
+/* Adds to `changes` what it takes to have `decision` (stolen; at_us, and uuid if it has none, are
+ * filled in here, texts that are too long are cut) on record, unless its author's newest record of
+ * its subject says the same. Returns whether it is new. */
 bool decisions_record(const struct decisions *decisions, const struct config *config,
                       const struct env *env, struct decision *decision, GPtrArray *changes);
 

@@ -1,4 +1,5 @@
 /* Settings, advice, the release of the brake, and tags for all that match. */
+#include "base/limits.h"
 #include "unit/core/world/ops_case.h"
 
 #include <string.h>
@@ -74,6 +75,43 @@ static void test_settings_of_recovery(void)
     g_assert_cmpuint(cluster()->recovery_resync_interval, ==, 3);
     g_assert_cmpuint(cluster()->recovery_max_jobs, ==, 4);
     g_assert_cmpint(cluster()->recovery_rectify_unstable, ==, RECTIFY_ALL);
+}
+
+/* Commas or blanks between patterns, which a lone comma is not; `none` is none. */
+static void test_patterns(void)
+{
+    static const char *const rows[][2] = {
+        {"docker*, virbr*,,br?", "docker* virbr* br?"}, {"one", "one"}, {"none", ""}};
+    g_assert_cmpstr(cluster()->recovery_ignore, ==, "docker* virbr* lxcbr* ovs-system");
+    for (guint i = 0; i < G_N_ELEMENTS(rows); i++) {
+        g_assert_cmpstr(
+            run("OP_CLUSTER_SET_PARAMS", json_make("{ss}", "recovery_ignore", rows[i][0])), ==,
+            "null");
+        g_assert_cmpstr(cluster()->recovery_ignore, ==, rows[i][1]);
+    }
+}
+
+static void test_patterns_refused(void)
+{
+    g_autofree char *many = g_strnfill(2 * (LIMIT_IGNORE_PATTERNS + 1), ',');
+    for (guint i = 0; i <= LIMIT_IGNORE_PATTERNS; i++)
+        many[2 * i] = 'x';
+    ops_expect_refusal(
+        world, run("OP_CLUSTER_SET_PARAMS", json_make("{ss}", "recovery_ignore", ",")),
+        "recovery_ignore: 0 patterns; 1 to 64 are allowed, as docker*,virbr*, or none",
+        "wrong_input");
+    ops_expect_refusal(
+        world, run("OP_CLUSTER_SET_PARAMS", json_make("{ss}", "recovery_ignore", many)),
+        "recovery_ignore: 65 patterns; 1 to 64 are allowed, as docker*,virbr*, or none",
+        "wrong_input");
+    g_autofree char *long_one = g_strnfill(LIMIT_IGNORE_PATTERN + 1, 'x');
+    g_autofree char *refusal = g_strdup_printf(
+        "recovery_ignore: \"%s\" is longer than 64 characters, which no name is that "
+        "it is compared with",
+        long_one);
+    ops_expect_refusal(world,
+                       run("OP_CLUSTER_SET_PARAMS", json_make("{ss}", "recovery_ignore", long_one)),
+                       refusal, "wrong_input");
 }
 
 static void test_settings_refused(void)
@@ -309,6 +347,8 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     add("/settings/set", test_settings);
     add("/settings/of-recovery", test_settings_of_recovery);
+    add("/settings/patterns#RCV-26", test_patterns);
+    add("/settings/patterns-refused", test_patterns_refused);
     add("/settings/refused", test_settings_refused);
     add("/advice/set", test_advice);
     add("/advice/refused", test_advice_refused);

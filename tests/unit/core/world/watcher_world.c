@@ -252,6 +252,15 @@ static json_t *report(const struct rpc_request *request, const char *to_node, vo
         json_object_set_new(answer, "late", json_make("[{s:s,s:i}]", "part", "disks", "age_ms", 9));
         json_object_set_new(json_array_get(guests, 0), "late", json_true());
     }
+    const char *part;
+    json_t *more;
+    json_object_foreach(json_object_get(w->things, to_node), part, more) {
+        json_t *list = json_object_get(answer, part);
+        if (list != NULL)
+            json_array_extend(list, more);
+        else
+            json_object_set(answer, part, more);
+    }
     if (json_object_get(w->services, to_node) != NULL)
         json_object_set(answer, "services", json_object_get(w->services, to_node));
     return answer;
@@ -328,6 +337,21 @@ static guint delay_of(const char *from_node, const char *to_node, void *data)
     return late ? w->collect_ms : 0;
 }
 
+static json_t *list_strays(const struct rpc_request *request, const char *to_node, void *data,
+                           GError **error)
+{
+    struct watcher_world *w = data;
+    json_t *answer = json_object_get(w->strays, to_node);
+    w->strays_asked++;
+    if (json_is_null(answer)) {
+        fettle_set_error(error, PROTOCOL, "the node daemon has no method list_strays");
+        return NULL;
+    }
+    return answer != NULL ? json_incref(answer)
+                          : json_make("{s:s,s:b,s:b}", "node", to_node, "processes_known", true,
+                                      "files_known", true);
+}
+
 /* --- the world --- */
 
 static void start_task(void *data)
@@ -389,6 +413,7 @@ struct watcher_world *watcher_world_new_with(const char *engine)
     fake_script(w->base.world, NULL, ROLE_NODED, "node_report", report, w);
     fake_script(w->base.world, NULL, ROLE_NODED, "collect", collect, w);
     fake_set_delay(w->base.world, delay_of, w);
+    fake_script(w->base.world, NULL, ROLE_NODED, "list_strays", list_strays, w);
     fake_serve(w->base.luxid, serve_luxid, w);
     config_world_start(&w->base);
     take_locks(w);
@@ -403,6 +428,8 @@ void watcher_world_free(struct watcher_world *w)
     config_world_clear(&w->base);
     config_free(w->view);
     json_decref(w->services);
+    json_decref(w->things);
+    json_decref(w->strays);
     g_ptr_array_unref(w->submissions);
     g_free(w);
 }

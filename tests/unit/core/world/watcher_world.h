@@ -69,7 +69,12 @@ struct watcher_world {
     guint collect_ms;    /* until the answer to one is back */
     bool answers_late;   /* … as the next message is */
     guint64 refused;     /* job that nodes were told to refuse last */
-    json_t *services;    /* node -> list of its daemons; NULL: nobody says anything of them */
+    json_t
+        *things; /* node -> {"guests": […], "bridges": […], …}: added to its report; NULL: none */
+    json_t *strays;     /* node -> its answer to list_strays; null: its daemon does not know the
+                           question; missing: it has none */
+    guint strays_asked; /* calls of `list_strays` */
+    json_t *services;   /* node -> list of its daemons; NULL: nobody says anything of them */
 };
 
 /* web1 runs on node1, its replica on node2 is in sync, everything is online, no tags. db1, diskless

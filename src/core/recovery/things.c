@@ -1,0 +1,505 @@
+/*
+ * See things.h. What hosts have is known from the reports of each pass (guests, images, bridges),
+ * and from a look at each host now and then (processes, files). What is on record is the newest
+ * decision about the thing. Whatever of the two has differed for recovery_interval_period, in two
+ * looks at least, is told: until then it may be about to be made or removed, or live shorter than
+ * anybody could look at it.
+ */
+#include "core/recovery/things.h"
+
+#include "core/report/late.h"
+#include "core/watcher/watcher_private.h"
+#include "proto/env_many.h"
+
+#include <string.h>
+
+#define AUTHOR "watcher/thing"
+#define NAME_CHARS 64 /* as the record of a decision has it */
+#define MORE_NAME "more than " G_STRINGIFY(LIMIT_THINGS)
+
+/* What differs from the record, and has not been told yet. */
+struct difference {
+    enum thing_kind kind;
+    gint64 since_ms; /* boot clock */
+    guint64 pass;    /* the last in which it did */
+};
+
+/* What is remembered of a host; nothing of it is needed after a restart. */
+struct host {
+    gint64 next_ms;      /* boot clock: when it is looked at */
+    bool away;           /* it gave no report in the last pass */
+    struct strays *seen; /* of the look of this pass; NULL: there was none */
+    GHashTable *differs; /* subject -> struct difference */
+};
+
+struct things {
+    GHashTable *hosts; /* UUID -> struct host */
+};
+
+struct thing {
+    enum thing_kind kind;
+    char *subject;  /* UUID made of host, kind and identity */
+    char *name;     /* NAME_CHARS at most */
+    char *evidence; /* what it is told from others by */
+};
+
+/* One host in one pass. */
+struct look {
+    struct things *things;
+    struct watcher *watcher;
+    const struct node *node;
+    struct host *host;
+    bool known[THING_MORE]; /* kinds of which all are in `there` */
+    GHashTable *there;      /* subject -> struct thing */
+    GHashTable *told;       /* subject -> const struct decision, on record as there */
+    GHashTable **bridges;   /* names that the record knows; NULL: not asked yet in this pass */
+    GPtrArray *batch;
+    guint count;   /* that are on record, or about to be */
+    bool too_many; /* some are not told for that */
+};
+
+static void host_free(void *data)
+{
+    struct host *host = data;
+    g_hash_table_unref(host->differs);
+    if (host->seen)
+        strays_free(host->seen);
+    g_free(host);
+}
+
+static void thing_free(void *data)
+{
+    struct thing *thing = data;
+    g_free(thing->subject);
+    g_free(thing->name);
+    g_free(thing->evidence);
+    g_free(thing);
+}
+
+struct things *things_new(void)
+{
+    struct things *things = g_new0(struct things, 1);
+    things->hosts = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, host_free);
+    return things;
+}
+
+void things_free(struct things *things)
+{
+    g_hash_table_unref(things->hosts);
+    g_free(things);
+}
+
+static gint64 now_ms(const struct watcher *watcher)
+{
+    return watcher->env->ops->boot_ms(watcher->env);
+}
+
+static gint64 interval_ms(const struct watcher *watcher)
+{
+    return (gint64)watcher_cluster(watcher)->recovery_interval_period * 1000;
+}
+
+/* --- looks --- */
+
+static struct host *host_of(struct things *things, const struct watcher *watcher, const char *node)
+{
+    struct host *host = g_hash_table_lookup(things->hosts, node);
+    if (!host) {
+        host = g_new0(struct host, 1);
+        host->differs = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
+        host->away = true;
+        g_hash_table_insert(things->hosts, g_strdup(node), host);
+    }
+    return host;
+}
+
+/* Once an hour, and soon after it is there again, or this master is new: what comes and goes with
+ * that is over by then. */
+static bool is_due(struct host *host, const struct watcher *watcher, const char *node)
+{
+    bool here = reports_of(watcher->reports, node) != NULL;
+    if (here && host->away)
+        host->next_ms = now_ms(watcher) + interval_ms(watcher);
+    host->away = !here;
+    return here && now_ms(watcher) >= host->next_ms;
+}
+
+struct asking {
+    struct things *things;
+    const struct watcher *watcher;
+};
+
+/* Who does not know the question is of the version before, and cannot be looked at; nor is what
+ * answers with something else. */
+static bool take_answer(struct env_answer *heard, void *data)
+{
+    const struct asking *asking = data;
+    struct host *host = g_hash_table_lookup(asking->things->hosts, heard->node);
+    const struct strays *strays = heard->record;
+    if (strays && strcmp(strays->node, heard->node) == 0)
+        host->seen = g_steal_pointer(&heard->record);
+    else if (!strays && env_no_answer(heard->error))
+        host->next_ms = now_ms(asking->watcher) + interval_ms(asking->watcher);
+    return false;
+}
+
+static bool ask_hosts(struct things *things, struct watcher *watcher)
+{
+    g_autoptr(GPtrArray) due = g_ptr_array_new_with_free_func(g_free);
+    g_autoptr(GPtrArray) nodes = config_list(follow_config(watcher->follow), "node");
+    for (guint i = 0; i < nodes->len; i++) {
+        const struct node *node = nodes->pdata[i];
+        struct host *host = host_of(things, watcher, node->uuid);
+        g_clear_pointer(&host->seen, strays_free);
+        if (!is_due(host, watcher, node->uuid))
+            continue;
+        host->next_ms = now_ms(watcher) + LIMIT_STRAYS_PERIOD_S * G_GINT64_CONSTANT(1000);
+        g_ptr_array_add(due, g_strdup(node->uuid));
+    }
+    struct asking asking = {things, watcher};
+    const struct env_question question = {.nodes = due,
+                                          .role = ROLE_NODED,
+                                          .method = "list_strays",
+                                          .stamp = follow_stamp(watcher->follow),
+                                          .limit_ms = LIMIT_REPORT_WAIT_MS};
+    return due->len == 0 || env_many(watcher->env, &question, take_answer, &asking);
+}
+
+/* --- what is there --- */
+
+static bool is_ignored(const struct watcher *watcher, const char *name)
+{
+    g_auto(GStrv) patterns = g_strsplit(watcher_cluster(watcher)->recovery_ignore, " ", -1);
+    bool ignored = false;
+    for (char **pattern = patterns; *pattern && !ignored; pattern++)
+        ignored = **pattern && g_pattern_match_simple(*pattern, name);
+    return ignored;
+}
+
+static void add(struct look *look, enum thing_kind kind, const char *identity, const char *name,
+                char *evidence)
+{
+    struct thing *thing = g_new0(struct thing, 1);
+    g_autofree char *what =
+        g_strdup_printf("%s %s", enum_word(&thing_kind_words, (int)kind), identity);
+    *thing = (struct thing){kind, config_derived_uuid(look->node->uuid, what),
+                            text_head(name, NAME_CHARS), evidence};
+    if (is_ignored(look->watcher, thing->name))
+        thing_free(thing);
+    else
+        g_hash_table_replace(look->there, thing->subject, thing);
+}
+
+/* Also of one that was removed since the node was asked. */
+static bool on_record(const struct look *look, const char *instance)
+{
+    const struct config *config = follow_config(look->watcher->follow);
+    return config_get(config, "instance", instance, NULL) ||
+           config_get(config, "removed", instance, NULL);
+}
+
+static void add_guests(struct look *look, const struct node_report *report)
+{
+    look->known[THING_GUEST] = true;
+    for (guint i = 0; i < report->guests->len; i++) {
+        const struct guest_report *guest = report->guests->pdata[i];
+        if (!on_record(look, guest->instance))
+            add(look, THING_GUEST, guest->instance, *guest->name ? guest->name : guest->instance,
+                g_strdup_printf("instance %s, generation %" G_GUINT64_FORMAT, guest->instance,
+                                guest->generation));
+    }
+}
+
+/* A node of the version before tells the names alone: that is no proof that they are gone. */
+static void add_images(struct look *look, const struct node_report *report)
+{
+    if (late_part_of(report, PART_DISKS) || report->image_sets->len < report->images->len ||
+        report->disk_total == 0)
+        return;
+    look->known[THING_IMAGES] = true;
+    for (guint i = 0; i < report->image_sets->len; i++) {
+        const struct image_set *set = report->image_sets->pdata[i];
+        if (!on_record(look, set->instance))
+            add(look, THING_IMAGES, set->instance, set->instance,
+                g_strdup_printf("var/disks/%s.*", set->instance));
+    }
+}
+
+/* All that is named in the cluster, on whichever node it is to be. */
+static GHashTable *bridges_of(const struct watcher *watcher)
+{
+    const struct config *config = follow_config(watcher->follow);
+    GHashTable *names = g_hash_table_new(g_str_hash, g_str_equal);
+    g_autoptr(GPtrArray) networks = config_list(config, "network");
+    g_autoptr(GPtrArray) instances = config_list(config, "instance");
+    g_hash_table_add(names, watcher_cluster(watcher)->default_link);
+    g_hash_table_add(names, watcher_cluster(watcher)->master_netdev);
+    for (guint i = 0; i < networks->len; i++)
+        g_hash_table_add(names, ((const struct network *)networks->pdata[i])->link);
+    for (guint i = 0; i < instances->len; i++) {
+        const GPtrArray *nics = ((const struct instance *)instances->pdata[i])->nics;
+        for (guint at = 0; at < nics->len; at++)
+            g_hash_table_add(names, ((const struct nic *)nics->pdata[at])->link);
+    }
+    return names;
+}
+
+static bool is_named(struct look *look, const char *name)
+{
+    if (strcmp(name, watcher_cluster(look->watcher)->default_link) == 0 ||
+        is_ignored(look->watcher, name))
+        return true;
+    if (!*look->bridges)
+        *look->bridges = bridges_of(look->watcher);
+    return g_hash_table_contains(*look->bridges, name);
+}
+
+static void add_bridges(struct look *look, const struct node_report *report)
+{
+    if (late_part_of(report, PART_BRIDGES))
+        return;
+    look->known[THING_BRIDGE] = true;
+    for (guint i = 0; i < report->bridges->len; i++) {
+        const char *name = report->bridges->pdata[i];
+        if (!is_named(look, name))
+            add(look, THING_BRIDGE, name, name, g_strdup_printf("device %s", name));
+    }
+}
+
+static void add_strays(struct look *look, const struct strays *seen)
+{
+    look->known[THING_PROCESS] = seen->processes_known;
+    look->known[THING_FILE] = seen->files_known;
+    for (guint i = 0; i < seen->processes->len; i++) {
+        const struct stray *stray = seen->processes->pdata[i];
+        if (!*stray->instance || !on_record(look, stray->instance))
+            add(look, THING_PROCESS, stray->identity, stray->name,
+                g_strdup_printf("%s, process %" G_GUINT64_FORMAT, stray->identity, stray->pid));
+    }
+    for (guint i = 0; i < seen->files->len; i++) {
+        const char *name = seen->files->pdata[i];
+        add(look, THING_FILE, name, name, g_strdup_printf("var/disks/%s", name));
+    }
+}
+
+/* --- decisions --- */
+
+static const char *what_of(enum thing_kind kind)
+{
+    static const char *const words[] = {
+        [THING_GUEST] = "guest that is not on record",
+        [THING_IMAGES] = "images of an instance that is not on record",
+        [THING_PROCESS] = "process of QEMU that is none of this cluster",
+        [THING_FILE] = "file that no record names",
+        [THING_BRIDGE] = "bridge that no record names",
+        [THING_MORE] = "things without a record that are not told one by one",
+    };
+    return words[kind];
+}
+
+/* Its key follows from the decision before it: made twice – by two passes, or two masters – it is
+ * the same object, and the second commit is refused. */
+static void tell(struct look *look, enum event_kind event, enum thing_kind kind,
+                 const char *subject, const char *name, const char *evidence)
+{
+    bool gone = event == EVENT_GONE;
+    const struct decision *latest = watcher_latest(look->watcher, subject, AUTHOR);
+    g_autofree char *key = g_strdup_printf("%s %s", enum_word(&event_kind_words, (int)event),
+                                           latest ? latest->uuid : "");
+    struct decision *decision =
+        decision_about("thing", subject, name, AUTHOR, gone ? VERDICT_DONE : VERDICT_LEAVE,
+                       enum_word(&thing_kind_words, (int)kind));
+    g_free(decision->uuid);
+    decision->uuid = config_derived_uuid(subject, key);
+    decision->event = event;
+    decision->level = gone || kind == THING_BRIDGE ? EVENT_LEVEL_INFO : EVENT_LEVEL_WARNING;
+    text_set(&decision->rule, "RCV-26");
+    text_set(&decision->host, look->node->name);
+    decision_set(&decision->summary,
+                 gone ? "Gone from node %s: %s, %s."
+                      : "On node %s: %s, %s. "
+                        "It is left alone.",
+                 look->node->name, what_of(kind), name);
+    g_ptr_array_add(decision->evidence, g_strdup(evidence));
+    decision_set(&decision->next_check, "%s", gone ? "" : "when it is gone");
+    GPtrArray *changes = watcher_changes_new();
+    watcher_record(look->watcher, decision, changes);
+    watcher_batch_add(look->batch, changes);
+}
+
+/* Whether it has differed for long enough. */
+static bool differs(struct look *look, const char *subject, enum thing_kind kind)
+{
+    struct difference *difference = g_hash_table_lookup(look->host->differs, subject);
+    gint64 now = now_ms(look->watcher);
+    if (!difference) {
+        difference = g_new0(struct difference, 1);
+        *difference = (struct difference){kind, now, 0};
+        g_hash_table_insert(look->host->differs, g_strdup(subject), difference);
+        difference->pass = look->watcher->pass;
+        return false;
+    }
+    difference->pass = look->watcher->pass;
+    return now - difference->since_ms >= interval_ms(look->watcher);
+}
+
+static void compare_there(struct look *look)
+{
+    GHashTableIter iter;
+    void *value;
+    g_hash_table_iter_init(&iter, look->there);
+    while (g_hash_table_iter_next(&iter, NULL, &value)) {
+        const struct thing *thing = value;
+        if (g_hash_table_contains(look->told, thing->subject))
+            continue;
+        if (look->count >= LIMIT_THINGS) {
+            look->too_many = true;
+            continue;
+        }
+        look->count++;
+        if (differs(look, thing->subject, thing->kind))
+            tell(look, EVENT_FINDING, thing->kind, thing->subject, thing->name, thing->evidence);
+    }
+}
+
+static const char *evidence_of(const struct decision *decision)
+{
+    return decision->evidence->len > 0 ? decision->evidence->pdata[0] : "";
+}
+
+static void compare_told(struct look *look)
+{
+    GHashTableIter iter;
+    void *subject, *value;
+    g_hash_table_iter_init(&iter, look->told);
+    while (g_hash_table_iter_next(&iter, &subject, &value)) {
+        const struct decision *decision = value;
+        int kind = enum_parse(&thing_kind_words, decision->state);
+        if (kind >= 0 && kind < THING_MORE && look->known[kind] &&
+            !g_hash_table_contains(look->there, subject) &&
+            differs(look, subject, (enum thing_kind)kind))
+            tell(look, EVENT_GONE, (enum thing_kind)kind, subject, decision->subject_name,
+                 evidence_of(decision));
+    }
+}
+
+static char *more_of(const struct node *node)
+{
+    return config_derived_uuid(node->uuid, "more");
+}
+
+/* That there are more is over when everything was looked at, and told. */
+static void compare_more(struct look *look)
+{
+    g_autofree char *subject = more_of(look->node);
+    bool told = g_hash_table_contains(look->told, subject), all = true;
+    for (guint kind = 0; kind < THING_MORE; kind++)
+        all = all && look->known[kind];
+    if (look->too_many && !told)
+        tell(look, EVENT_FINDING, THING_MORE, subject, MORE_NAME,
+             "as many as are told of one node: " G_STRINGIFY(LIMIT_THINGS));
+    else if (told && !look->too_many && all)
+        tell(look, EVENT_GONE, THING_MORE, subject, MORE_NAME, "");
+}
+
+static gboolean is_settled(gpointer subject, gpointer value, gpointer data)
+{
+    const struct difference *difference = value;
+    const struct look *look = data;
+    return look->known[difference->kind] && difference->pass != look->watcher->pass;
+}
+
+/* Also for what has just been told: had that been refused, it would not wait for an hour. */
+static bool waits_for_look(const struct host *host)
+{
+    GHashTableIter iter;
+    void *value;
+    g_hash_table_iter_init(&iter, host->differs);
+    while (g_hash_table_iter_next(&iter, NULL, &value)) {
+        const struct difference *difference = value;
+        if (difference->kind == THING_PROCESS || difference->kind == THING_FILE)
+            return true;
+    }
+    return false;
+}
+
+/* --- the pass --- */
+
+static void look_at(struct look *look)
+{
+    const struct node_report *report = reports_of(look->watcher->reports, look->node->uuid);
+    if (!report)
+        return;
+    look->there = g_hash_table_new_full(g_str_hash, g_str_equal, NULL, thing_free);
+    add_guests(look, report);
+    add_images(look, report);
+    add_bridges(look, report);
+    if (look->host->seen)
+        add_strays(look, look->host->seen);
+    g_autofree char *more = more_of(look->node);
+    look->count = g_hash_table_size(look->told) - (g_hash_table_contains(look->told, more) ? 1 : 0);
+    compare_there(look);
+    compare_told(look);
+    compare_more(look);
+    g_hash_table_foreach_remove(look->host->differs, is_settled, look);
+    gint64 soon = now_ms(look->watcher) + interval_ms(look->watcher);
+    if (look->host->seen && waits_for_look(look->host))
+        look->host->next_ms = MIN(look->host->next_ms, soon);
+    g_hash_table_unref(look->there);
+}
+
+/* What is on record as there: host UUID -> subject -> decision. What is ignored now, or was on a
+ * host that is none of the cluster any more, goes without a word. */
+static GHashTable *things_told(struct watcher *watcher, GPtrArray *batch)
+{
+    const struct config *config = follow_config(watcher->follow);
+    GHashTable *hosts =
+        g_hash_table_new_full(g_str_hash, g_str_equal, NULL, (GDestroyNotify)g_hash_table_unref);
+    g_autoptr(GPtrArray) nodes = config_list(config, "node");
+    for (guint i = 0; i < nodes->len; i++)
+        g_hash_table_insert(hosts, ((const struct node *)nodes->pdata[i])->name,
+                            g_hash_table_new(g_str_hash, g_str_equal));
+    g_autoptr(GPtrArray) subjects = decisions_open_subjects(watcher->decisions, AUTHOR);
+    for (guint i = 0; i < subjects->len; i++) {
+        const struct decision *decision = watcher_latest(watcher, subjects->pdata[i], AUTHOR);
+        GHashTable *told = g_hash_table_lookup(hosts, decision->host);
+        if (told && !is_ignored(watcher, decision->subject_name)) {
+            g_hash_table_insert(told, decision->subject, (void *)decision);
+            continue;
+        }
+        GPtrArray *changes = watcher_changes_new();
+        g_ptr_array_add(changes, config_delete(config, "decision", decision->uuid));
+        watcher_batch_add(batch, changes);
+    }
+    return hosts;
+}
+
+static gboolean has_left(gpointer node, gpointer host, gpointer config)
+{
+    return config_get(config, "node", node, NULL) == NULL;
+}
+
+void things_run(struct things *things, struct watcher *watcher)
+{
+    /* Older than reality: what no record knows may be all that was made since. */
+    if (watcher_is_restored(watcher) || !ask_hosts(things, watcher))
+        return;
+    const struct config *config = follow_config(watcher->follow);
+    g_hash_table_foreach_remove(things->hosts, has_left, (gpointer)config);
+    g_autoptr(GPtrArray) batch = watcher_batch_new();
+    g_autoptr(GHashTable) told = things_told(watcher, batch);
+    g_autoptr(GHashTable) bridges = NULL;
+    g_autoptr(GPtrArray) nodes = config_list(config, "node");
+    for (guint i = 0; i < nodes->len; i++) {
+        const struct node *node = nodes->pdata[i];
+        struct look look = {.things = things,
+                            .watcher = watcher,
+                            .node = node,
+                            .host = host_of(things, watcher, node->uuid),
+                            .told = g_hash_table_lookup(told, node->name),
+                            .bridges = &bridges,
+                            .batch = batch};
+        look_at(&look);
+    }
+    watcher_batch_commit_as(watcher, "recover", batch);
+}

@@ -1,0 +1,347 @@
+/* Things without a record in the watcher's loop (RCV-26): told once each, and once when they are
+ * gone. */
+#include "unit/core/world/watcher_world.h"
+
+#include "base/limits.h"
+
+#include <string.h>
+
+#define STRANGE "eeeeeeee-0000-4000-8000-00000000000e"
+#define STRANGER "eeeeeeee-0000-4000-8000-00000000000f"
+#define INTERVAL 60 /* of recovery_interval_period, in seconds and so in passes */
+#define HOUR LIMIT_STRAYS_PERIOD_S
+
+static struct watcher_world *fresh(void)
+{
+    struct watcher_world *w = watcher_world_new();
+    w->things = json_object();
+    w->strays = json_object();
+    passes(w, 2);
+    return w;
+}
+
+static void report_more(struct watcher_world *w, const char *node, json_t *lists)
+{
+    json_object_set_new(w->things, node, lists);
+}
+
+static void answer(struct watcher_world *w, const char *node, json_t *processes, json_t *files)
+{
+    json_object_set_new(w->strays, node,
+                        json_make("{s:s,s:b,s:b,s:o,s:o}", "node", node, "processes_known", true,
+                                  "files_known", true, "processes", processes, "files", files));
+}
+
+static json_t *process(const char *name, const char *instance)
+{
+    return json_make("{s:o,s:s,s:s,s:i}", "identity", json_sprintf("name %s", name), "name", name,
+                     "instance", instance, "pid", 4711);
+}
+
+/* Events of one kind, oldest first, as "HOST KIND NAME LEVEL, …"; free with g_free(). */
+static gint compare_versions(gconstpointer a, gconstpointer b)
+{
+    const struct decision *const *one = a, *const *two = b;
+    return (*one)->at_us < (*two)->at_us ? -1 : (*one)->at_us > (*two)->at_us;
+}
+
+static char *events(struct watcher_world *w, enum event_kind event)
+{
+    look(w);
+    g_autoptr(GPtrArray) all = config_list(w->view, "decision");
+    g_ptr_array_sort(all, compare_versions);
+    GString *text = g_string_new(NULL);
+    for (guint i = 0; i < all->len; i++) {
+        const struct decision *decision = all->pdata[i];
+        if (decision->event != event)
+            continue;
+        g_assert_cmpstr(decision->subject_kind, ==, "thing");
+        g_assert_nonnull(strstr(decision->summary, decision->host));
+        g_assert_nonnull(strstr(decision->summary, decision->subject_name));
+        g_string_append_printf(text, "%s%s %s %s %s", text->len > 0 ? ", " : "", decision->host,
+                               decision->state, decision->subject_name,
+                               enum_word(&event_level_words, (int)decision->level));
+    }
+    return g_string_free(text, FALSE);
+}
+
+static void assert_events(struct watcher_world *w, const char *found, const char *gone)
+{
+    g_autofree char *there = events(w, EVENT_FINDING);
+    g_autofree char *over = events(w, EVENT_GONE);
+    g_assert_cmpstr(there, ==, found);
+    g_assert_cmpstr(over, ==, gone);
+}
+
+static json_t *lists(const char *part, json_t *one)
+{
+    return json_make("{s:[o]}", part, one);
+}
+
+static json_t *guest_of(const char *instance, const char *name)
+{
+    return json_make("{s:s,s:s,s:i,s:s}", "instance", instance, "name", name, "generation", 3,
+                     "state", "running");
+}
+
+/* --- each kind --- */
+
+/* One kind of the reports: told once, however many passes, across another watcher; gone once; and
+ * once more when it is there again. */
+static void check_report(json_t *part, const char *told, const char *gone)
+{
+    struct watcher_world *w = fresh();
+    report_more(w, NODE2, part);
+    passes(w, INTERVAL - 2);
+    assert_events(w, "", "");
+    passes(w, 4);
+    assert_events(w, told, "");
+    passes(w, 10 * INTERVAL);
+    watcher_world_kill(w);
+    watcher_world_start(w);
+    passes(w, 3 * INTERVAL);
+    assert_events(w, told, "");
+    g_assert_cmpuint(jobs(w), ==, 0);
+    json_autoptr back = json_incref(part);
+    json_object_del(w->things, NODE2);
+    passes(w, INTERVAL + 3);
+    assert_events(w, told, gone);
+    passes(w, 3 * INTERVAL);
+    assert_events(w, told, gone);
+    report_more(w, NODE2, json_incref(back));
+    passes(w, INTERVAL + 3);
+    g_autofree char *twice = g_strdup_printf("%s, %s", told, told);
+    assert_events(w, twice, gone);
+    watcher_world_free(w);
+}
+
+static void test_guest(void)
+{
+    check_report(lists("guests", guest_of(STRANGE, "old1")), "node2 guest old1 warning",
+                 "node2 guest old1 info");
+}
+
+static void test_images(void)
+{
+    check_report(lists("image_sets", json_make("{s:s,s:i}", "instance", STRANGE, "disks", 1)),
+                 "node2 images " STRANGE " warning", "node2 images " STRANGE " info");
+}
+
+static void test_bridge(void)
+{
+    check_report(lists("bridges", json_string("br7")), "node2 bridge br7 info",
+                 "node2 bridge br7 info");
+}
+
+/* What is looked for: at once by nobody, after the interval by two looks, then once an hour. */
+static void test_looks(void)
+{
+    struct watcher_world *w = fresh();
+    answer(w, NODE2, json_make("[o]", process("foreign", "")), json_make("[s]", "notes.txt"));
+    passes(w, INTERVAL - 4);
+    g_assert_cmpuint(w->strays_asked, ==, 0);
+    passes(w, 5);
+    g_assert_cmpuint(w->strays_asked, ==, 3);
+    assert_events(w, "", "");
+    passes(w, INTERVAL + 3);
+    g_assert_cmpuint(w->strays_asked, ==, 4); /* only who has something */
+    assert_events(w, "node2 process foreign warning, node2 file notes.txt warning", "");
+    passes(w, HOUR - 3 * INTERVAL);
+    g_assert_cmpuint(w->strays_asked, ==, 5); /* once more, had that not been committed */
+    json_object_del(w->strays, NODE2);
+    passes(w, 5 * INTERVAL);
+    assert_events(w, "node2 process foreign warning, node2 file notes.txt warning",
+                  "node2 process foreign info, node2 file notes.txt info");
+    passes(w, 2 * HOUR);
+    assert_events(w, "node2 process foreign warning, node2 file notes.txt warning",
+                  "node2 process foreign info, node2 file notes.txt info");
+    watcher_world_free(w);
+}
+
+/* --- what is none --- */
+
+/* It is on record, or was until a moment ago, or lives shorter than two looks. */
+static void test_known(void)
+{
+    struct watcher_world *w = fresh();
+    change_object(w, "removed", STRANGE,
+                  json_make("{s:s,s:s,s:i}", "uuid", STRANGE, "name", "more1", "generation", 4));
+    report_more(w, NODE2,
+                json_make("{s:[o],s:[s,s]}", "guests", guest_of(STRANGE, "more1"), "bridges", "br0",
+                          "docker0"));
+    answer(w, NODE2, json_make("[o]", process("web1", WEB1)), json_array());
+    passes(w, 4 * INTERVAL);
+    assert_events(w, "", "");
+    report_more(w, NODE2, lists("bridges", json_string("br8")));
+    passes(w, INTERVAL / 2);
+    json_object_del(w->things, NODE2);
+    passes(w, 2 * INTERVAL);
+    assert_events(w, "", "");
+    watcher_world_free(w);
+}
+
+/* What did not answer shows nothing, and so nothing is gone. */
+static void test_unseen(void)
+{
+    static const char *const found = "node2 images " STRANGE " warning, node2 bridge br7 info";
+    struct watcher_world *w = fresh();
+    report_more(w, NODE2,
+                json_make("{s:[{s:s,s:i}],s:[s]}", "image_sets", "instance", STRANGE, "disks", 1,
+                          "bridges", "br7"));
+    answer(w, NODE3, json_array(), json_make("[s]", "notes.txt"));
+    passes(w, 3 * INTERVAL);
+    g_autofree char *all = g_strdup_printf("%s, node3 file notes.txt warning", found);
+    assert_events(w, all, "");
+    w->silent = NODE2;
+    json_object_set_new(
+        w->strays, NODE3,
+        json_make("{s:s,s:b,s:b}", "node", NODE3, "processes_known", true, "files_known", false));
+    passes(w, HOUR + 5 * INTERVAL);
+    assert_events(w, all, "");
+    w->silent = NULL;
+    report_more(w, NODE2,
+                json_make("{s:[{s:s,s:i},{s:s,s:i}]}", "late", "part", "disks", "age_ms", 9, "part",
+                          "bridges", "age_ms", 9));
+    passes(w, 3 * INTERVAL);
+    assert_events(w, all, "");
+    /* Nor does it if it answers as another node, or does not know the question. */
+    answer(w, NODE3, json_array(), json_array());
+    json_object_set_new(json_object_get(w->strays, NODE3), "node", json_string(NODE1));
+    passes(w, HOUR + 5 * INTERVAL);
+    json_object_set_new(w->strays, NODE3, json_null());
+    passes(w, HOUR + 5 * INTERVAL);
+    assert_events(w, all, "");
+    json_object_del(w->things, NODE2);
+    json_object_del(w->strays, NODE3);
+    passes(w, HOUR + 5 * INTERVAL);
+    assert_events(
+        w, all, "node2 images " STRANGE " info, node2 bridge br7 info, node3 file notes.txt info");
+    watcher_world_free(w);
+}
+
+/* A node that is there again is looked at soon after. */
+static void test_return(void)
+{
+    struct watcher_world *w = fresh();
+    passes(w, 3 * INTERVAL);
+    guint before = w->strays_asked;
+    w->silent = NODE2;
+    passes(w, INTERVAL);
+    w->silent = NULL;
+    answer(w, NODE2, json_array(), json_make("[s]", "notes.txt"));
+    passes(w, INTERVAL + 3);
+    g_assert_cmpuint(w->strays_asked, ==, before + 1);
+    passes(w, INTERVAL + 3);
+    assert_events(w, "node2 file notes.txt warning", "");
+    watcher_world_free(w);
+}
+
+/* --- what is ignored --- */
+
+static void ignore(struct watcher_world *w, const char *patterns)
+{
+    change_object(w, "cluster", CLUSTER, json_make("{s:s}", "recovery_ignore", patterns));
+}
+
+/* At once, and without a word; what is not ignored any more is told like any other. */
+static void test_ignored(void)
+{
+    struct watcher_world *w = fresh();
+    report_more(w, NODE2, json_make("{s:[s,s]}", "bridges", "br7", "lab-a"));
+    passes(w, INTERVAL + 3);
+    look(w);
+    guint before = decisions_count(w);
+    ignore(w, "docker* br?");
+    passes(w, 3);
+    g_assert_cmpuint(decisions_count(w), ==, before - 1);
+    passes(w, 3 * INTERVAL);
+    assert_events(w, "node2 bridge lab-a info", "");
+    ignore(w, "");
+    passes(w, INTERVAL + 3);
+    assert_events(w, "node2 bridge lab-a info, node2 bridge br7 info", "");
+    watcher_world_free(w);
+}
+
+/* --- many --- */
+
+static void test_many(void)
+{
+    struct watcher_world *w = fresh();
+    json_t *names = json_array();
+    for (guint i = 0; i < LIMIT_THINGS + 9; i++)
+        json_array_append_new(names, json_sprintf("br%u", i + 1));
+    report_more(w, NODE2, json_make("{s:O}", "bridges", names));
+    passes(w, 3 * INTERVAL);
+    g_autofree char *found = events(w, EVENT_FINDING);
+    g_auto(GStrv) each = g_strsplit(found, ", ", -1);
+    g_assert_cmpuint(g_strv_length(each), ==, LIMIT_THINGS + 1);
+    g_assert_nonnull(strstr(found, "node2 more more than 256 warning"));
+    while (json_array_size(names) > LIMIT_THINGS)
+        json_array_remove(names, 0);
+    passes(w, 2 * HOUR);
+    g_autofree char *gone = events(w, EVENT_GONE);
+    g_assert_nonnull(strstr(gone, "node2 more more than 256 info"));
+    g_autofree char *now = events(w, EVENT_FINDING);
+    g_assert_nonnull(strstr(now, "bridge br265 "));
+    json_decref(names);
+    watcher_world_free(w);
+}
+
+/* --- exactly once --- */
+
+/* Another watcher on the same record, a moment later: what both decide is one object, and one of
+ * the two commits is refused. */
+static void test_two_watchers(void)
+{
+    struct watcher_world *w = fresh();
+    struct env *first_env = w->env;
+    struct watcher *first = w->watcher;
+    report_more(w, NODE2, json_make("{s:[s,s]}", "bridges", "br7", "br8"));
+    watcher_world_start(w);
+    passes(w, 3 * INTERVAL);
+    json_object_del(w->things, NODE2);
+    passes(w, 3 * INTERVAL);
+    g_autofree char *found = events(w, EVENT_FINDING);
+    g_autofree char *gone = events(w, EVENT_GONE);
+    g_auto(GStrv) each = g_strsplit(found, ", ", -1), over = g_strsplit(gone, ", ", -1);
+    g_assert_cmpuint(g_strv_length(each), ==, 2);
+    g_assert_cmpuint(g_strv_length(over), ==, 2);
+    struct watcher *second = w->watcher;
+    struct env *second_env = w->env;
+    w->watcher = first;
+    w->env = first_env;
+    watcher_world_kill(w);
+    w->watcher = second;
+    w->env = second_env;
+    watcher_world_free(w);
+}
+
+/* After a restore everything that was made since is without a record: nobody is told. */
+static void test_restored(void)
+{
+    struct watcher_world *w = fresh();
+    change_object(
+        w, "repair_brake", "cluster",
+        json_make("{s:i,s:s,s:b}", "since", 1600000000, "why", "a test", "restored", true));
+    report_more(w, NODE2, lists("guests", guest_of(STRANGER, "new1")));
+    passes(w, 3 * INTERVAL);
+    assert_events(w, "", "");
+    watcher_world_free(w);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/things/guest#RCV-26", test_guest);
+    g_test_add_func("/things/images#RCV-26", test_images);
+    g_test_add_func("/things/bridge#RCV-26", test_bridge);
+    g_test_add_func("/things/looks#RCV-26", test_looks);
+    g_test_add_func("/things/known", test_known);
+    g_test_add_func("/things/unseen#SAF-91", test_unseen);
+    g_test_add_func("/things/return", test_return);
+    g_test_add_func("/things/ignored", test_ignored);
+    g_test_add_func("/things/many", test_many);
+    g_test_add_func("/things/two-watchers#RCV-26", test_two_watchers);
+    g_test_add_func("/things/restored", test_restored);
+    return g_test_run();
+}
