@@ -50,8 +50,8 @@ void key_renewal_bring(const struct key_pass *pass, const struct node *node, GEr
 
 /* --- key_renewal_etcd.c --- */
 
-/* Whether every candidate would go on with those of etcd as the master: TEMPORARY, with the one that
- * would not. */
+/* Whether every candidate would go on with those of etcd as the master: TEMPORARY, with the one
+ * that would not. */
 bool key_renewal_known(const struct wconf *wconf, GError **error);
 /* Does what this phase is for at the members of all candidates, and adds whom it waits for. */
 void key_renewal_bring_members(const struct key_pass *pass);
