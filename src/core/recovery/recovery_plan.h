@@ -21,11 +21,11 @@ struct recovery_question {
  *    "rows": [{"subject_kind", "subject", "subject_name", "task", "since", "owner", "owner_state",
  *              "owner_why", "looks",
  *              "outcome": settled, removed, error, finished (by the job "finisher"), waits, unknown
- *                         (hosts could not be asked, or are busy with what the pass gives up), left (nobody does anything),
- *              "on_retry": only when a person asks for it, "state": what the record says then,
- *              "why", "rule", "summary": as it will be on record, "evidence": [line…], "next",
- *              and if asked for "hosts": [{"node", "answer", "why", "boot_id", "sight"}]}]}
- * "answer": given, busy, silent (cannot tell), refused, none, older (a version before), offline (on
- * record, so it was not asked). Rows in the order of names. NULL: the process is killed. */
+ *                         (hosts could not be asked, or are busy with what the pass gives up), left
+ * (nobody does anything), "on_retry": only when a person asks for it, "state": what the record says
+ * then, "why", "rule", "summary": as it will be on record, "evidence": [line…], "next", and if
+ * asked for "hosts": [{"node", "answer", "why", "boot_id", "sight"}]}]} "answer": given, busy,
+ * silent (cannot tell), refused, none, older (a version before), offline (on record, so it was not
+ * asked). Rows in the order of names. NULL: the process is killed. */
 json_t *recovery_plan(struct watcher *view, recovery_waits_fn waits,
                       const struct recovery_question *question);
