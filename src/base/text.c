@@ -87,6 +87,15 @@ char *text_time(gint64 seconds)
                         : g_date_time_format(time, "%Y-%m-%d %H:%M:%S UTC");
 }
 
+char *text_bits(guint64 bits)
+{
+    GString *text = g_string_new(NULL);
+    for (guint i = 0; i < 64; i++)
+        if (bits >> i & 1)
+            g_string_append_printf(text, "%s%u", text->len > 0 ? ", " : "", i);
+    return g_string_free(text, FALSE);
+}
+
 /* Bytes to the next place where a line may end. */
 static size_t word_bytes(const char *text)
 {

@@ -29,3 +29,5 @@ char *text_head(const char *text, glong letters);
 /* Seconds since 1970 as "2026-01-02 03:04:05 UTC", to be freed; what no calendar has is a number.
  */
 char *text_time(gint64 seconds);
+/* The numbers of the bits that are set, as of a sum of disks: "0, 2". To be freed. */
+char *text_bits(guint64 bits);

@@ -129,7 +129,7 @@ def test_recovery_show():
            'evidence': ['node2 has not answered 6 times'], 'error_since': AT, 'next': 'ERROR: nodes are silent'}
     planned = {'subject': UUID, 'subject_name': 'web1', 'task': 'recreating-disks', 'owner': 12345, 'owner_state': 'dead',
                'owner_why': 'it was archived after its end', 'outcome': 'settled', 'on_retry': False, 'state': 'active', 'finisher': None, 'why': 'its guest runs', 'rule': 'D9/recreating-disks',
-               'evidence': ['node1: running, generation 4', 'node2 gave no answer'], 'next': 'within 60 s, or when its hosts answer'}
+               'evidence': ['node1: running, generation 4', 'node2 gave no answer'], 'next': 'attempt 1 of 5 within 60 s, or when its hosts answer'}
     answer = {'held': True, 'notes': ['Shadow mode: nothing of this is done, only put on record.'], 'rows': [planned]}
     server = Luxid({'task': [row], 'event': [event(8)]}, {'RetryRecovery': lambda *_: True, 'PlanRecovery': lambda *_: answer})
     code, out, err = server.run('recovery', 'show', 'instance', 'web1')
@@ -137,7 +137,7 @@ def test_recovery_show():
     assert (code, err) == (0, '') and said[0] == 'Instance web1' and said[1].startswith('Task recreating-disks, set by job 12345 at '), out
     assert said[2:9] == ['That job unknown: it was archived after its end', said[3], 'Seen then node2 has not answered 6 times',
                          'Seen now node1: running, generation 4', 'node2 gave no answer',
-                         'Outcome settled as active: its guest runs (D9/recreating-disks)', 'Next within 60 s, or when its hosts answer'], out
+                         'Outcome settled as active: its guest runs (D9/recreating-disks)', 'Next attempt 1 of 5 within 60 s, or when its hosts answer'], out
     assert said[3].endswith(': node2 is silent (RCV-36)') and said[9] == 'Held up Shadow mode: nothing of this is done, only put on record.', out
     assert said[-1].endswith(' error: event 8'), out
     document = json.loads(server.run('--json', 'recovery', 'show', 'instance', 'web1')[1])
@@ -214,7 +214,7 @@ def test_recovery_collect():
     said = [' '.join(line.split()) for line in out.splitlines()]
     assert (code, err) == (0, '') and [line for line in said if not line.startswith('Seen 2026-09-21')] == [
         'Instance web1, creating by job 5 (dead)', 'Node node1', 'Guest running, generation 4', 'Stands still no-space', f'Migration {UUID}',
-        'Drives vd0', 'vd1', 'Tap devices tap0 br0', 'Images its own: disks 0, 1', f'of replica {UUID}: disks 0', 'Disks 0: 1024 MiB',
+        'Drives vd0', 'vd1', 'Tap devices tap0 br0', 'Images its own: disks 0, 1', f'of replica {UUID}: disks 0', 'Own disks 0: 1024 MiB',
         '1: its header is torn', '2: none', 'Node node2: cannot tell: its monitor does not answer', 'Guest absent, generation 0',
         'Went by itself it said nothing', 'Node node3: busy: guest_stop for job 1 is under way since 3 s', 'Node node4: refuses: no epoch',
         'Node node5: gave no answer', 'Node node6: it is on record as dead, so it was not asked'], out

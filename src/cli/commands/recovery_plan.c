@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "cli/commands/info.h"
 
 static const char *text(const json_t *object, const char *member)
@@ -138,22 +139,13 @@ int recovery_plan(struct cli *cli, int argc, char **argv, GError **error)
 
 /* --- what hosts show --- */
 
-static char *disk_numbers(guint64 disks)
-{
-    GString *numbers = g_string_new(NULL);
-    for (guint i = 0; i < 64; i++)
-        if (disks & (G_GUINT64_CONSTANT(1) << i))
-            g_string_append_printf(numbers, "%s%u", numbers->len > 0 ? ", " : "", i);
-    return g_string_free(numbers, FALSE);
-}
-
 static void print_images(const json_t *sets)
 {
     const json_t *set;
     size_t i;
     json_array_foreach(sets, i, set) {
         const char *replica = text(set, "replica");
-        g_autofree char *disks = disk_numbers((guint64)number(set, "disks"));
+        g_autofree char *disks = text_bits((guint64)number(set, "disks"));
         info_line(i == 0 ? "Images" : "", "%s%s: disks %s",
                   *replica != '\0' ? "of replica " : "its own", replica, disks);
     }
@@ -166,10 +158,10 @@ static void print_disks(const json_t *disks)
     json_array_foreach(disks, i, disk) {
         const char *damage = text(disk, "damage");
         if (number(disk, "bytes") > 0)
-            info_line(i == 0 ? "Disks" : "", "%zu: %" G_GINT64_FORMAT " MiB", i,
+            info_line(i == 0 ? "Own disks" : "", "%zu: %" G_GINT64_FORMAT " MiB", i,
                       number(disk, "bytes") / (1024 * 1024));
         else
-            info_line(i == 0 ? "Disks" : "", "%zu: %s", i, *damage != '\0' ? damage : "none");
+            info_line(i == 0 ? "Own disks" : "", "%zu: %s", i, *damage != '\0' ? damage : "none");
     }
 }
 

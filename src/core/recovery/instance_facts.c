@@ -1,6 +1,7 @@
 /* See instance_facts.h. */
 #include "core/recovery/instance_facts.h"
 
+#include "base/text.h"
 #include "core/report/report_lookup.h"
 
 #include <string.h>
@@ -69,8 +70,9 @@ static void add_evidence(GPtrArray *evidence, const struct config *config, const
                                enum_word(&io_stop_words, (int)sight->io_stop));
     for (guint i = 0; i < sight->images->len; i++) {
         const struct image_set *set = sight->images->pdata[i];
-        g_string_append_printf(line, "%s%s (%" G_GUINT64_FORMAT ")", i ? ", " : "; images of ",
-                               *set->replica ? set->replica : "its own", set->disks);
+        g_autofree char *disks = text_bits(set->disks);
+        g_string_append_printf(line, "; images of %s: disks %s",
+                               *set->replica ? set->replica : "its own", disks);
     }
     g_ptr_array_add(evidence, g_strdup(line->str));
 }

@@ -200,23 +200,26 @@ static char *why_of(const struct judgement *judgement, const char *outcome)
                                                        : "it is whole and does not run");
 }
 
-static char *next_of(const struct plan *plan, const struct planned *planned, const char *outcome,
-                     const json_t *decision)
+/* When the pass looks; not what follows if that look fails. */
+static char *next_of(const struct plan *plan, const struct planned *planned)
 {
     const struct recovery_case *subject = planned->subject;
-    const char *check = json_string_value(json_object_get(decision, "next_check"));
-    bool counted = subject->stuck && subject->stuck->looks && !subject->stuck->again;
+    const struct cluster *cluster = watcher_cluster(plan->view);
     if (is_on_retry(planned))
         return g_strdup_printf("when a person says: fettle recovery retry instance %s",
                                subject->record->name);
-    if (strcmp(outcome, "unknown") == 0)
-        return g_strdup(check && *check                          ? check
-                        : subject->judgement->how == JUDGED_BUSY ? "at the next pass"
-                                                                 : "when its hosts answer");
-    if (counted)
-        return g_strdup_printf("within %" G_GUINT64_FORMAT " s, or when its hosts answer",
-                               watcher_cluster(plan->view)->recovery_resync_interval);
-    return g_strdup("at the next pass");
+    if (subject->fault && subject->judgement->how == JUDGED_BLIND)
+        return g_strdup("when its hosts answer");
+    if (subject->judgement->finisher)
+        return g_strdup_printf("at the next pass, with at most %" G_GUINT64_FORMAT
+                               " such jobs at once (recovery_max_jobs)",
+                               cluster->recovery_max_jobs);
+    if (!subject->stuck || !subject->stuck->looks || subject->stuck->again)
+        return g_strdup("at the next pass");
+    return g_strdup_printf("attempt %" G_GUINT64_FORMAT " of %" G_GUINT64_FORMAT
+                           " within %" G_GUINT64_FORMAT " s, or when its hosts answer",
+                           subject->stuck->looks, cluster->recovery_resync_count,
+                           cluster->recovery_resync_interval);
 }
 
 static void copy_text(struct planned *planned, const char *key, const json_t *from,
@@ -240,7 +243,7 @@ static void judge(const struct plan *plan, struct planned *planned, const struct
     g_autofree char *plain = why_of(judgement, outcome);
     g_autofree char *why = g_strconcat(
         plain, given_up ? "; the next pass has that given up, and looks then" : "", NULL);
-    g_autofree char *next = next_of(plan, planned, outcome, decision);
+    g_autofree char *next = next_of(plan, planned);
     set_outcome(planned, outcome, why, next);
     copy_text(planned, "state", decision, "new");
     copy_text(planned, "rule", decision, "rule");

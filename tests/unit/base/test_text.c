@@ -43,10 +43,23 @@ static void shows_once(void)
     g_assert_null(text_shown(once));
 }
 
+static void bits(void)
+{
+    static const struct {
+        guint64 bits;
+        const char *text;
+    } cases[] = {{0, ""}, {1, "0"}, {5, "0, 2"}, {G_GUINT64_CONSTANT(1) << 63, "63"}};
+    for (guint i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autofree char *text = text_bits(cases[i].bits);
+        g_assert_cmpstr(text, ==, cases[i].text);
+    }
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/text/shows", shows);
     g_test_add_func("/text/shows-once", shows_once);
+    g_test_add_func("/text/bits", bits);
     return g_test_run();
 }
