@@ -156,7 +156,7 @@ static void check_given_up(struct sim *sim, const GPtrArray *changes, guint firs
     if (!touched || (now != NULL && now->state == REPLICA_IN_SYNC))
         return;
     if (fake_host_disks_failed(host) ||
-        !fake_hosts_whole(sim->hosts, before->primary_node, before->uuid, ""))
+        !fake_hosts_primary_whole(sim->hosts, before->primary_node, before->uuid))
         sim_find(sim,
                  "the replica of %s on %s is given up, although the images on %s are not whole",
                  after->name, sim_node_name(sim, replica->node),
