@@ -67,6 +67,10 @@ bool fake_hosts_whole(const struct fake_hosts *hosts, const char *node_uuid, con
  */
 bool fake_hosts_replica_whole(const struct fake_hosts *hosts, const char *node_uuid,
                               const char *instance, const char *replica);
+/* The same of what a failover has made the instance's, also before its images are called so: its
+ * job may have died. */
+bool fake_hosts_primary_whole(const struct fake_hosts *hosts, const char *node_uuid,
+                              const char *instance);
 /* The same of images that are kept aside there. */
 bool fake_hosts_kept_whole(const struct fake_hosts *hosts, const char *node_uuid,
                            const char *instance);

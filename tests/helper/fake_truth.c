@@ -154,6 +154,20 @@ bool fake_hosts_replica_whole(const struct fake_hosts *hosts, const char *node_u
     return fake_hosts_whole(hosts, node_uuid, instance, named ? replica : "");
 }
 
+bool fake_hosts_primary_whole(const struct fake_hosts *hosts, const char *node_uuid,
+                              const char *instance)
+{
+    const struct fake_host *host = fake_host_find(hosts, node_uuid);
+    bool whole = fake_hosts_whole(hosts, node_uuid, instance, "");
+    bool named = host && fake_image_find(host, instance, "");
+    for (guint i = 0; host && !named && !whole && i < host->images->len; i++) {
+        const struct fake_image *image = host->images->pdata[i];
+        whole = strcmp(image->instance, instance) == 0 &&
+                fake_hosts_whole(hosts, node_uuid, instance, image->replica);
+    }
+    return whole;
+}
+
 bool fake_hosts_kept_whole(const struct fake_hosts *hosts, const char *node_uuid,
                            const char *instance)
 {

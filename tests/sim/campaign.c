@@ -64,8 +64,9 @@ static char *come_to_rest(const struct campaign *campaign)
         why = sim_unrest(sim);
         if (why == NULL && campaign->shape->stuck) {
             why = campaign_stuck_unrest(campaign);
-            campaign_stuck_starts(campaign);
         }
+        if (campaign->shape->stuck && why != NULL)
+            campaign_stuck_starts(campaign);
     } while (why != NULL && waited < patience_ms && sim_problem(sim) == NULL);
     campaign->counts->rests++;
     campaign->counts->worst_rest_ms = MAX(campaign->counts->worst_rest_ms, waited);

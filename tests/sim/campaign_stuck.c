@@ -418,7 +418,10 @@ static const char *start_of(const struct campaign *campaign, const struct instan
     const char *primary = sim_node_name(campaign->sim, instance->primary_node);
     if (instance->disk_template == TEMPLATE_FILE &&
         !fake_host_has_disks(sim_host(campaign->sim, primary), instance->uuid, ""))
-        return "OP_INSTANCE_RECREATE_DISKS";
+        return instance->admin_state == ADMIN_UP ? "OP_INSTANCE_SHUTDOWN"
+                                                 : "OP_INSTANCE_RECREATE_DISKS";
+    if (instance->admin_state == ADMIN_UP)
+        return NULL;
     return goes_on_elsewhere(campaign, instance) ? "OP_INSTANCE_FAILOVER" : "OP_INSTANCE_STARTUP";
 }
 
@@ -429,7 +432,7 @@ void campaign_stuck_starts(const struct campaign *campaign)
     g_autoptr(GPtrArray) opcodes = g_ptr_array_new();
     for (guint i = 0; i < instances->len; i++) {
         const struct instance *instance = instances->pdata[i];
-        if (instance->admin_state != ADMIN_UP)
+        if (start_of(campaign, instance) != NULL)
             g_ptr_array_add(opcodes, opcode_of(start_of(campaign, instance), instance->name));
     }
     for (guint i = 0; i < opcodes->len; i++)

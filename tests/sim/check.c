@@ -116,7 +116,9 @@ static void check_new_disks(struct sim *sim, const struct instance *before,
         sim_find(sim, "the data of %s were given up while it may run", after->name);
     fake_hosts_give_up(sim->hosts, after->uuid, LIMIT_DISKS);
     const struct disk *first = after->disks->pdata[0];
-    if (!fake_hosts_whole(sim->hosts, after->primary_node, after->uuid, first->uuid))
+    /* Their node may have heard of the commit, and have put them in place. */
+    if (!fake_hosts_whole(sim->hosts, after->primary_node, after->uuid, first->uuid) &&
+        !fake_hosts_whole(sim->hosts, after->primary_node, after->uuid, ""))
         sim_find(sim, "new disks of %s are on record before their images are on %s", after->name,
                  sim_node_name(sim, after->primary_node));
 }
@@ -156,7 +158,7 @@ static void check_given_up(struct sim *sim, const GPtrArray *changes, guint firs
     if (!touched || (now != NULL && now->state == REPLICA_IN_SYNC))
         return;
     if (fake_host_disks_failed(host) ||
-        !fake_hosts_whole(sim->hosts, before->primary_node, before->uuid, ""))
+        !fake_hosts_primary_whole(sim->hosts, before->primary_node, before->uuid))
         sim_find(sim,
                  "the replica of %s on %s is given up, although the images on %s are not whole",
                  after->name, sim_node_name(sim, replica->node),

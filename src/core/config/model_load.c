@@ -76,6 +76,25 @@ bool config_apply(struct config *config, const struct change *change, GError **e
 
 /* --- loading --- */
 
+/* A word that this version does not know, of a store of a newer one: which it is says what to do.
+ */
+static void name_word(const char *kind, const json_t *object, GError *error)
+{
+    const struct record *record = object_record(kind);
+    for (const struct field *field = record ? record->fields() : NULL; field && field->name;
+         field++) {
+        const char *word = json_string_value(json_object_get(object, field->name));
+        g_autofree char *says = g_strdup_printf(" %s: must be one of ", field->name);
+        if (field->type != FIELD_TYPE_ENUM || !word || enum_parse(field->words, word) >= 0 ||
+            !strstr(error->message, says))
+            continue;
+        char *whole = g_strdup_printf("%s, not \"%s\"", error->message, word);
+        g_free(error->message);
+        error->message = whole;
+        return;
+    }
+}
+
 void config_load_object(const char *kind, const char *key, guint64 version, json_t *object,
                         void *data)
 {
@@ -85,8 +104,8 @@ void config_load_object(const char *kind, const char *key, guint64 version, json
                             .key = (char *)key,
                             .version = version,
                             .object = object};
-    if (!loading->error)
-        config_apply(loading->config, &change, &loading->error);
+    if (!loading->error && !config_apply(loading->config, &change, &loading->error))
+        name_word(kind, object, loading->error);
 }
 
 bool config_load_text(const char *kind, const char *key, guint64 version, const char *text,

@@ -582,18 +582,25 @@ static void test_bad_answers(void)
 }
 
 /* What a removal may have been sent to has to answer, also a node that only has the replica. */
-static void test_removal_needs_every_host(void)
+static void needs_every_host(const char *mark)
 {
     struct watcher_world *w = fresh();
     w->silent = NODE2;
-    stick(w, "removing");
+    stick(w, mark);
     passes(w, 3);
-    g_assert_cmpint(web1(w)->task_state, ==, TASK_REMOVING);
+    g_assert_cmpint(web1(w)->task_state, !=, TASK_NONE);
     g_assert_cmpuint(stuck(w)->looks, ==, 1);
     w->silent = NULL;
     passes(w, 3);
     g_assert_cmpint(web1(w)->task_state, ==, TASK_NONE);
     watcher_world_free(w);
+}
+
+/* Also one that only was to remove what was the replica before. */
+static void test_removal_needs_every_host(void)
+{
+    needs_every_host("removing");
+    needs_every_host("replacing-disks");
 }
 
 /* --- owners --- */

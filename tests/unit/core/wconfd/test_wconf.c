@@ -318,6 +318,12 @@ static void test_start_refuses(void)
     g_autofree char *said = start_fails(damaged);
     g_assert_true(g_str_has_prefix(
         said, "corrupt: the store has an object that cannot be read: instance " WEB1 ": memory: "));
+    GPtrArray *newer = initial_changes();
+    json_object_set_new(((struct change *)newer->pdata[5])->object, "task_state",
+                        json_string("teleporting"));
+    g_autofree char *word = start_fails(newer);
+    g_assert_nonnull(strstr(word, "instance " WEB1 ": task_state: must be one of "));
+    g_assert_nonnull(strstr(word, ", not \"teleporting\""));
     assert_says(
         start_fails(changes_of(put("counter", "job", 1, json_make("{s:i}", "value", 1)), NULL)),
         "corrupt: the store has no cluster in it; restore a copy");
