@@ -1,0 +1,269 @@
+#!/usr/bin/env python3
+"""Recovery of what dead jobs leave on real guests, at every request and every outside call of ten operations.
+
+A job dies at a request that it sends to a node. While the queue takes nothing new recovery alone is at work: what it says is what is there by
+our own eyes, no image and no process is another one. Then the request comes after all, and is refused. Then the queue takes jobs again, all is
+settled as the table of tasks has it (docs/reference/tasks.md), and an ordinary operation is accepted. FETTLE_LONG=1 takes all operations, all
+requests, and all outside calls of the job's process; else a sample.
+"""
+import collections
+import os
+import shutil
+import sys
+import tempfile
+
+import e2e
+import recoveries
+import test_crash as crash
+from e2e import fettlelib, title, wait_until
+from recoveries import STILL, events, everything, guest_on, images, stuck, task, wait_settled, whole
+
+SAMPLE = {'creating': ('replica_open', 'guest_start'), 'removing': ('disks_remove',)}  # of `make check`: at these requests
+lab = None
+relay = None
+number = 0
+
+# How an operation begins with an instance: the opcode; whether the guest runs before, None: there is none; the template.
+Operation = collections.namedtuple('Operation', 'opcode before template', defaults=('mirror',))
+OPERATIONS = {
+    'creating': Operation({'OP_ID': 'OP_INSTANCE_CREATE', 'pnode': 'node2', 'snode': 'node3', **STILL}, None),
+    'starting': Operation({'OP_ID': 'OP_INSTANCE_STARTUP'}, False),
+    'stopping': Operation({'OP_ID': 'OP_INSTANCE_SHUTDOWN', 'timeout': 0}, True),
+    'failing-over': Operation({'OP_ID': 'OP_INSTANCE_FAILOVER', 'shutdown_timeout': 0}, True),
+    'replacing-disks': Operation({'OP_ID': 'OP_INSTANCE_REPLACE_DISKS', 'mode': 'replace_on_secondary'}, True),
+    'removing': Operation({'OP_ID': 'OP_INSTANCE_REMOVE', 'shutdown_timeout': 0}, True),
+    'migrating': Operation({'OP_ID': 'OP_INSTANCE_MIGRATE'}, True),
+    'growing-disk': Operation({'OP_ID': 'OP_INSTANCE_GROW_DISK', 'disk': 0, 'amount': 2}, True),
+    'recreating-disks': Operation({'OP_ID': 'OP_INSTANCE_RECREATE_DISKS'}, False, 'file'),
+    'reinstalling': Operation({'OP_ID': 'OP_INSTANCE_REINSTALL', 'os_type': 'still'}, False),
+}
+
+
+# --- before ---
+
+def prepare(mark):
+    """An instance of its own to which the operation can be done: (name, opcode)."""
+    global number  # pylint: disable=global-statement
+    number += 1
+    name, operation = f'{mark.split("-", maxsplit=1)[0]}{number}', OPERATIONS[mark]
+    if operation.before is not None:
+        where = {'snode': 'node3'} if operation.template == 'mirror' else {}
+        lab.do('OP_INSTANCE_CREATE', instance_name=name, pnode='node2',
+               **{**STILL, **where, 'disk_template': operation.template, 'start': operation.before})
+    if operation.before:
+        e2e.wait_healthy(lab, name)
+    if mark == 'recreating-disks':  # of a disk that is there nothing is made anew
+        uuid = e2e.uuid_of(lab, name)
+        for image in images('node2', uuid):
+            os.unlink(os.path.join(lab.root('node2'), 'var', 'disks', image))
+    return name, {**operation.opcode, 'instance_name': name}
+
+
+# --- what the table says ---
+
+def seen(name):
+    """Of an instance by our own eyes: "running", "held" by a process that does not run, or "none"; and its disks: "whole", "part", "none"."""
+    row = lab.instance(name, 'uuid', 'pnode', 'snodes', 'disk.count')
+    hosts = [row['pnode'], *(row['snodes'] or [])]
+    guests = {node: guest_on(node, row['uuid']) for node in recoveries.NODES}
+    guest = 'running' if guests[row['pnode']] == 'running' else 'held' if any(guests.values()) else 'none'
+    some = any(images(node, row['uuid']) for node in hosts)
+    disks = 'whole' if whole(row['pnode'], row['uuid'], row['disk.count']) else 'part' if some else 'none'
+    return guest, disks
+
+
+def has_replica(name):
+    row = lab.instance(name, 'uuid', 'snodes', 'replica', 'replica.state')
+    if not row['replica'] or row['replica.state'] == 'stale':
+        return True
+    return f'{row["uuid"]}.{row["replica"]}.disk0.raw' in images(row['snodes'][0], row['uuid'])
+
+
+POWER = {'running': 'active', 'none': 'stopped', 'held': 'finishing'}
+AS_RECORDED = {'running': 'active', 'none': 'stopped', 'held': 'stopped'}
+
+
+def expected(mark, name):
+    """(rule, new state) of what is there."""
+    guest, disks = seen(name)
+    if mark in ('creating', 'removing'):
+        rule = 'RCV-47' if mark == 'creating' else 'RCV-70'
+        if guest == 'held':
+            return f'D9/{mark}', 'finishing'
+        if mark == 'removing' and (guest, disks) == ('none', 'none'):
+            return rule, 'removed'
+        return rule, POWER[guest] if disks == 'whole' and has_replica(name) else 'finishing'
+    if mark in ('starting', 'stopping'):
+        return 'D9/' + mark if guest == 'held' else {'starting': 'RCV-54', 'stopping': 'RCV-53'}[mark], POWER[guest]
+    if mark == 'migrating':
+        return ('RCV-69', 'finishing') if on_its_way(name) else ('D9/migrating', AS_RECORDED[guest])
+    if mark == 'growing-disk':
+        return 'D9/growing-disk', AS_RECORDED[guest] if has_its_size(name) else 'finishing'
+    if mark == 'reinstalling':
+        return 'RCV-49', POWER[guest] if is_held(name) and guest == 'none' else 'finishing'
+    if mark == 'recreating-disks':
+        return 'D9/recreating-disks', 'finishing'
+    return f'D9/{mark}', AS_RECORDED[guest]
+
+
+def record(name):
+    """The record itself, as the master's store has it."""
+    uuid = e2e.uuid_of(lab, name)
+    text = e2e.content_of(lab, lab.master)[1][f'instance/{uuid}']
+    return fettlelib.json.loads(text.split(' ', 1)[1])
+
+
+def on_its_way(name):
+    return bool(record(name).get('migration'))
+
+
+def is_held(name):
+    return bool(record(name).get('holder'))
+
+
+def has_its_size(name):
+    now = record(name)
+    folder = os.path.join(lab.root(lab.instance(name, 'pnode')['pnode']), 'var', 'disks')
+    return all(os.path.getsize(os.path.join(folder, f'{now["uuid"]}.disk{at}.raw')) >> 20 >= disk['size'] for at, disk in enumerate(now['disks']))
+
+
+# --- afterwards ---
+
+def accepts_an_operation(mark, name):
+    """What is on record takes the next operation as ever, and is removed by one."""
+    row = lab.instance(name, 'admin_state')
+    if row is None:
+        assert mark in ('creating', 'removing'), f'{name} is gone'
+        lab.do('OP_INSTANCE_CREATE', instance_name=name, pnode='node2', snode='node3', **STILL)
+    elif row['admin_state'] == 'up':
+        lab.do('OP_INSTANCE_SHUTDOWN', instance_name=name, timeout=0)
+        lab.do('OP_INSTANCE_STARTUP', instance_name=name)
+    else:
+        lab.do('OP_INSTANCE_STARTUP', instance_name=name)
+    uuid, node = lab.instance(name, 'uuid', 'pnode').values()
+    assert guest_on(node, uuid) == 'running' and len(lab.qemu_processes(uuid)) == 1
+    lab.do('OP_INSTANCE_REMOVE', instance_name=name, shutdown_timeout=0)
+
+
+def log_of(node):
+    with open(os.path.join(lab.directory, 'log', node, 'noded.log'), encoding='utf-8', errors='replace') as file:
+        return file.read()
+
+
+def check_refused(late, uuid, before):
+    """It comes when its job has been given up: it is told, and nothing is done."""
+    recoveries.deliver(late)
+    if uuid in str(late.args):
+        words = f'job {late.job} has been given up for instance "'
+        wait_until(f'{late.node} tells that {late.method} of job {late.job} was refused', lambda: words in log_of(late.node), 20)
+    assert everything() == before, f'{late.method} came late to {late.node}, and something was done'
+
+
+def recovery_alone(mark, name, late):
+    """What it does by itself; whether the job had left a mark."""
+    if not task(name):
+        lab.lab('resume', f'watcher@{lab.master}')
+        return False
+    assert task(name) == mark, (name, task(name))
+    uuid, before, want = e2e.uuid_of(lab, name), recoveries.at_rest(), expected(mark, name)
+    lab.lab('resume', f'watcher@{lab.master}')
+    found = wait_until(f'{name} is recovered', lambda: events(name), 60)
+    assert everything() == before, 'recovery has changed something'
+    assert [(row['rule'], row['new']) for row in found] == [want], (want, found)
+    assert (task(name) == '') == (want[1] != 'finishing'), (task(name), want)
+    if late:
+        check_refused(late, uuid, before)
+    return True
+
+
+def run_point(mark, die):
+    """One operation whose job dies by `die`, which submits it, waits for its end, and says what is delivered late."""
+    name, opcode = prepare(mark)
+    images_before = strangers()
+    lab.lab('pause', f'watcher@{lab.master}')
+    try:
+        late = die(opcode)
+        lab.cli('queue', 'drain')
+        marked = recovery_alone(mark, name, late)
+    finally:
+        relay.on_request = None
+        lab.lab('resume', f'watcher@{lab.master}')
+        lab.cli('queue', 'undrain')
+    wait_settled(name)
+    assert not events(name, 'alert') or marked
+    if OPERATIONS[mark].before is not None or lab.instance(name, 'uuid'):
+        wait_until(f'{name} is as it is to be', lambda: is_as_wished(name), 60)
+    accepts_an_operation(mark, name)
+    wait_until('nothing is left of it', lambda: strangers() <= images_before, 60)
+    return marked
+
+
+def is_as_wished(name):
+    row = lab.instance(name, 'admin_state', 'status')
+    return not row or row['status'] == ('running' if row['admin_state'] == 'up' else 'ADMIN_down')
+
+
+def strangers():
+    return set(crash.strangers())
+
+
+# --- every request ---
+
+def die_at(at, ends):
+    def die(opcode):
+        death = relay.on_request = recoveries.Death(at)
+        job = lab.submit(opcode)
+        ends.append((lab.wait_job(job)[0], death.seen))
+        return death.held
+    return die
+
+
+def requests_of(mark):
+    """Those of an operation that nobody disturbs, in order: [(node, method)]."""
+    name, opcode = prepare(mark)
+    count = relay.on_request = recoveries.Death()
+    lab.do(**{'opcode': opcode.pop('OP_ID'), **opcode})
+    relay.on_request = None
+    if mark != 'removing':
+        lab.do('OP_INSTANCE_REMOVE', instance_name=name, shutdown_timeout=0)
+    return count.seen
+
+
+def walk_requests(mark):
+    requests = requests_of(mark)
+    # Looks of before the mark are all alike.
+    first = next(at for at, (_, method) in enumerate(requests, 1) if method != 'node_report')
+    places = [at for at, (_, method) in enumerate(requests, 1) if at >= first and (e2e.LONG or method in SAMPLE[mark])]
+    marked, failures = 0, []
+    for at in places:
+        where = '{1} to {0}'.format(*requests[at - 1])
+        ends = []
+        try:
+            marked += run_point(mark, die_at(at, ends))
+        except Exception as error:  # pylint: disable=broad-except
+            if not e2e.LONG:
+                raise AssertionError(f'{mark}: died at {where}: {error}') from error
+            failures.append(f'{mark}: died at {where}: {error}')
+            e2e.mend_labs()
+        print(f'# {mark}: died at {where}: {ends}' if not ends else f'# {mark}: died at {where}: {ends[0][0]}', flush=True)
+    assert not failures, '\n'.join(failures)
+    assert marked >= len(places) // 2, f'only {marked} of {len(places)} deaths left a mark'
+
+
+def request_walker(mark):
+    return title(f'/recovery/{mark}/dies-at-a-request#RCV-05,RCV-09,RCV-11,RCV-22,RCV-27,SAF-81,SAF-83')(lambda: walk_requests(mark))
+
+
+@title('/recovery/no-sanitizer-report')
+def test_logs():
+    e2e.verify_clean(lab)
+    e2e.check_logs(lab)
+
+
+if __name__ == '__main__':
+    with e2e.new_lab() as lab:
+        recoveries.lab = crash.lab = lab
+        recoveries.install_still()
+        relay = recoveries.Relay()
+        lab.cli('tag', 'add', 'cluster', 'ganeti:watcher:autorepair:failover')
+        e2e.run(*(request_walker(mark) for mark in OPERATIONS if e2e.LONG or mark in SAMPLE), test_logs)
