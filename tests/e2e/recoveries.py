@@ -41,6 +41,7 @@ class Relay:
     def __init__(self):
         self.path = os.path.join(lab.root(lab.master), 'run', 'noded.sock')
         self.on_request = None
+        self.answers = {}  # of what was delivered late: id of the request -> answer
         self.names = {bus.id_of(lab, node): node for node in NODES}
         os.rename(self.path, self.path + '.own')
         self.listener = socket.socket(socket.AF_UNIX)
@@ -79,15 +80,23 @@ class Relay:
                         server.sendall(each + END)
 
     def answer(self, client, server):
-        """What comes back, as long as anybody is there to hear it."""
+        """What comes back; also what nobody is there to hear any more."""
+        data = b''
         with contextlib.suppress(OSError):
             while more := server.recv(1 << 16):
-                client.sendall(more)
+                *whole, data = (data + more).split(END)
+                for each in map(json.loads, whole):
+                    if 'id' in each and each['id'] in self.answers:
+                        self.answers[each['id']] = each
+                with contextlib.suppress(OSError):
+                    client.sendall(more)
 
-
-def deliver(request):
-    """A request whose job is dead; what its node answers is for nobody, and stands in its log."""
-    request.link.sendall(request.data)
+    def deliver(self, request):
+        """A request whose job is dead, at last; what its node answers."""
+        number = json.loads(request.data[:-1])['id']
+        self.answers = {number: None}
+        request.link.sendall(request.data)
+        return wait_until(f'{request.node} answers {request.method} of job {request.job}', lambda: self.answers[number], 60)
 
 
 def kill(job):
@@ -95,21 +104,25 @@ def kill(job):
 
 
 class Death:
-    """A hook that ends its job at the n-th request, which is not sent; or that only counts."""
+    """A hook that ends its job at a request, (node, method, how many of that), which is not sent; or that only notes them."""
 
-    def __init__(self, at=0):
-        self.at, self.held, self.seen = at, None, []
-        self.job = None  # only this one's, if it is said
-        self.lock = threading.Lock()
+    def __init__(self, at=None):
+        self.at, self.held, self.seen, self.job = at, None, [], None
+        self.known, self.lock = threading.Event(), threading.Lock()
+
+    def submit(self, opcode):
+        self.job = lab.submit(opcode)
+        self.known.set()
+        return self.job
 
     def __call__(self, request):
+        self.known.wait()
+        if request.job != self.job:
+            return True
         with self.lock:
-            if self.job not in (None, request.job) or self.held:
-                return self.held is None or request.job != self.held.job
-            self.job = request.job
-            self.seen.append((request.node, request.method))
-            if len(self.seen) != self.at:
-                return True
+            self.seen.append((request.node, request.method, sum(one[:2] == (request.node, request.method) for one in self.seen)))
+            if self.held or self.seen[-1] != self.at:
+                return self.held is None
             kill(request.job)
             self.held = request
             return False

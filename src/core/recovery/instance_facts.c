@@ -13,16 +13,24 @@ static void add_host(GPtrArray *hosts, const char *node)
         g_ptr_array_add(hosts, (char *)node);
 }
 
-GPtrArray *recovery_hosts(const struct instance *instance, const struct task_row *task)
+static GPtrArray *hosts_of(const struct instance *instance, bool both_ends)
 {
     GPtrArray *hosts = g_ptr_array_new();
     add_host(hosts, instance->primary_node);
     add_host(hosts, instance->holder);
-    if (task->asked == TASK_AT_HOLDER)
-        return hosts;
-    add_host(hosts, instance->secondary_node);
-    add_host(hosts, instance->migration_node);
+    add_host(hosts, both_ends ? instance->secondary_node : "");
+    add_host(hosts, both_ends ? instance->migration_node : "");
     return hosts;
+}
+
+GPtrArray *recovery_hosts(const struct instance *instance, const struct task_row *task)
+{
+    return hosts_of(instance, task->asked != TASK_AT_HOLDER);
+}
+
+GPtrArray *recovery_refusers(const struct instance *instance)
+{
+    return hosts_of(instance, true);
 }
 
 bool recovery_host_dead(const struct config *config, const char *node)

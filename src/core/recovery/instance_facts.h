@@ -22,6 +22,9 @@ enum look_end {
 
 /* Hosts that may have it: UUIDs (char *) of its record, the primary first; to be unreffed. */
 GPtrArray *recovery_hosts(const struct instance *instance, const struct task_row *task);
+/* The same, of all that a job may have sent to: they are to refuse it, also where what they show
+ * counts for nothing (SAF-81). */
+GPtrArray *recovery_refusers(const struct instance *instance);
 /* Whether a person's word says that the host is dead. */
 bool recovery_host_dead(const struct config *config, const char *node);
 /* `evidence`: a line for each host is added. `ret_why`: of the other ends, continues "it is not

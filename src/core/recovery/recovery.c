@@ -266,10 +266,7 @@ static bool want_sights(const struct watcher *watcher, const struct recovery_cas
                         struct sights *sights)
 {
     const struct config *config = follow_config(watcher->follow);
-    const char *word = enum_word(&task_state_words, (int)subject->instance->task_state);
-    const struct task_row *task = task_row_of(TASK_KIND_instance, word);
-    g_autoptr(GPtrArray) hosts =
-        task != NULL ? recovery_hosts(subject->instance, task) : g_ptr_array_new();
+    g_autoptr(GPtrArray) hosts = recovery_refusers(subject->instance);
     for (guint i = 0; i < hosts->len; i++)
         if (!sights_has_room(sights, hosts->pdata[i]))
             return false;
