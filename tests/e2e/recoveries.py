@@ -187,6 +187,12 @@ def whole(node, uuid, disks):
 
 # --- what is on record ---
 
+def record(name):
+    """The record itself, as the master's store has it."""
+    uuid = e2e.uuid_of(lab, name)
+    text = e2e.content_of(lab, lab.master)[1][f'instance/{uuid}']
+    return json.loads(text.split(' ', 1)[1])
+
 def task(name):
     return (lab.instance(name, 'task_state') or {'task_state': ''})['task_state']
 

@@ -8,15 +8,12 @@ requests, and all outside calls of the job's process; else a sample.
 """
 import collections
 import os
-import shutil
-import sys
-import tempfile
 
 import e2e
 import recoveries
 import test_crash as crash
-from e2e import fettlelib, title, wait_until
-from recoveries import STILL, events, everything, guest_on, images, stuck, task, wait_settled, whole
+from e2e import title, wait_until
+from recoveries import STILL, events, everything, guest_on, images, record, task, wait_settled, whole
 
 SAMPLE = {'creating': ('replica_open', 'guest_start'), 'removing': ('disks_remove',)}  # of `make check`: at these requests
 lab = None
@@ -104,13 +101,6 @@ def expected(mark, name):
     if mark == 'recreating-disks':
         return 'D9/recreating-disks', 'finishing'
     return f'D9/{mark}', AS_RECORDED[guest]
-
-
-def record(name):
-    """The record itself, as the master's store has it."""
-    uuid = e2e.uuid_of(lab, name)
-    text = e2e.content_of(lab, lab.master)[1][f'instance/{uuid}']
-    return fettlelib.json.loads(text.split(' ', 1)[1])
 
 
 def on_its_way(name):
