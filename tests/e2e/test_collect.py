@@ -159,6 +159,7 @@ def test_crash_in_mid_task():
     assert recoveries.everything() == before, 'something was changed'
     assert [(row['rule'], row['new']) for row in events('web5')] == [('RCV-70', 'stopped')], events('web5')
     assert [row['level'] for row in events('web5', 'alert')] == ['warning'], events('web5', 'alert')
+    wait_until('its last run is closed', lambda: not recoveries.record('web5').get('holder'), 60)
     lab.do('OP_INSTANCE_STARTUP', instance_name='web5')
     remove('web5')
 

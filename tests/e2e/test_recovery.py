@@ -8,10 +8,12 @@ requests, and all outside calls of the job's process; else a sample.
 """
 import collections
 import os
+import re
 
 import e2e
 import recoveries
 import test_crash as crash
+import test_disks as disks
 from e2e import title, wait_until
 from recoveries import STILL, events, everything, guest_on, images, record, task, wait_settled, whole
 
@@ -165,10 +167,13 @@ def recovery_alone(mark, name, late):
         return False
     assert task(name) == mark, (name, task(name))
     uuid, before, want = e2e.uuid_of(lab, name), recoveries.at_rest(), expected(mark, name)
+    wish = record(name)['admin_state']
     lab.lab('resume', f'watcher@{lab.master}')
     found = wait_until(f'{name} is recovered', lambda: events(name), 60)
     check_same(before, 'recovery')
     assert [(row['rule'], row['new']) for row in found] == [want], (want, found)
+    # A removal has taken the wish away: what it left running is to run.
+    assert (mark, want[1]) == ('removing', 'active') or want[1] == 'removed' or record(name)['admin_state'] == wish
     assert (task(name) == '') == (want[1] != 'finishing'), (task(name), want)
     if late:
         check_refused(late, uuid, before)
@@ -251,6 +256,109 @@ def request_walker(mark):
     return title(f'/recovery/{mark}/dies-at-a-request#RCV-05,RCV-09,RCV-11,RCV-22,RCV-27,SAF-81,SAF-83')(lambda: walk_requests(mark))
 
 
+# --- who is there ---
+
+@title('/recovery/a-person-between#RCV-21,RCV-23,SAF-83')
+def test_person():
+    """It is found half removed, and the job that is to go on waits for its turn; a person says that it is stopped, and starts it."""
+    lab.do(**{'opcode': 'OP_INSTANCE_CREATE', 'instance_name': 'dear', 'pnode': 'node2', 'snode': 'node3', **STILL})
+    death = relay.on_request = recoveries.Death(('node2', 'disks_remove', 0))
+    lab.cli('cluster', 'modify', '--max-running-jobs', '1')
+    blocker = None
+    try:
+        lab.lab('pause', f'watcher@{lab.master}')
+        job = death.submit({'OP_ID': 'OP_INSTANCE_REMOVE', 'instance_name': 'dear', 'shutdown_timeout': 0})
+        assert lab.wait_job(job)[0] == 'error' and death.held
+        relay.on_request = None
+        blocker = lab.submit({'OP_ID': 'OP_TEST_DELAY', 'duration': 600})
+        wait_until('the queue is held', lambda: lab.job_status(blocker)[0] == 'running')
+        lab.lab('resume', f'watcher@{lab.master}')
+        settling = wait_until('it is to be undone', lambda: recoveries.jobs_of('INSTANCE_SETTLE(dear)'), 60)
+        assert [row['status'] for row in settling] == ['queued'], settling
+        said = {'reason': [['test', 'looked at it myself', 0]], 'priority': -20}
+        resets = lab.submit({'OP_ID': 'OP_RECOVERY_RESET', 'kind': 'instance', 'instance_name': 'dear', 'state': 'stopped', **said})
+        starts = lab.submit({'OP_ID': 'OP_INSTANCE_STARTUP', 'instance_name': 'dear', 'priority': -20})
+        lab.cli('job', 'cancel', str(blocker), '--kill')
+        blocker = None
+        assert lab.wait_job(resets)[0] == 'success', lab.job_status(resets)
+        assert lab.wait_job(starts)[0] == 'success', lab.job_status(starts)
+        uuid = e2e.uuid_of(lab, 'dear')
+        pids = lab.qemu_processes(uuid)
+        assert lab.wait_job(settling[0]['id'])[0] == 'success', lab.job_status(settling[0]['id'])
+    finally:
+        relay.on_request = None
+        lab.lab('resume', f'watcher@{lab.master}')
+        if blocker:
+            lab.cli('job', 'cancel', str(blocker), '--kill')
+        lab.cli('cluster', 'modify', '--max-running-jobs', '20')
+    log = lab.query('job', ['oplog'], ['=', 'id', settling[0]['id']])[0]['oplog'][0]
+    assert 'nothing is done: instance dear has no longer the task removing' in str(log), log
+    assert lab.qemu_processes(uuid) == pids and guest_on('node2', uuid) == 'running'
+    assert recoveries.jobs_of('INSTANCE_SETTLE(dear)') == [{**settling[0], 'status': 'success', 'opresult': [None]}]
+    e2e.wait_mended(lab, 'dear')
+    lab.do('OP_INSTANCE_REMOVE', instance_name='dear', shutdown_timeout=0)
+
+
+@title('/recovery/a-living-owner#RCV-03,RCV-10')
+def test_living():
+    """A copy that lasts several stale periods is told each time, and left alone."""
+    disks.full_image('node2')
+    lab.cli('cluster', 'modify', '--recovery-stale-period', '1', '--recovery-interval-period', '1')
+    try:
+        with disks.slow_exports('node3'):
+            job = lab.submit({**OPERATIONS['creating'].opcode, 'instance_name': 'slow', 'disks': [{'size': disks.COPY_MIB}], 'os_type': 'packed'})
+            disks.wait_copying(job)
+            pids, mark = lab.qemu_processes(e2e.uuid_of(lab, 'slow')), None
+            def told():
+                nonlocal mark
+                row = lab.instance('slow', 'task_state', 'task_owner', 'admin_state')
+                mark = mark or row
+                assert row == mark and lab.job_status(job)[0] == 'running', (row, mark, lab.job_status(job))
+                return len(events('slow', 'alert')) >= 3
+            wait_until('three alerts', told, 60)
+            alerts = events('slow', 'alert')
+            assert {(row['rule'], row['level']) for row in alerts} == {('RCV-10', 'warning')}, alerts
+            assert all(f'({what}); nothing is changed while it lives' in row['summary']
+                       for what, row in zip(('alert 1', 'alert 2', 'alert 3'), alerts)), alerts
+        assert lab.wait_job(job, 120)[0] == 'success', lab.job_status(job)
+    finally:
+        lab.cli('cluster', 'modify', '--recovery-stale-period', '600', '--recovery-interval-period', '60')
+    assert not events('slow') and lab.qemu_processes(e2e.uuid_of(lab, 'slow')) == pids != []
+    lab.do('OP_INSTANCE_REMOVE', instance_name='slow', shutdown_timeout=0)
+
+
+@title('/recovery/a-disk-half-written#RCV-28,RCV-30,RCV-35,RCV-39,RCV-40,SAF-84')
+def test_half_written():
+    """Its node is silent until all looks have failed. What its mark forbids is forbidden when the node is back, until it has been finished."""
+    lab.do('OP_INSTANCE_CREATE', instance_name='torn', pnode='node2', snode='node3', **{**STILL, 'start': False})
+    lab.cli('cluster', 'modify', '--recovery-resync-count', '1', '--recovery-resync-interval', '1')
+    death = relay.on_request = recoveries.Death(('node2', 'disks_create', 0))
+    try:
+        lab.lab('pause', f'watcher@{lab.master}')
+        job = death.submit({'OP_ID': 'OP_INSTANCE_REINSTALL', 'instance_name': 'torn'})
+        assert lab.wait_job(job)[0] == 'error' and death.held and task('torn') == 'reinstalling'
+        lab.lab('power', 'node2', 'off')
+        lab.lab('resume', f'watcher@{lab.master}')
+        wait_until('it is in ERROR', lambda: lab.instance('torn', 'status')['status'] == 'ERROR_task', 60)
+        assert [(row['rule'], row['new']) for row in events('torn')] == [('RCV-39', 'error')], events('torn')
+        assert len(events('torn', 'alert')) == 1 and task('torn') == ''
+        lab.lab('pause', f'watcher@{lab.master}')
+        lab.lab('power', 'node2', 'on')
+        wait_until('its node answers', lambda: lab.query('node', ['mtotal'], ['=', 'name', 'node2'])[0]['mtotal'] is not None, 60)
+        code, _, err = lab.run('instance', 'startup', 'torn', check=False)
+        assert code and re.search('reinstall.*; it is in ERROR since .*: fettle recovery show instance torn', err), err
+        code, _, err = lab.run('instance', 'failover', 'torn', check=False)
+        assert code and '(its instance is reinstalled)' in err, err
+    finally:
+        relay.on_request = None
+        lab.lab('resume', f'watcher@{lab.master}')
+        lab.cli('cluster', 'modify', '--recovery-resync-count', '5', '--recovery-resync-interval', '60')
+    wait_settled('torn')
+    assert [row['status'] for row in recoveries.jobs_of('INSTANCE_REINSTALL(torn)')] == ['error', 'success']
+    lab.do('OP_INSTANCE_STARTUP', instance_name='torn')
+    lab.do('OP_INSTANCE_REMOVE', instance_name='torn', shutdown_timeout=0)
+
+
 @title('/recovery/no-sanitizer-report')
 def test_logs():
     e2e.verify_clean(lab)
@@ -259,8 +367,9 @@ def test_logs():
 
 if __name__ == '__main__':
     with e2e.new_lab() as lab:
-        recoveries.lab = crash.lab = lab
+        recoveries.lab = crash.lab = disks.lab = lab
+        disks.COPY_MIB = 8
         recoveries.install_still()
         relay = recoveries.Relay()
         lab.cli('tag', 'add', 'cluster', 'ganeti:watcher:autorepair:failover')
-        e2e.run(*(request_walker(mark) for mark in OPERATIONS if e2e.LONG or mark in SAMPLE), test_logs)
+        e2e.run(*(request_walker(mark) for mark in OPERATIONS if e2e.LONG or mark in SAMPLE), test_person, test_living, test_half_written, test_logs)
