@@ -20,7 +20,7 @@ static bool parse(const char *text, struct task_named *ret)
     g_auto(GStrv) parts = g_strsplit(text, "/", -1);
     int word = g_strv_length(parts) == 3 ? enum_parse(&task_state_words, parts[0]) : -1;
     ret->word = (enum task_state)word;
-    return word > (int)TASK_NONE && is_number(parts[1], &ret->owner) &&
+    return word >= (int)TASK_NONE && is_number(parts[1], &ret->owner) &&
            is_number(parts[2], &ret->generation);
 }
 
@@ -38,7 +38,7 @@ static bool stands(const struct config *config, const char *name, const struct t
     const struct instance *instance = config_find(config, "instance", name, NULL);
     if (!instance || instance->generation != named->generation)
         return false;
-    if (instance->task_state != TASK_NONE)
+    if (named->word == TASK_NONE || instance->task_state != TASK_NONE)
         return instance->task_state == named->word && instance->task_owner == named->owner;
     const struct fault *fault = fault_of(config, "instance", instance->uuid);
     return fault && fault_names(fault, named);
@@ -60,7 +60,12 @@ bool op_task_over(struct op *op, const json_t *input, bool *ret_over, GError **e
         return false;
     }
     *ret_over = !stands(op_config(op), name, &named);
-    if (*ret_over)
+    if (*ret_over && named.word == TASK_NONE)
+        op_log(op,
+               "nothing is done: instance %s is another generation than %" G_GUINT64_FORMAT
+               " now, or has a task",
+               name, named.generation);
+    else if (*ret_over)
         op_log(op,
                "nothing is done: instance %s has no longer the task %s of job %" G_GUINT64_FORMAT
                " in generation %" G_GUINT64_FORMAT,

@@ -16,13 +16,12 @@ static void add_host(GPtrArray *hosts, const char *node)
 
 GPtrArray *recovery_hosts(const struct instance *instance, const struct task_row *task)
 {
+    bool all = !task || task->asked != TASK_AT_HOLDER;
     GPtrArray *hosts = g_ptr_array_new();
     add_host(hosts, instance->primary_node);
     add_host(hosts, instance->holder);
-    if (task && task->asked == TASK_AT_HOLDER)
-        return hosts;
-    add_host(hosts, instance->secondary_node);
-    add_host(hosts, instance->migration_node);
+    add_host(hosts, all ? instance->secondary_node : "");
+    add_host(hosts, all ? instance->migration_node : "");
     return hosts;
 }
 

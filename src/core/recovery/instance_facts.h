@@ -21,7 +21,8 @@ enum look_end {
 };
 
 /* Hosts that may have it: UUIDs (char *) of its record, the primary first; to be unreffed. `task`
- * NULL: all that its record names. */
+ * NULL: all that its record names, and so all that a job of its may have sent to: they are to
+ * refuse it, also where what they show counts for nothing (SAF-81). */
 GPtrArray *recovery_hosts(const struct instance *instance, const struct task_row *task);
 /* Whether a person's word says that the host is dead. */
 bool recovery_host_dead(const struct config *config, const char *node);

@@ -278,7 +278,7 @@ static bool one_round(struct recovery *recovery, struct watcher *watcher, GPtrAr
     g_autoptr(GHashTable) got = lock_all(watcher, waiting);
     for (guint i = 0; i < waiting->len; i++) {
         struct recovery_case *subject = waiting->pdata[i];
-        g_autoptr(GPtrArray) hosts = recovery_case_hosts(subject);
+        g_autoptr(GPtrArray) hosts = recovery_hosts(subject->instance, NULL);
         bool locked = has_lock(got, subject);
         if (locked &&
             !recovery_case_want(watcher, subject, hosts, subject->instance->task_owner, sights))

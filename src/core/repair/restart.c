@@ -87,6 +87,17 @@ static bool wait_for_node(struct watcher *watcher, const struct instance *instan
     return true;
 }
 
+/* What has ended is closed only as long as nobody has started it again (SAF-83). */
+static json_t *opcodes_of(const struct instance *instance, bool starts)
+{
+    json_t *opcodes =
+        watcher_opcode(starts ? "OP_INSTANCE_STARTUP" : "OP_INSTANCE_SHUTDOWN", instance);
+    g_autofree char *still = g_strdup_printf("/0/%" G_GUINT64_FORMAT, instance->generation);
+    if (!starts)
+        json_object_set_new(json_array_get(opcodes, 0), "if_task", json_string(still));
+    return opcodes;
+}
+
 /* Starts what is down, or closes what has ended. */
 static void restart(struct watcher *watcher, const struct instance *instance, enum trouble trouble)
 {
@@ -109,10 +120,9 @@ static void restart(struct watcher *watcher, const struct instance *instance, en
     if (request_id == NULL || !tries_next(watcher, &watched->restarts))
         return;
     watched->restart_generation = instance->generation;
-    const char *opcode = starts ? "OP_INSTANCE_STARTUP" : "OP_INSTANCE_SHUTDOWN";
     tries_submitted(&watched->restarts,
                     watcher_act(watcher, decide_restart(watcher, instance, trouble),
-                                watcher_opcode(opcode, instance), request_id, 0));
+                                opcodes_of(instance, starts), request_id, 0));
 }
 
 /* It runs: what was on record about it is over. */
