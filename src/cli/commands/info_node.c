@@ -243,7 +243,7 @@ static void print_master_ip(json_t *left)
         const json_t *node;
         json_array_foreach(carriers, i, node)
             g_string_append_printf(nodes, "%s%s", i > 0 ? ", " : "", json_string_value(node));
-        printf("  %-22s %s/%" G_GINT64_FORMAT " on %s, carried by %s\n", "master_ip", address,
+        printf("  %-25s %s/%" G_GINT64_FORMAT " on %s, carried by %s\n", "master_ip", address,
                (gint64)json_integer_value(json_object_get(left, "master_netmask")),
                netdev != NULL ? netdev : "-", nodes->len > 0 ? nodes->str : "no node");
     }
@@ -257,7 +257,7 @@ static void print_key(json_t *info, const char *key)
 {
     json_autoptr cell = json_make("[iO]", 0, json_object_get(info, key));
     g_autofree char *text = cli_cell_text(NULL, key, cell);
-    printf("  %-22s %s\n", key, *text ? text : "-");
+    printf("  %-25s %s\n", key, *text ? text : "-");
 }
 
 /* Other candidates, each with its copy. */
@@ -274,7 +274,7 @@ static void print_copies(json_t *left)
         bool reachable = json_is_true(json_object_get(copy, "reachable"));
         bool key = json_is_true(json_object_get(copy, "authority"));
         bool filling = json_is_true(json_object_get(copy, "filling"));
-        printf("  %-22s serial %" G_GINT64_FORMAT "%s%s\n",
+        printf("  %-25s serial %" G_GINT64_FORMAT "%s%s\n",
                json_string_value(json_object_get(copy, "node")), serial,
                reachable     ? ""
                : filling     ? ", is being filled anew: no change waits for it until it is whole"
@@ -296,15 +296,15 @@ static void print_keys(json_t *left)
     json_object_del(left, "keys");
     if (phase == NULL)
         return;
-    printf("\nKeys (fettle cluster renew-keys)\n  %-22s %s\n", "authority ends", end);
+    printf("\nKeys (fettle cluster renew-keys)\n  %-25s %s\n", "authority ends", end);
     if (strcmp(phase, "none") != 0)
-        printf("  %-22s %s\n", "renewal", phase);
+        printf("  %-25s %s\n", "renewal", phase);
     size_t i;
     json_t *text;
     json_array_foreach(json_object_get(keys, "waits"), i, text)
-        printf("  %-22s %s\n", "waits for", json_string_value(text));
+        printf("  %-25s %s\n", "waits for", json_string_value(text));
     json_array_foreach(json_object_get(keys, "missed"), i, text)
-        printf("  %-22s node %s: invite it again when it is back\n", "has old keys",
+        printf("  %-25s node %s: invite it again when it is back\n", "has old keys",
                json_string_value(text));
 }
 
