@@ -188,6 +188,9 @@ void op_log_faults(struct op *op, const char *node_uuid);
  * of it (op_task.c).
  */
 bool op_task_over(struct op *op, const json_t *input, bool *ret_over, GError **error);
+/* Whether that field names a task: another job's work is finished, and its wish is that job's.
+ * Without one ("/0/GENERATION") it only says that nobody is at work on the instance. */
+bool op_finishes(const char *if_task);
 #define FAULT_BY_PERSON "reset" /* `rule` of a fault that OP_RECOVERY_RESET has put */
 
 /* What somebody who asked for the job's end gets to read: CANCELED; returns false. */

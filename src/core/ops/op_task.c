@@ -20,8 +20,9 @@ static bool parse(const char *text, struct task_named *ret)
     g_auto(GStrv) parts = g_strsplit(text, "/", -1);
     int word = g_strv_length(parts) == 3 ? enum_parse(&task_state_words, parts[0]) : -1;
     ret->word = (enum task_state)word;
-    return word >= (int)TASK_NONE && is_number(parts[1], &ret->owner) &&
-           is_number(parts[2], &ret->generation);
+    bool good = word >= (int)TASK_NONE && is_number(parts[1], &ret->owner) &&
+                is_number(parts[2], &ret->generation);
+    return good && (ret->word != TASK_NONE || ret->owner == 0);
 }
 
 /* A person's word of ERROR is not what recovery meant to have finished, until that is judged anew.
@@ -42,6 +43,11 @@ static bool stands(const struct config *config, const char *name, const struct t
         return instance->task_state == named->word && instance->task_owner == named->owner;
     const struct fault *fault = fault_of(config, "instance", instance->uuid);
     return fault && fault_names(fault, named);
+}
+
+bool op_finishes(const char *if_task)
+{
+    return *if_task && *if_task != '/';
 }
 
 bool op_task_over(struct op *op, const json_t *input, bool *ret_over, GError **error)

@@ -146,7 +146,7 @@ static bool shutdown_declare(struct op *op, GError **error)
 static bool closes_creation(const struct op *op, const struct instance *instance)
 {
     const struct op_instance_shutdown *params = op->params;
-    return *params->if_task && instance->task_state == TASK_CREATING;
+    return op_finishes(params->if_task) && instance->task_state == TASK_CREATING;
 }
 
 /* What runs is kept (SAF-23). */
@@ -192,7 +192,7 @@ static bool shutdown_exec(struct op *op, GError **error)
     g_autofree char *uuid = g_strdup(found->uuid);
     bool creating = closes_creation(op, found);
     /* Whoever finishes another job's work wishes nothing. */
-    bool keeps_wish = *params->if_task != '\0';
+    bool keeps_wish = op_finishes(params->if_task);
     tell_of_growth(op, found);
     if (!*found->holder) {
         op_log(op, "%s does not run", found->name);

@@ -357,6 +357,28 @@ static void test_finished_stop_keeps_the_wish(void)
     g_assert_cmpstr(ops_web(world)->holder, ==, "");
 }
 
+/* A guest that has switched itself off is closed as stopped, unless somebody has started it again;
+ * that finishes nobody's work, so the wish goes down with it. */
+static void test_close_while_nothing_is_done(void)
+{
+    begin(true);
+    g_assert_cmpstr(ops_run_one(world, finisher("OP_INSTANCE_SHUTDOWN", "/0/1")), ==, "null");
+    g_assert_cmpint(ops_web(world)->admin_state, ==, ADMIN_DOWN);
+    g_assert_cmpstr(ops_web(world)->holder, ==, "");
+    static const char *const others[] = {"/0/2", "/0/0"};
+    for (guint i = 0; i < G_N_ELEMENTS(others); i++) {
+        begin(true);
+        g_assert_cmpstr(ops_run_one(world, finisher("OP_INSTANCE_SHUTDOWN", others[i])), ==,
+                        "null");
+        g_assert_cmpint(ops_web(world)->admin_state, ==, ADMIN_UP);
+        g_assert_cmpstr(ops_web(world)->holder, ==, NODE1);
+    }
+    begin(true);
+    put_mark("starting");
+    g_assert_cmpstr(ops_run_one(world, finisher("OP_INSTANCE_SHUTDOWN", "/0/1")), ==, "null");
+    g_assert_cmpint(ops_web(world)->task_state, ==, TASK_STARTING);
+}
+
 /* --- a person's word --- */
 
 static const char *reset(const char *state, const char *reason)
@@ -496,6 +518,7 @@ int main(int argc, char **argv)
     add("/recovery/condition/stands#SAF-83,RCV-23", test_condition_stands);
     add("/recovery/condition/close-of-a-creation#SAF-83", test_close_of_a_creation);
     add("/recovery/condition/keeps-the-wish#SAF-83", test_finished_stop_keeps_the_wish);
+    add("/recovery/condition/nothing-is-done#SAF-83", test_close_while_nothing_is_done);
     add("/recovery/reset/refuses#RCV-30", test_reset_refuses);
     add("/recovery/reset/of-a-migration#RCV-30,SAF-17", test_reset_of_a_migration);
     add("/recovery/reset#SAF-84,RCV-09,RCV-30,RCV-39", test_reset);
