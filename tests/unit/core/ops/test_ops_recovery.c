@@ -194,6 +194,10 @@ static void test_half_written(void)
         time);
     ops_expect_refusal(world, ops_run_one(world, opcode("OP_INSTANCE_STARTUP")), refusal,
                        "resource_not_available");
+    /* Not for its replica, which is stale because of that. */
+    ops_set(world, "replica", REPLICA, "state", json_string("stale"));
+    ops_expect_refusal(world, ops_run_one(world, opcode("OP_INSTANCE_FAILOVER")), refusal,
+                       "resource_not_available");
     g_assert_cmpstr(ops_run_one(world, opcode("OP_INSTANCE_REINSTALL")), ==, "null");
     g_assert_null(fault());
     g_assert_cmpstr(ops_run_one(world, opcode("OP_INSTANCE_STARTUP")), ==, "null");
