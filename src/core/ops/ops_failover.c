@@ -291,6 +291,15 @@ static bool left_whole(const struct op *op, const struct instance *instance)
     return half && instance->task_over == TASK_NONE && replica && replica->state == REPLICA_IN_SYNC;
 }
 
+/* Half installed, and its replica does not have that: it waits for its image, and not for a replica
+ * that only the same image mends. */
+static bool waits_for_image(const struct op *op, const struct instance *instance)
+{
+    const struct replica *replica = op_replica_of(op, instance);
+    return mirrored(instance) && instance_half_installed(instance) &&
+           !(replica && replica->state == REPLICA_IN_SYNC);
+}
+
 static bool failover_check(struct op *op, GError **error)
 {
     const struct op_instance_failover *params = op->params;
@@ -303,6 +312,8 @@ static bool failover_check(struct op *op, GError **error)
         (*found->migration || left_whole(op, found)) && op_node_offline(op, found->primary_node);
     if (!over && !instance_need_whole(op, found, error))
         return false;
+    if (waits_for_image(op, found))
+        return instance_need_settled(op, found, TASK_NONE, error);
     record_autoptr(instance) instance = instance_copy(found);
     return instance_failover_check(op, instance, error);
 }

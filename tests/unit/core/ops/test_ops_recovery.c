@@ -194,6 +194,10 @@ static void test_half_written(void)
         time);
     ops_expect_refusal(world, ops_run_one(world, opcode("OP_INSTANCE_STARTUP")), refusal,
                        "resource_not_available");
+    /* Not for its replica, which is stale because of that. */
+    ops_set(world, "replica", REPLICA, "state", json_string("stale"));
+    ops_expect_refusal(world, ops_run_one(world, opcode("OP_INSTANCE_FAILOVER")), refusal,
+                       "resource_not_available");
     g_assert_cmpstr(ops_run_one(world, opcode("OP_INSTANCE_REINSTALL")), ==, "null");
     g_assert_null(fault());
     g_assert_cmpstr(ops_run_one(world, opcode("OP_INSTANCE_STARTUP")), ==, "null");
@@ -215,7 +219,7 @@ static bool has_condition(const struct opcode *row)
     return record_field(row->params, "if_task") != NULL;
 }
 
-static void expect_nothing_done(json_t *job)
+static void expect_nothing_done(json_t *job, const char *why)
 {
     json_autoptr before = config_object_json(world->config, "instance", WEB);
     g_string_truncate(world->trace, 0);
@@ -223,7 +227,8 @@ static void expect_nothing_done(json_t *job)
     json_autoptr after = config_object_json(world->config, "instance", WEB);
     g_assert_true(json_equal(before, after));
     g_autofree char *log = ops_log(world, 0);
-    g_assert_true(g_str_has_prefix(log, "nothing is done: instance web1 has no longer the task "));
+    g_autofree char *words = g_strdup_printf("nothing is done: instance web1 %s ", why);
+    g_assert_true(g_str_has_prefix(log, words));
     ops_expect(world, "commit job success\n");
 }
 
@@ -241,24 +246,43 @@ static void test_condition(void)
         for (guint k = 0; k < G_N_ELEMENTS(others); k++) {
             begin(true);
             put_mark("creating");
-            expect_nothing_done(finisher(table[i].id, others[k]));
+            expect_nothing_done(finisher(table[i].id, others[k]), "has no longer the task");
             begin(true);
             put_fault("creating");
-            expect_nothing_done(finisher(table[i].id, others[k]));
+            expect_nothing_done(finisher(table[i].id, others[k]), "has no longer the task");
         }
         begin(true);
-        expect_nothing_done(finisher(table[i].id, "creating/7/1"));
+        expect_nothing_done(finisher(table[i].id, "creating/7/1"), "has no longer the task");
         ops_delete_object(world, "instance", WEB);
         g_assert_cmpstr(ops_run_one(world, finisher(table[i].id, "creating/7/1")), ==, "null");
     }
     g_assert_cmpuint(found, ==, 7);
 }
 
+/* Without a task: as long as nobody is at work on it, and nobody has started it anew. */
+static void test_condition_without_task(void)
+{
+    static const struct {
+        const char *mark, *condition;
+    } others[] = {{NULL, "/0/2"}, {NULL, "/0/0"}, {NULL, "/7/1"}, {"stopping", "/0/1"}};
+    for (guint i = 0; i < G_N_ELEMENTS(others); i++) {
+        begin(true);
+        if (others[i].mark)
+            put_mark(others[i].mark);
+        expect_nothing_done(finisher("OP_INSTANCE_SHUTDOWN", others[i].condition),
+                            "is another generation than");
+        g_assert_cmpstr(world->guest_node, ==, NODE1);
+    }
+    begin(true);
+    g_assert_cmpstr(ops_run_one(world, finisher("OP_INSTANCE_SHUTDOWN", "/0/1")), ==, "null");
+    g_assert_cmpstr(ops_web(world)->holder, ==, "");
+}
+
 static void test_malformed_condition(void)
 {
     static const char *const texts[] = {"creating",      "creating/7",  "creating/7/1/2",
                                         "creating/x/1",  "creating/7/", "flying/7/1",
-                                        "creating/-7/1", "/7/1"};
+                                        "creating/-7/1", "/0"};
     for (guint i = 0; i < G_N_ELEMENTS(texts); i++) {
         begin(true);
         put_mark("creating");
@@ -489,13 +513,13 @@ static void test_person_between(void)
     put_mark("creating");
     g_assert_cmpstr(reset("stopped", "I saw it"), ==, "null");
     g_assert_cmpstr(ops_run_one(world, opcode("OP_INSTANCE_STARTUP")), ==, "null");
-    expect_nothing_done(finisher("OP_INSTANCE_SETTLE", "creating/7/1"));
+    expect_nothing_done(finisher("OP_INSTANCE_SETTLE", "creating/7/1"), "has no longer the task");
     g_assert_cmpstr(world->guest_node, ==, NODE1);
     begin(false);
     put_mark("creating");
     lose_images();
     g_assert_cmpstr(reset("error", "I saw it"), ==, "null");
-    expect_nothing_done(finisher("OP_INSTANCE_SETTLE", "creating/7/1"));
+    expect_nothing_done(finisher("OP_INSTANCE_SETTLE", "creating/7/1"), "has no longer the task");
     ops_set(world, "fault", FAULT, "again", json_true());
     g_assert_cmpstr(ops_run_one(world, finisher("OP_INSTANCE_SETTLE", "creating/7/1")), ==, "null");
     g_assert_null(ops_web(world));
@@ -513,6 +537,7 @@ int main(int argc, char **argv)
     add("/recovery/fault/keeps-nobody-off#SAF-84,RCV-28", test_fault_that_keeps_nobody_off);
     add("/recovery/fault/half-written#SAF-84", test_half_written);
     add("/recovery/condition#SAF-83,RCV-23", test_condition);
+    add("/recovery/condition/without-task#SAF-83", test_condition_without_task);
     add("/recovery/condition/malformed#SAF-83", test_malformed_condition);
     add("/recovery/condition/under-locks#SAF-83", test_condition_under_locks);
     add("/recovery/condition/stands#SAF-83,RCV-23", test_condition_stands);
