@@ -90,7 +90,8 @@ static int recovery_show(struct cli *cli, int argc, char **argv, GError **error)
     const char *owner_why = json_string_value(json_object_get(planned, "owner_why"));
     print_stuck(cells, owner_why != NULL ? owner_why : "");
     recovery_print_outcome(answer);
-    info_print_records(cli, "event", "level", "fettle event list", argv[1]);
+    info_print_records(cli, "event", "level", "fettle event list",
+                       info_string(cells, "subject_name"));
     return 0;
 }
 

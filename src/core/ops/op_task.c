@@ -6,8 +6,9 @@
 #include <string.h>
 
 struct task_named {
-    enum task_state word;
+    enum task_state word; /* TASK_NONE: that nobody is at work on it */
     guint64 owner, generation;
+    bool starts; /* what was to run then is to run still */
 };
 
 static bool is_number(const char *text, guint64 *ret_number)
@@ -34,12 +35,21 @@ static bool fault_names(const struct fault *fault, const struct task_named *name
            enum_parse(&task_state_words, fault->task) == (int)named->word;
 }
 
+static bool is_left_in_peace(const struct config *config, const struct instance *instance,
+                             const struct task_named *named)
+{
+    bool wished = !named->starts || instance->admin_state == ADMIN_UP;
+    return wished && fault_mark(config, instance, NULL) == TASK_NONE;
+}
+
 static bool stands(const struct config *config, const char *name, const struct task_named *named)
 {
     const struct instance *instance = config_find(config, "instance", name, NULL);
     if (!instance || instance->generation != named->generation)
         return false;
-    if (named->word == TASK_NONE || instance->task_state != TASK_NONE)
+    if (named->word == TASK_NONE)
+        return is_left_in_peace(config, instance, named);
+    if (instance->task_state != TASK_NONE)
         return instance->task_state == named->word && instance->task_owner == named->owner;
     const struct fault *fault = fault_of(config, "instance", instance->uuid);
     return fault && fault_names(fault, named);
@@ -65,12 +75,14 @@ bool op_task_over(struct op *op, const json_t *input, bool *ret_over, GError **e
                          text);
         return false;
     }
+    named.starts =
+        g_strcmp0(json_string_value(json_object_get(input, "OP_ID")), "OP_INSTANCE_STARTUP") == 0;
     *ret_over = !stands(op_config(op), name, &named);
     if (*ret_over && named.word == TASK_NONE)
         op_log(op,
-               "nothing is done: instance %s is another generation than %" G_GUINT64_FORMAT
-               " now, or has a task",
-               name, named.generation);
+               "nothing is done: instance %s is in another generation than %" G_GUINT64_FORMAT
+               " now, has a task%s",
+               name, named.generation, named.starts ? ", or is to be down" : "");
     else if (*ret_over)
         op_log(op,
                "nothing is done: instance %s has no longer the task %s of job %" G_GUINT64_FORMAT

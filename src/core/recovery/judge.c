@@ -43,7 +43,8 @@ static bool its_replica_is_back(const struct config *config, const struct instan
            !recovery_host_dead(config, replica->node);
 }
 
-bool judge_needs_no_look(const struct config *config, const struct instance *instance)
+/* The outcome does not depend on what hosts show. */
+static bool needs_no_look(const struct config *config, const struct instance *instance)
 {
     if (instance->task_state == TASK_MIGRATING)
         return *instance->migration != '\0';
@@ -103,7 +104,7 @@ struct judgement *judge_instance(const struct recovery_view *view, const struct 
     *judgement = (struct judgement){
         .task = task, .rule = "", .final = "", .evidence = g_ptr_array_new_with_free_func(g_free)};
     enum look_end end =
-        judge_needs_no_look(view->config, instance)
+        needs_no_look(view->config, instance)
             ? LOOK_SEEN
             : instance_facts(view, instance, task, &facts, judgement->evidence, &judgement->why);
     if (end != LOOK_SEEN) {

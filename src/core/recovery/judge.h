@@ -33,8 +33,6 @@ struct judgement {
  * `instance` as if it were its own. NULL: the table does not know it. Free with judgement_free().
  */
 struct judgement *judge_instance(const struct recovery_view *view, const struct instance *instance);
-/* Whether the outcome does not depend on what hosts show: nobody needs to be asked. */
-bool judge_needs_no_look(const struct config *config, const struct instance *instance);
 void judgement_free(struct judgement *judgement);
 
 /* "kept if it runs or is whole, else removed": what the finishing job does. */

@@ -73,6 +73,7 @@ static struct recovery_case *case_new(struct recovery *recovery, const struct wa
         subject->remembered->seen_ms = watcher->env->ops->boot_ms(watcher->env);
         subject->remembered->alerts = 0;
         subject->remembered->half = false;
+        subject->remembered->held_ms = 0;
         if (stuck == NULL)
             subject->remembered->next_ms = 0;
     }
@@ -118,6 +119,8 @@ static bool is_due(const struct watcher *watcher, const struct recovery_case *su
 {
     gint64 now_ms = watcher->env->ops->boot_ms(watcher->env);
     bool over = now_ms >= subject->remembered->next_ms;
+    if (now_ms < subject->remembered->held_ms)
+        return false;
     if (is_asked(subject))
         return true;
     if (subject->remembered->half)
@@ -239,11 +242,12 @@ static void remember(const struct watcher *watcher, const struct recovery_case *
     gint64 now_ms = watcher->env->ops->boot_ms(watcher->env);
     remembered->half = judgement->how == JUDGED_FINISH;
     remembered->down = instance->admin_state == ADMIN_UP && !judgement->runs;
+    gint64 later_ms = now_ms + (gint64)watcher_cluster(watcher)->recovery_interval_period * 1000;
+    remembered->next_ms = remembered->half ? later_ms : 0;
     if (judgement->how == JUDGED_BUSY)
-        remembered->next_ms = now_ms + LIMIT_COLLECT_AGAIN_MS;
-    else if (remembered->half)
-        remembered->next_ms =
-            now_ms + (gint64)watcher_cluster(watcher)->recovery_interval_period * 1000;
+        remembered->held_ms = now_ms + LIMIT_COLLECT_AGAIN_MS;
+    else if (judgement->how == JUDGED_ERROR && !watcher_may_make(watcher, "fault"))
+        remembered->held_ms = later_ms;
 }
 
 void recovery_judge(struct watcher *watcher, struct recovery_case *subject,

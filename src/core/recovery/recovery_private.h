@@ -28,6 +28,7 @@ struct remembered {
     guint alerts;         /* that its owner lives, of that version */
     gint64 lives_ms;      /* boot clock: when its living owner is looked at again */
     gint64 next_ms;       /* boot clock: when it is looked at again anyhow; 0: at once */
+    gint64 held_ms;       /* boot clock: not before, whoever asks for it */
     bool unheard;         /* at the last look that failed a host had given no report */
     enum task_state task; /* which the tries are for … */
     guint64 generation;   /* … in this generation */

@@ -49,10 +49,10 @@ struct look {
     struct watcher *watcher;
     const struct node *node;
     struct host *host;
-    bool known[THING_MORE]; /* kinds of which all are in `there` */
-    GHashTable *there;      /* subject -> struct thing */
-    GHashTable *told;       /* subject -> const struct decision, on record as there */
-    GHashTable **bridges;   /* names that the record knows; NULL: not asked yet in this pass */
+    bool known[THING_MORE + 1]; /* kinds of which all are in `there`; THING_MORE: of every kind */
+    GHashTable *there;          /* subject -> struct thing */
+    GHashTable *told;           /* subject -> const struct decision, on record as there */
+    GHashTable **bridges;       /* names that the record knows; NULL: not asked yet in this pass */
     GPtrArray *batch;
     guint count;   /* that are on record, or about to be */
     bool too_many; /* some are not told for that */
@@ -118,8 +118,10 @@ static struct host *host_of(struct things *things, const struct watcher *watcher
 static bool is_due(struct host *host, const struct watcher *watcher, const char *node)
 {
     bool here = reports_of(watcher->reports, node) != NULL;
-    if (here && host->away)
-        host->next_ms = now_ms(watcher) + interval_ms(watcher);
+    gint64 soon = now_ms(watcher) + interval_ms(watcher);
+    /* One that comes and goes is looked at all the same, at what was its time. */
+    if (here && host->away && (host->next_ms < now_ms(watcher) || host->next_ms > soon))
+        host->next_ms = soon;
     host->away = !here;
     return here && now_ms(watcher) >= host->next_ms;
 }
@@ -395,10 +397,11 @@ static void compare_more(struct look *look)
     bool told = g_hash_table_contains(look->told, subject), all = true;
     for (guint kind = 0; kind < THING_MORE; kind++)
         all = all && look->known[kind];
-    if (look->too_many && !told)
+    look->known[THING_MORE] = all;
+    if (look->too_many && !told && differs(look, subject, THING_MORE))
         tell(look, EVENT_FINDING, THING_MORE, subject, MORE_NAME,
              "as many as are told of one node: " G_STRINGIFY(LIMIT_THINGS));
-    else if (told && !look->too_many && all)
+    else if (told && !look->too_many && all && differs(look, subject, THING_MORE))
         tell(look, EVENT_GONE, THING_MORE, subject, MORE_NAME, "");
 }
 

@@ -87,14 +87,13 @@ static bool wait_for_node(struct watcher *watcher, const struct instance *instan
     return true;
 }
 
-/* What has ended is closed only as long as nobody has started it again (SAF-83). */
+/* By the time that it runs somebody may have started it, or may want it to be down (SAF-83). */
 static json_t *opcodes_of(const struct instance *instance, bool starts)
 {
     json_t *opcodes =
         watcher_opcode(starts ? "OP_INSTANCE_STARTUP" : "OP_INSTANCE_SHUTDOWN", instance);
     g_autofree char *still = g_strdup_printf("/0/%" G_GUINT64_FORMAT, instance->generation);
-    if (!starts)
-        json_object_set_new(json_array_get(opcodes, 0), "if_task", json_string(still));
+    json_object_set_new(json_array_get(opcodes, 0), "if_task", json_string(still));
     return opcodes;
 }
 

@@ -335,11 +335,13 @@ GPtrArray *decisions_old_events(const struct decisions *decisions, const struct 
 {
     g_autoptr(GPtrArray) events = all_events(decisions);
     GPtrArray *old = g_ptr_array_new();
-    for (guint i = 0; i < events->len; i++) {
-        const struct entry *entry = events->pdata[i];
+    /* The oldest first, as not all go at once: no word that a thing is gone goes before that it was
+     * there. */
+    for (guint i = events->len; i > 0; i--) {
+        const struct entry *entry = events->pdata[i - 1];
         const struct decision *decision = config_get(config, "decision", entry->key, NULL);
         bool kept = decision == NULL ||
-                    (i < LIMIT_EVENTS &&
+                    (i <= LIMIT_EVENTS &&
                      decision_age_us(ages, decision) <= LIMIT_EVENT_AGE_S * (gint64)G_USEC_PER_SEC);
         if (!kept && !is_there_still(decisions, decision))
             g_ptr_array_add(old, (void *)decision);

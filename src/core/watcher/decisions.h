@@ -49,9 +49,9 @@ bool decisions_record(const struct decisions *decisions, const struct config *co
  * of, in its commit: a repetition of that is refused with it. */
 void decisions_record_event(const struct decisions *decisions, const struct config *config,
                             const struct env *env, struct decision *decision, GPtrArray *changes);
-/* Events that nobody needs any more: const struct decision *, borrowed from `config`; to be
- * unreffed. What says that something without a record is there (subject_kind `thing`) stays until
- * that is gone. */
+/* Events that nobody needs any more, the oldest first: const struct decision *, borrowed from
+ * `config`; to be unreffed. What says that something without a record is there (subject_kind
+ * `thing`) stays until that is gone. */
 GPtrArray *decisions_old_events(const struct decisions *decisions, const struct config *config,
                                 struct ages *ages);
 /* How many there are. */

@@ -20,9 +20,9 @@ bool key_renewal_known(const struct wconf *wconf, GError **error)
     if (older)
         fettle_set_error(error, TEMPORARY,
                          "the keys of etcd are not renewed while the master candidate %s runs "
-                         "another version, which as the master would leave them as they are; bring "
-                         "that to version %s",
-                         older, FETTLE_VERSION);
+                         "another version, which as the master may leave them as they are; bring "
+                         "all to one version",
+                         older);
     return !older;
 }
 
