@@ -18,9 +18,9 @@ struct plan {
     struct watcher *view;
     recovery_waits_fn waits;
     const struct recovery_question *question;
-    GHashTable *finishing;     /* UUID -> job that finishes its task, and has not ended */
-    struct lock_states *locks; /* NULL: nobody was asked */
-    GPtrArray *all;            /* struct planned, in order of names */
+    GHashTable *finishing; /* UUID -> job that finishes its task, and has not ended */
+    GHashTable *holders;   /* name of a lock -> const struct owner */
+    GPtrArray *all;        /* struct planned, in order of names */
 };
 
 /* --- rows --- */
@@ -95,13 +95,19 @@ static bool is_left(struct planned *planned, enum recovery_owner owner)
 static const struct owner *lock_holder(const struct plan *plan, const struct instance *instance)
 {
     g_autofree char *name = g_strconcat("instance/", instance->name, NULL);
-    for (guint i = 0; plan->locks && i < plan->locks->locks->len; i++) {
-        const struct lock_state *state = plan->locks->locks->pdata[i];
-        if (!state->waiting && strcmp(state->name, name) == 0 &&
-            strcmp(state->owner->job, ROLE_WATCHER) != 0)
-            return state->owner;
+    return g_hash_table_lookup(plan->holders, name);
+}
+
+/* Borrowed from `locks`; NULL: nobody was asked. */
+static GHashTable *holders_of(const struct lock_states *locks)
+{
+    GHashTable *holders = g_hash_table_new(g_str_hash, g_str_equal);
+    for (guint i = 0; locks && i < locks->locks->len; i++) {
+        const struct lock_state *state = locks->locks->pdata[i];
+        if (!state->waiting && strcmp(state->owner->job, ROLE_WATCHER) != 0)
+            g_hash_table_insert(holders, state->name, state->owner);
     }
-    return NULL;
+    return holders;
 }
 
 static char *why_it_waits(const struct plan *plan, const struct instance *instance)
@@ -430,10 +436,11 @@ json_t *recovery_plan(struct watcher *view, recovery_waits_fn waits,
     plan.finishing = find_finishing(follow_config(view->follow));
     find(&plan);
     /* Who holds a lock is told if it can be: without that it is one reason less. */
-    plan.locks = plan.all->len == 0
-                     ? NULL
-                     : env_call_record(view->env, NODE_LOCAL, ROLE_WCONFD, "list_all_locks", NULL,
-                                       follow_stamp(view->follow), 0, 0, NULL);
+    struct lock_states *locks =
+        plan.all->len == 0 ? NULL
+                           : env_call_record(view->env, NODE_LOCAL, ROLE_WCONFD, "list_all_locks",
+                                             NULL, follow_stamp(view->follow), 0, 0, NULL);
+    plan.holders = holders_of(locks);
     json_t *rows = json_array();
     bool alive = !task_killed();
     for (guint i = 0; alive && i < plan.all->len; i++)
@@ -449,7 +456,8 @@ json_t *recovery_plan(struct watcher *view, recovery_waits_fn waits,
         json_make("{sb so so}", "held", json_array_size(notes) > 0, "notes", notes, "rows", rows);
     g_ptr_array_unref(plan.all);
     g_hash_table_unref(plan.finishing);
-    lock_states_free(plan.locks);
+    g_hash_table_unref(plan.holders);
+    lock_states_free(locks);
     if (!alive)
         json_decref(answer);
     return alive ? answer : NULL;
