@@ -21,6 +21,34 @@ json_t *disks_image_info(struct node_core *node, struct epoch_fence_op *op, cons
     return image_info_to_json(&info);
 }
 
+/* --- the instance's own --- */
+
+/* A request about the primary's images is of a newer record than the one by which a replica was
+ * opened here: another is no word that this node has become the primary. */
+static bool own_check(const struct guest *guest, const struct epoch_fence_op *op,
+                      guint64 generation, GError **error)
+{
+    const struct guest_record *record = guest->record;
+    struct stamp asked = {epoch_fence_op_stamp(op).history, generation};
+    struct stamp copied = {record->replica_history, record->replica_generation};
+    if (!*record->replica || stamp_compare(asked, copied) > 0)
+        return true;
+    g_autofree char *name = guest_name(guest);
+    guest_set_over(generation, name, record->replica_generation, error);
+    return false;
+}
+
+/* By the record a replica's images are the instance's, though the job that said so died before it
+ * told this node: else the next start would put them in the place of what is written now. `disks`:
+ * those that are to be theirs. */
+static bool own_take_place(struct guest *guest, const GPtrArray *disks, guint count, GError **error)
+{
+    g_autoptr(GPtrArray) kept = g_ptr_array_new();
+    for (guint i = 0; i < count; i++)
+        g_ptr_array_add(kept, disks->pdata[i]);
+    return replica_promote(guest, kept, false, error);
+}
+
 /* A request that was delayed on its way must not blank images that were used since. */
 static bool create_check(const struct guest *guest, const struct epoch_fence_op *op,
                          const struct disks_create_args *args, GError **error)
@@ -62,7 +90,7 @@ static bool create_check(const struct guest *guest, const struct epoch_fence_op 
                          args->replica, name, record->replica_generation);
         return false;
     }
-    return true;
+    return *args->replica || args->generation == 0 || own_check(guest, op, args->generation, error);
 }
 
 static bool is_asked_again(const struct guest_record *record, const struct disks_create_args *args)
@@ -107,9 +135,7 @@ static bool create_clear_the_way(struct guest *guest, const struct disks_create_
     g_clear_pointer(&guest->record->incoming, instance_free);
     if (args->set_aside)
         return create_set_aside(guest, args, error);
-    /* By the record these are its images, though the job that said so died before it told this
-     * node: else the next start would put them in the place of the new ones. */
-    return *args->replica || replica_promote(guest, args->disks, false, error);
+    return *args->replica || own_take_place(guest, args->disks, args->disks->len, error);
 }
 
 /* From now on nothing of an older generation may touch the images. Those of a generation that is
@@ -322,8 +348,10 @@ static bool grow_check(struct guest *guest, const struct epoch_fence_op *op,
                          record->incoming->migration);
         return false;
     }
-    if (!guest->live || *args->replica)
+    if (*args->replica)
         return true;
+    if (!guest->live)
+        return own_check(guest, op, args->generation, error);
     if (!reconcile_adopt(guest, error) || !guest_check_stays(guest, error))
         return false;
     if (record->spec && args->disk >= record->spec->disks->len) {
@@ -354,7 +382,8 @@ static bool grow_locked(struct guest *guest, const struct epoch_fence_op *op,
     struct storage *storage = guest->node->storage;
     struct hypervisor *hv = guest->node->hv;
     guint disk = (guint)args->disk;
-    if (!grow_check(guest, op, args, error))
+    if (!grow_check(guest, op, args, error) ||
+        (!guest->live && !*args->replica && !own_take_place(guest, NULL, 0, error)))
         return false;
     if (!grow_is_hypervisors(guest, args) &&
         !storage->ops->grow(storage, args->instance, args->replica, disk, args->size, error))
@@ -404,7 +433,7 @@ static bool renew_check(const struct guest *guest, const struct epoch_fence_op *
                          " is still here; it ends when the master has been asked about it",
                          name, args->generation);
     else
-        return true;
+        return *args->replica || own_check(guest, op, args->generation, error);
     return false;
 }
 
@@ -435,7 +464,9 @@ static bool renew_locked(struct guest *guest, const struct epoch_fence_op *op,
 {
     struct storage *storage = guest->node->storage;
     bool known = renew_is_known(guest, args);
+    guint kept = MIN((guint)args->first, args->disks->len);
     return renew_check(guest, op, args, error) && (!known || replica_close_export(guest, error)) &&
+           (*args->replica || own_take_place(guest, args->disks, kept, error)) &&
            ((*args->replica && !known) || renew_record_used(guest, op, args, error)) &&
            storage->ops->renew(storage, args->instance, args->replica, args->disk_template,
                                args->disks, (guint)args->first, error);

@@ -1,6 +1,8 @@
 /* Disks that grow, the making of images, kernels, the serial line: core/node disks.c, console.c. */
 #include "unit/core/world/guest_steps.h"
 
+#include <string.h>
+
 static json_t *grow_args(const struct node_world *nw, const char *replica, guint disk, guint mib)
 {
     json_t *args = nw_guest_args(nw);
@@ -121,6 +123,90 @@ static void test_renew_replica(void)
     json_t *answer = nw_call(nw, &nw->b, "disks_renew", json_steal(&late), &error);
     g_assert_null(answer);
     g_assert_error(error, FETTLE_ERROR, FETTLE_ERROR_REFUSED);
+    node_world_free(nw);
+}
+
+/* web1 with two disks on B by the record, whose images still have the name of the replica: the job
+ * that failed it over has died. */
+static struct node_world *failed_over(void)
+{
+    struct node_world *nw = node_world_new(1);
+    nw_create_and_start(nw);
+    nw_pass(nw, 300);
+    nw_power_cut(nw, &nw->a);
+    nw->web1.generation++;
+    nw->web1.primary = NODE_B;
+    nw->web1.secondary = nw->web1.holder = "";
+    nw_until(nw, !fake_host_exports(nw->b.host, WEB1));
+    g_assert_true(fake_host_has_image(nw->b.host, WEB1, nw->web1.replica));
+    return nw;
+}
+
+/* Its own disks as they are to be. */
+static json_t *renew_own_args(struct node_world *nw, guint disks, guint first)
+{
+    json_t *args = renew_args(nw, "", 0, first);
+    nw->web1.disks = disks;
+    record_autoptr(instance) record = nw_instance(nw);
+    json_autoptr instance = instance_to_json(record);
+    json_object_set(args, "disks", json_object_get(instance, "disks"));
+    return args;
+}
+
+/* The images are put in place first: else the next start would do that over what is new. */
+static void test_failover_finished_by_renew(void)
+{
+    struct node_world *nw = failed_over();
+    g_autoptr(GError) error = NULL;
+    guint64 first = fake_host_disk_mib(nw->b.host, WEB1, nw->web1.replica, 0);
+    nw->web1.generation++;
+    for (guint i = 0; i < 2; i++) {
+        json_autoptr done = nw_call(nw, &nw->b, "disks_renew", renew_own_args(nw, 3, 2), &error);
+        g_assert_no_error(error);
+        g_assert_nonnull(done);
+    }
+    g_assert_false(fake_host_has_image(nw->b.host, WEB1, nw->web1.replica));
+    g_assert_true(fake_host_has_disks(nw->b.host, WEB1, ""));
+    g_assert_cmpuint(fake_host_disk_mib(nw->b.host, WEB1, "", 0), ==, first);
+    guint promoted = fake_host_count(nw->b.host, "promote");
+    nw_commit_start(nw);
+    start_ok(nw, nw_start_args(nw, NULL, true, true));
+    g_assert_cmpuint(fake_host_count(nw->b.host, "promote"), ==, promoted);
+    node_world_free(nw);
+}
+
+static void test_failover_finished_by_grow(void)
+{
+    struct node_world *nw = failed_over();
+    grow_ok(nw, &nw->b, grow_args(nw, "", 1, 4));
+    g_assert_cmpuint(fake_host_disk_mib(nw->b.host, WEB1, "", 1), ==, 4);
+    nw_commit_start(nw);
+    start_ok(nw, nw_start_args(nw, NULL, true, true));
+    g_assert_cmpuint(fake_host_disk_mib(nw->b.host, WEB1, "", 1), ==, 4);
+    node_world_free(nw);
+}
+
+/* A request from when B was the primary, which comes while it has the replica of another: that is
+ * not taken for its own images. */
+static void test_late_at_secondary(void)
+{
+    struct node_world *nw = node_world_new(1);
+    nw_create_and_start(nw);
+    nw->web1.generation--;
+    json_t *const late[] = {renew_own_args(nw, 2, 1), grow_args(nw, "", 0, 2),
+                            json_make("{ss sI s[{ss si}]}", "instance", WEB1, "generation",
+                                      (json_int_t)nw->web1.generation, "disks", "uuid",
+                                      OTHER_REPLICA, "size", 1)};
+    static const char *const methods[] = {"disks_renew", "disk_grow", "disks_create"};
+    for (guint i = 0; i < G_N_ELEMENTS(methods); i++) {
+        GError *error = NULL;
+        json_t *answer = nw_call(nw, &nw->b, methods[i], late[i], &error);
+        g_assert_null(answer);
+        g_assert_error(error, FETTLE_ERROR, FETTLE_ERROR_REFUSED);
+        g_assert_nonnull(strstr(error->message, "is over: generation 2 was already used here"));
+        g_error_free(error);
+    }
+    g_assert_true(fake_host_exports(nw->b.host, WEB1));
     node_world_free(nw);
 }
 
@@ -332,6 +418,10 @@ int main(int argc, char **argv)
     g_test_add_func("/guest/grow-mirrored", test_grow_mirrored);
     g_test_add_func("/guest/renew#SAF-20", test_renew);
     g_test_add_func("/guest/renew-replica", test_renew_replica);
+    g_test_add_func("/guest/failover-finished-by-renew#SAF-16,SAF-22",
+                    test_failover_finished_by_renew);
+    g_test_add_func("/guest/failover-finished-by-grow#SAF-16", test_failover_finished_by_grow);
+    g_test_add_func("/guest/late-at-secondary#SAF-10,SAF-16", test_late_at_secondary);
     g_test_add_func("/guest/attach-since#SAF-12,SAF-13", test_attach_since);
     g_test_add_func("/guest/progress", test_progress);
     g_test_add_func("/guest/give-up/images#LUX-08", test_give_up);
