@@ -128,9 +128,11 @@ static bool create_clear_the_way(struct guest *guest, const struct disks_create_
         return node_killed(error);
     if (guest->live && !guest_kill(guest, error))
         return false;
-    /* What a guest was copied to may be the current images by now: kept, if anything is. */
+    /* What a guest was copied to is the primary's by the record that makes its disks anew, also
+     * those that stay. */
+    bool own = args->set_aside || !*args->replica;
     if (!incoming_end(guest, error) ||
-        !(args->set_aside ? incoming_promote(guest, error) : incoming_discard(guest, error)))
+        !(own ? incoming_promote(guest, error) : incoming_discard(guest, error)))
         return false;
     g_clear_pointer(&guest->record->incoming, instance_free);
     if (args->set_aside)

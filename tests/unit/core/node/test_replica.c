@@ -442,6 +442,34 @@ static void test_failover_finished_by_reinstall(void)
     node_world_free(nw);
 }
 
+/* So with what a migration has copied here, whose process went before it could take over. */
+static void test_migration_finished_by_reinstall(void)
+{
+    struct node_world *nw = node_world_new(1);
+    g_autoptr(GError) error = NULL;
+    nw->web1.disk_template = TEMPLATE_FILE;
+    nw_create(nw, NODE_A, "", 2, &error);
+    g_assert_no_error(error);
+    nw_start(nw, &error);
+    g_assert_no_error(error);
+    nw_migrate_begin(nw, MOVE_1, &error);
+    g_assert_no_error(error);
+    g_assert_cmpint(nw_migration_wait(nw, &nw->a), ==, MIGRATION_MOVED);
+    fake_host_guest_crash(nw->b.host, WEB1);
+    nw->web1.generation++;
+    record_autoptr(instance) record = nw_instance(nw);
+    json_autoptr instance = instance_to_json(record);
+    json_autoptr made = nw_call(nw, &nw->b, "disks_create",
+                                json_make("{ss sI s[O]}", "instance", WEB1, "generation",
+                                          (json_int_t)nw->web1.generation, "disks",
+                                          json_array_get(json_object_get(instance, "disks"), 0)),
+                                &error);
+    g_assert_no_error(error);
+    g_assert_false(fake_host_has_image(nw->b.host, WEB1, MOVE_1));
+    g_assert_cmpuint(fake_host_disk_mib(nw->b.host, WEB1, "", 1), >, 0);
+    node_world_free(nw);
+}
+
 /* Death of the job right after the commit: the start alone finds the replica and promotes it. */
 static void test_failover_finished_by_start(void)
 {
@@ -624,6 +652,8 @@ int main(int argc, char **argv)
     g_test_add_func("/guest/failover-by-the-next-daemon#SAF-16", test_failover_by_the_next_daemon);
     g_test_add_func("/guest/failover-finished-by-reinstall#SAF-16,SAF-22",
                     test_failover_finished_by_reinstall);
+    g_test_add_func("/guest/migration-finished-by-reinstall#SAF-17,SAF-22",
+                    test_migration_finished_by_reinstall);
     g_test_add_func("/guest/promoted-is-no-copy#SAF-10,SAF-16", test_promoted_is_no_copy);
     g_test_add_func("/guest/failover-finished-by-start#SAF-16,SAF-19",
                     test_failover_finished_by_start);
