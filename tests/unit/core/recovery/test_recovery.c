@@ -124,6 +124,30 @@ static void test_removing_that_runs(void)
     watcher_world_free(w);
 }
 
+/* An instance of which much was decided before: the event and the alert, in one commit, both make
+ * room. */
+static void test_much_on_record(void)
+{
+    struct watcher_world *w = fresh();
+    for (guint i = 0; i < LIMIT_DECISIONS_PER_SUBJECT + 5; i++) {
+        g_autofree char *uuid = g_strdup_printf("dddddddd-0000-4000-8000-0000000000%02u", i);
+        json_t *decision =
+            json_make("{ss ss ss ss ss sI ss ss ss}", "uuid", uuid, "author", "watcher/test",
+                      "subject_kind", "instance", "subject", WEB1, "subject_name", "web1", "at_us",
+                      (json_int_t)i + 1, "state", "Some", "verdict", "wait", "summary", uuid);
+        look(w);
+        g_autofree char *said = daemon_commit(
+            &w->base, w->env, changes_of(config_put(w->view, "decision", uuid, decision), NULL));
+        g_assert_nonnull(strstr(said, "serial"));
+    }
+    stick_as(w, "removing", json_make("{s:s}", "admin_state", "down"));
+    passes(w, 2);
+    g_assert_cmpint(web1(w)->task_state, ==, TASK_NONE);
+    g_assert_cmpuint(events(w, EVENT_ALERT), ==, 1);
+    g_assert_cmpuint(events(w, EVENT_RECOVERED), ==, 1);
+    watcher_world_free(w);
+}
+
 /* Off and whole: settled, and then started, as its wish says. */
 static void test_off_is_started_by_its_wish(void)
 {
@@ -668,6 +692,7 @@ int main(int argc, char **argv)
     g_test_add_func("/recovery/what-runs-is-on-record#RCV-09,RCV-14,RCV-22,RCV-25,RCV-27",
                     test_running_is_settled);
     g_test_add_func("/recovery/a-removal-that-did-not-happen#RCV-70", test_removing_that_runs);
+    g_test_add_func("/recovery/much-on-record#RCV-29,RCV-31", test_much_on_record);
     g_test_add_func("/recovery/off-is-started-by-its-wish#RCV-54", test_off_is_started_by_its_wish);
     g_test_add_func("/recovery/nothing-is-left#RCV-70,SAF-82", test_all_gone);
     g_test_add_func("/recovery/half-made-is-finished-by-a-job#RCV-23,RCV-47,SAF-83",
