@@ -221,6 +221,19 @@ static bool adds_copy(const GPtrArray *changes, guint first, const struct change
     return found;
 }
 
+/* In the same transaction: nothing is left of it, so its tags go as well. */
+static bool its_object_goes(const GPtrArray *changes, const struct change *removal,
+                            const struct tag *tag)
+{
+    bool goes = false;
+    for (guint i = 0; i < changes->len && !goes; i++) {
+        const struct change *change = changes->pdata[i];
+        goes = change->version == removal->version && change->op == CHANGE_DELETE &&
+               strcmp(change->kind, "instance") == 0 && strcmp(change->key, tag->object) == 0;
+    }
+    return goes;
+}
+
 static void check_removed_tag(struct sim *sim, const GPtrArray *changes, guint first,
                               const struct change *change)
 {
@@ -231,7 +244,7 @@ static void check_removed_tag(struct sim *sim, const GPtrArray *changes, guint f
     repair_tag_parse(tag->tag, &parsed);
     bool failure = parsed.kind == REPAIR_TAG_RESULT && parsed.outcome == REPAIR_FAILURE;
     bool enabling = parsed.kind == REPAIR_TAG_ENABLE;
-    if ((failure || enabling) && !somebody_removes(sim))
+    if ((failure || enabling) && !somebody_removes(sim) && !its_object_goes(changes, change, tag))
         sim_find(sim, "%s was removed, and not by a person (ARP-50, ARP-60)", tag->tag);
     if (parsed.kind == REPAIR_TAG_PENDING && !adds_copy(changes, first, change, tag, parsed.id) &&
         pending_type(sim, tag->object, parsed.id) < 0 && !somebody_removes(sim))
