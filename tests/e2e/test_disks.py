@@ -348,17 +348,17 @@ def door_file(node):
 def test_plan():
     """By a node that does not answer, too; and nobody's request is refused, no work given up, for having been asked. Then the watcher does it."""
     def planned():
-        answer = json.loads(lab.cli('--json', 'recovery', 'plan', 'instance', 'begun'))
+        answer = json.loads(lab.cli('--json', 'recovery', 'plan', 'instance', 'told'))
         return answer['notes'], answer['rows'][0]
     pack('node2', 'long')
     lab.cli('queue', 'pause-watcher', '600')
     before = door_file('node2')
     with slow_qemu_img('node2', '1M'):
-        job = lab.submit({'OP_ID': 'OP_INSTANCE_CREATE', 'instance_name': 'begun', **e2e.TICK, 'disk_template': 'file',
+        job = lab.submit({'OP_ID': 'OP_INSTANCE_CREATE', 'instance_name': 'told', **e2e.TICK, 'disk_template': 'file',
                           'pnode': 'node2', 'disks': [{'size': COPY_MIB}], 'os_type': 'long'})
         wait_copying(job)
         busy = f'disks_create for job {job} is under way'
-        row = json.loads(lab.cli('--json', 'recovery', 'collect', 'instance', 'begun'))
+        row = json.loads(lab.cli('--json', 'recovery', 'collect', 'instance', 'told'))
         host, = row['hosts']
         assert (row['outcome'], row['next'], host['answer']) == ('left', f'when job {job} ends', 'busy') and host['why'].startswith(busy), row
         kill_job(job)
@@ -370,13 +370,13 @@ def test_plan():
         lab.lab('resume', 'noded@node2')
         row = wait_until('its node answers', lambda: (row := planned()[1])['why'].startswith(f'node2: {busy}') and row, 60)
         assert row['outcome'] == 'unknown' and row['why'].endswith('; the next pass has that given up, and looks then'), row
-        page = lab.cli('recovery', 'show', 'instance', 'begun')
+        page = lab.cli('recovery', 'show', 'instance', 'told')
         assert re.search(fr'^  Task +creating, set by job {job} at ', page, re.M) and re.search(r'^  That job +dead: it ended at ', page, re.M), page
         assert re.search(fr'^  Outcome +not known yet: node2: {busy}', page, re.M) and re.search(r'^  Held up +The watcher is paused', page, re.M), page
         assert door_file('node2') == before
         lab.cli('queue', 'pause-watcher', '0')
-        wait_settling_job('begun')
-    assert 'begun' not in [row['name'] for row in lab.query('instance', ['name'])] and door_file('node2') != before
+        wait_settling_job('told')
+    assert 'told' not in [row['name'] for row in lab.query('instance', ['name'])] and door_file('node2') != before
     e2e.verify_clean(lab)
 
 
