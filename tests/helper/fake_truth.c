@@ -206,7 +206,7 @@ void fake_hosts_give_up(struct fake_hosts *hosts, const char *instance, guint di
     if (!truth)
         return;
     fake_hosts_touch(hosts, instance);
-    g_array_set_size(truth->maybe, 0);
+    /* What may be there stays that, also after a second one: none has run in between. */
     for (guint i = 0; i < MIN(truth->count, disks * FAKE_BLOCKS); i++) {
         struct fake_write old = {.block = i, .value = truth->acked[i]};
         if (old.value != 0)

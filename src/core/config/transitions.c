@@ -9,14 +9,23 @@
 #include "core/config/restored.h"
 #include "core/config/transitions_private.h"
 
+static guint delta_hash(const void *data)
+{
+    const struct config_delta *delta = data;
+    return g_str_hash(delta->kind) ^ g_str_hash(delta->key);
+}
+
+static gboolean delta_equal(const void *a, const void *b)
+{
+    const struct config_delta *one = a, *other = b;
+    return !strcmp(one->key, other->key) && !strcmp(one->kind, other->kind);
+}
+
 const void *step_before(const struct step *step, const char *kind, const char *key)
 {
-    for (guint i = 0; i < step->deltas->len; i++) {
-        const struct config_delta *delta = step->deltas->pdata[i];
-        if (!strcmp(delta->kind, kind) && !strcmp(delta->key, key))
-            return delta->before;
-    }
-    return config_get(step->after, kind, key, NULL);
+    const struct config_delta wanted = {.kind = kind, .key = key};
+    const struct config_delta *delta = g_hash_table_lookup(step->deltas, &wanted);
+    return delta ? delta->before : config_get(step->after, kind, key, NULL);
 }
 
 const char *step_node_name(const struct step *step, const char *node)
@@ -381,7 +390,11 @@ static bool check_step(const struct step *step, const struct config_delta *delta
 bool invariants_check_steps(const struct config *after, const GPtrArray *deltas,
                             enum invariants_author author, GError **error)
 {
-    struct step step = {after, deltas, author};
+    /* A commit of the watcher has 1,024 of them, and each may ask for others. */
+    g_autoptr(GHashTable) changed = g_hash_table_new(delta_hash, delta_equal);
+    for (guint i = deltas->len; i > 0; i--) /* of several of one object the first counts */
+        g_hash_table_add(changed, deltas->pdata[i - 1]);
+    struct step step = {after, changed, author};
     for (guint i = 0; i < deltas->len; i++) {
         if (!check_step(&step, deltas->pdata[i], error))
             return false;

@@ -8,7 +8,7 @@
 
 struct step {
     const struct config *after;
-    const GPtrArray *deltas; /* of struct config_delta */
+    GHashTable *deltas; /* set of const struct config_delta, by kind and key */
     enum invariants_author author;
 };
 

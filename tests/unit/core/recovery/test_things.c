@@ -289,15 +289,18 @@ static void test_many(void)
 
 /* --- exactly once --- */
 
-/* Another watcher on the same record, a moment later: what both decide is one object, and one of
- * the two commits is refused. */
+/* Another watcher on the same record, in step with the first: what both decide is one object, and
+ * one of the two commits is refused. */
 static void test_two_watchers(void)
 {
-    struct watcher_world *w = fresh();
+    struct watcher_world *w = watcher_world_new();
     struct env *first_env = w->env;
     struct watcher *first = w->watcher;
-    report_more(w, NODE2, json_make("{s:[s,s]}", "bridges", "br7", "br8"));
     watcher_world_start(w);
+    w->things = json_object();
+    w->strays = json_object();
+    passes(w, 2);
+    report_more(w, NODE2, json_make("{s:[s,s]}", "bridges", "br7", "br8"));
     passes(w, 3 * INTERVAL);
     json_object_del(w->things, NODE2);
     passes(w, 3 * INTERVAL);
