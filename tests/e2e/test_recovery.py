@@ -9,11 +9,11 @@ requests, and all outside calls of the job's process; else a sample.
 import collections
 import os
 import re
+import threading
 
 import e2e
 import recoveries
 import test_crash as crash
-import test_disks as disks
 from e2e import title, wait_until
 from recoveries import STILL, events, everything, guest_on, images, record, task, wait_settled, whole
 
@@ -301,27 +301,35 @@ def test_person():
 
 @title('/recovery/a-living-owner#RCV-03,RCV-10')
 def test_living():
-    """A copy that lasts several stale periods is told each time, and left alone."""
-    disks.full_image('node2')
+    """A job that waits for its copy for several stale periods is told each time, and left alone."""
+    held, goes_on = threading.Event(), threading.Event()
+    def hold(request):
+        if request.method == 'mirror_wait' and not held.is_set():
+            held.set()
+            goes_on.wait()
+        return True
+    relay.on_request = hold
     lab.cli('cluster', 'modify', '--recovery-stale-period', '1', '--recovery-interval-period', '1')
     try:
-        with disks.slow_exports('node3'):
-            job = lab.submit({**OPERATIONS['creating'].opcode, 'instance_name': 'slow', 'disks': [{'size': disks.COPY_MIB}], 'os_type': 'packed'})
-            disks.wait_copying(job)
-            pids, mark = lab.qemu_processes(e2e.uuid_of(lab, 'slow')), None
-            def told():
-                nonlocal mark
-                row = lab.instance('slow', 'task_state', 'task_owner', 'admin_state')
-                mark = mark or row
-                assert row == mark and lab.job_status(job)[0] == 'running', (row, mark, lab.job_status(job))
-                return len(events('slow', 'alert')) >= 3
-            wait_until('three alerts', told, 60)
-            alerts = events('slow', 'alert')
-            assert {(row['rule'], row['level']) for row in alerts} == {('RCV-10', 'warning')}, alerts
-            assert all(f'({what}); nothing is changed while it lives' in row['summary']
-                       for what, row in zip(('alert 1', 'alert 2', 'alert 3'), alerts)), alerts
+        job = lab.submit({**OPERATIONS['creating'].opcode, 'instance_name': 'slow'})
+        wait_until('its copy is under way', held.is_set)
+        pids, mark = lab.qemu_processes(e2e.uuid_of(lab, 'slow')), None
+        def told():
+            nonlocal mark
+            row = lab.instance('slow', 'task_state', 'task_owner', 'admin_state')
+            mark = mark or row
+            assert row == mark and lab.job_status(job)[0] == 'running', (row, mark, lab.job_status(job))
+            return len(events('slow', 'alert')) >= 3
+        wait_until('three alerts', told, 60)
+        alerts = events('slow', 'alert')
+        assert {(row['rule'], row['level']) for row in alerts} == {('RCV-10', 'warning')}, alerts
+        assert all(f'({what}); nothing is changed while it lives' in row['summary']
+                   for what, row in zip(('alert 1', 'alert 2', 'alert 3'), alerts)), alerts
+        goes_on.set()
         assert lab.wait_job(job, 120)[0] == 'success', lab.job_status(job)
     finally:
+        goes_on.set()
+        relay.on_request = None
         lab.cli('cluster', 'modify', '--recovery-stale-period', '600', '--recovery-interval-period', '60')
     assert not events('slow') and lab.qemu_processes(e2e.uuid_of(lab, 'slow')) == pids != []
     lab.do('OP_INSTANCE_REMOVE', instance_name='slow', shutdown_timeout=0)
@@ -367,8 +375,7 @@ def test_logs():
 
 if __name__ == '__main__':
     with e2e.new_lab() as lab:
-        recoveries.lab = crash.lab = disks.lab = lab
-        disks.COPY_MIB = 8
+        recoveries.lab = crash.lab = lab
         recoveries.install_still()
         relay = recoveries.Relay()
         lab.cli('tag', 'add', 'cluster', 'ganeti:watcher:autorepair:failover')
