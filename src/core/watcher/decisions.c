@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "proto/change.h"
+
 /* One record, as the index knows it. */
 struct entry {
     char *key;
@@ -244,7 +246,9 @@ static void trim(const struct subject *subject, const struct config *config, con
         if (entry->event != EVENT_NONE ||
             (latest_of(subject, entry->author) == entry && !g_str_equal(entry->author, author)))
             continue;
-        g_ptr_array_add(changes, config_delete(config, "decision", entry->key));
+        /* Another one of this commit may have it go already. */
+        if (!change_list_has(changes, "decision", entry->key))
+            g_ptr_array_add(changes, config_delete(config, "decision", entry->key));
         left--;
     }
 }
