@@ -9,11 +9,13 @@ requests, and all outside calls of the job's process; else a sample.
 import collections
 import os
 import re
+import threading
 
+import bus
 import e2e
 import recoveries
+import test_archive as archive
 import test_crash as crash
-import test_disks as disks
 from e2e import title, wait_until
 from recoveries import STILL, events, everything, guest_on, images, record, task, wait_settled, whole
 
@@ -256,6 +258,65 @@ def request_walker(mark):
     return title(f'/recovery/{mark}/dies-at-a-request#RCV-05,RCV-09,RCV-11,RCV-22,RCV-27,SAF-81,SAF-83')(lambda: walk_requests(mark))
 
 
+# --- a store that is older than what has been done ---
+
+HELD = {  # request before which the backup is taken
+    'creating': ('node3', 'replica_open', 0),
+    'removing': ('node2', 'disks_remove', 0),
+    'growing-disk': ('node2', 'disk_grow', 0),
+    'migrating': ('node2', 'migration_start', 0),
+}
+RECORDED = ('uuid', 'pnode', 'disk.sizes', 'status')  # a replica that nobody vouches for any more may be made elsewhere
+
+
+class Backup:
+    """A hook that has a backup taken at a request, which then goes on."""
+
+    def __init__(self, at):
+        self.at, self.taken = at, False
+
+    def __call__(self, request):
+        if not self.taken and (request.node, request.method, 0) == self.at:
+            self.taken = True
+            lab.cli('cluster', 'backup', '--to', archive.path('backup'))
+        return True
+
+
+def restore_in_between(mark):
+    """The operation ends after its backup; with that restored its record ends as the nodes are."""
+    name, opcode = prepare(mark)
+    backup = relay.on_request = Backup(HELD[mark])
+    job = lab.submit(opcode)
+    assert lab.wait_job(job)[0] == 'success' and backup.taken, (lab.job_status(job), backup.taken)
+    relay.on_request = None
+    row = lab.instance(name, *RECORDED)
+    pids = set(recoveries.processes())
+    there, history, cluster = recoveries.at_rest(), bus.announced(lab, 'node2')['history'], archive.cluster_name()
+    archive.wreck_store()
+    archive.restore_surely(cluster)
+    wait_until('it is believed', lambda: bus.announced(lab, 'node2')['history'] > history, 60)
+    for daemon in ('luxid', 'watcher'):
+        lab.lab('restart', f'{daemon}@{lab.master}')
+    lab.luxi_connection = None
+    wait_until('the cluster answers again', lambda: lab.run('cluster', 'info', check=False)[0] == 0, 60)
+    wait_until('all nodes have answered', lambda: 'has not answered this epoch' not in e2e.verify(lab)[1], 60)
+    assert task(name) == mark, (task(name), mark)
+    check_same(there, 'the restore')
+    lab.cli('repair', 'continue', '--statement', 'compared')
+    wait_settled(name)
+    if row:
+        e2e.wait_mended(lab, name)
+    now = lab.instance(name, *RECORDED)
+    assert now == row and set(recoveries.processes()) == pids, (row, now, pids, recoveries.processes())
+    if row:
+        accepts_an_operation(mark, name)
+    wait_until('nothing is left of it', lambda: not strangers(), 60)
+
+
+def restorer(mark):
+    return title(f'/recovery/{mark}/restored-in-mid-operation#RCV-06')(lambda: restore_in_between(mark))
+
+
 # --- who is there ---
 
 @title('/recovery/a-person-between#RCV-21,RCV-23,SAF-83')
@@ -301,27 +362,35 @@ def test_person():
 
 @title('/recovery/a-living-owner#RCV-03,RCV-10')
 def test_living():
-    """A copy that lasts several stale periods is told each time, and left alone."""
-    disks.full_image('node2')
+    """A job that waits for its copy for several stale periods is told each time, and left alone."""
+    held, goes_on = threading.Event(), threading.Event()
+    def hold(request):
+        if request.method == 'mirror_wait' and not held.is_set():
+            held.set()
+            goes_on.wait()
+        return True
+    relay.on_request = hold
     lab.cli('cluster', 'modify', '--recovery-stale-period', '1', '--recovery-interval-period', '1')
     try:
-        with disks.slow_exports('node3'):
-            job = lab.submit({**OPERATIONS['creating'].opcode, 'instance_name': 'slow', 'disks': [{'size': disks.COPY_MIB}], 'os_type': 'packed'})
-            disks.wait_copying(job)
-            pids, mark = lab.qemu_processes(e2e.uuid_of(lab, 'slow')), None
-            def told():
-                nonlocal mark
-                row = lab.instance('slow', 'task_state', 'task_owner', 'admin_state')
-                mark = mark or row
-                assert row == mark and lab.job_status(job)[0] == 'running', (row, mark, lab.job_status(job))
-                return len(events('slow', 'alert')) >= 3
-            wait_until('three alerts', told, 60)
-            alerts = events('slow', 'alert')
-            assert {(row['rule'], row['level']) for row in alerts} == {('RCV-10', 'warning')}, alerts
-            assert all(f'({what}); nothing is changed while it lives' in row['summary']
-                       for what, row in zip(('alert 1', 'alert 2', 'alert 3'), alerts)), alerts
+        job = lab.submit({**OPERATIONS['creating'].opcode, 'instance_name': 'slow'})
+        wait_until('its copy is under way', held.is_set)
+        pids, mark = lab.qemu_processes(e2e.uuid_of(lab, 'slow')), None
+        def told():
+            nonlocal mark
+            row = lab.instance('slow', 'task_state', 'task_owner', 'admin_state')
+            mark = mark or row
+            assert row == mark and lab.job_status(job)[0] == 'running', (row, mark, lab.job_status(job))
+            return len(events('slow', 'alert')) >= 3
+        wait_until('three alerts', told, 60)
+        alerts = events('slow', 'alert')
+        assert {(row['rule'], row['level']) for row in alerts} == {('RCV-10', 'warning')}, alerts
+        assert all(f'({what}); nothing is changed while it lives' in row['summary']
+                   for what, row in zip(('alert 1', 'alert 2', 'alert 3'), alerts)), alerts
+        goes_on.set()
         assert lab.wait_job(job, 120)[0] == 'success', lab.job_status(job)
     finally:
+        goes_on.set()
+        relay.on_request = None
         lab.cli('cluster', 'modify', '--recovery-stale-period', '600', '--recovery-interval-period', '60')
     assert not events('slow') and lab.qemu_processes(e2e.uuid_of(lab, 'slow')) == pids != []
     lab.do('OP_INSTANCE_REMOVE', instance_name='slow', shutdown_timeout=0)
@@ -367,9 +436,10 @@ def test_logs():
 
 if __name__ == '__main__':
     with e2e.new_lab() as lab:
-        recoveries.lab = crash.lab = disks.lab = lab
-        disks.COPY_MIB = 8
+        recoveries.lab = crash.lab = archive.lab = lab
+        archive.folder = lab.directory
         recoveries.install_still()
         relay = recoveries.Relay()
         lab.cli('tag', 'add', 'cluster', 'ganeti:watcher:autorepair:failover')
-        e2e.run(*(request_walker(mark) for mark in OPERATIONS if e2e.LONG or mark in SAMPLE), test_person, test_living, test_half_written, test_logs)
+        e2e.run(*(request_walker(mark) for mark in OPERATIONS if e2e.LONG or mark in SAMPLE), test_person, test_living, test_half_written,
+                *(restorer(mark) for mark in HELD if e2e.LONG), test_logs)

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "proto/change.h"
+
 /* One record, as the index knows it. */
 struct entry {
     char *key;
@@ -231,18 +233,6 @@ static void fit(struct decision *decision)
     cut_list(decision->rejected);
 }
 
-/* Two records about one subject in one commit both make room. */
-static bool goes_already(const GPtrArray *changes, const char *key)
-{
-    bool goes = false;
-    for (guint i = 0; i < changes->len && !goes; i++) {
-        const struct change *change = changes->pdata[i];
-        goes = change->op == CHANGE_DELETE && g_str_equal(change->kind, "decision") &&
-               g_str_equal(change->key, key);
-    }
-    return goes;
-}
-
 /* The oldest go; the newest of an author stays, because the author compares with it. Events go by
  * their age and by how many there are (decisions_old_events()), and do not count here. */
 static void trim(const struct subject *subject, const struct config *config, const char *author,
@@ -256,7 +246,8 @@ static void trim(const struct subject *subject, const struct config *config, con
         if (entry->event != EVENT_NONE ||
             (latest_of(subject, entry->author) == entry && !g_str_equal(entry->author, author)))
             continue;
-        if (!goes_already(changes, entry->key))
+        /* Another one of this commit may have it go already. */
+        if (!change_list_has(changes, "decision", entry->key))
             g_ptr_array_add(changes, config_delete(config, "decision", entry->key));
         left--;
     }

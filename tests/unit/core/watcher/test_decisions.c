@@ -127,6 +127,18 @@ static void test_beside_the_others(void)
     }
     g_assert_cmpuint(count(scene, true), ==, 2 * LIMIT_DECISIONS_PER_SUBJECT);
     g_assert_cmpuint(count(scene, false), ==, LIMIT_DECISIONS_PER_SUBJECT);
+    /* Several of one commit: nothing goes twice. */
+    g_autoptr(GPtrArray) changes = change_list_new();
+    for (guint i = 0; i < 3; i++) {
+        decisions_record_event(scene->decisions, scene->config, scene->env,
+                               make("instance", WEB1, EVENT_ALERT, "a"), changes);
+        g_autofree char *text = g_strdup_printf("another %u", i);
+        decisions_record(scene->decisions, scene->config, scene->env,
+                         make("instance", WEB1, EVENT_NONE, text), changes);
+    }
+    g_autoptr(GHashTable) keys = g_hash_table_new(g_str_hash, g_str_equal);
+    for (guint i = 0; i < changes->len; i++)
+        g_assert_true(g_hash_table_add(keys, ((const struct change *)changes->pdata[i])->key));
     /* An index made anew says the same. */
     decisions_update(scene->decisions, scene->config, NULL);
     g_assert_cmpuint(count(scene, true), ==, 2 * LIMIT_DECISIONS_PER_SUBJECT);
