@@ -49,13 +49,13 @@ static void test_copies(void)
     g_autofree char *text = page(cluster_page, info);
     static const char expected[] =
         "Copies\n"
-        "  one                    serial 7\n"
-        "  two                    serial 5, out of reach: no change waits for it\n"
-        "  three                  serial 0, has not been heard of\n"
-        "  four                   serial 5, is being filled anew: no change waits for it until it "
-        "is whole\n"
-        "  five                   serial 0, is being filled anew: no change waits for it until it "
-        "is whole\n";
+        "  one                       serial 7\n"
+        "  two                       serial 5, out of reach: no change waits for it\n"
+        "  three                     serial 0, has not been heard of\n"
+        "  four                      serial 5, is being filled anew: no change waits for it until "
+        "it is whole\n"
+        "  five                      serial 0, is being filled anew: no change waits for it until "
+        "it is whole\n";
     if (strstr(text, expected) == NULL)
         g_error("not in the page: %s", text);
 }
