@@ -35,10 +35,14 @@ relay = None
 
 # --- what is there ---
 
+def processes(uuid):
+    """{pid: node} of it."""
+    return {pid: node for pid, (node, words) in recoveries.processes().items() if uuid.encode() in words}
+
+
 def running(uuid):
     """{pid: node} of what runs of it, by its own word."""
-    found = {pid: node for pid, (node, words) in recoveries.processes().items() if uuid.encode() in words}
-    return {pid: node for pid, node in found.items() if guest_on(node, uuid) == 'running'}
+    return {pid: node for pid, node in processes(uuid).items() if guest_on(node, uuid) == 'running'}
 
 
 def own_images(uuid):
@@ -138,8 +142,9 @@ def check_whole(name, uuid, there):
 
 def check_on(name, uuid, before):
     """It has run all the time."""
-    pids = running(uuid)
-    assert pids == before if name != 'moved' else len(pids) == 1, f'{name} ran as {before}, and runs as {pids}'
+    pids = processes(uuid)
+    assert pids == before if name != 'moved' else len(pids) == 1, f'{name} ran as {before}, and is there as {pids}'
+    wait_until(f'{name} says that it runs', lambda: running(uuid) == pids, 30)  # on a busy machine not at once
     assert lab.instance(name, 'admin_state')['admin_state'] == 'up', f'{name} is to be down'
     for word in ('STARTUP', 'SHUTDOWN'):
         assert not jobs_of(f'INSTANCE_{word}({name})'), f'{word} of {name}: {jobs_of(f"INSTANCE_{word}({name})")}'
