@@ -272,6 +272,12 @@ static void test_settings(void)
         g_assert_true(g_str_has_prefix(error->message, start));
         g_assert_nonnull(record_field(&cluster_record, field->name));
     }
+    static const char *const usual[][2] = {{"recovery_interval_period", "60"},
+                                           {"recovery_stale_period", "600"},
+                                           {"recovery_resync_count", "5"},
+                                           {"recovery_resync_interval", "60"}};
+    for (guint i = 0; i < G_N_ELEMENTS(usual); i++)
+        g_assert_cmpstr(record_field(&cluster_record, usual[i][0])->def, ==, usual[i][1]);
     refused("cluster modify --max-running-jobs -1", "--max-running-jobs: must be at least 1");
     refused("cluster modify --recovery-stale-period -1",
             "--recovery-stale-period: must be at least 1 (s)");
@@ -488,6 +494,6 @@ int main(int argc, char **argv)
     g_test_add_func("/cli_table/times", test_times);
     g_test_add_func("/cli_table/explained", test_explained);
     g_test_add_func("/cli_table/many", test_many);
-    g_test_add_func("/cli_table/settings", test_settings);
+    g_test_add_func("/cli_table/settings#RCV-43", test_settings);
     return g_test_run();
 }

@@ -121,6 +121,12 @@ static void for_all_facts(enum task_kind kind, const GStrv wanted,
     g_assert_cmpuint(seen, >, 0); /* else a word of the arrow is in no set */
 }
 
+static bool is_of_rule(const char *line, const char *rule)
+{
+    gsize len = strlen(rule);
+    return g_str_has_prefix(line, rule) && line[len] == ' ';
+}
+
 struct arrow_case {
     const struct arrow *arrow;
     const struct task_row *row;
@@ -140,13 +146,13 @@ static void check_arrow(const struct task_facts *facts, void *data)
     }
 }
 
-static void test_arrows(void)
+/* Those of one rule. */
+static void test_arrows(gconstpointer rule)
 {
     guint cases = 0;
-    g_autoptr(GHashTable) rules = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     for (char **line = arrows; *line; line++) {
         struct arrow arrow = {0};
-        if (**line == '#' || **line == '\0')
+        if (!is_of_rule(*line, rule))
             continue;
         g_test_message("%s", *line);
         arrow_parse(*line, &arrow);
@@ -156,10 +162,35 @@ static void test_arrows(void)
             g_assert_nonnull(of.row);
             for_all_facts(kind, arrow.facts, check_arrow, &of);
         }
-        g_hash_table_add(rules, g_strdup(arrow.rule));
         arrow_clear(&arrow);
     }
-    g_assert_cmpuint(cases, >=, 390);
+    g_assert_cmpuint(cases, >, 0);
+}
+
+/* Each rule of the file is one case, named by its id; tagged with it are those of tasks that
+ * something sets, as the others are not proven by made-up evidence alone. */
+static GHashTable *add_arrows(void)
+{
+    static const char *const set[] = {"RCV-47", "RCV-49", "RCV-54", "RCV-69",
+                                      "RCV-70", "RCV-79", "RCV-81", NULL};
+    GHashTable *rules = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    for (char **line = arrows; *line; line++) {
+        g_autofree char *rule = g_strndup(*line, strcspn(*line, " "));
+        if (*rule == '#' || *rule == '\0' || g_hash_table_contains(rules, rule))
+            continue;
+        g_autofree char *path = g_strdup_printf(
+            "/tasks/arrows/%s%s%s", g_str_has_prefix(rule, "D9/") ? rule + 3 : rule,
+            g_strv_contains(set, rule) ? "#" : "", g_strv_contains(set, rule) ? rule : "");
+        g_test_add_data_func_full(path, g_strdup(rule), test_arrows, g_free);
+        g_hash_table_add(rules, g_steal_pointer(&rule));
+    }
+    return rules;
+}
+
+/* No arrow of the document is missing. */
+static void test_all_rules(gconstpointer data)
+{
+    GHashTable *rules = (GHashTable *)data;
     for (guint i = 46; i <= 88; i++) {
         g_autofree char *rule = g_strdup_printf("RCV-%u", i);
         if (i != 80) /* test_crashed */
@@ -426,7 +457,8 @@ int main(int argc, char **argv)
     g_assert_cmpint(argc, ==, 2);
     g_assert_true(g_file_get_contents(argv[1], &text, NULL, NULL));
     arrows = g_strsplit(text, "\n", -1);
-    g_test_add_func("/tasks/each-arrow-of-the-document", test_arrows);
+    g_autoptr(GHashTable) rules = add_arrows();
+    g_test_add_data_func("/tasks/each-arrow-of-the-document", rules, test_all_rules);
     g_test_add_func("/tasks/one-outcome-for-everything#RCV-82", test_everything);
     g_test_add_func("/tasks/crashed-is-shut-off-with-an-alert#RCV-80", test_crashed);
     g_test_add_func("/tasks/what-keeps-off-and-is-refused#SAF-84", test_flags);

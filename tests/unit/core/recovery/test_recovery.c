@@ -672,6 +672,18 @@ static void test_queued_owner(void)
     watcher_world_free(w);
 }
 
+/* What has no task is nobody's patient, whatever became of its guest. */
+static void test_no_task(void)
+{
+    struct watcher_world *w = fresh();
+    w->guest_node = NULL;
+    passes(w, 300);
+    g_assert_null(told(w));
+    g_assert_cmpuint(w->collects, ==, 0);
+    g_assert_cmpuint(w->refused, ==, 0);
+    watcher_world_free(w);
+}
+
 /* Who has its lock is not waited for, and nothing is asked of anybody. */
 static void test_user_is_at_it(void)
 {
@@ -689,7 +701,7 @@ static void test_user_is_at_it(void)
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
-    g_test_add_func("/recovery/what-runs-is-on-record#RCV-09,RCV-14,RCV-22,RCV-25,RCV-27",
+    g_test_add_func("/recovery/what-runs-is-on-record#RCV-09,RCV-14,RCV-22,RCV-25,RCV-27,RCV-34",
                     test_running_is_settled);
     g_test_add_func("/recovery/a-removal-that-did-not-happen#RCV-70", test_removing_that_runs);
     g_test_add_func("/recovery/much-on-record#RCV-29,RCV-31", test_much_on_record);
@@ -702,7 +714,7 @@ int main(int argc, char **argv)
     g_test_add_func("/recovery/replica-is-settled-by-a-job#SAF-81",
                     test_replica_is_settled_by_a_job);
     g_test_add_func("/recovery/migration#RCV-69,SAF-17", test_migration);
-    g_test_add_func("/recovery/six-looks#RCV-35,RCV-36,RCV-37,RCV-39,RCV-40,RCV-41",
+    g_test_add_func("/recovery/six-looks#RCV-01,RCV-35,RCV-36,RCV-37,RCV-39,RCV-40,RCV-41",
                     test_six_looks);
     g_test_add_func("/recovery/mark-over-a-mark#SAF-84", test_mark_over_a_mark);
     g_test_add_func("/recovery/host-is-back#RCV-38", test_host_is_back);
@@ -716,8 +728,9 @@ int main(int argc, char **argv)
     g_test_add_func("/recovery/guest-does-not-answer#RCV-35", test_guest_does_not_answer);
     g_test_add_func("/recovery/answers-that-are-none#RCV-20,RCV-35", test_bad_answers);
     g_test_add_func("/recovery/removal-needs-every-host#SAF-81", test_removal_needs_every_host);
-    g_test_add_func("/recovery/living-owner#RCV-03,RCV-10,SAF-80", test_living_owner);
+    g_test_add_func("/recovery/living-owner#RCV-02,RCV-03,RCV-10,SAF-80", test_living_owner);
     g_test_add_func("/recovery/queued-owner#RCV-12", test_queued_owner);
+    g_test_add_func("/recovery/no-task#RCV-04", test_no_task);
     g_test_add_func("/recovery/user-is-at-it#RCV-21", test_user_is_at_it);
     return g_test_run();
 }
