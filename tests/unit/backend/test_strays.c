@@ -37,6 +37,13 @@ static gint compare_texts(gconstpointer a, gconstpointer b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
+/* Tests beside this one run a QEMU without a name for a moment, to ask it something. */
+static bool is_of_others(const struct stray *stray)
+{
+    return g_str_has_prefix(stray->identity, "pid ") &&
+           strcmp(stray->name, "qemu-system-x86_64") == 0;
+}
+
 /* Those of all processes that the node tells, sorted, one a line. */
 static char *told(const struct world_node *node)
 {
@@ -46,6 +53,8 @@ static char *told(const struct world_node *node)
     g_autoptr(GPtrArray) lines = g_ptr_array_new_with_free_func(g_free);
     for (guint i = 0; i < strays->len; i++) {
         const struct stray *stray = strays->pdata[i];
+        if (is_of_others(stray))
+            continue;
         bool numbered = g_str_has_prefix(stray->identity, "pid ");
         g_ptr_array_add(lines, g_strdup_printf("%s: %s", stray->name,
                                                numbered ? "by its number" : stray->identity));
