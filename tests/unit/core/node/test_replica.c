@@ -410,12 +410,26 @@ static void test_promoted_is_no_copy(void)
     node_world_free(nw);
 }
 
+/* The first disk is made anew on B, in the next generation. */
+static void reinstall_on_b(struct node_world *nw)
+{
+    g_autoptr(GError) error = NULL;
+    nw->web1.generation++;
+    record_autoptr(instance) record = nw_instance(nw);
+    json_autoptr instance = instance_to_json(record);
+    json_autoptr made = nw_call(nw, &nw->b, "disks_create",
+                                json_make("{ss sI s[O]}", "instance", WEB1, "generation",
+                                          (json_int_t)nw->web1.generation, "disks",
+                                          json_array_get(json_object_get(instance, "disks"), 0)),
+                                &error);
+    g_assert_no_error(error);
+}
+
 /* The same death, and then its first disk is installed anew: no later start puts the replica's in
  * the place of that, and its other disks are the replica's. */
 static void test_failover_finished_by_reinstall(void)
 {
     struct node_world *nw = node_world_new(1);
-    g_autoptr(GError) error = NULL;
     nw_create_and_start(nw);
     nw_pass(nw, 300);
     nw_power_cut(nw, &nw->a);
@@ -423,16 +437,8 @@ static void test_failover_finished_by_reinstall(void)
     nw->web1.primary = NODE_B;
     nw->web1.secondary = nw->web1.holder = "";
     nw_until(nw, !fake_host_exports(nw->b.host, WEB1));
-    nw->web1.generation++;
-    record_autoptr(instance) record = nw_instance(nw);
-    json_autoptr instance = instance_to_json(record);
     fake_hosts_give_up(nw->hosts, WEB1, 1);
-    json_autoptr made = nw_call(nw, &nw->b, "disks_create",
-                                json_make("{ss sI s[O]}", "instance", WEB1, "generation",
-                                          (json_int_t)nw->web1.generation, "disks",
-                                          json_array_get(json_object_get(instance, "disks"), 0)),
-                                &error);
-    g_assert_no_error(error);
+    reinstall_on_b(nw);
     g_assert_false(fake_host_has_image(nw->b.host, WEB1, nw->web1.replica));
     g_assert_true(fake_host_has_disks(nw->b.host, WEB1, ""));
     guint promoted = fake_host_count(nw->b.host, "promote");
@@ -456,15 +462,7 @@ static void test_migration_finished_by_reinstall(void)
     g_assert_no_error(error);
     g_assert_cmpint(nw_migration_wait(nw, &nw->a), ==, MIGRATION_MOVED);
     fake_host_guest_crash(nw->b.host, WEB1);
-    nw->web1.generation++;
-    record_autoptr(instance) record = nw_instance(nw);
-    json_autoptr instance = instance_to_json(record);
-    json_autoptr made = nw_call(nw, &nw->b, "disks_create",
-                                json_make("{ss sI s[O]}", "instance", WEB1, "generation",
-                                          (json_int_t)nw->web1.generation, "disks",
-                                          json_array_get(json_object_get(instance, "disks"), 0)),
-                                &error);
-    g_assert_no_error(error);
+    reinstall_on_b(nw);
     g_assert_false(fake_host_has_image(nw->b.host, WEB1, MOVE_1));
     g_assert_cmpuint(fake_host_disk_mib(nw->b.host, WEB1, "", 1), >, 0);
     node_world_free(nw);
