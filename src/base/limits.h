@@ -44,6 +44,11 @@
 #define LIMIT_KERNEL_BYTES MIB(256) /* of a kernel or initrd that others may not read */
 #define LIMIT_DISKS 16
 #define LIMIT_NICS 8
+#define LIMIT_VOLUME_GIB 65536 /* of one volume */
+#define LIMIT_VOLUME_NAME 255  /* characters of its name */
+#define LIMIT_DATA_NAME 64     /* of what a back end keeps: UUID.CLAIM */
+#define LIMIT_WORK_ITEMS 256   /* rows of work in one call */
+#define LIMIT_PATH_CHARS 255
 #define LIMIT_SHOWN_IMAGES 40 /* of a node, on its page */
 #define LIMIT_DISK_MIB (64u * 1024 * 1024)
 #define LIMIT_MEMORY_MIB (16u * 1024 * 1024)

@@ -18,6 +18,7 @@
 #include "proto/network.h"
 #include "proto/rpc.h"
 #include "proto/storage.h"
+#include "proto/volume_driver.h"
 
 struct env;
 
@@ -136,6 +137,7 @@ struct env {
     struct hypervisor *hypervisor;  /* noded */
     struct storage *storage;        /* noded */
     struct network_driver *network; /* noded */
+    struct volume_driver *volumes;  /* volumed */
     struct members *members;        /* noded; NULL: it cares for none */
     struct authority *authority;    /* wconfd; noded, without the key */
 };

@@ -1,0 +1,66 @@
+/*
+ * Back ends of volumes, as a storage service thinks against them: backend/volume/ has the real
+ * ones, tests/helper/ a fake. One driver serves every back end of its process; each call names the
+ * record of the one that it is about, and waits in a task, as long as that back end does: what
+ * touches it is done by a child process, so that one that hangs holds up nobody else.
+ *
+ * Data has names: UUID.CLAIM, where the claim is the serial of the commit under which it is made
+ * (SAF-52). Nothing here is ever renamed, overwritten or shortened. Whoever creates, grows or
+ * removes has the right to by the record; the driver knows no records but the back end's.
+ *
+ * Errors, of all calls: ENVIRONMENT: the place is not there, is not what the record says, or has
+ * not the right marker (SAF-123); STORAGE: it fails; NO_RESOURCES: it is full; TIMEOUT: it hangs;
+ * CANCELED: the process ends.
+ */
+#pragma once
+
+#include "proto/records.h"
+
+struct volume_driver;
+
+/* One thing that a back end has. */
+struct volume_data {
+    char *name;
+    guint64 bytes; /* size as a guest would see it */
+    bool whole;    /* it says so itself, since it was on stable storage (`fettle.whole`) */
+};
+void volume_data_free(void *data); /* struct volume_data */
+
+struct volume_driver_ops {
+    /* Before anything else in the life of the process: the place is there, and its marker has these
+     * two UUIDs. `make`: a place that has none gets it, if it is empty. UNSAFE: it belongs to
+     * another back end or cluster. */
+    bool (*open)(struct volume_driver *driver, const struct backend *backend, const char *cluster,
+                 bool make, GError **error);
+    /* What can be given, and has been, in MiB. */
+    bool (*space)(struct volume_driver *driver, const struct backend *backend, guint64 *ret_free,
+                  guint64 *ret_total, GError **error);
+    /* Makes blank data of that size: whole, on stable storage with the name of it, and marked so.
+     * ALREADY_EXISTS: there is something of that name. After another error something may be there. */
+    bool (*create)(struct volume_driver *driver, const struct backend *backend, const char *name,
+                   guint64 size_gib, GError **error);
+    /* Makes it at least that large; a smaller size, or the same again, changes nothing.
+     * UNKNOWN_ENTITY: there is no such data. */
+    bool (*grow)(struct volume_driver *driver, const struct backend *backend, const char *name,
+                 guint64 size_gib, GError **error);
+    /* No error if there is none. WRONG_STATE: somebody has it open, so it stays. */
+    bool (*remove)(struct volume_driver *driver, const struct backend *backend, const char *name,
+                   GError **error);
+    /* UNKNOWN_ENTITY: there is no such data. */
+    struct volume_data *(*look)(struct volume_driver *driver, const struct backend *backend,
+                                const char *name, GError **error);
+    /* All that is there under names of data, GPtrArray of struct volume_data; with `whole` not
+     * looked at. What has other names is not ours, and is left out. */
+    GPtrArray *(*list)(struct volume_driver *driver, const struct backend *backend, GError **error);
+    /* How many children hang in it. Does not wait. */
+    guint (*hanging)(struct volume_driver *driver, const struct backend *backend);
+};
+
+struct volume_driver {
+    const struct volume_driver_ops *ops;
+};
+
+/* UUID.CLAIM; free with g_free(). */
+char *volume_data_name(const char *uuid, guint64 claim);
+/* What a name says; false: it is no name of data. `ret_uuid` is to be freed with g_free(). */
+bool volume_data_parse(const char *name, char **ret_uuid, guint64 *ret_claim);
