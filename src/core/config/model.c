@@ -224,6 +224,7 @@ const void *config_find(const struct config *config, const char *kind_name,
     const struct config_object *object = config_peek(config, kind_name, name_or_uuid);
     if (object)
         return object->value;
+    config_need_kind(config, kind_name);
     if (config->names && !g_hash_table_contains(config->names, name_or_uuid))
         config_need_all_of(config, kind_name);
     fettle_set_error(error, UNKNOWN_ENTITY, "%s \"%s\" does not exist", kind_name, name_or_uuid);
