@@ -395,7 +395,9 @@ static void listener_timeout(void *data)
 
 /* What those are told who wait from the same serial and for the same: made once. */
 struct shared_answer {
-    struct stream_wish wish;
+    guint64 since;
+    guint64 kinds; /* wanted_since() */
+    bool ids;
     bool secrets;
     char *text;
 };
@@ -405,23 +407,31 @@ static void clear_shared_answer(void *data)
     g_free(((struct shared_answer *)data)->text);
 }
 
-static bool wish_equal(const struct stream_wish *a, const struct stream_wish *b)
+/* The kinds of what has changed, so far as they are wanted: mostly the same for all. */
+static guint64 wanted_since(const struct wconf *wconf, const struct stream_wish *wish)
 {
-    return a->since == b->since && a->kinds == b->kinds && a->ids == b->ids;
+    guint64 kinds = 0;
+    for (const GList *link = first_after(wconf, wish->since); link; link = link->next)
+        kinds |= object_bit(((const struct log_entry *)link->data)->kind);
+    return wish->kinds ? kinds & wish->kinds : kinds;
 }
 
-/* Hardly more than a few of them: nearly everybody waits from the newest serial. */
+/* Hardly more than two of them: nearly everybody waits from the newest serial. */
 static const char *shared_answer(const struct wconf *wconf, GArray *answers,
                                  const struct listener *listener)
 {
-    bool secrets = has_secrets(wconf, listener->request);
+    const struct stream_wish *wish = &listener->wish;
+    struct shared_answer made = {.since = wish->since,
+                                 .kinds = wanted_since(wconf, wish),
+                                 .ids = wish->ids,
+                                 .secrets = has_secrets(wconf, listener->request)};
     for (guint i = 0; i < answers->len; i++) {
         const struct shared_answer *answer = &g_array_index(answers, struct shared_answer, i);
-        if (wish_equal(&answer->wish, &listener->wish) && answer->secrets == secrets)
+        if (answer->since == made.since && answer->kinds == made.kinds && answer->ids == made.ids &&
+            answer->secrets == made.secrets)
             return answer->text;
     }
-    const struct shared_answer made = {listener->wish, secrets,
-                                       news_for(wconf, listener->request, &listener->wish)};
+    made.text = news_for(wconf, listener->request, wish);
     g_array_append_val(answers, made);
     return made.text;
 }
