@@ -19,9 +19,12 @@ struct follow {
     struct config *config;
     const char *node; /* whose wconfd it asks */
     guint64 epoch;
-    guint64 job;          /* the copy is for its process; 0: everything */
-    GPtrArray *instances; /* of char *: of all instances it has these; NULL: all */
-    GHashTable *names;    /* set of the same, borrowed */
+    guint64 job;                     /* the copy is for its process; 0: everything */
+    GPtrArray *instances;            /* of char *: of all instances it has these; NULL: all */
+    GHashTable *names;               /* set of the same, borrowed */
+    GPtrArray *kinds;                /* borrowed names of those that it has; empty: all */
+    bool (*wants)(const char *kind); /* NULL: all */
+    bool all_kinds; /* this master knows not all of them, and is asked for everything */
     void (*changed)(const GPtrArray *changes, void *data);
     void *data;
     bool following;     /* a task of its own keeps it up to date */
@@ -47,6 +50,18 @@ void follow_from_anywhere(struct follow *follow)
     follow->node = NODE_MASTER;
 }
 
+void follow_only(struct follow *follow, bool (*wants)(const char *kind))
+{
+    size_t count;
+    const struct record *const *kinds = object_table(&count);
+    follow->wants = wants;
+    follow->kinds = g_ptr_array_new();
+    for (size_t i = 0; i < count; i++)
+        if (wants(kinds[i]->name))
+            g_ptr_array_add(follow->kinds, (char *)kinds[i]->name);
+    config_set_kinds(follow->config, wants);
+}
+
 void follow_for_job(struct follow *follow, guint64 job, const GPtrArray *instances)
 {
     follow->job = job;
@@ -66,6 +81,7 @@ static void follow_destroy(struct follow *follow)
     config_free(follow->config);
     g_clear_pointer(&follow->names, g_hash_table_unref);
     g_clear_pointer(&follow->instances, g_ptr_array_unref);
+    g_clear_pointer(&follow->kinds, g_ptr_array_unref);
     g_ptr_array_unref(follow->waiting);
     g_free(follow);
 }
@@ -115,10 +131,19 @@ static void wake_waiting(struct follow *follow)
     }
 }
 
-/* A newer master has objects of kinds that this process knows nothing of, and does without. */
-static bool apply_change(struct config *config, const struct change *change, GError **error)
+/* A newer master has objects of kinds that this process knows nothing of, and does without; an
+ * older one sends kinds that were not asked for. */
+static void drop_others(const struct follow *follow, GPtrArray *changes)
 {
-    return !object_record(change->kind) || config_apply(config, change, error);
+    guint kept = 0;
+    for (guint i = 0; i < changes->len; i++) {
+        struct change *change = changes->pdata[i];
+        if (!object_record(change->kind) || (follow->wants && !follow->wants(change->kind)))
+            continue;
+        changes->pdata[i] = changes->pdata[kept];
+        changes->pdata[kept++] = change;
+    }
+    g_ptr_array_set_size(changes, (gint)kept);
 }
 
 /* A snapshot is read into a new copy first, so that a bad one leaves the old copy whole. */
@@ -126,8 +151,9 @@ static bool apply_snapshot(struct follow *follow, const struct changes *answer, 
 {
     struct config *fresh = config_new();
     config_set_names(fresh, follow->names);
+    config_set_kinds(fresh, follow->wants);
     for (guint i = 0; i < answer->changes->len; i++) {
-        if (!apply_change(fresh, answer->changes->pdata[i], error)) {
+        if (!config_apply(fresh, answer->changes->pdata[i], error)) {
             config_free(fresh);
             return false;
         }
@@ -140,7 +166,7 @@ static bool apply_snapshot(struct follow *follow, const struct changes *answer, 
 static bool apply_deltas(struct follow *follow, const struct changes *answer, GError **error)
 {
     for (guint i = 0; i < answer->changes->len; i++) {
-        if (!apply_change(follow->config, answer->changes->pdata[i], error)) {
+        if (!config_apply(follow->config, answer->changes->pdata[i], error)) {
             config_set_position(follow->config, 0,
                                 0); /* half of it: a snapshot is asked for next */
             return false;
@@ -156,7 +182,9 @@ static bool apply(struct follow *follow, const struct changes *answer, GError **
     if (!other && answer->epoch < follow->epoch)
         return true;
     other = other || answer->epoch != follow->epoch;
+    follow->all_kinds = follow->all_kinds && answer->epoch == follow->epoch;
     follow->epoch = answer->epoch;
+    drop_others(follow, answer->changes);
     if (!other && !answer->snapshot && answer->serial <= config_serial(follow->config))
         return true;
     if (!other && answer->snapshot && answer->serial < config_serial(follow->config))
@@ -186,8 +214,10 @@ static bool fetch_pieces(const struct follow *follow, struct changes *whole, GEr
         char none[] = "";
         const struct change *last =
             whole->changes->len ? whole->changes->pdata[whole->changes->len - 1] : NULL;
-        struct snapshot_args args = {
-            .kind = last ? last->kind : none, .key = last ? last->key : none, .job = follow->job};
+        struct snapshot_args args = {.kind = last ? last->kind : none,
+                                     .key = last ? last->key : none,
+                                     .job = follow->job,
+                                     .kinds = follow->all_kinds ? NULL : follow->kinds};
         record_autoptr(snapshot_piece) piece = ask(follow, "snapshot", &args, error);
         if (!piece)
             return false;
@@ -221,7 +251,8 @@ static bool add_rest(struct changes *whole, struct changes *rest, GError **error
     return true;
 }
 
-static struct changes *ask_changes(const struct follow *follow, guint64 history, guint64 serial,
+/* A master of the version before may know not all of the kinds. */
+static struct changes *ask_changes(struct follow *follow, guint64 history, guint64 serial,
                                    guint wait_ms, bool part, GError **error)
 {
     struct wait_changes_args args = {.history = history,
@@ -230,12 +261,23 @@ static struct changes *ask_changes(const struct follow *follow, guint64 history,
                                      .job = follow->job,
                                      .named = follow->instances != NULL,
                                      .instances = follow->instances,
-                                     .part = part};
-    return ask(follow, "wait_changes", &args, error);
+                                     .part = part,
+                                     .kinds = follow->all_kinds ? NULL : follow->kinds};
+    g_autoptr(GError) local = NULL;
+    struct changes *answer = ask(follow, "wait_changes", &args, &local);
+    if (!answer && args.kinds && fettle_error_is(local, WRONG_INPUT)) {
+        g_clear_error(&local);
+        follow->all_kinds = true;
+        args.kinds = NULL;
+        answer = ask(follow, "wait_changes", &args, &local);
+    }
+    if (local)
+        g_propagate_error(error, g_steal_pointer(&local));
+    return answer;
 }
 
 /* Everything, from a master that has said so. */
-static bool fetch_whole(const struct follow *follow, struct changes *whole, GError **error)
+static bool fetch_whole(struct follow *follow, struct changes *whole, GError **error)
 {
     bool more = true, ok = fetch_pieces(follow, whole, error);
     while (more && ok) {
@@ -248,7 +290,7 @@ static bool fetch_whole(const struct follow *follow, struct changes *whole, GErr
 }
 
 /* What came since that position. */
-static struct changes *fetch_since(const struct follow *follow, guint64 history, guint64 serial,
+static struct changes *fetch_since(struct follow *follow, guint64 history, guint64 serial,
                                    guint wait_ms, GError **error)
 {
     record_autoptr(changes) answer = ask_changes(follow, history, serial, wait_ms, false, error);

@@ -21,6 +21,9 @@ void follow_from_anywhere(struct follow *follow);
  * jobs and decisions, and with `instances` (of char *, names or UUIDs; NULL: it needs all) also
  * other instances (view.h). */
 void follow_for_job(struct follow *follow, guint64 job, const GPtrArray *instances);
+/* Before the first copy: it has those kinds alone of which this is true, always the same ones. What
+ * a wconfd sends besides, which knows no `kinds` or not these, is dropped. */
+void follow_only(struct follow *follow, bool (*wants)(const char *kind));
 /* Fetches the first copy (waits, in a task), then keeps following in a task of its own, through
  * restarts of wconfd. */
 bool follow_start(struct follow *follow, GError **error);

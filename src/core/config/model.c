@@ -1,7 +1,7 @@
 /*
  * The configuration in memory; see model.h. Per kind a hash from key to object and, where the kind
  * has unique names, a hash from name to objects; what else is asked for often is found through the
- * indexes of model_index.c. Objects are immutable and counted, so that two configurations which
+ * indexes of model_index.h. Objects are immutable and counted, so that two configurations which
  * differ in a few objects share the rest.
  */
 #include "core/config/model_private.h"
@@ -65,10 +65,8 @@ static struct kind *kind_new(const struct record *record)
 static void kind_free(void *data)
 {
     struct kind *kind = data;
-    if (kind->by_name) {
-        index_lists_clear(kind->by_name);
+    if (kind->by_name)
         g_hash_table_unref(kind->by_name);
-    }
     g_hash_table_unref(kind->by_key);
     if (kind->sorted)
         g_ptr_array_unref(kind->sorted);
@@ -226,6 +224,7 @@ const void *config_find(const struct config *config, const char *kind_name,
     const struct config_object *object = config_peek(config, kind_name, name_or_uuid);
     if (object)
         return object->value;
+    config_need_kind(config, kind_name);
     if (config->names && !g_hash_table_contains(config->names, name_or_uuid))
         config_need_all_of(config, kind_name);
     fettle_set_error(error, UNKNOWN_ENTITY, "%s \"%s\" does not exist", kind_name, name_or_uuid);

@@ -12,6 +12,14 @@ struct volume_scheduler {
     guint64 epoch; /* of the mastership that was logged last */
 };
 
+/* What it has a copy of. */
+static bool wants(const char *kind)
+{
+    static const char *const kinds[] = {"cluster", "node",   "backend", "storage_service",
+                                        "worker",  "volume", NULL};
+    return g_strv_contains(kinds, kind);
+}
+
 static void changed_cb(const GPtrArray *changes, void *data)
 {
     struct volume_scheduler *scheduler = data;
@@ -49,6 +57,7 @@ struct volume_scheduler *volume_scheduler_new(const struct env *env)
     /* All that its copy is for is said here. */
     scheduler->follow = follow_new(env, changed_cb, scheduler);
     follow_from_anywhere(scheduler->follow);
+    follow_only(scheduler->follow, wants);
     return scheduler;
 }
 
