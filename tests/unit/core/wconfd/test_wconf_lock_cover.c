@@ -179,7 +179,12 @@ static const struct {
                 {"join_token", "job watcher"},
                 {"secret", ""},
                 {"job_filter", "luxid"},
-                {"switches", "luxid"}};
+                {"switches", "luxid"},
+                {"backend", "job"},
+                {"storage_service", ""},
+                {"worker", ""},
+                {"volume", ""},
+                {"trash", ""}};
 
 static const struct {
     const char *kind, *cover, *writers;
