@@ -41,6 +41,7 @@ struct recovery {
     recovery_waits_fn waits;
     GHashTable *subjects; /* uuid -> struct remembered */
     bool holds;           /* locks of instances, perhaps */
+    GHashTable *silent;   /* nodes that have not answered a question of this pass */
 };
 
 /* One subject in one pass. Copies: commits and calls wait, and what was judged is what is
