@@ -74,6 +74,7 @@ static struct recovery_case *case_new(struct recovery *recovery, const struct wa
         subject->remembered->version = version;
         subject->remembered->seen_ms = watcher->env->ops->boot_ms(watcher->env);
         subject->remembered->alerts = 0;
+        subject->remembered->looks = 0;
         subject->remembered->half = false;
         subject->remembered->held_ms = 0;
         if (stuck == NULL)
