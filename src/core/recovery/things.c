@@ -34,6 +34,8 @@ struct host {
 
 struct things {
     GHashTable *hosts; /* UUID -> struct host */
+    char *ignore;      /* recovery_ignore, as it was split into … */
+    char **patterns;
 };
 
 struct thing {
@@ -86,6 +88,8 @@ struct things *things_new(void)
 void things_free(struct things *things)
 {
     g_hash_table_unref(things->hosts);
+    g_free(things->ignore);
+    g_strfreev(things->patterns);
     g_free(things);
 }
 
@@ -169,11 +173,16 @@ static bool ask_hosts(struct things *things, struct watcher *watcher)
 
 /* --- what is there --- */
 
-static bool is_ignored(const struct watcher *watcher, const char *name)
+static bool is_ignored(struct things *things, const struct watcher *watcher, const char *name)
 {
-    g_auto(GStrv) patterns = g_strsplit(watcher_cluster(watcher)->recovery_ignore, " ", -1);
+    const char *ignore = watcher_cluster(watcher)->recovery_ignore;
     bool ignored = false;
-    for (char **pattern = patterns; *pattern && !ignored; pattern++)
+    if (g_strcmp0(things->ignore, ignore) != 0) {
+        g_strfreev(things->patterns);
+        things->patterns = g_strsplit(ignore, " ", -1);
+        text_set(&things->ignore, ignore);
+    }
+    for (char **pattern = things->patterns; *pattern && !ignored; pattern++)
         ignored = **pattern && g_pattern_match_simple(*pattern, name);
     return ignored;
 }
@@ -186,7 +195,7 @@ static void add(struct look *look, enum thing_kind kind, const char *identity, c
         g_strdup_printf("%s %s", enum_word(&thing_kind_words, (int)kind), identity);
     *thing = (struct thing){kind, config_derived_uuid(look->node->uuid, what),
                             text_head(name, NAME_CHARS), evidence};
-    if (is_ignored(look->watcher, thing->name))
+    if (is_ignored(look->things, look->watcher, thing->name))
         thing_free(thing);
     else
         g_hash_table_replace(look->there, thing->subject, thing);
@@ -249,7 +258,7 @@ static GHashTable *bridges_of(const struct watcher *watcher)
 static bool is_named(struct look *look, const char *name)
 {
     if (strcmp(name, watcher_cluster(look->watcher)->default_link) == 0 ||
-        is_ignored(look->watcher, name))
+        is_ignored(look->things, look->watcher, name))
         return true;
     if (!*look->bridges)
         *look->bridges = bridges_of(look->watcher);
@@ -453,7 +462,7 @@ static void look_at(struct look *look)
 
 /* What is on record as there: host UUID -> subject -> decision. What is ignored now, or was on a
  * host that is none of the cluster any more, goes without a word. */
-static GHashTable *things_told(struct watcher *watcher, GPtrArray *batch)
+static GHashTable *things_told(struct things *things, struct watcher *watcher, GPtrArray *batch)
 {
     const struct config *config = follow_config(watcher->follow);
     GHashTable *hosts =
@@ -466,7 +475,7 @@ static GHashTable *things_told(struct watcher *watcher, GPtrArray *batch)
     for (guint i = 0; i < subjects->len; i++) {
         const struct decision *decision = watcher_latest(watcher, subjects->pdata[i], AUTHOR);
         GHashTable *told = g_hash_table_lookup(hosts, decision->host);
-        if (told && !is_ignored(watcher, decision->subject_name)) {
+        if (told && !is_ignored(things, watcher, decision->subject_name)) {
             g_hash_table_insert(told, decision->subject, (void *)decision);
             continue;
         }
@@ -490,7 +499,7 @@ void things_run(struct things *things, struct watcher *watcher)
     const struct config *config = follow_config(watcher->follow);
     g_hash_table_foreach_remove(things->hosts, has_left, (gpointer)config);
     g_autoptr(GPtrArray) batch = watcher_batch_new();
-    g_autoptr(GHashTable) told = things_told(watcher, batch);
+    g_autoptr(GHashTable) told = things_told(things, watcher, batch);
     g_autoptr(GHashTable) bridges = NULL;
     g_autoptr(GPtrArray) nodes = config_list(config, "node");
     for (guint i = 0; i < nodes->len; i++) {
