@@ -16,6 +16,7 @@
 #define AUTHOR "watcher/thing"
 #define NAME_CHARS 64 /* as the record of a decision has it */
 #define MORE_NAME "more than " G_STRINGIFY(LIMIT_THINGS)
+#define MORE_PROCESSES_NAME "more than " G_STRINGIFY(LIMIT_THING_PROCESSES) " processes"
 
 /* What differs from the record, and has not been told yet. */
 struct difference {
@@ -56,8 +57,9 @@ struct look {
     GHashTable *told;           /* subject -> const struct decision, on record as there */
     GHashTable **bridges;       /* names that the record knows; NULL: not asked yet in this pass */
     GPtrArray *batch;
-    guint count;   /* that are on record, or about to be */
-    bool too_many; /* some are not told for that */
+    guint count;      /* that are on record, or about to be … */
+    guint processes;  /* … processes of these */
+    const char *more; /* why some are not told; NULL: all are */
 };
 
 static void host_free(void *data)
@@ -363,11 +365,15 @@ static void compare_there(struct look *look)
         const struct thing *thing = value;
         if (g_hash_table_contains(look->told, thing->subject))
             continue;
-        if (look->count >= LIMIT_THINGS) {
-            look->too_many = true;
+        bool process = thing->kind == THING_PROCESS;
+        if (look->count >= LIMIT_THINGS)
+            look->more = MORE_NAME;
+        else if (process && look->processes >= LIMIT_THING_PROCESSES && !look->more)
+            look->more = MORE_PROCESSES_NAME;
+        if (look->count >= LIMIT_THINGS || (process && look->processes >= LIMIT_THING_PROCESSES))
             continue;
-        }
         look->count++;
+        look->processes += process;
         if (differs(look, thing->subject, thing->kind))
             tell(look, EVENT_FINDING, thing->kind, thing->subject, thing->name, thing->evidence);
     }
@@ -403,15 +409,17 @@ static char *more_of(const struct node *node)
 static void compare_more(struct look *look)
 {
     g_autofree char *subject = more_of(look->node);
-    bool told = g_hash_table_contains(look->told, subject), all = true;
+    const struct decision *told = g_hash_table_lookup(look->told, subject);
+    bool all = true;
     for (guint kind = 0; kind < THING_MORE; kind++)
         all = all && look->known[kind];
     look->known[THING_MORE] = all;
-    if (look->too_many && !told && differs(look, subject, THING_MORE))
-        tell(look, EVENT_FINDING, THING_MORE, subject, MORE_NAME,
-             "as many as are told of one node: " G_STRINGIFY(LIMIT_THINGS));
-    else if (told && !look->too_many && all && differs(look, subject, THING_MORE))
-        tell(look, EVENT_GONE, THING_MORE, subject, MORE_NAME, "");
+    if (look->more && !told && differs(look, subject, THING_MORE))
+        tell(look, EVENT_FINDING, THING_MORE, subject, look->more,
+             "as many as are told of one node: " G_STRINGIFY(LIMIT_THINGS) ", " G_STRINGIFY(
+                 LIMIT_THING_PROCESSES) " of them processes");
+    else if (told && !look->more && all && differs(look, subject, THING_MORE))
+        tell(look, EVENT_GONE, THING_MORE, subject, told->subject_name, "");
 }
 
 static gboolean is_settled(gpointer subject, gpointer value, gpointer data)
@@ -437,6 +445,18 @@ static bool waits_for_look(const struct host *host)
 
 /* --- the pass --- */
 
+static guint count_processes(GHashTable *told)
+{
+    GHashTableIter iter;
+    void *decision;
+    guint count = 0;
+    g_hash_table_iter_init(&iter, told);
+    while (g_hash_table_iter_next(&iter, NULL, &decision))
+        count += enum_parse(&thing_kind_words, ((const struct decision *)decision)->state) ==
+                 THING_PROCESS;
+    return count;
+}
+
 static void look_at(struct look *look)
 {
     const struct node_report *report = reports_of(look->watcher->reports, look->node->uuid);
@@ -450,6 +470,7 @@ static void look_at(struct look *look)
         add_strays(look, look->host->seen);
     g_autofree char *more = more_of(look->node);
     look->count = g_hash_table_size(look->told) - (g_hash_table_contains(look->told, more) ? 1 : 0);
+    look->processes = count_processes(look->told);
     compare_there(look);
     compare_told(look);
     compare_more(look);
