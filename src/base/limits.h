@@ -218,6 +218,7 @@
 #define LIMIT_THINGS                                                                               \
     256 /* without a record, of a host, that are told; then that there are more                    \
          */
+#define LIMIT_THING_PROCESSES 16 /* … processes of these: whoever may run QEMU there makes them */
 #define LIMIT_IGNORE_CHARS 1024  /* of recovery_ignore */
 #define LIMIT_IGNORE_PATTERNS 64 /* in it … */
 #define LIMIT_IGNORE_PATTERN 64  /* … each of so many characters */
