@@ -7,6 +7,7 @@ settled as the table of tasks has it (docs/reference/tasks.md), and an ordinary 
 requests, and all outside calls of the job's process; else a sample.
 """
 import collections
+import functools
 import os
 import re
 import threading
@@ -20,6 +21,7 @@ from e2e import title, wait_until
 from recoveries import STILL, events, everything, guest_on, images, record, task, wait_settled, whole
 
 SAMPLE = {'creating': ('replica_open', 'guest_start'), 'removing': ('disks_remove',)}  # of `make check`: at these requests
+CALLED = ('migrating',)  # … and of these at two of their calls
 lab = None
 relay = None
 number = 0
@@ -236,26 +238,69 @@ def requests_of(mark):
     return count.seen
 
 
-def walk_requests(mark):
-    requests = requests_of(mark)
-    places = [at for at in requests if at[1] != 'node_report' and (e2e.LONG or at[1] in SAMPLE[mark])]
-    marked, failures = 0, []
-    for at in places:
-        where, ends = f'{at[1]} to {at[0]}', []
+def walk(mark, places):
+    """A job dies at each place, {words for it: what arms that, and gives what submits}; how the jobs ended, and how many left a mark."""
+    marked, ends, failures = 0, [], []
+    for where, arm in places.items():
         try:
-            marked += run_point(mark, die_at(at, ends))
+            marked += run_point(mark, arm(ends))
         except Exception as error:  # pylint: disable=broad-except
             failures.append(f'{mark}: died at {where}: {error}')
             if not e2e.LONG:
                 break
             e2e.mend_labs()
-        print(f'# {mark}: died at {where}: {ends}', flush=True)
+        print(f'# {mark}: died at {where}: {ends[-1:]}, {marked} marks', flush=True)
     assert not failures, '\n'.join(failures)
+    return ends, marked
+
+
+def walk_requests(mark):
+    places = {f'{at[2]}: {at[1]} to {at[0]}': functools.partial(die_at, at) for at in requests_of(mark)
+              if at[1] != 'node_report' and (e2e.LONG or at[1] in SAMPLE[mark])}
+    _, marked = walk(mark, places)
     assert marked >= len(places) // 2, f'only {marked} of {len(places)} deaths left a mark'
 
 
 def request_walker(mark):
     return title(f'/recovery/{mark}/dies-at-a-request#RCV-05,RCV-09,RCV-11,RCV-22,RCV-27,SAF-81,SAF-83')(lambda: walk_requests(mark))
+
+
+# --- every outside call ---
+
+def arm(ends, **how):
+    """The first job that is submitted by what this gives is armed as crash.Arming says."""
+    crash.run_number += 1
+    arming = crash.Arming()
+    crash.restart(f'luxid@{lab.master}', arming.variables('job', **how))
+    def die(opcode):
+        arming.begin()
+        ends.append(lab.wait_job(lab.submit(opcode))[0])
+    return die
+
+
+def calls_of(mark):
+    """How many outside calls the process of a job makes that nobody disturbs."""
+    log, ends = archive.path(f'calls-{mark}'), []
+    submit = arm(ends, log=log)
+    name, opcode = prepare(mark)
+    submit(opcode)
+    assert ends == ['success'], ends
+    if mark != 'removing':
+        lab.do('OP_INSTANCE_REMOVE', instance_name=name, shutdown_timeout=0)
+    return crash.first_life(log)
+
+
+def walk_calls(mark):
+    count = calls_of(mark)
+    places = {f'call {at} of {count}': functools.partial(arm, at=at) for at in crash.chosen(count)}
+    ends, marked = walk(mark, places)
+    reached = ends.count('error')
+    assert reached >= len(places) * 3 // 4, f'only {reached} of {len(places)} calls were reached'
+    assert marked >= len(places) // 3, f'only {marked} of {len(places)} deaths left a mark'
+
+
+def call_walker(mark):
+    return title(f'/recovery/{mark}/dies-at-a-call#RCV-05,RCV-09,RCV-11,RCV-22,RCV-27,RCV-31,SAF-81,SAF-83')(lambda: walk_calls(mark))
 
 
 # --- a store that is older than what has been done ---
@@ -437,9 +482,10 @@ def test_logs():
 if __name__ == '__main__':
     with e2e.new_lab() as lab:
         recoveries.lab = crash.lab = archive.lab = lab
-        archive.folder = lab.directory
+        archive.folder = crash.folder = lab.directory
         recoveries.install_still()
         relay = recoveries.Relay()
         lab.cli('tag', 'add', 'cluster', 'ganeti:watcher:autorepair:failover')
-        e2e.run(*(request_walker(mark) for mark in OPERATIONS if e2e.LONG or mark in SAMPLE), test_person, test_living, test_half_written,
+        e2e.run(*(request_walker(mark) for mark in OPERATIONS if e2e.LONG or mark in SAMPLE),
+                *(call_walker(mark) for mark in OPERATIONS if e2e.LONG or mark in CALLED), test_person, test_living, test_half_written,
                 *(restorer(mark) for mark in HELD if e2e.LONG), test_logs)
