@@ -362,6 +362,52 @@ def restorer(mark):
     return title(f'/recovery/{mark}/restored-in-mid-operation#RCV-06')(lambda: restore_in_between(mark))
 
 
+# --- a node daemon that stands still ---
+
+class Standstill(recoveries.Death):
+    """… which is sent to a node daemon that is stopped before it; nobody hears its answer."""
+
+    def die(self, request):
+        lab.lab('pause', f'noded@{request.node}')
+        relay.send(request)
+        recoveries.kill(request.job)
+
+
+def stand_still(mark):
+    """A request lies in the socket of a stopped node daemon while its job dies and recovery gives up asking. What that node says when it goes
+    on stands behind the request: it is found as it is then, and nothing of the job is done any more."""
+    name, opcode = prepare(mark)
+    death = relay.on_request = Standstill(HELD[mark])
+    lab.cli('cluster', 'modify', '--recovery-resync-count', '1', '--recovery-resync-interval', '1')
+    lab.lab('pause', f'watcher@{lab.master}')
+    try:
+        assert lab.wait_job(death.submit(opcode))[0] == 'error' and death.held and task(name) == mark
+        lab.cli('queue', 'drain')
+        uuid, before = e2e.uuid_of(lab, name), recoveries.at_rest()
+        lab.lab('resume', f'watcher@{lab.master}')
+        blind = wait_until(f'{name} is in ERROR', lambda: events(name), 120)
+        print('#', mark, [(row['rule'], row['new']) for row in blind], flush=True)
+        check_same(before, 'recovery that cannot ask')
+        lab.lab('resume', f'noded@{death.held.node}')
+        answer = relay.answer_to(death.held)
+        print('#', mark, 'late answer', answer, flush=True)
+        settled = wait_until(f'{name} is found', lambda: events(name)[1:], 120)
+        print('#', mark, [(row['rule'], row['new']) for row in settled], uuid, flush=True)
+    finally:
+        relay.on_request = None
+        for daemon in (f'watcher@{lab.master}', 'noded@node2', 'noded@node3'):
+            lab.lab('resume', daemon)
+        lab.cli('queue', 'undrain')
+        lab.cli('cluster', 'modify', '--recovery-resync-count', '5', '--recovery-resync-interval', '60')
+    wait_settled(name)
+    accepts_an_operation(mark, name)
+    wait_until('nothing is left of it', lambda: not strangers(), 60)
+
+
+def stander(mark):
+    return title(f'/recovery/{mark}/a-node-daemon-stands-still#RCV-05,RCV-09,RCV-20,RCV-40,SAF-81')(lambda: stand_still(mark))
+
+
 # --- who is there ---
 
 @title('/recovery/a-person-between#RCV-21,RCV-23,SAF-83')
@@ -488,4 +534,5 @@ if __name__ == '__main__':
         lab.cli('tag', 'add', 'cluster', 'ganeti:watcher:autorepair:failover')
         e2e.run(*(request_walker(mark) for mark in OPERATIONS if e2e.LONG or mark in SAMPLE),
                 *(call_walker(mark) for mark in OPERATIONS if e2e.LONG or mark in CALLED), test_person, test_living, test_half_written,
+                *(stander(mark) for mark in HELD if e2e.LONG or mark in SAMPLE),
                 *(restorer(mark) for mark in HELD if e2e.LONG), test_logs)
