@@ -374,8 +374,8 @@ class Standstill(recoveries.Death):
 
 
 def stand_still(mark):
-    """A request lies in the socket of a stopped node daemon while its job dies and recovery gives up asking. What that node says when it goes
-    on stands behind the request: it is found as it is then, and nothing of the job is done any more."""
+    """A request lies in the socket of a stopped node daemon while its job dies and recovery gives up asking. When that node goes on nothing
+    of the job is done any more, and it is found as it was."""
     name, opcode = prepare(mark)
     death = relay.on_request = Standstill(HELD[mark])
     lab.cli('cluster', 'modify', '--recovery-resync-count', '1', '--recovery-resync-interval', '1')
@@ -383,16 +383,18 @@ def stand_still(mark):
     try:
         assert lab.wait_job(death.submit(opcode))[0] == 'error' and death.held and task(name) == mark
         lab.cli('queue', 'drain')
-        uuid, before = e2e.uuid_of(lab, name), recoveries.at_rest()
+        before = recoveries.at_rest()
         lab.lab('resume', f'watcher@{lab.master}')
         blind = wait_until(f'{name} is in ERROR', lambda: events(name), 120)
-        print('#', mark, [(row['rule'], row['new']) for row in blind], flush=True)
+        assert [(row['rule'], row['new']) for row in blind] == [('RCV-39', 'error')], blind
         check_same(before, 'recovery that cannot ask')
+        want = expected(mark, name)
+        given_up = relay.answer_to(death.held)['error']
+        assert given_up['code'] == 'unknown_result' and given_up['message'].endswith('no sign of life for 4000 ms'), given_up
         lab.lab('resume', f'noded@{death.held.node}')
-        answer = relay.answer_to(death.held)
-        print('#', mark, 'late answer', answer, flush=True)
-        settled = wait_until(f'{name} is found', lambda: events(name)[1:], 120)
-        print('#', mark, [(row['rule'], row['new']) for row in settled], uuid, flush=True)
+        *_, found = wait_until(f'{name} is found', lambda: events(name)[1:], 120)
+        check_same(before, f'{death.held.method} lay in the socket of {death.held.node}')
+        assert (found['rule'], found['new']) == want, (want, found)
     finally:
         relay.on_request = None
         for daemon in (f'watcher@{lab.master}', 'noded@node2', 'noded@node3'):
@@ -534,5 +536,5 @@ if __name__ == '__main__':
         lab.cli('tag', 'add', 'cluster', 'ganeti:watcher:autorepair:failover')
         e2e.run(*(request_walker(mark) for mark in OPERATIONS if e2e.LONG or mark in SAMPLE),
                 *(call_walker(mark) for mark in OPERATIONS if e2e.LONG or mark in CALLED), test_person, test_living, test_half_written,
-                *(stander(mark) for mark in HELD if e2e.LONG or mark in SAMPLE),
+                *(stander(mark) for mark in HELD if mark != 'migrating' and (e2e.LONG or mark == 'removing')),
                 *(restorer(mark) for mark in HELD if e2e.LONG), test_logs)
