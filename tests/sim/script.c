@@ -334,7 +334,8 @@ static void do_clock(struct line *line)
     if (script_is(line, 2, "stands"))
         sim_stop_clock(line->sim, script_word(line, 1));
     else
-        sim_set_clock(line->sim, script_word(line, 1), g_ascii_strtoll(script_word(line, 2), NULL, 10));
+        sim_set_clock(line->sim, script_word(line, 1),
+                      g_ascii_strtoll(script_word(line, 2), NULL, 10));
 }
 
 /* stray NODE process|file NAME yes|no: what no record knows is there. */

@@ -204,9 +204,8 @@ static bool events_are(const struct line *line)
     g_autoptr(GPtrArray) all = config_list(sim_config(line->sim), "decision");
     for (guint i = 0; i < all->len; i++) {
         const struct decision *decision = all->pdata[i];
-        bool counts =
-            g_pattern_match_simple(script_word(line, 2), decision->subject_name) &&
-            script_is(line, 3, enum_word(&event_kind_words, (int)decision->event));
+        bool counts = g_pattern_match_simple(script_word(line, 2), decision->subject_name) &&
+                      script_is(line, 3, enum_word(&event_kind_words, (int)decision->event));
         count += counts ? 1 : 0;
     }
     return g_ascii_strtoull(script_word(line, 4), NULL, 10) == count;
