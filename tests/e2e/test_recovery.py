@@ -300,7 +300,7 @@ def walk_calls(mark):
 
 
 def call_walker(mark):
-    return title(f'/recovery/{mark}/dies-at-a-call#RCV-05,RCV-09,RCV-11,RCV-22,RCV-27,RCV-31,SAF-81,SAF-83')(lambda: walk_calls(mark))
+    return title(f'/recovery/{mark}/dies-at-a-call#RCV-05,RCV-09,RCV-11,RCV-22,RCV-27,SAF-81,SAF-83')(lambda: walk_calls(mark))
 
 
 # --- a store that is older than what has been done ---
@@ -407,7 +407,7 @@ def stand_still(mark):
 
 
 def stander(mark):
-    return title(f'/recovery/{mark}/a-node-daemon-stands-still#RCV-05,RCV-09,RCV-20,RCV-40,SAF-81')(lambda: stand_still(mark))
+    return title(f'/recovery/{mark}/a-node-daemon-stands-still#RCV-05,RCV-09,RCV-39,RCV-40,SAF-81')(lambda: stand_still(mark))
 
 
 # --- who is there ---
