@@ -1,7 +1,7 @@
 /*
  * The configuration in memory; see model.h. Per kind a hash from key to object and, where the kind
  * has unique names, a hash from name to objects; what else is asked for often is found through the
- * indexes of model_index.c. Objects are immutable and counted, so that two configurations which
+ * indexes of model_index.h. Objects are immutable and counted, so that two configurations which
  * differ in a few objects share the rest.
  */
 #include "core/config/model_private.h"
@@ -65,10 +65,8 @@ static struct kind *kind_new(const struct record *record)
 static void kind_free(void *data)
 {
     struct kind *kind = data;
-    if (kind->by_name) {
-        index_lists_clear(kind->by_name);
+    if (kind->by_name)
         g_hash_table_unref(kind->by_name);
-    }
     g_hash_table_unref(kind->by_key);
     if (kind->sorted)
         g_ptr_array_unref(kind->sorted);
