@@ -161,6 +161,7 @@ void wconf_free(struct wconf *wconf)
     free_duties(wconf);
     g_hash_table_unref(wconf->pending_ids);
     locks_journal_free(wconf->journal);
+    decisions_free(wconf->decisions);
     config_free(wconf->head);
     config_free(wconf->committed);
     g_error_free(wconf->down);

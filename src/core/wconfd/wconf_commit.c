@@ -344,6 +344,8 @@ bool wconf_commit(struct wconf *wconf, const char *commit_id, GPtrArray *changes
         return false;
     }
     config_set_position(wconf->head, config_history(wconf->head), serial);
+    if (wconf->decisions)
+        decisions_update(wconf->decisions, wconf->head, changes);
     struct commit *commit = commit_new(wconf, commit_id, serial, changes);
     if (request)
         commit_add_reply(commit, request, json_incref(answer));
@@ -352,6 +354,15 @@ bool wconf_commit(struct wconf *wconf, const char *commit_id, GPtrArray *changes
     if (!wconf->held)
         send_commit(commit);
     return true;
+}
+
+void wconf_decide(struct wconf *wconf, struct decision *decision, GPtrArray *changes)
+{
+    if (!wconf->decisions) {
+        wconf->decisions = decisions_new();
+        decisions_update(wconf->decisions, wconf->head, NULL);
+    }
+    decisions_add(wconf->decisions, wconf->head, wconf->env, decision, changes);
 }
 
 void wconf_commit_free_all(struct wconf *wconf)

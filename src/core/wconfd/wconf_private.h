@@ -32,6 +32,7 @@
  */
 #pragma once
 
+#include "core/config/decisions.h"
 #include "core/config/invariants.h"
 #include "core/config/model.h"
 #include "core/locks/locks.h"
@@ -51,9 +52,10 @@ struct wconf {
     void (*on_down)(const GError *reason, void *data);
     void *on_down_data;
 
-    GQueue pending;          /* struct commit, in order of serial */
-    GHashTable *pending_ids; /* commit id -> struct commit */
-    bool held;               /* they wait for a change of engine */
+    GQueue pending;              /* struct commit, in order of serial */
+    GHashTable *pending_ids;     /* commit id -> struct commit */
+    bool held;                   /* they wait for a change of engine */
+    struct decisions *decisions; /* those of the head; NULL: no commit has carried one yet */
     struct locks *locks;
     struct locks_journal *journal;
 
@@ -124,6 +126,10 @@ guint wconf_most_changes(const struct wconf *wconf);
 bool wconf_commit(struct wconf *wconf, const char *commit_id, GPtrArray *changes,
                   const struct owner *owner, enum invariants_author author,
                   struct rpc_request *request, json_t *answer, GError **error);
+/* Has the commit of `changes` carry a decision about what it does, and lets the oldest of its
+ * subject go. `decision` is stolen; what decisions_add() fills in is filled in. After the last
+ * commit before this one. */
+void wconf_decide(struct wconf *wconf, struct decision *decision, GPtrArray *changes);
 void wconf_commit_free_all(struct wconf *wconf);
 /* From now on commits wait, checked but unknown to the engine; nothing is on its way to it any more
  * once it is still. Then they go on, in order, or are refused: they are surely not stored. */
