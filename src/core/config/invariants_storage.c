@@ -64,13 +64,12 @@ static bool number_rule(const struct config *config, const struct storage_servic
                         GError **error)
 {
     const struct counter *given = config_get(config, "counter", "storage-service", NULL);
-    const struct storage_service *known = config_storage_service_of(config, service->id);
-    g_autoptr(GPtrArray) all = known != service ? config_list(config, "storage_service") : NULL;
-    for (guint i = 0; all && i < all->len; i++) {
+    g_autoptr(GPtrArray) all = config_list(config, "storage_service");
+    for (guint i = 0; i < all->len; i++) {
         const struct storage_service *other = all->pdata[i];
-        g_autofree char *name = config_storage_service_name(config, other);
         if (other == service || other->id != service->id)
             continue;
+        g_autofree char *name = config_storage_service_name(config, other);
         fettle_set_error(error, ALREADY_EXISTS, "id: %" G_GUINT64_FORMAT " is that of %s",
                          service->id, name);
         return false;
