@@ -108,7 +108,7 @@ static void tell_down(struct wconf *wconf, const struct storage_service *service
     g_autoptr(GPtrArray) rows = config_service_work(wconf->head, service->id);
     g_autofree char *name = config_storage_service_name(wconf->head, service);
     log_warning("", "%s is down: no beat for %" G_GINT64_FORMAT " s", name,
-                silent / G_TIME_SPAN_MILLISECOND);
+                silent / 1000);
     if (!rows->len)
         return;
     struct decision *decision = decision_about("storage_service", service->uuid, name,
@@ -116,7 +116,7 @@ static void tell_down(struct wconf *wconf, const struct storage_service *service
     decision_set(&decision->summary,
                  "%s is down: no beat for %" G_GINT64_FORMAT
                  " s; its work that nobody goes on with, rows: %u.",
-                 name, silent / G_TIME_SPAN_MILLISECOND, rows->len);
+                 name, silent / 1000, rows->len);
     for (guint i = 0; i < MIN(rows->len, LIMIT_REPAIR_EVIDENCE); i++)
         g_ptr_array_add(decision->evidence, wconf_work_said(wconf, rows->pdata[i]));
     decision->event = EVENT_ALERT;
