@@ -40,10 +40,11 @@ static void object_unref(void *data)
 
 /* --- kinds --- */
 
-/* Names are unique in these kinds only: a removed instance's name may be used again. */
-static const struct field *unique_name(const struct record *record)
+/* What is found by its name: not by that of a removed instance, which may be used again. */
+static const struct field *name_field(const struct record *record)
 {
-    static const char *const named[] = {"cluster", "nodegroup", "network", "node", "instance"};
+    static const char *const named[] = {"cluster",  "nodegroup", "network", "node",
+                                        "instance", "backend",   "volume"};
     for (guint i = 0; i < G_N_ELEMENTS(named); i++) {
         if (strcmp(record->name, named[i]) == 0)
             return record_field(record, "name");
@@ -55,7 +56,7 @@ static struct kind *kind_new(const struct record *record)
 {
     struct kind *kind = g_new0(struct kind, 1);
     kind->record = record;
-    kind->name = unique_name(record);
+    kind->name = name_field(record);
     kind->by_key = g_hash_table_new_full(g_str_hash, g_str_equal, NULL, object_unref);
     if (kind->name)
         kind->by_name = index_lists_new();
@@ -90,8 +91,9 @@ static struct kind *kind_need(struct config *config, const struct record *record
 
 static void kind_index_name(struct kind *kind, struct config_object *object, bool add)
 {
-    if (kind->name)
-        index_lists_change(kind->by_name, string_member(object->value, kind->name), object, add);
+    const char *name = kind->name ? string_member(object->value, kind->name) : "";
+    if (*name)
+        index_lists_change(kind->by_name, name, object, add);
 }
 
 /* --- the configuration --- */
@@ -217,13 +219,16 @@ const void *config_find(const struct config *config, const char *kind_name,
                         const char *name_or_uuid, GError **error)
 {
     const struct kind *kind = kind_find(config, kind_name);
-    const GSList *named =
-        kind && kind->by_name ? g_hash_table_lookup(kind->by_name, name_or_uuid) : NULL;
-    if (named)
-        return ((const struct config_object *)named->data)->value;
+    GSList *named = kind && kind->by_name ? g_hash_table_lookup(kind->by_name, name_or_uuid) : NULL;
+    /* The UUID first: somebody may give his volume a name that is another's. */
     const struct config_object *object = config_peek(config, kind_name, name_or_uuid);
-    if (object)
-        return object->value;
+    if (object || (named && !named->next))
+        return (object ? object : (const struct config_object *)named->data)->value;
+    if (named) {
+        fettle_set_error(error, WRONG_INPUT, "%s \"%s\" is the name of %u %ss; use a UUID",
+                         kind_name, name_or_uuid, g_slist_length(named), kind_name);
+        return NULL;
+    }
     config_need_kind(config, kind_name);
     if (config->names && !g_hash_table_contains(config->names, name_or_uuid))
         config_need_all_of(config, kind_name);

@@ -66,6 +66,8 @@ static GHashTable *(*const makers[INDEX_COUNT])(void) = {
     [INDEX_ADDRESSES] = index_lists_new,
     [INDEX_TAGS... INDEX_TAGS + TAG_INSTANCE] = index_sets_new,
     [INDEX_NODES] = index_nodes_new,
+    [INDEX_SERVICES] = index_lists_new,
+    [INDEX_SERVICE_WORK... INDEX_BACKEND_TRASH] = index_sets_new,
 };
 
 static const struct {
@@ -74,7 +76,9 @@ static const struct {
 } changes[] = {
     {&tag_record, index_tag},           {&instance_record, index_addresses},
     {&instance_record, index_nodes},    {&reservation_record, index_reserved_addresses},
-    {&reservation_record, index_rooms},
+    {&reservation_record, index_rooms}, {&storage_service_record, index_storage_service},
+    {&worker_record, index_worker},     {&volume_record, index_volume},
+    {&trash_record, index_trash},
 };
 
 void config_indexes_init(struct config_indexes *indexes)

@@ -1,8 +1,8 @@
 /*
  * What is found in a configuration other than by kind and key: a file for each family of objects,
- * model_index_address.c, model_index_node.c, model_index_tag.c. A new index is a word of the enum,
- * and in model_index.c how its table is made and which records are put into it. Inside of the
- * configuration (model_private.h).
+ * model_index_address.c, model_index_node.c, model_index_storage.c, model_index_tag.c. A new index
+ * is a word of the enum, and in model_index.c how its table is made and which records are put into
+ * it. Inside of the configuration (model_private.h).
  */
 #pragma once
 
@@ -14,6 +14,11 @@ enum config_index {
     INDEX_ADDRESSES, /* config_address_user()'s texts -> list: instances and reservations */
     INDEX_TAGS,      /* of each tag_kind: uuid -> set */
     INDEX_NODES = INDEX_TAGS + TAG_INSTANCE + 1, /* uuid of a node -> struct node_use */
+    INDEX_SERVICES,                              /* number of a storage service -> list: itself */
+    INDEX_SERVICE_WORK,    /* number of a storage service -> set: rows of work that it has */
+    INDEX_BACKEND_WORK,    /* uuid of a back end -> set: rows of work for it */
+    INDEX_BACKEND_VOLUMES, /* … -> set */
+    INDEX_BACKEND_TRASH,   /* … -> set */
     INDEX_COUNT
 };
 
@@ -48,6 +53,12 @@ void index_reserved_addresses(struct config_indexes *indexes, struct config_obje
 GHashTable *index_nodes_new(void);
 void index_nodes(struct config_indexes *indexes, struct config_object *object, bool add);
 void index_rooms(struct config_indexes *indexes, struct config_object *object, bool add);
+
+/* --- model_index_storage.c --- */
+void index_storage_service(struct config_indexes *indexes, struct config_object *object, bool add);
+void index_worker(struct config_indexes *indexes, struct config_object *object, bool add);
+void index_volume(struct config_indexes *indexes, struct config_object *object, bool add);
+void index_trash(struct config_indexes *indexes, struct config_object *object, bool add);
 
 /* --- model_index_tag.c --- */
 void index_tag(struct config_indexes *indexes, struct config_object *object, bool add);

@@ -40,3 +40,20 @@ char *config_service_key(const char *node, const char *name)
 {
     return config_derived_uuid(node, name);
 }
+
+char *config_storage_service_key(enum storage_binary binary, const char *host, const char *backend)
+{
+    g_autofree char *text =
+        g_strdup_printf("%s/%s", enum_word(&storage_binary_words, (int)binary), host);
+    return config_derived_uuid(backend, text);
+}
+
+char *config_work_key(enum resource_type type, const char *resource)
+{
+    return g_strdup_printf("%s/%s", enum_word(&resource_type_words, (int)type), resource);
+}
+
+char *config_trash_key(const char *backend, const char *name)
+{
+    return g_strdup_printf("%s/%s", backend, name);
+}

@@ -21,7 +21,7 @@ struct config_object {
 
 struct kind {
     const struct record *record;
-    const struct field *name; /* unique name, NULL for none */
+    const struct field *name; /* NULL: they are not found by name */
     GHashTable *by_key;       /* key -> struct config_object */
     GHashTable *by_name;      /* name -> GSList of struct config_object; NULL without names */
     GPtrArray *sorted;        /* made when first asked for, kept in order from then on */

@@ -93,6 +93,17 @@ static const struct {
     {"renew_keys", key_renewal_handle_begin},
     {"keys_progress", key_renewal_handle_progress},
     {"authority_key", wconf_handle_authority_key},
+    {"register_storage", wconf_handle_register_storage},
+    {"beat", wconf_handle_beat},
+    {"accept_work", wconf_handle_accept_work},
+    {"reset_state", wconf_handle_reset_state},
+    {"change_volume", wconf_handle_change_volume},
+    {"take_work", wconf_handle_take_work},
+    {"step_work", wconf_handle_step_work},
+    {"end_work", wconf_handle_end_work},
+    {"claim_work", wconf_handle_claim_work},
+    {"give_back", wconf_handle_give_back},
+    {"empty_trash", wconf_handle_empty_trash},
 };
 
 /* SAF-05: what was decided under an older mastership is over. */
