@@ -36,7 +36,8 @@ struct volume_driver_ops {
     bool (*space)(struct volume_driver *driver, const struct backend *backend, guint64 *ret_free,
                   guint64 *ret_total, GError **error);
     /* Makes blank data of that size: whole, on stable storage with the name of it, and marked so.
-     * ALREADY_EXISTS: there is something of that name. After another error something may be there. */
+     * ALREADY_EXISTS: there is something of that name. After another error something may be there.
+     */
     bool (*create)(struct volume_driver *driver, const struct backend *backend, const char *name,
                    guint64 size_gib, GError **error);
     /* Makes it at least that large; a smaller size, or the same again, changes nothing.

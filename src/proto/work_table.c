@@ -10,14 +10,15 @@
 
 /* The statuses that an operation begins from are bits. */
 #define FINAL(NAME, word) NAME = 1u << TASK_FINAL_##NAME,
-enum { NONE = 0,
+enum {
+    NONE = 0,
 #include "proto/tasks.def"
 };
 G_STATIC_ASSERT(TASK_FINALS <= 32);
 
 #define WORK(kind, operation, NAME, from, done, routine, cleaned)                                  \
-    {TASK_KIND_##kind,  TASK_OPERATION_##operation, kind##_##NAME,          from,                  \
-     TASK_FINAL_##done, WORK_##routine,             TASK_FINAL_##cleaned},
+    {TASK_KIND_##kind, TASK_OPERATION_##operation, kind##_##NAME, from, TASK_FINAL_##done,         \
+     WORK_##routine,   TASK_FINAL_##cleaned},
 const struct work_row work_rows[] = {
 #include "proto/tasks.def"
     {0}};
@@ -46,7 +47,10 @@ char *work_accepted_words(const struct work_row *row)
         if (!(left & (1u << i)))
             continue;
         left &= ~(1u << i);
-        g_string_append_printf(words, "%s%s", !words->len ? "" : left ? ", " : " or ",
+        g_string_append_printf(words, "%s%s",
+                               !words->len ? ""
+                               : left      ? ", "
+                                           : " or ",
                                task_final_words[i]);
     }
     return g_string_free(words, FALSE);
