@@ -136,6 +136,7 @@
 #define LIMIT_HORIZON_STORED 1000000          /* … but this far above what is stored already */
 #define LIMIT_DIGESTS_KEPT 4096     /* digests of the newest serials, to compare copies with */
 #define LIMIT_FLUSHES 64            /* flush_config calls under way */
+#define LIMIT_KINDS 64              /* of objects: a set of them is the bits of a number */
 #define LIMIT_SNAPSHOT_OBJECTS 4096 /* more are fetched in pieces */
 #define LIMIT_SNAPSHOT_BYTES MIB(1) /* of one piece */
 #define LIMIT_CHANGES_BYTES MIB(8)  /* of changes in one answer; more are fetched in pieces */
@@ -217,6 +218,7 @@
 #define LIMIT_THINGS                                                                               \
     256 /* without a record, of a host, that are told; then that there are more                    \
          */
+#define LIMIT_THING_PROCESSES 16 /* … processes of these: whoever may run QEMU there makes them */
 #define LIMIT_IGNORE_CHARS 1024  /* of recovery_ignore */
 #define LIMIT_IGNORE_PATTERNS 64 /* in it … */
 #define LIMIT_IGNORE_PATTERN 64  /* … each of so many characters */

@@ -160,6 +160,11 @@ void record_free(const struct record *record, void *value)
     g_free(value);
 }
 
+json_t *record_json_copy(const struct field *field, const json_t *json)
+{
+    return field->max == 0 ? json_incref((json_t *)json) : json_deep_copy(json);
+}
+
 static void *copy_string_cb(const void *text, void *unused)
 {
     return g_strdup(text);
@@ -201,7 +206,8 @@ void *record_copy(const struct record *record, const void *value)
                           copy_object_cb, field->record);
             break;
         case FIELD_TYPE_JSON:
-            MEMBER(result, field, json_t *) = json_deep_copy(CONST_MEMBER(value, field, json_t *));
+            MEMBER(result, field, json_t *) =
+                record_json_copy(field, CONST_MEMBER(value, field, json_t *));
             break;
         case FIELD_TYPE_OBJECT:
             MEMBER(result, field, void *) =

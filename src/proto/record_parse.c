@@ -71,7 +71,7 @@ static bool parse_field(const struct field *field, void *value, const json_t *js
         return true;
     case FIELD_TYPE_JSON:
         json_decref(MEMBER(value, field, json_t *));
-        MEMBER(value, field, json_t *) = json_deep_copy(json);
+        MEMBER(value, field, json_t *) = record_json_copy(field, json);
         return true;
     case FIELD_TYPE_STRINGS:
     case FIELD_TYPE_OBJECTS: {

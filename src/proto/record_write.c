@@ -54,7 +54,7 @@ static json_t *write_field(const struct field *field, const void *value)
     case FIELD_TYPE_ENUM:
         return json_string_nocheck(enum_word(field->words, CONST_MEMBER(value, field, int)));
     case FIELD_TYPE_JSON:
-        return json_deep_copy(CONST_MEMBER(value, field, json_t *));
+        return record_json_copy(field, CONST_MEMBER(value, field, json_t *));
     case FIELD_TYPE_STRINGS:
         return write_strings(CONST_MEMBER(value, field, GPtrArray *));
     case FIELD_TYPE_OBJECTS:

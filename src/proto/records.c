@@ -124,19 +124,23 @@
 #include "proto/records.def"
 #undef RECORD_BEGIN
 
-static const struct record *const objects[] = {
-#define OBJECT(type, cover, writers, since) &type##_record,
-#include "proto/objects.def"
-#undef OBJECT
-};
-
 enum since { KNOWN, NEW };
 
-static const enum since objects_since[] = {
-#define OBJECT(type, cover, writers, since) since,
+static const struct record *const objects[] = {
+#define OBJECT(type, cover, view, writers, since) &type##_record,
 #include "proto/objects.def"
 #undef OBJECT
 };
+
+static const struct {
+    enum object_view view;
+    enum since since;
+} object_rows[] = {
+#define OBJECT(type, cover, view, writers, since) {VIEW_##view, since},
+#include "proto/objects.def"
+#undef OBJECT
+};
+G_STATIC_ASSERT(G_N_ELEMENTS(objects) <= LIMIT_KINDS);
 
 static const struct record *const records[] = {
 #define RECORD_BEGIN(type, doc) &type##_record,
@@ -153,20 +157,44 @@ const struct record *const *record_table(size_t *ret_count)
     return records;
 }
 
+const struct record *const *object_table(size_t *ret_count)
+{
+    *ret_count = G_N_ELEMENTS(objects);
+    return objects;
+}
+
+/* G_N_ELEMENTS(objects): there is no such kind. */
+static size_t object_place(const char *kind)
+{
+    size_t place = 0;
+    while (place < G_N_ELEMENTS(objects) && g_strcmp0(objects[place]->name, kind) != 0)
+        place++;
+    return place;
+}
+
 const struct record *object_record(const char *kind)
 {
-    for (size_t i = 0; i < G_N_ELEMENTS(objects); i++)
-        if (g_strcmp0(objects[i]->name, kind) == 0)
-            return objects[i];
-    return NULL;
+    size_t place = object_place(kind);
+    return place < G_N_ELEMENTS(objects) ? objects[place] : NULL;
+}
+
+guint64 object_bit(const char *kind)
+{
+    size_t place = object_place(kind);
+    return place < G_N_ELEMENTS(objects) ? G_GUINT64_CONSTANT(1) << place : 0;
+}
+
+enum object_view object_view(const char *kind)
+{
+    size_t place = object_place(kind);
+    g_assert(place < G_N_ELEMENTS(objects));
+    return object_rows[place].view;
 }
 
 bool object_is_new(const char *kind)
 {
-    for (size_t i = 0; i < G_N_ELEMENTS(objects); i++)
-        if (g_strcmp0(objects[i]->name, kind) == 0)
-            return objects_since[i] == NEW;
-    return false;
+    size_t place = object_place(kind);
+    return place < G_N_ELEMENTS(objects) && object_rows[place].since == NEW;
 }
 
 static const struct enum_words *const all_words[] = {
@@ -358,10 +386,15 @@ enum method_place method_place_of(const struct method *method, const char *role)
         const char *role;
         enum method_place place;
     } places[] = {
-        {ROLE_LUXID, PLACE_MASTER},   {ROLE_JOB, PLACE_MASTER},
-        {ROLE_WATCHER, PLACE_MASTER}, {ROLE_WCONFD, PLACE_CANDIDATE},
-        {ROLE_NODED, PLACE_MEMBER},   {ROLE_CLI, PLACE_HERE},
-        {ROLE_VOLUMED, PLACE_MEMBER}, {ROLE_JOINING, PLACE_STRANGER},
+        {ROLE_LUXID, PLACE_MASTER},
+        {ROLE_JOB, PLACE_MASTER},
+        {ROLE_WATCHER, PLACE_MASTER},
+        {ROLE_WCONFD, PLACE_CANDIDATE},
+        {ROLE_SCHEDULER, PLACE_CANDIDATE},
+        {ROLE_NODED, PLACE_MEMBER},
+        {ROLE_CLI, PLACE_HERE},
+        {ROLE_VOLUMED, PLACE_MEMBER},
+        {ROLE_JOINING, PLACE_STRANGER},
     };
     for (size_t i = 0; method->place == PLACE_BY_ROLE && i < G_N_ELEMENTS(places); i++) {
         if (strcmp(places[i].role, role) == 0)

@@ -129,6 +129,20 @@ bool opcode_parse_filled(const json_t *input, struct op_common **ret_common, voi
                          const struct opcode **ret_opcode, GError **error);
 /* The record of an object kind ("instance"), NULL for a kind that is none. */
 const struct record *object_record(const char *kind);
+/* Of every kind, in the order of objects.def. */
+const struct record *const *object_table(size_t *ret_count);
+/* Its bit in a set of kinds; 0: there is no such kind. */
+guint64 object_bit(const char *kind);
+/* Who is given one; the words of objects.def. The kind is one. */
+enum object_view {
+    VIEW_JOB_ALL,
+    VIEW_JOB_NAMED,
+    VIEW_JOB_OWN,
+    VIEW_JOB_NEVER,
+    VIEW_LUXID_NEVER,
+    VIEW_COPY_ONLY
+};
+enum object_view object_view(const char *kind);
 /* Whether the version before this one cannot load a store that has one (objects.def). */
 bool object_is_new(const char *kind);
 /* Every record, and every enum, in the order of the .def files. */

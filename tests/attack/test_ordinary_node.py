@@ -106,6 +106,8 @@ def test_configuration():
                 'wconfd/wait_changes: role "noded" may not call it')
         for method, args in (('snapshot', {}), ('wait_changes', {'serial': 0}), ('commit_ids', {'after': 0}), ('authority_key', {})):
             refused(ask('node1', 'wconfd', method, args, 'wconfd'), 'permission_denied', only_candidates(method))
+        for method, args in (('snapshot', {}), ('wait_changes', {'serial': 0})):
+            refused(ask('node1', 'scheduler', method, args, 'wconfd'), 'permission_denied', only_candidates(method))
 
 
 @title('/attack/ordinary-node/changes-as-a-copy-that-was#SAF-101')
@@ -193,7 +195,7 @@ def test_candidate():
 @title('/attack/ordinary-node/as-a-job#SAF-101')
 def test_job():
     """What the master's own processes are sent has no secret, and an owner that does not live gets nothing."""
-    for role in ('job/5', 'luxid', 'watcher'):
+    for role in ('job/5', 'luxid', 'watcher', 'scheduler'):
         for method, args in (('snapshot', {}), ('wait_changes', {'serial': 0}), ('snapshot', {'job': 5})):
             answer = ask_here(role, method, args)['result']
             kinds = {change['kind'] for change in answer['changes']}

@@ -5,6 +5,7 @@
  *   recovery_10000_s    a pass over 10,000 candidates: locks, looks of fake nodes, judgements, and
  * all of them on record, with what the real wconfd takes for it
  *   recovery_floor_s    30,000 objects given to the same wconfd in commits of 1,024
+ *   recovery_watcher_mb what the heap loses when the watcher ends after such a pass
  *   recovery_idle_ms    what a pass does for it at 10,000 instances without a task
  */
 #include "core/recovery/recovery.h"
@@ -43,8 +44,13 @@ static double now_ms(void)
 
 /* --- a site restarts --- */
 
+static double heap_mb(void)
+{
+    return (double)mallinfo2().uordblks / 1e6;
+}
+
 /* The same start without a task takes the configuration up, and reads what nodes report. */
-static double pass_of(bool stuck)
+static double pass_of(bool stuck, double *ret_mb)
 {
     struct stuck_world *w = stuck_world_new(COUNT, stuck);
     double start = now_ms();
@@ -54,15 +60,20 @@ static double pass_of(bool stuck)
     if (!stuck)
         fake_advance(w->base.world, 900);
     double took = now_ms() - start;
+    double before_mb = heap_mb();
+    stuck_watcher_kill(w, 0);
+    *ret_mb = before_mb - heap_mb();
     if (stuck)
         stuck_check_told(w);
     stuck_world_free(w);
     return took / 1000;
 }
 
-static double bench_pass(void)
+static double bench_pass(double *ret_mb)
 {
-    return pass_of(true) - pass_of(false);
+    double ignored;
+    double took = pass_of(true, ret_mb);
+    return took - pass_of(false, &ignored);
 }
 
 static json_t *decision_of(guint number)
@@ -144,14 +155,15 @@ static void bench_idle(void)
 
 int main(void)
 {
-    double floors[RUNS], passes[RUNS];
+    double floors[RUNS], passes[RUNS], heaps[RUNS];
     mallopt(M_MXFAST, 0); /* as fettle-watcher does */
     for (guint i = 0; i < RUNS; i++) {
         floors[i] = bench_floor();
-        passes[i] = bench_pass();
+        passes[i] = bench_pass(&heaps[i]);
     }
     print_median("recovery_floor_s", floors);
     print_median("recovery_10000_s", passes);
+    print_median("recovery_watcher_mb", heaps);
     bench_idle();
     return 0;
 }

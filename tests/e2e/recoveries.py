@@ -91,12 +91,17 @@ class Relay:
                 with contextlib.suppress(OSError):
                     client.sendall(more)
 
+    def send(self, request):
+        self.answers = {json.loads(request.data[:-1])['id']: None}
+        request.link.sendall(request.data)
+
+    def answer_to(self, request):
+        return wait_until(f'{request.node} answers {request.method} of job {request.job}', lambda: next(iter(self.answers.values())), 60)
+
     def deliver(self, request):
         """A request whose job is dead, at last; what its node answers."""
-        number = json.loads(request.data[:-1])['id']
-        self.answers = {number: None}
-        request.link.sendall(request.data)
-        return wait_until(f'{request.node} answers {request.method} of job {request.job}', lambda: self.answers[number], 60)
+        self.send(request)
+        return self.answer_to(request)
 
 
 def kill(job):
@@ -123,9 +128,12 @@ class Death:
             self.seen.append((request.node, request.method, sum(one[:2] == (request.node, request.method) for one in self.seen)))
             if self.held or self.seen[-1] != self.at:
                 return self.held is None
-            kill(request.job)
+            self.die(request)
             self.held = request
             return False
+
+    def die(self, request):
+        kill(request.job)
 
 
 # --- what is there ---

@@ -7,6 +7,7 @@ settled as the table of tasks has it (docs/reference/tasks.md), and an ordinary 
 requests, and all outside calls of the job's process; else a sample.
 """
 import collections
+import functools
 import os
 import re
 import threading
@@ -20,6 +21,7 @@ from e2e import title, wait_until
 from recoveries import STILL, events, everything, guest_on, images, record, task, wait_settled, whole
 
 SAMPLE = {'creating': ('replica_open', 'guest_start'), 'removing': ('disks_remove',)}  # of `make check`: at these requests
+CALLED = ('migrating',)  # … and of these at two of their calls
 lab = None
 relay = None
 number = 0
@@ -236,26 +238,69 @@ def requests_of(mark):
     return count.seen
 
 
-def walk_requests(mark):
-    requests = requests_of(mark)
-    places = [at for at in requests if at[1] != 'node_report' and (e2e.LONG or at[1] in SAMPLE[mark])]
-    marked, failures = 0, []
-    for at in places:
-        where, ends = f'{at[1]} to {at[0]}', []
+def walk(mark, places):
+    """A job dies at each place, {words for it: what arms that, and gives what submits}; how the jobs ended, and how many left a mark."""
+    marked, ends, failures = 0, [], []
+    for where, arm in places.items():
         try:
-            marked += run_point(mark, die_at(at, ends))
+            marked += run_point(mark, arm(ends))
         except Exception as error:  # pylint: disable=broad-except
             failures.append(f'{mark}: died at {where}: {error}')
             if not e2e.LONG:
                 break
             e2e.mend_labs()
-        print(f'# {mark}: died at {where}: {ends}', flush=True)
+        print(f'# {mark}: died at {where}: {ends[-1:]}, {marked} marks', flush=True)
     assert not failures, '\n'.join(failures)
+    return ends, marked
+
+
+def walk_requests(mark):
+    places = {f'{at[2]}: {at[1]} to {at[0]}': functools.partial(die_at, at) for at in requests_of(mark)
+              if at[1] != 'node_report' and (e2e.LONG or at[1] in SAMPLE[mark])}
+    _, marked = walk(mark, places)
     assert marked >= len(places) // 2, f'only {marked} of {len(places)} deaths left a mark'
 
 
 def request_walker(mark):
     return title(f'/recovery/{mark}/dies-at-a-request#RCV-05,RCV-09,RCV-11,RCV-22,RCV-27,SAF-81,SAF-83')(lambda: walk_requests(mark))
+
+
+# --- every outside call ---
+
+def arm(ends, **how):
+    """The first job that is submitted by what this gives is armed as crash.Arming says."""
+    crash.run_number += 1
+    arming = crash.Arming()
+    crash.restart(f'luxid@{lab.master}', arming.variables('job', **how))
+    def die(opcode):
+        arming.begin()
+        ends.append(lab.wait_job(lab.submit(opcode))[0])
+    return die
+
+
+def calls_of(mark):
+    """How many outside calls the process of a job makes that nobody disturbs."""
+    log, ends = archive.path(f'calls-{mark}'), []
+    submit = arm(ends, log=log)
+    name, opcode = prepare(mark)
+    submit(opcode)
+    assert ends == ['success'], ends
+    if mark != 'removing':
+        lab.do('OP_INSTANCE_REMOVE', instance_name=name, shutdown_timeout=0)
+    return crash.first_life(log)
+
+
+def walk_calls(mark):
+    count = calls_of(mark)
+    places = {f'call {at} of {count}': functools.partial(arm, at=at) for at in crash.chosen(count)}
+    ends, marked = walk(mark, places)
+    reached = ends.count('error')
+    assert reached >= len(places) * 3 // 4, f'only {reached} of {len(places)} calls were reached'
+    assert marked >= len(places) // 3, f'only {marked} of {len(places)} deaths left a mark'
+
+
+def call_walker(mark):
+    return title(f'/recovery/{mark}/dies-at-a-call#RCV-05,RCV-09,RCV-11,RCV-22,RCV-27,SAF-81,SAF-83')(lambda: walk_calls(mark))
 
 
 # --- a store that is older than what has been done ---
@@ -315,6 +360,54 @@ def restore_in_between(mark):
 
 def restorer(mark):
     return title(f'/recovery/{mark}/restored-in-mid-operation#RCV-06')(lambda: restore_in_between(mark))
+
+
+# --- a node daemon that stands still ---
+
+class Standstill(recoveries.Death):
+    """… which is sent to a node daemon that is stopped before it; nobody hears its answer."""
+
+    def die(self, request):
+        lab.lab('pause', f'noded@{request.node}')
+        relay.send(request)
+        recoveries.kill(request.job)
+
+
+def stand_still(mark):
+    """A request lies in the socket of a stopped node daemon while its job dies and recovery gives up asking. When that node goes on nothing
+    of the job is done any more, and it is found as it was."""
+    name, opcode = prepare(mark)
+    death = relay.on_request = Standstill(HELD[mark])
+    lab.cli('cluster', 'modify', '--recovery-resync-count', '1', '--recovery-resync-interval', '1')
+    lab.lab('pause', f'watcher@{lab.master}')
+    try:
+        assert lab.wait_job(death.submit(opcode))[0] == 'error' and death.held and task(name) == mark
+        lab.cli('queue', 'drain')
+        before = recoveries.at_rest()
+        lab.lab('resume', f'watcher@{lab.master}')
+        blind = wait_until(f'{name} is in ERROR', lambda: events(name), 120)
+        assert [(row['rule'], row['new']) for row in blind] == [('RCV-39', 'error')], blind
+        check_same(before, 'recovery that cannot ask')
+        want = expected(mark, name)
+        given_up = relay.answer_to(death.held)['error']
+        assert given_up['code'] == 'unknown_result' and given_up['message'].endswith('no sign of life for 4000 ms'), given_up
+        lab.lab('resume', f'noded@{death.held.node}')
+        *_, found = wait_until(f'{name} is found', lambda: events(name)[1:], 120)
+        check_same(before, f'{death.held.method} lay in the socket of {death.held.node}')
+        assert (found['rule'], found['new']) == want, (want, found)
+    finally:
+        relay.on_request = None
+        for daemon in (f'watcher@{lab.master}', 'noded@node2', 'noded@node3'):
+            lab.lab('resume', daemon)
+        lab.cli('queue', 'undrain')
+        lab.cli('cluster', 'modify', '--recovery-resync-count', '5', '--recovery-resync-interval', '60')
+    wait_settled(name)
+    accepts_an_operation(mark, name)
+    wait_until('nothing is left of it', lambda: not strangers(), 60)
+
+
+def stander(mark):
+    return title(f'/recovery/{mark}/a-node-daemon-stands-still#RCV-05,RCV-09,RCV-39,RCV-40,SAF-81')(lambda: stand_still(mark))
 
 
 # --- who is there ---
@@ -437,9 +530,11 @@ def test_logs():
 if __name__ == '__main__':
     with e2e.new_lab() as lab:
         recoveries.lab = crash.lab = archive.lab = lab
-        archive.folder = lab.directory
+        archive.folder = crash.folder = lab.directory
         recoveries.install_still()
         relay = recoveries.Relay()
         lab.cli('tag', 'add', 'cluster', 'ganeti:watcher:autorepair:failover')
-        e2e.run(*(request_walker(mark) for mark in OPERATIONS if e2e.LONG or mark in SAMPLE), test_person, test_living, test_half_written,
+        e2e.run(*(request_walker(mark) for mark in OPERATIONS if e2e.LONG or mark in SAMPLE),
+                *(call_walker(mark) for mark in OPERATIONS if e2e.LONG or mark in CALLED), test_person, test_living, test_half_written,
+                *(stander(mark) for mark in HELD if mark != 'migrating' and (e2e.LONG or mark == 'removing')),
                 *(restorer(mark) for mark in HELD if e2e.LONG), test_logs)

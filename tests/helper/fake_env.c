@@ -246,15 +246,16 @@ static gint64 op_boot_ms(const struct env *env)
 
 void fake_set_clock(struct fake_world *world, const char *node, gint64 ahead_ms)
 {
-    g_hash_table_replace(world->clocks, g_strdup(node), g_memdup2(&ahead_ms, sizeof ahead_ms));
+    const gint64 clock[] = {ahead_ms, 0};
+    g_hash_table_replace(world->clocks, g_strdup(node), g_memdup2(clock, sizeof clock));
 }
 
 static gint64 op_wall_us(const struct env *env)
 {
     const struct fake_world *world = fake_process_of(env)->world;
-    const gint64 *ahead_ms = g_hash_table_lookup(world->clocks, env->node_uuid);
-    return G_GINT64_CONSTANT(1700000000000000) +
-           (world->now_ms + (ahead_ms ? *ahead_ms : 0)) * 1000;
+    const gint64 *clock = g_hash_table_lookup(world->clocks, env->node_uuid);
+    gint64 now_ms = clock && clock[1] ? clock[1] : world->now_ms;
+    return G_GINT64_CONSTANT(1700000000000000) + (now_ms + (clock ? clock[0] : 0)) * 1000;
 }
 
 static guint op_timer(const struct env *env, guint ms, void (*fn)(void *data), void *data)

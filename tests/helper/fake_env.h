@@ -54,8 +54,10 @@ void fake_advance(struct fake_world *world, guint ms);
  * an error of the test if that takes more than an hour of virtual time. */
 void fake_run(const struct env *env, task_fn fn, void *data);
 
-/* Somebody sets the wall clock of a node: it is so much ahead of the others' from now on. */
+/* Somebody sets the wall clock of a node: it is so much ahead of the others' from now on; or it
+ * stands still until it is set. */
 void fake_set_clock(struct fake_world *world, const char *node, gint64 ahead_ms);
+void fake_stop_clock(struct fake_world *world, const char *node);
 
 /* --- calls --- */
 

@@ -16,6 +16,7 @@ struct fake_members {
     char *next;                     /* prepared anew, and not certified: "next" */
     char *client;                   /* its certificate, as it came */
     struct member_status *says;     /* what a running member answers */
+    guint asks;                     /* how the member is */
     guint fail_starts;              /* so many starts fail */
     bool others_turn;               /* it is another member's turn */
     struct members_others others;

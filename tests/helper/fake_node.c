@@ -657,6 +657,13 @@ void fake_node_clear(struct fake_world *world)
     g_free(world->fail_part);
 }
 
+void fake_stop_clock(struct fake_world *world, const char *node)
+{
+    const gint64 *set = g_hash_table_lookup(world->clocks, node);
+    const gint64 clock[] = {set ? set[0] : 0, world->now_ms};
+    g_hash_table_replace(world->clocks, g_strdup(node), g_memdup2(clock, sizeof clock));
+}
+
 /* --- signals --- */
 
 struct signal_event {

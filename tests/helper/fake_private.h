@@ -116,7 +116,8 @@ struct fake_world {
     guint slow_ms;
     gint64 slow_until_ms; /* the last one that was asked for */
     GHashTable *used_up;  /* node uuids: without a descriptor left */
-    GHashTable *clocks;   /* node uuid -> gint64 *: by how much its wall clock is ahead, in ms */
+    GHashTable *clocks;   /* node uuid -> gint64[2]: its wall clock is ahead by so much; when it
+                             stopped, 0: not (ms) */
 };
 
 static inline struct fake_process *fake_process_of(const struct env *env)

@@ -106,6 +106,14 @@ void sim_set_clock(struct sim *sim, const char *name, gint64 ahead_s)
     fake_set_clock(sim->world, node->uuid, ahead_s * 1000);
 }
 
+void sim_stop_clock(struct sim *sim, const char *name)
+{
+    struct sim_node *node = sim_node(sim, name);
+    sim_log(sim, "fate: the clock of %s stands still", name);
+    sim->clocks_set = true;
+    fake_stop_clock(sim->world, node->uuid);
+}
+
 bool sim_troubled(const struct sim *sim, const char *name)
 {
     const struct sim_node *node = sim_node(sim, name);

@@ -331,7 +331,21 @@ static void do_lose_word(struct line *line)
 
 static void do_clock(struct line *line)
 {
-    sim_set_clock(line->sim, script_word(line, 1), g_ascii_strtoll(script_word(line, 2), NULL, 10));
+    if (script_is(line, 2, "stands"))
+        sim_stop_clock(line->sim, script_word(line, 1));
+    else
+        sim_set_clock(line->sim, script_word(line, 1),
+                      g_ascii_strtoll(script_word(line, 2), NULL, 10));
+}
+
+/* stray NODE process|file NAME yes|no: what no record knows is there. */
+static void do_stray(struct line *line)
+{
+    bool there = script_is(line, 4, "yes");
+    sim_log(line->sim, "fate: %s %s is %s on %s", script_word(line, 2), script_word(line, 3),
+            there ? "there" : "gone", script_word(line, 1));
+    (script_is(line, 2, "file") ? fake_host_set_file : fake_host_set_process)(
+        sim_host(line->sim, script_word(line, 1)), script_word(line, 3), there);
 }
 
 /* What the running guest writes fails, and its hypervisor holds it for that. */
@@ -399,7 +413,7 @@ static const struct {
     {"luxi", do_luxi},         {"show", do_show},
     {"wait", do_wait},         {"slow-start", do_slow_start},
     {"expect", script_expect}, {"lose-word", do_lose_word},
-    {"hold", do_hold},
+    {"hold", do_hold},         {"stray", do_stray},
 };
 
 static void run_line(struct line *line)

@@ -197,6 +197,20 @@ static bool cluster_said(const struct line *line)
     return said(line, script_word(line, 2), pattern);
 }
 
+/* events PATTERN EVENT COUNT: of subjects with such a name. */
+static bool events_are(const struct line *line)
+{
+    guint count = 0;
+    g_autoptr(GPtrArray) all = config_list(sim_config(line->sim), "decision");
+    for (guint i = 0; i < all->len; i++) {
+        const struct decision *decision = all->pdata[i];
+        bool counts = g_pattern_match_simple(script_word(line, 2), decision->subject_name) &&
+                      script_is(line, 3, enum_word(&event_kind_words, (int)decision->event));
+        count += counts ? 1 : 0;
+    }
+    return g_ascii_strtoull(script_word(line, 4), NULL, 10) == count;
+}
+
 static bool expectation_holds(struct line *line)
 {
     if (script_is(line, 1, "instance"))
@@ -209,6 +223,8 @@ static bool expectation_holds(struct line *line)
         return brake_is(line);
     if (script_is(line, 1, "said"))
         return cluster_said(line);
+    if (script_is(line, 1, "events"))
+        return events_are(line);
     if (script_is(line, 1, "rest")) {
         g_autofree char *unrest = sim_unrest(line->sim);
         return unrest == NULL;

@@ -77,6 +77,8 @@ void sim_fill_state(struct sim *sim, const char *node);
 void sim_hang_state(struct sim *sim, const char *node);
 /* Somebody sets its wall clock: so much ahead of what it was in the beginning. */
 void sim_set_clock(struct sim *sim, const char *node, gint64 ahead_s);
+/* It stands still until it is set again. */
+void sim_stop_clock(struct sim *sim, const char *node);
 bool sim_troubled(const struct sim *sim, const char *node);
 void sim_ease(struct sim *sim, const char *node);
 /* How often guests that have nothing under way look for something to write (fake_hv.h). */

@@ -34,6 +34,7 @@ ROOMS = {
     'verify': ('config', 'job', 'report', 'watcher', 'repair', 'query'),
     'ops': ('config', 'locks', 'job', 'report', 'placement', 'repair', 'query', 'verify'),
     'queue': ('config', 'locks', 'job', 'import', 'report', 'placement', 'watcher', 'repair', 'recovery', 'query', 'verify', 'ops'),
+    'storage': ('config',),
     'wconfd': ('config', 'locks', 'import'),
     'candidate': ('config', 'host', 'wconfd'),
     'epoch': ('config',),

@@ -22,6 +22,7 @@ struct subject {
 struct decisions {
     GHashTable *by_subject; /* uuid of the subject -> struct subject */
     GHashTable *subject_of; /* key of a record -> uuid of its subject */
+    GHashTable *by_author;  /* author -> set of uuids of subjects that it has a record of */
     guint events;           /* records that are events */
 };
 
@@ -44,6 +45,8 @@ struct decisions *decisions_new(void)
     decisions->by_subject =
         g_hash_table_new_full(g_str_hash, g_str_equal, g_free, (GDestroyNotify)subject_free);
     decisions->subject_of = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
+    decisions->by_author =
+        g_hash_table_new_full(g_str_hash, g_str_equal, g_free, (GDestroyNotify)g_hash_table_unref);
     return decisions;
 }
 
@@ -53,10 +56,34 @@ void decisions_free(struct decisions *decisions)
         return;
     g_hash_table_unref(decisions->by_subject);
     g_hash_table_unref(decisions->subject_of);
+    g_hash_table_unref(decisions->by_author);
     g_free(decisions);
 }
 
 /* --- the index --- */
+
+static const struct entry *latest_of(const struct subject *subject, const char *author);
+
+static void note_author(struct decisions *decisions, const char *author, const char *uuid)
+{
+    GHashTable *subjects = g_hash_table_lookup(decisions->by_author, author);
+    if (subjects == NULL) {
+        subjects = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+        g_hash_table_insert(decisions->by_author, g_strdup(author), subjects);
+    }
+    if (!g_hash_table_contains(subjects, uuid))
+        g_hash_table_add(subjects, g_strdup(uuid));
+}
+
+/* An entry goes. */
+static void drop_entry(struct decisions *decisions, struct subject *subject, const char *uuid,
+                       guint at)
+{
+    g_autofree char *author = g_strdup(((const struct entry *)subject->entries->pdata[at])->author);
+    g_ptr_array_remove_index(subject->entries, at);
+    if (latest_of(subject, author) == NULL)
+        g_hash_table_remove(g_hash_table_lookup(decisions->by_author, author), uuid);
+}
 
 static void forget(struct decisions *decisions, const char *key)
 {
@@ -67,7 +94,7 @@ static void forget(struct decisions *decisions, const char *key)
         const struct entry *entry = subject->entries->pdata[i];
         if (g_str_equal(entry->key, key)) {
             decisions->events -= entry->event != EVENT_NONE;
-            g_ptr_array_remove_index(subject->entries, i);
+            drop_entry(decisions, subject, uuid, i);
             break;
         }
     }
@@ -105,6 +132,7 @@ static void remember(struct decisions *decisions, const struct config *config,
     g_ptr_array_insert(subject->entries, (gint)at, entry);
     g_hash_table_insert(decisions->subject_of, g_strdup(decision->uuid),
                         g_strdup(decision->subject));
+    note_author(decisions, decision->author, decision->subject);
 }
 
 void decisions_update(struct decisions *decisions, const struct config *config,
@@ -113,6 +141,7 @@ void decisions_update(struct decisions *decisions, const struct config *config,
     if (changes == NULL) {
         g_hash_table_remove_all(decisions->by_subject);
         g_hash_table_remove_all(decisions->subject_of);
+        g_hash_table_remove_all(decisions->by_author);
         decisions->events = 0;
         g_autoptr(GPtrArray) all = config_list(config, "decision");
         for (guint i = 0; i < all->len; i++)
@@ -176,14 +205,15 @@ bool decisions_open(const struct decisions *decisions, const char *subject, cons
 GPtrArray *decisions_open_subjects(const struct decisions *decisions, const char *author)
 {
     GPtrArray *subjects = g_ptr_array_new();
+    GHashTable *of_author = g_hash_table_lookup(decisions->by_author, author);
     GHashTableIter iter;
-    gpointer uuid, subject;
-    g_hash_table_iter_init(&iter, decisions->by_subject);
-    while (g_hash_table_iter_next(&iter, &uuid, &subject)) {
-        const struct entry *entry = latest_of(subject, author);
-        if (entry != NULL && !entry->done)
+    gpointer uuid;
+    if (of_author == NULL)
+        return subjects;
+    g_hash_table_iter_init(&iter, of_author);
+    while (g_hash_table_iter_next(&iter, &uuid, NULL))
+        if (decisions_open(decisions, uuid, author))
             g_ptr_array_add(subjects, uuid);
-    }
     return subjects;
 }
 

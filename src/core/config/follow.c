@@ -1,8 +1,9 @@
 /* A copy of the configuration that follows the master's wconfd; see follow.h. */
 #include "core/config/follow.h"
 
-#define FOLLOW_WAIT_MS 30000 /* of one wait_changes */
-#define FOLLOW_PAUSE_MS 100  /* after a failure */
+#define FOLLOW_WAIT_MS 30000   /* of one wait_changes */
+#define FOLLOW_PAUSE_MS 100    /* after a failure */
+#define FOLLOW_REFUSED_MS 5000 /* after one that will not pass by itself */
 #define FOLLOW_PATIENCE_MS                                                                         \
     10000 /* with a wconfd that is away, for a commit that has surely not arrived */
 #define FOLLOW_UNKNOWN_MS 60000 /* the same for a commit that may have */
@@ -16,10 +17,14 @@ struct serial_wait {
 struct follow {
     const struct env *env;
     struct config *config;
+    const char *node; /* whose wconfd it asks */
     guint64 epoch;
-    guint64 job;          /* the copy is for its process; 0: everything */
-    GPtrArray *instances; /* of char *: of all instances it has these; NULL: all */
-    GHashTable *names;    /* set of the same, borrowed */
+    guint64 job;                     /* the copy is for its process; 0: everything */
+    GPtrArray *instances;            /* of char *: of all instances it has these; NULL: all */
+    GHashTable *names;               /* set of the same, borrowed */
+    GPtrArray *kinds;                /* borrowed names of those that it has; empty: all */
+    bool (*wants)(const char *kind); /* NULL: all */
+    bool all_kinds; /* this master knows not all of them, and is asked for everything */
     void (*changed)(const GPtrArray *changes, void *data);
     void *data;
     bool following;     /* a task of its own keeps it up to date */
@@ -32,11 +37,29 @@ struct follow *follow_new(const struct env *env,
 {
     struct follow *follow = g_new0(struct follow, 1);
     follow->env = env;
+    follow->node = NODE_LOCAL;
     follow->config = config_new();
     follow->changed = changed;
     follow->data = data;
     follow->waiting = g_ptr_array_new();
     return follow;
+}
+
+void follow_from_anywhere(struct follow *follow)
+{
+    follow->node = NODE_MASTER;
+}
+
+void follow_only(struct follow *follow, bool (*wants)(const char *kind))
+{
+    size_t count;
+    const struct record *const *kinds = object_table(&count);
+    follow->wants = wants;
+    follow->kinds = g_ptr_array_new();
+    for (size_t i = 0; i < count; i++)
+        if (wants(kinds[i]->name))
+            g_ptr_array_add(follow->kinds, (char *)kinds[i]->name);
+    config_set_kinds(follow->config, wants);
 }
 
 void follow_for_job(struct follow *follow, guint64 job, const GPtrArray *instances)
@@ -58,6 +81,7 @@ static void follow_destroy(struct follow *follow)
     config_free(follow->config);
     g_clear_pointer(&follow->names, g_hash_table_unref);
     g_clear_pointer(&follow->instances, g_ptr_array_unref);
+    g_clear_pointer(&follow->kinds, g_ptr_array_unref);
     g_ptr_array_unref(follow->waiting);
     g_free(follow);
 }
@@ -107,10 +131,19 @@ static void wake_waiting(struct follow *follow)
     }
 }
 
-/* A newer master has objects of kinds that this process knows nothing of, and does without. */
-static bool apply_change(struct config *config, const struct change *change, GError **error)
+/* A newer master has objects of kinds that this process knows nothing of, and does without; an
+ * older one sends kinds that were not asked for. */
+static void drop_others(const struct follow *follow, GPtrArray *changes)
 {
-    return !object_record(change->kind) || config_apply(config, change, error);
+    guint kept = 0;
+    for (guint i = 0; i < changes->len; i++) {
+        struct change *change = changes->pdata[i];
+        if (!object_record(change->kind) || (follow->wants && !follow->wants(change->kind)))
+            continue;
+        changes->pdata[i] = changes->pdata[kept];
+        changes->pdata[kept++] = change;
+    }
+    g_ptr_array_set_size(changes, (gint)kept);
 }
 
 /* A snapshot is read into a new copy first, so that a bad one leaves the old copy whole. */
@@ -118,8 +151,9 @@ static bool apply_snapshot(struct follow *follow, const struct changes *answer, 
 {
     struct config *fresh = config_new();
     config_set_names(fresh, follow->names);
+    config_set_kinds(fresh, follow->wants);
     for (guint i = 0; i < answer->changes->len; i++) {
-        if (!apply_change(fresh, answer->changes->pdata[i], error)) {
+        if (!config_apply(fresh, answer->changes->pdata[i], error)) {
             config_free(fresh);
             return false;
         }
@@ -132,7 +166,7 @@ static bool apply_snapshot(struct follow *follow, const struct changes *answer, 
 static bool apply_deltas(struct follow *follow, const struct changes *answer, GError **error)
 {
     for (guint i = 0; i < answer->changes->len; i++) {
-        if (!apply_change(follow->config, answer->changes->pdata[i], error)) {
+        if (!config_apply(follow->config, answer->changes->pdata[i], error)) {
             config_set_position(follow->config, 0,
                                 0); /* half of it: a snapshot is asked for next */
             return false;
@@ -144,11 +178,16 @@ static bool apply_deltas(struct follow *follow, const struct changes *answer, GE
 /* Two fetches may be under way at once; what an older one brings is dropped. */
 static bool apply(struct follow *follow, const struct changes *answer, GError **error)
 {
-    bool other_history = answer->history != config_history(follow->config);
-    follow->epoch = answer->epoch;
-    if (!other_history && !answer->snapshot && answer->serial <= config_serial(follow->config))
+    bool other = answer->history != config_history(follow->config);
+    if (!other && answer->epoch < follow->epoch)
         return true;
-    if (!other_history && answer->snapshot && answer->serial < config_serial(follow->config))
+    other = other || answer->epoch != follow->epoch;
+    follow->all_kinds = follow->all_kinds && answer->epoch == follow->epoch;
+    follow->epoch = answer->epoch;
+    drop_others(follow, answer->changes);
+    if (!other && !answer->snapshot && answer->serial <= config_serial(follow->config))
+        return true;
+    if (!other && answer->snapshot && answer->serial < config_serial(follow->config))
         return true;
     if (!(answer->snapshot ? apply_snapshot(follow, answer, error)
                            : apply_deltas(follow, answer, error)))
@@ -163,7 +202,8 @@ static bool apply(struct follow *follow, const struct changes *answer, GError **
 static void *ask(const struct follow *follow, const char *method, const void *args, GError **error)
 {
     struct stamp stamp = {config_history(follow->config), follow->epoch};
-    return env_call_record(follow->env, NODE_LOCAL, ROLE_WCONFD, method, args, stamp, 0, 0, error);
+    return env_call_record(follow->env, follow->node, ROLE_WCONFD, method, args, stamp, 0, 0,
+                           error);
 }
 
 /* What is too much for one answer comes in pieces, of different moments. The position is that of
@@ -174,8 +214,10 @@ static bool fetch_pieces(const struct follow *follow, struct changes *whole, GEr
         char none[] = "";
         const struct change *last =
             whole->changes->len ? whole->changes->pdata[whole->changes->len - 1] : NULL;
-        struct snapshot_args args = {
-            .kind = last ? last->kind : none, .key = last ? last->key : none, .job = follow->job};
+        struct snapshot_args args = {.kind = last ? last->kind : none,
+                                     .key = last ? last->key : none,
+                                     .job = follow->job,
+                                     .kinds = follow->all_kinds ? NULL : follow->kinds};
         record_autoptr(snapshot_piece) piece = ask(follow, "snapshot", &args, error);
         if (!piece)
             return false;
@@ -209,7 +251,8 @@ static bool add_rest(struct changes *whole, struct changes *rest, GError **error
     return true;
 }
 
-static struct changes *ask_changes(const struct follow *follow, guint64 history, guint64 serial,
+/* A master of the version before may know not all of the kinds. */
+static struct changes *ask_changes(struct follow *follow, guint64 history, guint64 serial,
                                    guint wait_ms, bool part, GError **error)
 {
     struct wait_changes_args args = {.history = history,
@@ -218,12 +261,23 @@ static struct changes *ask_changes(const struct follow *follow, guint64 history,
                                      .job = follow->job,
                                      .named = follow->instances != NULL,
                                      .instances = follow->instances,
-                                     .part = part};
-    return ask(follow, "wait_changes", &args, error);
+                                     .part = part,
+                                     .kinds = follow->all_kinds ? NULL : follow->kinds};
+    g_autoptr(GError) local = NULL;
+    struct changes *answer = ask(follow, "wait_changes", &args, &local);
+    if (!answer && args.kinds && fettle_error_is(local, WRONG_INPUT)) {
+        g_clear_error(&local);
+        follow->all_kinds = true;
+        args.kinds = NULL;
+        answer = ask(follow, "wait_changes", &args, &local);
+    }
+    if (local)
+        g_propagate_error(error, g_steal_pointer(&local));
+    return answer;
 }
 
 /* Everything, from a master that has said so. */
-static bool fetch_whole(const struct follow *follow, struct changes *whole, GError **error)
+static bool fetch_whole(struct follow *follow, struct changes *whole, GError **error)
 {
     bool more = true, ok = fetch_pieces(follow, whole, error);
     while (more && ok) {
@@ -235,14 +289,33 @@ static bool fetch_whole(const struct follow *follow, struct changes *whole, GErr
     return ok;
 }
 
+/* What came since that position. */
+static struct changes *fetch_since(struct follow *follow, guint64 history, guint64 serial,
+                                   guint wait_ms, GError **error)
+{
+    record_autoptr(changes) answer = ask_changes(follow, history, serial, wait_ms, false, error);
+    if (!answer || (answer->pieces && !fetch_whole(follow, answer, error)))
+        return NULL;
+    return g_steal_pointer(&answer);
+}
+
+/* A later mastership tells what came since a serial of the one before. It may lack what that one
+ * has told last, and have used its serials for something else. */
+static bool may_be_astray(const struct follow *follow, const struct changes *answer)
+{
+    return !answer->snapshot && follow->epoch && answer->epoch > follow->epoch;
+}
+
 static bool fetch(struct follow *follow, guint wait_ms, GError **error)
 {
+    const struct config *copy = follow->config;
     record_autoptr(changes) answer =
-        ask_changes(follow, config_history(follow->config), config_serial(follow->config), wait_ms,
-                    false, error);
-    if (!answer || (answer->pieces && !fetch_whole(follow, answer, error)))
-        return false;
-    return follow->ended || apply(follow, answer, error);
+        fetch_since(follow, config_history(copy), config_serial(copy), wait_ms, error);
+    if (answer && !follow->ended && may_be_astray(follow, answer)) {
+        changes_free(answer);
+        answer = fetch_since(follow, 0, 0, 0, error);
+    }
+    return answer && (follow->ended || apply(follow, answer, error));
 }
 
 bool follow_refresh(struct follow *follow, GError **error)
@@ -257,7 +330,7 @@ static void follow_task(void *data)
     while (alive && !follow->ended) {
         g_autoptr(GError) error = NULL;
         if (!fetch(follow, FOLLOW_WAIT_MS, &error) && !follow->ended)
-            alive = env_sleep(follow->env, FOLLOW_PAUSE_MS);
+            alive = env_sleep(follow->env, is_passing(error) ? FOLLOW_PAUSE_MS : FOLLOW_REFUSED_MS);
     }
     follow->following = false;
     if (follow->ended)

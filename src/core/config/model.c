@@ -229,6 +229,7 @@ const void *config_find(const struct config *config, const char *kind_name,
                          kind_name, name_or_uuid, g_slist_length(named), kind_name);
         return NULL;
     }
+    config_need_kind(config, kind_name);
     if (config->names && !g_hash_table_contains(config->names, name_or_uuid))
         config_need_all_of(config, kind_name);
     fettle_set_error(error, UNKNOWN_ENTITY, "%s \"%s\" does not exist", kind_name, name_or_uuid);

@@ -46,6 +46,8 @@ const char *config_instance_of(const char *kind, const void *value);
  * texts, referenced; view.h). What it would answer wrongly then it does not answer: lists, counts,
  * users of addresses, sums and the question whether another instance exists end the process. */
 void config_set_names(struct config *config, GHashTable *names);
+/* It has objects of these kinds alone; asked for others, all or by name, it ends the process. */
+void config_set_kinds(struct config *config, bool (*has)(const char *kind));
 /* Puts everything of one into the other; objects are shared, the position stays. */
 void config_share(const struct config *from, struct config *to);
 

@@ -1,6 +1,6 @@
 /*
- * Configurations that have only some instances and what belongs to them, as a job's copy does. See
- * model.h.
+ * Configurations that have only some instances and what belongs to them, as a job's copy does, or
+ * some kinds. See model.h.
  */
 #include "core/config/model_private.h"
 
@@ -8,7 +8,7 @@
 
 /* --- what belongs to an instance --- */
 
-static const char *instance_itself(const void *value)
+static const char *instance_of_instance(const void *value)
 {
     return ((const struct instance *)value)->uuid;
 }
@@ -24,7 +24,7 @@ static const char *instance_of_tag(const void *value)
     return tag->kind == TAG_INSTANCE ? tag->object : NULL;
 }
 
-static const char *instance_removed(const void *value)
+static const char *instance_of_removed(const void *value)
 {
     return ((const struct removed *)value)->uuid;
 }
@@ -41,12 +41,20 @@ static const char *instance_of_stuck(const void *value)
     return strcmp(stuck->subject_kind, "instance") == 0 ? stuck->subject : NULL;
 }
 
+/* Of each kind that proto/objects.def calls JOB_NAMED its function. */
+#define PART_JOB_ALL(kind)
+#define PART_JOB_NAMED(kind) {#kind, instance_of_##kind},
+#define PART_JOB_OWN(kind)
+#define PART_JOB_NEVER(kind)
+#define PART_LUXID_NEVER(kind)
+#define PART_COPY_ONLY(kind)
 static const struct {
     const char *kind;
     const char *(*instance)(const void *value);
 } parts[] = {
-    {"instance", instance_itself}, {"replica", instance_of_replica}, {"tag", instance_of_tag},
-    {"removed", instance_removed}, {"fault", instance_of_fault},     {"stuck", instance_of_stuck},
+#define OBJECT(kind, cover, view, writers, since) PART_##view(kind)
+#include "proto/objects.def"
+#undef OBJECT
 };
 
 bool config_is_part(const char *kind)
@@ -82,8 +90,20 @@ void config_need_all(const struct config *config, const char *what)
                 what);
 }
 
+void config_set_kinds(struct config *config, bool (*has)(const char *kind))
+{
+    config->has_kind = has;
+}
+
+void config_need_kind(const struct config *config, const char *kind)
+{
+    if (config->has_kind && !config->has_kind(kind))
+        g_error("%s: this copy of the configuration has no objects of that kind", kind);
+}
+
 void config_need_all_of(const struct config *config, const char *kind)
 {
+    config_need_kind(config, kind);
     if (config_is_part(kind))
         config_need_all(config, kind);
 }

@@ -35,6 +35,7 @@ struct config {
     struct config_indexes indexes;
     guint holders;
     GHashTable *names; /* of the instances that it is limited to; NULL: it has all */
+    bool (*has_kind)(const char *kind); /* NULL: it has all */
 };
 
 /* The text of a field of an object's value. */
@@ -51,5 +52,7 @@ void kind_sorted_remove(struct kind *kind, const struct config_object *object);
 
 /* Ends the process if the copy has not all instances: `what` asks for all. */
 void config_need_all(const struct config *config, const char *what);
-/* The same, for whoever asks for all of a kind. */
+/* The same if it has none of a kind. */
+void config_need_kind(const struct config *config, const char *kind);
+/* Both, for whoever asks for all of a kind. */
 void config_need_all_of(const struct config *config, const char *kind);

@@ -21,6 +21,40 @@ void view_clear(struct view *view)
     g_clear_pointer(&view->names, g_hash_table_unref);
 }
 
+/* --- kinds --- */
+
+bool view_want(struct view *view, const GPtrArray *kinds, GError **error)
+{
+    for (guint i = 0; i < kinds->len; i++) {
+        guint64 bit = object_bit(kinds->pdata[i]);
+        if (!bit) {
+            fettle_set_error(error, WRONG_INPUT, "kinds[%u]: there is no kind of object \"%s\"", i,
+                             (const char *)kinds->pdata[i]);
+            return false;
+        }
+        view->kinds |= bit;
+    }
+    return true;
+}
+
+bool view_has_kind(const struct view *view, const char *kind)
+{
+    if (view->kinds && !(view->kinds & object_bit(kind)))
+        return false;
+    switch (object_view(kind)) {
+    case VIEW_JOB_NEVER:
+    case VIEW_LUXID_NEVER:
+        return !view->job;
+    case VIEW_COPY_ONLY:
+        return view->secrets && !view->job;
+    case VIEW_JOB_ALL:
+    case VIEW_JOB_NAMED:
+    case VIEW_JOB_OWN:
+        break;
+    }
+    return true;
+}
+
 /* --- single objects --- */
 
 static bool is_named(const struct view *view, const char *name, const char *uuid)
@@ -32,12 +66,6 @@ static bool has_instance(const struct view *view, const struct config *config, c
 {
     const struct instance *instance = config_get(config, "instance", uuid, NULL);
     return is_named(view, instance ? instance->name : uuid, uuid);
-}
-
-/* What grows with the past or with the nodes, and no job's process asks for. */
-static bool is_spared(const char *kind)
-{
-    return !strcmp(kind, "job") || !strcmp(kind, "decision") || !strcmp(kind, "service");
 }
 
 /* Whether a task that the job has left stands on one of the instances. */
@@ -64,10 +92,10 @@ static bool has_job(const struct view *view, const struct config *config, guint6
 bool view_has(const struct view *view, const struct config *config, const char *kind,
               const char *key)
 {
-    if (!view->secrets && !strcmp(kind, "secret"))
+    if (!view_has_kind(view, kind))
         return false;
-    if (view->job && is_spared(kind))
-        return !strcmp(kind, "job") && has_job(view, config, g_ascii_strtoull(key, NULL, 10));
+    if (view->job && object_view(kind) == VIEW_JOB_OWN)
+        return has_job(view, config, g_ascii_strtoull(key, NULL, 10));
     const void *value =
         view->names && config_is_part(kind) ? config_get(config, kind, key, NULL) : NULL;
     const char *instance = value ? config_instance_of(kind, value) : NULL;
@@ -95,7 +123,7 @@ static void visit_key(const struct walk *walk, const char *kind, const char *key
 {
     guint64 version = 0;
     const void *value = config_get(walk->config, kind, key, &version);
-    if (value)
+    if (value && view_has_kind(walk->view, kind))
         walk->visit(kind, key, version, value, walk->data);
 }
 
@@ -166,10 +194,21 @@ void view_each(const struct view *view, const struct config *config, config_visi
     }
     g_autoptr(GPtrArray) kinds = config_kinds(config);
     for (guint i = 0; i < kinds->len; i++) {
-        if (!config_is_part(kinds->pdata[i]) && !is_spared(kinds->pdata[i]) &&
-            (view->secrets || strcmp(kinds->pdata[i], "secret") != 0))
+        if (object_view(kinds->pdata[i]) == VIEW_JOB_ALL)
             visit_kind(&walk, kinds->pdata[i]);
     }
     visit_job(&walk, view->job);
     visit_named(&walk);
+}
+
+guint view_count(const struct view *view, const struct config *config)
+{
+    g_autoptr(GPtrArray) kinds = config_kinds(config);
+    guint count = 0;
+    for (guint i = 0; i < kinds->len; i++) {
+        bool others = view->job && object_view(kinds->pdata[i]) == VIEW_JOB_OWN;
+        if (view_has_kind(view, kinds->pdata[i]) && !others)
+            count += config_count(config, kinds->pdata[i]);
+    }
+    return count;
 }

@@ -200,9 +200,11 @@ static void look(struct member_care *care)
         g_clear_pointer(&care->why, g_free);
         member_care_give_turn(care);
     }
-    if (now_ms(care) - care->running_since_ms >= MEMBER_SETTLED_MS)
+    bool settled = now_ms(care) - care->running_since_ms >= MEMBER_SETTLED_MS;
+    if (settled)
         care->failures = 0;
-    bool soon = run_upkeep(care, status) || !care->record->made || care->in_turn;
+    /* One that is not well by then is looked at like others; its turn lasts until it is. */
+    bool soon = run_upkeep(care, status) || !care->record->made || (care->in_turn && !settled);
     member_care_turn_later(care, soon ? MEMBER_FIRST_LOOK_MS : MEMBER_LOOK_MS);
 }
 

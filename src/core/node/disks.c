@@ -137,7 +137,10 @@ static bool create_clear_the_way(struct guest *guest, const struct disks_create_
     g_clear_pointer(&guest->record->incoming, instance_free);
     if (args->set_aside)
         return create_set_aside(guest, args, error);
-    return *args->replica || own_take_place(guest, args->disks, args->disks->len, error);
+    g_autoptr(GPtrArray) all = g_ptr_array_new();
+    g_ptr_array_extend(all, args->disks, NULL, NULL);
+    g_ptr_array_extend(all, args->kept, NULL, NULL);
+    return *args->replica || own_take_place(guest, all, all->len, error);
 }
 
 /* From now on nothing of an older generation may touch the images. Those of a generation that is

@@ -116,13 +116,17 @@ static bool close_paused(struct op *op, const struct instance *instance, GError 
 static bool write_image(struct op *op, const struct instance *instance, GError **error)
 {
     g_autoptr(GPtrArray) first = g_ptr_array_new();
+    g_autoptr(GPtrArray) others = g_ptr_array_new();
     struct disks_create_args args = {.instance = instance->uuid,
                                      .replica = (char *)"",
                                      .disks = first,
+                                     .kept = others,
                                      .os_type = instance->os,
                                      .disk_template = instance->disk_template,
                                      .generation = instance->generation};
     g_ptr_array_add(first, instance->disks->pdata[0]);
+    for (guint i = 1; i < instance->disks->len; i++)
+        g_ptr_array_add(others, instance->disks->pdata[i]);
     op_log(op, "copying image %s onto disk 0 of %s", instance->os, instance->name);
     return replica_copy_make_images(op, instance->primary_node, &args, error);
 }

@@ -114,6 +114,11 @@ static void config_changed(const GPtrArray *changes, void *data)
 
 /* --- life --- */
 
+static bool is_wanted(const char *kind)
+{
+    return object_view(kind) != VIEW_LUXID_NEVER;
+}
+
 struct luxi *luxi_new(const struct env *env)
 {
     struct luxi *luxi = g_new0(struct luxi, 1);
@@ -122,6 +127,7 @@ struct luxi *luxi_new(const struct env *env)
     context->most_queued = LIMIT_QUEUED_JOBS;
     context->queue = queue_new();
     context->follow = follow_new(env, config_changed, luxi);
+    follow_only(context->follow, is_wanted);
     context->committer = committer_new(env, context->follow);
     context->scheduler = scheduler_new(context);
     context->holds = holds_new(context);

@@ -15,6 +15,7 @@ struct recovery *recovery_new(recovery_waits_fn waits)
 {
     struct recovery *recovery = g_new0(struct recovery, 1);
     recovery->waits = waits;
+    recovery->silent = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     recovery->subjects = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, remembered_free);
     return recovery;
 }
@@ -24,6 +25,7 @@ void recovery_free(struct recovery *recovery)
     if (recovery == NULL)
         return;
     g_hash_table_unref(recovery->subjects);
+    g_hash_table_unref(recovery->silent);
     g_free(recovery);
 }
 
@@ -72,6 +74,7 @@ static struct recovery_case *case_new(struct recovery *recovery, const struct wa
         subject->remembered->version = version;
         subject->remembered->seen_ms = watcher->env->ops->boot_ms(watcher->env);
         subject->remembered->alerts = 0;
+        subject->remembered->looks = 0;
         subject->remembered->half = false;
         subject->remembered->held_ms = 0;
         if (stuck == NULL)
@@ -272,30 +275,74 @@ void recovery_judge(struct watcher *watcher, struct recovery_case *subject,
 
 /* --- rounds --- */
 
+/* Whether its hosts are asked about one more in this round. `asked`: host -> about how many. */
+static bool has_room(GHashTable *asked, const struct recovery_case *subject)
+{
+    g_autoptr(GPtrArray) hosts = recovery_hosts(subject->instance, NULL);
+    for (guint i = 0; i < hosts->len; i++)
+        if (GPOINTER_TO_UINT(g_hash_table_lookup(asked, hosts->pdata[i])) >= LIMIT_COLLECT)
+            return false;
+    for (guint i = 0; i < hosts->len; i++) {
+        guint count = GPOINTER_TO_UINT(g_hash_table_lookup(asked, hosts->pdata[i]));
+        g_hash_table_insert(asked, hosts->pdata[i], GUINT_TO_POINTER(count + 1));
+    }
+    return true;
+}
+
 /* As many of them as hosts look at in one call; those are taken off the list. */
+static GPtrArray *take_round(GPtrArray *waiting)
+{
+    GPtrArray *taken = g_ptr_array_sized_new(waiting->len);
+    g_autoptr(GHashTable) asked = g_hash_table_new(g_str_hash, g_str_equal);
+    guint left = 0;
+    for (guint i = 0; i < waiting->len; i++) {
+        struct recovery_case *subject = waiting->pdata[i];
+        if (has_room(asked, subject))
+            g_ptr_array_add(taken, subject);
+        else
+            waiting->pdata[left++] = subject;
+    }
+    g_ptr_array_set_size(waiting, (gint)left);
+    return taken;
+}
+
+/* A host that has not answered is not waited for again in this pass. */
+static void remember_silent(struct recovery *recovery, const struct sights *sights)
+{
+    g_autoptr(GPtrArray) nodes = sights_silent(sights);
+    for (guint i = 0; i < nodes->len; i++)
+        g_hash_table_add(recovery->silent, g_strdup(nodes->pdata[i]));
+}
+
+static void ask_about(const struct recovery *recovery, const struct watcher *watcher,
+                      const struct recovery_case *subject, struct sights *sights)
+{
+    g_autoptr(GPtrArray) hosts = recovery_hosts(subject->instance, NULL);
+    for (guint i = hosts->len; i > 0; i--)
+        if (g_hash_table_contains(recovery->silent, hosts->pdata[i - 1]))
+            g_ptr_array_remove_index(hosts, i - 1);
+    recovery_case_want(watcher, subject, hosts, subject->instance->task_owner, sights);
+}
+
 static bool one_round(struct recovery *recovery, struct watcher *watcher, GPtrArray *waiting)
 {
     struct sights *sights = sights_new();
     g_autoptr(GPtrArray) cases = g_ptr_array_new_with_free_func(recovery_case_free);
-    g_autoptr(GPtrArray) left = g_ptr_array_new();
+    g_autoptr(GPtrArray) taken = take_round(waiting);
     recovery->holds = true;
-    g_autoptr(GHashTable) got = lock_all(watcher, waiting);
-    for (guint i = 0; i < waiting->len; i++) {
-        struct recovery_case *subject = waiting->pdata[i];
-        g_autoptr(GPtrArray) hosts = recovery_hosts(subject->instance, NULL);
-        bool locked = has_lock(got, subject);
-        if (locked &&
-            !recovery_case_want(watcher, subject, hosts, subject->instance->task_owner, sights))
-            g_ptr_array_add(left, subject);
-        else if (locked)
-            g_ptr_array_add(cases, subject);
-        else
+    g_autoptr(GHashTable) got = lock_all(watcher, taken);
+    for (guint i = 0; i < taken->len; i++) {
+        struct recovery_case *subject = taken->pdata[i];
+        if (!has_lock(got, subject)) {
             recovery_case_free(subject);
+            continue;
+        }
+        ask_about(recovery, watcher, subject, sights);
+        g_ptr_array_add(cases, subject);
     }
-    g_ptr_array_set_size(waiting, 0);
-    g_ptr_array_extend(waiting, left, NULL, NULL);
     bool alive =
         sights_ask(sights, watcher->env, follow_stamp(watcher->follow), LIMIT_COLLECT_WAIT_MS);
+    remember_silent(recovery, sights);
     g_autoptr(GPtrArray) batch = watcher_batch_new();
     for (guint i = 0; alive && i < cases->len; i++) {
         GPtrArray *changes = watcher_changes_new();
@@ -407,6 +454,7 @@ void recovery_run(struct recovery *recovery, struct watcher *watcher, const GPtr
         return;
     g_hash_table_foreach_remove(recovery->subjects, is_gone,
                                 (gpointer)follow_config(watcher->follow));
+    g_hash_table_remove_all(recovery->silent);
     if (!unlock_all(recovery, watcher))
         return;
     drop_counters(watcher);

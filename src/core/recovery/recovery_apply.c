@@ -241,6 +241,12 @@ void recovery_apply(struct watcher *watcher, struct recovery_case *subject, GPtr
 
 /* --- what could not be looked at --- */
 
+/* While it may not be put on record it is remembered, and goes on record as it is by then. */
+static guint count_looks(const struct recovery_case *subject)
+{
+    return subject->stuck ? (guint)subject->stuck->looks : subject->remembered->looks;
+}
+
 static void put_stuck(struct watcher *watcher, const struct recovery_case *subject, guint looks,
                       guint alerts, const char *why, GPtrArray *changes)
 {
@@ -255,6 +261,7 @@ static void put_stuck(struct watcher *watcher, const struct recovery_case *subje
     stuck->alerts = alerts;
     stuck->again = false;
     decision_set(&stuck->why, "%.500s", why);
+    subject->remembered->looks = looks;
     if (!watcher_may_make(watcher, "stuck"))
         return;
     g_autofree char *key = fault_key("instance", subject->instance->uuid);
@@ -307,7 +314,7 @@ void recovery_look_failed(struct watcher *watcher, struct recovery_case *subject
         still_blind(watcher, subject, changes);
         return;
     }
-    guint looks = (subject->stuck ? (guint)subject->stuck->looks : 0) + 1;
+    guint looks = count_looks(subject) + 1;
     if (looks > cluster->recovery_resync_count &&
         fault_has_to_wait(watcher, subject, subject->judgement->why, changes))
         return;
@@ -357,8 +364,7 @@ void recovery_tell_stale(struct watcher *watcher, struct recovery_case *subject,
         instance->task_owner, task_word(subject),
         owner == OWNER_LIVES ? " and lives" : ", as far as is known",
         cluster->recovery_stale_period * subject->remembered->alerts, alerts, instance->task_owner);
-    put_stuck(watcher, subject, subject->stuck ? (guint)subject->stuck->looks : 0, alerts, text,
-              changes);
+    put_stuck(watcher, subject, count_looks(subject), alerts, text, changes);
     struct decision *decision =
         decide(subject, ALERT_AUTHOR, VERDICT_LEAVE, EVENT_ALERT, EVENT_LEVEL_WARNING);
     decision_set(&decision->state, "Stale");

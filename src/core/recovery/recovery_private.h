@@ -26,6 +26,7 @@ struct remembered {
     guint64 version;      /* of its record, as it was seen … */
     gint64 seen_ms;       /* … first at that moment of the boot clock */
     guint alerts;         /* that its owner lives, of that version */
+    guint looks;          /* that failed, of that version */
     gint64 lives_ms;      /* boot clock: when its living owner is looked at again */
     gint64 next_ms;       /* boot clock: when it is looked at again anyhow; 0: at once */
     gint64 held_ms;       /* boot clock: not before, whoever asks for it */
@@ -41,6 +42,7 @@ struct recovery {
     recovery_waits_fn waits;
     GHashTable *subjects; /* uuid -> struct remembered */
     bool holds;           /* locks of instances, perhaps */
+    GHashTable *silent;   /* nodes that have not answered a question of this pass */
 };
 
 /* One subject in one pass. Copies: commits and calls wait, and what was judged is what is

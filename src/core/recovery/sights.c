@@ -10,6 +10,7 @@ struct asked {
     struct collect_result *answer; /* NULL: none, or none that counts */
     GHashTable *by_instance;       /* UUID -> struct sight, of it */
     char *refusal;
+    bool heard; /* it has said something */
     bool older; /* it does not know the question */
 };
 
@@ -104,6 +105,7 @@ static bool take_answer(struct env_answer *heard, void *data)
 {
     struct sights *sights = data;
     struct asked *asked = g_hash_table_lookup(sights->nodes, heard->node);
+    asked->heard = heard->json || !env_no_answer(heard->error);
     if (!heard->record) {
         asked->older = !heard->json && fettle_error_is(heard->error, PROTOCOL);
         asked->refusal = env_no_answer(heard->error)
@@ -140,6 +142,17 @@ bool sights_ask(struct sights *sights, const struct env *env, struct stamp stamp
     for (guint i = 0; i < count; i++)
         json_decref(each[i]);
     return alive;
+}
+
+GPtrArray *sights_silent(const struct sights *sights)
+{
+    GPtrArray *silent = g_ptr_array_new();
+    for (guint i = 0; i < sights->order->len; i++) {
+        const struct asked *asked = g_hash_table_lookup(sights->nodes, sights->order->pdata[i]);
+        if (!asked->heard)
+            g_ptr_array_add(silent, sights->order->pdata[i]);
+    }
+    return silent;
 }
 
 const struct sight *sights_of(const struct sights *sights, const char *node, const char *instance)

@@ -18,6 +18,8 @@ void sights_want(struct sights *sights, const char *node, const struct instance 
                  guint64 dead_job);
 /* In a task: asks. No node is waited for longer than `limit_ms`. False: the process is killed. */
 bool sights_ask(struct sights *sights, const struct env *env, struct stamp stamp, guint limit_ms);
+/* Nodes that were asked and have not answered at all, borrowed; to be unreffed. */
+GPtrArray *sights_silent(const struct sights *sights);
 /* NULL: the node was not asked, or has not answered. Lives as long as `sights`. */
 const struct sight *sights_of(const struct sights *sights, const char *node, const char *instance);
 /* Changes with every boot of it; "": it has not answered, or not said. */

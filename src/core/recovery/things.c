@@ -16,6 +16,7 @@
 #define AUTHOR "watcher/thing"
 #define NAME_CHARS 64 /* as the record of a decision has it */
 #define MORE_NAME "more than " G_STRINGIFY(LIMIT_THINGS)
+#define MORE_PROCESSES_NAME "more than " G_STRINGIFY(LIMIT_THING_PROCESSES) " processes"
 
 /* What differs from the record, and has not been told yet. */
 struct difference {
@@ -34,6 +35,8 @@ struct host {
 
 struct things {
     GHashTable *hosts; /* UUID -> struct host */
+    char *ignore;      /* recovery_ignore, as it was split into … */
+    char **patterns;
 };
 
 struct thing {
@@ -54,8 +57,9 @@ struct look {
     GHashTable *told;           /* subject -> const struct decision, on record as there */
     GHashTable **bridges;       /* names that the record knows; NULL: not asked yet in this pass */
     GPtrArray *batch;
-    guint count;   /* that are on record, or about to be */
-    bool too_many; /* some are not told for that */
+    guint count;      /* that are on record, or about to be … */
+    guint processes;  /* … processes of these */
+    const char *more; /* why some are not told; NULL: all are */
 };
 
 static void host_free(void *data)
@@ -86,6 +90,8 @@ struct things *things_new(void)
 void things_free(struct things *things)
 {
     g_hash_table_unref(things->hosts);
+    g_free(things->ignore);
+    g_strfreev(things->patterns);
     g_free(things);
 }
 
@@ -169,11 +175,16 @@ static bool ask_hosts(struct things *things, struct watcher *watcher)
 
 /* --- what is there --- */
 
-static bool is_ignored(const struct watcher *watcher, const char *name)
+static bool is_ignored(struct things *things, const struct watcher *watcher, const char *name)
 {
-    g_auto(GStrv) patterns = g_strsplit(watcher_cluster(watcher)->recovery_ignore, " ", -1);
+    const char *ignore = watcher_cluster(watcher)->recovery_ignore;
     bool ignored = false;
-    for (char **pattern = patterns; *pattern && !ignored; pattern++)
+    if (g_strcmp0(things->ignore, ignore) != 0) {
+        g_strfreev(things->patterns);
+        things->patterns = g_strsplit(ignore, " ", -1);
+        text_set(&things->ignore, ignore);
+    }
+    for (char **pattern = things->patterns; *pattern && !ignored; pattern++)
         ignored = **pattern && g_pattern_match_simple(*pattern, name);
     return ignored;
 }
@@ -186,7 +197,7 @@ static void add(struct look *look, enum thing_kind kind, const char *identity, c
         g_strdup_printf("%s %s", enum_word(&thing_kind_words, (int)kind), identity);
     *thing = (struct thing){kind, config_derived_uuid(look->node->uuid, what),
                             text_head(name, NAME_CHARS), evidence};
-    if (is_ignored(look->watcher, thing->name))
+    if (is_ignored(look->things, look->watcher, thing->name))
         thing_free(thing);
     else
         g_hash_table_replace(look->there, thing->subject, thing);
@@ -249,7 +260,7 @@ static GHashTable *bridges_of(const struct watcher *watcher)
 static bool is_named(struct look *look, const char *name)
 {
     if (strcmp(name, watcher_cluster(look->watcher)->default_link) == 0 ||
-        is_ignored(look->watcher, name))
+        is_ignored(look->things, look->watcher, name))
         return true;
     if (!*look->bridges)
         *look->bridges = bridges_of(look->watcher);
@@ -354,11 +365,15 @@ static void compare_there(struct look *look)
         const struct thing *thing = value;
         if (g_hash_table_contains(look->told, thing->subject))
             continue;
-        if (look->count >= LIMIT_THINGS) {
-            look->too_many = true;
+        bool process = thing->kind == THING_PROCESS;
+        if (look->count >= LIMIT_THINGS)
+            look->more = MORE_NAME;
+        else if (process && look->processes >= LIMIT_THING_PROCESSES && !look->more)
+            look->more = MORE_PROCESSES_NAME;
+        if (look->count >= LIMIT_THINGS || (process && look->processes >= LIMIT_THING_PROCESSES))
             continue;
-        }
         look->count++;
+        look->processes += process;
         if (differs(look, thing->subject, thing->kind))
             tell(look, EVENT_FINDING, thing->kind, thing->subject, thing->name, thing->evidence);
     }
@@ -394,15 +409,17 @@ static char *more_of(const struct node *node)
 static void compare_more(struct look *look)
 {
     g_autofree char *subject = more_of(look->node);
-    bool told = g_hash_table_contains(look->told, subject), all = true;
+    const struct decision *told = g_hash_table_lookup(look->told, subject);
+    bool all = true;
     for (guint kind = 0; kind < THING_MORE; kind++)
         all = all && look->known[kind];
     look->known[THING_MORE] = all;
-    if (look->too_many && !told && differs(look, subject, THING_MORE))
-        tell(look, EVENT_FINDING, THING_MORE, subject, MORE_NAME,
-             "as many as are told of one node: " G_STRINGIFY(LIMIT_THINGS));
-    else if (told && !look->too_many && all && differs(look, subject, THING_MORE))
-        tell(look, EVENT_GONE, THING_MORE, subject, MORE_NAME, "");
+    if (look->more && !told && differs(look, subject, THING_MORE))
+        tell(look, EVENT_FINDING, THING_MORE, subject, look->more,
+             "as many as are told of one node: " G_STRINGIFY(LIMIT_THINGS) ", " G_STRINGIFY(
+                 LIMIT_THING_PROCESSES) " of them processes");
+    else if (told && !look->more && all && differs(look, subject, THING_MORE))
+        tell(look, EVENT_GONE, THING_MORE, subject, told->subject_name, "");
 }
 
 static gboolean is_settled(gpointer subject, gpointer value, gpointer data)
@@ -428,6 +445,18 @@ static bool waits_for_look(const struct host *host)
 
 /* --- the pass --- */
 
+static guint count_processes(GHashTable *told)
+{
+    GHashTableIter iter;
+    void *decision;
+    guint count = 0;
+    g_hash_table_iter_init(&iter, told);
+    while (g_hash_table_iter_next(&iter, NULL, &decision))
+        count += enum_parse(&thing_kind_words, ((const struct decision *)decision)->state) ==
+                 THING_PROCESS;
+    return count;
+}
+
 static void look_at(struct look *look)
 {
     const struct node_report *report = reports_of(look->watcher->reports, look->node->uuid);
@@ -441,6 +470,7 @@ static void look_at(struct look *look)
         add_strays(look, look->host->seen);
     g_autofree char *more = more_of(look->node);
     look->count = g_hash_table_size(look->told) - (g_hash_table_contains(look->told, more) ? 1 : 0);
+    look->processes = count_processes(look->told);
     compare_there(look);
     compare_told(look);
     compare_more(look);
@@ -453,7 +483,7 @@ static void look_at(struct look *look)
 
 /* What is on record as there: host UUID -> subject -> decision. What is ignored now, or was on a
  * host that is none of the cluster any more, goes without a word. */
-static GHashTable *things_told(struct watcher *watcher, GPtrArray *batch)
+static GHashTable *things_told(struct things *things, struct watcher *watcher, GPtrArray *batch)
 {
     const struct config *config = follow_config(watcher->follow);
     GHashTable *hosts =
@@ -466,7 +496,7 @@ static GHashTable *things_told(struct watcher *watcher, GPtrArray *batch)
     for (guint i = 0; i < subjects->len; i++) {
         const struct decision *decision = watcher_latest(watcher, subjects->pdata[i], AUTHOR);
         GHashTable *told = g_hash_table_lookup(hosts, decision->host);
-        if (told && !is_ignored(watcher, decision->subject_name)) {
+        if (told && !is_ignored(things, watcher, decision->subject_name)) {
             g_hash_table_insert(told, decision->subject, (void *)decision);
             continue;
         }
@@ -490,7 +520,7 @@ void things_run(struct things *things, struct watcher *watcher)
     const struct config *config = follow_config(watcher->follow);
     g_hash_table_foreach_remove(things->hosts, has_left, (gpointer)config);
     g_autoptr(GPtrArray) batch = watcher_batch_new();
-    g_autoptr(GHashTable) told = things_told(watcher, batch);
+    g_autoptr(GHashTable) told = things_told(things, watcher, batch);
     g_autoptr(GHashTable) bridges = NULL;
     g_autoptr(GPtrArray) nodes = config_list(config, "node");
     for (guint i = 0; i < nodes->len; i++) {

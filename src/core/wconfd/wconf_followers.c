@@ -481,5 +481,6 @@ void wconf_handle_follow(struct wconf *wconf, struct rpc_request *request)
     acknowledge(wconf, request->from_node, args->serial);
     /* Under which epoch it follows it is told at once: a copy knows what it knows. */
     bool told = request->stamp.epoch == wconf->epoch;
-    wconf_stream_answer(wconf, request, args->serial, true, told ? (guint)args->wait_ms : 0);
+    const struct stream_wish wish = {.since = args->serial, .ids = true};
+    wconf_stream_answer(wconf, request, &wish, told ? (guint)args->wait_ms : 0);
 }

@@ -170,7 +170,7 @@ struct kind_rule {
 };
 
 static const struct kind_rule kind_rules[] = {
-#define OBJECT(kind, cover, writers, since) {#kind, cover##_covers, writers},
+#define OBJECT(kind, cover, view, writers, since) {#kind, cover##_covers, writers},
 #include "proto/objects.def"
 #undef OBJECT
 };
@@ -196,7 +196,7 @@ static bool may_write(const struct wconf *wconf, const struct rpc_request *reque
     const struct kind_rule *rule = rule_of(change->kind);
     bool writes = !rule || is_writer(rule, request->from_role);
     bool of_job = !strcmp(request->from_role, ROLE_JOB);
-    bool others = of_job && !strcmp(change->kind, "job") &&
+    bool others = of_job && rule && object_view(change->kind) == VIEW_JOB_OWN &&
                   g_ascii_strtoull(change->key, NULL, 10) != request->from_job;
     if (writes && !others)
         return true;

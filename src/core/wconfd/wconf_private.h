@@ -202,10 +202,15 @@ void wconf_stream_begin(struct wconf *wconf, guint64 floor, guint64 epoch);
 guint64 wconf_stream_epoch(const struct wconf *wconf);
 /* Whether deltas from there can be had. */
 bool wconf_stream_reaches(const struct wconf *wconf, guint64 history, guint64 serial);
-/* Deltas since a serial that it reaches, now or when there are some; `ids`: with the ids of the
- * commits that made them, for a candidate. */
-void wconf_stream_answer(struct wconf *wconf, struct rpc_request *request, guint64 since, bool ids,
-                         guint wait_ms);
+/* What somebody is told who asks for deltas. */
+struct stream_wish {
+    guint64 since; /* a serial that it reaches */
+    guint64 kinds; /* bits, as in struct view; 0: all */
+    bool ids;      /* with the ids of the commits that made them, for a candidate */
+};
+/* Now, or when there is something newer, of whatever kind. */
+void wconf_stream_answer(struct wconf *wconf, struct rpc_request *request,
+                         const struct stream_wish *wish, guint wait_ms);
 /* The answer that tells a subscriber to fetch everything; a new reference. */
 json_t *wconf_snapshot_in_pieces(const struct wconf *wconf, const char *why);
 /* One committed change. */

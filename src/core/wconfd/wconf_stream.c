@@ -29,8 +29,7 @@ struct wconf_stream {
 struct listener {
     struct wconf *wconf;
     struct rpc_request *request;
-    guint64 serial; /* of its copy, which has everything */
-    bool ids;       /* it is a candidate's, and gets the ids of commits too */
+    struct stream_wish wish;
     guint timer;
 };
 
@@ -301,19 +300,18 @@ static bool piece_add(GString *changes, const struct config *config, const char 
 
 /* Objects behind (kind, key) in that order; whether there are more behind these. */
 static bool piece_fill(GString *changes, const struct config *config,
-                       const struct snapshot_args *args, bool secrets)
+                       const struct snapshot_args *args, const struct view *view)
 {
-    const struct view view = {.job = args->job, .secrets = secrets};
     g_autoptr(GPtrArray) kinds = config_kinds(config);
     for (guint k = 0; k < kinds->len; k++) {
         const char *kind = kinds->pdata[k];
         int order = strcmp(kind, args->kind);
-        if (order < 0)
+        if (order < 0 || !view_has_kind(view, kind))
             continue;
         g_autoptr(GPtrArray) keys = config_keys(config, kind);
         for (guint i = 0; i < keys->len; i++) {
             const char *key = keys->pdata[i];
-            if ((order == 0 && strcmp(key, args->key) <= 0) || !view_has(&view, config, kind, key))
+            if ((order == 0 && strcmp(key, args->key) <= 0) || !view_has(view, config, kind, key))
                 continue;
             if (!piece_add(changes, config, kind, key))
                 return true;
@@ -326,7 +324,8 @@ void wconf_handle_snapshot(struct wconf *wconf, struct rpc_request *request)
 {
     g_autoptr(GError) error = NULL;
     record_autoptr(snapshot_args) args = rpc_request_args(request, &snapshot_args_record, &error);
-    if (!args) {
+    struct view view = {.job = args ? args->job : 0, .secrets = has_secrets(wconf, request)};
+    if (!args || !view_want(&view, args->kinds, &error)) {
         rpc_fail(request, error);
         return;
     }
@@ -336,7 +335,7 @@ void wconf_handle_snapshot(struct wconf *wconf, struct rpc_request *request)
     piece->history = config_history(wconf->committed);
     piece->epoch = wconf->epoch;
     piece->serial = config_serial(wconf->committed);
-    piece->more = piece_fill(changes, wconf->committed, args, has_secrets(wconf, request));
+    piece->more = piece_fill(changes, wconf->committed, args, &view);
     json_autoptr answer = snapshot_piece_to_json(piece);
     g_autofree char *text = with_changes(answer, changes);
     rpc_answer_text(request, text);
@@ -376,11 +375,11 @@ static void tell(struct wconf *wconf, struct rpc_request *request, const char *t
 
 /* --- listeners --- */
 
-static char *news_for(const struct wconf *wconf, const struct rpc_request *request, guint64 since,
-                      bool ids)
+static char *news_for(const struct wconf *wconf, const struct rpc_request *request,
+                      const struct stream_wish *wish)
 {
-    const struct view view = {.secrets = has_secrets(wconf, request)};
-    return deltas_since(wconf, since, &view, ids);
+    const struct view view = {.kinds = wish->kinds, .secrets = has_secrets(wconf, request)};
+    return deltas_since(wconf, wish->since, &view, wish->ids);
 }
 
 static void listener_free(struct listener *listener)
@@ -397,9 +396,9 @@ static void listener_timeout(void *data)
     struct wconf *wconf = listener->wconf;
     listener->timer = 0;
     g_ptr_array_remove_fast(wconf->stream->listeners, listener);
-    g_autofree char *answer = news_for(wconf, listener->request, listener->serial, listener->ids);
+    g_autofree char *answer = news_for(wconf, listener->request, &listener->wish);
     /* Changes of this very moment are not told yet. */
-    if (listener->serial < config_serial(wconf->committed))
+    if (listener->wish.since < config_serial(wconf->committed))
         tell(wconf, listener->request, answer);
     else
         rpc_answer_text(listener->request, answer);
@@ -408,7 +407,8 @@ static void listener_timeout(void *data)
 
 /* What those are told who wait from the same serial and for the same: made once. */
 struct shared_answer {
-    guint64 serial;
+    guint64 since;
+    guint64 kinds; /* wanted_since() */
     bool ids;
     bool secrets;
     char *text;
@@ -419,20 +419,31 @@ static void clear_shared_answer(void *data)
     g_free(((struct shared_answer *)data)->text);
 }
 
+/* The kinds of what has changed, so far as they are wanted: mostly the same for all. */
+static guint64 wanted_since(const struct wconf *wconf, const struct stream_wish *wish)
+{
+    guint64 kinds = 0;
+    for (const GList *link = first_after(wconf, wish->since); link; link = link->next)
+        kinds |= object_bit(((const struct log_entry *)link->data)->kind);
+    return wish->kinds ? kinds & wish->kinds : kinds;
+}
+
 /* Hardly more than two of them: nearly everybody waits from the newest serial. */
 static const char *shared_answer(const struct wconf *wconf, GArray *answers,
                                  const struct listener *listener)
 {
-    bool secrets = has_secrets(wconf, listener->request);
+    const struct stream_wish *wish = &listener->wish;
+    struct shared_answer made = {.since = wish->since,
+                                 .kinds = wanted_since(wconf, wish),
+                                 .ids = wish->ids,
+                                 .secrets = has_secrets(wconf, listener->request)};
     for (guint i = 0; i < answers->len; i++) {
         const struct shared_answer *answer = &g_array_index(answers, struct shared_answer, i);
-        if (answer->serial == listener->serial && answer->ids == listener->ids &&
-            answer->secrets == secrets)
+        if (answer->since == made.since && answer->kinds == made.kinds && answer->ids == made.ids &&
+            answer->secrets == made.secrets)
             return answer->text;
     }
-    const struct shared_answer made = {
-        listener->serial, listener->ids, secrets,
-        news_for(wconf, listener->request, listener->serial, listener->ids)};
+    made.text = news_for(wconf, listener->request, wish);
     g_array_append_val(answers, made);
     return made.text;
 }
@@ -478,25 +489,24 @@ void wconf_stream_end(struct wconf *wconf)
         log_entry_free(entry);
 }
 
-void wconf_stream_answer(struct wconf *wconf, struct rpc_request *request, guint64 since, bool ids,
-                         guint wait_ms)
+void wconf_stream_answer(struct wconf *wconf, struct rpc_request *request,
+                         const struct stream_wish *wish, guint wait_ms)
 {
     const struct env *env = wconf->env;
-    if (since < config_serial(wconf->committed)) {
-        g_autofree char *news = news_for(wconf, request, since, ids);
+    if (wish->since < config_serial(wconf->committed)) {
+        g_autofree char *news = news_for(wconf, request, wish);
         tell(wconf, request, news);
         return;
     }
     if (wait_ms == 0) {
-        g_autofree char *nothing = news_for(wconf, request, since, ids);
+        g_autofree char *nothing = news_for(wconf, request, wish);
         rpc_answer_text(request, nothing);
         return;
     }
     struct listener *listener = g_new0(struct listener, 1);
     listener->wconf = wconf;
     listener->request = request;
-    listener->serial = since;
-    listener->ids = ids;
+    listener->wish = *wish;
     listener->timer = env->ops->timer(env, wait_ms, listener_timeout, listener);
     g_ptr_array_add(wconf->stream->listeners, listener);
 }
@@ -507,29 +517,55 @@ bool wconf_stream_reaches(const struct wconf *wconf, guint64 history, guint64 se
            serial <= config_serial(wconf->committed) && serial >= wconf->stream->floor;
 }
 
-/* What a job's process is given; it does not wait, and tells nobody. */
-static void answer_view(struct wconf *wconf, struct rpc_request *request,
+/* A job's process does not wait, and tells nobody. */
+static void answer_view(struct wconf *wconf, struct rpc_request *request, const struct view *view,
                         const struct wait_changes_args *args, bool reached)
 {
-    struct view view = view_new(args->job, args->named, args->instances);
     g_autofree char *answer =
-        reached ? deltas_since(wconf, args->serial, &view, false) : snapshot_text(wconf, &view);
+        reached ? deltas_since(wconf, args->serial, view, false) : snapshot_text(wconf, view);
     rpc_answer_text(request, answer);
-    view_clear(&view);
 }
 
-static void answer_snapshot(struct wconf *wconf, struct rpc_request *request)
+static void answer_snapshot(struct wconf *wconf, struct rpc_request *request,
+                            const struct view *view)
 {
-    const struct view view = {.secrets = has_secrets(wconf, request)};
-    g_autofree char *answer = snapshot_text(wconf, &view);
+    g_autofree char *answer = snapshot_text(wconf, view);
     tell(wconf, request, answer);
 }
 
-static void answer_part(struct wconf *wconf, struct rpc_request *request, guint64 since)
+static void answer_part(struct wconf *wconf, struct rpc_request *request, const struct view *view,
+                        guint64 since)
 {
-    const struct view view = {.secrets = has_secrets(wconf, request)};
-    g_autofree char *answer = part_since(wconf, since, &view);
+    g_autofree char *answer = part_since(wconf, since, view);
     tell(wconf, request, answer);
+}
+
+static void answer_changes(struct wconf *wconf, struct rpc_request *request,
+                           const struct view *view, const struct wait_changes_args *args)
+{
+    const struct stream_wish wish = {.since = args->serial, .kinds = view->kinds};
+    bool reached = wconf_stream_reaches(wconf, args->history, args->serial);
+    bool small = args->named || view_count(view, wconf->committed) <= LIMIT_SNAPSHOT_OBJECTS;
+    if (!reached && !small)
+        rpc_answer(request, wconf_snapshot_in_pieces(wconf, "the copy is to be fetched whole"));
+    else if (args->job)
+        answer_view(wconf, request, view, args, reached);
+    else if (!reached)
+        answer_snapshot(wconf, request, view);
+    else if (args->part)
+        answer_part(wconf, request, view, args->serial);
+    else
+        wconf_stream_answer(wconf, request, &wish, (guint)args->wait_ms);
+}
+
+/* What is asked for must fit together. */
+static bool check_wish(const struct wait_changes_args *args, struct view *view, GError **error)
+{
+    if (!args->named || args->job)
+        return view_want(view, args->kinds, error);
+    fettle_set_error(error, WRONG_INPUT,
+                     "named: such a copy is for a job's process; job: says for which");
+    return false;
 }
 
 void wconf_handle_wait_changes(struct wconf *wconf, struct rpc_request *request)
@@ -541,22 +577,11 @@ void wconf_handle_wait_changes(struct wconf *wconf, struct rpc_request *request)
         rpc_fail(request, error);
         return;
     }
-    if (args->named && !args->job) {
-        rpc_fail_new(request, FETTLE_ERROR_WRONG_INPUT,
-                     "named: such a copy is for a job's process; "
-                     "job: says for which");
-        return;
-    }
-    bool reached = wconf_stream_reaches(wconf, args->history, args->serial);
-    bool small = args->named || config_total(wconf->committed) <= LIMIT_SNAPSHOT_OBJECTS;
-    if (!reached && !small)
-        rpc_answer(request, wconf_snapshot_in_pieces(wconf, "the copy is to be fetched whole"));
-    else if (args->job)
-        answer_view(wconf, request, args, reached);
-    else if (!reached)
-        answer_snapshot(wconf, request);
-    else if (args->part)
-        answer_part(wconf, request, args->serial);
+    struct view view = view_new(args->job, args->named, args->instances);
+    view.secrets = has_secrets(wconf, request);
+    if (check_wish(args, &view, &error))
+        answer_changes(wconf, request, &view, args);
     else
-        wconf_stream_answer(wconf, request, args->serial, false, (guint)args->wait_ms);
+        rpc_fail(request, error);
+    view_clear(&view);
 }

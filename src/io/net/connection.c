@@ -303,12 +303,29 @@ static void take_frame(struct connection *connection, const json_t *json)
         take_request(connection, g_steal_pointer(&envelope));
 }
 
+/* This process was stopped, and the peer has given this connection up for that: whatever it had
+ * asked is not to be done so late. Who asked may be dead, and that on record (SAF-81). */
+static bool ends_after_stop(struct connection *connection, gint64 now)
+{
+    g_autoptr(GError) why = NULL;
+    gint64 stopped_ms = now - connection->last_beat;
+
+    if (connection->dead_ms == 0 || stopped_ms <= connection->dead_ms)
+        return false;
+    fettle_set_error(&why, UNREACHABLE, "this process stood still for %" G_GINT64_FORMAT " ms",
+                     stopped_ms);
+    connection_close(connection, why);
+    return true;
+}
+
 static void frame_cb(struct channel *channel, const char *data, size_t len, void *user)
 {
     struct connection *connection = user;
     g_autoptr(GError) error = NULL;
 
     connection->last_heard = loop_boot_ms();
+    if (ends_after_stop(connection, connection->last_heard))
+        return;
     if (connection->reads_records && connection->phase == PHASE_UP) {
         struct envelope *envelope = envelope_read(data, len, connection->version, connection->role);
         if (envelope != NULL) {
@@ -367,7 +384,9 @@ static void heartbeat_cb(void *data)
     gint64 now = loop_boot_ms();
 
     connection->heartbeat_timer = 0;
-    /* If this process itself was stopped, what came meanwhile has not been read yet. */
+    if (ends_after_stop(connection, now))
+        return;
+    /* If this process itself was stopped for less, what came meanwhile has not been read yet. */
     if (now - connection->last_beat > 2 * (gint64)connection->ping_ms)
         connection->last_heard = now;
     connection->last_beat = now;

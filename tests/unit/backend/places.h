@@ -34,15 +34,6 @@ extern struct authority *authority;
         g_clear_error(&error);                                                                     \
     } while (0)
 
-#define until(condition)                                                                           \
-    do {                                                                                           \
-        gint64 since_ms = loop_boot_ms();                                                          \
-        while (!(condition)) {                                                                     \
-            g_assert_false(patience_is_over(since_ms, PATIENCE_MS));                               \
-            g_assert_true(loop_sleep(100));                                                        \
-        }                                                                                          \
-    } while (0)
-
 /* Makes the nodes, or opens those that a process before has made. The others have the certificate
  * of the authority only. */
 void places_make(void);

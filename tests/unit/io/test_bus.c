@@ -198,7 +198,7 @@ struct cable {
     int listening;
     guint16 port, to_port;
     int ends[2]; /* from B, to A */
-    int cut;
+    int cut, held;
     GThread *thread;
 };
 
@@ -215,14 +215,13 @@ static void *cable_run(void *data)
     g_assert_cmpint(connect(cable->ends[1], (struct sockaddr *)&address, sizeof address), ==, 0);
     while (!g_atomic_int_get(&cable->cut))
         for (int i = 0; i < 2; i++) {
-            ssize_t got = recv(cable->ends[i], buffer, sizeof buffer, MSG_DONTWAIT);
-            if (got > 0)
-                g_assert_cmpint(send(cable->ends[1 - i], buffer, (size_t)got, MSG_NOSIGNAL), ==,
-                                got);
-            else if (got == 0)
-                return NULL;
-            else
+            ssize_t got = g_atomic_int_get(&cable->held)
+                              ? -1
+                              : recv(cable->ends[i], buffer, sizeof buffer, MSG_DONTWAIT);
+            if (got < 0)
                 g_usleep(500);
+            else if (got == 0 || send(cable->ends[1 - i], buffer, (size_t)got, MSG_NOSIGNAL) != got)
+                return NULL;
         }
     return NULL;
 }
@@ -270,6 +269,39 @@ static void test_cut_link(struct pair *pair, gconstpointer unused)
 }
 
 /* --- whether a node is there at all --- */
+
+/* A process that was stopped does nothing of what has come meanwhile: its peer has given it up. */
+static void test_stopped(struct pair *pair, gconstpointer unused)
+{
+    struct answer first = {0}, late = {0}, next = {0};
+    struct cable cable;
+
+    cable_lay(&cable, (guint16)pair->a->config->port);
+    struct member *member = pair->b->members->pdata[0];
+    guint64 port = member->port;
+    member->port = cable.port;
+    host_ask_report(pair->b, NODE_A, &first);
+    world_wait(&first.done);
+    g_atomic_int_set(&cable.held, true);
+    host_call(pair->b, NODE_A, ROLE_NODED, "guest_reset", host_guest_args(), &late);
+    world_pause(PING_MS);
+    g_atomic_int_set(&cable.held, false);
+    g_usleep(2 * DEAD_MS * G_GUINT64_CONSTANT(1000));
+    member->port = port;
+    world_wait(&late.done);
+    assert_error(&late.error, UNKNOWN_RESULT, "connection lost");
+    host_ask_report(pair->b, NODE_A, &next);
+    world_wait(&next.done);
+    g_assert_no_error(next.error);
+    g_assert_cmpuint(pair->a->kept->len, ==, 0);
+    close(cable.listening);
+    g_atomic_int_set(&cable.cut, true);
+    g_thread_join(cable.thread);
+    close(cable.ends[0]);
+    close(cable.ends[1]);
+    answer_clear(&first);
+    answer_clear(&next);
+}
 
 static void ask_alive(struct host *from, const char *to, struct answer *answer)
 {
@@ -650,6 +682,7 @@ int main(int argc, char **argv)
     ADD("/bus/master-link", test_master_link);
     ADD("/bus/peer-dies#SAF-04", test_peer_dies);
     ADD("/bus/cut-link#SAF-04", test_cut_link);
+    ADD("/bus/stopped#SAF-04,SAF-81", test_stopped);
     ADD("/bus/strangers", test_strangers);
     ADD("/bus/no-certificate", test_no_certificate);
     ADD("/bus/many-handshakes#SAF-109", test_many_handshakes);

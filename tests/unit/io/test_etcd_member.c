@@ -57,16 +57,6 @@ static void run(void (*fn)(void))
     task_group_unref(group);
 }
 
-/* Waits for something that becomes true by itself. */
-#define until(condition)                                                                           \
-    do {                                                                                           \
-        gint64 since_ms = loop_boot_ms();                                                          \
-        while (!(condition)) {                                                                     \
-            g_assert_false(patience_is_over(since_ms, PATIENCE_MS));                               \
-            g_assert_true(loop_sleep(100));                                                        \
-        }                                                                                          \
-    } while (0)
-
 /* Repeats what etcd refuses for a passing reason. */
 #define until_done(call)                                                                           \
     do {                                                                                           \

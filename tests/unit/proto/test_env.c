@@ -180,9 +180,10 @@ static void typed_caller(void *unused)
 static void test_typed(void)
 {
     setup(typed_caller, NULL);
-    g_assert_cmpstr(world.args, ==,
-                    "{\"history\":0,\"instances\":[],\"job\":0,\"named\":false,\"part\":false,"
-                    "\"serial\":3,\"wait_ms\":0}");
+    g_assert_cmpstr(
+        world.args, ==,
+        "{\"history\":0,\"instances\":[],\"job\":0,\"kinds\":[],\"named\":false,\"part\":false,"
+        "\"serial\":3,\"wait_ms\":0}");
     reply("{\"history\":1,\"epoch\":2,\"serial\":9,\"from_the_future\":true}");
     teardown("serial 9");
 }

@@ -117,6 +117,43 @@ static void test_each_is_written(void)
     end(scene);
 }
 
+static guint count_open(const struct scene *scene, const char *author)
+{
+    g_autoptr(GPtrArray) open = decisions_open_subjects(scene->decisions, author);
+    return open->len;
+}
+
+static void drop_all(struct scene *scene, const char *subject)
+{
+    g_autoptr(GPtrArray) all = config_list(scene->config, "decision");
+    g_autoptr(GPtrArray) changes = change_list_new();
+    for (guint i = 0; i < all->len; i++) {
+        const struct decision *decision = all->pdata[i];
+        if (g_str_equal(decision->subject, subject))
+            g_ptr_array_add(changes, config_delete(scene->config, "decision", decision->uuid));
+    }
+    apply(scene, changes);
+}
+
+/* By who has written them, whatever others have written of the same. */
+static void test_open_subjects(void)
+{
+    struct scene *scene = begin();
+    g_assert_cmpuint(count_open(scene, "watcher/recovery"), ==, 0);
+    tell(scene, "instance", WEB1, EVENT_RECOVERED, "one");
+    tell(scene, "instance", WEB1, EVENT_RECOVERED, "two");
+    tell(scene, "instance", WEB2, EVENT_NONE, "one");
+    g_assert_cmpuint(count_open(scene, "watcher/recovery"), ==, 2);
+    g_assert_cmpuint(count_open(scene, "watcher/alert"), ==, 0);
+    drop_all(scene, WEB1);
+    g_assert_cmpuint(count_open(scene, "watcher/recovery"), ==, 1);
+    decisions_update(scene->decisions, scene->config, NULL);
+    g_assert_cmpuint(count_open(scene, "watcher/recovery"), ==, 1);
+    drop_all(scene, WEB2);
+    g_assert_cmpuint(count_open(scene, "watcher/recovery"), ==, 0);
+    end(scene);
+}
+
 static void test_beside_the_others(void)
 {
     struct scene *scene = begin();
@@ -203,6 +240,7 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/decisions/events/each-is-written#RCV-27", test_each_is_written);
+    g_test_add_func("/decisions/open-subjects", test_open_subjects);
     g_test_add_func("/decisions/events/beside-the-others#RCV-32", test_beside_the_others);
     g_test_add_func("/decisions/events/age#SAF-93", test_age);
     g_test_add_func("/decisions/events/number", test_number);

@@ -332,6 +332,165 @@ static void test_older_answer(void)
     follower_clear(&f);
 }
 
+/* What a later mastership says; it knows of no loss. */
+static json_t *of_next_master(const struct rpc_request *request, const char *to_node, void *data,
+                              GError **error)
+{
+    bool whole = json_integer_value(json_object_get(request->args, "serial")) == 0;
+    if (whole)
+        ++*(guint *)data;
+    return json_make("{s:i,s:i,s:i,s:b,s:[{s:s,s:s,s:s,s:i,s:o}]}", "history", 5, "epoch", 9,
+                     "serial", whole ? 2 : 4, "snapshot", whole, "changes", "op", "put", "kind",
+                     "node", "key", NODE1, "version", 2, "object", object_node(NODE1));
+}
+
+/* The next master may lack what the one before has told, and have used its serials anew: the copy
+ * is fetched whole, even if it is older then. What the former says after that is dropped. */
+static void test_next_master(void)
+{
+    struct follower f;
+    guint whole = 0;
+    follower_init(&f, false);
+    assert_says(job_commit(&f.world, 17, tag("a")), "{\"serial\":2}");
+    assert_says(job_commit(&f.world, 17, tag("b")), "{\"serial\":3}");
+    fake_run(f.world.luxid, refresh_task, &f);
+    g_assert_cmpuint(tag_count(&f), ==, 2);
+    fake_script(f.world.world, NULL, ROLE_WCONFD, "wait_changes", of_next_master, &whole);
+    fake_run(f.world.luxid, refresh_task, &f);
+    g_assert_cmpuint(whole, ==, 1);
+    g_assert_cmpuint(copy_serial(&f), ==, 2);
+    g_assert_cmpuint(tag_count(&f), ==, 0);
+    g_assert_cmpuint(follow_epoch(f.follow), ==, 9);
+    fake_script(f.world.world, NULL, ROLE_WCONFD, "wait_changes", NULL, NULL);
+    fake_run(f.world.luxid, refresh_task, &f);
+    g_assert_cmpuint(follow_epoch(f.follow), ==, 9);
+    g_assert_cmpuint(tag_count(&f), ==, 0);
+    follower_clear(&f);
+}
+
+/* --- some kinds --- */
+
+static bool is_tag(const char *kind)
+{
+    return !strcmp(kind, "tag");
+}
+
+static void tags_init(struct follower *f, bool start)
+{
+    follower_init(f, false);
+    follow_only(f->follow, is_tag);
+    if (start)
+        fake_run(f->world.luxid, start_task, f);
+}
+
+static GPtrArray *memory(guint mib, guint64 version)
+{
+    return changes_of(
+        put("instance", DB1, version, with(object_db1(), "memory", json_integer(mib))), NULL);
+}
+
+/* It keeps up with what it is not told, at once. */
+static void test_only_some_kinds(void)
+{
+    struct follower f;
+    tags_init(&f, true);
+    g_assert_cmpuint(copy_serial(&f), ==, 1);
+    g_assert_cmpuint(config_total(follow_config(f.follow)), ==, 0);
+    g_free(job_locks(&f.world, 17, "x instance/db1", false));
+    assert_says(job_commit(&f.world, 17, memory(65, 1)), "{\"serial\":2}");
+    fake_advance(f.world.world, 1);
+    g_assert_cmpuint(copy_serial(&f), ==, 2);
+    g_assert_cmpuint(f.changes, ==, 0);
+    assert_says(job_commit(&f.world, 17, tag("a")), "{\"serial\":3}");
+    fake_advance(f.world.world, 1);
+    g_assert_cmpuint(f.changes, ==, 1);
+    config_world_restart(&f.world);
+    config_world_start(&f.world);
+    fake_advance(f.world.world, 3000);
+    assert_says(job_commit(&f.world, 17, tag("b")), "{\"serial\":4}");
+    fake_advance(f.world.world, 1000);
+    g_assert_cmpuint(copy_serial(&f), ==, 4);
+    g_assert_cmpuint(tag_count(&f), ==, 2);
+    g_assert_cmpuint(config_total(follow_config(f.follow)), ==, 2);
+    follower_clear(&f);
+}
+
+/* One that knows no `kinds` sends everything, at once and in pieces. */
+static void test_older_master(void)
+{
+    struct follower f;
+    tags_init(&f, false);
+    fake_script(f.world.world, NULL, ROLE_WCONFD, "wait_changes", of_serial_2, &f);
+    fake_run(f.world.luxid, refresh_task, &f);
+    g_assert_cmpuint(copy_serial(&f), ==, 2);
+    g_assert_cmpuint(config_total(follow_config(f.follow)), ==, 0);
+    fake_script(f.world.world, NULL, ROLE_WCONFD, "wait_changes", in_parts, NULL);
+    fake_script(f.world.world, NULL, ROLE_WCONFD, "snapshot", only_piece, NULL);
+    fake_run(f.world.luxid, refresh_task, &f);
+    g_assert_cmpuint(copy_serial(&f), ==, 9);
+    g_assert_cmpuint(tag_count(&f), ==, 4);
+    g_assert_cmpuint(config_total(follow_config(f.follow)), ==, 4);
+    follower_clear(&f);
+}
+
+struct refusing {
+    guint refused;
+    int epoch, serial;
+};
+
+/* One to whom a kind is new that the subscriber knows. */
+static json_t *refuses_kinds(const struct rpc_request *request, const char *to_node, void *data,
+                             GError **error)
+{
+    struct refusing *master = data;
+    if (json_array_size(json_object_get(request->args, "kinds"))) {
+        master->refused++;
+        fettle_set_error(error, WRONG_INPUT, "kinds[0]: there is no kind of object \"tag\"");
+        return NULL;
+    }
+    g_autofree char *text = g_strdup_printf("t%d", master->serial);
+    g_autofree char *key = g_strdup_printf("instance/" WEB1 "/%s", text);
+    return json_make("{s:i,s:i,s:i,s:[{s:s,s:s,s:s,s:i,s:{s:s,s:s,s:s}}]}", "history", 5, "epoch",
+                     master->epoch, "serial", master->serial, "changes", "op", "put", "kind", "tag",
+                     "key", key, "version", master->serial, "object", "kind", "instance", "object",
+                     WEB1, "tag", text);
+}
+
+/* Its refusal is asked for once, and once again when another has become the master. */
+static void test_kinds_refused(void)
+{
+    struct refusing master = {.epoch = 7};
+    struct follower f;
+    tags_init(&f, false);
+    fake_run(f.world.luxid, refresh_task, &f);
+    fake_script(f.world.world, NULL, ROLE_WCONFD, "wait_changes", refuses_kinds, &master);
+    guint refused[5];
+    for (int i = 0; i < 5; i++) {
+        master.serial = 10 + i;
+        master.epoch = i < 3 ? 7 : 8;
+        fake_run(f.world.luxid, refresh_task, &f);
+        refused[i] = master.refused;
+        g_assert_cmpint((int)copy_serial(&f), ==, 10 + i);
+    }
+    g_assert_cmpuint(tag_count(&f), ==, 5);
+    g_assert_cmpuint(refused[2], ==, refused[1]);
+    g_assert_cmpuint(refused[4], >, refused[2]);
+    follower_clear(&f);
+}
+
+static void test_kind_not_had(void)
+{
+    struct follower f;
+    if (g_test_subprocess()) {
+        tags_init(&f, false);
+        config_find(follow_config(f.follow), "node", "node1", NULL);
+        return;
+    }
+    g_test_trap_subprocess(NULL, 0, 0);
+    g_test_trap_assert_failed();
+    g_test_trap_assert_stderr("*node: this copy of the configuration has no objects of that kind*");
+}
+
 /* --- committing --- */
 
 struct commit_call {
@@ -512,6 +671,11 @@ int main(int argc, char **argv)
     g_test_add_func("/follow/in-parts", test_in_parts);
     g_test_add_func("/follow/two-masters#SAF-03", test_two_masters);
     g_test_add_func("/follow/older-answer#SAF-03", test_older_answer);
+    g_test_add_func("/follow/next-master", test_next_master);
+    g_test_add_func("/follow/kinds#SAF-03", test_only_some_kinds);
+    g_test_add_func("/follow/kinds/older-master", test_older_master);
+    g_test_add_func("/follow/kinds/refused", test_kinds_refused);
+    g_test_add_func("/follow/kinds/not-had", test_kind_not_had);
     g_test_add_func("/follow/commit#WCF-21", test_commit_brings_the_copy_along);
     g_test_add_func("/follow/commit/last", test_last_commit_leaves_the_copy);
     g_test_add_func("/follow/commit/lost-answer#SAF-04", test_lost_answer_is_asked_for_again);

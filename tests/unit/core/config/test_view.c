@@ -69,10 +69,10 @@ static int compare_texts(const void *a, const void *b)
 }
 
 /* "put kind key, delete kind key", in the order of their letters; those of no interest left out. */
-static char *told(json_t *args)
+static char *changes_in(const char *said)
 {
     static const char *const dull[] = {"cluster", "nodegroup", "node", "network", "counter", NULL};
-    g_autofree char *text = ask_wconf(&world, world.job, "wait_changes", args);
+    g_autofree char *text = g_strdup(said);
     json_autoptr answer = json_parse_limited(text, strlen(text), MIB(4), NULL);
     g_autoptr(GPtrArray) words = g_ptr_array_new_with_free_func(g_free);
     size_t i;
@@ -89,6 +89,12 @@ static char *told(json_t *args)
     g_ptr_array_sort(words, compare_texts);
     g_ptr_array_add(words, NULL);
     return g_strjoinv(", ", (char **)words->pdata);
+}
+
+static char *told(json_t *args)
+{
+    g_autofree char *text = ask_wconf(&world, world.job, "wait_changes", args);
+    return changes_in(text);
 }
 
 static void test_named_copy(void)
@@ -197,13 +203,15 @@ static void note_single(const char *kind, const char *key, guint64 version, cons
         note_object(kind, key, version, value, single->objects);
 }
 
-static guint assert_same_rule(const struct config *config, bool named, const char *list)
+static guint assert_same_rule_of(const struct config *config, bool named, const char *list,
+                                 guint64 kinds)
 {
     g_auto(GStrv) words = g_strsplit(list, " ", -1);
     g_autoptr(GPtrArray) names = g_ptr_array_new();
     for (guint i = 0; words[i] && *words[i]; i++)
         g_ptr_array_add(names, words[i]);
     struct view view = view_new(17, named, names);
+    view.kinds = kinds;
     g_autoptr(GHashTable) whole = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     g_autoptr(GHashTable) singles = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     struct single single = {&view, config, singles};
@@ -217,6 +225,18 @@ static guint assert_same_rule(const struct config *config, bool named, const cha
     guint size = g_hash_table_size(whole);
     g_assert_cmpuint(size, ==, g_hash_table_size(singles));
     view_clear(&view);
+    return size;
+}
+
+/* Kind by kind it is the same as all at once. */
+static guint assert_same_rule(const struct config *config, bool named, const char *list)
+{
+    guint size = assert_same_rule_of(config, named, list, 0), sum = 0;
+    size_t count;
+    const struct record *const *kinds = object_table(&count);
+    for (size_t i = 0; i < count; i++)
+        sum += assert_same_rule_of(config, named, list, object_bit(kinds[i]->name));
+    g_assert_cmpuint(sum, ==, size);
     return size;
 }
 
@@ -258,6 +278,123 @@ static void test_named_for_nobody(void)
         ask_wconf(&world, world.luxid, "wait_changes",
                   json_make("{s:i,s:b,s:[s]}", "serial", 0, "named", 1, "instances", "web1")),
         "wrong_input: named: such a copy is for a job's process; job: says for which");
+    world_tear_down();
+}
+
+/* --- some kinds --- */
+
+/* `kinds`: words; the arguments of wait_changes and of snapshot are the same here. */
+static json_t *of_kinds(guint64 serial, const char *kinds)
+{
+    json_t *list = json_array();
+    g_auto(GStrv) words = g_strsplit(kinds, " ", -1);
+    for (guint i = 0; words[i] && *words[i]; i++)
+        json_array_append_new(list, json_string(words[i]));
+    return json_make("{s:i,s:I,s:o}", "history", 5, "serial", (json_int_t)serial, "kinds", list);
+}
+
+/* "SERIAL: changes" */
+static char *luxid_told(const char *method, json_t *args)
+{
+    g_autofree char *text = ask_wconf(&world, world.luxid, method, args);
+    g_autofree char *changes = changes_in(text);
+    json_autoptr answer = json_parse_limited(text, strlen(text), MIB(4), NULL);
+    return answer ? g_strdup_printf("%d: %s",
+                                    (int)json_integer_value(json_object_get(answer, "serial")),
+                                    changes)
+                  : g_steal_pointer(&text);
+}
+
+static void test_kinds(void)
+{
+    set_up();
+    const char *two = "1: put job 17, put job 18, put removed " OLD;
+    assert_says(luxid_told("wait_changes", of_kinds(0, "job removed")), two);
+    assert_says(luxid_told("snapshot", json_make("{s:[ss]}", "kinds", "job", "removed")), two);
+    assert_says(luxid_told("snapshot", json_make("{s:s,s:s,s:[ss]}", "kind", "job", "key", "17",
+                                                 "kinds", "job", "removed")),
+                "1: put job 18, put removed " OLD);
+    assert_says(luxid_told("wait_changes", of_kinds(0, "node")), "1: ");
+    /* What is not for it stays so; of what is for a job's process it may want less. */
+    assert_says(luxid_told("wait_changes", of_kinds(0, "secret job")), "1: put job 17, put job 18");
+    assert_says(luxid_told("snapshot", json_make("{s:[s]}", "kinds", "secret")), "1: ");
+    assert_says(told(with(wanted(0, "web1"), "kinds", json_make("[sss]", "tag", "job", "service"))),
+                "put job 17, put tag instance/" WEB1 "/mine, put tag node/" NODE2 "/rack");
+    assert_says(
+        told(json_make("{s:i,s:i,s:[ss]}", "job", 17, "serial", 0, "kinds", "job", "removed")),
+        "put job 17, put removed " OLD);
+    world_tear_down();
+}
+
+/* However little of what has changed is told, the serial goes on. */
+static void test_kinds_deltas(void)
+{
+    set_up();
+    commit(put("instance", DB1, 1, with(object_db1(), "memory", json_integer(65))), 2);
+    commit(put("tag", "instance/" DB1 "/new", 0, tag_on("instance", DB1, "new")), 3);
+    assert_says(luxid_told("wait_changes", of_kinds(1, "tag")), "3: put tag instance/" DB1 "/new");
+    assert_says(luxid_told("wait_changes", of_kinds(1, "replica")), "3: ");
+    assert_says(luxid_told("wait_changes", with(of_kinds(1, "instance"), "part", json_true())),
+                "3: put instance " DB1);
+    assert_says(luxid_told("wait_changes", with(of_kinds(1, "replica"), "part", json_true())),
+                "3: ");
+    world_tear_down();
+}
+
+/* Who waits is told at once, each what he wants. */
+static void test_kinds_waited_for(void)
+{
+    static const char *const kinds[] = {"tag", "instance", "", "tag", "replica"};
+    static const char *const expected[] = {"put tag instance/" DB1 "/new", "",
+                                           "put tag instance/" DB1 "/new",
+                                           "put tag instance/" DB1 "/new", ""};
+    struct fake_reply waiting[G_N_ELEMENTS(kinds)];
+    set_up();
+    for (guint i = 0; i < G_N_ELEMENTS(kinds); i++)
+        fake_call_start(world.luxid, 0, NODE1, ROLE_WCONFD, "wait_changes",
+                        with(of_kinds(1, kinds[i]), "wait_ms", json_integer(60000)), &waiting[i]);
+    fake_settle(world.world);
+    commit(put("tag", "instance/" DB1 "/new", 0, tag_on("instance", DB1, "new")), 2);
+    fake_advance(world.world, 1);
+    for (guint i = 0; i < G_N_ELEMENTS(kinds); i++) {
+        g_assert_true(waiting[i].done);
+        g_assert_cmpint(json_integer_value(json_object_get(waiting[i].result, "serial")), ==, 2);
+        g_autofree char *text = json_to_text(waiting[i].result);
+        assert_says(changes_in(text), expected[i]);
+        fake_reply_clear(&waiting[i]);
+    }
+    world_tear_down();
+}
+
+static void test_kinds_unknown(void)
+{
+    set_up();
+    const char *refusal = "wrong_input: kinds[1]: there is no kind of object \"wroker\"";
+    assert_says(luxid_told("wait_changes", of_kinds(0, "job wroker")), refusal);
+    assert_says(luxid_told("snapshot", json_make("{s:[ss]}", "kinds", "job", "wroker")), refusal);
+    assert_says(luxid_told("wait_changes", json_make("{s:i,s:s}", "serial", 0, "kinds", "job")),
+                "wrong_input: kinds: must be a list of texts");
+    json_t *many = json_array();
+    for (guint i = 0; i <= LIMIT_KINDS; i++)
+        json_array_append_new(many, json_string("job"));
+    assert_says(luxid_told("wait_changes", with(of_kinds(0, ""), "kinds", many)),
+                "wrong_input: kinds: must have at most 64 elements, has 65");
+    world_tear_down();
+}
+
+/* What few there are come at once, however many others there are. */
+static void test_kinds_in_one_piece(void)
+{
+    GPtrArray *objects = initial_changes();
+    for (guint i = 0; i < LIMIT_SNAPSHOT_OBJECTS; i++) {
+        g_autofree char *key = g_strdup_printf("instance/" DB1 "/t%u", i);
+        add(objects, "tag", key, tag_on("instance", DB1, strrchr(key, '/') + 1));
+    }
+    config_world_init(&world, objects);
+    config_world_start(&world);
+    assert_says(luxid_told("wait_changes", of_kinds(0, "replica")), "1: put replica " REPLICA1);
+    g_autofree char *whole = ask_wconf(&world, world.luxid, "wait_changes", of_kinds(0, ""));
+    g_assert_nonnull(strstr(whole, "\"pieces\":true"));
     world_tear_down();
 }
 
@@ -497,6 +634,11 @@ int main(int argc, char **argv)
     g_test_add_func("/view/named/same-rule#WCF-22", test_same_rule);
     g_test_add_func("/view/named/one-piece#WCF-22", test_named_in_one_piece);
     g_test_add_func("/view/named/for-nobody#WCF-11", test_named_for_nobody);
+    g_test_add_func("/view/kinds#SAF-101", test_kinds);
+    g_test_add_func("/view/kinds/deltas#SAF-03", test_kinds_deltas);
+    g_test_add_func("/view/kinds/waited-for#SAF-03", test_kinds_waited_for);
+    g_test_add_func("/view/kinds/unknown#WCF-11", test_kinds_unknown);
+    g_test_add_func("/view/kinds/one-piece", test_kinds_in_one_piece);
     g_test_add_func("/view/copy#WCF-22", test_copy);
     for (guint i = 0; i < G_N_ELEMENTS(refused); i++) {
         g_autofree char *path = g_strdup_printf("/view/refused/%u#WCF-22", i);

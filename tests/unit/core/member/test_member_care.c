@@ -364,6 +364,16 @@ static void test_turn_of_the_dead(struct fixture *fixture, gconstpointer unused)
     assert_did(fixture, " give-turn");
     nw_pass(fixture->nw, 2 * MINUTE_MS);
     assert_did(fixture, "");
+    /* One that stays unwell is not asked more often than others. */
+    fixture->fake->says->healthy = false;
+    restart(fixture);
+    nw_pass(fixture->nw, MEMBER_SETTLED_MS + MEMBER_LOOK_MS);
+    fixture->fake->asks = 0;
+    nw_pass(fixture->nw, 5 * MEMBER_LOOK_MS);
+    g_assert_cmpuint(fixture->fake->asks, <=, 6);
+    fixture->fake->says->healthy = true;
+    nw_pass(fixture->nw, 2 * MEMBER_LOOK_MS);
+    assert_did(fixture, " adopt give-turn");
     must(fixture, "member_restart", json_object());
     assert_did(fixture, " turn stop start-new");
     fixture->fake->running = false; /* it came no further than its end */

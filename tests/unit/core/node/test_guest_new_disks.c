@@ -187,6 +187,11 @@ static void test_other_disks(void)
         ") on record, but of an earlier one; nothing is started from it: make new disks with "
         "fettle "
         "instance recreate-disks";
+    static const char refusal_of_another[] =
+        "replica 33333333-3333-4333-8333-000000000001 of " GUEST " is no copy of disk 1 (" NEW_DISK
+        ") on record, but of an earlier one; nothing is started from it: make new disks with "
+        "fettle "
+        "instance recreate-disks";
     struct node_world *nw = node_world_new(1);
     g_autoptr(GError) error = NULL;
     nw_create(nw, NODE_A, NODE_B, 1, &error);
@@ -209,6 +214,14 @@ static void test_other_disks(void)
     g_clear_error(&error);
     answer = take(nw, replica, &error);
     assert_refused(answer, error, UNSAFE, refusal);
+    /* Nor is it for an installation, which names the first disk to write and the others to keep. */
+    answer =
+        nw_call(nw, &nw->b, "disks_create",
+                json_make("{s:s,s:s,s:I,s:[{s:s,s:i}],s:[{s:s,s:i}]}", "instance", WEB1, "os_type",
+                          "", "generation", (json_int_t)nw->web1.generation, "disks", "uuid",
+                          OTHER_REPLICA, "size", 1, "kept", "uuid", NEW_DISK, "size", 1),
+                &error);
+    assert_refused(answer, error, UNSAFE, refusal_of_another);
     g_assert_true(fake_host_has_image(nw->b.host, WEB1, replica));
     g_assert_false(fake_host_has_image(nw->b.host, WEB1, ""));
     g_assert_cmpint(fake_host_state(nw->b.host, WEB1, NULL), ==, GUEST_ABSENT);

@@ -640,9 +640,49 @@ static void test_bad_calls(void)
     queue_world_free(w);
 }
 
+/* --- its copy of the configuration --- */
+
+/* Answers once; `data`: what was asked for. */
+static json_t *note_kinds(const struct rpc_request *request, const char *to_node, void *data,
+                          GError **error)
+{
+    json_t **kinds = data;
+    if (*kinds) {
+        fettle_set_error(error, UNREACHABLE, "gone");
+        return NULL;
+    }
+    *kinds = json_incref(json_object_get(request->args, "kinds"));
+    return json_make("{si, si, si, sb, s[]}", "history", 1, "epoch", 1, "serial", 1, "snapshot",
+                     true, "changes");
+}
+
+/* All kinds but those that only the daemons have which work with them. */
+static void test_kinds(void)
+{
+    struct queue_world *w = queue_world_new(1);
+    json_autoptr kinds = NULL;
+    size_t count, i;
+    const struct record *const *all = object_table(&count);
+    json_t *kind;
+
+    queue_world_kill_luxid(w);
+    fake_script(w->world, NULL, ROLE_WCONFD, "wait_changes", note_kinds, &kinds);
+    queue_world_start_luxid(w);
+    g_assert_nonnull(kinds);
+    g_autoptr(GHashTable) asked = g_hash_table_new(g_str_hash, g_str_equal);
+    json_array_foreach(kinds, i, kind)
+        g_hash_table_add(asked, (char *)json_string_value(kind));
+    for (i = 0; i < count; i++)
+        g_assert_cmpint(g_hash_table_contains(asked, all[i]->name), ==,
+                        object_view(all[i]->name) != VIEW_LUXID_NEVER);
+    g_assert_false(g_hash_table_contains(asked, "revoked"));
+    queue_world_free(w);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/luxi/kinds", test_kinds);
     g_test_add_func("/luxi/submit#LUX-06", test_submit);
     g_test_add_func("/luxi/answer-after-commit#LUX-06", test_answer_after_commit);
     g_test_add_func("/luxi/batch", test_batch);

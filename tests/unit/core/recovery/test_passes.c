@@ -90,10 +90,62 @@ static void test_two(void)
         both(20, seed);
 }
 
+/* --- a host that hangs --- */
+
+#define HUNG 500
+#define LOOKS 6
+#define LOOK_MS (60 * 1000 + LIMIT_COLLECT_WAIT_MS) /* from one to the next */
+
+static guint count_stuck(struct stuck_world *w, bool hung)
+{
+    guint count = 0;
+    stuck_look(w);
+    for (guint i = 0; i < w->count; i++) {
+        g_autofree char *uuid = stuck_uuid(i);
+        const struct instance *instance = config_get(w->view, "instance", uuid, NULL);
+        count += (i % 3 == 2) == hung && instance->task_state != TASK_NONE;
+    }
+    return count;
+}
+
+static struct stuck_world *one_hangs(guint each)
+{
+    struct stuck_world *w = stuck_world_new(3 * each, true);
+    stuck_hang(w);
+    stuck_watcher_start(w, 0);
+    fake_advance(w->base.world, LIMIT_COLLECT_WAIT_MS + PASS_MS);
+    g_assert_cmpuint(count_stuck(w, false), ==, 0);
+    g_assert_cmpuint(count_stuck(w, true), ==, each);
+    return w;
+}
+
+/* All others are done in one pass, and each of its own is in ERROR right after the last look. */
+static void test_hung(void)
+{
+    struct stuck_world *w = one_hangs(HUNG);
+    for (guint look = 1; look < LOOKS; look++) {
+        g_assert_cmpuint(stuck_looks(w), ==, HUNG * look);
+        g_assert_cmpuint(count_stuck(w, true), ==, HUNG);
+        fake_advance(w->base.world, LOOK_MS);
+    }
+    g_assert_cmpuint(count_stuck(w, true), ==, 0);
+    g_assert_cmpuint(config_count(w->view, "fault"), ==, HUNG);
+    g_assert_cmpuint(config_count(w->view, "stuck"), ==, 0);
+    stuck_world_free(w);
+}
+
+/* More than hosts are asked about at once: a pass of several rounds waits for it in one. */
+static void test_hung_rounds(void)
+{
+    stuck_world_free(one_hangs(LIMIT_COLLECT + 10));
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/recovery/dies-at-any-moment#RCV-31,RCV-41", test_dies);
     g_test_add_func("/recovery/two-over-a-thousand#RCV-32,SAF-80", test_two);
+    g_test_add_func("/recovery/one-host-hangs#RCV-36,RCV-39,RCV-41", test_hung);
+    g_test_add_func("/recovery/one-host-hangs-for-rounds#RCV-41", test_hung_rounds);
     return g_test_run();
 }

@@ -518,6 +518,32 @@ static void test_node_of_a_version_before(void)
     watcher_world_free(w);
 }
 
+/* A candidate of the version before could load no count: looks are counted all the same, and it is
+ * on record, or in ERROR, as soon as there is none. */
+static void older_candidate(guint seconds, guint looks)
+{
+    struct watcher_world *w = fresh();
+    w->services = json_make("{s:[{ss ss ss si}]}", NODE3, "name", "wconfd", "state", "running",
+                            "version", "0.9", "since", 5);
+    change_object(w, "node", NODE3, json_make("{sb}", "master_candidate", 1));
+    w->silent = NODE1;
+    stick(w, "replacing-disks");
+    passes(w, seconds);
+    g_assert_null(stuck(w));
+    g_assert_null(fault(w));
+    json_object_clear(w->services);
+    passes(w, 65);
+    g_assert_cmpuint(stuck(w) ? stuck(w)->looks : 0, ==, looks);
+    g_assert_true((fault(w) != NULL) == (looks == 0));
+    watcher_world_free(w);
+}
+
+static void test_older_candidate(void)
+{
+    older_candidate(65, 3);
+    older_candidate(1000, 0);
+}
+
 /* A node may take its time: for its note, for a lock, for a disk. */
 static void test_slow_node(void)
 {
@@ -719,6 +745,7 @@ int main(int argc, char **argv)
     g_test_add_func("/recovery/mark-over-a-mark#SAF-84", test_mark_over_a_mark);
     g_test_add_func("/recovery/host-is-back#RCV-38", test_host_is_back);
     g_test_add_func("/recovery/busy#SAF-81", test_busy);
+    g_test_add_func("/recovery/candidate-of-a-version-before#RCV-36,FUT-12", test_older_candidate);
     g_test_add_func("/recovery/node-of-a-version-before#FUT-12", test_node_of_a_version_before);
     g_test_add_func("/recovery/slow-node#RCV-35", test_slow_node);
     g_test_add_func("/recovery/one-set-of-images#SAF-82", test_one_set_of_images);

@@ -287,6 +287,34 @@ static void test_many(void)
     watcher_world_free(w);
 }
 
+/* Whoever may run QEMU on a host can start any number, under any name: they leave the others their
+ * room, and are told as one. */
+static void test_many_processes(void)
+{
+    struct watcher_world *w = fresh();
+    json_t *processes = json_array();
+    for (guint i = 0; i < LIMIT_THINGS; i++) {
+        g_autofree char *name = g_strdup_printf("stray%u", i);
+        json_array_append_new(processes, process(name, ""));
+    }
+    answer(w, NODE2, processes, json_make("[s]", "notes.txt"));
+    passes(w, HOUR);
+    g_autofree char *found = events(w, EVENT_FINDING);
+    g_auto(GStrv) each = g_strsplit(found, ", ", -1);
+    g_assert_cmpuint(g_strv_length(each), ==, LIMIT_THING_PROCESSES + 2);
+    g_assert_nonnull(strstr(found, "node2 file notes.txt warning"));
+    g_assert_nonnull(strstr(found, "node2 more more than 16 processes warning"));
+    passes(w, 2 * HOUR);
+    g_autofree char *later = events(w, EVENT_FINDING);
+    g_assert_cmpstr(later, ==, found);
+    while (json_array_size(processes) > LIMIT_THING_PROCESSES)
+        json_array_remove(processes, LIMIT_THING_PROCESSES);
+    passes(w, 2 * HOUR);
+    g_autofree char *gone = events(w, EVENT_GONE);
+    g_assert_nonnull(strstr(gone, "node2 more more than 16 processes info"));
+    watcher_world_free(w);
+}
+
 /* --- exactly once --- */
 
 /* Another watcher on the same record, in step with the first: what both decide is one object, and
@@ -344,6 +372,7 @@ int main(int argc, char **argv)
     g_test_add_func("/things/return", test_return);
     g_test_add_func("/things/ignored", test_ignored);
     g_test_add_func("/things/many", test_many);
+    g_test_add_func("/things/many-processes#RCV-26", test_many_processes);
     g_test_add_func("/things/two-watchers#RCV-26", test_two_watchers);
     g_test_add_func("/things/restored", test_restored);
     return g_test_run();

@@ -179,12 +179,17 @@ static const struct {
                 {"join_token", "job watcher"},
                 {"secret", ""},
                 {"job_filter", "luxid"},
-                {"switches", "luxid"}};
+                {"switches", "luxid"},
+                {"backend", "job"},
+                {"storage_service", ""},
+                {"worker", ""},
+                {"volume", ""},
+                {"trash", ""}};
 
 static const struct {
     const char *kind, *cover, *writers;
 } kinds[] = {
-#define OBJECT(kind, cover, writers, since) {#kind, #cover, writers},
+#define OBJECT(kind, cover, view, writers, since) {#kind, #cover, writers},
 #include "proto/objects.def"
 #undef OBJECT
 };

@@ -105,6 +105,17 @@ static json_t *collect(const struct rpc_request *request, const char *to_node, v
     return json_make("{ss so}", "node", to_node, "sights", sights);
 }
 
+static void keep(struct rpc_request *request, void *data)
+{
+    g_ptr_array_add(((struct stuck_world *)data)->hung, request);
+}
+
+void stuck_hang(struct stuck_world *w)
+{
+    fake_script(w->base.world, NODE3, ROLE_NODED, "collect", NULL, NULL);
+    fake_serve(fake_process(w->base.world, NODE3, ROLE_NODED), keep, w);
+}
+
 static void serve_luxid(struct rpc_request *request, void *data)
 {
     struct stuck_world *w = data;
@@ -155,6 +166,7 @@ struct stuck_world *stuck_world_new(guint count, bool stuck)
 {
     struct stuck_world *w = g_new0(struct stuck_world, 1);
     w->count = count;
+    w->hung = g_ptr_array_new_with_free_func((GDestroyNotify)rpc_request_free);
     w->view = config_new();
     config_world_init(&w->base, objects_of(count, stuck));
     for (guint i = 0; i < G_N_ELEMENTS(nodes); i++)
@@ -174,6 +186,7 @@ void stuck_world_free(struct stuck_world *w)
         stuck_watcher_kill(w, i);
     for (guint i = 0; i < G_N_ELEMENTS(nodes); i++)
         json_decref(w->report[i]);
+    g_ptr_array_unref(w->hung);
     config_world_clear(&w->base);
     config_free(w->view);
     g_free(w);

@@ -18,9 +18,10 @@ struct stuck_world {
     struct env *env[STUCK_WATCHERS];
     struct watcher *watcher[STUCK_WATCHERS];
     struct config *view;
-    guint silent;   /* each so many-th guest's monitor does not answer; 0: all do */
-    guint64 random; /* of messages that take a while; 0: none do */
-    guint64 jobs;   /* submitted */
+    guint silent;    /* each so many-th guest's monitor does not answer; 0: all do */
+    GPtrArray *hung; /* requests that are never answered */
+    guint64 random;  /* of messages that take a while; 0: none do */
+    guint64 jobs;    /* submitted */
     json_t *report[3];
 };
 
@@ -29,6 +30,8 @@ struct stuck_world *stuck_world_new(guint count, bool stuck);
 void stuck_world_free(struct stuck_world *w);
 void stuck_watcher_start(struct stuck_world *w, guint which);
 void stuck_watcher_kill(struct stuck_world *w, guint which);
+/* The third node answers no look any more. */
+void stuck_hang(struct stuck_world *w);
 /* What is on record now. */
 void stuck_look(struct stuck_world *w);
 /* Whether each is settled, but for those that do not answer, and told once; else an error of the
