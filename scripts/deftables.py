@@ -63,7 +63,7 @@ def field(macro, args):
     doc = args[-1]
     if macro == 'FIELD':
         kind, name, need, default, limit = args[:5]
-        kind = kind.lower() + ('' if limit in ('NO_LIMIT', 'SHARED') else ' ' + limit.replace('RANGE', '').replace(', ', ' … '))
+        kind = kind.lower() + ('' if limit in ('NO_LIMIT', 'RECORD_SHARED') else ' ' + limit.replace('RANGE', '').replace(', ', ' … '))
     elif macro == 'FIELD_ENUM':
         words, name, need, default = args[:4]
         kind = f'one of [{words}](#{words})'

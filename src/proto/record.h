@@ -16,7 +16,7 @@
  * bool, STRINGS GPtrArray * of char *, JSON json_t *.
  *
  * Lists own their elements: made by record_new() they free them on removal. JSON members are the
- * record's alone (copied in and out), but for those that nobody changes (SHARED).
+ * record's alone (copied in and out), but for those that nobody changes (RECORD_SHARED).
  *
  * Unknown fields: kept under `extra` of the record and written back for objects (RECORD_KEEP),
  * refused with their name for requests of people and their tools (RECORD_STRICT), which have no
@@ -83,7 +83,7 @@ enum record_mode { RECORD_STRICT, RECORD_FILLED, RECORD_KEEP, RECORD_LAX };
 #define NO_LIMIT -G_MAXDOUBLE, G_MAXDOUBLE
 /* In place of a limit, of a JSON member: record, copies and documents have it together, as nobody
  * changes it from the moment that it is in one of them. */
-#define SHARED RANGE(0, 0)
+#define RECORD_SHARED RANGE(0, 0)
 #define RECORD_NUMBER_MAX 9007199254740992 /* 2^53: exact in every JSON implementation */
 
 /* Parses `json` into a new struct; NULL and WRONG_INPUT with the field's path on error. */

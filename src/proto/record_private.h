@@ -18,7 +18,8 @@ static inline json_t **record_extra(const struct record *record, void *value)
     return (json_t **)(void *)((char *)value + record->extra_offset);
 }
 
-/* What a JSON member, or a document, is given of another one: that itself if it is SHARED. */
+/* What a JSON member, or a document, is given of another one: that itself if it is RECORD_SHARED.
+ */
 json_t *record_json_copy(const struct field *field, const json_t *json);
 
 /* Where a value stands. It becomes a text (`disks[1].size`) only in an error: every message and
