@@ -107,8 +107,7 @@ static void tell_down(struct wconf *wconf, const struct storage_service *service
 {
     g_autoptr(GPtrArray) rows = config_service_work(wconf->head, service->id);
     g_autofree char *name = config_storage_service_name(wconf->head, service);
-    log_warning("", "%s is down: no beat for %" G_GINT64_FORMAT " s", name,
-                silent / 1000);
+    log_warning("", "%s is down: no beat for %" G_GINT64_FORMAT " s", name, silent / 1000);
     if (!rows->len)
         return;
     struct decision *decision = decision_about("storage_service", service->uuid, name,

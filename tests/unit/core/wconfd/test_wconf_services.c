@@ -72,9 +72,8 @@ static void test_bad_input(void)
                 "unknown_entity: backend: there is no backend " DISK1);
     assert_says(registers(1, with(registering("node1"), "binary", json_string("cinder-scheduler"))),
                 "permission_denied: binary: volumed is no cinder-scheduler");
-    assert_says(
-        registers(1, with(registering("node1"), "binary", json_string("cinder-backup"))),
-        "wrong_input: binary: must be one of cinder-volume, cinder-scheduler");
+    assert_says(registers(1, with(registering("node1"), "binary", json_string("cinder-backup"))),
+                "wrong_input: binary: must be one of cinder-volume, cinder-scheduler");
     g_assert_cmpuint(fake_engine_commits(world.engine), ==, 0);
     world_tear_down();
 }
