@@ -43,7 +43,8 @@ static void object_unref(void *data)
 /* Names are unique in these kinds only: a removed instance's name may be used again. */
 static const struct field *unique_name(const struct record *record)
 {
-    static const char *const named[] = {"cluster", "nodegroup", "network", "node", "instance"};
+    static const char *const named[] = {"cluster", "nodegroup", "network",
+                                        "node",    "instance",  "backend"};
     for (guint i = 0; i < G_N_ELEMENTS(named); i++) {
         if (strcmp(record->name, named[i]) == 0)
             return record_field(record, "name");
