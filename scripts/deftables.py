@@ -99,27 +99,28 @@ def enums():
 
 
 def methods():
-    """{server/name: (doc, callers, place, timeout, arguments, answer)}"""
+    """{server/name: (doc, callers, place, fence, timeout, arguments, answer)}"""
     found = {}
     for macro, args in rows('methods.def'):
         if macro == 'METHOD':
-            server, name, asked, answer, callers, place, timeout, doc = args
+            server, name, asked, answer, callers, place, fence, timeout, doc = args
         elif macro == 'CHANGE':
             server, asked, answer, timeout = 'wconfd', 'commit_args', 'commit_result', 'NORMAL'
-            name, callers, place, may, doc = args
+            name, callers, place, fence, may, doc = args
             doc = f'{doc} May: `{may}`.'
         else:
             continue
-        found[f'{server}/{name}'] = (doc, callers, place, timeout, asked, answer)
+        found[f'{server}/{name}'] = (doc, callers, place, fence, timeout, asked, answer)
     return found
 
 
 def methods_page():
     lines = ['# Methods', '', HEAD, '', 'What daemons ask each other (architecture.md, decision 2), who may, and within which time; then '
              'the records that are asked and answered, and the objects of the configuration.', '']
-    for name, (doc, callers, place, timeout, asked, answer) in sorted(methods().items()):
+    for name, (doc, callers, place, fence, timeout, asked, answer) in sorted(methods().items()):
         roles = ', '.join(callers.split('|'))
-        lines += [f'## {name}', '', doc, '', f'Callers: {roles}; place: {place.lower().replace("_", " ")}. Timeout class: {timeout.lower()}. Arguments: [{asked}](#{asked}). '
+        copy = {'OPEN': '', 'JOB_FENCED': " Copy of a job: of the master's epoch.", 'FENCED': " Copy: of the master's epoch."}[fence]
+        lines += [f'## {name}', '', doc, '', f'Callers: {roles}; place: {place.lower().replace("_", " ")}.{copy} Timeout class: {timeout.lower()}. Arguments: [{asked}](#{asked}). '
                   f'Answer: [{answer}](#{answer}).', '']
     objects = {args[0] for _, args in rows('objects.def')}
     lines += ['# Records', '']

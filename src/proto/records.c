@@ -95,7 +95,7 @@
 #define LUXI_END(NAME, type)                                                                       \
     RECORD_END                                                                                     \
     (type)
-#define METHOD(server, name, args, answer, callers, place, timeout, doc)
+#define METHOD(server, name, args, answer, callers, place, fence, timeout, doc)
 #include "proto/luxi.def"
 #include "proto/methods.def"
 #include "proto/opcodes.def"
@@ -292,9 +292,10 @@ bool opcode_parse_filled(const json_t *input, struct op_common **ret_common, voi
 
 #undef METHOD
 static const struct method methods[] = {
-#define METHOD(server, name, args, answer, callers, place, timeout, doc)                           \
-    {#server, #name,         &args##_record,    &answer##_record,                                  \
-     callers, PLACE_##place, TIMEOUT_##timeout, doc},
+#define METHOD(server, name, args, answer, callers, place, fence, timeout, doc)                    \
+    {#server, #name,         &args##_record, &answer##_record,                                     \
+     callers, PLACE_##place, METHOD_##fence, TIMEOUT_##timeout,                                    \
+     doc},
 #include "proto/methods.def"
 };
 
@@ -366,6 +367,12 @@ enum method_place method_place_of(const struct method *method, const char *role)
             return places[i].place;
     }
     return method->place == PLACE_BY_ROLE ? PLACE_HERE : method->place;
+}
+
+bool method_fences(const struct method *method, const char *role)
+{
+    return method->fence == METHOD_FENCED ||
+           (method->fence == METHOD_JOB_FENCED && strcmp(role, ROLE_JOB) == 0);
 }
 
 /* --- LUXI --- */

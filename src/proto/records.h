@@ -87,7 +87,7 @@
 #define LUXI_END(NAME, type)                                                                       \
     RECORD_END                                                                                     \
     (type)
-#define METHOD(server, name, args, answer, callers, place, timeout, doc)
+#define METHOD(server, name, args, answer, callers, place, fence, timeout, doc)
 #include "proto/luxi.def"
 #include "proto/methods.def"
 #include "proto/opcodes.def"

@@ -50,6 +50,9 @@ enum method_place {
     PLACE_STRANGER, /* none yet: without a certificate */
 };
 
+/* Whose copy of the configuration must be of the master's history and epoch. */
+enum method_fence { METHOD_OPEN, METHOD_JOB_FENCED, METHOD_FENCED };
+
 struct method {
     const char *server; /* role */
     const char *name;
@@ -57,6 +60,7 @@ struct method {
     const struct record *answer;
     const char *callers; /* "job|luxid" */
     enum method_place place;
+    enum method_fence fence;
     enum timeout_class timeout;
     const char *doc;
 };
@@ -67,6 +71,9 @@ const struct method *method_table(size_t *ret_count);
 bool method_allows(const struct method *method, const char *role);
 /* Never PLACE_BY_ROLE. A role that nobody knows has no place but this node. */
 enum method_place method_place_of(const struct method *method, const char *role);
+
+/* Whether a call of that role must come from a copy of the master's history and epoch. */
+bool method_fences(const struct method *method, const char *role);
 
 /* One outgoing call. Strings are borrowed for the duration of env_call(); `args` is stolen. For
  * role luxid the method is a LUXI method and `args` the positional array. */

@@ -35,9 +35,11 @@ struct exporting {
     bool whole;
 };
 
-static bool keeps_all(const char *kind)
+/* Work that is under way is worth nothing later, and neither is who was at it. */
+static bool keeps(const char *kind)
 {
-    return true;
+    static const char *const passing[] = {"worker", "trash", "storage_service", NULL};
+    return !g_strv_contains(passing, kind);
 }
 
 static void begin(void *data)
@@ -94,7 +96,7 @@ static bool is_known(const char *path, const struct store_position *position, GE
 static bool read_store(const struct node_paths *paths, struct exporting *exporting, GError **error)
 {
     g_autofree char *path = g_build_filename(paths->var, "store.db", NULL);
-    const struct store_reader_client client = {keeps_all, begin, change, done, gone, exporting};
+    const struct store_reader_client client = {keeps, begin, change, done, gone, exporting};
     struct store_reader *reader = store_reader_new(path, &client);
     bool ok = store_reader_refresh(reader, error);
     store_reader_free(reader);

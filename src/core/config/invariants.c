@@ -289,6 +289,11 @@ static const struct {
     {"service", service_rule},
     {"fault", fault_rule},
     {"stuck", stuck_rule},
+    {"backend", invariants_backend},
+    {"storage_service", invariants_storage_service},
+    {"worker", invariants_worker},
+    {"volume", invariants_volume},
+    {"trash", invariants_trash},
 };
 
 static state_rule rule_of(const char *kind)

@@ -23,8 +23,9 @@ struct config_delta {
 
 /* Who asks: only a holder's node daemon may make a replica in-sync (set_replica_state) and move a
  * guest that it was running to the node of its migration (set_migrated). A statement is a node's
- * word on what an earlier master had answered it, which is lost (wconf_stated.c, SAF-09). */
-enum invariants_author { AUTHOR_COMMIT, AUTHOR_HOLDER, AUTHOR_STATEMENT };
+ * word on what an earlier master had answered it, which is lost (wconf_stated.c, SAF-09). Work: the
+ * methods of work, which alone write rows of it and the guarded fields of volumes (SAF-50). */
+enum invariants_author { AUTHOR_COMMIT, AUTHOR_HOLDER, AUTHOR_STATEMENT, AUTHOR_WORK };
 
 /* `after` is the configuration with the changes in it; `deltas`: GPtrArray of struct config_delta,
  * each object once. */
@@ -50,6 +51,12 @@ bool invariants_instance(const struct config *config, const void *object, GError
 bool invariants_network(const struct config *config, const void *object, GError **error);
 bool invariants_card_in_network(const struct config *config, const struct instance *instance,
                                 guint index, GError **error);
+/* Those of what is stored (invariants_storage.c). */
+bool invariants_backend(const struct config *config, const void *object, GError **error);
+bool invariants_storage_service(const struct config *config, const void *object, GError **error);
+bool invariants_worker(const struct config *config, const void *object, GError **error);
+bool invariants_volume(const struct config *config, const void *object, GError **error);
+bool invariants_trash(const struct config *config, const void *object, GError **error);
 /* Of what was deleted (invariants_deleted.c): nothing refers to it. */
 bool invariants_deleted(const struct config *config, const struct config_delta *delta,
                         GError **error);

@@ -1,6 +1,6 @@
 /*
- * What is deleted is not referred to any more: by instances, reservations, networks, tags; see
- * invariants.h.
+ * What is deleted is not referred to any more: by instances, reservations, networks, tags, back
+ * ends and what is on them; see invariants.h.
  */
 #include <string.h>
 
@@ -48,6 +48,19 @@ static bool node_unused(const struct config *config, const struct node *node, GE
         if (!strcmp(service->node, node->uuid))
             return still_used("node", node->uuid, node, "service", service->name, error);
     }
+    g_autoptr(GPtrArray) backends = config_list(config, "backend");
+    for (guint i = 0; i < backends->len; i++) {
+        const struct backend *backend = backends->pdata[i];
+        if (g_ptr_array_find_with_equal_func(backend->nodes, node->uuid, g_str_equal, NULL))
+            return still_used("node", node->uuid, node, "backend", backend->name, error);
+    }
+    g_autoptr(GPtrArray) storage = config_list(config, "storage_service");
+    for (guint i = 0; i < storage->len; i++) {
+        const struct storage_service *service = storage->pdata[i];
+        g_autofree char *name = config_storage_service_name(config, service);
+        if (!strcmp(service->node, node->uuid))
+            return still_used("node", node->uuid, node, "storage service", name, error);
+    }
     const struct cluster *cluster = config_cluster(config);
     return !cluster || strcmp(cluster->master_node, node->uuid) != 0 ||
            still_used("node", node->uuid, node, "cluster", cluster->name, error);
@@ -76,6 +89,42 @@ static bool network_unused(const struct config *config, const struct network *ne
     return true;
 }
 
+static bool backend_unused(const struct config *config, const struct backend *backend,
+                           GError **error)
+{
+    const char *uuid = backend->uuid;
+    g_autoptr(GPtrArray) volumes = config_backend_volumes(config, uuid);
+    if (volumes->len)
+        return still_used("backend", uuid, backend, "volume", config_volume_name(volumes->pdata[0]),
+                          error);
+    g_autoptr(GPtrArray) rows = config_backend_work(config, uuid);
+    if (rows->len)
+        return still_used("backend", uuid, backend, "worker",
+                          ((const struct worker *)rows->pdata[0])->resource_id, error);
+    g_autoptr(GPtrArray) trash = config_backend_trash(config, uuid);
+    if (trash->len)
+        return still_used("backend", uuid, backend, "trash",
+                          ((const struct trash *)trash->pdata[0])->name, error);
+    g_autoptr(GPtrArray) services = config_list(config, "storage_service");
+    for (guint i = 0; i < services->len; i++) {
+        const struct storage_service *service = services->pdata[i];
+        g_autofree char *name = config_storage_service_name(config, service);
+        if (!strcmp(service->backend, uuid))
+            return still_used("backend", uuid, backend, "storage service", name, error);
+    }
+    return true;
+}
+
+/* Rows name it, and are cleaned for its sake. */
+static bool storage_service_unused(const struct config *config,
+                                   const struct storage_service *service, GError **error)
+{
+    g_autoptr(GPtrArray) rows = config_service_work(config, service->id);
+    return rows->len == 0 ||
+           still_used("storage_service", service->uuid, service, "worker",
+                      ((const struct worker *)rows->pdata[0])->resource_id, error);
+}
+
 static bool tags_unused(const struct config *config, const struct config_delta *delta,
                         GError **error)
 {
@@ -98,6 +147,10 @@ bool invariants_deleted(const struct config *config, const struct config_delta *
         return group_unused(config, delta->before, error);
     if (!strcmp(delta->kind, "network"))
         return network_unused(config, delta->before, error);
+    if (!strcmp(delta->kind, "backend"))
+        return backend_unused(config, delta->before, error);
+    if (!strcmp(delta->kind, "storage_service"))
+        return storage_service_unused(config, delta->before, error);
     if (!strcmp(delta->kind, "replica")) {
         const struct replica *replica = delta->before;
         const struct instance *instance = config_get(config, "instance", replica->instance, NULL);

@@ -1,7 +1,7 @@
 /*
  * The configuration in memory; see model.h. Per kind a hash from key to object and, where the kind
  * has unique names, a hash from name to objects; what else is asked for often is found through the
- * indexes of model_index.c. Objects are immutable and counted, so that two configurations which
+ * indexes of model_index.h. Objects are immutable and counted, so that two configurations which
  * differ in a few objects share the rest.
  */
 #include "core/config/model_private.h"
@@ -40,11 +40,11 @@ static void object_unref(void *data)
 
 /* --- kinds --- */
 
-/* Names are unique in these kinds only: a removed instance's name may be used again. */
-static const struct field *unique_name(const struct record *record)
+/* What is found by its name: not by that of a removed instance, which may be used again. */
+static const struct field *name_field(const struct record *record)
 {
-    static const char *const named[] = {"cluster", "nodegroup", "network",
-                                        "node",    "instance",  "backend"};
+    static const char *const named[] = {"cluster",  "nodegroup", "network", "node",
+                                        "instance", "backend",   "volume"};
     for (guint i = 0; i < G_N_ELEMENTS(named); i++) {
         if (strcmp(record->name, named[i]) == 0)
             return record_field(record, "name");
@@ -56,7 +56,7 @@ static struct kind *kind_new(const struct record *record)
 {
     struct kind *kind = g_new0(struct kind, 1);
     kind->record = record;
-    kind->name = unique_name(record);
+    kind->name = name_field(record);
     kind->by_key = g_hash_table_new_full(g_str_hash, g_str_equal, NULL, object_unref);
     if (kind->name)
         kind->by_name = index_lists_new();
@@ -66,10 +66,8 @@ static struct kind *kind_new(const struct record *record)
 static void kind_free(void *data)
 {
     struct kind *kind = data;
-    if (kind->by_name) {
-        index_lists_clear(kind->by_name);
+    if (kind->by_name)
         g_hash_table_unref(kind->by_name);
-    }
     g_hash_table_unref(kind->by_key);
     if (kind->sorted)
         g_ptr_array_unref(kind->sorted);
@@ -93,8 +91,9 @@ static struct kind *kind_need(struct config *config, const struct record *record
 
 static void kind_index_name(struct kind *kind, struct config_object *object, bool add)
 {
-    if (kind->name)
-        index_lists_change(kind->by_name, string_member(object->value, kind->name), object, add);
+    const char *name = kind->name ? string_member(object->value, kind->name) : "";
+    if (*name)
+        index_lists_change(kind->by_name, name, object, add);
 }
 
 /* --- the configuration --- */
@@ -220,13 +219,16 @@ const void *config_find(const struct config *config, const char *kind_name,
                         const char *name_or_uuid, GError **error)
 {
     const struct kind *kind = kind_find(config, kind_name);
-    const GSList *named =
-        kind && kind->by_name ? g_hash_table_lookup(kind->by_name, name_or_uuid) : NULL;
-    if (named)
-        return ((const struct config_object *)named->data)->value;
+    GSList *named = kind && kind->by_name ? g_hash_table_lookup(kind->by_name, name_or_uuid) : NULL;
+    /* The UUID first: somebody may give his volume a name that is another's. */
     const struct config_object *object = config_peek(config, kind_name, name_or_uuid);
-    if (object)
-        return object->value;
+    if (object || (named && !named->next))
+        return (object ? object : (const struct config_object *)named->data)->value;
+    if (named) {
+        fettle_set_error(error, WRONG_INPUT, "%s \"%s\" is the name of %u %ss; use a UUID",
+                         kind_name, name_or_uuid, g_slist_length(named), kind_name);
+        return NULL;
+    }
     if (config->names && !g_hash_table_contains(config->names, name_or_uuid))
         config_need_all_of(config, kind_name);
     fettle_set_error(error, UNKNOWN_ENTITY, "%s \"%s\" does not exist", kind_name, name_or_uuid);

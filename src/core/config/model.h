@@ -52,7 +52,8 @@ void config_share(const struct config *from, struct config *to);
 /* The object as its typed struct; NULL if there is none. */
 const void *config_get(const struct config *config, const char *kind, const char *key,
                        guint64 *ret_version);
-/* By name or UUID, for kinds that have names; UNKNOWN_ENTITY: `instance "x" does not exist`. */
+/* By UUID or name, for kinds that have names; UNKNOWN_ENTITY: `instance "x" does not exist`. What
+ * several have the name of, as volumes may, is found by UUID alone: WRONG_INPUT. */
 const void *config_find(const struct config *config, const char *kind, const char *name_or_uuid,
                         GError **error);
 /* All of a kind: keys sorted by name where there is one, else by key. Array of borrowed pointers;
@@ -83,6 +84,26 @@ char *config_tag_key(enum tag_kind kind, const char *object, const char *tag);
 char *config_derived_uuid(const char *of, const char *text);
 /* UUID of the service of that name on a node (UUID). Free with g_free(). */
 char *config_service_key(const char *node, const char *name);
+/* UUID of the storage service of these three, the key of its record; `backend` "": a scheduler's.
+ * Free with g_free(). */
+char *config_storage_service_key(enum storage_binary binary, const char *host, const char *backend);
+/* Keys of a row of work, `Volume/UUID`, and of trash, `BACKEND/NAME`. Free with g_free(). */
+char *config_work_key(enum resource_type type, const char *resource);
+char *config_trash_key(const char *backend, const char *name);
+/* How messages name a storage service: `cinder-volume node1@dir1`; free with g_free(). */
+char *config_storage_service_name(const struct config *config,
+                                  const struct storage_service *service);
+/* How they name a volume: by its name, or by its UUID if it has none. */
+const char *config_volume_name(const struct volume *volume);
+/* The service that rows of work name by that number; NULL: there is none. */
+const struct storage_service *config_storage_service_of(const struct config *config, guint64 id);
+/* Rows of work that this service has, or that are for this back end (UUID) whoever has them, in the
+ * order in which they were asked for; array of borrowed struct worker *; unref it. */
+GPtrArray *config_service_work(const struct config *config, guint64 service_id);
+GPtrArray *config_backend_work(const struct config *config, const char *backend);
+/* Volumes on a back end, and trash there, in no order; arrays of borrowed pointers; unref them. */
+GPtrArray *config_backend_volumes(const struct config *config, const char *backend);
+GPtrArray *config_backend_trash(const struct config *config, const char *backend);
 /* An instance other than `except` (UUID) that has a network card with this MAC address; NULL: none.
  */
 const struct instance *config_mac_user(const struct config *config, const char *mac,

@@ -1,15 +1,15 @@
 /*
  * Inside of the configuration: model.c (objects by kind and key), model_load.c (objects from JSON),
  * model_list.c (all of a kind in order), model_part.c (configurations that have a part),
- * model_index.c. Only these include this.
+ * model_index*.c. Only these include this.
  *
  * The indexes are kept in step by config_set(), which is the one way in and out of a configuration:
- * an object is taken out of them before it is dropped and put in after it is there. They hold
- * borrowed objects.
+ * an object is taken out of them before it is dropped and put in after it is there.
  */
 #pragma once
 
 #include "core/config/model.h"
+#include "core/config/model_index.h"
 
 struct config_object {
     guint refs;
@@ -19,16 +19,9 @@ struct config_object {
     void *value;
 };
 
-struct config_indexes {
-    GHashTable *addresses; /* MAC, or IP@LINK -> GSList of struct config_object: instances and
-                              reservations */
-    GHashTable *tags[TAG_INSTANCE + 1]; /* of each tag_kind: uuid -> set of struct config_object */
-    GHashTable *uses;                   /* uuid of a node -> struct node_use */
-};
-
 struct kind {
     const struct record *record;
-    const struct field *name; /* unique name, NULL for none */
+    const struct field *name; /* NULL: they are not found by name */
     GHashTable *by_key;       /* key -> struct config_object */
     GHashTable *by_name;      /* name -> GSList of struct config_object; NULL without names */
     GPtrArray *sorted;        /* made when first asked for, kept in order from then on */
@@ -56,18 +49,7 @@ struct kind *kind_find(const struct config *config, const char *name);
 void kind_sorted_add(struct kind *kind, struct config_object *object);
 void kind_sorted_remove(struct kind *kind, const struct config_object *object);
 
-void config_indexes_init(struct config_indexes *indexes);
-void config_indexes_clear(struct config_indexes *indexes);
-void config_indexes_free(struct config_indexes *indexes);
-void config_indexes_change(struct config_indexes *indexes, struct config_object *object, bool add);
-
 /* Ends the process if the copy has not all instances: `what` asks for all. */
 void config_need_all(const struct config *config, const char *what);
 /* The same, for whoever asks for all of a kind. */
 void config_need_all_of(const struct config *config, const char *kind);
-
-/* Text -> GSList of struct config_object. */
-GHashTable *index_lists_new(void);
-void index_lists_clear(GHashTable *index);
-void index_lists_change(GHashTable *index, const char *text, struct config_object *object,
-                        bool add);

@@ -9,7 +9,7 @@ static const struct {
     const char *name;
     const char *may;
 } named_changes[] = {
-#define CHANGE(name, callers, place, may, doc) {#name, may},
+#define CHANGE(name, callers, place, fence, may, doc) {#name, may},
 #include "proto/changes.def"
 #undef CHANGE
 };

@@ -259,7 +259,7 @@ static bool replica_step(const struct step *step, const struct config_delta *del
 
 /* --- records that only grow --- */
 
-static bool never_less(const char *field, guint64 old, guint64 after, GError **error)
+bool step_never_less(const char *field, guint64 old, guint64 after, GError **error)
 {
     if (after >= old)
         return true;
@@ -282,7 +282,7 @@ static bool removed_step(const struct step *step, const struct config_delta *del
     const struct removed *old = delta->before;
     const struct removed *after = delta->after;
     return never_deleted(delta, error) &&
-           (!old || never_less("generation", old->generation, after->generation, error));
+           (!old || step_never_less("generation", old->generation, after->generation, error));
 }
 
 static bool counter_step(const struct step *step, const struct config_delta *delta, GError **error)
@@ -290,7 +290,7 @@ static bool counter_step(const struct step *step, const struct config_delta *del
     const struct counter *old = delta->before;
     const struct counter *after = delta->after;
     return never_deleted(delta, error) &&
-           (!old || never_less("value", old->value, after->value, error));
+           (!old || step_never_less("value", old->value, after->value, error));
 }
 
 /* The step of a change of engine is no commit of this kind: it is written into the store itself
@@ -369,9 +369,18 @@ static const struct {
     const char *kind;
     bool (*rule)(const struct step *step, const struct config_delta *delta, GError **error);
 } step_rules[] = {
-    {"instance", instance_step}, {"replica", replica_step}, {"removed", removed_step},
-    {"counter", counter_step},   {"cluster", cluster_step}, {"job", job_step},
+    {"instance", instance_step},
+    {"replica", replica_step},
+    {"removed", removed_step},
+    {"counter", counter_step},
+    {"cluster", cluster_step},
+    {"job", job_step},
     {"node", node_step},
+    {"backend", step_backend},
+    {"storage_service", step_storage_service},
+    {"worker", step_worker},
+    {"volume", step_volume},
+    {"trash", step_trash},
 };
 
 static bool check_step(const struct step *step, const struct config_delta *delta, GError **error)

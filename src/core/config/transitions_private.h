@@ -1,6 +1,7 @@
 /*
  * What the rules about steps share (invariants.h): transitions.c has the table of all of them and
- * the plain ones, transitions_move.c those by which an instance gets another primary node.
+ * the plain ones, transitions_move.c those by which an instance gets another primary node,
+ * transitions_storage.c those of what is stored.
  */
 #pragma once
 
@@ -30,3 +31,14 @@ bool step_new_disks(const struct step *step, const struct instance *old,
 /* Disks keep their identity and never shrink, unless they are made anew. */
 bool step_disks(const struct step *step, const struct instance *old, const struct instance *after,
                 GError **error);
+
+/* A number that only grows. */
+bool step_never_less(const char *field, guint64 old, guint64 after, GError **error);
+
+/* Those of transitions_storage.c, for the table. */
+bool step_backend(const struct step *step, const struct config_delta *delta, GError **error);
+bool step_storage_service(const struct step *step, const struct config_delta *delta,
+                          GError **error);
+bool step_worker(const struct step *step, const struct config_delta *delta, GError **error);
+bool step_volume(const struct step *step, const struct config_delta *delta, GError **error);
+bool step_trash(const struct step *step, const struct config_delta *delta, GError **error);

@@ -47,6 +47,10 @@ static const char *const instance_keeps[] = {"ctime",
                                              NULL};
 static const char *const instance_told[] = {"disk_template", "disks", "primary_node",
                                             "secondary_node", NULL};
+static const char *const backend_keeps[] = {"kind", "path", NULL};
+static const char *const volume_keeps[] = {"created_us", "size", "status", "status_why",
+                                           "backend",    "host", "data",   NULL};
+static const char *const volume_told[] = {"size", "backend", NULL};
 static const char *const nothing_kept[] = {NULL};
 
 /* In this order, so that what is referred to is there first. */
@@ -59,6 +63,12 @@ static const struct kind_rule rules[] = {
      "a host becomes a node with a token of `fettle node invite`; take it out of the file"},
     {"instance", instance_keeps, instance_told,
      "an import removes no instance; use `fettle instance remove`, or put it into the file", NULL},
+    {"backend", backend_keeps, backend_keeps,
+     "an import removes no back end; use `fettle backend remove`, or put it into the file",
+     "its nodes are asked first: make it with `fettle backend add`, and take it out of the file"},
+    {"volume", volume_keeps, volume_told,
+     "an import deletes no volume; use `fettle volume delete`, or put it into the file",
+     "its data is not in the file; take it out"},
     {"tag", nothing_kept, nothing_kept, NULL, NULL},
     {"advice", nothing_kept, nothing_kept, NULL, NULL},
     {"job_filter", nothing_kept, nothing_kept, NULL, NULL},

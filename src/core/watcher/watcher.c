@@ -49,7 +49,7 @@ bool watcher_record(const struct watcher *watcher, struct decision *decision, GP
     if (decision->event == EVENT_NONE)
         return decisions_record(watcher->decisions, config, watcher->env, decision, changes);
     /* Each is told, also one like that before it (RCV-27). */
-    decisions_record_event(watcher->decisions, config, watcher->env, decision, changes);
+    decisions_add(watcher->decisions, config, watcher->env, decision, changes);
     return true;
 }
 

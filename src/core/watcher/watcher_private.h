@@ -6,9 +6,9 @@
 #pragma once
 
 #include "core/config/ages.h"
+#include "core/config/decisions.h"
 #include "core/config/follow.h"
 #include "core/report/reports.h"
-#include "core/watcher/decisions.h"
 #include "core/watcher/watcher.h"
 
 /* A failure that looks have found again and again, one after the other. It is certain after

@@ -35,6 +35,7 @@ void wconf_step_down(struct wconf *wconf, enum fettle_error code, const char *fo
     wconf_refuse_held_commits(wconf);
     wconf_engine_end(wconf);
     key_renewal_end(wconf);
+    wconf_services_end(wconf);
     if (wconf->on_down)
         wconf->on_down(wconf->down, wconf->on_down_data);
 }
@@ -83,6 +84,7 @@ bool wconf_start(struct wconf *wconf, GError **error)
     wconf->serving = true;
     wconf_engine_start(wconf);
     key_renewal_start(wconf);
+    wconf_services_start(wconf);
     return true;
 }
 
@@ -119,7 +121,9 @@ struct wconf *wconf_new(const struct env *env)
     wconf->join = wconf_join_new();
     wconf->lock_waits = wconf_lock_waits_new();
     wconf->owners = wconf_owners_new();
+    wconf->services = wconf_services_new();
     wconf->stream = wconf_stream_new();
+    wconf->work_table = work_rows;
     return wconf;
 }
 
@@ -135,6 +139,7 @@ static void free_duties(struct wconf *wconf)
     wconf_join_free(wconf->join);
     wconf_lock_waits_free(wconf->lock_waits);
     wconf_owners_free(wconf->owners);
+    wconf_services_free(wconf->services);
     wconf_stream_free(wconf->stream);
 }
 
@@ -154,6 +159,7 @@ void wconf_free(struct wconf *wconf)
     wconf_followers_end(wconf);
     wconf_engine_end(wconf);
     key_renewal_end(wconf);
+    wconf_services_end(wconf);
     wconf_commit_free_all(wconf);
     wconf_barriers_end(wconf); /* answers about locks wait there */
     locks_free(wconf->locks);  /* asks the gate about nodes, so it goes before them */
@@ -161,6 +167,7 @@ void wconf_free(struct wconf *wconf)
     free_duties(wconf);
     g_hash_table_unref(wconf->pending_ids);
     locks_journal_free(wconf->journal);
+    decisions_free(wconf->decisions);
     config_free(wconf->head);
     config_free(wconf->committed);
     g_error_free(wconf->down);

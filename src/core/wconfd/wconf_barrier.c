@@ -112,3 +112,60 @@ void wconf_answer_after_barrier(struct wconf *wconf, struct rpc_request *request
     *late = (struct late_answer){request, result};
     wconf_barrier(wconf, answer_late, late);
 }
+
+/* --- answers that rest on a change --- */
+
+struct judged {
+    struct wconf *wconf;
+    struct rpc_request *request;
+    guint64 serial; /* the newest change that it rests on */
+    json_t *result; /* one of the two */
+    GError *error;
+};
+
+static void answer_copied(void *data)
+{
+    struct judged *judged = data;
+    const GError *error = judged->wconf->down ? judged->wconf->down : judged->error;
+    if (error) {
+        rpc_fail(judged->request, error);
+        json_decref(judged->result);
+    } else {
+        rpc_answer(judged->request, judged->result);
+    }
+    g_clear_error(&judged->error);
+    g_free(judged);
+}
+
+static void answer_judged(struct wconf *wconf, void *data)
+{
+    struct judged *judged = data;
+    if (!wconf->down && judged->serial <= config_serial(wconf->committed)) {
+        wconf_followers_wait(wconf, judged->serial, answer_copied, judged);
+        return;
+    }
+    g_autoptr(GError) why = g_steal_pointer(&judged->error);
+    fettle_set_error(&judged->error, TEMPORARY,
+                     "%s; but that change is not stored yet, and may still be refused: ask again",
+                     why ? why->message : "it was judged by a change");
+    answer_copied(judged);
+}
+
+static void judge(struct wconf *wconf, struct judged from)
+{
+    struct judged *judged = g_new(struct judged, 1);
+    *judged = from;
+    wconf_barrier(wconf, answer_judged, judged);
+}
+
+void wconf_refuse_after_barrier(struct wconf *wconf, struct rpc_request *request, guint64 serial,
+                                GError *error)
+{
+    judge(wconf, (struct judged){wconf, request, serial, .error = error});
+}
+
+void wconf_answer_judged(struct wconf *wconf, struct rpc_request *request, guint64 serial,
+                         json_t *result)
+{
+    judge(wconf, (struct judged){wconf, request, serial, .result = result});
+}

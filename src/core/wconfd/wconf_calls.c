@@ -57,58 +57,70 @@ static void handle_ping(struct wconf *wconf, struct rpc_request *request)
 static const struct {
     const char *name;
     void (*handle)(struct wconf *wconf, struct rpc_request *request);
-    bool fenced; /* a job of another epoch may not (SAF-05) */
 } calls[] = {
-    {"wait_changes", wconf_handle_wait_changes, false},
-    {"snapshot", wconf_handle_snapshot, false},
-    {"follow", wconf_handle_follow, false},
-    {"flush_config", wconf_handle_flush_config, false},
-    {"commit_ids", wconf_handle_commit_ids, false},
-    {"commit", wconf_handle_commit, true},
-    {"confirm", wconf_handle_confirm, false},
-    {"set_replica_state", wconf_handle_set_replica_state, false},
-    {"set_migrated", wconf_handle_set_migrated, false},
-    {"cluster_status", handle_cluster_status, false},
-    {"promised", handle_look, false},
-    {"address_user", handle_look, false},
-    {"draw_address", handle_look, false},
-    {"draw_port", handle_look, false},
-    {"write_config", wconf_handle_write_config, false},
-    {"update_locks", wconf_handle_update_locks, true},
-    {"list_locks", wconf_handle_list_locks, false},
-    {"list_all_locks", wconf_handle_list_all_locks, false},
-    {"list_lock_waiters", wconf_handle_list_lock_waiters, false},
-    {"union_locks", wconf_handle_union_locks, true},
-    {"guarded_union_locks", wconf_handle_guarded_union_locks, true},
-    {"intersect_locks", wconf_handle_intersect_locks, false},
-    {"free_locks", wconf_handle_free_locks, false},
-    {"free_locks_level", wconf_handle_free_locks_level, false},
-    {"downgrade_locks_level", wconf_handle_downgrade_locks_level, false},
-    {"set_lock_priority", wconf_handle_set_lock_priority, false},
-    {"ping", handle_ping, false},
-    {"owner_gone", wconf_handle_owner_gone, false},
-    {"ca_info", wconf_handle_ca_info, false},
-    {"join", wconf_handle_join, false},
-    {"change_engine", wconf_handle_change_engine, false},
-    {"engine_progress", wconf_handle_engine_progress, false},
-    {"renew_keys", key_renewal_handle_begin, false},
-    {"keys_progress", key_renewal_handle_progress, false},
-    {"authority_key", wconf_handle_authority_key, false},
+    {"wait_changes", wconf_handle_wait_changes},
+    {"snapshot", wconf_handle_snapshot},
+    {"follow", wconf_handle_follow},
+    {"flush_config", wconf_handle_flush_config},
+    {"commit_ids", wconf_handle_commit_ids},
+    {"commit", wconf_handle_commit},
+    {"confirm", wconf_handle_confirm},
+    {"set_replica_state", wconf_handle_set_replica_state},
+    {"set_migrated", wconf_handle_set_migrated},
+    {"cluster_status", handle_cluster_status},
+    {"promised", handle_look},
+    {"address_user", handle_look},
+    {"draw_address", handle_look},
+    {"draw_port", handle_look},
+    {"write_config", wconf_handle_write_config},
+    {"update_locks", wconf_handle_update_locks},
+    {"list_locks", wconf_handle_list_locks},
+    {"list_all_locks", wconf_handle_list_all_locks},
+    {"list_lock_waiters", wconf_handle_list_lock_waiters},
+    {"union_locks", wconf_handle_union_locks},
+    {"guarded_union_locks", wconf_handle_guarded_union_locks},
+    {"intersect_locks", wconf_handle_intersect_locks},
+    {"free_locks", wconf_handle_free_locks},
+    {"free_locks_level", wconf_handle_free_locks_level},
+    {"downgrade_locks_level", wconf_handle_downgrade_locks_level},
+    {"set_lock_priority", wconf_handle_set_lock_priority},
+    {"ping", handle_ping},
+    {"owner_gone", wconf_handle_owner_gone},
+    {"ca_info", wconf_handle_ca_info},
+    {"join", wconf_handle_join},
+    {"change_engine", wconf_handle_change_engine},
+    {"engine_progress", wconf_handle_engine_progress},
+    {"renew_keys", key_renewal_handle_begin},
+    {"keys_progress", key_renewal_handle_progress},
+    {"authority_key", wconf_handle_authority_key},
+    {"register_storage", wconf_handle_register_storage},
+    {"beat", wconf_handle_beat},
+    {"accept_work", wconf_handle_accept_work},
+    {"reset_state", wconf_handle_reset_state},
+    {"change_volume", wconf_handle_change_volume},
+    {"take_work", wconf_handle_take_work},
+    {"step_work", wconf_handle_step_work},
+    {"end_work", wconf_handle_end_work},
+    {"claim_work", wconf_handle_claim_work},
+    {"give_back", wconf_handle_give_back},
+    {"empty_trash", wconf_handle_empty_trash},
 };
 
-/* SAF-05: what a job of an older mastership still wants to change is over. */
+/* SAF-05: what was decided under an older mastership is over. */
 static bool may_pass(const struct wconf *wconf, const struct rpc_request *request, GError **error)
 {
     guint64 history = config_history(wconf->committed);
-    if (strcmp(request->from_role, ROLE_JOB) != 0 ||
+    if (!method_fences(request->method, request->from_role) ||
         (request->stamp.history == history && request->stamp.epoch == wconf->epoch))
         return true;
-    fettle_set_error(error, STALE_EPOCH,
-                     "%s of job %u: it belongs to history %" G_GUINT64_FORMAT
-                     " epoch %" G_GUINT64_FORMAT ", the master is at history %" G_GUINT64_FORMAT
-                     " epoch %" G_GUINT64_FORMAT,
-                     request->name, request->from_job, request->stamp.history, request->stamp.epoch,
-                     history, wconf->epoch);
+    g_autofree char *who = strcmp(request->from_role, ROLE_JOB) != 0
+                               ? g_strdup(request->from_role)
+                               : g_strdup_printf("job %u", request->from_job);
+    fettle_set_error(
+        error, STALE_EPOCH,
+        "%s of %s: it belongs to history %" G_GUINT64_FORMAT " epoch %" G_GUINT64_FORMAT
+        ", the master is at history %" G_GUINT64_FORMAT " epoch %" G_GUINT64_FORMAT,
+        request->name, who, request->stamp.history, request->stamp.epoch, history, wconf->epoch);
     return false;
 }
 
@@ -129,19 +141,18 @@ void wconf_handle(struct wconf *wconf, struct rpc_request *request)
                      "the configuration daemon is starting; try again");
         return;
     }
-    for (guint i = 0; i < G_N_ELEMENTS(calls); i++) {
-        if (strcmp(calls[i].name, request->name) != 0)
-            continue;
-        if (calls[i].fenced && !may_pass(wconf, request, &error))
-            rpc_fail(request, error);
-        else
-            calls[i].handle(wconf, request);
+    if (!may_pass(wconf, request, &error)) {
+        rpc_fail(request, error);
         return;
     }
-    if (!named_change_exists(request->name))
-        rpc_fail_new(request, FETTLE_ERROR_PROTOCOL, "wconfd has no method %s", request->name);
-    else if (!may_pass(wconf, request, &error))
-        rpc_fail(request, error);
-    else
+    for (guint i = 0; i < G_N_ELEMENTS(calls); i++) {
+        if (!strcmp(calls[i].name, request->name)) {
+            calls[i].handle(wconf, request);
+            return;
+        }
+    }
+    if (named_change_exists(request->name))
         wconf_handle_commit(wconf, request);
+    else
+        rpc_fail_new(request, FETTLE_ERROR_PROTOCOL, "wconfd has no method %s", request->name);
 }

@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "core/config/fault.h"
 #include "core/config/named_change.h"
+#include "core/config/restored.h"
 #include "core/wconfd/wconf_private.h"
 #include "proto/change.h"
 
@@ -344,6 +345,8 @@ bool wconf_commit(struct wconf *wconf, const char *commit_id, GPtrArray *changes
         return false;
     }
     config_set_position(wconf->head, config_history(wconf->head), serial);
+    if (wconf->decisions)
+        decisions_update(wconf->decisions, wconf->head, changes);
     struct commit *commit = commit_new(wconf, commit_id, serial, changes);
     if (request)
         commit_add_reply(commit, request, json_incref(answer));
@@ -352,6 +355,15 @@ bool wconf_commit(struct wconf *wconf, const char *commit_id, GPtrArray *changes
     if (!wconf->held)
         send_commit(commit);
     return true;
+}
+
+void wconf_decide(struct wconf *wconf, struct decision *decision, GPtrArray *changes)
+{
+    if (!wconf->decisions) {
+        wconf->decisions = decisions_new();
+        decisions_update(wconf->decisions, wconf->head, NULL);
+    }
+    decisions_add(wconf->decisions, wconf->head, wconf->env, decision, changes);
 }
 
 void wconf_commit_free_all(struct wconf *wconf)
@@ -407,13 +419,20 @@ void wconf_answer_when_stored(struct wconf *wconf, guint64 serial, struct rpc_re
     wconf_followers_wait(wconf, serial, repeated_copied_cb, repeated);
 }
 
-bool wconf_answer_repeated(struct wconf *wconf, const char *id, struct rpc_request *request)
+bool wconf_answer_pending(struct wconf *wconf, const char *id, struct rpc_request *request)
 {
     struct commit *pending = g_hash_table_lookup(wconf->pending_ids, id);
-    if (pending) {
-        commit_add_reply(pending, request, NULL);
+    if (!pending)
+        return false;
+    const struct reply *first = pending->replies->len ? pending->replies->pdata[0] : NULL;
+    commit_add_reply(pending, request, first ? json_incref(first->answer) : NULL);
+    return true;
+}
+
+bool wconf_answer_repeated(struct wconf *wconf, const char *id, struct rpc_request *request)
+{
+    if (wconf_answer_pending(wconf, id, request))
         return true;
-    }
     guint64 serial = wconf->engine->ops->lookup(wconf->engine, id);
     if (!serial)
         return false;
@@ -435,6 +454,31 @@ static void tell_wide_commit(const struct rpc_request *request, const GPtrArray 
                 request->from_job, changes->len, first->kind);
 }
 
+static void add_gone(const struct config *head, const char *kind, const char *key,
+                     GPtrArray *changes)
+{
+    if (!change_list_has(changes, kind, key))
+        g_ptr_array_add(changes, config_delete(head, kind, key));
+}
+
+/* Services go with their node or back end; with the brake of a restore the rows of before it, of
+ * which nobody knows how far they came (SAF-122). */
+static void add_storage_of_gone(const struct config *head, const struct change *gone,
+                                GPtrArray *changes)
+{
+    bool place = !strcmp(gone->kind, "node") || !strcmp(gone->kind, "backend");
+    bool restored = !strcmp(gone->kind, "repair_brake") && restored_brake(head);
+    g_autoptr(GPtrArray) services = place ? config_list(head, "storage_service") : NULL;
+    g_autoptr(GPtrArray) rows = restored ? config_keys(head, "worker") : NULL;
+    for (guint i = 0; services && i < services->len; i++) {
+        const struct storage_service *service = services->pdata[i];
+        if (!strcmp(service->node, gone->key) || !strcmp(service->backend, gone->key))
+            add_gone(head, "storage_service", service->uuid, changes);
+    }
+    for (guint i = 0; rows && i < rows->len; i++)
+        add_gone(head, "worker", rows->pdata[i], changes);
+}
+
 /* Who deletes a node or an instance need not know of these, as jobs and older versions do not, and
  * the watcher may just have put one there. */
 static void add_of_gone(const struct config *head, const struct change *gone, GPtrArray *changes)
@@ -448,6 +492,7 @@ static void add_of_gone(const struct config *head, const struct change *gone, GP
         if (!strcmp(service->node, gone->key))
             g_ptr_array_add(changes, config_delete(head, "service", service->uuid));
     }
+    add_storage_of_gone(head, gone, changes);
     for (guint i = 0; i < G_N_ELEMENTS(told); i++)
         if (config_get(head, told[i], key, NULL) && !change_list_has(changes, told[i], key))
             g_ptr_array_add(changes, config_delete(head, told[i], key));

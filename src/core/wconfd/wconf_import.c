@@ -124,33 +124,17 @@ static bool answer_repeated(struct wconf *wconf, const struct write_config_args 
 }
 
 /* Who asks later why the configuration is as it is finds the import. */
-static void add_record(const struct wconf *wconf, struct import *import)
+static void add_record(struct wconf *wconf, struct import *import)
 {
     const struct cluster *cluster = config_cluster(wconf->head);
-    record_autoptr(decision) decision = decision_new();
-    g_free(decision->uuid);
-    decision->uuid = env_uuid(wconf->env);
-    decision->at_us = (guint64)wconf->env->ops->wall_us(wconf->env);
-    decision->verdict = VERDICT_ACT;
-    const struct {
-        char **member;
-        const char *text;
-    } texts[] = {{&decision->author, "person"},
-                 {&decision->subject_kind, "cluster"},
-                 {&decision->subject, cluster->uuid},
-                 {&decision->subject_name, cluster->name},
-                 {&decision->state, "Imported"}};
-    for (guint i = 0; i < G_N_ELEMENTS(texts); i++) {
-        g_free(*texts[i].member);
-        *texts[i].member = g_strdup(texts[i].text);
-    }
-    g_free(decision->summary);
-    decision->summary = g_strdup_printf(
-        "A person wrote a document into the configuration; changes: %u.", import->lines->len);
+    struct decision *decision =
+        decision_about("cluster", cluster->uuid, cluster->name, "person", VERDICT_ACT, "Imported");
+    decision_set(&decision->summary,
+                 "A person wrote a document into the configuration; changes: %u.",
+                 import->lines->len);
     for (guint i = 0; i < MIN(import->lines->len, LIMIT_REPAIR_EVIDENCE); i++)
         g_ptr_array_add(decision->evidence, g_strdup(import->lines->pdata[i]));
-    g_ptr_array_add(import->changes, config_put(wconf->head, "decision", decision->uuid,
-                                                decision_to_json(decision)));
+    wconf_decide(wconf, decision, import->changes);
 }
 
 /* True: the commit is on its way and answers. */

@@ -86,6 +86,13 @@ static bool has_moved(const struct config *head, const struct set_migrated_args 
     return instance && instance->generation > args->generation;
 }
 
+static void refuse(struct wconf *wconf, struct rpc_request *request,
+                   const struct set_migrated_args *args, GError *error)
+{
+    guint64 newest = wconf_newest_change(wconf->head, args->instance, args->migration, "");
+    wconf_refuse_after_barrier(wconf, request, newest, error);
+}
+
 static void set_migrated(struct wconf *wconf, struct rpc_request *request,
                          const struct set_migrated_args *args)
 {
@@ -96,12 +103,12 @@ static void set_migrated(struct wconf *wconf, struct rpc_request *request,
         wconf->head, args->instance, args->generation, request->from_node, &error);
     if (!instance || !check_migration(wconf->head, instance, args, &error) ||
         !check_holder_counts(wconf->head, instance, &error)) {
-        wconf_refuse_after_barrier(wconf, request, args->instance, args->migration, error);
+        refuse(wconf, request, args, error);
         return;
     }
     GPtrArray *changes = moved_changes(wconf, instance, args);
     if (!wconf_commit(wconf, args->migration, changes, NULL, AUTHOR_HOLDER, request, NULL, &error))
-        wconf_refuse_after_barrier(wconf, request, args->instance, args->migration, error);
+        refuse(wconf, request, args, error);
 }
 
 void wconf_handle_set_migrated(struct wconf *wconf, struct rpc_request *request)

@@ -29,15 +29,19 @@
  *   wconf_authority_key.c    the authority's key, for other candidates
  *   wconf_announce.c         telling nodes who is master, and which have answered
  *   wconf_stated.c           what they tell with it, if words of the master before may be lost
+ *   wconf_services.c         storage services: registered, up, down; stamps
+ *   wconf_work.c             requests for work on what is stored; wconf_work_private.h: its parts
  */
 #pragma once
 
+#include "core/config/decisions.h"
 #include "core/config/invariants.h"
 #include "core/config/model.h"
 #include "core/locks/locks.h"
 #include "core/locks/locks_journal.h"
 #include "core/wconfd/promises.h"
 #include "core/wconfd/wconf.h"
+#include "proto/work_table.h"
 
 struct wconf {
     const struct env *env;
@@ -51,9 +55,10 @@ struct wconf {
     void (*on_down)(const GError *reason, void *data);
     void *on_down_data;
 
-    GQueue pending;          /* struct commit, in order of serial */
-    GHashTable *pending_ids; /* commit id -> struct commit */
-    bool held;               /* they wait for a change of engine */
+    GQueue pending;              /* struct commit, in order of serial */
+    GHashTable *pending_ids;     /* commit id -> struct commit */
+    bool held;                   /* they wait for a change of engine */
+    struct decisions *decisions; /* those of the head; NULL: no commit has carried one yet */
     struct locks *locks;
     struct locks_journal *journal;
 
@@ -68,8 +73,10 @@ struct wconf {
     struct wconf_join *join;
     struct wconf_lock_waits *lock_waits;
     struct wconf_owners *owners;
+    struct wconf_services *services;
     struct wconf_stream *stream;
-    struct tending *tending;     /* of the members of etcd; NULL: the engine has none */
+    const struct work_row *work_table; /* work_rows, unless a test brings its own (CLN-12) */
+    struct tending *tending;           /* of the members of etcd; NULL: the engine has none */
     struct key_renewal *renewal; /* NULL: this process has no authority, or is no master yet */
     struct watch *watch;         /* of the candidates' promises; NULL: not begun */
 };
@@ -92,6 +99,14 @@ void wconf_barrier_free(struct wconf_barrier *barrier);
 void wconf_barrier(struct wconf *wconf, void (*fn)(struct wconf *wconf, void *data), void *data);
 /* Answers after a barrier; `result` is stolen. */
 void wconf_answer_after_barrier(struct wconf *wconf, struct rpc_request *request, json_t *result);
+/* A refusal rests on what is committed and on being the master, as an answer does; `error` is
+ * stolen. `serial` is the newest change of the head by which it was judged; if that is not stored
+ * by then it is TEMPORARY instead; it waits for the copies too. */
+void wconf_refuse_after_barrier(struct wconf *wconf, struct rpc_request *request, guint64 serial,
+                                GError *error);
+/* The same for an answer that refuses; `result` is stolen. */
+void wconf_answer_judged(struct wconf *wconf, struct rpc_request *request, guint64 serial,
+                         json_t *result);
 /* All that wait are called, to find wconf->down. The engine is closed before, so no barrier comes
  * back any more. */
 void wconf_barriers_end(struct wconf *wconf);
@@ -124,6 +139,10 @@ guint wconf_most_changes(const struct wconf *wconf);
 bool wconf_commit(struct wconf *wconf, const char *commit_id, GPtrArray *changes,
                   const struct owner *owner, enum invariants_author author,
                   struct rpc_request *request, json_t *answer, GError **error);
+/* Has the commit of `changes` carry a decision about what it does, and lets the oldest of its
+ * subject go. `decision` is stolen; what decisions_add() fills in is filled in. After the last
+ * commit before this one. */
+void wconf_decide(struct wconf *wconf, struct decision *decision, GPtrArray *changes);
 void wconf_commit_free_all(struct wconf *wconf);
 /* From now on commits wait, checked but unknown to the engine; nothing is on its way to it any more
  * once it is still. Then they go on, in order, or are refused: they are surely not stored. */
@@ -135,6 +154,8 @@ void wconf_refuse_held_commits(struct wconf *wconf);
 /* The same commit again: one answer more for the one that is on its way, or the serial that it got
  * (SAF-04). False: there is none with that id. */
 bool wconf_answer_repeated(struct wconf *wconf, const char *id, struct rpc_request *request);
+/* Of that only the first: the answer is the same as the first call's, whatever that is. */
+bool wconf_answer_pending(struct wconf *wconf, const char *id, struct rpc_request *request);
 
 /* What the commit of this serial has done is asked for once more: `answer` (stolen) is given when
  * that commit is stored and copied, like the answer to the commit itself; what is on its way may
@@ -152,11 +173,6 @@ const struct instance *wconf_held_instance(const struct config *head, const char
  * removal included; 0: none is known. An empty key is no object. */
 guint64 wconf_newest_change(const struct config *config, const char *instance, const char *replica,
                             const char *node);
-/* A refusal rests on what is committed and on being the master, as an answer does; `error` is
- * stolen. If the head has a change of the instance or the replica that is not stored by then it is
- * TEMPORARY instead; it waits for the copies too. */
-void wconf_refuse_after_barrier(struct wconf *wconf, struct rpc_request *request,
-                                const char *instance, const char *replica, GError *error);
 
 /* --- wconf_migrated.c --- */
 void wconf_handle_set_migrated(struct wconf *wconf, struct rpc_request *request);
@@ -194,6 +210,9 @@ void wconf_stream_answer(struct wconf *wconf, struct rpc_request *request, guint
 json_t *wconf_snapshot_in_pieces(const struct wconf *wconf, const char *why);
 /* One committed change. */
 void wconf_stream_add(struct wconf *wconf, guint64 serial, const char *kind, const char *key);
+/* Keys of a kind that the commit of this serial has changed, as far as the log reaches; GPtrArray
+ * of borrowed char *; unref it. */
+GPtrArray *wconf_stream_keys(const struct wconf *wconf, guint64 serial, const char *kind);
 /* After a commit: listeners are told at the next turn of the loop, so that a batch of commits is
  * one answer. */
 void wconf_stream_wake(struct wconf *wconf);
@@ -389,3 +408,26 @@ bool wconf_stated(struct wconf *wconf, const char *node, const GPtrArray *statem
                   GError **error);
 /* The same of a node that does not know the question, by its report. */
 GPtrArray *wconf_statements_of(const struct node_report *report);
+
+/* --- wconf_services.c --- */
+struct wconf_services *wconf_services_new(void);
+/* After wconf_services_end(). */
+void wconf_services_free(struct wconf_services *services);
+void wconf_handle_register_storage(struct wconf *wconf, struct rpc_request *request);
+void wconf_handle_beat(struct wconf *wconf, struct rpc_request *request);
+/* From now on it is the master: nobody goes down before a whole service_down_time (SAF-55). */
+void wconf_services_start(struct wconf *wconf);
+void wconf_services_end(struct wconf *wconf);
+/* The time for a record, higher than each before it (SAF-51). */
+guint64 wconf_stamp(struct wconf *wconf);
+
+/* --- wconf_work.c, wconf_work_take.c, wconf_work_clean.c, wconf_work_end.c --- */
+void wconf_handle_accept_work(struct wconf *wconf, struct rpc_request *request);
+void wconf_handle_reset_state(struct wconf *wconf, struct rpc_request *request);
+void wconf_handle_change_volume(struct wconf *wconf, struct rpc_request *request);
+void wconf_handle_take_work(struct wconf *wconf, struct rpc_request *request);
+void wconf_handle_step_work(struct wconf *wconf, struct rpc_request *request);
+void wconf_handle_empty_trash(struct wconf *wconf, struct rpc_request *request);
+void wconf_handle_claim_work(struct wconf *wconf, struct rpc_request *request);
+void wconf_handle_give_back(struct wconf *wconf, struct rpc_request *request);
+void wconf_handle_end_work(struct wconf *wconf, struct rpc_request *request);

@@ -8,36 +8,6 @@
 #include "core/wconfd/wconf_private.h"
 #include "proto/change.h"
 
-struct late_refusal {
-    struct wconf *wconf;
-    struct rpc_request *request;
-    guint64 serial; /* the newest change that it rests on */
-    GError *error;
-};
-
-static void refuse_copied(void *data)
-{
-    struct late_refusal *refusal = data;
-    const GError *down = refusal->wconf->down;
-    rpc_fail(refusal->request, down ? down : refusal->error);
-    g_error_free(refusal->error);
-    g_free(refusal);
-}
-
-static void refuse_late(struct wconf *wconf, void *data)
-{
-    struct late_refusal *refusal = data;
-    if (!wconf->down && refusal->serial <= config_serial(wconf->committed)) {
-        wconf_followers_wait(wconf, refusal->serial, refuse_copied, refusal);
-        return;
-    }
-    g_autoptr(GError) why = g_steal_pointer(&refusal->error);
-    fettle_set_error(&refusal->error, TEMPORARY,
-                     "%s; but that change is not stored yet, and may still be refused: ask again",
-                     why->message);
-    refuse_copied(refusal);
-}
-
 guint64 wconf_newest_change(const struct config *config, const char *instance, const char *replica,
                             const char *node)
 {
@@ -52,15 +22,6 @@ guint64 wconf_newest_change(const struct config *config, const char *instance, c
         newest = MAX(newest, version);
     }
     return newest;
-}
-
-void wconf_refuse_after_barrier(struct wconf *wconf, struct rpc_request *request,
-                                const char *instance, const char *replica, GError *error)
-{
-    struct late_refusal *refusal = g_new(struct late_refusal, 1);
-    *refusal = (struct late_refusal){
-        wconf, request, wconf_newest_change(wconf->head, instance, replica, ""), error};
-    wconf_barrier(wconf, refuse_late, refusal);
 }
 
 static const struct instance *find_instance(const struct config *head, const char *uuid,
@@ -171,7 +132,8 @@ static GPtrArray *replica_change(const struct wconf *wconf, const struct replica
 static void refuse(struct wconf *wconf, struct rpc_request *request,
                    const struct set_replica_state_args *args, GError *error)
 {
-    wconf_refuse_after_barrier(wconf, request, args->instance, args->replica, error);
+    guint64 newest = wconf_newest_change(wconf->head, args->instance, args->replica, "");
+    wconf_refuse_after_barrier(wconf, request, newest, error);
 }
 
 /* The replica's version is the serial of the commit that was accepted: the answer is as good as

@@ -84,6 +84,18 @@ void wconf_stream_add(struct wconf *wconf, guint64 serial, const char *kind, con
     }
 }
 
+GPtrArray *wconf_stream_keys(const struct wconf *wconf, guint64 serial, const char *kind)
+{
+    GPtrArray *keys = g_ptr_array_new();
+    const GList *link = serial > wconf->stream->floor ? wconf->stream->log.tail : NULL;
+    for (; link && ((const struct log_entry *)link->data)->serial >= serial; link = link->prev) {
+        const struct log_entry *entry = link->data;
+        if (entry->serial == serial && !strcmp(entry->kind, kind))
+            g_ptr_array_add(keys, entry->key);
+    }
+    return keys;
+}
+
 /* --- answers --- */
 
 /* The present state of one object as a change, at the end of `out`; `value` NULL: it is gone. By

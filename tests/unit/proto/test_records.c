@@ -281,6 +281,7 @@ static void test_methods(void)
             g_assert_true(is_role(callers[n]));
             g_assert_true(method_allows(&table[i], callers[n]));
         }
+        g_assert_true(table[i].fence == METHOD_OPEN || !strcmp(table[i].server, ROLE_WCONFD));
         if (table[i].timeout == TIMEOUT_WAIT)
             g_assert_nonnull(record_field(table[i].args, "wait_ms"));
     }

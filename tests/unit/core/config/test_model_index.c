@@ -9,6 +9,8 @@
 #define STEPS 3000
 #define NODES 4u
 #define INSTANCES 12
+#define PORTS 5
+#define FIRST_PORT 11000
 
 static char *uuid_of(char kind, guint number)
 {
@@ -27,12 +29,13 @@ static json_t *some_instance(GRand *rand, const char *uuid, guint number)
     static const char *const templates[] = {"mirror", "file", "sharedfile", "diskless"};
     g_autofree char *primary = some_node(rand, false), *secondary = some_node(rand, true);
     g_autofree char *target = some_node(rand, true), *name = g_strdup_printf("web%u", number);
-    return json_make("{ss ss ss si ss ss ss si s[{ss si}{ss si}]}", "uuid", uuid, "name", name,
+    return json_make("{ss ss ss si si ss ss ss si s[{ss si}{ss si}]}", "uuid", uuid, "name", name,
                      "disk_template", templates[g_rand_int(rand) % G_N_ELEMENTS(templates)],
-                     "memory", (int)(1 + g_rand_int(rand) % 512), "primary_node", primary,
-                     "secondary_node", secondary, "migration_node", target, "generation",
-                     (int)(g_rand_int(rand) % 2), "disks", "uuid", uuid, "size",
-                     (int)(1 + g_rand_int(rand) % 100), "uuid", uuid, "size", 7);
+                     "network_port", (int)(FIRST_PORT + g_rand_int(rand) % PORTS), "memory",
+                     (int)(1 + g_rand_int(rand) % 512), "primary_node", primary, "secondary_node",
+                     secondary, "migration_node", target, "generation", (int)(g_rand_int(rand) % 2),
+                     "disks", "uuid", uuid, "size", (int)(1 + g_rand_int(rand) % 100), "uuid", uuid,
+                     "size", 7);
 }
 
 static void put(struct config *config, const char *kind, const char *key, json_t *object)
@@ -99,6 +102,24 @@ static void check_tags(const struct config *config, const char *object)
     g_assert_false(config_has_tags(config, TAG_NODE, object));
 }
 
+/* Who has the port; of several any. */
+static void check_port(const struct config *config, guint64 port)
+{
+    g_autofree char *key = config_port_key(port);
+    g_autofree char *user = config_address_user(config, key, "");
+    g_autoptr(GPtrArray) all = config_list(config, "instance");
+    guint users = 0, named = 0;
+    for (guint i = 0; i < all->len; i++) {
+        const struct instance *instance = all->pdata[i];
+        g_autofree char *name = g_strdup_printf("instance \"%s\"", instance->name);
+        bool has = instance->network_port == port;
+        users += has;
+        named += has && !g_strcmp0(user, name);
+    }
+    g_assert_cmpuint(named, ==, users > 0);
+    g_assert_cmpint(user != NULL, ==, users > 0);
+}
+
 static void test_indexes(void)
 {
     g_autoptr(GRand) rand = g_rand_new_with_seed(11);
@@ -111,6 +132,7 @@ static void test_indexes(void)
         }
         g_autofree char *object = uuid_of('b', step % INSTANCES);
         check_tags(config, object);
+        check_port(config, FIRST_PORT + step % PORTS);
     }
     config_reset(config);
     g_autofree char *node = uuid_of('a', 0);

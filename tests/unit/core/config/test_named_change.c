@@ -113,7 +113,7 @@ static void test_table(void)
     static const struct {
         const char *name, *callers, *may;
     } rows[] = {
-#define CHANGE(name, callers, place, may, doc) {#name, callers, may},
+#define CHANGE(name, callers, place, fence, may, doc) {#name, callers, may},
 #include "proto/changes.def"
 #undef CHANGE
     };

@@ -259,6 +259,59 @@ static void test_reboot_is_a_new_epoch(void)
     world_tear_down();
 }
 
+static void told_cb(struct rpc_request *request, json_t *result, const GError *error)
+{
+    char **said = request->carrier;
+    *said = g_strdup(error ? error->message : "passed");
+    json_decref(result);
+    rpc_request_free(request);
+}
+
+/* What a frame of that role is told whose copy has this position; `fence`: of its method. */
+static char *fenced(enum method_fence fence, const char *role, guint64 history, guint64 epoch)
+{
+    char *said = NULL;
+    struct method ping = *method_find(ROLE_WCONFD, "ping");
+    ping.fence = fence;
+    struct rpc_request *request = g_new0(struct rpc_request, 1);
+    *request = (struct rpc_request){.method = &ping,
+                                    .name = g_strdup("ping"),
+                                    .from_node = g_strdup(NODE2),
+                                    .from_role = g_strdup(role),
+                                    .from_job = 17,
+                                    .stamp = {history, epoch},
+                                    .args = json_object(),
+                                    .answer = told_cb,
+                                    .carrier = &said};
+    wconf_handle(world.wconf, request);
+    return said;
+}
+
+/* Who decides on a copy that a restore or another master has left behind decides nothing, whatever
+ * its role. */
+static void test_copy_of_another_epoch(void)
+{
+    static const char *const roles[] = {ROLE_WCONFD,  ROLE_LUXID, ROLE_JOB,    ROLE_NODED,
+                                        ROLE_WATCHER, ROLE_CLI,   ROLE_JOINING};
+    world_set_up();
+    for (guint i = 0; i < G_N_ELEMENTS(roles); i++) {
+        bool job = !strcmp(roles[i], ROLE_JOB);
+        g_autofree char *old = g_strdup_printf("ping of %s: it belongs to history 5 epoch 0, the "
+                                               "master is at history 5 epoch 1",
+                                               job ? "job 17" : roles[i]);
+        g_autofree char *restored = g_strdup_printf("ping of %s: it belongs to history 4 epoch 1, "
+                                                    "the master is at history 5 epoch 1",
+                                                    job ? "job 17" : roles[i]);
+        assert_says(fenced(METHOD_OPEN, roles[i], 4, 0), "passed");
+        assert_says(fenced(METHOD_JOB_FENCED, roles[i], 5, 0), job ? old : "passed");
+        assert_says(fenced(METHOD_JOB_FENCED, roles[i], 5, 1), "passed");
+        assert_says(fenced(METHOD_FENCED, roles[i], 5, 0), old);
+        assert_says(fenced(METHOD_FENCED, roles[i], 4, 1), restored);
+        assert_says(fenced(METHOD_FENCED, roles[i], 5, 1), "passed");
+    }
+    world_tear_down();
+}
+
 /* The seat was lost meanwhile, whoever had it: what the journal knows was of another epoch. */
 static void test_journal_of_another_epoch(void)
 {
@@ -515,6 +568,7 @@ int main(int argc, char **argv)
     g_test_add_func("/wconf/epoch/restart#SAF-01,WCF-08,WCF-12,WCF-13",
                     test_restart_keeps_epoch_and_locks);
     g_test_add_func("/wconf/epoch/reboot#SAF-01,SAF-05", test_reboot_is_a_new_epoch);
+    g_test_add_func("/wconf/copy-of-another-epoch#SAF-05", test_copy_of_another_epoch);
     g_test_add_func("/wconf/epoch/journal#SAF-01", test_damaged_journal_is_a_new_epoch);
     g_test_add_func("/wconf/epoch/journal-of-another#SAF-01,SAF-06", test_journal_of_another_epoch);
     g_test_add_func("/wconf/epoch/start", test_start_refuses);

@@ -45,10 +45,10 @@ GPtrArray *decisions_open_subjects(const struct decisions *decisions, const char
 bool decisions_record(const struct decisions *decisions, const struct config *config,
                       const struct env *env, struct decision *decision, GPtrArray *changes);
 
-/* The same for one that is an event: it is written in any case. Once for each change that it tells
- * of, in its commit: a repetition of that is refused with it. */
-void decisions_record_event(const struct decisions *decisions, const struct config *config,
-                            const struct env *env, struct decision *decision, GPtrArray *changes);
+/* The same for one that is written in any case: an event, or what a commit tells of itself. Once
+ * for each change that it tells of, in its commit: a repetition of that is refused with it. */
+void decisions_add(const struct decisions *decisions, const struct config *config,
+                   const struct env *env, struct decision *decision, GPtrArray *changes);
 /* Events that nobody needs any more, the oldest first: const struct decision *, borrowed from
  * `config`; to be unreffed. What says that something without a record is there (subject_kind
  * `thing`) stays until that is gone. */

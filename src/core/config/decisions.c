@@ -1,5 +1,5 @@
 /* See decisions.h. */
-#include "core/watcher/decisions.h"
+#include "core/config/decisions.h"
 
 #include <string.h>
 
@@ -234,7 +234,7 @@ static void fit(struct decision *decision)
 }
 
 /* The oldest go; the newest of an author stays, because the author compares with it. Events go by
- * their age and by how many there are (decisions_old_events()), and do not count here. */
+ * their age and by how many there are (decisions_old_events()); they count for nothing here. */
 static void trim(const struct subject *subject, const struct config *config, const char *author,
                  GPtrArray *changes)
 {
@@ -269,7 +269,8 @@ static void record(const struct decisions *decisions, const struct config *confi
         mine->at_us = of_one_moment ? MAX(mine->at_us, newest->at_us + 1) : mine->at_us;
     }
     g_ptr_array_add(changes, config_put(config, "decision", mine->uuid, decision_to_json(mine)));
-    trim(subject, config, mine->author, changes);
+    if (mine->event == EVENT_NONE)
+        trim(subject, config, mine->author, changes);
 }
 
 bool decisions_record(const struct decisions *decisions, const struct config *config,
@@ -285,11 +286,10 @@ bool decisions_record(const struct decisions *decisions, const struct config *co
     return true;
 }
 
-void decisions_record_event(const struct decisions *decisions, const struct config *config,
-                            const struct env *env, struct decision *decision, GPtrArray *changes)
+void decisions_add(const struct decisions *decisions, const struct config *config,
+                   const struct env *env, struct decision *decision, GPtrArray *changes)
 {
     record_autoptr(decision) mine = decision;
-    g_assert(mine->event != EVENT_NONE);
     fit(mine);
     record(decisions, config, env, mine, changes);
 }

@@ -1,7 +1,7 @@
-/* What stays on record, and for how long. core/watcher/decisions.c */
+/* What stays on record, and for how long. core/config/decisions.c */
 #include <string.h>
 
-#include "core/watcher/decisions.h"
+#include "core/config/decisions.h"
 #include "helper/fake_env.h"
 #include "proto/change.h"
 
@@ -69,7 +69,7 @@ static void tell(struct scene *scene, const char *kind, const char *subject, enu
     g_autoptr(GPtrArray) changes = change_list_new();
     struct decision *decision = make(kind, subject, event, summary);
     if (event != EVENT_NONE)
-        decisions_record_event(scene->decisions, scene->config, scene->env, decision, changes);
+        decisions_add(scene->decisions, scene->config, scene->env, decision, changes);
     else
         decisions_record(scene->decisions, scene->config, scene->env, decision, changes);
     if (changes->len > 0)
@@ -111,8 +111,8 @@ static void test_each_is_written(void)
     g_assert_cmpuint(count(scene, false), ==, 1);
     /* Several of one commit keep their order. */
     g_autoptr(GPtrArray) changes = change_list_new();
-    decisions_record_event(scene->decisions, scene->config, scene->env,
-                           make("instance", WEB1, EVENT_ALERT, "a"), changes);
+    decisions_add(scene->decisions, scene->config, scene->env,
+                  make("instance", WEB1, EVENT_ALERT, "a"), changes);
     g_assert_cmpuint(changes->len, ==, 1);
     end(scene);
 }
@@ -130,8 +130,8 @@ static void test_beside_the_others(void)
     /* Several of one commit: nothing goes twice. */
     g_autoptr(GPtrArray) changes = change_list_new();
     for (guint i = 0; i < 3; i++) {
-        decisions_record_event(scene->decisions, scene->config, scene->env,
-                               make("instance", WEB1, EVENT_ALERT, "a"), changes);
+        decisions_add(scene->decisions, scene->config, scene->env,
+                      make("instance", WEB1, EVENT_ALERT, "a"), changes);
         g_autofree char *text = g_strdup_printf("another %u", i);
         decisions_record(scene->decisions, scene->config, scene->env,
                          make("instance", WEB1, EVENT_NONE, text), changes);

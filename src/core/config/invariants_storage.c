@@ -1,0 +1,205 @@
+/*
+ * What must be true of back ends, storage services, rows of work, volumes and trash at any time;
+ * see invariants.h. A volume with a transient status and without a row is allowed: a reset or a
+ * restore leaves one.
+ */
+#include <string.h>
+
+#include "core/config/invariants.h"
+#include "proto/volume_driver.h"
+
+/* --- back ends --- */
+
+static bool nodes_rule(const struct config *config, const struct backend *backend, GError **error)
+{
+    for (guint i = 0; i < backend->nodes->len; i++) {
+        const char *node = backend->nodes->pdata[i];
+        guint first;
+        g_autofree char *field = g_strdup_printf("nodes[%u]", i);
+        if (!invariants_exists(config, "node", node, field, error))
+            return false;
+        g_ptr_array_find_with_equal_func(backend->nodes, node, g_str_equal, &first);
+        if (first == i)
+            continue;
+        fettle_set_error(error, WRONG_INPUT, "%s: %s is named twice", field,
+                         config_node_name(config, node));
+        return false;
+    }
+    return true;
+}
+
+/* Two that write into one directory would sweep each other's data. */
+static bool path_rule(const struct config *config, const struct backend *backend, GError **error)
+{
+    g_autofree char *shortest = g_canonicalize_filename(backend->path, "/");
+    if (strcmp(shortest, backend->path) != 0 || !strcmp(shortest, "/")) {
+        fettle_set_error(error, WRONG_INPUT,
+                         "path: \"%s\" is not the path of a directory, from / and as short as can "
+                         "be",
+                         backend->path);
+        return false;
+    }
+    g_autoptr(GPtrArray) all = config_list(config, "backend");
+    for (guint i = 0; i < all->len; i++) {
+        const struct backend *other = all->pdata[i];
+        if (!strcmp(other->uuid, backend->uuid) || strcmp(other->path, backend->path) != 0)
+            continue;
+        fettle_set_error(error, ALREADY_EXISTS, "path: %s is that of back end %s", backend->path,
+                         other->name);
+        return false;
+    }
+    return true;
+}
+
+bool invariants_backend(const struct config *config, const void *object, GError **error)
+{
+    const struct backend *backend = object;
+    return invariants_unique_name(config, "backend", backend->name, error) &&
+           nodes_rule(config, backend, error) && path_rule(config, backend, error);
+}
+
+/* --- services --- */
+
+static bool number_rule(const struct config *config, const struct storage_service *service,
+                        GError **error)
+{
+    const struct counter *given = config_get(config, "counter", "storage-service", NULL);
+    g_autoptr(GPtrArray) all = config_list(config, "storage_service");
+    for (guint i = 0; i < all->len; i++) {
+        const struct storage_service *other = all->pdata[i];
+        if (other == service || other->id != service->id)
+            continue;
+        g_autofree char *name = config_storage_service_name(config, other);
+        fettle_set_error(error, ALREADY_EXISTS, "id: %" G_GUINT64_FORMAT " is that of %s",
+                         service->id, name);
+        return false;
+    }
+    if (given && service->id <= given->value)
+        return true;
+    fettle_set_error(error, WRONG_INPUT,
+                     "id: %" G_GUINT64_FORMAT
+                     " was not given out (counter storage-service: %" G_GUINT64_FORMAT ")",
+                     service->id, given ? given->value : 0);
+    return false;
+}
+
+bool invariants_storage_service(const struct config *config, const void *object, GError **error)
+{
+    const struct storage_service *service = object;
+    bool scheduler = service->binary == STORAGE_SCHEDULER;
+    g_autofree char *name = config_storage_service_name(config, service);
+    g_autofree char *key =
+        config_storage_service_key(service->binary, service->host, service->backend);
+    if (strcmp(service->uuid, key) != 0) {
+        fettle_set_error(error, WRONG_INPUT, "uuid: that of %s is %s", name, key);
+        return false;
+    }
+    if (scheduler && *service->backend) {
+        fettle_set_error(error, WRONG_INPUT, "backend: a scheduler has none");
+        return false;
+    }
+    return (scheduler ||
+            invariants_exists(config, "backend", service->backend, "backend", error)) &&
+           invariants_exists(config, "node", service->node, "node", error) &&
+           number_rule(config, service, error);
+}
+
+/* --- rows of work --- */
+
+static bool owner_rule(const struct config *config, const struct worker *row, GError **error)
+{
+    if (!row->service_id)
+        return true;
+    if (!config_storage_service_of(config, row->service_id)) {
+        fettle_set_error(error, UNKNOWN_ENTITY,
+                         "service_id: there is no storage service %" G_GUINT64_FORMAT,
+                         row->service_id);
+        return false;
+    }
+    if (row->claim)
+        return true;
+    fettle_set_error(error, WRONG_INPUT,
+                     "claim: service %" G_GUINT64_FORMAT " works on it without one",
+                     row->service_id);
+    return false;
+}
+
+/* That its resource is there is a rule about the step that makes it: afterwards a row may be left
+ * over, and is ended by who has it (CLN-18). */
+bool invariants_worker(const struct config *config, const void *object, GError **error)
+{
+    const struct worker *row = object;
+    g_autofree char *key = config_work_key(row->resource_type, row->resource_id);
+    if (config_get(config, "worker", key, NULL) != object) {
+        fettle_set_error(error, WRONG_INPUT, "its key is not %s", key);
+        return false;
+    }
+    return owner_rule(config, row, error) &&
+           (!*row->backend || invariants_exists(config, "backend", row->backend, "backend", error));
+}
+
+/* --- volumes and trash --- */
+
+static bool data_rule(const struct config *config, const struct volume *volume, GError **error)
+{
+    g_autofree char *uuid = NULL;
+    g_autofree char *trash = config_trash_key(volume->backend, volume->data);
+    guint64 claim = 0;
+    if (!*volume->data)
+        return true;
+    if (!volume_data_parse(volume->data, &uuid, &claim) || strcmp(uuid, volume->uuid) != 0) {
+        fettle_set_error(error, WRONG_INPUT, "data: \"%s\" is not %s.CLAIM (SAF-52)", volume->data,
+                         volume->uuid);
+        return false;
+    }
+    if (!*volume->backend) {
+        fettle_set_error(error, WRONG_INPUT, "data: %s is on no back end", volume->data);
+        return false;
+    }
+    if (!config_get(config, "trash", trash, NULL))
+        return true;
+    fettle_set_error(error, UNSAFE, "data: %s is in the trash (SAF-53)", volume->data);
+    return false;
+}
+
+bool invariants_volume(const struct config *config, const void *object, GError **error)
+{
+    const struct volume *volume = object;
+    if (volume->status == VOLUME_ATTACHING || volume->status == VOLUME_DETACHING ||
+        volume->status == VOLUME_RESERVED) {
+        fettle_set_error(error, WRONG_INPUT,
+                         "status: %s is what an attachment says, and never on record",
+                         enum_word(&volume_status_words, (int)volume->status));
+        return false;
+    }
+    if (volume->status == VOLUME_AVAILABLE && !*volume->data) {
+        fettle_set_error(error, UNSAFE, "status: available, but it has no data");
+        return false;
+    }
+    return (!*volume->backend ||
+            invariants_exists(config, "backend", volume->backend, "backend", error)) &&
+           data_rule(config, volume, error);
+}
+
+bool invariants_trash(const struct config *config, const void *object, GError **error)
+{
+    const struct trash *trash = object;
+    g_autofree char *key = config_trash_key(trash->backend, trash->name);
+    g_autofree char *uuid = NULL;
+    guint64 claim = 0;
+    if (config_get(config, "trash", key, NULL) != object) {
+        fettle_set_error(error, WRONG_INPUT, "its key is not %s", key);
+        return false;
+    }
+    if (!volume_data_parse(trash->name, &uuid, &claim)) {
+        fettle_set_error(error, WRONG_INPUT, "name: \"%s\" is no name of data", trash->name);
+        return false;
+    }
+    if (!invariants_exists(config, "backend", trash->backend, "backend", error))
+        return false;
+    const struct volume *volume = config_get(config, "volume", uuid, NULL);
+    if (!volume || strcmp(volume->data, trash->name) != 0)
+        return true;
+    fettle_set_error(error, UNSAFE, "volume %s names it (SAF-53)", config_volume_name(volume));
+    return false;
+}

@@ -1,0 +1,231 @@
+/*
+ * Steps of what is stored (SAF-50 to 53): rows of work, the volumes that they are about, trash, the
+ * services that work on them. Only the methods of work take them; a job adds and removes back ends,
+ * and whoever may changes a volume's name.
+ */
+#include <string.h>
+
+#include "core/config/restored.h"
+#include "core/config/transitions_private.h"
+#include "proto/volume_driver.h"
+
+static bool of_work(const struct step *step, const char *what, GError **error)
+{
+    if (step->author == AUTHOR_WORK)
+        return true;
+    fettle_set_error(error, UNSAFE, "%s only by the methods of work (SAF-50)", what);
+    return false;
+}
+
+static bool stays(const char *field, bool same, GError **error)
+{
+    if (!same)
+        fettle_set_error(error, UNSAFE, "%s: never changes", field);
+    return same;
+}
+
+/* Serial of the commit that is judged: that of each object in it. */
+static guint64 serial_of(const struct step *step, const struct config_delta *delta)
+{
+    guint64 serial = 0;
+    config_get(step->after, delta->kind, delta->key, &serial);
+    return serial;
+}
+
+static bool of_this_commit(const char *field, guint64 value, guint64 serial, GError **error)
+{
+    if (value == serial)
+        return true;
+    fettle_set_error(error, UNSAFE,
+                     "%s: becomes %" G_GUINT64_FORMAT " in commit %" G_GUINT64_FORMAT
+                     ", and is the serial of its own (SAF-51)",
+                     field, value, serial);
+    return false;
+}
+
+/* --- back ends --- */
+
+bool step_backend(const struct step *step, const struct config_delta *delta, GError **error)
+{
+    const struct backend *old = delta->before;
+    const struct backend *after = delta->after;
+    return !old || !after ||
+           (stays("kind", old->kind == after->kind, error) &&
+            stays("path", !strcmp(old->path, after->path), error));
+}
+
+/* --- services --- */
+
+bool step_storage_service(const struct step *step, const struct config_delta *delta, GError **error)
+{
+    const struct storage_service *old = delta->before;
+    const struct storage_service *after = delta->after;
+    if (!after)
+        return true; /* with its back end, or its node */
+    if (!of_work(step, "is written", error) || (old && !stays("id", old->id == after->id, error)) ||
+        (old &&
+         !step_never_less("state_since_us", old->state_since_us, after->state_since_us, error)))
+        return false;
+    return (old && old->generation == after->generation) ||
+           of_this_commit("generation", after->generation, serial_of(step, delta), error);
+}
+
+/* --- rows of work --- */
+
+static bool row_born(const struct step *step, const struct config_delta *delta, GError **error)
+{
+    const struct worker *row = delta->after;
+    const struct volume *volume = config_get(step->after, "volume", row->resource_id, NULL);
+    const char *status = volume ? enum_word(&volume_status_words, (int)volume->status) : "gone";
+    if (!of_this_commit("id", row->id, serial_of(step, delta), error))
+        return false;
+    if (row->service_id || row->claim) {
+        fettle_set_error(error, UNSAFE, "service_id: a new row is with nobody (CLN-10)");
+        return false;
+    }
+    if (!strcmp(row->status, status))
+        return true;
+    fettle_set_error(error, UNSAFE, "status: %s, but its resource is %s", row->status, status);
+    return false;
+}
+
+/* It goes back to who had it before (CLN-21), as it was then; the claim stays, so that nobody else
+ * works under it. */
+static bool given_back(const struct worker *old, const struct worker *after)
+{
+    return old->was_service_id && after->service_id == old->was_service_id &&
+           after->updated_us == old->was_updated_us && after->claim == old->claim &&
+           !after->was_service_id && !after->was_updated_us;
+}
+
+static bool claim_step(const struct worker *old, const struct worker *after, guint64 serial,
+                       GError **error)
+{
+    if (after->claim != old->claim)
+        return of_this_commit("claim", after->claim, serial, error);
+    if (after->service_id == old->service_id)
+        return true;
+    fettle_set_error(error, UNSAFE, "service_id: another owner under the same claim (SAF-51)");
+    return false;
+}
+
+static bool row_step(const struct worker *old, const struct worker *after, guint64 serial,
+                     GError **error)
+{
+    if (!stays("id", old->id == after->id, error) ||
+        !stays("created_us", old->created_us == after->created_us, error) ||
+        !stays("operation", !strcmp(old->operation, after->operation), error))
+        return false;
+    if (given_back(old, after))
+        return true;
+    if (after->updated_us <= old->updated_us) {
+        fettle_set_error(error, UNSAFE,
+                         "updated_us: goes from %" G_GUINT64_FORMAT " to %" G_GUINT64_FORMAT
+                         "; each touch is later (SAF-51)",
+                         old->updated_us, after->updated_us);
+        return false;
+    }
+    return claim_step(old, after, serial, error);
+}
+
+bool step_worker(const struct step *step, const struct config_delta *delta, GError **error)
+{
+    const struct worker *old = delta->before;
+    const struct worker *after = delta->after;
+    if (!after && restored_step(step) == RESTORED_ENDS)
+        return true;
+    if (!of_work(step, "is written", error))
+        return false;
+    if (after && restored_step(step) == RESTORED_HOLDS) {
+        restored_set_error(error);
+        return false;
+    }
+    return !after || (old ? row_step(old, after, serial_of(step, delta), error)
+                          : row_born(step, delta, error));
+}
+
+/* --- volumes --- */
+
+static bool guarded_step(const struct step *step, const struct volume *old,
+                         const struct volume *after, GError **error)
+{
+    const struct {
+        const char *what;
+        bool same;
+    } guarded[] = {{"status: changes", old->status == after->status},
+                   {"data: changes", !strcmp(old->data, after->data)},
+                   {"backend: changes", !strcmp(old->backend, after->backend)},
+                   {"host: changes", !strcmp(old->host, after->host)},
+                   {"size: changes", old->size == after->size}};
+    for (guint i = 0; i < G_N_ELEMENTS(guarded); i++)
+        if (!guarded[i].same && !of_work(step, guarded[i].what, error))
+            return false;
+    return true;
+}
+
+/* A name is given by the end of the work under its claim, so never again (SAF-52). */
+static bool named_step(const struct step *step, const struct volume *after, GError **error)
+{
+    g_autofree char *uuid = NULL;
+    g_autofree char *key = config_work_key(RESOURCE_VOLUME, after->uuid);
+    const struct worker *row = step_before(step, "worker", key);
+    guint64 claim = 0;
+    if (volume_data_parse(after->data, &uuid, &claim) && row && row->claim == claim &&
+        !config_get(step->after, "worker", key, NULL))
+        return true;
+    fettle_set_error(error, UNSAFE,
+                     "data: becomes %s, and not at the end of the work under its claim (SAF-52)",
+                     after->data);
+    return false;
+}
+
+static bool unnamed_step(const struct step *step, const struct volume *old, GError **error)
+{
+    g_autofree char *key = config_trash_key(old->backend, old->data);
+    if (config_get(step->after, "trash", key, NULL))
+        return true;
+    fettle_set_error(error, UNSAFE, "data: %s is named no more, and not in the trash (SAF-53)",
+                     old->data);
+    return false;
+}
+
+static bool data_step(const struct step *step, const struct volume *old, const struct volume *after,
+                      GError **error)
+{
+    const char *was = old ? old->data : "";
+    const char *is = after ? after->data : "";
+    bool same = !strcmp(was, is);
+    if (same && *was && strcmp(old->backend, after->backend) != 0) {
+        fettle_set_error(error, UNSAFE, "backend: changes, and its data does not (SAF-53)");
+        return false;
+    }
+    return same ||
+           ((!*is || named_step(step, after, error)) && (!*was || unnamed_step(step, old, error)));
+}
+
+bool step_volume(const struct step *step, const struct config_delta *delta, GError **error)
+{
+    const struct volume *old = delta->before;
+    const struct volume *after = delta->after;
+    if (old && after) {
+        if (!guarded_step(step, old, after, error))
+            return false;
+        if (after->size < old->size) {
+            fettle_set_error(error, UNSAFE,
+                             "size: falls from %" G_GUINT64_FORMAT " to %" G_GUINT64_FORMAT
+                             " GiB; data is never shortened (SAF-53)",
+                             old->size, after->size);
+            return false;
+        }
+    } else if (!of_work(step, old ? "goes" : "is made", error)) {
+        return false;
+    }
+    return data_step(step, old, after, error);
+}
+
+/* --- trash --- */
+
+bool step_trash(const struct step *step, const struct config_delta *delta, GError **error)
+{
+    return of_work(step, "is written", error);
+}

@@ -1,0 +1,150 @@
+/*
+ * Rows whose owner's process is gone: claim_work, by which it takes them over as the next process
+ * of its name, and give_back. See wconf_work_private.h.
+ */
+#include <string.h>
+
+#include "core/wconfd/wconf_work_private.h"
+#include "proto/change.h"
+
+/* --- claim_work --- */
+
+/* A row that this very life has touched is under way, or was given back by it (CLN-21). */
+static const struct worker *find_left(const struct wconf *wconf,
+                                      const struct storage_service *service,
+                                      const struct work_claim *item, GError **error)
+{
+    const struct config *head = wconf->head;
+    guint64 version = 0;
+    const struct worker *row = config_get(head, "worker", item->key, &version);
+    g_autofree char *name = row ? wconf_work_name(head, row) : NULL;
+    if (!row)
+        fettle_set_error(error, REFUSED, "%s: no work on it is on record", item->key);
+    else if (version != item->version)
+        fettle_set_error(error, REFUSED,
+                         "%s: its work was read at version %" G_GUINT64_FORMAT
+                         ", it is at %" G_GUINT64_FORMAT " now",
+                         name, item->version, version);
+    else if (row->service_id != service->id)
+        fettle_set_error(error, REFUSED, "%s: service %" G_GUINT64_FORMAT " has its work", name,
+                         row->service_id);
+    else if (version >= service->generation)
+        fettle_set_error(error, REFUSED,
+                         "%s: its work was touched since registration %" G_GUINT64_FORMAT, name,
+                         service->generation);
+    else
+        return row;
+    return NULL;
+}
+
+static void claim(struct wconf *wconf, const struct storage_service *service,
+                  const struct worker *old, GPtrArray *changes)
+{
+    record_autoptr(worker) row = worker_copy(old);
+    if (!row->was_service_id) {
+        row->was_service_id = old->service_id;
+        row->was_updated_us = old->updated_us;
+    }
+    wconf_work_give(wconf, row, service);
+    wconf_work_put_row(wconf, row, changes);
+}
+
+static void claim_all(struct wconf *wconf, struct rpc_request *request,
+                      const struct claim_work_args *args, const struct storage_service *service)
+{
+    GPtrArray *changes = change_list_new();
+    record_autoptr(work_verdicts) verdicts = work_verdicts_new();
+    for (guint i = 0; i < args->items->len; i++) {
+        const struct work_claim *item = args->items->pdata[i];
+        g_autoptr(GError) error = NULL;
+        const struct worker *row = NULL;
+        if (change_list_has(changes, "worker", item->key))
+            fettle_set_error(&error, WRONG_INPUT, "%s: is named twice", item->key);
+        else
+            row = find_left(wconf, service, item, &error);
+        if (row)
+            claim(wconf, service, row, changes);
+        wconf_work_verdict(verdicts, item->key, row ? WORK_PASSED : WORK_REFUSED, error);
+    }
+    wconf_work_finish(wconf, request, args->commit_id, changes, verdicts);
+}
+
+/* Each row of that claim has passed. */
+static void claimed_before(struct wconf *wconf, struct rpc_request *request,
+                           const struct claim_work_args *args, guint64 serial)
+{
+    record_autoptr(work_verdicts) verdicts = work_verdicts_new();
+    for (guint i = 0; i < args->items->len; i++) {
+        const struct work_claim *item = args->items->pdata[i];
+        const struct worker *row = config_get(wconf->head, "worker", item->key, NULL);
+        wconf_work_verdict(verdicts, item->key,
+                           row && row->claim == serial ? WORK_PASSED : WORK_LOOK_AT_COPY, NULL);
+    }
+    wconf_work_answer_again(wconf, request, serial, verdicts);
+}
+
+void wconf_handle_claim_work(struct wconf *wconf, struct rpc_request *request)
+{
+    GError *error = NULL;
+    guint64 serial = 0;
+    record_autoptr(claim_work_args) args =
+        rpc_request_args(request, &claim_work_args_record, &error);
+    if (args && wconf_work_again(wconf, request, args->commit_id, &serial))
+        return;
+    const struct storage_service *service =
+        args ? wconf_work_caller(wconf, request, args->service, args->generation, &error) : NULL;
+    if (!service)
+        wconf_work_refuse(wconf, request, error);
+    else if (serial)
+        claimed_before(wconf, request, args, serial);
+    else
+        claim_all(wconf, request, args, service);
+}
+
+/* --- give_back --- */
+
+static void give_back(struct wconf *wconf, struct rpc_request *request,
+                      const struct give_back_args *args, const struct storage_service *service,
+                      const struct worker *old)
+{
+    const struct volume *volume = wconf_work_volume(wconf->head, old);
+    GPtrArray *changes = change_list_new();
+    g_autofree char *cleaner = config_storage_service_name(wconf->head, service);
+    g_autofree char *name = wconf_work_name(wconf->head, old);
+    record_autoptr(worker) row = worker_copy(old);
+    row->service_id = old->was_service_id;
+    row->updated_us = old->was_updated_us;
+    row->was_service_id = row->was_updated_us = 0;
+    wconf_work_put_row(wconf, row, changes);
+    struct decision *decision =
+        volume ? decision_about("volume", volume->uuid, config_volume_name(volume), "volumed/clean",
+                                VERDICT_WAIT, "Not cleaned")
+               : decision_about("storage_service", service->uuid, cleaner, "volumed/clean",
+                                VERDICT_WAIT, "Not cleaned");
+    decision_set(&decision->summary, "%s could not clean %s: %s.", cleaner, name,
+                 *args->why ? args->why : "it does not say why");
+    decision_set(&decision->task, "%s", row->status);
+    decision->event = EVENT_ALERT;
+    decision->level = EVENT_LEVEL_WARNING;
+    wconf_decide(wconf, decision, changes);
+    wconf_work_commit(wconf, request, args->commit_id, changes, NULL);
+}
+
+void wconf_handle_give_back(struct wconf *wconf, struct rpc_request *request)
+{
+    GError *error = NULL;
+    record_autoptr(give_back_args) args = rpc_request_args(request, &give_back_args_record, &error);
+    if (args && wconf_answer_repeated(wconf, args->commit_id, request))
+        return;
+    const struct storage_service *service =
+        args ? wconf_work_caller(wconf, request, args->service, args->generation, &error) : NULL;
+    const struct worker *row =
+        service ? wconf_work_claimed(wconf, service, args->key, args->claim, &error) : NULL;
+    g_autofree char *name = row ? wconf_work_name(wconf->head, row) : NULL;
+    if (row && !row->was_service_id)
+        fettle_set_error(&error, WRONG_STATE, "%s: its work is not being cleaned", name);
+    if (row && !error)
+        give_back(wconf, request, args, service, row);
+    else
+        wconf_work_refuse(wconf, request, error);
+}

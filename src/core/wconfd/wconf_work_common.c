@@ -1,0 +1,205 @@
+/* What the methods of work share; see wconf_work_private.h. */
+#include <string.h>
+
+#include "core/config/restored.h"
+#include "core/wconfd/wconf_work_private.h"
+#include "proto/change.h"
+
+/* --- commits and answers --- */
+
+guint64 wconf_work_serial(const struct wconf *wconf)
+{
+    return config_serial(wconf->head) + 1;
+}
+
+void wconf_work_refuse(struct wconf *wconf, struct rpc_request *request, GError *error)
+{
+    wconf_refuse_after_barrier(wconf, request, config_serial(wconf->head), error);
+}
+
+bool wconf_work_commit(struct wconf *wconf, struct rpc_request *request, const char *commit_id,
+                       GPtrArray *changes_in, json_t *answer)
+{
+    GError *error = NULL;
+    g_autoptr(GPtrArray) changes = changes_in;
+    if (wconf_may_make(wconf, changes, &error) &&
+        wconf_commit(wconf, commit_id, g_ptr_array_ref(changes), NULL, AUTHOR_WORK, request, answer,
+                     &error))
+        return true;
+    wconf_work_refuse(wconf, request, error);
+    return false;
+}
+
+bool wconf_work_again(struct wconf *wconf, struct rpc_request *request, const char *commit_id,
+                      guint64 *ret_serial)
+{
+    if (wconf_answer_pending(wconf, commit_id, request))
+        return true;
+    *ret_serial = wconf->engine->ops->lookup(wconf->engine, commit_id);
+    return false;
+}
+
+/* --- who calls --- */
+
+bool wconf_work_allowed(const struct wconf *wconf, GError **error)
+{
+    if (!restored_brake(wconf->head))
+        return true;
+    restored_set_error(error);
+    return false;
+}
+
+bool wconf_work_serves(const struct config *head, const struct backend *backend, const char *node,
+                       GError **error)
+{
+    if (g_ptr_array_find_with_equal_func(backend->nodes, node, g_str_equal, NULL))
+        return true;
+    fettle_set_error(error, PERMISSION, "back end %s: %s is none of its nodes", backend->name,
+                     config_node_name(head, node));
+    return false;
+}
+
+const struct storage_service *wconf_work_caller(const struct wconf *wconf,
+                                                const struct rpc_request *request, const char *uuid,
+                                                guint64 generation, GError **error)
+{
+    const struct config *head = wconf->head;
+    const struct storage_service *service = config_get(head, "storage_service", uuid, NULL);
+    if (!wconf_work_allowed(wconf, error))
+        return NULL;
+    if (!service) {
+        fettle_set_error(error, REFUSED, "storage service %s is off record", uuid);
+        return NULL;
+    }
+    g_autofree char *name = config_storage_service_name(head, service);
+    if (generation != service->generation) {
+        bool over = generation < service->generation;
+        fettle_set_error(
+            error, WRONG_STATE,
+            "%s: generation %" G_GUINT64_FORMAT " %s, %" G_GUINT64_FORMAT " is on record", name,
+            generation, over ? "is over" : "was never committed", service->generation);
+        if (over && error)
+            (*error)->code = FETTLE_ERROR_REFUSED;
+        return NULL;
+    }
+    if (!strcmp(service->node, request->from_node))
+        return service;
+    fettle_set_error(error, PERMISSION, "%s: it is registered from %s, not from %s", name,
+                     config_node_name(head, service->node),
+                     config_node_name(head, request->from_node));
+    return NULL;
+}
+
+/* --- rows --- */
+
+const struct volume *wconf_work_volume(const struct config *head, const struct worker *row)
+{
+    return config_get(head, "volume", row->resource_id, NULL);
+}
+
+const struct work_row *wconf_work_row(const struct wconf *wconf, const struct worker *row)
+{
+    return work_row_of(wconf->work_table, TASK_KIND_volume, row->operation);
+}
+
+char *wconf_work_name(const struct config *head, const struct worker *row)
+{
+    const struct volume *volume = wconf_work_volume(head, row);
+    return g_strdup_printf("volume %s", volume ? config_volume_name(volume) : row->resource_id);
+}
+
+char *wconf_work_said(const struct wconf *wconf, const struct worker *row)
+{
+    g_autofree char *name = wconf_work_name(wconf->head, row);
+    return g_strdup_printf("%s: %s (%s)", name, row->operation, row->status);
+}
+
+const struct worker *wconf_work_claimed(const struct wconf *wconf,
+                                        const struct storage_service *service, const char *key,
+                                        guint64 claim, GError **error)
+{
+    const struct config *head = wconf->head;
+    const struct worker *row = config_get(head, "worker", key, NULL);
+    if (!row) {
+        fettle_set_error(error, REFUSED, "%s: no work on it is on record", key);
+        return NULL;
+    }
+    if (row->claim == claim && row->service_id == service->id)
+        return row;
+    const struct storage_service *owner = config_storage_service_of(head, row->service_id);
+    g_autofree char *name = wconf_work_name(head, row);
+    g_autofree char *who = owner ? config_storage_service_name(head, owner) : g_strdup("nobody");
+    fettle_set_error(error, REFUSED,
+                     "%s: claim %" G_GUINT64_FORMAT
+                     " is not that on record, which is %" G_GUINT64_FORMAT " of %s",
+                     name, claim, row->claim, who);
+    return NULL;
+}
+
+/* --- records --- */
+
+void wconf_work_put_volume(struct wconf *wconf, const struct volume *volume, GPtrArray *changes)
+{
+    g_ptr_array_add(changes,
+                    config_put(wconf->head, "volume", volume->uuid, volume_to_json(volume)));
+}
+
+void wconf_work_put_row(struct wconf *wconf, const struct worker *row, GPtrArray *changes)
+{
+    g_autofree char *key = config_work_key(row->resource_type, row->resource_id);
+    g_ptr_array_add(changes, config_put(wconf->head, "worker", key, worker_to_json(row)));
+}
+
+void wconf_work_give(struct wconf *wconf, struct worker *row, const struct storage_service *service)
+{
+    row->service_id = service->id;
+    row->claim = wconf_work_serial(wconf);
+    row->updated_us = wconf_stamp(wconf);
+}
+
+void wconf_work_unname(struct wconf *wconf, struct volume *volume, const char *operation,
+                       GPtrArray *changes)
+{
+    g_autofree char *key = config_trash_key(volume->backend, volume->data);
+    g_autofree char *why = g_strdup_printf("%s of volume %s", operation, volume->uuid);
+    const struct trash trash = {.backend = volume->backend,
+                                .name = volume->data,
+                                .since_us = wconf_stamp(wconf),
+                                .why = why};
+    g_ptr_array_add(changes, config_put(wconf->head, "trash", key, trash_to_json(&trash)));
+    text_set(&volume->data, "");
+}
+
+/* --- many at once --- */
+
+void wconf_work_verdict(struct work_verdicts *verdicts, const char *key, enum work_answer answer,
+                        const GError *error)
+{
+    struct work_verdict *verdict = work_verdict_new();
+    text_set(&verdict->key, key);
+    verdict->answer = answer;
+    if (error)
+        text_set(&verdict->why, error->message);
+    g_ptr_array_add(verdicts->items, verdict);
+}
+
+void wconf_work_answer_again(struct wconf *wconf, struct rpc_request *request, guint64 serial,
+                             struct work_verdicts *verdicts)
+{
+    verdicts->serial = serial;
+    wconf_answer_when_stored(wconf, serial, request, work_verdicts_to_json(verdicts));
+}
+
+void wconf_work_finish(struct wconf *wconf, struct rpc_request *request, const char *commit_id,
+                       GPtrArray *changes, struct work_verdicts *verdicts)
+{
+    bool passed = changes->len > 0;
+    verdicts->serial = passed ? wconf_work_serial(wconf) : 0;
+    json_autoptr answer = work_verdicts_to_json(verdicts);
+    if (passed) {
+        wconf_work_commit(wconf, request, commit_id, changes, answer);
+        return;
+    }
+    g_ptr_array_unref(changes);
+    wconf_answer_judged(wconf, request, config_serial(wconf->head), json_incref(answer));
+}

@@ -1,0 +1,232 @@
+/*
+ * end_work: what a resource is from now on, and its row gone, in one commit (CLN-02), of many rows
+ * at once; each gets its own verdict, so that one that somebody has taken over fails no other. See
+ * wconf_work_private.h.
+ */
+#include <string.h>
+
+#include "core/wconfd/wconf_work_private.h"
+#include "proto/change.h"
+#include "proto/volume_driver.h"
+
+struct ending {
+    struct wconf *wconf;
+    const struct storage_service *service;
+    GPtrArray *changes;
+    GPtrArray *lines; /* char *: what was cleaned, or has failed */
+    bool cleaned;
+    const struct worker *last; /* of these */
+};
+
+/* --- may it end so? --- */
+
+static bool has_moved_on(const struct worker *row, const struct volume *volume)
+{
+    return !volume ||
+           strcmp(enum_word(&volume_status_words, (int)volume->status), row->status) != 0;
+}
+
+static bool data_fits(const struct worker *row, const struct work_row *work,
+                      const struct volume *volume, const struct work_end *item, GError **error)
+{
+    g_autofree char *name = volume_data_name(row->resource_id, row->claim);
+    bool removes = work->done == TASK_FINAL_REMOVED;
+    if (*item->data && (item->failed || removes)) {
+        fettle_set_error(error, WRONG_INPUT, "data: %s that %s names none", row->operation,
+                         removes ? "removes" : "failed");
+        return false;
+    }
+    if (*item->data && strcmp(item->data, name) != 0) {
+        fettle_set_error(error, WRONG_INPUT, "data: %s is not %s, by its claim (SAF-52)",
+                         item->data, name);
+        return false;
+    }
+    if (item->failed)
+        return true;
+    if (removes && *volume->data) {
+        fettle_set_error(error, WRONG_STATE, "volume %s names %s still; that is a step before",
+                         config_volume_name(volume), volume->data);
+        return false;
+    }
+    if (removes || *item->data || *volume->data)
+        return true;
+    fettle_set_error(error, WRONG_INPUT, "data: at the end of %s volume %s has some",
+                     row->operation, config_volume_name(volume));
+    return false;
+}
+
+static bool size_fits(const struct volume *volume, const struct work_end *item, GError **error)
+{
+    if (!item->size || item->size >= volume->size)
+        return true;
+    fettle_set_error(error, WRONG_INPUT,
+                     "size: %" G_GUINT64_FORMAT " GiB is smaller than %" G_GUINT64_FORMAT " GiB",
+                     item->size, volume->size);
+    return false;
+}
+
+static bool may_end(const struct ending *ending, const struct worker *row,
+                    const struct volume *volume, const struct work_end *item, GError **error)
+{
+    const struct work_row *work = wconf_work_row(ending->wconf, row);
+    bool moved = has_moved_on(row, volume);
+    g_autofree char *name = wconf_work_name(ending->wconf->head, row);
+    const char *status = volume ? enum_word(&volume_status_words, (int)volume->status) : "gone";
+    if (moved && !item->moved_on)
+        fettle_set_error(error, REFUSED, "%s is %s, and not %s as its work says", name, status,
+                         row->status);
+    else if (!moved && item->moved_on)
+        fettle_set_error(error, WRONG_INPUT, "%s is %s still", name, row->status);
+    else if (!work)
+        fettle_set_error(error, WRONG_STATE, "%s: this version knows no %s", name, row->operation);
+    else
+        return moved ||
+               (data_fits(row, work, volume, item, error) && size_fits(volume, item, error));
+    return false;
+}
+
+/* --- the end --- */
+
+static void note(struct ending *ending, const struct worker *row, const struct work_end *item,
+                 const char *became)
+{
+    g_autofree char *name = wconf_work_name(ending->wconf->head, row);
+    if (!row->was_service_id && !item->failed)
+        return;
+    ending->cleaned = ending->cleaned || row->was_service_id;
+    ending->last = row;
+    g_ptr_array_add(ending->lines, g_strdup_printf("%s: %s -> %s%s%s", name, row->status, became,
+                                                   *item->why ? ": " : "", item->why));
+}
+
+static const char *end_volume(struct ending *ending, const struct worker *row,
+                              const struct volume *old, const struct work_end *item)
+{
+    struct wconf *wconf = ending->wconf;
+    const struct work_row *work = wconf_work_row(wconf, row);
+    const char *word = task_final_words[item->failed ? work->cleaned : work->done];
+    if (!item->failed && work->done == TASK_FINAL_REMOVED) {
+        g_ptr_array_add(ending->changes, config_delete(wconf->head, "volume", old->uuid));
+        return word;
+    }
+    record_autoptr(volume) volume = volume_copy(old);
+    volume->status = (enum volume_status)enum_parse(&volume_status_words, word);
+    text_set(&volume->status_why, item->failed ? item->why : "");
+    if (*item->data) {
+        const struct backend *backend = config_get(wconf->head, "backend", volume->backend, NULL);
+        if (*volume->data)
+            wconf_work_unname(wconf, volume, row->operation, ending->changes);
+        text_set(&volume->data, item->data);
+        g_free(volume->host);
+        volume->host = g_strdup_printf("%s@%s", ending->service->host,
+                                       backend ? backend->name : volume->backend);
+    }
+    if (item->size)
+        volume->size = item->size;
+    wconf_work_put_volume(wconf, volume, ending->changes);
+    return word;
+}
+
+static void empty_trash(struct ending *ending, const struct work_end *item)
+{
+    for (guint i = 0; i < item->removed->len; i++) {
+        const struct config *head = ending->wconf->head;
+        g_autofree char *key = config_trash_key(ending->service->backend, item->removed->pdata[i]);
+        if (config_get(head, "trash", key, NULL) && !change_list_has(ending->changes, "trash", key))
+            g_ptr_array_add(ending->changes, config_delete(head, "trash", key));
+    }
+}
+
+static bool end_item(struct ending *ending, const struct work_end *item, GError **error)
+{
+    const struct config *head = ending->wconf->head;
+    if (change_list_has(ending->changes, "worker", item->key)) {
+        fettle_set_error(error, WRONG_INPUT, "%s: is named twice", item->key);
+        return false;
+    }
+    const struct worker *row =
+        wconf_work_claimed(ending->wconf, ending->service, item->key, item->claim, error);
+    const struct volume *volume = row ? wconf_work_volume(head, row) : NULL;
+    if (!row || !may_end(ending, row, volume, item, error))
+        return false;
+    const char *became =
+        item->moved_on ? "left alone, it has moved on" : end_volume(ending, row, volume, item);
+    note(ending, row, item, became);
+    empty_trash(ending, item);
+    g_ptr_array_add(ending->changes, config_delete(head, "worker", item->key));
+    return true;
+}
+
+/* One record for all: about the resource if it is one, else about who has done it. */
+static void decide(struct ending *ending)
+{
+    struct wconf *wconf = ending->wconf;
+    const struct volume *one =
+        ending->lines->len == 1 ? wconf_work_volume(wconf->head, ending->last) : NULL;
+    g_autofree char *who = config_storage_service_name(wconf->head, ending->service);
+    const char *state = ending->cleaned ? "Cleaned" : "Failed";
+    if (!ending->lines->len)
+        return;
+    struct decision *decision = one ? decision_about("volume", one->uuid, config_volume_name(one),
+                                                     "volumed", VERDICT_ACT, state)
+                                    : decision_about("storage_service", ending->service->uuid, who,
+                                                     "volumed", VERDICT_ACT, state);
+    if (one)
+        decision_set(&decision->summary, "%s: %s.", who, (const char *)ending->lines->pdata[0]);
+    else
+        decision_set(&decision->summary, "%s has cleaned, or failed at, work of this number: %u.",
+                     who, ending->lines->len);
+    for (guint i = 0; i < MIN(ending->lines->len, LIMIT_REPAIR_EVIDENCE); i++)
+        g_ptr_array_add(decision->evidence, g_strdup(ending->lines->pdata[i]));
+    if (one)
+        decision_set(&decision->task, "%s", ending->last->status);
+    decision->event = ending->cleaned ? EVENT_RECOVERED : EVENT_NONE;
+    wconf_decide(wconf, decision, ending->changes);
+}
+
+static void end_all(struct wconf *wconf, struct rpc_request *request,
+                    const struct end_work_args *args, const struct storage_service *service)
+{
+    g_autoptr(GPtrArray) lines = g_ptr_array_new_with_free_func(g_free);
+    record_autoptr(work_verdicts) verdicts = work_verdicts_new();
+    struct ending ending = {wconf, service, change_list_new(), lines};
+    for (guint i = 0; i < args->items->len; i++) {
+        const struct work_end *item = args->items->pdata[i];
+        g_autoptr(GError) error = NULL;
+        bool passed = end_item(&ending, item, &error);
+        wconf_work_verdict(verdicts, item->key, passed ? WORK_PASSED : WORK_REFUSED, error);
+    }
+    decide(&ending);
+    wconf_work_finish(wconf, request, args->commit_id, ending.changes, verdicts);
+}
+
+/* A row that this commit has changed it has ended. */
+static void ended_before(struct wconf *wconf, struct rpc_request *request,
+                         const struct end_work_args *args, guint64 serial)
+{
+    record_autoptr(work_verdicts) verdicts = work_verdicts_new();
+    g_autoptr(GPtrArray) ended = wconf_stream_keys(wconf, serial, "worker");
+    for (guint i = 0; i < args->items->len; i++) {
+        const char *key = ((const struct work_end *)args->items->pdata[i])->key;
+        bool passed = g_ptr_array_find_with_equal_func(ended, key, g_str_equal, NULL);
+        wconf_work_verdict(verdicts, key, passed ? WORK_PASSED : WORK_LOOK_AT_COPY, NULL);
+    }
+    wconf_work_answer_again(wconf, request, serial, verdicts);
+}
+
+void wconf_handle_end_work(struct wconf *wconf, struct rpc_request *request)
+{
+    GError *error = NULL;
+    guint64 serial = 0;
+    record_autoptr(end_work_args) args = rpc_request_args(request, &end_work_args_record, &error);
+    if (args && wconf_work_again(wconf, request, args->commit_id, &serial))
+        return;
+    const struct storage_service *service =
+        args ? wconf_work_caller(wconf, request, args->service, args->generation, &error) : NULL;
+    if (!service)
+        wconf_work_refuse(wconf, request, error);
+    else if (serial)
+        ended_before(wconf, request, args, serial);
+    else
+        end_all(wconf, request, args, service);
+}

@@ -1,0 +1,69 @@
+/*
+ * What the methods of work share (docs/design/storage.md). Each builds its records on the head,
+ * under the serial that its commit gets, and commits once; a refusal rests on what is committed.
+ *   wconf_work.c        accept_work, reset_state, change_volume
+ *   wconf_work_common.c what follows here
+ *   wconf_work_take.c   take_work, step_work, empty_trash
+ *   wconf_work_clean.c  claim_work, give_back
+ *   wconf_work_end.c    end_work
+ * and wconf_services.c, where those register who calls them.
+ */
+#pragma once
+
+#include "core/wconfd/wconf_private.h"
+
+/* The serial of the next commit: the claim, the id, the generation that it gives. */
+guint64 wconf_work_serial(const struct wconf *wconf);
+/* Commits for a request, with `answer` (borrowed; NULL: commit_result). `changes` is stolen. False:
+ * it was answered with why not. */
+bool wconf_work_commit(struct wconf *wconf, struct rpc_request *request, const char *commit_id,
+                       GPtrArray *changes, json_t *answer);
+/* Answers with a refusal; `error` is stolen. */
+void wconf_work_refuse(struct wconf *wconf, struct rpc_request *request, GError *error);
+/* Whether a call came again whose commit is on its way: it is answered then. Else `*ret_serial` is
+ * what it is stored as; 0: it is not. */
+bool wconf_work_again(struct wconf *wconf, struct rpc_request *request, const char *commit_id,
+                      guint64 *ret_serial);
+
+/* WRONG_STATE while a restored configuration is not compared with the nodes (SAF-122). */
+bool wconf_work_allowed(const struct wconf *wconf, GError **error);
+/* PERMISSION: the back end is not that node's. */
+bool wconf_work_serves(const struct config *head, const struct backend *backend, const char *node,
+                       GError **error);
+/* The service that calls, if it has this generation and the caller is its node (SAF-56), and work
+ * is allowed. REFUSED: it is over; WRONG_STATE, PERMISSION. */
+const struct storage_service *wconf_work_caller(const struct wconf *wconf,
+                                                const struct rpc_request *request,
+                                                const char *service, guint64 generation,
+                                                GError **error);
+/* The row that this service has under this claim. REFUSED: there is none, or under another. */
+const struct worker *wconf_work_claimed(const struct wconf *wconf,
+                                        const struct storage_service *service, const char *key,
+                                        guint64 claim, GError **error);
+/* What the row is about; NULL: it is gone. */
+const struct volume *wconf_work_volume(const struct config *head, const struct worker *row);
+/* What the table says of its operation; NULL: nothing. */
+const struct work_row *wconf_work_row(const struct wconf *wconf, const struct worker *row);
+/* `volume data1`, of the resource of a row; free with g_free(). */
+char *wconf_work_name(const struct config *head, const struct worker *row);
+/* `volume data1: delete-volume (deleting)`; free with g_free(). */
+char *wconf_work_said(const struct wconf *wconf, const struct worker *row);
+
+void wconf_work_put_volume(struct wconf *wconf, const struct volume *volume, GPtrArray *changes);
+void wconf_work_put_row(struct wconf *wconf, const struct worker *row, GPtrArray *changes);
+/* A touch, and a new owner. */
+void wconf_work_give(struct wconf *wconf, struct worker *row,
+                     const struct storage_service *service);
+/* The volume names its data no more: that is trash. */
+void wconf_work_unname(struct wconf *wconf, struct volume *volume, const char *operation,
+                       GPtrArray *changes);
+/* Adds what has become of an item; `error` NULL: it has passed. */
+void wconf_work_verdict(struct work_verdicts *verdicts, const char *key, enum work_answer answer,
+                        const GError *error);
+/* All that a call of many came to, of which its commit was stored before: each that `passed` says
+ * has, and of the others it is to look at its copy. */
+void wconf_work_answer_again(struct wconf *wconf, struct rpc_request *request, guint64 serial,
+                             struct work_verdicts *verdicts);
+/* Commits what has passed, or answers that nothing has. `changes` is stolen. */
+void wconf_work_finish(struct wconf *wconf, struct rpc_request *request, const char *commit_id,
+                       GPtrArray *changes, struct work_verdicts *verdicts);

@@ -1,0 +1,446 @@
+/* What must be true of what is stored, and of every step of it (SAF-50 to 53): every rule with the
+ * exact refusal. */
+#include "unit/core/world/storage_world.h"
+
+#define VOLUME1_IS "volume data1 (" VOLUME1 "): "
+#define DIR1_IS "backend dir1 (" DIR1 "): "
+#define ROW1_IS "worker " ROW1 ": "
+#define COUNTER put("counter", "storage-service", 1, json_make("{s:i}", "value", 2))
+#define BACKENDS                                                                                   \
+    put("backend", DIR1, 1, object_backend(DIR1)), put("backend", DIR2, 1, object_backend(DIR2))
+#define SERVICES                                                                                   \
+    COUNTER, put("storage_service", service_key(NODE1), 1, object_service(NODE1)),                 \
+        put("storage_service", service_key(NODE2), 1, object_service(NODE2))
+#define TRASH7_IS "trash " VOLUME1 ".7 (" DIR1 "/" VOLUME1 ".7): "
+#define TEXT(text) json_string(text)
+#define NUMBER(number) json_integer(number)
+
+/* As a commit of serial 9 sees it: objects of now are of it, those before of 1. */
+static char *check(GPtrArray *setup, GPtrArray *changes)
+{
+    return check_as(setup, changes, AUTHOR_COMMIT);
+}
+
+static char *work(GPtrArray *setup, GPtrArray *changes)
+{
+    return check_as(setup, changes, AUTHOR_WORK);
+}
+
+static struct change *backend1(const char *member, json_t *value)
+{
+    return put("backend", DIR1, 9, with(object_backend(DIR1), member, value));
+}
+
+static struct change *volume1(const char *member, json_t *value)
+{
+    return put("volume", VOLUME1, 9, with(object_volume1(), member, value));
+}
+
+static struct change *row1(json_t *row)
+{
+    return put("worker", ROW1, 9, row);
+}
+
+static struct change *old_volume1(void)
+{
+    return put("volume", VOLUME1, 1, object_volume1());
+}
+
+static struct change *deleting(void)
+{
+    return put("volume", VOLUME1, 1, with(object_volume1(), "status", TEXT("deleting")));
+}
+
+/* Node1 has it under claim 8. */
+static json_t *taken(void)
+{
+    return with(with(object_row1(), "service_id", NUMBER(1)), "claim", NUMBER(8));
+}
+
+static void test_backend(void)
+{
+    assert_says(check(NULL, changes_of(BACKENDS, NULL)), "ok");
+    assert_says(check(changes_of(BACKENDS, NULL), changes_of(backend1("name", TEXT("dir2")), NULL)),
+                "already_exists: backend dir2 (" DIR1
+                "): name: another backend has the name \"dir2\" already");
+    assert_says(check(NULL, changes_of(backend1("nodes", json_make("[s]", DISK1)), NULL)),
+                "unknown_entity: " DIR1_IS "nodes[0]: there is no node " DISK1);
+    assert_says(check(NULL, changes_of(backend1("nodes", json_make("[s,s]", NODE1, NODE1)), NULL)),
+                "wrong_input: " DIR1_IS "nodes[1]: node1 is named twice");
+    static const char *const paths[] = {"", "/", "mnt/a", "/mnt/a/", "/mnt/../a"};
+    for (guint i = 0; i < G_N_ELEMENTS(paths); i++) {
+        g_autofree char *expected = g_strdup_printf(
+            "wrong_input: " DIR1_IS "path: \"%s\" is not the path of a directory, from / and as "
+            "short as can be",
+            paths[i]);
+        assert_says(check(NULL, changes_of(backend1("path", TEXT(paths[i])), NULL)), expected);
+    }
+    assert_says(check(changes_of(BACKENDS, NULL),
+                      changes_of(put("backend", DIR2, 9,
+                                     with(with(object_backend(DIR1), "uuid", TEXT(DIR2)), "name",
+                                          TEXT("dir3"))),
+                                 NULL)),
+                "unsafe: backend dir3 (" DIR2 "): path: never changes");
+    assert_says(check(changes_of(put("backend", DIR1, 1, object_backend(DIR1)), NULL),
+                      changes_of(put("backend", DIR2, 9,
+                                     with(object_backend(DIR2), "path", TEXT("/mnt/a"))),
+                                 NULL)),
+                "already_exists: backend dir2 (" DIR2 "): path: /mnt/a is that of back end dir1");
+}
+
+static void test_backend_goes(void)
+{
+    struct change *const users[] = {
+        old_volume1(), put("worker", ROW1, 1, object_row1()),
+        put("trash", DIR1 "/" VOLUME1 ".3", 1, object_trash(VOLUME1 ".3")),
+        put("storage_service", service_key(NODE1), 1, object_service(NODE1))};
+    static const char *const expected[] = {"volume data1", "worker " VOLUME1, "trash " VOLUME1 ".3",
+                                           "storage service cinder-volume node1@" DIR1};
+    for (guint i = 0; i < G_N_ELEMENTS(users); i++) {
+        g_autofree char *said = g_strdup_printf(
+            "wrong_state: " DIR1_IS "cannot be deleted, %s refers to it", expected[i]);
+        assert_says(
+            check(changes_of(BACKENDS, users[i], NULL), changes_of(del("backend", DIR1, 1), NULL)),
+            said);
+    }
+    assert_says(check(changes_of(BACKENDS, NULL), changes_of(del("backend", DIR1, 1), NULL)), "ok");
+    assert_says(check(changes_of(BACKENDS, NULL), changes_of(del("node", NODE2, 1), NULL)),
+                "wrong_state: node node2 (" NODE2 "): cannot be deleted, instance web1 refers to "
+                "it");
+    assert_says(check(changes_of(backend1("nodes", json_make("[s]", NODE3)), NULL),
+                      changes_of(del("node", NODE3, 1), NULL)),
+                "wrong_state: node node3 (" NODE3 "): cannot be deleted, backend dir1 refers to "
+                "it");
+}
+
+static struct change *service1(const char *member, json_t *value)
+{
+    return put("storage_service", service_key(NODE1), 9,
+               with(with(object_service(NODE1), "generation", NUMBER(9)), member, value));
+}
+
+static char *service_said(const char *code, const char *what)
+{
+    return g_strdup_printf("%s: storage_service %s: %s", code, service_key(NODE1), what);
+}
+
+static void test_service(void)
+{
+    g_autofree char *other =
+        g_strdup_printf("uuid: that of cinder-volume node9@dir1 is %s", service_key("9"));
+    const struct {
+        const char *member;
+        json_t *value;
+        const char *code, *what;
+    } cases[] = {
+        {"host", TEXT("node9"), "wrong_input", other},
+        {"node", TEXT(DISK1), "unknown_entity", "node: there is no node " DISK1},
+        {"id", NUMBER(2), "already_exists", "id: 2 is that of cinder-volume node2@dir1"},
+        {"id", NUMBER(3), "wrong_input", "id: 3 was not given out (counter storage-service: 2)"},
+        {"generation", NUMBER(8), "unsafe",
+         "generation: becomes 8 in commit 9, and is the serial of its own (SAF-51)"},
+    };
+    for (guint i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autofree char *expected = service_said(cases[i].code, cases[i].what);
+        assert_says(
+            work(changes_of(BACKENDS, COUNTER,
+                            put("storage_service", service_key(NODE2), 1, object_service(NODE2)),
+                            NULL),
+                 changes_of(service1(cases[i].member, cases[i].value), NULL)),
+            expected);
+    }
+    g_autofree char *theirs =
+        service_said("unsafe", "is written only by the methods of work (SAF-50)");
+    assert_says(
+        check(changes_of(BACKENDS, COUNTER, NULL), changes_of(service1("wire", NUMBER(1)), NULL)),
+        theirs);
+    g_autofree char *renumbered = service_said("unsafe", "id: never changes");
+    assert_says(
+        work(changes_of(BACKENDS, SERVICES, NULL), changes_of(service1("id", NUMBER(2)), NULL)),
+        renumbered);
+    g_autofree char *used =
+        service_said("wrong_state", "cannot be deleted, worker " VOLUME1 " refers to it");
+    assert_says(check(changes_of(BACKENDS, SERVICES, put("worker", ROW1, 1, taken()), NULL),
+                      changes_of(del("storage_service", service_key(NODE1), 1), NULL)),
+                used);
+}
+
+static void test_row(void)
+{
+    assert_says(work(changes_of(BACKENDS, deleting(), NULL), changes_of(row1(object_row1()), NULL)),
+                "ok");
+    assert_says(
+        check(changes_of(BACKENDS, deleting(), NULL), changes_of(row1(object_row1()), NULL)),
+        "unsafe: " ROW1_IS "is written only by the methods of work (SAF-50)");
+    const struct {
+        json_t *row;
+        const char *said;
+    } born[] = {
+        {with(object_row1(), "id", NUMBER(8)),
+         "unsafe: " ROW1_IS "id: becomes 8 in commit 9, and is the serial of its own (SAF-51)"},
+        {with(object_row1(), "claim", NUMBER(9)),
+         "unsafe: " ROW1_IS "service_id: a new row is with nobody (CLN-10)"},
+        {with(object_row1(), "status", TEXT("extending")),
+         "unsafe: " ROW1_IS "status: extending, but its resource is deleting"},
+        {with(object_row1(), "resource_id", TEXT(VOLUME2)),
+         "unsafe: " ROW1_IS "status: deleting, but its resource is gone"},
+        {with(object_row1(), "backend", TEXT(DISK1)),
+         "unknown_entity: " ROW1_IS "backend: there is no backend " DISK1},
+    };
+    for (guint i = 0; i < G_N_ELEMENTS(born); i++)
+        assert_says(
+            work(changes_of(BACKENDS, deleting(), NULL), changes_of(row1(born[i].row), NULL)),
+            born[i].said);
+    assert_says(work(changes_of(BACKENDS, deleting(), NULL),
+                     changes_of(put("worker", "Volume/x", 9, object_row1()), NULL)),
+                "wrong_input: worker Volume/x: its key is not " ROW1);
+}
+
+static json_t *touched(json_t *row)
+{
+    return with(row, "updated_us", NUMBER(200));
+}
+
+static void test_row_goes_on(void)
+{
+    const struct {
+        json_t *row;
+        const char *said;
+    } steps[] = {
+        {touched(taken()), "ok"},
+        {touched(with(taken(), "claim", NUMBER(9))), "ok"},
+        {taken(),
+         "unsafe: " ROW1_IS "updated_us: goes from 100 to 100; each touch is later (SAF-51)"},
+        {touched(with(taken(), "claim", NUMBER(7))),
+         "unsafe: " ROW1_IS "claim: becomes 7 in commit 9, and is the serial of its own (SAF-51)"},
+        {touched(with(taken(), "service_id", NUMBER(2))),
+         "unsafe: " ROW1_IS "service_id: another owner under the same claim (SAF-51)"},
+        {touched(with(with(taken(), "service_id", NUMBER(3)), "claim", NUMBER(9))),
+         "unknown_entity: " ROW1_IS "service_id: there is no storage service 3"},
+        {touched(with(taken(), "created_us", NUMBER(1))),
+         "unsafe: " ROW1_IS "created_us: never changes"},
+        {touched(with(taken(), "id", NUMBER(8))), "unsafe: " ROW1_IS "id: never changes"},
+        {touched(with(taken(), "operation", TEXT("extend-volume"))),
+         "unsafe: " ROW1_IS "operation: never changes"},
+    };
+    for (guint i = 0; i < G_N_ELEMENTS(steps); i++)
+        assert_says(
+            work(changes_of(BACKENDS, SERVICES, deleting(), put("worker", ROW1, 1, taken()), NULL),
+                 changes_of(row1(steps[i].row), NULL)),
+            steps[i].said);
+    assert_says(work(changes_of(BACKENDS, SERVICES, deleting(),
+                                put("worker", ROW1, 1, object_row1()), NULL),
+                     changes_of(row1(touched(with(object_row1(), "service_id", NUMBER(1)))), NULL)),
+                "unsafe: " ROW1_IS "service_id: another owner under the same claim (SAF-51)");
+}
+
+/* CLN-21: the time goes back with the owner, and nothing else does so. */
+static void test_row_goes_back(void)
+{
+    json_t *claimed =
+        with(with(with(taken(), "was_service_id", NUMBER(2)), "was_updated_us", NUMBER(50)),
+             "claim", NUMBER(8));
+    json_t *back = with(with(taken(), "service_id", NUMBER(2)), "updated_us", NUMBER(50));
+    GPtrArray *before =
+        changes_of(BACKENDS, SERVICES, deleting(), put("worker", ROW1, 1, claimed), NULL);
+    assert_says(work(g_ptr_array_ref(before), changes_of(row1(json_incref(back)), NULL)), "ok");
+    assert_says(work(before, changes_of(row1(with(back, "updated_us", NUMBER(51))), NULL)),
+                "unsafe: " ROW1_IS "updated_us: goes from 100 to 51; each touch is later (SAF-51)");
+}
+
+static void test_volume(void)
+{
+    static const struct {
+        const char *member, *value, *said;
+    } states[] = {
+        {"status", "attaching",
+         "wrong_input: " VOLUME1_IS
+         "status: attaching is what an attachment says, and never on record"},
+        {"status", "reserved",
+         "wrong_input: " VOLUME1_IS
+         "status: reserved is what an attachment says, and never on record"},
+        {"backend", DISK1, "unknown_entity: " VOLUME1_IS "backend: there is no backend " DISK1},
+    };
+    for (guint i = 0; i < G_N_ELEMENTS(states); i++)
+        assert_says(
+            work(
+                changes_of(BACKENDS,
+                           put("volume", VOLUME1, 1,
+                               with(with(object_volume1(), "backend", TEXT("")), "data", TEXT(""))),
+                           put("trash", "/" VOLUME1 ".7", 1, object_trash(VOLUME1 ".7")), NULL),
+                changes_of(put("volume", VOLUME1, 9,
+                               with(with(with(object_volume1(), "data", TEXT("")), "status",
+                                         TEXT("error")),
+                                    states[i].member, TEXT(states[i].value))),
+                           NULL)),
+            states[i].said);
+    static const char *const guarded[][2] = {
+        {"status", "error"}, {"data", ""}, {"backend", DIR2}, {"host", "node2@dir1"}};
+    for (guint i = 0; i < G_N_ELEMENTS(guarded); i++) {
+        g_autofree char *said = g_strdup_printf("unsafe: " VOLUME1_IS
+                                                "%s: changes only by the methods of work (SAF-50)",
+                                                guarded[i][0]);
+        assert_says(check(changes_of(BACKENDS, old_volume1(), NULL),
+                          changes_of(volume1(guarded[i][0], TEXT(guarded[i][1])), NULL)),
+                    said);
+    }
+    assert_says(check(changes_of(BACKENDS, old_volume1(), NULL),
+                      changes_of(volume1("size", NUMBER(3)), NULL)),
+                "unsafe: " VOLUME1_IS "size: changes only by the methods of work (SAF-50)");
+    assert_says(check(changes_of(BACKENDS, old_volume1(), NULL),
+                      changes_of(volume1("description", TEXT("of web1")), NULL)),
+                "ok");
+    assert_says(check(changes_of(BACKENDS, NULL), changes_of(volume1("size", NUMBER(3)), NULL)),
+                "unsafe: " VOLUME1_IS "is made only by the methods of work (SAF-50)");
+    assert_says(check(changes_of(BACKENDS, old_volume1(), NULL),
+                      changes_of(del("volume", VOLUME1, 1), NULL)),
+                "unsafe: " VOLUME1_IS "goes only by the methods of work (SAF-50)");
+    assert_says(work(changes_of(BACKENDS, old_volume1(), NULL),
+                     changes_of(volume1("size", NUMBER(1)), NULL)),
+                "unsafe: " VOLUME1_IS "size: falls from 2 to 1 GiB; data is never shortened "
+                "(SAF-53)");
+}
+
+#define TRASH7 put("trash", DIR1 "/" VOLUME1 ".7", 9, object_trash(VOLUME1 ".7"))
+
+static void test_data(void)
+{
+    GPtrArray *before =
+        changes_of(BACKENDS, SERVICES, old_volume1(), put("worker", ROW1, 1, taken()), NULL);
+    /* Named by the end of the work under its claim, and by nothing else. */
+    assert_says(work(g_ptr_array_ref(before), changes_of(volume1("data", TEXT(VOLUME1 ".8")),
+                                                         del("worker", ROW1, 1), TRASH7, NULL)),
+                "ok");
+    static const char *const wrong[] = {VOLUME1 ".9", VOLUME2 ".8", "x", VOLUME1 ".3"};
+    for (guint i = 0; i < G_N_ELEMENTS(wrong); i++) {
+        bool other = i == 1; /* its claim is right, but it is another volume's */
+        g_autofree char *said = g_strdup_printf(
+            other ? "wrong_input: " VOLUME1_IS "data: \"%s\" is not " VOLUME1 ".CLAIM (SAF-52)"
+                  : "unsafe: " VOLUME1_IS
+                    "data: becomes %s, and not at the end of the work under its claim (SAF-52)",
+            wrong[i]);
+        assert_says(work(g_ptr_array_ref(before), changes_of(volume1("data", TEXT(wrong[i])),
+                                                             del("worker", ROW1, 1), TRASH7, NULL)),
+                    said);
+    }
+    assert_says(work(g_ptr_array_ref(before),
+                     changes_of(volume1("data", TEXT(VOLUME1 ".8")), TRASH7, NULL)),
+                "unsafe: " VOLUME1_IS "data: becomes " VOLUME1
+                ".8, and not at the end of the work under its claim (SAF-52)");
+    assert_says(work(g_ptr_array_ref(before),
+                     changes_of(volume1("data", TEXT(VOLUME1 ".8")), del("worker", ROW1, 1), NULL)),
+                "unsafe: " VOLUME1_IS "data: " VOLUME1 ".7 is named no more, and not in the trash "
+                "(SAF-53)");
+    assert_says(work(g_ptr_array_ref(before), changes_of(del("volume", VOLUME1, 1), NULL)),
+                "unsafe: " VOLUME1_IS "data: " VOLUME1 ".7 is named no more, and not in the trash "
+                "(SAF-53)");
+    assert_says(work(g_ptr_array_ref(before), changes_of(volume1("backend", TEXT(DIR2)), NULL)),
+                "unsafe: " VOLUME1_IS "backend: changes, and its data does not (SAF-53)");
+    assert_says(work(g_ptr_array_ref(before), changes_of(volume1("data", TEXT("")), TRASH7, NULL)),
+                "unsafe: " VOLUME1_IS "status: available, but it has no data");
+    assert_says(work(before, changes_of(TRASH7, NULL)),
+                "unsafe: " TRASH7_IS "volume data1 names it (SAF-53)");
+}
+
+static void test_trash(void)
+{
+    assert_says(check(changes_of(BACKENDS, NULL), changes_of(TRASH7, NULL)),
+                "unsafe: " TRASH7_IS "is written only by the methods of work (SAF-50)");
+    assert_says(work(changes_of(BACKENDS, NULL),
+                     changes_of(put("trash", "x", 9, object_trash(VOLUME1 ".7")), NULL)),
+                "wrong_input: trash " VOLUME1 ".7 (x): its key is not " DIR1 "/" VOLUME1 ".7");
+    assert_says(work(changes_of(BACKENDS, NULL),
+                     changes_of(put("trash", DIR1 "/x", 9, object_trash("x")), NULL)),
+                "wrong_input: trash x (" DIR1 "/x): name: \"x\" is no name of data");
+}
+
+/* SAF-122 */
+static void test_restored(void)
+{
+    struct change *brake = put("repair_brake", "cluster", 1,
+                               json_make("{s:s,s:i,s:b}", "why", "x", "since", 1, "restored", 1));
+    GPtrArray *before =
+        changes_of(BACKENDS, SERVICES, deleting(), put("worker", ROW1, 1, taken()), brake, NULL);
+    assert_says(work(g_ptr_array_ref(before), changes_of(row1(touched(taken())), NULL)),
+                "wrong_state: " ROW1_IS
+                "the configuration was restored from a backup and is not compared with the nodes "
+                "yet, so nothing starts, stops or moves: look at `fettle cluster verify`, then say "
+                "`fettle repair continue`");
+    assert_says(check(g_ptr_array_ref(before), changes_of(del("worker", ROW1, 1), NULL)),
+                "unsafe: " ROW1_IS "is written only by the methods of work (SAF-50)");
+    assert_says(work(g_ptr_array_ref(before), changes_of(del("worker", ROW1, 1), NULL)), "ok");
+    assert_says(
+        check(before, changes_of(del("worker", ROW1, 1), del("repair_brake", "cluster", 1), NULL)),
+        "ok");
+}
+
+/* --- what is found --- */
+
+static void test_found(void)
+{
+    struct config *config = config_new();
+    g_autoptr(GPtrArray) all = changes_of(
+        BACKENDS, SERVICES, old_volume1(),
+        put("volume", VOLUME2, 1,
+            with(with(with(object_volume1(), "uuid", TEXT(VOLUME2)), "data", TEXT("")), "status",
+                 TEXT("error"))),
+        put("worker", ROW1, 1, taken()),
+        put("worker", "Volume/" VOLUME2, 1,
+            with(with(object_row1(), "resource_id", TEXT(VOLUME2)), "created_us", NUMBER(50))),
+        put("trash", DIR1 "/" VOLUME1 ".3", 1, object_trash(VOLUME1 ".3")), NULL);
+    for (guint i = 0; i < all->len; i++)
+        g_assert_true(config_apply(config, all->pdata[i], NULL));
+    g_autoptr(GError) error = NULL;
+    g_assert_null(config_find(config, "volume", "data1", &error));
+    g_assert_cmpstr(error->message, ==, "volume \"data1\" is the name of 2 volumes; use a UUID");
+    g_clear_error(&error);
+    g_assert_null(config_find(config, "volume", "x", &error));
+    g_assert_cmpstr(error->message, ==, "volume \"x\" does not exist");
+    g_clear_error(&error);
+    g_assert_null(config_find(config, "volume", "", &error));
+    g_assert_nonnull(config_find(config, "volume", VOLUME2, NULL));
+    g_assert_nonnull(config_find(config, "backend", "dir2", NULL));
+    /* Somebody's name for his own is not taken for the other's UUID. */
+    g_autoptr(GPtrArray) named = changes_of(
+        put("volume", VOLUME2, 2,
+            with(with(with(object_volume1(), "uuid", TEXT(VOLUME2)), "name", TEXT(VOLUME1)), "data",
+                 TEXT(VOLUME2 ".7"))),
+        NULL);
+    g_assert_true(config_apply(config, named->pdata[0], NULL));
+    const struct volume *found = config_find(config, "volume", VOLUME1, NULL);
+    g_assert_cmpstr(found->uuid, ==, VOLUME1);
+
+    g_autoptr(GPtrArray) rows = config_backend_work(config, DIR1);
+    g_assert_cmpuint(rows->len, ==, 2);
+    g_assert_cmpuint(((const struct worker *)rows->pdata[0])->created_us, ==, 50);
+    g_autoptr(GPtrArray) own = config_service_work(config, 1);
+    g_assert_cmpuint(own->len, ==, 1);
+    g_autoptr(GPtrArray) nobodys = config_service_work(config, 0);
+    g_assert_cmpuint(nobodys->len, ==, 1);
+    g_autoptr(GPtrArray) volumes = config_backend_volumes(config, DIR1);
+    g_assert_cmpuint(volumes->len, ==, 2);
+    g_autoptr(GPtrArray) trash = config_backend_trash(config, DIR1);
+    g_assert_cmpuint(trash->len, ==, 1);
+    g_autoptr(GPtrArray) none = config_backend_volumes(config, DIR2);
+    g_assert_cmpuint(none->len, ==, 0);
+    g_assert_cmpstr(config_storage_service_of(config, 2)->host, ==, "node2");
+    g_assert_null(config_storage_service_of(config, 3));
+    config_free(config);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/storage_rules/backend", test_backend);
+    g_test_add_func("/storage_rules/backend-goes", test_backend_goes);
+    g_test_add_func("/storage_rules/service#SAF-51,SAF-56", test_service);
+    g_test_add_func("/storage_rules/row#CLN-04,CLN-10,SAF-50,SAF-51", test_row);
+    g_test_add_func("/storage_rules/row-goes-on#CLN-08,SAF-51", test_row_goes_on);
+    g_test_add_func("/storage_rules/row-goes-back#CLN-21", test_row_goes_back);
+    g_test_add_func("/storage_rules/volume#SAF-50,SAF-53", test_volume);
+    g_test_add_func("/storage_rules/data#SAF-52,SAF-53", test_data);
+    g_test_add_func("/storage_rules/trash#SAF-53", test_trash);
+    g_test_add_func("/storage_rules/restored#SAF-122", test_restored);
+    g_test_add_func("/storage_rules/found", test_found);
+    return g_test_run();
+}
