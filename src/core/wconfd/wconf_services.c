@@ -115,7 +115,7 @@ static void tell_down(struct wconf *wconf, const struct storage_service *service
                                                "wconfd/services", VERDICT_LEAVE, "Down");
     decision_set(&decision->summary,
                  "%s is down: no beat for %" G_GINT64_FORMAT
-                 " s; its work that nobody goes on with, rows: %u.",
+                 " s. Rows of work that nobody goes on with: %u.",
                  name, silent / 1000, rows->len);
     for (guint i = 0; i < MIN(rows->len, LIMIT_REPAIR_EVIDENCE); i++)
         g_ptr_array_add(decision->evidence, wconf_work_said(wconf, rows->pdata[i]));

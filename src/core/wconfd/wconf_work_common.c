@@ -128,11 +128,16 @@ const struct worker *wconf_work_claimed(const struct wconf *wconf,
         return row;
     const struct storage_service *owner = config_storage_service_of(head, row->service_id);
     g_autofree char *name = wconf_work_name(head, row);
-    g_autofree char *who = owner ? config_storage_service_name(head, owner) : g_strdup("nobody");
-    fettle_set_error(error, REFUSED,
-                     "%s: claim %" G_GUINT64_FORMAT
-                     " is not that on record, which is %" G_GUINT64_FORMAT " of %s",
-                     name, claim, row->claim, who);
+    g_autofree char *who = owner ? config_storage_service_name(head, owner) : NULL;
+    if (who)
+        fettle_set_error(error, REFUSED,
+                         "%s: claim %" G_GUINT64_FORMAT " is not on record, %" G_GUINT64_FORMAT
+                         " of %s is",
+                         name, claim, row->claim, who);
+    else
+        fettle_set_error(error, REFUSED,
+                         "%s: claim %" G_GUINT64_FORMAT " is not on record, nobody has its work",
+                         name, claim);
     return NULL;
 }
 

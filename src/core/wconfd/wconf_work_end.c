@@ -174,7 +174,7 @@ static void decide(struct ending *ending)
     if (one)
         decision_set(&decision->summary, "%s: %s.", who, (const char *)ending->lines->pdata[0]);
     else
-        decision_set(&decision->summary, "%s has cleaned, or failed at, work of this number: %u.",
+        decision_set(&decision->summary, "%s: rows of work that were cleaned, or have failed: %u.",
                      who, ending->lines->len);
     for (guint i = 0; i < MIN(ending->lines->len, LIMIT_REPAIR_EVIDENCE); i++)
         g_ptr_array_add(decision->evidence, g_strdup(ending->lines->pdata[i]));
@@ -193,8 +193,15 @@ static void end_all(struct wconf *wconf, struct rpc_request *request,
     for (guint i = 0; i < args->items->len; i++) {
         const struct work_end *item = args->items->pdata[i];
         g_autoptr(GError) error = NULL;
+        bool there = config_get(wconf->head, "worker", item->key, NULL) != NULL;
         bool passed = end_item(&ending, item, &error);
-        wconf_work_verdict(verdicts, item->key, passed ? WORK_PASSED : WORK_REFUSED, error);
+        /* Without a row it may be this very call that has ended it, so long ago that its id is
+         * forgotten. */
+        wconf_work_verdict(verdicts, item->key,
+                           passed  ? WORK_PASSED
+                           : there ? WORK_REFUSED
+                                   : WORK_LOOK_AT_COPY,
+                           error);
     }
     decide(&ending);
     wconf_work_finish(wconf, request, args->commit_id, ending.changes, verdicts);

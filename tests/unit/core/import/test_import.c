@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "core/import/import.h"
-#include "unit/core/world/wconf_world.h"
+#include "unit/core/world/storage_world.h"
 
 #define TAG1 "instance/" WEB1 "/red"
 
@@ -117,6 +117,40 @@ static void test_wishes_are_taken(void)
                               "change instance web1: memory: 128 -> 512\n"
                               "add tag blue of node node1\n"
                               "remove tag red of instance web1\n");
+    tear_down();
+}
+
+/* Of what is stored a document has the wishes: names, and which nodes serve a back end. */
+static void test_volumes(void)
+{
+    set_up();
+    g_autoptr(GPtrArray) stored = changes_of(put("backend", DIR1, 1, object_backend(DIR1)),
+                                             put("volume", VOLUME1, 1, object_volume1()), NULL);
+    for (guint i = 0; i < stored->len; i++)
+        g_assert_true(config_apply(now, stored->pdata[i], NULL));
+    json_t *doc = without_own(document());
+    assert_says(plan_of(json_deep_copy(doc)), "");
+    json_t *volume = object_in(doc, "volume", VOLUME1);
+    json_object_set_new(volume, "name", json_string("data9"));
+    json_object_set_new(volume, "status", json_string("error"));
+    json_object_set_new(volume, "data", json_string(VOLUME1 ".3"));
+    json_object_set_new(volume, "size", json_integer(9));
+    json_object_set_new(object_in(doc, "backend", DIR1), "nodes", json_make("[s]", NODE1));
+    json_object_set_new(object_in(doc, "backend", DIR1), "path", json_string("/mnt/c"));
+    assert_says(plan_of(doc),
+                "change backend dir1: nodes: [\"" NODE1 "\",\"" NODE2 "\"] -> [\"" NODE1 "\"]\n"
+                "change volume data1: name: data1 -> data9\n"
+                "note: backend dir1: path stays /mnt/a (the file has /mnt/c)\n"
+                "note: volume data1: size stays 2 (the file has 9)\n");
+    doc = without_own(document());
+    json_object_del(json_object_get(json_object_get(doc, "objects"), "volume"), VOLUME1);
+    json_object_set_new(json_object_get(json_object_get(doc, "objects"), "backend"), DIR2,
+                        object_backend(DIR2));
+    assert_says(plan_of(doc),
+                "problem: backend dir2 (" DIR2 "): is not in this cluster; its nodes are asked "
+                "first: make it with `fettle backend add`, and take it out of the file\n"
+                "problem: volume data1 (" VOLUME1 "): is not in the file; an import deletes no "
+                "volume; use `fettle volume delete`, or put it into the file\n");
     tear_down();
 }
 
@@ -543,6 +577,7 @@ static void test_write_is_for_people(void)
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/import/volumes", test_volumes);
     g_test_add_func("/import/networks#WCF-19", test_networks);
     g_test_add_func("/import/job-filters#FUT-13", test_job_filters);
     g_test_add_func("/import/job-filters/bad#FUT-13", test_bad_job_filters);

@@ -187,8 +187,8 @@ static void test_never_beat(void)
     g_assert_cmpuint(told->len, ==, 1);
     const struct decision *decision = told->pdata[0];
     g_assert_cmpstr(decision->summary, ==,
-                    "cinder-volume node1@dir1 is down: no beat for 60 s; its work that nobody goes "
-                    "on with, rows: 1.");
+                    "cinder-volume node1@dir1 is down: no beat for 60 s. Rows of work that nobody "
+                    "goes on with: 1.");
     g_assert_cmpstr(decision->evidence->pdata[0], ==, "volume data1: create-volume (creating)");
     g_assert_cmpint(decision->event, ==, EVENT_ALERT);
     world_tear_down();

@@ -29,7 +29,7 @@ static json_t *creation(void)
 
 static char *accept(json_t *args)
 {
-    return storage_ask(cli, "accept_work", args);
+    return storage_ask(storage_cli, "accept_work", args);
 }
 
 /* data1, available. */
@@ -123,7 +123,7 @@ static void test_backends(void)
 {
     config_world_init(&world, initial_changes());
     config_world_start(&world);
-    cli = fake_process(world.world, NODE1, ROLE_CLI);
+    storage_cli = fake_process(world.world, NODE1, ROLE_CLI);
     json_t *args = with(creation(), "backend", json_string(""));
     assert_says(accept(json_deep_copy(args)),
                 "wrong_state: there is no back end; add one: fettle backend add");
@@ -163,10 +163,10 @@ static void test_race(void)
     fake_engine_hold(world.engine);
     const struct stamp stamp = {5, world.epoch};
     json_t *args = wish("delete-volume", "data1", 0);
-    fake_call_start_stamped(cli, 0, stamp, NODE1, ROLE_WCONFD, "accept_work",
+    fake_call_start_stamped(storage_cli, 0, stamp, NODE1, ROLE_WCONFD, "accept_work",
                             with(json_deep_copy(args), "commit_id", json_string(ID_A)), &one);
     fake_settle(world.world);
-    fake_call_start_stamped(cli, 0, stamp, NODE1, ROLE_WCONFD, "accept_work",
+    fake_call_start_stamped(storage_cli, 0, stamp, NODE1, ROLE_WCONFD, "accept_work",
                             with(args, "commit_id", json_string(ID_B)), &other);
     fake_settle(world.world);
     g_assert_false(one.done || other.done);
@@ -203,10 +203,10 @@ static void test_repeated(void)
     const struct stamp stamp = {5, world.epoch};
     json_t *args = with(creation(), "commit_id", json_string(ID_A));
     fake_engine_hold(world.engine);
-    fake_call_start_stamped(cli, 0, stamp, NODE1, ROLE_WCONFD, "accept_work", json_deep_copy(args),
-                            &one);
-    fake_call_start_stamped(cli, 0, stamp, NODE1, ROLE_WCONFD, "accept_work", json_deep_copy(args),
-                            &two);
+    fake_call_start_stamped(storage_cli, 0, stamp, NODE1, ROLE_WCONFD, "accept_work",
+                            json_deep_copy(args), &one);
+    fake_call_start_stamped(storage_cli, 0, stamp, NODE1, ROLE_WCONFD, "accept_work",
+                            json_deep_copy(args), &two);
     fake_settle(world.world);
     fake_engine_release(world.engine);
     fake_settle(world.world);
@@ -222,7 +222,7 @@ static void test_repeated(void)
     g_autofree char *first = accept(json_deep_copy(args));
     g_assert_nonnull(strstr(first, "\"resource\":\"" ID_A "\""));
     assert_says(accept(json_deep_copy(args)), first);
-    assert_says(storage_ask(cli, "reset_state",
+    assert_says(storage_ask(storage_cli, "reset_state",
                             json_make("{s:s,s:s,s:s}", "resource_type", "Volume", "resource",
                                       "data1", "status", "error")),
                 "{\"serial\":7}");
@@ -242,7 +242,7 @@ static void test_uuid_of_another(void)
 
 static char *reset(const char *volume, const char *status)
 {
-    return storage_ask(cli, "reset_state",
+    return storage_ask(storage_cli, "reset_state",
                        json_make("{s:s,s:s,s:s}", "resource_type", "Volume", "resource", volume,
                                  "status", status));
 }
@@ -300,7 +300,7 @@ static void test_reset_refused(void)
 static char *change(const char *volume, const char *name, const char *description)
 {
     return storage_ask(
-        cli, "change_volume",
+        storage_cli, "change_volume",
         json_make("{s:s,s:s,s:s}", "volume", volume, "name", name, "description", description));
 }
 

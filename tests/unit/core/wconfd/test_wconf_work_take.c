@@ -139,7 +139,7 @@ static void test_take_of_another_back_end(void)
     json_t *args =
         json_make("{s:s,s:s,s:s,s:s,s:i,s:s}", "commit_id", ID_A, "resource_type", "Volume",
                   "operation", "create-volume", "name", "data2", "size", 1, "backend", "dir2");
-    g_free(storage_ask(cli, "accept_work", args));
+    g_free(storage_ask(storage_cli, "accept_work", args));
     assert_says(take(1, NODE1, generation, "Volume/" ID_A),
                 "superseded: volume data2: its work is for dir2, not for cinder-volume node1@dir1");
     /* Nor of one that its node does not serve any more; what it has it may end. */
@@ -235,7 +235,7 @@ static void test_step(void)
     g_assert_cmpuint(storage_number(step(generation, key, claim, true), "serial"), ==, serial());
     g_assert_cmpuint(config_count(world.wconf->committed, "trash"), ==, 1);
     /* Past the point of no return a person can promise nothing. */
-    assert_says(storage_ask(cli, "reset_state",
+    assert_says(storage_ask(storage_cli, "reset_state",
                             json_make("{s:s,s:s,s:s}", "resource_type", "Volume", "resource",
                                       "data1", "status", "available")),
                 "wrong_state: volume data1 has no data; it can be error or be deleted");
@@ -250,10 +250,10 @@ static void test_step_refused(void)
     guint64 claim = storage_take(1, generation, key);
     assert_says(step(generation, key, claim, true),
                 "wrong_input: unname: create-volume does not remove volume data1");
-    g_autofree char *other = g_strdup_printf(
-        "superseded: volume data1: claim 1 is not that on record, which is %" G_GUINT64_FORMAT
-        " of cinder-volume node1@dir1",
-        claim);
+    g_autofree char *other =
+        g_strdup_printf("superseded: volume data1: claim 1 is not on record, %" G_GUINT64_FORMAT
+                        " of cinder-volume node1@dir1 is",
+                        claim);
     assert_says(step(generation, key, 1, false), other);
     g_autofree char *over =
         g_strdup_printf("superseded: cinder-volume node1@dir1: generation 1 is over, "
@@ -261,7 +261,7 @@ static void test_step_refused(void)
                         generation);
     assert_says(step(1, key, claim, false), over);
     /* CLN-65: reset meanwhile; the late step finds no row. */
-    g_free(storage_ask(cli, "reset_state",
+    g_free(storage_ask(storage_cli, "reset_state",
                        json_make("{s:s,s:s,s:s}", "resource_type", "Volume", "resource", "data1",
                                  "status", "error")));
     g_autofree char *gone = g_strdup_printf("superseded: %s: no work on it is on record", key);
@@ -292,10 +292,10 @@ static void test_claim(void)
     /* CLN-16: again nothing is found; and who had it before has it no more. */
     assert_says(claim(1, generation, json_make("[o]", claiming(key, number))),
                 "refused: volume data1: its work was touched since registration 5");
-    g_autofree char *over = g_strdup_printf("superseded: volume data1: claim %" G_GUINT64_FORMAT
-                                            " is not that on record, which is %" G_GUINT64_FORMAT
-                                            " of cinder-volume node1@dir1",
-                                            late, number);
+    g_autofree char *over =
+        g_strdup_printf("superseded: volume data1: claim %" G_GUINT64_FORMAT
+                        " is not on record, %" G_GUINT64_FORMAT " of cinder-volume node1@dir1 is",
+                        late, number);
     assert_says(step(generation, key, late, false), over);
     world_tear_down();
 }
@@ -384,9 +384,9 @@ static void test_give_back(void)
             "serial");
     }
     g_assert_cmpuint(storage_row(key)->was_updated_us, ==, touched);
-    assert_says(give_back(generation, key, numbers[0], "x"),
-                "superseded: volume data1: claim 6 is not that on record, which is 8 of "
-                "cinder-volume node1@dir1");
+    assert_says(
+        give_back(generation, key, numbers[0], "x"),
+        "superseded: volume data1: claim 6 is not on record, 8 of cinder-volume node1@dir1 is");
     g_assert_cmpuint(
         storage_number(give_back(generation, key, numbers[1], "the disk fails"), "serial"), ==,
         serial());

@@ -59,7 +59,7 @@ GPtrArray *initial_storage(void)
 /* --- calls --- */
 
 struct env *volumed[3];
-struct env *cli;
+struct env *storage_cli;
 
 void storage_set_up(GPtrArray *more)
 {
@@ -73,7 +73,7 @@ void storage_set_up(GPtrArray *more)
         g_ptr_array_unref(more);
     config_world_init(&world, all);
     config_world_start(&world);
-    cli = fake_process(world.world, NODE1, ROLE_CLI);
+    storage_cli = fake_process(world.world, NODE1, ROLE_CLI);
     for (guint i = 0; i < G_N_ELEMENTS(volumed); i++)
         volumed[i] = fake_process(world.world, nodes[i], ROLE_VOLUMED);
 }
@@ -123,17 +123,17 @@ void storage_accept(const char *operation, const char *resource, guint size)
 {
     json_t *args = json_make("{s:s,s:s,s:s,s:i}", "resource_type", "Volume", "operation", operation,
                              "resource", resource, "size", size);
-    g_assert_cmpuint(storage_number(storage_ask(cli, "accept_work", args), "serial"), >, 0);
+    g_assert_cmpuint(storage_number(storage_ask(storage_cli, "accept_work", args), "serial"), >, 0);
 }
 
 const char *storage_create(const char *name)
 {
-    g_autofree char *id = env_uuid(cli);
+    g_autofree char *id = env_uuid(storage_cli);
     g_autofree char *key = config_work_key(RESOURCE_VOLUME, id);
     json_t *args =
         json_make("{s:s,s:s,s:s,s:s,s:i,s:s}", "commit_id", id, "resource_type", "Volume",
                   "operation", "create-volume", "name", name, "size", 2, "backend", "dir1");
-    g_assert_cmpuint(storage_number(storage_ask(cli, "accept_work", args), "serial"), >, 0);
+    g_assert_cmpuint(storage_number(storage_ask(storage_cli, "accept_work", args), "serial"), >, 0);
     return g_intern_string(key);
 }
 

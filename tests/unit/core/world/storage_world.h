@@ -28,7 +28,7 @@ GPtrArray *initial_storage(void);
 
 /* --- calls, in world; volumed[] are of node1 to node3 --- */
 extern struct env *volumed[3];
-extern struct env *cli;
+extern struct env *storage_cli;
 
 /* Started, nobody registered; `more`: changes on record before (stolen; NULL: none). */
 void storage_set_up(GPtrArray *more);
