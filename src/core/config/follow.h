@@ -1,6 +1,6 @@
 /*
  * A copy of the configuration that follows the master's wconfd by wait_changes. Used by luxid, the
- * watcher and job processes. Subscribers see committed changes only (SAF-03).
+ * watcher, the scheduler and job processes. Subscribers see committed changes only (SAF-03).
  */
 #pragma once
 
@@ -14,6 +14,9 @@ struct follow;
 struct follow *follow_new(const struct env *env,
                           void (*changed)(const GPtrArray *changes, void *data), void *data);
 void follow_free(struct follow *follow);
+/* Before the first copy: the process may run on any node that the master's wconfd answers, not only
+ * on the master's, and goes on with the next master. */
+void follow_from_anywhere(struct follow *follow);
 /* Before the first copy: it is for this job's process and leaves out what that does not need: other
  * jobs and decisions, and with `instances` (of char *, names or UUIDs; NULL: it needs all) also
  * other instances (view.h). */
