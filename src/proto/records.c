@@ -358,9 +358,15 @@ enum method_place method_place_of(const struct method *method, const char *role)
         const char *role;
         enum method_place place;
     } places[] = {
-        {ROLE_LUXID, PLACE_MASTER},     {ROLE_JOB, PLACE_MASTER},   {ROLE_WATCHER, PLACE_MASTER},
-        {ROLE_WCONFD, PLACE_CANDIDATE}, {ROLE_NODED, PLACE_MEMBER}, {ROLE_CLI, PLACE_HERE},
-        {ROLE_VOLUMED, PLACE_MEMBER},    {ROLE_JOINING, PLACE_STRANGER},
+        {ROLE_LUXID, PLACE_MASTER},
+        {ROLE_JOB, PLACE_MASTER},
+        {ROLE_WATCHER, PLACE_MASTER},
+        {ROLE_WCONFD, PLACE_CANDIDATE},
+        {ROLE_SCHEDULER, PLACE_CANDIDATE},
+        {ROLE_NODED, PLACE_MEMBER},
+        {ROLE_CLI, PLACE_HERE},
+        {ROLE_VOLUMED, PLACE_MEMBER},
+        {ROLE_JOINING, PLACE_STRANGER},
     };
     for (size_t i = 0; method->place == PLACE_BY_ROLE && i < G_N_ELEMENTS(places); i++) {
         if (strcmp(places[i].role, role) == 0)

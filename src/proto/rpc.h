@@ -14,6 +14,7 @@
 #define ROLE_JOB "job"
 #define ROLE_NODED "noded"
 #define ROLE_WATCHER "watcher"
+#define ROLE_SCHEDULER "scheduler" /* of volumes: a part of the watcher, on every candidate */
 #define ROLE_RCONFD "rconfd"
 #define ROLE_CLI "cli"
 #define ROLE_VOLUMED "volumed"

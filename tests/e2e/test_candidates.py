@@ -323,6 +323,25 @@ def test_refused():
                          master_candidate='maybe')
 
 
+def followed(node):
+    """Epochs of the masters that the scheduler of a node has followed, in order."""
+    with open(os.path.join(lab.root(node), 'log', 'watcher.log'), encoding='utf-8', errors='replace') as file:
+        return [int(epoch) for epoch in re.findall(r'the scheduler follows history \d+, epoch (\d+) from serial', file.read())]
+
+
+@title('/candidates/schedulers-follow')
+def test_schedulers():
+    """On each candidate at once; deaths of those that they follow by change nothing."""
+    epoch = int(store('node1')['epoch'])
+    for node in ('node1', 'node2', 'node3'):
+        wait_until(f'the scheduler of {node} follows', lambda node=node: followed(node)[-1:] == [epoch], 20)
+    before = {node: len(followed(node)) for node in ('node1', 'node2', 'node3')}
+    for daemon in ('wconfd@node1', 'noded@node2', 'noded@node1', 'watcher@node3'):
+        lab.lab('restart', daemon)
+    wait_until('a new process follows anew', lambda: followed('node3')[before['node3']:] == [epoch], 30)
+    assert [len(followed(node)) for node in ('node1', 'node2')] == [before['node1'], before['node2']], 'the others have gone on'
+
+
 @title('/candidates/failover#SAF-06,SAF-07,WCF-01,LUX-10,LUX-11')
 def test_failover():
     lab.cli('instance', 'create', 'web1', '--disk-template', 'mirror', '--disk', 'size=8', '--memory', '8', '--os-type',
@@ -350,6 +369,9 @@ def test_failover():
     lab.master = re.search(r'^Node (node[23]) becomes the master, with serial \d+\.$', text, re.M).group(1)
     wait_until('it serves', serves, 20)
     assert lab.json('cluster', 'info')['master'] == lab.master
+    epoch = int(store(lab.master)['epoch'])
+    for node in ('node2', 'node3'):
+        wait_until(f'the scheduler of {node} follows the new master', lambda node=node: followed(node)[-1:] == [epoch], 20)
     count = lab.printed('web1', uuid, 'node2')
     e2e.wait_counting(lab, 'web1', uuid, 'node2', above=count)
     assert e2e.running_copies(lab, uuid) == 1
@@ -398,6 +420,7 @@ def test_return():
     assert store('node1')['role'] == '1'
     change('three')
     wait_until('it goes on following', lambda: equal('node1', 'node2', 'node3'), 5)
+    wait_until('its scheduler does too', lambda: followed('node1')[-1:] == followed(lab.master)[-1:], 30)
 
 
 @title('/candidates/others-are-gone#SAF-07')
@@ -467,7 +490,7 @@ def main():
     global lab, name  # pylint: disable=global-statement
     with e2e.new_lab(options=('--replica-lost-ms', '1000', '--watcher-interval-ms', '500', '--candidates', '3')) as lab:
         name = lab.json('cluster', 'info')['name']
-        e2e.run(test_follow, test_end_without_luxid, test_standby, test_cut_off, test_verify, test_flush, test_flush_waits, test_empty, test_damaged, test_confd, test_authority_key, test_refused, test_failover,
+        e2e.run(test_follow, test_end_without_luxid, test_standby, test_cut_off, test_verify, test_flush, test_flush_waits, test_empty, test_damaged, test_confd, test_authority_key, test_refused, test_schedulers, test_failover,
                 test_invite, test_return, test_alone, test_two_words)
 
 

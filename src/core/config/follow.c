@@ -1,8 +1,9 @@
 /* A copy of the configuration that follows the master's wconfd; see follow.h. */
 #include "core/config/follow.h"
 
-#define FOLLOW_WAIT_MS 30000 /* of one wait_changes */
-#define FOLLOW_PAUSE_MS 100  /* after a failure */
+#define FOLLOW_WAIT_MS 30000   /* of one wait_changes */
+#define FOLLOW_PAUSE_MS 100    /* after a failure */
+#define FOLLOW_REFUSED_MS 5000 /* after one that will not pass by itself */
 #define FOLLOW_PATIENCE_MS                                                                         \
     10000 /* with a wconfd that is away, for a commit that has surely not arrived */
 #define FOLLOW_UNKNOWN_MS 60000 /* the same for a commit that may have */
@@ -16,6 +17,7 @@ struct serial_wait {
 struct follow {
     const struct env *env;
     struct config *config;
+    const char *node; /* whose wconfd it asks */
     guint64 epoch;
     guint64 job;          /* the copy is for its process; 0: everything */
     GPtrArray *instances; /* of char *: of all instances it has these; NULL: all */
@@ -32,11 +34,17 @@ struct follow *follow_new(const struct env *env,
 {
     struct follow *follow = g_new0(struct follow, 1);
     follow->env = env;
+    follow->node = NODE_LOCAL;
     follow->config = config_new();
     follow->changed = changed;
     follow->data = data;
     follow->waiting = g_ptr_array_new();
     return follow;
+}
+
+void follow_from_anywhere(struct follow *follow)
+{
+    follow->node = NODE_MASTER;
 }
 
 void follow_for_job(struct follow *follow, guint64 job, const GPtrArray *instances)
@@ -144,11 +152,14 @@ static bool apply_deltas(struct follow *follow, const struct changes *answer, GE
 /* Two fetches may be under way at once; what an older one brings is dropped. */
 static bool apply(struct follow *follow, const struct changes *answer, GError **error)
 {
-    bool other_history = answer->history != config_history(follow->config);
-    follow->epoch = answer->epoch;
-    if (!other_history && !answer->snapshot && answer->serial <= config_serial(follow->config))
+    bool other = answer->history != config_history(follow->config);
+    if (!other && answer->epoch < follow->epoch)
         return true;
-    if (!other_history && answer->snapshot && answer->serial < config_serial(follow->config))
+    other = other || answer->epoch != follow->epoch;
+    follow->epoch = answer->epoch;
+    if (!other && !answer->snapshot && answer->serial <= config_serial(follow->config))
+        return true;
+    if (!other && answer->snapshot && answer->serial < config_serial(follow->config))
         return true;
     if (!(answer->snapshot ? apply_snapshot(follow, answer, error)
                            : apply_deltas(follow, answer, error)))
@@ -163,7 +174,8 @@ static bool apply(struct follow *follow, const struct changes *answer, GError **
 static void *ask(const struct follow *follow, const char *method, const void *args, GError **error)
 {
     struct stamp stamp = {config_history(follow->config), follow->epoch};
-    return env_call_record(follow->env, NODE_LOCAL, ROLE_WCONFD, method, args, stamp, 0, 0, error);
+    return env_call_record(follow->env, follow->node, ROLE_WCONFD, method, args, stamp, 0, 0,
+                           error);
 }
 
 /* What is too much for one answer comes in pieces, of different moments. The position is that of
@@ -235,14 +247,33 @@ static bool fetch_whole(const struct follow *follow, struct changes *whole, GErr
     return ok;
 }
 
+/* What came since that position. */
+static struct changes *fetch_since(const struct follow *follow, guint64 history, guint64 serial,
+                                   guint wait_ms, GError **error)
+{
+    record_autoptr(changes) answer = ask_changes(follow, history, serial, wait_ms, false, error);
+    if (!answer || (answer->pieces && !fetch_whole(follow, answer, error)))
+        return NULL;
+    return g_steal_pointer(&answer);
+}
+
+/* A later mastership tells what came since a serial of the one before. It may lack what that one
+ * has told last, and have used its serials for something else. */
+static bool may_be_astray(const struct follow *follow, const struct changes *answer)
+{
+    return !answer->snapshot && follow->epoch && answer->epoch > follow->epoch;
+}
+
 static bool fetch(struct follow *follow, guint wait_ms, GError **error)
 {
+    const struct config *copy = follow->config;
     record_autoptr(changes) answer =
-        ask_changes(follow, config_history(follow->config), config_serial(follow->config), wait_ms,
-                    false, error);
-    if (!answer || (answer->pieces && !fetch_whole(follow, answer, error)))
-        return false;
-    return follow->ended || apply(follow, answer, error);
+        fetch_since(follow, config_history(copy), config_serial(copy), wait_ms, error);
+    if (answer && !follow->ended && may_be_astray(follow, answer)) {
+        changes_free(answer);
+        answer = fetch_since(follow, 0, 0, 0, error);
+    }
+    return answer && (follow->ended || apply(follow, answer, error));
 }
 
 bool follow_refresh(struct follow *follow, GError **error)
@@ -257,7 +288,7 @@ static void follow_task(void *data)
     while (alive && !follow->ended) {
         g_autoptr(GError) error = NULL;
         if (!fetch(follow, FOLLOW_WAIT_MS, &error) && !follow->ended)
-            alive = env_sleep(follow->env, FOLLOW_PAUSE_MS);
+            alive = env_sleep(follow->env, is_passing(error) ? FOLLOW_PAUSE_MS : FOLLOW_REFUSED_MS);
     }
     follow->following = false;
     if (follow->ended)
@@ -301,7 +332,7 @@ static bool refresh_after_commit(struct follow *follow, GError **error)
     }
 }
 
-static bool wait_for_serial(struct follow *follow, guint64 serial, GError **error)
+bool follow_wait(struct follow *follow, guint64 serial, GError **error)
 {
     struct serial_wait wait = {.serial = serial};
     if (!follow->following)
@@ -359,7 +390,7 @@ bool follow_commit(struct follow *follow, const char *change, const struct owner
 {
     guint64 serial = commit(follow, change, owner, changes, stamp, job, error);
 
-    return serial > 0 && wait_for_serial(follow, serial, error);
+    return serial > 0 && follow_wait(follow, serial, error);
 }
 
 bool follow_commit_last(struct follow *follow, const char *change, const struct owner *owner,

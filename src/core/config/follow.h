@@ -1,6 +1,6 @@
 /*
  * A copy of the configuration that follows the master's wconfd by wait_changes. Used by luxid, the
- * watcher and job processes. Subscribers see committed changes only (SAF-03).
+ * watcher, the scheduler and job processes. Subscribers see committed changes only (SAF-03).
  */
 #pragma once
 
@@ -14,6 +14,9 @@ struct follow;
 struct follow *follow_new(const struct env *env,
                           void (*changed)(const GPtrArray *changes, void *data), void *data);
 void follow_free(struct follow *follow);
+/* Before the first copy: the process may run on any node that the master's wconfd answers, not only
+ * on the master's, and goes on with the next master. */
+void follow_from_anywhere(struct follow *follow);
 /* Before the first copy: it is for this job's process and leaves out what that does not need: other
  * jobs and decisions, and with `instances` (of char *, names or UUIDs; NULL: it needs all) also
  * other instances (view.h). */
@@ -24,6 +27,8 @@ bool follow_start(struct follow *follow, GError **error);
 /* One fetch without following: for job processes, which read, act and commit. Brings the copy up to
  * date. */
 bool follow_refresh(struct follow *follow, GError **error);
+/* In a task: until the copy, which follows, has that serial. KILLED. */
+bool follow_wait(struct follow *follow, guint64 serial, GError **error);
 const struct config *follow_config(const struct follow *follow);
 guint64 follow_epoch(const struct follow *follow);
 /* History and epoch of the mastership that the copy follows. */

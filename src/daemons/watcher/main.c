@@ -1,8 +1,10 @@
 /*
- * fettle-watcher: the healing loop. Its thinking is core/watcher/ and core/repair/; here it is only
- * wired to this host. On candidates that are not the master it stands by.
+ * fettle-watcher: two parts, whose thinking is core's; here they are only wired to this host. The
+ * healing loop (core/watcher/, core/repair/) stands by on candidates that are not the master. The
+ * scheduler of volumes (core/storage/) works on every candidate, under a role of its own.
  */
 #include "core/repair/duties.h"
+#include "core/storage/volume_scheduler.h"
 #include "daemons/common/daemon.h"
 #include "daemons/common/standby.h"
 #include "io/real_env.h"
@@ -10,7 +12,8 @@
 #include <malloc.h>
 #include <sys/stat.h>
 
-static struct env *env;
+static struct env *env, *scheduler_env;
+static struct volume_scheduler *scheduler;
 static struct watcher *watcher;
 static struct standby *standby;
 
@@ -22,20 +25,25 @@ static bool start_watcher(GError **error)
 static struct env *setup(const char *root, GError **error)
 {
     env = real_env_new(root, ROLE_WATCHER, NULL, error);
-    if (env != NULL) {
+    scheduler_env = env ? real_env_new(root, ROLE_SCHEDULER, NULL, error) : NULL;
+    if (scheduler_env) {
+        scheduler = volume_scheduler_new(scheduler_env);
         watcher = watcher_new(env, &repair_duties);
         standby = standby_new(env, start_watcher);
     }
-    return env;
+    return scheduler_env ? env : NULL;
 }
 
 static bool start(GError **error)
 {
+    volume_scheduler_start(scheduler);
     return standby_start(standby, error);
 }
 
 static void stop(void)
 {
+    g_clear_pointer(&scheduler, volume_scheduler_free);
+    g_clear_pointer(&scheduler_env, real_env_free);
     g_clear_pointer(&watcher, watcher_free);
     g_clear_pointer(&env, real_env_free);
     standby_free(standby);

@@ -258,8 +258,9 @@ static void test_bad_opcodes(void)
 
 /* --- methods --- */
 
-static const char *const roles[] = {ROLE_WCONFD,  ROLE_LUXID, ROLE_JOB,    ROLE_NODED,
-                                    ROLE_WATCHER, ROLE_CLI,   ROLE_JOINING};
+static const char *const roles[] = {ROLE_WCONFD,  ROLE_LUXID,   ROLE_JOB,
+                                    ROLE_NODED,   ROLE_WATCHER, ROLE_CLI,
+                                    ROLE_JOINING, ROLE_VOLUMED, ROLE_SCHEDULER};
 
 static bool is_role(const char *name)
 {

@@ -332,6 +332,42 @@ static void test_older_answer(void)
     follower_clear(&f);
 }
 
+/* What a later mastership says; it knows of no loss. */
+static json_t *of_next_master(const struct rpc_request *request, const char *to_node, void *data,
+                              GError **error)
+{
+    bool whole = json_integer_value(json_object_get(request->args, "serial")) == 0;
+    if (whole)
+        ++*(guint *)data;
+    return json_make("{s:i,s:i,s:i,s:b,s:[{s:s,s:s,s:s,s:i,s:o}]}", "history", 5, "epoch", 9,
+                     "serial", whole ? 2 : 4, "snapshot", whole, "changes", "op", "put", "kind",
+                     "node", "key", NODE1, "version", 2, "object", object_node(NODE1));
+}
+
+/* The next master may lack what the one before has told, and have used its serials anew: the copy
+ * is fetched whole, even if it is older then. What the former says after that is dropped. */
+static void test_next_master(void)
+{
+    struct follower f;
+    guint whole = 0;
+    follower_init(&f, false);
+    assert_says(job_commit(&f.world, 17, tag("a")), "{\"serial\":2}");
+    assert_says(job_commit(&f.world, 17, tag("b")), "{\"serial\":3}");
+    fake_run(f.world.luxid, refresh_task, &f);
+    g_assert_cmpuint(tag_count(&f), ==, 2);
+    fake_script(f.world.world, NULL, ROLE_WCONFD, "wait_changes", of_next_master, &whole);
+    fake_run(f.world.luxid, refresh_task, &f);
+    g_assert_cmpuint(whole, ==, 1);
+    g_assert_cmpuint(copy_serial(&f), ==, 2);
+    g_assert_cmpuint(tag_count(&f), ==, 0);
+    g_assert_cmpuint(follow_epoch(f.follow), ==, 9);
+    fake_script(f.world.world, NULL, ROLE_WCONFD, "wait_changes", NULL, NULL);
+    fake_run(f.world.luxid, refresh_task, &f);
+    g_assert_cmpuint(follow_epoch(f.follow), ==, 9);
+    g_assert_cmpuint(tag_count(&f), ==, 0);
+    follower_clear(&f);
+}
+
 /* --- committing --- */
 
 struct commit_call {
@@ -512,6 +548,7 @@ int main(int argc, char **argv)
     g_test_add_func("/follow/in-parts", test_in_parts);
     g_test_add_func("/follow/two-masters#SAF-03", test_two_masters);
     g_test_add_func("/follow/older-answer#SAF-03", test_older_answer);
+    g_test_add_func("/follow/next-master", test_next_master);
     g_test_add_func("/follow/commit#WCF-21", test_commit_brings_the_copy_along);
     g_test_add_func("/follow/commit/last", test_last_commit_leaves_the_copy);
     g_test_add_func("/follow/commit/lost-answer#SAF-04", test_lost_answer_is_asked_for_again);

@@ -498,7 +498,7 @@ static bool may(const char *node, const char *role, const struct method *method)
         return candidate;
     if (one_of(role, "luxid job watcher"))
         return !strcmp(node, NODE_M);
-    if (!strcmp(role, ROLE_WCONFD))
+    if (one_of(role, "wconfd scheduler"))
         return candidate;
     return !strcmp(role, ROLE_NODED);
 }
@@ -507,8 +507,9 @@ static bool may(const char *node, const char *role, const struct method *method)
 static void test_places(void)
 {
     static const char *const nodes[] = {NODE_B, NODE_M, ORDINARY};
-    static const char *const roles[] = {ROLE_LUXID, ROLE_JOB, ROLE_WATCHER, ROLE_WCONFD,
-                                        ROLE_NODED, ROLE_CLI, ROLE_JOINING, ROLE_RCONFD};
+    static const char *const roles[] = {ROLE_LUXID,   ROLE_JOB,    ROLE_WATCHER,
+                                        ROLE_WCONFD,  ROLE_NODED,  ROLE_CLI,
+                                        ROLE_JOINING, ROLE_RCONFD, ROLE_SCHEDULER};
     size_t count = 0;
     guint admitted = 0, refused = 0;
     const struct method *table = method_table(&count);
