@@ -25,6 +25,22 @@ static bool may_repeat(const GError *error, bool *sent)
     return *sent && cli_is_passing(error);
 }
 
+/* In the name of whoever is the master now, but not of one after a restore: that may be another
+ * past. `history`: 0 at first. */
+static json_t *ask_once(struct wconfd_line *line, const char *method, json_t *args,
+                        guint64 *history, GError **error)
+{
+    record_autoptr(role_status) status = wconfd_role(line, error);
+    if (status == NULL)
+        return NULL;
+    if (*history != 0 && *history != status->history) {
+        fettle_set_error(error, STALE_EPOCH, "the configuration was restored meanwhile");
+        return NULL;
+    }
+    *history = status->history;
+    return wconfd_call(line, method, json_incref(args), error);
+}
+
 /* `args` is stolen. */
 static json_t *ask(struct cli *cli, const char *method, json_t *args, GError **error)
 {
@@ -35,9 +51,10 @@ static json_t *ask(struct cli *cli, const char *method, json_t *args, GError **e
     if (line == NULL)
         return NULL;
     bool sent = false, never = false;
+    guint64 history = 0;
     for (gint64 until = loop_boot_ms() + RESULT_PATIENCE_MS;;) {
         GError *reason = NULL;
-        json_t *answer = wconfd_call(line, method, json_incref(request), &reason);
+        json_t *answer = ask_once(line, method, request, &history, &reason);
         if (answer != NULL)
             return answer;
         if (!may_repeat(reason, &sent) || loop_boot_ms() > until) {
