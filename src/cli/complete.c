@@ -81,6 +81,13 @@ static void offer_objects(const struct completion *completion, const char *noun,
         offer_rows(completion, "node", NULL, "name", "pip");
     else if (strcmp(shape, "NETWORK-NAME") == 0 || (name && strcmp(noun, "network") == 0))
         offer_rows(completion, "network", NULL, "name", "network");
+    else if (strcmp(shape, "BACKEND") == 0 || strcmp(shape, "BACKEND-NAME") == 0 ||
+             (name && strcmp(noun, "backend") == 0))
+        offer_rows(completion, "backend", NULL, "name", "path");
+    else if (strcmp(shape, "VOLUME") == 0 || (name && strcmp(noun, "volume") == 0))
+        offer_rows(completion, "volume", NULL, "name", "status");
+    else if (strcmp(shape, "HOST") == 0)
+        offer_rows(completion, "storage_service", NULL, "host", "state");
     else if (name && strcmp(noun, "service") == 0)
         offer_services(completion);
     else if (strcmp(shape, "GROUP") == 0 ||

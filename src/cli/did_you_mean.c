@@ -21,7 +21,9 @@ static const struct synonym {
     {"check", "verify"},    {"set", "modify"},        {"edit", "modify"},
     {"update", "modify"},   {"resize", "grow-disk"},  {"rebuild", "reinstall"},
     {"drain", "evacuate"},  {"kill", "cancel"},       {"follow", "watch"},
-    {"log", "info"},
+    {"log", "info"},        {"remove", "delete"},     {"rm", "delete"},
+    {"destroy", "delete"},  {"resize", "extend"},     {"grow", "extend"},
+    {"set", "rename"},      {"disk", "volume"},
 };
 
 const char *did_you_mean_synonym(const char *word, const char *const *words)

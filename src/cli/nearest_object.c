@@ -14,6 +14,8 @@ static const struct absence {
     {"instance \"", "\" does not exist", {"instance"}},
     {"node \"", "\" does not exist", {"node"}},
     {"network \"", "\" does not exist", {"network"}},
+    {"backend \"", "\" does not exist", {"backend"}},
+    {"volume \"", "\" does not exist", {"volume"}},
     {"nodegroup \"", "\" does not exist", {"group"}},
     {"group \"", "\" does not exist", {"group"}},
     {"there is no instance, node or cluster \"", "\"", {"instance", "node"}},

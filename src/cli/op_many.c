@@ -16,9 +16,10 @@ static char *list_of(const GPtrArray *names)
 static const char *field_of(const struct many *many)
 {
     const char *kind = cli_command_many(many->command);
-    return strcmp(kind, "instance") == 0 ? "instance_name"
-           : strcmp(kind, "node") == 0   ? "node_name"
-                                         : "network_name";
+    return strcmp(kind, "instance") == 0  ? "instance_name"
+           : strcmp(kind, "node") == 0    ? "node_name"
+           : strcmp(kind, "network") == 0 ? "network_name"
+                                          : "backend_name";
 }
 
 /* A word about a node's death is one about that node, or about what stood there. */

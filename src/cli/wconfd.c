@@ -17,7 +17,8 @@ struct wconfd_line {
     struct node_config *config;
     struct rpc_client *client;
     struct livelock *livelock;
-    bool exact; /* answers are printed as JSON */
+    struct stamp stamp; /* of its last word on what it is */
+    bool exact;         /* answers are printed as JSON */
 };
 
 struct wconfd_line *wconfd_open(const struct cli *cli, GError **error)
@@ -78,8 +79,11 @@ static void call_cb(json_t *result, const GError *error, void *data)
 json_t *wconfd_call(struct wconfd_line *line, const char *method, json_t *args, GError **error)
 {
     struct waiting waiting = {0};
-    const struct rpc_call call = {
-        .to_node = NODE_LOCAL, .to_role = ROLE_WCONFD, .method = method, .args = args};
+    const struct rpc_call call = {.to_node = NODE_LOCAL,
+                                  .to_role = ROLE_WCONFD,
+                                  .method = method,
+                                  .args = args,
+                                  .stamp = line->stamp};
     rpc_client_call(line->client, &call, call_cb, &waiting);
     while (!waiting.done) /* the call has a time limit of its own */
         loop_run_until(&waiting.done, TIMEOUT_NORMAL_MS);
@@ -101,7 +105,11 @@ json_t *wconfd_call(struct wconfd_line *line, const char *method, json_t *args, 
 struct role_status *wconfd_role(struct wconfd_line *line, GError **error)
 {
     json_autoptr answer = wconfd_call(line, "wait_role", json_object(), error);
-    return answer != NULL ? role_status_parse(answer, RECORD_LAX, error) : NULL;
+    struct role_status *status =
+        answer != NULL ? role_status_parse(answer, RECORD_LAX, error) : NULL;
+    if (status != NULL)
+        line->stamp = (struct stamp){.history = status->history, .epoch = status->epoch};
+    return status;
 }
 
 bool wconfd_lock(struct wconfd_line *line, const char *name, GError **error)

@@ -20,7 +20,8 @@ const char *wconfd_node(const struct wconfd_line *line);
 /* One call; `args` is stolen, the answer a new reference. NOT_MASTER and UNREACHABLE say what to
  * do. */
 json_t *wconfd_call(struct wconfd_line *line, const char *method, json_t *args, GError **error);
-/* What it is in the cluster; free with role_status_free(). */
+/* What it is in the cluster; free with role_status_free(). Calls from then on are made in the name
+ * of its history and epoch. */
 struct role_status *wconfd_role(struct wconfd_line *line, GError **error);
 /* As owner of locks; a new reference. */
 json_t *wconfd_owner(const struct wconfd_line *line);

@@ -17,8 +17,8 @@ static json_t *integer_of(const char *text, const char *path, GError **error)
     return NULL;
 }
 
-/* `10G`, `1.5T`, `2048K`, or plain MiB. Only whole MiB are taken. */
-static json_t *size_of(const char *text, const char *path, GError **error)
+/* `10G`, `1.5T`, `2048K`, or a plain number of `unit` MiB. Only whole ones are taken. */
+static json_t *size_of(const char *text, guint unit, const char *path, GError **error)
 {
     static const struct {
         const char *letter;
@@ -27,17 +27,17 @@ static json_t *size_of(const char *text, const char *path, GError **error)
     char *end = NULL;
     double number = g_ascii_strtod(text, &end), mib = -1;
     if (end != text && g_ascii_isdigit(text[0]) && *end == '\0')
-        mib = number;
+        mib = number * unit;
     for (size_t i = 0; end != text && g_ascii_isdigit(text[0]) && i < G_N_ELEMENTS(units); i++) {
         g_autofree char *longer = g_strconcat(units[i].letter, "iB", NULL);
         if (g_ascii_strcasecmp(end, units[i].letter) == 0 || g_ascii_strcasecmp(end, longer) == 0)
             mib = number * units[i].mib;
     }
+    mib /= unit;
     if (mib >= 0 && mib <= (double)RECORD_NUMBER_MAX && mib == (double)(gint64)mib)
         return json_integer((gint64)mib);
-    fettle_set_error(error, WRONG_INPUT,
-                     "%s: must be a size in whole MiB, such as 512, 512M, 10G or 1T, not \"%s\"",
-                     path, text);
+    fettle_set_error(error, WRONG_INPUT, "%s: must be a size in whole %s 10G or 1T, not \"%s\"",
+                     path, unit == 1 ? "MiB, such as 512, 512M," : "GiB, such as 10,", text);
     return NULL;
 }
 
@@ -151,10 +151,11 @@ static json_t *list_of(json_t *element)
     return list;
 }
 
-static bool is_size(const struct field *field)
+/* In MiB; 0: it is no size. */
+static guint size_unit(const struct field *field)
 {
     g_autofree char *unit = record_unit(field);
-    return strcmp(unit, " (MiB)") == 0;
+    return strcmp(unit, " (MiB)") == 0 ? 1 : strcmp(unit, " (GiB)") == 0 ? 1024 : 0;
 }
 
 json_t *record_text_to_json(const struct field *field, const char *text, const char *path,
@@ -172,7 +173,8 @@ json_t *record_text_to_json(const struct field *field, const char *text, const c
     case FIELD_TYPE_ENUM:
         return string_of(text, path, error);
     case FIELD_TYPE_UINT:
-        return is_size(field) ? size_of(text, path, error) : integer_of(text, path, error);
+        return size_unit(field) ? size_of(text, size_unit(field), path, error)
+                                : integer_of(text, path, error);
     case FIELD_TYPE_INT:
         return integer_of(text, path, error);
     case FIELD_TYPE_FLOAT:

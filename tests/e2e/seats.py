@@ -30,7 +30,7 @@ DAEMONS = ('noded', 'wconfd')
 ENGINES = ('sqlite', 'etcd')
 PATIENCE_S = 30
 # What `cluster verify` says of daemons that do not run in this world.
-ABSENT = re.compile(r"node \S+: fettle-(rconfd|watcher) is down: it has not run since the node's boot$")
+ABSENT = re.compile(r"node \S+: fettle-(rconfd|volumed|watcher) is down: it has not run since the node's boot$")
 PAUSE_S = 0.05  # before a daemon that has ended is started again
 libc = ctypes.CDLL(None, use_errno=True)
 

@@ -35,6 +35,9 @@ OPCODES = {
     ('network', 'add'): ['lan2', '--network', '192.0.2.16/28'],
     ('network', 'modify'): ['lan', '--gateway', '192.0.2.1'],
     ('network', 'remove'): ['lan'],
+    ('backend', 'add'): ['dir2', '--nodes', 'node1,node2', '--path', '/mnt/dir2'],
+    ('backend', 'modify'): ['dir1', '--nodes', 'node2'],
+    ('backend', 'remove'): ['dir1'],
     ('instance', 'create'): ['new', '--disk-template', 'file', '--disk', 'size=8'],
     ('instance', 'modify'): ['old', '--vnc-bind-address', '127.0.0.1'],
     ('instance', 'remove'): ['old'],
@@ -96,12 +99,16 @@ ANSWERS = {
     ('queue', 'filter replace'): ['{filter}', '--user', 'nobody', 'ACCEPT'], ('queue', 'filter remove'): ['{filter}'],
     ('queue', 'pause-watcher'): ['0'], ('queue', 'drain'): [], ('queue', 'undrain'): [],
     ('recovery', 'plan'): [], ('recovery', 'collect'): ['instance', 'web'],
+    ('backend', 'list'): [], ('volume', 'list'): [], ('worker', 'list'): [], ('storage-service', 'list'): [],
+    ('volume', 'create'): ['data', '--size', '1', '--no-wait'], ('volume', 'info'): ['data'], ('volume', 'rename'): ['data', 'data2'],
+    ('volume', 'modify'): ['data2', '--description', 'logs'], ('volume', 'reset-state'): ['data2', '--status', 'error'],
     ('why', None): ['web'], ('plan', 'fail'): ['node2'], ('plan', 'drain'): ['node2'], ('help', None): [],
 }
 # Kinds of rows that another command than `KIND list` shows.
 SHOWN_BY = {
     'waiter': ('lock', 'waiters'), 'filter': ('queue', 'filter list'), 'invitation': ('node', 'invite --list'),
     'policy': ('repair', 'policy'), 'task': ('recovery', 'list'), 'fault': ('recovery', 'list'), 'stuck': ('recovery', 'list'),
+    'storage_service': ('storage-service', 'list'),
 }
 # Commands that are walked elsewhere, or have no document to print.
 ELSEWHERE = {
@@ -117,6 +124,8 @@ ELSEWHERE = {
     ('repair', 'show'): 'needs a repair (test_repair)',
     ('event', 'watch'): 'ends with Ctrl-C (test_lists)',
     ('recovery', 'show'): 'needs what is stuck (test_disks)',
+    ('volume', 'delete'): 'needs a volume that is settled (test_volumes)',
+    ('volume', 'extend'): 'needs a volume that is available (test_volumes)',
     ('recovery', 'retry'): 'needs what is stuck (test_recovery_calls)',
 }
 

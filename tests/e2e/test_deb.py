@@ -14,7 +14,7 @@ import e2e
 import sandbox
 from e2e import title, wait_until
 
-SERVICES = ('noded', 'wconfd', 'luxid', 'watcher', 'rconfd')
+SERVICES = ('noded', 'wconfd', 'luxid', 'watcher', 'rconfd', 'volumed')
 package = None
 # A boot sector whose guest never ends to migrate at 1 MiB/s: 18 times a second it changes a byte of each page from 64 to 576 KiB.
 BUSY = bytes.fromhex('fb'                   # sti
@@ -94,7 +94,7 @@ def test_units():
         values = unit(f'fettle-{name}.service')
         assert values['ExecStart'] == [f'/usr/lib/fettle/fettle-{name}'], values
         assert values['Restart'] == ['always'] and values['NoNewPrivileges'] == ['yes'], values
-        assert values['ProtectSystem'] == ['full' if name == 'noded' else 'strict'], values
+        assert values['ProtectSystem'] == ['full' if name in ('noded', 'volumed') else 'strict'], values
         # Guests and jobs outlive their daemon; a guest killed for memory does not take it along.
         assert (values.get('KillMode') == ['process']) == (name in ('noded', 'luxid')), values
         assert (values.get('OOMPolicy') == ['continue']) == (name in ('noded', 'luxid')), values

@@ -12,7 +12,7 @@ import tempfile
 import e2e
 from e2e import title, wait_until
 
-SERVICES = ('noded', 'wconfd', 'luxid', 'watcher', 'rconfd')
+SERVICES = ('noded', 'wconfd', 'luxid', 'watcher', 'rconfd', 'volumed')
 # A boot sector that says A on the serial line and halts: mov dx, 0x3f8; mov al, 'A'; out dx, al; sti; again: hlt; jmp again.
 SAYS = bytes.fromhex('baf803 b041 ee fb f4 ebfd')
 MOUNTS = '''

@@ -51,7 +51,7 @@ class Host:
 
     def start(self, *daemons):
         """Those that run on every node, if none is named."""
-        for daemon in daemons or ('noded', 'rconfd'):
+        for daemon in daemons or ('noded', 'rconfd', 'volumed'):
             self.start_one(daemon)
 
     def start_one(self, daemon):
@@ -508,7 +508,7 @@ def test_cluster_of_its_own(host):
     code, out, err = host.run(lab.fettle, '--root', host.root, 'cluster', 'init', 'other', '--node-name', host.name,
                               '--primary-ip', host.address, '--accelerator', 'tcg')
     assert code == 0, (out, err)
-    host.start('noded', 'wconfd', 'luxid', 'watcher', 'rconfd')
+    host.start('noded', 'wconfd', 'luxid', 'watcher', 'rconfd', 'volumed')
     wait_until('luxid listens', lambda: os.path.exists(os.path.join(host.root, 'run/luxid.ready')), 30)
     wait_until('the cluster is as it should be',
                lambda: host.run(lab.fettle, '--root', host.root, 'cluster', 'verify')[0] == 0, 30)

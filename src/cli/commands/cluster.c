@@ -196,7 +196,8 @@ static int cluster_init(struct cli *cli, int argc, char **argv, GError **error)
         return -1;
     cli_say(cli, json_make("{ss}", "cluster", name),
             "Cluster %s is made. Now start fettle-wconfd, fettle-luxid, fettle-noded, "
-            "fettle-rconfd and fettle-watcher on this node: systemctl start fettle.target",
+            "fettle-rconfd, fettle-watcher and fettle-volumed on this node: systemctl start "
+            "fettle.target",
             name);
     return 0;
 }

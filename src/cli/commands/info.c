@@ -45,6 +45,12 @@ static json_t *find_row(struct cli *cli, const char *what, const char *name,
         fettle_set_error(error, UNKNOWN_ENTITY, "%s \"%s\" does not exist", what, name);
         return NULL;
     }
+    if (json_array_size(rows) > 1) {
+        fettle_set_error(error, WRONG_INPUT,
+                         "%zu %ss are called \"%s\"; name one by its UUID: fettle %s list",
+                         json_array_size(rows), what, name, what);
+        return NULL;
+    }
     return json_incref(rows);
 }
 
@@ -107,6 +113,11 @@ static int network_info(struct cli *cli, int argc, char **argv, GError **error)
     return show(cli, "network", info_print_network, argc, argv, error);
 }
 
+static int volume_info(struct cli *cli, int argc, char **argv, GError **error)
+{
+    return show(cli, "volume", info_print_volume, argc, argv, error);
+}
+
 /* Who carries the master IP is a question to the nodes, which the cluster's answer leaves out. */
 static bool add_carriers(struct cli *cli, json_t *info, GError **error)
 {
@@ -147,6 +158,9 @@ const struct command info_commands[] = {
      node_info},
     {"network", "info", "NAME", "Show a network: how cards are connected, who has its addresses.",
      network_info},
+    {"volume", "info", "NAME",
+     "Show a volume, by name or UUID: what it is, where its data are, what is being done to it.",
+     volume_info},
     {"cluster", "info", "", "Show what the cluster is, its settings and how its master stands.",
      cluster_info},
     {0},

@@ -46,9 +46,21 @@ static const struct list {
      NULL,
      "subject_kind,subject_name,task,since,owner,owner_state,stuck,looks,why,rule,error_since,"
      "next"},
+    {"backend", "name,kind,nodes,up,volume_cnt,size,path", "name", "backend"},
+    {"volume", "name,status,size,backend,uuid", "name", "volume", "waits_since", NULL,
+     "name,uuid,status,why,size,backend,host,created,operation,worker,waits_since,description"},
+    {"worker", "id,resource,operation,backend,service,updated", "resource", NULL, NULL, NULL,
+     "id,resource_type,resource_id,resource,operation,status,backend,service,claim,created,updated,"
+     "was,size,request_id"},
+    {"storage_service", "binary,host,state,state_since,disabled,disabled_reason", "host", NULL,
+     NULL, NULL,
+     "id,binary,host,backend,node,state,state_since,disabled,disabled_reason,worker_cnt,generation,"
+     "version"},
     {"lock", "name,mode,owner,pending", "name", NULL},
     {"waiter", "job,locks,priority,since,blockers,nodes", NULL, NULL},
 };
+
+#define VOLUME_BACKEND 3 /* its place among the fields of volumes */
 
 /* ["|", ["=", field, name], …], of patterns ["=~", …]; NULL for no names. */
 static json_t *names_filter(const char *field, int argc, char **argv)
@@ -163,6 +175,14 @@ static void make_plain(json_t *row, const struct shown *shown)
     }
 }
 
+/* Work that nobody has taken up yet. */
+static void say_waiting(const json_t *row, const char *name, gint64 since, GString *below)
+{
+    g_autofree char *at = cli_time_text(since);
+    g_string_append_printf(below, "%s: waits for a member of %s since %s\n", name,
+                           cli_cell_string(row, VOLUME_BACKEND), at);
+}
+
 static void show_row(json_t *row, void *data)
 {
     struct shown *shown = data;
@@ -171,6 +191,8 @@ static void show_row(json_t *row, void *data)
     size_t i;
     if (json_is_string(late))
         g_string_append_printf(shown->below, "%s: its guest %s\n", name, json_string_value(late));
+    if (json_is_integer(late))
+        say_waiting(row, name, json_integer_value(late), shown->below);
     json_array_foreach(late, i, part)
         g_string_append_printf(shown->below, "%s: %s\n", name, json_string_value(part));
     const json_t *pending = shown->pending > 0 ? cli_cell_value(row, shown->pending) : NULL;
@@ -338,6 +360,26 @@ static int network_list(struct cli *cli, int argc, char **argv, GError **error)
     return list_command(cli, "network", argc, argv, error);
 }
 
+static int backend_list(struct cli *cli, int argc, char **argv, GError **error)
+{
+    return list_command(cli, "backend", argc, argv, error);
+}
+
+static int volume_list(struct cli *cli, int argc, char **argv, GError **error)
+{
+    return list_command(cli, "volume", argc, argv, error);
+}
+
+static int worker_list(struct cli *cli, int argc, char **argv, GError **error)
+{
+    return list_command(cli, "worker", argc, argv, error);
+}
+
+static int storage_service_list(struct cli *cli, int argc, char **argv, GError **error)
+{
+    return cli_list(cli, "storage-service", "list", "storage_service", NULL, argc, argv, error);
+}
+
 static int export_list(struct cli *cli, int argc, char **argv, GError **error)
 {
     return list_command(cli, "export", argc, argv, error);
@@ -443,6 +485,16 @@ const struct command query_commands[] = {
      decision_list},
     {"network", "list", "[--filter FILTER] " ORDER_USAGE " [NAME…]",
      "List networks and what is left of their addresses.", network_list},
+    {"volume", "list", "[--filter FILTER] " ORDER_USAGE " [NAME…]",
+     "List volumes, and below them whose work waits for a volume service.", volume_list},
+    {"backend", "list", "[--filter FILTER] " ORDER_USAGE " [NAME…]",
+     "List back ends of volumes, and which of their nodes serve them now.", backend_list},
+    {"worker", "list", "[--filter FILTER] " ORDER_USAGE " [VOLUME…]",
+     "List work that is asked for and not done yet, and which service has it.", worker_list},
+    {"storage-service", "list", "[--filter FILTER] " ORDER_USAGE " [HOST…]",
+     "List the services that work on what is stored: each with its host, as NODE@BACKEND, and "
+     "whether it gives signs of life.",
+     storage_service_list},
     {"export", "list", "[--filter FILTER] " ORDER_USAGE " [NODE…]",
      "List exports of instances, as clients of Ganeti ask for them: no node has any here.",
      export_list},

@@ -14,6 +14,7 @@ bool op_node_in_the_way(const struct node *node, const char *name, const char *p
                         guint64 port, GError **error);
 
 extern const struct op_impl ops_advice[];
+extern const struct op_impl ops_backend[];
 extern const struct op_impl ops_cluster[];
 extern const struct op_impl ops_create[];
 extern const struct op_impl ops_disks[];

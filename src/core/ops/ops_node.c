@@ -175,6 +175,22 @@ static bool node_is_unused(const struct op *op, const struct node *node, GError 
     return true;
 }
 
+static bool serves_no_backend(const struct op *op, const struct node *node, GError **error)
+{
+    g_autoptr(GPtrArray) backends = config_list(op_config(op), "backend");
+    for (guint i = 0; i < backends->len; i++) {
+        const struct backend *backend = backends->pdata[i];
+        if (!g_ptr_array_find_with_equal_func(backend->nodes, node->uuid, g_str_equal, NULL))
+            continue;
+        fettle_set_error(error, WRONG_STATE,
+                         "node \"%s\" serves back end \"%s\"; name the nodes that do without it "
+                         "first: fettle backend modify %s --nodes NODES",
+                         node->name, backend->name, backend->name);
+        return false;
+    }
+    return true;
+}
+
 static bool is_master(const struct op *op, const struct node *node)
 {
     const struct cluster *cluster = config_cluster(op_config(op));
@@ -207,7 +223,8 @@ static bool remove_check(struct op *op, GError **error)
                          node->name);
         return false;
     }
-    return has_no_member(op, node, error) && node_is_unused(op, node, error);
+    return has_no_member(op, node, error) && node_is_unused(op, node, error) &&
+           serves_no_backend(op, node, error);
 }
 
 static bool build_remove(struct op *op, GPtrArray *changes, void *data, GError **error)

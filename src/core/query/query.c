@@ -51,7 +51,8 @@ static bool check_resource(const char *call, const char *what, GError **error)
         error, WRONG_INPUT,
         "%s: what: unknown resource \"%s\"; known are instance, node, group, job, "
         "repair, policy, brake, advice, network, reservation, invitation, decision, event, fault, "
-        "stuck, task, filter, lock, waiter, export, service",
+        "stuck, task, filter, lock, waiter, export, service, backend, volume, worker, "
+        "storage_service",
         call, what);
     return false;
 }
@@ -155,6 +156,10 @@ void query_collect_rows(struct query *query)
         query->rows = query_filter_rows(config);
     else if (g_str_equal(query->what, "service"))
         query->rows = query_service_rows(config);
+    else if (g_str_equal(query->what, "worker"))
+        query->rows = query_worker_rows(config);
+    else if (g_str_equal(query->what, "storage_service"))
+        query->rows = query_storage_service_rows(config);
     else if (g_str_equal(query->what, "export"))
         query->rows = g_ptr_array_new();
     else

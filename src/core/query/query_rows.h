@@ -61,6 +61,9 @@ GPtrArray *query_lock_rows(const struct lock_states *states);
 /* Rows of waiters are borrowed from `waiters`. */
 GPtrArray *query_waiter_rows(const struct lock_waiters *waiters);
 
+/* In the order in which they were made, and registered first. */
+GPtrArray *query_worker_rows(const struct config *config);
+GPtrArray *query_storage_service_rows(const struct config *config);
 /* By node; each node's services in the order of the table in query_service.c. */
 GPtrArray *query_service_rows(const struct config *config);
 /* The node of such a row. */

@@ -15,6 +15,7 @@ static const struct duty {
     {"luxid", "fettle-luxid", .candidates = true, .master = true},
     {"noded", "fettle-noded"},
     {"rconfd", "fettle-rconfd"},
+    {"volumed", "fettle-volumed"},
     {"watcher", "fettle-watcher", .candidates = true, .master = true},
     {"wconfd", "fettle-wconfd", .candidates = true},
     {"etcd", "etcd", .candidates = true, .etcd = true},

@@ -347,6 +347,14 @@ static void note_subject(struct watches *watches, const char *key)
         note(watches, watch_changes_kinds_find("instance"), parts[1]);
 }
 
+/* Of rows of work Volume/uuid: the volume's fields tell of it. */
+static void note_resource(struct watches *watches, const char *key)
+{
+    g_auto(GStrv) parts = g_strsplit(key, "/", 2);
+    if (g_strv_length(parts) == 2 && enum_parse(&resource_type_words, parts[0]) == RESOURCE_VOLUME)
+        note(watches, watch_changes_kinds_find("volume"), parts[1]);
+}
+
 /* It is told once, when it comes; that it is pruned a week later is no event. */
 static void note_event(struct watches *watches, const char *key)
 {
@@ -366,6 +374,8 @@ void watch_changes_config_changed(struct watches *watches, const char *kind, con
         note_replica(watches, key);
     else if (strcmp(kind, "tag") == 0 || strcmp(kind, "fault") == 0)
         note_subject(watches, key);
+    else if (strcmp(kind, "worker") == 0)
+        note_resource(watches, key);
 }
 
 void watch_changes_job_changed(struct watches *watches, guint64 id)

@@ -5,7 +5,7 @@
 
 #include "core/query/query.h"
 
-#define KINDS_TEXT "job, instance, decision, event"
+#define KINDS_TEXT "job, instance, decision, event, volume"
 
 static const void *job_row(const struct queue_context *context, const char *key)
 {
@@ -28,14 +28,22 @@ static const void *event_row(const struct queue_context *context, const char *ke
     return decision && decision->event != EVENT_NONE ? decision : NULL;
 }
 
+static const void *volume_row(const struct queue_context *context, const char *key)
+{
+    return config_get(follow_config(context->follow), "volume", key, NULL);
+}
+
 /* Kinds are those of the configuration and resources of Query at once; an event is a decision that
  * is one. */
 static const struct watched {
     const char *kind;
     /* The object as it is now; NULL: it is gone. */
     const void *(*row)(const struct queue_context *context, const char *key);
-} kinds[] = {
-    {"job", job_row}, {"instance", instance_row}, {"decision", decision_row}, {"event", event_row}};
+} kinds[] = {{"job", job_row},
+             {"instance", instance_row},
+             {"decision", decision_row},
+             {"event", event_row},
+             {"volume", volume_row}};
 
 G_STATIC_ASSERT(G_N_ELEMENTS(kinds) == WATCHED_KINDS);
 

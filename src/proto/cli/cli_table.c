@@ -289,8 +289,10 @@ json_t *cli_command_parse_many(const struct cli_command *command, const char *co
 
 const char *cli_command_many(const struct cli_command *command)
 {
-    static const char *const fields[][2] = {
-        {"instance_name*", "instance"}, {"node_name*", "node"}, {"network_name*", "network"}};
+    static const char *const fields[][2] = {{"instance_name*", "instance"},
+                                            {"node_name*", "node"},
+                                            {"network_name*", "network"},
+                                            {"backend_name*", "backend"}};
     for (size_t i = 0; i < G_N_ELEMENTS(fields); i++)
         if (strcmp(command->words, fields[i][0]) == 0)
             return fields[i][1];

@@ -101,6 +101,19 @@ static json_t *common_value(const struct cli_arg *arg, const char *name, const c
 
 /* --- any argument --- */
 
+/* Names of nodes may stand behind each other; no name has a comma. */
+static json_t *names_of(const struct cli_arg *arg, const char *name, const char *text,
+                        GError **error)
+{
+    if (arg->field->type != FIELD_TYPE_STRINGS || strcmp(arg->shape, "NODE") != 0)
+        return record_text_to_json(arg->field, text, name, error);
+    g_auto(GStrv) parts = g_strsplit(text, ",", -1);
+    json_t *list = json_array();
+    for (int i = 0; parts[i] != NULL; i++)
+        json_array_append_new(list, json_string(parts[i]));
+    return list;
+}
+
 static bool is_allowed(const struct cli_arg *arg, const char *name, const char *text,
                        GError **error)
 {
@@ -149,8 +162,8 @@ json_t *cli_arg_value(const struct cli_arg *arg, const char *name, const char *t
     json_autoptr value = NULL;
     const struct place place = {.name = name};
     if (is_allowed(arg, name, text, error))
-        value = arg->common ? common_value(arg, name, text, error)
-                            : record_text_to_json(arg->field, text, name, error);
+        value =
+            arg->common ? common_value(arg, name, text, error) : names_of(arg, name, text, error);
     const struct field *bounds = arg->setting != NULL ? arg->setting : arg->field;
     if (value != NULL && record_check(bounds, value, &place, error))
         return json_steal(&value);

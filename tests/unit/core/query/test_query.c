@@ -631,7 +631,7 @@ static void test_refusals(void)
                  "Query: what: unknown resource \"planet\"; known are instance, node, group, job, "
                  "repair, policy, brake, advice, network, reservation, invitation, decision, "
                  "event, fault, stuck, task, filter, lock, "
-                 "waiter, export, service");
+                 "waiter, export, service, backend, volume, worker, storage_service");
     queue_refuse(w, "Query", json_make("[s, [s], [sss]]", "node", "name", "=", "nope", "x"),
                  FETTLE_ERROR_WRONG_INPUT, "Query: filter[1]: unknown field \"nope\"");
     queue_refuse(w, "QueryFields", json_make("[s, n]", "planet"), FETTLE_ERROR_WRONG_INPUT,
@@ -639,7 +639,7 @@ static void test_refusals(void)
                  "job, repair, policy, brake, advice, network, reservation, invitation, decision, "
                  "event, fault, stuck, task, "
                  "filter, "
-                 "lock, waiter, export, service");
+                 "lock, waiter, export, service, backend, volume, worker, storage_service");
     queue_refuse(w, "QueryTags", json_make("[s, s]", "instance", "nobody"),
                  FETTLE_ERROR_UNKNOWN_ENTITY, "instance \"nobody\" does not exist");
     queue_world_free(w);
@@ -683,6 +683,7 @@ static void test_every_field(void)
     put_invitation(w, 1, "beta", 5, 0, "");
     put_reservation(w, 11003);
     put_network(w);
+    query_put_storage(w);
     put_filter(w, 1, 9, "PAUSE");
     store_set_locks(w->store, json_make("[o]", lock("node/n1", "shared", "8", false)));
     store_set_waiters(w->store, json_make("[o]", waiter()));

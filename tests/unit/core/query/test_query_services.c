@@ -15,9 +15,10 @@ static json_t *answer_services(const struct rpc_request *request, const char *to
     json_t *answer = query_report(to_node, NULL, NULL);
 
     json_object_set_new(answer, "services",
-                        json_make("[o, o, o, o]", service("luxid", "restarting", 0, 0, "killed"),
+                        json_make("[o, o, o, o, o]", service("luxid", "restarting", 0, 0, "killed"),
                                   service("noded", "running", 1000, 77, ""),
                                   service("rconfd", "unknown", 0, 0, "damaged"),
+                                  service("volumed", "running", 1000, 78, ""),
                                   service("watcher", "stopped", 900, 0, "")));
     return answer;
 }
@@ -33,17 +34,21 @@ static void test_services(void)
                 "0:\"luxid\" 0:\"fettle-luxid\" 0:\"node1\" 0:\"node1\" 0:\"master\"\n"
                 "0:\"noded\" 0:\"fettle-noded\" 0:\"node1\" 0:\"node1\" 0:\"master\"\n"
                 "0:\"rconfd\" 0:\"fettle-rconfd\" 0:\"node1\" 0:\"node1\" 0:\"master\"\n"
+                "0:\"volumed\" 0:\"fettle-volumed\" 0:\"node1\" 0:\"node1\" 0:\"master\"\n"
                 "0:\"watcher\" 0:\"fettle-watcher\" 0:\"node1\" 0:\"node1\" 0:\"master\"\n"
                 "0:\"wconfd\" 0:\"fettle-wconfd\" 0:\"node1\" 0:\"node1\" 0:\"master\"\n"
                 "0:\"noded\" 0:\"fettle-noded\" 0:\"node2\" 0:\"node2\" 0:\"regular\"\n"
                 "0:\"rconfd\" 0:\"fettle-rconfd\" 0:\"node2\" 0:\"node2\" 0:\"regular\"\n"
+                "0:\"volumed\" 0:\"fettle-volumed\" 0:\"node2\" 0:\"node2\" 0:\"regular\"\n"
                 "0:\"noded\" 0:\"fettle-noded\" 0:\"node3\" 0:\"node3\" 0:\"regular\"\n"
-                "0:\"rconfd\" 0:\"fettle-rconfd\" 0:\"node3\" 0:\"node3\" 0:\"regular\"\n");
+                "0:\"rconfd\" 0:\"fettle-rconfd\" 0:\"node3\" 0:\"node3\" 0:\"regular\"\n"
+                "0:\"volumed\" 0:\"fettle-volumed\" 0:\"node3\" 0:\"node3\" 0:\"regular\"\n");
     g_assert_cmpuint(query_node_calls(w), ==, 0);
     query_check(w, "service", "name state process since restarts pid version why", ON_NODE1,
                 "0:\"luxid\" 0:\"down\" 0:\"restarting\" 2:null 0:2 2:null 0:\"1.0\" 0:\"killed\"\n"
                 "0:\"noded\" 0:\"up\" 0:\"running\" 0:1000 0:2 0:77 0:\"1.0\" 2:null\n"
                 "0:\"rconfd\" 2:null 0:\"unknown\" 2:null 0:2 2:null 0:\"1.0\" 0:\"damaged\"\n"
+                "0:\"volumed\" 0:\"up\" 0:\"running\" 0:1000 0:2 0:78 0:\"1.0\" 2:null\n"
                 "0:\"watcher\" 0:\"down\" 0:\"stopped\" 0:900 0:2 2:null 0:\"1.0\" 2:null\n"
                 "0:\"wconfd\" 0:\"down\" 0:\"stopped\" 2:null 2:null 2:null 2:null "
                 "0:\"it has not run since the node's boot\"\n");
@@ -67,7 +72,8 @@ static void test_services_of_candidates(void)
     fake_settle(w->world);
     query_check(w, "service", "name role", "[\"=\", \"node\", \"node2\"]",
                 "0:\"luxid\" 0:\"standby\"\n0:\"noded\" 0:\"candidate\"\n"
-                "0:\"rconfd\" 0:\"candidate\"\n0:\"watcher\" 0:\"standby\"\n"
+                "0:\"rconfd\" 0:\"candidate\"\n0:\"volumed\" 0:\"candidate\"\n"
+                "0:\"watcher\" 0:\"standby\"\n"
                 "0:\"wconfd\" 0:\"candidate\"\n0:\"etcd\" 0:\"candidate\"\n");
     queue_world_free(w);
 }
@@ -121,12 +127,15 @@ static void test_last_known(void)
                 "0:\"luxid\" 0:\"node1\" 0:\"down\" 0:\"now\" 2:null 0:\"1.0\" 2:null\n"
                 "0:\"noded\" 0:\"node1\" 0:\"up\" 0:\"now\" 0:1000 0:\"1.0\" 0:77\n"
                 "0:\"rconfd\" 0:\"node1\" 2:null 0:\"now\" 2:null 0:\"1.0\" 2:null\n"
+                "0:\"volumed\" 0:\"node1\" 0:\"up\" 0:\"now\" 0:1000 0:\"1.0\" 0:78\n"
                 "0:\"watcher\" 0:\"node1\" 0:\"down\" 0:\"now\" 0:900 0:\"1.0\" 2:null\n"
                 "0:\"wconfd\" 0:\"node1\" 0:\"down\" 0:\"now\" 2:null 2:null 2:null\n"
                 "0:\"noded\" 0:\"node2\" 3:null 0:\"last known\" 0:600 0:\"0.9\" 3:null\n"
                 "0:\"rconfd\" 0:\"node2\" 3:null 3:null 3:null 3:null 3:null\n"
+                "0:\"volumed\" 0:\"node2\" 3:null 3:null 3:null 3:null 3:null\n"
                 "0:\"noded\" 0:\"node3\" 4:null 0:\"last known\" 0:700 0:\"0.9\" 4:null\n"
-                "0:\"rconfd\" 0:\"node3\" 4:null 4:null 4:null 4:null 4:null\n");
+                "0:\"rconfd\" 0:\"node3\" 4:null 4:null 4:null 4:null 4:null\n"
+                "0:\"volumed\" 0:\"node3\" 4:null 4:null 4:null 4:null 4:null\n");
     for (guint i = 0; i < kept->len; i++)
         rpc_request_free(g_ptr_array_index(kept, i));
     queue_world_free(w);

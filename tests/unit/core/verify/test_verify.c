@@ -47,7 +47,8 @@ static json_t *services(const char *const *names)
 
 static json_t *services_of_candidate(void)
 {
-    static const char *const names[] = {"luxid", "noded", "rconfd", "watcher", "wconfd", NULL};
+    static const char *const names[] = {"luxid",   "noded",  "rconfd", "volumed",
+                                        "watcher", "wconfd", NULL};
     return services(names);
 }
 
@@ -56,7 +57,7 @@ static json_t *services_of_candidate(void)
 static json_t *answer_well(const struct rpc_request *request, const char *to_node, void *data,
                            GError **error)
 {
-    static const char *const of_others[] = {"noded", "rconfd", NULL};
+    static const char *const of_others[] = {"noded", "rconfd", "volumed", NULL};
     bool master = g_str_equal(to_node, MASTER);
     json_t *report = query_report(to_node, master ? WEB1 : NULL, "running");
     json_object_set_new(report, "services", master ? services_of_candidate() : services(of_others));
@@ -184,7 +185,7 @@ static void test_candidate_silent(void)
           "node node2: its fettle-wconfd answers with an error: no memory\n" WEB2_LINES);
     fake_script(w->world, NODE2, ROLE_WCONFD, "wait_role", answer_role, "its store is damaged");
     check(w, "node2", "node node2: its fettle-wconfd says: its store is damaged\n" WEB2_LINES);
-    static const char *const some[] = {"luxid", "noded", "rconfd", NULL};
+    static const char *const some[] = {"luxid", "noded", "rconfd", "volumed", NULL};
     json_object_set_new(node2, "services", services(some));
     fake_script(w->world, NODE2, ROLE_WCONFD, "wait_role", answer_refusal, NULL);
     store_set_status(w->store, status_of(0, false, false));
@@ -215,8 +216,8 @@ static void test_candidate_hangs(void)
 /* One member of two is lost, or ails. */
 static void test_etcd(void)
 {
-    static const char *const names[] = {"luxid",  "noded", "rconfd", "watcher",
-                                        "wconfd", "etcd",  NULL};
+    static const char *const names[] = {"luxid",   "noded",  "rconfd", "volumed",
+                                        "watcher", "wconfd", "etcd",   NULL};
     json_autoptr node2 = json_make("{so}", "services", services(names));
     struct queue_world *w = candidate_world_new(node2, answer_role, NULL);
     set_cluster(w, "engine", json_string("etcd"));

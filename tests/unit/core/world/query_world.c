@@ -165,3 +165,50 @@ void query_never_answer(struct rpc_request *request, void *data)
 {
     g_ptr_array_add(data, request);
 }
+
+/* --- what is stored --- */
+
+#define STORAGE1 "cccccccc-1111-4000-8000-000000000001"
+#define STORAGE2 "cccccccc-1111-4000-8000-000000000002"
+#define SECOND ((json_int_t)1000000)
+
+static void put_service(struct queue_world *w, const char *uuid, int id, const char *name,
+                        const char *node, const char *state)
+{
+    store_put(w->store, "storage_service", uuid,
+              json_make("{ss si ss ss ss ss si si ss ss sI sb ss}", "uuid", uuid, "id", id,
+                        "binary", "cinder-volume", "host", name, "backend", BACKEND1, "node", node,
+                        "generation", 40 + id, "wire", 7, "version", "1.2", "state", state,
+                        "state_since_us", 1000 * SECOND + 5, "disabled", id == 2, "disabled_reason",
+                        id == 2 ? "disk swap" : ""));
+}
+
+void query_put_storage(struct queue_world *w)
+{
+    store_put(w->store, "backend", BACKEND1,
+              json_make("{ss ss ss s[ss] ss}", "uuid", BACKEND1, "name", "dir1", "kind", "dir",
+                        "nodes", MASTER, NODE2, "path", "/mnt/a"));
+    put_service(w, STORAGE2, 2, "node2", NODE2, "down");
+    put_service(w, STORAGE1, 5, "node1", MASTER, "up");
+    store_put(w->store, "volume", VOLUME1,
+              json_make("{ss ss ss sI si ss ss ss ss}", "uuid", VOLUME1, "name", "data1",
+                        "description", "logs", "created_us", 900 * SECOND, "size", 3, "status",
+                        "deleting", "backend", BACKEND1, "host", "node1@dir1", "data",
+                        VOLUME1 ".12"));
+    store_put(w->store, "volume", VOLUME2,
+              json_make("{ss ss si ss ss}", "uuid", VOLUME2, "name", "data2", "size", 2, "status",
+                        "extending", "backend", BACKEND1));
+    store_put(w->store, "worker", "Volume/" VOLUME1,
+              json_make("{si sI sI ss ss ss ss ss si si si}", "id", 33, "created_us", 990 * SECOND,
+                        "updated_us", 995 * SECOND, "resource_type", "Volume", "resource_id",
+                        VOLUME1, "operation", "delete-volume", "status", "deleting", "backend",
+                        BACKEND1, "service_id", 5, "claim", 34, "was_service_id", 2));
+    store_put(w->store, "worker", "Volume/" VOLUME2,
+              json_make("{si sI sI ss ss ss ss ss si ss}", "id", 31, "created_us", 980 * SECOND,
+                        "updated_us", 980 * SECOND, "resource_type", "Volume", "resource_id",
+                        VOLUME2, "operation", "extend-volume", "status", "extending", "backend",
+                        BACKEND1, "size", 4, "request_id", "req-1"));
+    store_put(w->store, "trash", BACKEND1 "/" VOLUME2 ".9",
+              json_make("{ss ss}", "backend", BACKEND1, "name", VOLUME2 ".9"));
+    fake_settle(w->world);
+}

@@ -10,6 +10,9 @@
 #define WEB10 "dddddddd-0000-4000-8000-000000000010"
 #define REPLICA1 "eeeeeeee-0000-4000-8000-000000000001"
 #define DISK1 "ffffffff-0000-4000-8000-000000000001"
+#define BACKEND1 "dddddddd-1111-4000-8000-000000000001"
+#define VOLUME1 "eeeeeeee-1111-4000-8000-000000000001"
+#define VOLUME2 "eeeeeeee-1111-4000-8000-000000000002"
 #define REPAIR "12345678-0000-4000-8000-000000000001"
 
 /* Three instances on three nodes, of which node3 is offline; free with queue_world_free(). */
@@ -22,6 +25,10 @@ void query_put_decision(struct queue_world *w, guint number, int at_us, const ch
 /* An instance is in ERROR since second 90; looks at its task have failed since second 80. */
 void query_put_fault(struct queue_world *w, const char *uuid);
 void query_put_stuck(struct queue_world *w, const char *uuid);
+
+/* The back end dir1 on the first two nodes, whose services are up and down; data1, which node1
+ * deletes, and data2, which waits to be extended. */
+void query_put_storage(struct queue_world *w);
 
 /* A node's report with one guest, or, with `instance` NULL, with none. */
 json_t *query_report(const char *node, const char *instance, const char *state);

@@ -1,0 +1,38 @@
+/* The page of one volume; see info.h. */
+#include "cli/commands/info.h"
+
+#include <stdio.h>
+
+/* What a row of work asks for, and who has it. */
+static void print_work(const json_t *cells)
+{
+    const char *operation = info_string(cells, "operation"), *worker = info_string(cells, "worker");
+    if (*operation == '\0')
+        return;
+    if (*worker != '\0') {
+        info_line("Work", "%s, by %s", operation, worker);
+        return;
+    }
+    g_autofree char *since = cli_time_text(info_number(cells, "waits_since"));
+    info_line("Work", "%s; waits for a member of %s since %s", operation,
+              info_string(cells, "backend"), since);
+}
+
+void info_print_volume(struct cli *cli, const json_t *cells)
+{
+    const char *why = info_string(cells, "why"), *data = info_string(cells, "data");
+    const char *host = info_string(cells, "host");
+    const char *description = info_string(cells, "description");
+    g_autofree char *rest = g_strdup_printf("%s%s", *why ? ": " : "", why);
+    g_autofree char *created = cli_time_text(info_number(cells, "created"));
+    printf("Volume %s\n", info_string(cells, "name"));
+    info_word("Status", info_string(cells, "status"), rest);
+    print_work(cells);
+    info_line("Size", "%" G_GINT64_FORMAT " GiB", info_number(cells, "size"));
+    info_line("Back end", "%s%s%s", info_string(cells, "backend"), *host ? ", made by " : "", host);
+    info_line("Data", "%s", *data ? data : "none");
+    info_line("Created", "%s", created);
+    if (*description != '\0')
+        info_line("For", "%s", description);
+    info_line("UUID", "%s", info_string(cells, "uuid"));
+}

@@ -1,0 +1,193 @@
+/* See volume_follow.h. */
+#include "cli/volume/volume_follow.h"
+
+#include <string.h>
+
+#include "cli/interrupt.h"
+#include "cli/screen.h"
+
+#define BEHIND_MS 50 /* luxid's copy is a moment behind what wconfd has answered */
+
+struct following {
+    struct cli *cli;
+    const struct volume_work *work;
+    bool seen; /* luxid's copy has the commit that made the row */
+    bool told; /* that nobody is there to take it */
+    char *stream;
+    json_int_t position;
+    json_t *end; /* the volume's cells once the row is gone; an empty list: it is gone, too */
+};
+
+void volume_work_clear(struct volume_work *work)
+{
+    g_clear_pointer(&work->uuid, g_free);
+}
+
+/* --- how it stands --- */
+
+/* Nobody takes the row while no member of its back end is there. */
+static void tell_waiting(struct following *following, const char *backend)
+{
+    json_autoptr rows = cli_query(following->cli, "backend", (const char *const[]){"up", NULL},
+                                  json_make("[sss]", "=", "name", backend), NULL);
+    const json_t *row = json_array_get(rows, 0);
+    if (following->told || row == NULL || json_array_size(cli_cell_value(row, 0)) > 0)
+        return;
+    g_autofree char *line = g_strdup_printf(
+        "volume %s waits: no volume service of %s is up (fettle storage-service list); Ctrl-C "
+        "leaves it waiting",
+        following->work->name, backend);
+    screen_print(line);
+    following->told = true;
+}
+
+static void show(struct following *following, const json_t *row)
+{
+    const char *status = cli_cell_string(row, 0), *backend = cli_cell_string(row, 1);
+    bool waits = cli_cell_value(row, 2) == NULL;
+    if (following->cli->json)
+        return;
+    if (waits && *backend != '\0')
+        tell_waiting(following, backend);
+    g_autofree char *line =
+        g_strdup_printf("volume %s: %s%s%s", following->work->name, status,
+                        waits ? ", waits for a member of " : "", waits ? backend : "");
+    screen_draw((const char *const[]){line, NULL});
+}
+
+static bool is_behind(struct following *following, bool *ret_behind, GError **error)
+{
+    json_autoptr info = cli_call(following->cli, "QueryClusterInfo", json_array(), error);
+    *ret_behind = info != NULL && json_integer_value(json_object_get(info, "serial")) <
+                                      (json_int_t)following->work->row;
+    return info != NULL;
+}
+
+/* `end` is set when its row is gone. */
+static bool look(struct following *following, GError **error)
+{
+    const struct volume_work *work = following->work;
+    bool behind = false;
+    json_autoptr rows = cli_query(following->cli, "worker",
+                                  (const char *const[]){"status", "backend", "service", NULL},
+                                  json_make("[ssI]", "=", "id", (json_int_t)work->row), error);
+    if (rows == NULL)
+        return false;
+    if (json_array_size(rows) > 0) {
+        following->seen = true;
+        show(following, json_array_get(rows, 0));
+        return true;
+    }
+    if (!following->seen && !is_behind(following, &behind, error))
+        return false;
+    following->seen = !behind;
+    json_t *cells = behind ? NULL
+                           : cli_query(following->cli, "volume",
+                                       (const char *const[]){"status", "why", "size", NULL},
+                                       json_make("[sss]", "=", "uuid", work->uuid), error);
+    following->end = cells;
+    return behind || cells != NULL;
+}
+
+/* Until something changes about volumes. */
+static bool wait_for_news(struct following *following, GError **error)
+{
+    if (!following->seen) {
+        if (cli_wait_readable(-1, BEHIND_MS, true) != CLI_WAIT_INTERRUPTED)
+            return true;
+        fettle_set_error(error, DETACHED, "interrupted");
+        return false;
+    }
+    json_autoptr answer = cli_call(following->cli, "WatchChanges",
+                                   json_make("[{s[s]} s I i]", "volume", "status",
+                                             following->stream, following->position, LIVE_WAIT_S),
+                                   error);
+    const char *stream = json_string_value(json_object_get(answer, "stream"));
+    g_free(following->stream);
+    following->stream = g_strdup(stream != NULL ? stream : "");
+    following->position = json_integer_value(json_object_get(answer, "serial"));
+    return answer != NULL;
+}
+
+static void set_left(const struct volume_work *work, GError **error)
+{
+    fettle_set_error(error, DETACHED,
+                     "%s of volume %s goes on; see how it stands with: fettle volume info %s",
+                     work->operation, work->name, work->name);
+}
+
+static bool follow(struct following *following, GError **error)
+{
+    while (following->end == NULL) {
+        g_autoptr(GError) reason = NULL;
+        if (look(following, &reason) &&
+            (following->end != NULL || wait_for_news(following, &reason)))
+            continue;
+        bool left = fettle_error_is(reason, DETACHED);
+        if (!left && !cli_is_passing(reason)) {
+            g_propagate_error(error, g_steal_pointer(&reason));
+            return false;
+        }
+        if (left || !cli_wait_for_luxid(following->cli, following->cli->json, reason)) {
+            set_left(following->work, error);
+            return false;
+        }
+    }
+    return true;
+}
+
+/* --- what has come of it --- */
+
+static int say_gone(struct cli *cli, const struct volume_work *work, GError **error)
+{
+    if (strcmp(work->operation, "delete-volume") == 0) {
+        cli_say(cli, json_make("{ss}", "volume", work->uuid), "Volume %s is deleted.", work->name);
+        return 0;
+    }
+    fettle_set_error(error, WRONG_STATE, "volume %s is gone: it was deleted meanwhile", work->name);
+    return -1;
+}
+
+static int say_end(struct cli *cli, const struct volume_work *work, const json_t *row,
+                   GError **error)
+{
+    const char *status = cli_cell_string(row, 0), *why = cli_cell_string(row, 1);
+    json_int_t size = json_integer_value(cli_cell_value(row, 2));
+    bool meant = strcmp(status, "available") == 0 && size >= (json_int_t)work->size &&
+                 strcmp(work->operation, "delete-volume") != 0;
+    if (meant) {
+        json_t *object =
+            json_make("{ss ss sI}", "volume", work->uuid, "status", status, "size", size);
+        if (strcmp(work->operation, "extend-volume") == 0)
+            cli_say(cli, object, "Volume %s has %" JSON_INTEGER_FORMAT " GiB.", work->name, size);
+        else
+            cli_say(cli, object, "Volume %s is %s.", work->name, status);
+        return 0;
+    }
+    if (*why != '\0')
+        fettle_set_error(error, STORAGE, "volume %s: %s: %s", work->name, status, why);
+    else
+        fettle_set_error(error, WRONG_STATE,
+                         "volume %s is %s: somebody has ended what was asked for; see: fettle "
+                         "volume info %s",
+                         work->name, status, work->name);
+    return -1;
+}
+
+int volume_follow(struct cli *cli, const struct volume_work *work, GError **error)
+{
+    struct following following = {.cli = cli, .work = work, .stream = g_strdup("")};
+    cli_interrupt_catch();
+    cli->interruptible = true;
+    bool ended = follow(&following, error);
+    cli->interruptible = false;
+    screen_clear();
+    int code = -1;
+    if (ended && json_array_size(following.end) == 0)
+        code = say_gone(cli, work, error);
+    else if (ended)
+        code = say_end(cli, work, json_array_get(following.end, 0), error);
+    json_decref(following.end);
+    g_free(following.stream);
+    return code;
+}

@@ -1,0 +1,20 @@
+/*
+ * Work on a volume that was asked for, followed to its end by LUXI: until its row is gone, and the
+ * volume says what has come of it.
+ */
+#pragma once
+
+#include "cli/cli.h"
+
+struct volume_work {
+    const char *operation; /* "create-volume", … */
+    const char *name;      /* as the person has named the volume */
+    char *uuid;            /* of the volume */
+    guint64 row;           /* id of the row: serial of the commit that made it */
+    guint64 size;          /* that it is to have (GiB); 0: not asked for */
+};
+
+void volume_work_clear(struct volume_work *work);
+/* Says what is true now, or sets the error with the reason on record. DETACHED after Ctrl-C: the
+ * work goes on. -1 with an error. */
+int volume_follow(struct cli *cli, const struct volume_work *work, GError **error);

@@ -1,0 +1,210 @@
+/*
+ * OP_BACKEND_ADD, OP_BACKEND_SET_PARAMS, OP_BACKEND_REMOVE: places where volumes are kept. They
+ * need no lock: each is one commit, which fails if the back end has changed meanwhile. What a back
+ * end may be is judged where every commit is (invariants_storage.c); here only what a person has to
+ * be told more plainly. The place itself is looked at by who serves it.
+ */
+#include "core/ops/ops.h"
+
+#include <string.h>
+
+static const struct backend *find(const struct op *op, const char *name, GError **error)
+{
+    return config_find(op_config(op), "backend", name, error);
+}
+
+static bool no_locks(struct op *op, GError **error)
+{
+    return true;
+}
+
+/* --- its parts --- */
+
+/* UUIDs of nodes, each once, in the order of the names. */
+static bool set_nodes(const struct op *op, struct backend *backend, const GPtrArray *names,
+                      GError **error)
+{
+    g_ptr_array_set_size(backend->nodes, 0);
+    for (guint i = 0; i < names->len; i++) {
+        const struct node *node = op_find_node(op, names->pdata[i], error);
+        if (!node) {
+            g_prefix_error(error, "nodes: ");
+            return false;
+        }
+        if (!g_ptr_array_find_with_equal_func(backend->nodes, node->uuid, g_str_equal, NULL))
+            g_ptr_array_add(backend->nodes, g_strdup(node->uuid));
+    }
+    return true;
+}
+
+/* As it stands on record: without what means nothing. */
+static bool set_path(const struct op *op, struct backend *backend, const char *path, GError **error)
+{
+    if (!g_path_is_absolute(path)) {
+        fettle_set_error(error, WRONG_INPUT,
+                         "path: \"%s\" does not begin with /; it must be the same on every node",
+                         path);
+        return false;
+    }
+    g_autofree char *plain = g_canonicalize_filename(path, "/");
+    if (!strcmp(plain, "/")) {
+        fettle_set_error(error, WRONG_INPUT,
+                         "path: / is the whole host; a back end needs a directory of its own");
+        return false;
+    }
+    g_autoptr(GPtrArray) all = config_list(op_config(op), "backend");
+    for (guint i = 0; i < all->len; i++) {
+        const struct backend *other = all->pdata[i];
+        if (strcmp(other->path, plain) != 0)
+            continue;
+        fettle_set_error(error, ALREADY_EXISTS, "path: %s is the place of back end \"%s\" already",
+                         plain, other->name);
+        return false;
+    }
+    text_set(&backend->path, plain);
+    return true;
+}
+
+/* --- add --- */
+
+static struct backend *new_backend(const struct op *op, GError **error)
+{
+    const struct op_backend_add *params = op->params;
+    g_autofree char *uuid = env_uuid(op->env);
+    record_autoptr(backend) backend = backend_new();
+    if (find(op, params->backend_name, NULL)) {
+        fettle_set_error(error, ALREADY_EXISTS, "back end \"%s\" exists already",
+                         params->backend_name);
+        return NULL;
+    }
+    text_set(&backend->uuid, uuid);
+    text_set(&backend->name, params->backend_name);
+    backend->kind = params->kind;
+    bool good =
+        set_nodes(op, backend, params->nodes, error) && set_path(op, backend, params->path, error);
+    return good ? g_steal_pointer(&backend) : NULL;
+}
+
+static bool add_check(struct op *op, GError **error)
+{
+    record_autoptr(backend) backend = new_backend(op, error);
+    return backend != NULL;
+}
+
+static bool build_add(struct op *op, GPtrArray *changes, void *data, GError **error)
+{
+    record_autoptr(backend) backend = new_backend(op, error);
+    if (!backend)
+        return false;
+    op_put(op, changes, "backend", backend->uuid, backend_to_json(backend));
+    return true;
+}
+
+static bool add_exec(struct op *op, GError **error)
+{
+    return op_commit_built(op, "add_backend", build_add, NULL, error);
+}
+
+/* --- modify --- */
+
+static struct backend *changed_backend(const struct op *op, GError **error)
+{
+    const struct op_backend_set_params *params = op->params;
+    const struct backend *now = find(op, params->backend_name, error);
+    if (!now)
+        return NULL;
+    record_autoptr(backend) backend = backend_copy(now);
+    if (params->nodes->len > 0 && !set_nodes(op, backend, params->nodes, error))
+        return NULL;
+    json_autoptr before = backend_to_json(now);
+    json_autoptr after = backend_to_json(backend);
+    if (json_equal(before, after)) {
+        fettle_set_error(error, WRONG_INPUT, "nothing to change: back end \"%s\" is so already",
+                         backend->name);
+        return NULL;
+    }
+    return g_steal_pointer(&backend);
+}
+
+static bool set_check(struct op *op, GError **error)
+{
+    record_autoptr(backend) backend = changed_backend(op, error);
+    return backend != NULL;
+}
+
+static bool build_set(struct op *op, GPtrArray *changes, void *data, GError **error)
+{
+    record_autoptr(backend) backend = changed_backend(op, error);
+    if (!backend)
+        return false;
+    op_put(op, changes, "backend", backend->uuid, backend_to_json(backend));
+    return true;
+}
+
+static bool set_exec(struct op *op, GError **error)
+{
+    return op_commit_built(op, "change_backend", build_set, NULL, error);
+}
+
+/* --- remove --- */
+
+/* What is on it. */
+static bool is_empty(const struct op *op, const struct backend *backend, GError **error)
+{
+    g_autoptr(GPtrArray) volumes = config_list(op_config(op), "volume");
+    g_autoptr(GPtrArray) trash = config_list(op_config(op), "trash");
+    guint kept = 0, left = 0;
+    for (guint i = 0; i < volumes->len; i++)
+        kept += !strcmp(((const struct volume *)volumes->pdata[i])->backend, backend->uuid);
+    for (guint i = 0; i < trash->len; i++)
+        left += !strcmp(((const struct trash *)trash->pdata[i])->backend, backend->uuid);
+    if (kept > 0)
+        fettle_set_error(error, WRONG_STATE, "back end %s has %u volume%s; delete %s first",
+                         backend->name, kept, kept == 1 ? "" : "s", kept == 1 ? "it" : "them");
+    else if (left > 0)
+        fettle_set_error(error, WRONG_STATE,
+                         "back end %s still has data of %u deleted volume%s; a volume service of "
+                         "it removes that",
+                         backend->name, left, left == 1 ? "" : "s");
+    return kept + left == 0;
+}
+
+static const struct backend *to_remove(const struct op *op, GError **error)
+{
+    const struct op_backend_remove *params = op->params;
+    const struct backend *backend = find(op, params->backend_name, error);
+    return backend && is_empty(op, backend, error) ? backend : NULL;
+}
+
+static bool remove_check(struct op *op, GError **error)
+{
+    return to_remove(op, error) != NULL;
+}
+
+/* Its services with it: what they are registered for is no more. */
+static bool build_remove(struct op *op, GPtrArray *changes, void *data, GError **error)
+{
+    const struct backend *backend = to_remove(op, error);
+    if (!backend)
+        return false;
+    g_autoptr(GPtrArray) services = config_list(op_config(op), "storage_service");
+    for (guint i = 0; i < services->len; i++) {
+        const struct storage_service *service = services->pdata[i];
+        if (!strcmp(service->backend, backend->uuid))
+            op_delete(op, changes, "storage_service", service->uuid);
+    }
+    op_delete(op, changes, "backend", backend->uuid);
+    return true;
+}
+
+static bool remove_exec(struct op *op, GError **error)
+{
+    return op_commit_built(op, "remove_backend", build_remove, NULL, error);
+}
+
+const struct op_impl ops_backend[] = {
+    {"OP_BACKEND_ADD", no_locks, add_check, add_exec, SEES_NAMED},
+    {"OP_BACKEND_SET_PARAMS", no_locks, set_check, set_exec, SEES_NAMED},
+    {"OP_BACKEND_REMOVE", no_locks, remove_check, remove_exec, SEES_NAMED},
+    {NULL},
+};

@@ -1,0 +1,331 @@
+/* Fields of back ends, volumes, rows of work and the services that work on them
+ * (proto/fields_storage.def), and the order of their rows. */
+#include "core/query/query_rows.h"
+
+#include <string.h>
+
+/* --- rows --- */
+
+static gint compare_numbers(guint64 a, guint64 b)
+{
+    return (a > b) - (a < b);
+}
+
+static gint compare_workers(gconstpointer left, gconstpointer right)
+{
+    return compare_numbers((*(const struct worker *const *)left)->id,
+                           (*(const struct worker *const *)right)->id);
+}
+
+static gint compare_services(gconstpointer left, gconstpointer right)
+{
+    return compare_numbers((*(const struct storage_service *const *)left)->id,
+                           (*(const struct storage_service *const *)right)->id);
+}
+
+GPtrArray *query_worker_rows(const struct config *config)
+{
+    GPtrArray *rows = config_list(config, "worker");
+    g_ptr_array_sort(rows, compare_workers);
+    return rows;
+}
+
+GPtrArray *query_storage_service_rows(const struct config *config)
+{
+    GPtrArray *rows = config_list(config, "storage_service");
+    g_ptr_array_sort(rows, compare_services);
+    return rows;
+}
+
+/* --- shared --- */
+
+static json_t *text(const char *value)
+{
+    return *value ? json_string(value) : NULL;
+}
+
+static json_t *stamp(guint64 us)
+{
+    return us ? json_integer((json_int_t)(us / (guint64)G_USEC_PER_SEC)) : NULL;
+}
+
+static json_t *backend_name(const struct query_source *source, const char *uuid)
+{
+    const struct backend *backend = config_get(source->config, "backend", uuid, NULL);
+    return text(backend ? backend->name : uuid);
+}
+
+/* NODE@BACKEND, or NODE of a scheduler. */
+static json_t *host(const struct query_source *source, const struct storage_service *service)
+{
+    const struct backend *backend = config_get(source->config, "backend", service->backend, NULL);
+    return json_sprintf("%s%s%s", service->host, backend ? "@" : "", backend ? backend->name : "");
+}
+
+/* NULL: 0, or one that is off record. */
+static json_t *service_of(const struct query_source *source, guint64 id)
+{
+    g_autoptr(GPtrArray) services = config_list(source->config, "storage_service");
+    for (guint i = 0; i < services->len && id; i++) {
+        const struct storage_service *service = services->pdata[i];
+        if (service->id == id)
+            return host(source, service);
+    }
+    return NULL;
+}
+
+/* NULL: nobody has asked for anything. */
+static const struct worker *row_of(const struct query_source *source, const struct volume *volume)
+{
+    g_autofree char *key =
+        g_strdup_printf("%s/%s", enum_word(&resource_type_words, RESOURCE_VOLUME), volume->uuid);
+    return config_get(source->config, "worker", key, NULL);
+}
+
+/* --- backend --- */
+
+json_t *query_get_backend_nodes(struct query_source *source, const void *row,
+                                enum query_status *ret_status)
+{
+    const struct backend *backend = row;
+    json_t *names = json_array();
+    for (guint i = 0; i < backend->nodes->len; i++)
+        json_array_append_new(
+            names, json_string(config_node_name(source->config, backend->nodes->pdata[i])));
+    return names;
+}
+
+json_t *query_get_backend_up(struct query_source *source, const void *row,
+                             enum query_status *ret_status)
+{
+    const struct backend *backend = row;
+    g_autoptr(GPtrArray) services = config_list(source->config, "storage_service");
+    json_t *names = json_array();
+    for (guint i = 0; i < backend->nodes->len; i++)
+        for (guint k = 0; k < services->len; k++) {
+            const struct storage_service *service = services->pdata[k];
+            if (!strcmp(service->backend, backend->uuid) && service->state == STORAGE_UP &&
+                !strcmp(service->node, backend->nodes->pdata[i]))
+                json_array_append_new(names,
+                                      json_string(config_node_name(source->config, service->node)));
+        }
+    return names;
+}
+
+static guint64 sum_of_volumes(const struct query_source *source, const struct backend *backend,
+                              guint *ret_count)
+{
+    g_autoptr(GPtrArray) volumes = config_list(source->config, "volume");
+    guint64 size = 0;
+    *ret_count = 0;
+    for (guint i = 0; i < volumes->len; i++) {
+        const struct volume *volume = volumes->pdata[i];
+        if (strcmp(volume->backend, backend->uuid) != 0)
+            continue;
+        size += volume->size;
+        ++*ret_count;
+    }
+    return size;
+}
+
+json_t *query_get_backend_volume_cnt(struct query_source *source, const void *row,
+                                     enum query_status *ret_status)
+{
+    guint count;
+    sum_of_volumes(source, row, &count);
+    return json_integer(count);
+}
+
+json_t *query_get_backend_size(struct query_source *source, const void *row,
+                               enum query_status *ret_status)
+{
+    guint count;
+    return json_integer((json_int_t)sum_of_volumes(source, row, &count));
+}
+
+json_t *query_get_backend_worker_cnt(struct query_source *source, const void *row,
+                                     enum query_status *ret_status)
+{
+    const struct backend *backend = row;
+    g_autoptr(GPtrArray) workers = config_list(source->config, "worker");
+    json_int_t count = 0;
+    for (guint i = 0; i < workers->len; i++)
+        count += !strcmp(((const struct worker *)workers->pdata[i])->backend, backend->uuid);
+    return json_integer(count);
+}
+
+json_t *query_get_backend_trash(struct query_source *source, const void *row,
+                                enum query_status *ret_status)
+{
+    const struct backend *backend = row;
+    g_autoptr(GPtrArray) trash = config_list(source->config, "trash");
+    json_t *names = json_array();
+    for (guint i = 0; i < trash->len; i++) {
+        const struct trash *one = trash->pdata[i];
+        if (!strcmp(one->backend, backend->uuid))
+            json_array_append_new(names, json_string(one->name));
+    }
+    return names;
+}
+
+json_t *query_get_backend_serial_no(struct query_source *source, const void *row,
+                                    enum query_status *ret_status)
+{
+    return query_serial_no(source, "backend", ((const struct backend *)row)->uuid);
+}
+
+/* --- volume --- */
+
+json_t *query_get_volume_why(struct query_source *source, const void *row,
+                             enum query_status *ret_status)
+{
+    return text(((const struct volume *)row)->status_why);
+}
+
+json_t *query_get_volume_backend(struct query_source *source, const void *row,
+                                 enum query_status *ret_status)
+{
+    return backend_name(source, ((const struct volume *)row)->backend);
+}
+
+json_t *query_get_volume_host(struct query_source *source, const void *row,
+                              enum query_status *ret_status)
+{
+    return text(((const struct volume *)row)->host);
+}
+
+json_t *query_get_volume_data(struct query_source *source, const void *row,
+                              enum query_status *ret_status)
+{
+    return text(((const struct volume *)row)->data);
+}
+
+json_t *query_get_volume_created(struct query_source *source, const void *row,
+                                 enum query_status *ret_status)
+{
+    return stamp(((const struct volume *)row)->created_us);
+}
+
+json_t *query_get_volume_operation(struct query_source *source, const void *row,
+                                   enum query_status *ret_status)
+{
+    const struct worker *work = row_of(source, row);
+    return work ? json_string(work->operation) : NULL;
+}
+
+json_t *query_get_volume_worker(struct query_source *source, const void *row,
+                                enum query_status *ret_status)
+{
+    const struct worker *work = row_of(source, row);
+    return work ? service_of(source, work->service_id) : NULL;
+}
+
+json_t *query_get_volume_waits_since(struct query_source *source, const void *row,
+                                     enum query_status *ret_status)
+{
+    const struct worker *work = row_of(source, row);
+    return work && !work->service_id ? stamp(work->updated_us) : NULL;
+}
+
+json_t *query_get_volume_request_id(struct query_source *source, const void *row,
+                                    enum query_status *ret_status)
+{
+    const struct worker *work = row_of(source, row);
+    return work ? text(work->request_id) : NULL;
+}
+
+json_t *query_get_volume_serial_no(struct query_source *source, const void *row,
+                                   enum query_status *ret_status)
+{
+    return query_serial_no(source, "volume", ((const struct volume *)row)->uuid);
+}
+
+/* --- worker --- */
+
+json_t *query_get_worker_resource(struct query_source *source, const void *row,
+                                  enum query_status *ret_status)
+{
+    const struct worker *work = row;
+    const struct volume *volume = config_get(source->config, "volume", work->resource_id, NULL);
+    return volume ? text(volume->name) : NULL;
+}
+
+json_t *query_get_worker_backend(struct query_source *source, const void *row,
+                                 enum query_status *ret_status)
+{
+    return backend_name(source, ((const struct worker *)row)->backend);
+}
+
+json_t *query_get_worker_service(struct query_source *source, const void *row,
+                                 enum query_status *ret_status)
+{
+    return service_of(source, ((const struct worker *)row)->service_id);
+}
+
+json_t *query_get_worker_created(struct query_source *source, const void *row,
+                                 enum query_status *ret_status)
+{
+    return stamp(((const struct worker *)row)->created_us);
+}
+
+json_t *query_get_worker_updated(struct query_source *source, const void *row,
+                                 enum query_status *ret_status)
+{
+    return stamp(((const struct worker *)row)->updated_us);
+}
+
+json_t *query_get_worker_was(struct query_source *source, const void *row,
+                             enum query_status *ret_status)
+{
+    return service_of(source, ((const struct worker *)row)->was_service_id);
+}
+
+json_t *query_get_worker_request_id(struct query_source *source, const void *row,
+                                    enum query_status *ret_status)
+{
+    return text(((const struct worker *)row)->request_id);
+}
+
+/* --- storage_service --- */
+
+json_t *query_get_storage_service_host(struct query_source *source, const void *row,
+                                       enum query_status *ret_status)
+{
+    return host(source, row);
+}
+
+json_t *query_get_storage_service_backend(struct query_source *source, const void *row,
+                                          enum query_status *ret_status)
+{
+    return backend_name(source, ((const struct storage_service *)row)->backend);
+}
+
+json_t *query_get_storage_service_node(struct query_source *source, const void *row,
+                                       enum query_status *ret_status)
+{
+    return json_string(
+        config_node_name(source->config, ((const struct storage_service *)row)->node));
+}
+
+json_t *query_get_storage_service_state_since(struct query_source *source, const void *row,
+                                              enum query_status *ret_status)
+{
+    return stamp(((const struct storage_service *)row)->state_since_us);
+}
+
+json_t *query_get_storage_service_disabled_reason(struct query_source *source, const void *row,
+                                                  enum query_status *ret_status)
+{
+    return text(((const struct storage_service *)row)->disabled_reason);
+}
+
+json_t *query_get_storage_service_worker_cnt(struct query_source *source, const void *row,
+                                             enum query_status *ret_status)
+{
+    const struct storage_service *service = row;
+    g_autoptr(GPtrArray) workers = config_list(source->config, "worker");
+    json_int_t count = 0;
+    for (guint i = 0; i < workers->len; i++)
+        count += ((const struct worker *)workers->pdata[i])->service_id == service->id;
+    return json_integer(count);
+}

@@ -1,0 +1,228 @@
+#!/usr/bin/env python3
+"""Volumes on directories, by real processes: their life, and what is left when a volume service dies, stands still, has a double, or
+its directory fails.
+
+What is on record and what is in the directory are compared after each: a volume that is available has its data, whole; nothing else is
+there. Deaths are at the crash points of fettle-volumed (src/io/crash.h), one after the other until the operation has no more of them.
+"""
+import contextlib
+import hashlib
+import json
+import os
+import re
+import subprocess
+import sys
+
+import e2e
+from e2e import fettlelib, title, wait_until
+
+GIB = 1 << 30
+PATIENCE_S = 30
+lab = None
+folder = None   # the places of all back ends
+
+
+def place(name):
+    return os.path.join(folder, name)
+
+
+def add_backend(name, *nodes):
+    os.mkdir(place(name), 0o755)
+    lab.cli('backend', 'add', name, '--kind', 'dir', '--nodes', ','.join(nodes), '--path', place(name))
+    for node in nodes:
+        wait_until(f'{node}@{name} is up', lambda node=node: services().get(f'{node}@{name}') == 'up', PATIENCE_S)
+
+
+def services():
+    return {row['host']: row['state'] for row in lab.query('storage_service', ['host', 'state'])}
+
+
+def volumes(backend=None):
+    """{name: its fields} of those on a back end, or of all."""
+    fields = ['name', 'uuid', 'status', 'why', 'size', 'backend', 'data', 'operation', 'worker', 'waits_since']
+    return {one['name']: one for one in lab.query('volume', fields) if backend in (None, one['backend'])}
+
+
+def is_settled(name):
+    """No row is left of it; it may be gone."""
+    found = volumes().get(name)
+    return found is None or found['operation'] is None
+
+
+def settle(name):
+    wait_until(f'the work on {name} has ended', lambda: is_settled(name), PATIENCE_S)
+    return volumes().get(name)
+
+
+def files(backend):
+    """{name of data: its size} in the place of a back end."""
+    path = os.path.join(place(backend), 'volumes')
+    return {name: os.stat(os.path.join(path, name)).st_size for name in os.listdir(path)} if os.path.isdir(path) else {}
+
+
+def agree(backend):
+    return files(backend) == {one['data']: one['size'] * GIB for one in volumes(backend).values() if one['data']}
+
+
+def check(backend):
+    """What is on record is there, and nothing else is."""
+    wait_until(f'{backend} has what is on record', lambda: agree(backend), PATIENCE_S)
+    trash = lab.query('backend', ['trash'], ['=', 'name', backend])[0]['trash']
+    assert trash == [], trash
+
+
+def digest(backend):
+    """Of everything below its place: names, sizes, times, content. Data are sparse, and blank."""
+    lines = []
+    for at, _, names in os.walk(place(backend)):
+        for name in sorted(names):
+            path = os.path.join(at, name)
+            about = os.stat(path)
+            with open(path, 'rb') as file:
+                lines.append((path, about.st_size, about.st_blocks, about.st_mtime_ns, about.st_ino, hashlib.sha256(file.read(65536)).hexdigest()))
+    return sorted(lines)
+
+
+@title('/volumes/back-ends-are-made-and-changed')
+def test_backends():
+    code, _, err = lab.run('volume', 'create', 'early', '--size', '1', check=False)
+    assert code == 5 and 'there is no back end; add one: fettle backend add' in err, (code, err)
+    os.mkdir(place('dir1'), 0o755)
+    code, out, _ = lab.run('backend', 'add', 'dir1', '--nodes', 'node1,node2', '--path', place('dir1'))
+    assert (code, out) == (0, 'Back end dir1 is on record; the volume services of its nodes take it up.\n'), out
+    for node in ('node1', 'node2'):
+        wait_until(f'{node}@dir1 is up', lambda node=node: services().get(f'{node}@dir1') == 'up', PATIENCE_S)
+    for words, message in (
+            (('dir2', '--nodes', 'node9', '--path', '/mnt/b'), 'nodes: node "node9" does not exist'),
+            (('dir2', '--nodes', 'node1', '--path', 'mnt/b'), 'path: "mnt/b" does not begin with /; it must be the same on every node'),
+            (('dir2', '--nodes', 'node1', '--path', place('dir1') + '/'), f'path: {place("dir1")} is the place of back end "dir1" already'),
+            (('dir1', '--nodes', 'node1', '--path', '/mnt/b'), 'back end "dir1" exists already')):
+        code, _, err = lab.run('backend', 'add', *words, check=False)
+        assert code != 0 and message in err, (words, err)
+    code, _, err = lab.run('backend', 'modify', 'dir1', '--kind', 'dir', check=False)
+    assert code == 2 and '--kind: unknown flag' in err, err
+    said = lab.cli('backend', 'list')
+    assert re.search(rf'^dir1 +dir +node1,node2 +node1,node2 +0 +0 +{re.escape(place("dir1"))}$', said, re.M), said
+    said = lab.cli('storage-service', 'list')
+    assert re.search(r'^cinder-volume +node1@dir1 +up +\d{4}-', said, re.M), said
+
+
+@title('/volumes/life#CLN-01,CLN-02')
+def test_life():
+    assert lab.cli('volume', 'create', 'data1', '--size', '1', '--description', 'mail') == 'Volume data1 is available.\n'
+    found = volumes()['data1']
+    assert found['status'] == 'available' and found['data'].startswith(found['uuid'] + '.'), found
+    check('dir1')
+    assert lab.cli('volume', 'extend', 'data1', '--size', '2G') == 'Volume data1 has 2 GiB.\n'
+    check('dir1')
+    code, _, err = lab.run('volume', 'extend', 'data1', '--size', '1', check=False)
+    assert code == 2 and 'extend: 1 GiB is not larger than 2 GiB' in err, err
+    assert lab.cli('volume', 'rename', 'data1', 'mail') == 'Volume data1 is called mail.\n'
+    said = lab.cli('volume', 'info', 'mail')
+    assert re.search(r'^Volume mail\n  Status +available\n  Size +2 GiB\n  Back end +dir1, made by node[12]@dir1\n', said), said
+    said = lab.cli('volume', 'list')
+    assert re.search(rf'^mail +available +2 +dir1 +{found["uuid"]}$', said, re.M), said
+    code, _, err = lab.run('backend', 'remove', 'dir1', check=False)
+    assert code != 0 and 'back end dir1 has 1 volume; delete it first' in err, err
+    code, _, err = lab.run('volume', 'info', 'male', check=False)
+    assert code == 3 and 'volume "male" does not exist; did you mean "mail"?' in err, err
+    assert lab.cli('volume', 'delete', 'mail') == 'Volume mail is deleted.\n'
+    check('dir1')
+    assert not volumes() and not files('dir1')
+    # Of something that no directory can hold the reason is told.
+    code, _, err = lab.run('volume', 'create', 'big', '--size', '64T', check=False)
+    assert code == 24 and re.search(r'volume big: error: .+', err), (code, err)
+    check('dir1')
+    lab.cli('volume', 'delete', 'big')
+
+
+@title('/volumes/another-node-names-the-master')
+def test_elsewhere():
+    done = fettlelib.run_command([lab.fettle, '--root', lab.root('node2'), 'volume', 'create', 'x', '--size', '1'])
+    assert done.returncode != 0 and 'node1' in done.stderr, (done.returncode, done.stderr)
+
+
+@title('/volumes/a-row-waits-for-a-member')
+def test_waits():
+    lab.lab('pause', 'volumed@node1')
+    lab.lab('pause', 'volumed@node2')
+    lab.cli('volume', 'create', 'late', '--size', '1', '--no-wait')
+    wait_until('it is on record', lambda: 'late' in volumes())
+    said = lab.cli('volume', 'list')
+    assert re.search(r'^late: waits for a member of dir1 since \d{4}-', said, re.M), said
+    said = lab.cli('worker', 'list')
+    assert re.search(r'^\d+ +late +create-volume +dir1 +- ', said, re.M), said
+    lab.lab('resume', 'volumed@node1')
+    lab.lab('resume', 'volumed@node2')
+    assert settle('late')['status'] == 'available'
+    lab.cli('volume', 'delete', 'late')
+    check('dir1')
+
+
+def armed(node, at, number):
+    """volumed of a node, started anew, dies at its crash point number `at` from the returned moment on."""
+    since, once = (os.path.join(folder, f'{word}-{number}') for word in ('since', 'once'))
+    lab.lab('restart', f'volumed@{node}', f'FETTLE_CRASH_AT={at}', f'FETTLE_CRASH_SINCE={since}', f'FETTLE_CRASH_ONCE={once}')
+    wait_until(f'volumed of {node} has its back end', lambda: row_of_service(f'{node}@dir2') and ready(node), PATIENCE_S)
+    with open(since, 'w', encoding='utf-8'):
+        pass
+    return once
+
+
+def ready(node):
+    return any(daemon['ready'] for one in lab.status()['nodes'] if one['name'] == node for daemon in one['daemons'] if daemon['name'] == 'volumed')
+
+
+def row_of_service(host):
+    return services().get(host) == 'up'
+
+
+def walk(operation, prepare, act, ends):
+    """Kills volumed at each crash point of an operation on a volume `v`, until none is left. `ends`: what may be said of it then."""
+    for at in range(1, 40):
+        walk.number = getattr(walk, 'number', 0) + 1
+        prepare()
+        once = armed('node1', at, walk.number)
+        act()
+        found = settle('v')
+        status = found and found['status']
+        died = os.path.exists(once)
+        assert status in ends, (operation, at, died, found)
+        check('dir2')
+        if found:
+            lab.cli('volume', 'delete', 'v')
+        if not died:
+            assert at > 1, f'{operation} has no crash point'
+            print(f'# {operation}: {at - 1} deaths')
+            return
+    raise AssertionError(f'{operation} has too many crash points')
+
+
+@title('/volumes/killed-in-mid-create#CLN-26')
+def test_killed_create():
+    walk('create', lambda: None, lambda: lab.cli('volume', 'create', 'v', '--size', '1', '--backend', 'dir2', '--no-wait'),
+         ('available', 'error'))
+
+
+@title('/volumes/killed-in-mid-extend#CLN-26')
+def test_killed_extend():
+    walk('extend', lambda: lab.cli('volume', 'create', 'v', '--size', '1', '--backend', 'dir2'),
+         lambda: lab.cli('volume', 'extend', 'v', '--size', '3', '--no-wait'), ('available', 'error_extending'))
+
+
+@title('/volumes/killed-in-mid-delete#CLN-26')
+def test_killed_delete():
+    walk('delete', lambda: lab.cli('volume', 'create', 'v', '--size', '1', '--backend', 'dir2'),
+         lambda: lab.cli('volume', 'delete', 'v', '--no-wait'), (None,))
+
+
+@title('/volumes/no-sanitizer-report')
+def test_logs():
+    e2e.check_logs(lab)
+
+
+if __name__ == '__main__':
+    with e2e.new_lab(nodes=2, options=('--watcher-interval-ms', '500')) as lab:
+        folder = os.path.join(lab.directory, 'shared')
+        lab.cli('cluster', 'modify', '--report-interval', '1', '--service-down-time', '4')
+        e2e.run(test_backends, test_life, test_elsewhere, test_waits, test_logs)

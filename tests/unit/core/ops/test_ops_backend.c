@@ -1,0 +1,149 @@
+/* Back ends of volumes by opcodes: made, changed, removed; each refusal in its words. */
+#include "unit/core/world/ops_case.h"
+
+#include <string.h>
+
+#define DIR1 "dddddddd-1111-4000-8000-000000000000"
+#define VOLUME_SERVICE "cccccccc-1111-4000-8000-000000000000"
+#define VOLUME "eeeeeeee-%u000-4000-8000-000000000000"
+
+static struct ops_world *world;
+
+static const char *run(const char *id, json_t *params)
+{
+    json_object_set_new(params, "OP_ID", json_string(id));
+    return ops_run_one(world, params);
+}
+
+static const char *add(const char *name, const char *node, const char *path)
+{
+    return run("OP_BACKEND_ADD", json_make("{ss s[ss] ss}", "backend_name", name, "nodes", "node1",
+                                           node, "path", path));
+}
+
+static const char *modify(const char *name, json_t *nodes)
+{
+    return run("OP_BACKEND_SET_PARAMS", json_make("{ss so}", "backend_name", name, "nodes", nodes));
+}
+
+static const char *remove_dir1(void)
+{
+    return run("OP_BACKEND_REMOVE", json_make("{ss}", "backend_name", "dir1"));
+}
+
+static void put_dir1(void)
+{
+    ops_put(world, "backend", DIR1,
+            json_make("{ss ss ss s[s] ss}", "uuid", DIR1, "name", "dir1", "kind", "dir", "nodes",
+                      NODE1, "path", "/mnt/a"));
+}
+
+static void put_volume(guint number)
+{
+    g_autofree char *uuid = g_strdup_printf(VOLUME, number);
+    ops_put(world, "volume", uuid,
+            json_make("{ss ss si ss ss}", "uuid", uuid, "name", "data", "size", 1, "status",
+                      "available", "backend", DIR1));
+}
+
+static void test_life(void)
+{
+    world->trace_locks = true;
+    g_assert_cmpstr(add("dir1", "node2", "/mnt//a/"), ==, "null");
+    g_assert_null(strstr(world->trace->str, "exclusive"));
+    const struct backend *backend = config_find(world->config, "backend", "dir1", NULL);
+    g_assert_nonnull(backend);
+    g_assert_cmpstr(backend->path, ==, "/mnt/a");
+    g_assert_cmpint(backend->kind, ==, BACKEND_DIR);
+    g_assert_cmpuint(backend->nodes->len, ==, 2);
+    g_assert_cmpstr(backend->nodes->pdata[1], ==, NODE2);
+    g_assert_cmpstr(modify("dir1", json_make("[sss]", "node3", "node2", "node3")), ==, "null");
+    backend = config_find(world->config, "backend", "dir1", NULL);
+    g_assert_cmpuint(backend->nodes->len, ==, 2);
+    g_assert_cmpstr(backend->nodes->pdata[0], ==, NODE3);
+    ops_put(world, "storage_service", VOLUME_SERVICE,
+            json_make("{ss si ss ss ss ss}", "uuid", VOLUME_SERVICE, "id", 1, "binary",
+                      "cinder-volume", "host", "node1", "backend", backend->uuid, "node", NODE1));
+    g_assert_cmpstr(remove_dir1(), ==, "null");
+    g_assert_cmpuint(config_count(world->config, "backend"), ==, 0);
+    g_assert_cmpuint(config_count(world->config, "storage_service"), ==, 0);
+}
+
+static void test_add_refused(void)
+{
+    static const struct {
+        const char *name, *node, *path, *message, *code;
+    } bad[] = {
+        {"dir2", "node9", "/mnt/b", "nodes: node \"node9\" does not exist", "unknown_entity"},
+        {"dir2", "node2", "mnt/b",
+         "path: \"mnt/b\" does not begin with /; it must be the same on every node", "wrong_input"},
+        {"dir2", "node2", "/mnt/..",
+         "path: / is the whole host; a back end needs a directory of its own", "wrong_input"},
+        {"dir2", "node2", "/mnt/a/", "path: /mnt/a is the place of back end \"dir1\" already",
+         "already_exists"},
+        {"dir1", "node2", "/mnt/b", "back end \"dir1\" exists already", "already_exists"},
+    };
+    put_dir1();
+    for (gsize i = 0; i < G_N_ELEMENTS(bad); i++)
+        ops_expect_refusal(world, add(bad[i].name, bad[i].node, bad[i].path), bad[i].message,
+                           bad[i].code);
+}
+
+static void test_modify_refused(void)
+{
+    put_dir1();
+    ops_expect_refusal(world, modify("dir1", json_make("[s]", "node9")),
+                       "nodes: node \"node9\" does not exist", "unknown_entity");
+    ops_expect_refusal(world, modify("dir1", json_make("[s]", "node1")),
+                       "nothing to change: back end \"dir1\" is so already", "wrong_input");
+    ops_expect_refusal(world, modify("dir2", json_make("[s]", "node1")),
+                       "backend \"dir2\" does not exist", "unknown_entity");
+}
+
+static void test_node_stays(void)
+{
+    put_dir1();
+    ops_set(world, "backend", DIR1, "nodes", json_make("[ss]", NODE1, NODE3));
+    ops_expect_refusal(world, run("OP_NODE_REMOVE", json_make("{ss}", "node_name", "node3")),
+                       "node \"node3\" serves back end \"dir1\"; name the nodes that do without "
+                       "it first: fettle backend modify dir1 --nodes NODES",
+                       "wrong_state");
+}
+
+static void test_remove_refused(void)
+{
+    put_dir1();
+    put_volume(1);
+    ops_expect_refusal(world, remove_dir1(), "back end dir1 has 1 volume; delete it first",
+                       "wrong_state");
+    put_volume(2);
+    ops_expect_refusal(world, remove_dir1(), "back end dir1 has 2 volumes; delete them first",
+                       "wrong_state");
+}
+
+static void test_remove_with_trash_refused(void)
+{
+    put_dir1();
+    ops_put(world, "trash", DIR1 "/x.1", json_make("{ss ss}", "backend", DIR1, "name", "x.1"));
+    ops_expect_refusal(world, remove_dir1(),
+                       "back end dir1 still has data of 1 deleted volume; a volume service of it "
+                       "removes that",
+                       "wrong_state");
+}
+
+static void add_case(const char *path, void (*fn)(void))
+{
+    ops_case(path, fn, &world, NULL);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    add_case("/backend/life", test_life);
+    add_case("/backend/add-refused", test_add_refused);
+    add_case("/backend/modify-refused", test_modify_refused);
+    add_case("/backend/node-stays", test_node_stays);
+    add_case("/backend/remove-refused", test_remove_refused);
+    add_case("/backend/remove-with-trash-refused", test_remove_with_trash_refused);
+    return g_test_run();
+}

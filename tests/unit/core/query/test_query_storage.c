@@ -1,0 +1,81 @@
+/* The query resources backend, volume, worker and storage_service: query_storage.c. */
+#include "core/config/model.h"
+#include "unit/core/world/query_world.h"
+
+static struct queue_world *storage_world(void)
+{
+    struct queue_world *w = query_world_new();
+    query_put_storage(w);
+    return w;
+}
+
+static void test_backends(void)
+{
+    struct queue_world *w = storage_world();
+    query_check(w, "backend", "name uuid kind path nodes up volume_cnt size worker_cnt trash", NULL,
+                "0:\"dir1\" 0:\"" BACKEND1 "\" 0:\"dir\" 0:\"/mnt/a\" 0:[\"node1\",\"node2\"] "
+                "0:[\"node1\"] 0:2 0:5 0:2 0:[\"" VOLUME2 ".9\"]\n");
+    query_check(w, "backend", "name", "[\"=\", \"kind\", \"rbd\"]", "");
+    queue_world_free(w);
+}
+
+static void test_volumes(void)
+{
+    struct queue_world *w = storage_world();
+    query_check(w, "volume", "name size status backend host data created description", NULL,
+                "0:\"data1\" 0:3 0:\"deleting\" 0:\"dir1\" 0:\"node1@dir1\" 0:\"" VOLUME1
+                ".12\" 0:900 0:\"logs\"\n"
+                "0:\"data2\" 0:2 0:\"extending\" 0:\"dir1\" 2:null 2:null 2:null 0:\"\"\n");
+    query_check(w, "volume", "name operation worker waits_since request_id", NULL,
+                "0:\"data1\" 0:\"delete-volume\" 0:\"node1@dir1\" 2:null 2:null\n"
+                "0:\"data2\" 0:\"extend-volume\" 2:null 0:980 0:\"req-1\"\n");
+    query_check(w, "volume", "name", "[\"?\", \"waits_since\"]", "0:\"data2\"\n");
+    store_put(w->store, "volume", VOLUME1,
+              json_make("{ss ss si ss ss ss}", "uuid", VOLUME1, "name", "data1", "size", 3,
+                        "status", "error_deleting", "status_why", "no such device", "backend",
+                        BACKEND1));
+    store_put(w->store, "worker", "Volume/" VOLUME1, NULL);
+    fake_settle(w->world);
+    query_check(w, "volume", "status why operation worker", "[\"=\", \"name\", \"data1\"]",
+                "0:\"error_deleting\" 0:\"no such device\" 2:null 2:null\n");
+    queue_world_free(w);
+}
+
+static void test_workers(void)
+{
+    struct queue_world *w = storage_world();
+    query_check(w, "worker",
+                "id resource_type resource operation status backend service service_id", NULL,
+                "0:31 0:\"Volume\" 0:\"data2\" 0:\"extend-volume\" 0:\"extending\" 0:\"dir1\" "
+                "2:null 0:0\n"
+                "0:33 0:\"Volume\" 0:\"data1\" 0:\"delete-volume\" 0:\"deleting\" 0:\"dir1\" "
+                "0:\"node1@dir1\" 0:5\n");
+    query_check(w, "worker", "claim created updated was size request_id", NULL,
+                "0:0 0:980 0:980 2:null 0:4 0:\"req-1\"\n"
+                "0:34 0:990 0:995 0:\"node2@dir1\" 0:0 2:null\n");
+    queue_world_free(w);
+}
+
+static void test_services(void)
+{
+    struct queue_world *w = storage_world();
+    query_check(
+        w, "storage_service", "id binary host backend node state state_since", NULL,
+        "0:2 0:\"cinder-volume\" 0:\"node2@dir1\" 0:\"dir1\" 0:\"node2\" 0:\"down\" 0:1000\n"
+        "0:5 0:\"cinder-volume\" 0:\"node1@dir1\" 0:\"dir1\" 0:\"node1\" 0:\"up\" 0:1000\n");
+    query_check(w, "storage_service",
+                "host disabled disabled_reason worker_cnt generation wire version",
+                "[\"=\", \"state\", \"down\"]",
+                "0:\"node2@dir1\" 0:true 0:\"disk swap\" 0:0 0:42 0:7 0:\"1.2\"\n");
+    queue_world_free(w);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/query-storage/backends", test_backends);
+    g_test_add_func("/query-storage/volumes", test_volumes);
+    g_test_add_func("/query-storage/workers", test_workers);
+    g_test_add_func("/query-storage/services", test_services);
+    return g_test_run();
+}
