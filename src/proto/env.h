@@ -18,7 +18,7 @@
 #include "proto/network.h"
 #include "proto/rpc.h"
 #include "proto/storage.h"
-#include "proto/volume_driver.h"
+#include "proto/storage/volume_driver.h"
 
 struct env;
 

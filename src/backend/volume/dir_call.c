@@ -14,7 +14,7 @@
 
 #include "backend/storage/disk_images.h"
 #include "base/limits.h"
-#include "proto/volume_driver.h"
+#include "proto/storage/volume_driver.h"
 
 #define VOLUMES "volumes"
 #define WHOLE "user.fettle.whole" /* CLAIM BYTES */

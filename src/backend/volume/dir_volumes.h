@@ -1,11 +1,11 @@
 /*
- * Back ends of kind `dir`: a directory that several nodes see (proto/volume_driver.h). Data is
+ * Back ends of kind `dir`: a directory that several nodes see (proto/storage/volume_driver.h). Data is
  * PATH/volumes/UUID.CLAIM, raw and sparse, made under that name at once: no record names it before
  * it is whole. `fettle-backend` in PATH is the marker.
  */
 #pragma once
 
-#include "proto/volume_driver.h"
+#include "proto/storage/volume_driver.h"
 
 /* `program` runs dir_call_main() if DIR_CALL_OPTION is its first argument; each call has so much
  * time. Freed with dir_volumes_free(), after the tasks that use it have ended. */

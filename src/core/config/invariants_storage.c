@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "core/config/invariants.h"
-#include "proto/volume_driver.h"
+#include "proto/storage/volume_driver.h"
 
 /* --- back ends --- */
 

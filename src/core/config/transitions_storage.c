@@ -7,7 +7,7 @@
 
 #include "core/config/restored.h"
 #include "core/config/transitions_private.h"
-#include "proto/volume_driver.h"
+#include "proto/storage/volume_driver.h"
 
 static bool of_work(const struct step *step, const char *what, GError **error)
 {

@@ -3,7 +3,7 @@
 
 #include "core/config/follow.h"
 #include "core/storage/volume_service.h"
-#include "proto/work_table.h"
+#include "proto/storage/work_table.h"
 
 struct volume_service {
     const struct env *env;

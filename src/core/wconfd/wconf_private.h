@@ -41,7 +41,7 @@
 #include "core/locks/locks_journal.h"
 #include "core/wconfd/promises.h"
 #include "core/wconfd/wconf.h"
-#include "proto/work_table.h"
+#include "proto/storage/work_table.h"
 
 struct wconf {
     const struct env *env;

@@ -7,7 +7,7 @@
 
 #include "core/wconfd/wconf_work_private.h"
 #include "proto/change.h"
-#include "proto/volume_driver.h"
+#include "proto/storage/volume_driver.h"
 
 struct ending {
     struct wconf *wconf;

@@ -1,10 +1,10 @@
 /*
- * What every volume driver has to keep (proto/volume_driver.h): one set of tests, run on the real
+ * What every volume driver has to keep (proto/storage/volume_driver.h): one set of tests, run on the real
  * ones and on the fake that core's tests trust.
  */
 #pragma once
 
-#include "proto/volume_driver.h"
+#include "proto/storage/volume_driver.h"
 
 struct volume_suite {
     struct volume_driver *driver;

@@ -1,5 +1,5 @@
 /* Names of data on back ends. */
-#include "proto/volume_driver.h"
+#include "proto/storage/volume_driver.h"
 
 #define DISK "abcdefab-0000-4000-8000-000000000001"
 

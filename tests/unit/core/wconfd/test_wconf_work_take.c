@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "core/wconfd/wconf_private.h"
-#include "proto/volume_driver.h"
+#include "proto/storage/volume_driver.h"
 #include "unit/core/world/storage_world.h"
 
 static guint64 serial(void)

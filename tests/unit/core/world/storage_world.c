@@ -3,7 +3,7 @@
 
 #include "core/wconfd/wconf_private.h"
 #include "proto/change.h"
-#include "proto/volume_driver.h"
+#include "proto/storage/volume_driver.h"
 #include "unit/core/world/storage_world.h"
 
 json_t *object_backend(const char *uuid)

@@ -1,5 +1,5 @@
 /* See work_table.h. */
-#include "proto/work_table.h"
+#include "proto/storage/work_table.h"
 
 #include <string.h>
 

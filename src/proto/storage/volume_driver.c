@@ -1,5 +1,5 @@
 /* Names of data; see volume_driver.h. */
-#include "proto/volume_driver.h"
+#include "proto/storage/volume_driver.h"
 
 #include <string.h>
 
