@@ -368,7 +368,7 @@ int main(int argc, char **argv)
     g_test_add_func("/wconf_work_end/delete#SAF-53", test_delete);
     g_test_add_func("/wconf_work_end/wrong-data#SAF-52", test_wrong_data);
     g_test_add_func("/wconf_work_end/many#SAF-50", test_many);
-    g_test_add_func("/wconf_work_end/late#CLN-14,CLN-44,SAF-50,SAF-56", test_late);
+    g_test_add_func("/wconf_work_end/late#CLN-14,SAF-50,SAF-56", test_late);
     g_test_add_func("/wconf_work_end/after-reset#CLN-64,CLN-65", test_after_reset);
     g_test_add_func("/wconf_work_end/moved-on#CLN-17,CLN-18", test_moved_on);
     g_test_add_func("/wconf_work_end/repeated#SAF-04", test_repeated);

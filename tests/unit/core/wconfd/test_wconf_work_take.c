@@ -462,7 +462,7 @@ int main(int argc, char **argv)
     g_test_add_func("/wconf_work_take/claim#CLN-14,CLN-16,CLN-26", test_claim);
     g_test_add_func("/wconf_work_take/claim-refused#CLN-14,CLN-15", test_claim_refused);
     g_test_add_func("/wconf_work_take/claim-repeated#SAF-04", test_claim_repeated);
-    g_test_add_func("/wconf_work_take/give-back#CLN-21,CLN-24", test_give_back);
+    g_test_add_func("/wconf_work_take/give-back#CLN-21", test_give_back);
     g_test_add_func("/wconf_work_take/clock#CLN-22,SAF-51", test_clock);
     g_test_add_func("/wconf_work_take/empty-trash#SAF-53", test_empty_trash);
     return g_test_run();
