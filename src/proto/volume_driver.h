@@ -2,7 +2,8 @@
  * Back ends of volumes, as a storage service thinks against them: backend/volume/ has the real
  * ones, tests/helper/ a fake. One driver serves every back end of its process; each call names the
  * record of the one that it is about, and waits in a task, as long as that back end does: what
- * touches it is done by a child process, so that one that hangs holds up nobody else.
+ * touches it is done by a child process, so that one that hangs holds up nobody else. The record
+ * is the caller's, and stays as it is while it waits.
  *
  * Data has names: UUID.CLAIM, where the claim is the serial of the commit under which it is made
  * (SAF-52). Nothing here is ever renamed, overwritten or shortened. Whoever creates, grows or
@@ -10,7 +11,7 @@
  *
  * Errors, of all calls: ENVIRONMENT: the place is not there, is not what the record says, or has
  * not the right marker (SAF-123); STORAGE: it fails; NO_RESOURCES: it is full; TIMEOUT: it hangs;
- * CANCELED: the process ends.
+ * KILLED: the process ends.
  */
 #pragma once
 
@@ -30,8 +31,8 @@ struct volume_driver_ops {
     /* Before anything else in the life of the process: the place is there, and its marker has these
      * two UUIDs. `make`: a place that has none gets it, if it is empty. UNSAFE: it belongs to
      * another back end or cluster. */
-    bool (*open)(struct volume_driver *driver, const struct backend *backend, const char *cluster,
-                 bool make, GError **error);
+    bool (*open)(struct volume_driver *driver, const struct backend *backend,
+                 const struct cluster *cluster, bool make, GError **error);
     /* What can be given, and has been, in MiB. */
     bool (*space)(struct volume_driver *driver, const struct backend *backend, guint64 *ret_free,
                   guint64 *ret_total, GError **error);

@@ -1,0 +1,334 @@
+/* One call at a directory; see dir_call.h. */
+#include "backend/volume/dir_call.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include "backend/storage/disk_images.h"
+#include "base/limits.h"
+#include "proto/volume_driver.h"
+
+#define VOLUMES "volumes"
+#define WHOLE "user.fettle.whole" /* CLAIM BYTES */
+#define MARKER_NEW "." DIR_MARKER "."
+#define MARKER_BYTES 512
+
+struct call {
+    const char *verb, *path, *backend, *cluster, *cluster_name, *name;
+    guint64 number;
+    int folder;  /* the directory */
+    int volumes; /* what is in it; -1: nothing yet */
+};
+
+static bool fail(const char *doing, const struct call *call, GError **error)
+{
+    int why = errno;
+    const char *reason = g_strerror(why);
+    const char *name = call->name[0] ? call->name : call->path;
+    if (why == ENOSPC || why == EDQUOT)
+        fettle_set_error(error, NO_RESOURCES, "cannot %s %s: %s", doing, name, reason);
+    else
+        fettle_set_error(error, STORAGE, "cannot %s %s: %s", doing, name, reason);
+    return false;
+}
+
+/* --- the marker --- */
+
+static bool read_marker(const struct call *call, char *text, GError **error)
+{
+    int fd = openat(call->folder, DIR_MARKER, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    ssize_t got = fd >= 0 ? read(fd, text, MARKER_BYTES - 1) : -1;
+    int why = errno;
+    if (fd >= 0)
+        close(fd);
+    text[MAX(got, 0)] = '\0';
+    errno = why;
+    return got >= 0 || why == ENOENT || fail("read the marker of", call, error);
+}
+
+static bool check_marker(const struct call *call, GError **error)
+{
+    char text[MARKER_BYTES], backend[37] = "", cluster[37] = "", name[256] = "";
+    if (!read_marker(call, text, error))
+        return false;
+    if (sscanf(text, "backend %36[0-9a-f-]\ncluster %36[0-9a-f-] %255s", backend, cluster, name) !=
+        3) {
+        fettle_set_error(error, ENVIRONMENT, "%s has no marker of back end %s; is it mounted?",
+                         call->path, call->backend);
+        return false;
+    }
+    if (strcmp(backend, call->backend) == 0 && strcmp(cluster, call->cluster) == 0)
+        return true;
+    fettle_set_error(error, UNSAFE, "%s belongs to back end %s of cluster %s", call->path, backend,
+                     name);
+    return false;
+}
+
+static bool is_empty(const struct call *call)
+{
+    int fd = openat(call->folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+    bool empty = dir != NULL;
+    for (struct dirent *entry; empty && (entry = readdir(dir));)
+        empty = strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0 ||
+                strcmp(entry->d_name, "lost+found") == 0 ||
+                g_str_has_prefix(entry->d_name, MARKER_NEW);
+    if (dir)
+        closedir(dir);
+    return empty;
+}
+
+static bool write_marker(const struct call *call, const char *name, GError **error)
+{
+    g_autofree char *text = g_strdup_printf("backend %s\ncluster %s %s\n", call->backend,
+                                            call->cluster, call->cluster_name);
+    int fd = openat(call->folder, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+    bool ok = fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text) && fsync(fd) == 0;
+    if (fd >= 0)
+        close(fd);
+    return ok || fail("write the marker of", call, error);
+}
+
+/* A link, so that of two that make it at once one does, and nobody reads half of one. */
+static bool make_marker(const struct call *call, GError **error)
+{
+    g_autofree char *random = g_uuid_string_random();
+    g_autofree char *name = g_strconcat(MARKER_NEW, random, NULL);
+    bool ok = write_marker(call, name, error);
+    if (ok && linkat(call->folder, name, call->folder, DIR_MARKER, 0) != 0 && errno != EEXIST)
+        ok = fail("make the marker of", call, error);
+    unlinkat(call->folder, name, 0);
+    return ok && (fsync(call->folder) == 0 || fail("sync", call, error));
+}
+
+/* --- the verbs --- */
+
+static bool do_open(struct call *call, GError **error)
+{
+    if (call->number == 0 || faccessat(call->folder, DIR_MARKER, F_OK, 0) == 0 || !is_empty(call))
+        return true;
+    return make_marker(call, error);
+}
+
+static bool do_space(struct call *call, GError **error)
+{
+    struct statvfs space;
+    if (fstatvfs(call->folder, &space) != 0)
+        return fail("look at", call, error);
+    printf("%" PRIu64 " %" PRIu64 "\n", (uint64_t)space.f_bavail * space.f_frsize / MIB(1),
+           (uint64_t)space.f_blocks * space.f_frsize / MIB(1));
+    return true;
+}
+
+static bool make_volumes(struct call *call, GError **error)
+{
+    if (call->volumes >= 0)
+        return true;
+    if ((mkdirat(call->folder, VOLUMES, 0711) != 0 && errno != EEXIST) || fsync(call->folder) != 0)
+        return fail("make the folder of", call, error);
+    call->volumes = openat(call->folder, VOLUMES, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    return call->volumes >= 0 || fail("open the folder of", call, error);
+}
+
+/* Said only of what is on stable storage, with its name. Where there are no such attributes nothing
+ * says it. */
+static bool say_whole(const struct call *call, int fd, GError **error)
+{
+    g_autofree char *text =
+        g_strdup_printf("%s %" PRIu64, strchr(call->name, '.') + 1, (uint64_t)call->number);
+    if (fsetxattr(fd, WHOLE, text, strlen(text), 0) != 0)
+        return errno == ENOTSUP || fail("mark", call, error);
+    return fsync(fd) == 0 || fail("sync", call, error);
+}
+
+static bool do_create(struct call *call, GError **error)
+{
+    if (!make_volumes(call, error))
+        return false;
+    int fd =
+        openat(call->volumes, call->name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (fd < 0 && errno == EEXIST) {
+        fettle_set_error(error, ALREADY_EXISTS, "%s is there already", call->name);
+        return false;
+    }
+    bool ok = fd >= 0 || fail("make", call, error);
+    ok = ok && (ftruncate(fd, (off_t)call->number) == 0 || fail("size", call, error));
+    ok = ok && ((fsync(fd) == 0 && fsync(call->volumes) == 0) || fail("sync", call, error));
+    ok = ok && say_whole(call, fd, error);
+    if (fd >= 0)
+        close(fd);
+    return ok;
+}
+
+static int open_data(const struct call *call, int flags, struct stat *ret_status, GError **error)
+{
+    errno = ENOENT;
+    int fd = call->volumes < 0
+                 ? -1
+                 : openat(call->volumes, call->name, flags | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (fd < 0 && errno == ENOENT)
+        fettle_set_error(error, UNKNOWN_ENTITY, "there is no %s", call->name);
+    else if (fd < 0 || fstat(fd, ret_status) != 0)
+        fail("open", call, error);
+    else if (S_ISREG(ret_status->st_mode))
+        return fd;
+    else
+        fettle_set_error(error, STORAGE, "%s is no file", call->name);
+    if (fd >= 0)
+        close(fd);
+    return -1;
+}
+
+/* The last byte is allocated, which makes a smaller file larger and never a larger one smaller,
+ * whoever else does the same at the same time. */
+static bool do_grow(struct call *call, GError **error)
+{
+    struct stat status;
+    int fd = open_data(call, O_RDWR, &status, error);
+    if (fd < 0)
+        return false;
+    bool ok = (guint64)status.st_size >= call->number ||
+              fallocate(fd, 0, (off_t)call->number - 1, 1) == 0 || fail("grow", call, error);
+    ok = ok && (fsync(fd) == 0 || fail("sync", call, error));
+    close(fd);
+    return ok;
+}
+
+static bool do_remove(struct call *call, GError **error)
+{
+    if (call->volumes < 0)
+        return true;
+    g_autofree char *path = g_strdup_printf("/proc/self/fd/%d/%s", call->volumes, call->name);
+    g_autoptr(GError) local = NULL;
+    if (!images_check_unused(path, &local)) {
+        if (fettle_error_is(local, WRONG_STATE))
+            fettle_set_error(error, WRONG_STATE, "%s is open in a running guest", call->name);
+        else
+            g_propagate_error(error, g_steal_pointer(&local));
+        return false;
+    }
+    if (unlinkat(call->volumes, call->name, 0) != 0 && errno != ENOENT)
+        return fail("remove", call, error);
+    return fsync(call->volumes) == 0 || fail("sync", call, error);
+}
+
+static bool is_whole(const struct call *call, int fd, guint64 bytes)
+{
+    char text[64] = "";
+    guint64 claim = 0, whole = 0;
+    ssize_t got = fgetxattr(fd, WHOLE, text, sizeof text - 1);
+    return got > 0 &&
+           sscanf(text, "%" G_GUINT64_FORMAT " %" G_GUINT64_FORMAT, &claim, &whole) == 2 &&
+           g_ascii_strtoull(strchr(call->name, '.') + 1, NULL, 10) == claim && bytes >= whole;
+}
+
+static bool do_look(struct call *call, GError **error)
+{
+    struct stat status;
+    int fd = open_data(call, O_RDONLY, &status, error);
+    if (fd < 0)
+        return false;
+    printf("%d %" PRIu64 " %s\n", is_whole(call, fd, (guint64)status.st_size),
+           (uint64_t)status.st_size, call->name);
+    close(fd);
+    return true;
+}
+
+static bool list_one(const struct call *call, const char *name, GError **error)
+{
+    struct stat status;
+    g_autofree char *uuid = NULL;
+    guint64 claim;
+    if (!volume_data_parse(name, &uuid, &claim))
+        return true;
+    if (fstatat(call->volumes, name, &status, AT_SYMLINK_NOFOLLOW) != 0)
+        return errno == ENOENT || fail("look at", call, error);
+    if (S_ISREG(status.st_mode))
+        printf("0 %" PRIu64 " %s\n", (uint64_t)status.st_size, name);
+    return true;
+}
+
+static bool do_list(struct call *call, GError **error)
+{
+    if (call->volumes < 0)
+        return true;
+    int fd = openat(call->volumes, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+    if (!dir)
+        return fail("list", call, error);
+    bool ok = true;
+    struct dirent *entry;
+    errno = 0;
+    while (ok && (entry = readdir(dir))) {
+        ok = list_one(call, entry->d_name, error);
+        errno = 0;
+    }
+    if (ok && errno != 0)
+        ok = fail("list", call, error);
+    closedir(dir);
+    return ok;
+}
+
+/* --- the call --- */
+
+static const struct {
+    const char *verb;
+    bool (*run)(struct call *call, GError **error);
+} verbs[] = {{"space", do_space},   {"create", do_create}, {"grow", do_grow},
+             {"remove", do_remove}, {"look", do_look},     {"list", do_list}};
+
+static bool open_place(struct call *call, GError **error)
+{
+    call->folder = open(call->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (call->folder < 0) {
+        fettle_set_error(error, ENVIRONMENT, "%s cannot be opened: %s", call->path,
+                         g_strerror(errno));
+        return false;
+    }
+    call->volumes = openat(call->folder, VOLUMES, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    return call->volumes >= 0 || errno == ENOENT || fail("open the folder of", call, error);
+}
+
+static bool run(struct call *call, GError **error)
+{
+    bool opening = strcmp(call->verb, "open") == 0;
+    if (!open_place(call, error) || (opening && !do_open(call, error)) ||
+        !check_marker(call, error))
+        return false;
+    for (guint i = 0; !opening && i < G_N_ELEMENTS(verbs); i++)
+        if (strcmp(verbs[i].verb, call->verb) == 0)
+            return verbs[i].run(call, error);
+    return true;
+}
+
+int dir_call_main(int argc, char **argv)
+{
+    g_autoptr(GError) error = NULL;
+    if (argc != DIR_CALL_ARGUMENTS)
+        return 2;
+    struct call call = {.verb = argv[2],
+                        .path = argv[3],
+                        .backend = argv[4],
+                        .cluster = argv[5],
+                        .cluster_name = argv[6],
+                        .name = argv[7],
+                        .number = g_ascii_strtoull(argv[8], NULL, 10),
+                        .folder = -1,
+                        .volumes = -1};
+    bool ok = run(&call, &error);
+    if (call.volumes >= 0)
+        close(call.volumes);
+    if (call.folder >= 0)
+        close(call.folder);
+    if (!ok)
+        printf("%s\n%s\n", fettle_error_name(error), error->message);
+    return fflush(stdout) == 0 && ok ? 0 : 1;
+}

@@ -1,0 +1,180 @@
+/* Volumes in a directory, by children; see dir_volumes.h. */
+#include "backend/volume/dir_volumes.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "backend/tool.h"
+#include "backend/volume/dir_call.h"
+#include "backend/volume/volume_children.h"
+#include "base/limits.h"
+
+/* Whose the back ends are, since they were opened: by UUID. */
+struct owner_name {
+    char *uuid, *name;
+};
+
+struct dir_volumes {
+    struct volume_driver driver; /* first */
+    char *program;
+    struct volume_children *children;
+    struct owner_name cluster;
+};
+
+static struct dir_volumes *dir_of(struct volume_driver *driver)
+{
+    return (struct dir_volumes *)driver;
+}
+
+/* What the child said went wrong. */
+static void judge(int code, const char *said, GError **error)
+{
+    const char *line = strchr(said, '\n');
+    if (code != 1 || !line) {
+        g_autofree char *words = tool_last_words(said);
+        fettle_set_error(error, STORAGE, "a call at it ended with %d: %s", code, words);
+        return;
+    }
+    g_autofree char *name = g_strndup(said, (gsize)(line - said));
+    g_autofree char *message = g_strchomp(g_strdup(line + 1));
+    g_set_error_literal(error, FETTLE_ERROR, (gint)fettle_error_from_name(name), message);
+}
+
+/* What the child said; NULL with the error. */
+static char *call(struct volume_driver *driver, const struct backend *backend, const char *verb,
+                  const char *name, guint64 number, GError **error)
+{
+    struct dir_volumes *dir = dir_of(driver);
+    g_autofree char *digits = g_strdup_printf("%" G_GUINT64_FORMAT, number);
+    const char *argv[] = {dir->program,
+                          DIR_CALL_OPTION,
+                          verb,
+                          backend->path,
+                          backend->uuid,
+                          dir->cluster.uuid ? dir->cluster.uuid : "-",
+                          dir->cluster.name ? dir->cluster.name : "-",
+                          name,
+                          digits,
+                          NULL};
+    g_autofree char *said = NULL;
+    int code = volume_children_run(dir->children, backend->uuid, argv, &said, error);
+    if (code > 0)
+        judge(code, said, error);
+    if (code != 0)
+        g_prefix_error(error, "%s: ", backend->name);
+    return code == 0 ? g_steal_pointer(&said) : NULL;
+}
+
+static bool call_done(struct volume_driver *driver, const struct backend *backend, const char *verb,
+                      const char *name, guint64 number, GError **error)
+{
+    g_autofree char *said = call(driver, backend, verb, name, number, error);
+    return said != NULL;
+}
+
+static bool dir_open(struct volume_driver *driver, const struct backend *backend,
+                     const struct cluster *cluster, bool make, GError **error)
+{
+    struct dir_volumes *dir = dir_of(driver);
+    g_free(dir->cluster.uuid);
+    g_free(dir->cluster.name);
+    dir->cluster = (struct owner_name){g_strdup(cluster->uuid), g_strdup(cluster->name)};
+    return call_done(driver, backend, "open", "", make, error);
+}
+
+static bool dir_space(struct volume_driver *driver, const struct backend *backend,
+                      guint64 *ret_free, guint64 *ret_total, GError **error)
+{
+    g_autofree char *said = call(driver, backend, "space", "", 0, error);
+    return said && sscanf(said, "%" G_GUINT64_FORMAT " %" G_GUINT64_FORMAT, ret_free, ret_total);
+}
+
+static bool dir_create(struct volume_driver *driver, const struct backend *backend,
+                       const char *name, guint64 size_gib, GError **error)
+{
+    return call_done(driver, backend, "create", name, size_gib * 1024 * MIB(1), error);
+}
+
+static bool dir_grow(struct volume_driver *driver, const struct backend *backend, const char *name,
+                     guint64 size_gib, GError **error)
+{
+    return call_done(driver, backend, "grow", name, size_gib * 1024 * MIB(1), error);
+}
+
+static bool dir_remove(struct volume_driver *driver, const struct backend *backend,
+                       const char *name, GError **error)
+{
+    return call_done(driver, backend, "remove", name, 0, error);
+}
+
+/* WHOLE BYTES NAME, each on a line. */
+static GPtrArray *read_list(const char *said)
+{
+    GPtrArray *list = g_ptr_array_new_with_free_func(volume_data_free);
+    g_auto(GStrv) lines = g_strsplit(said, "\n", -1);
+    for (guint i = 0; lines[i]; i++) {
+        int whole;
+        guint64 bytes;
+        char name[LIMIT_DATA_NAME + 1];
+        if (sscanf(lines[i], "%d %" G_GUINT64_FORMAT " %64s", &whole, &bytes, name) != 3)
+            continue;
+        struct volume_data *data = g_new0(struct volume_data, 1);
+        *data = (struct volume_data){g_strdup(name), bytes, whole == 1};
+        g_ptr_array_add(list, data);
+    }
+    return list;
+}
+
+static struct volume_data *dir_look(struct volume_driver *driver, const struct backend *backend,
+                                    const char *name, GError **error)
+{
+    g_autofree char *said = call(driver, backend, "look", name, 0, error);
+    g_autoptr(GPtrArray) list = said ? read_list(said) : NULL;
+    if (list && list->len == 1)
+        return g_ptr_array_steal_index(list, 0);
+    if (list)
+        fettle_set_error(error, STORAGE, "%s: a look at %s said nothing", backend->name, name);
+    return NULL;
+}
+
+static GPtrArray *dir_list(struct volume_driver *driver, const struct backend *backend,
+                           GError **error)
+{
+    g_autofree char *said = call(driver, backend, "list", "", 0, error);
+    return said ? read_list(said) : NULL;
+}
+
+static guint dir_hanging(struct volume_driver *driver, const struct backend *backend)
+{
+    return volume_children_hanging(dir_of(driver)->children, backend->uuid);
+}
+
+static const struct volume_driver_ops dir_ops = {.open = dir_open,
+                                                 .space = dir_space,
+                                                 .create = dir_create,
+                                                 .grow = dir_grow,
+                                                 .remove = dir_remove,
+                                                 .look = dir_look,
+                                                 .list = dir_list,
+                                                 .hanging = dir_hanging};
+
+struct volume_driver *dir_volumes_new(const char *program, guint limit_ms)
+{
+    struct dir_volumes *dir = g_new0(struct dir_volumes, 1);
+    dir->driver.ops = &dir_ops;
+    dir->program = g_strdup(program);
+    dir->children = volume_children_new(limit_ms);
+    return &dir->driver;
+}
+
+void dir_volumes_free(struct volume_driver *driver)
+{
+    if (!driver)
+        return;
+    struct dir_volumes *dir = dir_of(driver);
+    volume_children_free(dir->children);
+    g_free(dir->program);
+    g_free(dir->cluster.uuid);
+    g_free(dir->cluster.name);
+    g_free(dir);
+}

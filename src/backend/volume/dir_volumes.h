@@ -1,0 +1,13 @@
+/*
+ * Back ends of kind `dir`: a directory that several nodes see (proto/volume_driver.h). Data is
+ * PATH/volumes/UUID.CLAIM, raw and sparse, made under that name at once: no record names it before
+ * it is whole. `fettle-backend` in PATH is the marker.
+ */
+#pragma once
+
+#include "proto/volume_driver.h"
+
+/* `program` runs dir_call_main() if DIR_CALL_OPTION is its first argument; each call has so much
+ * time. Freed with dir_volumes_free(), after the tasks that use it have ended. */
+struct volume_driver *dir_volumes_new(const char *program, guint limit_ms);
+void dir_volumes_free(struct volume_driver *driver);

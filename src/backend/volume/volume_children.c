@@ -1,0 +1,176 @@
+/* Bounded children at back ends; see volume_children.h. */
+#include "backend/volume/volume_children.h"
+
+#include <string.h>
+
+#include "backend/tool.h"
+#include "base/limits.h"
+#include "base/task.h"
+#include "io/loop.h"
+
+#define BURY_LOOK_MS 60000u
+
+struct child {
+    struct volume_children *children;
+    char *backend;
+    struct tool *tool;
+    bool killed;
+};
+
+/* A task that waits for a place; on the heap, as it may be killed meanwhile. */
+struct place_wait {
+    struct promise over;
+    guint timer;
+};
+
+struct volume_children {
+    guint limit_ms;
+    GPtrArray *all;     /* struct child */
+    GPtrArray *waiting; /* struct place_wait, of tasks */
+    bool ended;         /* freed by its owner; the last child frees the rest */
+};
+
+struct volume_children *volume_children_new(guint limit_ms)
+{
+    struct volume_children *children = g_new0(struct volume_children, 1);
+    children->limit_ms = limit_ms;
+    children->all = g_ptr_array_new();
+    children->waiting = g_ptr_array_new();
+    return children;
+}
+
+static void free_if_over(struct volume_children *children)
+{
+    if (!children->ended || children->all->len > 0 || children->waiting->len > 0)
+        return;
+    g_ptr_array_unref(children->all);
+    g_ptr_array_unref(children->waiting);
+    g_free(children);
+}
+
+void volume_children_free(struct volume_children *children)
+{
+    if (!children)
+        return;
+    children->ended = true;
+    free_if_over(children);
+}
+
+static guint count(const struct volume_children *children, const char *backend, bool killed)
+{
+    guint found = 0;
+    for (guint i = 0; i < children->all->len; i++) {
+        const struct child *child = children->all->pdata[i];
+        found += strcmp(child->backend, backend) == 0 && (child->killed || !killed);
+    }
+    return found;
+}
+
+guint volume_children_hanging(const struct volume_children *children, const char *backend)
+{
+    return count(children, backend, true);
+}
+
+static void wait_over(void *data)
+{
+    struct place_wait *wait = data;
+    if (!wait->over.done)
+        promise_complete(&wait->over);
+}
+
+static void wait_expired(void *data)
+{
+    ((struct place_wait *)data)->timer = 0;
+    wait_over(data);
+}
+
+static bool has_place(const struct volume_children *children, const char *backend)
+{
+    return children->all->len < LIMIT_VOLUME_CHILDREN &&
+           count(children, backend, false) < LIMIT_BACKEND_CHILDREN;
+}
+
+static bool await_place(struct volume_children *children, const char *backend, gint64 deadline)
+{
+    while (!has_place(children, backend)) {
+        gint64 left = deadline - loop_boot_ms();
+        if (left <= 0)
+            return false;
+        struct place_wait *wait = g_new0(struct place_wait, 1);
+        wait->timer = loop_timer((guint)left, wait_expired, wait);
+        g_ptr_array_add(children->waiting, wait);
+        bool alive = promise_wait(&wait->over);
+        g_ptr_array_remove_fast(children->waiting, wait);
+        loop_timer_cancel(wait->timer);
+        g_free(wait);
+        if (!alive)
+            return false;
+    }
+    return true;
+}
+
+static void child_free(struct child *child)
+{
+    struct volume_children *children = child->children;
+    g_ptr_array_remove_fast(children->all, child);
+    for (guint i = 0; i < children->waiting->len; i++)
+        wait_over(children->waiting->pdata[i]);
+    tool_free(child->tool);
+    g_free(child->backend);
+    g_free(child);
+    free_if_over(children);
+}
+
+/* Waits for one that the kernel does not let go. */
+static void bury(void *data)
+{
+    struct child *child = data;
+    while (!tool_wait(child->tool, BURY_LOOK_MS) && !task_killed())
+        continue;
+    child_free(child);
+}
+
+/* False: it has come to no end, and the child is seen to. */
+static bool await_end(struct child *child, gint64 deadline, GError **error)
+{
+    if (tool_wait(child->tool, (guint)MAX(deadline - loop_boot_ms(), 0)))
+        return true;
+    child->killed = true;
+    bool gone = !task_killed() && tool_kill(child->tool, NULL);
+    if (task_killed())
+        fettle_set_ended(error, "the process that waited for a back end");
+    else
+        fettle_set_error(error, TIMEOUT, "no answer within %u s", child->children->limit_ms / 1000);
+    if (gone || task_killed())
+        child_free(child);
+    else
+        task_spawn(NULL, bury, child);
+    return false;
+}
+
+int volume_children_run(struct volume_children *children, const char *backend,
+                        const char *const *argv, char **ret_output, GError **error)
+{
+    gint64 deadline = loop_boot_ms() + children->limit_ms;
+    if (!await_place(children, backend, deadline)) {
+        if (task_killed())
+            fettle_set_ended(error, "the process that waited for a back end");
+        else
+            fettle_set_error(error, TIMEOUT, "%u calls before this one hang",
+                             count(children, backend, false));
+        free_if_over(children);
+        return -1;
+    }
+    struct tool *tool = tool_start(argv, NULL, error);
+    if (!tool)
+        return -1;
+    struct child *child = g_new0(struct child, 1);
+    *child = (struct child){children, g_strdup(backend), tool, false};
+    g_ptr_array_add(children->all, child);
+    if (!await_end(child, deadline, error))
+        return -1;
+    int code = tool_exit_code(tool);
+    *ret_output = tool_output(tool, LIMIT_TOOL_OUTPUT_BYTES);
+    child_free(child);
+    return code;
+}

@@ -1,0 +1,21 @@
+/*
+ * Children that touch back ends in a process's place: a back end that hangs has a few of them, and
+ * nobody else. Each is a program run to its end (backend/tool.h), dies with us, and is killed after
+ * its time; one that the kernel does not let go counts on until it is gone (proto/volume_driver.h).
+ */
+#pragma once
+
+#include "base/error.h"
+
+struct volume_children;
+
+struct volume_children *volume_children_new(guint limit_ms);
+void volume_children_free(struct volume_children *children);
+
+/* In a task: waits for a place among those of that back end (UUID), runs the program and gives what
+ * it has said. Its exit code; -1 with an error if it came to none: TIMEOUT after the time, with the
+ * wait for a place in it; KILLED; ENVIRONMENT. */
+int volume_children_run(struct volume_children *children, const char *backend,
+                        const char *const *argv, char **ret_output, GError **error);
+/* How many were killed and are not gone. */
+guint volume_children_hanging(const struct volume_children *children, const char *backend);

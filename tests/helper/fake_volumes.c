@@ -1,0 +1,421 @@
+/* Back ends in memory; see fake_volumes.h. */
+#include "helper/fake_volumes.h"
+
+#include <string.h>
+
+#define FULL_MIB (1024u * 1024)
+#define LOOK_MS 100
+
+struct thing {
+    char *backend;
+    struct volume_data data;
+    bool locked;
+};
+
+struct fake_volumes {
+    GPtrArray *things;  /* struct thing */
+    GPtrArray *drivers; /* struct fake_driver */
+    GHashTable *marked; /* UUID of a back end -> of its cluster */
+    GHashTable *hanging;
+    GHashTable *unmounted; /* nodes */
+    GPtrArray *calls;
+    char *failing; /* op; NULL: any */
+    enum fettle_error code;
+    bool late;
+    guint failures, halves, delay_ms;
+    fake_volumes_step step;
+    void *step_data;
+    fake_volumes_goes goes;
+    void *goes_data;
+};
+
+struct fake_driver {
+    struct volume_driver driver; /* first */
+    struct fake_volumes *volumes;
+    const struct env *env;
+    GHashTable *given_up; /* UUID of a back end -> calls that were given up, and hang */
+};
+
+static void thing_free(void *data)
+{
+    struct thing *thing = data;
+    g_free(thing->backend);
+    g_free(thing->data.name);
+    g_free(thing);
+}
+
+static void driver_free(void *data)
+{
+    struct fake_driver *driver = data;
+    g_hash_table_unref(driver->given_up);
+    g_free(driver);
+}
+
+struct fake_volumes *fake_volumes_new(void)
+{
+    struct fake_volumes *volumes = g_new0(struct fake_volumes, 1);
+    volumes->things = g_ptr_array_new_with_free_func(thing_free);
+    volumes->drivers = g_ptr_array_new_with_free_func(driver_free);
+    volumes->marked = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
+    volumes->hanging = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    volumes->unmounted = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    volumes->calls = g_ptr_array_new_with_free_func(g_free);
+    return volumes;
+}
+
+void fake_volumes_free(struct fake_volumes *volumes)
+{
+    g_ptr_array_unref(volumes->things);
+    g_ptr_array_unref(volumes->drivers);
+    g_hash_table_unref(volumes->marked);
+    g_hash_table_unref(volumes->hanging);
+    g_hash_table_unref(volumes->unmounted);
+    g_ptr_array_unref(volumes->calls);
+    g_free(volumes->failing);
+    g_free(volumes);
+}
+
+/* --- what goes wrong --- */
+
+void fake_volumes_fail(struct fake_volumes *volumes, const char *op, enum fettle_error code,
+                       bool late, guint count)
+{
+    g_free(volumes->failing);
+    volumes->failing = g_strdup(op);
+    volumes->code = code;
+    volumes->late = late;
+    volumes->failures = count;
+}
+
+void fake_volumes_make_half(struct fake_volumes *volumes, guint count)
+{
+    volumes->halves = count;
+}
+
+static void put_word(GHashTable *set, const char *word, bool in)
+{
+    if (in)
+        g_hash_table_add(set, g_strdup(word));
+    else
+        g_hash_table_remove(set, word);
+}
+
+void fake_volumes_hang(struct fake_volumes *volumes, const char *backend, bool hang)
+{
+    put_word(volumes->hanging, backend, hang);
+}
+
+void fake_volumes_delay(struct fake_volumes *volumes, guint ms)
+{
+    volumes->delay_ms = ms;
+}
+
+void fake_volumes_unmount(struct fake_volumes *volumes, const char *node, bool away)
+{
+    put_word(volumes->unmounted, node, away);
+}
+
+void fake_volumes_set_step(struct fake_volumes *volumes, fake_volumes_step step, void *data)
+{
+    volumes->step = step;
+    volumes->step_data = data;
+}
+
+void fake_volumes_set_goes(struct fake_volumes *volumes, fake_volumes_goes goes, void *data)
+{
+    volumes->goes = goes;
+    volumes->goes_data = data;
+}
+
+/* --- what is there --- */
+
+static struct thing *find(const struct fake_volumes *volumes, const char *name)
+{
+    for (guint i = 0; i < volumes->things->len; i++) {
+        struct thing *thing = volumes->things->pdata[i];
+        if (strcmp(thing->data.name, name) == 0)
+            return thing;
+    }
+    return NULL;
+}
+
+void fake_volumes_lock(struct fake_volumes *volumes, const char *name, bool locked)
+{
+    find(volumes, name)->locked = locked;
+}
+
+void fake_volumes_put(struct fake_volumes *volumes, const char *backend, const char *name,
+                      guint64 bytes, bool whole)
+{
+    struct thing *thing = g_new0(struct thing, 1);
+    *thing = (struct thing){g_strdup(backend), {g_strdup(name), bytes, whole}, false};
+    g_ptr_array_add(volumes->things, thing);
+}
+
+bool fake_volumes_has(const struct fake_volumes *volumes, const char *name)
+{
+    return find(volumes, name) != NULL;
+}
+
+guint64 fake_volumes_bytes(const struct fake_volumes *volumes, const char *name)
+{
+    const struct thing *thing = find(volumes, name);
+    return thing ? thing->data.bytes : 0;
+}
+
+guint fake_volumes_count(const struct fake_volumes *volumes)
+{
+    return volumes->things->len;
+}
+
+const GPtrArray *fake_volumes_calls(const struct fake_volumes *volumes)
+{
+    return volumes->calls;
+}
+
+guint fake_volumes_count_calls(const struct fake_volumes *volumes, const char *op)
+{
+    guint count = 0;
+    g_autofree char *part = g_strdup_printf(" %s ", op);
+    for (guint i = 0; i < volumes->calls->len; i++)
+        count += strstr(volumes->calls->pdata[i], part) != NULL;
+    return count;
+}
+
+/* --- the driver --- */
+
+static struct fake_driver *fake_of(struct volume_driver *driver)
+{
+    return (struct fake_driver *)driver;
+}
+
+static bool ended(GError **error)
+{
+    return fettle_set_ended(error, "the process that waited for a back end");
+}
+
+static guint given_up(const struct fake_driver *fake, const char *backend)
+{
+    return GPOINTER_TO_UINT(g_hash_table_lookup(fake->given_up, backend));
+}
+
+static bool await(struct fake_driver *fake, const struct backend *backend, GError **error)
+{
+    struct fake_volumes *volumes = fake->volumes;
+    if (volumes->delay_ms > 0 && !env_sleep(fake->env, volumes->delay_ms))
+        return ended(error);
+    for (guint waited = 0; g_hash_table_contains(volumes->hanging, backend->uuid);
+         waited += LOOK_MS) {
+        if (waited >= FAKE_VOLUME_LIMIT_MS) {
+            g_hash_table_insert(fake->given_up, g_strdup(backend->uuid),
+                                GUINT_TO_POINTER(given_up(fake, backend->uuid) + 1));
+            fettle_set_error(error, TIMEOUT, "%s: no answer within %u s", backend->name,
+                             FAKE_VOLUME_LIMIT_MS / 1000);
+            return false;
+        }
+        if (!env_sleep(fake->env, LOOK_MS))
+            return ended(error);
+    }
+    g_hash_table_remove(fake->given_up, backend->uuid);
+    return !task_killed() || ended(error);
+}
+
+static bool step(struct fake_driver *fake, GError **error)
+{
+    if (fake->volumes->step)
+        fake->volumes->step(fake->env, fake->volumes->step_data);
+    return !task_killed() || ended(error);
+}
+
+static bool fails(struct fake_volumes *volumes, const char *op, bool late, GError **error)
+{
+    if (volumes->failures == 0 || volumes->late != late ||
+        (volumes->failing && strcmp(volumes->failing, op) != 0))
+        return false;
+    volumes->failures--;
+    g_set_error(error, FETTLE_ERROR, (gint)volumes->code, "the back end fails");
+    return true;
+}
+
+static bool is_ours(struct fake_driver *fake, const struct backend *backend, GError **error)
+{
+    struct fake_volumes *volumes = fake->volumes;
+    if (!g_hash_table_contains(volumes->unmounted, fake->env->node_uuid) &&
+        g_hash_table_contains(volumes->marked, backend->uuid))
+        return true;
+    fettle_set_error(error, ENVIRONMENT, "%s: %s has no marker of back end %s; is it mounted?",
+                     backend->name, backend->path, backend->uuid);
+    return false;
+}
+
+static bool begin(struct fake_driver *fake, const char *op, const struct backend *backend,
+                  const char *name, GError **error)
+{
+    g_ptr_array_add(fake->volumes->calls,
+                    g_strdup_printf("%s %s %s", fake->env->node_uuid, op, name));
+    return step(fake, error) && await(fake, backend, error) &&
+           !fails(fake->volumes, op, false, error) &&
+           (strcmp(op, "open") == 0 || is_ours(fake, backend, error));
+}
+
+static bool end(struct fake_driver *fake, const char *op, GError **error)
+{
+    return step(fake, error) && !fails(fake->volumes, op, true, error);
+}
+
+static bool fake_open(struct volume_driver *driver, const struct backend *backend,
+                      const struct cluster *cluster, bool make, GError **error)
+{
+    struct fake_driver *fake = fake_of(driver);
+    GHashTable *marked = fake->volumes->marked;
+    if (!begin(fake, "open", backend, "", error))
+        return false;
+    if (make && !g_hash_table_contains(fake->volumes->unmounted, fake->env->node_uuid) &&
+        !g_hash_table_contains(marked, backend->uuid))
+        g_hash_table_insert(marked, g_strdup(backend->uuid), g_strdup(cluster->uuid));
+    if (!is_ours(fake, backend, error))
+        return false;
+    const char *owner = g_hash_table_lookup(marked, backend->uuid);
+    if (strcmp(owner, cluster->uuid) != 0) {
+        fettle_set_error(error, UNSAFE, "%s: %s belongs to back end %s of cluster %s",
+                         backend->name, backend->path, backend->uuid, owner);
+        return false;
+    }
+    return end(fake, "open", error);
+}
+
+static bool fake_space(struct volume_driver *driver, const struct backend *backend,
+                       guint64 *ret_free, guint64 *ret_total, GError **error)
+{
+    struct fake_driver *fake = fake_of(driver);
+    *ret_free = *ret_total = FULL_MIB;
+    return begin(fake, "space", backend, "", error) && end(fake, "space", error);
+}
+
+static bool fake_create(struct volume_driver *driver, const struct backend *backend,
+                        const char *name, guint64 size_gib, GError **error)
+{
+    struct fake_driver *fake = fake_of(driver);
+    struct fake_volumes *volumes = fake->volumes;
+    if (!begin(fake, "create", backend, name, error))
+        return false;
+    if (find(volumes, name)) {
+        fettle_set_error(error, ALREADY_EXISTS, "%s: %s is there already", backend->name, name);
+        return false;
+    }
+    bool half = volumes->halves > 0;
+    volumes->halves -= half;
+    fake_volumes_put(volumes, backend->uuid, name, half ? 1 : size_gib * 1024 * MIB(1), false);
+    if (half) {
+        fettle_set_error(error, STORAGE, "%s: it was made by half", backend->name);
+        return false;
+    }
+    if (!step(fake, error))
+        return false;
+    find(volumes, name)->data.whole = true;
+    return end(fake, "create", error);
+}
+
+static struct thing *known(struct fake_volumes *volumes, const struct backend *backend,
+                           const char *name, GError **error)
+{
+    struct thing *thing = find(volumes, name);
+    if (thing && strcmp(thing->backend, backend->uuid) == 0)
+        return thing;
+    fettle_set_error(error, UNKNOWN_ENTITY, "%s: there is no %s", backend->name, name);
+    return NULL;
+}
+
+static bool fake_grow(struct volume_driver *driver, const struct backend *backend, const char *name,
+                      guint64 size_gib, GError **error)
+{
+    struct fake_driver *fake = fake_of(driver);
+    if (!begin(fake, "grow", backend, name, error))
+        return false;
+    struct thing *thing = known(fake->volumes, backend, name, error);
+    if (!thing)
+        return false;
+    thing->data.bytes = MAX(thing->data.bytes, size_gib * 1024 * MIB(1));
+    return end(fake, "grow", error);
+}
+
+static bool fake_remove(struct volume_driver *driver, const struct backend *backend,
+                        const char *name, GError **error)
+{
+    struct fake_driver *fake = fake_of(driver);
+    struct fake_volumes *volumes = fake->volumes;
+    if (!begin(fake, "remove", backend, name, error))
+        return false;
+    struct thing *thing = known(volumes, backend, name, NULL);
+    if (thing && thing->locked) {
+        fettle_set_error(error, WRONG_STATE, "%s: %s is open in a running guest", backend->name,
+                         name);
+        return false;
+    }
+    if (thing && volumes->goes)
+        volumes->goes(name, volumes->goes_data);
+    if (thing)
+        g_ptr_array_remove(volumes->things, thing);
+    return end(fake, "remove", error);
+}
+
+static struct volume_data *copy(const struct thing *thing, bool whole)
+{
+    struct volume_data *data = g_new0(struct volume_data, 1);
+    *data = (struct volume_data){g_strdup(thing->data.name), thing->data.bytes,
+                                 whole && thing->data.whole};
+    return data;
+}
+
+static struct volume_data *fake_look(struct volume_driver *driver, const struct backend *backend,
+                                     const char *name, GError **error)
+{
+    struct fake_driver *fake = fake_of(driver);
+    if (!begin(fake, "look", backend, name, error))
+        return NULL;
+    struct thing *thing = known(fake->volumes, backend, name, error);
+    return thing && end(fake, "look", error) ? copy(thing, true) : NULL;
+}
+
+static GPtrArray *fake_list(struct volume_driver *driver, const struct backend *backend,
+                            GError **error)
+{
+    struct fake_driver *fake = fake_of(driver);
+    if (!begin(fake, "list", backend, "", error))
+        return NULL;
+    g_autoptr(GPtrArray) list = g_ptr_array_new_with_free_func(volume_data_free);
+    for (guint i = 0; i < fake->volumes->things->len; i++) {
+        const struct thing *thing = fake->volumes->things->pdata[i];
+        g_autofree char *uuid = NULL;
+        guint64 claim;
+        if (strcmp(thing->backend, backend->uuid) == 0 &&
+            volume_data_parse(thing->data.name, &uuid, &claim))
+            g_ptr_array_add(list, copy(thing, false));
+    }
+    return end(fake, "list", error) ? g_steal_pointer(&list) : NULL;
+}
+
+static guint fake_hanging(struct volume_driver *driver, const struct backend *backend)
+{
+    return given_up(fake_of(driver), backend->uuid);
+}
+
+static const struct volume_driver_ops fake_ops = {.open = fake_open,
+                                                  .space = fake_space,
+                                                  .create = fake_create,
+                                                  .grow = fake_grow,
+                                                  .remove = fake_remove,
+                                                  .look = fake_look,
+                                                  .list = fake_list,
+                                                  .hanging = fake_hanging};
+
+struct volume_driver *fake_volumes_at(struct fake_volumes *volumes, const struct env *env)
+{
+    struct fake_driver *fake = g_new0(struct fake_driver, 1);
+    fake->driver.ops = &fake_ops;
+    fake->volumes = volumes;
+    fake->env = env;
+    fake->given_up = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    g_ptr_array_add(volumes->drivers, fake);
+    return &fake->driver;
+}

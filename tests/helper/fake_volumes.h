@@ -1,0 +1,51 @@
+/*
+ * Back ends in memory, behind proto/volume_driver.h: what several nodes see of them, who did what
+ * to them, and whatever a test wants to go wrong there.
+ */
+#pragma once
+
+#include "helper/fake_env.h"
+
+struct fake_volumes;
+
+#define FAKE_VOLUME_LIMIT_MS 60000u /* after which a call that hangs is given up */
+
+struct fake_volumes *fake_volumes_new(void);
+void fake_volumes_free(struct fake_volumes *volumes);
+/* What that process sees; lives as long as the back ends. */
+struct volume_driver *fake_volumes_at(struct fake_volumes *volumes, const struct env *env);
+
+/* --- what goes wrong --- */
+
+/* The next `count` calls of `op` (NULL: of any, `open` too) fail so; `late`: after they have done
+ * their work. */
+void fake_volumes_fail(struct fake_volumes *volumes, const char *op, enum fettle_error code,
+                       bool late, guint count);
+/* Data that is made is half made, and the call fails (STORAGE), so often. */
+void fake_volumes_make_half(struct fake_volumes *volumes, guint count);
+/* From now on calls at this back end (UUID) hang, or they go on. */
+void fake_volumes_hang(struct fake_volumes *volumes, const char *backend, bool hang);
+/* Each call takes so long. */
+void fake_volumes_delay(struct fake_volumes *volumes, guint ms);
+/* A guest has it open, or has not. */
+void fake_volumes_lock(struct fake_volumes *volumes, const char *name, bool locked);
+/* Nothing is mounted where the back end should be on that node. */
+void fake_volumes_unmount(struct fake_volumes *volumes, const char *node, bool away);
+/* Called before and after whatever a call does to the back end; in the task that waits. */
+typedef void (*fake_volumes_step)(const struct env *env, void *data);
+void fake_volumes_set_step(struct fake_volumes *volumes, fake_volumes_step step, void *data);
+/* Called before data goes. */
+typedef void (*fake_volumes_goes)(const char *name, void *data);
+void fake_volumes_set_goes(struct fake_volumes *volumes, fake_volumes_goes goes, void *data);
+
+/* --- what is there --- */
+
+void fake_volumes_put(struct fake_volumes *volumes, const char *backend, const char *name,
+                      guint64 bytes, bool whole);
+bool fake_volumes_has(const struct fake_volumes *volumes, const char *name);
+/* 0: there is none. */
+guint64 fake_volumes_bytes(const struct fake_volumes *volumes, const char *name);
+guint fake_volumes_count(const struct fake_volumes *volumes);
+/* "NODE op NAME", oldest first, of all calls. */
+const GPtrArray *fake_volumes_calls(const struct fake_volumes *volumes);
+guint fake_volumes_count_calls(const struct fake_volumes *volumes, const char *op);

@@ -1,0 +1,200 @@
+/*
+ * Volumes in real directories, by real children: the suite of all drivers, and what only
+ * directories have.
+ */
+#include "unit/backend/volume_suite.h"
+#include "world.h"
+
+#include "backend/volume/dir_call.h"
+#include "backend/volume/dir_volumes.h"
+#include "io/files.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <glib/gstdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#define LIMIT_MS 3000u
+#define HANGS ".hangs" /* beside a directory: calls at it do not come back */
+#define NAME "11111111-0000-4000-8000-000000000001.17"
+
+static struct volume_suite suite;
+static char *program;
+static guint times;
+static int locked_fd = -1;
+
+static struct backend *backend(const char *name, const char *uuid)
+{
+    struct backend *made = backend_new();
+    g_free(made->name);
+    g_free(made->uuid);
+    g_free(made->path);
+    made->name = g_strdup(name);
+    made->uuid = g_strdup(uuid);
+    made->path = g_strdup_printf("%s/%s.%u", world_folder(), name, times);
+    g_assert_cmpint(g_mkdir(made->path, 0755), ==, 0);
+    return made;
+}
+
+static void set_up(void)
+{
+    loop_init();
+    times++;
+    suite.driver = dir_volumes_new(program, LIMIT_MS);
+    suite.first = backend("dir1", "00000000-0000-4000-8000-0000000000d1");
+    suite.second = backend("dir2", "00000000-0000-4000-8000-0000000000d2");
+    suite.cluster = cluster_new();
+    g_free(suite.cluster->uuid);
+    g_free(suite.cluster->name);
+    suite.cluster->uuid = g_strdup("00000000-0000-4000-8000-0000000000c1");
+    suite.cluster->name = g_strdup("berlin");
+}
+
+static void tear_down(void)
+{
+    dir_volumes_free(suite.driver);
+    backend_free(suite.first);
+    backend_free(suite.second);
+    cluster_free(suite.cluster);
+}
+
+static char *path_of(const struct backend *at, const char *name)
+{
+    return g_build_filename(at->path, "volumes", name, NULL);
+}
+
+static void put(const struct backend *at, const char *name)
+{
+    g_autofree char *path = path_of(at, name);
+    g_autoptr(GError) error = NULL;
+    g_file_set_contents(path, "x", 1, &error);
+    g_assert_no_error(error);
+}
+
+static void hang(const struct backend *at, bool hangs)
+{
+    g_autofree char *path = g_strconcat(at->path, HANGS, NULL);
+    if (hangs)
+        g_assert_true(g_file_set_contents(path, "", 0, NULL));
+    else
+        g_assert_cmpint(unlink(path), ==, 0);
+}
+
+/* As QEMU does (block/file-posix.c): bytes from 100 on say what an opener does. */
+static void lock(const struct backend *at, const char *name, bool locked)
+{
+    struct flock range = {.l_type = F_RDLCK, .l_whence = SEEK_SET, .l_start = 101, .l_len = 1};
+    g_autofree char *path = path_of(at, name);
+    if (!locked) {
+        close(locked_fd);
+        return;
+    }
+    locked_fd = open(path, O_RDWR | O_CLOEXEC);
+    g_assert_cmpint(fcntl(locked_fd, F_OFD_SETLK, &range), ==, 0);
+}
+
+/* --- what only directories have --- */
+
+static void assert_open_says(bool make, const char *words)
+{
+    g_autoptr(GError) error = NULL;
+    g_assert_false(suite.driver->ops->open(suite.driver, suite.first, suite.cluster, make, &error));
+    g_autofree char *wanted = g_strdup_printf("dir1: %s%s", suite.first->path, words);
+    g_assert_cmpstr(error->message, ==, wanted);
+}
+
+/* An empty mount point is not the place, and what has something in it gets no marker. */
+static void markers(void *unused)
+{
+    g_autoptr(GError) error = NULL;
+    set_up();
+    assert_open_says(false, " has no marker of back end 00000000-0000-4000-8000-0000000000d1; is "
+                            "it mounted?");
+    g_autofree char *there = g_build_filename(suite.first->path, "something", NULL);
+    g_assert_true(g_file_set_contents(there, "", 0, NULL));
+    assert_open_says(true, " has no marker of back end 00000000-0000-4000-8000-0000000000d1; is "
+                           "it mounted?");
+    g_assert_cmpint(unlink(there), ==, 0);
+    g_autofree char *found = g_build_filename(suite.first->path, "lost+found", NULL);
+    g_assert_cmpint(g_mkdir(found, 0700), ==, 0);
+    suite.driver->ops->open(suite.driver, suite.first, suite.cluster, true, &error);
+    g_assert_no_error(error);
+    suite.first->uuid[0] = '9';
+    assert_open_says(true, " belongs to back end 00000000-0000-4000-8000-0000000000d1 of cluster "
+                           "berlin");
+    suite.first->uuid[0] = '0';
+    g_autofree char *aside = g_strconcat(suite.first->path, ".aside", NULL);
+    g_assert_cmpint(g_rename(suite.first->path, aside), ==, 0);
+    assert_open_says(true, " cannot be opened: No such file or directory");
+    tear_down();
+}
+
+/* What says of itself that it is whole, and of which claim. */
+static void whole(void *unused)
+{
+    g_autoptr(GError) error = NULL;
+    char text[64] = "";
+    struct stat status;
+    set_up();
+    suite.driver->ops->open(suite.driver, suite.first, suite.cluster, true, &error);
+    suite.driver->ops->create(suite.driver, suite.first, NAME, 4, &error);
+    g_assert_no_error(error);
+    g_autofree char *path = path_of(suite.first, NAME);
+    g_assert_cmpint(stat(path, &status), ==, 0);
+    g_assert_cmpint(status.st_mode & 07777, ==, 0600);
+    g_assert_cmpint(status.st_blocks, <, 64); /* sparse */
+    if (getxattr(path, "user.fettle.whole", text, sizeof text - 1) < 0 && errno == ENOTSUP) {
+        g_test_skip("no extended attributes here");
+    } else {
+        g_assert_cmpstr(text, ==, "17 4294967296");
+        g_assert_cmpint(setxattr(path, "user.fettle.whole", "16 4294967296", 13, 0), ==, 0);
+        struct volume_data *data = suite.driver->ops->look(suite.driver, suite.first, NAME, &error);
+        g_assert_no_error(error);
+        g_assert_false(data->whole);
+        volume_data_free(data);
+    }
+    tear_down();
+}
+
+/* A child that ends as none should. */
+static void broken(void *unused)
+{
+    g_autoptr(GError) error = NULL;
+    set_up();
+    struct volume_driver *other = dir_volumes_new("false", LIMIT_MS);
+    g_assert_null(other->ops->list(other, suite.first, &error));
+    g_assert_error(error, FETTLE_ERROR, FETTLE_ERROR_STORAGE);
+    dir_volumes_free(other);
+    tear_down();
+}
+
+static int run_tests(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    suite = (struct volume_suite){.set_up = set_up,
+                                  .tear_down = tear_down,
+                                  .run = world_run,
+                                  .put = put,
+                                  .hang = hang,
+                                  .lock = lock};
+    volume_suite_add("/volume-dir", &suite);
+    world_test("/volume-dir/markers-of-directories#SAF-123", markers);
+    world_test("/volume-dir/whole#SAF-52", whole);
+    world_test("/volume-dir/broken-child", broken);
+    return g_test_run();
+}
+
+int main(int argc, char **argv)
+{
+    if (argc > 3 && strcmp(argv[1], DIR_CALL_OPTION) == 0) {
+        g_autofree char *hangs = g_strconcat(argv[3], HANGS, NULL);
+        while (g_file_test(hangs, G_FILE_TEST_EXISTS))
+            pause();
+        return dir_call_main(argc, argv);
+    }
+    program = g_file_read_link("/proc/self/exe", NULL);
+    return world_main(argc, argv, run_tests);
+}

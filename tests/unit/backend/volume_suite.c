@@ -1,0 +1,194 @@
+/* Tests of any volume driver; see volume_suite.h. */
+#include "unit/backend/volume_suite.h"
+
+#include <string.h>
+
+#include "base/task.h"
+
+#define VOLUME "11111111-0000-4000-8000-000000000001"
+#define NAME VOLUME ".17"
+#define GIB (G_GUINT64_CONSTANT(1) << 30)
+
+static struct volume_suite *suite;
+static void (*body)(void);
+
+#define ops (suite->driver->ops)
+#define DO(call)                                                                                   \
+    do {                                                                                           \
+        g_autoptr(GError) do_error = NULL;                                                         \
+        bool do_ok = (call);                                                                       \
+        g_assert_no_error(do_error);                                                               \
+        g_assert_true(do_ok);                                                                      \
+    } while (0)
+#define FAILS(call, CODE)                                                                          \
+    do {                                                                                           \
+        g_autoptr(GError) do_error = NULL;                                                         \
+        g_assert_false(call);                                                                      \
+        g_assert_error(do_error, FETTLE_ERROR, FETTLE_ERROR_##CODE);                               \
+        g_assert_true(g_str_has_prefix(do_error->message, suite->first->name));                    \
+    } while (0)
+
+static void open_both(void)
+{
+    DO(ops->open(suite->driver, suite->first, suite->cluster, true, &do_error));
+    DO(ops->open(suite->driver, suite->second, suite->cluster, true, &do_error));
+}
+
+static bool create(const char *name, guint64 gib, GError **error)
+{
+    return ops->create(suite->driver, suite->first, name, gib, error);
+}
+
+static void assert_is(const char *name, guint64 bytes, bool whole)
+{
+    g_autoptr(GError) error = NULL;
+    struct volume_data *data = ops->look(suite->driver, suite->first, name, &error);
+    g_assert_no_error(error);
+    g_assert_cmpstr(data->name, ==, name);
+    g_assert_cmpuint(data->bytes, ==, bytes);
+    g_assert_cmpint(data->whole, ==, whole);
+    volume_data_free(data);
+}
+
+static gint by_name(gconstpointer a, gconstpointer b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static void assert_list(const struct backend *backend, const char *names)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(GPtrArray) list = ops->list(suite->driver, backend, &error);
+    g_autoptr(GPtrArray) found = g_ptr_array_new();
+    g_assert_no_error(error);
+    for (guint i = 0; i < list->len; i++)
+        g_ptr_array_add(found, ((struct volume_data *)list->pdata[i])->name);
+    g_ptr_array_sort(found, by_name);
+    g_ptr_array_add(found, NULL);
+    g_autofree char *text = g_strjoinv(" ", (char **)found->pdata);
+    g_assert_cmpstr(text, ==, names);
+}
+
+static void test_markers(void)
+{
+    FAILS(ops->open(suite->driver, suite->first, suite->cluster, false, &do_error), ENVIRONMENT);
+    FAILS(create(NAME, 1, &do_error), ENVIRONMENT);
+    open_both();
+    DO(ops->open(suite->driver, suite->first, suite->cluster, false, &do_error));
+    record_autoptr(cluster) other = cluster_copy(suite->cluster);
+    g_free(other->uuid);
+    other->uuid = g_strdup("99999999-0000-4000-8000-000000000009");
+    FAILS(ops->open(suite->driver, suite->first, other, true, &do_error), UNSAFE);
+    DO(ops->open(suite->driver, suite->first, suite->cluster, true, &do_error));
+}
+
+static void test_creates(void)
+{
+    guint64 room = 0, total = 0;
+    open_both();
+    assert_list(suite->first, "");
+    DO(create(NAME, 2, &do_error));
+    assert_is(NAME, 2 * GIB, true);
+    FAILS(create(NAME, 1, &do_error), ALREADY_EXISTS);
+    assert_is(NAME, 2 * GIB, true);
+    assert_list(suite->first, NAME);
+    assert_list(suite->second, "");
+    DO(ops->space(suite->driver, suite->first, &room, &total, &do_error));
+    g_assert_cmpuint(total, >, 0);
+    g_assert_cmpuint(total, >=, room);
+}
+
+static void test_grows(void)
+{
+    open_both();
+    FAILS(ops->grow(suite->driver, suite->first, NAME, 1, &do_error), UNKNOWN_ENTITY);
+    DO(create(NAME, 1, &do_error));
+    DO(ops->grow(suite->driver, suite->first, NAME, 3, &do_error));
+    assert_is(NAME, 3 * GIB, true);
+    DO(ops->grow(suite->driver, suite->first, NAME, 2, &do_error));
+    DO(ops->grow(suite->driver, suite->first, NAME, 3, &do_error));
+    assert_is(NAME, 3 * GIB, true);
+}
+
+static void test_removes(void)
+{
+    open_both();
+    DO(ops->remove(suite->driver, suite->first, NAME, &do_error));
+    DO(create(NAME, 1, &do_error));
+    suite->lock(suite->first, NAME, true);
+    FAILS(ops->remove(suite->driver, suite->first, NAME, &do_error), WRONG_STATE);
+    assert_is(NAME, GIB, true);
+    suite->lock(suite->first, NAME, false);
+    DO(ops->remove(suite->driver, suite->first, NAME, &do_error));
+    DO(ops->remove(suite->driver, suite->first, NAME, &do_error));
+    FAILS(ops->look(suite->driver, suite->first, NAME, &do_error), UNKNOWN_ENTITY);
+}
+
+static void test_halves_and_others(void)
+{
+    open_both();
+    DO(create(VOLUME ".9", 1, &do_error));
+    suite->put(suite->first, NAME);
+    suite->put(suite->first, "notes.txt");
+    suite->put(suite->first, VOLUME);
+    suite->put(suite->first, VOLUME ".0");
+    suite->put(suite->first, VOLUME ".1x");
+    suite->put(suite->first, "11111111-0000-4000-8000-00000000000G.5");
+    assert_is(NAME, 1, false);
+    assert_list(suite->first, NAME " " VOLUME ".9");
+    FAILS(create(NAME, 1, &do_error), ALREADY_EXISTS);
+}
+
+static void list_task(void *data)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(GPtrArray) list = ops->list(suite->driver, suite->first, &error);
+    g_assert_null(list);
+    g_assert_error(error, FETTLE_ERROR, FETTLE_ERROR_TIMEOUT);
+    struct promise *promise = data;
+    promise_complete(promise);
+}
+
+/* More calls than may be under way at once: each ends, and the other back end does not notice. */
+static void test_hangs(void)
+{
+    struct promise over[LIMIT_BACKEND_CHILDREN + 2] = {0};
+    open_both();
+    suite->hang(suite->first, true);
+    for (guint i = 0; i < G_N_ELEMENTS(over); i++)
+        task_spawn(NULL, list_task, &over[i]);
+    assert_list(suite->second, "");
+    g_assert_false(over[0].done);
+    for (guint i = 0; i < G_N_ELEMENTS(over); i++)
+        g_assert_true(promise_wait(&over[i]));
+    suite->hang(suite->first, false);
+    assert_list(suite->first, "");
+    g_assert_cmpuint(ops->hanging(suite->driver, suite->first), ==, 0);
+}
+
+static void run_body(void *data)
+{
+    body();
+}
+
+static void run_test(const void *data)
+{
+    memcpy(&body, data, sizeof body);
+    suite->set_up();
+    suite->run(run_body, NULL);
+    suite->tear_down();
+}
+
+static void (*const tests[])(void) = {test_markers, test_creates,           test_grows,
+                                      test_removes, test_halves_and_others, test_hangs};
+static const char *const names[] = {"markers#SAF-123", "creates#SAF-52",    "grows#SAF-53",
+                                    "removes#SAF-53",  "halves-and-others", "hangs"};
+
+void volume_suite_add(const char *path, struct volume_suite *tested)
+{
+    suite = tested;
+    for (guint i = 0; i < G_N_ELEMENTS(tests); i++) {
+        g_autofree char *name = g_strdup_printf("%s/%s", path, names[i]);
+        g_test_add_data_func(name, &tests[i], run_test);
+    }
+}

@@ -1,0 +1,23 @@
+/*
+ * What every volume driver has to keep (proto/volume_driver.h): one set of tests, run on the real
+ * ones and on the fake that core's tests trust.
+ */
+#pragma once
+
+#include "proto/volume_driver.h"
+
+struct volume_suite {
+    struct volume_driver *driver;
+    struct cluster *cluster;
+    struct backend *first, *second; /* fresh in each test, without markers */
+    void (*set_up)(void);
+    void (*tear_down)(void);
+    void (*run)(void (*fn)(void *data), void *data); /* in a task, to its end */
+    /* Something that is half made, or that has a name of its own. */
+    void (*put)(const struct backend *backend, const char *name);
+    void (*hang)(const struct backend *backend, bool hang);
+    void (*lock)(const struct backend *backend, const char *name, bool locked);
+};
+
+/* Adds the tests, under that path. */
+void volume_suite_add(const char *path, struct volume_suite *suite);
