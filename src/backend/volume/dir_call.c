@@ -90,7 +90,7 @@ static bool write_marker(const struct call *call, const char *name, GError **err
 {
     g_autofree char *text = g_strdup_printf("backend %s\ncluster %s %s\n", call->backend,
                                             call->cluster, call->cluster_name);
-    int fd = openat(call->folder, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+    int fd = openat(call->folder, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     bool ok = fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text) && fsync(fd) == 0;
     if (fd >= 0)
         close(fd);
@@ -132,7 +132,7 @@ static bool make_volumes(struct call *call, GError **error)
 {
     if (call->volumes >= 0)
         return true;
-    if ((mkdirat(call->folder, VOLUMES, 0711) != 0 && errno != EEXIST) || fsync(call->folder) != 0)
+    if ((mkdirat(call->folder, VOLUMES, 0700) != 0 && errno != EEXIST) || fsync(call->folder) != 0)
         return fail("make the folder of", call, error);
     call->volumes = openat(call->folder, VOLUMES, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
     return call->volumes >= 0 || fail("open the folder of", call, error);

@@ -374,7 +374,7 @@ static bool refresh_after_commit(struct follow *follow, GError **error)
     }
 }
 
-static bool wait_for_serial(struct follow *follow, guint64 serial, GError **error)
+bool follow_wait(struct follow *follow, guint64 serial, GError **error)
 {
     struct serial_wait wait = {.serial = serial};
     if (!follow->following)
@@ -432,7 +432,7 @@ bool follow_commit(struct follow *follow, const char *change, const struct owner
 {
     guint64 serial = commit(follow, change, owner, changes, stamp, job, error);
 
-    return serial > 0 && wait_for_serial(follow, serial, error);
+    return serial > 0 && follow_wait(follow, serial, error);
 }
 
 bool follow_commit_last(struct follow *follow, const char *change, const struct owner *owner,

@@ -30,6 +30,8 @@ bool follow_start(struct follow *follow, GError **error);
 /* One fetch without following: for job processes, which read, act and commit. Brings the copy up to
  * date. */
 bool follow_refresh(struct follow *follow, GError **error);
+/* In a task: until the copy, which follows, has that serial. KILLED. */
+bool follow_wait(struct follow *follow, guint64 serial, GError **error);
 const struct config *follow_config(const struct follow *follow);
 guint64 follow_epoch(const struct follow *follow);
 /* History and epoch of the mastership that the copy follows. */

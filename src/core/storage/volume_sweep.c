@@ -1,0 +1,163 @@
+/*
+ * Data that no record names goes, at the start of a member and each hour: what stands in the trash,
+ * and what one copy proves to be nobody's (SAF-54). Never by its age.
+ */
+#include <string.h>
+
+#include "base/log.h"
+#include "core/storage/volume_private.h"
+
+/* --- which serials this line of commits has made --- */
+
+static gint descending(gconstpointer a, gconstpointer b)
+{
+    guint64 first = *(const guint64 *)a, second = *(const guint64 *)b;
+    return first < second ? 1 : first > second ? -1 : 0;
+}
+
+static void add_version(const char *kind, const char *key, guint64 version, const void *value,
+                        void *data)
+{
+    g_array_append_val((GArray *)data, version);
+}
+
+/* Where a line leaves another one behind, by a person's failover or a restore, its serial leaps by
+ * LIMIT_SERIAL_LEAP at least (engine_leap()). Between two serials of records that are nearer to
+ * each other there is no such place. */
+static guint64 lowest_proven(const struct config *config)
+{
+    guint64 floor = config_serial(config);
+    g_autoptr(GArray) versions = g_array_new(FALSE, FALSE, sizeof(guint64));
+    config_each(config, add_version, versions);
+    g_array_sort(versions, descending);
+    for (guint i = 0; i < versions->len; i++) {
+        guint64 version = g_array_index(versions, guint64, i);
+        if (version < floor && floor - version >= LIMIT_SERIAL_LEAP)
+            break;
+        floor = MIN(floor, version);
+    }
+    return floor;
+}
+
+struct volume_proof volume_proof_of(const struct volume_member *member)
+{
+    return (struct volume_proof){follow_stamp(member->service->follow),
+                                 lowest_proven(volume_member_config(member))};
+}
+
+bool volume_proof_holds(const struct volume_member *member, const struct volume_proof *proof)
+{
+    return stamp_compare(follow_stamp(member->service->follow), proof->stamp) == 0;
+}
+
+bool volume_sweep_may(const struct volume_member *member, const struct volume_proof *proof,
+                      const char *name, bool *ret_unproven)
+{
+    const struct config *config = volume_member_config(member);
+    g_autofree char *uuid = NULL;
+    guint64 claim;
+    if (!volume_data_parse(name, &uuid, &claim) || claim > config_serial(config) ||
+        !volume_proof_holds(member, proof))
+        return false;
+    g_autofree char *key = config_work_key(RESOURCE_VOLUME, uuid);
+    const struct volume *volume = config_get(config, "volume", uuid, NULL);
+    const struct worker *row = config_get(config, "worker", key, NULL);
+    if ((volume && strcmp(volume->data, name) == 0) || (row && row->claim == claim))
+        return false;
+    if (ret_unproven)
+        *ret_unproven = claim < proof->floor;
+    return claim >= proof->floor;
+}
+
+/* --- the sweep --- */
+
+static bool remove_one(struct volume_member *member, const char *name)
+{
+    struct volume_driver *driver = member->service->env->volumes;
+    g_autoptr(GError) error = NULL;
+    if (driver->ops->remove(driver, member->backend, name, &error))
+        return true;
+    if (!task_killed())
+        log_warning("", "%s: %s stays although no record names it: %s", member->backend->name, name,
+                    error->message);
+    return false;
+}
+
+static GPtrArray *trash_names(const struct volume_member *member)
+{
+    GPtrArray *names = g_ptr_array_new_with_free_func(g_free);
+    g_autoptr(GPtrArray) all =
+        config_backend_trash(volume_member_config(member), member->backend->uuid);
+    for (guint i = 0; i < all->len && names->len < LIMIT_WORK_ITEMS; i++)
+        g_ptr_array_add(names, g_strdup(((const struct trash *)all->pdata[i])->name));
+    return names;
+}
+
+static void sweep_trash(struct volume_member *member)
+{
+    g_autoptr(GPtrArray) names = trash_names(member);
+    for (guint i = names->len; i > 0 && !task_killed(); i--)
+        if (!remove_one(member, names->pdata[i - 1]))
+            g_ptr_array_remove_index_fast(names, i - 1);
+    if (!names->len || task_killed())
+        return;
+    g_autofree char *commit_id = env_uuid(member->service->env);
+    struct empty_trash_args args = {.commit_id = commit_id,
+                                    .service = member->uuid,
+                                    .generation = member->generation,
+                                    .names = names};
+    record_autoptr(commit_result) result = volume_call(member, NULL, "empty_trash", &args, NULL);
+}
+
+/* Said when it has become another number. */
+static void tell_left(struct volume_member *member, guint left, const char *name)
+{
+    if (left && left != member->left)
+        log_warning("",
+                    "%s: data that no record names, and of which it is not proven that no lost "
+                    "record does: %u, as %s; it stays",
+                    member->backend->name, left, name);
+    member->left = left;
+}
+
+/* Each is judged by the copy as it is then: what is nobody's once stays so. */
+static void sweep_names(struct volume_member *member, const GPtrArray *list)
+{
+    struct volume_proof proof = volume_proof_of(member);
+    guint left = 0;
+    const char *one = "";
+    for (guint i = 0; i < list->len && !task_killed() && !member->over; i++) {
+        const char *name = ((const struct volume_data *)list->pdata[i])->name;
+        bool unproven = false;
+        if (volume_sweep_may(member, &proof, name, &unproven)) {
+            if (remove_one(member, name))
+                log_info("", "%s: removed %s, which no record names", member->backend->name, name);
+        } else if (unproven) {
+            left++;
+            one = name;
+        }
+    }
+    if (task_killed() || member->over)
+        return;
+    if (!volume_proof_holds(member, &proof))
+        member->sweep_ms = 0; /* of what the next mastership shows */
+    tell_left(member, left, one);
+}
+
+void volume_sweep_run(void *data)
+{
+    struct volume_member *member = data;
+    struct volume_driver *driver = member->service->env->volumes;
+    g_autoptr(GError) error = NULL;
+    if (!task_killed()) {
+        sweep_trash(member);
+        g_autoptr(GPtrArray) list =
+            task_killed() ? NULL : driver->ops->list(driver, member->backend, &error);
+        if (list)
+            sweep_names(member, list);
+        else if (!task_killed())
+            volume_member_complain(member, error);
+    }
+    member->sweeping = false;
+    volume_member_unref(member);
+}

@@ -1,0 +1,64 @@
+/*
+ * fettle-volumed: the volume services of this node, one member for each back end that names it;
+ * elsewhere it idles. All thinking is core/storage's. It asks the master's configuration daemon
+ * through this node's noded. Its children at back ends are this program, too (DIR_CALL_OPTION).
+ */
+#include <string.h>
+#include <sys/stat.h>
+
+#include "backend/volume/dir_call.h"
+#include "backend/volume/dir_volumes.h"
+#include "base/limits.h"
+#include "core/storage/volume_service.h"
+#include "daemons/common/daemon.h"
+#include "io/process.h"
+#include "io/real_env.h"
+
+static struct env *env;
+static struct volume_driver *driver;
+static struct volume_service *service;
+
+static void ended(const GError *error, void *data)
+{
+    daemon_quit(error);
+}
+
+static struct env *setup(const char *root, GError **error)
+{
+    env = real_env_new(root, ROLE_VOLUMED, NULL, error);
+    if (!env)
+        return NULL;
+    g_autofree char *program = program_path("fettle-volumed");
+    driver = dir_volumes_new(program, LIMIT_VOLUME_CALL_MS);
+    env->volumes = driver;
+    service = volume_service_new(env, ended, NULL);
+    return env;
+}
+
+static bool start(GError **error)
+{
+    volume_service_start(service);
+    return true;
+}
+
+static void stop(void)
+{
+    g_clear_pointer(&service, volume_service_free);
+    g_clear_pointer(&env, real_env_free);
+    g_clear_pointer(&driver, dir_volumes_free);
+}
+
+int main(int argc, char **argv)
+{
+    umask(0077); /* what others need is given to them by name (SAF-107) */
+    static const struct daemon description = {
+        .name = "volumed",
+        .summary = "The volume services of this node.",
+        .setup = setup,
+        .start = start,
+        .stop = stop,
+    };
+    if (argc > 1 && strcmp(argv[1], DIR_CALL_OPTION) == 0)
+        return dir_call_main(argc, argv);
+    return daemon_main(argc, argv, &description);
+}

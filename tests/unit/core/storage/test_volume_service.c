@@ -1,0 +1,301 @@
+/* Volume services: who takes what, what becomes of it, and of those that hang or are replaced. */
+#include <string.h>
+
+#include "unit/core/world/volume_world.h"
+
+static guint64 now(void)
+{
+    return (guint64)fake_now_ms(world.world);
+}
+
+static const struct storage_service *service_of(const char *host, const char *backend)
+{
+    g_autofree char *key = config_storage_service_key(STORAGE_VOLUME, host, backend);
+    return config_get(wconf_config(world.wconf), "storage_service", key, NULL);
+}
+
+static void test_registers(void)
+{
+    volumes_set_up(NULL);
+    volumed_start(2); /* is not the first of dir1: only of dir2, which it may mark */
+    fake_advance(world.world, 60000);
+    g_assert_null(service_of("node2", DIR1));
+    g_assert_nonnull(service_of("node2", DIR2));
+    volumed_start(1);
+    fake_advance(world.world, 20000);
+    g_assert_nonnull(service_of("node1", DIR1));
+    g_assert_nonnull(service_of("node2", DIR1));
+    g_assert_null(service_of("node1", DIR2));
+    volumed_start(3); /* none names it */
+    fake_advance(world.world, 300000);
+    g_assert_cmpint(service_of("node1", DIR1)->state, ==, STORAGE_UP);
+    g_assert_cmpint(service_of("node2", DIR1)->state, ==, STORAGE_UP);
+    volumes_tear_down();
+}
+
+/* CLN-02, 10, 66: each operation, to its end. */
+static void test_operations(void)
+{
+    volumes_set_up(NULL);
+    volumed_start(1);
+    const char *uuid = volume_ask("create-volume", "", 2, "dir1");
+    volumes_work();
+    assert_says(volume_said(uuid), "available 2 GiB");
+    volume_ask("extend-volume", uuid, 5, "");
+    volumes_work();
+    assert_says(volume_said(uuid), "available 5 GiB");
+    volumes_assert_clean();
+    volume_ask("delete-volume", uuid, 0, "");
+    volumes_work();
+    assert_says(volume_said(uuid), "gone");
+    volumes_assert_clean();
+    volumes_tear_down();
+}
+
+static void test_create_fails(void)
+{
+    volumes_set_up(NULL);
+    volumed_start(1);
+    fake_advance(world.world, 1000);
+    fake_volumes_make_half(volumes, 1);
+    const char *uuid = volume_ask("create-volume", "", 2, "dir1");
+    volumes_work();
+    assert_says(volume_said(uuid), "error 2 GiB, no data");
+    const struct volume *volume = config_get(wconf_config(world.wconf), "volume", uuid, NULL);
+    g_assert_cmpstr(volume->status_why, ==, "dir1: it was made by half");
+    fake_advance(world.world, 60000); /* what is left is swept */
+    volumes_assert_clean();
+    volume_ask("delete-volume", uuid, 0, "");
+    volumes_work();
+    assert_says(volume_said(uuid), "gone");
+    volumes_tear_down();
+}
+
+static const char *made(void)
+{
+    const char *uuid = volume_ask("create-volume", "", 2, "dir1");
+    volumes_work();
+    assert_says(volume_said(uuid), "available 2 GiB");
+    return uuid;
+}
+
+static const char *data_of(const char *uuid)
+{
+    return g_intern_string(
+        ((const struct volume *)config_get(wconf_config(world.wconf), "volume", uuid, NULL))->data);
+}
+
+static void test_extend_fails(void)
+{
+    volumes_set_up(NULL);
+    volumed_start(1);
+    const char *uuid = made();
+    fake_volumes_fail(volumes, "grow", FETTLE_ERROR_NO_RESOURCES, false, 1);
+    volume_ask("extend-volume", uuid, 3, "");
+    volumes_work();
+    assert_says(volume_said(uuid), "error_extending 2 GiB");
+    volumes_tear_down();
+}
+
+/* #SAF-53: what a guest has open stays, as trash, until it is free. */
+static void test_delete_of_what_is_open(void)
+{
+    volumes_set_up(NULL);
+    volumed_start(1);
+    const char *uuid = made();
+    const char *name = data_of(uuid);
+    fake_volumes_lock(volumes, name, true);
+    volume_ask("delete-volume", uuid, 0, "");
+    volumes_work();
+    assert_says(volume_said(uuid), "gone");
+    g_assert_true(fake_volumes_has(volumes, name));
+    g_assert_cmpuint(config_count(wconf_config(world.wconf), "trash"), ==, 1);
+    fake_volumes_lock(volumes, name, false);
+    fake_advance(world.world, 3700 * 1000);
+    volumes_assert_clean();
+    volumes_tear_down();
+}
+
+static void test_delete_fails(void)
+{
+    volumes_set_up(NULL);
+    volumed_start(1);
+    const char *uuid = made();
+    fake_volumes_fail(volumes, "remove", FETTLE_ERROR_STORAGE, false, 1);
+    volume_ask("delete-volume", uuid, 0, "");
+    volumes_work();
+    assert_says(volume_said(uuid), "error_deleting 2 GiB, no data");
+    volume_ask("delete-volume", uuid, 0, "");
+    volumes_work();
+    assert_says(volume_said(uuid), "gone");
+    fake_advance(world.world, 60000);
+    volumes_assert_clean();
+    volumes_tear_down();
+}
+
+/* One that hangs holds up neither its other back end nor, for more than some seconds, the first. */
+static void test_hangs(void)
+{
+    volumes_set_up(NULL);
+    volumed_start(1);
+    volumed_start(2);
+    fake_advance(world.world, 30000);
+    fake_volumes_hang(volumes, DIR1, true);
+    const char *hung[6];
+    for (guint i = 0; i < G_N_ELEMENTS(hung); i++)
+        hung[i] = volume_ask("create-volume", "", 1, "dir1");
+    const char *other = volume_ask("create-volume", "", 1, "dir2");
+    fake_advance(world.world, 5000);
+    assert_says(volume_said(other), "available 1 GiB");
+    for (guint i = 0; i < G_N_ELEMENTS(hung); i++)
+        assert_says(volume_said(hung[i]), "creating 1 GiB, no data");
+    guint64 begun = now();
+    volumes_work();
+    g_assert_cmpuint(now() - begun, <, 10 * FAKE_VOLUME_LIMIT_MS);
+    for (guint i = 0; i < G_N_ELEMENTS(hung); i++)
+        assert_says(volume_said(hung[i]), "error 1 GiB, no data");
+    fake_volumes_hang(volumes, DIR1, false);
+    fake_advance(world.world, 1000);
+    made();
+    volumes_tear_down();
+}
+
+/* CLN-10: of two that are up each row is taken by one, at once; of one that is stopped the other
+ * takes what was its turn. */
+static void test_shares(void)
+{
+    volumes_set_up(NULL);
+    struct volumed *first = volumed_start(1);
+    volumed_start(2);
+    fake_advance(world.world, 30000);
+    for (guint i = 0; i < 20; i++)
+        volume_ask("create-volume", "", 1, "dir1");
+    volumes_work();
+    g_autofree char *by_first = g_strdup(NODE1 " create ");
+    guint count = 0;
+    for (guint i = 0; i < fake_volumes_calls(volumes)->len; i++)
+        count += g_str_has_prefix(fake_volumes_calls(volumes)->pdata[i], by_first) ? 1 : 0;
+    g_assert_cmpuint(fake_volumes_count_calls(volumes, "create"), ==, 20);
+    g_assert_cmpuint(count, >, 0);
+    g_assert_cmpuint(count, <, 20);
+    fake_pause(first->env);
+    for (guint i = 0; i < 8; i++)
+        volume_ask("create-volume", "", 1, "dir1");
+    fake_advance(world.world, 6000);
+    g_assert_cmpuint(config_count(wconf_config(world.wconf), "worker"), ==, 0);
+    volumes_assert_clean();
+    volumes_tear_down();
+}
+
+/* #SAF-123 */
+static void test_not_mounted(void)
+{
+    volumes_set_up(NULL);
+    struct volumed *first = volumed_start(1);
+    made();
+    volumed_kill(first);
+    fake_volumes_unmount(volumes, NODE1, true);
+    struct volumed *again = volumed_start(1);
+    const char *uuid = volume_ask("create-volume", "", 2, "dir1");
+    fake_advance(world.world, 60000);
+    assert_says(volume_said(uuid), "creating 2 GiB, no data"); /* it waits */
+    fake_volumes_unmount(volumes, NODE1, false);
+    volumes_work();
+    assert_says(volume_said(uuid), "available 2 GiB");
+    g_assert_null(again->ended);
+    volumes_tear_down();
+}
+
+static json_t *backend_of(const char *first, const char *second)
+{
+    json_t *nodes = second ? json_make("[s,s]", first, second) : json_make("[s]", first);
+    return with(object_backend(DIR1), "nodes", nodes);
+}
+
+static guint64 version_of(const char *kind, const char *key)
+{
+    guint64 version = 0;
+    config_get(wconf_config(world.wconf), kind, key, &version);
+    return version;
+}
+
+static void change_nodes(const char *first, const char *second)
+{
+    g_free(job_locks(&world, 17, "x cluster", false));
+    g_autofree char *said = job_change(
+        &world, 17, "change_backend",
+        changes_of(put("backend", DIR1, version_of("backend", DIR1), backend_of(first, second)),
+                   NULL));
+    g_assert_nonnull(strstr(said, "serial"));
+}
+
+/* Back ends come and go while it runs, and that ends no process. */
+static void test_comes_and_goes(void)
+{
+    volumes_set_up(NULL);
+    struct volumed *first = volumed_start(1);
+    struct volumed *third = volumed_start(3);
+    made();
+    change_nodes(NODE1, NODE3);
+    fake_advance(world.world, 20000);
+    g_assert_nonnull(service_of("node3", DIR1));
+    change_nodes(NODE3, NULL);
+    fake_advance(world.world, 200000);
+    g_assert_cmpint(service_of("node1", DIR1)->state, ==, STORAGE_DOWN);
+    made();
+    change_nodes(NODE1, NODE3);
+    fake_advance(world.world, 20000);
+    g_assert_cmpint(service_of("node1", DIR1)->state, ==, STORAGE_UP);
+    g_assert_null(first->ended);
+    g_assert_null(third->ended);
+    volumes_tear_down();
+}
+
+/* #SAF-56: of two processes of one name the first ends. */
+static void test_replaced(void)
+{
+    volumes_set_up(NULL);
+    struct volumed *first = volumed_start(1);
+    fake_advance(world.world, 1000);
+    struct volumed *second = volumed_start(1);
+    fake_advance(world.world, 30000);
+    g_assert_nonnull(first->ended);
+    g_assert_null(second->ended);
+    volumes_tear_down();
+}
+
+/* wconfd dies and comes again: what is under way goes on, and each call is answered once. */
+static void test_restarts_of_wconfd(void)
+{
+    volumes_set_up(NULL);
+    struct volumed *process = volumed_start(1);
+    fake_advance(world.world, 1000);
+    fake_volumes_delay(volumes, 5000);
+    const char *uuid = volume_ask("create-volume", "", 2, "dir1");
+    fake_advance(world.world, 2000);
+    storage_restart();
+    fake_advance(world.world, 20000);
+    volumes_work();
+    assert_says(volume_said(uuid), "available 2 GiB");
+    g_assert_null(process->ended);
+    volumes_assert_clean();
+    volumes_tear_down();
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/volume-service/registers", test_registers);
+    g_test_add_func("/volume-service/operations#CLN-02", test_operations);
+    g_test_add_func("/volume-service/create-fails", test_create_fails);
+    g_test_add_func("/volume-service/extend-fails", test_extend_fails);
+    g_test_add_func("/volume-service/delete-of-what-is-open#SAF-53", test_delete_of_what_is_open);
+    g_test_add_func("/volume-service/delete-fails", test_delete_fails);
+    g_test_add_func("/volume-service/hangs", test_hangs);
+    g_test_add_func("/volume-service/shares#CLN-10", test_shares);
+    g_test_add_func("/volume-service/not-mounted#SAF-123", test_not_mounted);
+    g_test_add_func("/volume-service/comes-and-goes", test_comes_and_goes);
+    g_test_add_func("/volume-service/replaced#SAF-56", test_replaced);
+    g_test_add_func("/volume-service/restarts-of-wconfd", test_restarts_of_wconfd);
+    return g_test_run();
+}

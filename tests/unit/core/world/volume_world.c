@@ -1,0 +1,181 @@
+/* Volume services in a small world; see volume_world.h. */
+#include "unit/core/world/volume_world.h"
+
+#include <string.h>
+
+#include "proto/change.h"
+
+struct fake_volumes *volumes;
+static GPtrArray *processes;
+static struct volumed *watched;
+static guint steps, stop_at;
+
+static void process_free(void *data)
+{
+    struct volumed *process = data;
+    fake_kill(process->env);
+    volume_service_free(process->service);
+    g_free(process->ended);
+    g_free(process);
+}
+
+static void count_step(const struct env *env)
+{
+    if (!watched || watched->env != env || fake_paused(env))
+        return;
+    if (++steps == stop_at)
+        fake_pause(env);
+}
+
+/* A process that has stopped goes no further: not in the middle of its task either. */
+static void step(const struct env *env, void *data)
+{
+    count_step(env);
+    if (fake_paused(env))
+        env_sleep(env, 1);
+}
+
+/* What a record names is never removed. */
+static void goes(const char *name, void *data)
+{
+    g_autoptr(GPtrArray) all = config_list(wconf_config(world.wconf), "volume");
+    for (guint i = 0; i < all->len; i++)
+        g_assert_cmpstr(((const struct volume *)all->pdata[i])->data, !=, name);
+}
+
+static const struct env *caller(const struct rpc_request *request)
+{
+    bool own = watched && strcmp(request->from_role, ROLE_VOLUMED) == 0 &&
+               strcmp(request->from_node, watched->env->node_uuid) == 0 &&
+               strcmp(request->name, "wait_changes") != 0 && strcmp(request->name, "beat") != 0;
+    return own ? watched->env : NULL;
+}
+
+static void serve(struct rpc_request *request, void *data)
+{
+    const struct env *env = caller(request);
+    if (env)
+        count_step(env);
+    if (env && fake_paused(env)) {
+        rpc_fail_new(request, FETTLE_ERROR_UNREACHABLE, "it has stopped before");
+        return;
+    }
+    wconf_handle(world.wconf, request);
+    if (env)
+        count_step(env);
+}
+
+void volumes_set_up(GPtrArray *more)
+{
+    storage_set_up(more);
+    for (guint i = 0; i < 3; i++)
+        fake_kill(volumed[i]);
+    volumes = fake_volumes_new();
+    processes = g_ptr_array_new_with_free_func(process_free);
+    steps = stop_at = 0;
+    watched = NULL;
+    fake_volumes_set_step(volumes, step, NULL);
+    fake_volumes_set_goes(volumes, goes, NULL);
+    fake_serve(world.wconfd, serve, NULL);
+}
+
+void volumes_tear_down(void)
+{
+    g_ptr_array_unref(processes);
+    world_tear_down();
+    fake_volumes_free(volumes);
+}
+
+static void ended(const GError *error, void *data)
+{
+    struct volumed *process = data;
+    g_assert_null(process->ended);
+    process->ended = g_strdup(error->message);
+}
+
+struct volumed *volumed_start(guint node)
+{
+    static const char *const nodes[] = {NODE1, NODE2, NODE3};
+    struct volumed *process = g_new0(struct volumed, 1);
+    process->env = fake_process(world.world, nodes[node - 1], ROLE_VOLUMED);
+    process->env->volumes = fake_volumes_at(volumes, process->env);
+    process->service = volume_service_new(process->env, ended, process);
+    g_ptr_array_add(processes, process);
+    volume_service_start(process->service);
+    fake_advance(world.world, 1);
+    return process;
+}
+
+void volumed_kill(struct volumed *process)
+{
+    fake_kill(process->env);
+    process->killed = true;
+}
+
+void volumed_stop_at(struct volumed *process, guint at)
+{
+    watched = process;
+    steps = 0;
+    stop_at = at;
+}
+
+bool volumed_stopped(void)
+{
+    return watched && fake_paused(watched->env);
+}
+
+guint volumed_steps(void)
+{
+    return steps;
+}
+
+const char *volume_ask(const char *operation, const char *resource, guint size, const char *backend)
+{
+    json_t *args =
+        json_make("{s:s,s:s,s:s,s:i,s:s}", "resource_type", "Volume", "operation", operation,
+                  "resource", resource, "size", (int)size, "backend", backend);
+    g_autofree char *said = storage_ask(storage_cli, "accept_work", args);
+    json_t *answer = json_loads(said, 0, NULL);
+    g_assert_nonnull(answer);
+    const char *uuid = g_intern_string(json_string_value(json_object_get(answer, "resource")));
+    json_decref(answer);
+    return uuid;
+}
+
+void volumes_work(void)
+{
+    const guint hour_s = 3600;
+    for (guint i = 0; i < hour_s * 10; i++) {
+        fake_advance(world.world, 100);
+        if (!config_count(wconf_config(world.wconf), "worker") || volumed_stopped())
+            return;
+    }
+    g_assert_not_reached();
+}
+
+char *volume_said(const char *uuid)
+{
+    const struct volume *volume = config_get(wconf_config(world.wconf), "volume", uuid, NULL);
+    if (!volume)
+        return g_strdup("gone");
+    if (volume->data[0]) {
+        g_assert_true(fake_volumes_has(volumes, volume->data));
+        g_assert_cmpuint(fake_volumes_bytes(volumes, volume->data), >=,
+                         volume->size * 1024 * MIB(1));
+    }
+    const char *status = enum_word(&volume_status_words, (int)volume->status);
+    return g_strdup_printf("%s %" G_GUINT64_FORMAT " GiB%s", status, volume->size,
+                           volume->data[0] ? "" : ", no data");
+}
+
+void volumes_assert_clean(void)
+{
+    const struct config *config = wconf_config(world.wconf);
+    guint named = 0;
+    g_autoptr(GPtrArray) all = config_list(config, "volume");
+    for (guint i = 0; i < all->len; i++)
+        named += ((const struct volume *)all->pdata[i])->data[0] != '\0';
+    g_assert_cmpuint(fake_volumes_count(volumes), ==, named);
+    g_assert_cmpuint(config_count(config, "trash"), ==, 0);
+    g_assert_cmpuint(config_count(config, "worker"), ==, 0);
+}

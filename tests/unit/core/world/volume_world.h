@@ -1,0 +1,48 @@
+/*
+ * Volume services against the real configuration daemon and back ends in memory: processes of
+ * fettle-volumed that are started, stopped, killed at any step, and what must be true all the
+ * while.
+ */
+#pragma once
+
+#include "core/storage/volume_service.h"
+#include "helper/fake_volumes.h"
+#include "unit/core/world/storage_world.h"
+
+/* One process. */
+struct volumed {
+    struct env *env;
+    struct volume_service *service;
+    char *ended; /* why it ended by itself */
+    bool killed;
+};
+
+extern struct fake_volumes *volumes;
+
+/* The usual cluster with its back ends (storage_world.h), nobody started; `more` as there. */
+void volumes_set_up(GPtrArray *more);
+void volumes_tear_down(void);
+
+/* A new process on node 1 to 3. Lives until the test's end. */
+struct volumed *volumed_start(guint node);
+void volumed_kill(struct volumed *process);
+
+/* --- steps: each time that it calls the back end or wconfd, before and after that --- */
+
+/* The step of that number of this process stops it (fake_pause()); 0: none does. Counts from 1. */
+void volumed_stop_at(struct volumed *process, guint step);
+/* Whether it has come to that. */
+bool volumed_stopped(void);
+guint volumed_steps(void);
+
+/* --- work --- */
+
+/* Accepted; UUID of the volume, valid for ever. */
+const char *volume_ask(const char *operation, const char *resource, guint size,
+                       const char *backend);
+/* Time passes until no row is left, at most an hour; or until a process has stopped. */
+void volumes_work(void);
+/* `available 2 GiB`, `error`, `gone`: what is on record. With `data`: and what is there fits it. */
+char *volume_said(const char *uuid);
+/* Nothing is there but what records name, and whatever is there is whole. */
+void volumes_assert_clean(void);
