@@ -136,7 +136,8 @@ const char *volume_ask(const char *operation, const char *resource, guint size, 
                   "resource", resource, "size", (int)size, "backend", backend);
     g_autofree char *said = storage_ask(storage_cli, "accept_work", args);
     json_t *answer = json_loads(said, 0, NULL);
-    g_assert_nonnull(answer);
+    if (!answer)
+        g_error("%s: %s", operation, said);
     const char *uuid = g_intern_string(json_string_value(json_object_get(answer, "resource")));
     json_decref(answer);
     return uuid;
