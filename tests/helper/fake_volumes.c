@@ -317,7 +317,9 @@ static bool fake_create(struct volume_driver *driver, const struct backend *back
     }
     if (!step(fake, error))
         return false;
-    find(volumes, name)->data.whole = true;
+    struct thing *made = find(volumes, name); /* NULL: somebody was faster */
+    if (made)
+        made->data.whole = true;
     return end(fake, "create", error);
 }
 

@@ -21,9 +21,9 @@ static struct change *row(const char *operation, const char *status, guint claim
 
 static struct change *volume_in(const char *status, const char *data)
 {
-    return put("volume", VOLUME1, 1,
-               with(with(object_volume1(), "status", json_string(status)), "data",
-                    json_string(data)));
+    return put(
+        "volume", VOLUME1, 1,
+        with(with(object_volume1(), "status", json_string(status)), "data", json_string(data)));
 }
 
 static struct change *service(void)
@@ -100,12 +100,12 @@ static struct change *extending(guint claim)
 static void test_looks(void)
 {
     for (guint gib = 2; gib <= 3; gib++) {
-        start_after(changes_of(service(), volume_in("extending", VOLUME1 ".1"), extending(1), NULL));
+        start_after(
+            changes_of(service(), volume_in("extending", VOLUME1 ".1"), extending(1), NULL));
         fake_volumes_put(volumes, DIR1, VOLUME1 ".1", gib * 1024 * MIB(1), true);
         volumed_start(1);
         fake_advance(world.world, MADE_MS);
-        assert_says(volume_said(VOLUME1),
-                    gib == 3 ? "available 3 GiB" : "error_extending 2 GiB");
+        assert_says(volume_said(VOLUME1), gib == 3 ? "available 3 GiB" : "error_extending 2 GiB");
         volumes_tear_down();
     }
 }
@@ -143,11 +143,11 @@ static struct change *trash(const char *name)
 static void test_sweeps(void)
 {
     start_after(changes_of(volume_in("available", VOLUME1 ".1"), trash(VOLUME2 ".1"), NULL));
-    put_data(VOLUME1 ".1");                          /* named */
-    put_data(VOLUME1 ".2");                          /* nobody's */
-    put_data(VOLUME2 ".1");                          /* trash */
-    put_data(OTHER ".1");                            /* of nobody */
-    put_data(OTHER ".99");                           /* of a serial that is still to come */
+    put_data(VOLUME1 ".1"); /* named */
+    put_data(VOLUME1 ".2"); /* nobody's */
+    put_data(VOLUME2 ".1"); /* trash */
+    put_data(OTHER ".1");   /* of nobody */
+    put_data(OTHER ".99");  /* of a serial that is still to come */
     volumed_start(1);
     fake_advance(world.world, MADE_MS);
     g_assert_true(fake_volumes_has(volumes, VOLUME1 ".1"));
@@ -174,8 +174,8 @@ static void test_leaves_work(void)
     volumes_tear_down();
 }
 
-/* #SAF-54: a person has made another node the master, whose serials have leapt. What was made before
- * that may be named by records that were lost. */
+/* #SAF-54: a person has made another node the master, whose serials have leapt. What was made
+ * before that may be named by records that were lost. */
 static void test_leap(void)
 {
     start_after(change_list_new());
