@@ -179,8 +179,7 @@ static void test_leaves_work(void)
 static void test_leap(void)
 {
     start_after(change_list_new());
-    g_autoptr(GPtrArray) first = changes_of(
-        put("nodegroup", GROUP, 0, json_make("{s:s,s:s}", "uuid", GROUP, "name", "all")), NULL);
+    g_autoptr(GPtrArray) first = changes_of(put("node", NODE3, 0, object_node(NODE3)), NULL);
     config_world_restart(&world);
     fake_engine_lose(world.engine, 1, first);
     config_world_start(&world);
