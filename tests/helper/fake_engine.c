@@ -440,7 +440,7 @@ void fake_engine_crash(struct fake_engine *engine)
 
 void fake_engine_lose(struct fake_engine *engine, guint64 serial, const GPtrArray *changes)
 {
-    guint64 next = engine->serial + 1000;
+    guint64 next = engine_leap(engine->serial, 0);
     g_autoptr(GPtrArray) log = engine->log;
     engine->log = change_list_new();
     g_hash_table_remove_all(engine->objects);

@@ -144,6 +144,11 @@ void fake_volumes_lock(struct fake_volumes *volumes, const char *name, bool lock
     find(volumes, name)->locked = locked;
 }
 
+void fake_volumes_mark(struct fake_volumes *volumes, const char *backend, const char *cluster)
+{
+    g_hash_table_insert(volumes->marked, g_strdup(backend), g_strdup(cluster));
+}
+
 void fake_volumes_put(struct fake_volumes *volumes, const char *backend, const char *name,
                       guint64 bytes, bool whole)
 {
@@ -272,7 +277,7 @@ static bool fake_open(struct volume_driver *driver, const struct backend *backen
         return false;
     if (make && !g_hash_table_contains(fake->volumes->unmounted, fake->env->node_uuid) &&
         !g_hash_table_contains(marked, backend->uuid))
-        g_hash_table_insert(marked, g_strdup(backend->uuid), g_strdup(cluster->uuid));
+        fake_volumes_mark(fake->volumes, backend->uuid, cluster->uuid);
     if (!is_ours(fake, backend, error))
         return false;
     const char *owner = g_hash_table_lookup(marked, backend->uuid);
@@ -312,7 +317,9 @@ static bool fake_create(struct volume_driver *driver, const struct backend *back
     }
     if (!step(fake, error))
         return false;
-    find(volumes, name)->data.whole = true;
+    struct thing *made = find(volumes, name); /* NULL: somebody was faster */
+    if (made)
+        made->data.whole = true;
     return end(fake, "create", error);
 }
 

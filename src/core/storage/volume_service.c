@@ -7,6 +7,15 @@
 #define REFUSED_PAUSE_MS 5000 /* while this node is none that may ask */
 #define FIRST_BEAT_MS 1000    /* until there is a copy that says how often */
 
+/* All that its copy is for. */
+static bool wants(const char *kind)
+{
+    static const char *const kinds[] = {"cluster",         "node",         "backend",
+                                        "storage_service", "worker",       "volume",
+                                        "trash",           "repair_brake", NULL};
+    return g_strv_contains(kinds, kind);
+}
+
 static bool serves(const struct volume_service *service, const struct backend *backend)
 {
     return g_ptr_array_find_with_equal_func(backend->nodes, service->env->node_uuid, g_str_equal,
@@ -169,6 +178,7 @@ struct volume_service *volume_service_new(const struct env *env,
     service->members = g_hash_table_new_full(g_str_hash, g_str_equal, NULL, member_leaves);
     service->follow = follow_new(env, changed_cb, service);
     follow_from_anywhere(service->follow);
+    follow_only(service->follow, wants);
     return service;
 }
 

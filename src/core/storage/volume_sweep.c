@@ -113,10 +113,11 @@ static void sweep_trash(struct volume_member *member)
 static void tell_left(struct volume_member *member, guint left, const char *name)
 {
     if (left && left != member->left)
-        log_warning("",
-                    "%s: data that no record names, and of which it is not proven that no lost "
-                    "record does: %u, as %s; it stays",
-                    member->backend->name, left, name);
+        log_warning(
+            "",
+            "%s: %u names of data, as %s, stand in no record; they stay, as they may be those "
+            "of records that were lost with a master or are later than a backup",
+            member->backend->name, left, name);
     member->left = left;
 }
 

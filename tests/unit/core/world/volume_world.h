@@ -44,5 +44,5 @@ const char *volume_ask(const char *operation, const char *resource, guint size,
 void volumes_work(void);
 /* `available 2 GiB`, `error`, `gone`: what is on record. With `data`: and what is there fits it. */
 char *volume_said(const char *uuid);
-/* Nothing is there but what records name, and whatever is there is whole. */
+/* Nothing is there but what records name, no trash and no row, after two hours at most. */
 void volumes_assert_clean(void);

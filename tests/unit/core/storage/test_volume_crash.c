@@ -1,0 +1,156 @@
+/*
+ * A volume service that dies, or is stopped and goes on after another process has taken its name,
+ * at every step of every operation: before and after each call to the back end and to wconfd.
+ */
+#include <string.h>
+
+#include "unit/core/world/volume_world.h"
+
+#define WHILE_MS (60u * 1000)
+
+enum fate { DIES, GOES_ON };
+
+struct story {
+    const char *operation;
+    guint size;
+    const char *outcomes; /* all that may have become of it, each in bars */
+    bool fails;           /* the back end does, once */
+};
+
+static const struct story stories[] = {
+    {"create-volume", 2, "|available 2 GiB|error 2 GiB, no data|", false},
+    {"create-volume", 2, "|available 2 GiB|error 2 GiB, no data|", true},
+    {"extend-volume", 3, "|available 3 GiB|error_extending 2 GiB|", false},
+    {"extend-volume", 3, "|available 3 GiB|error_extending 2 GiB|", true},
+    {"delete-volume", 0, "|gone|", false},
+    {"delete-volume", 0, "|gone|error_deleting 2 GiB, no data|", true},
+};
+
+static void fail_once(const struct story *story)
+{
+    const char *op = strcmp(story->operation, "create-volume") == 0   ? "create"
+                     : strcmp(story->operation, "extend-volume") == 0 ? "grow"
+                                                                      : "remove";
+    if (story->fails)
+        fake_volumes_fail(volumes, op, FETTLE_ERROR_STORAGE, true, 1);
+}
+
+/* The volume that the operation is about. */
+static const char *begin(const struct story *story, struct volumed *process, guint at)
+{
+    const char *uuid = "";
+    if (strcmp(story->operation, "create-volume") != 0) {
+        uuid = volume_ask("create-volume", "", 2, "dir1");
+        volumes_work();
+    }
+    fake_advance(world.world, 20000);
+    fail_once(story);
+    volumed_stop_at(process, at);
+    return volume_ask(story->operation, uuid, story->size, *uuid ? "" : "dir1");
+}
+
+static void assert_outcome(const struct story *story, const char *uuid)
+{
+    g_autofree char *said = volume_said(uuid);
+    g_autofree char *bars = g_strdup_printf("|%s|", said);
+    if (!strstr(story->outcomes, bars))
+        g_error("%s at step %u: %s", story->operation, volumed_steps(), said);
+}
+
+/* What is on record stays so, whatever the one that goes on does. */
+static void go_on(struct volumed *process, const char *uuid)
+{
+    g_autofree char *before = volume_said(uuid);
+    fake_resume(process->env);
+    fake_advance(world.world, WHILE_MS);
+    g_autofree char *after = volume_said(uuid);
+    g_assert_cmpstr(after, ==, before);
+    g_assert_nonnull(process->ended);
+}
+
+/* False: it has no such step. */
+static bool walk(const struct story *story, enum fate fate, guint at)
+{
+    volumes_set_up(NULL);
+    struct volumed *first = volumed_start(1);
+    const char *uuid = begin(story, first, at);
+    volumes_work();
+    bool stopped = volumed_stopped();
+    if (stopped) {
+        volumed_stop_at(NULL, 0);
+        if (fate == DIES)
+            volumed_kill(first);
+        struct volumed *second = volumed_start(1);
+        for (guint i = 0; i < 3600 && config_count(wconf_config(world.wconf), "worker"); i++)
+            fake_advance(world.world, 1000);
+        if (fate == GOES_ON)
+            go_on(first, uuid);
+        g_assert_null(second->ended);
+    }
+    fake_advance(world.world, WHILE_MS);
+    assert_outcome(story, uuid);
+    volumes_assert_clean();
+    volumes_tear_down();
+    return stopped;
+}
+
+static void walk_all(enum fate fate)
+{
+    for (guint i = 0; i < G_N_ELEMENTS(stories); i++) {
+        guint at = 1;
+        while (walk(&stories[i], fate, at))
+            at++;
+        g_assert_cmpuint(at, >, 6); /* take, the back end, end: before and after */
+        g_test_message("%s: %u steps", stories[i].operation, at - 1);
+    }
+}
+
+static void test_dies(void)
+{
+    walk_all(DIES);
+}
+
+static void test_goes_on(void)
+{
+    walk_all(GOES_ON);
+}
+
+/* The one that cleans dies at each of its own steps (CLN-24). */
+static void test_cleaner_dies(void)
+{
+    for (guint i = 0; i < G_N_ELEMENTS(stories); i++) {
+        bool more = true;
+        for (guint at = 1; more; at++) {
+            volumes_set_up(NULL);
+            struct volumed *first = volumed_start(1);
+            const char *uuid = begin(&stories[i], first, 3); /* taken, nothing done */
+            volumes_work();
+            g_assert_true(volumed_stopped());
+            volumed_stop_at(NULL, 0);
+            volumed_kill(first);
+            struct volumed *second = volumed_start(1);
+            volumed_stop_at(second, at);
+            volumes_work();
+            more = volumed_stopped();
+            if (more) {
+                volumed_stop_at(NULL, 0);
+                volumed_kill(second);
+                volumed_start(1);
+            }
+            volumes_work();
+            fake_advance(world.world, WHILE_MS);
+            assert_outcome(&stories[i], uuid);
+            volumes_assert_clean();
+            volumes_tear_down();
+        }
+    }
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/volume-crash/dies#CLN-26", test_dies);
+    g_test_add_func("/volume-crash/goes-on#SAF-50", test_goes_on);
+    g_test_add_func("/volume-crash/cleaner-dies#CLN-24", test_cleaner_dies);
+    return g_test_run();
+}

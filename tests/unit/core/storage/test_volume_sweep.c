@@ -1,0 +1,234 @@
+/*
+ * Cleaning what is left of others (CLN-17 to 21), and the sweep (SAF-54): only what the copy proves
+ * to be nobody's goes.
+ */
+#include <string.h>
+
+#include "proto/change.h"
+#include "unit/core/world/volume_world.h"
+
+#define OTHER "eeeeeeee-3333-4000-8000-000000000003"
+#define MADE_MS 30000
+
+static struct change *row(const char *operation, const char *status, guint claim)
+{
+    json_t *object = with(object_row1(), "operation", json_string(operation));
+    with(object, "status", json_string(status));
+    with(object, "service_id", json_integer(1));
+    with(object, "claim", json_integer(claim));
+    return put("worker", ROW1, 1, object);
+}
+
+static struct change *volume_in(const char *status, const char *data)
+{
+    return put(
+        "volume", VOLUME1, 1,
+        with(with(object_volume1(), "status", json_string(status)), "data", json_string(data)));
+}
+
+static struct change *service(void)
+{
+    return put("storage_service", service_key(NODE1), 1, object_service(NODE1));
+}
+
+static void put_data(const char *name)
+{
+    fake_volumes_put(volumes, DIR1, name, 2 * 1024 * MIB(1), true);
+}
+
+/* A service was there: this node's, which has died. The place has its marker. */
+static void start_after(GPtrArray *more)
+{
+    g_ptr_array_add(more, put("counter", "storage-service", 1, json_make("{s:i}", "value", 2)));
+    volumes_set_up(more);
+    fake_volumes_mark(volumes, DIR1, CLUSTER);
+}
+
+static const char *why(void)
+{
+    return ((const struct volume *)config_get(wconf_config(world.wconf), "volume", VOLUME1, NULL))
+        ->status_why;
+}
+
+/* CLN-57: what that claim has made goes. */
+static void test_drops_what_was_made(void)
+{
+    start_after(changes_of(service(), volume_in("creating", ""),
+                           row("create-volume", "creating", 1), NULL));
+    put_data(VOLUME1 ".1");
+    volumed_start(1);
+    fake_advance(world.world, MADE_MS);
+    assert_says(volume_said(VOLUME1), "error 2 GiB, no data");
+    g_assert_cmpstr(why(), ==, "the service that worked on it has ended");
+    g_assert_false(fake_volumes_has(volumes, VOLUME1 ".1"));
+    volumes_tear_down();
+}
+
+/* #CLN-17: the resource is something else by now. */
+static void test_moved_on(void)
+{
+    start_after(changes_of(service(), volume_in("available", VOLUME1 ".1"),
+                           row("create-volume", "creating", 1), NULL));
+    put_data(VOLUME1 ".1");
+    volumed_start(1);
+    fake_advance(world.world, MADE_MS);
+    assert_says(volume_said(VOLUME1), "available 2 GiB");
+    volumes_assert_clean();
+    volumes_tear_down();
+}
+
+/* #CLN-18 */
+static void test_gone(void)
+{
+    start_after(changes_of(service(), row("create-volume", "creating", 1), NULL));
+    put_data(VOLUME1 ".1");
+    volumed_start(1);
+    fake_advance(world.world, MADE_MS);
+    assert_says(volume_said(VOLUME1), "gone");
+    g_assert_cmpuint(config_count(wconf_config(world.wconf), "worker"), ==, 0);
+    volumes_tear_down();
+}
+
+static struct change *extending(guint claim)
+{
+    struct change *change = row("extend-volume", "extending", claim);
+    json_object_set_new(change->object, "size", json_integer(3));
+    return change;
+}
+
+/* The real size decides. */
+static void test_looks(void)
+{
+    for (guint gib = 2; gib <= 3; gib++) {
+        start_after(
+            changes_of(service(), volume_in("extending", VOLUME1 ".1"), extending(1), NULL));
+        fake_volumes_put(volumes, DIR1, VOLUME1 ".1", gib * 1024 * MIB(1), true);
+        volumed_start(1);
+        fake_advance(world.world, MADE_MS);
+        assert_says(volume_said(VOLUME1), gib == 3 ? "available 3 GiB" : "error_extending 2 GiB");
+        volumes_tear_down();
+    }
+}
+
+/* #CLN-21: what fails goes back, to the owner and the time before, and is tried again. */
+static void test_gives_back(void)
+{
+    start_after(changes_of(service(), volume_in("extending", VOLUME1 ".1"), extending(1), NULL));
+    fake_volumes_put(volumes, DIR1, VOLUME1 ".1", 3 * 1024 * MIB(1), true);
+    fake_volumes_fail(volumes, "look", FETTLE_ERROR_STORAGE, false, 1);
+    volumed_start(1);
+    fake_advance(world.world, MADE_MS);
+    const struct worker *left = config_get(wconf_config(world.wconf), "worker", ROW1, NULL);
+    g_assert_cmpuint(left->service_id, ==, 1);
+    g_assert_cmpuint(left->updated_us, ==, 100);
+    /* Others are served meanwhile. */
+    g_assert_nonnull(volume_ask("create-volume", "", 1, "dir1"));
+    fake_advance(world.world, MADE_MS);
+    g_assert_cmpuint(config_count(wconf_config(world.wconf), "worker"), ==, 1);
+    volumes_work();
+    assert_says(volume_said(VOLUME1), "available 3 GiB");
+    volumes_assert_clean();
+    volumes_tear_down();
+}
+
+/* --- the sweep --- */
+
+static struct change *trash(const char *name)
+{
+    g_autofree char *key = config_trash_key(DIR1, name);
+    return put("trash", key, 1, object_trash(name));
+}
+
+/* Serial 1 is the first that there is here, and 2 what the registration makes. */
+static void test_sweeps(void)
+{
+    start_after(changes_of(volume_in("available", VOLUME1 ".1"), trash(VOLUME2 ".1"), NULL));
+    put_data(VOLUME1 ".1"); /* named */
+    put_data(VOLUME1 ".2"); /* nobody's */
+    put_data(VOLUME2 ".1"); /* trash */
+    put_data(OTHER ".1");   /* of nobody */
+    put_data(OTHER ".99");  /* of a serial that is still to come */
+    volumed_start(1);
+    fake_advance(world.world, MADE_MS);
+    g_assert_true(fake_volumes_has(volumes, VOLUME1 ".1"));
+    g_assert_false(fake_volumes_has(volumes, VOLUME1 ".2"));
+    g_assert_false(fake_volumes_has(volumes, VOLUME2 ".1"));
+    g_assert_false(fake_volumes_has(volumes, OTHER ".1"));
+    g_assert_true(fake_volumes_has(volumes, OTHER ".99"));
+    g_assert_cmpuint(config_count(wconf_config(world.wconf), "trash"), ==, 0);
+    volumes_tear_down();
+}
+
+/* What somebody works on under that claim stays, also while its owner is away. */
+static void test_leaves_work(void)
+{
+    struct change *other = put("storage_service", service_key(NODE2), 1, object_service(NODE2));
+    struct change *working = row("create-volume", "creating", 1);
+    json_object_set_new(working->object, "service_id", json_integer(2));
+    start_after(changes_of(service(), other, volume_in("creating", ""), working, NULL));
+    put_data(VOLUME1 ".1");
+    volumed_start(1);
+    fake_advance(world.world, 3 * 3600 * 1000);
+    g_assert_true(fake_volumes_has(volumes, VOLUME1 ".1"));
+    assert_says(volume_said(VOLUME1), "creating 2 GiB, no data");
+    volumes_tear_down();
+}
+
+/* #SAF-54: a person has made another node the master, whose serials have leapt. What was made
+ * before that may be named by records that were lost. */
+static void test_leap(void)
+{
+    start_after(change_list_new());
+    g_autoptr(GPtrArray) first = changes_of(put("node", NODE3, 0, object_node(NODE3)), NULL);
+    config_world_restart(&world);
+    fake_engine_lose(world.engine, 1, first);
+    config_world_start(&world);
+    guint64 leapt = config_serial(wconf_config(world.wconf));
+    g_assert_cmpuint(leapt, >, LIMIT_SERIAL_LEAP);
+    g_autofree char *fresh = volume_data_name(OTHER, leapt);
+    g_autofree char *between = volume_data_name(OTHER, leapt - 1000);
+    put_data(OTHER ".1");
+    put_data(OTHER ".7");
+    put_data(between);
+    put_data(fresh);
+    volumed_start(1);
+    fake_advance(world.world, MADE_MS);
+    g_assert_true(fake_volumes_has(volumes, OTHER ".1"));
+    g_assert_true(fake_volumes_has(volumes, OTHER ".7"));
+    g_assert_true(fake_volumes_has(volumes, between));
+    g_assert_false(fake_volumes_has(volumes, fresh));
+    volumes_tear_down();
+}
+
+/* #SAF-122: restored, and not yet compared with what there is. */
+static void test_restored(void)
+{
+    struct change *brake =
+        put("repair_brake", "cluster", 1,
+            json_make("{s:i,s:s,s:b}", "since", 1, "why", "restored", "restored", 1));
+    start_after(changes_of(brake, service(), volume_in("deleting", VOLUME1 ".1"),
+                           row("delete-volume", "deleting", 1), trash(VOLUME2 ".1"), NULL));
+    put_data(VOLUME1 ".1");
+    put_data(VOLUME2 ".1");
+    put_data(OTHER ".1");
+    volumed_start(1);
+    fake_advance(world.world, 3 * 3600 * 1000);
+    g_assert_cmpuint(fake_volumes_count(volumes), ==, 3);
+    assert_says(volume_said(VOLUME1), "deleting 2 GiB");
+    volumes_tear_down();
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/volume-sweep/drops-what-was-made#CLN-57", test_drops_what_was_made);
+    g_test_add_func("/volume-sweep/moved-on#CLN-17", test_moved_on);
+    g_test_add_func("/volume-sweep/gone#CLN-18", test_gone);
+    g_test_add_func("/volume-sweep/looks", test_looks);
+    g_test_add_func("/volume-sweep/gives-back#CLN-21", test_gives_back);
+    g_test_add_func("/volume-sweep/sweeps#SAF-54", test_sweeps);
+    g_test_add_func("/volume-sweep/leaves-work#SAF-54", test_leaves_work);
+    g_test_add_func("/volume-sweep/leap#SAF-54", test_leap);
+    g_test_add_func("/volume-sweep/restored#SAF-122", test_restored);
+    return g_test_run();
+}
