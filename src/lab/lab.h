@@ -53,8 +53,8 @@ struct lab_options {
                          daemons run */
     bool no_identity; /* not even certificates and etc/node.json; implies no_init */
 
-    /* Other daemons instead of Fettle's, ended by one without a name; NULL: noded, rconfd and volumed everywhere,
-     * wconfd, luxid and watcher on candidates. */
+    /* Other daemons instead of Fettle's, ended by one without a name; NULL: noded, rconfd and
+     * volumed everywhere, wconfd, luxid and watcher on candidates. */
     const struct lab_daemon *daemons;
 };
 

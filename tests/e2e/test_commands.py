@@ -67,6 +67,7 @@ IN_THE_WAY = {
                                                'them: fettle instance reinstall blank)'),
     ('recovery', 'reset'): ('wrong_state', 'instance "still": nothing is stuck'),
     ('instance', 'settle'): ('wrong_state', 'instance "still" is neither half made nor half removed; nothing is to be settled'),
+    ('backend', 'remove'): ('wrong_state', 'back end dir1 has 1 volume; delete it first'),
     ('repair', 'continue'): ('wrong_state', 'auto-repair is not stopped; there is nothing to release'),
 }
 # Opcodes whose command is not only a job.
@@ -100,8 +101,7 @@ ANSWERS = {
     ('queue', 'pause-watcher'): ['0'], ('queue', 'drain'): [], ('queue', 'undrain'): [],
     ('recovery', 'plan'): [], ('recovery', 'collect'): ['instance', 'web'],
     ('backend', 'list'): [], ('volume', 'list'): [], ('worker', 'list'): [], ('storage-service', 'list'): [],
-    ('volume', 'create'): ['data', '--size', '1', '--no-wait'], ('volume', 'info'): ['data'], ('volume', 'rename'): ['data', 'data2'],
-    ('volume', 'modify'): ['data2', '--description', 'logs'], ('volume', 'reset-state'): ['data2', '--status', 'error'],
+    ('volume', 'info'): ['data'],
     ('why', None): ['web'], ('plan', 'fail'): ['node2'], ('plan', 'drain'): ['node2'], ('help', None): [],
 }
 # Kinds of rows that another command than `KIND list` shows.
@@ -124,8 +124,12 @@ ELSEWHERE = {
     ('repair', 'show'): 'needs a repair (test_repair)',
     ('event', 'watch'): 'ends with Ctrl-C (test_lists)',
     ('recovery', 'show'): 'needs what is stuck (test_disks)',
-    ('volume', 'delete'): 'needs a volume that is settled (test_volumes)',
-    ('volume', 'extend'): 'needs a volume that is available (test_volumes)',
+    ('volume', 'create'): 'asks fettle-wconfd of the master (test_volumes)',
+    ('volume', 'delete'): 'asks fettle-wconfd of the master (test_volumes)',
+    ('volume', 'extend'): 'asks fettle-wconfd of the master (test_volumes)',
+    ('volume', 'rename'): 'asks fettle-wconfd of the master (test_volumes)',
+    ('volume', 'modify'): 'asks fettle-wconfd of the master (test_volumes)',
+    ('volume', 'reset-state'): 'asks fettle-wconfd of the master (test_volumes)',
     ('recovery', 'retry'): 'needs what is stuck (test_recovery_calls)',
 }
 
@@ -353,7 +357,7 @@ def test_queries():
     lacking = [kind for kind in kinds if SHOWN_BY.get(kind, (kind, 'list')) not in described]
     assert not lacking, lacking
     lists = {noun for noun, verb in described if verb == 'list'}
-    assert lists - {'tag', 'recovery'} <= kinds, lists - kinds
+    assert lists - {'tag', 'recovery', 'storage-service'} <= kinds, lists - kinds
 
 
 def lines(*words):
@@ -598,6 +602,9 @@ def prepare():
     for name in ('old', 'blank'):
         lab.do('OP_INSTANCE_CREATE', instance_name=name, pnode='node1', start=False, **{**e2e.TICK, 'disk_template': 'file'})
     lab.cli('network', 'add', 'lan', '--network', '192.0.2.0/28')
+    os.mkdir(os.path.join(lab.directory, 'shared', 'dir1'))
+    lab.cli('backend', 'add', 'dir1', '--nodes', 'node1', '--path', os.path.join(lab.directory, 'shared', 'dir1'))
+    lab.cli('volume', 'create', 'data', '--size', '1')
     lab.cli('tag', 'add', 'cluster', 'seen')
     lab.cli('node', 'invite', 'host9', '--primary-ip', fettlelib.address(9))
     lab.cli('repair', 'suspend', 'instance', 'still')

@@ -7,12 +7,12 @@ there. Deaths are at the crash points of fettle-volumed (src/io/crash.h), one af
 """
 import contextlib
 import hashlib
-import json
 import os
 import re
 import subprocess
-import sys
+import uuid
 
+import bus
 import e2e
 from e2e import fettlelib, title, wait_until
 
@@ -41,6 +41,12 @@ def volumes(backend=None):
     """{name: its fields} of those on a back end, or of all."""
     fields = ['name', 'uuid', 'status', 'why', 'size', 'backend', 'data', 'operation', 'worker', 'waits_since']
     return {one['name']: one for one in lab.query('volume', fields) if backend in (None, one['backend'])}
+
+
+def ask(*words):
+    """Of `fettle volume`, and goes on when what is queried knows of it."""
+    row = lab.json('volume', *words, '--no-wait')['worker']
+    wait_until('it is known', lambda: lab.call('QueryClusterInfo')['serial'] >= row)
 
 
 def is_settled(name):
@@ -124,8 +130,8 @@ def test_life():
     assert re.search(rf'^mail +available +2 +dir1 +{found["uuid"]}$', said, re.M), said
     code, _, err = lab.run('backend', 'remove', 'dir1', check=False)
     assert code != 0 and 'back end dir1 has 1 volume; delete it first' in err, err
-    code, _, err = lab.run('volume', 'info', 'male', check=False)
-    assert code == 3 and 'volume "male" does not exist; did you mean "mail"?' in err, err
+    code, _, err = lab.run('volume', 'info', 'mial', check=False)
+    assert code == 3 and 'volume "mial" does not exist; did you mean "mail"?' in err, err
     assert lab.cli('volume', 'delete', 'mail') == 'Volume mail is deleted.\n'
     check('dir1')
     assert not volumes() and not files('dir1')
@@ -146,8 +152,7 @@ def test_elsewhere():
 def test_waits():
     lab.lab('pause', 'volumed@node1')
     lab.lab('pause', 'volumed@node2')
-    lab.cli('volume', 'create', 'late', '--size', '1', '--no-wait')
-    wait_until('it is on record', lambda: 'late' in volumes())
+    ask('create', 'late', '--size', '1')
     said = lab.cli('volume', 'list')
     assert re.search(r'^late: waits for a member of dir1 since \d{4}-', said, re.M), said
     said = lab.cli('worker', 'list')
@@ -159,11 +164,11 @@ def test_waits():
     check('dir1')
 
 
-def armed(node, at, number):
+def armed(node, at, name):
     """volumed of a node, started anew, dies at its crash point number `at` from the returned moment on."""
-    since, once = (os.path.join(folder, f'{word}-{number}') for word in ('since', 'once'))
+    since, once = (os.path.join(folder, f'{word}-{name}') for word in ('since', 'once'))
     lab.lab('restart', f'volumed@{node}', f'FETTLE_CRASH_AT={at}', f'FETTLE_CRASH_SINCE={since}', f'FETTLE_CRASH_ONCE={once}')
-    wait_until(f'volumed of {node} has its back end', lambda: row_of_service(f'{node}@dir2') and ready(node), PATIENCE_S)
+    wait_until(f'volumed of {node} has its back end', lambda: ready(node) and services()[f'{node}@dir2'] == 'up', PATIENCE_S)
     with open(since, 'w', encoding='utf-8'):
         pass
     return once
@@ -173,16 +178,12 @@ def ready(node):
     return any(daemon['ready'] for one in lab.status()['nodes'] if one['name'] == node for daemon in one['daemons'] if daemon['name'] == 'volumed')
 
 
-def row_of_service(host):
-    return services().get(host) == 'up'
-
-
 def walk(operation, prepare, act, ends):
-    """Kills volumed at each crash point of an operation on a volume `v`, until none is left. `ends`: what may be said of it then."""
-    for at in range(1, 40):
-        walk.number = getattr(walk, 'number', 0) + 1
+    """Kills volumed at each crash point of an operation on a volume `v` (in the short form every other), until none is left. `ends`: what may
+    be said of it then."""
+    for at in range(1, 40, 1 if e2e.LONG else 2):
         prepare()
-        once = armed('node1', at, walk.number)
+        once = armed('node1', at, f'{operation}-{at}')
         act()
         found = settle('v')
         status = found and found['status']
@@ -193,27 +194,133 @@ def walk(operation, prepare, act, ends):
             lab.cli('volume', 'delete', 'v')
         if not died:
             assert at > 1, f'{operation} has no crash point'
-            print(f'# {operation}: {at - 1} deaths')
+            print(f'# {operation}: {at - 1} crash points')
             return
     raise AssertionError(f'{operation} has too many crash points')
 
 
+@title('/volumes/back-end-of-one-node')
+def test_second():
+    add_backend('dir2', 'node1')
+    code, _, err = lab.run('volume', 'create', 'v', '--size', '1', check=False)
+    assert code == 2 and 'backend: name one of dir1, dir2' in err, (code, err)
+
+
 @title('/volumes/killed-in-mid-create#CLN-26')
 def test_killed_create():
-    walk('create', lambda: None, lambda: lab.cli('volume', 'create', 'v', '--size', '1', '--backend', 'dir2', '--no-wait'),
+    walk('create', lambda: None, lambda: ask('create', 'v', '--size', '1', '--backend', 'dir2'),
          ('available', 'error'))
 
 
 @title('/volumes/killed-in-mid-extend#CLN-26')
 def test_killed_extend():
     walk('extend', lambda: lab.cli('volume', 'create', 'v', '--size', '1', '--backend', 'dir2'),
-         lambda: lab.cli('volume', 'extend', 'v', '--size', '3', '--no-wait'), ('available', 'error_extending'))
+         lambda: ask('extend', 'v', '--size', '3'), ('available', 'error_extending'))
 
 
 @title('/volumes/killed-in-mid-delete#CLN-26')
 def test_killed_delete():
     walk('delete', lambda: lab.cli('volume', 'create', 'v', '--size', '1', '--backend', 'dir2'),
-         lambda: lab.cli('volume', 'delete', 'v', '--no-wait'), (None,))
+         lambda: ask('delete', 'v'), (None,))
+
+
+# --- one that goes on after it was stopped, and one that has a double ---
+
+@contextlib.contextmanager
+def disk(name, *options):
+    """A back end on a disk of its own, which can be made to stand still, to be full, to be read only."""
+    image = place(name + '.img')
+    with open(image, 'wb') as file:
+        file.truncate(64 << 20)
+    os.mkdir(place(name), 0o755)
+    subprocess.run(['mkfs.ext4', '-q', *options, image], check=True)
+    subprocess.run(['mount', '-o', 'loop', image, place(name)], check=True)
+    try:
+        lab.cli('backend', 'add', name, '--nodes', 'node1', '--path', place(name))
+        wait_until(f'node1@{name} is up', lambda: services().get(f'node1@{name}') == 'up', PATIENCE_S)
+        yield
+        lab.cli('backend', 'remove', name)
+    finally:
+        wait_until(f'{name} can be taken away', lambda: subprocess.run(['umount', place(name)], check=False).returncode == 0, PATIENCE_S)
+        os.rmdir(place(name))
+        os.unlink(image)
+
+
+@title('/volumes/stopped-in-mid-create-and-continued#CLN-23')
+def test_stopped():
+    with disk('dir3'):
+        subprocess.run(['fsfreeze', '-f', place('dir3')], check=True)
+        try:
+            ask('create', 'slow', '--size', '1', '--backend', 'dir3')
+            wait_until('node1 has taken it', lambda: volumes()['slow']['worker'] == 'node1@dir3', PATIENCE_S)
+            lab.lab('pause', 'volumed@node1')
+        finally:
+            subprocess.run(['fsfreeze', '-u', place('dir3')], check=True)
+        # Its child has made the data meanwhile; a person has judged.
+        wait_until('the data are there', lambda: files('dir3'), PATIENCE_S)
+        lab.cli('volume', 'reset-state', 'slow', '--status', 'error')
+        before = digest('dir3')
+        lab.lab('resume', 'volumed@node1')
+        # It goes on, is refused, and serves others.
+        assert lab.cli('volume', 'create', 'next', '--size', '1', '--backend', 'dir3') == 'Volume next is available.\n'
+        assert set(before) <= set(digest('dir3')), (before, digest('dir3'))
+        found = volumes()['slow']
+        assert (found['status'], found['data'], found['operation']) == ('error', None, None), found
+        lab.cli('volume', 'delete', 'slow')
+        lab.cli('volume', 'delete', 'next')
+        # What no record names goes with the next sweep.
+        lab.lab('kill', 'volumed@node1')
+        check('dir3')
+
+
+@title('/volumes/one-name-on-two-nodes-is-refused#CLN-27')
+def test_double():
+    backend = lab.query('backend', ['uuid'], ['=', 'name', 'dir1'])[0]['uuid']
+    before = lab.query('storage_service', ['host', 'node', 'generation'])
+    answer = bus.ask(lab, 'node2', lab.master, 'volumed', 'register_storage',
+                     {'commit_id': str(uuid.uuid4()), 'binary': 'cinder-volume', 'host': 'node1', 'backend': backend, 'wire': 1, 'version': '1'},
+                     to='wconfd')
+    assert answer['error']['code'] == 'superseded', answer
+    print('#', answer['error']['message'])
+    assert lab.query('storage_service', ['host', 'node', 'generation']) == before
+
+
+# --- a place that fails ---
+
+@title('/volumes/not-mounted-read-only-full')
+def test_places():
+    with disk('dir3', '-b', '4096', '-N', '16'):
+        lab.cli('volume', 'create', 'whole', '--size', '1', '--backend', 'dir3')
+        kept = digest('dir3')
+        for how, back, why in (
+                (['mount', '-o', 'remount,ro', place('dir3')], ['mount', '-o', 'remount,rw', place('dir3')], 'Read-only file system'),
+                (['mount', '-t', 'tmpfs', 'none', place('dir3')], ['umount', place('dir3')], 'is it mounted?')):
+            subprocess.run(how, check=True)
+            code, _, err = lab.run('volume', 'create', 'v', '--size', '1', '--backend', 'dir3', check=False)
+            assert code == 24 and 'volume v: error: ' in err and why in err, (code, err)
+            print('#', err.strip())
+            subprocess.run(back, check=True)
+            lab.cli('volume', 'delete', 'v')
+            assert digest('dir3') == kept
+            assert lab.cli('volume', 'create', 'v', '--size', '1', '--backend', 'dir3') == 'Volume v is available.\n'
+            lab.cli('volume', 'delete', 'v')
+            check('dir3')
+        # Until no file can be made any more.
+        made = []
+        for number in range(20):
+            code, _, err = lab.run('volume', 'create', f'v{number}', '--size', '1', '--backend', 'dir3', check=False)
+            made.append(f'v{number}')
+            if code != 0:
+                break
+        assert code == 24 and 'No space left on device' in err, (code, err)
+        print('#', err.strip())
+        check('dir3')
+        for name in made:
+            lab.cli('volume', 'delete', name)
+        assert lab.cli('volume', 'create', 'v', '--size', '1', '--backend', 'dir3') == 'Volume v is available.\n'
+        lab.cli('volume', 'delete', 'v')
+        lab.cli('volume', 'delete', 'whole')
+        check('dir3')
 
 
 @title('/volumes/no-sanitizer-report')
@@ -225,4 +332,5 @@ if __name__ == '__main__':
     with e2e.new_lab(nodes=2, options=('--watcher-interval-ms', '500')) as lab:
         folder = os.path.join(lab.directory, 'shared')
         lab.cli('cluster', 'modify', '--report-interval', '1', '--service-down-time', '4')
-        e2e.run(test_backends, test_life, test_elsewhere, test_waits, test_logs)
+        e2e.run(test_backends, test_life, test_elsewhere, test_waits, test_second, test_killed_create, test_killed_extend, test_killed_delete,
+                test_stopped, test_double, test_places, test_logs)

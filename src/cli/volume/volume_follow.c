@@ -55,11 +55,12 @@ static void show(struct following *following, const json_t *row)
     screen_draw((const char *const[]){line, NULL});
 }
 
-static bool is_behind(struct following *following, bool *ret_behind, GError **error)
+/* Before that, a row that is not there is not there yet. */
+static bool see(struct following *following, GError **error)
 {
     json_autoptr info = cli_call(following->cli, "QueryClusterInfo", json_array(), error);
-    *ret_behind = info != NULL && json_integer_value(json_object_get(info, "serial")) <
-                                      (json_int_t)following->work->row;
+    following->seen =
+        json_integer_value(json_object_get(info, "serial")) >= (json_int_t)following->work->row;
     return info != NULL;
 }
 
@@ -67,26 +68,20 @@ static bool is_behind(struct following *following, bool *ret_behind, GError **er
 static bool look(struct following *following, GError **error)
 {
     const struct volume_work *work = following->work;
-    bool behind = false;
+    if (!following->seen && !see(following, error))
+        return false;
+    if (!following->seen)
+        return true;
     json_autoptr rows = cli_query(following->cli, "worker",
                                   (const char *const[]){"status", "backend", "service", NULL},
                                   json_make("[ssI]", "=", "id", (json_int_t)work->row), error);
-    if (rows == NULL)
-        return false;
-    if (json_array_size(rows) > 0) {
-        following->seen = true;
+    if (rows != NULL && json_array_size(rows) > 0)
         show(following, json_array_get(rows, 0));
-        return true;
-    }
-    if (!following->seen && !is_behind(following, &behind, error))
-        return false;
-    following->seen = !behind;
-    json_t *cells = behind ? NULL
-                           : cli_query(following->cli, "volume",
-                                       (const char *const[]){"status", "why", "size", NULL},
-                                       json_make("[sss]", "=", "uuid", work->uuid), error);
-    following->end = cells;
-    return behind || cells != NULL;
+    else if (rows != NULL)
+        following->end = cli_query(following->cli, "volume",
+                                   (const char *const[]){"status", "why", "size", NULL},
+                                   json_make("[sss]", "=", "uuid", work->uuid), error);
+    return rows != NULL && (json_array_size(rows) > 0 || following->end != NULL);
 }
 
 /* Until something changes about volumes. */
