@@ -38,7 +38,7 @@ def split(text, i):
 def rows(name):
     """All rows of a table, and of those that it includes."""
     text = read(f'proto/{name}')
-    for match in re.finditer(r'^(?:#include "proto/(\w+\.def)"|([A-Z_]+)\()', text, re.M):
+    for match in re.finditer(r'^(?:#include "proto/([\w/]+\.def)"|([A-Z_]+)\()', text, re.M):
         if match.group(1):
             yield from rows(match.group(1))
         else:

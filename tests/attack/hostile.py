@@ -30,7 +30,7 @@ class Tables:
     def __init__(self):
         self.records, self.words, self.methods = {'nothing': []}, {}, []
         self.fields, self.set = [], []  # of the record and of the set that is being read
-        for name in ('enums.def', 'tasks.def', 'records.def', 'methods.def', 'changes.def'):
+        for name in ('enums.def', 'tasks.def', 'records.def', 'storage/records.def', 'methods.def', 'storage/methods.def', 'changes.def'):
             with open(os.path.join(ROOT, 'src', 'proto', name), encoding='utf-8') as file:
                 for line in file:
                     self.take(line)

@@ -263,7 +263,7 @@ def check_rows_used(files):
     for name in re.findall(r'^ERROR\((\w+),', text('src/base/error.def'), re.M):
         if not words & {name, f'FETTLE_ERROR_{name}'}:
             problems.append(f'error.def: {name} is used nowhere')
-    for table in ('methods', 'methods_storage'):
+    for table in ('methods', 'storage/methods'):
         for server, name in re.findall(r'^METHOD\((\w+), (\w+),', text(f'src/proto/{table}.def'), re.M):
             if f'"{name}"' not in code:
                 problems.append(f'{table}.def: {server}.{name} is used nowhere')
@@ -271,7 +271,7 @@ def check_rows_used(files):
         if record not in words and f'OP_{identifier}' not in code:
             problems.append(f'opcodes.def: {identifier} is used nowhere')
     limits = re.findall(r'^#define (LIMIT_\w+)', text('src/base/limits.h'), re.M)
-    everything = code + '\n'.join(text(f'src/proto/{t}.def') for t in ('records', 'records_storage', 'opcodes', 'methods', 'methods_storage', 'luxi'))
+    everything = code + '\n'.join(text(f'src/proto/{t}.def') for t in ('records', 'storage/records', 'opcodes', 'methods', 'storage/methods', 'luxi'))
     everything = everything.replace(text('src/base/limits.h'), '')
     words = set(re.findall(r'\w+', everything))
     problems += [f'limits.h: {name} is used nowhere' for name in limits if name not in words]

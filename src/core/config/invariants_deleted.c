@@ -94,17 +94,24 @@ static bool backend_unused(const struct config *config, const struct backend *ba
 {
     const char *uuid = backend->uuid;
     g_autoptr(GPtrArray) volumes = config_backend_volumes(config, uuid);
-    if (volumes->len)
-        return still_used("backend", uuid, backend, "volume", config_volume_name(volumes->pdata[0]),
-                          error);
     g_autoptr(GPtrArray) rows = config_backend_work(config, uuid);
+    g_autoptr(GPtrArray) trash = config_backend_trash(config, uuid);
+    guint kept = volumes->len, left = trash->len;
+    if (kept) {
+        fettle_set_error(error, WRONG_STATE, "back end %s has %u volume%s; delete %s first",
+                         backend->name, kept, kept == 1 ? "" : "s", kept == 1 ? "it" : "them");
+        return false;
+    }
     if (rows->len)
         return still_used("backend", uuid, backend, "worker",
                           ((const struct worker *)rows->pdata[0])->resource_id, error);
-    g_autoptr(GPtrArray) trash = config_backend_trash(config, uuid);
-    if (trash->len)
-        return still_used("backend", uuid, backend, "trash",
-                          ((const struct trash *)trash->pdata[0])->name, error);
+    if (left) {
+        fettle_set_error(error, WRONG_STATE,
+                         "back end %s still has data of %u deleted volume%s; a volume service of "
+                         "it removes that",
+                         backend->name, left, left == 1 ? "" : "s");
+        return false;
+    }
     g_autoptr(GPtrArray) services = config_list(config, "storage_service");
     for (guint i = 0; i < services->len; i++) {
         const struct storage_service *service = services->pdata[i];

@@ -148,53 +148,20 @@ static bool set_exec(struct op *op, GError **error)
 
 /* --- remove --- */
 
-/* What is on it. */
-static bool is_empty(const struct op *op, const struct backend *backend, GError **error)
+/* What is on it the configuration daemon knows, and says. */
+static bool remove_check(struct op *op, GError **error)
 {
-    g_autoptr(GPtrArray) volumes = config_list(op_config(op), "volume");
-    g_autoptr(GPtrArray) trash = config_list(op_config(op), "trash");
-    guint kept = 0, left = 0;
-    for (guint i = 0; i < volumes->len; i++)
-        kept += !strcmp(((const struct volume *)volumes->pdata[i])->backend, backend->uuid);
-    for (guint i = 0; i < trash->len; i++)
-        left += !strcmp(((const struct trash *)trash->pdata[i])->backend, backend->uuid);
-    if (kept > 0)
-        fettle_set_error(error, WRONG_STATE, "back end %s has %u volume%s; delete %s first",
-                         backend->name, kept, kept == 1 ? "" : "s", kept == 1 ? "it" : "them");
-    else if (left > 0)
-        fettle_set_error(error, WRONG_STATE,
-                         "back end %s still has data of %u deleted volume%s; a volume service of "
-                         "it removes that",
-                         backend->name, left, left == 1 ? "" : "s");
-    return kept + left == 0;
+    const struct op_backend_remove *params = op->params;
+    return find(op, params->backend_name, error) != NULL;
 }
 
-static const struct backend *to_remove(const struct op *op, GError **error)
+static bool build_remove(struct op *op, GPtrArray *changes, void *data, GError **error)
 {
     const struct op_backend_remove *params = op->params;
     const struct backend *backend = find(op, params->backend_name, error);
-    return backend && is_empty(op, backend, error) ? backend : NULL;
-}
-
-static bool remove_check(struct op *op, GError **error)
-{
-    return to_remove(op, error) != NULL;
-}
-
-/* Its services with it: what they are registered for is no more. */
-static bool build_remove(struct op *op, GPtrArray *changes, void *data, GError **error)
-{
-    const struct backend *backend = to_remove(op, error);
-    if (!backend)
-        return false;
-    g_autoptr(GPtrArray) services = config_list(op_config(op), "storage_service");
-    for (guint i = 0; i < services->len; i++) {
-        const struct storage_service *service = services->pdata[i];
-        if (!strcmp(service->backend, backend->uuid))
-            op_delete(op, changes, "storage_service", service->uuid);
-    }
-    op_delete(op, changes, "backend", backend->uuid);
-    return true;
+    if (backend)
+        op_delete(op, changes, "backend", backend->uuid);
+    return backend != NULL;
 }
 
 static bool remove_exec(struct op *op, GError **error)

@@ -9,7 +9,7 @@
 
 #define OTHER_CLUSTER "88888888-0000-4000-8000-000000000008"
 #define PING_MS 50
-#define DEAD_MS 400
+#define DEAD_MS 1500
 #define MOST_HANDSHAKES 8
 
 /* A node with its noded's bus, a wconfd of its own, and a job process that calls. */

@@ -4,8 +4,6 @@
 #include <string.h>
 
 #define DIR1 "dddddddd-1111-4000-8000-000000000000"
-#define VOLUME_SERVICE "cccccccc-1111-4000-8000-000000000000"
-#define VOLUME "eeeeeeee-%u000-4000-8000-000000000000"
 
 static struct ops_world *world;
 
@@ -38,14 +36,6 @@ static void put_dir1(void)
                       NODE1, "path", "/mnt/a"));
 }
 
-static void put_volume(guint number)
-{
-    g_autofree char *uuid = g_strdup_printf(VOLUME, number);
-    ops_put(world, "volume", uuid,
-            json_make("{ss ss si ss ss}", "uuid", uuid, "name", "data", "size", 1, "status",
-                      "available", "backend", DIR1));
-}
-
 static void test_life(void)
 {
     world->trace_locks = true;
@@ -61,12 +51,8 @@ static void test_life(void)
     backend = config_find(world->config, "backend", "dir1", NULL);
     g_assert_cmpuint(backend->nodes->len, ==, 2);
     g_assert_cmpstr(backend->nodes->pdata[0], ==, NODE3);
-    ops_put(world, "storage_service", VOLUME_SERVICE,
-            json_make("{ss si ss ss ss ss}", "uuid", VOLUME_SERVICE, "id", 1, "binary",
-                      "cinder-volume", "host", "node1", "backend", backend->uuid, "node", NODE1));
     g_assert_cmpstr(remove_dir1(), ==, "null");
     g_assert_cmpuint(config_count(world->config, "backend"), ==, 0);
-    g_assert_cmpuint(config_count(world->config, "storage_service"), ==, 0);
 }
 
 static void test_add_refused(void)
@@ -110,27 +96,6 @@ static void test_node_stays(void)
                        "wrong_state");
 }
 
-static void test_remove_refused(void)
-{
-    put_dir1();
-    put_volume(1);
-    ops_expect_refusal(world, remove_dir1(), "back end dir1 has 1 volume; delete it first",
-                       "wrong_state");
-    put_volume(2);
-    ops_expect_refusal(world, remove_dir1(), "back end dir1 has 2 volumes; delete them first",
-                       "wrong_state");
-}
-
-static void test_remove_with_trash_refused(void)
-{
-    put_dir1();
-    ops_put(world, "trash", DIR1 "/x.1", json_make("{ss ss}", "backend", DIR1, "name", "x.1"));
-    ops_expect_refusal(world, remove_dir1(),
-                       "back end dir1 still has data of 1 deleted volume; a volume service of it "
-                       "removes that",
-                       "wrong_state");
-}
-
 static void add_case(const char *path, void (*fn)(void))
 {
     ops_case(path, fn, &world, NULL);
@@ -143,7 +108,5 @@ int main(int argc, char **argv)
     add_case("/backend/add-refused", test_add_refused);
     add_case("/backend/modify-refused", test_modify_refused);
     add_case("/backend/node-stays", test_node_stays);
-    add_case("/backend/remove-refused", test_remove_refused);
-    add_case("/backend/remove-with-trash-refused", test_remove_with_trash_refused);
     return g_test_run();
 }
