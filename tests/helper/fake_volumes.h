@@ -1,6 +1,6 @@
 /*
- * Back ends in memory, behind proto/storage/volume_driver.h: what several nodes see of them, who did what
- * to them, and whatever a test wants to go wrong there.
+ * Back ends in memory, behind proto/storage/volume_driver.h: what several nodes see of them, who
+ * did what to them, and whatever a test wants to go wrong there.
  */
 #pragma once
 

@@ -1,7 +1,8 @@
 /*
  * Children that touch back ends in a process's place: a back end that hangs has a few of them, and
  * nobody else. Each is a program run to its end (backend/tool.h), dies with us, and is killed after
- * its time; one that the kernel does not let go counts on until it is gone (proto/storage/volume_driver.h).
+ * its time; one that the kernel does not let go counts on until it is gone
+ * (proto/storage/volume_driver.h).
  */
 #pragma once
 

@@ -1,6 +1,6 @@
 /*
- * What every volume driver has to keep (proto/storage/volume_driver.h): one set of tests, run on the real
- * ones and on the fake that core's tests trust.
+ * What every volume driver has to keep (proto/storage/volume_driver.h): one set of tests, run on
+ * the real ones and on the fake that core's tests trust.
  */
 #pragma once
 

@@ -258,8 +258,8 @@ static void test_cut_link(struct pair *pair, gconstpointer unused)
     g_atomic_int_set(&cable.cut, true);
     g_thread_join(cable.thread);
     world_wait(&waiting.done);
-    assert_error(&waiting.error, UNKNOWN_RESULT, "no sign of life for 400 ms");
-    world_wait_line(pair->a->lines, "no sign of life for 400 ms");
+    assert_error(&waiting.error, UNKNOWN_RESULT, "no sign of life for 1500 ms");
+    world_wait_line(pair->a->lines, "no sign of life for 1500 ms");
     g_assert_false(bus_connected(pair->b->bus, NODE_A));
     host_ask_report(pair->b, NODE_A, &next);
     world_wait(&next.done);

@@ -122,8 +122,8 @@ static json_t *newer_changes(const struct rpc_request *request, const char *to_n
     json_t *changes =
         first ? json_make(
                     "[{s:s,s:s,s:s,s:i,s:{s:s}},{s:s,s:s,s:s,s:i,s:o}]", "op", "put", "kind",
-                    "lunar", "key", "v1", "version", 1, "object", "size", "1g", "op", "put",
-                    "kind", "nodegroup", "key", GROUP, "version", 1, "object",
+                    "lunar", "key", "v1", "version", 1, "object", "size", "1g", "op", "put", "kind",
+                    "nodegroup", "key", GROUP, "version", 1, "object",
                     json_make("{s:s,s:s,s:s}", "uuid", GROUP, "name", "default", "colour", "blue"))
               : json_make("[{s:s,s:s,s:s,s:i},{s:s,s:s,s:s,s:i,s:o}]", "op", "delete", "kind",
                           "lunar", "key", "v1", "version", 2, "op", "put", "kind", "tag", "key",
