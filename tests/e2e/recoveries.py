@@ -20,6 +20,7 @@ from e2e import fettlelib, wait_until
 
 END = b'\x03'
 NODES = ('node1', 'node2', 'node3')
+ROUND_S = 5  # a node asks the master what is to become of its images (docs/design/procedures.md, "Return")
 STILL = {'disk_template': 'mirror', 'disks': [{'size': 4}], 'memory': 8, 'os_type': 'still'}  # its guest writes nothing, and hears no button
 lab = None
 
@@ -162,13 +163,30 @@ def everything():
     return files, sorted(processes())
 
 
+def unlike_record(files):
+    """Whether a node has images that the record does not give it, or still keeps some aside of a replica that may be in sync."""
+    rows = lab.query('instance', ['uuid', 'pnode', 'snodes', 'replica', 'replica.state'])
+    own = {f'{row["pnode"]}/var/disks/{row["uuid"]}' for row in rows}
+    copies = {f'{row["snodes"][0]}/var/disks/{row["uuid"]}.{row["replica"]}' for row in rows if row['replica']}
+    stale = {row['uuid'] for row in rows if row['replica.state'] in ('stale', None)}
+    local = {name for name in files if '/var/disks/' in name}
+    aside = {name for name in local if '/disks/aside/' in name}
+    strange = {name for name in local - aside if name.rsplit('.', 2)[0] not in own | copies}
+    return strange or [name for name in aside if os.path.basename(name).split('.')[0] not in stale]
+
+
 def at_rest():
-    """The same, once nothing of it changes any more."""
-    last = []
+    """The same, once nothing of it changes any more. Of itself a node names its images as the record says, or puts them aside (SAF-19): what
+    is unlike the record is at rest only if it has stayed so for longer than ROUND_S."""
+    last, since = None, 0
     def same():
-        last[:] = [*last[-1:], everything()]
-        return len(last) == 2 and last[0] == last[1] and last[1]
-    return wait_until('everything rests', same, 60, step=0.4)
+        nonlocal last, since
+        now = everything()
+        if now != last:
+            last, since = now, time.monotonic()
+            return None
+        return now if time.monotonic() - since > 2 * ROUND_S or not unlike_record(now[0]) else None
+    return wait_until('everything rests', same, 120, step=0.4)
 
 
 def monitor(node, uuid):

@@ -4,7 +4,7 @@
 A job dies at a request that it sends to a node. While the queue takes nothing new recovery alone is at work: what it says is what is there by
 our own eyes, no image and no process is another one. Then the request comes after all, and is refused. Then the queue takes jobs again, all is
 settled as the table of tasks has it (docs/reference/tasks.md), and an ordinary operation is accepted. FETTLE_LONG=1 takes all operations, all
-requests, and all outside calls of the job's process; else a sample.
+requests, and all outside calls of the job's process; else a sample. By hand: FETTLE_CALLS="35-50 41" walks only these calls.
 """
 import collections
 import functools
@@ -239,9 +239,9 @@ def requests_of(mark):
 
 
 def walk(mark, places):
-    """A job dies at each place, {words for it: what arms that, and gives what submits}; how the jobs ended, and how many left a mark."""
+    """A job dies at each place, (words for it, what arms that and gives what submits); how the jobs ended, and how many left a mark."""
     marked, ends, failures = 0, [], []
-    for where, arm in places.items():
+    for where, arm in places:
         try:
             marked += run_point(mark, arm(ends))
         except Exception as error:  # pylint: disable=broad-except
@@ -255,8 +255,8 @@ def walk(mark, places):
 
 
 def walk_requests(mark):
-    places = {f'{at[2]}: {at[1]} to {at[0]}': functools.partial(die_at, at) for at in requests_of(mark)
-              if at[1] != 'node_report' and (e2e.LONG or at[1] in SAMPLE[mark])}
+    places = [(f'{at[2]}: {at[1]} to {at[0]}', functools.partial(die_at, at)) for at in requests_of(mark)
+              if at[1] != 'node_report' and (e2e.LONG or at[1] in SAMPLE[mark])]
     _, marked = walk(mark, places)
     assert marked >= len(places) // 2, f'only {marked} of {len(places)} deaths left a mark'
 
@@ -290,9 +290,14 @@ def calls_of(mark):
     return crash.first_life(log)
 
 
+def chosen_calls(count):
+    ranges = [[int(end) for end in word.split('-')] for word in os.environ.get('FETTLE_CALLS', '').split()]
+    return [at for ends in ranges for at in range(ends[0], ends[-1] + 1)] or crash.chosen(count)
+
+
 def walk_calls(mark):
     count = calls_of(mark)
-    places = {f'call {at} of {count}': functools.partial(arm, at=at) for at in crash.chosen(count)}
+    places = [(f'call {at} of {count}', functools.partial(arm, at=at)) for at in chosen_calls(count)]
     ends, marked = walk(mark, places)
     reached = ends.count('error')
     assert reached >= len(places) * 3 // 4, f'only {reached} of {len(places)} calls were reached'
