@@ -111,6 +111,9 @@ static void test_names(void)
 static void test_every_opcode(void)
 {
     static const char *const own[] = {"OP_ADVICE_SET",
+                                      "OP_BACKEND_ADD",
+                                      "OP_BACKEND_REMOVE",
+                                      "OP_BACKEND_SET_PARAMS",
                                       "OP_CLUSTER_INIT",
                                       "OP_NODE_INVITE",
                                       "OP_NODE_WITHDRAW_INVITATION",
