@@ -79,6 +79,8 @@ static bool build_edit(struct op *op, GPtrArray *changes, void *data, GError **e
     const struct fault *fault = fault_of(op_config(op), "instance", call->uuid);
     if (fault)
         edit_fault(&edit, fault, before);
+    if (before->task_owner != 0 && before->task_owner != op->job && !op->taken_over)
+        op->taken_over = g_steal_pointer(&before);
     op_put(op, changes, "instance", call->uuid, instance_to_json(instance));
     if (edit.replica_changed)
         op_put(op, changes, "replica", replica->uuid, replica_to_json(replica));

@@ -9,6 +9,8 @@
 #include "core/ops/long_call.h"
 #include "proto/task_table.h"
 
+#include <string.h>
+
 /* --- starting --- */
 
 struct start_call {
@@ -124,9 +126,11 @@ bool instance_refuse_dead(struct op *op, const struct instance *instance, const 
     g_autoptr(GPtrArray) subjects = g_ptr_array_new_with_free_func(free_subject);
     struct collect_args args = {.subjects = subjects};
     g_autoptr(GError) local = NULL;
-    if (instance->task_owner != op->job)
-        refuse(subjects, instance, enum_word(&task_state_words, (int)instance->task_state),
-               instance->task_owner);
+    bool own = instance->task_owner == 0 || instance->task_owner == op->job;
+    const struct instance *marked = own ? op->taken_over : instance;
+    if (marked && !strcmp(marked->uuid, instance->uuid))
+        refuse(subjects, marked, enum_word(&task_state_words, (int)marked->task_state),
+               marked->task_owner);
     if (fault)
         refuse(subjects, instance, fault->task, fault->owner);
     if (subjects->len == 0)
