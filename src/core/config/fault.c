@@ -42,3 +42,9 @@ bool fault_enforce(const struct config *config, struct instance *instance)
     instance->task_since = fault->since;
     return true;
 }
+
+bool fault_leaves_door_open(const struct fault *fault)
+{
+    const struct task_row *task = task_row_of(TASK_KIND_instance, fault->task);
+    return fault->blind && task && (task->flags & TASK_FENCE_ALL);
+}

@@ -17,3 +17,6 @@ enum task_state fault_mark(const struct config *config, const struct instance *i
                            const struct fault **ret_fault);
 /* The same on a copy of its record: as if the mark were still there. Whether it was not. */
 bool fault_enforce(const struct config *config, struct instance *instance);
+/* Whether hosts have not been heard since, and still have to refuse its owner (SAF-81). Nothing but
+ * it knows whom: it stays until recovery has judged it. */
+bool fault_leaves_door_open(const struct fault *fault);

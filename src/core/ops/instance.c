@@ -44,7 +44,7 @@ struct edit_call {
 };
 
 /* A mark that is a fault's own is never on record: who changes it has ended the fault. One that
- * keeps nobody off ends with the next operation that succeeds. */
+ * keeps nobody off ends with the next operation that succeeds, unless it leaves a door open. */
 static void edit_fault(struct instance_edit *edit, const struct fault *fault,
                        const struct instance *before)
 {
@@ -57,7 +57,7 @@ static void edit_fault(struct instance_edit *edit, const struct fault *fault,
         after->task_state = recorded->task_state;
         after->task_owner = recorded->task_owner;
         after->task_since = recorded->task_since;
-    } else if (enforced || edit->settled) {
+    } else if (enforced || (edit->settled && !fault_leaves_door_open(fault))) {
         g_autofree char *key = fault_key(fault->subject_kind, fault->subject);
         op_delete(edit->op, edit->changes, "fault", key);
     }
@@ -79,6 +79,8 @@ static bool build_edit(struct op *op, GPtrArray *changes, void *data, GError **e
     const struct fault *fault = fault_of(op_config(op), "instance", call->uuid);
     if (fault)
         edit_fault(&edit, fault, before);
+    if (before->task_owner != 0 && before->task_owner != op->job && !op->taken_over)
+        op->taken_over = g_steal_pointer(&before);
     op_put(op, changes, "instance", call->uuid, instance_to_json(instance));
     if (edit.replica_changed)
         op_put(op, changes, "replica", replica->uuid, replica_to_json(replica));

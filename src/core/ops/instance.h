@@ -66,6 +66,15 @@ struct instance_start {
 bool instance_start(struct op *op, const char *uuid, const struct instance_start *how,
                     GError **error);
 
+/* Makes its node refuse whatever a job may still ask of it that died over a task which removes
+ * images, by the mark on record or by a fault (SAF-81); no call if there is none. TEMPORARY: it has
+ * not answered, and what it has of the instance is not to be relied upon yet. */
+bool instance_refuse_dead(struct op *op, const struct instance *instance, const char *node,
+                          GError **error);
+/* replica_open, and nobody calls that but by this: after instance_refuse_dead(). */
+struct export_target *instance_open_exports(struct op *op, const struct instance *instance,
+                                            const char *node, const struct replica_open_args *args,
+                                            guint patience_ms, GError **error);
 /* Opens the replica's exports for the present generation. If that fails the guest starts without
  * it, but only after `stale` is on record (SAF-10); `*ret_target` is NULL then, as it is for a
  * replica that is stale already. False: not even that could be recorded. */

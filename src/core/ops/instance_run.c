@@ -5,7 +5,11 @@
 #include "core/ops/instance.h"
 
 #include "core/config/allocated.h"
+#include "core/config/fault.h"
 #include "core/ops/long_call.h"
+#include "proto/task_table.h"
+
+#include <string.h>
 
 /* --- starting --- */
 
@@ -95,6 +99,68 @@ bool instance_tell_of_one_copy(struct op *op, const struct instance *instance, c
     return instance_edit(op, "change_replica", instance->uuid, edit_why, why, error);
 }
 
+static void free_subject(void *subject)
+{
+    collect_subject_free(subject);
+}
+
+static void refuse(GPtrArray *subjects, const struct instance *instance, const char *task,
+                   guint64 owner)
+{
+    const struct task_row *row = task_row_of(TASK_KIND_instance, task);
+    if (!row || !(row->flags & TASK_FENCE_ALL) || owner == 0)
+        return;
+    struct collect_subject subject = {.instance = instance->uuid,
+                                      .dead_job = owner,
+                                      .disks = instance->disks,
+                                      .disk_template = instance->disk_template};
+    g_ptr_array_add(subjects, collect_subject_copy(&subject));
+}
+
+/* What is still being done for that job has the instance's lock, and so comes before whatever is
+ * asked next; that it is told as busy is as good. */
+bool instance_refuse_dead(struct op *op, const struct instance *instance, const char *node,
+                          GError **error)
+{
+    const struct fault *fault = fault_of(op_config(op), "instance", instance->uuid);
+    g_autoptr(GPtrArray) subjects = g_ptr_array_new_with_free_func(free_subject);
+    struct collect_args args = {.subjects = subjects};
+    g_autoptr(GError) local = NULL;
+    bool own = instance->task_owner == 0 || instance->task_owner == op->job;
+    const struct instance *marked = own ? op->taken_over : instance;
+    if (marked && !strcmp(marked->uuid, instance->uuid))
+        refuse(subjects, marked, enum_word(&task_state_words, (int)marked->task_state),
+               marked->task_owner);
+    if (fault)
+        refuse(subjects, instance, fault->task, fault->owner);
+    if (subjects->len == 0)
+        return true;
+    guint64 job = ((const struct collect_subject *)subjects->pdata[0])->dead_job;
+    record_autoptr(collect_result) done =
+        op_act(op, node, "collect", &args, OPEN_PATIENCE_MS, &local);
+    if (done)
+        return true;
+    if (fettle_error_is(local, KILLED))
+        g_propagate_error(error, g_steal_pointer(&local));
+    else
+        fettle_set_error(
+            error, TEMPORARY,
+            "%s; job %" G_GUINT64_FORMAT
+            " ended in the middle of its work on instance \"%s\", and %s has to refuse "
+            "first what that job may have asked it for; try again when it answers",
+            local->message, job, instance->name, op_node_name(op, node));
+    return false;
+}
+
+struct export_target *instance_open_exports(struct op *op, const struct instance *instance,
+                                            const char *node, const struct replica_open_args *args,
+                                            guint patience_ms, GError **error)
+{
+    return instance_refuse_dead(op, instance, node, error)
+               ? op_act(op, node, "replica_open", args, patience_ms, error)
+               : NULL;
+}
+
 bool instance_open_replica(struct op *op, const struct instance *instance,
                            struct export_target **ret_target, guint64 *ret_sync, GError **error)
 {
@@ -110,7 +176,8 @@ bool instance_open_replica(struct op *op, const struct instance *instance,
                                      .keep = copy->state == REPLICA_IN_SYNC ? 0 : copy->keep};
     g_autoptr(GError) failure = NULL;
     *ret_sync = copy->sync;
-    *ret_target = op_act(op, copy->node, "replica_open", &args, OPEN_PATIENCE_MS, &failure);
+    *ret_target =
+        instance_open_exports(op, instance, copy->node, &args, OPEN_PATIENCE_MS, &failure);
     if (*ret_target)
         return args.keep == 0 || (*ret_target)->kept ||
                instance_tell_of_one_copy(op, instance, copy->node, error);

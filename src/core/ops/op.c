@@ -24,6 +24,7 @@ void op_clear(struct op *op)
 {
     g_clear_pointer(&op->enforced, g_ptr_array_unref);
     g_clear_pointer(&op->locks, g_ptr_array_unref);
+    g_clear_pointer(&op->taken_over, instance_free);
     g_clear_pointer(&op->sums, placement_sums_free);
     g_clear_pointer(&op->reports, reports_free);
     g_clear_pointer(&op->result, json_decref);

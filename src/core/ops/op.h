@@ -78,6 +78,7 @@ struct op {
     struct reports *reports;     /* of the nodes that were asked last; NULL: none were */
     struct placement_sums *sums; /* what is promised of these nodes; NULL: not asked for */
     char *reservation;           /* UUID of what op_reserve_room() has made; NULL: nothing */
+    struct instance *taken_over; /* with a dead job's mark, before this one's replaced it */
     GPtrArray *enforced;         /* records that op_find_instance() has given out which are not as
                                   * they stand in the configuration; op_init() makes it */
 };

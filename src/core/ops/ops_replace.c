@@ -449,6 +449,12 @@ static bool replace_exec(struct op *op, GError **error)
         op_log(op, "the replica of %s is in sync; nothing to do", found->name);
         return true;
     }
+    record_autoptr(instance) instance = instance_copy(found);
+    /* While the record says whose requests its node has to refuse: the first commit takes the mark
+     * over. */
+    if (old_images_are_there(op, instance) &&
+        !instance_refuse_dead(op, instance, instance->secondary_node, error))
+        return false;
     GError *local = NULL;
     bool runs = false;
     if (!prepare(op, uuid, &runs, &local))

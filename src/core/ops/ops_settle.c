@@ -231,6 +231,18 @@ static bool keep(struct op *op, const struct instance *instance,
 
 /* --- exec --- */
 
+/* By recovery all have, before it had this job made; a person may be sooner. */
+static bool refused_by_all(struct op *op, const struct instance *instance, GError **error)
+{
+    const char *nodes[4];
+    for (guint i = instance_hosts(instance, nodes); i > 0; i--) {
+        if (!op_node_offline(op, nodes[i - 1]) &&
+            !instance_refuse_dead(op, instance, nodes[i - 1], error))
+            return false;
+    }
+    return true;
+}
+
 /* A failure leaves the mark: the same again. */
 static bool settle_exec(struct op *op, GError **error)
 {
@@ -239,7 +251,8 @@ static bool settle_exec(struct op *op, GError **error)
     if (!now)
         return false;
     record_autoptr(instance) instance = instance_copy(now);
-    record_autoptr(disks_undo_result) found = undo_half(op, instance, error);
+    record_autoptr(disks_undo_result) found =
+        refused_by_all(op, instance, error) ? undo_half(op, instance, error) : NULL;
     if (!found)
         return false;
     if (!found->removed)

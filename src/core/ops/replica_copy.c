@@ -63,8 +63,8 @@ bool replica_copy_attach(struct op *op, const char *uuid, bool since, GError **e
                                      .generation = instance->generation,
                                      .disks = instance->disks,
                                      .keep = replica ? replica->keep : 0};
-    record_autoptr(export_target) target =
-        op_act(op, instance->secondary_node, "replica_open", &open, ACT_PATIENCE_MS, error);
+    record_autoptr(export_target) target = instance_open_exports(
+        op, instance, instance->secondary_node, &open, ACT_PATIENCE_MS, error);
     if (!target || (open.keep > 0 && !target->kept &&
                     !instance_tell_of_one_copy(op, instance, instance->secondary_node, error)))
         return false;

@@ -119,12 +119,17 @@ static void drop(GPtrArray *changes, const char *kind, const struct recovery_cas
     g_ptr_array_add(changes, change_make(CHANGE_DELETE, kind, key, version, NULL));
 }
 
+static void drop_stuck(const struct recovery_case *subject, GPtrArray *changes)
+{
+    if (subject->stuck)
+        drop(changes, "stuck", subject, subject->stuck_version);
+}
+
 static void drop_told(const struct recovery_case *subject, GPtrArray *changes)
 {
     if (subject->fault)
         drop(changes, "fault", subject, subject->fault_version);
-    if (subject->stuck)
-        drop(changes, "stuck", subject, subject->stuck_version);
+    drop_stuck(subject, changes);
 }
 
 /* What another dead job was to bring about before somebody removed the instance goes on, also if
@@ -151,7 +156,12 @@ static void settle(const struct recovery_case *subject, GPtrArray *changes)
         record->admin_state = ADMIN_UP;
     clear_task(record, subject);
     put(subject, record, changes);
-    drop_told(subject, changes);
+    /* Its hosts were asked to refuse whose mark it was, and nobody else. */
+    if (subject->fault && subject->record->task_state != TASK_NONE &&
+        fault_leaves_door_open(subject->fault))
+        drop_stuck(subject, changes);
+    else
+        drop_told(subject, changes);
 }
 
 static void remove_record(struct watcher *watcher, const struct recovery_case *subject,
@@ -197,8 +207,7 @@ static void fail(struct watcher *watcher, const struct recovery_case *subject, c
     record_autoptr(instance) record = instance_copy(subject->record);
     clear_task(record, subject);
     put(subject, record, changes);
-    if (subject->stuck)
-        drop(changes, "stuck", subject, subject->stuck_version);
+    drop_stuck(subject, changes);
     put_fault(watcher, subject, message, blind, changes);
 }
 

@@ -181,6 +181,114 @@ static void test_fault_that_keeps_nobody_off(void)
     }
 }
 
+/* --- the door behind a job that removed images --- */
+
+#define OPENED "node2 replica_open"
+#define ASKED "node2 collect job 7\n"
+
+static const char *replace_auto(void)
+{
+    return ops_run_one(world, json_make("{ss ss ss}", "OP_ID", "OP_INSTANCE_REPLACE_DISKS",
+                                        "instance_name", "web1", "mode", "replace_auto"));
+}
+
+static void put_blind(void)
+{
+    put_fault("replacing-disks");
+    ops_set(world, "fault", FAULT, "blind", json_true());
+}
+
+/* Its node opens no replica before it has refused the dead job. What that job may have asked for
+ * still, `disks_remove`, would else take a copy that is in sync again. */
+static void check_refused_first(void)
+{
+    const char *asked = strstr(world->trace->str, ASKED),
+               *opened = strstr(world->trace->str, OPENED);
+    g_test_message("%s", world->trace->str);
+    g_assert_nonnull(asked);
+    g_assert_nonnull(opened);
+    g_assert_true(asked < opened);
+}
+
+static void test_door_before_copy(void)
+{
+    begin(true);
+    ops_set(world, "replica", REPLICA, "state", json_string("stale"));
+    put_blind();
+    g_assert_cmpstr(replace_auto(), ==, "null");
+    check_refused_first();
+    begin(false);
+    put_blind();
+    g_assert_cmpstr(ops_run_one(world, opcode("OP_INSTANCE_STARTUP")), ==, "null");
+    check_refused_first();
+    /* Recovery did not get so far: the mark is on record still, and is taken over. */
+    begin(true);
+    ops_set(world, "replica", REPLICA, "state", json_string("stale"));
+    put_mark("replacing-disks");
+    g_assert_cmpstr(replace_auto(), ==, "null");
+    check_refused_first();
+    g_assert_true(g_str_has_prefix(world->trace->str, ASKED));
+    begin(false);
+    put_mark("replacing-disks");
+    g_assert_cmpstr(ops_run_one(world, opcode("OP_INSTANCE_STARTUP")), ==, "null");
+    check_refused_first();
+}
+
+/* And while it does not answer nothing of it is used, and who is not to be let in stays known. */
+static void test_door_stays_open(void)
+{
+    for (guint marked = 0; marked < 2; marked++) {
+        begin(true);
+        ops_set(world, "replica", REPLICA, "state", json_string("stale"));
+        marked ? put_mark("replacing-disks") : put_blind();
+        ops_fail(world, NODE2, "collect", FETTLE_ERROR_UNREACHABLE, "cut", 1000);
+        g_string_truncate(world->trace, 0);
+        const char *result = replace_auto();
+        g_assert_nonnull(strstr(
+            result,
+            "node2: cut; job 7 ended in the middle of its work on instance "
+            "\\\"web1\\\", and node2 has to refuse first what that job may have asked it for; "
+            "try again when it answers"));
+        g_assert_nonnull(strstr(result, "\"resource_not_available\""));
+        g_assert_null(strstr(world->trace->str, OPENED));
+        g_assert_null(strstr(world->trace->str, "commit instance"));
+        g_assert_cmpuint(ops_web(world)->task_owner, ==, marked ? 7 : 0);
+        g_assert_cmpint(fault() != NULL, ==, !marked);
+    }
+    for (guint marked = 0; marked < 2; marked++) {
+        begin(false);
+        marked ? put_mark("replacing-disks") : put_blind();
+        ops_fail(world, NODE2, "collect", FETTLE_ERROR_UNREACHABLE, "cut", 1000);
+        g_assert_cmpstr(ops_run_one(world, opcode("OP_INSTANCE_STARTUP")), ==, "null");
+        g_assert_null(strstr(world->trace->str, OPENED));
+        const struct replica *replica = config_get(world->config, "replica", REPLICA, NULL);
+        g_assert_cmpint(replica->state, ==, REPLICA_STALE);
+        g_assert_true(marked || fault()->owner == 7);
+    }
+}
+
+/* Whatever opens one: no opcode does without that. */
+static void test_door_of_all(void)
+{
+    size_t count = 0;
+    guint opened = 0;
+    const struct opcode *table = opcode_table(&count);
+    for (guint i = 0; i < 2 * count; i++) {
+        if (!acts_on_one(&table[i / 2]))
+            continue;
+        begin(i % 2 == 1);
+        ops_run_one(world, opcode(table[i / 2].id));
+        opened += strstr(world->trace->str, "replica_open") != NULL;
+        begin(i % 2 == 1);
+        put_blind();
+        ops_fail(world, NODE2, "collect", FETTLE_ERROR_UNREACHABLE, "cut", 1000);
+        ops_run_one(world, opcode(table[i / 2].id));
+        g_test_message("%s: %s", table[i / 2].id, world->trace->str);
+        g_assert_null(strstr(world->trace->str, OPENED));
+    }
+    g_assert_cmpuint(opened, >=, 4);
+}
+
 /* A disk half written: neither started nor moved until it is installed anew. */
 static void test_half_written(void)
 {
@@ -529,6 +637,9 @@ int main(int argc, char **argv)
     add("/recovery/fault/as-its-mark#SAF-84,RCV-28", test_fault_as_mark);
     add("/recovery/fault/keeps-nobody-off#SAF-84,RCV-28", test_fault_that_keeps_nobody_off);
     add("/recovery/fault/half-written#SAF-84", test_half_written);
+    add("/recovery/door/before-copy#SAF-81", test_door_before_copy);
+    add("/recovery/door/silent#SAF-81", test_door_stays_open);
+    add("/recovery/door/all-opcodes#SAF-81", test_door_of_all);
     add("/recovery/condition#SAF-83,RCV-23", test_condition);
     add("/recovery/condition/without-task#SAF-83", test_condition_without_task);
     add("/recovery/condition/malformed#SAF-83", test_malformed_condition);

@@ -467,6 +467,34 @@ static void test_mark_over_a_mark(void)
     watcher_world_free(w);
 }
 
+/* Another job died over an instance of which a silent host has not refused the first one: what is
+ * settled of that leaves the first one's ERROR, until that host has. */
+static void test_mark_over_an_open_door(void)
+{
+    struct watcher_world *w = fresh();
+    g_autofree char *key = fault_key("instance", WEB1);
+    look(w);
+    g_free(daemon_commit(
+        &w->base, w->base.luxid,
+        changes_of(config_put(w->view, "fault", key,
+                              json_make("{ss ss sI ss ss si sb}", "subject_kind", "instance",
+                                        "subject", WEB1, "at_us", (json_int_t)1700000000000000,
+                                        "message", "nobody knows", "task", "replacing-disks",
+                                        "owner", 899, "blind", 1)),
+                   NULL)));
+    w->silent = NODE2;
+    stick(w, "starting");
+    passes(w, 10);
+    g_assert_cmpint(web1(w)->task_state, ==, TASK_NONE);
+    g_assert_nonnull(fault(w));
+    g_assert_cmpuint(fault(w)->owner, ==, 899);
+    w->silent = NULL;
+    passes(w, 70);
+    g_assert_null(fault(w));
+    g_assert_cmpuint(w->refused, ==, 899);
+    watcher_world_free(w);
+}
+
 /* Back before the last attempt: settled at once, no attempt is waited for. */
 static void test_host_is_back(void)
 {
@@ -743,6 +771,7 @@ int main(int argc, char **argv)
     g_test_add_func("/recovery/six-looks#RCV-01,RCV-35,RCV-36,RCV-37,RCV-39,RCV-40,RCV-41",
                     test_six_looks);
     g_test_add_func("/recovery/mark-over-a-mark#SAF-84", test_mark_over_a_mark);
+    g_test_add_func("/recovery/open-door/other-mark#SAF-81", test_mark_over_an_open_door);
     g_test_add_func("/recovery/host-is-back#RCV-38", test_host_is_back);
     g_test_add_func("/recovery/busy#SAF-81", test_busy);
     g_test_add_func("/recovery/candidate-of-a-version-before#RCV-36,FUT-12", test_older_candidate);

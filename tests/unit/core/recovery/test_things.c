@@ -262,6 +262,56 @@ static void test_ignored(void)
     watcher_world_free(w);
 }
 
+static void assert_nothing_new(struct watcher_world *w)
+{
+    static const char *const kinds[] = {
+#define OBJECT(kind, cover, view, writers, since) #kind,
+#include "proto/objects.def"
+#undef OBJECT
+    };
+    guint new = 0;
+    look(w);
+    for (guint i = 0; i < G_N_ELEMENTS(kinds); i++) {
+        if (!object_is_new(kinds[i]))
+            continue;
+        new ++;
+        if (config_count(w->view, kinds[i]) > 0)
+            g_error("%s", kinds[i]);
+    }
+    g_assert_cmpuint(new, >, 0);
+}
+
+/* What is told goes by the words on record, which a candidate of the version before can load: once,
+ * over new masters and the end of the upgrade, and never what is ignored. */
+static void test_ignored_in_an_upgrade(void)
+{
+    struct watcher_world *w = watcher_world_new();
+    w->things = json_object();
+    w->strays = json_object();
+    w->services = json_make("{s:[{ss ss ss si}]}", NODE3, "name", "wconfd", "state", "running",
+                            "version", "0.9", "since", 5);
+    change_object(w, "node", NODE3, json_make("{sb}", "master_candidate", 1));
+    ignore(w, "lab-*");
+    report_more(w, NODE2, json_make("{s:[s,s]}", "bridges", "br7", "lab-a"));
+    answer(w, NODE2, json_make("[o,o]", process("old1", ""), process("lab-b", "")),
+           json_make("[s,s]", "notes.txt", "lab-c"));
+    for (guint masters = 0; masters < 3; masters++) {
+        passes(w, 3 * INTERVAL);
+        assert_events(w,
+                      "node2 bridge br7 info, node2 process old1 warning, node2 file notes.txt "
+                      "warning",
+                      "");
+        assert_nothing_new(w);
+        watcher_world_kill(w);
+        watcher_world_start(w);
+    }
+    json_object_clear(w->services);
+    passes(w, HOUR + 3 * INTERVAL);
+    assert_events(
+        w, "node2 bridge br7 info, node2 process old1 warning, node2 file notes.txt warning", "");
+    watcher_world_free(w);
+}
+
 /* --- many --- */
 
 static void test_many(void)
@@ -371,6 +421,7 @@ int main(int argc, char **argv)
     g_test_add_func("/things/unseen#SAF-91", test_unseen);
     g_test_add_func("/things/return", test_return);
     g_test_add_func("/things/ignored", test_ignored);
+    g_test_add_func("/things/ignored/in-an-upgrade#RCV-26,FUT-12", test_ignored_in_an_upgrade);
     g_test_add_func("/things/many", test_many);
     g_test_add_func("/things/many-processes#RCV-26", test_many_processes);
     g_test_add_func("/things/two-watchers#RCV-26", test_two_watchers);

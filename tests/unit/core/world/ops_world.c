@@ -218,6 +218,10 @@ static void trace_call(struct ops_world *world, const struct rpc_request *reques
     if (json_string_length(json_object_get(args, "replica")) > 0 &&
         g_str_has_prefix(request->name, "disk"))
         g_string_append(world->trace, " replica");
+    const json_t *asked = json_array_get(json_object_get(args, "subjects"), 0);
+    if (asked)
+        g_string_append_printf(world->trace, " job %" JSON_INTEGER_FORMAT,
+                               json_integer_value(json_object_get(asked, "dead_job")));
     g_string_append_c(world->trace, '\n');
 }
 
@@ -385,6 +389,8 @@ static json_t *answer_node(const struct rpc_request *request, const char *node, 
     if (!strcmp(method, "replica_leave"))
         return json_make("{s:O, s:b}", "replica", json_object_get(request->args, "replica"),
                          "equal", !world->leave_unequal);
+    if (!strcmp(method, "collect"))
+        return json_make("{ss}", "node", node);
     if (!strcmp(method, "disks_undo"))
         return undo_disks(world, request->args, node);
     if (!strcmp(method, "disks_progress"))
@@ -423,7 +429,7 @@ static void script(struct ops_world *world)
         "replica_open",     "replica_close", "guest_start",    "guest_stop",      "guest_reset",
         "mirror_attach",    "mirror_detach", "mirror_wait",    "disk_grow",       "disks_renew",
         "disks_progress",   "incoming_open", "incoming_close", "migration_start", "migration_wait",
-        "migration_cancel", "work_cancel",   "node_alive",     "replica_leave"};
+        "migration_cancel", "work_cancel",   "node_alive",     "replica_leave",   "collect"};
     for (guint i = 0; i < G_N_ELEMENTS(methods); i++)
         fake_script(world->world, NULL, ROLE_NODED, methods[i], answer_node, world);
     ops_script_wconfd(world);
