@@ -46,16 +46,11 @@ static char *call(struct volume_driver *driver, const struct backend *backend, c
 {
     struct dir_volumes *dir = dir_of(driver);
     g_autofree char *digits = g_strdup_printf("%" G_GUINT64_FORMAT, number);
-    const char *argv[] = {dir->program,
-                          DIR_CALL_OPTION,
-                          verb,
-                          backend->path,
-                          backend->uuid,
-                          dir->cluster.uuid ? dir->cluster.uuid : "-",
-                          dir->cluster.name ? dir->cluster.name : "-",
-                          name,
-                          digits,
-                          NULL};
+    /* Another back end is opened while this call waits for its turn. */
+    g_autofree char *cluster = g_strdup(dir->cluster.uuid ? dir->cluster.uuid : "-");
+    g_autofree char *cluster_name = g_strdup(dir->cluster.name ? dir->cluster.name : "-");
+    const char *argv[] = {dir->program, DIR_CALL_OPTION, verb, backend->path, backend->uuid,
+                          cluster,      cluster_name,    name, digits,        NULL};
     g_autofree char *said = NULL;
     int code = volume_children_run(dir->children, backend->uuid, argv, &said, error);
     if (code > 0)
@@ -86,7 +81,8 @@ static bool dir_space(struct volume_driver *driver, const struct backend *backen
                       guint64 *ret_free, guint64 *ret_total, GError **error)
 {
     g_autofree char *said = call(driver, backend, "space", "", 0, error);
-    return said && sscanf(said, "%" G_GUINT64_FORMAT " %" G_GUINT64_FORMAT, ret_free, ret_total);
+    return said &&
+           sscanf(said, "%" G_GUINT64_FORMAT " %" G_GUINT64_FORMAT, ret_free, ret_total) == 2;
 }
 
 static bool dir_create(struct volume_driver *driver, const struct backend *backend,

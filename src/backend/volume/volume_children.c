@@ -164,6 +164,7 @@ int volume_children_run(struct volume_children *children, const char *backend,
     struct tool *tool = tool_start(argv, NULL, error);
     if (!tool)
         return -1;
+    deadline = loop_boot_ms() + children->limit_ms;
     struct child *child = g_new0(struct child, 1);
     *child = (struct child){children, g_strdup(backend), tool, false};
     g_ptr_array_add(children->all, child);

@@ -178,8 +178,9 @@ static bool apply_deltas(struct follow *follow, const struct changes *answer, GE
 /* Two fetches may be under way at once; what an older one brings is dropped. */
 static bool apply(struct follow *follow, const struct changes *answer, GError **error)
 {
+    const struct stamp told = {answer->history, answer->epoch};
     bool other = answer->history != config_history(follow->config);
-    if (!other && answer->epoch < follow->epoch)
+    if (stamp_compare(told, follow_stamp(follow)) < 0)
         return true;
     other = other || answer->epoch != follow->epoch;
     follow->all_kinds = follow->all_kinds && answer->epoch == follow->epoch;

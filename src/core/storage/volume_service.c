@@ -5,6 +5,7 @@
 #include "core/storage/volume_private.h"
 
 #define REFUSED_PAUSE_MS 5000 /* while this node is none that may ask */
+#define LOOK_MS 10000         /* at the interval of beats, which may be changed meanwhile */
 #define FIRST_BEAT_MS 1000    /* until there is a copy that says how often */
 
 /* All that its copy is for. */
@@ -140,12 +141,19 @@ static void beat(struct volume_service *service)
 static void beat_task(void *data)
 {
     struct volume_service *service = data;
+    const struct env *env = service->env;
     bool alive = true;
+    gint64 last_ms = 0; /* boot clock */
     while (alive && !service->over) {
         const struct cluster *cluster = config_cluster(follow_config(service->follow));
-        beat(service);
-        alive = env_sleep(service->env,
-                          cluster ? (guint)cluster->report_interval * 1000 : FIRST_BEAT_MS);
+        gint64 every_ms = cluster ? (gint64)cluster->report_interval * 1000 : FIRST_BEAT_MS;
+        gint64 now = env->ops->boot_ms(env);
+        if (last_ms == 0 || now >= last_ms + every_ms) {
+            last_ms = now;
+            beat(service);
+        }
+        gint64 rest_ms = last_ms + every_ms - env->ops->boot_ms(env);
+        alive = env_sleep(env, (guint)CLAMP(rest_ms, 1, LOOK_MS));
     }
 }
 

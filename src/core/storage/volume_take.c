@@ -8,6 +8,7 @@
 #include "core/storage/volume_private.h"
 
 #define NEXT_MS 1000
+#define TAKE_AGAIN_MS 5000 /* after a row that could not be had */
 #define NEVER_MS G_MAXUINT
 
 struct volume_seen {
@@ -131,6 +132,15 @@ static void carry_out(const struct volume_work *work, GError **error)
     finish(work, end, error);
 }
 
+/* It was refused, or the master does not know how: others and later times have their turn. */
+static void put_off(struct volume_member *member, const char *key)
+{
+    const struct env *env = member->service->env;
+    struct volume_seen *seen = g_hash_table_lookup(member->seen, key);
+    if (seen)
+        seen->since_ms = env->ops->boot_ms(env) + TAKE_AGAIN_MS;
+}
+
 static void take_task(void *data)
 {
     struct taking *taking = data;
@@ -140,6 +150,8 @@ static void take_task(void *data)
     struct volume_work *work = task_killed() ? NULL : take(member, taking->key, &error);
     if (work)
         carry_out(work, &error);
+    else if (!task_killed())
+        put_off(member, taking->key);
     if (error && !task_killed())
         follow_refresh(service->follow, NULL);
     if (!task_killed()) {

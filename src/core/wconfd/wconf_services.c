@@ -192,15 +192,15 @@ void wconf_services_end(struct wconf *wconf)
 
 /* --- beat --- */
 
-/* A registration that is only on its way ends nobody's. */
+/* A registration that is only on its way ends nobody's. One that is not on record is over too: it
+ * was lost, with a master or by a restore. */
 static bool is_over(const struct wconf *wconf, const struct rpc_request *request,
                     const struct storage_beat *beat)
 {
     const struct storage_service *service =
         config_get(wconf->committed, "storage_service", beat->service, NULL);
-    return !service || service->generation > beat->generation ||
-           (service->generation == beat->generation &&
-            strcmp(service->node, request->from_node) != 0);
+    return !service || service->generation != beat->generation ||
+           strcmp(service->node, request->from_node) != 0;
 }
 
 static void take_beat(struct wconf *wconf, const struct storage_beat *beat, GPtrArray *changes)

@@ -332,6 +332,29 @@ static void test_older_answer(void)
     follower_clear(&f);
 }
 
+/* One of the history before, of whatever epoch, to a question that was under way. */
+static json_t *of_older_history(const struct rpc_request *request, const char *to_node, void *data,
+                                GError **error)
+{
+    return json_make("{s:i,s:i,s:i,s:b,s:[{s:s,s:s,s:s,s:i,s:o}]}", "history", 4, "epoch", 99,
+                     "serial", 9, "snapshot", 0, "changes", "op", "put", "kind", "node", "key",
+                     NODE1, "version", 9, "object", object_node(NODE1));
+}
+
+static void test_older_history(void)
+{
+    struct follower f;
+    follower_init(&f, false);
+    assert_says(job_commit(&f.world, 17, tag("a")), "{\"serial\":2}");
+    fake_run(f.world.luxid, refresh_task, &f);
+    fake_script(f.world.world, NULL, ROLE_WCONFD, "wait_changes", of_older_history, NULL);
+    fake_run(f.world.luxid, refresh_task, &f);
+    g_assert_cmpuint(copy_serial(&f), ==, 2);
+    g_assert_cmpuint(config_history(follow_config(f.follow)), ==, 5);
+    g_assert_cmpuint(tag_count(&f), ==, 1);
+    follower_clear(&f);
+}
+
 /* What a later mastership says; it knows of no loss. */
 static json_t *of_next_master(const struct rpc_request *request, const char *to_node, void *data,
                               GError **error)
@@ -671,6 +694,7 @@ int main(int argc, char **argv)
     g_test_add_func("/follow/in-parts", test_in_parts);
     g_test_add_func("/follow/two-masters#SAF-03", test_two_masters);
     g_test_add_func("/follow/older-answer#SAF-03", test_older_answer);
+    g_test_add_func("/follow/older-history#SAF-02", test_older_history);
     g_test_add_func("/follow/next-master", test_next_master);
     g_test_add_func("/follow/kinds#SAF-03", test_only_some_kinds);
     g_test_add_func("/follow/kinds/older-master", test_older_master);

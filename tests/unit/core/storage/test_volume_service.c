@@ -282,6 +282,32 @@ static void test_restarts_of_wconfd(void)
     volumes_tear_down();
 }
 
+static json_t *refuses(const struct rpc_request *request, const char *to_node, void *data,
+                       GError **error)
+{
+    ++*(guint *)data;
+    fettle_set_error(error, PROTOCOL, "wconfd has no method take_work");
+    return NULL;
+}
+
+/* Whatever is refused for good is asked for again, and not all the time. */
+static void test_take_refused(void)
+{
+    guint asked = 0;
+    volumes_set_up(NULL);
+    volumed_start(1);
+    fake_advance(world.world, 1000);
+    fake_script(world.world, NULL, ROLE_WCONFD, "take_work", refuses, &asked);
+    const char *uuid = volume_ask("create-volume", "", 2, "dir1");
+    fake_advance(world.world, 60000);
+    g_assert_cmpuint(asked, >, 1);
+    g_assert_cmpuint(asked, <=, 13);
+    fake_script(world.world, NULL, ROLE_WCONFD, "take_work", NULL, NULL);
+    volumes_work();
+    assert_says(volume_said(uuid), "available 2 GiB");
+    volumes_tear_down();
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -297,5 +323,6 @@ int main(int argc, char **argv)
     g_test_add_func("/volume-service/comes-and-goes", test_comes_and_goes);
     g_test_add_func("/volume-service/replaced#SAF-56", test_replaced);
     g_test_add_func("/volume-service/restarts-of-wconfd", test_restarts_of_wconfd);
+    g_test_add_func("/volume-service/take-refused", test_take_refused);
     return g_test_run();
 }
