@@ -275,10 +275,21 @@ void recovery_judge(struct watcher *watcher, struct recovery_case *subject,
 
 /* --- rounds --- */
 
-/* Whether its hosts are asked about one more in this round. `asked`: host -> about how many. */
-static bool has_room(GHashTable *asked, const struct recovery_case *subject)
+/* Its hosts, without those that have not answered a question of this pass. */
+static GPtrArray *hosts_to_ask(const struct recovery *recovery, const struct recovery_case *subject)
 {
-    g_autoptr(GPtrArray) hosts = recovery_hosts(subject->instance, NULL);
+    GPtrArray *hosts = recovery_hosts(subject->instance, NULL);
+    for (guint i = hosts->len; i > 0; i--)
+        if (g_hash_table_contains(recovery->silent, hosts->pdata[i - 1]))
+            g_ptr_array_remove_index(hosts, i - 1);
+    return hosts;
+}
+
+/* Whether its hosts are asked about one more in this round. `asked`: host -> about how many. */
+static bool has_room(const struct recovery *recovery, GHashTable *asked,
+                     const struct recovery_case *subject)
+{
+    g_autoptr(GPtrArray) hosts = hosts_to_ask(recovery, subject);
     for (guint i = 0; i < hosts->len; i++)
         if (GPOINTER_TO_UINT(g_hash_table_lookup(asked, hosts->pdata[i])) >= LIMIT_COLLECT)
             return false;
@@ -290,14 +301,14 @@ static bool has_room(GHashTable *asked, const struct recovery_case *subject)
 }
 
 /* As many of them as hosts look at in one call; those are taken off the list. */
-static GPtrArray *take_round(GPtrArray *waiting)
+static GPtrArray *take_round(const struct recovery *recovery, GPtrArray *waiting)
 {
     GPtrArray *taken = g_ptr_array_sized_new(waiting->len);
     g_autoptr(GHashTable) asked = g_hash_table_new(g_str_hash, g_str_equal);
     guint left = 0;
     for (guint i = 0; i < waiting->len; i++) {
         struct recovery_case *subject = waiting->pdata[i];
-        if (has_room(asked, subject))
+        if (has_room(recovery, asked, subject))
             g_ptr_array_add(taken, subject);
         else
             waiting->pdata[left++] = subject;
@@ -317,10 +328,7 @@ static void remember_silent(struct recovery *recovery, const struct sights *sigh
 static void ask_about(const struct recovery *recovery, const struct watcher *watcher,
                       const struct recovery_case *subject, struct sights *sights)
 {
-    g_autoptr(GPtrArray) hosts = recovery_hosts(subject->instance, NULL);
-    for (guint i = hosts->len; i > 0; i--)
-        if (g_hash_table_contains(recovery->silent, hosts->pdata[i - 1]))
-            g_ptr_array_remove_index(hosts, i - 1);
+    g_autoptr(GPtrArray) hosts = hosts_to_ask(recovery, subject);
     recovery_case_want(watcher, subject, hosts, subject->instance->task_owner, sights);
 }
 
@@ -328,7 +336,7 @@ static bool one_round(struct recovery *recovery, struct watcher *watcher, GPtrAr
 {
     struct sights *sights = sights_new();
     g_autoptr(GPtrArray) cases = g_ptr_array_new_with_free_func(recovery_case_free);
-    g_autoptr(GPtrArray) taken = take_round(waiting);
+    g_autoptr(GPtrArray) taken = take_round(recovery, waiting);
     recovery->holds = true;
     g_autoptr(GHashTable) got = lock_all(watcher, taken);
     for (guint i = 0; i < taken->len; i++) {
