@@ -27,6 +27,10 @@ struct config_delta {
  * methods of work, which alone write rows of it and the guarded fields of volumes (SAF-50). */
 enum invariants_author { AUTHOR_COMMIT, AUTHOR_HOLDER, AUTHOR_STATEMENT, AUTHOR_WORK };
 
+/* Whether a back end could go: WRONG_STATE with what is on it. */
+bool invariants_backend_empty(const struct config *config, const struct backend *backend,
+                              GError **error);
+
 /* `after` is the configuration with the changes in it; `deltas`: GPtrArray of struct config_delta,
  * each object once. */
 bool invariants_check(const struct config *after, const GPtrArray *deltas,

@@ -89,8 +89,8 @@ static bool network_unused(const struct config *config, const struct network *ne
     return true;
 }
 
-static bool backend_unused(const struct config *config, const struct backend *backend,
-                           GError **error)
+bool invariants_backend_empty(const struct config *config, const struct backend *backend,
+                              GError **error)
 {
     const char *uuid = backend->uuid;
     g_autoptr(GPtrArray) volumes = config_backend_volumes(config, uuid);
@@ -112,6 +112,15 @@ static bool backend_unused(const struct config *config, const struct backend *ba
                          backend->name, left, left == 1 ? "" : "s");
         return false;
     }
+    return true;
+}
+
+static bool backend_unused(const struct config *config, const struct backend *backend,
+                           GError **error)
+{
+    const char *uuid = backend->uuid;
+    if (!invariants_backend_empty(config, backend, error))
+        return false;
     g_autoptr(GPtrArray) services = config_list(config, "storage_service");
     for (guint i = 0; i < services->len; i++) {
         const struct storage_service *service = services->pdata[i];

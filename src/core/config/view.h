@@ -5,8 +5,8 @@
  * what there is, so that a job costs the same with one instance and with ten thousand. If it has
  * names, then of instances and of what belongs to one (config_instance_of()) only those of these
  * names; all else whole. What such a job needs to know of other instances are sums and single
- * addresses, for which it asks (`promised`, `address_user`, `draw_address`, `draw_port` in
- * methods.def).
+ * addresses, for which it asks (`promised`, `address_user`, `draw_address`, `draw_port`,
+ * `backend_empty` in methods.def).
  */
 #pragma once
 

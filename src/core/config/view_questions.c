@@ -5,6 +5,7 @@
 
 #include "core/config/addresses.h"
 #include "core/config/allocated.h"
+#include "core/config/invariants.h"
 #include "core/config/ports.h"
 
 static guint64 memory_running(const struct config *config, const struct node_guests *asked)
@@ -66,14 +67,19 @@ static json_t *answer_port(const struct config *config, const void *data, GError
     return port_draw(config, &result.port, error) ? draw_port_result_to_json(&result) : NULL;
 }
 
+static json_t *answer_empty(const struct config *config, const void *data, GError **error)
+{
+    const struct backend_empty_args *args = data;
+    const struct backend *backend = config_find(config, "backend", args->backend, error);
+    return backend && invariants_backend_empty(config, backend, error) ? json_object() : NULL;
+}
+
 static const struct {
     const char *method;
     json_t *(*answer)(const struct config *config, const void *args, GError **error);
 } answers[] = {
-    {"promised", answer_promised},
-    {"address_user", answer_user},
-    {"draw_address", answer_draw},
-    {"draw_port", answer_port},
+    {"promised", answer_promised}, {"address_user", answer_user},   {"draw_address", answer_draw},
+    {"draw_port", answer_port},    {"backend_empty", answer_empty},
 };
 
 json_t *view_questions_answer(const struct config *config, const char *method, const void *args,

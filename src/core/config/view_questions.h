@@ -8,7 +8,8 @@
 
 #include "core/config/model.h"
 
-/* The answer to `promised`, `address_user`, `draw_address` or `draw_port` (methods.def), from a
- * configuration that has everything. `args`: the method's record. UNKNOWN_ENTITY; LIMIT. */
+/* The answer to `promised`, `address_user`, `draw_address`, `draw_port` or `backend_empty`
+ * (methods.def), from a configuration that has everything. `args`: the method's record.
+ * UNKNOWN_ENTITY; LIMIT. */
 json_t *view_questions_answer(const struct config *config, const char *method, const void *args,
                               GError **error);

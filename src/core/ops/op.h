@@ -172,6 +172,8 @@ char *op_draw_address(const struct op *op, const struct network *network, const 
                       GError **error);
 /* A free port for a display (core/config/ports.h). */
 bool op_draw_port(const struct op *op, guint64 *ret_port, GError **error);
+/* Whether a back end could go; WRONG_STATE with what is on it. */
+bool op_backend_empty(const struct op *op, const struct backend *backend, GError **error);
 /* A gathered report; NULL if the node did not answer. */
 const struct node_report *op_report(const struct op *op, const char *node_uuid);
 /* Whether it has answered that question with an error. */

@@ -151,3 +151,10 @@ bool op_draw_port(const struct op *op, guint64 *ret_port, GError **error)
         *ret_port = result->port;
     return result != NULL;
 }
+
+bool op_backend_empty(const struct op *op, const struct backend *backend, GError **error)
+{
+    struct backend_empty_args args = {.backend = backend->uuid};
+    record_autoptr(nothing) result = look(op, "backend_empty", &args, "", error);
+    return result != NULL;
+}

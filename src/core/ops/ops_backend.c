@@ -148,11 +148,12 @@ static bool set_exec(struct op *op, GError **error)
 
 /* --- remove --- */
 
-/* What is on it the configuration daemon knows, and says. */
+/* What is on it the configuration daemon knows, as a job has no copy of volumes. */
 static bool remove_check(struct op *op, GError **error)
 {
     const struct op_backend_remove *params = op->params;
-    return find(op, params->backend_name, error) != NULL;
+    const struct backend *backend = find(op, params->backend_name, error);
+    return backend && op_backend_empty(op, backend, error);
 }
 
 static bool build_remove(struct op *op, GPtrArray *changes, void *data, GError **error)

@@ -72,6 +72,7 @@ static const struct {
     {"address_user", handle_look},
     {"draw_address", handle_look},
     {"draw_port", handle_look},
+    {"backend_empty", handle_look},
     {"write_config", wconf_handle_write_config},
     {"update_locks", wconf_handle_update_locks},
     {"list_locks", wconf_handle_list_locks},

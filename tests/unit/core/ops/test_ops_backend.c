@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#define VOLUME "eeeeeeee-1000-4000-8000-000000000000"
 #define DIR1 "dddddddd-1111-4000-8000-000000000000"
 
 static struct ops_world *world;
@@ -96,6 +97,17 @@ static void test_node_stays(void)
                        "wrong_state");
 }
 
+static void test_remove_refused(void)
+{
+    put_dir1();
+    ops_put(world, "volume", VOLUME,
+            json_make("{ss si ss ss}", "uuid", VOLUME, "size", 1, "status", "available", "backend",
+                      DIR1));
+    ops_expect_refusal(world, remove_dir1(), "back end dir1 has 1 volume; delete it first",
+                       "wrong_state");
+    g_assert_cmpuint(config_count(world->config, "backend"), ==, 1);
+}
+
 static void add_case(const char *path, void (*fn)(void))
 {
     ops_case(path, fn, &world, NULL);
@@ -108,5 +120,6 @@ int main(int argc, char **argv)
     add_case("/backend/add-refused", test_add_refused);
     add_case("/backend/modify-refused", test_modify_refused);
     add_case("/backend/node-stays", test_node_stays);
+    add_case("/backend/remove-refused", test_remove_refused);
     return g_test_run();
 }

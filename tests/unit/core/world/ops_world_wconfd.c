@@ -306,7 +306,8 @@ void ops_script_wconfd(struct ops_world *world)
     }
     fake_script(world->world, NODE1, ROLE_WCONFD, "free_locks_level", answer_free_level, world);
     fake_script(world->world, NODE1, ROLE_WCONFD, "wait_changes", answer_changes, world);
-    static const char *const looks[] = {"promised", "address_user", "draw_address", "draw_port"};
+    static const char *const looks[] = {"promised", "address_user", "draw_address", "draw_port",
+                                        "backend_empty"};
     for (guint i = 0; i < G_N_ELEMENTS(looks); i++)
         fake_script(world->world, NODE1, ROLE_WCONFD, looks[i], answer_look, world);
     fake_script(world->world, NODE1, ROLE_WCONFD, "update_locks", answer_locks, world);
