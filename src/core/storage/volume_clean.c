@@ -202,22 +202,17 @@ static void clean_batch(struct cleaning *cleaning)
         cleaning->failed = g_steal_pointer(&error);
 }
 
-/* Until there is none that the registration covers. */
 bool volume_clean(struct volume_member *member, GError **error)
 {
-    for (bool more = true; more && !task_killed();) {
-        g_autoptr(GPtrArray) works = claim_rows(member, error);
-        g_autoptr(GPtrArray) ends = g_ptr_array_new_with_free_func(end_work_free);
-        if (!works)
-            return false;
-        struct cleaning cleaning = {.member = member, .works = works, .ends = ends};
-        clean_batch(&cleaning);
-        g_clear_pointer(&cleaning.names, g_ptr_array_unref);
-        more = works->len > 0;
-        if (cleaning.failed && error && !*error)
-            g_propagate_error(error, cleaning.failed);
-        else
-            g_clear_error(&cleaning.failed);
-    }
-    return !error || !*error;
+    g_autoptr(GPtrArray) works = claim_rows(member, error);
+    g_autoptr(GPtrArray) ends = g_ptr_array_new_with_free_func(end_work_free);
+    if (!works || !works->len)
+        return false;
+    struct cleaning cleaning = {.member = member, .works = works, .ends = ends};
+    clean_batch(&cleaning);
+    g_clear_pointer(&cleaning.names, g_ptr_array_unref);
+    if (!cleaning.failed)
+        return true;
+    g_propagate_error(error, cleaning.failed);
+    return false;
 }

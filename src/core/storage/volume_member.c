@@ -116,7 +116,8 @@ static bool join(struct volume_member *member)
 /* --- turns --- */
 
 /* Rows of its own on which it does not work are those of its former process, or such whose answer
- * never came. Only a new registration proves that nobody works on them any more. */
+ * never came. Only a new registration proves that nobody works on them any more. One batch at a
+ * time. */
 static bool clean(struct volume_member *member)
 {
     g_autoptr(GError) error = NULL;
@@ -124,13 +125,22 @@ static bool clean(struct volume_member *member)
         return true;
     if (now_ms(member) < member->clean_ms)
         return true;
-    if (member->working > 0)
+    bool covered = volume_clean_needed(member, true);
+    if (!covered && member->working > 0)
         return false;
-    bool covered = volume_clean_needed(member, true) || volume_register(member, &error);
-    if (!covered || !volume_clean(member, &error))
-        member->clean_ms = now_ms(member) + CLEAN_AGAIN_MS;
+    if ((!covered && !volume_register(member, &error)) || !volume_clean(member, &error)) {
+        /* What comes after a batch with failures does not wait for it. */
+        covered = volume_clean_needed(member, true);
+        member->clean_ms = now_ms(member) + (covered ? AGAIN_MS : CLEAN_AGAIN_MS);
+    }
     volume_member_complain(member, error);
     return true;
+}
+
+/* How long no row is cleaned. */
+static guint clean_rest_ms(const struct volume_member *member)
+{
+    return (guint)MAX(member->clean_ms - now_ms(member), 0);
 }
 
 static void sweep(struct volume_member *member)
@@ -153,7 +163,8 @@ static guint turn(struct volume_member *member)
     if (!clean(member))
         return IDLE_MS;
     sweep(member);
-    return MIN(volume_take(member), IDLE_MS);
+    guint rest_ms = MIN(volume_take(member), IDLE_MS);
+    return volume_clean_needed(member, true) ? MIN(rest_ms, clean_rest_ms(member)) : rest_ms;
 }
 
 void volume_member_run(void *data)

@@ -101,7 +101,8 @@ enum work_done volume_operate(const struct volume_work *work, struct work_end *e
 /* Whether the copy has rows of this service on which none of its tasks works; `covered`: that were
  * touched before its registration. */
 bool volume_clean_needed(const struct volume_member *member, bool covered);
-/* Some of them; they were touched before the registration. False: not all could be cleaned. */
+/* One batch of those that were touched before the registration, so that new work has its turn.
+ * False: not all could be cleaned. */
 bool volume_clean(struct volume_member *member, GError **error);
 
 /* --- volume_sweep.c --- */
