@@ -115,8 +115,8 @@ static enum work_done drop_made(struct cleaning *cleaning, const struct volume_w
     struct volume_member *member = work->member;
     struct volume_driver *driver = member->service->env->volumes;
     if (!cleaning->names) {
-        cleaning->names = driver->ops->list(driver, member->backend, error);
         cleaning->proof = volume_proof_of(member);
+        cleaning->names = driver->ops->list(driver, member->backend, error);
     }
     if (!cleaning->names)
         return WORK_HAS_FAILED;
@@ -124,6 +124,8 @@ static enum work_done drop_made(struct cleaning *cleaning, const struct volume_w
     for (guint i = 0; i < cleaning->names->len && ok; i++) {
         const struct volume_data *data = cleaning->names->pdata[i];
         if (g_str_has_prefix(data->name, work->row->resource_id) &&
+            volume_sweep_may(member, &cleaning->proof, data->name, NULL) &&
+            volume_proof_asked(member, &cleaning->proof) &&
             volume_sweep_may(member, &cleaning->proof, data->name, NULL))
             ok = driver->ops->remove(driver, member->backend, data->name, error);
     }

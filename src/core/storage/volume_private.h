@@ -115,8 +115,13 @@ struct volume_proof {
     guint64 floor; /* the lowest */
 };
 struct volume_proof volume_proof_of(const struct volume_member *member);
-/* Whether the member's copy still is that mastership's. */
+/* Whether the member's copy still is that mastership's, and no restored one (SAF-122). */
 bool volume_proof_holds(const struct volume_member *member, const struct volume_proof *proof);
+/* The same, asked of the master now, as late before an act as can be: the copy of one that is cut
+ * off knows of no later mastership. */
+bool volume_proof_asked(struct volume_member *member, const struct volume_proof *proof);
+/* Whether the copy has that name in the trash of the member's back end. */
+bool volume_is_trash(const struct volume_member *member, const char *name);
 /* Whether the copy shows that a name is nobody's. `ret_unproven` (may be NULL): it would be, were
  * its claim proven. */
 bool volume_sweep_may(const struct volume_member *member, const struct volume_proof *proof,
