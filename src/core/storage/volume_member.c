@@ -54,6 +54,20 @@ static gint64 now_ms(const struct volume_member *member)
 
 /* --- registration --- */
 
+/* Something of it is on record. */
+static bool was_worked_on(const struct config *config, const char *uuid)
+{
+    g_autoptr(GPtrArray) volumes = config_backend_volumes(config, uuid);
+    g_autoptr(GPtrArray) rows = config_backend_work(config, uuid);
+    g_autoptr(GPtrArray) trash = config_backend_trash(config, uuid);
+    bool worked = trash->len > 0;
+    for (guint i = 0; i < volumes->len; i++)
+        worked = worked || ((struct volume *)volumes->pdata[i])->data[0];
+    for (guint i = 0; i < rows->len; i++)
+        worked = worked || ((struct worker *)rows->pdata[i])->claim;
+    return worked;
+}
+
 /* The first of its nodes marks the place, as long as no service ever saw it: on every other node,
  * and at any later time, a place without a marker is one that is not mounted. */
 static bool may_mark(const struct volume_member *member)
@@ -63,13 +77,10 @@ static bool may_mark(const struct volume_member *member)
     const struct backend *backend = config_get(config, "backend", uuid, NULL);
     bool first = backend && g_str_equal(backend->nodes->pdata[0], member->service->env->node_uuid);
     g_autoptr(GPtrArray) services = config_list(config, "storage_service");
-    g_autoptr(GPtrArray) volumes = config_backend_volumes(config, uuid);
     for (guint i = 0; i < services->len; i++)
         first =
             first && !g_str_equal(((struct storage_service *)services->pdata[i])->backend, uuid);
-    for (guint i = 0; i < volumes->len; i++)
-        first = first && !((struct volume *)volumes->pdata[i])->data[0];
-    return first;
+    return first && !was_worked_on(config, uuid);
 }
 
 static bool open_place(struct volume_member *member, GError **error)
