@@ -124,6 +124,16 @@ static bool join(struct volume_member *member)
     return ok;
 }
 
+/* Who has registered after it shows a higher one. */
+bool volume_member_lost(const struct volume_member *member)
+{
+    const struct storage_service *own =
+        member->generation
+            ? config_get(volume_member_config(member), "storage_service", member->uuid, NULL)
+            : NULL;
+    return member->generation && (!own || own->generation < member->generation);
+}
+
 /* --- turns --- */
 
 /* Rows of its own on which it does not work are those of its former process, or such whose answer
@@ -169,7 +179,10 @@ static guint turn(struct volume_member *member)
 {
     if (restored_brake(volume_member_config(member)))
         return IDLE_MS;
-    if (!member->generation && !join(member))
+    if (volume_member_lost(member))
+        member->generation = 0;
+    /* What its tasks still do has the rights of the registration before. */
+    if (!member->generation && (member->working > 0 || !join(member)))
         return AGAIN_MS;
     if (!clean(member))
         return IDLE_MS;

@@ -62,6 +62,8 @@ void volume_member_wake(struct volume_member *member);
 /* Logs it unless it was the last thing that was said; NULL: all is well again. */
 void volume_member_complain(struct volume_member *member, const GError *error);
 const struct config *volume_member_config(const struct volume_member *member);
+/* Its registration went with a master, or is later than a backup: it registers again. */
+bool volume_member_lost(const struct volume_member *member);
 
 /* --- volume_take.c --- */
 
