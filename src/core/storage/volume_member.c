@@ -90,7 +90,9 @@ static bool open_place(struct volume_member *member, GError **error)
     return driver->ops->open(driver, member->backend, cluster, may_mark(member), error);
 }
 
-/* Ends the rights of whoever had the name before, and names those whose rows are to be cleaned. */
+/* Ends the rights of whoever had the name before, and names those whose rows are to be cleaned.
+ * Meanwhile it has none itself: a beat of the registration that ends would look as if another
+ * process had registered. */
 static bool volume_register(struct volume_member *member, GError **error)
 {
     const struct config *config = volume_member_config(member);
@@ -103,6 +105,7 @@ static bool volume_register(struct volume_member *member, GError **error)
                                          .backend = member->backend->uuid,
                                          .wire = PROTOCOL_VERSION_MAX,
                                          .version = (char *)FETTLE_VERSION};
+    member->generation = 0;
     record_autoptr(registered_storage) answer =
         volume_call(member, NULL, "register_storage", &args, error);
     if (!answer || !follow_wait(member->service->follow, answer->generation, error))
@@ -151,11 +154,11 @@ static bool clean(struct volume_member *member)
         return false;
     if ((!covered && !volume_register(member, &error)) || !volume_clean(member, &error)) {
         /* What comes after a batch with failures does not wait for it. */
-        covered = volume_clean_needed(member, true);
+        covered = !member->generation || volume_clean_needed(member, true);
         member->clean_ms = now_ms(member) + (covered ? AGAIN_MS : CLEAN_AGAIN_MS);
     }
     volume_member_complain(member, error);
-    return true;
+    return member->generation > 0;
 }
 
 /* How long no row is cleaned. */
