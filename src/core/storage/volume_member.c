@@ -152,7 +152,9 @@ static bool clean(struct volume_member *member)
     bool covered = volume_clean_needed(member, true);
     if (!covered && member->working > 0)
         return false;
-    if ((!covered && !volume_register(member, &error)) || !volume_clean(member, &error)) {
+    /* A place that is away would fail each row: nothing is claimed. */
+    if (!open_place(member, &error) || (!covered && !volume_register(member, &error)) ||
+        !volume_clean(member, &error)) {
         /* What comes after a batch with failures does not wait for it. */
         covered = !member->generation || volume_clean_needed(member, true);
         member->clean_ms = now_ms(member) + (covered ? AGAIN_MS : CLEAN_AGAIN_MS);

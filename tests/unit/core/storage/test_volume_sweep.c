@@ -131,6 +131,64 @@ static void test_gives_back(void)
     volumes_tear_down();
 }
 
+/* The row of node 2's former process, which extends; how often a look at its data fails. */
+static struct volumed *start_second(guint failures)
+{
+    struct change *left = extending(1);
+    json_object_set_new(left->object, "service_id", json_integer(2));
+    start_after(changes_of(put("storage_service", service_key(NODE2), 1, object_service(NODE2)),
+                           volume_in("extending", VOLUME1 ".1"), left, NULL));
+    fake_volumes_put(volumes, DIR1, VOLUME1 ".1", 3 * 1024 * MIB(1), true);
+    fake_volumes_fail(volumes, "look", FETTLE_ERROR_STORAGE, false, failures);
+    return volumed_start(2);
+}
+
+static bool losing, lost;
+
+static bool passes(const char *from, const char *to, void *data)
+{
+    return !lost || strcmp(to, NODE2) != 0;
+}
+
+/* The answer to the next registration is lost, and what comes before the next beat. */
+static void serve_losing(struct rpc_request *request, void *data)
+{
+    bool registers = strcmp(request->name, "register_storage") == 0;
+    lost = (lost || (losing && registers)) && strcmp(request->name, "beat") != 0;
+    losing = losing && !registers;
+    wconf_handle(world.wconf, request);
+}
+
+/* #SAF-56: to register again, while it lives, is not to be replaced. */
+static void test_registers_again(void)
+{
+    struct volumed *process = start_second(1);
+    fake_serve(world.wconfd, serve_losing, NULL);
+    fake_set_path(world.world, passes, NULL);
+    fake_advance(world.world, MADE_MS);
+    losing = true;
+    volumes_work();
+    g_assert_false(losing);
+    assert_says(volume_said(VOLUME1), "available 3 GiB");
+    g_assert_null(process->ended);
+    volumes_tear_down();
+}
+
+/* A place that is away: nothing is claimed, and nothing told, each time anew. */
+static void test_cleans_no_place(void)
+{
+    start_second(1);
+    fake_advance(world.world, MADE_MS);
+    fake_volumes_unmount(volumes, NODE2, true);
+    guint64 before = config_serial(wconf_config(world.wconf));
+    fake_advance(world.world, 3 * 3600 * 1000);
+    g_assert_cmpuint(config_serial(wconf_config(world.wconf)), ==, before);
+    fake_volumes_unmount(volumes, NODE2, false);
+    volumes_work();
+    assert_says(volume_said(VOLUME1), "available 3 GiB");
+    volumes_tear_down();
+}
+
 static bool is_creating(const char *uuid)
 {
     const struct volume *volume = config_get(wconf_config(world.wconf), "volume", uuid, NULL);
@@ -339,6 +397,8 @@ int main(int argc, char **argv)
     g_test_add_func("/volume-sweep/gone#CLN-18", test_gone);
     g_test_add_func("/volume-sweep/looks", test_looks);
     g_test_add_func("/volume-sweep/gives-back#CLN-21", test_gives_back);
+    g_test_add_func("/volume-sweep/registers-again#SAF-56", test_registers_again);
+    g_test_add_func("/volume-sweep/cleans-no-place#CLN-21", test_cleans_no_place);
     g_test_add_func("/volume-sweep/batches#CLN-63", test_batches);
     g_test_add_func("/volume-sweep/sweeps#SAF-54", test_sweeps);
     g_test_add_func("/volume-sweep/leaves-work#SAF-54", test_leaves_work);
