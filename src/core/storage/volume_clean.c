@@ -115,8 +115,8 @@ static enum work_done drop_made(struct cleaning *cleaning, const struct volume_w
     struct volume_member *member = work->member;
     struct volume_driver *driver = member->service->env->volumes;
     if (!cleaning->names) {
-        cleaning->names = driver->ops->list(driver, member->backend, error);
         cleaning->proof = volume_proof_of(member);
+        cleaning->names = driver->ops->list(driver, member->backend, error);
     }
     if (!cleaning->names)
         return WORK_HAS_FAILED;
@@ -124,6 +124,8 @@ static enum work_done drop_made(struct cleaning *cleaning, const struct volume_w
     for (guint i = 0; i < cleaning->names->len && ok; i++) {
         const struct volume_data *data = cleaning->names->pdata[i];
         if (g_str_has_prefix(data->name, work->row->resource_id) &&
+            volume_sweep_may(member, &cleaning->proof, data->name, NULL) &&
+            volume_proof_asked(member, &cleaning->proof) &&
             volume_sweep_may(member, &cleaning->proof, data->name, NULL))
             ok = driver->ops->remove(driver, member->backend, data->name, error);
     }
@@ -202,22 +204,17 @@ static void clean_batch(struct cleaning *cleaning)
         cleaning->failed = g_steal_pointer(&error);
 }
 
-/* Until there is none that the registration covers. */
 bool volume_clean(struct volume_member *member, GError **error)
 {
-    for (bool more = true; more && !task_killed();) {
-        g_autoptr(GPtrArray) works = claim_rows(member, error);
-        g_autoptr(GPtrArray) ends = g_ptr_array_new_with_free_func(end_work_free);
-        if (!works)
-            return false;
-        struct cleaning cleaning = {.member = member, .works = works, .ends = ends};
-        clean_batch(&cleaning);
-        g_clear_pointer(&cleaning.names, g_ptr_array_unref);
-        more = works->len > 0;
-        if (cleaning.failed && error && !*error)
-            g_propagate_error(error, cleaning.failed);
-        else
-            g_clear_error(&cleaning.failed);
-    }
-    return !error || !*error;
+    g_autoptr(GPtrArray) works = claim_rows(member, error);
+    g_autoptr(GPtrArray) ends = g_ptr_array_new_with_free_func(end_work_free);
+    if (!works || !works->len)
+        return false;
+    struct cleaning cleaning = {.member = member, .works = works, .ends = ends};
+    clean_batch(&cleaning);
+    g_clear_pointer(&cleaning.names, g_ptr_array_unref);
+    if (!cleaning.failed)
+        return true;
+    g_propagate_error(error, cleaning.failed);
+    return false;
 }

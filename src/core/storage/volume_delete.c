@@ -25,7 +25,8 @@ static GPtrArray *names_of(const struct volume_work *work)
     return names;
 }
 
-/* What a guest has open stays in the trash, for the sweep. */
+/* What a guest has open stays in the trash, for the sweep; so does what the master does not
+ * confirm. */
 static bool remove_name(const struct volume_work *work, const char *name, struct work_end *end,
                         GError **error)
 {
@@ -46,10 +47,16 @@ enum work_done volume_delete(const struct volume_work *work, struct work_end *en
     if (work->volume->data[0] && !volume_work_unname(work, error))
         return WORK_IS_LOST;
     bool ok = true;
+    struct volume_proof proof = volume_proof_of(work->member);
     g_autoptr(GPtrArray) names = names_of(work);
-    for (guint i = 0; i < names->len && ok; i++)
-        ok = remove_name(work, names->pdata[i], end, error);
-    if (task_killed())
-        return WORK_IS_LOST;
-    return ok ? WORK_IS_DONE : WORK_HAS_FAILED;
+    for (guint i = 0; i < names->len && ok && volume_proof_asked(work->member, &proof); i++)
+        ok = !volume_is_trash(work->member, names->pdata[i]) ||
+             remove_name(work, names->pdata[i], end, error);
+    if (!ok && !task_killed())
+        return WORK_HAS_FAILED;
+    if (!task_killed() && volume_proof_holds(work->member, &proof))
+        return WORK_IS_DONE;
+    if (ok)
+        fettle_set_error(error, REFUSED, "%s: the master is another by now", work->key);
+    return WORK_IS_LOST;
 }

@@ -54,6 +54,20 @@ static gint64 now_ms(const struct volume_member *member)
 
 /* --- registration --- */
 
+/* Something of it is on record. */
+static bool was_worked_on(const struct config *config, const char *uuid)
+{
+    g_autoptr(GPtrArray) volumes = config_backend_volumes(config, uuid);
+    g_autoptr(GPtrArray) rows = config_backend_work(config, uuid);
+    g_autoptr(GPtrArray) trash = config_backend_trash(config, uuid);
+    bool worked = trash->len > 0;
+    for (guint i = 0; i < volumes->len; i++)
+        worked = worked || ((struct volume *)volumes->pdata[i])->data[0];
+    for (guint i = 0; i < rows->len; i++)
+        worked = worked || ((struct worker *)rows->pdata[i])->claim;
+    return worked;
+}
+
 /* The first of its nodes marks the place, as long as no service ever saw it: on every other node,
  * and at any later time, a place without a marker is one that is not mounted. */
 static bool may_mark(const struct volume_member *member)
@@ -63,13 +77,10 @@ static bool may_mark(const struct volume_member *member)
     const struct backend *backend = config_get(config, "backend", uuid, NULL);
     bool first = backend && g_str_equal(backend->nodes->pdata[0], member->service->env->node_uuid);
     g_autoptr(GPtrArray) services = config_list(config, "storage_service");
-    g_autoptr(GPtrArray) volumes = config_backend_volumes(config, uuid);
     for (guint i = 0; i < services->len; i++)
         first =
             first && !g_str_equal(((struct storage_service *)services->pdata[i])->backend, uuid);
-    for (guint i = 0; i < volumes->len; i++)
-        first = first && !((struct volume *)volumes->pdata[i])->data[0];
-    return first;
+    return first && !was_worked_on(config, uuid);
 }
 
 static bool open_place(struct volume_member *member, GError **error)
@@ -79,7 +90,9 @@ static bool open_place(struct volume_member *member, GError **error)
     return driver->ops->open(driver, member->backend, cluster, may_mark(member), error);
 }
 
-/* Ends the rights of whoever had the name before, and names those whose rows are to be cleaned. */
+/* Ends the rights of whoever had the name before, and names those whose rows are to be cleaned.
+ * Meanwhile it has none itself: a beat of the registration that ends would look as if another
+ * process had registered. */
 static bool volume_register(struct volume_member *member, GError **error)
 {
     const struct config *config = volume_member_config(member);
@@ -92,6 +105,7 @@ static bool volume_register(struct volume_member *member, GError **error)
                                          .backend = member->backend->uuid,
                                          .wire = PROTOCOL_VERSION_MAX,
                                          .version = (char *)FETTLE_VERSION};
+    member->generation = 0;
     record_autoptr(registered_storage) answer =
         volume_call(member, NULL, "register_storage", &args, error);
     if (!answer || !follow_wait(member->service->follow, answer->generation, error))
@@ -113,10 +127,21 @@ static bool join(struct volume_member *member)
     return ok;
 }
 
+/* Who has registered after it shows a higher one. */
+bool volume_member_lost(const struct volume_member *member)
+{
+    const struct storage_service *own =
+        member->generation
+            ? config_get(volume_member_config(member), "storage_service", member->uuid, NULL)
+            : NULL;
+    return member->generation && (!own || own->generation < member->generation);
+}
+
 /* --- turns --- */
 
 /* Rows of its own on which it does not work are those of its former process, or such whose answer
- * never came. Only a new registration proves that nobody works on them any more. */
+ * never came. Only a new registration proves that nobody works on them any more. One batch at a
+ * time. */
 static bool clean(struct volume_member *member)
 {
     g_autoptr(GError) error = NULL;
@@ -124,13 +149,24 @@ static bool clean(struct volume_member *member)
         return true;
     if (now_ms(member) < member->clean_ms)
         return true;
-    if (member->working > 0)
+    bool covered = volume_clean_needed(member, true);
+    if (!covered && member->working > 0)
         return false;
-    bool covered = volume_clean_needed(member, true) || volume_register(member, &error);
-    if (!covered || !volume_clean(member, &error))
-        member->clean_ms = now_ms(member) + CLEAN_AGAIN_MS;
+    /* A place that is away would fail each row: nothing is claimed. */
+    if (!open_place(member, &error) || (!covered && !volume_register(member, &error)) ||
+        !volume_clean(member, &error)) {
+        /* What comes after a batch with failures does not wait for it. */
+        covered = !member->generation || volume_clean_needed(member, true);
+        member->clean_ms = now_ms(member) + (covered ? AGAIN_MS : CLEAN_AGAIN_MS);
+    }
     volume_member_complain(member, error);
-    return true;
+    return member->generation > 0;
+}
+
+/* How long no row is cleaned. */
+static guint clean_rest_ms(const struct volume_member *member)
+{
+    return (guint)MAX(member->clean_ms - now_ms(member), 0);
 }
 
 static void sweep(struct volume_member *member)
@@ -148,12 +184,16 @@ static guint turn(struct volume_member *member)
 {
     if (restored_brake(volume_member_config(member)))
         return IDLE_MS;
-    if (!member->generation && !join(member))
+    if (volume_member_lost(member))
+        member->generation = 0;
+    /* What its tasks still do has the rights of the registration before. */
+    if (!member->generation && (member->working > 0 || !join(member)))
         return AGAIN_MS;
     if (!clean(member))
         return IDLE_MS;
     sweep(member);
-    return MIN(volume_take(member), IDLE_MS);
+    guint rest_ms = MIN(volume_take(member), IDLE_MS);
+    return volume_clean_needed(member, true) ? MIN(rest_ms, clean_rest_ms(member)) : rest_ms;
 }
 
 void volume_member_run(void *data)

@@ -62,6 +62,8 @@ void volume_member_wake(struct volume_member *member);
 /* Logs it unless it was the last thing that was said; NULL: all is well again. */
 void volume_member_complain(struct volume_member *member, const GError *error);
 const struct config *volume_member_config(const struct volume_member *member);
+/* Its registration went with a master, or is later than a backup: it registers again. */
+bool volume_member_lost(const struct volume_member *member);
 
 /* --- volume_take.c --- */
 
@@ -101,7 +103,8 @@ enum work_done volume_operate(const struct volume_work *work, struct work_end *e
 /* Whether the copy has rows of this service on which none of its tasks works; `covered`: that were
  * touched before its registration. */
 bool volume_clean_needed(const struct volume_member *member, bool covered);
-/* Some of them; they were touched before the registration. False: not all could be cleaned. */
+/* One batch of those that were touched before the registration, so that new work has its turn.
+ * False: not all could be cleaned. */
 bool volume_clean(struct volume_member *member, GError **error);
 
 /* --- volume_sweep.c --- */
@@ -114,8 +117,13 @@ struct volume_proof {
     guint64 floor; /* the lowest */
 };
 struct volume_proof volume_proof_of(const struct volume_member *member);
-/* Whether the member's copy still is that mastership's. */
+/* Whether the member's copy still is that mastership's, and no restored one (SAF-122). */
 bool volume_proof_holds(const struct volume_member *member, const struct volume_proof *proof);
+/* The same, asked of the master now, as late before an act as can be: the copy of one that is cut
+ * off knows of no later mastership. */
+bool volume_proof_asked(struct volume_member *member, const struct volume_proof *proof);
+/* Whether the copy has that name in the trash of the member's back end. */
+bool volume_is_trash(const struct volume_member *member, const char *name);
 /* Whether the copy shows that a name is nobody's. `ret_unproven` (may be NULL): it would be, were
  * its claim proven. */
 bool volume_sweep_may(const struct volume_member *member, const struct volume_proof *proof,

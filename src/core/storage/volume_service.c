@@ -105,7 +105,7 @@ static void judge_over(struct volume_service *service, const struct beat_args *s
         const struct storage_beat *beat = sent->services->pdata[i];
         const struct volume_member *member = member_of(service, uuid);
         if (service->over || !member || strcmp(beat->service, uuid) != 0 ||
-            beat->generation != member->generation)
+            beat->generation != member->generation || volume_member_lost(member))
             continue;
         g_autoptr(GError) error = NULL;
         service->over = true;

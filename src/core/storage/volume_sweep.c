@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "core/config/restored.h"
 #include "core/storage/volume_private.h"
 
 /* --- which serials this line of commits has made --- */
@@ -47,7 +48,20 @@ struct volume_proof volume_proof_of(const struct volume_member *member)
 
 bool volume_proof_holds(const struct volume_member *member, const struct volume_proof *proof)
 {
-    return stamp_compare(follow_stamp(member->service->follow), proof->stamp) == 0;
+    return !restored_brake(volume_member_config(member)) &&
+           stamp_compare(follow_stamp(member->service->follow), proof->stamp) == 0;
+}
+
+bool volume_proof_asked(struct volume_member *member, const struct volume_proof *proof)
+{
+    return follow_refresh(member->service->follow, NULL) && volume_proof_holds(member, proof) &&
+           !task_killed();
+}
+
+bool volume_is_trash(const struct volume_member *member, const char *name)
+{
+    g_autofree char *key = config_trash_key(member->backend->uuid, name);
+    return config_get(volume_member_config(member), "trash", key, NULL);
 }
 
 bool volume_sweep_may(const struct volume_member *member, const struct volume_proof *proof,
@@ -93,19 +107,20 @@ static GPtrArray *trash_names(const struct volume_member *member)
     return names;
 }
 
-static void sweep_trash(struct volume_member *member)
+static void sweep_trash(struct volume_member *member, const struct volume_proof *proof)
 {
     g_autoptr(GPtrArray) names = trash_names(member);
-    for (guint i = names->len; i > 0 && !task_killed(); i--)
-        if (!remove_one(member, names->pdata[i - 1]))
-            g_ptr_array_remove_index_fast(names, i - 1);
-    if (!names->len || task_killed())
+    g_autoptr(GPtrArray) removed = g_ptr_array_new();
+    for (guint i = 0; i < names->len && volume_proof_asked(member, proof); i++)
+        if (volume_is_trash(member, names->pdata[i]) && remove_one(member, names->pdata[i]))
+            g_ptr_array_add(removed, names->pdata[i]);
+    if (!removed->len || task_killed())
         return;
     g_autofree char *commit_id = env_uuid(member->service->env);
     struct empty_trash_args args = {.commit_id = commit_id,
                                     .service = member->uuid,
                                     .generation = member->generation,
-                                    .names = names};
+                                    .names = removed};
     record_autoptr(commit_result) result = volume_call(member, NULL, "empty_trash", &args, NULL);
 }
 
@@ -121,44 +136,54 @@ static void tell_left(struct volume_member *member, guint left, const char *name
     member->left = left;
 }
 
-/* Each is judged by the copy as it is then: what is nobody's once stays so. */
-static void sweep_names(struct volume_member *member, const GPtrArray *list)
+/* Each is judged by the copy as it is then: what is nobody's once stays so in one mastership. */
+static void sweep_names(struct volume_member *member, const struct volume_proof *proof,
+                        const GPtrArray *list)
 {
-    struct volume_proof proof = volume_proof_of(member);
     guint left = 0;
     const char *one = "";
     for (guint i = 0; i < list->len && !task_killed() && !member->over; i++) {
         const char *name = ((const struct volume_data *)list->pdata[i])->name;
         bool unproven = false;
-        if (volume_sweep_may(member, &proof, name, &unproven)) {
-            if (remove_one(member, name))
+        if (volume_sweep_may(member, proof, name, &unproven)) {
+            if (!volume_proof_asked(member, proof))
+                return;
+            if (volume_sweep_may(member, proof, name, NULL) && remove_one(member, name))
                 log_info("", "%s: removed %s, which no record names", member->backend->name, name);
         } else if (unproven) {
             left++;
             one = name;
         }
     }
-    if (task_killed() || member->over)
-        return;
-    if (!volume_proof_holds(member, &proof))
-        member->sweep_ms = 0; /* of what the next mastership shows */
-    tell_left(member, left, one);
+    if (!task_killed() && !member->over)
+        tell_left(member, left, one);
+}
+
+/* Of a copy that the master has just confirmed. False: there was none, or it is another's by now.
+ */
+static bool sweep(struct volume_member *member, GError **error)
+{
+    struct volume_driver *driver = member->service->env->volumes;
+    if (!follow_refresh(member->service->follow, NULL))
+        return false;
+    struct volume_proof proof = volume_proof_of(member);
+    sweep_trash(member, &proof);
+    g_autoptr(GPtrArray) list =
+        task_killed() ? NULL : driver->ops->list(driver, member->backend, error);
+    if (list)
+        sweep_names(member, &proof, list);
+    return volume_proof_holds(member, &proof);
 }
 
 void volume_sweep_run(void *data)
 {
     struct volume_member *member = data;
-    struct volume_driver *driver = member->service->env->volumes;
     g_autoptr(GError) error = NULL;
-    if (!task_killed()) {
-        sweep_trash(member);
-        g_autoptr(GPtrArray) list =
-            task_killed() ? NULL : driver->ops->list(driver, member->backend, &error);
-        if (list)
-            sweep_names(member, list);
-        else if (!task_killed())
-            volume_member_complain(member, error);
-    }
+    bool whole = task_killed() || sweep(member, &error);
+    if (!whole && !task_killed())
+        member->sweep_ms = 0; /* again at the next turn, of what the master shows then */
+    if (error && !task_killed())
+        volume_member_complain(member, error);
     member->sweeping = false;
     volume_member_unref(member);
 }

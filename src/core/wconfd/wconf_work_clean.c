@@ -103,6 +103,15 @@ void wconf_handle_claim_work(struct wconf *wconf, struct rpc_request *request)
 
 /* --- give_back --- */
 
+/* It comes again each time that the row is tried: only what is new is told. */
+static void tell_once(struct wconf *wconf, struct decision *decision, GPtrArray *changes)
+{
+    if (wconf->decisions)
+        decisions_record(wconf->decisions, wconf->head, wconf->env, decision, changes);
+    else
+        wconf_decide(wconf, decision, changes);
+}
+
 static void give_back(struct wconf *wconf, struct rpc_request *request,
                       const struct give_back_args *args, const struct storage_service *service,
                       const struct worker *old)
@@ -126,7 +135,7 @@ static void give_back(struct wconf *wconf, struct rpc_request *request,
     decision_set(&decision->task, "%s", row->status);
     decision->event = EVENT_ALERT;
     decision->level = EVENT_LEVEL_WARNING;
-    wconf_decide(wconf, decision, changes);
+    tell_once(wconf, decision, changes);
     wconf_work_commit(wconf, request, args->commit_id, changes, NULL);
 }
 

@@ -264,6 +264,52 @@ static void test_replaced(void)
     volumes_tear_down();
 }
 
+/* The next master has never heard of it, or of its former process only. */
+static void test_registration_lost(void)
+{
+    for (guint former = 0; former < 2; former++) {
+        volumes_set_up(NULL);
+        guint64 left = config_serial(wconf_config(world.wconf));
+        struct volumed *process = volumed_start(1);
+        fake_advance(world.world, 30000);
+        if (former) {
+            left = service_of("node1", DIR1)->generation;
+            volumed_kill(process);
+            process = volumed_start(1);
+            fake_advance(world.world, 30000);
+            g_assert_cmpuint(service_of("node1", DIR1)->generation, >, left);
+        }
+        g_autoptr(GPtrArray) nothing = changes_of(put("node", NODE3, 0, object_node(NODE3)), NULL);
+        config_world_restart(&world);
+        fake_engine_lose(world.engine, left, nothing);
+        config_world_start(&world);
+        made();
+        g_assert_null(process->ended);
+        fake_advance(world.world, 300000);
+        g_assert_cmpint(service_of("node1", DIR1)->state, ==, STORAGE_UP);
+        volumes_tear_down();
+    }
+}
+
+/* #SAF-123: a record without a service, yet somebody has worked there. */
+static void test_marks_no_other(void)
+{
+    g_autofree char *key = config_trash_key(DIR1, VOLUME1 ".1");
+    struct change *claimed = put("worker", ROW1, 1, with(object_row1(), "claim", json_integer(1)));
+    struct change *signs[] = {put("trash", key, 1, object_trash(VOLUME1 ".1")), claimed};
+    for (guint i = 0; i < G_N_ELEMENTS(signs); i++) {
+        volumes_set_up(
+            changes_of(put("volume", VOLUME1, 1,
+                           with(with(object_volume1(), "status", json_string("creating")), "data",
+                                json_string(""))),
+                       signs[i], NULL));
+        volumed_start(1);
+        fake_advance(world.world, 60000);
+        g_assert_null(service_of("node1", DIR1));
+        volumes_tear_down();
+    }
+}
+
 /* wconfd dies and comes again: what is under way goes on, and each call is answered once. */
 static void test_restarts_of_wconfd(void)
 {
@@ -322,6 +368,8 @@ int main(int argc, char **argv)
     g_test_add_func("/volume-service/not-mounted#SAF-123", test_not_mounted);
     g_test_add_func("/volume-service/comes-and-goes", test_comes_and_goes);
     g_test_add_func("/volume-service/replaced#SAF-56", test_replaced);
+    g_test_add_func("/volume-service/registration-lost#SAF-56", test_registration_lost);
+    g_test_add_func("/volume-service/marks-no-other#SAF-123", test_marks_no_other);
     g_test_add_func("/volume-service/restarts-of-wconfd", test_restarts_of_wconfd);
     g_test_add_func("/volume-service/take-refused", test_take_refused);
     return g_test_run();

@@ -131,6 +131,100 @@ static void test_gives_back(void)
     volumes_tear_down();
 }
 
+/* The row of node 2's former process, which extends; how often a look at its data fails. */
+static struct volumed *start_second(guint failures)
+{
+    struct change *left = extending(1);
+    json_object_set_new(left->object, "service_id", json_integer(2));
+    start_after(changes_of(put("storage_service", service_key(NODE2), 1, object_service(NODE2)),
+                           volume_in("extending", VOLUME1 ".1"), left, NULL));
+    fake_volumes_put(volumes, DIR1, VOLUME1 ".1", 3 * 1024 * MIB(1), true);
+    fake_volumes_fail(volumes, "look", FETTLE_ERROR_STORAGE, false, failures);
+    return volumed_start(2);
+}
+
+static bool losing, lost;
+
+static bool passes(const char *from, const char *to, void *data)
+{
+    return !lost || strcmp(to, NODE2) != 0;
+}
+
+/* The answer to the next registration is lost, and what comes before the next beat. */
+static void serve_losing(struct rpc_request *request, void *data)
+{
+    bool registers = strcmp(request->name, "register_storage") == 0;
+    lost = (lost || (losing && registers)) && strcmp(request->name, "beat") != 0;
+    losing = losing && !registers;
+    wconf_handle(world.wconf, request);
+}
+
+/* #SAF-56: to register again, while it lives, is not to be replaced. */
+static void test_registers_again(void)
+{
+    struct volumed *process = start_second(1);
+    fake_serve(world.wconfd, serve_losing, NULL);
+    fake_set_path(world.world, passes, NULL);
+    fake_advance(world.world, MADE_MS);
+    losing = true;
+    volumes_work();
+    g_assert_false(losing);
+    assert_says(volume_said(VOLUME1), "available 3 GiB");
+    g_assert_null(process->ended);
+    volumes_tear_down();
+}
+
+/* A place that is away: nothing is claimed, and nothing told, each time anew. */
+static void test_cleans_no_place(void)
+{
+    start_second(1);
+    fake_advance(world.world, MADE_MS);
+    fake_volumes_unmount(volumes, NODE2, true);
+    guint64 before = config_serial(wconf_config(world.wconf));
+    fake_advance(world.world, 3 * 3600 * 1000);
+    g_assert_cmpuint(config_serial(wconf_config(world.wconf)), ==, before);
+    fake_volumes_unmount(volumes, NODE2, false);
+    volumes_work();
+    assert_says(volume_said(VOLUME1), "available 3 GiB");
+    volumes_tear_down();
+}
+
+static bool is_creating(const char *uuid)
+{
+    const struct volume *volume = config_get(wconf_config(world.wconf), "volume", uuid, NULL);
+    return volume->status == VOLUME_CREATING;
+}
+
+/* CLN-63: more rows than one call claims do not keep new work from its turn. */
+static void test_batches(void)
+{
+    GPtrArray *more = changes_of(service(), NULL);
+    for (guint i = 0; i < LIMIT_WORK_ITEMS + 50; i++) {
+        g_autofree char *uuid = g_strdup_printf("eeeeeeee-4444-4000-8000-%012u", i);
+        g_autofree char *name = g_strdup_printf("many%u", i);
+        g_autofree char *data = volume_data_name(uuid, 1);
+        g_autofree char *key = config_work_key(RESOURCE_VOLUME, uuid);
+        struct change *volume = volume_in("extending", data), *left = extending(1);
+        with(with(volume->object, "uuid", json_string(uuid)), "name", json_string(name));
+        with(left->object, "resource_id", json_string(uuid));
+        with(left->object, "id", json_integer(100 + i));
+        g_ptr_array_add(more, put("volume", uuid, 1, json_incref(volume->object)));
+        g_ptr_array_add(more, put("worker", key, 1, json_incref(left->object)));
+        change_free(volume);
+        change_free(left);
+    }
+    start_after(more);
+    fake_volumes_delay(volumes, 1000);
+    volumed_start(1);
+    const char *uuid = volume_ask("create-volume", "", 1, "dir1");
+    for (guint i = 0; i < 3600 && is_creating(uuid); i++)
+        fake_advance(world.world, 1000);
+    assert_says(volume_said(uuid), "available 1 GiB");
+    g_assert_cmpuint(config_count(wconf_config(world.wconf), "worker"), >, 10);
+    volumes_work();
+    volumes_tear_down();
+}
+
 /* --- the sweep --- */
 
 static struct change *trash(const char *name)
@@ -200,13 +294,16 @@ static void test_leap(void)
     volumes_tear_down();
 }
 
+static struct change *restored(void)
+{
+    return put("repair_brake", "cluster", 1,
+               json_make("{s:i,s:s,s:b}", "since", 1, "why", "restored", "restored", 1));
+}
+
 /* #SAF-122: restored, and not yet compared with what there is. */
 static void test_restored(void)
 {
-    struct change *brake =
-        put("repair_brake", "cluster", 1,
-            json_make("{s:i,s:s,s:b}", "since", 1, "why", "restored", "restored", 1));
-    start_after(changes_of(brake, service(), volume_in("deleting", VOLUME1 ".1"),
+    start_after(changes_of(restored(), service(), volume_in("deleting", VOLUME1 ".1"),
                            row("delete-volume", "deleting", 1), trash(VOLUME2 ".1"), NULL));
     put_data(VOLUME1 ".1");
     put_data(VOLUME2 ".1");
@@ -218,6 +315,80 @@ static void test_restored(void)
     volumes_tear_down();
 }
 
+/* --- what has changed since a copy was made --- */
+
+/* What the next master has on record, beside what it had at serial 1. */
+static void next_master(GPtrArray *objects)
+{
+    g_autoptr(GPtrArray) all = objects;
+    config_world_restart(&world);
+    fake_engine_lose(world.engine, 1, all);
+    config_world_start(&world);
+}
+
+/* #SAF-53: who is cut off does not know that the next master has not what took the name away. */
+static void test_cut_off(void)
+{
+    start_after(changes_of(trash(VOLUME1 ".1"), NULL));
+    put_data(VOLUME1 ".1");
+    fake_volumes_lock(volumes, VOLUME1 ".1", true);
+    volumed_start(2);
+    fake_advance(world.world, MADE_MS);
+    g_assert_cmpuint(fake_volumes_count_calls(volumes, "remove"), >, 0);
+    fake_cut(world.world, NODE2, true);
+    fake_volumes_lock(volumes, VOLUME1 ".1", false);
+    g_autofree char *key = config_trash_key(DIR1, VOLUME1 ".1");
+    next_master(changes_of(volume_in("available", VOLUME1 ".1"), del("trash", key, 1), NULL));
+    fake_advance(world.world, 3 * 3600 * 1000);
+    g_assert_true(fake_volumes_has(volumes, VOLUME1 ".1"));
+    fake_cut(world.world, NODE2, false);
+    fake_advance(world.world, 3 * 3600 * 1000);
+    assert_says(volume_said(VOLUME1), "available 2 GiB");
+    volumes_tear_down();
+}
+
+/* #SAF-122: the brake comes while a name is on its way out; none goes after it. */
+static void test_restored_meanwhile(void)
+{
+    static const char *const names[] = {VOLUME1 ".1", VOLUME2 ".1", OTHER ".1"};
+    for (guint in_trash = 0; in_trash < 2; in_trash++) {
+        GPtrArray *more = change_list_new();
+        for (guint i = 0; in_trash && i < G_N_ELEMENTS(names); i++)
+            g_ptr_array_add(more, trash(names[i]));
+        start_after(more);
+        for (guint i = 0; i < G_N_ELEMENTS(names); i++)
+            put_data(names[i]);
+        fake_volumes_delay(volumes, 5000);
+        volumed_start(1);
+        for (guint i = 0; i < 60 && !fake_volumes_count_calls(volumes, "remove"); i++)
+            fake_advance(world.world, 1000);
+        g_assert_cmpuint(fake_volumes_count(volumes), ==, 3);
+        next_master(changes_of(restored(), NULL));
+        fake_advance(world.world, 3 * 3600 * 1000);
+        g_assert_cmpuint(fake_volumes_count_calls(volumes, "remove"), ==, 1);
+        g_assert_cmpuint(fake_volumes_count(volumes), ==, 2);
+        volumes_tear_down();
+    }
+}
+
+/* The same while a volume is deleted: what a delete names is trash, and that has become older. */
+static void test_delete_restored_meanwhile(void)
+{
+    start_after(changes_of(volume_in("deleting", ""), row("delete-volume", "deleting", 1),
+                           service(), trash(VOLUME1 ".1"), trash(VOLUME1 ".2"), NULL));
+    put_data(VOLUME1 ".1");
+    put_data(VOLUME1 ".2");
+    fake_volumes_delay(volumes, 5000);
+    volumed_start(1);
+    for (guint i = 0; i < 60 && !fake_volumes_count_calls(volumes, "remove"); i++)
+        fake_advance(world.world, 1000);
+    g_assert_cmpuint(fake_volumes_count(volumes), ==, 2);
+    next_master(changes_of(restored(), NULL));
+    fake_advance(world.world, 3 * 3600 * 1000);
+    g_assert_cmpuint(fake_volumes_count(volumes), ==, 1);
+    volumes_tear_down();
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -226,9 +397,16 @@ int main(int argc, char **argv)
     g_test_add_func("/volume-sweep/gone#CLN-18", test_gone);
     g_test_add_func("/volume-sweep/looks", test_looks);
     g_test_add_func("/volume-sweep/gives-back#CLN-21", test_gives_back);
+    g_test_add_func("/volume-sweep/registers-again#SAF-56", test_registers_again);
+    g_test_add_func("/volume-sweep/cleans-no-place#CLN-21", test_cleans_no_place);
+    g_test_add_func("/volume-sweep/batches#CLN-63", test_batches);
     g_test_add_func("/volume-sweep/sweeps#SAF-54", test_sweeps);
     g_test_add_func("/volume-sweep/leaves-work#SAF-54", test_leaves_work);
     g_test_add_func("/volume-sweep/leap#SAF-54", test_leap);
     g_test_add_func("/volume-sweep/restored#SAF-122", test_restored);
+    g_test_add_func("/volume-sweep/cut-off#SAF-53", test_cut_off);
+    g_test_add_func("/volume-sweep/restored-meanwhile#SAF-122", test_restored_meanwhile);
+    g_test_add_func("/volume-sweep/delete-restored-meanwhile#SAF-122",
+                    test_delete_restored_meanwhile);
     return g_test_run();
 }

@@ -400,9 +400,17 @@ static void test_give_back(void)
     g_assert_cmpuint(told->len, ==, 1);
     g_assert_cmpstr(((const struct decision *)told->pdata[0])->summary, ==,
                     "cinder-volume node1@dir1 could not clean volume data1: the disk fails.");
-    /* The next process finds it. */
-    generation = storage_register(1);
-    assert_says(claim(1, generation, json_make("[o]", claiming(key, version_of(key)))), "passed");
+    /* The next process finds it; what is said anew of it is told, what was said before is not. */
+    static const char *const why[] = {"the disk fails", "the disk is full"};
+    for (guint i = 0; i < G_N_ELEMENTS(why); i++) {
+        generation = storage_register(1);
+        guint64 claim = storage_number(
+            claim_said(1, generation, json_make("[o]", claiming(key, version_of(key))), NULL),
+            "serial");
+        g_assert_cmpuint(storage_number(give_back(generation, key, claim, why[i]), "serial"), ==,
+                         serial());
+        g_assert_cmpuint(config_count(world.wconf->committed, "decision"), ==, 1 + i);
+    }
     world_tear_down();
 }
 
