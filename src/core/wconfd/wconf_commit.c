@@ -25,7 +25,8 @@ struct commit {
     guint64 serial;
     GPtrArray *changes; /* struct change */
     GPtrArray *objects; /* struct config_object of each, NULL for a delete */
-    GPtrArray *replies; /* struct reply; more than one if the same id came again */
+    json_t *answer;     /* to who sends it; NULL: a commit_result */
+    GPtrArray *replies; /* struct reply; none if nobody waits, several if the same id came again */
     bool sent;          /* the engine has it */
 };
 
@@ -41,6 +42,7 @@ static void commit_free(struct commit *commit)
     g_ptr_array_unref(commit->changes);
     g_ptr_array_unref(commit->objects);
     g_ptr_array_unref(commit->replies);
+    json_decref(commit->answer);
     g_free(commit);
 }
 
@@ -270,13 +272,14 @@ static bool check_changed(struct wconf *wconf, const GPtrArray *changes, const G
 /* --- on its way --- */
 
 static struct commit *commit_new(struct wconf *wconf, const char *id, guint64 serial,
-                                 GPtrArray *changes)
+                                 GPtrArray *changes, json_t *answer)
 {
     struct commit *commit = g_new0(struct commit, 1);
     commit->wconf = wconf;
     commit->id = g_strdup(id);
     commit->serial = serial;
     commit->changes = g_ptr_array_ref(changes);
+    commit->answer = json_incref(answer);
     commit->objects = g_ptr_array_new_with_free_func(object_unref);
     commit->replies = g_ptr_array_new_with_free_func(reply_free);
     for (guint i = 0; i < changes->len; i++) {
@@ -347,7 +350,7 @@ bool wconf_commit(struct wconf *wconf, const char *commit_id, GPtrArray *changes
     config_set_position(wconf->head, config_history(wconf->head), serial);
     if (wconf->decisions)
         decisions_update(wconf->decisions, wconf->head, changes);
-    struct commit *commit = commit_new(wconf, commit_id, serial, changes);
+    struct commit *commit = commit_new(wconf, commit_id, serial, changes, answer);
     if (request)
         commit_add_reply(commit, request, json_incref(answer));
     g_queue_push_tail(&wconf->pending, commit);
@@ -424,8 +427,7 @@ bool wconf_answer_pending(struct wconf *wconf, const char *id, struct rpc_reques
     struct commit *pending = g_hash_table_lookup(wconf->pending_ids, id);
     if (!pending)
         return false;
-    const struct reply *first = pending->replies->len ? pending->replies->pdata[0] : NULL;
-    commit_add_reply(pending, request, first ? json_incref(first->answer) : NULL);
+    commit_add_reply(pending, request, json_incref(pending->answer));
     return true;
 }
 
