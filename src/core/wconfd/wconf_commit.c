@@ -216,11 +216,14 @@ static bool check_versions(const struct wconf *wconf, const GPtrArray *changes, 
     return true;
 }
 
+/* They may be tried again: each has the version that it was made for. */
 static void undo_all(struct config *head, const GPtrArray *changes, const GPtrArray *before)
 {
     for (guint i = before->len; i > 0; i--) {
-        const struct change *change = changes->pdata[i - 1];
+        struct change *change = changes->pdata[i - 1];
         config_set(head, change->kind, change->key, before->pdata[i - 1]);
+        change->version = 0;
+        config_get(head, change->kind, change->key, &change->version);
     }
 }
 
@@ -333,6 +336,30 @@ void wconf_refuse_held_commits(struct wconf *wconf)
     }
 }
 
+/* Puts them into the head if they may be there. */
+static bool try_all(struct wconf *wconf, GPtrArray *changes, const struct owner *owner,
+                    enum invariants_author author, GPtrArray *before, GError **error)
+{
+    guint64 serial = config_serial(wconf->head) + 1;
+    if (!check_versions(wconf, changes, error))
+        return false;
+    if (apply_all(wconf->head, changes, serial, before, error) &&
+        check_changed(wconf, changes, before, owner, author, error))
+        return true;
+    undo_all(wconf->head, changes, before);
+    return false;
+}
+
+bool wconf_would_commit(struct wconf *wconf, GPtrArray *changes, enum invariants_author author,
+                        GError **error)
+{
+    g_autoptr(GPtrArray) before = g_ptr_array_new_with_free_func(object_unref);
+    bool would = try_all(wconf, changes, NULL, author, before, error);
+    if (would)
+        undo_all(wconf->head, changes, before);
+    return would;
+}
+
 bool wconf_commit(struct wconf *wconf, const char *commit_id, GPtrArray *changes_in,
                   const struct owner *owner, enum invariants_author author,
                   struct rpc_request *request, json_t *answer, GError **error)
@@ -340,13 +367,8 @@ bool wconf_commit(struct wconf *wconf, const char *commit_id, GPtrArray *changes
     g_autoptr(GPtrArray) changes = changes_in;
     g_autoptr(GPtrArray) before = g_ptr_array_new_with_free_func(object_unref);
     guint64 serial = config_serial(wconf->head) + 1;
-    if (!wconf_outlives(wconf, error) || !check_versions(wconf, changes, error))
+    if (!wconf_outlives(wconf, error) || !try_all(wconf, changes, owner, author, before, error))
         return false;
-    if (!apply_all(wconf->head, changes, serial, before, error) ||
-        !check_changed(wconf, changes, before, owner, author, error)) {
-        undo_all(wconf->head, changes, before);
-        return false;
-    }
     config_set_position(wconf->head, config_history(wconf->head), serial);
     if (wconf->decisions)
         decisions_update(wconf->decisions, wconf->head, changes);
