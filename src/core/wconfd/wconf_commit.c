@@ -522,12 +522,29 @@ static void add_of_gone(const struct config *head, const struct change *gone, GP
             g_ptr_array_add(changes, config_delete(head, told[i], key));
 }
 
+/* A node that leaves its back end takes its service there along, as nobody would beat for that any
+ * more. One with work stays, and the rules say so. */
+static void add_of_left(const struct config *head, const struct change *put, GPtrArray *changes)
+{
+    record_autoptr(backend) after = backend_parse(put->object, RECORD_LAX, NULL);
+    g_autoptr(GPtrArray) services = config_list(head, "storage_service");
+    for (guint i = 0; after && i < services->len; i++) {
+        const struct storage_service *service = services->pdata[i];
+        if (!strcmp(service->backend, put->key) &&
+            !g_ptr_array_find_with_equal_func(after->nodes, service->node, g_str_equal, NULL) &&
+            invariants_no_work(head, service, NULL))
+            add_gone(head, "storage_service", service->uuid, changes);
+    }
+}
+
 static void add_all_of_gone(const struct config *head, GPtrArray *changes)
 {
     for (guint i = 0, asked = changes->len; i < asked; i++) {
         const struct change *change = changes->pdata[i];
         if (change->op == CHANGE_DELETE)
             add_of_gone(head, change, changes);
+        else if (!strcmp(change->kind, "backend"))
+            add_of_left(head, change, changes);
     }
 }
 
