@@ -70,8 +70,8 @@ static void test_backend(void)
     static const char *const paths[] = {"", "/", "mnt/a", "/mnt/a/", "/mnt/../a"};
     for (guint i = 0; i < G_N_ELEMENTS(paths); i++) {
         g_autofree char *expected = g_strdup_printf(
-            "wrong_input: " DIR1_IS "path: \"%s\" is not the path of a directory, from / and as "
-            "short as can be",
+            "wrong_input: " DIR1_IS "path: \"%s\" is not the path of a directory below /, as short "
+            "as can be",
             paths[i]);
         assert_says(check(NULL, changes_of(backend1("path", TEXT(paths[i])), NULL)), expected);
     }
@@ -85,7 +85,8 @@ static void test_backend(void)
                       changes_of(put("backend", DIR2, 9,
                                      with(object_backend(DIR2), "path", TEXT("/mnt/a"))),
                                  NULL)),
-                "already_exists: backend dir2 (" DIR2 "): path: /mnt/a is that of back end dir1");
+                "already_exists: backend dir2 (" DIR2 "): path: /mnt/a is that of back end dir1 "
+                "already");
 }
 
 static void test_backend_goes(void)
