@@ -522,16 +522,25 @@ static void add_of_gone(const struct config *head, const struct change *gone, GP
             g_ptr_array_add(changes, config_delete(head, told[i], key));
 }
 
+static bool serves(const struct backend *backend, const struct storage_service *service)
+{
+    return !strcmp(service->backend, backend->uuid) &&
+           g_ptr_array_find_with_equal_func(backend->nodes, service->node, g_str_equal, NULL);
+}
+
 /* A node that leaves its back end takes its service there along, as nobody would beat for that any
- * more. One with work stays, and the rules say so. */
+ * more. One with work stays, and the rules say so; and so does the last one: without any, the place
+ * counts as one that nobody has seen, and is marked where it is not mounted. */
 static void add_of_left(const struct config *head, const struct change *put, GPtrArray *changes)
 {
     record_autoptr(backend) after = backend_parse(put->object, RECORD_LAX, NULL);
     g_autoptr(GPtrArray) services = config_list(head, "storage_service");
-    for (guint i = 0; after && i < services->len; i++) {
+    bool seen = false;
+    for (guint i = 0; after && i < services->len && !seen; i++)
+        seen = serves(after, services->pdata[i]);
+    for (guint i = 0; seen && i < services->len; i++) {
         const struct storage_service *service = services->pdata[i];
-        if (!strcmp(service->backend, put->key) &&
-            !g_ptr_array_find_with_equal_func(after->nodes, service->node, g_str_equal, NULL) &&
+        if (!strcmp(service->backend, after->uuid) && !serves(after, service) &&
             invariants_no_work(head, service, NULL))
             add_gone(head, "storage_service", service->uuid, changes);
     }
