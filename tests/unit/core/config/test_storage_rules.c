@@ -191,6 +191,23 @@ static void test_service_goes(void)
                 "ok");
 }
 
+/* Who is late once is not down. */
+static void test_beats(void)
+{
+    json_t *cluster =
+        json_make("{s:s,s:s,s:s}", "uuid", CLUSTER, "name", "c1", "master_node", NODE1);
+    assert_says(
+        check(NULL, changes_of(put("cluster", CLUSTER, 9,
+                                   with(json_deep_copy(cluster), "report_interval", NUMBER(30))),
+                               NULL)),
+        "ok");
+    assert_says(check(NULL, changes_of(put("cluster", CLUSTER, 9,
+                                           with(cluster, "report_interval", NUMBER(3600))),
+                                       NULL)),
+                "wrong_input: cluster c1 (" CLUSTER
+                "): report_interval: 3600 s is more than half of service_down_time, 60 s");
+}
+
 static void test_row(void)
 {
     assert_says(work(changes_of(BACKENDS, deleting(), NULL), changes_of(row1(object_row1()), NULL)),
@@ -461,6 +478,7 @@ int main(int argc, char **argv)
     g_test_add_func("/storage_rules/backend-goes", test_backend_goes);
     g_test_add_func("/storage_rules/service#SAF-51,SAF-56", test_service);
     g_test_add_func("/storage_rules/service-goes", test_service_goes);
+    g_test_add_func("/storage_rules/beats#SAF-55", test_beats);
     g_test_add_func("/storage_rules/row#CLN-04,CLN-10,SAF-50,SAF-51", test_row);
     g_test_add_func("/storage_rules/row-goes-on#CLN-08,SAF-51", test_row_goes_on);
     g_test_add_func("/storage_rules/row-goes-back#CLN-21", test_row_goes_back);
