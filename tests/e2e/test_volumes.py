@@ -101,7 +101,7 @@ def test_backends():
     for words, message in (
             (('dir2', '--nodes', 'node9', '--path', '/mnt/b'), 'nodes: node "node9" does not exist'),
             (('dir2', '--nodes', 'node1', '--path', 'mnt/b'), 'path: "mnt/b" does not begin with /; it must be the same on every node'),
-            (('dir2', '--nodes', 'node1', '--path', place('dir1') + '/'), f'path: {place("dir1")} is the place of back end "dir1" already'),
+            (('dir2', '--nodes', 'node1', '--path', place('dir1') + '/'), f'path: {place("dir1")} is that of back end dir1 already'),
             (('dir1', '--nodes', 'node1', '--path', '/mnt/b'), 'back end "dir1" exists already')):
         code, _, err = lab.run('backend', 'add', *words, check=False)
         assert code != 0 and message in err, (words, err)

@@ -117,7 +117,7 @@ static bool size_of(const char *text, guint64 *ret_size, GError **error)
 }
 
 /* Asks for it, and says so or follows it. `args` is stolen. */
-static int do_work(struct cli *cli, struct volume_work *work, bool no_wait, json_t *args,
+static int do_work(struct cli *cli, struct volume_request *work, bool no_wait, json_t *args,
                    GError **error)
 {
     json_object_set_new(args, "resource_type", json_string("Volume"));
@@ -140,7 +140,7 @@ static int do_work(struct cli *cli, struct volume_work *work, bool no_wait, json
 static int volume_create(struct cli *cli, int argc, char **argv, GError **error)
 {
     struct request request = {0};
-    struct volume_work work = {.operation = operations[0]};
+    struct volume_request work = {.operation = operations[0]};
     if (!take(&argc, argv, "--size", &request.size, error) ||
         !take(&argc, argv, "--backend", &request.backend, error) ||
         !take(&argc, argv, "--description", &request.description, error) ||
@@ -153,14 +153,14 @@ static int volume_create(struct cli *cli, int argc, char **argv, GError **error)
                              "backend", request.backend ? request.backend : "", "description",
                              request.description ? request.description : "");
     int code = do_work(cli, &work, request.no_wait, args, error);
-    volume_work_clear(&work);
+    volume_request_clear(&work);
     return code;
 }
 
 static int volume_extend(struct cli *cli, int argc, char **argv, GError **error)
 {
     struct request request = {0};
-    struct volume_work work = {.operation = operations[1]};
+    struct volume_request work = {.operation = operations[1]};
     if (!take(&argc, argv, "--size", &request.size, error) ||
         !take_wait(&argc, argv, &request, error) ||
         !cli_expect(argc, argv, 1, "volume extend VOLUME --size SIZE", error) ||
@@ -169,7 +169,7 @@ static int volume_extend(struct cli *cli, int argc, char **argv, GError **error)
     work.name = argv[0];
     json_t *args = json_make("{ss sI}", "resource", argv[0], "size", (json_int_t)work.size);
     int code = do_work(cli, &work, request.no_wait, args, error);
-    volume_work_clear(&work);
+    volume_request_clear(&work);
     return code;
 }
 
@@ -184,7 +184,7 @@ static bool may_delete(const struct cli *cli, const char *name, bool yes, GError
 static int volume_delete(struct cli *cli, int argc, char **argv, GError **error)
 {
     struct request request = {0};
-    struct volume_work work = {.operation = operations[2]};
+    struct volume_request work = {.operation = operations[2]};
     if (!take_wait(&argc, argv, &request, error) ||
         !cli_take_switch(&argc, argv, "--yes", &request.yes, error) ||
         !cli_expect(argc, argv, 1, "volume delete VOLUME", error) ||
@@ -192,7 +192,7 @@ static int volume_delete(struct cli *cli, int argc, char **argv, GError **error)
         return -1;
     work.name = argv[0];
     int code = do_work(cli, &work, request.no_wait, json_make("{ss}", "resource", argv[0]), error);
-    volume_work_clear(&work);
+    volume_request_clear(&work);
     return code;
 }
 

@@ -10,7 +10,7 @@
 
 struct following {
     struct cli *cli;
-    const struct volume_work *work;
+    const struct volume_request *work;
     bool seen; /* luxid's copy has the commit that made the row */
     bool told; /* that nobody is there to take it */
     char *stream;
@@ -18,7 +18,7 @@ struct following {
     json_t *end; /* the volume's cells once the row is gone; an empty list: it is gone, too */
 };
 
-void volume_work_clear(struct volume_work *work)
+void volume_request_clear(struct volume_request *work)
 {
     g_clear_pointer(&work->uuid, g_free);
 }
@@ -67,7 +67,7 @@ static bool see(struct following *following, GError **error)
 /* `end` is set when its row is gone. */
 static bool look(struct following *following, GError **error)
 {
-    const struct volume_work *work = following->work;
+    const struct volume_request *work = following->work;
     if (!following->seen && !see(following, error))
         return false;
     if (!following->seen)
@@ -104,7 +104,7 @@ static bool wait_for_news(struct following *following, GError **error)
     return answer != NULL;
 }
 
-static void set_left(const struct volume_work *work, GError **error)
+static void set_left(const struct volume_request *work, GError **error)
 {
     fettle_set_error(error, DETACHED,
                      "%s of volume %s goes on; see how it stands with: fettle volume info %s",
@@ -133,7 +133,7 @@ static bool follow(struct following *following, GError **error)
 
 /* --- what has come of it --- */
 
-static int say_gone(struct cli *cli, const struct volume_work *work, GError **error)
+static int say_gone(struct cli *cli, const struct volume_request *work, GError **error)
 {
     if (strcmp(work->operation, "delete-volume") == 0) {
         cli_say(cli, json_make("{ss}", "volume", work->uuid), "Volume %s is deleted.", work->name);
@@ -143,7 +143,7 @@ static int say_gone(struct cli *cli, const struct volume_work *work, GError **er
     return -1;
 }
 
-static int say_end(struct cli *cli, const struct volume_work *work, const json_t *row,
+static int say_end(struct cli *cli, const struct volume_request *work, const json_t *row,
                    GError **error)
 {
     const char *status = cli_cell_string(row, 0), *why = cli_cell_string(row, 1);
@@ -169,7 +169,7 @@ static int say_end(struct cli *cli, const struct volume_work *work, const json_t
     return -1;
 }
 
-int volume_follow(struct cli *cli, const struct volume_work *work, GError **error)
+int volume_follow(struct cli *cli, const struct volume_request *work, GError **error)
 {
     struct following following = {.cli = cli, .work = work, .stream = g_strdup("")};
     cli_interrupt_catch();

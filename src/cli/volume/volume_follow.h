@@ -6,7 +6,7 @@
 
 #include "cli/cli.h"
 
-struct volume_work {
+struct volume_request {
     const char *operation; /* "create-volume", … */
     const char *name;      /* as the person has named the volume */
     char *uuid;            /* of the volume */
@@ -14,7 +14,7 @@ struct volume_work {
     guint64 size;          /* that it is to have (GiB); 0: not asked for */
 };
 
-void volume_work_clear(struct volume_work *work);
+void volume_request_clear(struct volume_request *work);
 /* Says what is true now, or sets the error with the reason on record. DETACHED after Ctrl-C: the
  * work goes on. -1 with an error. */
-int volume_follow(struct cli *cli, const struct volume_work *work, GError **error);
+int volume_follow(struct cli *cli, const struct volume_request *work, GError **error);

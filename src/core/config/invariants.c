@@ -58,6 +58,18 @@ static bool master_ip_rule(const struct config *config, const struct cluster *cl
            !is_own_address(config, address, error) && !is_guests_address(config, address, error);
 }
 
+/* Who is late once is not down. */
+static bool beats_rule(const struct cluster *cluster, GError **error)
+{
+    if (cluster->service_down_time >= 2 * cluster->report_interval)
+        return true;
+    fettle_set_error(error, WRONG_INPUT,
+                     "report_interval: %" G_GUINT64_FORMAT
+                     " s is more than half of service_down_time, %" G_GUINT64_FORMAT " s",
+                     cluster->report_interval, cluster->service_down_time);
+    return false;
+}
+
 static bool cluster_rule(const struct config *config, const void *object, GError **error)
 {
     const struct cluster *cluster = object;
@@ -74,7 +86,7 @@ static bool cluster_rule(const struct config *config, const void *object, GError
         return false;
     }
     struct port_range ports;
-    return port_range_parse(cluster->port_range, &ports, error) &&
+    return port_range_parse(cluster->port_range, &ports, error) && beats_rule(cluster, error) &&
            master_ip_rule(config, cluster, error) &&
            invariants_exists(config, "node", cluster->master_node, "master_node", error);
 }

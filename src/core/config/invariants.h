@@ -64,6 +64,9 @@ bool invariants_trash(const struct config *config, const void *object, GError **
 /* Of what was deleted (invariants_deleted.c): nothing refers to it. */
 bool invariants_deleted(const struct config *config, const struct config_delta *delta,
                         GError **error);
+/* WRONG_STATE with the way out: rows of work are this service's, so it stays on record. */
+bool invariants_no_work(const struct config *config, const struct storage_service *service,
+                        GError **error);
 
 /* What several of them ask (invariants_common.c). */
 bool invariants_exists(const struct config *config, const char *kind, const char *key,

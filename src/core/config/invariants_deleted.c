@@ -132,13 +132,33 @@ static bool backend_unused(const struct config *config, const struct backend *ba
 }
 
 /* Rows name it, and are cleaned for its sake. */
+bool invariants_no_work(const struct config *config, const struct storage_service *service,
+                        GError **error)
+{
+    g_autoptr(GPtrArray) rows = config_service_work(config, service->id);
+    if (!rows->len)
+        return true;
+    const char *about = ((const struct worker *)rows->pdata[0])->resource_id;
+    const struct volume *volume = config_get(config, "volume", about, NULL);
+    const char *name = volume ? config_volume_name(volume) : about;
+    g_autofree char *who = config_storage_service_name(config, service);
+    g_autofree char *reset =
+        volume ? g_strdup_printf("fettle volume reset-state %s --status error, or ", name) : NULL;
+    fettle_set_error(error, WRONG_STATE,
+                     "the work of %s on volume %s%s is under way: %swait for a service of that "
+                     "name to clean it",
+                     who, name, volume ? "" : ", which is gone,", reset ? reset : "");
+    return false;
+}
+
 static bool storage_service_unused(const struct config *config,
                                    const struct storage_service *service, GError **error)
 {
-    g_autoptr(GPtrArray) rows = config_service_work(config, service->id);
-    return rows->len == 0 ||
-           still_used("storage_service", service->uuid, service, "worker",
-                      ((const struct worker *)rows->pdata[0])->resource_id, error);
+    if (invariants_no_work(config, service, error))
+        return true;
+    g_autofree char *subject = invariants_subject("storage_service", service->uuid, service);
+    g_prefix_error(error, "%s: cannot be deleted, ", subject);
+    return false;
 }
 
 static bool tags_unused(const struct config *config, const struct config_delta *delta,

@@ -34,8 +34,7 @@ static bool path_rule(const struct config *config, const struct backend *backend
     g_autofree char *shortest = g_canonicalize_filename(backend->path, "/");
     if (strcmp(shortest, backend->path) != 0 || !strcmp(shortest, "/")) {
         fettle_set_error(error, WRONG_INPUT,
-                         "path: \"%s\" is not the path of a directory, from / and as short as can "
-                         "be",
+                         "path: \"%s\" is not the path of a directory below /, as short as can be",
                          backend->path);
         return false;
     }
@@ -44,8 +43,8 @@ static bool path_rule(const struct config *config, const struct backend *backend
         const struct backend *other = all->pdata[i];
         if (!strcmp(other->uuid, backend->uuid) || strcmp(other->path, backend->path) != 0)
             continue;
-        fettle_set_error(error, ALREADY_EXISTS, "path: %s is that of back end %s", backend->path,
-                         other->name);
+        fettle_set_error(error, ALREADY_EXISTS, "path: %s is that of back end %s already",
+                         backend->path, other->name);
         return false;
     }
     return true;

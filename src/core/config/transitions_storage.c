@@ -45,13 +45,35 @@ static bool of_this_commit(const char *field, guint64 value, guint64 serial, GEr
 
 /* --- back ends --- */
 
+/* Who has work there ends it, or is cleaned, by a service of its name: on that node. */
+static bool may_leave(const struct step *step, const struct backend *after, const char *node,
+                      GError **error)
+{
+    g_autoptr(GPtrArray) services = config_list(step->after, "storage_service");
+    if (g_ptr_array_find_with_equal_func(after->nodes, node, g_str_equal, NULL))
+        return true;
+    for (guint i = 0; i < services->len; i++) {
+        const struct storage_service *service = services->pdata[i];
+        if (strcmp(service->backend, after->uuid) != 0 || strcmp(service->node, node) != 0 ||
+            invariants_no_work(step->after, service, error))
+            continue;
+        g_prefix_error(error, "nodes: %s cannot leave, ", step_node_name(step, node));
+        return false;
+    }
+    return true;
+}
+
 bool step_backend(const struct step *step, const struct config_delta *delta, GError **error)
 {
     const struct backend *old = delta->before;
     const struct backend *after = delta->after;
-    return !old || !after ||
-           (stays("kind", old->kind == after->kind, error) &&
-            stays("path", !strcmp(old->path, after->path), error));
+    if (!old || !after)
+        return true;
+    for (guint i = 0; i < old->nodes->len; i++)
+        if (!may_leave(step, after, old->nodes->pdata[i], error))
+            return false;
+    return stays("kind", old->kind == after->kind, error) &&
+           stays("path", !strcmp(old->path, after->path), error);
 }
 
 /* --- services --- */

@@ -37,8 +37,8 @@ static bool set_nodes(const struct op *op, struct backend *backend, const GPtrAr
     return true;
 }
 
-/* As it stands on record: without what means nothing. */
-static bool set_path(const struct op *op, struct backend *backend, const char *path, GError **error)
+/* As it stands on record: without what means nothing. Whose it may be the rules say. */
+static bool set_path(struct backend *backend, const char *path, GError **error)
 {
     if (!g_path_is_absolute(path)) {
         fettle_set_error(error, WRONG_INPUT,
@@ -47,20 +47,6 @@ static bool set_path(const struct op *op, struct backend *backend, const char *p
         return false;
     }
     g_autofree char *plain = g_canonicalize_filename(path, "/");
-    if (!strcmp(plain, "/")) {
-        fettle_set_error(error, WRONG_INPUT,
-                         "path: / is the whole host; a back end needs a directory of its own");
-        return false;
-    }
-    g_autoptr(GPtrArray) all = config_list(op_config(op), "backend");
-    for (guint i = 0; i < all->len; i++) {
-        const struct backend *other = all->pdata[i];
-        if (strcmp(other->path, plain) != 0)
-            continue;
-        fettle_set_error(error, ALREADY_EXISTS, "path: %s is the place of back end \"%s\" already",
-                         plain, other->name);
-        return false;
-    }
     text_set(&backend->path, plain);
     return true;
 }
@@ -81,7 +67,7 @@ static struct backend *new_backend(const struct op *op, GError **error)
     text_set(&backend->name, params->backend_name);
     backend->kind = params->kind;
     bool good =
-        set_nodes(op, backend, params->nodes, error) && set_path(op, backend, params->path, error);
+        set_nodes(op, backend, params->nodes, error) && set_path(backend, params->path, error);
     return good ? g_steal_pointer(&backend) : NULL;
 }
 

@@ -25,7 +25,8 @@ struct commit {
     guint64 serial;
     GPtrArray *changes; /* struct change */
     GPtrArray *objects; /* struct config_object of each, NULL for a delete */
-    GPtrArray *replies; /* struct reply; more than one if the same id came again */
+    json_t *answer;     /* to who sends it; NULL: a commit_result */
+    GPtrArray *replies; /* struct reply; none if nobody waits, several if the same id came again */
     bool sent;          /* the engine has it */
 };
 
@@ -41,6 +42,7 @@ static void commit_free(struct commit *commit)
     g_ptr_array_unref(commit->changes);
     g_ptr_array_unref(commit->objects);
     g_ptr_array_unref(commit->replies);
+    json_decref(commit->answer);
     g_free(commit);
 }
 
@@ -214,11 +216,14 @@ static bool check_versions(const struct wconf *wconf, const GPtrArray *changes, 
     return true;
 }
 
+/* They may be tried again: each has the version that it was made for. */
 static void undo_all(struct config *head, const GPtrArray *changes, const GPtrArray *before)
 {
     for (guint i = before->len; i > 0; i--) {
-        const struct change *change = changes->pdata[i - 1];
+        struct change *change = changes->pdata[i - 1];
         config_set(head, change->kind, change->key, before->pdata[i - 1]);
+        change->version = 0;
+        config_get(head, change->kind, change->key, &change->version);
     }
 }
 
@@ -270,13 +275,14 @@ static bool check_changed(struct wconf *wconf, const GPtrArray *changes, const G
 /* --- on its way --- */
 
 static struct commit *commit_new(struct wconf *wconf, const char *id, guint64 serial,
-                                 GPtrArray *changes)
+                                 GPtrArray *changes, json_t *answer)
 {
     struct commit *commit = g_new0(struct commit, 1);
     commit->wconf = wconf;
     commit->id = g_strdup(id);
     commit->serial = serial;
     commit->changes = g_ptr_array_ref(changes);
+    commit->answer = json_incref(answer);
     commit->objects = g_ptr_array_new_with_free_func(object_unref);
     commit->replies = g_ptr_array_new_with_free_func(reply_free);
     for (guint i = 0; i < changes->len; i++) {
@@ -330,6 +336,30 @@ void wconf_refuse_held_commits(struct wconf *wconf)
     }
 }
 
+/* Puts them into the head if they may be there. */
+static bool try_all(struct wconf *wconf, GPtrArray *changes, const struct owner *owner,
+                    enum invariants_author author, GPtrArray *before, GError **error)
+{
+    guint64 serial = config_serial(wconf->head) + 1;
+    if (!check_versions(wconf, changes, error))
+        return false;
+    if (apply_all(wconf->head, changes, serial, before, error) &&
+        check_changed(wconf, changes, before, owner, author, error))
+        return true;
+    undo_all(wconf->head, changes, before);
+    return false;
+}
+
+bool wconf_would_commit(struct wconf *wconf, GPtrArray *changes, enum invariants_author author,
+                        GError **error)
+{
+    g_autoptr(GPtrArray) before = g_ptr_array_new_with_free_func(object_unref);
+    bool would = try_all(wconf, changes, NULL, author, before, error);
+    if (would)
+        undo_all(wconf->head, changes, before);
+    return would;
+}
+
 bool wconf_commit(struct wconf *wconf, const char *commit_id, GPtrArray *changes_in,
                   const struct owner *owner, enum invariants_author author,
                   struct rpc_request *request, json_t *answer, GError **error)
@@ -337,17 +367,12 @@ bool wconf_commit(struct wconf *wconf, const char *commit_id, GPtrArray *changes
     g_autoptr(GPtrArray) changes = changes_in;
     g_autoptr(GPtrArray) before = g_ptr_array_new_with_free_func(object_unref);
     guint64 serial = config_serial(wconf->head) + 1;
-    if (!wconf_outlives(wconf, error) || !check_versions(wconf, changes, error))
+    if (!wconf_outlives(wconf, error) || !try_all(wconf, changes, owner, author, before, error))
         return false;
-    if (!apply_all(wconf->head, changes, serial, before, error) ||
-        !check_changed(wconf, changes, before, owner, author, error)) {
-        undo_all(wconf->head, changes, before);
-        return false;
-    }
     config_set_position(wconf->head, config_history(wconf->head), serial);
     if (wconf->decisions)
         decisions_update(wconf->decisions, wconf->head, changes);
-    struct commit *commit = commit_new(wconf, commit_id, serial, changes);
+    struct commit *commit = commit_new(wconf, commit_id, serial, changes, answer);
     if (request)
         commit_add_reply(commit, request, json_incref(answer));
     g_queue_push_tail(&wconf->pending, commit);
@@ -424,8 +449,7 @@ bool wconf_answer_pending(struct wconf *wconf, const char *id, struct rpc_reques
     struct commit *pending = g_hash_table_lookup(wconf->pending_ids, id);
     if (!pending)
         return false;
-    const struct reply *first = pending->replies->len ? pending->replies->pdata[0] : NULL;
-    commit_add_reply(pending, request, first ? json_incref(first->answer) : NULL);
+    commit_add_reply(pending, request, json_incref(pending->answer));
     return true;
 }
 
@@ -498,12 +522,38 @@ static void add_of_gone(const struct config *head, const struct change *gone, GP
             g_ptr_array_add(changes, config_delete(head, told[i], key));
 }
 
+static bool serves(const struct backend *backend, const struct storage_service *service)
+{
+    return !strcmp(service->backend, backend->uuid) &&
+           g_ptr_array_find_with_equal_func(backend->nodes, service->node, g_str_equal, NULL);
+}
+
+/* A node that leaves its back end takes its service there along, as nobody would beat for that any
+ * more. One with work stays, and the rules say so; and so does the last one: without any, the place
+ * counts as one that nobody has seen, and is marked where it is not mounted. */
+static void add_of_left(const struct config *head, const struct change *put, GPtrArray *changes)
+{
+    record_autoptr(backend) after = backend_parse(put->object, RECORD_LAX, NULL);
+    g_autoptr(GPtrArray) services = config_list(head, "storage_service");
+    bool seen = false;
+    for (guint i = 0; after && i < services->len && !seen; i++)
+        seen = serves(after, services->pdata[i]);
+    for (guint i = 0; seen && i < services->len; i++) {
+        const struct storage_service *service = services->pdata[i];
+        if (!strcmp(service->backend, after->uuid) && !serves(after, service) &&
+            invariants_no_work(head, service, NULL))
+            add_gone(head, "storage_service", service->uuid, changes);
+    }
+}
+
 static void add_all_of_gone(const struct config *head, GPtrArray *changes)
 {
     for (guint i = 0, asked = changes->len; i < asked; i++) {
         const struct change *change = changes->pdata[i];
         if (change->op == CHANGE_DELETE)
             add_of_gone(head, change, changes);
+        else if (!strcmp(change->kind, "backend"))
+            add_of_left(head, change, changes);
     }
 }
 

@@ -139,6 +139,9 @@ guint wconf_most_changes(const struct wconf *wconf);
 bool wconf_commit(struct wconf *wconf, const char *commit_id, GPtrArray *changes,
                   const struct owner *owner, enum invariants_author author,
                   struct rpc_request *request, json_t *answer, GError **error);
+/* Whether the rules let such changes pass, by the head; nothing is changed. */
+bool wconf_would_commit(struct wconf *wconf, GPtrArray *changes, enum invariants_author author,
+                        GError **error);
 /* Has the commit of `changes` carry a decision about what it does, and lets the oldest of its
  * subject go. `decision` is stolen; what decisions_add() fills in is filled in. After the last
  * commit before this one. */

@@ -1,7 +1,7 @@
 /*
  * end_work: what a resource is from now on, and its row gone, in one commit (CLN-02), of many rows
- * at once; each gets its own verdict, so that one that somebody has taken over fails no other. See
- * wconf_work_private.h.
+ * at once; each gets its own verdict, so that one that somebody has taken over, or that a rule
+ * refuses, fails no other. See wconf_work_private.h.
  */
 #include <string.h>
 
@@ -157,6 +157,27 @@ static bool end_item(struct ending *ending, const struct work_end *item, GError 
     return true;
 }
 
+/* By itself, so that what a rule refuses holds up no other. */
+static bool rules_allow(const struct ending *ending, guint from, GError **error)
+{
+    g_autoptr(GPtrArray) changes = g_ptr_array_new();
+    for (guint i = from; i < ending->changes->len; i++)
+        g_ptr_array_add(changes, ending->changes->pdata[i]);
+    return wconf_would_commit(ending->wconf, changes, AUTHOR_WORK, error);
+}
+
+static bool try_item(struct ending *ending, const struct work_end *item, GError **error)
+{
+    const struct ending before = *ending;
+    guint from = ending->changes->len, told = ending->lines->len;
+    if (end_item(ending, item, error) && rules_allow(ending, from, error))
+        return true;
+    *ending = before;
+    g_ptr_array_set_size(ending->changes, (int)from);
+    g_ptr_array_set_size(ending->lines, (int)told);
+    return false;
+}
+
 /* One record for all: about the resource if it is one, else about who has done it. */
 static void decide(struct ending *ending)
 {
@@ -194,7 +215,7 @@ static void end_all(struct wconf *wconf, struct rpc_request *request,
         const struct work_end *item = args->items->pdata[i];
         g_autoptr(GError) error = NULL;
         bool there = config_get(wconf->head, "worker", item->key, NULL) != NULL;
-        bool passed = end_item(&ending, item, &error);
+        bool passed = try_item(&ending, item, &error);
         /* Without a row it may be this very call that has ended it, so long ago that its id is
          * forgotten. */
         wconf_work_verdict(verdicts, item->key,

@@ -70,8 +70,8 @@ static void test_backend(void)
     static const char *const paths[] = {"", "/", "mnt/a", "/mnt/a/", "/mnt/../a"};
     for (guint i = 0; i < G_N_ELEMENTS(paths); i++) {
         g_autofree char *expected = g_strdup_printf(
-            "wrong_input: " DIR1_IS "path: \"%s\" is not the path of a directory, from / and as "
-            "short as can be",
+            "wrong_input: " DIR1_IS "path: \"%s\" is not the path of a directory below /, as short "
+            "as can be",
             paths[i]);
         assert_says(check(NULL, changes_of(backend1("path", TEXT(paths[i])), NULL)), expected);
     }
@@ -85,7 +85,8 @@ static void test_backend(void)
                       changes_of(put("backend", DIR2, 9,
                                      with(object_backend(DIR2), "path", TEXT("/mnt/a"))),
                                  NULL)),
-                "already_exists: backend dir2 (" DIR2 "): path: /mnt/a is that of back end dir1");
+                "already_exists: backend dir2 (" DIR2 "): path: /mnt/a is that of back end dir1 "
+                "already");
 }
 
 static void test_backend_goes(void)
@@ -160,11 +161,51 @@ static void test_service(void)
     assert_says(
         work(changes_of(BACKENDS, SERVICES, NULL), changes_of(service1("id", NUMBER(2)), NULL)),
         renumbered);
-    g_autofree char *used =
-        service_said("wrong_state", "cannot be deleted, worker " VOLUME1 " refers to it");
-    assert_says(check(changes_of(BACKENDS, SERVICES, put("worker", ROW1, 1, taken()), NULL),
+}
+
+#define UNDER_WAY                                                                                  \
+    "the work of cinder-volume node1@dir1 on volume data1 is under way: fettle volume "            \
+    "reset-state data1 --status error, or wait for a service of that name to clean it"
+
+static void test_service_goes(void)
+{
+    GPtrArray *before =
+        changes_of(BACKENDS, SERVICES, deleting(), put("worker", ROW1, 1, taken()), NULL);
+    g_autofree char *used = service_said("wrong_state", "cannot be deleted, " UNDER_WAY);
+    assert_says(check(g_ptr_array_ref(before),
                       changes_of(del("storage_service", service_key(NODE1), 1), NULL)),
                 used);
+    g_autofree char *left =
+        service_said("wrong_state",
+                     "cannot be deleted, the work of cinder-volume node1@dir1 on volume " VOLUME1
+                     ", which is gone, is under way: wait for a service of that name to clean it");
+    assert_says(check(changes_of(BACKENDS, SERVICES, put("worker", ROW1, 1, taken()), NULL),
+                      changes_of(del("storage_service", service_key(NODE1), 1), NULL)),
+                left);
+    /* A node leaves its back end with its service, which has no work. */
+    assert_says(check(g_ptr_array_ref(before),
+                      changes_of(backend1("nodes", json_make("[s]", NODE2)), NULL)),
+                "wrong_state: " DIR1_IS "nodes: node1 cannot leave, " UNDER_WAY);
+    assert_says(check(before, changes_of(backend1("nodes", json_make("[s]", NODE1)),
+                                         del("storage_service", service_key(NODE2), 1), NULL)),
+                "ok");
+}
+
+/* Who is late once is not down. */
+static void test_beats(void)
+{
+    json_t *cluster =
+        json_make("{s:s,s:s,s:s}", "uuid", CLUSTER, "name", "c1", "master_node", NODE1);
+    assert_says(
+        check(NULL, changes_of(put("cluster", CLUSTER, 9,
+                                   with(json_deep_copy(cluster), "report_interval", NUMBER(30))),
+                               NULL)),
+        "ok");
+    assert_says(check(NULL, changes_of(put("cluster", CLUSTER, 9,
+                                           with(cluster, "report_interval", NUMBER(3600))),
+                                       NULL)),
+                "wrong_input: cluster c1 (" CLUSTER
+                "): report_interval: 3600 s is more than half of service_down_time, 60 s");
 }
 
 static void test_row(void)
@@ -436,6 +477,8 @@ int main(int argc, char **argv)
     g_test_add_func("/storage_rules/backend", test_backend);
     g_test_add_func("/storage_rules/backend-goes", test_backend_goes);
     g_test_add_func("/storage_rules/service#SAF-51,SAF-56", test_service);
+    g_test_add_func("/storage_rules/service-goes", test_service_goes);
+    g_test_add_func("/storage_rules/beats#SAF-55", test_beats);
     g_test_add_func("/storage_rules/row#CLN-04,CLN-10,SAF-50,SAF-51", test_row);
     g_test_add_func("/storage_rules/row-goes-on#CLN-08,SAF-51", test_row_goes_on);
     g_test_add_func("/storage_rules/row-goes-back#CLN-21", test_row_goes_back);

@@ -292,6 +292,46 @@ static void test_moved_on(void)
     world_tear_down();
 }
 
+static struct change *row_of(const char *volume)
+{
+    g_autofree char *key = config_work_key(RESOURCE_VOLUME, volume);
+    json_t *row =
+        with(with(object_row1(), "service_id", json_integer(1)), "claim", json_integer(1));
+    row = with(with(row, "id", json_integer(1)), "status", json_string("creating"));
+    row = with(with(row, "resource_id", json_string(volume)), "operation",
+               json_string("create-volume"));
+    return put("worker", key, 1, row);
+}
+
+static struct change *being_made(const char *volume)
+{
+    json_t *json =
+        with(with(object_volume1(), "uuid", json_string(volume)), "data", json_string(""));
+    return put("volume", volume, 1, with(json, "status", json_string("creating")));
+}
+
+/* What a rule does not let pass, by a trash that is there all the same, holds up no other. */
+static void test_rule(void)
+{
+    storage_set_up(
+        changes_of(put("counter", "storage-service", 1, json_make("{s:i}", "value", 1)),
+                   put("storage_service", service_key(NODE1), 1, object_service(NODE1)),
+                   being_made(VOLUME1), row_of(VOLUME1), being_made(VOLUME2), row_of(VOLUME2),
+                   put("trash", DIR1 "/" VOLUME1 ".1", 1, object_trash(VOLUME1 ".1")), NULL));
+    guint64 before = serial();
+    assert_says(storage_end_all(
+                    1, 1, json_make("[o,o]", made_item(ROW1, 1), made_item("Volume/" VOLUME2, 1))),
+                "refused: volume data1 (" VOLUME1 "): data: " VOLUME1
+                ".1 is in the trash (SAF-53); passed");
+    g_assert_cmpuint(serial(), ==, before + 1);
+    g_assert_cmpstr(status_of(ROW1), ==, "creating");
+    g_assert_nonnull(storage_row(ROW1));
+    g_assert_cmpstr(status_of("Volume/" VOLUME2), ==, "available");
+    g_assert_null(storage_row("Volume/" VOLUME2));
+    assert_says(end(1, failed(ROW1, 1, "its name is used up")), "passed");
+    world_tear_down();
+}
+
 /* The answer was lost. */
 static void test_repeated(void)
 {
@@ -371,6 +411,7 @@ int main(int argc, char **argv)
     g_test_add_func("/wconf_work_end/late#CLN-14,SAF-50,SAF-56", test_late);
     g_test_add_func("/wconf_work_end/after-reset#CLN-64,CLN-65", test_after_reset);
     g_test_add_func("/wconf_work_end/moved-on#CLN-17,CLN-18", test_moved_on);
+    g_test_add_func("/wconf_work_end/rule#SAF-50,SAF-53", test_rule);
     g_test_add_func("/wconf_work_end/repeated#SAF-04", test_repeated);
     g_test_add_func("/wconf_work_end/batch", test_batch);
     return g_test_run();

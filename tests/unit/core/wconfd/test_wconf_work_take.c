@@ -142,23 +142,45 @@ static void test_take_of_another_back_end(void)
     g_free(storage_ask(storage_cli, "accept_work", args));
     assert_says(take(1, NODE1, generation, "Volume/" ID_A),
                 "superseded: volume data2: its work is for dir2, not for cinder-volume node1@dir1");
-    /* Nor of one that its node does not serve any more; what it has it may end. */
+    world_tear_down();
+}
+
+static char *serve(json_t *nodes)
+{
+    guint64 version = 0;
+    config_get(world.wconf->committed, "backend", DIR1, &version);
+    return job_change(
+        &world, 17, "change_backend",
+        changes_of(put("backend", DIR1, version, with(object_backend(DIR1), "nodes", nodes)),
+                   NULL));
+}
+
+/* With work it stays; then its service goes with it. */
+static void test_node_leaves(void)
+{
+    storage_set_up(NULL);
+    guint64 generation = storage_register(1);
     const char *key = storage_create("data1");
     guint64 claim = storage_take(1, generation, key);
     const char *next = storage_create("data3");
-    guint64 version = 0;
-    config_get(world.wconf->committed, "backend", DIR1, &version);
-    g_free(job_change(&world, 17, "change_backend",
-                      changes_of(put("backend", DIR1, version,
-                                     with(object_backend(DIR1), "nodes", json_make("[s]", NODE2))),
-                                 NULL)));
-    assert_says(take(1, NODE1, generation, next),
-                "permission_denied: back end dir1: node1 is none of its nodes");
+    assert_says(serve(json_make("[s]", NODE2)),
+                "wrong_state: backend dir1 (" DIR1 "): nodes: node1 cannot leave, the work of "
+                "cinder-volume node1@dir1 on volume data1 is under way: fettle volume reset-state "
+                "data1 --status error, or wait for a service of that name to clean it");
     g_autofree char *data = volume_data_name(strchr(key, '/') + 1, claim);
     assert_says(
         storage_end_all(1, generation,
                         json_make("[o]", with(storage_end(key, claim), "data", json_string(data)))),
         "passed");
+    /* The only one stays: its place was seen. */
+    g_assert_cmpuint(storage_number(serve(json_make("[s]", NODE2)), "serial"), >, 0);
+    g_assert_cmpuint(config_count(world.wconf->committed, "storage_service"), ==, 1);
+    storage_register(2);
+    g_assert_cmpuint(storage_number(serve(json_make("[s,s]", NODE2, NODE3)), "serial"), >, 0);
+    g_assert_cmpuint(config_count(world.wconf->committed, "storage_service"), ==, 1);
+    g_autofree char *over =
+        g_strdup_printf("superseded: storage service %s is off record", service_key(NODE1));
+    assert_says(take(1, NODE1, generation, next), over);
     world_tear_down();
 }
 
@@ -463,6 +485,7 @@ int main(int argc, char **argv)
     g_test_add_func("/wconf_work_take/another-member#CLN-10", test_another_member);
     g_test_add_func("/wconf_work_take/refused#SAF-50,SAF-56", test_take_refused);
     g_test_add_func("/wconf_work_take/another-back-end", test_take_of_another_back_end);
+    g_test_add_func("/wconf_work_take/node-leaves", test_node_leaves);
     g_test_add_func("/wconf_work_take/race#CLN-14,SAF-50", test_take_race);
     g_test_add_func("/wconf_work_take/repeated#SAF-04", test_take_repeated);
     g_test_add_func("/wconf_work_take/step#SAF-53", test_step);
