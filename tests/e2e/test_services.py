@@ -172,7 +172,7 @@ def refused(*args):
 def test_commands():
     said = lab.cli('service', 'list')
     assert said.splitlines()[0].split() == ['Name', 'Node', 'Role', 'State', 'Process', 'Since', 'Restarts'], said
-    assert len(said.splitlines()) == 13, said
+    assert len(said.splitlines()) == 16, said
     said = lab.cli('--no-headers', '--separator', ';', '-o', 'name,host,state', 'service', 'list', 'wconfd', 'luxid')
     assert said.splitlines() == ['luxid;node1;up', 'wconfd;node1;up', 'luxid;node2;up', 'wconfd;node2;up'], said
     said = json.loads(lab.cli('--json', '-o', 'node,binary', 'service', 'list', 'watcher'))
@@ -180,8 +180,8 @@ def test_commands():
     names = [line.split()[0] for line in lab.cli('--no-headers', 'query-fields', 'service').splitlines()]
     assert names == ['name', 'binary', 'node', 'host', 'node.uuid', 'role', 'state', 'process', 'known', 'since', 'restarts', 'pid', 'version', 'why'], names
     # One that is there has more rows than there are names.
-    assert refused('service', 'list', 'noded', 'volumed') == (3, 'fettle: service "volumed" does not exist')
-    assert refused('service', 'list', 'volumed') == (3, 'fettle: service "volumed" does not exist'), refused('service', 'list', 'volumed')
+    assert refused('service', 'list', 'noded', 'apid') == (3, 'fettle: service "apid" does not exist')
+    assert refused('service', 'list', 'apid') == (3, 'fettle: service "apid" does not exist'), refused('service', 'list', 'apid')
     code, err = refused('-o', 'colour', 'service', 'list')
     assert code == 2 and 'service has no field "colour"' in err, (code, err)
     code, err = refused('service', 'lst')

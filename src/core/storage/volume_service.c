@@ -112,7 +112,7 @@ static void judge_over(struct volume_service *service, const struct beat_args *s
         fettle_set_error(
             &error, REFUSED,
             "the registration at back end %s is over: another process of this name "
-            "has registered after it, or the master has no record of it; this one ends",
+            "has registered after it; this one ends",
             member->backend->name);
         service->ended(error, service->data);
     }
