@@ -98,7 +98,7 @@ static void test_one_of_a_name(void)
     g_assert_cmpstr(record(NODE1)->node, ==, NODE2);
     g_autofree char *over = g_strdup_printf(OVER(NODE1));
     assert_says(beat(1, NODE1, first), over);
-    assert_says(beat(1, NODE1, second), over); /* that is node2's */
+    assert_says(beat(1, NODE1, second), over);     /* that is node2's */
     assert_says(beat(2, NODE1, second + 7), over); /* lost, with a master or by a restore */
     assert_says(beat(2, NODE1, second), NOTHING_OVER);
     assert_says(registers(1, registering("node1")),
