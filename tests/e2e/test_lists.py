@@ -34,6 +34,10 @@ ROWS = {
     'advice': [{'node': 'node10', 'advice': 'avoid', 'author': 'operator', 'reason': 'new disks come soon', 'until': AT}],
     'network': [{'name': 'production', 'network': '192.168.100.0/24', 'gateway': '192.168.100.1', 'mode': 'bridged', 'link': 'br0', 'inst_cnt': 100,
                  'free_count': 153}],
+    'backend': [{'name': 'dir1', 'kind': 'dir', 'nodes': ['node1', 'node10'], 'up': ['node1'], 'volume_cnt': 100, 'size': 2048, 'path': '/mnt/volumes'}],
+    'volume': [{'name': 'data1', 'status': 'error_extending', 'size': 100, 'backend': 'dir1', 'uuid': UUID, 'waits_since': None}],
+    'worker': [{'id': 123456, 'resource': 'data1', 'operation': 'extend-volume', 'backend': 'dir1', 'service': 'node10@dir1', 'updated': AT}],
+    'storage_service': [{'binary': 'cinder-volume', 'host': 'node10@dir1', 'state': 'down', 'state_since': AT, 'disabled': False, 'disabled_reason': ''}],
     'export': [],
     'reservation': [{'name': 'web1', 'job': '12345', 'nodes': [['node1', 2048, 10240]], 'macs': ['aa:00:00:12:34:56'], 'ips': ['192.168.100.7@br0'],
                      'port': 11000, 'since': AT}],
@@ -73,7 +77,7 @@ def lists():
 
 def rows_of(noun, verb):
     what = {('lock', 'waiters'): 'waiter', ('queue', 'filter list'): 'filter', ('node', 'invite --list'): 'invitation', ('repair', 'policy'): 'policy',
-            ('recovery', 'list'): 'task'}.get((noun, verb), noun)
+            ('recovery', 'list'): 'task', ('storage-service', 'list'): 'storage_service'}.get((noun, verb), noun)
     return len(ROWS[what]) - 1
 
 
