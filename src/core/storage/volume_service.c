@@ -109,11 +109,10 @@ static void judge_over(struct volume_service *service, const struct beat_args *s
             continue;
         g_autoptr(GError) error = NULL;
         service->over = true;
-        fettle_set_error(
-            &error, REFUSED,
-            "the registration at back end %s is over: another process of this name "
-            "has registered after it; this one ends",
-            member->backend->name);
+        fettle_set_error(&error, REFUSED,
+                         "the registration at back end %s is over: another process of this name "
+                         "has registered after it; this one ends",
+                         member->backend->name);
         service->ended(error, service->data);
     }
 }
