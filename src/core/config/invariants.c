@@ -306,6 +306,7 @@ static const struct {
     {"worker", invariants_worker},
     {"volume", invariants_volume},
     {"trash", invariants_trash},
+    {"cleanup", invariants_cleanup},
 };
 
 static state_rule rule_of(const char *kind)

@@ -61,6 +61,7 @@ bool invariants_storage_service(const struct config *config, const void *object,
 bool invariants_worker(const struct config *config, const void *object, GError **error);
 bool invariants_volume(const struct config *config, const void *object, GError **error);
 bool invariants_trash(const struct config *config, const void *object, GError **error);
+bool invariants_cleanup(const struct config *config, const void *object, GError **error);
 /* Of what was deleted (invariants_deleted.c): nothing refers to it. */
 bool invariants_deleted(const struct config *config, const struct config_delta *delta,
                         GError **error);

@@ -202,3 +202,16 @@ bool invariants_trash(const struct config *config, const void *object, GError **
     fettle_set_error(error, UNSAFE, "volume %s names it (SAF-53)", config_volume_name(volume));
     return false;
 }
+
+/* --- cleanups --- */
+
+bool invariants_cleanup(const struct config *config, const void *object, GError **error)
+{
+    const struct cleanup *cleanup = object;
+    g_autofree char *key =
+        config_cleanup_key(cleanup->service_id, cleanup->resource_type, cleanup->resource_id);
+    if (config_get(config, "cleanup", key, NULL) == object)
+        return true;
+    fettle_set_error(error, WRONG_INPUT, "its key is not %s", key);
+    return false;
+}

@@ -92,6 +92,9 @@ char *config_storage_service_key(enum storage_binary binary, const char *host, c
 /* Keys of a row of work, `Volume/UUID`, and of trash, `BACKEND/NAME`. Free with g_free(). */
 char *config_work_key(enum resource_type type, const char *resource);
 char *config_trash_key(const char *backend, const char *name);
+/* Of a cleanup, `SERVICE_ID`, or `SERVICE_ID/TYPE/UUID` where it is of that resource alone; of a
+ * kind alone, `SERVICE_ID/TYPE`. Free with g_free(). */
+char *config_cleanup_key(guint64 service_id, const char *resource_type, const char *resource);
 /* How messages name a storage service: `cinder-volume node1@dir1`; free with g_free(). */
 char *config_storage_service_name(const struct config *config,
                                   const struct storage_service *service);

@@ -53,6 +53,12 @@ char *config_work_key(enum resource_type type, const char *resource)
     return g_strdup_printf("%s/%s", enum_word(&resource_type_words, (int)type), resource);
 }
 
+char *config_cleanup_key(guint64 service_id, const char *resource_type, const char *resource)
+{
+    return g_strdup_printf("%" G_GUINT64_FORMAT "%s%s%s%s", service_id, *resource_type ? "/" : "",
+                           resource_type, *resource ? "/" : "", resource);
+}
+
 char *config_trash_key(const char *backend, const char *name)
 {
     return g_strdup_printf("%s/%s", backend, name);

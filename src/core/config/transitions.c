@@ -381,6 +381,7 @@ static const struct {
     {"worker", step_worker},
     {"volume", step_volume},
     {"trash", step_trash},
+    {"cleanup", step_cleanup},
 };
 
 static bool check_step(const struct step *step, const struct config_delta *delta, GError **error)

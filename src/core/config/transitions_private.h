@@ -42,3 +42,4 @@ bool step_storage_service(const struct step *step, const struct config_delta *de
 bool step_worker(const struct step *step, const struct config_delta *delta, GError **error);
 bool step_volume(const struct step *step, const struct config_delta *delta, GError **error);
 bool step_trash(const struct step *step, const struct config_delta *delta, GError **error);
+bool step_cleanup(const struct step *step, const struct config_delta *delta, GError **error);

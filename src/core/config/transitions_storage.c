@@ -251,3 +251,10 @@ bool step_trash(const struct step *step, const struct config_delta *delta, GErro
 {
     return of_work(step, "is written", error);
 }
+
+/* --- cleanups --- */
+
+bool step_cleanup(const struct step *step, const struct config_delta *delta, GError **error)
+{
+    return of_work(step, "is written", error);
+}

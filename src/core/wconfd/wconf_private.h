@@ -423,16 +423,23 @@ struct wconf_services *wconf_services_new(void);
 void wconf_services_free(struct wconf_services *services);
 void wconf_handle_register_storage(struct wconf *wconf, struct rpc_request *request);
 void wconf_handle_beat(struct wconf *wconf, struct rpc_request *request);
+void wconf_handle_change_storage_service(struct wconf *wconf, struct rpc_request *request);
 /* From now on it is the master: nobody goes down before a whole service_down_time (SAF-55). */
 void wconf_services_start(struct wconf *wconf);
 void wconf_services_end(struct wconf *wconf);
 /* The time for a record, higher than each before it (SAF-51). */
 guint64 wconf_stamp(struct wconf *wconf);
 
+/* --- wconf_cleanup.c --- */
+void wconf_handle_request_cleanup(struct wconf *wconf, struct rpc_request *request);
+void wconf_handle_stand_in(struct wconf *wconf, struct rpc_request *request);
+void wconf_handle_end_cleanup(struct wconf *wconf, struct rpc_request *request);
+
 /* --- wconf_work.c, wconf_work_take.c, wconf_work_clean.c, wconf_work_end.c --- */
 void wconf_handle_accept_work(struct wconf *wconf, struct rpc_request *request);
 void wconf_handle_reset_state(struct wconf *wconf, struct rpc_request *request);
 void wconf_handle_change_volume(struct wconf *wconf, struct rpc_request *request);
+void wconf_handle_hand_on(struct wconf *wconf, struct rpc_request *request);
 void wconf_handle_take_work(struct wconf *wconf, struct rpc_request *request);
 void wconf_handle_step_work(struct wconf *wconf, struct rpc_request *request);
 void wconf_handle_empty_trash(struct wconf *wconf, struct rpc_request *request);
