@@ -33,17 +33,11 @@ static int memory_file(const char *content, GError **error)
     return -1;
 }
 
-/* setpriv: what we started for a moment does not outlive us, unlike guests. */
+/* What we started for a moment does not outlive us, unlike guests. */
 static struct process *spawn(const char *const *argv, int output, int input, GError **error)
 {
-    g_autoptr(GPtrArray) words = g_ptr_array_new();
-    const char *fixed[] = {"setpriv", "--pdeathsig", "KILL", "--no-new-privs"};
-    for (guint i = 0; i < G_N_ELEMENTS(fixed); i++)
-        g_ptr_array_add(words, (char *)fixed[i]);
-    for (; *argv != NULL; argv++)
-        g_ptr_array_add(words, (char *)*argv);
-    g_ptr_array_add(words, NULL);
-    const struct process_options options = {.argv = (const char *const *)words->pdata,
+    g_auto(GStrv) words = process_bound(argv);
+    const struct process_options options = {.argv = (const char *const *)words,
                                             .errors_fd = output,
                                             .keep_fds = &input,
                                             .keep_fd_count = input >= 0 ? 1 : 0};

@@ -275,6 +275,18 @@ struct process *process_spawn(const struct process_options *options, GError **er
     return process;
 }
 
+/* A parent that ends before setpriv has asked for its death is not waited for: the shell, which
+ * comes after that, finds that it has another one. */
+char **process_bound(const char *const *argv)
+{
+    g_autofree char *parent = g_strdup_printf("%d", (int)getpid());
+    g_autoptr(GStrvBuilder) words = g_strv_builder_new();
+    g_strv_builder_add_many(words, "setpriv", "--pdeathsig", "KILL", "--no-new-privs", "sh", "-c",
+                            "[ $PPID = \"$0\" ] && exec \"$@\"", parent, NULL);
+    g_strv_builder_addv(words, (const char **)argv);
+    return g_strv_builder_end(words);
+}
+
 struct process *process_adopt(guint64 pid, guint64 start_ticks, process_exit_fn exited, void *data,
                               GError **error)
 {

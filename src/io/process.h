@@ -36,6 +36,10 @@ struct process_options {
 /* ENVIRONMENT if the program cannot be started. */
 struct process *process_spawn(const struct process_options *options, GError **error);
 
+/* The words that run `argv` as a child of this process that does not outlive it, and gets no new
+ * privileges: given to process_spawn() here, not after another fork. g_strfreev() them. */
+char **process_bound(const char *const *argv);
+
 /* Takes over a process that is not our child. UNKNOWN_ENTITY if it has ended, or if the pid is
  * another's by now. */
 struct process *process_adopt(guint64 pid, guint64 start_ticks, process_exit_fn exited, void *data,

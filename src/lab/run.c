@@ -6,6 +6,8 @@
 
 #include "base/error.h"
 #include "base/limits.h"
+#include "io/process.h"
+
 #include <errno.h>
 #include <signal.h>
 #include <spawn.h>
@@ -51,16 +53,9 @@ static int spawn(const char *const *argv, int input, int output, pid_t *ret_pid)
     posix_spawn_file_actions_adddup2(&actions, output, STDERR_FILENO);
     posix_spawnattr_setsigmask(&attributes, &none);
     posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
-    g_autoptr(GPtrArray) words = g_ptr_array_new();
     /* What a killed supervisor had begun must not go on while the lab is being removed. */
-    g_ptr_array_add(words, (char *)"setpriv");
-    g_ptr_array_add(words, (char *)"--pdeathsig");
-    g_ptr_array_add(words, (char *)"KILL");
-    for (const char *const *word = argv; *word; word++)
-        g_ptr_array_add(words, (char *)*word);
-    g_ptr_array_add(words, NULL);
-    int failed =
-        posix_spawnp(ret_pid, "setpriv", &actions, &attributes, (char **)words->pdata, environ);
+    g_auto(GStrv) words = process_bound(argv);
+    int failed = posix_spawnp(ret_pid, words[0], &actions, &attributes, words, environ);
     posix_spawnattr_destroy(&attributes);
     posix_spawn_file_actions_destroy(&actions);
     return failed;

@@ -120,12 +120,21 @@ static bool apply_work(struct sqlite_copy *copy, void *args, GError **error)
     return transaction(copy, apply_body, args, error);
 }
 
-/* --- refill: a table of its own until the end --- */
+/* --- refill: in memory until the end, as one that comes to none would keep the disk full --- */
+
+/* There may be nothing. */
+static void drop_incoming(struct sqlite_copy *copy)
+{
+    sqlite3_exec(copy->store->db, "DETACH incoming", NULL, NULL, NULL);
+}
 
 static bool begin_work(struct sqlite_copy *copy, void *args, GError **error)
 {
     crash_point("sqlite: refill");
-    return store_run(copy->store, "DROP TABLE IF EXISTS refill; " STORE_REFILL_TABLE, error);
+    drop_incoming(copy);
+    return store_run(copy->store,
+                     "ATTACH ':memory:' AS incoming; CREATE TABLE incoming." STORE_REFILL_TABLE,
+                     error);
 }
 
 static bool refill_object(sqlite3_stmt *put, sqlite3_stmt *delete, const struct change *change)
@@ -150,10 +159,10 @@ static bool refill_objects(struct sqlite_copy *copy, const GPtrArray *changes, G
 {
     sqlite3 *db = copy->store->db;
     sqlite3_stmt *put = NULL, *delete = NULL;
-    bool ok = sqlite3_prepare_v2(db, "INSERT OR REPLACE INTO refill VALUES(?1,?2,?3,?4)", -1, &put,
-                                 NULL) == SQLITE_OK &&
-              sqlite3_prepare_v2(db, "DELETE FROM refill WHERE kind=?1 AND key=?2", -1, &delete,
-                                 NULL) == SQLITE_OK;
+    bool ok = sqlite3_prepare_v2(db, "INSERT OR REPLACE INTO incoming.refill VALUES(?1,?2,?3,?4)",
+                                 -1, &put, NULL) == SQLITE_OK &&
+              sqlite3_prepare_v2(db, "DELETE FROM incoming.refill WHERE kind=?1 AND key=?2", -1,
+                                 &delete, NULL) == SQLITE_OK;
 
     for (guint i = 0; ok && i < changes->len; i++)
         ok = refill_object(put, delete, changes->pdata[i]);
@@ -182,8 +191,8 @@ static bool take_refilled(struct sqlite_copy *copy, GError **error)
     bool ok = true;
     int result;
 
-    if (sqlite3_prepare_v2(store->db, "SELECT kind, key, version, json FROM refill", -1, &all,
-                           NULL) != SQLITE_OK)
+    if (sqlite3_prepare_v2(store->db, "SELECT kind, key, version, json FROM incoming.refill", -1,
+                           &all, NULL) != SQLITE_OK)
         return store_error(store, "refill", error);
     while (ok && (result = sqlite3_step(all)) == SQLITE_ROW) {
         struct store_row row = {CHANGE_PUT, (char *)sqlite3_column_text(all, 0),
@@ -211,15 +220,18 @@ static bool end_body(struct sqlite_copy *copy, void *args, GError **error)
     store_scrub_end(store);
     return store_run(store,
                      "DELETE FROM objects; DELETE FROM changes; DELETE FROM commits; "
-                     "DELETE FROM ids",
+                     "DELETE FROM ids; DROP TABLE IF EXISTS main.refill",
                      error) &&
-           take_refilled(copy, error) && store_take_ids(store, end->ids, error) &&
-           store_run(store, "DROP TABLE refill", error);
+           take_refilled(copy, error) && store_take_ids(store, end->ids, error);
 }
 
 static bool end_work(struct sqlite_copy *copy, void *args, GError **error)
 {
-    return transaction(copy, end_body, args, error);
+    bool ok = transaction(copy, end_body, args, error);
+
+    drop_incoming(copy);
+    store_empty_log(copy->store);
+    return ok;
 }
 
 /* --- role --- */

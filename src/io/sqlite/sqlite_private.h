@@ -16,7 +16,7 @@
 
 /* Where a copy collects all of a configuration before it takes the place of what it had. */
 #define STORE_REFILL_TABLE                                                                         \
-    "CREATE TABLE refill(kind TEXT, key TEXT, version INTEGER NOT NULL, json TEXT NOT NULL,"       \
+    "refill(kind TEXT, key TEXT, version INTEGER NOT NULL, json TEXT NOT NULL,"                    \
     " PRIMARY KEY(kind, key)) WITHOUT ROWID"
 
 enum store_statement {
@@ -119,6 +119,9 @@ bool store_log_commit(struct sqlite_store *store, const char *commit_id, guint64
 /* The log of an engine has no gaps, that of a copy may: it begins here. */
 bool store_begin_log(struct sqlite_store *store, GError **error);
 bool store_run(struct sqlite_store *store, const char *sql, GError **error);
+/* All of the write-ahead log goes into the file, and its room back to the disk. A log that is torn
+ * stays: it would be cut off, and what a person could still save of it would be gone. */
+void store_empty_log(struct sqlite_store *store);
 
 /* What stands in the lock file: how far the store had come when something was last answered;
  * g_free() it. */

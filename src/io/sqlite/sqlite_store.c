@@ -29,7 +29,7 @@ static const char *const tables[] = {
     /* Stores of earlier versions are without it. */
     "CREATE TABLE ids(serial INTEGER PRIMARY KEY, commit_id TEXT NOT NULL UNIQUE,"
     " sum INTEGER NOT NULL)",
-    STORE_REFILL_TABLE,
+    "CREATE TABLE " STORE_REFILL_TABLE, /* of earlier versions, whose refill was cut off */
 };
 #define TABLE_IDS 4
 #define TABLES_AT_FIRST 5
@@ -188,6 +188,12 @@ struct sqlite_store *sqlite_store_open(const char *path, GError **error)
     return store;
 }
 
+void store_empty_log(struct sqlite_store *store)
+{
+    if (store->whole)
+        sqlite3_wal_checkpoint_v2(store->db, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
+}
+
 void sqlite_store_close(struct sqlite_store *store)
 {
     if (store == NULL)
@@ -198,10 +204,8 @@ void sqlite_store_close(struct sqlite_store *store)
     sqlite3_close(store->reader);
     crash_point("sqlite: close");
     /* The last handle would do it; but fettle-rconfd may have one too, and whoever copies the file
-     * while wconfd is stopped wants all of it. A log that is torn is cut off by that: what a person
-     * could still save would be gone. */
-    if (store->whole)
-        sqlite3_wal_checkpoint_v2(store->db, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
+     * while wconfd is stopped wants all of it. */
+    store_empty_log(store);
     sqlite3_close(store->db);
     if (store->file_fd >= 0)
         close(store->file_fd);

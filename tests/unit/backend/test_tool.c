@@ -9,6 +9,7 @@
 #include "io/process.h"
 
 #include <errno.h>
+#include <glib/gstdio.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -100,6 +101,49 @@ static void dies_with_its_parent(void)
     g_assert_cmpuint(process_find_by_argument("1000.25"), ==, 0);
 }
 
+/* Begins the tool with a setpriv in PATH that comes to nothing before there is a file `go`. */
+static pid_t parent_with_late_setpriv(const char *folder, const char *const *argv)
+{
+    g_autofree char *late = g_build_filename(folder, "setpriv", NULL);
+    g_autofree char *begun = g_build_filename(folder, "begun", NULL);
+    g_autofree char *path = g_strconcat(folder, ":", g_getenv("PATH"), NULL);
+    g_autofree char *real = g_find_program_in_path("setpriv");
+    g_autofree char *script = g_strdup_printf("#!/bin/sh\ncd %s\n: >begun\n"
+                                              "while [ ! -e go ]; do sleep 0.01; done\n"
+                                              "exec %s \"$@\"\n",
+                                              folder, real);
+    g_assert_true(g_file_set_contents_full(late, script, -1, G_FILE_SET_CONTENTS_NONE, 0755, NULL));
+    pid_t parent = fork();
+    if (parent != 0)
+        return parent;
+    g_setenv("PATH", path, TRUE);
+    if (tool_start(argv, NULL, NULL) == NULL)
+        _exit(1);
+    while (!g_file_test(begun, G_FILE_TEST_EXISTS))
+        g_usleep(5000);
+    raise(SIGKILL);
+    _exit(1);
+}
+
+/* One that is killed before setpriv has bound them: the program never runs. */
+static void dies_before_it_is_bound(void)
+{
+    g_autofree char *folder = g_build_filename(world_folder(), "late", NULL);
+    g_autofree char *go = g_build_filename(folder, "go", NULL);
+    g_autofree char *ran = g_build_filename(folder, "ran", NULL);
+    const char *argv[] = {"touch", ran, NULL};
+    g_assert_cmpint(g_mkdir(folder, 0755), ==, 0);
+    pid_t parent = parent_with_late_setpriv(folder, argv);
+    int status;
+    g_assert_cmpint(waitpid(parent, &status, 0), ==, parent);
+    g_assert_true(WIFSIGNALED(status));
+    g_assert_cmpuint(process_find_by_argument(ran), !=, 0);
+    g_assert_true(g_file_set_contents(go, "", 0, NULL));
+    while (process_find_by_argument(ran) != 0)
+        g_usleep(5000);
+    g_assert_false(g_file_test(ran, G_FILE_TEST_EXISTS));
+}
+
 static void add_tests(void)
 {
     world_test("/tool/reads-and-says", says);
@@ -107,6 +151,7 @@ static void add_tests(void)
     world_test("/tool/says-too-much", says_too_much);
     world_test("/tool/bad-programs", refuses);
     g_test_add_func("/tool/dies-with-its-parent", dies_with_its_parent);
+    g_test_add_func("/tool/dies-before-it-is-bound", dies_before_it_is_bound);
 }
 
 int main(int argc, char **argv)

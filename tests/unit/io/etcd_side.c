@@ -5,6 +5,7 @@
 #include "io/engine_file.h"
 #include "io/files.h"
 #include "io/net/certs.h"
+#include "io/process.h"
 
 #include <signal.h>
 #include <string.h>
@@ -107,10 +108,7 @@ void etcd_side_start(const struct node_paths *paths, struct etcd_side *sides, gu
     for (guint i = 0; i < count; i++)
         g_string_append_printf(cluster, "%s%s=%s", i > 0 ? "," : "", sides[i].name,
                                sides[i].peer_url);
-    const char *fixed[] = {"setpriv",
-                           "--pdeathsig",
-                           "KILL",
-                           "etcd",
+    const char *fixed[] = {"etcd",
                            "--logger=zap",
                            "--log-outputs=stderr",
                            "--heartbeat-interval=50",
@@ -129,7 +127,8 @@ void etcd_side_start(const struct node_paths *paths, struct etcd_side *sides, gu
     g_ptr_array_add(words, flag("initial-cluster-state", initial));
     add_tls(words, paths, stem);
     g_ptr_array_add(words, NULL);
-    g_spawn_async(NULL, (char **)words->pdata, NULL,
+    g_auto(GStrv) bound = process_bound((const char *const *)words->pdata);
+    g_spawn_async(NULL, bound, NULL,
                   G_SPAWN_SEARCH_PATH | G_SPAWN_DO_NOT_REAP_CHILD | G_SPAWN_STDOUT_TO_DEV_NULL |
                       G_SPAWN_STDERR_TO_DEV_NULL,
                   NULL, NULL, &side->pid, &error);

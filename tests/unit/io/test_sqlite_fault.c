@@ -1,21 +1,25 @@
 /*
- * The SQLite engine on a disk that fails in the middle of a commit: a layer below SQLite (a VFS)
- * fails the next sync, or the next write, of the write-ahead log.
+ * The SQLite engine on a disk that fails in the middle of a commit, and a copy on one that is full:
+ * a layer below SQLite (a VFS) fails the next sync, or the next write, of the write-ahead log, or
+ * has no room for more of it.
  */
 #include "world.h"
 
+#include "io/sqlite/sqlite_copy.h"
 #include "io/sqlite/sqlite_engine.h"
 #include "proto/change.h"
 #include "proto/records.h"
 
 #include <sqlite3.h>
 #include <string.h>
+#include <sys/stat.h>
 
 /* --- the failing disk --- */
 
 static sqlite3_vfs *below;
 static sqlite3_vfs disk;
 static int fail_syncs, fail_writes; /* how many of the next ones fail */
+static sqlite3_int64 room;          /* for the log; 0: as much as it likes */
 
 struct disk_file {
     sqlite3_file base;
@@ -44,6 +48,8 @@ static int disk_write(sqlite3_file *file, const void *data, int len, sqlite3_int
         fail_writes--;
         return SQLITE_IOERR_WRITE;
     }
+    if (((struct disk_file *)file)->log && room > 0 && at + len > room)
+        return SQLITE_FULL;
     return real_of(file)->pMethods->xWrite(real_of(file), data, len, at);
 }
 
@@ -248,6 +254,7 @@ static void set_up(struct fixture *fixture, gconstpointer unused)
 static void tear_down(struct fixture *fixture, gconstpointer unused)
 {
     fail_syncs = fail_writes = 0;
+    room = 0;
     fixture->engine->ops->close(fixture->engine);
     world_pause(1);
     world_remove(fixture->paths);
@@ -307,6 +314,85 @@ static void test_failed_campaign(struct fixture *fixture, gconstpointer unused)
     assert_error(&error, STORAGE, "disk I/O error");
 }
 
+/* --- a copy on a full disk --- */
+
+#define PIECES 50
+
+/* Of this many objects of 1 KiB and more in each piece. */
+static bool refill(struct copy *copy, guint64 serial, guint objects, GError **error)
+{
+    const struct copy_batch end = {1, 1, serial, NULL, NULL};
+    g_autofree char *text = g_strnfill(KIB(1), 'x');
+    bool ok = copy->ops->refill_begin(copy, error);
+
+    for (guint i = 0; ok && i < PIECES; i++) {
+        g_autoptr(GPtrArray) changes = change_list_new();
+        for (guint k = 0; k < objects; k++) {
+            g_autofree char *key = g_strdup_printf("%u-%u", i, k);
+            g_ptr_array_add(
+                changes, change_make(CHANGE_PUT, "tag", key, 1, json_make("{s:s}", "text", text)));
+        }
+        ok = copy->ops->refill_piece(copy, changes, error);
+    }
+    return ok && copy->ops->refill_end(copy, &end, error);
+}
+
+static void assert_copy(struct copy *copy, const char *path, guint64 serial, guint objects)
+{
+    g_autofree char *log = g_strconcat(path, "-wal", NULL);
+    struct copy_position at;
+    struct stat status;
+    guint found = 0;
+
+    copy->ops->position(copy, &at);
+    g_assert_cmpuint(at.serial, ==, serial);
+    g_assert_true(copy->ops->load(copy, each_cb, &found, NULL));
+    g_assert_cmpuint(found, ==, objects);
+    g_assert_cmpint(stat(log, &status), ==, 0);
+    g_assert_cmpint(status.st_size, ==, 0);
+}
+
+/* As a refill of an earlier version that was cut off has left it. */
+static void leave_table(const char *path)
+{
+    sqlite3 *db;
+
+    g_assert_cmpint(sqlite3_open(path, &db), ==, SQLITE_OK);
+    g_assert_cmpint(sqlite3_exec(db,
+                                 "CREATE TABLE refill(kind TEXT, key TEXT, version INTEGER NOT "
+                                 "NULL, json TEXT NOT NULL, PRIMARY KEY(kind, key)) WITHOUT ROWID; "
+                                 "INSERT INTO refill VALUES('tag', 'old', 1, '{}')",
+                                 NULL, NULL, NULL),
+                    ==, SQLITE_OK);
+    sqlite3_close(db);
+}
+
+/* What a refill took of the disk it gives back, whether it came to its end or not: others need that
+ * room, and the next try does. */
+static void test_full_refill(struct fixture *fixture, gconstpointer unused)
+{
+    g_autofree char *path = g_build_filename(fixture->paths->var, "copy.db", NULL);
+    g_autoptr(GError) error = NULL;
+    struct copy *copy = sqlite_copy_open(path, &error);
+
+    copy->ops->close(copy);
+    leave_table(path);
+    copy = sqlite_copy_open(path, &error);
+    g_assert_no_error(error);
+    g_assert_true(refill(copy, 5, 1, &error));
+    assert_copy(copy, path, 5, PIECES);
+    for (guint i = 0; i < 2; i++) {
+        room = KIB(500);
+        g_assert_false(refill(copy, 9, 100, &error));
+        assert_error(&error, STORAGE, "no space left on its disk");
+        assert_copy(copy, path, 5, PIECES);
+    }
+    room = 0;
+    g_assert_true(refill(copy, 9, 100, &error));
+    assert_copy(copy, path, 9, PIECES * 100);
+    copy->ops->close(copy);
+}
+
 #define ADD(path, fn) g_test_add(path, struct fixture, NULL, set_up, fn, tear_down)
 
 int main(int argc, char **argv)
@@ -316,5 +402,6 @@ int main(int argc, char **argv)
     ADD("/sqlite-fault/failed-sync#SAF-04,SAF-08", test_failed_sync);
     ADD("/sqlite-fault/failed-write#SAF-04", test_failed_write);
     ADD("/sqlite-fault/failed-campaign#SAF-01", test_failed_campaign);
+    ADD("/sqlite-fault/full-refill#SAF-07", test_full_refill);
     return g_test_run();
 }
