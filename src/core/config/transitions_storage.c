@@ -136,7 +136,8 @@ static bool row_step(const struct worker *old, const struct worker *after, guint
 {
     if (!stays("id", old->id == after->id, error) ||
         !stays("created_us", old->created_us == after->created_us, error) ||
-        !stays("operation", !strcmp(old->operation, after->operation), error))
+        !stays("operation", !strcmp(old->operation, after->operation), error) ||
+        (*old->backend && !stays("backend", !strcmp(old->backend, after->backend), error)))
         return false;
     if (given_back(old, after))
         return true;

@@ -25,13 +25,3 @@ void wconf_handle_end_cleanup(struct wconf *wconf, struct rpc_request *request)
 {
     unfinished(request);
 }
-
-void wconf_handle_change_storage_service(struct wconf *wconf, struct rpc_request *request)
-{
-    unfinished(request);
-}
-
-void wconf_handle_hand_on(struct wconf *wconf, struct rpc_request *request)
-{
-    unfinished(request);
-}

@@ -365,3 +365,47 @@ void wconf_handle_register_storage(struct wconf *wconf, struct rpc_request *requ
     else
         rpc_fail(request, error);
 }
+
+/* --- change_storage_service --- */
+
+static const struct storage_service *find_service(const struct config *head,
+                                                  const struct change_storage_service_args *args,
+                                                  GError **error)
+{
+    const struct storage_service *service =
+        config_get(head, "storage_service", args->service, NULL);
+    if (!service)
+        fettle_set_error(error, UNKNOWN_ENTITY, "storage service %s is off record", args->service);
+    if (args->disabled || !*args->reason)
+        return service;
+    fettle_set_error(service ? error : NULL, WRONG_INPUT,
+                     "reason: of a service that is disabled alone");
+    return NULL;
+}
+
+static void change_service(struct wconf *wconf, struct rpc_request *request,
+                           const struct change_storage_service_args *args,
+                           const struct storage_service *old)
+{
+    GPtrArray *changes = change_list_new();
+    record_autoptr(storage_service) service = storage_service_copy(old);
+    service->disabled = args->disabled;
+    text_set(&service->disabled_reason, args->reason);
+    g_ptr_array_add(changes, config_put(wconf->head, "storage_service", service->uuid,
+                                        storage_service_to_json(service)));
+    wconf_work_commit(wconf, request, args->commit_id, changes, NULL);
+}
+
+void wconf_handle_change_storage_service(struct wconf *wconf, struct rpc_request *request)
+{
+    GError *error = NULL;
+    record_autoptr(change_storage_service_args) args =
+        rpc_request_args(request, &change_storage_service_args_record, &error);
+    if (args && wconf_answer_repeated(wconf, args->commit_id, request))
+        return;
+    const struct storage_service *service = args ? find_service(wconf->head, args, &error) : NULL;
+    if (service)
+        change_service(wconf, request, args, service);
+    else
+        wconf_work_refuse(wconf, request, error);
+}

@@ -6,6 +6,7 @@
  *   wconf_work_take.c   take_work, step_work, empty_trash
  *   wconf_work_clean.c  claim_work, give_back
  *   wconf_work_end.c    end_work
+ *   wconf_hand_on.c     hand_on
  * and wconf_services.c, where those register who calls them.
  */
 #pragma once
