@@ -210,8 +210,20 @@ bool invariants_cleanup(const struct config *config, const void *object, GError 
     const struct cleanup *cleanup = object;
     g_autofree char *key =
         config_cleanup_key(cleanup->service_id, cleanup->resource_type, cleanup->resource_id);
-    if (config_get(config, "cleanup", key, NULL) == object)
+    if (config_get(config, "cleanup", key, NULL) != object)
+        fettle_set_error(error, WRONG_INPUT, "its key is not %s", key);
+    else if (*cleanup->resource_type &&
+             enum_parse(&resource_type_words, cleanup->resource_type) < 0)
+        fettle_set_error(error, WRONG_INPUT, "resource_type: there is no %s",
+                         cleanup->resource_type);
+    else if (*cleanup->resource_id && !*cleanup->resource_type)
+        fettle_set_error(error, WRONG_INPUT, "resource_id: without its kind");
+    else if (!cleanup->by != (cleanup->state == CLEANUP_UNAVAILABLE))
+        fettle_set_error(error, WRONG_INPUT, "by: %" G_GUINT64_FORMAT ", but it is %s", cleanup->by,
+                         enum_word(&cleanup_state_words, (int)cleanup->state));
+    else if (cleanup->by == cleanup->service_id)
+        fettle_set_error(error, WRONG_INPUT, "by: nobody stands in for himself");
+    else
         return true;
-    fettle_set_error(error, WRONG_INPUT, "its key is not %s", key);
     return false;
 }

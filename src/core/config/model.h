@@ -98,6 +98,12 @@ char *config_cleanup_key(guint64 service_id, const char *resource_type, const ch
 /* How messages name a storage service: `cinder-volume node1@dir1`; free with g_free(). */
 char *config_storage_service_name(const struct config *config,
                                   const struct storage_service *service);
+/* `node1@dir1`, or of a scheduler its host; and what OpenStack calls its cluster, `fettle@dir1`, or
+ * "" of a scheduler. Free with g_free(). */
+char *config_storage_service_host(const struct config *config,
+                                  const struct storage_service *service);
+char *config_storage_service_cluster(const struct config *config,
+                                     const struct storage_service *service);
 /* How they name a volume: by its name, or by its UUID if it has none. */
 const char *config_volume_name(const struct volume *volume);
 /* The service that rows of work name by that number; NULL: there is none. */

@@ -89,11 +89,29 @@ const char *config_volume_name(const struct volume *volume)
     return *volume->name ? volume->name : volume->uuid;
 }
 
+static const char *backend_name(const struct config *config, const struct storage_service *service)
+{
+    const struct backend *backend = config_get(config, "backend", service->backend, NULL);
+    return backend ? backend->name : service->backend;
+}
+
+char *config_storage_service_host(const struct config *config,
+                                  const struct storage_service *service)
+{
+    return g_strdup_printf("%s%s%s", service->host, *service->backend ? "@" : "",
+                           backend_name(config, service));
+}
+
+char *config_storage_service_cluster(const struct config *config,
+                                     const struct storage_service *service)
+{
+    return *service->backend ? g_strdup_printf("fettle@%s", backend_name(config, service))
+                             : g_strdup("");
+}
+
 char *config_storage_service_name(const struct config *config,
                                   const struct storage_service *service)
 {
-    const struct backend *backend = config_get(config, "backend", service->backend, NULL);
-    return g_strdup_printf("%s %s%s%s", enum_word(&storage_binary_words, (int)service->binary),
-                           service->host, *service->backend ? "@" : "",
-                           backend ? backend->name : service->backend);
+    g_autofree char *host = config_storage_service_host(config, service);
+    return g_strdup_printf("%s %s", enum_word(&storage_binary_words, (int)service->binary), host);
 }

@@ -136,7 +136,8 @@ static bool row_step(const struct worker *old, const struct worker *after, guint
 {
     if (!stays("id", old->id == after->id, error) ||
         !stays("created_us", old->created_us == after->created_us, error) ||
-        !stays("operation", !strcmp(old->operation, after->operation), error))
+        !stays("operation", !strcmp(old->operation, after->operation), error) ||
+        (*old->backend && !stays("backend", !strcmp(old->backend, after->backend), error)))
         return false;
     if (given_back(old, after))
         return true;
@@ -254,7 +255,52 @@ bool step_trash(const struct step *step, const struct config_delta *delta, GErro
 
 /* --- cleanups --- */
 
+/* Who is given a cleanup is there, up, and one of those that can do it (CLN-30, 45). */
+static bool can_stand_in(const struct step *step, const struct cleanup *cleanup, GError **error)
+{
+    const struct storage_service *by = config_storage_service_of(step->after, cleanup->by);
+    const struct storage_service *service =
+        config_storage_service_of(step->after, cleanup->service_id);
+    if (by && service && by->state == STORAGE_UP && by->binary == service->binary &&
+        !strcmp(by->backend, service->backend))
+        return true;
+    fettle_set_error(error, UNSAFE,
+                     "by: service %" G_GUINT64_FORMAT " cannot clean for %" G_GUINT64_FORMAT,
+                     cleanup->by, cleanup->service_id);
+    return false;
+}
+
+static bool cleanup_goes_on(const struct cleanup *old, const struct cleanup *after, GError **error)
+{
+    bool forward =
+        after->state >= old->state ||
+        (after->state == CLEANUP_ASKED && old->state == CLEANUP_RUNNING && after->by != old->by);
+    if (!forward || old->state == CLEANUP_DONE) {
+        fettle_set_error(error, UNSAFE, "state: from %s to %s without being asked for anew",
+                         enum_word(&cleanup_state_words, (int)old->state),
+                         enum_word(&cleanup_state_words, (int)after->state));
+        return false;
+    }
+    return stays("died_us", old->died_us == after->died_us, error) &&
+           stays("manual", old->manual == after->manual, error) &&
+           stays("is_up", old->is_up == after->is_up, error) &&
+           stays("found", old->found == after->found, error) &&
+           step_never_less("cleaned", old->cleaned, after->cleaned, error) &&
+           step_never_less("skipped", old->skipped, after->skipped, error);
+}
+
 bool step_cleanup(const struct step *step, const struct config_delta *delta, GError **error)
 {
-    return of_work(step, "is written", error);
+    const struct cleanup *old = delta->before;
+    const struct cleanup *after = delta->after;
+    if (!of_work(step, "is written", error))
+        return false;
+    if (!after)
+        return true;
+    if (old && !step_never_less("requested_us", old->requested_us, after->requested_us, error))
+        return false;
+    bool same = old && old->requested_us == after->requested_us;
+    bool given = after->by && (!same || old->by != after->by);
+    return (!same || cleanup_goes_on(old, after, error)) &&
+           (!given || can_stand_in(step, after, error));
 }

@@ -5,6 +5,7 @@
  */
 #include <string.h>
 
+#include "core/storage/volume_lot.h"
 #include "core/storage/volume_private.h"
 
 #define NEXT_MS 1000
@@ -16,15 +17,6 @@ struct volume_seen {
     gint64 since_ms;
 };
 
-/* The same in every version, for all members of a back end reckon with it (splitmix64). */
-static guint64 lot(guint64 row, guint64 service)
-{
-    guint64 mixed = row * G_GUINT64_CONSTANT(0x9e3779b97f4a7c15) + service;
-    mixed = (mixed ^ (mixed >> 30)) * G_GUINT64_CONSTANT(0xbf58476d1ce4e5b9);
-    mixed = (mixed ^ (mixed >> 27)) * G_GUINT64_CONSTANT(0x94d049bb133111eb);
-    return mixed ^ (mixed >> 31);
-}
-
 /* How many go first; those that are to take nothing, or are not there to do it, do not count. */
 static guint rank(const struct volume_member *member, const GPtrArray *services, guint64 row)
 {
@@ -33,7 +25,7 @@ static guint rank(const struct volume_member *member, const GPtrArray *services,
         const struct storage_service *other = services->pdata[i];
         before += strcmp(other->backend, member->backend->uuid) == 0 && other->id != member->id &&
                   other->state == STORAGE_UP && !other->disabled &&
-                  lot(row, other->id) > lot(row, member->id);
+                  volume_lot(row, other->id) > volume_lot(row, member->id);
     }
     return before;
 }

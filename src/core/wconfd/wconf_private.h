@@ -427,6 +427,9 @@ void wconf_handle_change_storage_service(struct wconf *wconf, struct rpc_request
 /* From now on it is the master: nobody goes down before a whole service_down_time (SAF-55). */
 void wconf_services_start(struct wconf *wconf);
 void wconf_services_end(struct wconf *wconf);
+/* How long it has been up or down, as it was on record at this master's last look, on its boot
+ * clock; a gap of its own begins the count anew (SAF-55). */
+gint64 wconf_services_state_ms(const struct wconf *wconf, const struct storage_service *service);
 /* The time for a record, higher than each before it (SAF-51). */
 guint64 wconf_stamp(struct wconf *wconf);
 
@@ -435,7 +438,8 @@ void wconf_handle_request_cleanup(struct wconf *wconf, struct rpc_request *reque
 void wconf_handle_stand_in(struct wconf *wconf, struct rpc_request *request);
 void wconf_handle_end_cleanup(struct wconf *wconf, struct rpc_request *request);
 
-/* --- wconf_work.c, wconf_work_take.c, wconf_work_clean.c, wconf_work_end.c --- */
+/* --- wconf_work.c, wconf_work_take.c, wconf_work_clean.c, wconf_work_end.c,
+ * wconf_hand_on.c --- */
 void wconf_handle_accept_work(struct wconf *wconf, struct rpc_request *request);
 void wconf_handle_reset_state(struct wconf *wconf, struct rpc_request *request);
 void wconf_handle_change_volume(struct wconf *wconf, struct rpc_request *request);

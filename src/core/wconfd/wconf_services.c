@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "core/storage/cleanup_plan.h"
 #include "core/wconfd/wconf_work_private.h"
 #include "proto/change.h"
 
@@ -14,27 +15,31 @@
 #define LOOK_GAP_MS 3000
 
 struct wconf_services {
-    GHashTable *beats; /* uuid -> struct beat */
+    GHashTable *heard; /* uuid -> struct heard */
     gint64 since_ms;   /* all counts begin here */
     gint64 looked_ms;
     guint timer;        /* 0: no service was ever registered */
     guint64 last_stamp; /* 0: none was given yet */
 };
 
-struct beat {
-    gint64 at_ms;
+/* What this master knows of a service beside its record. */
+struct heard {
+    gint64 beat_ms;
+    gint64 state_ms;  /* it saw the state on record then that began at … */
+    guint64 since_us; /* … this stamp */
+    guint64 free_mib, total_mib;
 };
 
 struct wconf_services *wconf_services_new(void)
 {
     struct wconf_services *services = g_new0(struct wconf_services, 1);
-    services->beats = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
+    services->heard = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
     return services;
 }
 
 void wconf_services_free(struct wconf_services *services)
 {
-    g_hash_table_unref(services->beats);
+    g_hash_table_unref(services->heard);
     g_free(services);
 }
 
@@ -52,6 +57,7 @@ static guint64 highest_stamp(const struct config *config)
     g_autoptr(GPtrArray) volumes = config_list(config, "volume");
     g_autoptr(GPtrArray) services = config_list(config, "storage_service");
     g_autoptr(GPtrArray) trash = config_list(config, "trash");
+    g_autoptr(GPtrArray) cleanups = config_list(config, "cleanup");
     for (guint i = 0; i < rows->len; i++) {
         const struct worker *row = rows->pdata[i];
         note_highest(&highest, MAX(row->updated_us, row->was_updated_us));
@@ -63,6 +69,8 @@ static guint64 highest_stamp(const struct config *config)
                      ((const struct storage_service *)services->pdata[i])->state_since_us);
     for (guint i = 0; i < trash->len; i++)
         note_highest(&highest, ((const struct trash *)trash->pdata[i])->since_us);
+    for (guint i = 0; i < cleanups->len; i++)
+        note_highest(&highest, ((const struct cleanup *)cleanups->pdata[i])->requested_us);
     return highest;
 }
 
@@ -77,26 +85,53 @@ guint64 wconf_stamp(struct wconf *wconf)
 
 /* --- up and down --- */
 
+static struct heard *hear(struct wconf *wconf, const char *service)
+{
+    struct heard *heard = g_hash_table_lookup(wconf->services->heard, service);
+    if (heard)
+        return heard;
+    heard = g_new0(struct heard, 1);
+    g_hash_table_insert(wconf->services->heard, g_strdup(service), heard);
+    return heard;
+}
+
 static void note_beat(struct wconf *wconf, const char *service)
 {
-    struct beat *beat = g_new(struct beat, 1);
-    beat->at_ms = wconf->env->ops->boot_ms(wconf->env);
-    g_hash_table_replace(wconf->services->beats, g_strdup(service), beat);
+    hear(wconf, service)->beat_ms = wconf->env->ops->boot_ms(wconf->env);
 }
 
 static gint64 silent_ms(const struct wconf *wconf, const struct storage_service *service)
 {
     const struct wconf_services *services = wconf->services;
-    const struct beat *beat = g_hash_table_lookup(services->beats, service->uuid);
-    return services->looked_ms - (beat ? MAX(beat->at_ms, services->since_ms) : services->since_ms);
+    const struct heard *heard = g_hash_table_lookup(services->heard, service->uuid);
+    return services->looked_ms - MAX(heard ? heard->beat_ms : 0, services->since_ms);
+}
+
+static void note_state(struct wconf *wconf, const struct storage_service *service)
+{
+    struct heard *heard = hear(wconf, service->uuid);
+    if (heard->since_us == service->state_since_us && heard->state_ms)
+        return;
+    heard->since_us = service->state_since_us;
+    heard->state_ms = wconf->services->looked_ms;
+}
+
+gint64 wconf_services_state_ms(const struct wconf *wconf, const struct storage_service *service)
+{
+    const struct wconf_services *services = wconf->services;
+    const struct heard *heard = g_hash_table_lookup(services->heard, service->uuid);
+    if (!heard || !heard->state_ms || heard->since_us != service->state_since_us)
+        return 0;
+    return services->looked_ms - MAX(heard->state_ms, services->since_ms);
 }
 
 static void put_state(struct wconf *wconf, const struct storage_service *old,
                       enum storage_life state, GPtrArray *changes)
 {
     record_autoptr(storage_service) service = storage_service_copy(old);
+    if (service->state != state)
+        service->state_since_us = wconf_stamp(wconf);
     service->state = state;
-    service->state_since_us = wconf_stamp(wconf);
     g_ptr_array_add(changes, config_put(wconf->head, "storage_service", service->uuid,
                                         storage_service_to_json(service)));
 }
@@ -141,10 +176,26 @@ static void mark_down(struct wconf *wconf)
     for (guint i = 0; i < all->len; i++) {
         const struct storage_service *service = all->pdata[i];
         gint64 silent = silent_ms(wconf, service);
+        note_state(wconf, service);
         if (service->state == STORAGE_DOWN || silent < most)
             continue;
         put_state(wconf, service, STORAGE_DOWN, changes);
         tell_down(wconf, service, silent, changes);
+    }
+    commit_states(wconf, changes);
+}
+
+/* What nobody needs any more goes, so that as many stay as there are services. */
+static void end_cleanups(struct wconf *wconf)
+{
+    GPtrArray *changes = change_list_new();
+    g_autoptr(GPtrArray) all = config_list(wconf->head, "cleanup");
+    for (guint i = 0; i < all->len; i++) {
+        const struct cleanup *cleanup = all->pdata[i];
+        g_autofree char *key =
+            config_cleanup_key(cleanup->service_id, cleanup->resource_type, cleanup->resource_id);
+        if (cleanup_is_over(wconf->head, cleanup))
+            g_ptr_array_add(changes, config_delete(wconf->head, "cleanup", key));
     }
     commit_states(wconf, changes);
 }
@@ -166,6 +217,7 @@ static void look(void *data)
     services->looked_ms = now;
     rest(wconf);
     mark_down(wconf);
+    end_cleanups(wconf);
 }
 
 static void begin_looks(struct wconf *wconf)
@@ -179,7 +231,7 @@ static void begin_looks(struct wconf *wconf)
 
 void wconf_services_start(struct wconf *wconf)
 {
-    if (config_has_any(wconf->head, "storage_service"))
+    if (config_has_any(wconf->head, "storage_service") || config_has_any(wconf->head, "cleanup"))
         begin_looks(wconf);
 }
 
@@ -210,9 +262,39 @@ static void take_beat(struct wconf *wconf, const struct storage_beat *beat, GPtr
     if (!service || service->generation != beat->generation)
         return;
     note_beat(wconf, service->uuid);
-    if (service->state == STORAGE_DOWN &&
-        !change_list_has(changes, "storage_service", beat->service))
-        put_state(wconf, service, STORAGE_UP, changes);
+    hear(wconf, service->uuid)->free_mib = beat->free_mib;
+    hear(wconf, service->uuid)->total_mib = beat->total_mib;
+    if (change_list_has(changes, "storage_service", beat->service) ||
+        (service->state == STORAGE_UP && service->hanging == beat->hanging))
+        return;
+    record_autoptr(storage_service) next = storage_service_copy(service);
+    next->hanging = beat->hanging;
+    put_state(wconf, next, STORAGE_UP, changes);
+}
+
+/* Of each back end what the one says who was heard last. */
+static void add_spaces(struct wconf *wconf, struct beat_result *result)
+{
+    g_autoptr(GPtrArray) backends = config_list(wconf->head, "backend");
+    g_autoptr(GPtrArray) services = config_list(wconf->head, "storage_service");
+    for (guint i = 0; i < MIN(backends->len, 1024); i++) {
+        const struct backend *backend = backends->pdata[i];
+        const struct heard *last = NULL;
+        for (guint j = 0; j < services->len; j++) {
+            const struct storage_service *service = services->pdata[j];
+            const struct heard *heard = g_hash_table_lookup(wconf->services->heard, service->uuid);
+            if (!strcmp(service->backend, backend->uuid) && heard && heard->total_mib &&
+                (!last || heard->beat_ms > last->beat_ms))
+                last = heard;
+        }
+        if (!last)
+            continue;
+        struct backend_space *space = backend_space_new();
+        text_set(&space->backend, backend->uuid);
+        space->free_mib = last->free_mib;
+        space->total_mib = last->total_mib;
+        g_ptr_array_add(result->spaces, space);
+    }
 }
 
 static void take_beats(struct wconf *wconf, struct rpc_request *request,
@@ -228,6 +310,8 @@ static void take_beats(struct wconf *wconf, struct rpc_request *request,
             take_beat(wconf, beat, changes);
     }
     commit_states(wconf, changes);
+    if (!strcmp(request->from_role, ROLE_SCHEDULER))
+        add_spaces(wconf, result);
     json_t *answer = beat_result_to_json(result);
     if (result->over->len)
         wconf_answer_after_barrier(wconf, request, answer);
@@ -268,6 +352,11 @@ static bool may_serve(const struct config *head, const struct rpc_request *reque
 static bool is_free(const struct config *head, const struct rpc_request *request,
                     const struct storage_service *old, GError **error)
 {
+    if (!old && config_count(head, "storage_service") >= LIMIT_STORAGE_SERVICES) {
+        fettle_set_error(error, LIMIT, "there are %d storage services on record already",
+                         LIMIT_STORAGE_SERVICES);
+        return false;
+    }
     if (!old || old->state == STORAGE_DOWN || !strcmp(old->node, request->from_node))
         return true;
     g_autofree char *name = config_storage_service_name(head, old);
@@ -308,6 +397,7 @@ static void put_service(struct wconf *wconf, struct rpc_request *request,
     text_set(&service->node, request->from_node);
     service->generation = wconf_work_serial(wconf);
     service->wire = args->wire;
+    service->hanging = 0;
     text_set(&service->version, args->version);
     service->state = STORAGE_UP;
     if (came_up)
@@ -364,4 +454,48 @@ void wconf_handle_register_storage(struct wconf *wconf, struct rpc_request *requ
         register_storage(wconf, request, args);
     else
         rpc_fail(request, error);
+}
+
+/* --- change_storage_service --- */
+
+static const struct storage_service *find_service(const struct config *head,
+                                                  const struct change_storage_service_args *args,
+                                                  GError **error)
+{
+    const struct storage_service *service =
+        config_get(head, "storage_service", args->service, NULL);
+    if (!service)
+        fettle_set_error(error, UNKNOWN_ENTITY, "storage service %s is off record", args->service);
+    if (args->disabled || !*args->reason)
+        return service;
+    fettle_set_error(service ? error : NULL, WRONG_INPUT,
+                     "reason: of a service that is disabled alone");
+    return NULL;
+}
+
+static void change_service(struct wconf *wconf, struct rpc_request *request,
+                           const struct change_storage_service_args *args,
+                           const struct storage_service *old)
+{
+    GPtrArray *changes = change_list_new();
+    record_autoptr(storage_service) service = storage_service_copy(old);
+    service->disabled = args->disabled;
+    text_set(&service->disabled_reason, args->reason);
+    g_ptr_array_add(changes, config_put(wconf->head, "storage_service", service->uuid,
+                                        storage_service_to_json(service)));
+    wconf_work_commit(wconf, request, args->commit_id, changes, NULL);
+}
+
+void wconf_handle_change_storage_service(struct wconf *wconf, struct rpc_request *request)
+{
+    GError *error = NULL;
+    record_autoptr(change_storage_service_args) args =
+        rpc_request_args(request, &change_storage_service_args_record, &error);
+    if (args && wconf_answer_repeated(wconf, args->commit_id, request))
+        return;
+    const struct storage_service *service = args ? find_service(wconf->head, args, &error) : NULL;
+    if (service)
+        change_service(wconf, request, args, service);
+    else
+        wconf_work_refuse(wconf, request, error);
 }

@@ -11,19 +11,18 @@
 
 /* --- accept_work --- */
 
-static const struct backend *only_backend(const struct config *head, GError **error)
+/* UUID of the one that is named, or of the only one; "": a scheduler is to choose. With none at all
+ * nothing is accepted, so nothing waits that only a person can help. NULL: an error. */
+static const char *choose_backend(const struct config *head, const char *name, GError **error)
 {
     g_autoptr(GPtrArray) all = config_list(head, "backend");
-    g_autoptr(GString) names = g_string_new(NULL);
-    if (all->len == 1)
-        return all->pdata[0];
-    for (guint i = 0; i < all->len; i++)
-        g_string_append_printf(names, "%s%s", i ? ", " : "",
-                               ((const struct backend *)all->pdata[i])->name);
+    if (*name) {
+        const struct backend *named = config_find(head, "backend", name, error);
+        return named ? named->uuid : NULL;
+    }
     if (all->len)
-        fettle_set_error(error, WRONG_INPUT, "backend: name one of %s", names->str);
-    else
-        fettle_set_error(error, WRONG_STATE, "there is no back end; add one: fettle backend add");
+        return all->len == 1 ? ((const struct backend *)all->pdata[0])->uuid : "";
+    fettle_set_error(error, WRONG_STATE, "there is no back end; add one: fettle backend add");
     return NULL;
 }
 
@@ -44,16 +43,14 @@ static struct volume *make_volume(struct wconf *wconf, const struct accept_work_
         fettle_set_error(error, WRONG_INPUT, "size: %s needs one, 1 GiB at least", args->operation);
         return NULL;
     }
-    const struct backend *backend = *args->backend
-                                        ? config_find(head, "backend", args->backend, error)
-                                        : only_backend(head, error);
+    const char *backend = choose_backend(head, args->backend, error);
     if (!backend)
         return NULL;
     struct volume *volume = volume_new();
     text_set(&volume->uuid, args->commit_id);
     text_set(&volume->name, args->name);
     text_set(&volume->description, args->description);
-    text_set(&volume->backend, backend->uuid);
+    text_set(&volume->backend, backend);
     volume->size = args->size;
     return volume;
 }

@@ -1,9 +1,10 @@
 /*
- * Rows whose owner's process is gone: claim_work, by which it takes them over as the next process
- * of its name, and give_back. See wconf_work_private.h.
+ * Rows whose owner's process is gone: claim_work, by which the next process of its name takes them
+ * over, or who cleans for it; and give_back. See wconf_work_private.h.
  */
 #include <string.h>
 
+#include "core/storage/cleanup_plan.h"
 #include "core/wconfd/wconf_work_private.h"
 #include "proto/change.h"
 
@@ -37,6 +38,60 @@ static const struct worker *find_left(const struct wconf *wconf,
     return NULL;
 }
 
+/* By one who cleans for another: rows that the cleanup covers, as they were read. */
+static const struct worker *find_of_another(const struct wconf *wconf,
+                                            const struct cleanup *cleanup,
+                                            const struct work_claim *item, GError **error)
+{
+    const struct config *head = wconf->head;
+    guint64 version = 0;
+    const struct worker *row = config_get(head, "worker", item->key, &version);
+    g_autofree char *name = row ? wconf_work_name(head, row) : NULL;
+    if (!row)
+        fettle_set_error(error, REFUSED, "%s: no work on it is on record", item->key);
+    else if (version != item->version)
+        fettle_set_error(error, REFUSED,
+                         "%s: its work was read at version %" G_GUINT64_FORMAT
+                         ", it is at %" G_GUINT64_FORMAT " now",
+                         name, item->version, version);
+    else if (!cleanup_covers(cleanup, row))
+        fettle_set_error(error, REFUSED,
+                         "%s: its work is none that cleanup of service %" G_GUINT64_FORMAT
+                         " is about, or was touched since that was asked for",
+                         name, cleanup->service_id);
+    else
+        return row;
+    return NULL;
+}
+
+/* What it is asked to do; `*ret` NULL: it is about rows of its own. */
+static bool find_cleanup(const struct wconf *wconf, const struct claim_work_args *args,
+                         const struct storage_service *service, const struct cleanup **ret,
+                         GError **error)
+{
+    *ret = NULL;
+    if (!*args->cleanup)
+        return true;
+    const struct cleanup *cleanup = wconf_cleanup_of(wconf, args->cleanup, service, error);
+    if (!cleanup || !cleanup_is_void(wconf->head, cleanup)) {
+        *ret = cleanup;
+        return cleanup != NULL;
+    }
+    const struct storage_service *owner =
+        config_storage_service_of(wconf->head, cleanup->service_id);
+    g_autofree char *name = config_storage_service_name(wconf->head, owner);
+    fettle_set_error(error, REFUSED, "cleanup %s: %s is up again", args->cleanup, name);
+    return false;
+}
+
+static void set_running(struct wconf *wconf, const struct cleanup *old, GPtrArray *changes)
+{
+    record_autoptr(cleanup) cleanup = cleanup_copy(old);
+    cleanup->state = CLEANUP_RUNNING;
+    if (changes->len && old->state != CLEANUP_RUNNING)
+        wconf_cleanup_put(wconf, cleanup, changes);
+}
+
 static void claim(struct wconf *wconf, const struct storage_service *service,
                   const struct worker *old, GPtrArray *changes)
 {
@@ -50,7 +105,8 @@ static void claim(struct wconf *wconf, const struct storage_service *service,
 }
 
 static void claim_all(struct wconf *wconf, struct rpc_request *request,
-                      const struct claim_work_args *args, const struct storage_service *service)
+                      const struct claim_work_args *args, const struct storage_service *service,
+                      const struct cleanup *cleanup)
 {
     GPtrArray *changes = change_list_new();
     record_autoptr(work_verdicts) verdicts = work_verdicts_new();
@@ -61,11 +117,14 @@ static void claim_all(struct wconf *wconf, struct rpc_request *request,
         if (change_list_has(changes, "worker", item->key))
             fettle_set_error(&error, WRONG_INPUT, "%s: is named twice", item->key);
         else
-            row = find_left(wconf, service, item, &error);
+            row = cleanup ? find_of_another(wconf, cleanup, item, &error)
+                          : find_left(wconf, service, item, &error);
         if (row)
             claim(wconf, service, row, changes);
         wconf_work_verdict(verdicts, item->key, row ? WORK_PASSED : WORK_REFUSED, error);
     }
+    if (cleanup)
+        set_running(wconf, cleanup, changes);
     wconf_work_finish(wconf, request, args->commit_id, changes, verdicts);
 }
 
@@ -93,12 +152,13 @@ void wconf_handle_claim_work(struct wconf *wconf, struct rpc_request *request)
         return;
     const struct storage_service *service =
         args ? wconf_work_caller(wconf, request, args->service, args->generation, &error) : NULL;
-    if (!service)
-        wconf_work_refuse(wconf, request, error);
-    else if (serial)
+    const struct cleanup *cleanup = NULL;
+    if (service && serial)
         claimed_before(wconf, request, args, serial);
+    else if (service && find_cleanup(wconf, args, service, &cleanup, &error))
+        claim_all(wconf, request, args, service, cleanup);
     else
-        claim_all(wconf, request, args, service);
+        wconf_work_refuse(wconf, request, error);
 }
 
 /* --- give_back --- */
@@ -136,6 +196,8 @@ static void give_back(struct wconf *wconf, struct rpc_request *request,
     decision->event = EVENT_ALERT;
     decision->level = EVENT_LEVEL_WARNING;
     tell_once(wconf, decision, changes);
+    const struct cleanup_counts counts = {.failed = 1};
+    wconf_cleanup_count(wconf, args->cleanup, service, &counts, changes);
     wconf_work_commit(wconf, request, args->commit_id, changes, NULL);
 }
 

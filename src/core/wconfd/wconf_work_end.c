@@ -211,11 +211,14 @@ static void end_all(struct wconf *wconf, struct rpc_request *request,
     g_autoptr(GPtrArray) lines = g_ptr_array_new_with_free_func(g_free);
     record_autoptr(work_verdicts) verdicts = work_verdicts_new();
     struct ending ending = {wconf, service, change_list_new(), lines};
+    struct cleanup_counts counts = {0};
     for (guint i = 0; i < args->items->len; i++) {
         const struct work_end *item = args->items->pdata[i];
         g_autoptr(GError) error = NULL;
         bool there = config_get(wconf->head, "worker", item->key, NULL) != NULL;
         bool passed = try_item(&ending, item, &error);
+        counts.cleaned += passed && !item->moved_on;
+        counts.skipped += passed && item->moved_on;
         /* Without a row it may be this very call that has ended it, so long ago that its id is
          * forgotten. */
         wconf_work_verdict(verdicts, item->key,
@@ -225,6 +228,7 @@ static void end_all(struct wconf *wconf, struct rpc_request *request,
                            error);
     }
     decide(&ending);
+    wconf_cleanup_count(wconf, args->cleanup, service, &counts, ending.changes);
     wconf_work_finish(wconf, request, args->commit_id, ending.changes, verdicts);
 }
 

@@ -6,6 +6,8 @@
  *   wconf_work_take.c   take_work, step_work, empty_trash
  *   wconf_work_clean.c  claim_work, give_back
  *   wconf_work_end.c    end_work
+ *   wconf_hand_on.c     hand_on
+ *   wconf_cleanup.c     request_cleanup, stand_in, end_cleanup
  * and wconf_services.c, where those register who calls them.
  */
 #pragma once
@@ -67,3 +69,19 @@ void wconf_work_answer_again(struct wconf *wconf, struct rpc_request *request, g
 /* Commits what has passed, or answers that nothing has. `changes` is stolen. */
 void wconf_work_finish(struct wconf *wconf, struct rpc_request *request, const char *commit_id,
                        GPtrArray *changes, struct work_verdicts *verdicts);
+
+/* --- wconf_cleanup.c --- */
+
+/* What has become of rows in one commit. */
+struct cleanup_counts {
+    guint cleaned, skipped, failed;
+};
+
+/* The cleanup of that key that this service does. REFUSED: it does not, any more. */
+const struct cleanup *wconf_cleanup_of(const struct wconf *wconf, const char *key,
+                                       const struct storage_service *by, GError **error);
+void wconf_cleanup_put(struct wconf *wconf, const struct cleanup *cleanup, GPtrArray *changes);
+/* Has the cleanup count them, if there is that one and it is this service's still: which end a row
+ * has does not depend on it. */
+void wconf_cleanup_count(struct wconf *wconf, const char *key, const struct storage_service *by,
+                         const struct cleanup_counts *counts, GPtrArray *changes);

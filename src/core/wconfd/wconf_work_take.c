@@ -26,7 +26,7 @@ static const struct worker *find_free(const struct wconf *wconf,
         fettle_set_error(error, REFUSED, "%s: %s works on it", name, who);
         return NULL;
     }
-    if (*service->backend && !strcmp(row->backend, service->backend))
+    if (!strcmp(row->backend, service->backend)) /* of a scheduler: none */
         return row;
     const struct backend *meant = config_get(head, "backend", row->backend, NULL);
     g_autofree char *who = config_storage_service_name(head, service);

@@ -39,8 +39,8 @@ static void wait_s(guint seconds)
     fake_settle(world.world);
 }
 
-#define NOTHING_OVER "{\"over\":[]}"
-#define OVER(node) "{\"over\":[\"%s\"]}", service_key(node)
+#define NOTHING_OVER "{\"over\":[],\"spaces\":[]}"
+#define OVER(node) "{\"over\":[\"%s\"],\"spaces\":[]}", service_key(node)
 
 static void test_register(void)
 {

@@ -100,8 +100,6 @@ static void test_bad_requests(void)
          "wrong_input: size: must be at most 65536 (GiB)"},
         {with(creation(), "backend", json_string("dir9")),
          "unknown_entity: backend \"dir9\" does not exist"},
-        {with(creation(), "backend", json_string("")),
-         "wrong_input: backend: name one of dir1, dir2"},
         {wish("delete-volume", "data2", 0), "unknown_entity: volume \"data2\" does not exist"},
         {wish("delete-volume", "", 0), "unknown_entity: volume \"\" does not exist"},
         {wish("delete-volume", "data1", 3), "wrong_input: size: delete-volume takes none"},

@@ -59,6 +59,7 @@ GPtrArray *initial_storage(void)
 /* --- calls --- */
 
 struct env *volumed[3];
+struct env *schedulers[3];
 struct env *storage_cli;
 
 void storage_set_up(GPtrArray *more)
@@ -74,8 +75,10 @@ void storage_set_up(GPtrArray *more)
     config_world_init(&world, all);
     config_world_start(&world);
     storage_cli = fake_process(world.world, NODE1, ROLE_CLI);
-    for (guint i = 0; i < G_N_ELEMENTS(volumed); i++)
+    for (guint i = 0; i < G_N_ELEMENTS(volumed); i++) {
         volumed[i] = fake_process(world.world, nodes[i], ROLE_VOLUMED);
+        schedulers[i] = fake_process(world.world, nodes[i], ROLE_SCHEDULER);
+    }
 }
 
 void storage_restart(void)
@@ -119,6 +122,27 @@ guint64 storage_register(guint node)
         "generation");
 }
 
+const char *scheduler_key(guint node)
+{
+    g_autofree char *host = g_strdup_printf("node%u", node);
+    g_autofree char *key = config_storage_service_key(STORAGE_SCHEDULER, host, "");
+    return g_intern_string(key);
+}
+
+guint64 storage_register_scheduler(guint node)
+{
+    g_autofree char *host = g_strdup_printf("node%u", node);
+    return storage_number(storage_ask(schedulers[node - 1], "register_storage",
+                                      json_make("{s:s,s:s,s:i,s:s}", "binary", "cinder-scheduler",
+                                                "host", host, "wire", 1, "version", "0.1")),
+                          "generation");
+}
+
+json_t *storage_of_scheduler(guint node, guint64 generation)
+{
+    return json_make("{s:s,s:i}", "service", scheduler_key(node), "generation", generation);
+}
+
 void storage_accept(const char *operation, const char *resource, guint size)
 {
     json_t *args = json_make("{s:s,s:s,s:s,s:i}", "resource_type", "Volume", "operation", operation,
@@ -126,15 +150,25 @@ void storage_accept(const char *operation, const char *resource, guint size)
     g_assert_cmpuint(storage_number(storage_ask(storage_cli, "accept_work", args), "serial"), >, 0);
 }
 
-const char *storage_create(const char *name)
+static const char *create_on(const char *backend, const char *name)
 {
     g_autofree char *id = env_uuid(storage_cli);
     g_autofree char *key = config_work_key(RESOURCE_VOLUME, id);
     json_t *args =
         json_make("{s:s,s:s,s:s,s:s,s:i,s:s}", "commit_id", id, "resource_type", "Volume",
-                  "operation", "create-volume", "name", name, "size", 2, "backend", "dir1");
+                  "operation", "create-volume", "name", name, "size", 2, "backend", backend);
     g_assert_cmpuint(storage_number(storage_ask(storage_cli, "accept_work", args), "serial"), >, 0);
     return g_intern_string(key);
+}
+
+const char *storage_create(const char *name)
+{
+    return create_on("dir1", name);
+}
+
+const char *storage_create_anywhere(const char *name)
+{
+    return create_on("", name);
 }
 
 static json_t *of_service(guint node, guint64 generation)

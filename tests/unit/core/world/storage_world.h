@@ -26,8 +26,9 @@ json_t *object_trash(const char *name); /* on dir1 */
 /* The usual cluster with both back ends. */
 GPtrArray *initial_storage(void);
 
-/* --- calls, in world; volumed[] are of node1 to node3 --- */
+/* --- calls, in world; volumed[] and schedulers[] are of node1 to node3 --- */
 extern struct env *volumed[3];
+extern struct env *schedulers[3];
 extern struct env *storage_cli;
 
 /* Started, nobody registered; `more`: changes on record before (stolen; NULL: none). */
@@ -41,10 +42,17 @@ char *storage_ask(const struct env *from, const char *method, json_t *args);
 guint64 storage_number(char *said, const char *member);
 /* Node N's member of dir1 registers; its generation. */
 guint64 storage_register(guint node);
+/* Node N's scheduler registers; its generation. Key of its record, kept for ever. */
+guint64 storage_register_scheduler(guint node);
+const char *scheduler_key(guint node);
+/* Its arguments: service and generation. */
+json_t *storage_of_scheduler(guint node, guint64 generation);
 /* A request is accepted; `size` 0: none. */
 void storage_accept(const char *operation, const char *resource, guint size);
 /* A volume of that name on dir1, being created; its key, valid for ever. */
 const char *storage_create(const char *name);
+/* The same for which a back end is to be chosen. */
+const char *storage_create_anywhere(const char *name);
 /* Node N's member takes the row; the claim. */
 guint64 storage_take(guint node, guint64 generation, const char *key);
 /* The same with any end: takes a row, and ends it well. */

@@ -1,0 +1,115 @@
+/*
+ * hand_on: a scheduler has chosen the back end of a resource. It need not own the row for that: one
+ * write less, and two schedulers hand it to two back ends no more than two members take it, for the
+ * head has it for the schedulers or has it not. See wconf_work_private.h.
+ */
+#include <string.h>
+
+#include "core/wconfd/wconf_work_private.h"
+#include "proto/change.h"
+
+/* The row while no back end is chosen and nobody has it. REFUSED: it is so no more. */
+static const struct worker *find_waiting(const struct wconf *wconf, const char *key, GError **error)
+{
+    const struct config *head = wconf->head;
+    const struct worker *row = config_get(head, "worker", key, NULL);
+    if (!row) {
+        fettle_set_error(error, REFUSED, "%s: no work on it is on record", key);
+        return NULL;
+    }
+    const struct storage_service *owner = config_storage_service_of(head, row->service_id);
+    const struct backend *backend = config_get(head, "backend", row->backend, NULL);
+    g_autofree char *name = wconf_work_name(head, row);
+    g_autofree char *who = owner ? config_storage_service_name(head, owner) : NULL;
+    if (*row->backend)
+        fettle_set_error(error, REFUSED, "%s: its work is for %s", name,
+                         backend ? backend->name : row->backend);
+    else if (row->service_id)
+        fettle_set_error(error, REFUSED, "%s: %s works on it", name, who ? who : "-");
+    else
+        return row;
+    return NULL;
+}
+
+static const struct worker *find_row(const struct wconf *wconf, const struct hand_on_args *args,
+                                     const struct storage_service *service, GError **error)
+{
+    if (!args->claim)
+        return find_waiting(wconf, args->key, error);
+    const struct worker *row = wconf_work_claimed(wconf, service, args->key, args->claim, error);
+    g_autofree char *name = row ? wconf_work_name(wconf->head, row) : NULL;
+    if (row && row->was_service_id) {
+        fettle_set_error(error, WRONG_STATE, "%s: its work is being cleaned", name);
+        return NULL;
+    }
+    return row;
+}
+
+/* Whoever chose knew it as it was; the head knows whether somebody serves it. One whose members
+ * are to come yet does: a row waits for them. */
+static const struct backend *find_backend(const struct config *head, const char *uuid,
+                                          GError **error)
+{
+    const struct backend *backend = config_get(head, "backend", uuid, NULL);
+    g_autoptr(GPtrArray) services = config_list(head, "storage_service");
+    guint members = 0, disabled = 0;
+    if (!backend) {
+        fettle_set_error(error, UNKNOWN_ENTITY, "backend: there is no backend %s", uuid);
+        return NULL;
+    }
+    for (guint i = 0; i < services->len; i++) {
+        const struct storage_service *service = services->pdata[i];
+        bool member = !strcmp(service->backend, uuid);
+        members += member;
+        disabled += member && service->disabled;
+    }
+    if (!members || disabled < members)
+        return backend;
+    fettle_set_error(error, WRONG_STATE, "back end %s: each of its services is disabled",
+                     backend->name);
+    return NULL;
+}
+
+static bool stands(const struct wconf *wconf, const struct worker *row, GError **error)
+{
+    const struct volume *volume = wconf_work_volume(wconf->head, row);
+    const char *status = volume ? enum_word(&volume_status_words, (int)volume->status) : "gone";
+    g_autofree char *name = wconf_work_name(wconf->head, row);
+    if (!strcmp(status, row->status))
+        return true;
+    fettle_set_error(error, REFUSED, "%s is %s, and not %s as its work says", name, status,
+                     row->status);
+    return false;
+}
+
+static void hand_on(struct wconf *wconf, struct rpc_request *request,
+                    const struct hand_on_args *args, const struct worker *old)
+{
+    GPtrArray *changes = change_list_new();
+    record_autoptr(worker) row = worker_copy(old);
+    record_autoptr(volume) volume = volume_copy(wconf_work_volume(wconf->head, old));
+    text_set(&volume->backend, args->backend);
+    text_set(&row->backend, args->backend);
+    row->updated_us = wconf_stamp(wconf);
+    if (row->service_id) /* what had been claimed is nobody's under another claim */
+        row->claim = wconf_work_serial(wconf);
+    row->service_id = 0;
+    wconf_work_put_volume(wconf, volume, changes);
+    wconf_work_put_row(wconf, row, changes);
+    wconf_work_commit(wconf, request, args->commit_id, changes, NULL);
+}
+
+void wconf_handle_hand_on(struct wconf *wconf, struct rpc_request *request)
+{
+    GError *error = NULL;
+    record_autoptr(hand_on_args) args = rpc_request_args(request, &hand_on_args_record, &error);
+    if (args && wconf_answer_repeated(wconf, args->commit_id, request))
+        return;
+    const struct storage_service *service =
+        args ? wconf_work_caller(wconf, request, args->service, args->generation, &error) : NULL;
+    const struct worker *row = service ? find_row(wconf, args, service, &error) : NULL;
+    if (row && stands(wconf, row, &error) && find_backend(wconf->head, args->backend, &error))
+        hand_on(wconf, request, args, row);
+    else
+        wconf_work_refuse(wconf, request, error);
+}
