@@ -111,6 +111,15 @@ def test_backends():
     assert re.search(rf'^dir1 +dir +node1,node2 +node1,node2 +0 +0 +{re.escape(place("dir1"))}$', said, re.M), said
     said = lab.cli('storage-service', 'list')
     assert re.search(r'^cinder-volume +node1@dir1 +up +\d{4}-', said, re.M), said
+    # One that is not as it should be on a node: there is something in it, so it gets no marker.
+    os.makedirs(os.path.join(place('odd'), 'of-somebody'))
+    lab.cli('backend', 'add', 'odd', '--nodes', 'node2', '--path', place('odd'))
+    line = f'node node2: does not serve back end odd: its volume service has not registered; see whether {place("odd")} is mounted there, and what '
+    def named():
+        return line in lab.run('cluster', 'verify', check=False)[1]
+    wait_until('it is named', named, PATIENCE_S)
+    lab.cli('backend', 'remove', 'odd')
+    wait_until('it is named no more', lambda: not named(), PATIENCE_S)
 
 
 @title('/volumes/life#CLN-01,CLN-02')

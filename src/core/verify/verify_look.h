@@ -71,6 +71,9 @@ void verify_strays(struct look *look);
 void verify_nodes(struct look *look);
 void verify_master_ip(struct look *look);
 
+/* --- verify_backends.c: nodes whose volume service does not serve a back end of theirs --- */
+void verify_backends(struct look *look);
+
 /* --- verify_keys.c --- */
 void verify_keys(struct look *look);
 

@@ -386,6 +386,43 @@ static void test_node_faults(void)
     queue_world_free(w);
 }
 
+/* --- back ends: of node1, node2 and one that is offline --- */
+
+#define BACKEND "b0b0b0b0-0000-4000-8000-000000000001"
+#define UNSERVED(why, as)                                                                          \
+    "node node2: does not serve back end dir1: its volume service " why                            \
+    "; see whether /mnt/v is mounted there" as ", and what the log of its fettle-volumed says\n"
+
+static void put_service(struct queue_world *w, const char *node, const char *host,
+                        const char *state)
+{
+    g_autofree char *key = config_storage_service_key(STORAGE_VOLUME, host, BACKEND);
+    store_put(w->store, "storage_service", key,
+              json_make("{ss ss si ss ss ss ss si ss}", "uuid", key, "binary", "cinder-volume",
+                        "id", host[4] - '0', "host", host, "backend", BACKEND, "node", node,
+                        "state", state, "state_since_us", 0, "version", "1"));
+    fake_settle(w->world);
+}
+
+static void test_backends(void)
+{
+    struct queue_world *w = world_new(NULL);
+    store_put(w->store, "backend", BACKEND,
+              json_make("{ss ss ss s[sss] ss}", "uuid", BACKEND, "name", "dir1", "kind", "dir",
+                        "nodes", MASTER, NODE2, NODE3, "path", "/mnt/v"));
+    fake_settle(w->world);
+    check(w, NODE2, UNSERVED("has not registered", "") WEB2_LINES);
+    put_service(w, MASTER, "node1", "up");
+    check(w, NODE2, UNSERVED("has not registered", ", the same directory as on node1") WEB2_LINES);
+    put_service(w, NODE2, "node2", "down");
+    check(w, "",
+          "node node3: is offline\n" UNSERVED("is down", ", the same directory as on node1")
+              WEB10_LINES WEB2_LINES);
+    put_service(w, NODE2, "node2", "up");
+    check(w, "", ALWAYS);
+    queue_world_free(w);
+}
+
 static json_t *answer_refusing(const struct rpc_request *request, const char *to_node, void *data,
                                GError **error)
 {
@@ -571,6 +608,7 @@ int main(int argc, char **argv)
     g_test_add_func("/verify/tags#ARP-70", test_tags);
     g_test_add_func("/verify/held-up-jobs#ARP-70", test_held_up_jobs);
     g_test_add_func("/verify/node-faults#ARP-70,SAF-92", test_node_faults);
+    g_test_add_func("/verify/back-ends", test_backends);
     g_test_add_func("/verify/silent#ARP-70,SAF-91", test_silent);
     g_test_add_func("/verify/locks#ARP-70", test_locks);
     g_test_add_func("/verify/notes#ARP-70", test_notes);

@@ -1,0 +1,56 @@
+/* Back ends: nodes of theirs that do not serve them; see verify_look.h. */
+#include "core/verify/verify_look.h"
+
+#include <string.h>
+
+/* What a node's volume service sees of the place is known by whether it serves it: it registers
+ * when it has read the marker there. */
+static const struct storage_service *service_at(const GPtrArray *services,
+                                                const struct backend *backend, const char *node)
+{
+    for (guint i = 0; i < services->len; i++) {
+        const struct storage_service *service = services->pdata[i];
+        if (!strcmp(service->backend, backend->uuid) && !strcmp(service->node, node))
+            return service;
+    }
+    return NULL;
+}
+
+/* ", the same directory as on node1": a node that serves it; "" if none does. */
+static char *beside(struct look *look, const GPtrArray *services, const struct backend *backend)
+{
+    for (guint i = 0; i < backend->nodes->len; i++) {
+        const char *node = backend->nodes->pdata[i];
+        const struct storage_service *service = service_at(services, backend, node);
+        if (service && service->state == STORAGE_UP)
+            return g_strdup_printf(", the same directory as on %s", look_node_name(look, node));
+    }
+    return g_strdup("");
+}
+
+static void verify_backend(struct look *look, const GPtrArray *services,
+                           const struct backend *backend)
+{
+    g_autofree char *as = beside(look, services, backend);
+    for (guint i = 0; i < backend->nodes->len && look_pause(look); i++) {
+        const char *node = backend->nodes->pdata[i];
+        const struct storage_service *service = service_at(services, backend, node);
+        /* Of a node that is silent or offline is said that. */
+        if (!look_concerns(look, node) || !reports_of(look->reports, node) ||
+            (service && service->state == STORAGE_UP))
+            continue;
+        look_problem(look,
+                     "node %s: does not serve back end %s: its volume service %s; see whether %s "
+                     "is mounted there%s, and what the log of its fettle-volumed says",
+                     look_node_name(look, node), backend->name,
+                     service ? "is down" : "has not registered", backend->path, as);
+    }
+}
+
+void verify_backends(struct look *look)
+{
+    g_autoptr(GPtrArray) backends = config_list(look->config, "backend");
+    g_autoptr(GPtrArray) services = config_list(look->config, "storage_service");
+    for (guint i = 0; i < backends->len; i++)
+        verify_backend(look, services, backends->pdata[i]);
+}
