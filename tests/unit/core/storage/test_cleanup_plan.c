@@ -329,7 +329,9 @@ static void test_next(void)
     g_assert_cmpuint(next_of(cleanup), ==, 7);
     cleanup->state = CLEANUP_DONE;
     g_assert_cmpuint(next_of(cleanup), ==, 0);
-    cleanup->state = CLEANUP_RUNNING;
+    cleanup->state = CLEANUP_UNAVAILABLE;
+    cleanup->by = 0;
+    g_assert_cmpuint(next_of(cleanup), ==, 7);
     set_service(1, "node1", DIR1, UP, 5);
     g_assert_cmpuint(next_of(cleanup), ==, 0);
     tear_down();
@@ -370,7 +372,7 @@ int main(int argc, char **argv)
     g_test_add_func("/cleanup_plan/automatic#CLN-47,SAF-55", test_automatic);
     g_test_add_func("/cleanup_plan/asked-before#CLN-21,CLN-52,CLN-54,CLN-56", test_asked_before);
     g_test_add_func("/cleanup_plan/covers#CLN-13", test_covers);
-    g_test_add_func("/cleanup_plan/next#CLN-24", test_next);
+    g_test_add_func("/cleanup_plan/next#CLN-24,CLN-56", test_next);
     g_test_add_func("/cleanup_plan/over", test_over);
     return g_test_run();
 }
