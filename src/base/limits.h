@@ -49,7 +49,7 @@
 #define LIMIT_DATA_NAME 64     /* of what a back end keeps: UUID.CLAIM */
 #define LIMIT_WORK_ITEMS 256   /* rows of work in one call */
 #define LIMIT_STORAGE_SERVICES 1024
-#define LIMIT_CLEANUPS 4096    /* that are asked for, or done, at once */
+#define LIMIT_CLEANUPS 4096 /* that are asked for, or done, at once */
 #define LIMIT_PATH_CHARS 255
 #define LIMIT_BACKEND_CHILDREN                                                                     \
     4 /* of a storage service at one back end, and its operations there */

@@ -35,7 +35,7 @@ ROOMS = {
     'ops': ('config', 'locks', 'job', 'report', 'placement', 'repair', 'query', 'verify'),
     'queue': ('config', 'locks', 'job', 'import', 'report', 'placement', 'watcher', 'repair', 'recovery', 'query', 'verify', 'ops'),
     'storage': ('config',),
-    'wconfd': ('config', 'locks', 'import'),
+    'wconfd': ('config', 'locks', 'import', 'storage'),
     'candidate': ('config', 'host', 'wconfd'),
     'epoch': ('config',),
     'member': (),

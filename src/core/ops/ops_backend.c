@@ -66,6 +66,8 @@ static struct backend *new_backend(const struct op *op, GError **error)
     text_set(&backend->uuid, uuid);
     text_set(&backend->name, params->backend_name);
     backend->kind = params->kind;
+    backend->reserved_percent = params->reserved_percent;
+    backend->overcommit = params->overcommit;
     bool good =
         set_nodes(op, backend, params->nodes, error) && set_path(backend, params->path, error);
     return good ? g_steal_pointer(&backend) : NULL;
@@ -102,6 +104,14 @@ static struct backend *changed_backend(const struct op *op, GError **error)
     record_autoptr(backend) backend = backend_copy(now);
     if (params->nodes->len > 0 && !set_nodes(op, backend, params->nodes, error))
         return NULL;
+    if (params->reserved_percent >= 0)
+        backend->reserved_percent = (guint64)params->reserved_percent;
+    if (params->overcommit >= 0)
+        backend->overcommit = (guint64)params->overcommit;
+    if (backend->overcommit < 100) {
+        fettle_set_error(error, WRONG_INPUT, "overcommit: must be at least 100 (%%)");
+        return NULL;
+    }
     json_autoptr before = backend_to_json(now);
     json_autoptr after = backend_to_json(backend);
     if (json_equal(before, after)) {

@@ -177,8 +177,7 @@ const struct storage_service *cleanup_next(const struct config *config,
 {
     const struct storage_service *service = config_storage_service_of(config, cleanup->service_id);
     const struct storage_service *by = config_storage_service_of(config, cleanup->by);
-    bool under_way = cleanup->state == CLEANUP_ASKED || cleanup->state == CLEANUP_RUNNING;
-    if (!service || !under_way || cleanup_is_void(config, cleanup) ||
+    if (!service || cleanup->state == CLEANUP_DONE || cleanup_is_void(config, cleanup) ||
         (by && by->state == STORAGE_UP))
         return NULL;
     return stand_in(config, service, !cleanup->manual, clock);

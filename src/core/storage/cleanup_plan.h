@@ -35,7 +35,8 @@ GPtrArray *cleanup_plan(const struct config *config, const struct request_cleanu
 bool cleanup_covers(const struct cleanup *cleanup, const struct worker *row);
 /* How many there are. */
 guint cleanup_left(const struct config *config, const struct cleanup *cleanup);
-/* Another one to clean, as the present one is gone; NULL: it stays as it is (CLN-24). */
+/* Another one to clean, as the present one is gone, or there was none; NULL: it stays as it is
+ * (CLN-24, 56). */
 const struct storage_service *cleanup_next(const struct config *config,
                                            const struct cleanup *cleanup,
                                            const struct cleanup_clock *clock);

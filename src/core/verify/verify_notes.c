@@ -120,6 +120,10 @@ static void note_stopped(struct look *look)
     if (look->cluster->repair_shadow)
         look_note(look, "auto-repair is in shadow mode: what it would do is only put on record; to "
                         "end that: fettle cluster modify --repair-shadow no");
+    if (look->cluster->upgrading)
+        look_note(look, "the cluster is marked as being upgraded, so that no cleanup of storage "
+                        "services can be asked for; to end that: fettle cluster modify --upgrading "
+                        "no");
     if (switches && switches->drained)
         look_note(look, "the queue is drained: no job is taken, none of auto-repair either, until: "
                         "fettle queue undrain");

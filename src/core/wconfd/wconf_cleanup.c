@@ -123,8 +123,8 @@ static void requested_before(struct wconf *wconf, struct rpc_request *request, g
         g_autofree char *key = key_of(cleanup);
         guint64 version = 0;
         config_get(head, "cleanup", key, &version);
-        if (service && (version == serial ||
-                        g_ptr_array_find_with_equal_func(keys, key, g_str_equal, NULL)))
+        if (service &&
+            (version == serial || g_ptr_array_find_with_equal_func(keys, key, g_str_equal, NULL)))
             add_service(head, service, config_storage_service_of(head, cleanup->by),
                         (guint)cleanup->found, answer);
     }

@@ -56,6 +56,24 @@ static void test_life(void)
     g_assert_cmpuint(config_count(world->config, "backend"), ==, 0);
 }
 
+/* How full it may get; what is not named stays. */
+static void test_room(void)
+{
+    g_assert_cmpstr(run("OP_BACKEND_ADD",
+                        json_make("{ss s[s] ss si si}", "backend_name", "dir1", "nodes", "node1",
+                                  "path", "/mnt/a", "reserved_percent", 5, "overcommit", 200)),
+                    ==, "null");
+    const struct backend *backend = config_find(world->config, "backend", "dir1", NULL);
+    g_assert_cmpuint(backend->reserved_percent, ==, 5);
+    g_assert_cmpuint(backend->overcommit, ==, 200);
+    g_assert_cmpstr(run("OP_BACKEND_SET_PARAMS",
+                        json_make("{ss si}", "backend_name", "dir1", "reserved_percent", 0)),
+                    ==, "null");
+    backend = config_find(world->config, "backend", "dir1", NULL);
+    g_assert_cmpuint(backend->reserved_percent, ==, 0);
+    g_assert_cmpuint(backend->overcommit, ==, 200);
+}
+
 static void test_add_refused(void)
 {
     static const struct {
@@ -79,6 +97,10 @@ static void test_modify_refused(void)
                        "nodes: node \"node9\" does not exist", "unknown_entity");
     ops_expect_refusal(world, modify("dir1", json_make("[s]", "node1")),
                        "nothing to change: back end \"dir1\" is so already", "wrong_input");
+    ops_expect_refusal(world,
+                       run("OP_BACKEND_SET_PARAMS",
+                           json_make("{ss si}", "backend_name", "dir1", "overcommit", 99)),
+                       "overcommit: must be at least 100 (%)", "wrong_input");
     ops_expect_refusal(world, modify("dir2", json_make("[s]", "node1")),
                        "backend \"dir2\" does not exist", "unknown_entity");
 }
@@ -113,6 +135,7 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     add_case("/backend/life", test_life);
+    add_case("/backend/room", test_room);
     add_case("/backend/add-refused", test_add_refused);
     add_case("/backend/modify-refused", test_modify_refused);
     add_case("/backend/node-stays", test_node_stays);

@@ -55,6 +55,14 @@ static void test_settings(void)
     g_assert_cmpuint(cluster()->commit_copies, ==, 0);
     g_assert_cmpuint(cluster()->copy_patience_ms, ==, 500);
     g_assert_cmpuint(cluster()->sweep_interval_ms, ==, 2000);
+    g_assert_false(cluster()->auto_cleanup_enabled || cluster()->upgrading);
+    g_assert_cmpuint(cluster()->auto_cleanup_checks, ==, 3);
+    g_assert_cmpstr(
+        run("OP_CLUSTER_SET_PARAMS", json_make("{ss si ss}", "auto_cleanup_enabled", "yes",
+                                               "auto_cleanup_checks", 5, "upgrading", "yes")),
+        ==, "null");
+    g_assert_true(cluster()->auto_cleanup_enabled && cluster()->upgrading);
+    g_assert_cmpuint(cluster()->auto_cleanup_checks, ==, 5);
     g_assert_cmpint(cluster()->accelerator, ==, ACCEL_AUTO);
     g_assert_cmpstr(run("OP_CLUSTER_SET_PARAMS", json_make("{ss}", "accelerator", "kvm")), ==,
                     "null");

@@ -519,6 +519,11 @@ static void test_notes(void)
                                   "note: the queue is drained: no job is taken, none of "
                                   "auto-repair either, until: fettle queue undrain\n"));
     check(w, "node2", "instance web2: has no replica\n");
+    set_cluster(w, "upgrading", json_true());
+    g_autofree char *upgrading = ask(w, "");
+    g_assert_nonnull(strstr(upgrading, "note: the cluster is marked as being upgraded, so that no "
+                                       "cleanup of storage services can be asked for; to end that: "
+                                       "fettle cluster modify --upgrading no\n"));
     queue_world_free(w);
 }
 

@@ -286,6 +286,60 @@ static void test_gone(void)
     world_tear_down();
 }
 
+/* --- what a beat says --- */
+
+static char *beat_with(guint node, const char *of, guint64 generation, const char *more)
+{
+    json_t *one = json_make("{s:s,s:i}", "service", service_key(of), "generation", generation);
+    json_autoptr said = json_parse_limited(more, strlen(more), 1000, NULL);
+    json_object_update(one, said);
+    return storage_ask(volumed[node - 1], "beat", json_make("{s:[o]}", "services", one));
+}
+
+/* A commit only where another number hangs; up since the same moment. */
+static void test_hanging(void)
+{
+    storage_set_up(NULL);
+    guint64 generation = storage_register(1);
+    guint64 since = record(NODE1)->state_since_us;
+    guint64 before = config_serial(world.wconf->committed);
+    for (guint i = 0; i < 3; i++)
+        assert_says(beat_with(1, NODE1, generation, "{\"hanging\":3}"), NOTHING_OVER);
+    g_assert_cmpuint(record(NODE1)->hanging, ==, 3);
+    g_assert_cmpuint(record(NODE1)->state_since_us, ==, since);
+    g_assert_cmpuint(config_serial(world.wconf->committed), ==, before + 1);
+    assert_says(beat_with(1, NODE1, generation, "{}"), NOTHING_OVER);
+    g_assert_cmpuint(record(NODE1)->hanging, ==, 0);
+    assert_says(beat_with(1, NODE1, generation, "{\"hanging\":2}"), NOTHING_OVER);
+    storage_register(1); /* another process has other children */
+    g_assert_cmpuint(record(NODE1)->hanging, ==, 0);
+    world_tear_down();
+}
+
+/* Space is no commit; a scheduler is told what was said last of each back end, others are not. */
+static void test_spaces(void)
+{
+    storage_set_up(NULL);
+    guint64 first = storage_register(1);
+    guint64 second = storage_register(2);
+    guint64 scheduler = storage_register_scheduler(3);
+    guint64 before = config_serial(world.wconf->committed);
+    json_autoptr beat_of = json_make("{s:[o]}", "services", storage_of_scheduler(3, scheduler));
+    assert_says(storage_ask(schedulers[2], "beat", json_incref(beat_of)), NOTHING_OVER);
+    assert_says(beat_with(1, NODE1, first, "{\"free_mib\":5,\"total_mib\":9}"), NOTHING_OVER);
+    wait_s(1);
+    assert_says(beat_with(2, NODE2, second, "{\"free_mib\":4,\"total_mib\":9}"), NOTHING_OVER);
+    const char *last =
+        "{\"over\":[],\"spaces\":[{\"backend\":\"" DIR1 "\",\"free_mib\":4,\"total_mib\":9}]}";
+    assert_says(storage_ask(schedulers[2], "beat", json_incref(beat_of)), last);
+    /* One that could not look says nothing of it. */
+    wait_s(1);
+    assert_says(beat_with(1, NODE1, first, "{}"), NOTHING_OVER);
+    assert_says(storage_ask(schedulers[2], "beat", json_incref(beat_of)), last);
+    g_assert_cmpuint(config_serial(world.wconf->committed), ==, before);
+    world_tear_down();
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -301,5 +355,7 @@ int main(int argc, char **argv)
     g_test_add_func("/wconf_services/clock#CLN-22,SAF-51,SAF-55", test_clock);
     g_test_add_func("/wconf_services/many#SAF-55", test_many);
     g_test_add_func("/wconf_services/gone", test_gone);
+    g_test_add_func("/wconf_services/hanging", test_hanging);
+    g_test_add_func("/wconf_services/spaces", test_spaces);
     return g_test_run();
 }
