@@ -6,6 +6,7 @@
 
 #include "core/config/addresses.h"
 #include "core/config/invariants.h"
+#include "core/config/resource.h"
 
 static bool still_used(const char *kind, const char *key, const void *gone, const char *user_kind,
                        const char *user, GError **error)
@@ -138,16 +139,16 @@ bool invariants_no_work(const struct config *config, const struct storage_servic
     g_autoptr(GPtrArray) rows = config_service_work(config, service->id);
     if (!rows->len)
         return true;
-    const char *about = ((const struct worker *)rows->pdata[0])->resource_id;
-    const struct volume *volume = config_get(config, "volume", about, NULL);
-    const char *name = volume ? config_volume_name(volume) : about;
+    struct resource about = resource_of_row(config, rows->pdata[0]);
+    const char *kind = resource_kind(about.type), *name = resource_name(&about);
     g_autofree char *who = config_storage_service_name(config, service);
     g_autofree char *reset =
-        volume ? g_strdup_printf("fettle volume reset-state %s --status error, or ", name) : NULL;
+        about.exists ? g_strdup_printf("fettle %s reset-state %s --status error, or ", kind, name)
+                     : NULL;
     fettle_set_error(error, WRONG_STATE,
-                     "the work of %s on volume %s%s is under way: %swait for a service of that "
+                     "the work of %s on %s %s%s is under way: %swait for a service of that "
                      "name to clean it",
-                     who, name, volume ? "" : ", which is gone,", reset ? reset : "");
+                     who, kind, name, about.exists ? "" : ", which is gone,", reset ? reset : "");
     return false;
 }
 

@@ -141,7 +141,7 @@ static enum work_done look(const struct volume_work *work, struct work_end *end,
     struct volume_driver *driver = member->service->env->volumes;
     g_autoptr(GError) local = NULL;
     struct volume_data *data =
-        driver->ops->look(driver, member->backend, work->volume->data, &local);
+        driver->ops->look(driver, member->backend, work->resource.data, &local);
     if (!data && !fettle_error_is(local, UNKNOWN_ENTITY)) {
         g_propagate_error(error, g_steal_pointer(&local));
         return WORK_HAS_FAILED;

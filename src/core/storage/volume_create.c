@@ -5,8 +5,8 @@ enum work_done volume_create(const struct volume_work *work, struct work_end *en
 {
     struct volume_member *member = work->member;
     struct volume_driver *driver = member->service->env->volumes;
-    g_autofree char *name = volume_data_name(work->volume->uuid, work->claim);
-    bool made = driver->ops->create(driver, member->backend, name, work->volume->size, error);
+    g_autofree char *name = volume_data_name(work->resource.uuid, work->claim);
+    bool made = driver->ops->create(driver, member->backend, name, work->resource.size, error);
     if (task_killed())
         return WORK_IS_LOST;
     if (!made)

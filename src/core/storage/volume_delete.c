@@ -44,7 +44,7 @@ static bool remove_name(const struct volume_work *work, const char *name, struct
 
 enum work_done volume_delete(const struct volume_work *work, struct work_end *end, GError **error)
 {
-    if (work->volume->data[0] && !volume_work_unname(work, error))
+    if (*work->resource.data && !volume_work_unname(work, error))
         return WORK_IS_LOST;
     bool ok = true;
     struct volume_proof proof = volume_proof_of(work->member);

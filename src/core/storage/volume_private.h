@@ -2,6 +2,7 @@
 #pragma once
 
 #include "core/config/follow.h"
+#include "core/config/resource.h"
 #include "core/storage/volume_service.h"
 #include "proto/storage/work_table.h"
 
@@ -41,7 +42,8 @@ struct volume_work {
     char *key;
     guint64 history, claim;
     struct worker *row;
-    struct volume *volume; /* NULL: it is gone */
+    void *record; /* NULL: it is gone */
+    struct resource resource;
     const struct work_row *table;
 };
 

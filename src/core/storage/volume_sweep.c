@@ -74,9 +74,9 @@ bool volume_sweep_may(const struct volume_member *member, const struct volume_pr
         !volume_proof_holds(member, proof))
         return false;
     g_autofree char *key = config_work_key(RESOURCE_VOLUME, uuid);
-    const struct volume *volume = config_get(config, "volume", uuid, NULL);
+    struct resource resource = resource_of(config, RESOURCE_VOLUME, uuid);
     const struct worker *row = config_get(config, "worker", key, NULL);
-    if ((volume && strcmp(volume->data, name) == 0) || (row && row->claim == claim))
+    if (strcmp(resource.data, name) == 0 || (row && row->claim == claim))
         return false;
     if (ret_unproven)
         *ret_unproven = claim < proof->floor;

@@ -51,7 +51,8 @@ static GPtrArray *rows_to_take(const struct volume_member *member)
     GPtrArray *rows = config_backend_work(volume_member_config(member), member->backend->uuid);
     for (guint i = rows->len; i > 0; i--) {
         const struct worker *row = rows->pdata[i - 1];
-        if (row->service_id || !work_row_of(work_rows, TASK_KIND_volume, row->operation))
+        if (row->service_id ||
+            !work_row_of(work_rows, resource_task_kind(row->resource_type), row->operation))
             g_ptr_array_remove_index(rows, i - 1);
     }
     return rows;

@@ -28,34 +28,35 @@ static const struct backend *only_backend(const struct config *head, GError **er
 }
 
 /* Its UUID is the commit's id, so the same request again is about the same one. */
-static struct volume *make_volume(struct wconf *wconf, const struct accept_work_args *args,
-                                  GError **error)
+static bool make_resource(struct wconf *wconf, const struct accept_work_args *args,
+                          struct resource *ret_resource, GError **error)
 {
+    struct resource resource = resource_of(wconf->head, args->resource_type, args->commit_id);
     const struct config *head = wconf->head;
     if (*args->resource) {
         fettle_set_error(error, WRONG_INPUT, "resource: %s makes it", args->operation);
-        return NULL;
+        return false;
     }
-    if (config_get(head, "volume", args->commit_id, NULL)) {
-        fettle_set_error(error, ALREADY_EXISTS, "volume %s exists already", args->commit_id);
-        return NULL;
+    if (resource.exists) {
+        fettle_set_error(error, ALREADY_EXISTS, "%s %s exists already",
+                         resource_kind(resource.type), args->commit_id);
+        return false;
     }
     if (!args->size) {
         fettle_set_error(error, WRONG_INPUT, "size: %s needs one, 1 GiB at least", args->operation);
-        return NULL;
+        return false;
     }
     const struct backend *backend = *args->backend
                                         ? config_find(head, "backend", args->backend, error)
                                         : only_backend(head, error);
     if (!backend)
-        return NULL;
-    struct volume *volume = volume_new();
-    text_set(&volume->uuid, args->commit_id);
-    text_set(&volume->name, args->name);
-    text_set(&volume->description, args->description);
-    text_set(&volume->backend, backend->uuid);
-    volume->size = args->size;
-    return volume;
+        return false;
+    resource.name = args->name;
+    resource.description = args->description;
+    resource.backend = backend->uuid;
+    resource.size = args->size;
+    *ret_resource = resource;
+    return true;
 }
 
 /* `it is being deleted`, of deleting. */
@@ -66,46 +67,46 @@ static char *under_way(const char *status)
                : g_strdup(status);
 }
 
-static bool is_free(const struct config *head, const struct volume *volume, GError **error)
+static bool is_free(const struct config *head, const struct resource *resource, GError **error)
 {
-    g_autofree char *key = config_work_key(RESOURCE_VOLUME, volume->uuid);
+    g_autofree char *key = config_work_key(resource->type, resource->uuid);
     const struct worker *row = config_get(head, "worker", key, NULL);
     if (!row)
         return true;
     g_autofree char *status = under_way(row->status);
-    fettle_set_error(error, WRONG_STATE, "volume %s: it is %s; wait, or reset its state",
-                     config_volume_name(volume), status);
+    fettle_set_error(error, WRONG_STATE, "%s %s: it is %s; wait, or reset its state",
+                     resource_kind(resource->type), resource_name(resource), status);
     return false;
 }
 
-static bool status_allows(const struct work_row *row, const struct volume *volume,
+static bool status_allows(const struct work_row *row, const struct resource *resource,
                           const char *operation, GError **error)
 {
-    const char *status = enum_word(&volume_status_words, (int)volume->status);
-    if (work_accepts(row, status))
+    if (work_accepts(row, resource->status))
         return true;
     g_autofree char *words = work_accepted_words(row);
-    fettle_set_error(error, WRONG_STATE, "volume %s is %s; %s needs %s", config_volume_name(volume),
-                     status, operation, words);
+    fettle_set_error(error, WRONG_STATE, "%s %s is %s; %s needs %s", resource_kind(resource->type),
+                     resource_name(resource), resource->status, operation, words);
     return false;
 }
 
-static bool size_fits(const struct work_row *row, const struct volume *volume,
+static bool size_fits(const struct work_row *row, const struct resource *resource,
                       const struct accept_work_args *args, GError **error)
 {
     bool extends = row->operation == TASK_OPERATION_EXTEND_VOLUME;
     if (!extends && args->size)
         fettle_set_error(error, WRONG_INPUT, "size: %s takes none", args->operation);
-    else if (extends && args->size <= volume->size)
+    else if (extends && args->size <= resource->size)
         fettle_set_error(error, WRONG_INPUT,
                          "extend: %" G_GUINT64_FORMAT " GiB is not larger than %" G_GUINT64_FORMAT
                          " GiB",
-                         args->size, volume->size);
-    return !args->size == !extends && (!extends || args->size > volume->size);
+                         args->size, resource->size);
+    return !args->size == !extends && (!extends || args->size > resource->size);
 }
 
-static struct volume *take_volume(struct wconf *wconf, const struct work_row *row,
-                                  const struct accept_work_args *args, GError **error)
+static bool find_resource(struct wconf *wconf, const struct work_row *row,
+                          const struct accept_work_args *args, struct resource *ret_resource,
+                          GError **error)
 {
     if (*args->name || *args->description || *args->backend) {
         fettle_set_error(error, WRONG_INPUT, "%s: %s takes none",
@@ -113,25 +114,28 @@ static struct volume *take_volume(struct wconf *wconf, const struct work_row *ro
                          : *args->description ? "description"
                                               : "backend",
                          args->operation);
-        return NULL;
+        return false;
     }
-    const struct volume *volume = config_find(wconf->head, "volume", args->resource, error);
-    bool good = volume && is_free(wconf->head, volume, error) &&
-                status_allows(row, volume, args->operation, error) &&
-                size_fits(row, volume, args, error);
-    return good ? volume_copy(volume) : NULL;
+    struct resource resource =
+        resource_find(wconf->head, args->resource_type, args->resource, error);
+    *ret_resource = resource;
+    return resource.exists && is_free(wconf->head, &resource, error) &&
+           status_allows(row, &resource, args->operation, error) &&
+           size_fits(row, &resource, args, error);
 }
 
 static const struct work_row *find_work(const struct wconf *wconf,
                                         const struct accept_work_args *args, GError **error)
 {
-    const struct work_row *row = work_row_of(wconf->work_table, TASK_KIND_volume, args->operation);
+    enum task_kind kind = resource_task_kind(args->resource_type);
+    const struct work_row *row = work_row_of(wconf->work_table, kind, args->operation);
     g_autoptr(GString) words = g_string_new(NULL);
     if (row)
         return row;
     for (row = wconf->work_table; row->status; row++)
-        g_string_append_printf(words, "%s%s", words->len ? ", " : "",
-                               task_operation_words[row->operation]);
+        if (row->kind == kind)
+            g_string_append_printf(words, "%s%s", words->len ? ", " : "",
+                                   task_operation_words[row->operation]);
     fettle_set_error(error, WRONG_INPUT, "operation: there is no \"%s\" of a %s; there is %s",
                      args->operation, enum_word(&resource_type_words, (int)args->resource_type),
                      words->str);
@@ -140,27 +144,27 @@ static const struct work_row *find_work(const struct wconf *wconf,
 
 static void accept(struct wconf *wconf, struct rpc_request *request,
                    const struct accept_work_args *args, const struct work_row *work,
-                   struct volume *volume)
+                   struct resource *resource)
 {
     guint64 stamp = wconf_stamp(wconf);
     GPtrArray *changes = change_list_new();
     record_autoptr(worker) row = worker_new();
-    volume->status = (enum volume_status)enum_parse(&volume_status_words, work->status);
+    resource->status = work->status;
+    resource->status_why = "";
     if (!work->from)
-        volume->created_us = stamp;
-    text_set(&volume->status_why, "");
+        resource->created_us = stamp;
     row->id = wconf_work_serial(wconf);
     row->created_us = row->updated_us = stamp;
     row->resource_type = args->resource_type;
-    text_set(&row->resource_id, volume->uuid);
+    text_set(&row->resource_id, resource->uuid);
     text_set(&row->operation, args->operation);
     text_set(&row->status, work->status);
-    text_set(&row->backend, volume->backend);
+    text_set(&row->backend, resource->backend);
     text_set(&row->request_id, args->request_id);
     row->size = work->from ? args->size : 0;
-    wconf_work_put_volume(wconf, volume, changes);
+    g_ptr_array_add(changes, resource_put(wconf->head, resource));
     wconf_work_put_row(wconf, row, changes);
-    const struct accepted_work accepted = {.resource = volume->uuid, .serial = row->id};
+    const struct accepted_work accepted = {.resource = (char *)resource->uuid, .serial = row->id};
     json_autoptr answer = accepted_work_to_json(&accepted);
     wconf_work_commit(wconf, request, args->commit_id, changes, answer);
 }
@@ -173,11 +177,12 @@ static void accepted_before(struct wconf *wconf, struct rpc_request *request,
 {
     GError *error = NULL;
     g_autoptr(GPtrArray) keys = wconf_stream_keys(wconf, serial, "worker");
-    const struct volume *volume = config_find(wconf->head, "volume", args->resource, NULL);
+    struct resource resource =
+        resource_find(wconf->head, args->resource_type, args->resource, NULL);
     const char *uuid = work && !work->from                      ? args->commit_id
                        : keys->len                              ? strchr(keys->pdata[0], '/') + 1
                        : g_uuid_string_is_valid(args->resource) ? args->resource
-                       : volume                                 ? volume->uuid
+                       : resource.exists                        ? resource.uuid
                                                                 : NULL;
     if (uuid) {
         const struct accepted_work accepted = {.resource = (char *)uuid, .serial = serial};
@@ -185,9 +190,9 @@ static void accepted_before(struct wconf *wconf, struct rpc_request *request,
         return;
     }
     fettle_set_error(&error, UNKNOWN_ENTITY,
-                     "volume \"%s\" does not exist; the request was accepted as %" G_GUINT64_FORMAT
+                     "%s \"%s\" does not exist; the request was accepted as %" G_GUINT64_FORMAT
                      " before, and may be done",
-                     args->resource, serial);
+                     resource_kind(resource.type), args->resource, serial);
     wconf_work_refuse(wconf, request, error);
 }
 
@@ -203,11 +208,11 @@ static void accept_work(struct wconf *wconf, struct rpc_request *request,
         accepted_before(wconf, request, args, work, serial);
         return;
     }
-    record_autoptr(volume) volume = !work || !wconf_work_allowed(wconf, &error) ? NULL
-                                    : work->from ? take_volume(wconf, work, args, &error)
-                                                 : make_volume(wconf, args, &error);
-    if (volume)
-        accept(wconf, request, args, work, volume);
+    struct resource resource;
+    if (work && wconf_work_allowed(wconf, &error) &&
+        (work->from ? find_resource(wconf, work, args, &resource, &error)
+                    : make_resource(wconf, args, &resource, &error)))
+        accept(wconf, request, args, work, &resource);
     else
         wconf_work_refuse(wconf, request, error);
 }
@@ -225,61 +230,69 @@ void wconf_handle_accept_work(struct wconf *wconf, struct rpc_request *request)
 
 /* --- reset_state --- */
 
-static const char *const settled[] = {
-#define SETTLED(kind, FINAL, word) word,
+static const struct {
+    enum task_kind kind;
+    const char *word;
+} settled[] = {
+#define SETTLED(kind, FINAL, word) {TASK_KIND_##kind, word},
 #include "proto/tasks.def"
-    NULL};
+};
 static const char *const of_attachments[] = {"attaching", "detaching", "reserved", "in-use", NULL};
 
-static bool may_be(const struct volume *volume, const char *status, GError **error)
+static bool may_be(const struct resource *resource, const char *status, GError **error)
 {
-    if (!strcmp(status, "available") && !*volume->data) {
-        fettle_set_error(error, WRONG_STATE, "volume %s has no data; it can be error or be deleted",
-                         config_volume_name(volume));
+    const char *kind = resource_kind(resource->type);
+    if (!strcmp(status, "available") && !*resource->data) {
+        fettle_set_error(error, WRONG_STATE, "%s %s has no data; it can be error or be deleted",
+                         kind, resource_name(resource));
         return false;
     }
-    if (g_strv_contains(settled, status))
-        return true;
-    g_autofree char *words = g_strjoinv(", ", (char **)settled);
-    if (g_strv_contains(of_attachments, status))
+    g_autoptr(GString) words = g_string_new(NULL);
+    for (guint i = 0; i < G_N_ELEMENTS(settled); i++) {
+        if (settled[i].kind != resource_task_kind(resource->type))
+            continue;
+        if (!strcmp(settled[i].word, status))
+            return true;
+        g_string_append_printf(words, "%s%s", words->len ? ", " : "", settled[i].word);
+    }
+    if (resource->type == RESOURCE_VOLUME && g_strv_contains(of_attachments, status))
         fettle_set_error(error, WRONG_INPUT,
                          "status: %s is what an attachment says; a volume can be set to %s", status,
-                         words);
+                         words->str);
     else
-        fettle_set_error(error, WRONG_INPUT, "status: a volume can be set to %s, not to \"%s\"",
-                         words, status);
+        fettle_set_error(error, WRONG_INPUT, "status: a %s can be set to %s, not to \"%s\"", kind,
+                         words->str, status);
     return false;
 }
 
-static void decide_reset(struct wconf *wconf, const struct volume *volume, const char *old,
+static void decide_reset(struct wconf *wconf, const struct resource *old, const char *status,
                          const struct worker *row, GPtrArray *changes)
 {
-    const char *new = enum_word(&volume_status_words, (int)volume->status);
-    struct decision *decision = decision_about("volume", volume->uuid, config_volume_name(volume),
-                                               "person", VERDICT_ACT, "Reset");
-    decision_set(&decision->summary, "A person has set the state of volume %s from %s to %s%s.",
-                 config_volume_name(volume), old, new,
-                 row ? ", and that ended the work on it" : "");
-    decision_set(&decision->old, "%s", old);
-    decision_set(&decision->new, "%s", new);
+    const char *kind = resource_kind(old->type), *name = resource_name(old);
+    struct decision *decision =
+        decision_about(kind, old->uuid, name, "person", VERDICT_ACT, "Reset");
+    decision_set(&decision->summary, "A person has set the state of %s %s from %s to %s%s.", kind,
+                 name, old->status, status, row ? ", and that ended the work on it" : "");
+    decision_set(&decision->old, "%s", old->status);
+    decision_set(&decision->new, "%s", status);
     if (row)
         g_ptr_array_add(decision->evidence, wconf_work_said(wconf, row));
     wconf_decide(wconf, decision, changes);
 }
 
 static void reset(struct wconf *wconf, struct rpc_request *request,
-                  const struct reset_state_args *args, const struct volume *old)
+                  const struct reset_state_args *args, const struct resource *old)
 {
     GPtrArray *changes = change_list_new();
-    record_autoptr(volume) volume = volume_copy(old);
+    struct resource resource = *old;
     g_autofree char *key = config_work_key(args->resource_type, old->uuid);
     const struct worker *row = config_get(wconf->head, "worker", key, NULL);
-    volume->status = (enum volume_status)enum_parse(&volume_status_words, args->status);
-    text_set(&volume->status_why, volume->status == VOLUME_AVAILABLE ? "" : "set by a person");
-    wconf_work_put_volume(wconf, volume, changes);
+    resource.status = args->status;
+    resource.status_why = strcmp(args->status, "available") != 0 ? "set by a person" : "";
+    g_ptr_array_add(changes, resource_put(wconf->head, &resource));
     if (row)
         g_ptr_array_add(changes, config_delete(wconf->head, "worker", key));
-    decide_reset(wconf, volume, enum_word(&volume_status_words, (int)old->status), row, changes);
+    decide_reset(wconf, old, args->status, row, changes);
     wconf_work_commit(wconf, request, args->commit_id, changes, NULL);
 }
 
@@ -290,27 +303,32 @@ void wconf_handle_reset_state(struct wconf *wconf, struct rpc_request *request)
         rpc_request_args(request, &reset_state_args_record, &error);
     if (args && wconf_answer_repeated(wconf, args->commit_id, request))
         return;
-    const struct volume *volume =
-        args ? config_find(wconf->head, "volume", args->resource, &error) : NULL;
-    if (volume && may_be(volume, args->status, &error))
-        reset(wconf, request, args, volume);
+    struct resource resource =
+        args ? resource_find(wconf->head, args->resource_type, args->resource, &error)
+             : resource_read(RESOURCE_VOLUME, NULL);
+    if (resource.exists && may_be(&resource, args->status, &error))
+        reset(wconf, request, args, &resource);
     else
         wconf_work_refuse(wconf, request, error);
 }
 
 /* --- change_volume --- */
 
-static void change_volume(struct wconf *wconf, struct rpc_request *request,
-                          const struct change_volume_args *args, const struct volume *old)
+/* What is empty stays as it is. */
+static void change(struct wconf *wconf, struct rpc_request *request, const char *commit_id,
+                   const char *name, const char *description, struct resource *resource)
 {
+    GError *error = NULL;
+    if (!*name && !*description) {
+        fettle_set_error(&error, WRONG_INPUT, "name, description: nothing is to change");
+        wconf_work_refuse(wconf, request, error);
+        return;
+    }
     GPtrArray *changes = change_list_new();
-    record_autoptr(volume) volume = volume_copy(old);
-    if (*args->name)
-        text_set(&volume->name, args->name);
-    if (*args->description)
-        text_set(&volume->description, args->description);
-    wconf_work_put_volume(wconf, volume, changes);
-    wconf_work_commit(wconf, request, args->commit_id, changes, NULL);
+    resource->name = *name ? name : resource->name;
+    resource->description = *description ? description : resource->description;
+    g_ptr_array_add(changes, resource_put(wconf->head, resource));
+    wconf_work_commit(wconf, request, commit_id, changes, NULL);
 }
 
 void wconf_handle_change_volume(struct wconf *wconf, struct rpc_request *request)
@@ -320,12 +338,11 @@ void wconf_handle_change_volume(struct wconf *wconf, struct rpc_request *request
         rpc_request_args(request, &change_volume_args_record, &error);
     if (args && wconf_answer_repeated(wconf, args->commit_id, request))
         return;
-    const struct volume *volume =
-        args ? config_find(wconf->head, "volume", args->volume, &error) : NULL;
-    if (volume && !*args->name && !*args->description)
-        fettle_set_error(&error, WRONG_INPUT, "name, description: nothing is to change");
-    if (volume && !error)
-        change_volume(wconf, request, args, volume);
+    struct resource resource =
+        args ? resource_find(wconf->head, RESOURCE_VOLUME, args->volume, &error)
+             : resource_read(RESOURCE_VOLUME, NULL);
+    if (resource.exists)
+        change(wconf, request, args->commit_id, args->name, args->description, &resource);
     else
         wconf_work_refuse(wconf, request, error);
 }

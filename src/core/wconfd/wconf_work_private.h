@@ -10,6 +10,7 @@
  */
 #pragma once
 
+#include "core/config/resource.h"
 #include "core/wconfd/wconf_private.h"
 
 /* The serial of the next commit: the claim, the id, the generation that it gives. */
@@ -40,8 +41,6 @@ const struct storage_service *wconf_work_caller(const struct wconf *wconf,
 const struct worker *wconf_work_claimed(const struct wconf *wconf,
                                         const struct storage_service *service, const char *key,
                                         guint64 claim, GError **error);
-/* What the row is about; NULL: it is gone. */
-const struct volume *wconf_work_volume(const struct config *head, const struct worker *row);
 /* What the table says of its operation; NULL: nothing. */
 const struct work_row *wconf_work_row(const struct wconf *wconf, const struct worker *row);
 /* `volume data1`, of the resource of a row; free with g_free(). */
@@ -49,13 +48,12 @@ char *wconf_work_name(const struct config *head, const struct worker *row);
 /* `volume data1: delete-volume (deleting)`; free with g_free(). */
 char *wconf_work_said(const struct wconf *wconf, const struct worker *row);
 
-void wconf_work_put_volume(struct wconf *wconf, const struct volume *volume, GPtrArray *changes);
 void wconf_work_put_row(struct wconf *wconf, const struct worker *row, GPtrArray *changes);
 /* A touch, and a new owner. */
 void wconf_work_give(struct wconf *wconf, struct worker *row,
                      const struct storage_service *service);
-/* The volume names its data no more: that is trash. */
-void wconf_work_unname(struct wconf *wconf, struct volume *volume, const char *operation,
+/* The resource names its data no more: that is trash. */
+void wconf_work_unname(struct wconf *wconf, struct resource *resource, const char *operation,
                        GPtrArray *changes);
 /* Adds what has become of an item; `error` NULL: it has passed. */
 void wconf_work_verdict(struct work_verdicts *verdicts, const char *key, enum work_answer answer,
