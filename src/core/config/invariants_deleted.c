@@ -95,6 +95,7 @@ bool invariants_backend_empty(const struct config *config, const struct backend 
 {
     const char *uuid = backend->uuid;
     g_autoptr(GPtrArray) volumes = config_backend_volumes(config, uuid);
+    g_autoptr(GPtrArray) snapshots = config_backend_snapshots(config, uuid);
     g_autoptr(GPtrArray) rows = config_backend_work(config, uuid);
     g_autoptr(GPtrArray) trash = config_backend_trash(config, uuid);
     guint kept = volumes->len, left = trash->len;
@@ -103,6 +104,9 @@ bool invariants_backend_empty(const struct config *config, const struct backend 
                          backend->name, kept, kept == 1 ? "" : "s", kept == 1 ? "it" : "them");
         return false;
     }
+    if (snapshots->len)
+        return still_used("backend", uuid, backend, "snapshot",
+                          ((const struct snapshot *)snapshots->pdata[0])->uuid, error);
     if (rows->len)
         return still_used("backend", uuid, backend, "worker",
                           ((const struct worker *)rows->pdata[0])->resource_id, error);
@@ -130,6 +134,14 @@ static bool backend_unused(const struct config *config, const struct backend *ba
             return still_used("backend", uuid, backend, "storage service", name, error);
     }
     return true;
+}
+
+static bool volume_unused(const struct config *config, const struct volume *volume, GError **error)
+{
+    g_autoptr(GPtrArray) snapshots = config_volume_snapshots(config, volume->uuid);
+    return snapshots->len == 0 ||
+           still_used("volume", volume->uuid, volume, "snapshot",
+                      ((const struct snapshot *)snapshots->pdata[0])->uuid, error);
 }
 
 /* Rows name it, and are cleaned for its sake. */
@@ -186,6 +198,8 @@ bool invariants_deleted(const struct config *config, const struct config_delta *
         return network_unused(config, delta->before, error);
     if (!strcmp(delta->kind, "backend"))
         return backend_unused(config, delta->before, error);
+    if (!strcmp(delta->kind, "volume"))
+        return volume_unused(config, delta->before, error);
     if (!strcmp(delta->kind, "storage_service"))
         return storage_service_unused(config, delta->before, error);
     if (!strcmp(delta->kind, "replica")) {

@@ -124,6 +124,16 @@ static bool owner_rule(const struct config *config, const struct worker *row, GE
     return false;
 }
 
+/* A partner is in a status of this work, so nobody else works on it (SAF-121). */
+static bool partner_rule(const struct config *config, const struct worker *row, GError **error)
+{
+    g_autofree char *key = config_work_key(row->partner_type, row->partner_id);
+    if (!*row->partner_id || !config_get(config, "worker", key, NULL))
+        return true;
+    fettle_set_error(error, UNSAFE, "partner_id: %s has a row of its own (SAF-121)", key);
+    return false;
+}
+
 /* That its resource is there is a rule about the step that makes it: afterwards a row may be left
  * over, and is ended by who has it (CLN-18). */
 bool invariants_worker(const struct config *config, const void *object, GError **error)
@@ -134,7 +144,7 @@ bool invariants_worker(const struct config *config, const void *object, GError *
         fettle_set_error(error, WRONG_INPUT, "its key is not %s", key);
         return false;
     }
-    return owner_rule(config, row, error) &&
+    return owner_rule(config, row, error) && partner_rule(config, row, error) &&
            (!*row->backend || invariants_exists(config, "backend", row->backend, "backend", error));
 }
 
@@ -187,6 +197,13 @@ bool invariants_volume(const struct config *config, const void *object, GError *
     return false;
 }
 
+bool invariants_snapshot(const struct config *config, const void *object, GError **error)
+{
+    const struct snapshot *snapshot = object;
+    return invariants_exists(config, "volume", snapshot->volume, "volume", error) &&
+           resource_rule(config, RESOURCE_SNAPSHOT, snapshot, error);
+}
+
 bool invariants_trash(const struct config *config, const void *object, GError **error)
 {
     const struct trash *trash = object;
@@ -203,7 +220,7 @@ bool invariants_trash(const struct config *config, const void *object, GError **
     }
     if (!invariants_exists(config, "backend", trash->backend, "backend", error))
         return false;
-    struct resource resource = resource_of(config, RESOURCE_VOLUME, uuid);
+    struct resource resource = resource_of(config, trash->resource_type, uuid);
     if (strcmp(resource.data, trash->name) != 0)
         return true;
     fettle_set_error(error, UNSAFE, "%s %s names it (SAF-53)", resource_kind(resource.type),

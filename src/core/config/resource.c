@@ -65,7 +65,8 @@ struct resource resource_read(enum resource_type type, const void *record)
                                  .status_why = "",
                                  .backend = "",
                                  .host = "",
-                                 .data = ""};
+                                 .data = "",
+                                 .volume = ""};
     return (struct resource){
         .type = type,
         .exists = true,
@@ -77,6 +78,7 @@ struct resource resource_read(enum resource_type type, const void *record)
         .backend = text_at(record, kind->backend),
         .host = text_at(record, kind->host),
         .data = text_at(record, kind->data),
+        .volume = type == RESOURCE_SNAPSHOT ? ((const struct snapshot *)record)->volume : "",
         .size = G_STRUCT_MEMBER(guint64, record, kind->size),
         .created_us = G_STRUCT_MEMBER(guint64, record, kind->created_us)};
 }
@@ -135,6 +137,8 @@ struct change *resource_put(const struct config *config, const struct resource *
     g_assert(status >= 0);
     for (guint i = 0; i < G_N_ELEMENTS(texts); i++)
         text_set(&G_STRUCT_MEMBER(char *, record, texts[i].offset), texts[i].text);
+    if (resource->type == RESOURCE_SNAPSHOT)
+        text_set(&((struct snapshot *)record)->volume, resource->volume);
     G_STRUCT_MEMBER(int, record, kind->status) = status;
     G_STRUCT_MEMBER(guint64, record, kind->size) = resource->size;
     G_STRUCT_MEMBER(guint64, record, kind->created_us) = resource->created_us;

@@ -15,6 +15,7 @@ struct resource {
     const char *uuid, *name, *description;
     const char *status, *status_why; /* status: a word of its kind */
     const char *backend, *host, *data;
+    const char *volume; /* of a snapshot: what it is of; else "" */
     guint64 size, created_us;
 };
 

@@ -380,6 +380,7 @@ static const struct {
     {"storage_service", step_storage_service},
     {"worker", step_worker},
     {"volume", step_resource},
+    {"snapshot", step_resource},
     {"trash", step_trash},
     {"cleanup", step_cleanup},
 };

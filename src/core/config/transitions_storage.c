@@ -205,7 +205,8 @@ static bool named_step(const struct step *step, const struct resource *after, GE
 static bool unnamed_step(const struct step *step, const struct resource *old, GError **error)
 {
     g_autofree char *key = config_trash_key(old->backend, old->data);
-    if (config_get(step->after, "trash", key, NULL))
+    const struct trash *trash = config_get(step->after, "trash", key, NULL);
+    if (trash && trash->resource_type == old->type)
         return true;
     fettle_set_error(error, UNSAFE, "data: %s is named no more, and not in the trash (SAF-53)",
                      old->data);
@@ -230,7 +231,8 @@ bool step_resource(const struct step *step, const struct config_delta *delta, GE
     struct resource old = resource_read(type, delta->before);
     struct resource after = resource_read(type, delta->after);
     if (old.exists && after.exists) {
-        if (!guarded_step(step, &old, &after, error))
+        if (!guarded_step(step, &old, &after, error) ||
+            !stays("volume", !strcmp(old.volume, after.volume), error))
             return false;
         if (after.size < old.size) {
             fettle_set_error(error, UNSAFE,

@@ -11,119 +11,6 @@
 
 /* --- accept_work --- */
 
-static const struct backend *only_backend(const struct config *head, GError **error)
-{
-    g_autoptr(GPtrArray) all = config_list(head, "backend");
-    g_autoptr(GString) names = g_string_new(NULL);
-    if (all->len == 1)
-        return all->pdata[0];
-    for (guint i = 0; i < all->len; i++)
-        g_string_append_printf(names, "%s%s", i ? ", " : "",
-                               ((const struct backend *)all->pdata[i])->name);
-    if (all->len)
-        fettle_set_error(error, WRONG_INPUT, "backend: name one of %s", names->str);
-    else
-        fettle_set_error(error, WRONG_STATE, "there is no back end; add one: fettle backend add");
-    return NULL;
-}
-
-/* Its UUID is the commit's id, so the same request again is about the same one. */
-static bool make_resource(struct wconf *wconf, const struct accept_work_args *args,
-                          struct resource *ret_resource, GError **error)
-{
-    struct resource resource = resource_of(wconf->head, args->resource_type, args->commit_id);
-    const struct config *head = wconf->head;
-    if (*args->resource) {
-        fettle_set_error(error, WRONG_INPUT, "resource: %s makes it", args->operation);
-        return false;
-    }
-    if (resource.exists) {
-        fettle_set_error(error, ALREADY_EXISTS, "%s %s exists already",
-                         resource_kind(resource.type), args->commit_id);
-        return false;
-    }
-    if (!args->size) {
-        fettle_set_error(error, WRONG_INPUT, "size: %s needs one, 1 GiB at least", args->operation);
-        return false;
-    }
-    const struct backend *backend = *args->backend
-                                        ? config_find(head, "backend", args->backend, error)
-                                        : only_backend(head, error);
-    if (!backend)
-        return false;
-    resource.name = args->name;
-    resource.description = args->description;
-    resource.backend = backend->uuid;
-    resource.size = args->size;
-    *ret_resource = resource;
-    return true;
-}
-
-/* `it is being deleted`, of deleting. */
-static char *under_way(const char *status)
-{
-    return g_str_has_suffix(status, "ing")
-               ? g_strdup_printf("being %.*sed", (int)strlen(status) - 3, status)
-               : g_strdup(status);
-}
-
-static bool is_free(const struct config *head, const struct resource *resource, GError **error)
-{
-    g_autofree char *key = config_work_key(resource->type, resource->uuid);
-    const struct worker *row = config_get(head, "worker", key, NULL);
-    if (!row)
-        return true;
-    g_autofree char *status = under_way(row->status);
-    fettle_set_error(error, WRONG_STATE, "%s %s: it is %s; wait, or reset its state",
-                     resource_kind(resource->type), resource_name(resource), status);
-    return false;
-}
-
-static bool status_allows(const struct work_row *row, const struct resource *resource,
-                          const char *operation, GError **error)
-{
-    if (work_accepts(row, resource->status))
-        return true;
-    g_autofree char *words = work_accepted_words(row);
-    fettle_set_error(error, WRONG_STATE, "%s %s is %s; %s needs %s", resource_kind(resource->type),
-                     resource_name(resource), resource->status, operation, words);
-    return false;
-}
-
-static bool size_fits(const struct work_row *row, const struct resource *resource,
-                      const struct accept_work_args *args, GError **error)
-{
-    bool extends = row->operation == TASK_OPERATION_EXTEND_VOLUME;
-    if (!extends && args->size)
-        fettle_set_error(error, WRONG_INPUT, "size: %s takes none", args->operation);
-    else if (extends && args->size <= resource->size)
-        fettle_set_error(error, WRONG_INPUT,
-                         "extend: %" G_GUINT64_FORMAT " GiB is not larger than %" G_GUINT64_FORMAT
-                         " GiB",
-                         args->size, resource->size);
-    return !args->size == !extends && (!extends || args->size > resource->size);
-}
-
-static bool find_resource(struct wconf *wconf, const struct work_row *row,
-                          const struct accept_work_args *args, struct resource *ret_resource,
-                          GError **error)
-{
-    if (*args->name || *args->description || *args->backend) {
-        fettle_set_error(error, WRONG_INPUT, "%s: %s takes none",
-                         *args->name          ? "name"
-                         : *args->description ? "description"
-                                              : "backend",
-                         args->operation);
-        return false;
-    }
-    struct resource resource =
-        resource_find(wconf->head, args->resource_type, args->resource, error);
-    *ret_resource = resource;
-    return resource.exists && is_free(wconf->head, &resource, error) &&
-           status_allows(row, &resource, args->operation, error) &&
-           size_fits(row, &resource, args, error);
-}
-
 static const struct work_row *find_work(const struct wconf *wconf,
                                         const struct accept_work_args *args, GError **error)
 {
@@ -142,12 +29,12 @@ static const struct work_row *find_work(const struct wconf *wconf,
     return NULL;
 }
 
-static void accept(struct wconf *wconf, struct rpc_request *request,
-                   const struct accept_work_args *args, const struct work_row *work,
-                   struct resource *resource)
+/* `source`: what it copies; one that does not exist: nothing. */
+static void add_work(struct wconf *wconf, const struct accept_work_args *args,
+                     const struct work_row *work, struct resource *resource,
+                     const struct resource *source, GPtrArray *changes)
 {
     guint64 stamp = wconf_stamp(wconf);
-    GPtrArray *changes = change_list_new();
     record_autoptr(worker) row = worker_new();
     resource->status = work->status;
     resource->status_why = "";
@@ -155,18 +42,70 @@ static void accept(struct wconf *wconf, struct rpc_request *request,
         resource->created_us = stamp;
     row->id = wconf_work_serial(wconf);
     row->created_us = row->updated_us = stamp;
-    row->resource_type = args->resource_type;
+    row->resource_type = resource->type;
     text_set(&row->resource_id, resource->uuid);
-    text_set(&row->operation, args->operation);
+    text_set(&row->operation, task_operation_words[work->operation]);
     text_set(&row->status, work->status);
     text_set(&row->backend, resource->backend);
     text_set(&row->request_id, args->request_id);
     row->size = work->from ? args->size : 0;
+    if (source->exists) {
+        row->source = work_source_new();
+        row->source->resource_type = source->type;
+        text_set(&row->source->resource_id, source->uuid);
+        text_set(&row->source->data, source->data);
+    }
     g_ptr_array_add(changes, resource_put(wconf->head, resource));
     wconf_work_put_row(wconf, row, changes);
-    const struct accepted_work accepted = {.resource = (char *)resource->uuid, .serial = row->id};
+}
+
+/* Its snapshots, each by a row of its own; one that is being deleted already has one. */
+static bool add_snapshots(struct wconf *wconf, const struct accept_work_args *args,
+                          const struct resource *volume, GPtrArray *changes, GError **error)
+{
+    static const char *const operation = "delete-snapshot";
+    const struct resource nothing = resource_read(RESOURCE_VOLUME, NULL);
+    const struct work_row *work = work_row_of(wconf->work_table, TASK_KIND_snapshot, operation);
+    g_autoptr(GPtrArray) snapshots = config_volume_snapshots(wconf->head, volume->uuid);
+    for (guint i = 0; i < snapshots->len && work; i++) {
+        struct resource snapshot = resource_read(RESOURCE_SNAPSHOT, snapshots->pdata[i]);
+        g_autofree char *key = config_work_key(RESOURCE_SNAPSHOT, snapshot.uuid);
+        const struct worker *row = config_get(wconf->head, "worker", key, NULL);
+        if (row && !strcmp(row->operation, operation))
+            continue;
+        if (!wconf_work_may_begin(wconf->head, work, &snapshot, error))
+            return false;
+        add_work(wconf, args, work, &snapshot, &nothing, changes);
+    }
+    return true;
+}
+
+static void accept(struct wconf *wconf, struct rpc_request *request,
+                   const struct accept_work_args *args, const struct work_row *work,
+                   struct resource *resource, const struct resource *source)
+{
+    GError *error = NULL;
+    GPtrArray *changes = change_list_new();
+    add_work(wconf, args, work, resource, source, changes);
+    if (args->cascade && !add_snapshots(wconf, args, resource, changes, &error)) {
+        g_ptr_array_unref(changes);
+        wconf_work_refuse(wconf, request, error);
+        return;
+    }
+    const struct accepted_work accepted = {.resource = (char *)resource->uuid,
+                                           .serial = wconf_work_serial(wconf)};
     json_autoptr answer = accepted_work_to_json(&accepted);
     wconf_work_commit(wconf, request, args->commit_id, changes, answer);
+}
+
+/* UUID of the resource of that type that has got a row with that serial; NULL: none has. */
+static const char *resource_in(GPtrArray *keys, enum resource_type type)
+{
+    g_autofree char *start = config_work_key(type, "");
+    for (guint i = 0; i < keys->len; i++)
+        if (g_str_has_prefix(keys->pdata[i], start))
+            return (const char *)keys->pdata[i] + strlen(start);
+    return NULL;
 }
 
 /* The answer was lost. Which resource it was, that may be gone by now, says the log; and if that
@@ -179,8 +118,9 @@ static void accepted_before(struct wconf *wconf, struct rpc_request *request,
     g_autoptr(GPtrArray) keys = wconf_stream_keys(wconf, serial, "worker");
     struct resource resource =
         resource_find(wconf->head, args->resource_type, args->resource, NULL);
+    const char *of_row = resource_in(keys, args->resource_type);
     const char *uuid = work && !work->from                      ? args->commit_id
-                       : keys->len                              ? strchr(keys->pdata[0], '/') + 1
+                       : of_row                                 ? of_row
                        : g_uuid_string_is_valid(args->resource) ? args->resource
                        : resource.exists                        ? resource.uuid
                                                                 : NULL;
@@ -208,11 +148,11 @@ static void accept_work(struct wconf *wconf, struct rpc_request *request,
         accepted_before(wconf, request, args, work, serial);
         return;
     }
-    struct resource resource;
+    struct resource resource, source = resource_read(RESOURCE_VOLUME, NULL);
     if (work && wconf_work_allowed(wconf, &error) &&
-        (work->from ? find_resource(wconf, work, args, &resource, &error)
-                    : make_resource(wconf, args, &resource, &error)))
-        accept(wconf, request, args, work, &resource);
+        (work->from ? wconf_work_find(wconf->head, work, args, &resource, &error)
+                    : wconf_work_make(wconf->head, args, &resource, &source, &error)))
+        accept(wconf, request, args, work, &resource, &source);
     else
         wconf_work_refuse(wconf, request, error);
 }
@@ -280,6 +220,26 @@ static void decide_reset(struct wconf *wconf, const struct resource *old, const 
     wconf_decide(wconf, decision, changes);
 }
 
+/* Work of another one that holds it as its partner ends with it (SAF-121). */
+static void end_partners(struct wconf *wconf, const struct resource *partner, GPtrArray *changes)
+{
+    g_autoptr(GPtrArray) rows = config_held_work(wconf->head, partner->type, partner->uuid);
+    for (guint i = 0; i < rows->len; i++) {
+        const struct worker *row = rows->pdata[i];
+        const struct work_row *work = wconf_work_row(wconf, row);
+        struct resource resource = resource_of_row(wconf->head, row);
+        g_autofree char *key = config_work_key(row->resource_type, row->resource_id);
+        if (strcmp(row->partner_id, partner->uuid) != 0)
+            continue;
+        g_ptr_array_add(changes, config_delete(wconf->head, "worker", key));
+        if (!work || strcmp(resource.status, row->status) != 0)
+            continue;
+        resource.status = task_final_words[work->cleaned];
+        resource.status_why = "a person has reset what it was worked on with";
+        g_ptr_array_add(changes, resource_put(wconf->head, &resource));
+    }
+}
+
 static void reset(struct wconf *wconf, struct rpc_request *request,
                   const struct reset_state_args *args, const struct resource *old)
 {
@@ -292,6 +252,7 @@ static void reset(struct wconf *wconf, struct rpc_request *request,
     g_ptr_array_add(changes, resource_put(wconf->head, &resource));
     if (row)
         g_ptr_array_add(changes, config_delete(wconf->head, "worker", key));
+    end_partners(wconf, old, changes);
     decide_reset(wconf, old, args->status, row, changes);
     wconf_work_commit(wconf, request, args->commit_id, changes, NULL);
 }
@@ -312,7 +273,7 @@ void wconf_handle_reset_state(struct wconf *wconf, struct rpc_request *request)
         wconf_work_refuse(wconf, request, error);
 }
 
-/* --- change_volume --- */
+/* --- change_volume, change_snapshot --- */
 
 /* What is empty stays as it is. */
 static void change(struct wconf *wconf, struct rpc_request *request, const char *commit_id,
@@ -341,6 +302,22 @@ void wconf_handle_change_volume(struct wconf *wconf, struct rpc_request *request
     struct resource resource =
         args ? resource_find(wconf->head, RESOURCE_VOLUME, args->volume, &error)
              : resource_read(RESOURCE_VOLUME, NULL);
+    if (resource.exists)
+        change(wconf, request, args->commit_id, args->name, args->description, &resource);
+    else
+        wconf_work_refuse(wconf, request, error);
+}
+
+void wconf_handle_change_snapshot(struct wconf *wconf, struct rpc_request *request)
+{
+    GError *error = NULL;
+    record_autoptr(change_snapshot_args) args =
+        rpc_request_args(request, &change_snapshot_args_record, &error);
+    if (args && wconf_answer_repeated(wconf, args->commit_id, request))
+        return;
+    struct resource resource =
+        args ? resource_find(wconf->head, RESOURCE_SNAPSHOT, args->snapshot, &error)
+             : resource_read(RESOURCE_SNAPSHOT, NULL);
     if (resource.exists)
         change(wconf, request, args->commit_id, args->name, args->description, &resource);
     else

@@ -159,6 +159,7 @@ void wconf_work_unname(struct wconf *wconf, struct resource *resource, const cha
         g_strdup_printf("%s of %s %s", operation, resource_kind(resource->type), resource->uuid);
     const struct trash trash = {.backend = (char *)resource->backend,
                                 .name = (char *)resource->data,
+                                .resource_type = resource->type,
                                 .since_us = wconf_stamp(wconf),
                                 .why = why};
     g_ptr_array_add(changes, config_put(wconf->head, "trash", key, trash_to_json(&trash)));

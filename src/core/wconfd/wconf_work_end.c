@@ -79,6 +79,22 @@ static bool may_end(const struct ending *ending, const struct worker *row,
     return false;
 }
 
+/* A copy that is no point in time counts only if nobody can have written to its source meanwhile
+ * (SAF-120). Why not, to be freed with g_free(); NULL: it counts. */
+static char *source_moved(const struct config *head, const struct worker *row)
+{
+    const struct work_source *noted = row->source;
+    if (!noted)
+        return NULL;
+    struct resource source = resource_of(head, noted->resource_type, noted->resource_id);
+    const char *kind = resource_kind(source.type);
+    if (strcmp(source.status, "available") != 0)
+        return g_strdup_printf("%s %s is %s since", kind, resource_name(&source), source.status);
+    return strcmp(source.data, noted->data) != 0
+               ? g_strdup_printf("%s %s was written meanwhile", kind, resource_name(&source))
+               : NULL;
+}
+
 /* --- the end --- */
 
 static void note(struct ending *ending, const struct worker *row, const struct work_end *item,
@@ -146,6 +162,14 @@ static bool end_item(struct ending *ending, const struct work_end *item, GError 
     struct resource resource = resource_of_row(head, row);
     if (!may_end(ending, row, &resource, item, error))
         return false;
+    g_autofree char *moved = item->moved_on || item->failed ? NULL : source_moved(head, row);
+    struct work_end torn = *item;
+    if (moved) {
+        torn.failed = true;
+        torn.why = moved;
+        torn.data = (char *)"";
+        item = &torn;
+    }
     const char *became =
         item->moved_on ? "left alone, it has moved on" : end_resource(ending, row, &resource, item);
     note(ending, row, item, became);

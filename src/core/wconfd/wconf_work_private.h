@@ -1,7 +1,8 @@
 /*
  * What the methods of work share (docs/design/storage.md). Each builds its records on the head,
  * under the serial that its commit gets, and commits once; a refusal rests on what is committed.
- *   wconf_work.c        accept_work, reset_state, change_volume
+ *   wconf_work.c        accept_work, reset_state, change_volume, change_snapshot
+ *   wconf_work_make.c   what accept_work is about
  *   wconf_work_common.c what follows here
  *   wconf_work_take.c   take_work, step_work, empty_trash
  *   wconf_work_clean.c  claim_work, give_back
@@ -52,6 +53,17 @@ void wconf_work_put_row(struct wconf *wconf, const struct worker *row, GPtrArray
 /* A touch, and a new owner. */
 void wconf_work_give(struct wconf *wconf, struct worker *row,
                      const struct storage_service *service);
+/* Whether work of that row may begin on a resource that there is: nothing else is done to it.
+ * WRONG_STATE. */
+bool wconf_work_may_begin(const struct config *head, const struct work_row *row,
+                          const struct resource *resource, GError **error);
+/* What a request is about: the resource that there is, or the one that it makes, with the commit's
+ * id as its UUID, so that the same request again is about the same one, and what that copies. */
+bool wconf_work_find(const struct config *head, const struct work_row *row,
+                     const struct accept_work_args *args, struct resource *ret_resource,
+                     GError **error);
+bool wconf_work_make(const struct config *head, const struct accept_work_args *args,
+                     struct resource *ret_resource, struct resource *ret_source, GError **error);
 /* The resource names its data no more: that is trash. */
 void wconf_work_unname(struct wconf *wconf, struct resource *resource, const char *operation,
                        GPtrArray *changes);
