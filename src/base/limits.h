@@ -45,9 +45,10 @@
 #define LIMIT_DISKS 16
 #define LIMIT_NICS 8
 #define LIMIT_VOLUME_GIB 65536 /* of one volume */
-#define LIMIT_VOLUME_NAME 255  /* characters of its name */
-#define LIMIT_DATA_NAME 64     /* of what a back end keeps: UUID.CLAIM */
-#define LIMIT_WORK_ITEMS 256   /* rows of work in one call */
+#define LIMIT_VOLUME_SNAPSHOTS 256
+#define LIMIT_VOLUME_NAME 255 /* characters of its name */
+#define LIMIT_DATA_NAME 64    /* of what a back end keeps: UUID.CLAIM */
+#define LIMIT_WORK_ITEMS 256  /* rows of work in one call */
 #define LIMIT_STORAGE_SERVICES 1024
 #define LIMIT_CLEANUPS 4096 /* that are asked for, or done, at once */
 #define LIMIT_PATH_CHARS 255
@@ -55,6 +56,7 @@
     4 /* of a storage service at one back end, and its operations there */
 #define LIMIT_VOLUME_CHILDREN 16    /* the same at all of its back ends */
 #define LIMIT_VOLUME_CALL_MS 60000u /* of one call to a back end */
+#define LIMIT_VOLUME_COPY_MS 60000u /* besides, for each GiB that it copies */
 #define LIMIT_SHOWN_IMAGES 40       /* of a node, on its page */
 #define LIMIT_DISK_MIB (64u * 1024 * 1024)
 #define LIMIT_MEMORY_MIB (16u * 1024 * 1024)

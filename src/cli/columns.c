@@ -38,6 +38,8 @@ static const struct column_row {
     {"backend", "size", "GiB", "gib"},
     {"volume", "name", "Name", NULL},
     {"volume", "size", "GiB", "gib"},
+    {"snapshot", "name", "Name", NULL},
+    {"snapshot", "size", "GiB", "gib"},
     {"task", "subject_name", "Instance", "instance"},
     {"job", "status", "State", "state"},
     {"job", "received_ts", "Received", "received"},

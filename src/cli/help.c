@@ -26,6 +26,7 @@ static const struct noun {
     {"event", "What recovery tells: once each, as it happens", "list, watch"},
     {"network", "Networks with pools of addresses", "list, info, add, modify, remove"},
     {"volume", "Disks that live by themselves", "list, info, create, extend, rename, delete"},
+    {"snapshot", "What volumes were at one moment", "list, info, create, rename, delete"},
     {"backend", "Places where volumes are kept", "list, add, modify, remove"},
     {"tag", "Tags on the cluster, node groups, nodes and instances", "list, add, remove"},
     {"plan", "What would happen", NULL},

@@ -16,6 +16,7 @@ static const struct absence {
     {"network \"", "\" does not exist", {"network"}},
     {"backend \"", "\" does not exist", {"backend"}},
     {"volume \"", "\" does not exist", {"volume"}},
+    {"snapshot \"", "\" does not exist", {"snapshot"}},
     {"nodegroup \"", "\" does not exist", {"group"}},
     {"group \"", "\" does not exist", {"group"}},
     {"there is no instance, node or cluster \"", "\"", {"instance", "node"}},

@@ -60,14 +60,21 @@ def settle(name):
     return volumes().get(name)
 
 
-def files(backend):
+def snapshots(backend=None):
+    """The same of snapshots."""
+    fields = ['name', 'uuid', 'status', 'why', 'size', 'backend', 'data', 'operation', 'worker', 'volume']
+    return {one['name']: one for one in lab.query('snapshot', fields) if backend in (None, one['backend'])}
+
+
+def files(backend, kinds=('volumes', 'snapshots')):
     """{name of data: its size} in the place of a back end."""
-    path = os.path.join(place(backend), 'volumes')
-    return {name: os.stat(os.path.join(path, name)).st_size for name in os.listdir(path)} if os.path.isdir(path) else {}
+    paths = [os.path.join(place(backend), kind) for kind in kinds]
+    return {name: os.stat(os.path.join(path, name)).st_size for path in paths if os.path.isdir(path) for name in os.listdir(path)}
 
 
 def agree(backend):
-    return files(backend) == {one['data']: one['size'] * GIB for one in volumes(backend).values() if one['data']}
+    return all(files(backend, [kind]) == {one['data']: one['size'] * GIB for one in known(backend).values() if one['data']}
+               for kind, known in (('volumes', volumes), ('snapshots', snapshots)))
 
 
 def check(backend):
@@ -149,6 +156,82 @@ def test_life():
     assert code == 24 and re.search(r'volume big: error: .+', err), (code, err)
     check('dir1')
     lab.cli('volume', 'delete', 'big')
+
+
+def data(kind, found):
+    return os.path.join(place(found['backend']), kind, found['data'])
+
+
+def write(path, text, *places):
+    with open(path, 'r+b') as file:
+        for at in places:
+            file.seek(at)
+            file.write(text)
+
+
+def read(path, count, *places):
+    with open(path, 'rb') as file:
+        return [file.seek(at) * 0 or file.read(count) for at in places]
+
+
+def refused(message, *words):
+    code, _, err = lab.run(*words, check=False)
+    assert code != 0 and message in err, (words, code, err)
+
+
+@title('/volumes/snapshots-and-what-is-made-of-them#CLN-60,SAF-120')
+def test_snapshots():
+    places = (0, 5 << 20, (1 << 30) - 4)
+    lab.cli('volume', 'create', 'data1', '--size', '1')
+    source = data('volumes', volumes()['data1'])
+    write(source, b'good', *places)
+    assert lab.cli('snapshot', 'create', 'before', '--volume', 'data1', '--description', 'of monday') == 'Snapshot before is available.\n'
+    found = snapshots()['before']
+    assert (found['volume'], found['size'], found['backend']) == ('data1', 1, 'dir1'), found
+    copy = data('snapshots', found)
+    assert read(copy, 4, *places) == [b'good'] * 3 and os.stat(copy).st_blocks < 2048, os.stat(copy)
+    write(source, b'evil', *places)
+    assert read(copy, 4, *places) == [b'good'] * 3
+    assert lab.cli('volume', 'create', 'data2', '--snapshot', 'before', '--size', '2') == 'Volume data2 is available.\n'
+    assert read(data('volumes', volumes()['data2']), 4, *places) == [b'good'] * 3
+    check('dir1')
+    said = lab.cli('snapshot', 'list')
+    assert re.search(rf'^before +available +1 +dir1 +data1 +{found["uuid"]}$', said, re.M), said
+    said = lab.cli('snapshot', 'info', 'before')
+    assert re.search(r'^Snapshot before\n  Status +available\n  Of volume +data1\n  Size +1 GiB\n', said), said
+    assert lab.cli('snapshot', 'rename', 'before', 'first') == 'Snapshot before is called first.\n'
+    refused('volume data1 has snapshots: first; delete them before it, or with it (--cascade)', 'volume', 'delete', 'data1')
+    refused('snapshot "frist" does not exist; did you mean "first"?', 'snapshot', 'delete', 'frist')
+    refused('size: 0', 'volume', 'create', 'x', '--snapshot', 'first', '--size', '0')
+    refused('--volume is missing', 'snapshot', 'create', 'x')
+    refused('back end dir1 has 2 volumes; delete them first', 'backend', 'remove', 'dir1')
+    lab.cli('snapshot', 'reset-state', 'first', '--status', 'error')
+    refused('snapshot first is error; create-volume needs available', 'volume', 'create', 'x', '--snapshot', 'first')
+    assert lab.cli('volume', 'delete', 'data1', '--cascade') == 'Volume data1 is deleted.\n'
+    assert not snapshots()
+    lab.cli('volume', 'delete', 'data2')
+    check('dir1')
+
+
+@title('/volumes/killed-in-mid-copy#CLN-61')
+def test_killed_copy():
+    with disk('dir3'):
+        lab.cli('volume', 'create', 'v', '--size', '1', '--backend', 'dir3')
+        subprocess.run(['fsfreeze', '-f', place('dir3')], check=True)
+        try:
+            lab.json('snapshot', 'create', 's', '--volume', 'v', '--no-wait')
+            wait_until('node1 has taken it', lambda: snapshots().get('s', {}).get('worker') == 'node1@dir3', PATIENCE_S)
+            refused('volume v is being read by snapshot s; wait, or reset that', 'volume', 'delete', 'v', '--cascade')
+            lab.lab('kill', 'volumed@node1')
+        finally:
+            subprocess.run(['fsfreeze', '-u', place('dir3')], check=True)
+        wait_until('it is cleaned', lambda: snapshots()['s']['operation'] is None, PATIENCE_S)
+        found = snapshots()['s']
+        assert (found['status'], found['data']) == ('error', None), found
+        lab.lab('kill', 'volumed@node1')
+        check('dir3')
+        assert lab.cli('snapshot', 'delete', 's') == 'Snapshot s is deleted.\n'
+        lab.cli('volume', 'delete', 'v')
 
 
 @title('/volumes/another-node-names-the-master')
@@ -341,5 +424,5 @@ if __name__ == '__main__':
     with e2e.new_lab(nodes=2, options=('--watcher-interval-ms', '500')) as lab:
         folder = os.path.join(lab.directory, 'shared')
         lab.cli('cluster', 'modify', '--report-interval', '1', '--service-down-time', '4')
-        e2e.run(test_backends, test_life, test_elsewhere, test_waits, test_second, test_killed_create, test_killed_extend, test_killed_delete,
-                test_stopped, test_double, test_places, test_logs)
+        e2e.run(test_backends, test_life, test_snapshots, test_elsewhere, test_waits, test_second, test_killed_create, test_killed_extend, test_killed_delete,
+                test_stopped, test_killed_copy, test_double, test_places, test_logs)

@@ -1,6 +1,8 @@
 /* One call at a directory; see dir_call.h. */
 #include "backend/volume/dir_call.h"
 
+#include "backend/volume/dir_copy.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -16,23 +18,51 @@
 #include "base/limits.h"
 #include "proto/storage/volume_driver.h"
 
-#define VOLUMES "volumes"
 #define WHOLE "user.fettle.whole" /* CLAIM BYTES */
 #define MARKER_NEW "." DIR_MARKER "."
 #define MARKER_BYTES 512
 
-struct call {
-    const char *verb, *path, *backend, *cluster, *cluster_name, *name;
-    guint64 number;
-    int folder;  /* the directory */
-    int volumes; /* what is in it; -1: nothing yet */
+#define RESOURCE(NAME, kind, word) [RESOURCE_##NAME] = #kind "s",
+static const char *const folders[] = {
+#include "proto/storage/resources.def"
 };
+
+struct name {
+    enum resource_type type;
+    const char *text; /* "": none */
+};
+
+struct call {
+    const char *verb, *path, *backend, *cluster, *cluster_name;
+    struct name name, source;
+    guint64 number;
+    int folder;                         /* the directory */
+    int folders[G_N_ELEMENTS(folders)]; /* what is in it, by kind; -1: nothing yet */
+};
+
+const char *dir_folder(enum resource_type type)
+{
+    return folders[type];
+}
+
+bool dir_name_parse(const char *text, enum resource_type *ret_type, const char **ret_name)
+{
+    for (guint i = 0; i < G_N_ELEMENTS(folders); i++) {
+        size_t length = strlen(folders[i]);
+        if (strncmp(text, folders[i], length) != 0 || text[length] != '/')
+            continue;
+        *ret_type = (enum resource_type)i;
+        *ret_name = text + length + 1;
+        return true;
+    }
+    return false;
+}
 
 static bool fail(const char *doing, const struct call *call, GError **error)
 {
     int why = errno;
     const char *reason = g_strerror(why);
-    const char *name = call->name[0] ? call->name : call->path;
+    const char *name = *call->name.text ? call->name.text : call->path;
     if (why == ENOSPC || why == EDQUOT)
         fettle_set_error(error, NO_RESOURCES, "cannot %s %s: %s", doing, name, reason);
     else
@@ -128,14 +158,22 @@ static bool do_space(struct call *call, GError **error)
     return true;
 }
 
-static bool make_volumes(struct call *call, GError **error)
+/* The folder that a name is in. */
+static int folder_of(const struct call *call, const struct name *name)
 {
-    if (call->volumes >= 0)
+    return call->folders[name->type];
+}
+
+static bool make_folder(struct call *call, GError **error)
+{
+    const char *folder = dir_folder(call->name.type);
+    int *fd = &call->folders[call->name.type];
+    if (*fd >= 0)
         return true;
-    if ((mkdirat(call->folder, VOLUMES, 0700) != 0 && errno != EEXIST) || fsync(call->folder) != 0)
+    if ((mkdirat(call->folder, folder, 0700) != 0 && errno != EEXIST) || fsync(call->folder) != 0)
         return fail("make the folder of", call, error);
-    call->volumes = openat(call->folder, VOLUMES, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-    return call->volumes >= 0 || fail("open the folder of", call, error);
+    *fd = openat(call->folder, folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    return *fd >= 0 || fail("open the folder of", call, error);
 }
 
 /* Said only of what is on stable storage, with its name. Where there are no such attributes nothing
@@ -143,48 +181,69 @@ static bool make_volumes(struct call *call, GError **error)
 static bool say_whole(const struct call *call, int fd, GError **error)
 {
     g_autofree char *text =
-        g_strdup_printf("%s %" PRIu64, strchr(call->name, '.') + 1, (uint64_t)call->number);
+        g_strdup_printf("%s %" PRIu64, strchr(call->name.text, '.') + 1, (uint64_t)call->number);
     if (fsetxattr(fd, WHOLE, text, strlen(text), 0) != 0)
         return errno == ENOTSUP || fail("mark", call, error);
     return fsync(fd) == 0 || fail("sync", call, error);
 }
 
-static bool do_create(struct call *call, GError **error)
+static int open_data(const struct call *call, const struct name *name, int flags,
+                     struct stat *ret_status, GError **error)
 {
-    if (!make_volumes(call, error))
-        return false;
+    int folder = folder_of(call, name);
+    errno = ENOENT;
     int fd =
-        openat(call->volumes, call->name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+        folder < 0 ? -1 : openat(folder, name->text, flags | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (fd < 0 && errno == ENOENT)
+        fettle_set_error(error, UNKNOWN_ENTITY, "there is no %s", name->text);
+    else if (fd < 0 || fstat(fd, ret_status) != 0)
+        fail("open", call, error);
+    else if (S_ISREG(ret_status->st_mode))
+        return fd;
+    else
+        fettle_set_error(error, STORAGE, "%s is no file", name->text);
+    if (fd >= 0)
+        close(fd);
+    return -1;
+}
+
+/* From `source` on, unless that is -1: whole, and with its name on stable storage, before it says
+ * so. */
+static bool make_data(struct call *call, int source, GError **error)
+{
+    if (!make_folder(call, error))
+        return false;
+    int folder = folder_of(call, &call->name);
+    int fd =
+        openat(folder, call->name.text, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (fd < 0 && errno == EEXIST) {
-        fettle_set_error(error, ALREADY_EXISTS, "%s is there already", call->name);
+        fettle_set_error(error, ALREADY_EXISTS, "%s is there already", call->name.text);
         return false;
     }
     bool ok = fd >= 0 || fail("make", call, error);
+    ok =
+        ok && (source < 0 || dir_copy_bytes(source, fd, call->number) || fail("make", call, error));
     ok = ok && (ftruncate(fd, (off_t)call->number) == 0 || fail("size", call, error));
-    ok = ok && ((fsync(fd) == 0 && fsync(call->volumes) == 0) || fail("sync", call, error));
+    ok = ok && ((fsync(fd) == 0 && fsync(folder) == 0) || fail("sync", call, error));
     ok = ok && say_whole(call, fd, error);
     if (fd >= 0)
         close(fd);
     return ok;
 }
 
-static int open_data(const struct call *call, int flags, struct stat *ret_status, GError **error)
+static bool do_create(struct call *call, GError **error)
 {
-    errno = ENOENT;
-    int fd = call->volumes < 0
-                 ? -1
-                 : openat(call->volumes, call->name, flags | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-    if (fd < 0 && errno == ENOENT)
-        fettle_set_error(error, UNKNOWN_ENTITY, "there is no %s", call->name);
-    else if (fd < 0 || fstat(fd, ret_status) != 0)
-        fail("open", call, error);
-    else if (S_ISREG(ret_status->st_mode))
-        return fd;
-    else
-        fettle_set_error(error, STORAGE, "%s is no file", call->name);
-    if (fd >= 0)
-        close(fd);
-    return -1;
+    return make_data(call, -1, error);
+}
+
+static bool do_copy(struct call *call, GError **error)
+{
+    struct stat status;
+    int source = open_data(call, &call->source, O_RDONLY, &status, error);
+    bool ok = source >= 0 && make_data(call, source, error);
+    if (source >= 0)
+        close(source);
+    return ok;
 }
 
 /* The last byte is allocated, which makes a smaller file larger and never a larger one smaller,
@@ -192,7 +251,7 @@ static int open_data(const struct call *call, int flags, struct stat *ret_status
 static bool do_grow(struct call *call, GError **error)
 {
     struct stat status;
-    int fd = open_data(call, O_RDWR, &status, error);
+    int fd = open_data(call, &call->name, O_RDWR, &status, error);
     if (fd < 0)
         return false;
     bool ok = (guint64)status.st_size >= call->number ||
@@ -204,20 +263,21 @@ static bool do_grow(struct call *call, GError **error)
 
 static bool do_remove(struct call *call, GError **error)
 {
-    if (call->volumes < 0)
+    int folder = folder_of(call, &call->name);
+    if (folder < 0)
         return true;
-    g_autofree char *path = g_strdup_printf("/proc/self/fd/%d/%s", call->volumes, call->name);
+    g_autofree char *path = g_strdup_printf("/proc/self/fd/%d/%s", folder, call->name.text);
     g_autoptr(GError) local = NULL;
     if (!images_check_unused(path, &local)) {
         if (fettle_error_is(local, WRONG_STATE))
-            fettle_set_error(error, WRONG_STATE, "%s is open in a running guest", call->name);
+            fettle_set_error(error, WRONG_STATE, "%s is open in a running guest", call->name.text);
         else
             g_propagate_error(error, g_steal_pointer(&local));
         return false;
     }
-    if (unlinkat(call->volumes, call->name, 0) != 0 && errno != ENOENT)
+    if (unlinkat(folder, call->name.text, 0) != 0 && errno != ENOENT)
         return fail("remove", call, error);
-    return fsync(call->volumes) == 0 || fail("sync", call, error);
+    return fsync(folder) == 0 || fail("sync", call, error);
 }
 
 static bool is_whole(const struct call *call, int fd, guint64 bytes)
@@ -227,40 +287,40 @@ static bool is_whole(const struct call *call, int fd, guint64 bytes)
     ssize_t got = fgetxattr(fd, WHOLE, text, sizeof text - 1);
     return got > 0 &&
            sscanf(text, "%" G_GUINT64_FORMAT " %" G_GUINT64_FORMAT, &claim, &whole) == 2 &&
-           g_ascii_strtoull(strchr(call->name, '.') + 1, NULL, 10) == claim && bytes >= whole;
+           g_ascii_strtoull(strchr(call->name.text, '.') + 1, NULL, 10) == claim && bytes >= whole;
 }
 
 static bool do_look(struct call *call, GError **error)
 {
     struct stat status;
-    int fd = open_data(call, O_RDONLY, &status, error);
+    int fd = open_data(call, &call->name, O_RDONLY, &status, error);
     if (fd < 0)
         return false;
-    printf("%d %" PRIu64 " %s\n", is_whole(call, fd, (guint64)status.st_size),
-           (uint64_t)status.st_size, call->name);
+    printf("%d %" PRIu64 " %s/%s\n", is_whole(call, fd, (guint64)status.st_size),
+           (uint64_t)status.st_size, folders[call->name.type], call->name.text);
     close(fd);
     return true;
 }
 
-static bool list_one(const struct call *call, const char *name, GError **error)
+static bool list_one(const struct call *call, guint type, const char *name, GError **error)
 {
     struct stat status;
     g_autofree char *uuid = NULL;
     guint64 claim;
     if (!volume_data_parse(name, &uuid, &claim))
         return true;
-    if (fstatat(call->volumes, name, &status, AT_SYMLINK_NOFOLLOW) != 0)
+    if (fstatat(call->folders[type], name, &status, AT_SYMLINK_NOFOLLOW) != 0)
         return errno == ENOENT || fail("look at", call, error);
     if (S_ISREG(status.st_mode))
-        printf("0 %" PRIu64 " %s\n", (uint64_t)status.st_size, name);
+        printf("0 %" PRIu64 " %s/%s\n", (uint64_t)status.st_size, folders[type], name);
     return true;
 }
 
-static bool do_list(struct call *call, GError **error)
+static bool list_folder(const struct call *call, guint type, GError **error)
 {
-    if (call->volumes < 0)
+    if (call->folders[type] < 0)
         return true;
-    int fd = openat(call->volumes, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int fd = openat(call->folders[type], ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
     if (!dir)
         return fail("list", call, error);
@@ -268,7 +328,7 @@ static bool do_list(struct call *call, GError **error)
     struct dirent *entry;
     errno = 0;
     while (ok && (entry = readdir(dir))) {
-        ok = list_one(call, entry->d_name, error);
+        ok = list_one(call, type, entry->d_name, error);
         errno = 0;
     }
     if (ok && errno != 0)
@@ -277,12 +337,20 @@ static bool do_list(struct call *call, GError **error)
     return ok;
 }
 
+static bool do_list(struct call *call, GError **error)
+{
+    bool ok = true;
+    for (guint i = 0; i < G_N_ELEMENTS(folders) && ok; i++)
+        ok = list_folder(call, i, error);
+    return ok;
+}
+
 /* --- the call --- */
 
 static const struct {
     const char *verb;
     bool (*run)(struct call *call, GError **error);
-} verbs[] = {{"space", do_space},   {"create", do_create}, {"grow", do_grow},
+} verbs[] = {{"space", do_space},   {"create", do_create}, {"copy", do_copy}, {"grow", do_grow},
              {"remove", do_remove}, {"look", do_look},     {"list", do_list}};
 
 static bool open_place(struct call *call, GError **error)
@@ -293,8 +361,13 @@ static bool open_place(struct call *call, GError **error)
                          g_strerror(errno));
         return false;
     }
-    call->volumes = openat(call->folder, VOLUMES, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-    return call->volumes >= 0 || errno == ENOENT || fail("open the folder of", call, error);
+    for (guint i = 0; i < G_N_ELEMENTS(folders); i++) {
+        call->folders[i] =
+            openat(call->folder, folders[i], O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+        if (call->folders[i] < 0 && errno != ENOENT)
+            return fail("open the folder of", call, error);
+    }
+    return true;
 }
 
 static bool run(struct call *call, GError **error)
@@ -319,13 +392,18 @@ int dir_call_main(int argc, char **argv)
                         .backend = argv[4],
                         .cluster = argv[5],
                         .cluster_name = argv[6],
-                        .name = argv[7],
+                        .name = {.text = ""},
+                        .source = {.text = ""},
                         .number = g_ascii_strtoull(argv[8], NULL, 10),
-                        .folder = -1,
-                        .volumes = -1};
+                        .folder = -1};
+    memset(call.folders, -1, sizeof call.folders);
+    if ((*argv[7] && !dir_name_parse(argv[7], &call.name.type, &call.name.text)) ||
+        (*argv[9] && !dir_name_parse(argv[9], &call.source.type, &call.source.text)))
+        return 2;
     bool ok = run(&call, &error);
-    if (call.volumes >= 0)
-        close(call.volumes);
+    for (guint i = 0; i < G_N_ELEMENTS(folders); i++)
+        if (call.folders[i] >= 0)
+            close(call.folders[i]);
     if (call.folder >= 0)
         close(call.folder);
     if (!ok)

@@ -8,15 +8,22 @@
  */
 #pragma once
 
+#include "proto/records.h"
+
 #define DIR_CALL_OPTION "--at-directory"
-#define DIR_CALL_ARGUMENTS 9
+#define DIR_CALL_ARGUMENTS 10
 #define DIR_MARKER "fettle-backend"
 
-/* The whole of main(): PROGRAM OPTION VERB PATH BACKEND CLUSTER CLUSTER-NAME NAME NUMBER. What a
- * verb prints, one line each:
+/* Folder of a kind of resource in the directory; names below are FOLDER/UUID.CLAIM. */
+const char *dir_folder(enum resource_type type);
+/* The parts of such a name; false: it is none. `*ret_name` is in `text`. */
+bool dir_name_parse(const char *text, enum resource_type *ret_type, const char **ret_name);
+
+/* The whole of main(): PROGRAM OPTION VERB PATH BACKEND CLUSTER CLUSTER-NAME NAME NUMBER SOURCE.
+ * What a verb prints, one line each:
  *   open NUMBER (1: make the marker)  nothing      space            FREE TOTAL (MiB)
  *   create NAME NUMBER (bytes)        nothing      look NAME        WHOLE BYTES NAME
- *   grow NAME NUMBER (bytes)          nothing      list             0 BYTES NAME, of all
- *   remove NAME                       nothing
+ *   copy NAME NUMBER (bytes) SOURCE   nothing      list             0 BYTES NAME, of all
+ *   grow NAME NUMBER (bytes)          nothing      remove NAME      nothing
  * Exit code 0; else 1, the name of the error in the first line, and the message. */
 int dir_call_main(int argc, char **argv);

@@ -40,19 +40,36 @@ static void judge(int code, const char *said, GError **error)
     g_set_error_literal(error, FETTLE_ERROR, (gint)fettle_error_from_name(name), message);
 }
 
+/* One call: of what is said here the verb needs some. */
+struct asked {
+    const char *verb;
+    enum resource_type type, source_type;
+    const char *name, *source; /* NULL: none */
+    guint64 number, more_ms;
+};
+
+static char *name_of(enum resource_type type, const char *name)
+{
+    return name ? g_strdup_printf("%s/%s", dir_folder(type), name) : g_strdup("");
+}
+
 /* What the child said; NULL with the error. */
-static char *call(struct volume_driver *driver, const struct backend *backend, const char *verb,
-                  const char *name, guint64 number, GError **error)
+static char *call(struct volume_driver *driver, const struct backend *backend,
+                  const struct asked *asked, GError **error)
 {
     struct dir_volumes *dir = dir_of(driver);
-    g_autofree char *digits = g_strdup_printf("%" G_GUINT64_FORMAT, number);
+    g_autofree char *digits = g_strdup_printf("%" G_GUINT64_FORMAT, asked->number);
+    g_autofree char *name = name_of(asked->type, asked->name);
+    g_autofree char *source = name_of(asked->source_type, asked->source);
     /* Another back end is opened while this call waits for its turn. */
     g_autofree char *cluster = g_strdup(dir->cluster.uuid ? dir->cluster.uuid : "-");
     g_autofree char *cluster_name = g_strdup(dir->cluster.name ? dir->cluster.name : "-");
-    const char *argv[] = {dir->program, DIR_CALL_OPTION, verb, backend->path, backend->uuid,
-                          cluster,      cluster_name,    name, digits,        NULL};
+    const char *argv[] = {dir->program,  DIR_CALL_OPTION, asked->verb,  backend->path,
+                          backend->uuid, cluster,         cluster_name, name,
+                          digits,        source,          NULL};
     g_autofree char *said = NULL;
-    int code = volume_children_run(dir->children, backend->uuid, argv, &said, error);
+    int code =
+        volume_children_run(dir->children, backend->uuid, argv, asked->more_ms, &said, error);
     if (code > 0)
         judge(code, said, error);
     if (code != 0)
@@ -60,10 +77,10 @@ static char *call(struct volume_driver *driver, const struct backend *backend, c
     return code == 0 ? g_steal_pointer(&said) : NULL;
 }
 
-static bool call_done(struct volume_driver *driver, const struct backend *backend, const char *verb,
-                      const char *name, guint64 number, GError **error)
+static bool call_done(struct volume_driver *driver, const struct backend *backend,
+                      const struct asked *asked, GError **error)
 {
-    g_autofree char *said = call(driver, backend, verb, name, number, error);
+    g_autofree char *said = call(driver, backend, asked, error);
     return said != NULL;
 }
 
@@ -74,36 +91,55 @@ static bool dir_open(struct volume_driver *driver, const struct backend *backend
     g_free(dir->cluster.uuid);
     g_free(dir->cluster.name);
     dir->cluster = (struct owner_name){g_strdup(cluster->uuid), g_strdup(cluster->name)};
-    return call_done(driver, backend, "open", "", make, error);
+    return call_done(driver, backend, &(struct asked){.verb = "open", .number = make}, error);
 }
 
 static bool dir_space(struct volume_driver *driver, const struct backend *backend,
                       guint64 *ret_free, guint64 *ret_total, GError **error)
 {
-    g_autofree char *said = call(driver, backend, "space", "", 0, error);
+    g_autofree char *said = call(driver, backend, &(struct asked){.verb = "space"}, error);
     return said &&
            sscanf(said, "%" G_GUINT64_FORMAT " %" G_GUINT64_FORMAT, ret_free, ret_total) == 2;
 }
 
 static bool dir_create(struct volume_driver *driver, const struct backend *backend,
-                       const char *name, guint64 size_gib, GError **error)
+                       enum resource_type type, const char *name, guint64 size_gib, GError **error)
 {
-    return call_done(driver, backend, "create", name, size_gib * 1024 * MIB(1), error);
+    const struct asked asked = {
+        .verb = "create", .type = type, .name = name, .number = size_gib * 1024 * MIB(1)};
+    return call_done(driver, backend, &asked, error);
+}
+
+static bool dir_copy(struct volume_driver *driver, const struct backend *backend,
+                     enum resource_type source_type, const char *source, enum resource_type type,
+                     const char *name, guint64 size_gib, GError **error)
+{
+    const struct asked asked = {.verb = "copy",
+                                .type = type,
+                                .source_type = source_type,
+                                .name = name,
+                                .source = source,
+                                .number = size_gib * 1024 * MIB(1),
+                                .more_ms = size_gib * LIMIT_VOLUME_COPY_MS};
+    return call_done(driver, backend, &asked, error);
 }
 
 static bool dir_grow(struct volume_driver *driver, const struct backend *backend, const char *name,
                      guint64 size_gib, GError **error)
 {
-    return call_done(driver, backend, "grow", name, size_gib * 1024 * MIB(1), error);
+    const struct asked asked = {
+        .verb = "grow", .type = RESOURCE_VOLUME, .name = name, .number = size_gib * 1024 * MIB(1)};
+    return call_done(driver, backend, &asked, error);
 }
 
 static bool dir_remove(struct volume_driver *driver, const struct backend *backend,
-                       const char *name, GError **error)
+                       enum resource_type type, const char *name, GError **error)
 {
-    return call_done(driver, backend, "remove", name, 0, error);
+    const struct asked asked = {.verb = "remove", .type = type, .name = name};
+    return call_done(driver, backend, &asked, error);
 }
 
-/* WHOLE BYTES NAME, each on a line. */
+/* WHOLE BYTES FOLDER/NAME, each on a line. */
 static GPtrArray *read_list(const char *said)
 {
     GPtrArray *list = g_ptr_array_new_with_free_func(volume_data_free);
@@ -111,20 +147,24 @@ static GPtrArray *read_list(const char *said)
     for (guint i = 0; lines[i]; i++) {
         int whole;
         guint64 bytes;
-        char name[LIMIT_DATA_NAME + 1];
-        if (sscanf(lines[i], "%d %" G_GUINT64_FORMAT " %64s", &whole, &bytes, name) != 3)
+        int before = 0;
+        enum resource_type type;
+        const char *name;
+        if (sscanf(lines[i], "%d %" G_GUINT64_FORMAT " %n", &whole, &bytes, &before) != 2 ||
+            !dir_name_parse(lines[i] + before, &type, &name))
             continue;
         struct volume_data *data = g_new0(struct volume_data, 1);
-        *data = (struct volume_data){g_strdup(name), bytes, whole == 1};
+        *data = (struct volume_data){type, g_strdup(name), bytes, whole == 1};
         g_ptr_array_add(list, data);
     }
     return list;
 }
 
 static struct volume_data *dir_look(struct volume_driver *driver, const struct backend *backend,
-                                    const char *name, GError **error)
+                                    enum resource_type type, const char *name, GError **error)
 {
-    g_autofree char *said = call(driver, backend, "look", name, 0, error);
+    const struct asked asked = {.verb = "look", .type = type, .name = name};
+    g_autofree char *said = call(driver, backend, &asked, error);
     g_autoptr(GPtrArray) list = said ? read_list(said) : NULL;
     if (list && list->len == 1)
         return g_ptr_array_steal_index(list, 0);
@@ -136,7 +176,7 @@ static struct volume_data *dir_look(struct volume_driver *driver, const struct b
 static GPtrArray *dir_list(struct volume_driver *driver, const struct backend *backend,
                            GError **error)
 {
-    g_autofree char *said = call(driver, backend, "list", "", 0, error);
+    g_autofree char *said = call(driver, backend, &(struct asked){.verb = "list"}, error);
     return said ? read_list(said) : NULL;
 }
 
@@ -148,6 +188,7 @@ static guint dir_hanging(struct volume_driver *driver, const struct backend *bac
 static const struct volume_driver_ops dir_ops = {.open = dir_open,
                                                  .space = dir_space,
                                                  .create = dir_create,
+                                                 .copy = dir_copy,
                                                  .grow = dir_grow,
                                                  .remove = dir_remove,
                                                  .look = dir_look,

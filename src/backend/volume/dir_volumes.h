@@ -1,7 +1,7 @@
 /*
  * Back ends of kind `dir`: a directory that several nodes see (proto/storage/volume_driver.h). Data
- * is PATH/volumes/UUID.CLAIM, raw and sparse, made under that name at once: no record names it
- * before it is whole. `fettle-backend` in PATH is the marker.
+ * is PATH/volumes/UUID.CLAIM, of snapshots PATH/snapshots/UUID.CLAIM, raw and sparse, made under
+ * that name at once: no record names it before it is whole. `fettle-backend` in PATH is the marker.
  */
 #pragma once
 

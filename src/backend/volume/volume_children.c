@@ -131,7 +131,7 @@ static void bury(void *data)
 }
 
 /* False: it has come to no end, and the child is seen to. */
-static bool await_end(struct child *child, gint64 deadline, GError **error)
+static bool await_end(struct child *child, gint64 deadline, guint limit_ms, GError **error)
 {
     if (tool_wait(child->tool, (guint)MAX(deadline - loop_boot_ms(), 0)))
         return true;
@@ -140,7 +140,7 @@ static bool await_end(struct child *child, gint64 deadline, GError **error)
     if (task_killed())
         fettle_set_ended(error, "the process that waited for a back end");
     else
-        fettle_set_error(error, TIMEOUT, "no answer within %u s", child->children->limit_ms / 1000);
+        fettle_set_error(error, TIMEOUT, "no answer within %u s", limit_ms / 1000);
     if (gone || task_killed())
         child_free(child);
     else
@@ -149,7 +149,7 @@ static bool await_end(struct child *child, gint64 deadline, GError **error)
 }
 
 int volume_children_run(struct volume_children *children, const char *backend,
-                        const char *const *argv, char **ret_output, GError **error)
+                        const char *const *argv, guint64 more_ms, char **ret_output, GError **error)
 {
     gint64 deadline = loop_boot_ms() + children->limit_ms;
     if (!await_place(children, backend, deadline)) {
@@ -164,11 +164,12 @@ int volume_children_run(struct volume_children *children, const char *backend,
     struct tool *tool = tool_start(argv, NULL, error);
     if (!tool)
         return -1;
-    deadline = loop_boot_ms() + children->limit_ms;
+    guint limit_ms = (guint)MIN(children->limit_ms + more_ms, G_MAXINT);
+    deadline = loop_boot_ms() + limit_ms;
     struct child *child = g_new0(struct child, 1);
     *child = (struct child){children, g_strdup(backend), tool, false};
     g_ptr_array_add(children->all, child);
-    if (!await_end(child, deadline, error))
+    if (!await_end(child, deadline, limit_ms, error))
         return -1;
     int code = tool_exit_code(tool);
     *ret_output = tool_output(tool, LIMIT_TOOL_OUTPUT_BYTES);

@@ -14,9 +14,11 @@ struct volume_children *volume_children_new(guint limit_ms);
 void volume_children_free(struct volume_children *children);
 
 /* In a task: waits for a place among those of that back end (UUID), runs the program and gives what
- * it has said. Its exit code; -1 with an error if it came to none: TIMEOUT after the time, with the
- * wait for a place in it; KILLED; ENVIRONMENT. */
+ * it has said. `more_ms`: so much longer than usual it may take once it runs. Its exit code; -1
+ * with an error if it came to none: TIMEOUT after the time, or while it waits for a place; KILLED;
+ * ENVIRONMENT. */
 int volume_children_run(struct volume_children *children, const char *backend,
-                        const char *const *argv, char **ret_output, GError **error);
+                        const char *const *argv, guint64 more_ms, char **ret_output,
+                        GError **error);
 /* How many were killed and are not gone. */
 guint volume_children_hanging(const struct volume_children *children, const char *backend);

@@ -118,6 +118,11 @@ static int volume_info(struct cli *cli, int argc, char **argv, GError **error)
     return show(cli, "volume", info_print_volume, argc, argv, error);
 }
 
+static int snapshot_info(struct cli *cli, int argc, char **argv, GError **error)
+{
+    return show(cli, "snapshot", info_print_snapshot, argc, argv, error);
+}
+
 /* Who carries the master IP is a question to the nodes, which the cluster's answer leaves out. */
 static bool add_carriers(struct cli *cli, json_t *info, GError **error)
 {
@@ -161,6 +166,10 @@ const struct command info_commands[] = {
     {"volume", "info", "NAME",
      "Show a volume, by name or UUID: what it is, where its data are, what is being done to it.",
      volume_info},
+    {"snapshot", "info", "NAME",
+     "Show a snapshot, by name or UUID: of what it is, where its data are, what is being done to "
+     "it.",
+     snapshot_info},
     {"cluster", "info", "", "Show what the cluster is, its settings and how its master stands.",
      cluster_info},
     {0},

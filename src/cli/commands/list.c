@@ -49,6 +49,9 @@ static const struct list {
     {"backend", "name,kind,nodes,up,volume_cnt,size,path", "name", "backend"},
     {"volume", "name,status,size,backend,uuid", "name", "volume", "waits_since", NULL,
      "name,uuid,status,why,size,backend,host,created,operation,worker,waits_since,description"},
+    {"snapshot", "name,status,size,backend,volume,uuid", "name", "snapshot", "waits_since", NULL,
+     "name,uuid,volume,volume_uuid,status,why,size,backend,host,created,operation,worker,"
+     "waits_since,description"},
     {"worker", "id,resource,operation,backend,service,updated", "resource", NULL, NULL, NULL,
      "id,resource_type,resource_id,resource,operation,status,backend,service,claim,created,updated,"
      "was,size,request_id"},
@@ -60,7 +63,7 @@ static const struct list {
     {"waiter", "job,locks,priority,since,blockers,nodes", NULL, NULL},
 };
 
-#define VOLUME_BACKEND 3 /* its place among the fields of volumes */
+#define VOLUME_BACKEND 3 /* its place among the fields of volumes and of snapshots */
 
 /* ["|", ["=", field, name], …], of patterns ["=~", …]; NULL for no names. */
 static json_t *names_filter(const char *field, int argc, char **argv)
@@ -370,6 +373,11 @@ static int volume_list(struct cli *cli, int argc, char **argv, GError **error)
     return list_command(cli, "volume", argc, argv, error);
 }
 
+static int snapshot_list(struct cli *cli, int argc, char **argv, GError **error)
+{
+    return list_command(cli, "snapshot", argc, argv, error);
+}
+
 static int worker_list(struct cli *cli, int argc, char **argv, GError **error)
 {
     return list_command(cli, "worker", argc, argv, error);
@@ -487,6 +495,9 @@ const struct command query_commands[] = {
      "List networks and what is left of their addresses.", network_list},
     {"volume", "list", "[--filter FILTER] " ORDER_USAGE " [NAME…]",
      "List volumes, and below them whose work waits for a volume service.", volume_list},
+    {"snapshot", "list", "[--filter FILTER] " ORDER_USAGE " [NAME…]",
+     "List snapshots of volumes, and below them whose work waits for a volume service.",
+     snapshot_list},
     {"backend", "list", "[--filter FILTER] " ORDER_USAGE " [NAME…]",
      "List back ends of volumes, and which of their nodes serve them now.", backend_list},
     {"worker", "list", "[--filter FILTER] " ORDER_USAGE " [VOLUME…]",

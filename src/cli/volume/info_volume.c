@@ -1,4 +1,4 @@
-/* The page of one volume; see info.h. */
+/* The pages of one volume and of one snapshot; see info.h. */
 #include "cli/commands/info.h"
 
 #include <stdio.h>
@@ -18,16 +18,19 @@ static void print_work(const json_t *cells)
               info_string(cells, "backend"), since);
 }
 
-void info_print_volume(struct cli *cli, const json_t *cells)
+/* `title`: what it is called there. */
+static void print(const json_t *cells, const char *title)
 {
     const char *why = info_string(cells, "why"), *data = info_string(cells, "data");
     const char *host = info_string(cells, "host");
     const char *description = info_string(cells, "description");
     g_autofree char *rest = g_strdup_printf("%s%s", *why ? ": " : "", why);
     g_autofree char *created = cli_time_text(info_number(cells, "created"));
-    printf("Volume %s\n", info_string(cells, "name"));
+    printf("%s %s\n", title, info_string(cells, "name"));
     info_word("Status", info_string(cells, "status"), rest);
     print_work(cells);
+    if (*info_string(cells, "volume") != '\0')
+        info_line("Of volume", "%s", info_string(cells, "volume"));
     info_line("Size", "%" G_GINT64_FORMAT " GiB", info_number(cells, "size"));
     info_line("Back end", "%s%s%s", info_string(cells, "backend"), *host ? ", made by " : "", host);
     info_line("Data", "%s", *data ? data : "none");
@@ -35,4 +38,14 @@ void info_print_volume(struct cli *cli, const json_t *cells)
     if (*description != '\0')
         info_line("For", "%s", description);
     info_line("UUID", "%s", info_string(cells, "uuid"));
+}
+
+void info_print_volume(struct cli *cli, const json_t *cells)
+{
+    print(cells, "Volume");
+}
+
+void info_print_snapshot(struct cli *cli, const json_t *cells)
+{
+    print(cells, "Snapshot");
 }

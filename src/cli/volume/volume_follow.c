@@ -15,7 +15,7 @@ struct following {
     bool told; /* that nobody is there to take it */
     char *stream;
     json_int_t position;
-    json_t *end; /* the volume's cells once the row is gone; an empty list: it is gone, too */
+    json_t *end; /* the resource's cells once the row is gone; an empty list: it is gone, too */
 };
 
 void volume_request_clear(struct volume_request *work)
@@ -34,9 +34,9 @@ static void tell_waiting(struct following *following, const char *backend)
     if (following->told || row == NULL || json_array_size(cli_cell_value(row, 0)) > 0)
         return;
     g_autofree char *line = g_strdup_printf(
-        "volume %s waits: no volume service of %s is up (fettle storage-service list); Ctrl-C "
-        "leaves it waiting",
-        following->work->name, backend);
+        "%s %s waits: no volume service of %s is up (fettle storage-service list); Ctrl-C leaves "
+        "it waiting",
+        following->work->kind, following->work->name, backend);
     screen_print(line);
     following->told = true;
 }
@@ -50,7 +50,7 @@ static void show(struct following *following, const json_t *row)
     if (waits && *backend != '\0')
         tell_waiting(following, backend);
     g_autofree char *line =
-        g_strdup_printf("volume %s: %s%s%s", following->work->name, status,
+        g_strdup_printf("%s %s: %s%s%s", following->work->kind, following->work->name, status,
                         waits ? ", waits for a member of " : "", waits ? backend : "");
     screen_draw((const char *const[]){line, NULL});
 }
@@ -74,17 +74,19 @@ static bool look(struct following *following, GError **error)
         return true;
     json_autoptr rows = cli_query(following->cli, "worker",
                                   (const char *const[]){"status", "backend", "service", NULL},
-                                  json_make("[ssI]", "=", "id", (json_int_t)work->row), error);
+                                  json_make("[s[ssI][sss]]", "&", "=", "id", (json_int_t)work->row,
+                                            "=", "resource_id", work->uuid),
+                                  error);
     if (rows != NULL && json_array_size(rows) > 0)
         show(following, json_array_get(rows, 0));
     else if (rows != NULL)
-        following->end = cli_query(following->cli, "volume",
+        following->end = cli_query(following->cli, work->kind,
                                    (const char *const[]){"status", "why", "size", NULL},
                                    json_make("[sss]", "=", "uuid", work->uuid), error);
     return rows != NULL && (json_array_size(rows) > 0 || following->end != NULL);
 }
 
-/* Until something changes about volumes. */
+/* Until something changes about resources of its kind. */
 static bool wait_for_news(struct following *following, GError **error)
 {
     if (!following->seen) {
@@ -94,7 +96,7 @@ static bool wait_for_news(struct following *following, GError **error)
         return false;
     }
     json_autoptr answer = cli_call(following->cli, "WatchChanges",
-                                   json_make("[{s[s]} s I i]", "volume", "status",
+                                   json_make("[{s[s]} s I i]", following->work->kind, "status",
                                              following->stream, following->position, LIVE_WAIT_S),
                                    error);
     const char *stream = json_string_value(json_object_get(answer, "stream"));
@@ -107,8 +109,8 @@ static bool wait_for_news(struct following *following, GError **error)
 static void set_left(const struct volume_request *work, GError **error)
 {
     fettle_set_error(error, DETACHED,
-                     "%s of volume %s goes on; see how it stands with: fettle volume info %s",
-                     work->operation, work->name, work->name);
+                     "%s of %s %s goes on; see how it stands with: fettle %s info %s",
+                     work->operation, work->kind, work->name, work->kind, work->name);
 }
 
 static bool follow(struct following *following, GError **error)
@@ -133,13 +135,27 @@ static bool follow(struct following *following, GError **error)
 
 /* --- what has come of it --- */
 
+static bool deletes(const struct volume_request *work)
+{
+    return g_str_has_prefix(work->operation, "delete-");
+}
+
+/* `Volume`, of the kind of what was asked for. */
+static char *title(const struct volume_request *work)
+{
+    return g_strdup_printf("%c%s", g_ascii_toupper(*work->kind), work->kind + 1);
+}
+
 static int say_gone(struct cli *cli, const struct volume_request *work, GError **error)
 {
-    if (strcmp(work->operation, "delete-volume") == 0) {
-        cli_say(cli, json_make("{ss}", "volume", work->uuid), "Volume %s is deleted.", work->name);
+    g_autofree char *kind = title(work);
+    if (deletes(work)) {
+        cli_say(cli, json_make("{ss}", work->kind, work->uuid), "%s %s is deleted.", kind,
+                work->name);
         return 0;
     }
-    fettle_set_error(error, WRONG_STATE, "volume %s is gone: it was deleted meanwhile", work->name);
+    fettle_set_error(error, WRONG_STATE, "%s %s is gone: it was deleted meanwhile", work->kind,
+                     work->name);
     return -1;
 }
 
@@ -148,24 +164,25 @@ static int say_end(struct cli *cli, const struct volume_request *work, const jso
 {
     const char *status = cli_cell_string(row, 0), *why = cli_cell_string(row, 1);
     json_int_t size = json_integer_value(cli_cell_value(row, 2));
-    bool meant = strcmp(status, "available") == 0 && size >= (json_int_t)work->size &&
-                 strcmp(work->operation, "delete-volume") != 0;
+    bool meant =
+        strcmp(status, "available") == 0 && size >= (json_int_t)work->size && !deletes(work);
+    g_autofree char *kind = title(work);
     if (meant) {
         json_t *object =
-            json_make("{ss ss sI}", "volume", work->uuid, "status", status, "size", size);
+            json_make("{ss ss sI}", work->kind, work->uuid, "status", status, "size", size);
         if (strcmp(work->operation, "extend-volume") == 0)
             cli_say(cli, object, "Volume %s has %" JSON_INTEGER_FORMAT " GiB.", work->name, size);
         else
-            cli_say(cli, object, "Volume %s is %s.", work->name, status);
+            cli_say(cli, object, "%s %s is %s.", kind, work->name, status);
         return 0;
     }
     if (*why != '\0')
-        fettle_set_error(error, STORAGE, "volume %s: %s: %s", work->name, status, why);
+        fettle_set_error(error, STORAGE, "%s %s: %s: %s", work->kind, work->name, status, why);
     else
         fettle_set_error(error, WRONG_STATE,
-                         "volume %s is %s: somebody has ended what was asked for; see: fettle "
-                         "volume info %s",
-                         work->name, status, work->name);
+                         "%s %s is %s: somebody has ended what was asked for; see: fettle %s "
+                         "info %s",
+                         work->kind, work->name, status, work->kind, work->name);
     return -1;
 }
 

@@ -1,15 +1,16 @@
 /*
- * Work on a volume that was asked for, followed to its end by LUXI: until its row is gone, and the
- * volume says what has come of it.
+ * Work on a volume or a snapshot that was asked for, followed to its end by LUXI: until its row is
+ * gone, and the resource says what has come of it.
  */
 #pragma once
 
 #include "cli/cli.h"
 
 struct volume_request {
+    const char *kind;      /* "volume", "snapshot" */
     const char *operation; /* "create-volume", … */
-    const char *name;      /* as the person has named the volume */
-    char *uuid;            /* of the volume */
+    const char *name;      /* as the person has named it */
+    char *uuid;            /* of the resource */
     guint64 row;           /* id of the row: serial of the commit that made it */
     guint64 size;          /* that it is to have (GiB); 0: not asked for */
 };

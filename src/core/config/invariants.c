@@ -305,6 +305,7 @@ static const struct {
     {"storage_service", invariants_storage_service},
     {"worker", invariants_worker},
     {"volume", invariants_volume},
+    {"snapshot", invariants_snapshot},
     {"trash", invariants_trash},
     {"cleanup", invariants_cleanup},
 };

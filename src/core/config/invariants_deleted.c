@@ -6,6 +6,7 @@
 
 #include "core/config/addresses.h"
 #include "core/config/invariants.h"
+#include "core/config/resource.h"
 
 static bool still_used(const char *kind, const char *key, const void *gone, const char *user_kind,
                        const char *user, GError **error)
@@ -94,6 +95,7 @@ bool invariants_backend_empty(const struct config *config, const struct backend 
 {
     const char *uuid = backend->uuid;
     g_autoptr(GPtrArray) volumes = config_backend_volumes(config, uuid);
+    g_autoptr(GPtrArray) snapshots = config_backend_snapshots(config, uuid);
     g_autoptr(GPtrArray) rows = config_backend_work(config, uuid);
     g_autoptr(GPtrArray) trash = config_backend_trash(config, uuid);
     guint kept = volumes->len, left = trash->len;
@@ -102,6 +104,9 @@ bool invariants_backend_empty(const struct config *config, const struct backend 
                          backend->name, kept, kept == 1 ? "" : "s", kept == 1 ? "it" : "them");
         return false;
     }
+    if (snapshots->len)
+        return still_used("backend", uuid, backend, "snapshot",
+                          ((const struct snapshot *)snapshots->pdata[0])->uuid, error);
     if (rows->len)
         return still_used("backend", uuid, backend, "worker",
                           ((const struct worker *)rows->pdata[0])->resource_id, error);
@@ -131,6 +136,14 @@ static bool backend_unused(const struct config *config, const struct backend *ba
     return true;
 }
 
+static bool volume_unused(const struct config *config, const struct volume *volume, GError **error)
+{
+    g_autoptr(GPtrArray) snapshots = config_volume_snapshots(config, volume->uuid);
+    return snapshots->len == 0 ||
+           still_used("volume", volume->uuid, volume, "snapshot",
+                      ((const struct snapshot *)snapshots->pdata[0])->uuid, error);
+}
+
 /* Rows name it, and are cleaned for its sake. */
 bool invariants_no_work(const struct config *config, const struct storage_service *service,
                         GError **error)
@@ -138,16 +151,16 @@ bool invariants_no_work(const struct config *config, const struct storage_servic
     g_autoptr(GPtrArray) rows = config_service_work(config, service->id);
     if (!rows->len)
         return true;
-    const char *about = ((const struct worker *)rows->pdata[0])->resource_id;
-    const struct volume *volume = config_get(config, "volume", about, NULL);
-    const char *name = volume ? config_volume_name(volume) : about;
+    struct resource about = resource_of_row(config, rows->pdata[0]);
+    const char *kind = resource_kind(about.type), *name = resource_name(&about);
     g_autofree char *who = config_storage_service_name(config, service);
     g_autofree char *reset =
-        volume ? g_strdup_printf("fettle volume reset-state %s --status error, or ", name) : NULL;
+        about.exists ? g_strdup_printf("fettle %s reset-state %s --status error, or ", kind, name)
+                     : NULL;
     fettle_set_error(error, WRONG_STATE,
-                     "the work of %s on volume %s%s is under way: %swait for a service of that "
+                     "the work of %s on %s %s%s is under way: %swait for a service of that "
                      "name to clean it",
-                     who, name, volume ? "" : ", which is gone,", reset ? reset : "");
+                     who, kind, name, about.exists ? "" : ", which is gone,", reset ? reset : "");
     return false;
 }
 
@@ -185,6 +198,8 @@ bool invariants_deleted(const struct config *config, const struct config_delta *
         return network_unused(config, delta->before, error);
     if (!strcmp(delta->kind, "backend"))
         return backend_unused(config, delta->before, error);
+    if (!strcmp(delta->kind, "volume"))
+        return volume_unused(config, delta->before, error);
     if (!strcmp(delta->kind, "storage_service"))
         return storage_service_unused(config, delta->before, error);
     if (!strcmp(delta->kind, "replica")) {

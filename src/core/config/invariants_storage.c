@@ -1,11 +1,12 @@
 /*
- * What must be true of back ends, storage services, rows of work, volumes and trash at any time;
- * see invariants.h. A volume with a transient status and without a row is allowed: a reset or a
- * restore leaves one.
+ * What must be true of back ends, storage services, rows of work, resources and trash at any
+ * time; see invariants.h. A resource with a transient status and without a row is allowed: a reset
+ * or a restore leaves one.
  */
 #include <string.h>
 
 #include "core/config/invariants.h"
+#include "core/config/resource.h"
 #include "proto/storage/volume_driver.h"
 
 /* --- back ends --- */
@@ -123,6 +124,16 @@ static bool owner_rule(const struct config *config, const struct worker *row, GE
     return false;
 }
 
+/* A partner is in a status of this work, so nobody else works on it (SAF-121). */
+static bool partner_rule(const struct config *config, const struct worker *row, GError **error)
+{
+    g_autofree char *key = config_work_key(row->partner_type, row->partner_id);
+    if (!*row->partner_id || !config_get(config, "worker", key, NULL))
+        return true;
+    fettle_set_error(error, UNSAFE, "partner_id: %s has a row of its own (SAF-121)", key);
+    return false;
+}
+
 /* That its resource is there is a rule about the step that makes it: afterwards a row may be left
  * over, and is ended by who has it (CLN-18). */
 bool invariants_worker(const struct config *config, const void *object, GError **error)
@@ -133,51 +144,64 @@ bool invariants_worker(const struct config *config, const void *object, GError *
         fettle_set_error(error, WRONG_INPUT, "its key is not %s", key);
         return false;
     }
-    return owner_rule(config, row, error) &&
+    return owner_rule(config, row, error) && partner_rule(config, row, error) &&
            (!*row->backend || invariants_exists(config, "backend", row->backend, "backend", error));
 }
 
-/* --- volumes and trash --- */
+/* --- resources and trash --- */
 
-static bool data_rule(const struct config *config, const struct volume *volume, GError **error)
+static bool data_rule(const struct config *config, const struct resource *resource, GError **error)
 {
     g_autofree char *uuid = NULL;
-    g_autofree char *trash = config_trash_key(volume->backend, volume->data);
+    g_autofree char *trash = config_trash_key(resource->backend, resource->data);
     guint64 claim = 0;
-    if (!*volume->data)
+    if (!*resource->data)
         return true;
-    if (!volume_data_parse(volume->data, &uuid, &claim) || strcmp(uuid, volume->uuid) != 0) {
-        fettle_set_error(error, WRONG_INPUT, "data: \"%s\" is not %s.CLAIM (SAF-52)", volume->data,
-                         volume->uuid);
+    if (!volume_data_parse(resource->data, &uuid, &claim) || strcmp(uuid, resource->uuid) != 0) {
+        fettle_set_error(error, WRONG_INPUT, "data: \"%s\" is not %s.CLAIM (SAF-52)",
+                         resource->data, resource->uuid);
         return false;
     }
-    if (!*volume->backend) {
-        fettle_set_error(error, WRONG_INPUT, "data: %s is on no back end", volume->data);
+    if (!*resource->backend) {
+        fettle_set_error(error, WRONG_INPUT, "data: %s is on no back end", resource->data);
         return false;
     }
     if (!config_get(config, "trash", trash, NULL))
         return true;
-    fettle_set_error(error, UNSAFE, "data: %s is in the trash (SAF-53)", volume->data);
+    fettle_set_error(error, UNSAFE, "data: %s is in the trash (SAF-53)", resource->data);
     return false;
+}
+
+static bool resource_rule(const struct config *config, enum resource_type type, const void *record,
+                          GError **error)
+{
+    struct resource resource = resource_read(type, record);
+    if (!strcmp(resource.status, "available") && !*resource.data) {
+        fettle_set_error(error, UNSAFE, "status: available, but it has no data");
+        return false;
+    }
+    return (!*resource.backend ||
+            invariants_exists(config, "backend", resource.backend, "backend", error)) &&
+           data_rule(config, &resource, error);
 }
 
 bool invariants_volume(const struct config *config, const void *object, GError **error)
 {
     const struct volume *volume = object;
-    if (volume->status == VOLUME_ATTACHING || volume->status == VOLUME_DETACHING ||
-        volume->status == VOLUME_RESERVED) {
-        fettle_set_error(error, WRONG_INPUT,
-                         "status: %s is what an attachment says, and never on record",
-                         enum_word(&volume_status_words, (int)volume->status));
-        return false;
-    }
-    if (volume->status == VOLUME_AVAILABLE && !*volume->data) {
-        fettle_set_error(error, UNSAFE, "status: available, but it has no data");
-        return false;
-    }
-    return (!*volume->backend ||
-            invariants_exists(config, "backend", volume->backend, "backend", error)) &&
-           data_rule(config, volume, error);
+    if (volume->status != VOLUME_ATTACHING && volume->status != VOLUME_DETACHING &&
+        volume->status != VOLUME_RESERVED)
+        return resource_rule(config, RESOURCE_VOLUME, volume, error);
+    fettle_set_error(error, WRONG_INPUT,
+                     "status: %s is what an attachment says, and never on record",
+                     enum_word(&volume_status_words, (int)volume->status));
+    return false;
+}
+
+bool invariants_snapshot(const struct config *config, const void *object, GError **error)
+{
+    const struct snapshot *snapshot = object;
+    return invariants_exists(config, "volume", snapshot->volume, "volume", error) &&
+           resource_rule(config, RESOURCE_SNAPSHOT, snapshot, error);
 }
 
 bool invariants_trash(const struct config *config, const void *object, GError **error)
@@ -196,10 +220,11 @@ bool invariants_trash(const struct config *config, const void *object, GError **
     }
     if (!invariants_exists(config, "backend", trash->backend, "backend", error))
         return false;
-    const struct volume *volume = config_get(config, "volume", uuid, NULL);
-    if (!volume || strcmp(volume->data, trash->name) != 0)
+    struct resource resource = resource_of(config, trash->resource_type, uuid);
+    if (strcmp(resource.data, trash->name) != 0)
         return true;
-    fettle_set_error(error, UNSAFE, "volume %s names it (SAF-53)", config_volume_name(volume));
+    fettle_set_error(error, UNSAFE, "%s %s names it (SAF-53)", resource_kind(resource.type),
+                     resource_name(&resource));
     return false;
 }
 

@@ -44,7 +44,7 @@ static void object_unref(void *data)
 static const struct field *name_field(const struct record *record)
 {
     static const char *const named[] = {"cluster",  "nodegroup", "network", "node",
-                                        "instance", "backend",   "volume"};
+                                        "instance", "backend",   "volume",  "snapshot"};
     for (guint i = 0; i < G_N_ELEMENTS(named); i++) {
         if (strcmp(record->name, named[i]) == 0)
             return record_field(record, "name");

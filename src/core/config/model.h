@@ -112,9 +112,16 @@ const struct storage_service *config_storage_service_of(const struct config *con
  * order in which they were asked for; array of borrowed struct worker *; unref it. */
 GPtrArray *config_service_work(const struct config *config, guint64 service_id);
 GPtrArray *config_backend_work(const struct config *config, const char *backend);
-/* Volumes on a back end, and trash there, in no order; arrays of borrowed pointers; unref them. */
+/* Rows of other resources' work that hold this one, as partner or as source (SAF-120, 121); as
+ * above. */
+GPtrArray *config_held_work(const struct config *config, enum resource_type type, const char *uuid);
+/* Volumes and snapshots on a back end, and trash there, in no order; arrays of borrowed pointers;
+ * unref them. */
 GPtrArray *config_backend_volumes(const struct config *config, const char *backend);
+GPtrArray *config_backend_snapshots(const struct config *config, const char *backend);
 GPtrArray *config_backend_trash(const struct config *config, const char *backend);
+/* Snapshots of a volume (UUID), in the order in which they were asked for; likewise. */
+GPtrArray *config_volume_snapshots(const struct config *config, const char *volume);
 /* An instance other than `except` (UUID) that has a network card with this MAC address; NULL: none.
  */
 const struct instance *config_mac_user(const struct config *config, const char *mac,

@@ -17,8 +17,11 @@ enum config_index {
     INDEX_SERVICES,                              /* number of a storage service -> list: itself */
     INDEX_SERVICE_WORK,    /* number of a storage service -> set: rows of work that it has */
     INDEX_BACKEND_WORK,    /* uuid of a back end -> set: rows of work for it */
-    INDEX_BACKEND_VOLUMES, /* … -> set */
-    INDEX_BACKEND_TRASH,   /* … -> set */
+    INDEX_HELD_WORK,       /* config_work_key() of a resource -> set: rows of others that hold it */
+    INDEX_BACKEND_VOLUMES, /* uuid of a back end -> set */
+    INDEX_BACKEND_SNAPSHOTS, /* … -> set */
+    INDEX_VOLUME_SNAPSHOTS,  /* uuid of a volume -> set */
+    INDEX_BACKEND_TRASH,     /* uuid of a back end -> set */
     INDEX_COUNT
 };
 
@@ -58,6 +61,7 @@ void index_rooms(struct config_indexes *indexes, struct config_object *object, b
 void index_storage_service(struct config_indexes *indexes, struct config_object *object, bool add);
 void index_worker(struct config_indexes *indexes, struct config_object *object, bool add);
 void index_volume(struct config_indexes *indexes, struct config_object *object, bool add);
+void index_snapshot(struct config_indexes *indexes, struct config_object *object, bool add);
 void index_trash(struct config_indexes *indexes, struct config_object *object, bool add);
 
 /* --- model_index_tag.c --- */

@@ -22,12 +22,28 @@ void index_worker(struct config_indexes *indexes, struct config_object *object, 
     g_autofree char *owner = number_key(row->service_id);
     index_sets_change(indexes->tables[INDEX_SERVICE_WORK], owner, object, add);
     index_sets_change(indexes->tables[INDEX_BACKEND_WORK], row->backend, object, add);
+    if (*row->partner_id) {
+        g_autofree char *partner = config_work_key(row->partner_type, row->partner_id);
+        index_sets_change(indexes->tables[INDEX_HELD_WORK], partner, object, add);
+    }
+    if (row->source) {
+        g_autofree char *source =
+            config_work_key(row->source->resource_type, row->source->resource_id);
+        index_sets_change(indexes->tables[INDEX_HELD_WORK], source, object, add);
+    }
 }
 
 void index_volume(struct config_indexes *indexes, struct config_object *object, bool add)
 {
     const struct volume *volume = object->value;
     index_sets_change(indexes->tables[INDEX_BACKEND_VOLUMES], volume->backend, object, add);
+}
+
+void index_snapshot(struct config_indexes *indexes, struct config_object *object, bool add)
+{
+    const struct snapshot *snapshot = object->value;
+    index_sets_change(indexes->tables[INDEX_BACKEND_SNAPSHOTS], snapshot->backend, object, add);
+    index_sets_change(indexes->tables[INDEX_VOLUME_SNAPSHOTS], snapshot->volume, object, add);
 }
 
 void index_trash(struct config_indexes *indexes, struct config_object *object, bool add)
@@ -72,9 +88,36 @@ GPtrArray *config_backend_work(const struct config *config, const char *backend)
     return rows;
 }
 
+GPtrArray *config_held_work(const struct config *config, enum resource_type type, const char *uuid)
+{
+    g_autofree char *key = config_work_key(type, uuid);
+    GPtrArray *rows = values_of(config, INDEX_HELD_WORK, key);
+    g_ptr_array_sort(rows, compare_rows);
+    return rows;
+}
+
 GPtrArray *config_backend_volumes(const struct config *config, const char *backend)
 {
     return values_of(config, INDEX_BACKEND_VOLUMES, backend);
+}
+
+GPtrArray *config_backend_snapshots(const struct config *config, const char *backend)
+{
+    return values_of(config, INDEX_BACKEND_SNAPSHOTS, backend);
+}
+
+static int compare_snapshots(const void *a, const void *b)
+{
+    const struct snapshot *one = *(const struct snapshot *const *)a;
+    const struct snapshot *other = *(const struct snapshot *const *)b;
+    return one->created_us < other->created_us ? -1 : one->created_us > other->created_us;
+}
+
+GPtrArray *config_volume_snapshots(const struct config *config, const char *volume)
+{
+    GPtrArray *snapshots = values_of(config, INDEX_VOLUME_SNAPSHOTS, volume);
+    g_ptr_array_sort(snapshots, compare_snapshots);
+    return snapshots;
 }
 
 GPtrArray *config_backend_trash(const struct config *config, const char *backend)

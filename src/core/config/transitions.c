@@ -379,7 +379,8 @@ static const struct {
     {"backend", step_backend},
     {"storage_service", step_storage_service},
     {"worker", step_worker},
-    {"volume", step_volume},
+    {"volume", step_resource},
+    {"snapshot", step_resource},
     {"trash", step_trash},
     {"cleanup", step_cleanup},
 };

@@ -40,6 +40,6 @@ bool step_backend(const struct step *step, const struct config_delta *delta, GEr
 bool step_storage_service(const struct step *step, const struct config_delta *delta,
                           GError **error);
 bool step_worker(const struct step *step, const struct config_delta *delta, GError **error);
-bool step_volume(const struct step *step, const struct config_delta *delta, GError **error);
+bool step_resource(const struct step *step, const struct config_delta *delta, GError **error);
 bool step_trash(const struct step *step, const struct config_delta *delta, GError **error);
 bool step_cleanup(const struct step *step, const struct config_delta *delta, GError **error);

@@ -1,10 +1,11 @@
 /*
- * Steps of what is stored (SAF-50 to 53): rows of work, the volumes that they are about, trash, the
- * services that work on them. Only the methods of work take them; a job adds and removes back ends,
- * and whoever may changes a volume's name.
+ * Steps of what is stored (SAF-50 to 53): rows of work, the resources that they are about, trash,
+ * the services that work on them. Only the methods of work take them; a job adds and removes back
+ * ends, and whoever may changes a resource's name.
  */
 #include <string.h>
 
+#include "core/config/resource.h"
 #include "core/config/restored.h"
 #include "core/config/transitions_private.h"
 #include "proto/storage/volume_driver.h"
@@ -97,17 +98,17 @@ bool step_storage_service(const struct step *step, const struct config_delta *de
 static bool row_born(const struct step *step, const struct config_delta *delta, GError **error)
 {
     const struct worker *row = delta->after;
-    const struct volume *volume = config_get(step->after, "volume", row->resource_id, NULL);
-    const char *status = volume ? enum_word(&volume_status_words, (int)volume->status) : "gone";
+    struct resource resource = resource_of_row(step->after, row);
     if (!of_this_commit("id", row->id, serial_of(step, delta), error))
         return false;
     if (row->service_id || row->claim) {
         fettle_set_error(error, UNSAFE, "service_id: a new row is with nobody (CLN-10)");
         return false;
     }
-    if (!strcmp(row->status, status))
+    if (!strcmp(row->status, resource.status))
         return true;
-    fettle_set_error(error, UNSAFE, "status: %s, but its resource is %s", row->status, status);
+    fettle_set_error(error, UNSAFE, "status: %s, but its resource is %s", row->status,
+                     resource.status);
     return false;
 }
 
@@ -167,15 +168,15 @@ bool step_worker(const struct step *step, const struct config_delta *delta, GErr
                           : row_born(step, delta, error));
 }
 
-/* --- volumes --- */
+/* --- resources --- */
 
-static bool guarded_step(const struct step *step, const struct volume *old,
-                         const struct volume *after, GError **error)
+static bool guarded_step(const struct step *step, const struct resource *old,
+                         const struct resource *after, GError **error)
 {
     const struct {
         const char *what;
         bool same;
-    } guarded[] = {{"status: changes", old->status == after->status},
+    } guarded[] = {{"status: changes", !strcmp(old->status, after->status)},
                    {"data: changes", !strcmp(old->data, after->data)},
                    {"backend: changes", !strcmp(old->backend, after->backend)},
                    {"host: changes", !strcmp(old->host, after->host)},
@@ -187,10 +188,10 @@ static bool guarded_step(const struct step *step, const struct volume *old,
 }
 
 /* A name is given by the end of the work under its claim, so never again (SAF-52). */
-static bool named_step(const struct step *step, const struct volume *after, GError **error)
+static bool named_step(const struct step *step, const struct resource *after, GError **error)
 {
     g_autofree char *uuid = NULL;
-    g_autofree char *key = config_work_key(RESOURCE_VOLUME, after->uuid);
+    g_autofree char *key = config_work_key(after->type, after->uuid);
     const struct worker *row = step_before(step, "worker", key);
     guint64 claim = 0;
     if (volume_data_parse(after->data, &uuid, &claim) && row && row->claim == claim &&
@@ -202,48 +203,49 @@ static bool named_step(const struct step *step, const struct volume *after, GErr
     return false;
 }
 
-static bool unnamed_step(const struct step *step, const struct volume *old, GError **error)
+static bool unnamed_step(const struct step *step, const struct resource *old, GError **error)
 {
     g_autofree char *key = config_trash_key(old->backend, old->data);
-    if (config_get(step->after, "trash", key, NULL))
+    const struct trash *trash = config_get(step->after, "trash", key, NULL);
+    if (trash && trash->resource_type == old->type)
         return true;
     fettle_set_error(error, UNSAFE, "data: %s is named no more, and not in the trash (SAF-53)",
                      old->data);
     return false;
 }
 
-static bool data_step(const struct step *step, const struct volume *old, const struct volume *after,
-                      GError **error)
+static bool data_step(const struct step *step, const struct resource *old,
+                      const struct resource *after, GError **error)
 {
-    const char *was = old ? old->data : "";
-    const char *is = after ? after->data : "";
-    bool same = !strcmp(was, is);
-    if (same && *was && strcmp(old->backend, after->backend) != 0) {
+    bool same = !strcmp(old->data, after->data);
+    if (same && *old->data && strcmp(old->backend, after->backend) != 0) {
         fettle_set_error(error, UNSAFE, "backend: changes, and its data does not (SAF-53)");
         return false;
     }
-    return same ||
-           ((!*is || named_step(step, after, error)) && (!*was || unnamed_step(step, old, error)));
+    return same || ((!*after->data || named_step(step, after, error)) &&
+                    (!*old->data || unnamed_step(step, old, error)));
 }
 
-bool step_volume(const struct step *step, const struct config_delta *delta, GError **error)
+bool step_resource(const struct step *step, const struct config_delta *delta, GError **error)
 {
-    const struct volume *old = delta->before;
-    const struct volume *after = delta->after;
-    if (old && after) {
-        if (!guarded_step(step, old, after, error))
+    enum resource_type type = resource_type_of(delta->kind);
+    struct resource old = resource_read(type, delta->before);
+    struct resource after = resource_read(type, delta->after);
+    if (old.exists && after.exists) {
+        if (!guarded_step(step, &old, &after, error) ||
+            !stays("volume", !strcmp(old.volume, after.volume), error))
             return false;
-        if (after->size < old->size) {
+        if (after.size < old.size) {
             fettle_set_error(error, UNSAFE,
                              "size: falls from %" G_GUINT64_FORMAT " to %" G_GUINT64_FORMAT
                              " GiB; data is never shortened (SAF-53)",
-                             old->size, after->size);
+                             old.size, after.size);
             return false;
         }
-    } else if (!of_work(step, old ? "goes" : "is made", error)) {
+    } else if (!of_work(step, old.exists ? "goes" : "is made", error)) {
         return false;
     }
-    return data_step(step, old, after, error);
+    return data_step(step, &old, &after, error);
 }
 
 /* --- trash --- */

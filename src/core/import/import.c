@@ -50,6 +50,8 @@ static const char *const instance_told[] = {"disk_template", "disks", "primary_n
 static const char *const backend_keeps[] = {"kind", "path", NULL};
 static const char *const volume_keeps[] = {"created_us", "size", "status", "status_why",
                                            "backend",    "host", "data",   NULL};
+static const char *const snapshot_keeps[] = {"created_us", "volume", "size", "status", "status_why",
+                                             "backend",    "host",   "data", NULL};
 static const char *const volume_told[] = {"size", "backend", NULL};
 static const char *const nothing_kept[] = {NULL};
 
@@ -68,6 +70,9 @@ static const struct kind_rule rules[] = {
      "its nodes are asked first: make it with `fettle backend add`, and take it out of the file"},
     {"volume", volume_keeps, volume_told,
      "an import deletes no volume; use `fettle volume delete`, or put it into the file",
+     "its data is not in the file; take it out"},
+    {"snapshot", snapshot_keeps, volume_told,
+     "an import deletes no snapshot; use `fettle snapshot delete`, or put it into the file",
      "its data is not in the file; take it out"},
     {"tag", nothing_kept, nothing_kept, NULL, NULL},
     {"advice", nothing_kept, nothing_kept, NULL, NULL},

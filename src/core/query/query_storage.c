@@ -1,8 +1,10 @@
-/* Fields of back ends, volumes, rows of work and the services that work on them
+/* Fields of back ends, volumes, snapshots, rows of work and the services that work on them
  * (proto/fields_storage.def), and the order of their rows. */
 #include "core/query/query_rows.h"
 
 #include <string.h>
+
+#include "core/config/resource.h"
 
 /* --- rows --- */
 
@@ -75,11 +77,21 @@ static json_t *service_of(const struct query_source *source, guint64 id)
 }
 
 /* NULL: nobody has asked for anything. */
-static const struct worker *row_of(const struct query_source *source, const struct volume *volume)
+static const struct worker *row_of(const struct query_source *source, enum resource_type type,
+                                   const char *uuid)
 {
-    g_autofree char *key =
-        g_strdup_printf("%s/%s", enum_word(&resource_type_words, RESOURCE_VOLUME), volume->uuid);
+    g_autofree char *key = config_work_key(type, uuid);
     return config_get(source->config, "worker", key, NULL);
+}
+
+static const struct worker *row_of_volume(const struct query_source *source, const void *row)
+{
+    return row_of(source, RESOURCE_VOLUME, ((const struct volume *)row)->uuid);
+}
+
+static const struct worker *row_of_snapshot(const struct query_source *source, const void *row)
+{
+    return row_of(source, RESOURCE_SNAPSHOT, ((const struct snapshot *)row)->uuid);
 }
 
 /* --- backend --- */
@@ -141,6 +153,14 @@ json_t *query_get_backend_size(struct query_source *source, const void *row,
 {
     guint count;
     return json_integer((json_int_t)sum_of_volumes(source, row, &count));
+}
+
+json_t *query_get_backend_snapshot_cnt(struct query_source *source, const void *row,
+                                       enum query_status *ret_status)
+{
+    g_autoptr(GPtrArray) snapshots =
+        config_backend_snapshots(source->config, ((const struct backend *)row)->uuid);
+    return json_integer(snapshots->len);
 }
 
 json_t *query_get_backend_worker_cnt(struct query_source *source, const void *row,
@@ -209,28 +229,28 @@ json_t *query_get_volume_created(struct query_source *source, const void *row,
 json_t *query_get_volume_operation(struct query_source *source, const void *row,
                                    enum query_status *ret_status)
 {
-    const struct worker *work = row_of(source, row);
+    const struct worker *work = row_of_volume(source, row);
     return work ? json_string(work->operation) : NULL;
 }
 
 json_t *query_get_volume_worker(struct query_source *source, const void *row,
                                 enum query_status *ret_status)
 {
-    const struct worker *work = row_of(source, row);
+    const struct worker *work = row_of_volume(source, row);
     return work ? service_of(source, work->service_id) : NULL;
 }
 
 json_t *query_get_volume_waits_since(struct query_source *source, const void *row,
                                      enum query_status *ret_status)
 {
-    const struct worker *work = row_of(source, row);
+    const struct worker *work = row_of_volume(source, row);
     return work && !work->service_id ? stamp(work->updated_us) : NULL;
 }
 
 json_t *query_get_volume_request_id(struct query_source *source, const void *row,
                                     enum query_status *ret_status)
 {
-    const struct worker *work = row_of(source, row);
+    const struct worker *work = row_of_volume(source, row);
     return work ? text(work->request_id) : NULL;
 }
 
@@ -240,14 +260,97 @@ json_t *query_get_volume_serial_no(struct query_source *source, const void *row,
     return query_serial_no(source, "volume", ((const struct volume *)row)->uuid);
 }
 
+/* --- snapshot --- */
+
+json_t *query_get_snapshot_why(struct query_source *source, const void *row,
+                               enum query_status *ret_status)
+{
+    return text(((const struct snapshot *)row)->status_why);
+}
+
+json_t *query_get_snapshot_backend(struct query_source *source, const void *row,
+                                   enum query_status *ret_status)
+{
+    return backend_name(source, ((const struct snapshot *)row)->backend);
+}
+
+json_t *query_get_snapshot_host(struct query_source *source, const void *row,
+                                enum query_status *ret_status)
+{
+    return text(((const struct snapshot *)row)->host);
+}
+
+json_t *query_get_snapshot_data(struct query_source *source, const void *row,
+                                enum query_status *ret_status)
+{
+    return text(((const struct snapshot *)row)->data);
+}
+
+json_t *query_get_snapshot_created(struct query_source *source, const void *row,
+                                   enum query_status *ret_status)
+{
+    return stamp(((const struct snapshot *)row)->created_us);
+}
+
+json_t *query_get_snapshot_operation(struct query_source *source, const void *row,
+                                     enum query_status *ret_status)
+{
+    const struct worker *work = row_of_snapshot(source, row);
+    return work ? json_string(work->operation) : NULL;
+}
+
+json_t *query_get_snapshot_worker(struct query_source *source, const void *row,
+                                  enum query_status *ret_status)
+{
+    const struct worker *work = row_of_snapshot(source, row);
+    return work ? service_of(source, work->service_id) : NULL;
+}
+
+json_t *query_get_snapshot_waits_since(struct query_source *source, const void *row,
+                                       enum query_status *ret_status)
+{
+    const struct worker *work = row_of_snapshot(source, row);
+    return work && !work->service_id ? stamp(work->updated_us) : NULL;
+}
+
+json_t *query_get_snapshot_request_id(struct query_source *source, const void *row,
+                                      enum query_status *ret_status)
+{
+    const struct worker *work = row_of_snapshot(source, row);
+    return work ? text(work->request_id) : NULL;
+}
+
+json_t *query_get_snapshot_serial_no(struct query_source *source, const void *row,
+                                     enum query_status *ret_status)
+{
+    return query_serial_no(source, "snapshot", ((const struct snapshot *)row)->uuid);
+}
+
+json_t *query_get_snapshot_volume(struct query_source *source, const void *row,
+                                  enum query_status *ret_status)
+{
+    struct resource volume =
+        resource_of(source->config, RESOURCE_VOLUME, ((const struct snapshot *)row)->volume);
+    return text(resource_name(&volume));
+}
+
 /* --- worker --- */
 
 json_t *query_get_worker_resource(struct query_source *source, const void *row,
                                   enum query_status *ret_status)
 {
     const struct worker *work = row;
-    const struct volume *volume = config_get(source->config, "volume", work->resource_id, NULL);
-    return volume ? text(volume->name) : NULL;
+    return text(resource_of_row(source->config, work).name);
+}
+
+json_t *query_get_worker_source(struct query_source *source, const void *row,
+                                enum query_status *ret_status)
+{
+    const struct work_source *read = ((const struct worker *)row)->source;
+    if (!read)
+        return NULL;
+    struct resource resource = resource_of(source->config, read->resource_type, read->resource_id);
+    return text(resource_name(&resource));
 }
 
 json_t *query_get_worker_backend(struct query_source *source, const void *row,

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "core/config/resource.h"
 #include "core/query/query.h"
 #include "core/queue/watch_changes_kinds.h"
 
@@ -347,12 +348,13 @@ static void note_subject(struct watches *watches, const char *key)
         note(watches, watch_changes_kinds_find("instance"), parts[1]);
 }
 
-/* Of rows of work Volume/uuid: the volume's fields tell of it. */
+/* Of rows of work TYPE/uuid: the resource's fields tell of it. */
 static void note_resource(struct watches *watches, const char *key)
 {
     g_auto(GStrv) parts = g_strsplit(key, "/", 2);
-    if (g_strv_length(parts) == 2 && enum_parse(&resource_type_words, parts[0]) == RESOURCE_VOLUME)
-        note(watches, watch_changes_kinds_find("volume"), parts[1]);
+    int type = g_strv_length(parts) == 2 ? enum_parse(&resource_type_words, parts[0]) : -1;
+    if (type >= 0)
+        note(watches, watch_changes_kinds_find(resource_kind((enum resource_type)type)), parts[1]);
 }
 
 /* It is told once, when it comes; that it is pruned a week later is no event. */

@@ -16,11 +16,12 @@ struct cleaning {
     GError *failed; /* the first */
 };
 
-/* No task of its own works on it. */
+/* No task of its own works on it, and nothing has to come before it. */
 static bool is_left(const struct volume_member *member, const struct worker *row)
 {
     g_autofree char *key = config_work_key(row->resource_type, row->resource_id);
-    return !g_hash_table_contains(member->busy, key);
+    return !g_hash_table_contains(member->busy, key) &&
+           !volume_work_waits(volume_member_config(member), row);
 }
 
 /* Only of these a later touch does not tell that somebody has begun to work on them. */
@@ -123,11 +124,12 @@ static enum work_done drop_made(struct cleaning *cleaning, const struct volume_w
     bool ok = true;
     for (guint i = 0; i < cleaning->names->len && ok; i++) {
         const struct volume_data *data = cleaning->names->pdata[i];
-        if (g_str_has_prefix(data->name, work->row->resource_id) &&
-            volume_sweep_may(member, &cleaning->proof, data->name, NULL) &&
+        if (data->type == work->resource.type &&
+            g_str_has_prefix(data->name, work->row->resource_id) &&
+            volume_sweep_may(member, &cleaning->proof, data->type, data->name, NULL) &&
             volume_proof_asked(member, &cleaning->proof) &&
-            volume_sweep_may(member, &cleaning->proof, data->name, NULL))
-            ok = driver->ops->remove(driver, member->backend, data->name, error);
+            volume_sweep_may(member, &cleaning->proof, data->type, data->name, NULL))
+            ok = driver->ops->remove(driver, member->backend, data->type, data->name, error);
     }
     fails(end, "the service that worked on it has ended");
     if (!volume_proof_holds(member, &cleaning->proof))
@@ -140,8 +142,8 @@ static enum work_done look(const struct volume_work *work, struct work_end *end,
     struct volume_member *member = work->member;
     struct volume_driver *driver = member->service->env->volumes;
     g_autoptr(GError) local = NULL;
-    struct volume_data *data =
-        driver->ops->look(driver, member->backend, work->volume->data, &local);
+    struct volume_data *data = driver->ops->look(driver, member->backend, work->resource.type,
+                                                 work->resource.data, &local);
     if (!data && !fettle_error_is(local, UNKNOWN_ENTITY)) {
         g_propagate_error(error, g_steal_pointer(&local));
         return WORK_HAS_FAILED;

@@ -6,7 +6,7 @@ enum work_done volume_extend(const struct volume_work *work, struct work_end *en
     struct volume_member *member = work->member;
     struct volume_driver *driver = member->service->env->volumes;
     bool grown =
-        driver->ops->grow(driver, member->backend, work->volume->data, work->row->size, error);
+        driver->ops->grow(driver, member->backend, work->resource.data, work->row->size, error);
     if (task_killed())
         return WORK_IS_LOST;
     end->size = grown ? work->row->size : 0;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "core/config/follow.h"
+#include "core/config/resource.h"
 #include "core/storage/volume_service.h"
 #include "proto/storage/work_table.h"
 
@@ -41,7 +42,8 @@ struct volume_work {
     char *key;
     guint64 history, claim;
     struct worker *row;
-    struct volume *volume; /* NULL: it is gone */
+    void *record; /* NULL: it is gone */
+    struct resource resource;
     const struct work_row *table;
 };
 
@@ -67,6 +69,9 @@ bool volume_member_lost(const struct volume_member *member);
 
 /* --- volume_take.c --- */
 
+/* Whether a row is not to be begun yet, or cleaned: a volume goes after its snapshots, whose rows
+ * others may have (CLN-60). */
+bool volume_work_waits(const struct config *config, const struct worker *row);
 /* Begins what it may begin; how long nothing else is due, in ms. */
 guint volume_take(struct volume_member *member);
 
@@ -90,7 +95,7 @@ bool volume_work_finish(struct volume_member *member, const struct volume_work *
 /* Whether the resource is what the row says; else only the row goes (CLN-17, 18). */
 bool volume_work_stands(const struct volume_work *work);
 
-/* --- operations: each fills in `end` --- */
+/* --- operations: each fills in `end`; of resources of every kind --- */
 
 enum work_done volume_create(const struct volume_work *work, struct work_end *end, GError **error);
 enum work_done volume_delete(const struct volume_work *work, struct work_end *end, GError **error);
@@ -122,9 +127,9 @@ bool volume_proof_holds(const struct volume_member *member, const struct volume_
 /* The same, asked of the master now, as late before an act as can be: the copy of one that is cut
  * off knows of no later mastership. */
 bool volume_proof_asked(struct volume_member *member, const struct volume_proof *proof);
-/* Whether the copy has that name in the trash of the member's back end. */
-bool volume_is_trash(const struct volume_member *member, const char *name);
+/* That name in the trash of the member's back end, as the copy has it; NULL: it has not. */
+const struct trash *volume_trash_of(const struct volume_member *member, const char *name);
 /* Whether the copy shows that a name is nobody's. `ret_unproven` (may be NULL): it would be, were
  * its claim proven. */
 bool volume_sweep_may(const struct volume_member *member, const struct volume_proof *proof,
-                      const char *name, bool *ret_unproven);
+                      enum resource_type type, const char *name, bool *ret_unproven);

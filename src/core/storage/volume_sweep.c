@@ -58,14 +58,14 @@ bool volume_proof_asked(struct volume_member *member, const struct volume_proof 
            !task_killed();
 }
 
-bool volume_is_trash(const struct volume_member *member, const char *name)
+const struct trash *volume_trash_of(const struct volume_member *member, const char *name)
 {
     g_autofree char *key = config_trash_key(member->backend->uuid, name);
     return config_get(volume_member_config(member), "trash", key, NULL);
 }
 
 bool volume_sweep_may(const struct volume_member *member, const struct volume_proof *proof,
-                      const char *name, bool *ret_unproven)
+                      enum resource_type type, const char *name, bool *ret_unproven)
 {
     const struct config *config = volume_member_config(member);
     g_autofree char *uuid = NULL;
@@ -73,10 +73,10 @@ bool volume_sweep_may(const struct volume_member *member, const struct volume_pr
     if (!volume_data_parse(name, &uuid, &claim) || claim > config_serial(config) ||
         !volume_proof_holds(member, proof))
         return false;
-    g_autofree char *key = config_work_key(RESOURCE_VOLUME, uuid);
-    const struct volume *volume = config_get(config, "volume", uuid, NULL);
+    g_autofree char *key = config_work_key(type, uuid);
+    struct resource resource = resource_of(config, type, uuid);
     const struct worker *row = config_get(config, "worker", key, NULL);
-    if ((volume && strcmp(volume->data, name) == 0) || (row && row->claim == claim))
+    if (strcmp(resource.data, name) == 0 || (row && row->claim == claim))
         return false;
     if (ret_unproven)
         *ret_unproven = claim < proof->floor;
@@ -85,11 +85,11 @@ bool volume_sweep_may(const struct volume_member *member, const struct volume_pr
 
 /* --- the sweep --- */
 
-static bool remove_one(struct volume_member *member, const char *name)
+static bool remove_one(struct volume_member *member, enum resource_type type, const char *name)
 {
     struct volume_driver *driver = member->service->env->volumes;
     g_autoptr(GError) error = NULL;
-    if (driver->ops->remove(driver, member->backend, name, &error))
+    if (driver->ops->remove(driver, member->backend, type, name, &error))
         return true;
     if (!task_killed())
         log_warning("", "%s: %s stays although no record names it: %s", member->backend->name, name,
@@ -111,9 +111,11 @@ static void sweep_trash(struct volume_member *member, const struct volume_proof 
 {
     g_autoptr(GPtrArray) names = trash_names(member);
     g_autoptr(GPtrArray) removed = g_ptr_array_new();
-    for (guint i = 0; i < names->len && volume_proof_asked(member, proof); i++)
-        if (volume_is_trash(member, names->pdata[i]) && remove_one(member, names->pdata[i]))
+    for (guint i = 0; i < names->len && volume_proof_asked(member, proof); i++) {
+        const struct trash *trash = volume_trash_of(member, names->pdata[i]);
+        if (trash && remove_one(member, trash->resource_type, names->pdata[i]))
             g_ptr_array_add(removed, names->pdata[i]);
+    }
     if (!removed->len || task_killed())
         return;
     g_autofree char *commit_id = env_uuid(member->service->env);
@@ -143,12 +145,14 @@ static void sweep_names(struct volume_member *member, const struct volume_proof 
     guint left = 0;
     const char *one = "";
     for (guint i = 0; i < list->len && !task_killed() && !member->over; i++) {
-        const char *name = ((const struct volume_data *)list->pdata[i])->name;
+        const struct volume_data *data = list->pdata[i];
+        const char *name = data->name;
         bool unproven = false;
-        if (volume_sweep_may(member, proof, name, &unproven)) {
+        if (volume_sweep_may(member, proof, data->type, name, &unproven)) {
             if (!volume_proof_asked(member, proof))
                 return;
-            if (volume_sweep_may(member, proof, name, NULL) && remove_one(member, name))
+            if (volume_sweep_may(member, proof, data->type, name, NULL) &&
+                remove_one(member, data->type, name))
                 log_info("", "%s: removed %s, which no record names", member->backend->name, name);
         } else if (unproven) {
             left++;

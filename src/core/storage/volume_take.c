@@ -37,13 +37,30 @@ static bool is_disabled(const struct volume_member *member)
     return !own || own->disabled;
 }
 
+bool volume_work_waits(const struct config *config, const struct worker *row)
+{
+    bool waits = false;
+    if (strcmp(row->operation, task_operation_words[TASK_OPERATION_DELETE_VOLUME]) != 0)
+        return false;
+    g_autoptr(GPtrArray) snapshots = config_volume_snapshots(config, row->resource_id);
+    for (guint i = 0; i < snapshots->len && !waits; i++) {
+        const struct snapshot *snapshot = snapshots->pdata[i];
+        g_autofree char *key = config_work_key(RESOURCE_SNAPSHOT, snapshot->uuid);
+        waits = config_get(config, "worker", key, NULL) != NULL;
+    }
+    return waits;
+}
+
 /* Rows that it could carry out and nobody has, oldest first. */
 static GPtrArray *rows_to_take(const struct volume_member *member)
 {
-    GPtrArray *rows = config_backend_work(volume_member_config(member), member->backend->uuid);
+    const struct config *config = volume_member_config(member);
+    GPtrArray *rows = config_backend_work(config, member->backend->uuid);
     for (guint i = rows->len; i > 0; i--) {
         const struct worker *row = rows->pdata[i - 1];
-        if (row->service_id || !work_row_of(work_rows, TASK_KIND_volume, row->operation))
+        if (row->service_id ||
+            !work_row_of(work_rows, resource_task_kind(row->resource_type), row->operation) ||
+            volume_work_waits(config, row))
             g_ptr_array_remove_index(rows, i - 1);
     }
     return rows;
@@ -71,7 +88,9 @@ enum work_done volume_operate(const struct volume_work *work, struct work_end *e
         enum work_done (*run)(const struct volume_work *work, struct work_end *end, GError **error);
     } operations[] = {{TASK_OPERATION_CREATE_VOLUME, volume_create},
                       {TASK_OPERATION_DELETE_VOLUME, volume_delete},
-                      {TASK_OPERATION_EXTEND_VOLUME, volume_extend}};
+                      {TASK_OPERATION_EXTEND_VOLUME, volume_extend},
+                      {TASK_OPERATION_CREATE_SNAPSHOT, volume_create},
+                      {TASK_OPERATION_DELETE_SNAPSHOT, volume_delete}};
     for (guint i = 0; work->table && i < G_N_ELEMENTS(operations); i++)
         if (operations[i].operation == work->table->operation)
             return operations[i].run(work, end, error);
@@ -93,13 +112,18 @@ static struct volume_work *take(struct volume_member *member, const char *key, G
     return volume_work_new(member, key, taken->claim);
 }
 
-/* What has failed may have left something, which nobody names: the sweep finds it. */
+/* What has failed, or was made and is named by nothing, has left something: the sweep finds it. */
+static bool has_left(const struct volume_work *work, const struct work_end *end)
+{
+    struct resource resource = resource_of_row(volume_member_config(work->member), work->row);
+    return end->failed || (end->data[0] && strcmp(resource.data, end->data) != 0);
+}
+
 static void finish(const struct volume_work *work, struct work_end *end, GError **error)
 {
     g_autoptr(GPtrArray) items = g_ptr_array_new();
-    bool failed = end->failed;
     g_ptr_array_add(items, end);
-    if (volume_work_finish(work->member, work, items, error) && failed)
+    if (volume_work_finish(work->member, work, items, error) && has_left(work, end))
         work->member->sweep_ms = 0;
 }
 

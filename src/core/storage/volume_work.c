@@ -51,15 +51,16 @@ struct volume_work *volume_work_new(struct volume_member *member, const char *ke
     const struct worker *row = config_get(config, "worker", key, NULL);
     if (!row || row->claim != claim)
         return NULL;
-    const struct volume *volume = config_get(config, "volume", row->resource_id, NULL);
     struct volume_work *work = g_new0(struct volume_work, 1);
-    *work = (struct volume_work){member,
-                                 g_strdup(key),
-                                 config_history(config),
-                                 claim,
-                                 worker_copy(row),
-                                 volume ? volume_copy(volume) : NULL,
-                                 work_row_of(work_rows, TASK_KIND_volume, row->operation)};
+    *work = (struct volume_work){
+        .member = member,
+        .key = g_strdup(key),
+        .history = config_history(config),
+        .claim = claim,
+        .row = worker_copy(row),
+        .record = resource_copy(config, row->resource_type, row->resource_id),
+        .table = work_row_of(work_rows, resource_task_kind(row->resource_type), row->operation)};
+    work->resource = resource_read(row->resource_type, work->record);
     return work;
 }
 
@@ -67,8 +68,8 @@ void volume_work_free(void *data)
 {
     struct volume_work *work = data;
     g_free(work->key);
+    resource_free(work->row->resource_type, work->record);
     worker_free(work->row);
-    volume_free(work->volume);
     g_free(work);
 }
 
@@ -83,8 +84,7 @@ struct work_end *volume_work_end(const struct volume_work *work)
 
 bool volume_work_stands(const struct volume_work *work)
 {
-    return work->volume && strcmp(enum_word(&volume_status_words, (int)work->volume->status),
-                                  work->row->status) == 0;
+    return strcmp(work->resource.status, work->row->status) == 0;
 }
 
 bool volume_work_unname(const struct volume_work *work, GError **error)

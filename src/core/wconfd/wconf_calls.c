@@ -104,6 +104,7 @@ static const struct {
     {"hand_on", wconf_handle_hand_on},
     {"reset_state", wconf_handle_reset_state},
     {"change_volume", wconf_handle_change_volume},
+    {"change_snapshot", wconf_handle_change_snapshot},
     {"take_work", wconf_handle_take_work},
     {"step_work", wconf_handle_step_work},
     {"end_work", wconf_handle_end_work},

@@ -72,12 +72,11 @@ static const struct backend *find_backend(const struct config *head, const char 
 
 static bool stands(const struct wconf *wconf, const struct worker *row, GError **error)
 {
-    const struct volume *volume = wconf_work_volume(wconf->head, row);
-    const char *status = volume ? enum_word(&volume_status_words, (int)volume->status) : "gone";
+    const struct resource resource = resource_of_row(wconf->head, row);
     g_autofree char *name = wconf_work_name(wconf->head, row);
-    if (!strcmp(status, row->status))
+    if (!strcmp(resource.status, row->status))
         return true;
-    fettle_set_error(error, REFUSED, "%s is %s, and not %s as its work says", name, status,
+    fettle_set_error(error, REFUSED, "%s is %s, and not %s as its work says", name, resource.status,
                      row->status);
     return false;
 }
@@ -87,14 +86,14 @@ static void hand_on(struct wconf *wconf, struct rpc_request *request,
 {
     GPtrArray *changes = change_list_new();
     record_autoptr(worker) row = worker_copy(old);
-    record_autoptr(volume) volume = volume_copy(wconf_work_volume(wconf->head, old));
-    text_set(&volume->backend, args->backend);
+    struct resource resource = resource_of_row(wconf->head, old);
+    resource.backend = args->backend;
     text_set(&row->backend, args->backend);
     row->updated_us = wconf_stamp(wconf);
     if (row->service_id) /* what had been claimed is nobody's under another claim */
         row->claim = wconf_work_serial(wconf);
     row->service_id = 0;
-    wconf_work_put_volume(wconf, volume, changes);
+    g_ptr_array_add(changes, resource_put(wconf->head, &resource));
     wconf_work_put_row(wconf, row, changes);
     wconf_work_commit(wconf, request, args->commit_id, changes, NULL);
 }

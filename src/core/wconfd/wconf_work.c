@@ -11,155 +11,101 @@
 
 /* --- accept_work --- */
 
-/* UUID of the one that is named, or of the only one; "": a scheduler is to choose. With none at all
- * nothing is accepted, so nothing waits that only a person can help. NULL: an error. */
-static const char *choose_backend(const struct config *head, const char *name, GError **error)
-{
-    g_autoptr(GPtrArray) all = config_list(head, "backend");
-    if (*name) {
-        const struct backend *named = config_find(head, "backend", name, error);
-        return named ? named->uuid : NULL;
-    }
-    if (all->len)
-        return all->len == 1 ? ((const struct backend *)all->pdata[0])->uuid : "";
-    fettle_set_error(error, WRONG_STATE, "there is no back end; add one: fettle backend add");
-    return NULL;
-}
-
-/* Its UUID is the commit's id, so the same request again is about the same one. */
-static struct volume *make_volume(struct wconf *wconf, const struct accept_work_args *args,
-                                  GError **error)
-{
-    const struct config *head = wconf->head;
-    if (*args->resource) {
-        fettle_set_error(error, WRONG_INPUT, "resource: %s makes it", args->operation);
-        return NULL;
-    }
-    if (config_get(head, "volume", args->commit_id, NULL)) {
-        fettle_set_error(error, ALREADY_EXISTS, "volume %s exists already", args->commit_id);
-        return NULL;
-    }
-    if (!args->size) {
-        fettle_set_error(error, WRONG_INPUT, "size: %s needs one, 1 GiB at least", args->operation);
-        return NULL;
-    }
-    const char *backend = choose_backend(head, args->backend, error);
-    if (!backend)
-        return NULL;
-    struct volume *volume = volume_new();
-    text_set(&volume->uuid, args->commit_id);
-    text_set(&volume->name, args->name);
-    text_set(&volume->description, args->description);
-    text_set(&volume->backend, backend);
-    volume->size = args->size;
-    return volume;
-}
-
-/* `it is being deleted`, of deleting. */
-static char *under_way(const char *status)
-{
-    return g_str_has_suffix(status, "ing")
-               ? g_strdup_printf("being %.*sed", (int)strlen(status) - 3, status)
-               : g_strdup(status);
-}
-
-static bool is_free(const struct config *head, const struct volume *volume, GError **error)
-{
-    g_autofree char *key = config_work_key(RESOURCE_VOLUME, volume->uuid);
-    const struct worker *row = config_get(head, "worker", key, NULL);
-    if (!row)
-        return true;
-    g_autofree char *status = under_way(row->status);
-    fettle_set_error(error, WRONG_STATE, "volume %s: it is %s; wait, or reset its state",
-                     config_volume_name(volume), status);
-    return false;
-}
-
-static bool status_allows(const struct work_row *row, const struct volume *volume,
-                          const char *operation, GError **error)
-{
-    const char *status = enum_word(&volume_status_words, (int)volume->status);
-    if (work_accepts(row, status))
-        return true;
-    g_autofree char *words = work_accepted_words(row);
-    fettle_set_error(error, WRONG_STATE, "volume %s is %s; %s needs %s", config_volume_name(volume),
-                     status, operation, words);
-    return false;
-}
-
-static bool size_fits(const struct work_row *row, const struct volume *volume,
-                      const struct accept_work_args *args, GError **error)
-{
-    bool extends = row->operation == TASK_OPERATION_EXTEND_VOLUME;
-    if (!extends && args->size)
-        fettle_set_error(error, WRONG_INPUT, "size: %s takes none", args->operation);
-    else if (extends && args->size <= volume->size)
-        fettle_set_error(error, WRONG_INPUT,
-                         "extend: %" G_GUINT64_FORMAT " GiB is not larger than %" G_GUINT64_FORMAT
-                         " GiB",
-                         args->size, volume->size);
-    return !args->size == !extends && (!extends || args->size > volume->size);
-}
-
-static struct volume *take_volume(struct wconf *wconf, const struct work_row *row,
-                                  const struct accept_work_args *args, GError **error)
-{
-    if (*args->name || *args->description || *args->backend) {
-        fettle_set_error(error, WRONG_INPUT, "%s: %s takes none",
-                         *args->name          ? "name"
-                         : *args->description ? "description"
-                                              : "backend",
-                         args->operation);
-        return NULL;
-    }
-    const struct volume *volume = config_find(wconf->head, "volume", args->resource, error);
-    bool good = volume && is_free(wconf->head, volume, error) &&
-                status_allows(row, volume, args->operation, error) &&
-                size_fits(row, volume, args, error);
-    return good ? volume_copy(volume) : NULL;
-}
-
 static const struct work_row *find_work(const struct wconf *wconf,
                                         const struct accept_work_args *args, GError **error)
 {
-    const struct work_row *row = work_row_of(wconf->work_table, TASK_KIND_volume, args->operation);
+    enum task_kind kind = resource_task_kind(args->resource_type);
+    const struct work_row *row = work_row_of(wconf->work_table, kind, args->operation);
     g_autoptr(GString) words = g_string_new(NULL);
     if (row)
         return row;
     for (row = wconf->work_table; row->status; row++)
-        g_string_append_printf(words, "%s%s", words->len ? ", " : "",
-                               task_operation_words[row->operation]);
+        if (row->kind == kind)
+            g_string_append_printf(words, "%s%s", words->len ? ", " : "",
+                                   task_operation_words[row->operation]);
     fettle_set_error(error, WRONG_INPUT, "operation: there is no \"%s\" of a %s; there is %s",
                      args->operation, enum_word(&resource_type_words, (int)args->resource_type),
                      words->str);
     return NULL;
 }
 
-static void accept(struct wconf *wconf, struct rpc_request *request,
-                   const struct accept_work_args *args, const struct work_row *work,
-                   struct volume *volume)
+/* `source`: what it copies; one that does not exist: nothing. */
+static void add_work(struct wconf *wconf, const struct accept_work_args *args,
+                     const struct work_row *work, struct resource *resource,
+                     const struct resource *source, GPtrArray *changes)
 {
     guint64 stamp = wconf_stamp(wconf);
-    GPtrArray *changes = change_list_new();
     record_autoptr(worker) row = worker_new();
-    volume->status = (enum volume_status)enum_parse(&volume_status_words, work->status);
+    resource->status = work->status;
+    resource->status_why = "";
     if (!work->from)
-        volume->created_us = stamp;
-    text_set(&volume->status_why, "");
+        resource->created_us = stamp;
     row->id = wconf_work_serial(wconf);
     row->created_us = row->updated_us = stamp;
-    row->resource_type = args->resource_type;
-    text_set(&row->resource_id, volume->uuid);
-    text_set(&row->operation, args->operation);
+    row->resource_type = resource->type;
+    text_set(&row->resource_id, resource->uuid);
+    text_set(&row->operation, task_operation_words[work->operation]);
     text_set(&row->status, work->status);
-    text_set(&row->backend, volume->backend);
+    text_set(&row->backend, resource->backend);
     text_set(&row->request_id, args->request_id);
     row->size = work->from ? args->size : 0;
-    wconf_work_put_volume(wconf, volume, changes);
+    if (source->exists) {
+        row->source = work_source_new();
+        row->source->resource_type = source->type;
+        text_set(&row->source->resource_id, source->uuid);
+        text_set(&row->source->data, source->data);
+    }
+    g_ptr_array_add(changes, resource_put(wconf->head, resource));
     wconf_work_put_row(wconf, row, changes);
-    const struct accepted_work accepted = {.resource = volume->uuid, .serial = row->id};
+}
+
+/* Its snapshots, each by a row of its own; one that is being deleted already has one. */
+static bool add_snapshots(struct wconf *wconf, const struct accept_work_args *args,
+                          const struct resource *volume, GPtrArray *changes, GError **error)
+{
+    static const char *const operation = "delete-snapshot";
+    const struct resource nothing = resource_read(RESOURCE_VOLUME, NULL);
+    const struct work_row *work = work_row_of(wconf->work_table, TASK_KIND_snapshot, operation);
+    g_autoptr(GPtrArray) snapshots = config_volume_snapshots(wconf->head, volume->uuid);
+    for (guint i = 0; i < snapshots->len && work; i++) {
+        struct resource snapshot = resource_read(RESOURCE_SNAPSHOT, snapshots->pdata[i]);
+        g_autofree char *key = config_work_key(RESOURCE_SNAPSHOT, snapshot.uuid);
+        const struct worker *row = config_get(wconf->head, "worker", key, NULL);
+        if (row && !strcmp(row->operation, operation))
+            continue;
+        if (!wconf_work_may_begin(wconf->head, work, &snapshot, error))
+            return false;
+        add_work(wconf, args, work, &snapshot, &nothing, changes);
+    }
+    return true;
+}
+
+static void accept(struct wconf *wconf, struct rpc_request *request,
+                   const struct accept_work_args *args, const struct work_row *work,
+                   struct resource *resource, const struct resource *source)
+{
+    GError *error = NULL;
+    GPtrArray *changes = change_list_new();
+    add_work(wconf, args, work, resource, source, changes);
+    if (args->cascade && !add_snapshots(wconf, args, resource, changes, &error)) {
+        g_ptr_array_unref(changes);
+        wconf_work_refuse(wconf, request, error);
+        return;
+    }
+    const struct accepted_work accepted = {.resource = (char *)resource->uuid,
+                                           .serial = wconf_work_serial(wconf)};
     json_autoptr answer = accepted_work_to_json(&accepted);
     wconf_work_commit(wconf, request, args->commit_id, changes, answer);
+}
+
+/* UUID of the resource of that type that has got a row with that serial; NULL: none has. */
+static const char *resource_in(GPtrArray *keys, enum resource_type type)
+{
+    g_autofree char *start = config_work_key(type, "");
+    for (guint i = 0; i < keys->len; i++)
+        if (g_str_has_prefix(keys->pdata[i], start))
+            return (const char *)keys->pdata[i] + strlen(start);
+    return NULL;
 }
 
 /* The answer was lost. Which resource it was, that may be gone by now, says the log; and if that
@@ -170,11 +116,13 @@ static void accepted_before(struct wconf *wconf, struct rpc_request *request,
 {
     GError *error = NULL;
     g_autoptr(GPtrArray) keys = wconf_stream_keys(wconf, serial, "worker");
-    const struct volume *volume = config_find(wconf->head, "volume", args->resource, NULL);
+    struct resource resource =
+        resource_find(wconf->head, args->resource_type, args->resource, NULL);
+    const char *of_row = resource_in(keys, args->resource_type);
     const char *uuid = work && !work->from                      ? args->commit_id
-                       : keys->len                              ? strchr(keys->pdata[0], '/') + 1
+                       : of_row                                 ? of_row
                        : g_uuid_string_is_valid(args->resource) ? args->resource
-                       : volume                                 ? volume->uuid
+                       : resource.exists                        ? resource.uuid
                                                                 : NULL;
     if (uuid) {
         const struct accepted_work accepted = {.resource = (char *)uuid, .serial = serial};
@@ -182,9 +130,9 @@ static void accepted_before(struct wconf *wconf, struct rpc_request *request,
         return;
     }
     fettle_set_error(&error, UNKNOWN_ENTITY,
-                     "volume \"%s\" does not exist; the request was accepted as %" G_GUINT64_FORMAT
+                     "%s \"%s\" does not exist; the request was accepted as %" G_GUINT64_FORMAT
                      " before, and may be done",
-                     args->resource, serial);
+                     resource_kind(resource.type), args->resource, serial);
     wconf_work_refuse(wconf, request, error);
 }
 
@@ -200,11 +148,11 @@ static void accept_work(struct wconf *wconf, struct rpc_request *request,
         accepted_before(wconf, request, args, work, serial);
         return;
     }
-    record_autoptr(volume) volume = !work || !wconf_work_allowed(wconf, &error) ? NULL
-                                    : work->from ? take_volume(wconf, work, args, &error)
-                                                 : make_volume(wconf, args, &error);
-    if (volume)
-        accept(wconf, request, args, work, volume);
+    struct resource resource, source = resource_read(RESOURCE_VOLUME, NULL);
+    if (work && wconf_work_allowed(wconf, &error) &&
+        (work->from ? wconf_work_find(wconf->head, work, args, &resource, &error)
+                    : wconf_work_make(wconf->head, args, &resource, &source, &error)))
+        accept(wconf, request, args, work, &resource, &source);
     else
         wconf_work_refuse(wconf, request, error);
 }
@@ -222,61 +170,90 @@ void wconf_handle_accept_work(struct wconf *wconf, struct rpc_request *request)
 
 /* --- reset_state --- */
 
-static const char *const settled[] = {
-#define SETTLED(kind, FINAL, word) word,
+static const struct {
+    enum task_kind kind;
+    const char *word;
+} settled[] = {
+#define SETTLED(kind, FINAL, word) {TASK_KIND_##kind, word},
 #include "proto/tasks.def"
-    NULL};
+};
 static const char *const of_attachments[] = {"attaching", "detaching", "reserved", "in-use", NULL};
 
-static bool may_be(const struct volume *volume, const char *status, GError **error)
+static bool may_be(const struct resource *resource, const char *status, GError **error)
 {
-    if (!strcmp(status, "available") && !*volume->data) {
-        fettle_set_error(error, WRONG_STATE, "volume %s has no data; it can be error or be deleted",
-                         config_volume_name(volume));
+    const char *kind = resource_kind(resource->type);
+    if (!strcmp(status, "available") && !*resource->data) {
+        fettle_set_error(error, WRONG_STATE, "%s %s has no data; it can be error or be deleted",
+                         kind, resource_name(resource));
         return false;
     }
-    if (g_strv_contains(settled, status))
-        return true;
-    g_autofree char *words = g_strjoinv(", ", (char **)settled);
-    if (g_strv_contains(of_attachments, status))
+    g_autoptr(GString) words = g_string_new(NULL);
+    for (guint i = 0; i < G_N_ELEMENTS(settled); i++) {
+        if (settled[i].kind != resource_task_kind(resource->type))
+            continue;
+        if (!strcmp(settled[i].word, status))
+            return true;
+        g_string_append_printf(words, "%s%s", words->len ? ", " : "", settled[i].word);
+    }
+    if (resource->type == RESOURCE_VOLUME && g_strv_contains(of_attachments, status))
         fettle_set_error(error, WRONG_INPUT,
                          "status: %s is what an attachment says; a volume can be set to %s", status,
-                         words);
+                         words->str);
     else
-        fettle_set_error(error, WRONG_INPUT, "status: a volume can be set to %s, not to \"%s\"",
-                         words, status);
+        fettle_set_error(error, WRONG_INPUT, "status: a %s can be set to %s, not to \"%s\"", kind,
+                         words->str, status);
     return false;
 }
 
-static void decide_reset(struct wconf *wconf, const struct volume *volume, const char *old,
+static void decide_reset(struct wconf *wconf, const struct resource *old, const char *status,
                          const struct worker *row, GPtrArray *changes)
 {
-    const char *new = enum_word(&volume_status_words, (int)volume->status);
-    struct decision *decision = decision_about("volume", volume->uuid, config_volume_name(volume),
-                                               "person", VERDICT_ACT, "Reset");
-    decision_set(&decision->summary, "A person has set the state of volume %s from %s to %s%s.",
-                 config_volume_name(volume), old, new,
-                 row ? ", and that ended the work on it" : "");
-    decision_set(&decision->old, "%s", old);
-    decision_set(&decision->new, "%s", new);
+    const char *kind = resource_kind(old->type), *name = resource_name(old);
+    struct decision *decision =
+        decision_about(kind, old->uuid, name, "person", VERDICT_ACT, "Reset");
+    decision_set(&decision->summary, "A person has set the state of %s %s from %s to %s%s.", kind,
+                 name, old->status, status, row ? ", and that ended the work on it" : "");
+    decision_set(&decision->old, "%s", old->status);
+    decision_set(&decision->new, "%s", status);
     if (row)
         g_ptr_array_add(decision->evidence, wconf_work_said(wconf, row));
     wconf_decide(wconf, decision, changes);
 }
 
+/* Work of another one that holds it as its partner ends with it (SAF-121). */
+static void end_partners(struct wconf *wconf, const struct resource *partner, GPtrArray *changes)
+{
+    g_autoptr(GPtrArray) rows = config_held_work(wconf->head, partner->type, partner->uuid);
+    for (guint i = 0; i < rows->len; i++) {
+        const struct worker *row = rows->pdata[i];
+        const struct work_row *work = wconf_work_row(wconf, row);
+        struct resource resource = resource_of_row(wconf->head, row);
+        g_autofree char *key = config_work_key(row->resource_type, row->resource_id);
+        if (strcmp(row->partner_id, partner->uuid) != 0)
+            continue;
+        g_ptr_array_add(changes, config_delete(wconf->head, "worker", key));
+        if (!work || strcmp(resource.status, row->status) != 0)
+            continue;
+        resource.status = task_final_words[work->cleaned];
+        resource.status_why = "a person has reset what it was worked on with";
+        g_ptr_array_add(changes, resource_put(wconf->head, &resource));
+    }
+}
+
 static void reset(struct wconf *wconf, struct rpc_request *request,
-                  const struct reset_state_args *args, const struct volume *old)
+                  const struct reset_state_args *args, const struct resource *old)
 {
     GPtrArray *changes = change_list_new();
-    record_autoptr(volume) volume = volume_copy(old);
+    struct resource resource = *old;
     g_autofree char *key = config_work_key(args->resource_type, old->uuid);
     const struct worker *row = config_get(wconf->head, "worker", key, NULL);
-    volume->status = (enum volume_status)enum_parse(&volume_status_words, args->status);
-    text_set(&volume->status_why, volume->status == VOLUME_AVAILABLE ? "" : "set by a person");
-    wconf_work_put_volume(wconf, volume, changes);
+    resource.status = args->status;
+    resource.status_why = strcmp(args->status, "available") != 0 ? "set by a person" : "";
+    g_ptr_array_add(changes, resource_put(wconf->head, &resource));
     if (row)
         g_ptr_array_add(changes, config_delete(wconf->head, "worker", key));
-    decide_reset(wconf, volume, enum_word(&volume_status_words, (int)old->status), row, changes);
+    end_partners(wconf, old, changes);
+    decide_reset(wconf, old, args->status, row, changes);
     wconf_work_commit(wconf, request, args->commit_id, changes, NULL);
 }
 
@@ -287,27 +264,32 @@ void wconf_handle_reset_state(struct wconf *wconf, struct rpc_request *request)
         rpc_request_args(request, &reset_state_args_record, &error);
     if (args && wconf_answer_repeated(wconf, args->commit_id, request))
         return;
-    const struct volume *volume =
-        args ? config_find(wconf->head, "volume", args->resource, &error) : NULL;
-    if (volume && may_be(volume, args->status, &error))
-        reset(wconf, request, args, volume);
+    struct resource resource =
+        args ? resource_find(wconf->head, args->resource_type, args->resource, &error)
+             : resource_read(RESOURCE_VOLUME, NULL);
+    if (resource.exists && may_be(&resource, args->status, &error))
+        reset(wconf, request, args, &resource);
     else
         wconf_work_refuse(wconf, request, error);
 }
 
-/* --- change_volume --- */
+/* --- change_volume, change_snapshot --- */
 
-static void change_volume(struct wconf *wconf, struct rpc_request *request,
-                          const struct change_volume_args *args, const struct volume *old)
+/* What is empty stays as it is. */
+static void change(struct wconf *wconf, struct rpc_request *request, const char *commit_id,
+                   const char *name, const char *description, struct resource *resource)
 {
+    GError *error = NULL;
+    if (!*name && !*description) {
+        fettle_set_error(&error, WRONG_INPUT, "name, description: nothing is to change");
+        wconf_work_refuse(wconf, request, error);
+        return;
+    }
     GPtrArray *changes = change_list_new();
-    record_autoptr(volume) volume = volume_copy(old);
-    if (*args->name)
-        text_set(&volume->name, args->name);
-    if (*args->description)
-        text_set(&volume->description, args->description);
-    wconf_work_put_volume(wconf, volume, changes);
-    wconf_work_commit(wconf, request, args->commit_id, changes, NULL);
+    resource->name = *name ? name : resource->name;
+    resource->description = *description ? description : resource->description;
+    g_ptr_array_add(changes, resource_put(wconf->head, resource));
+    wconf_work_commit(wconf, request, commit_id, changes, NULL);
 }
 
 void wconf_handle_change_volume(struct wconf *wconf, struct rpc_request *request)
@@ -317,12 +299,27 @@ void wconf_handle_change_volume(struct wconf *wconf, struct rpc_request *request
         rpc_request_args(request, &change_volume_args_record, &error);
     if (args && wconf_answer_repeated(wconf, args->commit_id, request))
         return;
-    const struct volume *volume =
-        args ? config_find(wconf->head, "volume", args->volume, &error) : NULL;
-    if (volume && !*args->name && !*args->description)
-        fettle_set_error(&error, WRONG_INPUT, "name, description: nothing is to change");
-    if (volume && !error)
-        change_volume(wconf, request, args, volume);
+    struct resource resource =
+        args ? resource_find(wconf->head, RESOURCE_VOLUME, args->volume, &error)
+             : resource_read(RESOURCE_VOLUME, NULL);
+    if (resource.exists)
+        change(wconf, request, args->commit_id, args->name, args->description, &resource);
+    else
+        wconf_work_refuse(wconf, request, error);
+}
+
+void wconf_handle_change_snapshot(struct wconf *wconf, struct rpc_request *request)
+{
+    GError *error = NULL;
+    record_autoptr(change_snapshot_args) args =
+        rpc_request_args(request, &change_snapshot_args_record, &error);
+    if (args && wconf_answer_repeated(wconf, args->commit_id, request))
+        return;
+    struct resource resource =
+        args ? resource_find(wconf->head, RESOURCE_SNAPSHOT, args->snapshot, &error)
+             : resource_read(RESOURCE_SNAPSHOT, NULL);
+    if (resource.exists)
+        change(wconf, request, args->commit_id, args->name, args->description, &resource);
     else
         wconf_work_refuse(wconf, request, error);
 }

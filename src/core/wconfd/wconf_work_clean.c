@@ -176,7 +176,7 @@ static void give_back(struct wconf *wconf, struct rpc_request *request,
                       const struct give_back_args *args, const struct storage_service *service,
                       const struct worker *old)
 {
-    const struct volume *volume = wconf_work_volume(wconf->head, old);
+    struct resource resource = resource_of_row(wconf->head, old);
     GPtrArray *changes = change_list_new();
     g_autofree char *cleaner = config_storage_service_name(wconf->head, service);
     g_autofree char *name = wconf_work_name(wconf->head, old);
@@ -186,10 +186,11 @@ static void give_back(struct wconf *wconf, struct rpc_request *request,
     row->was_service_id = row->was_updated_us = 0;
     wconf_work_put_row(wconf, row, changes);
     struct decision *decision =
-        volume ? decision_about("volume", volume->uuid, config_volume_name(volume), "volumed/clean",
-                                VERDICT_WAIT, "Not cleaned")
-               : decision_about("storage_service", service->uuid, cleaner, "volumed/clean",
-                                VERDICT_WAIT, "Not cleaned");
+        resource.exists
+            ? decision_about(resource_kind(resource.type), resource.uuid, resource_name(&resource),
+                             "volumed/clean", VERDICT_WAIT, "Not cleaned")
+            : decision_about("storage_service", service->uuid, cleaner, "volumed/clean",
+                             VERDICT_WAIT, "Not cleaned");
     decision_set(&decision->summary, "%s could not clean %s: %s.", cleaner, name,
                  *args->why ? args->why : "it does not say why");
     decision_set(&decision->task, "%s", row->status);

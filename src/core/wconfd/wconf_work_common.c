@@ -92,20 +92,15 @@ const struct storage_service *wconf_work_caller(const struct wconf *wconf,
 
 /* --- rows --- */
 
-const struct volume *wconf_work_volume(const struct config *head, const struct worker *row)
-{
-    return config_get(head, "volume", row->resource_id, NULL);
-}
-
 const struct work_row *wconf_work_row(const struct wconf *wconf, const struct worker *row)
 {
-    return work_row_of(wconf->work_table, TASK_KIND_volume, row->operation);
+    return work_row_of(wconf->work_table, resource_task_kind(row->resource_type), row->operation);
 }
 
 char *wconf_work_name(const struct config *head, const struct worker *row)
 {
-    const struct volume *volume = wconf_work_volume(head, row);
-    return g_strdup_printf("volume %s", volume ? config_volume_name(volume) : row->resource_id);
+    struct resource resource = resource_of_row(head, row);
+    return g_strdup_printf("%s %s", resource_kind(resource.type), resource_name(&resource));
 }
 
 char *wconf_work_said(const struct wconf *wconf, const struct worker *row)
@@ -143,12 +138,6 @@ const struct worker *wconf_work_claimed(const struct wconf *wconf,
 
 /* --- records --- */
 
-void wconf_work_put_volume(struct wconf *wconf, const struct volume *volume, GPtrArray *changes)
-{
-    g_ptr_array_add(changes,
-                    config_put(wconf->head, "volume", volume->uuid, volume_to_json(volume)));
-}
-
 void wconf_work_put_row(struct wconf *wconf, const struct worker *row, GPtrArray *changes)
 {
     g_autofree char *key = config_work_key(row->resource_type, row->resource_id);
@@ -162,17 +151,19 @@ void wconf_work_give(struct wconf *wconf, struct worker *row, const struct stora
     row->updated_us = wconf_stamp(wconf);
 }
 
-void wconf_work_unname(struct wconf *wconf, struct volume *volume, const char *operation,
+void wconf_work_unname(struct wconf *wconf, struct resource *resource, const char *operation,
                        GPtrArray *changes)
 {
-    g_autofree char *key = config_trash_key(volume->backend, volume->data);
-    g_autofree char *why = g_strdup_printf("%s of volume %s", operation, volume->uuid);
-    const struct trash trash = {.backend = volume->backend,
-                                .name = volume->data,
+    g_autofree char *key = config_trash_key(resource->backend, resource->data);
+    g_autofree char *why =
+        g_strdup_printf("%s of %s %s", operation, resource_kind(resource->type), resource->uuid);
+    const struct trash trash = {.backend = (char *)resource->backend,
+                                .name = (char *)resource->data,
+                                .resource_type = resource->type,
                                 .since_us = wconf_stamp(wconf),
                                 .why = why};
     g_ptr_array_add(changes, config_put(wconf->head, "trash", key, trash_to_json(&trash)));
-    text_set(&volume->data, "");
+    resource->data = "";
 }
 
 /* --- many at once --- */

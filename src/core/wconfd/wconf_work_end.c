@@ -20,15 +20,10 @@ struct ending {
 
 /* --- may it end so? --- */
 
-static bool has_moved_on(const struct worker *row, const struct volume *volume)
-{
-    return !volume ||
-           strcmp(enum_word(&volume_status_words, (int)volume->status), row->status) != 0;
-}
-
 static bool data_fits(const struct worker *row, const struct work_row *work,
-                      const struct volume *volume, const struct work_end *item, GError **error)
+                      const struct resource *resource, const struct work_end *item, GError **error)
 {
+    const char *kind = resource_kind(resource->type);
     g_autofree char *name = volume_data_name(row->resource_id, row->claim);
     bool removes = work->done == TASK_FINAL_REMOVED;
     if (*item->data && (item->failed || removes)) {
@@ -43,46 +38,61 @@ static bool data_fits(const struct worker *row, const struct work_row *work,
     }
     if (item->failed)
         return true;
-    if (removes && *volume->data) {
-        fettle_set_error(error, WRONG_STATE, "volume %s names %s still; that is a step before",
-                         config_volume_name(volume), volume->data);
+    if (removes && *resource->data) {
+        fettle_set_error(error, WRONG_STATE, "%s %s names %s still; that is a step before", kind,
+                         resource_name(resource), resource->data);
         return false;
     }
-    if (removes || *item->data || *volume->data)
+    if (removes || *item->data || *resource->data)
         return true;
-    fettle_set_error(error, WRONG_INPUT, "data: at the end of %s volume %s has some",
-                     row->operation, config_volume_name(volume));
+    fettle_set_error(error, WRONG_INPUT, "data: at the end of %s %s %s has some", row->operation,
+                     kind, resource_name(resource));
     return false;
 }
 
-static bool size_fits(const struct volume *volume, const struct work_end *item, GError **error)
+static bool size_fits(const struct resource *resource, const struct work_end *item, GError **error)
 {
-    if (!item->size || item->size >= volume->size)
+    if (!item->size || item->size >= resource->size)
         return true;
     fettle_set_error(error, WRONG_INPUT,
                      "size: %" G_GUINT64_FORMAT " GiB is smaller than %" G_GUINT64_FORMAT " GiB",
-                     item->size, volume->size);
+                     item->size, resource->size);
     return false;
 }
 
 static bool may_end(const struct ending *ending, const struct worker *row,
-                    const struct volume *volume, const struct work_end *item, GError **error)
+                    const struct resource *resource, const struct work_end *item, GError **error)
 {
     const struct work_row *work = wconf_work_row(ending->wconf, row);
-    bool moved = has_moved_on(row, volume);
+    bool moved = strcmp(resource->status, row->status) != 0;
     g_autofree char *name = wconf_work_name(ending->wconf->head, row);
-    const char *status = volume ? enum_word(&volume_status_words, (int)volume->status) : "gone";
     if (moved && !item->moved_on)
-        fettle_set_error(error, REFUSED, "%s is %s, and not %s as its work says", name, status,
-                         row->status);
+        fettle_set_error(error, REFUSED, "%s is %s, and not %s as its work says", name,
+                         resource->status, row->status);
     else if (!moved && item->moved_on)
         fettle_set_error(error, WRONG_INPUT, "%s is %s still", name, row->status);
     else if (!work)
         fettle_set_error(error, WRONG_STATE, "%s: this version knows no %s", name, row->operation);
     else
         return moved ||
-               (data_fits(row, work, volume, item, error) && size_fits(volume, item, error));
+               (data_fits(row, work, resource, item, error) && size_fits(resource, item, error));
     return false;
+}
+
+/* A copy that is no point in time counts only if nobody can have written to its source meanwhile
+ * (SAF-120). Why not, to be freed with g_free(); NULL: it counts. */
+static char *source_moved(const struct config *head, const struct worker *row)
+{
+    const struct work_source *noted = row->source;
+    if (!noted)
+        return NULL;
+    struct resource source = resource_of(head, noted->resource_type, noted->resource_id);
+    const char *kind = resource_kind(source.type);
+    if (strcmp(source.status, "available") != 0)
+        return g_strdup_printf("%s %s is %s since", kind, resource_name(&source), source.status);
+    return strcmp(source.data, noted->data) != 0
+               ? g_strdup_printf("%s %s was written meanwhile", kind, resource_name(&source))
+               : NULL;
 }
 
 /* --- the end --- */
@@ -99,31 +109,32 @@ static void note(struct ending *ending, const struct worker *row, const struct w
                                                    *item->why ? ": " : "", item->why));
 }
 
-static const char *end_volume(struct ending *ending, const struct worker *row,
-                              const struct volume *old, const struct work_end *item)
+static const char *end_resource(struct ending *ending, const struct worker *row,
+                                struct resource *resource, const struct work_end *item)
 {
     struct wconf *wconf = ending->wconf;
     const struct work_row *work = wconf_work_row(wconf, row);
     const char *word = task_final_words[item->failed ? work->cleaned : work->done];
     if (!item->failed && work->done == TASK_FINAL_REMOVED) {
-        g_ptr_array_add(ending->changes, config_delete(wconf->head, "volume", old->uuid));
+        g_ptr_array_add(
+            ending->changes,
+            config_delete(wconf->head, resource_kind(row->resource_type), row->resource_id));
         return word;
     }
-    record_autoptr(volume) volume = volume_copy(old);
-    volume->status = (enum volume_status)enum_parse(&volume_status_words, word);
-    text_set(&volume->status_why, item->failed ? item->why : "");
+    g_autofree char *host = NULL;
+    resource->status = word;
+    resource->status_why = item->failed ? item->why : "";
     if (*item->data) {
-        const struct backend *backend = config_get(wconf->head, "backend", volume->backend, NULL);
-        if (*volume->data)
-            wconf_work_unname(wconf, volume, row->operation, ending->changes);
-        text_set(&volume->data, item->data);
-        g_free(volume->host);
-        volume->host = g_strdup_printf("%s@%s", ending->service->host,
-                                       backend ? backend->name : volume->backend);
+        const struct backend *backend = config_get(wconf->head, "backend", resource->backend, NULL);
+        if (*resource->data)
+            wconf_work_unname(wconf, resource, row->operation, ending->changes);
+        resource->data = item->data;
+        resource->host = host = g_strdup_printf("%s@%s", ending->service->host,
+                                                backend ? backend->name : resource->backend);
     }
     if (item->size)
-        volume->size = item->size;
-    wconf_work_put_volume(wconf, volume, ending->changes);
+        resource->size = item->size;
+    g_ptr_array_add(ending->changes, resource_put(wconf->head, resource));
     return word;
 }
 
@@ -146,11 +157,21 @@ static bool end_item(struct ending *ending, const struct work_end *item, GError 
     }
     const struct worker *row =
         wconf_work_claimed(ending->wconf, ending->service, item->key, item->claim, error);
-    const struct volume *volume = row ? wconf_work_volume(head, row) : NULL;
-    if (!row || !may_end(ending, row, volume, item, error))
+    if (!row)
         return false;
+    struct resource resource = resource_of_row(head, row);
+    if (!may_end(ending, row, &resource, item, error))
+        return false;
+    g_autofree char *moved = item->moved_on || item->failed ? NULL : source_moved(head, row);
+    struct work_end torn = *item;
+    if (moved) {
+        torn.failed = true;
+        torn.why = moved;
+        torn.data = (char *)"";
+        item = &torn;
+    }
     const char *became =
-        item->moved_on ? "left alone, it has moved on" : end_volume(ending, row, volume, item);
+        item->moved_on ? "left alone, it has moved on" : end_resource(ending, row, &resource, item);
     note(ending, row, item, became);
     empty_trash(ending, item);
     g_ptr_array_add(ending->changes, config_delete(head, "worker", item->key));
@@ -182,24 +203,25 @@ static bool try_item(struct ending *ending, const struct work_end *item, GError 
 static void decide(struct ending *ending)
 {
     struct wconf *wconf = ending->wconf;
-    const struct volume *one =
-        ending->lines->len == 1 ? wconf_work_volume(wconf->head, ending->last) : NULL;
+    struct resource one = ending->lines->len == 1 ? resource_of_row(wconf->head, ending->last)
+                                                  : resource_read(RESOURCE_VOLUME, NULL);
     g_autofree char *who = config_storage_service_name(wconf->head, ending->service);
     const char *state = ending->cleaned ? "Cleaned" : "Failed";
     if (!ending->lines->len)
         return;
-    struct decision *decision = one ? decision_about("volume", one->uuid, config_volume_name(one),
-                                                     "volumed", VERDICT_ACT, state)
-                                    : decision_about("storage_service", ending->service->uuid, who,
-                                                     "volumed", VERDICT_ACT, state);
-    if (one)
+    struct decision *decision =
+        one.exists ? decision_about(resource_kind(one.type), one.uuid, resource_name(&one),
+                                    "volumed", VERDICT_ACT, state)
+                   : decision_about("storage_service", ending->service->uuid, who, "volumed",
+                                    VERDICT_ACT, state);
+    if (one.exists)
         decision_set(&decision->summary, "%s: %s.", who, (const char *)ending->lines->pdata[0]);
     else
         decision_set(&decision->summary, "%s: rows of work that were cleaned, or have failed: %u.",
                      who, ending->lines->len);
     for (guint i = 0; i < MIN(ending->lines->len, LIMIT_REPAIR_EVIDENCE); i++)
         g_ptr_array_add(decision->evidence, g_strdup(ending->lines->pdata[i]));
-    if (one)
+    if (one.exists)
         decision_set(&decision->task, "%s", ending->last->status);
     decision->event = ending->cleaned ? EVENT_RECOVERED : EVENT_NONE;
     wconf_decide(wconf, decision, ending->changes);

@@ -1,7 +1,8 @@
 /*
  * What the methods of work share (docs/design/storage.md). Each builds its records on the head,
  * under the serial that its commit gets, and commits once; a refusal rests on what is committed.
- *   wconf_work.c        accept_work, reset_state, change_volume
+ *   wconf_work.c        accept_work, reset_state, change_volume, change_snapshot
+ *   wconf_work_make.c   what accept_work is about
  *   wconf_work_common.c what follows here
  *   wconf_work_take.c   take_work, step_work, empty_trash
  *   wconf_work_clean.c  claim_work, give_back
@@ -12,6 +13,7 @@
  */
 #pragma once
 
+#include "core/config/resource.h"
 #include "core/wconfd/wconf_private.h"
 
 /* The serial of the next commit: the claim, the id, the generation that it gives. */
@@ -42,8 +44,6 @@ const struct storage_service *wconf_work_caller(const struct wconf *wconf,
 const struct worker *wconf_work_claimed(const struct wconf *wconf,
                                         const struct storage_service *service, const char *key,
                                         guint64 claim, GError **error);
-/* What the row is about; NULL: it is gone. */
-const struct volume *wconf_work_volume(const struct config *head, const struct worker *row);
 /* What the table says of its operation; NULL: nothing. */
 const struct work_row *wconf_work_row(const struct wconf *wconf, const struct worker *row);
 /* `volume data1`, of the resource of a row; free with g_free(). */
@@ -51,13 +51,23 @@ char *wconf_work_name(const struct config *head, const struct worker *row);
 /* `volume data1: delete-volume (deleting)`; free with g_free(). */
 char *wconf_work_said(const struct wconf *wconf, const struct worker *row);
 
-void wconf_work_put_volume(struct wconf *wconf, const struct volume *volume, GPtrArray *changes);
 void wconf_work_put_row(struct wconf *wconf, const struct worker *row, GPtrArray *changes);
 /* A touch, and a new owner. */
 void wconf_work_give(struct wconf *wconf, struct worker *row,
                      const struct storage_service *service);
-/* The volume names its data no more: that is trash. */
-void wconf_work_unname(struct wconf *wconf, struct volume *volume, const char *operation,
+/* Whether work of that row may begin on a resource that there is: nothing else is done to it.
+ * WRONG_STATE. */
+bool wconf_work_may_begin(const struct config *head, const struct work_row *row,
+                          const struct resource *resource, GError **error);
+/* What a request is about: the resource that there is, or the one that it makes, with the commit's
+ * id as its UUID, so that the same request again is about the same one, and what that copies. */
+bool wconf_work_find(const struct config *head, const struct work_row *row,
+                     const struct accept_work_args *args, struct resource *ret_resource,
+                     GError **error);
+bool wconf_work_make(const struct config *head, const struct accept_work_args *args,
+                     struct resource *ret_resource, struct resource *ret_source, GError **error);
+/* The resource names its data no more: that is trash. */
+void wconf_work_unname(struct wconf *wconf, struct resource *resource, const char *operation,
                        GPtrArray *changes);
 /* Adds what has become of an item; `error` NULL: it has passed. */
 void wconf_work_verdict(struct work_verdicts *verdicts, const char *key, enum work_answer answer,

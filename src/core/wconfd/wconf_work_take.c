@@ -114,34 +114,32 @@ void wconf_handle_take_work(struct wconf *wconf, struct rpc_request *request)
 
 /* What it names is given up only by work that removes it. */
 static bool may_unname(const struct wconf *wconf, const struct worker *row,
-                       const struct volume *volume, GError **error)
+                       const struct resource *resource, GError **error)
 {
     const struct work_row *work = wconf_work_row(wconf, row);
-    const char *status = volume ? enum_word(&volume_status_words, (int)volume->status) : "gone";
     g_autofree char *name = wconf_work_name(wconf->head, row);
     if (!work || work->done != TASK_FINAL_REMOVED) {
         fettle_set_error(error, WRONG_INPUT, "unname: %s does not remove %s", row->operation, name);
         return false;
     }
-    if (!strcmp(status, row->status))
+    if (!strcmp(resource->status, row->status))
         return true;
-    fettle_set_error(error, REFUSED, "%s is %s, and not %s as its work says", name, status,
-                     row->status);
+    fettle_set_error(error, REFUSED, "%s is %s, and not %s as its work says", name,
+                     resource->status, row->status);
     return false;
 }
 
 static void step(struct wconf *wconf, struct rpc_request *request,
-                 const struct step_work_args *args, const struct worker *old)
+                 const struct step_work_args *args, const struct worker *old,
+                 struct resource *resource)
 {
     GPtrArray *changes = change_list_new();
-    const struct volume *named = args->unname ? wconf_work_volume(wconf->head, old) : NULL;
-    record_autoptr(volume) volume = named && *named->data ? volume_copy(named) : NULL;
     record_autoptr(worker) row = worker_copy(old);
     row->updated_us = wconf_stamp(wconf);
     wconf_work_put_row(wconf, row, changes);
-    if (volume) {
-        wconf_work_unname(wconf, volume, row->operation, changes);
-        wconf_work_put_volume(wconf, volume, changes);
+    if (args->unname && *resource->data) {
+        wconf_work_unname(wconf, resource, row->operation, changes);
+        g_ptr_array_add(changes, resource_put(wconf->head, resource));
     }
     wconf_work_commit(wconf, request, args->commit_id, changes, NULL);
 }
@@ -156,9 +154,10 @@ void wconf_handle_step_work(struct wconf *wconf, struct rpc_request *request)
         args ? wconf_work_caller(wconf, request, args->service, args->generation, &error) : NULL;
     const struct worker *row =
         service ? wconf_work_claimed(wconf, service, args->key, args->claim, &error) : NULL;
-    if (row &&
-        (!args->unname || may_unname(wconf, row, wconf_work_volume(wconf->head, row), &error)))
-        step(wconf, request, args, row);
+    struct resource resource =
+        row ? resource_of_row(wconf->head, row) : resource_read(RESOURCE_VOLUME, NULL);
+    if (row && (!args->unname || may_unname(wconf, row, &resource, &error)))
+        step(wconf, request, args, row, &resource);
     else
         wconf_work_refuse(wconf, request, error);
 }

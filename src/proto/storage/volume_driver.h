@@ -6,8 +6,10 @@
  * is the caller's, and stays as it is while it waits.
  *
  * Data has names: UUID.CLAIM, where the claim is the serial of the commit under which it is made
- * (SAF-52). Nothing here is ever renamed, overwritten or shortened. Whoever creates, grows or
- * removes has the right to by the record; the driver knows no records but the back end's.
+ * (SAF-52). Where it lies follows from the kind of the resource: what has another kind is another
+ * thing, whatever its name. Nothing here is ever renamed, overwritten or shortened. Whoever
+ * creates, grows or removes has the right to by the record; the driver knows no records but the
+ * back end's.
  *
  * Errors, of all calls: ENVIRONMENT: the place is not there, is not what the record says, or has
  * not the right marker (SAF-123); STORAGE: it fails; NO_RESOURCES: it is full; TIMEOUT: it hangs;
@@ -21,6 +23,7 @@ struct volume_driver;
 
 /* One thing that a back end has. */
 struct volume_data {
+    enum resource_type type;
     char *name;
     guint64 bytes; /* size as a guest would see it */
     bool whole;    /* it says so itself, since it was on stable storage (`fettle.whole`) */
@@ -39,18 +42,24 @@ struct volume_driver_ops {
     /* Makes blank data of that size: whole, on stable storage with the name of it, and marked so.
      * ALREADY_EXISTS: there is something of that name. After another error something may be there.
      */
-    bool (*create)(struct volume_driver *driver, const struct backend *backend, const char *name,
-                   guint64 size_gib, GError **error);
-    /* Makes it at least that large; a smaller size, or the same again, changes nothing.
+    bool (*create)(struct volume_driver *driver, const struct backend *backend,
+                   enum resource_type type, const char *name, guint64 size_gib, GError **error);
+    /* The same, with what SOURCE has in its first `size_gib` GiB, which may be all of it and less;
+     * behind that it is blank. A point in time only if nobody writes to the source (SAF-120). How
+     * long it may take goes by the size. UNKNOWN_ENTITY: there is no source. */
+    bool (*copy)(struct volume_driver *driver, const struct backend *backend,
+                 enum resource_type source_type, const char *source, enum resource_type type,
+                 const char *name, guint64 size_gib, GError **error);
+    /* Makes a volume at least that large; a smaller size, or the same again, changes nothing.
      * UNKNOWN_ENTITY: there is no such data. */
     bool (*grow)(struct volume_driver *driver, const struct backend *backend, const char *name,
                  guint64 size_gib, GError **error);
     /* No error if there is none. WRONG_STATE: somebody has it open, so it stays. */
-    bool (*remove)(struct volume_driver *driver, const struct backend *backend, const char *name,
-                   GError **error);
+    bool (*remove)(struct volume_driver *driver, const struct backend *backend,
+                   enum resource_type type, const char *name, GError **error);
     /* UNKNOWN_ENTITY: there is no such data. */
     struct volume_data *(*look)(struct volume_driver *driver, const struct backend *backend,
-                                const char *name, GError **error);
+                                enum resource_type type, const char *name, GError **error);
     /* All that is there under names of data, GPtrArray of struct volume_data; with `whole` not
      * looked at. What has other names is not ours, and is left out. */
     GPtrArray *(*list)(struct volume_driver *driver, const struct backend *backend, GError **error);

@@ -6,6 +6,7 @@
 /* Statuses of tasks, by the names of their rows. */
 #define TASK(kind, NAME, word, ...) TASK_OF_##kind(NAME, word)
 #define TASK_OF_volume(NAME, word) static const char volume_##NAME[] G_GNUC_UNUSED = word;
+#define TASK_OF_snapshot(NAME, word) static const char snapshot_##NAME[] G_GNUC_UNUSED = word;
 #include "proto/tasks.def"
 
 /* The statuses that an operation begins from are bits. */

@@ -11,8 +11,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <glib/gstdio.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>
 #include <unistd.h>
@@ -140,7 +142,7 @@ static void whole(void *unused)
     struct stat status;
     set_up();
     suite.driver->ops->open(suite.driver, suite.first, suite.cluster, true, &error);
-    suite.driver->ops->create(suite.driver, suite.first, NAME, 4, &error);
+    suite.driver->ops->create(suite.driver, suite.first, RESOURCE_VOLUME, NAME, 4, &error);
     g_assert_no_error(error);
     g_autofree char *path = path_of(suite.first, NAME);
     g_assert_cmpint(stat(path, &status), ==, 0);
@@ -151,11 +153,84 @@ static void whole(void *unused)
     } else {
         g_assert_cmpstr(text, ==, "17 4294967296");
         g_assert_cmpint(setxattr(path, "user.fettle.whole", "16 4294967296", 13, 0), ==, 0);
-        struct volume_data *data = suite.driver->ops->look(suite.driver, suite.first, NAME, &error);
+        struct volume_data *data =
+            suite.driver->ops->look(suite.driver, suite.first, RESOURCE_VOLUME, NAME, &error);
         g_assert_no_error(error);
         g_assert_false(data->whole);
         volume_data_free(data);
     }
+    tear_down();
+}
+
+#define COPIED "22222222-0000-4000-8000-000000000002.18"
+
+static void fill(const char *path, const char *text, off_t at)
+{
+    int fd = open(path, O_WRONLY | O_CLOEXEC);
+    g_assert_cmpint(pwrite(fd, text, strlen(text), at), ==, (ssize_t)strlen(text));
+    close(fd);
+}
+
+static void assert_text(const char *path, const char *text, off_t at)
+{
+    char found[16] = "";
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    g_assert_cmpint(pread(fd, found, strlen(text), at), ==, (ssize_t)strlen(text));
+    g_assert_cmpstr(found, ==, text);
+    close(fd);
+}
+
+/* Bytes at the beginning, in the middle and at the end, and holes between them. */
+static void copies(void *unused)
+{
+    static const off_t places[] = {0, 12345678, (off_t)2 * 1024 * MIB(1) - 4};
+    g_autoptr(GError) error = NULL;
+    struct stat status;
+    set_up();
+    const struct volume_driver_ops *ops = suite.driver->ops;
+    ops->open(suite.driver, suite.first, suite.cluster, true, &error);
+    ops->create(suite.driver, suite.first, RESOURCE_VOLUME, NAME, 2, &error);
+    g_assert_no_error(error);
+    g_autofree char *source = path_of(suite.first, NAME);
+    g_autofree char *target = g_build_filename(suite.first->path, "snapshots", COPIED, NULL);
+    for (guint i = 0; i < G_N_ELEMENTS(places); i++)
+        fill(source, "data", places[i]);
+    ops->copy(suite.driver, suite.first, RESOURCE_VOLUME, NAME, RESOURCE_SNAPSHOT, COPIED, 3,
+              &error);
+    g_assert_no_error(error);
+    for (guint i = 0; i < G_N_ELEMENTS(places); i++)
+        assert_text(target, "data", places[i]);
+    g_assert_cmpint(stat(target, &status), ==, 0);
+    g_assert_cmpint(status.st_size, ==, (off_t)3 * 1024 * MIB(1));
+    g_assert_cmpint(status.st_blocks, <, 4096); /* sparse */
+    /* A later write to the one is none to the other. */
+    fill(source, "more", 0);
+    assert_text(target, "data", 0);
+    tear_down();
+}
+
+/* In a mount of its own, with room for half of it. */
+static void full(void *unused)
+{
+    g_autoptr(GError) error = NULL;
+    set_up();
+    if (unshare(CLONE_NEWNS) != 0 || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
+        mount("none", suite.first->path, "tmpfs", 0, "size=8m") != 0) {
+        g_test_skip("nothing can be mounted here");
+        tear_down();
+        return;
+    }
+    const struct volume_driver_ops *ops = suite.driver->ops;
+    ops->open(suite.driver, suite.first, suite.cluster, true, &error);
+    ops->create(suite.driver, suite.first, RESOURCE_VOLUME, NAME, 1, &error);
+    g_assert_no_error(error);
+    g_autofree char *source = path_of(suite.first, NAME);
+    g_autofree char *text = g_strnfill(MIB(5), 'x');
+    fill(source, text, 0);
+    g_assert_false(ops->copy(suite.driver, suite.first, RESOURCE_VOLUME, NAME, RESOURCE_SNAPSHOT,
+                             COPIED, 1, &error));
+    g_assert_error(error, FETTLE_ERROR, FETTLE_ERROR_NO_RESOURCES);
+    g_assert_cmpint(umount2(suite.first->path, MNT_DETACH), ==, 0);
     tear_down();
 }
 
@@ -183,6 +258,8 @@ static int run_tests(int argc, char **argv)
     volume_suite_add("/volume-dir", &suite);
     world_test("/volume-dir/markers-of-directories#SAF-123", markers);
     world_test("/volume-dir/whole#SAF-52", whole);
+    world_test("/volume-dir/bytes-of-copies#SAF-52", copies);
+    world_test("/volume-dir/full#SAF-52", full);
     world_test("/volume-dir/broken-child", broken);
     return g_test_run();
 }

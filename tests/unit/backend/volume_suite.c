@@ -7,6 +7,7 @@
 
 #define VOLUME "11111111-0000-4000-8000-000000000001"
 #define NAME VOLUME ".17"
+#define SNAPSHOT "22222222-0000-4000-8000-000000000002.18"
 #define GIB (G_GUINT64_CONSTANT(1) << 30)
 
 static struct volume_suite *suite;
@@ -36,18 +37,24 @@ static void open_both(void)
 
 static bool create(const char *name, guint64 gib, GError **error)
 {
-    return ops->create(suite->driver, suite->first, name, gib, error);
+    return ops->create(suite->driver, suite->first, RESOURCE_VOLUME, name, gib, error);
 }
 
-static void assert_is(const char *name, guint64 bytes, bool whole)
+static void assert_has(enum resource_type type, const char *name, guint64 bytes, bool whole)
 {
     g_autoptr(GError) error = NULL;
-    struct volume_data *data = ops->look(suite->driver, suite->first, name, &error);
+    struct volume_data *data = ops->look(suite->driver, suite->first, type, name, &error);
     g_assert_no_error(error);
     g_assert_cmpstr(data->name, ==, name);
     g_assert_cmpuint(data->bytes, ==, bytes);
     g_assert_cmpint(data->whole, ==, whole);
+    g_assert_cmpint(data->type, ==, type);
     volume_data_free(data);
+}
+
+static void assert_is(const char *name, guint64 bytes, bool whole)
+{
+    assert_has(RESOURCE_VOLUME, name, bytes, whole);
 }
 
 static gint by_name(gconstpointer a, gconstpointer b)
@@ -98,6 +105,35 @@ static void test_creates(void)
     g_assert_cmpuint(total, >=, room);
 }
 
+static bool copy(const char *source, enum resource_type type, const char *name, guint64 gib,
+                 GError **error)
+{
+    enum resource_type of = type == RESOURCE_VOLUME ? RESOURCE_SNAPSHOT : RESOURCE_VOLUME;
+    return ops->copy(suite->driver, suite->first, of, source, type, name, gib, error);
+}
+
+/* Of a kind of its own, though it had the same name; and nothing of that name is made twice. */
+static void test_copies(void)
+{
+    open_both();
+    FAILS(copy(NAME, RESOURCE_SNAPSHOT, SNAPSHOT, 2, &do_error), UNKNOWN_ENTITY);
+    assert_list(suite->first, "");
+    DO(create(NAME, 2, &do_error));
+    DO(copy(NAME, RESOURCE_SNAPSHOT, SNAPSHOT, 2, &do_error));
+    FAILS(copy(NAME, RESOURCE_SNAPSHOT, SNAPSHOT, 2, &do_error), ALREADY_EXISTS);
+    FAILS(copy(SNAPSHOT, RESOURCE_SNAPSHOT, VOLUME ".18", 2, &do_error), UNKNOWN_ENTITY);
+    assert_has(RESOURCE_SNAPSHOT, SNAPSHOT, 2 * GIB, true);
+    assert_list(suite->first, NAME " " SNAPSHOT);
+    FAILS(ops->look(suite->driver, suite->first, RESOURCE_VOLUME, SNAPSHOT, &do_error),
+          UNKNOWN_ENTITY);
+    DO(copy(SNAPSHOT, RESOURCE_VOLUME, VOLUME ".19", 3, &do_error));
+    assert_is(VOLUME ".19", 3 * GIB, true);
+    DO(ops->remove(suite->driver, suite->first, RESOURCE_VOLUME, SNAPSHOT, &do_error));
+    assert_has(RESOURCE_SNAPSHOT, SNAPSHOT, 2 * GIB, true);
+    DO(ops->remove(suite->driver, suite->first, RESOURCE_SNAPSHOT, SNAPSHOT, &do_error));
+    assert_list(suite->first, NAME " " VOLUME ".19");
+}
+
 static void test_grows(void)
 {
     open_both();
@@ -113,15 +149,15 @@ static void test_grows(void)
 static void test_removes(void)
 {
     open_both();
-    DO(ops->remove(suite->driver, suite->first, NAME, &do_error));
+    DO(ops->remove(suite->driver, suite->first, RESOURCE_VOLUME, NAME, &do_error));
     DO(create(NAME, 1, &do_error));
     suite->lock(suite->first, NAME, true);
-    FAILS(ops->remove(suite->driver, suite->first, NAME, &do_error), WRONG_STATE);
+    FAILS(ops->remove(suite->driver, suite->first, RESOURCE_VOLUME, NAME, &do_error), WRONG_STATE);
     assert_is(NAME, GIB, true);
     suite->lock(suite->first, NAME, false);
-    DO(ops->remove(suite->driver, suite->first, NAME, &do_error));
-    DO(ops->remove(suite->driver, suite->first, NAME, &do_error));
-    FAILS(ops->look(suite->driver, suite->first, NAME, &do_error), UNKNOWN_ENTITY);
+    DO(ops->remove(suite->driver, suite->first, RESOURCE_VOLUME, NAME, &do_error));
+    DO(ops->remove(suite->driver, suite->first, RESOURCE_VOLUME, NAME, &do_error));
+    FAILS(ops->look(suite->driver, suite->first, RESOURCE_VOLUME, NAME, &do_error), UNKNOWN_ENTITY);
 }
 
 static void test_halves_and_others(void)
@@ -179,10 +215,11 @@ static void run_test(const void *data)
     suite->tear_down();
 }
 
-static void (*const tests[])(void) = {test_markers, test_creates,           test_grows,
+static void (*const tests[])(void) = {test_markers, test_creates,           test_copies, test_grows,
                                       test_removes, test_halves_and_others, test_hangs};
-static const char *const names[] = {"markers#SAF-123", "creates#SAF-52",    "grows#SAF-53",
-                                    "removes#SAF-53",  "halves-and-others", "hangs"};
+static const char *const names[] = {
+    "markers#SAF-123", "creates#SAF-52",    "copies#SAF-52", "grows#SAF-53",
+    "removes#SAF-53",  "halves-and-others", "hangs"};
 
 void volume_suite_add(const char *path, struct volume_suite *tested)
 {

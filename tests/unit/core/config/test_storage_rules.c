@@ -399,6 +399,83 @@ static void test_trash(void)
                 "wrong_input: trash x (" DIR1 "/x): name: \"x\" is no name of data");
 }
 
+#define SNAPSHOT1 "ffffffff-1111-4000-8000-000000000001"
+#define SNAPSHOT1_IS "snapshot before (" SNAPSHOT1 "): "
+
+/* Of data1, with data of claim 8. */
+static json_t *object_snapshot1(void)
+{
+    return json_make("{s:s,s:s,s:s,s:i,s:s,s:s,s:s}", "uuid", SNAPSHOT1, "name", "before", "volume",
+                     VOLUME1, "size", 2, "status", "available", "backend", DIR1, "data",
+                     SNAPSHOT1 ".8");
+}
+
+static struct change *snapshot1(const char *member, json_t *value)
+{
+    return put("snapshot", SNAPSHOT1, 9, with(object_snapshot1(), member, value));
+}
+
+static struct change *old_snapshot1(void)
+{
+    return put("snapshot", SNAPSHOT1, 1, object_snapshot1());
+}
+
+#define WITH_SNAPSHOT changes_of(BACKENDS, old_volume1(), old_snapshot1(), NULL)
+
+/* The rules of volumes are those of resources; and what snapshots have besides. */
+static void test_snapshot(void)
+{
+    assert_says(check(WITH_SNAPSHOT, changes_of(snapshot1("name", TEXT("first")), NULL)), "ok");
+    assert_says(check(WITH_SNAPSHOT, changes_of(snapshot1("status", TEXT("error")), NULL)),
+                "unsafe: " SNAPSHOT1_IS "status: changes only by the methods of work (SAF-50)");
+    assert_says(check(WITH_SNAPSHOT, changes_of(snapshot1("volume", TEXT(VOLUME2)), NULL)),
+                "unsafe: " SNAPSHOT1_IS "volume: never changes");
+    assert_says(work(WITH_SNAPSHOT, changes_of(snapshot1("data", TEXT(SNAPSHOT1 ".9")), NULL)),
+                "unsafe: " SNAPSHOT1_IS "data: becomes " SNAPSHOT1
+                ".9, and not at the end of the work under its claim (SAF-52)");
+    json_t *orphan = with(with(object_snapshot1(), "data", TEXT("")), "status", TEXT("error"));
+    assert_says(
+        work(changes_of(BACKENDS, NULL), changes_of(put("snapshot", SNAPSHOT1, 9, orphan), NULL)),
+        "unknown_entity: " SNAPSHOT1_IS "volume: there is no volume " VOLUME1);
+    /* A volume goes after it. */
+    assert_says(work(WITH_SNAPSHOT, changes_of(TRASH7, del("volume", VOLUME1, 1), NULL)),
+                "wrong_state: " VOLUME1_IS "cannot be deleted, snapshot " SNAPSHOT1
+                " refers to it");
+    /* Its trash says where it lay. */
+    json_t *trash = object_trash(SNAPSHOT1 ".8");
+    assert_says(
+        work(WITH_SNAPSHOT,
+             changes_of(del("snapshot", SNAPSHOT1, 1),
+                        put("trash", DIR1 "/" SNAPSHOT1 ".8", 9, json_deep_copy(trash)), NULL)),
+        "unsafe: " SNAPSHOT1_IS "data: " SNAPSHOT1
+        ".8 is named no more, and not in the trash (SAF-53)");
+    assert_says(work(WITH_SNAPSHOT, changes_of(del("snapshot", SNAPSHOT1, 1),
+                                               put("trash", DIR1 "/" SNAPSHOT1 ".8", 9,
+                                                   with(trash, "resource_type", TEXT("Snapshot"))),
+                                               NULL)),
+                "ok");
+}
+
+static void test_partner(void)
+{
+    assert_says(
+        work(changes_of(
+                 BACKENDS,
+                 put("volume", VOLUME1, 1, with(object_volume1(), "status", TEXT("deleting"))),
+                 put("worker", ROW1, 1, object_row1()), old_snapshot1(), NULL),
+             changes_of(
+                 snapshot1("status", TEXT("deleting")),
+                 put("worker", "Snapshot/" SNAPSHOT1, 9,
+                     with(with(with(with(with(object_row1(), "resource_type", TEXT("Snapshot")),
+                                         "resource_id", TEXT(SNAPSHOT1)),
+                                    "operation", TEXT("delete-snapshot")),
+                               "partner_type", TEXT("Volume")),
+                          "partner_id", TEXT(VOLUME1))),
+                 NULL)),
+        "unsafe: worker Snapshot/" SNAPSHOT1 ": partner_id: " ROW1
+        " has a row of its own (SAF-121)");
+}
+
 /* SAF-122 */
 static void test_restored(void)
 {
@@ -585,6 +662,8 @@ int main(int argc, char **argv)
     g_test_add_func("/storage_rules/volume#SAF-50,SAF-53", test_volume);
     g_test_add_func("/storage_rules/data#SAF-52,SAF-53", test_data);
     g_test_add_func("/storage_rules/trash#SAF-53", test_trash);
+    g_test_add_func("/storage_rules/snapshot#SAF-50,SAF-53", test_snapshot);
+    g_test_add_func("/storage_rules/partner#SAF-121", test_partner);
     g_test_add_func("/storage_rules/restored#SAF-122", test_restored);
     g_test_add_func("/storage_rules/found", test_found);
     g_test_add_func("/storage_rules/cleanup", test_cleanup);

@@ -17,6 +17,9 @@ struct story {
     bool fails;           /* the back end does, once */
 };
 
+#define COPY "create-volume from a snapshot"
+#define CASCADE "delete-volume with its snapshots"
+
 static const struct story stories[] = {
     {"create-volume", 2, "|available 2 GiB|error 2 GiB, no data|", false},
     {"create-volume", 2, "|available 2 GiB|error 2 GiB, no data|", true},
@@ -24,29 +27,62 @@ static const struct story stories[] = {
     {"extend-volume", 3, "|available 3 GiB|error_extending 2 GiB|", true},
     {"delete-volume", 0, "|gone|", false},
     {"delete-volume", 0, "|gone|error_deleting 2 GiB, no data|", true},
+    {"create-snapshot", 0, "|available 2 GiB|error 2 GiB, no data|", false},
+    {"create-snapshot", 0, "|available 2 GiB|error 2 GiB, no data|", true},
+    {"delete-snapshot", 0, "|gone|", false},
+    {"delete-snapshot", 0, "|gone|error_deleting 2 GiB, no data|", true},
+    {COPY, 2, "|available 2 GiB|error 2 GiB, no data|", false},
+    {COPY, 2, "|available 2 GiB|error 2 GiB, no data|", true},
+    {CASCADE, 0, "|gone|", false},
+    {CASCADE, 0, "|gone|error_deleting 2 GiB|", true},
 };
 
 static void fail_once(const struct story *story)
 {
     const char *op = strcmp(story->operation, "create-volume") == 0   ? "create"
                      : strcmp(story->operation, "extend-volume") == 0 ? "grow"
-                                                                      : "remove";
+                     : g_str_has_prefix(story->operation, "delete-")  ? "remove"
+                                                                      : "copy";
     if (story->fails)
         fake_volumes_fail(volumes, op, FETTLE_ERROR_STORAGE, true, 1);
 }
 
-/* The volume that the operation is about. */
+static json_t *wish(const char *type, const char *operation, const char *what, const char *uuid)
+{
+    return json_make("{s:s,s:s,s:s}", "resource_type", type, "operation", operation, what, uuid);
+}
+
+/* What there is before: a volume, with a snapshot where the operation is about one. */
+static void prepare(const struct story *story, const char **ret_volume, const char **ret_snapshot)
+{
+    bool blank = strcmp(story->operation, "create-volume") == 0;
+    bool copies = strcmp(story->operation, COPY) == 0 || strcmp(story->operation, CASCADE) == 0 ||
+                  strcmp(story->operation, "delete-snapshot") == 0;
+    *ret_volume = blank ? "" : volume_ask("create-volume", "", 2, "dir1");
+    volumes_work();
+    *ret_snapshot =
+        copies ? volume_ask_for(wish("Snapshot", "create-snapshot", "source", *ret_volume)) : "";
+    volumes_work();
+}
+
+/* The resource that the operation is about. */
 static const char *begin(const struct story *story, struct volumed *process, guint at)
 {
-    const char *uuid = "";
-    if (strcmp(story->operation, "create-volume") != 0) {
-        uuid = volume_ask("create-volume", "", 2, "dir1");
-        volumes_work();
-    }
+    const char *volume, *snapshot;
+    prepare(story, &volume, &snapshot);
     fake_advance(world.world, 20000);
     fail_once(story);
     volumed_stop_at(process, at);
-    return volume_ask(story->operation, uuid, story->size, *uuid ? "" : "dir1");
+    if (strcmp(story->operation, "create-snapshot") == 0)
+        return volume_ask_for(wish("Snapshot", "create-snapshot", "source", volume));
+    if (strcmp(story->operation, "delete-snapshot") == 0)
+        return volume_ask_for(wish("Snapshot", "delete-snapshot", "resource", snapshot));
+    if (strcmp(story->operation, COPY) == 0)
+        return volume_ask_for(wish("Volume", "create-volume", "source", snapshot));
+    if (strcmp(story->operation, CASCADE) == 0)
+        return volume_ask_for(
+            with(wish("Volume", "delete-volume", "resource", volume), "cascade", json_true()));
+    return volume_ask(story->operation, volume, story->size, *volume ? "" : "dir1");
 }
 
 static void assert_outcome(const struct story *story, const char *uuid)

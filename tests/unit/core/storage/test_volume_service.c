@@ -52,6 +52,92 @@ static void test_operations(void)
     volumes_tear_down();
 }
 
+static json_t *wish(const char *type, const char *operation, const char *what, const char *uuid)
+{
+    return json_make("{s:s,s:s,s:s}", "resource_type", type, "operation", operation, what, uuid);
+}
+
+static guint calls_of(const char *op, const char *uuid)
+{
+    guint count = 0;
+    g_autofree char *part = g_strdup_printf(" %s %s.", op, uuid);
+    for (guint i = 0; i < fake_volumes_calls(volumes)->len; i++)
+        count += strstr(fake_volumes_calls(volumes)->pdata[i], part) != NULL;
+    return count;
+}
+
+/* Copies of both kinds, and a volume that goes after its snapshots (CLN-60). */
+static void test_snapshots(void)
+{
+    volumes_set_up(NULL);
+    volumed_start(1);
+    const char *volume = volume_ask("create-volume", "", 2, "dir1");
+    volumes_work();
+    const char *snapshot = volume_ask_for(wish("Snapshot", "create-snapshot", "source", volume));
+    volumes_work();
+    assert_says(volume_said(snapshot), "available 2 GiB");
+    const char *other = volume_ask_for(wish("Snapshot", "create-snapshot", "source", volume));
+    const char *copy = volume_ask_for(
+        with(wish("Volume", "create-volume", "source", snapshot), "size", json_integer(3)));
+    volumes_work();
+    assert_says(volume_said(copy), "available 3 GiB");
+    g_assert_cmpuint(calls_of("copy", copy), ==, 1);
+    g_assert_cmpuint(calls_of("create", copy), ==, 0);
+    volumes_assert_clean();
+    volume_ask_for(
+        with(wish("Volume", "delete-volume", "resource", volume), "cascade", json_true()));
+    volumes_work();
+    assert_says(volume_said(volume), "gone");
+    assert_says(volume_said(snapshot), "gone");
+    assert_says(volume_said(other), "gone");
+    assert_says(volume_said(copy), "available 3 GiB");
+    volumes_assert_clean();
+    volumes_tear_down();
+}
+
+/* One of its snapshots does not go, so neither does it. */
+static void test_cascade_fails(void)
+{
+    volumes_set_up(NULL);
+    volumed_start(1);
+    const char *volume = volume_ask("create-volume", "", 2, "dir1");
+    volumes_work();
+    const char *snapshot = volume_ask_for(wish("Snapshot", "create-snapshot", "source", volume));
+    volumes_work();
+    fake_volumes_fail(volumes, "remove", FETTLE_ERROR_STORAGE, false, 1);
+    volume_ask_for(
+        with(wish("Volume", "delete-volume", "resource", volume), "cascade", json_true()));
+    volumes_work();
+    assert_says(volume_said(snapshot), "error_deleting 2 GiB, no data");
+    assert_says(volume_said(volume), "error_deleting 2 GiB");
+    volume_ask_for(
+        with(wish("Volume", "delete-volume", "resource", volume), "cascade", json_true()));
+    volumes_work();
+    assert_says(volume_said(volume), "gone");
+    volumes_assert_clean();
+    volumes_tear_down();
+}
+
+/* SAF-120: its source was reset while it was copied; what was made is swept. */
+static void test_source_moves(void)
+{
+    volumes_set_up(NULL);
+    volumed_start(1);
+    const char *volume = volume_ask("create-volume", "", 2, "dir1");
+    volumes_work();
+    fake_volumes_delay(volumes, 5000);
+    const char *snapshot = volume_ask_for(wish("Snapshot", "create-snapshot", "source", volume));
+    fake_advance(world.world, 2000);
+    g_free(storage_ask(storage_cli, "reset_state",
+                       json_make("{s:s,s:s,s:s}", "resource_type", "Volume", "resource", volume,
+                                 "status", "error")));
+    volumes_work();
+    assert_says(volume_said(snapshot), "error 2 GiB, no data");
+    fake_advance(world.world, 60000);
+    volumes_assert_clean();
+    volumes_tear_down();
+}
+
 static void test_create_fails(void)
 {
     volumes_set_up(NULL);
@@ -358,6 +444,9 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/volume-service/registers", test_registers);
+    g_test_add_func("/volume-service/snapshots#CLN-60", test_snapshots);
+    g_test_add_func("/volume-service/cascade-fails#CLN-60", test_cascade_fails);
+    g_test_add_func("/volume-service/source-moves#SAF-120", test_source_moves);
     g_test_add_func("/volume-service/operations#CLN-02", test_operations);
     g_test_add_func("/volume-service/create-fails", test_create_fails);
     g_test_add_func("/volume-service/extend-fails", test_extend_fails);

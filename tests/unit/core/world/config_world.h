@@ -6,6 +6,7 @@
 #pragma once
 
 #include "core/config/invariants.h"
+#include "core/config/resource.h"
 #include "core/wconfd/wconf.h"
 #include "helper/fake_engine.h"
 #include "helper/fake_env.h"

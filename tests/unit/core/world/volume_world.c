@@ -10,6 +10,8 @@ static GPtrArray *processes;
 static struct volumed *watched;
 static guint steps, stop_at;
 
+static const enum resource_type kinds[] = {RESOURCE_VOLUME, RESOURCE_SNAPSHOT};
+
 static void process_free(void *data)
 {
     struct volumed *process = data;
@@ -38,9 +40,11 @@ static void step(const struct env *env, void *data)
 /* What a record names is never removed. */
 static void goes(const char *name, void *data)
 {
-    g_autoptr(GPtrArray) all = config_list(wconf_config(world.wconf), "volume");
-    for (guint i = 0; i < all->len; i++)
-        g_assert_cmpstr(((const struct volume *)all->pdata[i])->data, !=, name);
+    for (guint k = 0; k < G_N_ELEMENTS(kinds); k++) {
+        g_autoptr(GPtrArray) all = config_list(wconf_config(world.wconf), resource_kind(kinds[k]));
+        for (guint i = 0; i < all->len; i++)
+            g_assert_cmpstr(resource_read(kinds[k], all->pdata[i]).data, !=, name);
+    }
 }
 
 static const struct env *caller(const struct rpc_request *request)
@@ -131,9 +135,14 @@ guint volumed_steps(void)
 
 const char *volume_ask(const char *operation, const char *resource, guint size, const char *backend)
 {
-    json_t *args =
-        json_make("{s:s,s:s,s:s,s:i,s:s}", "resource_type", "Volume", "operation", operation,
-                  "resource", resource, "size", (int)size, "backend", backend);
+    return volume_ask_for(json_make("{s:s,s:s,s:s,s:i,s:s}", "resource_type", "Volume", "operation",
+                                    operation, "resource", resource, "size", (int)size, "backend",
+                                    backend));
+}
+
+const char *volume_ask_for(json_t *args)
+{
+    g_autofree char *operation = g_strdup(json_string_value(json_object_get(args, "operation")));
     g_autofree char *said = storage_ask(storage_cli, "accept_work", args);
     json_t *answer = json_loads(said, 0, NULL);
     if (!answer)
@@ -156,26 +165,30 @@ void volumes_work(void)
 
 char *volume_said(const char *uuid)
 {
-    const struct volume *volume = config_get(wconf_config(world.wconf), "volume", uuid, NULL);
-    if (!volume)
+    const struct config *config = wconf_config(world.wconf);
+    struct resource resource = resource_of(config, RESOURCE_VOLUME, uuid);
+    if (!resource.exists)
+        resource = resource_of(config, RESOURCE_SNAPSHOT, uuid);
+    if (!resource.exists)
         return g_strdup("gone");
-    if (volume->data[0]) {
-        g_assert_true(fake_volumes_has(volumes, volume->data));
-        g_assert_cmpuint(fake_volumes_bytes(volumes, volume->data), >=,
-                         volume->size * 1024 * MIB(1));
+    if (*resource.data) {
+        g_assert_true(fake_volumes_has(volumes, resource.data));
+        g_assert_cmpuint(fake_volumes_bytes(volumes, resource.data), >=,
+                         resource.size * 1024 * MIB(1));
     }
-    const char *status = enum_word(&volume_status_words, (int)volume->status);
-    return g_strdup_printf("%s %" G_GUINT64_FORMAT " GiB%s", status, volume->size,
-                           volume->data[0] ? "" : ", no data");
+    return g_strdup_printf("%s %" G_GUINT64_FORMAT " GiB%s", resource.status, resource.size,
+                           *resource.data ? "" : ", no data");
 }
 
 static bool is_clean(void)
 {
     const struct config *config = wconf_config(world.wconf);
     guint named = 0;
-    g_autoptr(GPtrArray) all = config_list(config, "volume");
-    for (guint i = 0; i < all->len; i++)
-        named += ((const struct volume *)all->pdata[i])->data[0] != '\0';
+    for (guint k = 0; k < G_N_ELEMENTS(kinds); k++) {
+        g_autoptr(GPtrArray) all = config_list(config, resource_kind(kinds[k]));
+        for (guint i = 0; i < all->len; i++)
+            named += *resource_read(kinds[k], all->pdata[i]).data != '\0';
+    }
     return fake_volumes_count(volumes) == named && config_count(config, "trash") == 0 &&
            config_count(config, "worker") == 0;
 }

@@ -1,0 +1,184 @@
+/* See volume_ask.h. */
+#include "cli/volume/volume_ask.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/wconfd.h"
+#include "io/loop.h"
+
+#define RESULT_PATIENCE_MS 30000
+#define RESULT_PAUSE_MS 200
+
+/* --- the call --- */
+
+/* Whether the same may be asked again, as its commit id says that it is the same. */
+static bool may_repeat(const GError *error, bool *sent)
+{
+    *sent = *sent || fettle_error_is(error, UNKNOWN_RESULT) || fettle_error_is(error, TIMEOUT);
+    return *sent && cli_is_passing(error);
+}
+
+/* In the name of whoever is the master now, but not of one after a restore: that may be another
+ * past. `history`: 0 at first. */
+static json_t *ask_once(struct wconfd_line *line, const char *method, json_t *args,
+                        guint64 *history, GError **error)
+{
+    record_autoptr(role_status) status = wconfd_role(line, error);
+    if (status == NULL)
+        return NULL;
+    if (*history != 0 && *history != status->history) {
+        fettle_set_error(error, STALE_EPOCH, "the configuration was restored meanwhile");
+        return NULL;
+    }
+    *history = status->history;
+    return wconfd_call(line, method, json_incref(args), error);
+}
+
+static json_t *ask(struct cli *cli, const char *method, json_t *args, GError **error)
+{
+    json_autoptr request = args;
+    g_autofree char *id = g_uuid_string_random();
+    g_autoptr(wconfd_line_t) line = wconfd_open(cli, error);
+    json_object_set_new(request, "commit_id", json_string(id));
+    if (line == NULL)
+        return NULL;
+    bool sent = false, never = false;
+    guint64 history = 0;
+    for (gint64 until = loop_boot_ms() + RESULT_PATIENCE_MS;;) {
+        GError *reason = NULL;
+        json_t *answer = ask_once(line, method, request, &history, &reason);
+        if (answer != NULL)
+            return answer;
+        if (!may_repeat(reason, &sent) || loop_boot_ms() > until) {
+            g_propagate_error(error, reason);
+            if (sent)
+                g_prefix_error(error,
+                               "whether it is on record is not known (fettle volume list): ");
+            return NULL;
+        }
+        g_error_free(reason);
+        loop_run_until(&never, RESULT_PAUSE_MS);
+    }
+}
+
+bool volume_ask(struct cli *cli, const char *method, json_t *args, GError **error)
+{
+    json_autoptr answer = ask(cli, method, args, error);
+    return answer != NULL;
+}
+
+/* Word of the enum resource_type. */
+static const char *resource_word(const char *kind)
+{
+    static const char *const words[][2] = {
+#define RESOURCE(NAME, name, word) {#name, word},
+#include "proto/storage/resources.def"
+    };
+    size_t i = 0;
+    while (strcmp(words[i][0], kind) != 0)
+        i++;
+    return words[i][1];
+}
+
+/* --- work --- */
+
+bool volume_take(int *argc, char **argv, const char *name, const char **ret_value, GError **error)
+{
+    g_autoptr(GError) bad = NULL;
+    *ret_value = cli_take_option(argc, argv, name, &bad);
+    if (bad == NULL)
+        return true;
+    g_propagate_error(error, g_steal_pointer(&bad));
+    return false;
+}
+
+bool volume_take_wait(int *argc, char **argv, bool *ret_no_wait, GError **error)
+{
+    bool wait;
+    if (!cli_take_switch(argc, argv, "--wait", &wait, error) ||
+        !cli_take_switch(argc, argv, "--no-wait", ret_no_wait, error))
+        return false;
+    if (wait && *ret_no_wait)
+        fettle_set_error(error, WRONG_INPUT, "--wait and --no-wait exclude each other");
+    return !wait || !*ret_no_wait;
+}
+
+bool volume_may_delete(const struct cli *cli, const char *what, bool yes, GError **error)
+{
+    if (yes || cli->json || !isatty(STDIN_FILENO) || !isatty(STDERR_FILENO))
+        return true;
+    g_autofree char *question = g_strdup_printf("%s will be gone.", what);
+    return cli_is_sure(question, error);
+}
+
+static int ask_for(struct cli *cli, struct volume_request *work, bool no_wait, json_t *args,
+                   GError **error)
+{
+    json_object_set_new(args, "resource_type", json_string(resource_word(work->kind)));
+    json_object_set_new(args, "operation", json_string(work->operation));
+    json_autoptr answer = ask(cli, "accept_work", args, error);
+    record_autoptr(accepted_work) accepted =
+        answer != NULL ? accepted_work_parse(answer, RECORD_LAX, error) : NULL;
+    if (accepted == NULL)
+        return -1;
+    work->uuid = g_strdup(accepted->resource);
+    work->row = accepted->serial;
+    if (!no_wait)
+        return volume_follow(cli, work, error);
+    cli_say(cli, json_make("{ss sI}", work->kind, work->uuid, "worker", (json_int_t)work->row),
+            "%s of %s %s is on record; see how it stands with: fettle %s info %s", work->operation,
+            work->kind, work->name, work->kind, work->uuid);
+    return 0;
+}
+
+int volume_work(struct cli *cli, struct volume_request *work, bool no_wait, json_t *args,
+                GError **error)
+{
+    int code = ask_for(cli, work, no_wait, args, error);
+    volume_request_clear(work);
+    return code;
+}
+
+/* --- what needs no work --- */
+
+/* `Snapshot data1`. */
+static char *titled(const char *kind, const char *name)
+{
+    return g_strdup_printf("%c%s %s", g_ascii_toupper(*kind), kind + 1, name);
+}
+
+int volume_rename(struct cli *cli, const char *kind, int argc, char **argv, GError **error)
+{
+    g_autofree char *method = g_strdup_printf("change_%s", kind);
+    g_autofree char *usage = g_strdup_printf("%s rename NAME NEW-NAME", kind);
+    if (!cli_expect(argc, argv, 2, usage, error) ||
+        !volume_ask(cli, method, json_make("{ss ss}", kind, argv[0], "name", argv[1]), error))
+        return -1;
+    g_autofree char *what = titled(kind, argv[0]);
+    cli_say(cli, json_make("{ss}", "name", argv[1]), "%s is called %s.", what, argv[1]);
+    return 0;
+}
+
+int volume_reset(struct cli *cli, const char *kind, int argc, char **argv, GError **error)
+{
+    const char *status;
+    g_autofree char *usage = g_strdup_printf("%s reset-state NAME --status STATUS", kind);
+    if (!volume_take(&argc, argv, "--status", &status, error) ||
+        !cli_expect(argc, argv, 1, usage, error))
+        return -1;
+    if (status == NULL) {
+        fettle_set_error(error, WRONG_INPUT,
+                         "--status is missing: what the %s is, such as available or error", kind);
+        return -1;
+    }
+    json_t *args = json_make("{ss ss ss}", "resource_type", resource_word(kind), "resource",
+                             argv[0], "status", status);
+    if (!volume_ask(cli, "reset_state", args, error))
+        return -1;
+    g_autofree char *what = titled(kind, argv[0]);
+    cli_say(cli, json_make("{ss ss}", kind, argv[0], "status", status), "%s is %s, on your word.",
+            what, status);
+    return 0;
+}

@@ -1,0 +1,149 @@
+/* See resource.h. */
+#include "core/config/resource.h"
+
+#include <string.h>
+
+struct kind_of_resource {
+    const char *kind;
+    enum task_kind task_kind;
+    const struct record *record;
+    const struct enum_words *statuses;
+    size_t uuid, name, description, status, status_why, backend, host, data, size, created_us;
+};
+
+#define RESOURCE(NAME, k, word)                                                                    \
+    [RESOURCE_##NAME] = {.kind = #k,                                                               \
+                         .task_kind = TASK_KIND_##k,                                               \
+                         .record = &k##_record,                                                    \
+                         .statuses = &k##_status_words,                                            \
+                         .uuid = offsetof(struct k, uuid),                                         \
+                         .name = offsetof(struct k, name),                                         \
+                         .description = offsetof(struct k, description),                           \
+                         .status = offsetof(struct k, status),                                     \
+                         .status_why = offsetof(struct k, status_why),                             \
+                         .backend = offsetof(struct k, backend),                                   \
+                         .host = offsetof(struct k, host),                                         \
+                         .data = offsetof(struct k, data),                                         \
+                         .size = offsetof(struct k, size),                                         \
+                         .created_us = offsetof(struct k, created_us)},
+static const struct kind_of_resource kinds[] = {
+#include "proto/storage/resources.def"
+};
+
+const char *resource_kind(enum resource_type type)
+{
+    return kinds[type].kind;
+}
+
+enum task_kind resource_task_kind(enum resource_type type)
+{
+    return kinds[type].task_kind;
+}
+
+enum resource_type resource_type_of(const char *kind)
+{
+    for (guint i = 0; i < G_N_ELEMENTS(kinds); i++)
+        if (strcmp(kinds[i].kind, kind) == 0)
+            return (enum resource_type)i;
+    g_assert_not_reached();
+}
+
+static const char *text_at(const void *record, size_t offset)
+{
+    return G_STRUCT_MEMBER(const char *, record, offset);
+}
+
+struct resource resource_read(enum resource_type type, const void *record)
+{
+    const struct kind_of_resource *kind = &kinds[type];
+    if (!record)
+        return (struct resource){.type = type,
+                                 .uuid = "",
+                                 .name = "",
+                                 .description = "",
+                                 .status = "gone",
+                                 .status_why = "",
+                                 .backend = "",
+                                 .host = "",
+                                 .data = "",
+                                 .volume = ""};
+    return (struct resource){
+        .type = type,
+        .exists = true,
+        .uuid = text_at(record, kind->uuid),
+        .name = text_at(record, kind->name),
+        .description = text_at(record, kind->description),
+        .status = enum_word(kind->statuses, G_STRUCT_MEMBER(int, record, kind->status)),
+        .status_why = text_at(record, kind->status_why),
+        .backend = text_at(record, kind->backend),
+        .host = text_at(record, kind->host),
+        .data = text_at(record, kind->data),
+        .volume = type == RESOURCE_SNAPSHOT ? ((const struct snapshot *)record)->volume : "",
+        .size = G_STRUCT_MEMBER(guint64, record, kind->size),
+        .created_us = G_STRUCT_MEMBER(guint64, record, kind->created_us)};
+}
+
+struct resource resource_of(const struct config *config, enum resource_type type, const char *uuid)
+{
+    struct resource resource =
+        resource_read(type, config_get(config, kinds[type].kind, uuid, NULL));
+    resource.uuid = uuid;
+    return resource;
+}
+
+struct resource resource_of_row(const struct config *config, const struct worker *row)
+{
+    return resource_of(config, row->resource_type, row->resource_id);
+}
+
+struct resource resource_find(const struct config *config, enum resource_type type,
+                              const char *name_or_uuid, GError **error)
+{
+    return resource_read(type, config_find(config, kinds[type].kind, name_or_uuid, error));
+}
+
+const char *resource_name(const struct resource *resource)
+{
+    return *resource->name ? resource->name : resource->uuid;
+}
+
+void *resource_copy(const struct config *config, enum resource_type type, const char *uuid)
+{
+    const void *record = config_get(config, kinds[type].kind, uuid, NULL);
+    return record ? record_copy(kinds[type].record, record) : NULL;
+}
+
+void resource_free(enum resource_type type, void *record)
+{
+    record_free(kinds[type].record, record);
+}
+
+struct change *resource_put(const struct config *config, const struct resource *resource)
+{
+    const struct kind_of_resource *kind = &kinds[resource->type];
+    const struct {
+        size_t offset;
+        const char *text;
+    } texts[] = {{kind->uuid, resource->uuid},
+                 {kind->name, resource->name},
+                 {kind->description, resource->description},
+                 {kind->status_why, resource->status_why},
+                 {kind->backend, resource->backend},
+                 {kind->host, resource->host},
+                 {kind->data, resource->data}};
+    const void *old = config_get(config, kind->kind, resource->uuid, NULL);
+    void *record = old ? record_copy(kind->record, old) : record_new(kind->record);
+    int status = enum_parse(kind->statuses, resource->status);
+    g_assert(status >= 0);
+    for (guint i = 0; i < G_N_ELEMENTS(texts); i++)
+        text_set(&G_STRUCT_MEMBER(char *, record, texts[i].offset), texts[i].text);
+    if (resource->type == RESOURCE_SNAPSHOT)
+        text_set(&((struct snapshot *)record)->volume, resource->volume);
+    G_STRUCT_MEMBER(int, record, kind->status) = status;
+    G_STRUCT_MEMBER(guint64, record, kind->size) = resource->size;
+    G_STRUCT_MEMBER(guint64, record, kind->created_us) = resource->created_us;
+    struct change *change =
+        config_put(config, kind->kind, resource->uuid, record_to_json(kind->record, record));
+    record_free(kind->record, record);
+    return change;
+}

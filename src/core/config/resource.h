@@ -1,0 +1,44 @@
+/*
+ * Resources: what rows of work are about, records of several kinds (proto/storage/resources.def)
+ * seen alike, so that whoever accepts, steps, ends, cleans or resets work knows no kind. A
+ * `struct resource` is a plain value whose texts are borrowed: of the record that it was read from,
+ * or of whoever has put others in.
+ */
+#pragma once
+
+#include "core/config/model.h"
+#include "proto/task_table.h"
+
+struct resource {
+    enum resource_type type;
+    bool exists; /* it is on record; else only type and uuid say something, status is "gone" */
+    const char *uuid, *name, *description;
+    const char *status, *status_why; /* status: a word of its kind */
+    const char *backend, *host, *data;
+    const char *volume; /* of a snapshot: what it is of; else "" */
+    guint64 size, created_us;
+};
+
+/* `volume`: kind of the records, and how messages call one. */
+const char *resource_kind(enum resource_type type);
+/* Its rows in tasks.def. */
+enum task_kind resource_task_kind(enum resource_type type);
+/* The type whose records are of that kind, which is one. */
+enum resource_type resource_type_of(const char *kind);
+
+/* As its record (NULL: gone) says. */
+struct resource resource_read(enum resource_type type, const void *record);
+struct resource resource_of(const struct config *config, enum resource_type type, const char *uuid);
+struct resource resource_of_row(const struct config *config, const struct worker *row);
+/* By name or UUID, as config_find(); `exists` is false with the error. */
+struct resource resource_find(const struct config *config, enum resource_type type,
+                              const char *name_or_uuid, GError **error);
+/* Its name, or its UUID if it has none. */
+const char *resource_name(const struct resource *resource);
+
+/* A copy of the record; NULL: gone. Free with resource_free(). */
+void *resource_copy(const struct config *config, enum resource_type type, const char *uuid);
+void resource_free(enum resource_type type, void *record);
+/* The change by which the record, a new one too, says all this. Its status is a word of the kind.
+ */
+struct change *resource_put(const struct config *config, const struct resource *resource);

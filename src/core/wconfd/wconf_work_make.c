@@ -1,0 +1,237 @@
+/*
+ * What accept_work is about: a resource that is made, blank or from another one, or one that there
+ * is and that nothing else is done to. See wconf_work_private.h.
+ */
+#include <string.h>
+
+#include "core/wconfd/wconf_work_private.h"
+
+/* --- one that there is --- */
+
+/* `being deleted`, of deleting. */
+static char *under_way(const char *status)
+{
+    return g_str_has_suffix(status, "ing")
+               ? g_strdup_printf("being %.*sed", (int)strlen(status) - 3, status)
+               : g_strdup(status);
+}
+
+static bool has_no_row(const struct config *head, const struct resource *resource, GError **error)
+{
+    g_autofree char *key = config_work_key(resource->type, resource->uuid);
+    const struct worker *row = config_get(head, "worker", key, NULL);
+    if (!row)
+        return true;
+    g_autofree char *status = under_way(row->status);
+    fettle_set_error(error, WRONG_STATE, "%s %s: it is %s; wait, or reset its state",
+                     resource_kind(resource->type), resource_name(resource), status);
+    return false;
+}
+
+/* Nobody's partner (SAF-121), and read by nobody (SAF-120). */
+static bool is_not_held(const struct config *head, const struct resource *resource, GError **error)
+{
+    g_autoptr(GPtrArray) rows = config_held_work(head, resource->type, resource->uuid);
+    if (!rows->len)
+        return true;
+    const struct worker *row = rows->pdata[0];
+    bool partner = !strcmp(row->partner_id, resource->uuid);
+    g_autofree char *who = wconf_work_name(head, row);
+    fettle_set_error(error, WRONG_STATE, "%s %s is %s by %s; wait, or reset that",
+                     resource_kind(resource->type), resource_name(resource),
+                     partner ? "being worked on" : "being read", who);
+    return false;
+}
+
+static bool status_allows(const struct work_row *row, const struct resource *resource,
+                          GError **error)
+{
+    if (work_accepts(row, resource->status))
+        return true;
+    g_autofree char *words = work_accepted_words(row);
+    fettle_set_error(error, WRONG_STATE, "%s %s is %s; %s needs %s", resource_kind(resource->type),
+                     resource_name(resource), resource->status,
+                     task_operation_words[row->operation], words);
+    return false;
+}
+
+bool wconf_work_may_begin(const struct config *head, const struct work_row *row,
+                          const struct resource *resource, GError **error)
+{
+    return has_no_row(head, resource, error) && is_not_held(head, resource, error) &&
+           status_allows(row, resource, error);
+}
+
+static bool size_fits(const struct work_row *row, const struct resource *resource,
+                      const struct accept_work_args *args, GError **error)
+{
+    bool extends = row->operation == TASK_OPERATION_EXTEND_VOLUME;
+    if (!extends && args->size)
+        fettle_set_error(error, WRONG_INPUT, "size: %s takes none", args->operation);
+    else if (extends && args->size <= resource->size)
+        fettle_set_error(error, WRONG_INPUT,
+                         "extend: %" G_GUINT64_FORMAT " GiB is not larger than %" G_GUINT64_FORMAT
+                         " GiB",
+                         args->size, resource->size);
+    return !args->size == !extends && (!extends || args->size > resource->size);
+}
+
+/* A volume goes after its snapshots. */
+static bool snapshots_fit(const struct config *head, const struct resource *resource,
+                          const struct accept_work_args *args, GError **error)
+{
+    g_autoptr(GPtrArray) snapshots = config_volume_snapshots(head, resource->uuid);
+    if (strcmp(args->operation, task_operation_words[TASK_OPERATION_DELETE_VOLUME]) != 0) {
+        if (args->cascade)
+            fettle_set_error(error, WRONG_INPUT, "cascade: %s takes none", args->operation);
+        return !args->cascade;
+    }
+    if (args->cascade || !snapshots->len)
+        return true;
+    struct resource first = resource_read(RESOURCE_SNAPSHOT, snapshots->pdata[0]);
+    g_autofree char *more =
+        snapshots->len > 1 ? g_strdup_printf(" and %u more", snapshots->len - 1) : g_strdup("");
+    fettle_set_error(error, WRONG_STATE,
+                     "volume %s has snapshots: %s%s; delete them before it, or with it (--cascade)",
+                     resource_name(resource), resource_name(&first), more);
+    return false;
+}
+
+bool wconf_work_find(const struct config *head, const struct work_row *row,
+                     const struct accept_work_args *args, struct resource *ret_resource,
+                     GError **error)
+{
+    const char *foreign = *args->name          ? "name"
+                          : *args->description ? "description"
+                          : *args->backend     ? "backend"
+                          : *args->source      ? "source"
+                                               : NULL;
+    if (foreign) {
+        fettle_set_error(error, WRONG_INPUT, "%s: %s takes none", foreign, args->operation);
+        return false;
+    }
+    *ret_resource = resource_find(head, args->resource_type, args->resource, error);
+    return ret_resource->exists && wconf_work_may_begin(head, row, ret_resource, error) &&
+           size_fits(row, ret_resource, args, error) &&
+           snapshots_fit(head, ret_resource, args, error);
+}
+
+/* --- one that is made --- */
+
+/* UUID of the one that is named, or of the only one; "": a scheduler is to choose. With none at all
+ * nothing is accepted, so nothing waits that only a person can help. NULL: an error. */
+static const char *choose_backend(const struct config *head, const char *name, GError **error)
+{
+    g_autoptr(GPtrArray) all = config_list(head, "backend");
+    if (*name) {
+        const struct backend *named = config_find(head, "backend", name, error);
+        return named ? named->uuid : NULL;
+    }
+    if (all->len)
+        return all->len == 1 ? ((const struct backend *)all->pdata[0])->uuid : "";
+    fettle_set_error(error, WRONG_STATE, "there is no back end; add one: fettle backend add");
+    return NULL;
+}
+
+static bool make_blank(const struct config *head, const struct accept_work_args *args,
+                       struct resource *resource, GError **error)
+{
+    if (!args->size) {
+        fettle_set_error(error, WRONG_INPUT, "size: %s needs one, 1 GiB at least", args->operation);
+        return false;
+    }
+    const char *backend = choose_backend(head, args->backend, error);
+    resource->size = args->size;
+    resource->backend = backend ? backend : "";
+    return backend != NULL;
+}
+
+/* What is whole, and to which nobody does anything. */
+static bool may_read(const struct config *head, const char *operation,
+                     const struct resource *source, GError **error)
+{
+    if (!has_no_row(head, source, error))
+        return false;
+    if (!strcmp(source->status, "available"))
+        return true;
+    fettle_set_error(error, WRONG_STATE, "%s %s is %s; %s needs available",
+                     resource_kind(source->type), resource_name(source), source->status, operation);
+    return false;
+}
+
+/* A copy is made where its source is. */
+static bool backend_fits(const struct config *head, const struct accept_work_args *args,
+                         const struct resource *source, GError **error)
+{
+    const struct backend *own = config_get(head, "backend", source->backend, NULL);
+    if (!*args->backend || config_find(head, "backend", args->backend, NULL) == own)
+        return true;
+    fettle_set_error(error, WRONG_INPUT, "backend: %s %s is on %s, and what is made of it too",
+                     resource_kind(source->type), resource_name(source),
+                     own ? own->name : source->backend);
+    return false;
+}
+
+static bool make_volume_of(const struct accept_work_args *args, const struct resource *snapshot,
+                           struct resource *resource, GError **error)
+{
+    resource->size = args->size ? args->size : snapshot->size;
+    if (resource->size >= snapshot->size)
+        return true;
+    fettle_set_error(error, WRONG_INPUT,
+                     "size: %" G_GUINT64_FORMAT " GiB is smaller than snapshot %s, which has "
+                     "%" G_GUINT64_FORMAT " GiB",
+                     args->size, resource_name(snapshot), snapshot->size);
+    return false;
+}
+
+static bool make_snapshot_of(const struct config *head, const struct accept_work_args *args,
+                             const struct resource *volume, struct resource *resource,
+                             GError **error)
+{
+    g_autoptr(GPtrArray) snapshots = config_volume_snapshots(head, volume->uuid);
+    resource->size = volume->size;
+    resource->volume = volume->uuid;
+    if (args->size)
+        fettle_set_error(error, WRONG_INPUT, "size: %s takes none", args->operation);
+    else if (snapshots->len >= LIMIT_VOLUME_SNAPSHOTS)
+        fettle_set_error(error, NO_RESOURCES, "volume %s has %u snapshots, and can have no more",
+                         resource_name(volume), snapshots->len);
+    return !args->size && snapshots->len < LIMIT_VOLUME_SNAPSHOTS;
+}
+
+static bool make_copy(const struct config *head, const struct accept_work_args *args,
+                      struct resource *resource, struct resource *ret_source, GError **error)
+{
+    bool of_volume = resource->type == RESOURCE_SNAPSHOT;
+    struct resource source =
+        resource_find(head, of_volume ? RESOURCE_VOLUME : RESOURCE_SNAPSHOT, args->source, error);
+    *ret_source = source;
+    resource->backend = source.backend;
+    return source.exists && may_read(head, args->operation, &source, error) &&
+           backend_fits(head, args, &source, error) &&
+           (of_volume ? make_snapshot_of(head, args, &source, resource, error)
+                      : make_volume_of(args, &source, resource, error));
+}
+
+bool wconf_work_make(const struct config *head, const struct accept_work_args *args,
+                     struct resource *ret_resource, struct resource *ret_source, GError **error)
+{
+    struct resource resource = resource_of(head, args->resource_type, args->commit_id);
+    bool made = false;
+    resource.name = args->name;
+    resource.description = args->description;
+    if (*args->resource)
+        fettle_set_error(error, WRONG_INPUT, "resource: %s makes it", args->operation);
+    else if (resource.exists)
+        fettle_set_error(error, ALREADY_EXISTS, "%s %s exists already",
+                         resource_kind(resource.type), args->commit_id);
+    else if (args->cascade)
+        fettle_set_error(error, WRONG_INPUT, "cascade: %s takes none", args->operation);
+    else if (*args->source || resource.type == RESOURCE_SNAPSHOT)
+        made = make_copy(head, args, &resource, ret_source, error);
+    else
+        made = make_blank(head, args, &resource, error);
+    *ret_resource = resource;
+    return made;
+}
