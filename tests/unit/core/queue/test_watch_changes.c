@@ -274,6 +274,18 @@ static void test_volume(void)
     store_put(w->store, "volume", WEB1, NULL);
     expect(ask(&client, 60, NULL), "[[\"volume\", \"" WEB1 "\", null]]");
     client_clear(&client);
+    /* Snapshots likewise. */
+    store_put(w->store, "snapshot", WEB1,
+              json_make("{ss, ss, ss, si, ss}", "uuid", WEB1, "name", "before", "volume", WEB1,
+                        "size", 1, "status", "creating"));
+    fake_settle(w->world);
+    client_begin(&client, w, "{\"snapshot\": [\"name\", \"operation\"]}");
+    store_put(w->store, "worker", "Snapshot/" WEB1,
+              json_make("{ss, ss, ss, ss}", "resource_type", "Snapshot", "resource_id", WEB1,
+                        "operation", "create-snapshot", "status", "creating"));
+    expect(ask(&client, 60, NULL),
+           "[[\"snapshot\", \"" WEB1 "\", [[0, \"before\"], [0, \"create-snapshot\"]]]]");
+    client_clear(&client);
     queue_world_free(w);
 }
 
@@ -513,7 +525,7 @@ static void test_bad_input(void)
 {
     struct queue_world *w = queue_world_new(1);
     static const char shape[] = "kinds: must be {kind: [fields], …}, with at least one of job, "
-                                "instance, decision, event, volume";
+                                "instance, decision, event, volume, snapshot";
     g_autoptr(GString) many = g_string_new("{\"job\": [\"id\"");
     struct client client;
 
@@ -521,12 +533,12 @@ static void test_bad_input(void)
     refuse_kinds(&client, "{}", shape);
     refuse_kinds(&client, "[\"job\"]", shape);
     refuse_kinds(&client, "\"job\"", shape);
-    refuse_kinds(
-        &client, "{\"job\": [], \"moon\": [], \"sun\": [], \"star\": []}",
-        "kinds: \"moon\" cannot be watched; what can is job, instance, decision, event, volume");
-    refuse_kinds(
-        &client, "{\"node\": [\"name\"]}",
-        "kinds: \"node\" cannot be watched; what can is job, instance, decision, event, volume");
+    refuse_kinds(&client, "{\"job\": [], \"moon\": [], \"sun\": [], \"star\": []}",
+                 "kinds: \"moon\" cannot be watched; what can is job, instance, decision, event, "
+                 "volume, snapshot");
+    refuse_kinds(&client, "{\"node\": [\"name\"]}",
+                 "kinds: \"node\" cannot be watched; what can is job, instance, decision, event, "
+                 "volume, snapshot");
     refuse_kinds(&client, "{\"job\": \"id\"}", "kinds.job: must be a list of at most 512 fields");
     refuse_kinds(&client, "{\"job\": [\"id\", 1]}", "kinds.job[1]: must be a text");
     refuse_kinds(&client, "{\"job\": [\"id\", \"nope\"]}", "kinds.job: there is no field \"nope\"");
