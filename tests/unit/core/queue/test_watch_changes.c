@@ -253,40 +253,36 @@ static void test_event(void)
 
 /* An object stands there once, where it changed last; other kinds are left out; no fields: which.
  */
-/* A volume is told of when it changes, and when its row of work does. */
-static void test_volume(void)
+/* A resource is told of when it changes, and when its row of work does. */
+static void check_resource(const char *kind, const char *type)
 {
     struct queue_world *w = queue_world_new(1);
     struct client client;
-
-    store_put(w->store, "volume", WEB1,
-              json_make("{ss, ss, si, ss}", "uuid", WEB1, "name", "data1", "size", 1, "status",
-                        "creating"));
-    fake_settle(w->world);
-    client_begin(&client, w, "{\"volume\": [\"name\", \"status\", \"operation\"]}");
-    store_put(w->store, "worker", "Volume/" WEB1,
-              json_make("{ss, ss, ss, ss}", "resource_type", "Volume", "resource_id", WEB1,
-                        "operation", "create-volume", "status", "creating"));
-    expect(ask(&client, 60, NULL),
-           "[[\"volume\", \"" WEB1
-           "\", [[0, \"data1\"], [0, \"creating\"], [0, \"create-volume\"]]]]");
-    store_put(w->store, "worker", "Volume/" WEB1, NULL);
-    store_put(w->store, "volume", WEB1, NULL);
-    expect(ask(&client, 60, NULL), "[[\"volume\", \"" WEB1 "\", null]]");
-    client_clear(&client);
-    /* Snapshots likewise. */
-    store_put(w->store, "snapshot", WEB1,
-              json_make("{ss, ss, ss, si, ss}", "uuid", WEB1, "name", "before", "volume", WEB1,
+    g_autofree char *key = g_strdup_printf("%s/%s", type, WEB1);
+    g_autofree char *asked = g_strdup_printf("{\"%s\": [\"name\", \"operation\"]}", kind);
+    store_put(w->store, kind, WEB1,
+              json_make("{ss, ss, ss, si, ss}", "uuid", WEB1, "name", "data1", "volume", WEB1,
                         "size", 1, "status", "creating"));
     fake_settle(w->world);
-    client_begin(&client, w, "{\"snapshot\": [\"name\", \"operation\"]}");
-    store_put(w->store, "worker", "Snapshot/" WEB1,
-              json_make("{ss, ss, ss, ss}", "resource_type", "Snapshot", "resource_id", WEB1,
-                        "operation", "create-snapshot", "status", "creating"));
-    expect(ask(&client, 60, NULL),
-           "[[\"snapshot\", \"" WEB1 "\", [[0, \"before\"], [0, \"create-snapshot\"]]]]");
+    client_begin(&client, w, asked);
+    store_put(w->store, "worker", key,
+              json_make("{ss, ss, ss, ss}", "resource_type", type, "resource_id", WEB1, "operation",
+                        "create-volume", "status", "creating"));
+    g_autofree char *there =
+        g_strdup_printf("[[\"%s\", \"" WEB1 "\", [[0, \"data1\"], [0, \"create-volume\"]]]]", kind);
+    expect(ask(&client, 60, NULL), there);
+    store_put(w->store, "worker", key, NULL);
+    store_put(w->store, kind, WEB1, NULL);
+    g_autofree char *gone = g_strdup_printf("[[\"%s\", \"" WEB1 "\", null]]", kind);
+    expect(ask(&client, 60, NULL), gone);
     client_clear(&client);
     queue_world_free(w);
+}
+
+static void test_resources(void)
+{
+    check_resource("volume", "Volume");
+    check_resource("snapshot", "Snapshot");
 }
 
 static void test_each_once(void)
@@ -794,7 +790,7 @@ int main(int argc, char **argv)
     g_test_add_func("/watches/job#LUX-33", test_job);
     g_test_add_func("/watches/instance", test_instance);
     g_test_add_func("/watch-changes/event#RCV-27", test_event);
-    g_test_add_func("/watch-changes/volume", test_volume);
+    g_test_add_func("/watch-changes/resources", test_resources);
     g_test_add_func("/watches/each-once", test_each_once);
     g_test_add_func("/watches/gathered", test_gathered);
     g_test_add_func("/watches/pieces", test_pieces);
