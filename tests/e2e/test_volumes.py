@@ -202,7 +202,7 @@ def test_snapshots():
     assert lab.cli('snapshot', 'rename', 'before', 'first') == 'Snapshot before is called first.\n'
     refused('volume data1 has snapshots: first; delete them before it, or with it (--cascade)', 'volume', 'delete', 'data1')
     refused('snapshot "frist" does not exist; did you mean "first"?', 'snapshot', 'delete', 'frist')
-    refused('size: 0', 'volume', 'create', 'x', '--snapshot', 'first', '--size', '0')
+    refused('--size: must be at least 1 (GiB)', 'volume', 'create', 'x', '--snapshot', 'first', '--size', '0')
     refused('--volume is missing', 'snapshot', 'create', 'x')
     refused('back end dir1 has 2 volumes; delete them first', 'backend', 'remove', 'dir1')
     lab.cli('snapshot', 'reset-state', 'first', '--status', 'error')

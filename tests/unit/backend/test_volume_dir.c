@@ -11,8 +11,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <sched.h>
 #include <glib/gstdio.h>
+#include <sched.h>
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>

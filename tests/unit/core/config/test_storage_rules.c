@@ -399,25 +399,17 @@ static void test_trash(void)
                 "wrong_input: trash x (" DIR1 "/x): name: \"x\" is no name of data");
 }
 
-#define SNAPSHOT1 "ffffffff-1111-4000-8000-000000000001"
+#define SNAPSHOT1 VOLUME2
 #define SNAPSHOT1_IS "snapshot before (" SNAPSHOT1 "): "
-
-/* Of data1, with data of claim 8. */
-static json_t *object_snapshot1(void)
-{
-    return json_make("{s:s,s:s,s:s,s:i,s:s,s:s,s:s}", "uuid", SNAPSHOT1, "name", "before", "volume",
-                     VOLUME1, "size", 2, "status", "available", "backend", DIR1, "data",
-                     SNAPSHOT1 ".8");
-}
 
 static struct change *snapshot1(const char *member, json_t *value)
 {
-    return put("snapshot", SNAPSHOT1, 9, with(object_snapshot1(), member, value));
+    return put("snapshot", SNAPSHOT1, 9, with(object_snapshot2(), member, value));
 }
 
 static struct change *old_snapshot1(void)
 {
-    return put("snapshot", SNAPSHOT1, 1, object_snapshot1());
+    return put("snapshot", SNAPSHOT1, 1, object_snapshot2());
 }
 
 #define WITH_SNAPSHOT changes_of(BACKENDS, old_volume1(), old_snapshot1(), NULL)
@@ -428,12 +420,12 @@ static void test_snapshot(void)
     assert_says(check(WITH_SNAPSHOT, changes_of(snapshot1("name", TEXT("first")), NULL)), "ok");
     assert_says(check(WITH_SNAPSHOT, changes_of(snapshot1("status", TEXT("error")), NULL)),
                 "unsafe: " SNAPSHOT1_IS "status: changes only by the methods of work (SAF-50)");
-    assert_says(check(WITH_SNAPSHOT, changes_of(snapshot1("volume", TEXT(VOLUME2)), NULL)),
+    assert_says(check(WITH_SNAPSHOT, changes_of(snapshot1("volume", TEXT(NODE1)), NULL)),
                 "unsafe: " SNAPSHOT1_IS "volume: never changes");
     assert_says(work(WITH_SNAPSHOT, changes_of(snapshot1("data", TEXT(SNAPSHOT1 ".9")), NULL)),
                 "unsafe: " SNAPSHOT1_IS "data: becomes " SNAPSHOT1
                 ".9, and not at the end of the work under its claim (SAF-52)");
-    json_t *orphan = with(with(object_snapshot1(), "data", TEXT("")), "status", TEXT("error"));
+    json_t *orphan = with(with(object_snapshot2(), "data", TEXT("")), "status", TEXT("error"));
     assert_says(
         work(changes_of(BACKENDS, NULL), changes_of(put("snapshot", SNAPSHOT1, 9, orphan), NULL)),
         "unknown_entity: " SNAPSHOT1_IS "volume: there is no volume " VOLUME1);

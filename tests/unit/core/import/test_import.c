@@ -125,7 +125,8 @@ static void test_volumes(void)
 {
     set_up();
     g_autoptr(GPtrArray) stored = changes_of(put("backend", DIR1, 1, object_backend(DIR1)),
-                                             put("volume", VOLUME1, 1, object_volume1()), NULL);
+                                             put("volume", VOLUME1, 1, object_volume1()),
+                                             put("snapshot", VOLUME2, 1, object_snapshot2()), NULL);
     for (guint i = 0; i < stored->len; i++)
         g_assert_true(config_apply(now, stored->pdata[i], NULL));
     json_t *doc = without_own(document());
@@ -135,11 +136,14 @@ static void test_volumes(void)
     json_object_set_new(volume, "status", json_string("error"));
     json_object_set_new(volume, "data", json_string(VOLUME1 ".3"));
     json_object_set_new(volume, "size", json_integer(9));
+    json_object_set_new(object_in(doc, "snapshot", VOLUME2), "name", json_string("first"));
+    json_object_set_new(object_in(doc, "snapshot", VOLUME2), "data", json_string(VOLUME2 ".9"));
     json_object_set_new(object_in(doc, "backend", DIR1), "nodes", json_make("[s]", NODE1));
     json_object_set_new(object_in(doc, "backend", DIR1), "path", json_string("/mnt/c"));
     assert_says(plan_of(doc),
                 "change backend dir1: nodes: [\"" NODE1 "\",\"" NODE2 "\"] -> [\"" NODE1 "\"]\n"
                 "change volume data1: name: data1 -> data9\n"
+                "change snapshot before: name: before -> first\n"
                 "note: backend dir1: path stays /mnt/a (the file has /mnt/c)\n"
                 "note: volume data1: size stays 2 (the file has 9)\n");
     doc = without_own(document());

@@ -41,6 +41,37 @@ static void test_volumes(void)
     queue_world_free(w);
 }
 
+#define SNAPSHOT "ffffffff-1111-4000-8000-000000000001"
+
+static void test_snapshots(void)
+{
+    struct queue_world *w = storage_world();
+    store_put(w->store, "snapshot", SNAPSHOT,
+              json_make("{ss ss ss sI ss si ss ss}", "uuid", SNAPSHOT, "name", "before",
+                        "description", "of monday", "created_us", (json_int_t)900 * 1000000,
+                        "volume", VOLUME2, "size", 2, "status", "creating", "backend", BACKEND1));
+    store_put(w->store, "worker", "Snapshot/" SNAPSHOT,
+              json_make("{si sI sI ss ss ss ss ss s{ss ss ss}}", "id", 35, "created_us",
+                        (json_int_t)990 * 1000000, "updated_us", (json_int_t)990 * 1000000,
+                        "resource_type", "Snapshot", "resource_id", SNAPSHOT, "operation",
+                        "create-snapshot", "status", "creating", "backend", BACKEND1, "source",
+                        "resource_type", "Volume", "resource_id", VOLUME2, "data", VOLUME2 ".4"));
+    fake_settle(w->world);
+    query_check(w, "snapshot",
+                "name uuid volume volume_uuid size status why backend host data created "
+                "description",
+                NULL,
+                "0:\"before\" 0:\"" SNAPSHOT "\" 0:\"data2\" 0:\"" VOLUME2
+                "\" 0:2 0:\"creating\" 2:null 0:\"dir1\" 2:null 2:null 0:900 "
+                "0:\"of monday\"\n");
+    query_check(w, "snapshot", "operation worker waits_since request_id", NULL,
+                "0:\"create-snapshot\" 2:null 0:990 2:null\n");
+    query_check(w, "worker", "resource_type resource source", "[\"=\", \"id\", 35]",
+                "0:\"Snapshot\" 0:\"before\" 0:\"data2\"\n");
+    query_check(w, "backend", "snapshot_cnt", NULL, "0:1\n");
+    queue_world_free(w);
+}
+
 static void test_workers(void)
 {
     struct queue_world *w = storage_world();
@@ -75,6 +106,7 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/query-storage/backends", test_backends);
     g_test_add_func("/query-storage/volumes", test_volumes);
+    g_test_add_func("/query-storage/snapshots", test_snapshots);
     g_test_add_func("/query-storage/workers", test_workers);
     g_test_add_func("/query-storage/services", test_services);
     return g_test_run();

@@ -251,32 +251,35 @@ static void test_event(void)
     queue_world_free(w);
 }
 
-/* An object stands there once, where it changed last; other kinds are left out; no fields: which.
- */
-/* A volume is told of when it changes, and when its row of work does. */
-static void test_volume(void)
+/* A resource is told of when it changes, and when its row of work does. */
+static void test_resource(const void *kind)
 {
+    const char *type = strcmp(kind, "volume") ? "Snapshot" : "Volume";
     struct queue_world *w = queue_world_new(1);
     struct client client;
-
-    store_put(w->store, "volume", WEB1,
-              json_make("{ss, ss, si, ss}", "uuid", WEB1, "name", "data1", "size", 1, "status",
-                        "creating"));
+    g_autofree char *key = g_strdup_printf("%s/%s", type, WEB1);
+    g_autofree char *asked =
+        g_strdup_printf("{\"%s\": [\"name\", \"operation\"]}", (const char *)kind);
+    store_put(w->store, kind, WEB1,
+              json_make("{ss, ss, ss, si, ss}", "uuid", WEB1, "name", "data1", "volume", WEB1,
+                        "size", 1, "status", "creating"));
     fake_settle(w->world);
-    client_begin(&client, w, "{\"volume\": [\"name\", \"status\", \"operation\"]}");
-    store_put(w->store, "worker", "Volume/" WEB1,
-              json_make("{ss, ss, ss, ss}", "resource_type", "Volume", "resource_id", WEB1,
-                        "operation", "create-volume", "status", "creating"));
-    expect(ask(&client, 60, NULL),
-           "[[\"volume\", \"" WEB1
-           "\", [[0, \"data1\"], [0, \"creating\"], [0, \"create-volume\"]]]]");
-    store_put(w->store, "worker", "Volume/" WEB1, NULL);
-    store_put(w->store, "volume", WEB1, NULL);
-    expect(ask(&client, 60, NULL), "[[\"volume\", \"" WEB1 "\", null]]");
+    client_begin(&client, w, asked);
+    store_put(w->store, "worker", key,
+              json_make("{ss, ss, ss, ss}", "resource_type", type, "resource_id", WEB1, "operation",
+                        "create-volume", "status", "creating"));
+    g_autofree char *there = g_strdup_printf(
+        "[[\"%s\", \"" WEB1 "\", [[0, \"data1\"], [0, \"create-volume\"]]]]", (const char *)kind);
+    expect(ask(&client, 60, NULL), there);
+    store_put(w->store, kind, WEB1, NULL);
+    g_autofree char *gone = g_strdup_printf("[[\"%s\", \"" WEB1 "\", null]]", (const char *)kind);
+    expect(ask(&client, 60, NULL), gone);
     client_clear(&client);
     queue_world_free(w);
 }
 
+/* An object stands there once, where it changed last; other kinds are left out; no fields: which.
+ */
 static void test_each_once(void)
 {
     struct queue_world *w = queue_world_new(1);
@@ -512,8 +515,9 @@ static json_t *jobs(void)
 static void test_bad_input(void)
 {
     struct queue_world *w = queue_world_new(1);
-    static const char shape[] = "kinds: must be {kind: [fields], …}, with at least one of job, "
-                                "instance, decision, event, volume";
+#define KNOWN "job, instance, decision, event, volume, snapshot"
+#define NOT_KNOWN "cannot be watched; what can is " KNOWN
+    static const char shape[] = "kinds: must be {kind: [fields], …}, with at least one of " KNOWN;
     g_autoptr(GString) many = g_string_new("{\"job\": [\"id\"");
     struct client client;
 
@@ -521,12 +525,9 @@ static void test_bad_input(void)
     refuse_kinds(&client, "{}", shape);
     refuse_kinds(&client, "[\"job\"]", shape);
     refuse_kinds(&client, "\"job\"", shape);
-    refuse_kinds(
-        &client, "{\"job\": [], \"moon\": [], \"sun\": [], \"star\": []}",
-        "kinds: \"moon\" cannot be watched; what can is job, instance, decision, event, volume");
-    refuse_kinds(
-        &client, "{\"node\": [\"name\"]}",
-        "kinds: \"node\" cannot be watched; what can is job, instance, decision, event, volume");
+    refuse_kinds(&client, "{\"job\": [], \"moon\": [], \"sun\": [], \"star\": []}",
+                 "kinds: \"moon\" " NOT_KNOWN);
+    refuse_kinds(&client, "{\"node\": [\"name\"]}", "kinds: \"node\" " NOT_KNOWN);
     refuse_kinds(&client, "{\"job\": \"id\"}", "kinds.job: must be a list of at most 512 fields");
     refuse_kinds(&client, "{\"job\": [\"id\", 1]}", "kinds.job[1]: must be a text");
     refuse_kinds(&client, "{\"job\": [\"id\", \"nope\"]}", "kinds.job: there is no field \"nope\"");
@@ -782,7 +783,8 @@ int main(int argc, char **argv)
     g_test_add_func("/watches/job#LUX-33", test_job);
     g_test_add_func("/watches/instance", test_instance);
     g_test_add_func("/watch-changes/event#RCV-27", test_event);
-    g_test_add_func("/watch-changes/volume", test_volume);
+    g_test_add_data_func("/watch-changes/volume", "volume", test_resource);
+    g_test_add_data_func("/watch-changes/snapshot", "snapshot", test_resource);
     g_test_add_func("/watches/each-once", test_each_once);
     g_test_add_func("/watches/gathered", test_gathered);
     g_test_add_func("/watches/pieces", test_pieces);

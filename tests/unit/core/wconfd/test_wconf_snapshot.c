@@ -198,8 +198,8 @@ static void test_written_meanwhile(void)
     storage_set_up(changes_of(
         put("volume", VOLUME1, 1, object_volume1()),
         put("snapshot", VOLUME2, 1,
-            json_make("{s:s,s:s,s:s,s:i,s:s,s:s}", "uuid", VOLUME2, "name", "before", "volume",
-                      VOLUME1, "size", 2, "status", "creating", "backend", DIR1)),
+            with(with(object_snapshot2(), "status", json_string("creating")), "data",
+                 json_string(""))),
         put("worker", "Snapshot/" VOLUME2, 1,
             json_make("{s:i,s:s,s:s,s:s,s:s,s:s,s:{s:s,s:s,s:s}}", "id", 1, "resource_type",
                       "Snapshot", "resource_id", VOLUME2, "operation", "create-snapshot", "status",
@@ -267,9 +267,7 @@ static void test_partner(void)
 {
     storage_set_up(changes_of(
         put("volume", VOLUME1, 1, object_volume1()),
-        put("snapshot", VOLUME2, 1,
-            json_make("{s:s,s:s,s:s,s:i,s:s,s:s}", "uuid", VOLUME2, "name", "before", "volume",
-                      VOLUME1, "size", 2, "status", "deleting", "backend", DIR1)),
+        put("snapshot", VOLUME2, 1, with(object_snapshot2(), "status", json_string("deleting"))),
         PARTNER_ROW, NULL));
     assert_says(accept(with(wish("Volume", "extend-volume", "data1"), "size", json_integer(5))),
                 "wrong_state: volume data1 is being worked on by snapshot before; wait, or reset "

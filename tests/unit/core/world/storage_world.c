@@ -21,6 +21,13 @@ json_t *object_volume1(void)
                      VOLUME1 ".7");
 }
 
+json_t *object_snapshot2(void)
+{
+    return json_make("{s:s,s:s,s:s,s:i,s:s,s:s,s:s}", "uuid", VOLUME2, "name", "before", "volume",
+                     VOLUME1, "size", 2, "status", "available", "backend", DIR1, "data",
+                     VOLUME2 ".8");
+}
+
 const char *service_key(const char *node)
 {
     g_autofree char *host = g_strdup_printf("node%c", node[0]);

@@ -14,6 +14,8 @@
 json_t *object_backend(const char *uuid); /* of the two */
 /* data1 on dir1, available, 2 GiB, with data of claim 7. */
 json_t *object_volume1(void);
+/* before, of data1, available, with UUID VOLUME2 and data of claim 8. */
+json_t *object_snapshot2(void);
 /* cinder-volume of node1 or node2 for dir1; number 1 or 2. */
 json_t *object_service(const char *node);
 /* Key of that, kept for ever. */
