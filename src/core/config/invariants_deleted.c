@@ -131,11 +131,22 @@ static bool backend_unused(const struct config *config, const struct backend *ba
     return true;
 }
 
+/* Rows that it has, and rows that somebody cleans for it, who may give them back. */
+static GPtrArray *work_of(const struct config *config, const struct storage_service *service)
+{
+    GPtrArray *rows = config_service_work(config, service->id);
+    g_autoptr(GPtrArray) others = config_backend_work(config, service->backend);
+    for (guint i = 0; i < others->len; i++)
+        if (((const struct worker *)others->pdata[i])->was_service_id == service->id)
+            g_ptr_array_add(rows, others->pdata[i]);
+    return rows;
+}
+
 /* Rows name it, and are cleaned for its sake. */
 bool invariants_no_work(const struct config *config, const struct storage_service *service,
                         GError **error)
 {
-    g_autoptr(GPtrArray) rows = config_service_work(config, service->id);
+    g_autoptr(GPtrArray) rows = work_of(config, service);
     if (!rows->len)
         return true;
     const char *about = ((const struct worker *)rows->pdata[0])->resource_id;
