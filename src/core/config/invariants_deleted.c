@@ -144,11 +144,22 @@ static bool volume_unused(const struct config *config, const struct volume *volu
                       ((const struct snapshot *)snapshots->pdata[0])->uuid, error);
 }
 
+/* Rows that it has, and rows that somebody cleans for it, who may give them back. */
+static GPtrArray *work_of(const struct config *config, const struct storage_service *service)
+{
+    GPtrArray *rows = config_service_work(config, service->id);
+    g_autoptr(GPtrArray) others = config_backend_work(config, service->backend);
+    for (guint i = 0; i < others->len; i++)
+        if (((const struct worker *)others->pdata[i])->was_service_id == service->id)
+            g_ptr_array_add(rows, others->pdata[i]);
+    return rows;
+}
+
 /* Rows name it, and are cleaned for its sake. */
 bool invariants_no_work(const struct config *config, const struct storage_service *service,
                         GError **error)
 {
-    g_autoptr(GPtrArray) rows = config_service_work(config, service->id);
+    g_autoptr(GPtrArray) rows = work_of(config, service);
     if (!rows->len)
         return true;
     struct resource about = resource_of_row(config, rows->pdata[0]);

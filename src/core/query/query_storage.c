@@ -60,8 +60,8 @@ static json_t *backend_name(const struct query_source *source, const char *uuid)
 /* NODE@BACKEND, or NODE of a scheduler. */
 static json_t *host(const struct query_source *source, const struct storage_service *service)
 {
-    const struct backend *backend = config_get(source->config, "backend", service->backend, NULL);
-    return json_sprintf("%s%s%s", service->host, backend ? "@" : "", backend ? backend->name : "");
+    g_autofree char *name = config_storage_service_host(source->config, service);
+    return json_string(name);
 }
 
 /* NULL: 0, or one that is off record. */

@@ -10,7 +10,8 @@
 
 /* --- claim_work --- */
 
-/* A row that this very life has touched is under way, or was given back by it (CLN-21). */
+/* A row that this very life has touched is under way, or was given back by it (CLN-21). One that
+ * was claimed before, for another to clean, and given back since is none of this life's. */
 static const struct worker *find_left(const struct wconf *wconf,
                                       const struct storage_service *service,
                                       const struct work_claim *item, GError **error)
@@ -29,7 +30,7 @@ static const struct worker *find_left(const struct wconf *wconf,
     else if (row->service_id != service->id)
         fettle_set_error(error, REFUSED, "%s: service %" G_GUINT64_FORMAT " has its work", name,
                          row->service_id);
-    else if (version >= service->generation)
+    else if (version >= service->generation && row->claim >= service->generation)
         fettle_set_error(error, REFUSED,
                          "%s: its work was touched since registration %" G_GUINT64_FORMAT, name,
                          service->generation);

@@ -320,6 +320,36 @@ static void test_by_another(void)
     world_tear_down();
 }
 
+/* CLN-21: what a stand-in gives back to one that has come back meanwhile is for that to clean; and
+ * while it is being cleaned its service stays on record. */
+static void test_given_back_to_the_living(void)
+{
+    const char *keys[1];
+    guint64 claims[1];
+    set_up();
+    kill_at_work(keys, claims, 1);
+    assert_asked(json_object(), "cleaning node1@dir1 by node2@dir1 (1)");
+    assert_says(claims_for(2, "1", json_make("[o]", item_of(keys[0]))), "passed");
+    guint64 version = 0;
+    config_get(world.wconf->committed, "backend", DIR1, &version);
+    g_autofree char *leaves =
+        job_change(&world, 17, "change_backend",
+                   changes_of(put("backend", DIR1, version,
+                                  with(object_backend(DIR1), "nodes", json_make("[s]", NODE2))),
+                              NULL));
+    g_assert_nonnull(strstr(leaves, "node1 cannot leave, the work of cinder-volume node1@dir1 on "
+                                    "volume data1 is under way"));
+    come_back(1);
+    assert_committed(gives_back(2, "1", keys[0]));
+    g_assert_cmpuint(storage_row(keys[0])->service_id, ==, 1);
+    json_t *args = with(call_of(1, generations[0]), "items", json_make("[o]", item_of(keys[0])));
+    assert_says(storage_verdicts(storage_ask(volumed[0], "claim_work", args)), "passed");
+    args = with(call_of(1, generations[0]), "items", json_make("[o]", item_of(keys[0])));
+    g_autofree char *twice = storage_verdicts(storage_ask(volumed[0], "claim_work", args));
+    g_assert_nonnull(strstr(twice, "was touched since registration"));
+    world_tear_down();
+}
+
 /* On a person's word also of one that is up. */
 static void test_of_one_that_is_up(void)
 {
@@ -656,6 +686,7 @@ int main(int argc, char **argv)
     g_test_add_func("/wconf_cleanup/decision#CLN-37,CLN-44", test_decision);
     g_test_add_func("/wconf_cleanup/claims#CLN-13,CLN-14,CLN-15,CLN-16", test_claims);
     g_test_add_func("/wconf_cleanup/by-another#CLN-14,SAF-55", test_by_another);
+    g_test_add_func("/wconf_cleanup/given-back#CLN-21", test_given_back_to_the_living);
     g_test_add_func("/wconf_cleanup/is-up", test_of_one_that_is_up);
     g_test_add_func("/wconf_cleanup/repeated#SAF-04", test_repeated);
     g_test_add_func("/wconf_cleanup/stamp#CLN-22,SAF-51", test_stamp_after_restart);

@@ -286,6 +286,27 @@ static void test_gone(void)
     world_tear_down();
 }
 
+/* As many as lists of them may have. */
+static void test_limit(void)
+{
+    GPtrArray *many = changes_of(
+        put("counter", "storage-service", 1, json_make("{s:i}", "value", LIMIT_STORAGE_SERVICES)),
+        NULL);
+    for (guint i = 1; i <= LIMIT_STORAGE_SERVICES; i++) {
+        g_autofree char *host = g_strdup_printf("host%u", i);
+        g_autofree char *key = config_storage_service_key(STORAGE_VOLUME, host, DIR1);
+        json_t *service = with(
+            with(with(object_service(NODE1), "uuid", json_string(key)), "host", json_string(host)),
+            "id", json_integer(i));
+        g_ptr_array_add(many, put("storage_service", key, 1, service));
+    }
+    storage_set_up(many);
+    assert_says(registers(1, registering("node1")),
+                "limit_exceeded: there are 1024 storage services on record already");
+    g_assert_cmpuint(storage_number(registers(1, registering("host7")), "id"), ==, 7);
+    world_tear_down();
+}
+
 /* --- what a beat says --- */
 
 static char *beat_with(guint node, const char *of, guint64 generation, const char *more)
@@ -355,6 +376,7 @@ int main(int argc, char **argv)
     g_test_add_func("/wconf_services/clock#CLN-22,SAF-51,SAF-55", test_clock);
     g_test_add_func("/wconf_services/many#SAF-55", test_many);
     g_test_add_func("/wconf_services/gone", test_gone);
+    g_test_add_func("/wconf_services/limit", test_limit);
     g_test_add_func("/wconf_services/hanging", test_hanging);
     g_test_add_func("/wconf_services/spaces", test_spaces);
     return g_test_run();
