@@ -5,6 +5,7 @@
  */
 #include <string.h>
 
+#include "core/config/attachments.h"
 #include "core/config/invariants.h"
 #include "proto/storage/volume_driver.h"
 
@@ -161,6 +162,28 @@ static bool data_rule(const struct config *config, const struct volume *volume, 
     return false;
 }
 
+static bool attachments_rule(const struct config *config, const struct volume *volume,
+                             GError **error)
+{
+    const struct attachment *attachment = attachment_of(volume);
+    if (!attachment)
+        return true;
+    if (!invariants_exists(config, "instance", attachment->instance, "attachments[0].instance",
+                           error))
+        return false;
+    const struct instance *instance = config_get(config, "instance", attachment->instance, NULL);
+    g_autoptr(GPtrArray) others = config_instance_volumes(config, attachment->instance);
+    for (guint i = 0; i < others->len; i++) {
+        if (others->pdata[i] == volume || attachment_of(others->pdata[i])->slot != attachment->slot)
+            continue;
+        fettle_set_error(error, ALREADY_EXISTS,
+                         "attachments: place %" G_GUINT64_FORMAT " of %s is that of volume %s",
+                         attachment->slot, instance->name, config_volume_name(others->pdata[i]));
+        return false;
+    }
+    return attachment_places(config, instance, error);
+}
+
 bool invariants_volume(const struct config *config, const void *object, GError **error)
 {
     const struct volume *volume = object;
@@ -177,7 +200,7 @@ bool invariants_volume(const struct config *config, const void *object, GError *
     }
     return (!*volume->backend ||
             invariants_exists(config, "backend", volume->backend, "backend", error)) &&
-           data_rule(config, volume, error);
+           data_rule(config, volume, error) && attachments_rule(config, volume, error);
 }
 
 bool invariants_trash(const struct config *config, const void *object, GError **error)

@@ -19,6 +19,7 @@ enum config_index {
     INDEX_BACKEND_WORK,    /* uuid of a back end -> set: rows of work for it */
     INDEX_BACKEND_VOLUMES, /* … -> set */
     INDEX_BACKEND_TRASH,   /* … -> set */
+    INDEX_INSTANCE_VOLUMES, /* uuid of an instance -> set: volumes attached to it */
     INDEX_COUNT
 };
 

@@ -5,6 +5,7 @@
  */
 #include <string.h>
 
+#include "core/config/attachments.h"
 #include "core/config/restored.h"
 #include "core/config/transitions_private.h"
 #include "proto/storage/volume_driver.h"
@@ -45,6 +46,26 @@ static bool of_this_commit(const char *field, guint64 value, guint64 serial, GEr
 
 /* --- back ends --- */
 
+/* A guest that has a volume there needs its node to see it. */
+static bool guests_let_go(const struct step *step, const struct backend *after, const char *node,
+                          GError **error)
+{
+    g_autoptr(GPtrArray) volumes = config_backend_volumes(step->after, after->uuid);
+    for (guint i = 0; i < volumes->len; i++) {
+        const struct attachment *attachment = attachment_of(volumes->pdata[i]);
+        const struct instance *instance =
+            attachment ? config_get(step->after, "instance", attachment->instance, NULL) : NULL;
+        if (!instance || (strcmp(instance->primary_node, node) != 0 &&
+                          strcmp(instance->migration_node, node) != 0))
+            continue;
+        fettle_set_error(
+            error, WRONG_STATE, "nodes: %s cannot leave, volume %s is attached to %s there",
+            step_node_name(step, node), config_volume_name(volumes->pdata[i]), instance->name);
+        return false;
+    }
+    return true;
+}
+
 /* Who has work there ends it, or is cleaned, by a service of its name: on that node. */
 static bool may_leave(const struct step *step, const struct backend *after, const char *node,
                       GError **error)
@@ -52,6 +73,8 @@ static bool may_leave(const struct step *step, const struct backend *after, cons
     g_autoptr(GPtrArray) services = config_list(step->after, "storage_service");
     if (g_ptr_array_find_with_equal_func(after->nodes, node, g_str_equal, NULL))
         return true;
+    if (!guests_let_go(step, after, node, error))
+        return false;
     for (guint i = 0; i < services->len; i++) {
         const struct storage_service *service = services->pdata[i];
         if (strcmp(service->backend, after->uuid) != 0 || strcmp(service->node, node) != 0 ||
@@ -211,6 +234,17 @@ static bool unnamed_step(const struct step *step, const struct volume *old, GErr
     return false;
 }
 
+/* SAF-53: whose guest has it open, or may, has it as it is. */
+static bool attachment_is_there(const struct volume *old, const struct volume *after,
+                                GError **error)
+{
+    if ((!old || !attachment_of(old)) && (!after || !attachment_of(after)))
+        return false;
+    fettle_set_error(error, UNSAFE,
+                     "data: changes, or goes, while the volume is attached (SAF-53)");
+    return true;
+}
+
 static bool data_step(const struct step *step, const struct volume *old, const struct volume *after,
                       GError **error)
 {
@@ -221,8 +255,27 @@ static bool data_step(const struct step *step, const struct volume *old, const s
         fettle_set_error(error, UNSAFE, "backend: changes, and its data does not (SAF-53)");
         return false;
     }
+    if (!same && attachment_is_there(old, after, error))
+        return false;
     return same ||
            ((!*is || named_step(step, after, error)) && (!*was || unnamed_step(step, old, error)));
+}
+
+/* A new one comes from a job, at a volume that is free and whole; what it is about stays. Who may
+ * end it has seen its end (SAF-57); that a job's is covered by the instance's lock is judged where
+ * locks are. */
+static bool attachment_step(const struct volume *old, const struct volume *after, GError **error)
+{
+    const struct attachment *was = attachment_of(old), *is = attachment_of(after);
+    if (!is || (was && !strcmp(was->uuid, is->uuid) && !strcmp(was->instance, is->instance) &&
+                was->slot == is->slot))
+        return true;
+    if (was)
+        fettle_set_error(error, UNSAFE, "attachments: one becomes another in one step (SAF-57)");
+    else if (after->status != VOLUME_AVAILABLE || old->status != VOLUME_AVAILABLE)
+        fettle_set_error(error, WRONG_STATE, "attachments: the volume is %s",
+                         enum_word(&volume_status_words, (int)after->status));
+    return !was && after->status == VOLUME_AVAILABLE && old->status == VOLUME_AVAILABLE;
 }
 
 bool step_volume(const struct step *step, const struct config_delta *delta, GError **error)
@@ -230,7 +283,7 @@ bool step_volume(const struct step *step, const struct config_delta *delta, GErr
     const struct volume *old = delta->before;
     const struct volume *after = delta->after;
     if (old && after) {
-        if (!guarded_step(step, old, after, error))
+        if (!guarded_step(step, old, after, error) || !attachment_step(old, after, error))
             return false;
         if (after->size < old->size) {
             fettle_set_error(error, UNSAFE,

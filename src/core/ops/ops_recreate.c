@@ -30,6 +30,7 @@ static struct placement_need need_of(const struct op *op, const struct instance 
         .refused = reports_refusals(op->reports),
         .rank_by_disk = !primary,
         .nics = instance->nics,
+        .volumes_of = instance->uuid,
         .now = op_now_seconds(op),
     };
 }

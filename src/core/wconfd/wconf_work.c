@@ -6,6 +6,7 @@
  */
 #include <string.h>
 
+#include "core/config/attachments.h"
 #include "core/wconfd/wconf_work_private.h"
 #include "proto/change.h"
 
@@ -117,6 +118,7 @@ static struct volume *take_volume(struct wconf *wconf, const struct work_row *ro
     }
     const struct volume *volume = config_find(wconf->head, "volume", args->resource, error);
     bool good = volume && is_free(wconf->head, volume, error) &&
+                attachment_need_none(wconf->head, volume, error) &&
                 status_allows(row, volume, args->operation, error) &&
                 size_fits(row, volume, args, error);
     return good ? volume_copy(volume) : NULL;
@@ -292,7 +294,8 @@ void wconf_handle_reset_state(struct wconf *wconf, struct rpc_request *request)
         return;
     const struct volume *volume =
         args ? config_find(wconf->head, "volume", args->resource, &error) : NULL;
-    if (volume && may_be(volume, args->status, &error))
+    if (volume && may_be(volume, args->status, &error) &&
+        attachment_need_none(wconf->head, volume, &error))
         reset(wconf, request, args, volume);
     else
         wconf_work_refuse(wconf, request, error);
