@@ -37,7 +37,7 @@ def disks(node, uuid):
             path = f'/machine/peripheral/{entry["name"]}'
             if entry['type'] == 'child<virtio-blk-pci>' and entry['name'].startswith('w'):
                 serial = qmp.execute('qom-get', {'path': path, 'property': 'serial'})
-                found[serial] = (qmp.execute('qom-get', {'path': path, 'property': 'addr'}), entry['name'])
+                found[serial] = (qmp.execute('qom-get', {'path': path, 'property': 'addr'}) >> 3, entry['name'])
         return found
 
 
@@ -48,7 +48,7 @@ def through_guest(node, uuid, name, line):
         return qmp.execute('human-monitor-command', {'command-line': f'qemu-io -d /machine/peripheral/{device} "{line}"'})
 
 
-def has_it(node, uuid, name, slot='1e.0'):
+def has_it(node, uuid, name, slot=30):
     found = disks(node, uuid)
     assert {serial: at for serial, (at, _) in found.items()} == {volume(name)['uuid'][:20]: slot}, found
 
@@ -121,7 +121,7 @@ def test_power(uuid):
     lab.cli('volume', 'attach', 'data2', 'web1')
     lab.cli('instance', 'startup', 'web1')
     found = {serial: at for serial, (at, _) in disks('node2', uuid).items()}
-    assert found == {volume('data1')['uuid'][:20]: '1e.0', volume('data2')['uuid'][:20]: '1d.0'}, found
+    assert found == {volume('data1')['uuid'][:20]: 30, volume('data2')['uuid'][:20]: 29}, found
     lab.cli('instance', 'shutdown', 'web1', '--timeout', '0')
     assert lab.cli('volume', 'detach', 'data2') == 'Volume data2 is attached to nothing any more.\n'
     lab.cli('instance', 'startup', 'web1')

@@ -214,7 +214,7 @@ static bool target_has_memory(struct op *op, const struct instance *instance, GE
     }
     g_autofree char *sentence =
         g_strdup_printf("instance \"%s\" cannot go to %s: it %s", instance->name, node->name, why);
-    placement_refusal_set(error, judged, report, &need, sentence);
+    placement_refusal_set(op_config(op), error, judged, report, &need, sentence);
     return false;
 }
 

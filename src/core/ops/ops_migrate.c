@@ -113,7 +113,7 @@ static bool target_has_room(struct op *op, const struct instance *instance, GErr
     }
     g_autofree char *sentence =
         g_strdup_printf("instance \"%s\" cannot go to %s: it %s", instance->name, node->name, why);
-    placement_refusal_set(error, node, report, &need, sentence);
+    placement_refusal_set(op_config(op), error, node, report, &need, sentence);
     return false;
 }
 

@@ -277,7 +277,7 @@ static bool node_takes_it(struct op *op, const struct instance *instance, bool p
     }
     g_autofree char *sentence =
         g_strdup_printf("nodes: node \"%s\" cannot be %s: it %s", node->name, need.what, why);
-    placement_refusal_set(error, node, report, &need, sentence);
+    placement_refusal_set(op_config(op), error, node, report, &need, sentence);
     return false;
 }
 

@@ -179,7 +179,7 @@ static bool target_takes_it(struct op *op, const struct instance *instance, GErr
     g_autofree char *sentence =
         g_strdup_printf("node \"%s\" cannot take the replica of instance \"%s\": it %s", node->name,
                         instance->name, why);
-    placement_refusal_set(error, node, report, &need, sentence);
+    placement_refusal_set(op_config(op), error, node, report, &need, sentence);
     return false;
 }
 
