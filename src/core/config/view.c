@@ -202,8 +202,9 @@ static void visit_volume(const struct walk *walk, const struct volume *volume, G
     const struct attachment *attachment = attachment_of(volume);
     const struct instance *instance =
         attachment ? config_get(walk->config, "instance", attachment->instance, NULL) : NULL;
-    visit_key(walk, "volume", volume->uuid);
-    if (instance && g_hash_table_add(seen, (void *)instance))
+    if (!instance)
+        visit_key(walk, "volume", volume->uuid);
+    else if (g_hash_table_add(seen, (void *)instance))
         visit_instance(walk, instance);
 }
 
