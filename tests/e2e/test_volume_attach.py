@@ -162,7 +162,15 @@ def test_targets():
 
 @title('/volume-attach/a-guest-that-does-not-give-it-up#SAF-124')
 def test_leaving(uuid):
-    refused(7, 'was asked to give volume data1 up, and has not yet', 'volume', 'detach', 'data1')
+    sentence = 'was asked to give volume data1 up, and has not yet'
+    if e2e.LONG:
+        refused(7, sentence, 'volume', 'detach', 'data1')
+    else:  # the same, without the wait of 30 s
+        job = lab.json('volume', 'detach', 'data1', '--submit')['job']
+        wait_until('it is asked', lambda: volume('data1')['status'] == 'detaching', PATIENCE_S)
+        lab.cli('job', 'cancel', str(job))
+        wait_until('the job has ended', lambda: volume('data1')['status'] == 'in-use', PATIENCE_S)
+        assert sentence in lab.run('job', 'info', str(job))[1]
     found = volume('data1')
     assert found['status'] == 'in-use' and found['leaving_since'], found
     has_it('node3', uuid, 'data1')

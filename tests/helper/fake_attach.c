@@ -40,8 +40,7 @@ bool fake_host_has_volume(const struct fake_host *host, const char *instance,
                           const char *attachment)
 {
     const struct fake_guest *guest = fake_guest_find(host, instance);
-    return guest &&
-           g_ptr_array_find_with_equal_func(guest->volumes, attachment, g_str_equal, NULL);
+    return guest && g_ptr_array_find_with_equal_func(guest->volumes, attachment, g_str_equal, NULL);
 }
 
 void fake_host_keep_volumes(struct fake_host *host, bool keeps)

@@ -58,9 +58,9 @@ struct fake_guest {
     bool current; /* it is in sync right now, so what is answered needs no note */
     GString *console;
     GPtrArray *volumes; /* char *: attachments that it has */
-    struct io_info io; /* what its disks have answered */
-    bool finished;     /* its mirror was ended in sync, and it has not run since */
-    bool held;         /* its disk has failed: it stops whenever it goes on */
+    struct io_info io;  /* what its disks have answered */
+    bool finished;      /* its mirror was ended in sync, and it has not run since */
+    bool held;          /* its disk has failed: it stops whenever it goes on */
 
     /* On either side of a migration (fake_migration.c). */
     char *migration;                /* UUID; NULL: none */
@@ -132,7 +132,7 @@ struct fake_host {
     GPtrArray *addresses; /* char *: "DEVICE ADDRESS/NETMASK" of the host itself */
     GPtrArray *devices;   /* char * */
     guint announced;      /* how often neighbours were told */
-    bool keeps_volumes; /* its guests give none up */
+    bool keeps_volumes;   /* its guests give none up */
     guint powerdown_ms;
     guint prepare_ms;
     guint create_ms;

@@ -174,8 +174,8 @@ static json_t *master_set_attachment(struct node_world *nw, const struct rpc_req
         fettle_set_error(error, WRONG_STATE, "it is not on record any more");
         return NULL;
     }
-    g_assert_false(fake_host_has_volume(nw_node(nw, request->from_node)->host, WEB1,
-                                        args->attachment));
+    g_assert_false(
+        fake_host_has_volume(nw_node(nw, request->from_node)->host, WEB1, args->attachment));
     web1->attachment = NULL;
     return json_make("{s:i}", "serial", 1);
 }

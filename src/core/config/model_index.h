@@ -15,10 +15,10 @@ enum config_index {
     INDEX_TAGS,      /* of each tag_kind: uuid -> set */
     INDEX_NODES = INDEX_TAGS + TAG_INSTANCE + 1, /* uuid of a node -> struct node_use */
     INDEX_SERVICES,                              /* number of a storage service -> list: itself */
-    INDEX_SERVICE_WORK,    /* number of a storage service -> set: rows of work that it has */
-    INDEX_BACKEND_WORK,    /* uuid of a back end -> set: rows of work for it */
-    INDEX_BACKEND_VOLUMES, /* … -> set */
-    INDEX_BACKEND_TRASH,   /* … -> set */
+    INDEX_SERVICE_WORK,     /* number of a storage service -> set: rows of work that it has */
+    INDEX_BACKEND_WORK,     /* uuid of a back end -> set: rows of work for it */
+    INDEX_BACKEND_VOLUMES,  /* … -> set */
+    INDEX_BACKEND_TRASH,    /* … -> set */
     INDEX_INSTANCE_VOLUMES, /* uuid of an instance -> set: volumes attached to it */
     INDEX_COUNT
 };

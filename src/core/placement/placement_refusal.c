@@ -47,8 +47,10 @@ void placement_refusal_set(const struct config *config, GError **error, const st
     else if (placement_unshared(report, need->shared))
         fettle_set_error(error, ENVIRONMENT, "%s; mount it there", sentence);
     else if (unserved)
-        fettle_set_error(error, WRONG_STATE, "%s, where its volumes are; add it there: fettle "
-                         "backend modify", sentence);
+        fettle_set_error(error, WRONG_STATE,
+                         "%s, where its volumes are; add it there: fettle "
+                         "backend modify",
+                         sentence);
     else if (lacks_file(report, need))
         fettle_set_error(error, NO_RESOURCES, "%s; put it there", sentence);
     else if (placement_late_disks(report, need))

@@ -352,8 +352,8 @@ static json_t *attached(const char *uuid, const char *instance, int slot)
                           "state", "attached"));
 }
 
-/* Of all that it has a job may change this alone, and what it forbids holds for the methods of work,
- * too. */
+/* Of all that it has a job may change this alone, and what it forbids holds for the methods of
+ * work, too. */
 static void test_attachments(void)
 {
     GPtrArray *free_one = changes_of(BACKENDS, old_volume1(), NULL);
@@ -363,7 +363,8 @@ static void test_attachments(void)
     assert_says(check(g_ptr_array_ref(free_one), changes_of(taken_up, NULL)), "ok");
     assert_says(check(g_ptr_array_ref(free_one),
                       changes_of(put("volume", VOLUME1, 9, attached(DISK1, DISK1, 30)), NULL)),
-                "unknown_entity: " VOLUME1_IS "attachments[0].instance: there is no instance " DISK1);
+                "unknown_entity: " VOLUME1_IS
+                "attachments[0].instance: there is no instance " DISK1);
     assert_says(check(g_ptr_array_ref(free_one),
                       changes_of(put("volume", VOLUME1, 9, attached(DISK1, WEB1, 2)), NULL)),
                 "insufficient_resources: " VOLUME1_IS "web1 has no free place on its bus: 1 disks, "
@@ -378,8 +379,7 @@ static void test_attachments(void)
     assert_says(check(g_ptr_array_ref(before),
                       changes_of(put("volume", VOLUME1, 9, attached(REPLICA1, WEB1, 30)), NULL)),
                 "unsafe: " VOLUME1_IS "attachments: one becomes another in one step (SAF-57)");
-    assert_says(work(g_ptr_array_ref(before),
-                     changes_of(del("volume", VOLUME1, 1), TRASH7, NULL)),
+    assert_says(work(g_ptr_array_ref(before), changes_of(del("volume", VOLUME1, 1), TRASH7, NULL)),
                 "unsafe: " VOLUME1_IS
                 "data: changes, or goes, while the volume is attached (SAF-53)");
     /* Another one at its place. */
@@ -388,7 +388,8 @@ static void test_attachments(void)
                                      with(with(attached(REPLICA1, WEB1, 30), "uuid", TEXT(VOLUME2)),
                                           "data", TEXT(VOLUME2 ".7"))),
                                  NULL)),
-                "unsafe: " "volume data1 (" VOLUME2 "): is made only by the methods of work (SAF-50)");
+                "unsafe: "
+                "volume data1 (" VOLUME2 "): is made only by the methods of work (SAF-50)");
     /* The guest needs its node to see it, and disks and cards need theirs of the bus. */
     assert_says(check(g_ptr_array_ref(before),
                       changes_of(backend1("nodes", json_make("[s]", NODE2)), NULL)),

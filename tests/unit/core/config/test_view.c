@@ -163,9 +163,8 @@ static void test_named_deltas(void)
 
 static json_t *volume(const char *instance)
 {
-    json_t *object =
-        json_make("{s:s,s:s,s:i,s:s,s:s,s:s}", "uuid", VOLUME, "name", "data1", "size", 1, "status",
-                  "available", "backend", BACKEND, "data", VOLUME ".7");
+    json_t *object = json_make("{s:s,s:s,s:i,s:s,s:s,s:s}", "uuid", VOLUME, "name", "data1", "size",
+                               1, "status", "available", "backend", BACKEND, "data", VOLUME ".7");
     if (instance)
         json_object_set_new(object, "attachments",
                             json_make("[{s:s,s:s,s:i,s:s}]", "uuid", OLD, "instance", instance,

@@ -100,8 +100,7 @@ static void test_leaving(void)
     g_assert_true(has_it(&nw->a));
     g_assert_cmpstr(nw->web1.attachment, ==, ATTACHMENT_1);
     json_t *answer = nw_call(nw, &nw->a, "volume_attach", attach_args(nw), &error);
-    assert_refused(answer, error, WRONG_STATE,
-                   "the guest is asked to give this volume up");
+    assert_refused(answer, error, WRONG_STATE, "the guest is asked to give this volume up");
     nw_daemon_kill(nw, &nw->a);
     nw_daemon_start(nw, &nw->a);
     fake_host_keep_volumes(nw->a.host, false);

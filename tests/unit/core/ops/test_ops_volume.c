@@ -28,9 +28,8 @@ static json_t *attachment(const char *state, bool leaving)
 /* NULL: free. */
 static void put_volume(json_t *attached)
 {
-    json_t *volume =
-        json_make("{ss ss si ss ss ss}", "uuid", DATA1, "name", "data1", "size", 1, "status",
-                  "available", "backend", BACKEND, "data", DATA1 ".7");
+    json_t *volume = json_make("{ss ss si ss ss ss}", "uuid", DATA1, "name", "data1", "size", 1,
+                               "status", "available", "backend", BACKEND, "data", DATA1 ".7");
     if (attached)
         json_object_set_new(volume, "attachments", json_make("[o]", attached));
     ops_put(world, "volume", DATA1, volume);
@@ -150,7 +149,8 @@ static void test_no_place(void)
     ops_put_web(world, "in-sync", true);
     json_t *cards = json_array(), *disks = json_array();
     for (guint i = 0; i < LIMIT_NICS; i++)
-        json_array_append_new(cards, json_make("{ss ss}", "uuid", DATA1, "mac", "aa:00:00:00:00:01"));
+        json_array_append_new(cards,
+                              json_make("{ss ss}", "uuid", DATA1, "mac", "aa:00:00:00:00:01"));
     for (guint i = 0; i < LIMIT_DISKS; i++)
         json_array_append_new(disks, json_make("{ss si}", "uuid", DATA1, "size", 8));
     ops_set(world, "instance", WEB, "nics", cards);
@@ -277,8 +277,8 @@ static void test_migrate(void)
     put_volume(attachment("attached", true));
     g_assert_cmpstr(run(power("OP_INSTANCE_MIGRATE")), ==, "null");
     g_assert_nonnull(strstr(world->trace->str, "node2 incoming_open g1 with 1 volume\n"));
-    g_assert_nonnull(strstr(world->trace->str,
-                            "node2 guest_start g2 mirror no-copy incoming with 1 volume\n"));
+    g_assert_nonnull(
+        strstr(world->trace->str, "node2 guest_start g2 mirror no-copy incoming with 1 volume\n"));
     g_assert_cmpuint(attached()->leaving_us, >, 0);
 }
 

@@ -227,10 +227,9 @@ static void trace_call(struct ops_world *world, const struct rpc_request *reques
                                json_array_size(json_object_get(args, "volumes")));
     const json_t *volume = json_object_get(args, "volume");
     if (volume)
-        g_string_append_printf(
-            world->trace, " at %" JSON_INTEGER_FORMAT " %s",
-            json_integer_value(json_object_get(volume, "slot")),
-            json_string_value(json_object_get(volume, "path")));
+        g_string_append_printf(world->trace, " at %" JSON_INTEGER_FORMAT " %s",
+                               json_integer_value(json_object_get(volume, "slot")),
+                               json_string_value(json_object_get(volume, "path")));
     g_string_append_c(world->trace, '\n');
 }
 
