@@ -46,9 +46,11 @@
 #define LIMIT_NICS 8
 #define LIMIT_VOLUME_GIB 65536 /* of one volume */
 #define LIMIT_VOLUME_SNAPSHOTS 256
-#define LIMIT_VOLUME_NAME 255 /* characters of its name */
-#define LIMIT_DATA_NAME 64    /* of what a back end keeps: UUID.CLAIM */
-#define LIMIT_WORK_ITEMS 256  /* rows of work in one call */
+#define LIMIT_VOLUME_NAME 255  /* characters of its name */
+#define LIMIT_GUEST_VOLUMES 16 /* that one instance has */
+#define LIMIT_VOLUME_SLOT 30   /* of a guest's bus: volumes fill it from here downwards */
+#define LIMIT_DATA_NAME 64     /* of what a back end keeps: UUID.CLAIM */
+#define LIMIT_WORK_ITEMS 256   /* rows of work in one call */
 #define LIMIT_STORAGE_SERVICES 1024
 #define LIMIT_CLEANUPS 4096 /* that are asked for, or done, at once */
 #define LIMIT_PATH_CHARS 255

@@ -19,7 +19,7 @@ struct process;
  * free. */
 typedef void (*process_exit_fn)(struct process *process, void *data);
 
-#define PROCESS_KEEP_FDS 32
+#define PROCESS_KEEP_FDS 64
 
 struct process_options {
     const char *const *argv; /* argv[0] is looked up in PATH */

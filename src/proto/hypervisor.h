@@ -32,6 +32,7 @@ struct hypervisor_events {
 struct guest_spec {
     const struct instance *instance; /* generation, memory, vcpus, machine type, disks, nics */
     GPtrArray *images;               /* char *: absolute file of each disk */
+    const GPtrArray *volumes;        /* of struct guest_volume; NULL: none */
     GPtrArray *taps;                 /* char *: tap device of each network card; NULL: none */
     const char *kernel, *initrd;     /* absolute files; NULL: boot from the first disk */
     enum accelerator accelerator;
@@ -175,6 +176,15 @@ struct hypervisor_ops {
      * (qcow2). Not while a mirror is attached. */
     bool (*disk_resize)(struct hypervisor *hv, const char *instance, guint64 generation, guint disk,
                         guint64 bytes, GError **error);
+    /* Puts a volume into a guest; there already: true. If it fails nothing is left, as far as the
+     * guest answers. */
+    bool (*volume_attach)(struct hypervisor *hv, const char *instance, guint64 generation,
+                          const struct guest_volume *volume, GError **error);
+    /* Asks the guest to give it up, and waits so long for it: whether neither device nor node is
+     * there any more, or no process. It goes whenever the guest gives it up; asked again, then. */
+    bool (*volume_detach)(struct hypervisor *hv, const char *instance, guint64 generation,
+                          const struct guest_volume *volume, guint wait_ms, bool *ret_gone,
+                          GError **error);
     /* The serial line: bytes since `offset` (negative: so many before the end;
      * CONSOLE_SINCE_START: since the present process was made, or the end if there is none),
      * waiting at most `wait_ms` for some. Free with g_bytes_unref(). */

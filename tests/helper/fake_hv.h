@@ -191,6 +191,11 @@ void fake_host_hold(struct fake_host *host, const char *instance);
 /* Whether a guest stands still for lack of room, or did so a short while ago, even if it has ended
  * since. */
 bool fake_host_stood_still(const struct fake_host *host, const char *instance, guint within_ms);
+/* Whether its process has a volume, by its attachment. */
+bool fake_host_has_volume(const struct fake_host *host, const char *instance,
+                          const char *attachment);
+/* Its guests give no volume up. */
+void fake_host_keep_volumes(struct fake_host *host, bool keeps);
 /* Why the hypervisor has stopped a guest by itself. */
 enum io_stop fake_host_io_stop(const struct fake_host *host, const char *instance);
 /* How long guests take to obey a powerdown; 0: they ignore it. 20 at first. */

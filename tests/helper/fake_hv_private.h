@@ -57,9 +57,10 @@ struct fake_guest {
     char *since;  /* replica, and the word for its images */
     bool current; /* it is in sync right now, so what is answered needs no note */
     GString *console;
-    struct io_info io; /* what its disks have answered */
-    bool finished;     /* its mirror was ended in sync, and it has not run since */
-    bool held;         /* its disk has failed: it stops whenever it goes on */
+    GPtrArray *volumes; /* char *: attachments that it has */
+    struct io_info io;  /* what its disks have answered */
+    bool finished;      /* its mirror was ended in sync, and it has not run since */
+    bool held;          /* its disk has failed: it stops whenever it goes on */
 
     /* On either side of a migration (fake_migration.c). */
     char *migration;                /* UUID; NULL: none */
@@ -131,6 +132,7 @@ struct fake_host {
     GPtrArray *addresses; /* char *: "DEVICE ADDRESS/NETMASK" of the host itself */
     GPtrArray *devices;   /* char * */
     guint announced;      /* how often neighbours were told */
+    bool keeps_volumes;   /* its guests give none up */
     guint powerdown_ms;
     guint prepare_ms;
     guint create_ms;
@@ -244,6 +246,9 @@ enum migration_state fake_migration_report(const struct fake_guest *guest);
 /* --- fake_room.c --- */
 
 void fake_room_fill(struct hypervisor_ops *ops);
+void fake_attach_fill(struct hypervisor_ops *ops);
+/* What its process begins with. */
+void fake_guest_give_volumes(struct fake_guest *guest, const struct guest_spec *spec);
 /* How large images are: of struct storage_ops. */
 GPtrArray *fake_op_sizes(struct storage *storage, const char *instance, bool shared, guint count,
                          GError **error);

@@ -78,6 +78,7 @@ static bool incoming_prepare_now(struct fake_host *host, const struct guest_spec
         }
     }
     struct fake_guest *guest = fake_guest_add(host, instance, image);
+    fake_guest_give_volumes(guest, spec);
     guest->state = GUEST_INCOMING;
     guest->migration = g_strdup(incoming->migration);
     guest->waits = target_new(guest, incoming);

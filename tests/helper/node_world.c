@@ -44,6 +44,10 @@ static json_t *master_confirm_one(const struct node_world *nw, const char *from,
               web1->migration && strcmp(web1->migration, item->replica) == 0 &&
               strcmp(web1->migration_node, from) == 0;
         break;
+    case CONFIRM_ATTACH:
+        yes = current && strcmp(web1->holder, from) == 0 && web1->attachment &&
+              strcmp(web1->attachment, item->replica) == 0;
+        break;
     case CONFIRM_NEW_DISKS:
         yes = known && !web1->removed && master_makes_disks(web1, from, item);
         break;
@@ -157,11 +161,32 @@ static json_t *master_set_migrated(struct node_world *nw, const struct rpc_reque
     return json_make("{s:i}", "serial", 1);
 }
 
+/* That a guest has given its volume up. */
+static json_t *master_set_attachment(struct node_world *nw, const struct rpc_request *request,
+                                     GError **error)
+{
+    struct master_record *web1 = &nw->web1;
+    record_autoptr(set_attachment_args) args =
+        set_attachment_args_parse(request->args, RECORD_STRICT, NULL);
+    g_assert_nonnull(args);
+    if (!web1->attachment || strcmp(web1->attachment, args->attachment) != 0 ||
+        web1->generation != args->generation) {
+        fettle_set_error(error, WRONG_STATE, "it is not on record any more");
+        return NULL;
+    }
+    g_assert_false(
+        fake_host_has_volume(nw_node(nw, request->from_node)->host, WEB1, args->attachment));
+    web1->attachment = NULL;
+    return json_make("{s:i}", "serial", 1);
+}
+
 static json_t *master_answer(struct node_world *nw, const struct rpc_request *request,
                              GError **error)
 {
     if (strcmp(request->name, "confirm") == 0)
         return master_confirm(nw, request);
+    if (strcmp(request->name, "set_attachment") == 0)
+        return master_set_attachment(nw, request, error);
     if (strcmp(request->name, "set_migrated") == 0)
         return master_set_migrated(nw, request, error);
     return master_set_replica_state(nw, request, error);
@@ -501,6 +526,12 @@ struct instance *nw_instance(const struct node_world *nw)
     return instance;
 }
 
+json_t *nw_volume(const struct node_world *nw)
+{
+    return json_make("{s:s,s:s,s:s,s:i}", "volume", VOLUME_1, "attachment", nw->web1.attachment,
+                     "path", "/volumes/1", "slot", 30);
+}
+
 json_t *nw_start_args(const struct node_world *nw, json_t *target, bool full, bool run)
 {
     record_autoptr(instance) instance = nw_instance(nw);
@@ -508,6 +539,8 @@ json_t *nw_start_args(const struct node_world *nw, json_t *target, bool full, bo
                              (json_int_t)nw->web1.sync, "full", full ? 1 : 0, "run", run ? 1 : 0);
     if (target)
         json_object_set(args, "target", target);
+    if (nw->web1.attachment)
+        json_object_set_new(args, "volumes", json_make("[o]", nw_volume(nw)));
     return args;
 }
 

@@ -47,10 +47,13 @@ struct master_record {
     const char *migration;      /* NULL: none */
     const char *migration_node; /* "" if there is none */
     bool moved_clean;           /* what the last set_migrated said */
+    const char *attachment;     /* that is on record; NULL: none */
     bool recreating;            /* the mark of a job that makes new disks stands on it */
     const char *new_disk; /* UUID of its first disk, if that was made anew; NULL: it was not */
 };
 
+#define VOLUME_1 "88888888-8888-4888-8888-000000000001"
+#define ATTACHMENT_1 "99999999-9999-4999-8999-000000000001"
 #define MOVE_1 "77777777-7777-4777-8777-000000000001"
 #define MOVE_2 "77777777-7777-4777-8777-000000000002"
 
@@ -141,6 +144,7 @@ char *nw_statement(struct node_world *nw, struct test_node *node);
 json_t *nw_report(struct node_world *nw, struct test_node *node);
 
 /* Arguments as a job builds them from the record. */
+json_t *nw_volume(const struct node_world *nw); /* web1.attachment */
 struct instance *nw_instance(const struct node_world *nw);
 json_t *nw_start_args(const struct node_world *nw, json_t *target, bool full, bool run);
 json_t *nw_guest_args(const struct node_world *nw);

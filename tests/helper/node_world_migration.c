@@ -18,8 +18,10 @@ json_t *nw_migration_args(const char *migration)
 json_t *nw_incoming_open(struct node_world *nw, GError **error)
 {
     record_autoptr(instance) instance = nw_instance(nw);
-    return nw_call(nw, nw_node(nw, nw->web1.migration_node), "incoming_open",
-                   json_make("{s:o}", "instance", instance_to_json(instance)), error);
+    json_t *args = json_make("{s:o}", "instance", instance_to_json(instance));
+    if (nw->web1.attachment)
+        json_object_set_new(args, "volumes", json_make("[o]", nw_volume(nw)));
+    return nw_call(nw, nw_node(nw, nw->web1.migration_node), "incoming_open", args, error);
 }
 
 bool nw_migration_start(struct node_world *nw, json_t *target, GError **error)

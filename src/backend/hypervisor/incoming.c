@@ -30,11 +30,14 @@ struct getting_ready {
 
 /* late-block-activate: on storage that both sides share the old process keeps its right to write
  * until it is dead; if it goes on after all it finds its images free. Otherwise the images are this
- * side's own, and a mirror of them may begin before the CPUs run. announce-rounds: only the node
- * daemon knows when the guest is here to stay, and calls announce(). */
+ * side's own, and a mirror of them may begin before the CPUs run; volumes beside them are given up
+ * by the old process with the last of its state, and locked here with its arrival. announce-rounds:
+ * only the node daemon knows when the guest is here to stay, and calls announce(). */
 static bool set_up_receiver(struct guest *guest, const struct guest_spec *spec, GError **error)
 {
-    bool shared = spec->instance->disk_template == TEMPLATE_SHAREDFILE;
+    bool volumes = spec->volumes != NULL && spec->volumes->len > 0;
+    bool shared = spec->instance->disk_template == TEMPLATE_SHAREDFILE ||
+                  (volumes && spec->instance->disk_template == TEMPLATE_DISKLESS);
     return guest_command(guest, "migrate-set-capabilities",
                          json_make("{s:[{s:s,s:b},{s:s,s:b},{s:s,s:b}]}", "capabilities",
                                    "capability", "events", "state", 1, "capability", "return-path",

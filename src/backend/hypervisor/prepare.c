@@ -22,19 +22,21 @@ static const char *const sockets[] = {"qmp.sock", "rescue.sock", "con.sock"};
 
 /* What QEMU is handed: what it would have opened itself, if it were root. */
 struct handed {
-    GArray *images;
+    GArray *images, *volumes;
     int kernel, initrd; /* -1: none */
 };
 
 static void handed_clear(struct handed *handed)
 {
     g_clear_pointer(&handed->images, g_array_unref);
+    g_clear_pointer(&handed->volumes, g_array_unref);
     if (handed->kernel >= 0)
         close(handed->kernel);
     if (handed->initrd >= 0)
         close(handed->initrd);
 }
-G_STATIC_ASSERT(QEMU_FD_OTHERS - QEMU_FD_QMP + LIMIT_DISKS + LIMIT_NICS + 2 <= PROCESS_KEEP_FDS);
+G_STATIC_ASSERT(QEMU_FD_OTHERS - QEMU_FD_QMP + LIMIT_DISKS + LIMIT_NICS + LIMIT_GUEST_VOLUMES + 2 <=
+                PROCESS_KEEP_FDS);
 #define handed_auto __attribute__((cleanup(handed_clear))) struct handed
 
 static bool make_folder(const struct guest *guest, GError **error)
@@ -131,6 +133,8 @@ static bool spawn_qemu(struct guest *guest, const struct guest_spec *spec, struc
     hand(fds, handed->kernel);
     hand(fds, handed->initrd);
     handed->kernel = handed->initrd = -1;
+    g_array_append_vals(fds, handed->volumes->data, handed->volumes->len);
+    g_array_set_clear_func(handed->volumes, NULL);
     return spawn_with(guest, args, fds, error);
 }
 
@@ -271,6 +275,13 @@ static bool open_files(const struct guest_spec *spec, struct handed *ret_handed,
                                            LIMIT_GUEST_READY_MS, error);
     if (ret_handed->images == NULL)
         return false;
+    g_autoptr(GPtrArray) volumes = g_ptr_array_new();
+    for (guint i = 0; spec->volumes != NULL && i < spec->volumes->len; i++)
+        g_ptr_array_add(volumes, ((struct guest_volume *)spec->volumes->pdata[i])->path);
+    ret_handed->volumes =
+        unprivileged_open(volumes, volume_open_flags(), false, LIMIT_GUEST_READY_MS, error);
+    if (ret_handed->volumes == NULL)
+        return false;
     if (spec->kernel == NULL)
         return true;
     ret_handed->kernel = unprivileged_read(spec->kernel, LIMIT_GUEST_READY_MS, error);
@@ -311,7 +322,7 @@ bool prepare_guest(struct qemu *qemu, const struct guest_spec *spec,
                    GError **error)
 {
     bool kvm = false;
-    handed_auto handed = {NULL, -1, -1};
+    handed_auto handed = {NULL, NULL, -1, -1};
     if (!check_prepare(qemu, spec->instance, error) || !get_ready(qemu, spec, &handed, &kvm, error))
         return false;
     guest_autoptr guest = make_guest(qemu, spec, &handed, incoming);

@@ -97,6 +97,17 @@ static void add_disk(GPtrArray *args, const struct instance *instance, guint ind
                         node, node, index + 1));
 }
 
+static void add_volumes(GPtrArray *args, const struct guest_spec *spec, guint fd)
+{
+    for (guint i = 0; spec->volumes != NULL && i < spec->volumes->len; i++) {
+        const struct guest_volume *volume = spec->volumes->pdata[i];
+        json_autoptr blockdev = volume_blockdev(volume);
+        add(args, "-add-fd", g_strdup_printf("fd=%u,set=%d", fd + i, volume_set(volume->slot)));
+        add(args, "-blockdev", json_to_text(blockdev));
+        add(args, "-device", volume_device(volume));
+    }
+}
+
 /* No boot from the network, so no ROM, of which both sides of a migration would need the same. The
  * card does not ask its driver to announce itself (the hypervisor and the node do): QEMU 7.2 frees
  * the timer for that after a migration, and reads it when the guest next resets the card, as at its
@@ -185,6 +196,8 @@ GPtrArray *qemu_args(const struct guest *guest, const struct guest_spec *spec, b
         !add_display(args, instance, error))
         return NULL;
     add_kernel(args, spec, QEMU_FD_OTHERS + images + taps);
+    add_volumes(args, spec,
+                QEMU_FD_OTHERS + images + taps + (spec->kernel != NULL) + (spec->initrd != NULL));
     if (incoming)
         add(args, "-incoming", g_strdup("defer"));
     g_ptr_array_add(args, NULL);

@@ -197,7 +197,7 @@ enum {
     QEMU_FD_RESCUE,
     QEMU_FD_CONSOLE,
     QEMU_FD_LOG,    /* the file of its console */
-    QEMU_FD_OTHERS, /* from here on: images, tap devices, kernel, initrd */
+    QEMU_FD_OTHERS, /* from here on: images, tap devices, kernel, initrd, volumes */
 };
 
 /* qemu_args.c: NULL-terminated. `incoming`: it waits for the memory of another one. */
@@ -221,6 +221,18 @@ bool prepare_guest(struct qemu *qemu, const struct guest_spec *spec,
 bool qemu_query(struct hypervisor *hv, const char *instance, guint64 generation,
                 enum guest_state *ret_state, struct mirror_info *ret_mirror, GError **error);
 GPtrArray *qemu_rediscover(struct hypervisor *hv, GError **error);
+
+/* volumes.c */
+bool volume_attach(struct hypervisor *hv, const char *instance, guint64 generation,
+                   const struct guest_volume *volume, GError **error);
+bool volume_detach(struct hypervisor *hv, const char *instance, guint64 generation,
+                   const struct guest_volume *volume, guint wait_ms, bool *ret_gone,
+                   GError **error);
+/* What a process that begins with it is told: the node, the device, the set of its descriptor. */
+json_t *volume_blockdev(const struct guest_volume *volume);
+char *volume_device(const struct guest_volume *volume);
+int volume_set(guint64 slot);
+int volume_open_flags(void);
 
 /* strays.c */
 GPtrArray *qemu_strays(struct hypervisor *hv, GError **error);

@@ -18,6 +18,20 @@ static void print_work(const json_t *cells)
               info_string(cells, "backend"), since);
 }
 
+static void print_attachment(const json_t *cells)
+{
+    const char *instance = info_string(cells, "instance");
+    gint64 leaving = info_number(cells, "leaving_since");
+    if (*instance == '\0')
+        return;
+    info_line("Attached to", "%s, as %s there", instance, info_string(cells, "device"));
+    if (leaving == 0)
+        return;
+    g_autofree char *since = cli_time_text(leaving);
+    info_line("Leaving", "the guest is asked to give it up since %s; it goes with its next stop",
+              since);
+}
+
 /* `title`: what it is called there. */
 static void print(const json_t *cells, const char *title)
 {
@@ -31,6 +45,7 @@ static void print(const json_t *cells, const char *title)
     print_work(cells);
     if (*info_string(cells, "volume") != '\0')
         info_line("Of volume", "%s", info_string(cells, "volume"));
+    print_attachment(cells);
     info_line("Size", "%" G_GINT64_FORMAT " GiB", info_number(cells, "size"));
     info_line("Back end", "%s%s%s", info_string(cells, "backend"), *host ? ", made by " : "", host);
     info_line("Data", "%s", *data ? data : "none");

@@ -4,6 +4,7 @@
  */
 #include <string.h>
 
+#include "core/config/attachments.h"
 #include "core/config/invariants.h"
 #include "core/config/ports.h"
 
@@ -223,5 +224,6 @@ bool invariants_instance(const struct config *config, const void *object, GError
            invariants_exists(config, "node", instance->primary_node, "primary_node", error) &&
            holder_rule(config, instance, error) && secondary_rule(config, instance, error) &&
            disks_rule(instance, error) && nics_rule(config, instance, error) &&
-           display_rule(config, instance, error) && migration_rule(config, instance, error);
+           display_rule(config, instance, error) && migration_rule(config, instance, error) &&
+           attachment_places(config, instance, error);
 }

@@ -5,6 +5,7 @@
  */
 #include <string.h>
 
+#include "core/config/attachments.h"
 #include "core/config/invariants.h"
 #include "core/config/resource.h"
 #include "proto/storage/volume_driver.h"
@@ -185,12 +186,35 @@ static bool resource_rule(const struct config *config, enum resource_type type, 
            data_rule(config, &resource, error);
 }
 
+static bool attachments_rule(const struct config *config, const struct volume *volume,
+                             GError **error)
+{
+    const struct attachment *attachment = attachment_of(volume);
+    if (!attachment)
+        return true;
+    if (!invariants_exists(config, "instance", attachment->instance, "attachments[0].instance",
+                           error))
+        return false;
+    const struct instance *instance = config_get(config, "instance", attachment->instance, NULL);
+    g_autoptr(GPtrArray) others = config_instance_volumes(config, attachment->instance);
+    for (guint i = 0; i < others->len; i++) {
+        if (others->pdata[i] == volume || attachment_of(others->pdata[i])->slot != attachment->slot)
+            continue;
+        fettle_set_error(error, ALREADY_EXISTS,
+                         "attachments: place %" G_GUINT64_FORMAT " of %s is that of volume %s",
+                         attachment->slot, instance->name, config_volume_name(others->pdata[i]));
+        return false;
+    }
+    return attachment_places(config, instance, error);
+}
+
 bool invariants_volume(const struct config *config, const void *object, GError **error)
 {
     const struct volume *volume = object;
     if (volume->status != VOLUME_ATTACHING && volume->status != VOLUME_DETACHING &&
         volume->status != VOLUME_RESERVED)
-        return resource_rule(config, RESOURCE_VOLUME, volume, error);
+        return resource_rule(config, RESOURCE_VOLUME, volume, error) &&
+               attachments_rule(config, volume, error);
     fettle_set_error(error, WRONG_INPUT,
                      "status: %s is what an attachment says, and never on record",
                      enum_word(&volume_status_words, (int)volume->status));

@@ -215,6 +215,21 @@ const void *config_get(const struct config *config, const char *kind_name, const
     return object ? object->value : NULL;
 }
 
+GPtrArray *config_find_all(const struct config *config, const char *kind_name,
+                           const char *name_or_uuid)
+{
+    const struct kind *kind = kind_find(config, kind_name);
+    const struct config_object *object = config_peek(config, kind_name, name_or_uuid);
+    GSList *named = kind && kind->by_name ? g_hash_table_lookup(kind->by_name, name_or_uuid) : NULL;
+    GPtrArray *found = g_ptr_array_new();
+    if (object)
+        g_ptr_array_add(found, object->value);
+    for (; named; named = named->next)
+        if (named->data != object)
+            g_ptr_array_add(found, ((const struct config_object *)named->data)->value);
+    return found;
+}
+
 const void *config_find(const struct config *config, const char *kind_name,
                         const char *name_or_uuid, GError **error)
 {

@@ -58,6 +58,8 @@ const void *config_get(const struct config *config, const char *kind, const char
  * several have the name of, as volumes may, is found by UUID alone: WRONG_INPUT. */
 const void *config_find(const struct config *config, const char *kind, const char *name_or_uuid,
                         GError **error);
+/* All that have that name, and what has that UUID; array of borrowed pointers; unref it. */
+GPtrArray *config_find_all(const struct config *config, const char *kind, const char *name_or_uuid);
 /* All of a kind: keys sorted by name where there is one, else by key. Array of borrowed pointers;
  * unref it. */
 GPtrArray *config_list(const struct config *config, const char *kind);

@@ -22,6 +22,7 @@ enum config_index {
     INDEX_BACKEND_SNAPSHOTS, /* … -> set */
     INDEX_VOLUME_SNAPSHOTS,  /* uuid of a volume -> set */
     INDEX_BACKEND_TRASH,     /* uuid of a back end -> set */
+    INDEX_INSTANCE_VOLUMES,  /* uuid of an instance -> set: volumes attached to it */
     INDEX_COUNT
 };
 

@@ -2,6 +2,7 @@
  * What is stored: services by their numbers, rows of work by who has them, and everything by its
  * back end. See model.h and model_index.h.
  */
+#include "core/config/attachments.h"
 #include "core/config/model_private.h"
 
 static char *number_key(guint64 id)
@@ -37,6 +38,10 @@ void index_volume(struct config_indexes *indexes, struct config_object *object, 
 {
     const struct volume *volume = object->value;
     index_sets_change(indexes->tables[INDEX_BACKEND_VOLUMES], volume->backend, object, add);
+    for (guint i = 0; i < volume->attachments->len; i++)
+        index_sets_change(indexes->tables[INDEX_INSTANCE_VOLUMES],
+                          ((const struct attachment *)volume->attachments->pdata[i])->instance,
+                          object, add);
 }
 
 void index_snapshot(struct config_indexes *indexes, struct config_object *object, bool add)
@@ -123,6 +128,25 @@ GPtrArray *config_volume_snapshots(const struct config *config, const char *volu
 GPtrArray *config_backend_trash(const struct config *config, const char *backend)
 {
     return values_of(config, INDEX_BACKEND_TRASH, backend);
+}
+
+static guint64 slot_of(const struct volume *volume)
+{
+    return ((const struct attachment *)volume->attachments->pdata[0])->slot;
+}
+
+static int compare_slots(const void *a, const void *b)
+{
+    guint64 one = slot_of(*(const struct volume *const *)a);
+    guint64 other = slot_of(*(const struct volume *const *)b);
+    return (one > other) - (one < other);
+}
+
+GPtrArray *config_instance_volumes(const struct config *config, const char *instance)
+{
+    GPtrArray *volumes = values_of(config, INDEX_INSTANCE_VOLUMES, instance);
+    g_ptr_array_sort(volumes, compare_slots);
+    return volumes;
 }
 
 /* --- words --- */

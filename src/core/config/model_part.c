@@ -2,6 +2,7 @@
  * Configurations that have only some instances and what belongs to them, as a job's copy does, or
  * some kinds. See model.h.
  */
+#include "core/config/attachments.h"
 #include "core/config/model_private.h"
 
 #include <string.h>
@@ -39,6 +40,13 @@ static const char *instance_of_stuck(const void *value)
 {
     const struct stuck *stuck = value;
     return strcmp(stuck->subject_kind, "instance") == 0 ? stuck->subject : NULL;
+}
+
+/* Who names it, or its instance, is given it (view.c). */
+static const char *instance_of_volume(const void *value)
+{
+    const struct attachment *attachment = attachment_of(value);
+    return attachment ? attachment->instance : "";
 }
 
 /* Of each kind that proto/objects.def calls JOB_NAMED its function. */

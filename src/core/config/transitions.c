@@ -5,6 +5,7 @@
  */
 #include <string.h>
 
+#include "core/config/attachments.h"
 #include "core/config/ports.h"
 #include "core/config/restored.h"
 #include "core/config/transitions_private.h"
@@ -326,8 +327,7 @@ static bool node_step(const struct step *step, const struct config_delta *delta,
     g_autoptr(GPtrArray) instances = config_list(step->after, "instance");
     for (guint i = 0; i < instances->len; i++) {
         const struct instance *instance = instances->pdata[i];
-        if (instance->disk_template != TEMPLATE_SHAREDFILE ||
-            strcmp(instance->holder, after->uuid) != 0)
+        if (strcmp(instance->holder, after->uuid) != 0 || !attachment_shares(step->after, instance))
             continue;
         fettle_set_error(error, UNSAFE,
                          "offline: instance %s may run there, on disks that other nodes use too; "

@@ -5,6 +5,7 @@
  */
 #include <string.h>
 
+#include "core/config/attachments.h"
 #include "core/config/resource.h"
 #include "core/config/restored.h"
 #include "core/config/transitions_private.h"
@@ -46,6 +47,26 @@ static bool of_this_commit(const char *field, guint64 value, guint64 serial, GEr
 
 /* --- back ends --- */
 
+/* A guest that has a volume there needs its node to see it. */
+static bool guests_let_go(const struct step *step, const struct backend *after, const char *node,
+                          GError **error)
+{
+    g_autoptr(GPtrArray) volumes = config_backend_volumes(step->after, after->uuid);
+    for (guint i = 0; i < volumes->len; i++) {
+        const struct attachment *attachment = attachment_of(volumes->pdata[i]);
+        const struct instance *instance =
+            attachment ? config_get(step->after, "instance", attachment->instance, NULL) : NULL;
+        if (!instance || (strcmp(instance->primary_node, node) != 0 &&
+                          strcmp(instance->migration_node, node) != 0))
+            continue;
+        fettle_set_error(
+            error, WRONG_STATE, "nodes: %s cannot leave, volume %s is attached to %s there",
+            step_node_name(step, node), config_volume_name(volumes->pdata[i]), instance->name);
+        return false;
+    }
+    return true;
+}
+
 /* Who has work there ends it, or is cleaned, by a service of its name: on that node. */
 static bool may_leave(const struct step *step, const struct backend *after, const char *node,
                       GError **error)
@@ -53,6 +74,8 @@ static bool may_leave(const struct step *step, const struct backend *after, cons
     g_autoptr(GPtrArray) services = config_list(step->after, "storage_service");
     if (g_ptr_array_find_with_equal_func(after->nodes, node, g_str_equal, NULL))
         return true;
+    if (!guests_let_go(step, after, node, error))
+        return false;
     for (guint i = 0; i < services->len; i++) {
         const struct storage_service *service = services->pdata[i];
         if (strcmp(service->backend, after->uuid) != 0 || strcmp(service->node, node) != 0 ||
@@ -214,6 +237,17 @@ static bool unnamed_step(const struct step *step, const struct resource *old, GE
     return false;
 }
 
+/* SAF-53: whose guest has it open, or may, has it as it is. */
+static bool attachment_is_there(const struct volume *old, const struct volume *after,
+                                GError **error)
+{
+    if ((!old || !attachment_of(old)) && (!after || !attachment_of(after)))
+        return false;
+    fettle_set_error(error, UNSAFE,
+                     "data: changes, or goes, while the volume is attached (SAF-53)");
+    return true;
+}
+
 static bool data_step(const struct step *step, const struct resource *old,
                       const struct resource *after, GError **error)
 {
@@ -224,6 +258,50 @@ static bool data_step(const struct step *step, const struct resource *old,
     }
     return same || ((!*after->data || named_step(step, after, error)) &&
                     (!*old->data || unnamed_step(step, old, error)));
+}
+
+/* Nobody works on the volume, and no copy is made of it, which would be torn (SAF-120). */
+static bool nobody_works(const struct step *step, const struct volume *volume, GError **error)
+{
+    g_autofree char *key = config_work_key(RESOURCE_VOLUME, volume->uuid);
+    g_autoptr(GPtrArray) held = config_held_work(step->after, RESOURCE_VOLUME, volume->uuid);
+    const struct worker *row =
+        held->len ? held->pdata[0] : config_get(step->after, "worker", key, NULL);
+    if (!row)
+        return true;
+    struct resource about = resource_of_row(step->after, row);
+    fettle_set_error(error, WRONG_STATE, "attachments: %s of %s %s is under way on the volume",
+                     row->operation, resource_kind(about.type), resource_name(&about));
+    return false;
+}
+
+/* A new one comes from a job, at a volume that is free and whole; what it is about stays. Who may
+ * end it has seen its end (SAF-57); that a job's is covered by the instance's lock is judged where
+ * locks are. */
+static bool attachment_step(const struct step *step, const struct volume *old,
+                            const struct volume *after, GError **error)
+{
+    const struct attachment *was = attachment_of(old), *is = attachment_of(after);
+    if (!is || (was && !strcmp(was->uuid, is->uuid) && !strcmp(was->instance, is->instance) &&
+                was->slot == is->slot))
+        return true;
+    if (was)
+        fettle_set_error(error, UNSAFE, "attachments: one becomes another in one step (SAF-57)");
+    else if (after->status != VOLUME_AVAILABLE || old->status != VOLUME_AVAILABLE)
+        fettle_set_error(error, WRONG_STATE, "attachments: the volume is %s",
+                         enum_word(&volume_status_words, (int)after->status));
+    else
+        return nobody_works(step, after, error);
+    return false;
+}
+
+/* What a volume's attachment forbids, and what it may become. */
+static bool attached_step(const struct step *step, const struct config_delta *delta, GError **error)
+{
+    const struct volume *old = delta->before, *after = delta->after;
+    bool same = old && after && !strcmp(old->data, after->data);
+    return (same || !attachment_is_there(old, after, error)) &&
+           (!old || !after || attachment_step(step, old, after, error));
 }
 
 bool step_resource(const struct step *step, const struct config_delta *delta, GError **error)
@@ -245,7 +323,8 @@ bool step_resource(const struct step *step, const struct config_delta *delta, GE
     } else if (!of_work(step, old.exists ? "goes" : "is made", error)) {
         return false;
     }
-    return data_step(step, &old, &after, error);
+    return (type != RESOURCE_VOLUME || attached_step(step, delta, error)) &&
+           data_step(step, &old, &after, error);
 }
 
 /* --- trash --- */

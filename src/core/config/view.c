@@ -1,6 +1,7 @@
 /* See view.h. */
 #include "core/config/view.h"
 
+#include "core/config/attachments.h"
 #include "core/config/fault.h"
 
 #include <string.h>
@@ -62,10 +63,25 @@ static bool is_named(const struct view *view, const char *name, const char *uuid
     return g_hash_table_contains(view->names, name) || g_hash_table_contains(view->names, uuid);
 }
 
+/* An instance that is named, or one of whose volumes is. */
 static bool has_instance(const struct view *view, const struct config *config, const char *uuid)
 {
     const struct instance *instance = config_get(config, "instance", uuid, NULL);
-    return is_named(view, instance ? instance->name : uuid, uuid);
+    g_autoptr(GPtrArray) volumes = config_instance_volumes(config, uuid);
+    bool has = is_named(view, instance ? instance->name : uuid, uuid);
+    for (guint i = 0; i < volumes->len && !has; i++) {
+        const struct volume *volume = volumes->pdata[i];
+        has = is_named(view, volume->name, volume->uuid);
+    }
+    return has;
+}
+
+static bool has_volume(const struct view *view, const struct config *config,
+                       const struct volume *volume)
+{
+    const struct attachment *attachment = attachment_of(volume);
+    return is_named(view, volume->name, volume->uuid) ||
+           (attachment && has_instance(view, config, attachment->instance));
 }
 
 /* Whether a task that the job has left stands on one of the instances. */
@@ -98,8 +114,15 @@ bool view_has(const struct view *view, const struct config *config, const char *
         return has_job(view, config, g_ascii_strtoull(key, NULL, 10));
     const void *value =
         view->names && config_is_part(kind) ? config_get(config, kind, key, NULL) : NULL;
+    if (value && !strcmp(kind, "volume"))
+        return has_volume(view, config, value);
     const char *instance = value ? config_instance_of(kind, value) : NULL;
     return !instance || has_instance(view, config, instance);
+}
+
+bool view_loses(const struct view *view, const char *kind)
+{
+    return view->names && view_has_kind(view, kind) && !strcmp(kind, "volume");
 }
 
 /* --- all of them --- */
@@ -167,8 +190,29 @@ static void visit_instance(const struct walk *walk, const struct instance *insta
     g_autofree char *key = fault_key("instance", instance->uuid);
     visit_key(walk, "fault", key);
     visit_key(walk, "stuck", key);
+    g_autoptr(GPtrArray) volumes = config_instance_volumes(walk->config, instance->uuid);
+    for (guint i = 0; i < volumes->len; i++)
+        visit_key(walk, "volume", ((const struct volume *)volumes->pdata[i])->uuid);
     if (instance->task_state != TASK_NONE && instance->task_owner != walk->view->job)
         visit_job(walk, instance->task_owner);
+}
+
+static void visit_volume(const struct walk *walk, const struct volume *volume, GHashTable *seen)
+{
+    const struct attachment *attachment = attachment_of(volume);
+    const struct instance *instance =
+        attachment ? config_get(walk->config, "instance", attachment->instance, NULL) : NULL;
+    if (!instance)
+        visit_key(walk, "volume", volume->uuid);
+    else if (g_hash_table_add(seen, (void *)instance))
+        visit_instance(walk, instance);
+}
+
+static void visit_volumes(const struct walk *walk, const char *name, GHashTable *seen)
+{
+    g_autoptr(GPtrArray) volumes = config_find_all(walk->config, "volume", name);
+    for (guint i = 0; i < volumes->len; i++)
+        visit_volume(walk, volumes->pdata[i], seen);
 }
 
 static void visit_named(const struct walk *walk)
@@ -182,6 +226,7 @@ static void visit_named(const struct walk *walk)
         visit_key(walk, "removed", name);
         if (instance && g_hash_table_add(seen, (void *)instance))
             visit_instance(walk, instance);
+        visit_volumes(walk, name, seen);
     }
 }
 

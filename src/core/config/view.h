@@ -4,9 +4,9 @@
  * copies and to nobody else (SAF-101). A job's process is given what its opcodes may look at, not
  * what there is, so that a job costs the same with one instance and with ten thousand. If it has
  * names, then of instances and of what belongs to one (config_instance_of()) only those of these
- * names; all else whole. What such a job needs to know of other instances are sums and single
- * addresses, for which it asks (`promised`, `address_user`, `draw_address`, `draw_port`,
- * `backend_empty` in methods.def).
+ * names, of volumes those and the ones of these instances, with their instance; all else whole.
+ * What such a job needs to know of other instances are sums and single addresses, for which it asks
+ * (`promised`, `address_user`, `draw_address`, `draw_port`, `backend_empty` in methods.def).
  */
 #pragma once
 
@@ -14,7 +14,7 @@
 
 struct view {
     guint64 job;       /* 0: everything, for whom is no job */
-    GHashTable *names; /* set of names and UUIDs of instances; NULL: of all instances */
+    GHashTable *names; /* set of names and UUIDs of instances, volumes; NULL: of all instances */
     guint64 kinds;     /* bits of the kinds that are wanted (object_bit()); 0: all */
     bool secrets;      /* it is a candidate's copy */
 };
@@ -34,6 +34,9 @@ guint view_count(const struct view *view, const struct config *config);
  * another one may have its name by now. */
 bool view_has(const struct view *view, const struct config *config, const char *kind,
               const char *key);
+/* Whether objects of the kind come to belong to another instance, or to none: one that it is not
+ * given any more is gone for it. */
+bool view_loses(const struct view *view, const char *kind);
 /* Each object that it is given. With names that costs no look at any other instance. */
 void view_each(const struct view *view, const struct config *config, config_visit visit,
                void *data);

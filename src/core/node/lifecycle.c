@@ -13,6 +13,7 @@
 #include "core/node/reconcile.h"
 #include "core/node/replica.h"
 #include "core/node/taps.h"
+#include "core/node/volumes.h"
 
 #define READY_WAIT_MS 10000
 #define READY_POLL_MS 50
@@ -149,6 +150,7 @@ static bool start_record_used(struct guest *guest, const struct guest_start_args
     record->spec = instance_copy(args->instance);
     export_target_free(record->target);
     record->target = args->target ? export_target_copy(args->target) : NULL;
+    volumes_note(record, args->volumes);
     text_set(&record->migration, "");
     record->migrating = MIGRATION_NONE;
     g_clear_pointer(&record->incoming, instance_free);
@@ -242,6 +244,7 @@ static bool start_prepare(struct guest *guest, GError **error)
     bool ok = taps != NULL;
     if (ok) {
         spec.images = images;
+        spec.volumes = guest->record->volumes;
         spec.taps = taps;
         ok = start_make(guest, &spec, error);
     }
@@ -347,7 +350,8 @@ static bool start_locked(struct guest *guest, const struct epoch_fence_op *op,
     }
     /* A start that was delayed on its way must not run what was stopped or moved since. */
     if (!confirm_one(guest->node, op, CONFIRM_START, instance->uuid, instance->generation, "",
-                     error))
+                     error) ||
+        !volumes_confirm(guest->node, op, args, error))
         return false;
     if (!start_clear_the_way(guest, args, wanted.history, error))
         return false;

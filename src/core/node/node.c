@@ -30,6 +30,7 @@
 #include "core/node/statement.h"
 #include "core/node/strays.h"
 #include "core/node/undo.h"
+#include "core/node/volumes.h"
 
 #define NOT_READY "the node daemon is starting and does not know yet what runs here; try again"
 
@@ -65,6 +66,8 @@ static const struct procedure {
     {"replica_leave", replica_leave, true},
     {"guest_start", lifecycle_start, true},
     {"guest_stop", lifecycle_stop, true},
+    {"volume_attach", volumes_attach, true},
+    {"volume_detach", volumes_detach, true},
     {"guest_reset", lifecycle_reset, true},
     {"mirror_attach", mirror_attach, true},
     {"mirror_detach", mirror_detach, true},

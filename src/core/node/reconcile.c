@@ -283,7 +283,8 @@ static bool question_still_stands(const struct question *question)
     case CONFIRM_NEW_DISKS:
         return item->generation == record->made_generation &&
                strcmp(item->replica, record->made) == 0;
-    case CONFIRM_START: /* is asked by the start itself */
+    case CONFIRM_START: /* is asked by the start itself, or by the attaching */
+    case CONFIRM_ATTACH:
         break;
     }
     return false;
@@ -306,6 +307,7 @@ static bool question_apply(const struct question *question, const struct confirm
     case CONFIRM_NEW_DISKS:
         return apply_new_disks(question->guest, answer);
     case CONFIRM_START:
+    case CONFIRM_ATTACH:
         break;
     }
     return true;

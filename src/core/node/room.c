@@ -4,6 +4,7 @@
 #include "core/node/room.h"
 
 #include "base/log.h"
+#include "core/node/volumes.h"
 
 #define LOOK_MS 5000    /* between two looks at a guest that is thought to run */
 #define WAIT_MS 1000    /* and while one stands still */
@@ -121,6 +122,7 @@ static void look_run(void *data)
     struct guest *guest = data;
     struct node_core *node = guest->node;
     look(guest);
+    volumes_finish(guest);
     guest->looked_at = false;
     node_release(node);
 }

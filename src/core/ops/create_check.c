@@ -294,7 +294,7 @@ static bool node_takes_it(struct op *op, bool primary, GError **error)
     }
     g_autofree char *sentence =
         g_strdup_printf("%s: node \"%s\" %s", primary ? "pnode" : "snode", node->name, why);
-    placement_refusal_set(error, node, report, &need, sentence);
+    placement_refusal_set(op_config(op), error, node, report, &need, sentence);
     return false;
 }
 

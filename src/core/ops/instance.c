@@ -82,6 +82,8 @@ static bool build_edit(struct op *op, GPtrArray *changes, void *data, GError **e
     if (before->task_owner != 0 && before->task_owner != op->job && !op->taken_over)
         op->taken_over = g_steal_pointer(&before);
     op_put(op, changes, "instance", call->uuid, instance_to_json(instance));
+    if (instance->generation != before->generation)
+        instance_renew_attachments(op, call->uuid, changes);
     if (edit.replica_changed)
         op_put(op, changes, "replica", replica->uuid, replica_to_json(replica));
     return true;

@@ -52,6 +52,19 @@ bool instance_fail(struct op *op, const char *uuid, GError *failure, GError **er
 /* Records the replica as stale (no error if there is none, or it is so already). */
 bool instance_set_stale(struct op *op, const char *uuid, const char *why, GError **error);
 
+/* --- volumes (instance_volumes.c) --- */
+
+/* What its node is told of the volumes that it has: an array that owns its struct guest_volume. */
+GPtrArray *instance_volumes(const struct op *op, const char *uuid);
+/* WRONG_STATE: the node does not see the back end of one of them. */
+bool instance_need_served(const struct op *op, const struct instance *instance,
+                          const char *node_uuid, GError **error);
+/* The generation is over, and its process with it: what its guest was to give up is nobody's, what
+ * it was to get the next one has (SAF-124). */
+void instance_renew_attachments(const struct op *op, const char *uuid, GPtrArray *changes);
+/* One volume as the node is told of it. */
+struct guest_volume *instance_volume(const struct op *op, const struct volume *volume);
+
 struct instance_start {
     enum task_state mark;
     bool run;              /* false: the guest stays paused; for a copy only */

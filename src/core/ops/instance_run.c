@@ -217,20 +217,28 @@ static bool give_replica_up(struct op *op, const char *uuid, const char *stateme
     return instance_edit(op, "change_replica", uuid, edit_given_up, why, error);
 }
 
+static bool is_served(const struct op *op, const char *uuid, GError **error)
+{
+    record_autoptr(instance) instance = instance_now(op, uuid, error);
+    return instance && instance_need_served(op, instance, instance->primary_node, error);
+}
+
 static bool start_next(struct op *op, const char *uuid, const struct instance_start *how,
                        GError **error)
 {
     struct start_call call = {how, true};
-    if (!close_what_ended(op, uuid, how, error) ||
+    if (!is_served(op, uuid, error) || !close_what_ended(op, uuid, how, error) ||
         (how->statement && !give_replica_up(op, uuid, how->statement, error)) ||
         !instance_edit(op, "start_instance", uuid, edit_start, &call, error))
         return false;
     record_autoptr(instance) instance = instance_now(op, uuid, error);
     record_autoptr(export_target) target = NULL;
+    g_autoptr(GPtrArray) volumes = instance_volumes(op, uuid);
     guint64 sync = 0;
     if (!instance || !instance_open_replica(op, instance, &target, &sync, error))
         return false;
     struct guest_start_args args = {.instance = instance,
+                                    .volumes = volumes,
                                     .target = target,
                                     .sync = sync,
                                     .full = call.full || !target,

@@ -159,7 +159,9 @@ static bool start_moved(struct op *op, const char *uuid, GError **error)
     record_autoptr(instance) instance = instance_now(op, uuid, error);
     if (!instance)
         return false;
+    g_autoptr(GPtrArray) volumes = instance_volumes(op, uuid);
     args.instance = instance;
+    args.volumes = volumes;
     args.target = target;
     args.full = args.full || !target;
     args.migration = instance->migration;

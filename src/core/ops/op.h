@@ -23,8 +23,9 @@ typedef bool (*op_step)(struct op *op, GError **error);
 /* Which instances the steps look at: a job's process is given no others (core/config/view.h). Room
  * and addresses, which depend on all, are asked for: op_gather_room(), op_address_user(). */
 enum op_sees {
-    SEES_ALL,    /* lists them, or counts on their being all there */
-    SEES_NAMED,  /* that of its field instance_name; none, if it has no such field */
+    SEES_ALL,   /* lists them, or counts on their being all there */
+    SEES_NAMED, /* that of its field instance_name, and what its field volume names; none, if it has
+                   no such field */
     SEES_TAGGED, /* the one that is tagged, if it is one; all with a filter */
 };
 

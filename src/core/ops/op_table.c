@@ -8,10 +8,11 @@
 #include <string.h>
 
 static const struct op_impl *const families[] = {
-    ops_advice,   ops_backend, ops_cluster,  ops_create,   ops_disks,     ops_evacuate,
-    ops_failover, ops_join,    ops_migrate,  ops_modify,   ops_network,   ops_node,
-    ops_power,    ops_query,   ops_recovery, ops_recreate, ops_reinstall, ops_remove,
-    ops_replace,  ops_settle,  ops_tags,     ops_test,     ops_verify,    ops_verify_cluster};
+    ops_advice,   ops_backend,   ops_cluster, ops_create,         ops_disks,
+    ops_evacuate, ops_failover,  ops_join,    ops_migrate,        ops_modify,
+    ops_network,  ops_node,      ops_power,   ops_query,          ops_recovery,
+    ops_recreate, ops_reinstall, ops_remove,  ops_replace,        ops_settle,
+    ops_tags,     ops_test,      ops_verify,  ops_verify_cluster, ops_volume};
 
 const struct op_impl *op_impl_find(const char *id)
 {
@@ -58,9 +59,12 @@ static bool add_seen(GPtrArray *names, const json_t *input)
             return false;
         field = g_strcmp0(kind, "instance") ? NULL : "name";
     }
-    const char *name = field ? json_string_value(json_object_get(input, field)) : NULL;
-    if (name)
-        g_ptr_array_add(names, (char *)name);
+    const char *const fields[] = {field, "volume"};
+    for (guint i = 0; i < G_N_ELEMENTS(fields); i++) {
+        const char *name = fields[i] ? json_string_value(json_object_get(input, fields[i])) : NULL;
+        if (name)
+            g_ptr_array_add(names, (char *)name);
+    }
     return true;
 }
 

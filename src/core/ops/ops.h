@@ -37,3 +37,4 @@ extern const struct op_impl ops_tags[];
 extern const struct op_impl ops_test[];
 extern const struct op_impl ops_verify[];
 extern const struct op_impl ops_verify_cluster[];
+extern const struct op_impl ops_volume[];

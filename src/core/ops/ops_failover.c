@@ -4,6 +4,7 @@
  * itself. What that has of it becomes the replica, if it is worth a copy (SAF-26).
  */
 #include "core/config/allocated.h"
+#include "core/config/attachments.h"
 #include "core/config/unheard.h"
 #include "core/ops/instance.h"
 #include "core/ops/migration.h"
@@ -58,6 +59,7 @@ static bool choose_by_room(struct op *op, const struct instance *instance, bool 
         .excluded = {copy->primary_node},
         .because = {"is its node now"},
         .nics = copy->nics,
+        .volumes_of = copy->uuid,
         .shared =
             placement_shared(reports_list(op->reports), copy->disk_template, copy->primary_node),
         .qemu_from = live ? report_qemu(op_report(op, copy->primary_node), copy) : NULL,
@@ -167,7 +169,7 @@ static bool primary_is_judged(const struct op *op, const struct instance *instan
         op_report(op, instance->primary_node))
         return true;
     /* Of disks that both nodes reach only the power switch keeps the old one (SAF-21). */
-    bool shared = instance->disk_template == TEMPLATE_SHAREDFILE;
+    bool shared = attachment_shares(op_config(op), instance);
     if (op_refused(op, instance->primary_node)) {
         g_autofree char *why = op_no_report(op, instance->primary_node);
         fettle_set_error(error, TEMPORARY,
@@ -194,6 +196,7 @@ static bool target_has_memory(struct op *op, const struct instance *instance, GE
                                   .sums = op->sums,
                                   .refused = reports_refusals(op->reports),
                                   .nics = instance->nics,
+                                  .volumes_of = instance->uuid,
                                   .shared = placement_shared(reports_list(op->reports),
                                                              instance->disk_template,
                                                              instance->primary_node),
@@ -211,7 +214,7 @@ static bool target_has_memory(struct op *op, const struct instance *instance, GE
     }
     g_autofree char *sentence =
         g_strdup_printf("instance \"%s\" cannot go to %s: it %s", instance->name, node->name, why);
-    placement_refusal_set(error, judged, report, &need, sentence);
+    placement_refusal_set(op_config(op), error, judged, report, &need, sentence);
     return false;
 }
 

@@ -3,6 +3,7 @@
  * another node while it runs. This file decides whether it may, and begins it; how it ends stands
  * in migration.c.
  */
+#include "core/config/attachments.h"
 #include "core/ops/instance.h"
 #include "core/ops/migration.h"
 #include "core/ops/ops.h"
@@ -101,6 +102,7 @@ static bool target_has_room(struct op *op, const struct instance *instance, GErr
                                   .sums = op->sums,
                                   .refused = reports_refusals(op->reports),
                                   .nics = instance->nics,
+                                  .volumes_of = instance->uuid,
                                   .shared = placement_shared(reports_list(op->reports),
                                                              instance->disk_template,
                                                              instance->primary_node)};
@@ -111,16 +113,36 @@ static bool target_has_room(struct op *op, const struct instance *instance, GErr
     }
     g_autofree char *sentence =
         g_strdup_printf("instance \"%s\" cannot go to %s: it %s", instance->name, node->name, why);
-    placement_refusal_set(error, node, report, &need, sentence);
+    placement_refusal_set(op_config(op), error, node, report, &need, sentence);
     return false;
+}
+
+/* Both sides of a migration have the same devices, so it has to be known which. */
+static bool volumes_are_settled(const struct op *op, const struct instance *instance,
+                                GError **error)
+{
+    g_autoptr(GPtrArray) volumes = config_instance_volumes(op_config(op), instance->uuid);
+    for (guint i = 0; i < volumes->len; i++) {
+        const struct volume *volume = volumes->pdata[i];
+        enum attachment_state state = attachment_of(volume)->state;
+        if (state != ATTACHMENT_ATTACHING && state != ATTACHMENT_DETACHING)
+            continue;
+        fettle_set_error(error, TEMPORARY,
+                         "volume %s of instance \"%s\" is %s, and the job that did that has ended; "
+                         "say: fettle volume detach %s",
+                         config_volume_name(volume), instance->name, attachment_status_word(volume),
+                         config_volume_name(volume));
+        return false;
+    }
+    return true;
 }
 
 static bool target_takes_it(struct op *op, const struct instance *instance, GError **error)
 {
     const char *role = mirrored(instance) ? "secondary" : "new";
     return instance_need_node(op, instance, op->primary, role, error) &&
-           replica_takes_it(op, instance, error) && versions_fit(op, instance, error) &&
-           target_has_room(op, instance, error) &&
+           volumes_are_settled(op, instance, error) && replica_takes_it(op, instance, error) &&
+           versions_fit(op, instance, error) && target_has_room(op, instance, error) &&
            instance_need_boot_files(op, op->primary, instance->kernel_path, instance->initrd_path,
                                     error);
 }
@@ -242,7 +264,8 @@ static bool stays(struct op *op, const struct instance *instance, const struct m
  * through; what cannot be found out stays on record, for the watcher. */
 static bool send_guest(struct op *op, const struct instance *instance, GError **error)
 {
-    struct incoming_open_args args = {.instance = (struct instance *)instance};
+    g_autoptr(GPtrArray) volumes = instance_volumes(op, instance->uuid);
+    struct incoming_open_args args = {.instance = (struct instance *)instance, .volumes = volumes};
     struct migration_end end = {0};
     g_autoptr(GError) failure = NULL;
     record_autoptr(migration_target) target =

@@ -2,6 +2,7 @@
  * OP_NODE_ADD, OP_NODE_REMOVE, OP_NODE_SET_PARAMS. They change the record of a node under its
  * exclusive lock, or that of its parameters, and act on no guest.
  */
+#include "core/config/attachments.h"
 #include "core/ops/ops.h"
 #include "proto/invitation.h"
 
@@ -298,7 +299,7 @@ static const struct instance *shared_guest(const struct op *op, const struct nod
     g_autoptr(GPtrArray) instances = config_list(op_config(op), "instance");
     for (guint i = 0; i < instances->len; i++) {
         const struct instance *instance = instances->pdata[i];
-        if (instance->disk_template == TEMPLATE_SHAREDFILE && !strcmp(instance->holder, node->uuid))
+        if (!strcmp(instance->holder, node->uuid) && attachment_shares(op_config(op), instance))
             return instance;
     }
     return NULL;

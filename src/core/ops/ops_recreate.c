@@ -30,6 +30,7 @@ static struct placement_need need_of(const struct op *op, const struct instance 
         .refused = reports_refusals(op->reports),
         .rank_by_disk = !primary,
         .nics = instance->nics,
+        .volumes_of = instance->uuid,
         .now = op_now_seconds(op),
     };
 }
@@ -276,7 +277,7 @@ static bool node_takes_it(struct op *op, const struct instance *instance, bool p
     }
     g_autofree char *sentence =
         g_strdup_printf("nodes: node \"%s\" cannot be %s: it %s", node->name, need.what, why);
-    placement_refusal_set(error, node, report, &need, sentence);
+    placement_refusal_set(op_config(op), error, node, report, &need, sentence);
     return false;
 }
 

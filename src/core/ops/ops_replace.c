@@ -30,6 +30,7 @@ static bool choose_other(struct op *op, const struct instance *instance, GError 
         .prefer = op->secondary,
         .rank_by_disk = true,
         .nics = copy->nics,
+        .volumes_of = copy->uuid,
         .files = {copy->kernel_path, copy->initrd_path},
         .now = op_now_seconds(op),
         .sums = op->sums,
@@ -166,7 +167,8 @@ static bool target_takes_it(struct op *op, const struct instance *instance, GErr
                                   .refused = reports_refusals(op->reports),
                                   .excluded = {instance->primary_node},
                                   .because = {"is its primary node"},
-                                  .nics = same ? NULL : instance->nics};
+                                  .nics = same ? NULL : instance->nics,
+                                  .volumes_of = same ? NULL : instance->uuid};
     g_autofree char *why = NULL;
     /* What is chosen has them, as far as nodes tell. */
     bool asks = *params->remote_node && !same;
@@ -177,7 +179,7 @@ static bool target_takes_it(struct op *op, const struct instance *instance, GErr
     g_autofree char *sentence =
         g_strdup_printf("node \"%s\" cannot take the replica of instance \"%s\": it %s", node->name,
                         instance->name, why);
-    placement_refusal_set(error, node, report, &need, sentence);
+    placement_refusal_set(op_config(op), error, node, report, &need, sentence);
     return false;
 }
 

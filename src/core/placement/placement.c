@@ -3,6 +3,7 @@
  */
 #include "core/placement/placement.h"
 
+#include "core/config/attachments.h"
 #include "core/report/faults.h"
 #include "core/report/late.h"
 
@@ -386,6 +387,10 @@ static char *why_not(const struct config *config, const struct node *node,
     const char *unshared = placement_unshared(report, need->shared);
     if (unshared)
         return g_strdup(unshared);
+    char *unserved =
+        need->volumes_of ? attachment_unserved(config, need->volumes_of, node->uuid) : NULL;
+    if (unserved)
+        return unserved;
     const char *file = missing_file(report, need);
     if (file)
         return g_strdup_printf("does not have \"%s\" in var/images", file);

@@ -53,6 +53,7 @@ struct placement_need {
     const GPtrArray *nics;   /* of struct nic: their bridges must be there; NULL: none */
     const char *files[3];    /* that must lie in its var/images, "" or NULL for none */
     const char *shared;      /* folder that must be mounted there; NULL or "": none */
+    const char *volumes_of;  /* UUID of the instance whose volumes it must serve; NULL: of none */
     const char *qemu_from;   /* of the guest that goes there as it runs; NULL or "": none does */
     GHashTable *lacking;     /* node UUID -> why it is out, as `because`; NULL: none is */
     GHashTable *refused;     /* node UUID -> the error it answered with, no report; NULL: none */

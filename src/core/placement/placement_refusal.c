@@ -1,6 +1,7 @@
 /* See placement_refusal.h. */
 #include "core/placement/placement_refusal.h"
 
+#include "core/config/attachments.h"
 #include "core/report/late.h"
 
 #include <string.h>
@@ -24,10 +25,12 @@ static bool lacks_file(const struct node_report *report, const struct placement_
 }
 
 /* In the order in which placement_fits() looks. */
-void placement_refusal_set(GError **error, const struct node *node,
+void placement_refusal_set(const struct config *config, GError **error, const struct node *node,
                            const struct node_report *report, const struct placement_need *need,
                            const char *sentence)
 {
+    g_autofree char *unserved =
+        need->volumes_of ? attachment_unserved(config, need->volumes_of, node->uuid) : NULL;
     if (is_excluded(node, need))
         fettle_set_error(error, WRONG_INPUT, "%s", sentence);
     else if (node->offline || node->drained)
@@ -43,6 +46,11 @@ void placement_refusal_set(GError **error, const struct node *node,
         fettle_set_error(error, TEMPORARY, "%s; try again when it does", sentence);
     else if (placement_unshared(report, need->shared))
         fettle_set_error(error, ENVIRONMENT, "%s; mount it there", sentence);
+    else if (unserved)
+        fettle_set_error(error, WRONG_STATE,
+                         "%s, where its volumes are; add it there: fettle "
+                         "backend modify",
+                         sentence);
     else if (lacks_file(report, need))
         fettle_set_error(error, NO_RESOURCES, "%s; put it there", sentence);
     else if (placement_late_disks(report, need))

@@ -10,7 +10,7 @@
 /* `sentence` names node and reason; what to do is added. WRONG_INPUT: it is excluded; WRONG_STATE:
  * offline or drained; TEMPORARY: it does not answer (`report` NULL); ENVIRONMENT: it has no such
  * bridge or shared folder; NO_RESOURCES otherwise. */
-void placement_refusal_set(GError **error, const struct node *node,
+void placement_refusal_set(const struct config *config, GError **error, const struct node *node,
                            const struct node_report *report, const struct placement_need *need,
                            const char *sentence);
 

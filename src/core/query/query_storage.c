@@ -1,5 +1,6 @@
 /* Fields of back ends, volumes, snapshots, rows of work and the services that work on them
  * (proto/fields_storage.def), and the order of their rows. */
+#include "core/config/attachments.h"
 #include "core/query/query_rows.h"
 
 #include <string.h>
@@ -195,6 +196,35 @@ json_t *query_get_backend_serial_no(struct query_source *source, const void *row
 }
 
 /* --- volume --- */
+
+json_t *query_get_volume_status(struct query_source *source, const void *row,
+                                enum query_status *ret_status)
+{
+    return json_string(attachment_status_word(row));
+}
+
+json_t *query_get_volume_instance(struct query_source *source, const void *row,
+                                  enum query_status *ret_status)
+{
+    const struct attachment *attachment = attachment_of(row);
+    const struct instance *instance =
+        attachment ? config_get(source->config, "instance", attachment->instance, NULL) : NULL;
+    return instance ? json_string(instance->name) : NULL;
+}
+
+json_t *query_get_volume_device(struct query_source *source, const void *row,
+                                enum query_status *ret_status)
+{
+    const struct attachment *attachment = attachment_of(row);
+    return attachment ? text(attachment->device) : NULL;
+}
+
+json_t *query_get_volume_leaving_since(struct query_source *source, const void *row,
+                                       enum query_status *ret_status)
+{
+    const struct attachment *attachment = attachment_of(row);
+    return attachment ? stamp(attachment->leaving_us) : NULL;
+}
 
 json_t *query_get_volume_why(struct query_source *source, const void *row,
                              enum query_status *ret_status)

@@ -67,6 +67,7 @@ static const char *find_secondary(const struct search *search, bool elsewhere)
         .because = {"is its primary node", "is its secondary node now"},
         .rank_by_disk = true,
         .nics = instance->nics,
+        .volumes_of = instance->uuid,
         .files = {instance->kernel_path, instance->initrd_path},
     };
     const char *other = choose(search, &need);
@@ -116,6 +117,7 @@ static const char *check_secondary(const struct search *search, bool failover)
         .memory = instance->admin_state == ADMIN_UP ? memory_of(instance, failover) : 0,
         .sums = search->sums,
         .nics = instance->nics,
+        .volumes_of = instance->uuid,
         .qemu_from = failover ? NULL : qemu_of(search),
         .only_copy = failover,
     };
@@ -144,6 +146,7 @@ static const char *find_primary(const struct search *search, bool failover)
         .excluded = {search->instance->primary_node},
         .because = {"is its primary node now"},
         .nics = search->instance->nics,
+        .volumes_of = search->instance->uuid,
         .shared = placement_shared(search->reports, search->instance->disk_template,
                                    search->instance->primary_node),
         .qemu_from = failover ? NULL : qemu_of(search),
@@ -162,6 +165,7 @@ static bool find_both(const struct search *search, struct repair_goal *goal)
         .memory = allocated_next(instance),
         .disk = allocated_disk_size(instance->disks),
         .nics = instance->nics,
+        .volumes_of = instance->uuid,
         .files = {instance->kernel_path, instance->initrd_path, instance->os},
     };
     const char *primary = choose(search, &need);
@@ -177,6 +181,7 @@ static bool find_both(const struct search *search, struct repair_goal *goal)
         .because = {"would be its primary node"},
         .rank_by_disk = true,
         .nics = instance->nics,
+        .volumes_of = instance->uuid,
         .files = {instance->kernel_path, instance->initrd_path},
     };
     goal->secondary = g_strdup(choose(search, &second));

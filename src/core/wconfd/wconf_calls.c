@@ -66,6 +66,7 @@ static const struct {
     {"commit", wconf_handle_commit},
     {"confirm", wconf_handle_confirm},
     {"set_replica_state", wconf_handle_set_replica_state},
+    {"set_attachment", wconf_handle_set_attachment},
     {"set_migrated", wconf_handle_set_migrated},
     {"cluster_status", handle_cluster_status},
     {"promised", handle_look},

@@ -8,6 +8,7 @@
  */
 #include <string.h>
 
+#include "core/config/attachments.h"
 #include "core/config/fault.h"
 #include "core/config/restored.h"
 #include "core/config/unheard.h"
@@ -50,6 +51,21 @@ static bool may_start(const struct config *config, const struct instance *instan
     return !strcmp(instance->holder, uuid) && node && !node->offline;
 }
 
+/* A volume that this very guest may open: the attachment stands in place of a replica (SAF-57). Not
+ * one that is being detached: whoever does that may have heard already that it is not there. */
+static bool is_attached(const struct config *config, const struct instance *instance,
+                        const char *uuid)
+{
+    g_autoptr(GPtrArray) volumes = config_instance_volumes(config, instance->uuid);
+    for (guint i = 0; i < volumes->len; i++) {
+        const struct attachment *attachment = attachment_of(volumes->pdata[i]);
+        if (!strcmp(attachment->uuid, uuid))
+            return attachment->state == ATTACHMENT_ATTACHING ||
+                   attachment->state == ATTACHMENT_ATTACHED;
+    }
+    return false;
+}
+
 static bool item_confirmed(const struct config *config, const struct confirm_item *item,
                            const struct instance *instance, const struct replica *replica,
                            const char *node)
@@ -64,6 +80,8 @@ static bool item_confirmed(const struct config *config, const struct confirm_ite
         return disks_are_made(config, item, instance, replica, node);
     if (instance->generation != item->generation)
         return false;
+    if (item->role == CONFIRM_ATTACH)
+        return !strcmp(instance->holder, node) && is_attached(config, instance, item->replica);
     switch (item->role) {
     case CONFIRM_RUN:
         return !strcmp(instance->holder, node);
@@ -76,6 +94,7 @@ static bool item_confirmed(const struct config *config, const struct confirm_ite
         return replica_is_here(item, instance, replica, node);
     case CONFIRM_INCOMING:
     case CONFIRM_NEW_DISKS:
+    case CONFIRM_ATTACH:
         break;
     }
     return false;
@@ -121,7 +140,14 @@ static guint64 rests_on(const struct config *config, const struct confirm_item *
     const struct instance *instance = config_get(config, "instance", item->instance, NULL);
     const char *on_record = instance ? instance->replica : "";
     const char *replica = *item->replica ? item->replica : on_record;
-    return wconf_newest_change(config, item->instance, replica, node);
+    guint64 newest = wconf_newest_change(config, item->instance, replica, node);
+    g_autoptr(GPtrArray) volumes = config_instance_volumes(config, item->instance);
+    for (guint i = 0; i < volumes->len && item->role == CONFIRM_ATTACH; i++) {
+        guint64 version = 0;
+        config_get(config, "volume", ((const struct volume *)volumes->pdata[i])->uuid, &version);
+        newest = MAX(newest, version);
+    }
+    return newest;
 }
 
 static void free_result(void *data)

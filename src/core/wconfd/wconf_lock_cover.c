@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "core/config/attachments.h"
 #include "core/wconfd/wconf_private.h"
 
 bool wconf_check_owner(const struct wconf *wconf, const struct rpc_request *request,
@@ -101,6 +102,22 @@ static bool replica_covers(const struct covering *by, const struct config_delta 
     const struct replica *replica = delta->after ? delta->after : delta->before;
     const struct instance *instance = instance_of(by->after, by->deltas, replica->instance);
     return need(by, delta, "instance", instance ? instance->name : replica->instance, error);
+}
+
+/* Whose it was and whose it is; of both the lock. */
+static bool volume_covers(const struct covering *by, const struct config_delta *delta,
+                          GError **error)
+{
+    const void *sides[] = {delta->before, delta->after};
+    for (guint i = 0; i < G_N_ELEMENTS(sides); i++) {
+        const struct attachment *attachment = sides[i] ? attachment_of(sides[i]) : NULL;
+        const struct instance *instance =
+            attachment ? instance_of(by->after, by->deltas, attachment->instance) : NULL;
+        if (attachment &&
+            !need(by, delta, "instance", instance ? instance->name : attachment->instance, error))
+            return false;
+    }
+    return true;
 }
 
 static bool removed_covers(const struct covering *by, const struct config_delta *delta,

@@ -177,6 +177,9 @@ const struct instance *wconf_held_instance(const struct config *head, const char
 guint64 wconf_newest_change(const struct config *config, const char *instance, const char *replica,
                             const char *node);
 
+/* --- wconf_attachment.c --- */
+void wconf_handle_set_attachment(struct wconf *wconf, struct rpc_request *request);
+
 /* --- wconf_migrated.c --- */
 void wconf_handle_set_migrated(struct wconf *wconf, struct rpc_request *request);
 

@@ -201,8 +201,11 @@ static char *filling_end(struct filling *filling, const struct wconf *wconf,
 static void fill_entry(struct filling *filling, const struct log_entry *entry)
 {
     guint64 version = 0;
-    if (!view_has(filling->view, filling->config, entry->kind, entry->key))
+    if (!view_has(filling->view, filling->config, entry->kind, entry->key)) {
+        if (view_loses(filling->view, entry->kind))
+            filling_add(filling, entry->kind, entry->key, entry->serial, NULL);
         return;
+    }
     const void *value = config_get(filling->config, entry->kind, entry->key, &version);
     if (version == entry->serial || !version)
         filling_add(filling, entry->kind, entry->key, entry->serial, value);

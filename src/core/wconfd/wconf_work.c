@@ -267,7 +267,8 @@ void wconf_handle_reset_state(struct wconf *wconf, struct rpc_request *request)
     struct resource resource =
         args ? resource_find(wconf->head, args->resource_type, args->resource, &error)
              : resource_read(RESOURCE_VOLUME, NULL);
-    if (resource.exists && may_be(&resource, args->status, &error))
+    if (resource.exists && may_be(&resource, args->status, &error) &&
+        wconf_work_unattached(wconf->head, &resource, &error))
         reset(wconf, request, args, &resource);
     else
         wconf_work_refuse(wconf, request, error);

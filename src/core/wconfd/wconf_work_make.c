@@ -4,6 +4,7 @@
  */
 #include <string.h>
 
+#include "core/config/attachments.h"
 #include "core/wconfd/wconf_work_private.h"
 
 /* --- one that there is --- */
@@ -43,6 +44,13 @@ static bool is_not_held(const struct config *head, const struct resource *resour
     return false;
 }
 
+bool wconf_work_unattached(const struct config *head, const struct resource *resource,
+                           GError **error)
+{
+    return resource->type != RESOURCE_VOLUME ||
+           attachment_need_none(head, config_get(head, "volume", resource->uuid, NULL), error);
+}
+
 static bool status_allows(const struct work_row *row, const struct resource *resource,
                           GError **error)
 {
@@ -59,7 +67,7 @@ bool wconf_work_may_begin(const struct config *head, const struct work_row *row,
                           const struct resource *resource, GError **error)
 {
     return has_no_row(head, resource, error) && is_not_held(head, resource, error) &&
-           status_allows(row, resource, error);
+           wconf_work_unattached(head, resource, error) && status_allows(row, resource, error);
 }
 
 static bool size_fits(const struct work_row *row, const struct resource *resource,
@@ -150,7 +158,7 @@ static bool make_blank(const struct config *head, const struct accept_work_args 
 static bool may_read(const struct config *head, const char *operation,
                      const struct resource *source, GError **error)
 {
-    if (!has_no_row(head, source, error))
+    if (!has_no_row(head, source, error) || !wconf_work_unattached(head, source, error))
         return false;
     if (!strcmp(source->status, "available"))
         return true;

@@ -59,6 +59,9 @@ void wconf_work_give(struct wconf *wconf, struct worker *row,
  * WRONG_STATE. */
 bool wconf_work_may_begin(const struct config *head, const struct work_row *row,
                           const struct resource *resource, GError **error);
+/* WRONG_STATE of a volume that is an instance's (SAF-53). */
+bool wconf_work_unattached(const struct config *head, const struct resource *resource,
+                           GError **error);
 /* What a request is about: the resource that there is, or the one that it makes, with the commit's
  * id as its UUID, so that the same request again is about the same one, and what that copies. */
 bool wconf_work_find(const struct config *head, const struct work_row *row,

@@ -207,7 +207,8 @@ static bool open_images(struct guest *guest, const struct instance *instance, GP
 }
 
 /* The process is told the generation that it would run as; the record keeps the old one. */
-static bool open_process(struct guest *guest, const struct instance *instance, GError **error)
+static bool open_process(struct guest *guest, const struct instance *instance,
+                         const GPtrArray *volumes, GError **error)
 {
     struct node_core *node = guest->node;
     g_autoptr(GPtrArray) images = NULL;
@@ -221,6 +222,7 @@ static bool open_process(struct guest *guest, const struct instance *instance, G
     if (!open_images(guest, instance, &images, error))
         return false;
     spec.images = images;
+    spec.volumes = volumes;
     if (!guest_boot_files(node, instance, &spec, error))
         return false;
     g_autoptr(GPtrArray) taps = taps_create(guest, instance, TAPS_INCOMING, error);
@@ -236,8 +238,9 @@ static bool open_process(struct guest *guest, const struct instance *instance, G
 }
 
 static bool open_locked(struct guest *guest, const struct epoch_fence_op *op,
-                        const struct instance *instance, GError **error)
+                        const struct incoming_open_args *args, GError **error)
 {
+    const struct instance *instance = args->instance;
     struct guest_record *record = guest->record;
     if (!reconcile_renew(guest, error) || !open_check(guest, op, instance, error) ||
         !confirm_one(guest->node, op, CONFIRM_INCOMING, instance->uuid, instance->generation + 1,
@@ -252,7 +255,7 @@ static bool open_locked(struct guest *guest, const struct epoch_fence_op *op,
         g_clear_pointer(&record->incoming, instance_free);
         return false;
     }
-    if (open_process(guest, record->incoming, error))
+    if (open_process(guest, record->incoming, args->volumes, error))
         return true;
     if (task_killed())
         return node_killed(error);
@@ -271,7 +274,7 @@ json_t *incoming_open(struct node_core *node, struct epoch_fence_op *op, const v
     if (!guest || !guest_lock(guest, op, error))
         return NULL;
     json_t *answer = NULL;
-    if (open_locked(guest, op, open->instance, error))
+    if (open_locked(guest, op, open, error))
         answer = migration_target_to_json(guest->incoming_target);
     guest_unlock(guest);
     return answer;

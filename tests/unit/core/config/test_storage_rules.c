@@ -14,6 +14,7 @@
     COUNTER, put("storage_service", service_key(NODE1), 1, object_service(NODE1)),                 \
         put("storage_service", service_key(NODE2), 1, object_service(NODE2))
 #define TRASH7_IS "trash " VOLUME1 ".7 (" DIR1 "/" VOLUME1 ".7): "
+#define TRASH7 put("trash", DIR1 "/" VOLUME1 ".7", 9, object_trash(VOLUME1 ".7"))
 #define TEXT(text) json_string(text)
 #define NUMBER(number) json_integer(number)
 
@@ -346,7 +347,64 @@ static void test_volume(void)
                 "(SAF-53)");
 }
 
-#define TRASH7 put("trash", DIR1 "/" VOLUME1 ".7", 9, object_trash(VOLUME1 ".7"))
+static json_t *attached(const char *uuid, const char *instance, int slot)
+{
+    return with(object_volume1(), "attachments",
+                json_make("[{s:s,s:s,s:i,s:s}]", "uuid", uuid, "instance", instance, "slot", slot,
+                          "state", "attached"));
+}
+
+/* Of all that it has a job may change this alone, and what it forbids holds for the methods of
+ * work, too. */
+static void test_attachments(void)
+{
+    GPtrArray *free_one = changes_of(BACKENDS, old_volume1(), NULL);
+    GPtrArray *before =
+        changes_of(BACKENDS, put("volume", VOLUME1, 1, attached(DISK1, WEB1, 30)), NULL);
+    struct change *taken_up = put("volume", VOLUME1, 9, attached(DISK1, WEB1, 30));
+    assert_says(check(g_ptr_array_ref(free_one), changes_of(taken_up, NULL)), "ok");
+    assert_says(check(g_ptr_array_ref(free_one),
+                      changes_of(put("volume", VOLUME1, 9, attached(DISK1, DISK1, 30)), NULL)),
+                "unknown_entity: " VOLUME1_IS
+                "attachments[0].instance: there is no instance " DISK1);
+    assert_says(check(g_ptr_array_ref(free_one),
+                      changes_of(put("volume", VOLUME1, 9, attached(DISK1, WEB1, 2)), NULL)),
+                "insufficient_resources: " VOLUME1_IS "web1 has no free place on its bus: 1 disks, "
+                "0 cards and 1 volumes");
+    assert_says(check(changes_of(BACKENDS, deleting(), NULL),
+                      changes_of(put("volume", VOLUME1, 9,
+                                     with(attached(DISK1, WEB1, 30), "status", TEXT("deleting"))),
+                                 NULL)),
+                "wrong_state: " VOLUME1_IS "attachments: the volume is deleting");
+    assert_says(check(g_ptr_array_ref(before), changes_of(volume1("name", TEXT("data1")), NULL)),
+                "ok");
+    assert_says(check(g_ptr_array_ref(before),
+                      changes_of(put("volume", VOLUME1, 9, attached(REPLICA1, WEB1, 30)), NULL)),
+                "unsafe: " VOLUME1_IS "attachments: one becomes another in one step (SAF-57)");
+    assert_says(work(g_ptr_array_ref(before), changes_of(del("volume", VOLUME1, 1), TRASH7, NULL)),
+                "unsafe: " VOLUME1_IS
+                "data: changes, or goes, while the volume is attached (SAF-53)");
+    /* Another one at its place. */
+    assert_says(check(g_ptr_array_ref(before),
+                      changes_of(put("volume", VOLUME2, 9,
+                                     with(with(attached(REPLICA1, WEB1, 30), "uuid", TEXT(VOLUME2)),
+                                          "data", TEXT(VOLUME2 ".7"))),
+                                 NULL)),
+                "unsafe: "
+                "volume data1 (" VOLUME2 "): is made only by the methods of work (SAF-50)");
+    /* The guest needs its node to see it, and disks and cards need theirs of the bus. */
+    assert_says(check(g_ptr_array_ref(before),
+                      changes_of(backend1("nodes", json_make("[s]", NODE2)), NULL)),
+                "wrong_state: " DIR1_IS "nodes: node1 cannot leave, volume data1 is attached to "
+                "web1 there");
+    /* SAF-21 */
+    assert_says(check(before, changes_of(put("node", NODE1, 9,
+                                             with(object_node(NODE1), "offline", json_true())),
+                                         NULL)),
+                "unsafe: node node1 (" NODE1 "): offline: instance web1 may run there, on disks "
+                "that other nodes use too; the statement must say that its power is off (SAF-21)");
+    g_ptr_array_unref(free_one);
+}
 
 static void test_data(void)
 {
@@ -652,6 +710,7 @@ int main(int argc, char **argv)
     g_test_add_func("/storage_rules/row-goes-on#CLN-08,SAF-51", test_row_goes_on);
     g_test_add_func("/storage_rules/row-goes-back#CLN-21", test_row_goes_back);
     g_test_add_func("/storage_rules/volume#SAF-50,SAF-53", test_volume);
+    g_test_add_func("/storage_rules/attachments#SAF-53,SAF-57,SAF-21", test_attachments);
     g_test_add_func("/storage_rules/data#SAF-52,SAF-53", test_data);
     g_test_add_func("/storage_rules/trash#SAF-53", test_trash);
     g_test_add_func("/storage_rules/snapshot#SAF-50,SAF-53", test_snapshot);

@@ -11,6 +11,8 @@
 #define WEB2 "aaaaaaaa-0000-4000-8000-000000000003"
 #define OLD "aaaaaaaa-0000-4000-8000-000000000009"
 #define MAC "aa:00:00:00:00:09"
+#define VOLUME "eeeeeeee-1111-4000-8000-000000000001"
+#define BACKEND "dddddddd-1111-4000-8000-000000000001"
 #define NET "eeeeeeee-0000-4000-8000-000000000001"
 
 /* --- copies --- */
@@ -156,6 +158,42 @@ static void test_named_deltas(void)
     assert_says(told(wanted(4, "web1")), "delete tag instance/" DB1 "/new");
     /* It does not wait for news. */
     assert_says(told(wanted(5, "web1")), "");
+    world_tear_down();
+}
+
+static json_t *volume(const char *instance)
+{
+    json_t *object = json_make("{s:s,s:s,s:i,s:s,s:s,s:s}", "uuid", VOLUME, "name", "data1", "size",
+                               1, "status", "available", "backend", BACKEND, "data", VOLUME ".7");
+    if (instance)
+        json_object_set_new(object, "attachments",
+                            json_make("[{s:s,s:s,s:i,s:s}]", "uuid", OLD, "instance", instance,
+                                      "slot", 30, "state", "attached"));
+    return object;
+}
+
+/* A volume is its instance's; who names it has that instance, too. One that has become another's,
+ * or nobody's, is gone: else a start would give it to its guest. */
+static void test_named_volumes(void)
+{
+    GPtrArray *objects = initial_changes();
+    add(objects, "backend", BACKEND,
+        json_make("{s:s,s:s,s:s,s:s,s:[s]}", "uuid", BACKEND, "name", "dir1", "kind", "dir", "path",
+                  "/mnt/a", "nodes", NODE1));
+    add(objects, "volume", VOLUME, volume(WEB1));
+    config_world_init(&world, objects);
+    config_world_start(&world);
+    const char *both = "put backend " BACKEND ", put instance " WEB1 ", put replica " REPLICA1
+                       ", put volume " VOLUME;
+    assert_says(told(wanted(0, "web1")), both);
+    assert_says(told(wanted(0, "data1")), both);
+    assert_says(told(wanted(0, VOLUME)), both);
+    assert_says(told(wanted(0, "db1")), "put backend " BACKEND ", put instance " DB1);
+    assert_says(job_locks(&world, 17, "x instance/web1, x instance/db1", false), GRANTED);
+    assert_says(job_commit(&world, 17, changes_of(put("volume", VOLUME, 1, volume(NULL)), NULL)),
+                "{\"serial\":2}");
+    assert_says(told(wanted(1, "web1")), "delete volume " VOLUME);
+    assert_says(told(wanted(1, "data1")), "put volume " VOLUME);
     world_tear_down();
 }
 
@@ -630,6 +668,7 @@ int main(int argc, char **argv)
     g_test_add_func("/view/named#WCF-22", test_named_copy);
     g_test_add_func("/view/named/owner#WCF-22,RCV-30", test_named_owner);
     g_test_add_func("/view/named/deltas#WCF-22", test_named_deltas);
+    g_test_add_func("/view/named-volumes#SAF-57", test_named_volumes);
     g_test_add_func("/view/named/removed#WCF-22", test_named_removed);
     g_test_add_func("/view/named/same-rule#WCF-22", test_same_rule);
     g_test_add_func("/view/named/one-piece#WCF-22", test_named_in_one_piece);

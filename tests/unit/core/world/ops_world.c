@@ -222,6 +222,14 @@ static void trace_call(struct ops_world *world, const struct rpc_request *reques
     if (asked)
         g_string_append_printf(world->trace, " job %" JSON_INTEGER_FORMAT,
                                json_integer_value(json_object_get(asked, "dead_job")));
+    if (json_array_size(json_object_get(args, "volumes")))
+        g_string_append_printf(world->trace, " with %zu volume",
+                               json_array_size(json_object_get(args, "volumes")));
+    const json_t *volume = json_object_get(args, "volume");
+    if (volume)
+        g_string_append_printf(world->trace, " at %" JSON_INTEGER_FORMAT " %s",
+                               json_integer_value(json_object_get(volume, "slot")),
+                               json_string_value(json_object_get(volume, "path")));
     g_string_append_c(world->trace, '\n');
 }
 
@@ -389,6 +397,8 @@ static json_t *answer_node(const struct rpc_request *request, const char *node, 
     if (!strcmp(method, "replica_leave"))
         return json_make("{s:O, s:b}", "replica", json_object_get(request->args, "replica"),
                          "equal", !world->leave_unequal);
+    if (!strcmp(method, "volume_detach"))
+        return json_make("{sb}", "gone", !world->keeps_volume);
     if (!strcmp(method, "collect"))
         return json_make("{ss}", "node", node);
     if (!strcmp(method, "disks_undo"))
@@ -429,7 +439,8 @@ static void script(struct ops_world *world)
         "replica_open",     "replica_close", "guest_start",    "guest_stop",      "guest_reset",
         "mirror_attach",    "mirror_detach", "mirror_wait",    "disk_grow",       "disks_renew",
         "disks_progress",   "incoming_open", "incoming_close", "migration_start", "migration_wait",
-        "migration_cancel", "work_cancel",   "node_alive",     "replica_leave",   "collect"};
+        "migration_cancel", "work_cancel",   "node_alive",     "replica_leave",   "collect",
+        "volume_attach",    "volume_detach"};
     for (guint i = 0; i < G_N_ELEMENTS(methods); i++)
         fake_script(world->world, NULL, ROLE_NODED, methods[i], answer_node, world);
     ops_script_wconfd(world);

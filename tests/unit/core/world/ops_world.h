@@ -67,6 +67,7 @@ struct ops_world {
     const char *qemu[3];      /* version on each node */
     guint64 shared_mib;       /* space of that folder, all of it free; 0: nobody tells */
     const char *shared[3];    /* the shared folder that each node mounts; "": none */
+    bool keeps_volume;        /* the guest does not give its volumes up */
     const char *guest_mirror; /* what the node says of the guest's mirror; NULL: none */
     bool export_dead;         /* the export of the replica has ended */
     /* The migration that is under way, as the node that the guest leaves sees it. */

@@ -76,6 +76,15 @@ static void trace_instance(struct ops_world *world, const struct change *change)
                                ops_name_of(world, text_of(change, "migration_node")));
 }
 
+static void trace_volume(struct ops_world *world, const struct change *change)
+{
+    const json_t *attachment = json_array_get(json_object_get(change->object, "attachments"), 0);
+    const char *state = json_string_value(json_object_get(attachment, "state"));
+    json_int_t leaving = json_integer_value(json_object_get(attachment, "leaving_us"));
+    g_string_append_printf(world->trace, "volume %s %s%s", text_of(change, "name"),
+                           state ? state : "free", leaving ? " leaving" : "");
+}
+
 static void trace_change(struct ops_world *world, const struct change *change)
 {
     if (change->op == CHANGE_DELETE)
@@ -87,6 +96,8 @@ static void trace_change(struct ops_world *world, const struct change *change)
             world->trace, "replica %s g%" JSON_INTEGER_FORMAT " s%" JSON_INTEGER_FORMAT " %s",
             ops_name_of(world, text_of(change, "node")), number_of(change, "generation"),
             number_of(change, "sync"), text_of(change, "state"));
+    else if (!strcmp(change->kind, "volume"))
+        trace_volume(world, change);
     else if (!strcmp(change->kind, "tag"))
         g_string_append_printf(world->trace, "tag %s", text_of(change, "tag"));
     else if (!strcmp(change->kind, "removed"))
@@ -194,8 +205,14 @@ static json_t *answer_changes(const struct rpc_request *request, const char *to_
     json_t *list = json_array();
     for (guint i = 0; i < world->history->len; i++) {
         const struct change *change = world->history->pdata[i];
-        if (change->version > since && view_has(&view, world->config, change->kind, change->key))
+        if (change->version <= since)
+            continue;
+        if (view_has(&view, world->config, change->kind, change->key))
             json_array_append_new(list, change_to_json(change));
+        else if (view_loses(&view, change->kind))
+            json_array_append_new(list, json_make("{ss ss ss sI}", "op", "delete", "kind",
+                                                  change->kind, "key", change->key, "version",
+                                                  (json_int_t)change->version));
     }
     view_clear(&view);
     return json_make("{s:i, s:i, s:I, s:b, s:o}", "history", 1, "epoch", 5, "serial",

@@ -1,0 +1,198 @@
+/*
+ * Volumes of a guest (SAF-57, SAF-124): files that other nodes see too, so they are never cached
+ * here, and locked, so that a second opener is refused. What QEMU has it is asked, never
+ * remembered: names are made of the attachment, which never comes again. Errors of a volume are the
+ * guest's to see; only its own disks stop it for lack of room (disk_io.c).
+ *
+ * A set of descriptors that QEMU still has keeps the lock of a file that it has closed: it goes
+ * with the node.
+ */
+#include "backend/hypervisor/qemu_private.h"
+#include "backend/unprivileged.h"
+#include "io/loop.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#define NAME_CHARS 23 /* of the attachment's UUID, as names of nodes have 31 at most */
+#define SERIAL_CHARS 20
+#define SET_0 (G_MAXINT32 - 64) /* of descriptors; below that of the console, above all others */
+#define POLL_MS 100
+
+static char *volume_node(const char *attachment)
+{
+    return g_strdup_printf("w%.*s", NAME_CHARS, attachment);
+}
+
+int volume_set(guint64 slot)
+{
+    return SET_0 + (int)slot;
+}
+
+json_t *volume_blockdev(const struct guest_volume *volume)
+{
+    g_autofree char *node = volume_node(volume->attachment);
+    g_autofree char *file = g_strconcat(node, "f", NULL);
+    g_autofree char *name = g_strdup_printf("/dev/fdset/%d", volume_set(volume->slot));
+    return json_make("{s:s,s:s,s:{s:b},s:{s:s,s:s,s:s,s:s,s:{s:b}}}", "driver", "raw", "node-name",
+                     node, "cache", "direct", 1, "file", "driver", "file", "filename", name,
+                     "node-name", file, "locking", "on", "cache", "direct", 1);
+}
+
+char *volume_device(const struct guest_volume *volume)
+{
+    g_autofree char *node = volume_node(volume->attachment);
+    return g_strdup_printf("virtio-blk-pci,drive=%s,id=%s,serial=%.*s,addr=0x%x,werror=report,"
+                           "rerror=report",
+                           node, node, SERIAL_CHARS, volume->volume, (guint)volume->slot);
+}
+
+int volume_open_flags(void)
+{
+    return O_RDWR | O_DIRECT;
+}
+
+/* --- what is there --- */
+
+/* Whether a list that QEMU answers has an entry of that name. */
+static bool list_has(struct guest *guest, const char *command, json_t *arguments, const char *field,
+                     const char *name, bool *ret_has, GError **error)
+{
+    json_autoptr list = guest_execute(guest, command, arguments, LIMIT_QMP_COMMAND_MS, error);
+    *ret_has = false;
+    for (size_t i = 0; i < json_array_size(list); i++)
+        *ret_has = *ret_has ||
+                   g_strcmp0(json_string_value(json_object_get(json_array_get(list, i), field)),
+                             name) == 0;
+    return list != NULL;
+}
+
+static bool has_device(struct guest *guest, const char *name, bool *ret_has, GError **error)
+{
+    return list_has(guest, "qom-list", json_make("{s:s}", "path", "/machine/peripheral"), "name",
+                    name, ret_has, error);
+}
+
+static bool has_node(struct guest *guest, const char *name, bool *ret_has, GError **error)
+{
+    return list_has(guest, "query-named-block-nodes", json_make("{s:b}", "flat", 1), "node-name",
+                    name, ret_has, error);
+}
+
+/* What a detached volume has left keeps its lock, and must not be found under its number again. */
+static void remove_set(struct guest *guest, const struct guest_volume *volume)
+{
+    guest_command(guest, "remove-fd", json_make("{s:i}", "fdset-id", volume_set(volume->slot)),
+                  LIMIT_QMP_COMMAND_MS, NULL);
+}
+
+static bool remove_node(struct guest *guest, const struct guest_volume *volume, GError **error)
+{
+    g_autofree char *name = volume_node(volume->attachment);
+    bool there;
+    if (!has_node(guest, name, &there, error))
+        return false;
+    if (there && !guest_command(guest, "blockdev-del", json_make("{s:s}", "node-name", name),
+                                LIMIT_QMP_DRAIN_MS, error))
+        return false;
+    if (there)
+        remove_set(guest, volume);
+    return true;
+}
+
+/* --- attach --- */
+
+static bool add_node(struct guest *guest, const struct guest_volume *volume, GError **error)
+{
+    g_autoptr(GPtrArray) paths = g_ptr_array_new();
+    g_ptr_array_add(paths, volume->path);
+    int set = volume_set(volume->slot);
+    int fd = unprivileged_first(
+        unprivileged_open(paths, volume_open_flags(), false, LIMIT_GUEST_READY_MS, error));
+    if (fd < 0)
+        return false;
+    remove_set(guest, volume);
+    bool given =
+        guest_give_descriptor(guest, "add-fd", json_make("{s:i}", "fdset-id", set), fd, error);
+    close(fd);
+    if (given &&
+        guest_command(guest, "blockdev-add", volume_blockdev(volume), LIMIT_QMP_COMMAND_MS, error))
+        return true;
+    remove_set(guest, volume);
+    return false;
+}
+
+static bool add_device(struct guest *guest, const struct guest_volume *volume, const char *name,
+                       GError **error)
+{
+    g_autofree char *serial = g_strndup(volume->volume, SERIAL_CHARS);
+    g_autofree char *place = g_strdup_printf("0x%x", (guint)volume->slot);
+    return guest_command(guest, "device_add",
+                         json_make("{s:s,s:s,s:s,s:s,s:s,s:s,s:s}", "driver", "virtio-blk-pci",
+                                   "drive", name, "id", name, "serial", serial, "addr", place,
+                                   "werror", "report", "rerror", "report"),
+                         LIMIT_QMP_COMMAND_MS, error);
+}
+
+bool volume_attach(struct hypervisor *hv, const char *instance, guint64 generation,
+                   const struct guest_volume *volume, GError **error)
+{
+    guest_autoptr guest = guest_find((struct qemu *)hv, instance, generation, error);
+    g_autofree char *name = volume_node(volume->attachment);
+    bool device, node;
+    if (guest == NULL || !has_device(guest, name, &device, error) ||
+        !has_node(guest, name, &node, error))
+        return false;
+    if (device)
+        return true;
+    if (!node && !add_node(guest, volume, error))
+        return false;
+    if (add_device(guest, volume, name, error))
+        return true;
+    g_autoptr(GError) ignored = NULL; /* it is asked for again, by who takes it back */
+    remove_node(guest, volume, &ignored);
+    return false;
+}
+
+/* --- detach --- */
+
+/* A guest that was asked already is not asked in vain: QEMU refuses, or asks it again. */
+static bool wait_gone(struct guest *guest, const char *name, guint wait_ms, bool *ret_gone,
+                      GError **error)
+{
+    bool there;
+    if (!has_device(guest, name, &there, error))
+        return false;
+    if (there)
+        guest_command(guest, "device_del", json_make("{s:s}", "id", name), LIMIT_QMP_COMMAND_MS,
+                      NULL);
+    for (guint waited = 0; there && waited < wait_ms; waited += POLL_MS) {
+        if (!loop_sleep(POLL_MS)) {
+            fettle_set_error(error, KILLED, "the node daemon ends");
+            return false;
+        }
+        if (!has_device(guest, name, &there, error))
+            return false;
+    }
+    *ret_gone = !there;
+    return true;
+}
+
+bool volume_detach(struct hypervisor *hv, const char *instance, guint64 generation,
+                   const struct guest_volume *volume, guint wait_ms, bool *ret_gone, GError **error)
+{
+    struct qemu *qemu = (struct qemu *)hv;
+    g_autofree char *name = volume_node(volume->attachment);
+    *ret_gone = false;
+    if (g_hash_table_lookup(qemu->guests, instance) == NULL) {
+        *ret_gone = !g_hash_table_contains(qemu->starting, instance);
+        return true;
+    }
+    guest_autoptr guest = guest_find(qemu, instance, generation, error);
+    bool gone = false;
+    if (guest == NULL || !wait_gone(guest, name, wait_ms, &gone, error) ||
+        (gone && !remove_node(guest, volume, error)))
+        return false;
+    *ret_gone = gone;
+    return true;
+}

@@ -1,0 +1,200 @@
+/*
+ * See volumes.h.
+ */
+#include "core/node/volumes.h"
+
+#include "base/log.h"
+#include "core/node/confirm.h"
+#include "core/node/reconcile.h"
+
+#define DETACH_WAIT_MS 2000 /* of one call; who wants more asks again */
+
+void volumes_note(struct guest_record *record, const GPtrArray *volumes)
+{
+    g_ptr_array_set_size(record->volumes, 0);
+    for (guint i = 0; volumes && i < volumes->len; i++)
+        g_ptr_array_add(record->volumes, guest_volume_copy(volumes->pdata[i]));
+}
+
+static struct guest_volume *find(const struct guest *guest, const char *attachment)
+{
+    const GPtrArray *volumes = guest->record->volumes;
+    for (guint i = 0; i < volumes->len; i++) {
+        struct guest_volume *volume = volumes->pdata[i];
+        if (strcmp(volume->attachment, attachment) == 0)
+            return volume;
+    }
+    return NULL;
+}
+
+static bool forget(struct guest *guest, const char *attachment, GError **error)
+{
+    struct guest_volume *volume = find(guest, attachment);
+    if (!volume)
+        return true;
+    g_ptr_array_remove(guest->record->volumes, volume);
+    return guest_save(guest, error);
+}
+
+bool volumes_confirm(struct node_core *node, const struct epoch_fence_op *op,
+                     const struct guest_start_args *args, GError **error)
+{
+    const struct instance *instance = args->instance;
+    for (guint i = 0; i < args->volumes->len; i++) {
+        const struct guest_volume *volume = args->volumes->pdata[i];
+        if (!confirm_one(node, op, CONFIRM_ATTACH, instance->uuid, instance->generation,
+                         volume->attachment, error))
+            return false;
+    }
+    return true;
+}
+
+/* --- attach --- */
+
+/* A process that was made here and is to stay. */
+static bool takes_part(struct guest *guest, guint64 generation, GError **error)
+{
+    return guest_check_generation(guest, generation, error) && reconcile_adopt(guest, error) &&
+           guest_check_stays(guest, error);
+}
+
+/* In the note before the hypervisor opens it, so that no node daemon forgets it. */
+static bool note_one(struct guest *guest, const struct guest_volume *volume, GError **error)
+{
+    if (find(guest, volume->attachment))
+        return true;
+    g_ptr_array_add(guest->record->volumes, guest_volume_copy(volume));
+    if (guest_save(guest, error))
+        return true;
+    g_ptr_array_set_size(guest->record->volumes, (gint)guest->record->volumes->len - 1);
+    return false;
+}
+
+static bool attach_locked(struct guest *guest, const struct epoch_fence_op *op,
+                          const struct volume_attach_args *args, GError **error)
+{
+    struct hypervisor *hv = guest->node->hv;
+    const struct guest_volume *known = find(guest, args->volume->attachment);
+    if (!takes_part(guest, args->generation, error))
+        return false;
+    if (known && known->leaving) {
+        fettle_set_error(error, WRONG_STATE, "the guest is asked to give this volume up");
+        return false;
+    }
+    return confirm_one(guest->node, op, CONFIRM_ATTACH, args->instance, args->generation,
+                       args->volume->attachment, error) &&
+           note_one(guest, args->volume, error) &&
+           hv->ops->volume_attach(hv, args->instance, args->generation, args->volume, error);
+}
+
+json_t *volumes_attach(struct node_core *node, struct epoch_fence_op *op, const void *args,
+                       GError **error)
+{
+    const struct volume_attach_args *attach = args;
+    struct guest *guest = guest_get(node, attach->instance, error);
+    if (!guest || !guest_lock(guest, op, error))
+        return NULL;
+    bool ok = attach_locked(guest, op, attach, error);
+    guest_unlock(guest);
+    return ok ? json_object() : NULL;
+}
+
+/* --- detach --- */
+
+/* On disk before the guest is asked: whoever comes next asks on. */
+static bool note_leaving(struct guest *guest, const char *attachment, GError **error)
+{
+    struct guest_volume *volume = find(guest, attachment);
+    if (!volume || volume->leaving)
+        return true;
+    volume->leaving = true;
+    return guest_save(guest, error);
+}
+
+static bool detach_locked(struct guest *guest, const struct volume_detach_args *args,
+                          bool *ret_gone, GError **error)
+{
+    struct hypervisor *hv = guest->node->hv;
+    const char *attachment = args->volume->attachment;
+    *ret_gone = false;
+    if (!guest->live && guest->record->generation <= args->generation) {
+        *ret_gone = true;
+        return forget(guest, attachment, error);
+    }
+    return takes_part(guest, args->generation, error) && note_leaving(guest, attachment, error) &&
+           hv->ops->volume_detach(hv, args->instance, args->generation, args->volume,
+                                  DETACH_WAIT_MS, ret_gone, error) &&
+           (!*ret_gone || forget(guest, attachment, error));
+}
+
+json_t *volumes_detach(struct node_core *node, struct epoch_fence_op *op, const void *args,
+                       GError **error)
+{
+    const struct volume_detach_args *detach = args;
+    struct volume_detach_result result = {false};
+    struct guest *guest = guest_get(node, detach->instance, error);
+    if (!guest || !guest_lock(guest, op, error))
+        return NULL;
+    bool ok = detach_locked(guest, detach, &result.gone, error);
+    guest_unlock(guest);
+    return ok ? volume_detach_result_to_json(&result) : NULL;
+}
+
+/* --- a guest that has taken its time --- */
+
+bool volumes_leave(const struct guest *guest)
+{
+    const GPtrArray *volumes = guest->record->volumes;
+    for (guint i = 0; i < volumes->len; i++)
+        if (((const struct guest_volume *)volumes->pdata[i])->leaving)
+            return true;
+    return false;
+}
+
+/* What is on record otherwise by now is not there any more either. */
+static bool tell(struct guest *guest, const struct guest_volume *volume)
+{
+    struct node_core *node = guest->node;
+    struct set_attachment_args args = {.instance = guest->record->instance,
+                                       .generation = guest->record->generation,
+                                       .volume = volume->volume,
+                                       .attachment = volume->attachment};
+    g_autoptr(GError) error = NULL;
+    struct commit_result *result =
+        env_call_record(node->env, NODE_MASTER, ROLE_WCONFD, "set_attachment", &args,
+                        epoch_fence_stamp(node->fence), 0, TIMEOUT_QUICK_MS, &error);
+    bool told = result || fettle_error_is(error, WRONG_STATE);
+    commit_result_free(result);
+    return told;
+}
+
+/* The first that is gone; the others are looked at next time. */
+static void finish_locked(struct guest *guest)
+{
+    struct hypervisor *hv = guest->node->hv;
+    const GPtrArray *volumes = guest->record->volumes;
+    for (guint i = 0; i < volumes->len; i++) {
+        const struct guest_volume *volume = volumes->pdata[i];
+        bool gone = false;
+        if (!volume->leaving ||
+            !hv->ops->volume_detach(hv, guest->record->instance, guest->record->generation, volume,
+                                    0, &gone, NULL))
+            continue;
+        if (!gone || !guest->live || !tell(guest, volume))
+            continue;
+        g_autofree char *fields = g_strdup_printf("INSTANCE=%s", guest->record->instance);
+        log_info(fields, "the guest has given volume %s up", volume->volume);
+        forget(guest, volume->attachment, NULL);
+        return;
+    }
+}
+
+void volumes_finish(struct guest *guest)
+{
+    if (!volumes_leave(guest) || guest->procedure.locked || guest->outgoing ||
+        !guest_lock(guest, NULL, NULL))
+        return;
+    if (guest->live && guest->adopted && guest->record->phase == PHASE_STARTED)
+        finish_locked(guest);
+    guest_unlock(guest);
+}

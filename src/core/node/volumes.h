@@ -1,0 +1,24 @@
+/*
+ * Volumes of a running guest (SAF-57, SAF-124). The hypervisor is asked what it has; the note of
+ * this node says what it may have, so that a guest that was asked to give one up is asked on by the
+ * next node daemon.
+ */
+#pragma once
+
+#include "core/node/guest.h"
+
+/* What a generation is about to begin with. */
+void volumes_note(struct guest_record *record, const GPtrArray *volumes);
+/* Whether the master's record has each of them as this generation's. */
+bool volumes_confirm(struct node_core *node, const struct epoch_fence_op *op,
+                     const struct guest_start_args *args, GError **error);
+/* Whether its guest is asked to give one up. */
+bool volumes_leave(const struct guest *guest);
+/* Looks whether it has, and tells the master; with a procedure under way it is tried again later.
+ */
+void volumes_finish(struct guest *guest);
+
+json_t *volumes_attach(struct node_core *node, struct epoch_fence_op *op, const void *args,
+                       GError **error);
+json_t *volumes_detach(struct node_core *node, struct epoch_fence_op *op, const void *args,
+                       GError **error);

@@ -1,0 +1,68 @@
+/*
+ * set_attachment: the holder's node daemon has seen device and node of a volume go that its guest
+ * was asked to give up (SAF-124), so the volume is nobody's any more. A compare-and-set on
+ * (generation, attachment).
+ *
+ * An attachment ends once, so its UUID is the id of this commit: a question that comes again finds
+ * it. One that is gone otherwise meanwhile, with a job's commit, is WRONG_STATE, which tells the
+ * node as much.
+ */
+#include <string.h>
+
+#include "core/config/attachments.h"
+#include "core/wconfd/wconf_private.h"
+#include "proto/change.h"
+
+static const struct volume *find_leaving(const struct config *head,
+                                         const struct set_attachment_args *args, GError **error)
+{
+    const struct volume *volume = config_get(head, "volume", args->volume, NULL);
+    const struct attachment *attachment = volume ? attachment_of(volume) : NULL;
+    if (!attachment || strcmp(attachment->uuid, args->attachment) != 0 ||
+        strcmp(attachment->instance, args->instance) != 0)
+        fettle_set_error(error, WRONG_STATE, "attachment %s is not on record any more",
+                         args->attachment);
+    else if (attachment->leaving_us || attachment->state == ATTACHMENT_DETACHING)
+        return volume;
+    else
+        fettle_set_error(error, UNSAFE, "volume %s: nobody has asked for it to be given up",
+                         config_volume_name(volume));
+    return NULL;
+}
+
+static void set_attachment(struct wconf *wconf, struct rpc_request *request,
+                           const struct set_attachment_args *args)
+{
+    GError *error = NULL;
+    if (wconf_answer_repeated(wconf, args->attachment, request))
+        return;
+    const struct volume *volume = NULL;
+    if (wconf_held_instance(wconf->head, args->instance, args->generation, request->from_node,
+                            &error))
+        volume = find_leaving(wconf->head, args, &error);
+    if (volume) {
+        record_autoptr(volume) left = volume_copy(volume);
+        GPtrArray *changes = change_list_new();
+        g_ptr_array_set_size(left->attachments, 0);
+        g_ptr_array_add(changes,
+                        config_put(wconf->head, "volume", left->uuid, volume_to_json(left)));
+        if (wconf_commit(wconf, args->attachment, changes, NULL, AUTHOR_HOLDER, request, NULL,
+                         &error))
+            return;
+    }
+    guint64 version = 0;
+    config_get(wconf->head, "volume", args->volume, &version);
+    guint64 newest = wconf_newest_change(wconf->head, args->instance, "", "");
+    wconf_refuse_after_barrier(wconf, request, MAX(newest, version), error);
+}
+
+void wconf_handle_set_attachment(struct wconf *wconf, struct rpc_request *request)
+{
+    g_autoptr(GError) error = NULL;
+    record_autoptr(set_attachment_args) args =
+        rpc_request_args(request, &set_attachment_args_record, &error);
+    if (args)
+        set_attachment(wconf, request, args);
+    else
+        rpc_fail(request, error);
+}

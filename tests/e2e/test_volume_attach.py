@@ -1,0 +1,220 @@
+#!/usr/bin/env python3
+"""Volumes that are attached to instances, by real processes: what the guest's QEMU has, what a second opener gets, and where the volume is
+after a stop, a migration, a failover and a new node daemon. The guests of these labs have no ACPI, so none gives a disk up by itself:
+what it was asked for is its until it ends (SAF-124).
+"""
+import os
+import re
+import subprocess
+
+import e2e
+import moves
+from e2e import fettlelib, title, wait_until
+
+GIB = 1 << 30
+PATIENCE_S = 30
+lab = None
+folder = None
+
+
+def volume(name):
+    return lab.query('volume', ['name', 'uuid', 'status', 'data', 'instance', 'device', 'leaving_since'], ['=', 'name', name])[0]
+
+
+def data(name):
+    return os.path.join(folder, 'volumes', volume(name)['data'])
+
+
+def monitor(node, uuid):
+    return fettlelib.QmpListener(os.path.join(lab.root(node), 'run', 'guests', uuid, 'rescue.sock'))
+
+
+def disks(node, uuid):
+    """{serial: (place on the bus, id)} of the volumes that the guest's process has."""
+    with monitor(node, uuid) as qmp:
+        found = {}
+        for entry in qmp.execute('qom-list', {'path': '/machine/peripheral'}):
+            path = f'/machine/peripheral/{entry["name"]}'
+            if entry['type'] == 'child<virtio-blk-pci>' and entry['name'].startswith('w'):
+                serial = qmp.execute('qom-get', {'path': path, 'property': 'serial'})
+                found[serial] = (qmp.execute('qom-get', {'path': path, 'property': 'addr'}) >> 3, entry['name'])
+        return found
+
+
+def through_guest(node, uuid, name, line):
+    """What qemu-io says to a line about the volume, from inside of the guest's process."""
+    device = disks(node, uuid)[volume(name)['uuid'][:20]][1]
+    with monitor(node, uuid) as qmp:
+        return qmp.execute('human-monitor-command', {'command-line': f'qemu-io -d /machine/peripheral/{device}/virtio-backend "{line}"'})
+
+
+def has_it(node, uuid, name, slot=30):
+    found = disks(node, uuid)
+    assert {serial: at for serial, (at, _) in found.items()} == {volume(name)['uuid'][:20]: slot}, found
+
+
+def is_locked(name):
+    done = subprocess.run(['qemu-io', '-f', 'raw', '-c', 'read 0 512', data(name)], capture_output=True, text=True, check=False)
+    return done.returncode != 0 and 'Failed to get' in done.stderr
+
+
+def pattern(name, at=0):
+    with open(data(name), 'rb') as file:
+        file.seek(at)
+        return file.read(4096)
+
+
+def patiently(*words):
+    """While a node daemon has only just begun."""
+    wait_until(' '.join(words), lambda: lab.run(*words, check=False, timeout=120)[0] == 0, PATIENCE_S)
+
+
+def refused(code, message, *words):
+    got, _, err = lab.run(*words, check=False, timeout=120)
+    assert got == code and message in err, (words, got, err)
+
+
+@title('/volume-attach/bad-input')
+def test_input():
+    lab.cli('volume', 'create', 'near', '--size', '1', '--backend', 'only2')
+    refused(3, 'volume "nodata" does not exist', 'volume', 'attach', 'nodata', 'web1')
+    refused(3, 'instance "web9" does not exist', 'volume', 'attach', 'data1', 'web9')
+    refused(5, 'volume data1 is not attached to anything', 'volume', 'detach', 'data1')
+    lab.cli('volume', 'reset-state', 'data2', '--status', 'error')
+    refused(5, 'volume data2 is error; only an available one can be attached', 'volume', 'attach', 'data2', 'web1')
+    lab.cli('volume', 'reset-state', 'data2', '--status', 'available')
+    refused(5, 'node3, where instance "far" is, does not serve back end only2, where volume near is', 'volume', 'attach', 'near', 'far')
+    assert volume('near')['status'] == 'available'
+
+
+@title('/volume-attach/running-guest-has-it-and-nobody-else#SAF-57')
+def test_attach(uuid):
+    assert lab.cli('volume', 'attach', 'data1', 'web1', '--dry-run')
+    assert volume('data1')['status'] == 'available'
+    assert lab.cli('volume', 'attach', 'data1', 'web1') == 'Volume data1 is attached to web1.\n'
+    found = volume('data1')
+    assert (found['status'], found['instance'], found['device']) == ('in-use', 'web1', 'virtio-' + found['uuid'][:20]), found
+    has_it('node2', uuid, 'data1')
+    assert is_locked('data1')
+    said = through_guest('node2', uuid, 'data1', 'write -P 0xab 0 4096')
+    assert 'rror' not in said, said
+    wait_until('it is in the file', lambda: pattern('data1') == b'\xab' * 4096, PATIENCE_S)
+    assert lab.instance('web1', 'task_state')['task_state'] in ('', None)
+    said = lab.cli('volume', 'info', 'data1')
+    assert re.search(r'^  Attached to +web1, as virtio-', said, re.M), said
+
+
+@title('/volume-attach/what-an-attachment-forbids#SAF-53')
+def test_forbids():
+    sentence = 'volume data1 is attached to web1; detach it first'
+    refused(5, sentence, 'volume', 'delete', 'data1', '--yes')
+    refused(5, sentence, 'volume', 'extend', 'data1', '--size', '2')
+    refused(5, sentence, 'volume', 'reset-state', 'data1', '--status', 'available')
+    refused(5, sentence, 'volume', 'attach', 'data1', 'far')
+    refused(5, sentence, 'volume', 'attach', 'data1', 'web1')
+    refused(5, '--force: instance "web1" may run on node2', 'volume', 'detach', 'data1', '--force')
+    refused(5, 'nodes: node2 cannot leave, volume data1 is attached to web1 there', 'backend', 'modify', 'dir1', '--nodes', 'node1,node3')
+
+
+@title('/volume-attach/lives-through-node-daemon-stop-and-start')
+def test_power(uuid):
+    lab.lab('restart', 'noded@node2')
+    patiently('instance', 'reboot', 'web1', '--shutdown-timeout', '0')
+    has_it('node2', uuid, 'data1')
+    lab.cli('instance', 'shutdown', 'web1', '--timeout', '0')
+    assert not is_locked('data1')
+    assert volume('data1')['status'] == 'in-use'
+    lab.cli('volume', 'attach', 'data2', 'web1')
+    lab.cli('instance', 'startup', 'web1')
+    found = {serial: at for serial, (at, _) in disks('node2', uuid).items()}
+    assert found == {volume('data1')['uuid'][:20]: 30, volume('data2')['uuid'][:20]: 29}, found
+    lab.cli('instance', 'shutdown', 'web1', '--timeout', '0')
+    assert lab.cli('volume', 'detach', 'data2') == 'Volume data2 is attached to nothing any more.\n'
+    lab.cli('instance', 'startup', 'web1')
+    has_it('node2', uuid, 'data1')
+    assert pattern('data1') == b'\xab' * 4096
+
+
+@title('/volume-attach/migrates-with-its-guest')
+def test_migrate(uuid):
+    moves.migrate('web1')
+    assert moves.place('web1') == 'node3'
+    moves.one_process('web1', uuid)
+    has_it('node3', uuid, 'data1')
+    assert is_locked('data1')
+    said = through_guest('node3', uuid, 'data1', 'write -P 0xcd 4096 4096')
+    assert 'rror' not in said, said
+    wait_until('it is in the file', lambda: pattern('data1', 4096) == b'\xcd' * 4096, PATIENCE_S)
+    assert pattern('data1') == b'\xab' * 4096
+    e2e.wait_healthy(lab, 'web1')
+
+
+@title('/volume-attach/no-node-that-does-not-see-it')
+def test_targets():
+    lab.cli('instance', 'shutdown', 'far', '--timeout', '0')
+    lab.cli('volume', 'attach', 'data2', 'far')
+    lab.cli('instance', 'startup', 'far')
+    refused(5, 'does not serve back end dir1', 'instance', 'migrate', 'far', '--target-node', 'node1')
+    lab.cli('instance', 'shutdown', 'far', '--timeout', '0')
+    lab.cli('volume', 'detach', 'data2')
+    lab.cli('instance', 'startup', 'far')
+
+
+@title('/volume-attach/a-guest-that-does-not-give-it-up#SAF-124')
+def test_leaving(uuid):
+    sentence = 'was asked to give volume data1 up, and has not yet'
+    if e2e.LONG:
+        refused(7, sentence, 'volume', 'detach', 'data1')
+    else:  # the same, without the wait of 30 s
+        job = lab.json('volume', 'detach', 'data1', '--submit')['job']
+        wait_until('it is asked', lambda: volume('data1')['status'] == 'detaching', PATIENCE_S)
+        lab.cli('job', 'cancel', str(job))
+        wait_until('the job has ended', lambda: volume('data1')['status'] == 'in-use', PATIENCE_S)
+        assert sentence in lab.run('job', 'info', str(job))[1]
+    found = volume('data1')
+    assert found['status'] == 'in-use' and found['leaving_since'], found
+    has_it('node3', uuid, 'data1')
+    assert is_locked('data1')
+    # A node daemon that has not asked for it asks on; the guest gives it up when it is reset.
+    lab.lab('restart', 'noded@node3')
+    patiently('instance', 'reboot', 'web1', '--reboot-type', 'hard', '--shutdown-timeout', '0')
+    wait_until('it is nobody\'s', lambda: volume('data1')['status'] == 'available', PATIENCE_S)
+    assert disks('node3', uuid) == {}
+    assert not is_locked('data1')
+
+
+@title('/volume-attach/gone-with-its-instance')
+def test_remove():
+    lab.cli('volume', 'attach', 'data1', 'web1')
+    lab.do('OP_INSTANCE_REMOVE', instance_name='web1', shutdown_timeout=0)
+    assert volume('data1')['status'] == 'available'
+    lab.cli('volume', 'delete', 'data1', '--yes')
+
+
+@title('/volume-attach/no-sanitizer-report')
+def test_logs():
+    e2e.verify_clean(lab)
+    e2e.check_logs(lab)
+
+
+def named(test, *args):
+    def call():
+        test(*args)
+    call.title = test.title
+    return call
+
+
+if __name__ == '__main__':
+    with e2e.new_lab(nodes=3) as lab:
+        moves.lab = lab
+        folder = os.path.join(lab.directory, 'shared', 'dir1')
+        for name, nodes in (('dir1', 'node2,node3'), ('only2', 'node2')):
+            os.makedirs(os.path.join(lab.directory, 'shared', name), 0o755)
+            lab.cli('backend', 'add', name, '--nodes', nodes, '--path', os.path.join(lab.directory, 'shared', name))
+        for name in ('data1', 'data2'):
+            lab.cli('volume', 'create', name, '--size', '1', '--backend', 'dir1')
+        web = moves.create('web1', 'mirror', disks=[{'size': 8}])
+        moves.create('far', 'diskless', nodes=('node3',))
+        e2e.wait_healthy(lab, 'web1')
+        e2e.run(test_input, named(test_attach, web), test_forbids, named(test_power, web), named(test_migrate, web), test_targets,
+                named(test_leaving, web), test_remove, test_logs)

@@ -1,0 +1,62 @@
+/*
+ * Hosts without QEMU: volumes that guests have; see fake_hv.h.
+ */
+#include "helper/fake_hv_private.h"
+
+static bool op_volume_attach(struct hypervisor *hv, const char *instance, guint64 generation,
+                             const struct guest_volume *volume, GError **error)
+{
+    struct fake_host *host = fake_host_of_hv(hv);
+    bool late;
+    if (!fake_op_begin(host, "volume_attach", instance, &late, error))
+        return false;
+    struct fake_guest *guest = fake_guest_for(host, instance, generation, error);
+    if (guest && !fake_host_has_volume(host, instance, volume->attachment))
+        g_ptr_array_add(guest->volumes, g_strdup(volume->attachment));
+    return fake_op_end(host, "volume_attach", late, guest != NULL, error);
+}
+
+static bool op_volume_detach(struct hypervisor *hv, const char *instance, guint64 generation,
+                             const struct guest_volume *volume, guint wait_ms, bool *ret_gone,
+                             GError **error)
+{
+    struct fake_host *host = fake_host_of_hv(hv);
+    bool late;
+    guint at;
+    *ret_gone = false;
+    if (!fake_op_begin(host, "volume_detach", instance, &late, error))
+        return false;
+    struct fake_guest *guest = fake_guest_find(host, instance);
+    bool ok = !guest || fake_guest_for(host, instance, generation, error);
+    bool there = guest && g_ptr_array_find_with_equal_func(guest->volumes, volume->attachment,
+                                                           g_str_equal, &at);
+    if (ok && there && !host->keeps_volumes)
+        g_ptr_array_remove_index(guest->volumes, at);
+    *ret_gone = ok && (!there || !host->keeps_volumes);
+    return fake_op_end(host, "volume_detach", late, ok, error);
+}
+
+bool fake_host_has_volume(const struct fake_host *host, const char *instance,
+                          const char *attachment)
+{
+    const struct fake_guest *guest = fake_guest_find(host, instance);
+    return guest && g_ptr_array_find_with_equal_func(guest->volumes, attachment, g_str_equal, NULL);
+}
+
+void fake_host_keep_volumes(struct fake_host *host, bool keeps)
+{
+    host->keeps_volumes = keeps;
+}
+
+void fake_guest_give_volumes(struct fake_guest *guest, const struct guest_spec *spec)
+{
+    for (guint i = 0; spec->volumes && i < spec->volumes->len; i++)
+        g_ptr_array_add(guest->volumes,
+                        g_strdup(((struct guest_volume *)spec->volumes->pdata[i])->attachment));
+}
+
+void fake_attach_fill(struct hypervisor_ops *ops)
+{
+    ops->volume_attach = op_volume_attach;
+    ops->volume_detach = op_volume_detach;
+}

@@ -1,0 +1,170 @@
+/*
+ * Volumes of guests on nodes: core/node/volumes.c. Nothing is opened without the master's word, and
+ * what a guest was asked to give up stays its until that is seen (SAF-57, SAF-124).
+ */
+#include "helper/node_world.h"
+
+static json_t *attach_args(const struct node_world *nw)
+{
+    json_t *args = nw_guest_args(nw);
+    json_object_set_new(args, "volume", nw_volume(nw));
+    return args;
+}
+
+static bool has_it(struct test_node *node)
+{
+    return fake_host_has_volume(node->host, WEB1, ATTACHMENT_1);
+}
+
+static struct node_world *with_volume(void)
+{
+    struct node_world *nw = node_world_new(1);
+    g_autoptr(GError) error = NULL;
+    nw_create_and_start(nw);
+    nw->web1.attachment = ATTACHMENT_1;
+    json_autoptr done = nw_call(nw, &nw->a, "volume_attach", attach_args(nw), &error);
+    g_assert_no_error(error);
+    g_assert_nonnull(done);
+    g_assert_true(has_it(&nw->a));
+    return nw;
+}
+
+/* Whether the node says that the guest has it no more. */
+static bool asked(struct node_world *nw)
+{
+    g_autoptr(GError) error = NULL;
+    json_autoptr said = nw_call(nw, &nw->a, "volume_detach", attach_args(nw), &error);
+    g_assert_no_error(error);
+    return json_is_true(json_object_get(said, "gone"));
+}
+
+static void test_attach_and_detach(void)
+{
+    struct node_world *nw = with_volume();
+    g_autoptr(GError) error = NULL;
+    json_autoptr again = nw_call(nw, &nw->a, "volume_attach", attach_args(nw), &error);
+    g_assert_no_error(error);
+    g_assert_nonnull(again);
+    g_assert_true(asked(nw));
+    g_assert_false(has_it(&nw->a));
+    g_assert_true(asked(nw));
+    node_world_free(nw);
+}
+
+/* The request of a job that has died, after another one was told that the volume is not there. */
+static void test_not_on_record(void)
+{
+    struct node_world *nw = with_volume();
+    g_autoptr(GError) error = NULL;
+    json_autoptr late = attach_args(nw);
+    g_assert_true(asked(nw));
+    nw->web1.attachment = NULL;
+    json_t *answer = nw_call(nw, &nw->a, "volume_attach", json_incref(late), &error);
+    assert_refused(answer, error, WRONG_STATE,
+                   "generation 2 of instance " WEB1 " may not attach here: the record "
+                   "(generation 2) does not say so");
+    g_assert_false(has_it(&nw->a));
+    node_world_free(nw);
+}
+
+/* A start, too: the record has to say that its volumes are its own. */
+static void test_start(void)
+{
+    struct node_world *nw = with_volume();
+    g_autoptr(GError) error = NULL;
+    g_assert_true(nw_stop(nw, 0, &error));
+    g_assert_true(nw_start(nw, &error));
+    g_assert_true(has_it(&nw->a));
+    g_assert_true(nw_stop(nw, 0, &error));
+    nw->web1.generation++;
+    nw->web1.holder = nw->web1.primary;
+    json_autoptr late = nw_start_args(nw, NULL, true, true);
+    nw->web1.attachment = NULL;
+    json_t *answer = nw_call(nw, &nw->a, "guest_start", json_incref(late), &error);
+    g_assert_null(answer);
+    g_assert_error(error, FETTLE_ERROR, FETTLE_ERROR_WRONG_STATE);
+    g_assert_nonnull(strstr(error->message, "may not attach here"));
+    g_assert_cmpint(fake_host_state(nw->a.host, WEB1, NULL), ==, GUEST_ABSENT);
+    node_world_free(nw);
+}
+
+/* It is the guest's until that gives it up, also for the next node daemon, which tells the master.
+ */
+static void test_leaving(void)
+{
+    struct node_world *nw = with_volume();
+    g_autoptr(GError) error = NULL;
+    fake_host_keep_volumes(nw->a.host, true);
+    g_assert_false(asked(nw));
+    nw_pass(nw, 12000);
+    g_assert_true(has_it(&nw->a));
+    g_assert_cmpstr(nw->web1.attachment, ==, ATTACHMENT_1);
+    json_t *answer = nw_call(nw, &nw->a, "volume_attach", attach_args(nw), &error);
+    assert_refused(answer, error, WRONG_STATE, "the guest is asked to give this volume up");
+    nw_daemon_kill(nw, &nw->a);
+    nw_daemon_start(nw, &nw->a);
+    fake_host_keep_volumes(nw->a.host, false);
+    nw_until(nw, !nw->web1.attachment);
+    g_assert_false(has_it(&nw->a));
+    node_world_free(nw);
+}
+
+/* A master that does not answer is told again. */
+static void test_told_again(void)
+{
+    struct node_world *nw = with_volume();
+    fake_host_keep_volumes(nw->a.host, true);
+    g_assert_false(asked(nw));
+    nw->mood = MASTER_DEPOSED;
+    fake_host_keep_volumes(nw->a.host, false);
+    nw_until(nw, !has_it(&nw->a));
+    nw_pass(nw, 2000);
+    g_assert_cmpstr(nw->web1.attachment, ==, ATTACHMENT_1);
+    nw->mood = MASTER_ANSWERS;
+    nw_until(nw, !nw->web1.attachment);
+    node_world_free(nw);
+}
+
+/* Both sides of a migration have it, one that is to be given up too. */
+static void test_migration(void)
+{
+    struct node_world *nw = with_volume();
+    g_autoptr(GError) error = NULL;
+    fake_host_keep_volumes(nw->a.host, true);
+    fake_host_keep_volumes(nw->b.host, true);
+    g_assert_false(asked(nw));
+    g_assert_true(nw_migrate_begin(nw, MOVE_1, &error));
+    g_assert_no_error(error);
+    g_assert_true(has_it(&nw->a));
+    g_assert_true(has_it(&nw->b));
+    nw_until(nw, strcmp(nw->web1.holder, NODE_B) == 0);
+    g_assert_true(nw_migrate_finish(nw, &error));
+    g_assert_no_error(error);
+    g_assert_true(has_it(&nw->b));
+    g_assert_cmpstr(nw->web1.attachment, ==, ATTACHMENT_1);
+    node_world_free(nw);
+}
+
+/* A process that is gone has nothing. */
+static void test_gone(void)
+{
+    struct node_world *nw = with_volume();
+    fake_host_keep_volumes(nw->a.host, true);
+    fake_host_guest_crash(nw->a.host, WEB1);
+    nw_pass(nw, 100);
+    g_assert_true(asked(nw));
+    node_world_free(nw);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/guest-volumes/attach-and-detach", test_attach_and_detach);
+    g_test_add_func("/guest-volumes/not-on-record#SAF-57", test_not_on_record);
+    g_test_add_func("/guest-volumes/start#SAF-57", test_start);
+    g_test_add_func("/guest-volumes/leaving#SAF-124", test_leaving);
+    g_test_add_func("/guest-volumes/told-again#SAF-124", test_told_again);
+    g_test_add_func("/guest-volumes/migration#SAF-124", test_migration);
+    g_test_add_func("/guest-volumes/gone#SAF-57", test_gone);
+    return g_test_run();
+}

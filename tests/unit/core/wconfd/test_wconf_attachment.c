@@ -1,0 +1,164 @@
+/* Volumes of instances: who may say that a guest has given one up, what a node may open, and what
+ * an attachment forbids (SAF-53, SAF-57, SAF-124). */
+#include "unit/core/world/storage_world.h"
+
+#include <string.h>
+
+#define ATTACHMENT "ffffffff-0000-4000-8000-000000000001"
+
+static json_t *attached(const char *state, bool leaving)
+{
+    return with(object_volume1(), "attachments",
+                json_make("[{s:s,s:s,s:i,s:s,s:i}]", "uuid", ATTACHMENT, "instance", WEB1, "slot",
+                          30, "state", state, "leaving_us", leaving ? 5 : 0));
+}
+
+static void set_up(const char *state, bool leaving)
+{
+    storage_set_up(changes_of(put("volume", VOLUME1, 1, attached(state, leaving)), NULL));
+}
+
+static guint64 generation_of_web1(void)
+{
+    json_autoptr web1 = object_web1();
+    return (guint64)json_integer_value(json_object_get(web1, "generation"));
+}
+
+static char *given_up(guint node, guint64 generation)
+{
+    return ask_wconf(&world, world.noded[node], "set_attachment",
+                     json_make("{s:s,s:I,s:s,s:s}", "instance", WEB1, "generation",
+                               (json_int_t)generation, "volume", VOLUME1, "attachment",
+                               ATTACHMENT));
+}
+
+static bool is_attached(void)
+{
+    return storage_volume(ROW1)->attachments->len > 0;
+}
+
+static void test_given_up(void)
+{
+    guint64 generation = generation_of_web1();
+    set_up("attached", true);
+    /* Another node, another generation. */
+    g_autofree char *other = given_up(1, generation);
+    g_assert_null(strstr(other, "serial"));
+    g_autofree char *older = given_up(0, generation - 1);
+    g_assert_true(g_str_has_prefix(older, "superseded") || g_str_has_prefix(older, "wrong"));
+    g_assert_true(is_attached());
+    g_autofree char *said = given_up(0, generation);
+    g_assert_nonnull(strstr(said, "\"serial\":"));
+    g_assert_false(is_attached());
+    /* The answer was lost. */
+    g_autofree char *again = given_up(0, generation);
+    g_assert_cmpstr(again, ==, said);
+    world_tear_down();
+}
+
+static void test_nobody_has_asked(void)
+{
+    set_up("attached", false);
+    assert_says(given_up(0, generation_of_web1()),
+                "unsafe: volume data1: nobody has asked for it to be given up");
+    g_assert_true(is_attached());
+    world_tear_down();
+}
+
+static char *confirmed(guint node, guint64 generation)
+{
+    g_autofree char *said =
+        ask_wconf(&world, world.noded[node], "confirm",
+                  json_make("{s:[{s:s,s:s,s:I,s:s}]}", "items", "role", "attach", "instance", WEB1,
+                            "generation", (json_int_t)generation, "replica", ATTACHMENT));
+    return g_strdup(strstr(said, "\"answer\":\"confirmed\"") ? "confirmed" : "refused");
+}
+
+/* What is being detached may be known to be gone already. */
+static void test_confirm(void)
+{
+    static const char *const states[][2] = {{"reserved", "refused"},
+                                            {"attaching", "confirmed"},
+                                            {"attached", "confirmed"},
+                                            {"detaching", "refused"}};
+    guint64 generation = generation_of_web1();
+    for (guint i = 0; i < G_N_ELEMENTS(states); i++) {
+        set_up(states[i][0], false);
+        assert_says(confirmed(0, generation), states[i][1]);
+        assert_says(confirmed(1, generation), "refused");
+        assert_says(confirmed(0, generation + 1), "refused");
+        world_tear_down();
+    }
+    storage_set_up(changes_of(put("volume", VOLUME1, 1, object_volume1()), NULL));
+    assert_says(confirmed(0, generation), "refused");
+    world_tear_down();
+}
+
+static void test_forbids(void)
+{
+    const char *sentence = "wrong_state: volume data1 is attached to web1; detach it first";
+    set_up("attached", false);
+    assert_says(storage_ask(storage_cli, "accept_work",
+                            json_make("{s:s,s:s,s:s}", "resource_type", "Volume", "operation",
+                                      "delete-volume", "resource", "data1")),
+                sentence);
+    assert_says(storage_ask(storage_cli, "accept_work",
+                            json_make("{s:s,s:s,s:s,s:i}", "resource_type", "Volume", "operation",
+                                      "extend-volume", "resource", "data1", "size", 9)),
+                sentence);
+    assert_says(storage_ask(storage_cli, "reset_state",
+                            json_make("{s:s,s:s,s:s}", "resource_type", "Volume", "resource",
+                                      "data1", "status", "error")),
+                sentence);
+    world_tear_down();
+}
+
+/* Whose a volume is only he changes who has the instance, and nothing else of it. */
+static void test_jobs(void)
+{
+    set_up("attached", false);
+    g_autofree char *bare =
+        job_commit(&world, 17, changes_of(put("volume", VOLUME1, 1, object_volume1()), NULL));
+    g_assert_nonnull(strstr(bare, "volume data1 (" VOLUME1 "): job 17"));
+    g_assert_nonnull(strstr(bare, "does not hold the lock instance/web1 exclusively"));
+    assert_says(job_locks(&world, 17, "x instance/web1", false), GRANTED);
+    g_autofree char *guarded =
+        job_commit(&world, 17,
+                   changes_of(put("volume", VOLUME1, 1,
+                                  with(attached("attached", false), "size", json_integer(9))),
+                              NULL));
+    g_assert_nonnull(strstr(guarded, "size: changes only by the methods of work (SAF-50)"));
+    g_autofree char *said =
+        job_commit(&world, 17, changes_of(put("volume", VOLUME1, 1, object_volume1()), NULL));
+    g_assert_nonnull(strstr(said, "serial"));
+    world_tear_down();
+}
+
+/* With its instance, in the same commit. */
+static void test_removed(void)
+{
+    set_up("attached", false);
+    assert_says(job_locks(&world, 17, "x instance/web1", false), GRANTED);
+    GPtrArray *gone = changes_of(del("instance", WEB1, 1), del("replica", REPLICA1, 1),
+                                 put("removed", WEB1, 0,
+                                     json_make("{s:s,s:s,s:I}", "uuid", WEB1, "name", "web1",
+                                               "generation", (json_int_t)generation_of_web1() + 1)),
+                                 NULL);
+    g_autofree char *said = job_commit(&world, 17, gone);
+    g_assert_nonnull(strstr(said, "serial"));
+    g_assert_false(is_attached());
+    g_assert_cmpint(storage_volume(ROW1)->status, ==, VOLUME_AVAILABLE);
+    world_tear_down();
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/wconf/attachment/given-up#SAF-124", test_given_up);
+    g_test_add_func("/wconf/attachment/nobody-has-asked#SAF-124", test_nobody_has_asked);
+    g_test_add_func("/wconf/attachment/confirm#SAF-57", test_confirm);
+    g_test_add_func("/wconf/attachment/forbids#SAF-53", test_forbids);
+    g_test_add_func("/wconf/attachment/jobs#SAF-50,SAF-57", test_jobs);
+    g_test_add_func("/wconf/attachment/removed#SAF-57", test_removed);
+    return g_test_run();
+}
