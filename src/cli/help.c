@@ -28,6 +28,7 @@ static const struct noun {
     {"volume", "Disks that live by themselves", "list, info, create, extend, rename, delete"},
     {"snapshot", "What volumes were at one moment", "list, info, create, rename, delete"},
     {"backend", "Places where volumes are kept", "list, add, modify, remove"},
+    {"cleanup", "Have others clean what dead volume services have left", NULL},
     {"tag", "Tags on the cluster, node groups, nodes and instances", "list, add, remove"},
     {"plan", "What would happen", NULL},
     {"queue", "The queue of jobs, and rules about them", NULL},

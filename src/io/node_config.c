@@ -1,6 +1,7 @@
 /* See node_config.h. */
 #include "io/node_config.h"
 #include "io/files.h"
+#include "proto/record_private.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -114,6 +115,16 @@ static bool check_guest_users(const struct node_config *config, GError **error)
     return false;
 }
 
+static bool check_storage_host(const struct node_config *config, GError **error)
+{
+    const char *host = config->storage_host;
+    if (!*host || record_name_is_good(host, strlen(host)))
+        return true;
+    fettle_set_error(error, WRONG_INPUT,
+                     "storage_host: \"%s\" is no name of a host: a-z, 0-9, '.' and '-'", host);
+    return false;
+}
+
 struct node_config *node_config_read(const struct node_paths *paths, GError **error)
 {
     g_autofree char *path = g_build_filename(paths->etc, "node.json", NULL);
@@ -132,7 +143,8 @@ struct node_config *node_config_read(const struct node_paths *paths, GError **er
     if (text != NULL)
         json = json_parse_limited(text, len, CONFIG_BYTES, &local);
     struct node_config *config = json != NULL ? node_config_parse(json, RECORD_KEEP, &local) : NULL;
-    if (config != NULL && !check_guest_users(config, &local))
+    if (config != NULL &&
+        (!check_guest_users(config, &local) || !check_storage_host(config, &local)))
         g_clear_pointer(&config, node_config_free);
     if (config == NULL)
         fettle_set_error(error, CORRUPT, "%s: %s; put back the file as it was", path,

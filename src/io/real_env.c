@@ -330,6 +330,7 @@ struct env *real_env_new(const char *root, const char *role, const struct real_e
     }
     self->env.node_uuid = self->config->node_uuid;
     self->env.boot_id = self->boot_id;
+    self->env.storage_host = *self->config->storage_host ? self->config->storage_host : NULL;
     g_autofree char *programs = starter_bin_folder(options != NULL ? options->bin_folder : NULL);
     self->nursery = nursery_new(self->paths, programs);
     self->client = rpc_client_new(self->paths, self->config->node_uuid, role);

@@ -132,8 +132,9 @@ struct env {
     const char *node_uuid;    /* of this host */
     const char *role;         /* of this process */
     const char *boot_id;
-    struct engine *engine;          /* wconfd */
-    struct ensemble *ensemble;      /* wconfd; NULL: no change of engine is possible */
+    const char *storage_host;  /* volumed: host of its services (CLN-27); NULL: the node's name */
+    struct engine *engine;     /* wconfd */
+    struct ensemble *ensemble; /* wconfd; NULL: no change of engine is possible */
     struct hypervisor *hypervisor;  /* noded */
     struct storage *storage;        /* noded */
     struct network_driver *network; /* noded */

@@ -101,7 +101,7 @@ ANSWERS = {
     ('queue', 'pause-watcher'): ['0'], ('queue', 'drain'): [], ('queue', 'undrain'): [],
     ('recovery', 'plan'): [], ('recovery', 'collect'): ['instance', 'web'],
     ('backend', 'list'): [], ('volume', 'list'): [], ('worker', 'list'): [], ('storage-service', 'list'): [],
-    ('volume', 'info'): ['data'],
+    ('volume', 'info'): ['data'], ('cleanup', None): [], ('storage-service', 'disable'): ['node1@dir1'], ('storage-service', 'enable'): ['node1@dir1'],
     ('why', None): ['web'], ('plan', 'fail'): ['node2'], ('plan', 'drain'): ['node2'], ('help', None): [],
 }
 # Kinds of rows that another command than `KIND list` shows.

@@ -19,7 +19,8 @@ struct fake_volumes {
     GHashTable *hanging;
     GHashTable *unmounted; /* nodes */
     GPtrArray *calls;
-    char *failing; /* op; NULL: any */
+    GHashTable *spaces; /* UUID of a back end -> GiB (guint64) */
+    char *failing;      /* op; NULL: any */
     enum fettle_error code;
     bool late;
     guint failures, halves, delay_ms;
@@ -60,6 +61,7 @@ struct fake_volumes *fake_volumes_new(void)
     volumes->hanging = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     volumes->unmounted = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     volumes->calls = g_ptr_array_new_with_free_func(g_free);
+    volumes->spaces = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
     return volumes;
 }
 
@@ -71,6 +73,7 @@ void fake_volumes_free(struct fake_volumes *volumes)
     g_hash_table_unref(volumes->hanging);
     g_hash_table_unref(volumes->unmounted);
     g_ptr_array_unref(volumes->calls);
+    g_hash_table_unref(volumes->spaces);
     g_free(volumes->failing);
     g_free(volumes);
 }
@@ -177,6 +180,11 @@ guint64 fake_volumes_bytes(const struct fake_volumes *volumes, const char *name)
 guint fake_volumes_count(const struct fake_volumes *volumes)
 {
     return volumes->things->len;
+}
+
+void fake_volumes_set_space(struct fake_volumes *volumes, const char *backend, guint64 gib)
+{
+    g_hash_table_replace(volumes->spaces, g_strdup(backend), g_memdup2(&gib, sizeof gib));
 }
 
 const GPtrArray *fake_volumes_calls(const struct fake_volumes *volumes)
@@ -299,7 +307,8 @@ static bool fake_space(struct volume_driver *driver, const struct backend *backe
                        guint64 *ret_free, guint64 *ret_total, GError **error)
 {
     struct fake_driver *fake = fake_of(driver);
-    *ret_free = *ret_total = FULL_MIB;
+    const guint64 *gib = g_hash_table_lookup(fake->volumes->spaces, backend->uuid);
+    *ret_free = *ret_total = gib ? *gib * 1024 : FULL_MIB;
     return begin(fake, "space", backend, "", error) && end(fake, "space", error);
 }
 

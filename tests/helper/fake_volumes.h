@@ -31,6 +31,8 @@ void fake_volumes_delay(struct fake_volumes *volumes, guint ms);
 void fake_volumes_lock(struct fake_volumes *volumes, const char *name, bool locked);
 /* Nothing is mounted where the back end should be on that node. */
 void fake_volumes_unmount(struct fake_volumes *volumes, const char *node, bool away);
+/* So much it says that it has, all of it free. */
+void fake_volumes_set_space(struct fake_volumes *volumes, const char *backend, guint64 gib);
 /* Called before and after whatever a call does to the back end; in the task that waits. */
 typedef void (*fake_volumes_step)(const struct env *env, void *data);
 void fake_volumes_set_step(struct fake_volumes *volumes, fake_volumes_step step, void *data);

@@ -182,8 +182,9 @@ static void make_plain(json_t *row, const struct shown *shown)
 static void say_waiting(const json_t *row, const char *name, gint64 since, GString *below)
 {
     g_autofree char *at = cli_time_text(since);
-    g_string_append_printf(below, "%s: waits for a member of %s since %s\n", name,
-                           cli_cell_string(row, VOLUME_BACKEND), at);
+    const char *backend = cli_cell_string(row, VOLUME_BACKEND);
+    g_string_append_printf(below, "%s: waits for %s%s since %s\n", name,
+                           *backend ? "a member of " : "a back end to be chosen", backend, at);
 }
 
 static void show_row(json_t *row, void *data)

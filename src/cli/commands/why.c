@@ -8,59 +8,11 @@
 #include "cli/commands/repair_next.h"
 #include "cli/commands/why_job.h"
 #include "cli/commands/why_subject.h"
+#include "cli/volume/why_storage.h"
+#include "cli/why_entry.h"
 
 /* Jobs about a subject that are shown, the newest. */
 #define JOBS_SHOWN 50
-
-static void print_each(const char *head, const json_t *list)
-{
-    for (size_t i = 0; i < json_array_size(list); i++)
-        printf("    %-10s %s\n", i == 0 ? head : "", json_string_value(json_array_get(list, i)));
-}
-
-static bool is_of_job(const json_t *row)
-{
-    return strcmp(cli_cell_string(row, WHY_VERDICT), WHY_OF_JOB) == 0;
-}
-
-/* "alert (warning): starting -> active by RCV-54 on node1", with what there is of it. */
-static void print_event(const json_t *row)
-{
-    const char *event = cli_cell_string(row, WHY_EVENT);
-    const char *old = cli_cell_string(row, WHY_OLD), *new = cli_cell_string(row, WHY_NEW);
-    const char *const parts[][2] = {{"task ", cli_cell_string(row, WHY_TASK)},
-                                    {"by ", cli_cell_string(row, WHY_RULE)},
-                                    {"on ", cli_cell_string(row, WHY_HOST)}};
-    g_autoptr(GString) text = g_string_new(NULL);
-    if (*old || *new)
-        g_string_append_printf(text, ", %s -> %s", *old ? old : "nothing", *new ? new : "nothing");
-    for (size_t i = 0; i < G_N_ELEMENTS(parts); i++)
-        if (*parts[i][1])
-            g_string_append_printf(text, ", %s%s", parts[i][0], parts[i][1]);
-    if (*event && strcmp(event, "none") != 0)
-        printf("    %-10s %s (%s)%s\n", "event", event, cli_cell_string(row, WHY_LEVEL), text->str);
-    else if (text->len > 2)
-        printf("    %-10s %s\n", "about", text->str + 2);
-}
-
-static void print_entry(const json_t *row)
-{
-    g_autofree char *when = cli_time_text((gint64)json_number_value(cli_cell_value(row, WHY_AT)));
-    printf("%s  %s: %s\n", when, cli_cell_string(row, WHY_STATE),
-           cli_cell_string(row, WHY_SUMMARY));
-    bool job = is_of_job(row);
-    print_event(row);
-    print_each(job ? "by" : "seen", cli_cell_value(row, WHY_EVIDENCE));
-    if (*cli_cell_string(row, WHY_POLICY))
-        printf("    %-10s %s\n", "policy", cli_cell_string(row, WHY_POLICY));
-    print_each("rejected", cli_cell_value(row, WHY_REJECTED));
-    if (!job)
-        print_each("job", cli_cell_value(row, WHY_JOB_IDS));
-    if (*cli_cell_string(row, WHY_REPAIR))
-        printf("    %-10s %s\n", "repair", cli_cell_string(row, WHY_REPAIR));
-    if (*cli_cell_string(row, WHY_NEXT))
-        printf("    %-10s %s\n", job ? "more" : "next look", cli_cell_string(row, WHY_NEXT));
-}
 
 /* What its status means for repair when no record says it: of a node that does not answer nobody
  * decides anything until a person has said that it is dead. */
@@ -226,8 +178,8 @@ static int print_all(struct cli *cli, const struct subject *subject, GError **er
     size_t jobs = 0;
     for (size_t i = 0; i < json_array_size(list); i++) {
         const json_t *entry = json_array_get(list, i);
-        if (!is_of_job(entry) || ++jobs <= JOBS_SHOWN)
-            print_entry(entry);
+        if (!why_is_of_job(entry) || ++jobs <= JOBS_SHOWN)
+            why_print_entry(entry);
     }
     if (jobs > JOBS_SHOWN)
         printf("… and %zu older jobs: fettle job list --archived --filter '\"%s\" in subjects'\n",
@@ -265,10 +217,16 @@ static bool is_job(const char *text)
     return *text != '\0' && strspn(text, "0123456789") == strlen(text);
 }
 
+#define USAGE "INSTANCE|NODE|JOB|cluster|volume VOLUME|storage-service HOST"
+
 static int why(struct cli *cli, int argc, char **argv, GError **error)
 {
-    if (!cli_expect(argc, argv, 1, "why INSTANCE|NODE|JOB|cluster", error))
+    bool of_kind = argc > 1 && (!strcmp(argv[0], "volume") || !strcmp(argv[0], "storage-service"));
+    if (!cli_expect(argc, argv, of_kind ? 2 : 1, "why " USAGE, error))
         return -1;
+    if (of_kind)
+        return strcmp(argv[0], "volume") == 0 ? why_storage_volume(cli, argv[1], error)
+                                              : why_storage_of_service(cli, argv[1], error);
     if (is_job(argv[0]))
         return why_job(cli, argv[0], error);
     struct subject subject = {.name = g_strdup(argv[0])};
@@ -278,7 +236,8 @@ static int why(struct cli *cli, int argc, char **argv, GError **error)
 }
 
 const struct command why_commands[] = {
-    {"why", NULL, "INSTANCE|NODE|JOB|cluster",
-     "Tell why the cluster did or did not act on something, or what a job waits for.", why},
+    {"why", NULL, USAGE,
+     "Tell why the cluster did or did not act on something, or what a job or a volume waits for.",
+     why},
     {0},
 };

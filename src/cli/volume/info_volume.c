@@ -14,8 +14,11 @@ static void print_work(const json_t *cells)
         return;
     }
     g_autofree char *since = cli_time_text(info_number(cells, "waits_since"));
-    info_line("Work", "%s; waits for a member of %s since %s", operation,
-              info_string(cells, "backend"), since);
+    const char *backend = info_string(cells, "backend");
+    if (*backend != '\0')
+        info_line("Work", "%s; waits for a member of %s since %s", operation, backend, since);
+    else
+        info_line("Work", "%s; waits for a back end to be chosen since %s", operation, since);
 }
 
 static void print_attachment(const json_t *cells)

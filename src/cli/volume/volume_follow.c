@@ -51,7 +51,10 @@ static void show(struct following *following, const json_t *row)
         tell_waiting(following, backend);
     g_autofree char *line =
         g_strdup_printf("%s %s: %s%s%s", following->work->kind, following->work->name, status,
-                        waits ? ", waits for a member of " : "", waits ? backend : "");
+                        !waits     ? ""
+                        : *backend ? ", waits for a member of "
+                                   : ", waits for a back end to be chosen",
+                        waits ? backend : "");
     screen_draw((const char *const[]){line, NULL});
 }
 

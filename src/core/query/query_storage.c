@@ -452,6 +452,26 @@ json_t *query_get_storage_service_disabled_reason(struct query_source *source, c
     return text(((const struct storage_service *)row)->disabled_reason);
 }
 
+json_t *query_get_storage_service_cleanup(struct query_source *source, const void *row,
+                                          enum query_status *ret_status)
+{
+    const struct storage_service *service = row;
+    g_autofree char *key = config_cleanup_key(service->id, "", "");
+    const struct cleanup *cleanup = config_get(source->config, "cleanup", key, NULL);
+    json_autoptr by = cleanup ? service_of(source, cleanup->by) : NULL;
+    if (!cleanup)
+        return NULL;
+    const char *who = by ? json_string_value(by) : "nobody";
+    if (cleanup->state == CLEANUP_UNAVAILABLE)
+        return json_string("unavailable: no other service of its kind is up");
+    if (cleanup->state == CLEANUP_ASKED)
+        return json_sprintf("asked: %s is to do it", who);
+    return json_sprintf("%s by %s: %u of %u rows cleaned, %u left alone, %u failed",
+                        enum_word(&cleanup_state_words, (int)cleanup->state), who,
+                        (guint)cleanup->cleaned, (guint)cleanup->found, (guint)cleanup->skipped,
+                        (guint)cleanup->failed);
+}
+
 json_t *query_get_storage_service_worker_cnt(struct query_source *source, const void *row,
                                              enum query_status *ret_status)
 {

@@ -1,81 +1,55 @@
 /*
- * Cleaning rows that the former process of a member had, by the routine of each one's WORK row.
- * None is resumed: who has died does not say how far it came. What fails goes back, and comes
- * again.
+ * Cleaning rows whose owner's process is gone, by the routine of each one's WORK row: those that
+ * the caller's own former process had, and those of others for which it was asked (`cleanup`). None
+ * is resumed: who has died does not say how far it came. What fails goes back, and comes again.
  */
 #include <string.h>
 
+#include "core/storage/cleanup_plan.h"
 #include "core/storage/volume_private.h"
 
+#define AGAIN_MS 10000                 /* after a place or a call that was refused */
+#define CLEAN_AGAIN_MS (5 * 60 * 1000) /* after rows that could not be cleaned */
+
 struct cleaning {
-    struct volume_member *member;
-    GPtrArray *works; /* struct volume_work */
-    GPtrArray *ends;  /* struct work_end */
-    GPtrArray *names; /* struct volume_data: what the back end has; NULL: not asked yet */
+    struct volume_caller *caller;
+    const char *cleanup; /* its key; "": own rows */
+    GPtrArray *works;    /* struct volume_work */
+    GPtrArray *ends;     /* struct work_end */
+    GPtrArray *names;    /* struct volume_data: what the back end has; NULL: not asked yet */
     struct volume_proof proof;
     GError *failed; /* the first */
 };
 
-/* No task of its own works on it, and nothing has to come before it. */
-static bool is_left(const struct volume_member *member, const struct worker *row)
-{
-    g_autofree char *key = config_work_key(row->resource_type, row->resource_id);
-    return !g_hash_table_contains(member->busy, key) &&
-           !volume_work_waits(volume_member_config(member), row);
-}
+/* --- claims --- */
 
-/* Only of these a later touch does not tell that somebody has begun to work on them. */
-static bool is_covered(const struct volume_member *member, const struct worker *row)
-{
-    guint64 version = 0;
-    g_autofree char *key = config_work_key(row->resource_type, row->resource_id);
-    config_get(volume_member_config(member), "worker", key, &version);
-    return version < member->generation;
-}
-
-bool volume_clean_needed(const struct volume_member *member, bool covered)
-{
-    g_autoptr(GPtrArray) rows = config_service_work(volume_member_config(member), member->id);
-    for (guint i = 0; i < rows->len; i++)
-        if (is_left(member, rows->pdata[i]) && (!covered || is_covered(member, rows->pdata[i])))
-            return true;
-    return false;
-}
-
-static void add_claim(const struct volume_member *member, const struct worker *row,
-                      GPtrArray *claims)
+static struct work_claim *claim_of(const struct volume_caller *caller, const struct worker *row)
 {
     struct work_claim *claim = work_claim_new();
     g_free(claim->key);
     claim->key = config_work_key(row->resource_type, row->resource_id);
-    config_get(volume_member_config(member), "worker", claim->key, &claim->version);
-    g_ptr_array_add(claims, claim);
+    config_get(volume_caller_config(caller), "worker", claim->key, &claim->version);
+    return claim;
 }
 
-/* The next rows, under one new claim. */
-static GPtrArray *claim_rows(struct volume_member *member, GError **error)
+/* Those of them that it has got, under one new claim. */
+static GPtrArray *claim_rows(struct volume_caller *caller, GPtrArray *claims, const char *cleanup,
+                             GError **error)
 {
-    g_autofree char *commit_id = env_uuid(member->service->env);
-    record_autoptr(claim_work_args) args = claim_work_args_new();
+    g_autofree char *commit_id = env_uuid(caller->env);
+    const struct claim_work_args args = {.commit_id = commit_id,
+                                         .service = caller->uuid,
+                                         .generation = caller->generation,
+                                         .items = claims,
+                                         .cleanup = (char *)cleanup};
     g_autoptr(GPtrArray) works = g_ptr_array_new_with_free_func(volume_work_free);
-    g_autoptr(GPtrArray) rows = config_service_work(volume_member_config(member), member->id);
-    for (guint i = 0; i < rows->len && args->items->len < LIMIT_WORK_ITEMS; i++)
-        if (is_left(member, rows->pdata[i]) && is_covered(member, rows->pdata[i]))
-            add_claim(member, rows->pdata[i], args->items);
-    if (!args->items->len)
-        return g_steal_pointer(&works);
-    g_free(args->commit_id);
-    g_free(args->service);
-    args->commit_id = g_steal_pointer(&commit_id);
-    args->service = g_strdup(member->uuid);
-    args->generation = member->generation;
-    record_autoptr(work_verdicts) verdicts = volume_call(member, NULL, "claim_work", args, error);
-    if (!verdicts || !follow_wait(member->service->follow, verdicts->serial, error))
+    record_autoptr(work_verdicts) verdicts = volume_call(caller, NULL, "claim_work", &args, error);
+    if (!verdicts || !follow_wait(caller->follow, verdicts->serial, error))
         return NULL;
     for (guint i = 0; i < verdicts->items->len; i++) {
         const struct work_verdict *verdict = verdicts->items->pdata[i];
         struct volume_work *work = verdict->answer == WORK_PASSED
-                                       ? volume_work_new(member, verdict->key, verdicts->serial)
+                                       ? volume_work_new(caller, verdict->key, verdicts->serial)
                                        : NULL;
         if (work)
             g_ptr_array_add(works, work);
@@ -83,31 +57,26 @@ static GPtrArray *claim_rows(struct volume_member *member, GError **error)
     return g_steal_pointer(&works);
 }
 
-static void give_back(const struct volume_work *work, const GError *why)
+static void give_back(const struct cleaning *cleaning, const struct volume_work *work,
+                      const GError *why)
 {
-    struct volume_member *member = work->member;
-    g_autofree char *commit_id = env_uuid(member->service->env);
+    struct volume_caller *caller = work->caller;
+    g_autofree char *commit_id = env_uuid(caller->env);
     g_autofree char *words =
         g_utf8_substring(why->message, 0, MIN(g_utf8_strlen(why->message, -1), 256));
     struct give_back_args args = {.commit_id = commit_id,
                                   .key = work->key,
                                   .claim = work->claim,
-                                  .service = member->uuid,
-                                  .generation = member->generation,
-                                  .why = words};
-    record_autoptr(commit_result) result = volume_call(member, work, "give_back", &args, NULL);
-    if (result)
-        follow_wait(member->service->follow, result->serial, NULL);
+                                  .service = caller->uuid,
+                                  .generation = caller->generation,
+                                  .why = words,
+                                  .cleanup = (char *)cleaning->cleanup};
+    volume_call_commit(caller, work, "give_back", &args, NULL);
 }
 
 /* --- routines --- */
 
-static void fails(struct work_end *end, const char *why)
-{
-    end->failed = true;
-    g_free(end->why);
-    end->why = g_strdup(why);
-}
+#define HAS_ENDED "the service that worked on it has ended"
 
 /* All that has the resource's name and that no record names (SAF-54). */
 static enum work_done drop_made(struct cleaning *cleaning, const struct volume_work *work,
@@ -131,7 +100,7 @@ static enum work_done drop_made(struct cleaning *cleaning, const struct volume_w
             volume_sweep_may(member, &cleaning->proof, data->type, data->name, NULL))
             ok = driver->ops->remove(driver, member->backend, data->type, data->name, error);
     }
-    fails(end, "the service that worked on it has ended");
+    volume_work_fails(end, HAS_ENDED);
     if (!volume_proof_holds(member, &cleaning->proof))
         return WORK_IS_LOST;
     return ok ? WORK_IS_DONE : WORK_HAS_FAILED;
@@ -151,8 +120,7 @@ static enum work_done look(const struct volume_work *work, struct work_end *end,
     if (data && data->bytes >= work->row->size * 1024 * MIB(1))
         end->size = work->row->size;
     else
-        fails(end, data ? "the service that worked on it has ended before it was larger"
-                        : local->message);
+        volume_work_fails(end, data ? HAS_ENDED " before it was larger" : local->message);
     g_clear_pointer(&data, volume_data_free);
     return WORK_IS_DONE;
 }
@@ -163,6 +131,11 @@ static enum work_done clean_one(struct cleaning *cleaning, const struct volume_w
     end->moved_on = !volume_work_stands(work);
     if (end->moved_on)
         return WORK_IS_DONE;
+    if (!work->member) { /* without a back end there is nothing */
+        if (!work->table || work->table->routine != WORK_DO_AGAIN)
+            volume_work_fails(end, HAS_ENDED);
+        return WORK_IS_DONE;
+    }
     if (work->table && work->table->routine == WORK_DROP_MADE)
         return drop_made(cleaning, work, end, error);
     if (work->table && work->table->routine == WORK_LOOK)
@@ -183,7 +156,7 @@ static void clean_row(struct cleaning *cleaning, const struct volume_work *work)
     }
     work_end_free(end);
     if (done == WORK_HAS_FAILED && !task_killed())
-        give_back(work, error);
+        give_back(cleaning, work, error);
     if (!cleaning->failed)
         cleaning->failed = g_steal_pointer(&error);
 }
@@ -201,22 +174,206 @@ static void clean_batch(struct cleaning *cleaning)
     if (!cleaning->ends->len || task_killed())
         return;
     g_autoptr(GError) error = NULL;
-    volume_work_finish(cleaning->member, NULL, cleaning->ends, &error);
+    volume_work_finish(cleaning->caller, NULL, cleaning->ends, cleaning->cleanup, &error);
     if (error && !cleaning->failed)
         cleaning->failed = g_steal_pointer(&error);
 }
 
-bool volume_clean(struct volume_member *member, GError **error)
+/* False: not all could be cleaned. `works`: stolen. */
+static bool clean(struct volume_caller *caller, GPtrArray *works_in, const char *cleanup,
+                  GError **error)
 {
-    g_autoptr(GPtrArray) works = claim_rows(member, error);
+    g_autoptr(GPtrArray) works = works_in;
     g_autoptr(GPtrArray) ends = g_ptr_array_new_with_free_func(end_work_free);
-    if (!works || !works->len)
-        return false;
-    struct cleaning cleaning = {.member = member, .works = works, .ends = ends};
+    struct cleaning cleaning = {.caller = caller, .cleanup = cleanup, .works = works, .ends = ends};
     clean_batch(&cleaning);
     g_clear_pointer(&cleaning.names, g_ptr_array_unref);
     if (!cleaning.failed)
         return true;
     g_propagate_error(error, cleaning.failed);
     return false;
+}
+
+/* A place that is away would fail each row: nothing is claimed. */
+static bool is_ready(struct volume_caller *caller, GError **error)
+{
+    return !caller->member || volume_member_open(caller->member, error);
+}
+
+static void claim_free(void *claim)
+{
+    work_claim_free(claim);
+}
+
+/* Something has to come before it. */
+static bool work_waits(const struct volume_caller *caller, const struct worker *row)
+{
+    g_autofree char *before = volume_work_before(volume_caller_config(caller), row);
+    return before != NULL;
+}
+
+/* --- own rows --- */
+
+/* The next of them on which none of its tasks works; `covered`: that are not of this life, by their
+ * last touch, or by their claim: who had them to clean has given them back. */
+static GPtrArray *own_rows(const struct volume_caller *caller, bool covered, guint most)
+{
+    GPtrArray *claims = g_ptr_array_new_with_free_func(claim_free);
+    g_autoptr(GPtrArray) rows = config_service_work(volume_caller_config(caller), caller->id);
+    for (guint i = 0; i < rows->len && claims->len < most; i++) {
+        const struct worker *row = rows->pdata[i];
+        struct work_claim *claim = claim_of(caller, row);
+        if (!g_hash_table_contains(caller->busy, claim->key) && !work_waits(caller, row) &&
+            (!covered || MIN(claim->version, row->claim) < caller->generation))
+            g_ptr_array_add(claims, claim);
+        else
+            work_claim_free(claim);
+    }
+    return claims;
+}
+
+static bool has_own(const struct volume_caller *caller, bool covered)
+{
+    g_autoptr(GPtrArray) one = own_rows(caller, covered, 1);
+    return one->len > 0;
+}
+
+static bool clean_covered(struct volume_caller *caller, GError **error)
+{
+    g_autoptr(GPtrArray) claims = own_rows(caller, true, LIMIT_WORK_ITEMS);
+    GPtrArray *works = claims->len ? claim_rows(caller, claims, "", error) : NULL;
+    if (works && works->len)
+        return clean(caller, works, "", error);
+    g_clear_pointer(&works, g_ptr_array_unref);
+    return false;
+}
+
+/* Rows of its own on which it does not work are those of its former process, or such whose answer
+ * never came. Only a new registration proves that nobody works on them any more. */
+bool volume_clean_own(struct volume_caller *caller)
+{
+    g_autoptr(GError) error = NULL;
+    if (!has_own(caller, false) || volume_caller_ms(caller) < caller->clean_ms)
+        return true;
+    bool covered = has_own(caller, true);
+    if (!covered && caller->working > 0)
+        return false;
+    if (!is_ready(caller, &error) || (!covered && !volume_caller_register(caller, &error)) ||
+        !clean_covered(caller, &error)) {
+        if (task_killed())
+            return false;
+        /* What comes after a batch with failures does not wait for it. */
+        covered = !caller->generation || has_own(caller, true);
+        caller->clean_ms = volume_caller_ms(caller) + (covered ? AGAIN_MS : CLEAN_AGAIN_MS);
+    }
+    volume_caller_complain(caller, error);
+    return caller->generation > 0;
+}
+
+guint volume_clean_own_rest(const struct volume_caller *caller)
+{
+    return has_own(caller, true) ? (guint)MAX(caller->clean_ms - volume_caller_ms(caller), 0)
+                                 : VOLUME_NEVER_MS;
+}
+
+/* --- what it was asked for --- */
+
+/* The first that it is to clean; `ret_key` is the copy's. */
+static const struct cleanup *next_cleanup(const struct volume_caller *caller)
+{
+    g_autoptr(GPtrArray) all = config_list(volume_caller_config(caller), "cleanup");
+    for (guint i = 0; i < all->len; i++) {
+        const struct cleanup *cleanup = all->pdata[i];
+        if (cleanup->by == caller->id &&
+            (cleanup->state == CLEANUP_ASKED || cleanup->state == CLEANUP_RUNNING))
+            return cleanup;
+    }
+    return NULL;
+}
+
+/* Of its rows one that was tried comes again with another request only (CLN-21), and so does what
+ * waits for that. */
+static bool is_tried(const struct volume_caller *caller, const char *key, const char *before)
+{
+    return g_hash_table_contains(caller->tried, key) ||
+           (before && g_hash_table_contains(caller->tried, before));
+}
+
+/* The next of its rows; `ret_wait`: there are some whose turn comes after others. */
+static GPtrArray *asked_rows(const struct volume_caller *caller, const struct cleanup *cleanup,
+                             bool *ret_wait)
+{
+    GPtrArray *claims = g_ptr_array_new_with_free_func(claim_free);
+    g_autoptr(GPtrArray) rows =
+        config_service_work(volume_caller_config(caller), cleanup->service_id);
+    for (guint i = 0; i < rows->len && claims->len < LIMIT_WORK_ITEMS; i++) {
+        if (!cleanup_covers(cleanup, rows->pdata[i]))
+            continue;
+        struct work_claim *claim = claim_of(caller, rows->pdata[i]);
+        g_autofree char *before = volume_work_before(volume_caller_config(caller), rows->pdata[i]);
+        bool tried = is_tried(caller, claim->key, before);
+        *ret_wait = *ret_wait || (before && !tried);
+        if (!before && !tried)
+            g_ptr_array_add(claims, claim);
+        else
+            work_claim_free(claim);
+    }
+    return claims;
+}
+
+static void begin_cleanup(struct volume_caller *caller, const struct cleanup *cleanup)
+{
+    g_autofree char *key =
+        config_cleanup_key(cleanup->service_id, cleanup->resource_type, cleanup->resource_id);
+    if (g_strcmp0(caller->cleanup, key) == 0 && caller->cleanup_us == cleanup->requested_us)
+        return;
+    g_free(caller->cleanup);
+    caller->cleanup = g_steal_pointer(&key);
+    caller->cleanup_us = cleanup->requested_us;
+    g_hash_table_remove_all(caller->tried);
+}
+
+static bool end_cleanup(struct volume_caller *caller, GError **error)
+{
+    g_autofree char *commit_id = env_uuid(caller->env);
+    g_autofree char *key = g_strdup(caller->cleanup);
+    struct end_cleanup_args args = {.commit_id = commit_id,
+                                    .cleanup = key,
+                                    .requested_us = caller->cleanup_us,
+                                    .service = caller->uuid,
+                                    .generation = caller->generation};
+    return volume_call_commit(caller, NULL, "end_cleanup", &args, error);
+}
+
+/* What failed went back, and is told of there; it holds up nothing. False: none could be claimed.
+ */
+static bool clean_some(struct volume_caller *caller, GPtrArray *claims, GError **error)
+{
+    g_autofree char *key = g_strdup(caller->cleanup);
+    GPtrArray *works = is_ready(caller, error) ? claim_rows(caller, claims, key, error) : NULL;
+    if (!works)
+        return false;
+    for (guint i = 0; i < claims->len; i++)
+        g_hash_table_add(caller->tried,
+                         g_strdup(((const struct work_claim *)claims->pdata[i])->key));
+    clean(caller, works, key, NULL);
+    return true;
+}
+
+guint volume_clean_asked(struct volume_caller *caller)
+{
+    g_autoptr(GError) error = NULL;
+    const struct cleanup *cleanup = next_cleanup(caller);
+    gint64 now = volume_caller_ms(caller);
+    if (!cleanup || now < caller->asked_ms)
+        return cleanup ? (guint)(caller->asked_ms - now) : VOLUME_NEVER_MS;
+    begin_cleanup(caller, cleanup);
+    bool wait = false;
+    g_autoptr(GPtrArray) claims = asked_rows(caller, cleanup, &wait);
+    bool whole =
+        claims->len ? clean_some(caller, claims, &error) : !wait && end_cleanup(caller, &error);
+    if (!whole && !task_killed())
+        caller->asked_ms = volume_caller_ms(caller) + AGAIN_MS;
+    volume_caller_complain(caller, error);
+    return whole ? 0 : AGAIN_MS;
 }

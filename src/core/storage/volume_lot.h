@@ -1,6 +1,6 @@
 /*
  * Lots: who of several services goes first, reckoned alike by all of them. Members of a back end
- * take rows by them (volume_take.c), and stand-ins are chosen by them (cleanup_plan.c).
+ * take rows by them (volume_turn.c), and stand-ins are chosen by them (cleanup_plan.c).
  */
 #pragma once
 

@@ -1,44 +1,37 @@
 /* What the files of the volume services share; see volume_service.h. */
 #pragma once
 
-#include "core/config/follow.h"
 #include "core/config/resource.h"
+#include "core/storage/volume_caller.h"
 #include "core/storage/volume_service.h"
-#include "proto/storage/work_table.h"
 
 struct volume_service {
     const struct env *env;
     struct follow *follow;
+    struct volume_beats beats;
     void (*ended)(const GError *error, void *data);
     void *data;
     GHashTable *members; /* UUID of a back end -> struct volume_member */
     guint working;       /* operations of all members */
-    bool over;           /* it has ended, or is freed */
 };
 
 /* One back end of this node. Lives as long as one of its tasks. */
 struct volume_member {
+    struct volume_caller caller;
     struct volume_service *service;
     guint references;
     struct backend
         *backend; /* as it was when the member began: what may change is asked of the copy */
     bool over;    /* the back end is this node's no more */
-    char *uuid;   /* of its storage_service */
-    guint64 id, generation; /* 0: not registered */
-    guint working;
-    GHashTable
-        *busy; /* keys of rows that its tasks work on, as far as the copy does not show more */
-    GHashTable *seen; /* key of a row without an owner -> struct volume_seen */
-    bool sweeping;
-    gint64 sweep_ms, clean_ms; /* boot clock: not before */
+    bool sweeping, measuring;
+    gint64 sweep_ms, space_ms; /* boot clock: not before */
     guint left;                /* that the last sweep could not prove to be nobody's */
-    char *complaint;           /* the last one that was logged */
-    struct env_pause pause;
 };
 
-/* A row under a claim of the member's, with the resource as the copy had it then. */
+/* A row under a claim of the caller's, with the resource as the copy had it then. */
 struct volume_work {
-    struct volume_member *member;
+    struct volume_caller *caller;
+    struct volume_member *member; /* that it is; NULL: a scheduler */
     char *key;
     guint64 history, claim;
     struct worker *row;
@@ -61,37 +54,59 @@ void volume_member_unref(struct volume_member *member);
 void volume_member_run(void *member);
 /* There is something to look at. */
 void volume_member_wake(struct volume_member *member);
-/* Logs it unless it was the last thing that was said; NULL: all is well again. */
-void volume_member_complain(struct volume_member *member, const GError *error);
 const struct config *volume_member_config(const struct volume_member *member);
-/* Its registration went with a master, or is later than a backup: it registers again. */
-bool volume_member_lost(const struct volume_member *member);
+/* The place is there, and is what the record says. */
+bool volume_member_open(struct volume_member *member, GError **error);
+
+/* --- volume_turn.c --- */
+
+#define VOLUME_NEVER_MS G_MAXUINT
+
+/* What a caller notes of a row that nobody has. */
+struct volume_seen {
+    guint64 row;
+    gint64 since_ms;
+    gint64 never_ms; /* boot clock: since when no back end could ever hold it; 0: one could */
+    char *why;       /* that was logged last */
+};
+void volume_seen_free(void *seen);
+/* How many of its kind go before it; those that are to take nothing, or are not there to do it, do
+ * not count. */
+guint volume_rank(const struct volume_caller *caller, guint64 number);
+/* Called for each row whose turn it is, in their order; how long nothing is due of it, in ms. */
+typedef guint (*volume_due_fn)(struct volume_caller *caller, const char *key, void *data);
+/* Of rows that nobody has. How long nothing else is due, in ms. */
+guint volume_turns(struct volume_caller *caller, const GPtrArray *rows, volume_due_fn due,
+                   void *data);
+/* It was refused, or the master does not know how: others and later times have their turn. */
+void volume_put_off(struct volume_caller *caller, const char *key);
 
 /* --- volume_take.c --- */
 
-/* Whether a row is not to be begun yet, or cleaned: a volume goes after its snapshots, whose rows
- * others may have (CLN-60). */
-bool volume_work_waits(const struct config *config, const struct worker *row);
+/* Key of a row that has to end before work on this one may begin: a volume goes after its
+ * snapshots, whose rows others may have (CLN-60). NULL: there is none. Free with g_free(). */
+char *volume_work_before(const struct config *config, const struct worker *row);
 /* Begins what it may begin; how long nothing else is due, in ms. */
 guint volume_take(struct volume_member *member);
 
 /* --- volume_work.c --- */
 
-/* One call to the master's wconfd, by its methods; repeated until it is answered. `work`: as long
- * as the copy shows that claim; NULL: nobody's. */
-void *volume_call(struct volume_member *member, const struct volume_work *work, const char *method,
-                  const void *args, GError **error);
+/* A row that nobody has is the caller's from now on. NULL: it is not. */
+struct volume_work *volume_work_take(struct volume_caller *caller, const char *key, GError **error);
 /* The row as the copy has it, which has at least the serial `claim`; NULL: it is another's. */
-struct volume_work *volume_work_new(struct volume_member *member, const char *key, guint64 claim);
+struct volume_work *volume_work_new(struct volume_caller *caller, const char *key, guint64 claim);
 void volume_work_free(void *work);
 /* What ends it; the caller fills in the rest. */
 struct work_end *volume_work_end(const struct volume_work *work);
+/* That it has failed, with the reason. */
+void volume_work_fails(struct work_end *end, const char *why);
 /* Takes the resource's data out of the record; the copy knows of it then. */
 bool volume_work_unname(const struct volume_work *work, GError **error);
 /* Ends rows, at most LIMIT_WORK_ITEMS struct work_end. With the first one's claim as that of all
- * calls. The copy shows what came of it, if it was answered. False: nobody knows. */
-bool volume_work_finish(struct volume_member *member, const struct volume_work *first,
-                        GPtrArray *items, GError **error);
+ * calls; `cleanup`: that they were claimed for, or "". The copy shows what came of it, if it was
+ * answered. False: nobody knows. */
+bool volume_work_finish(struct volume_caller *caller, const struct volume_work *first,
+                        GPtrArray *items, const char *cleanup, GError **error);
 /* Whether the resource is what the row says; else only the row goes (CLN-17, 18). */
 bool volume_work_stands(const struct volume_work *work);
 
@@ -105,12 +120,14 @@ enum work_done volume_operate(const struct volume_work *work, struct work_end *e
 
 /* --- volume_clean.c --- */
 
-/* Whether the copy has rows of this service on which none of its tasks works; `covered`: that were
- * touched before its registration. */
-bool volume_clean_needed(const struct volume_member *member, bool covered);
-/* One batch of those that were touched before the registration, so that new work has its turn.
- * False: not all could be cleaned. */
-bool volume_clean(struct volume_member *member, GError **error);
+/* One batch of rows that its former process had, so that new work has its turn. False: nothing else
+ * is to be done yet. */
+bool volume_clean_own(struct volume_caller *caller);
+/* How long none of these is due, in ms. */
+guint volume_clean_own_rest(const struct volume_caller *caller);
+/* One batch of those that somebody has asked for (`cleanup`), or the end of one. How long nothing
+ * of that is due, in ms. */
+guint volume_clean_asked(struct volume_caller *caller);
 
 /* --- volume_sweep.c --- */
 

@@ -120,10 +120,11 @@ static void sweep_trash(struct volume_member *member, const struct volume_proof 
         return;
     g_autofree char *commit_id = env_uuid(member->service->env);
     struct empty_trash_args args = {.commit_id = commit_id,
-                                    .service = member->uuid,
-                                    .generation = member->generation,
+                                    .service = member->caller.uuid,
+                                    .generation = member->caller.generation,
                                     .names = removed};
-    record_autoptr(commit_result) result = volume_call(member, NULL, "empty_trash", &args, NULL);
+    record_autoptr(commit_result) result =
+        volume_call(&member->caller, NULL, "empty_trash", &args, NULL);
 }
 
 /* Said when it has become another number. */
@@ -187,7 +188,7 @@ void volume_sweep_run(void *data)
     if (!whole && !task_killed())
         member->sweep_ms = 0; /* again at the next turn, of what the master shows then */
     if (error && !task_killed())
-        volume_member_complain(member, error);
+        volume_caller_complain(&member->caller, error);
     member->sweeping = false;
     volume_member_unref(member);
 }

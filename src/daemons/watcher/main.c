@@ -17,6 +17,11 @@ static struct volume_scheduler *scheduler;
 static struct watcher *watcher;
 static struct standby *standby;
 
+static void ended(const GError *error, void *data)
+{
+    daemon_quit(error);
+}
+
 static bool start_watcher(GError **error)
 {
     return watcher_start(watcher, error);
@@ -27,7 +32,7 @@ static struct env *setup(const char *root, GError **error)
     env = real_env_new(root, ROLE_WATCHER, NULL, error);
     scheduler_env = env ? real_env_new(root, ROLE_SCHEDULER, NULL, error) : NULL;
     if (scheduler_env) {
-        scheduler = volume_scheduler_new(scheduler_env);
+        scheduler = volume_scheduler_new(scheduler_env, ended, NULL);
         watcher = watcher_new(env, &repair_duties);
         standby = standby_new(env, start_watcher);
     }

@@ -429,6 +429,10 @@ static void test_node_config(struct fixture *fixture, gconstpointer unused)
                         "guest_user_first: 33 may be a user of the host; 65536 or more is needed");
     expect_config_error(fixture,
                         "{\"node_uuid\":\"" NODE_A "\",\"name\":\"n\",\"cluster_uuid\":\"" CLUSTER
+                        "\",\"address\":\"10.0.0.1\",\"storage_host\":\"Vol 1\"}",
+                        "storage_host: \"Vol 1\" is no name of a host");
+    expect_config_error(fixture,
+                        "{\"node_uuid\":\"" NODE_A "\",\"name\":\"n\",\"cluster_uuid\":\"" CLUSTER
                         "\",\"address\":\"10.0.0.1\",\"guest_users\":65537}",
                         "guest_users: must be at most 65536");
     expect_config_error(fixture,

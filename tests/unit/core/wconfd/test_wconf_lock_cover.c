@@ -185,7 +185,8 @@ static const struct {
                 {"worker", ""},
                 {"volume", ""},
                 {"snapshot", ""},
-                {"trash", ""}};
+                {"trash", ""},
+                {"cleanup", ""}};
 
 static const struct {
     const char *kind, *cover, *writers;

@@ -17,6 +17,7 @@ static void process_free(void *data)
     struct volumed *process = data;
     fake_kill(process->env);
     volume_service_free(process->service);
+    volume_scheduler_free(process->scheduler);
     g_free(process->ended);
     g_free(process);
 }
@@ -49,7 +50,7 @@ static void goes(const char *name, void *data)
 
 static const struct env *caller(const struct rpc_request *request)
 {
-    bool own = watched && strcmp(request->from_role, ROLE_VOLUMED) == 0 &&
+    bool own = watched && strcmp(request->from_role, watched->env->role) == 0 &&
                strcmp(request->from_node, watched->env->node_uuid) == 0 &&
                strcmp(request->name, "wait_changes") != 0 && strcmp(request->name, "beat") != 0;
     return own ? watched->env : NULL;
@@ -97,15 +98,36 @@ static void ended(const GError *error, void *data)
     process->ended = g_strdup(error->message);
 }
 
-struct volumed *volumed_start(guint node)
+static struct volumed *process_new(guint node, const char *role)
 {
     static const char *const nodes[] = {NODE1, NODE2, NODE3};
     struct volumed *process = g_new0(struct volumed, 1);
-    process->env = fake_process(world.world, nodes[node - 1], ROLE_VOLUMED);
+    process->env = fake_process(world.world, nodes[node - 1], role);
+    g_ptr_array_add(processes, process);
+    return process;
+}
+
+struct volumed *volumed_start_as(guint node, const char *host)
+{
+    struct volumed *process = process_new(node, ROLE_VOLUMED);
+    process->env->storage_host = host;
     process->env->volumes = fake_volumes_at(volumes, process->env);
     process->service = volume_service_new(process->env, ended, process);
-    g_ptr_array_add(processes, process);
     volume_service_start(process->service);
+    fake_advance(world.world, 1);
+    return process;
+}
+
+struct volumed *volumed_start(guint node)
+{
+    return volumed_start_as(node, NULL);
+}
+
+struct volumed *scheduler_start(guint node)
+{
+    struct volumed *process = process_new(node, ROLE_SCHEDULER);
+    process->scheduler = volume_scheduler_new(process->env, ended, process);
+    volume_scheduler_start(process->scheduler);
     fake_advance(world.world, 1);
     return process;
 }
@@ -150,6 +172,57 @@ const char *volume_ask_for(json_t *args)
     const char *uuid = g_intern_string(json_string_value(json_object_get(answer, "resource")));
     json_decref(answer);
     return uuid;
+}
+
+void volumes_set_cluster(json_t *fields)
+{
+    guint64 version = 0;
+    const char *uuid = config_cluster(wconf_config(world.wconf))->uuid;
+    config_get(wconf_config(world.wconf), "cluster", uuid, &version);
+    json_t *object = cluster_to_json(config_cluster(wconf_config(world.wconf)));
+    json_object_update_new(object, fields);
+    g_free(job_locks(&world, 17, "x cluster/BGL", false));
+    g_autofree char *said = job_change(&world, 17, "change_cluster",
+                                       changes_of(put("cluster", uuid, version, object), NULL));
+    if (!strstr(said, "serial"))
+        g_error("%s", said);
+}
+
+static void say_services(GString *text, const char *what, json_t *list)
+{
+    size_t i;
+    json_t *one;
+    g_string_append_printf(text, "%s%s:%s", text->len ? "; " : "", what,
+                           json_array_size(list) ? "" : " -");
+    json_array_foreach(list, i, one) {
+        const char *by = json_string_value(json_object_get(one, "by"));
+        g_string_append_printf(text, "%s %s", i ? "," : "",
+                               json_string_value(json_object_get(one, "host")));
+        if (by && *by)
+            g_string_append_printf(text, " by %s (%d)", by,
+                                   (int)json_integer_value(json_object_get(one, "found")));
+    }
+}
+
+char *volumes_ask_cleanup(json_t *filters)
+{
+    g_autofree char *said =
+        storage_ask(storage_cli, "request_cleanup", filters ? filters : json_object());
+    json_t *answer = json_loads(said, 0, NULL);
+    if (!answer)
+        return g_steal_pointer(&said);
+    GString *text = g_string_new(NULL);
+    say_services(text, "cleaning", json_object_get(answer, "cleaning"));
+    say_services(text, "unavailable", json_object_get(answer, "unavailable"));
+    json_decref(answer);
+    return g_string_free(text, FALSE);
+}
+
+const struct storage_service *volumes_service(const char *host, const char *backend)
+{
+    g_autofree char *key =
+        config_storage_service_key(*backend ? STORAGE_VOLUME : STORAGE_SCHEDULER, host, backend);
+    return config_get(wconf_config(world.wconf), "storage_service", key, NULL);
 }
 
 void volumes_work(void)

@@ -1,10 +1,11 @@
 /*
- * Volume services against the real configuration daemon and back ends in memory: processes of
- * fettle-volumed that are started, stopped, killed at any step, and what must be true all the
+ * Volume services and schedulers against the real configuration daemon and back ends in memory:
+ * processes that are started, stopped, killed at any step, and what must be true all the
  * while.
  */
 #pragma once
 
+#include "core/storage/volume_scheduler.h"
 #include "core/storage/volume_service.h"
 #include "helper/fake_volumes.h"
 #include "unit/core/world/storage_world.h"
@@ -12,8 +13,9 @@
 /* One process. */
 struct volumed {
     struct env *env;
-    struct volume_service *service;
-    char *ended; /* why it ended by itself */
+    struct volume_service *service;     /* NULL: it is a scheduler */
+    struct volume_scheduler *scheduler; /* NULL: it is none */
+    char *ended;                        /* why it ended by itself */
     bool killed;
 };
 
@@ -25,6 +27,10 @@ void volumes_tear_down(void);
 
 /* A new process on node 1 to 3. Lives until the test's end. */
 struct volumed *volumed_start(guint node);
+/* The same, with another name of its host (CLN-27). */
+struct volumed *volumed_start_as(guint node, const char *host);
+/* The scheduler of that node. */
+struct volumed *scheduler_start(guint node);
 void volumed_kill(struct volumed *process);
 
 /* --- steps: each time that it calls the back end or wconfd, before and after that --- */
@@ -36,6 +42,13 @@ bool volumed_stopped(void);
 guint volumed_steps(void);
 
 /* --- work --- */
+
+/* A change of the cluster's parameters, by a job: as config_put() takes them, `{s:i}` say. */
+void volumes_set_cluster(json_t *fields);
+/* The answer of request_cleanup by a person, as `cleaning: node1@dir1 by node2@dir1 (3);
+ * unavailable: -`, or its error. `filters`: as json_make() gives it; NULL: none. */
+char *volumes_ask_cleanup(json_t *filters);
+const struct storage_service *volumes_service(const char *host, const char *backend);
 
 /* Accepted; UUID of the volume, valid for ever. */
 const char *volume_ask(const char *operation, const char *resource, guint size,

@@ -1,0 +1,195 @@
+/* See why_storage.h. */
+#include "cli/volume/why_storage.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/commands/why_subject.h"
+#include "cli/why_entry.h"
+
+/* --- decisions --- */
+
+/* A batch of rows is told of in one decision about who has done it; its evidence names each. */
+static bool names(const json_t *row, const char *line)
+{
+    const json_t *evidence = cli_cell_value(row, WHY_EVIDENCE), *one;
+    size_t i;
+    json_array_foreach(evidence, i, one)
+        if (g_str_has_prefix(json_string_value(one), line))
+            return true;
+    return false;
+}
+
+/* Those about it, and of services those that name it (`line`; NULL: none do); newest first. */
+static json_t *decisions(struct cli *cli, const char *uuid, const char *line, GError **error)
+{
+    json_autoptr own =
+        cli_query(cli, "decision", why_fields, json_make("[sss]", "=", "subject", uuid), error);
+    json_autoptr others =
+        own == NULL || line == NULL
+            ? json_array()
+            : cli_query(cli, "decision", why_fields,
+                        json_make("[sss]", "=", "subject_kind", "storage_service"), error);
+    if (own == NULL || others == NULL)
+        return NULL;
+    for (size_t i = 0; i < json_array_size(others); i++)
+        if (names(json_array_get(others, i), line))
+            json_array_append(own, json_array_get(others, i));
+    json_autoptr nothing = json_array();
+    return why_merge(own, nothing);
+}
+
+static void print_entries(const json_t *list)
+{
+    for (size_t i = 0; i < json_array_size(list); i++)
+        why_print_entry(json_array_get(list, i));
+}
+
+/* --- a volume --- */
+
+static const char *const volume_fields[] = {"name",        "uuid",    "status", "why",  "operation",
+                                            "waits_since", "backend", "worker", "size", NULL};
+enum { NAME, UUID, STATUS, WHY, OPERATION, WAITS_SINCE, BACKEND, WORKER, SIZE };
+
+static const char *const service_fields[] = {"host",       "state",   "disabled", "state_since",
+                                             "backend",    "cleanup", "binary",   "uuid",
+                                             "worker_cnt", NULL};
+enum { HOST, STATE, DISABLED, STATE_SINCE, OF_BACKEND, CLEANUP, BINARY, SERVICE_UUID, WORK };
+
+/* "node1@dir1 (up), node2@dir1 (down)" of those that may take it; "" of none. */
+static char *who_may(const json_t *services, const char *backend)
+{
+    g_autoptr(GString) text = g_string_new(NULL);
+    for (size_t i = 0; i < json_array_size(services); i++) {
+        const json_t *row = json_array_get(services, i);
+        bool scheduler = strcmp(cli_cell_string(row, BINARY), "cinder-scheduler") == 0;
+        if (strcmp(cli_cell_string(row, OF_BACKEND), backend) != 0 || scheduler != !*backend)
+            continue;
+        g_string_append_printf(text, "%s%s (%s%s)", text->len > 0 ? ", " : "",
+                               cli_cell_string(row, HOST), cli_cell_string(row, STATE),
+                               json_is_true(cli_cell_value(row, DISABLED)) ? ", disabled" : "");
+    }
+    return g_string_free(g_steal_pointer(&text), FALSE);
+}
+
+static void print_waiting(const json_t *volume, const json_t *services)
+{
+    const char *backend = cli_cell_string(volume, BACKEND);
+    g_autofree char *since =
+        cli_time_text((gint64)json_number_value(cli_cell_value(volume, WAITS_SINCE)));
+    g_autofree char *who = who_may(services, backend);
+    if (*backend)
+        printf("Its work (%s) waits for a member of %s since %s: %s.\n",
+               cli_cell_string(volume, OPERATION), backend, since,
+               *who ? who : "none has registered");
+    else
+        printf("Its work (%s) waits for a scheduler to choose a back end for %" JSON_INTEGER_FORMAT
+               " GiB since %s: %s. What each back end lacks stands in the log of fettle-watcher "
+               "there.\n",
+               cli_cell_string(volume, OPERATION), json_integer_value(cli_cell_value(volume, SIZE)),
+               since, *who ? who : "none has registered");
+}
+
+static void print_worker(const json_t *volume, const json_t *services)
+{
+    const char *worker = cli_cell_string(volume, WORKER);
+    printf("%s works on it (%s).\n", worker, cli_cell_string(volume, OPERATION));
+    for (size_t i = 0; i < json_array_size(services); i++) {
+        const json_t *row = json_array_get(services, i);
+        if (strcmp(cli_cell_string(row, HOST), worker) != 0 ||
+            strcmp(cli_cell_string(row, STATE), "down") != 0)
+            continue;
+        g_autofree char *since =
+            cli_time_text((gint64)json_number_value(cli_cell_value(row, STATE_SINCE)));
+        printf("%s is down since %s. To have another service clean what it has left:\n    fettle "
+               "cleanup --host %s\n",
+               worker, since, worker);
+    }
+}
+
+static void print_volume(const json_t *volume, const json_t *services)
+{
+    const char *why = cli_cell_string(volume, WHY);
+    printf("Now: volume %s is %s%s%s.\n", cli_cell_string(volume, NAME),
+           cli_cell_string(volume, STATUS), *why ? ": " : "", why);
+    if (*cli_cell_string(volume, WORKER))
+        print_worker(volume, services);
+    else if (*cli_cell_string(volume, OPERATION))
+        print_waiting(volume, services);
+}
+
+static json_t *find_volume(struct cli *cli, const char *name, GError **error)
+{
+    json_autoptr rows =
+        cli_query(cli, "volume", volume_fields,
+                  json_make("[s[sss][sss]]", "|", "=", "name", name, "=", "uuid", name), error);
+    if (rows != NULL && json_array_size(rows) == 1)
+        return json_incref(json_array_get(rows, 0));
+    if (rows != NULL && json_array_size(rows) > 1)
+        fettle_set_error(error, WRONG_INPUT,
+                         "%zu volumes are called \"%s\"; name one by its UUID: fettle volume list",
+                         json_array_size(rows), name);
+    else if (rows != NULL)
+        fettle_set_error(error, UNKNOWN_ENTITY, "volume \"%s\" does not exist", name);
+    return NULL;
+}
+
+int why_storage_volume(struct cli *cli, const char *name, GError **error)
+{
+    json_autoptr volume = find_volume(cli, name, error);
+    if (volume == NULL)
+        return -1;
+    const char *own = cli_cell_string(volume, NAME), *uuid = cli_cell_string(volume, UUID);
+    g_autofree char *line = g_strdup_printf("volume %s:", *own ? own : uuid);
+    json_autoptr list = decisions(cli, uuid, line, error);
+    json_autoptr services =
+        list == NULL ? NULL : cli_query(cli, "storage_service", service_fields, NULL, error);
+    if (services == NULL)
+        return -1;
+    if (cli->json) {
+        cli_print_rows(cli, "decision", why_fields, list);
+        return 0;
+    }
+    print_entries(list);
+    print_volume(volume, services);
+    return cli_print_brake(cli, error) ? 0 : -1;
+}
+
+/* --- a service --- */
+
+static void print_service(const json_t *row)
+{
+    const char *host = cli_cell_string(row, HOST), *cleanup = cli_cell_string(row, CLEANUP);
+    json_int_t work = json_integer_value(cli_cell_value(row, WORK));
+    g_autofree char *since =
+        cli_time_text((gint64)json_number_value(cli_cell_value(row, STATE_SINCE)));
+    printf("Now: %s %s is %s since %s%s. Rows of work that it has: %" JSON_INTEGER_FORMAT ".\n",
+           cli_cell_string(row, BINARY), host, cli_cell_string(row, STATE), since,
+           json_is_true(cli_cell_value(row, DISABLED)) ? ", and takes no new work" : "", work);
+    if (*cleanup)
+        printf("Cleanup: %s.\n", cleanup);
+    else if (work > 0 && strcmp(cli_cell_string(row, STATE), "down") == 0)
+        printf("To have them cleaned by another service:\n    fettle cleanup --host %s\n", host);
+}
+
+int why_storage_of_service(struct cli *cli, const char *host, GError **error)
+{
+    json_autoptr rows = cli_query(cli, "storage_service", service_fields,
+                                  json_make("[sss]", "=", "host", host), error);
+    if (rows != NULL && json_array_size(rows) == 0)
+        fettle_set_error(error, UNKNOWN_ENTITY,
+                         "storage service \"%s\" does not exist; see: fettle storage-service list",
+                         host);
+    const json_t *row = json_array_get(rows, 0);
+    json_autoptr list =
+        row == NULL ? NULL : decisions(cli, cli_cell_string(row, SERVICE_UUID), NULL, error);
+    if (list == NULL)
+        return -1;
+    if (cli->json) {
+        cli_print_rows(cli, "decision", why_fields, list);
+        return 0;
+    }
+    print_entries(list);
+    print_service(row);
+    return cli_print_brake(cli, error) ? 0 : -1;
+}

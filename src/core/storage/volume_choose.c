@@ -1,0 +1,134 @@
+/* See volume_choose.h. */
+#include "core/storage/volume_choose.h"
+
+#include <string.h>
+
+#define GIB_MIB 1024u
+
+struct judging {
+    const struct config *config;
+    const GPtrArray *spaces;
+    guint64 need_mib;
+    const struct backend *best;
+    guint64 best_mib;
+    bool could; /* one could hold it one day */
+    GString *why;
+};
+
+static const struct backend_space *space_of(const struct judging *judging,
+                                            const struct backend *backend)
+{
+    for (guint i = 0; i < judging->spaces->len; i++) {
+        const struct backend_space *space = judging->spaces->pdata[i];
+        if (space->total_mib && !strcmp(space->backend, backend->uuid))
+            return space;
+    }
+    return NULL;
+}
+
+static bool is_served(const struct config *config, const struct backend *backend)
+{
+    g_autoptr(GPtrArray) all = config_list(config, "storage_service");
+    for (guint i = 0; i < all->len; i++) {
+        const struct storage_service *service = all->pdata[i];
+        if (service->state == STORAGE_UP && !service->disabled &&
+            !strcmp(service->backend, backend->uuid))
+            return true;
+    }
+    return false;
+}
+
+/* Of volumes that have data, or get some, and of snapshots, which have data of their own. */
+static guint64 promised_mib(const struct config *config, const struct backend *backend)
+{
+    guint64 gib = 0;
+    g_autoptr(GPtrArray) all = config_backend_volumes(config, backend->uuid);
+    for (guint i = 0; i < all->len; i++) {
+        const struct volume *volume = all->pdata[i];
+        gib += *volume->data || volume->status == VOLUME_CREATING ? volume->size : 0;
+    }
+    g_autoptr(GPtrArray) snapshots = config_backend_snapshots(config, backend->uuid);
+    for (guint i = 0; i < snapshots->len; i++) {
+        const struct snapshot *snapshot = snapshots->pdata[i];
+        gib += *snapshot->data ? snapshot->size : 0;
+    }
+    return gib * GIB_MIB;
+}
+
+static guint64 overcommitted(const struct backend *backend, guint64 mib)
+{
+    return (guint64)((double)mib * (double)backend->overcommit / 100);
+}
+
+static guint64 reserved_mib(const struct backend *backend, const struct backend_space *space)
+{
+    return space->total_mib / 100 * backend->reserved_percent;
+}
+
+/* What may be promised of all that it has. */
+static guint64 capacity_mib(const struct backend *backend, const struct backend_space *space)
+{
+    return overcommitted(backend, space->total_mib - reserved_mib(backend, space));
+}
+
+/* What may be promised yet: neither more than all volumes together may have, nor more than what is
+ * free now allows. */
+static guint64 left_mib(const struct config *config, const struct backend *backend,
+                        const struct backend_space *space)
+{
+    guint64 reserved = reserved_mib(backend, space), promised = promised_mib(config, backend);
+    guint64 capacity = capacity_mib(backend, space);
+    guint64 room = space->free_mib > reserved ? space->free_mib - reserved : 0;
+    return MIN(overcommitted(backend, room), capacity > promised ? capacity - promised : 0);
+}
+
+static void tell(struct judging *judging, const struct backend *backend, const char *format, ...)
+    G_GNUC_PRINTF(3, 4);
+static void tell(struct judging *judging, const struct backend *backend, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    g_string_append_printf(judging->why, "%s%s ", judging->why->len ? "; " : "", backend->name);
+    g_string_append_vprintf(judging->why, format, args);
+    va_end(args);
+}
+
+static void judge(struct judging *judging, const struct backend *backend)
+{
+    const struct backend_space *space = space_of(judging, backend);
+    guint64 capacity = space ? capacity_mib(backend, space) : 0;
+    if (space && capacity < judging->need_mib) {
+        tell(judging, backend, "holds %" G_GUINT64_FORMAT " GiB at most", capacity / GIB_MIB);
+        return;
+    }
+    judging->could = true;
+    guint64 left = space ? left_mib(judging->config, backend, space) : 0;
+    if (!is_served(judging->config, backend))
+        tell(judging, backend, "has no volume service that is up and enabled");
+    else if (!space)
+        tell(judging, backend, "has not said yet how much space it has");
+    else if (left < judging->need_mib)
+        tell(judging, backend, "has %" G_GUINT64_FORMAT " GiB left", left / GIB_MIB);
+    else if (!judging->best || left > judging->best_mib) {
+        judging->best = backend;
+        judging->best_mib = left;
+    }
+}
+
+enum volume_choice volume_choose(const struct config *config, const GPtrArray *spaces,
+                                 guint64 size_gib, const char **ret_uuid, char **ret_why)
+{
+    g_autoptr(GString) why = g_string_new(NULL);
+    struct judging judging = {
+        .config = config, .spaces = spaces, .need_mib = size_gib * GIB_MIB, .why = why};
+    g_autoptr(GPtrArray) all = config_list(config, "backend");
+    for (guint i = 0; i < all->len; i++)
+        judge(&judging, all->pdata[i]);
+    if (judging.best) {
+        *ret_uuid = judging.best->uuid;
+        return VOLUME_CHOSEN;
+    }
+    *ret_why = g_strdup_printf("no back end for %" G_GUINT64_FORMAT " GiB: %s", size_gib,
+                               all->len ? why->str : "there is none");
+    return judging.could ? VOLUME_WAITS : VOLUME_NEVER_FITS;
+}

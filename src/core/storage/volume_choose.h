@@ -1,0 +1,19 @@
+/*
+ * Which back end a new volume is put on: reckoned from what is on record and what its members have
+ * said of their space. Pure; for the scheduler (volume_scheduler.h).
+ */
+#pragma once
+
+#include "core/config/model.h"
+
+enum volume_choice {
+    VOLUME_CHOSEN,
+    VOLUME_WAITS,     /* for a member, for space, for word of it */
+    VOLUME_NEVER_FITS /* no back end is on record that could ever hold it */
+};
+
+/* Of those that have a member that is up and not disabled, the one with the most space left that
+ * may be promised. `spaces`: struct backend_space, one for a back end at most. `ret_uuid`: set only
+ * if one is chosen, the copy's; `ret_why`: set if none is, to be freed with g_free(). */
+enum volume_choice volume_choose(const struct config *config, const GPtrArray *spaces,
+                                 guint64 size_gib, const char **ret_uuid, char **ret_why);

@@ -1,0 +1,191 @@
+/* Which back end a new volume is put on. core/storage/volume_choose.h */
+#include "core/storage/volume_choose.h"
+
+#include "unit/core/world/storage_world.h"
+
+static GPtrArray *changes, *spaces;
+
+static void space_free(void *space)
+{
+    backend_space_free(space);
+}
+
+static void begin(void)
+{
+    changes = initial_storage();
+    spaces = g_ptr_array_new_with_free_func(space_free);
+}
+
+static void space(const char *backend, guint64 free_gib, guint64 total_gib)
+{
+    struct backend_space *one = backend_space_new();
+    g_free(one->backend);
+    one->backend = g_strdup(backend);
+    one->free_mib = free_gib * 1024;
+    one->total_mib = total_gib * 1024;
+    g_ptr_array_add(spaces, one);
+}
+
+/* The service of that node for dir1, or of node2 for dir2. */
+static void service(const char *node, const char *backend, const char *state, bool disabled)
+{
+    g_autofree char *host = g_strdup_printf("node%c", node[0]);
+    g_autofree char *key = config_storage_service_key(STORAGE_VOLUME, host, backend);
+    json_t *object = with(object_service(node), "uuid", json_string(key));
+    json_object_set_new(object, "backend", json_string(backend));
+    json_object_set_new(object, "state", json_string(state));
+    json_object_set_new(object, "disabled", json_boolean(disabled));
+    g_ptr_array_add(changes, put("storage_service", key, 1, object));
+}
+
+static void volume(const char *uuid, guint size, const char *data, const char *status)
+{
+    json_t *object = with(object_volume1(), "uuid", json_string(uuid));
+    json_object_set_new(object, "size", json_integer(size));
+    json_object_set_new(object, "data", json_string(data));
+    json_object_set_new(object, "status", json_string(status));
+    g_ptr_array_add(changes, put("volume", uuid, 1, object));
+}
+
+static void backend(const char *uuid, guint reserved_percent, guint overcommit)
+{
+    json_t *object = with(object_backend(uuid), "reserved_percent", json_integer(reserved_percent));
+    g_ptr_array_add(changes,
+                    put("backend", uuid, 1, with(object, "overcommit", json_integer(overcommit))));
+}
+
+static struct config *config_of_changes(void)
+{
+    struct config *config = config_new();
+    for (guint i = 0; i < changes->len; i++) {
+        g_autoptr(GError) error = NULL;
+        config_apply(config, changes->pdata[i], &error);
+        g_assert_no_error(error);
+    }
+    g_ptr_array_unref(changes);
+    return config;
+}
+
+/* `dir1`, or `waits: …`, `never: …`; ends what begin() began. */
+static char *chosen(guint64 size)
+{
+    struct config *config = config_of_changes();
+    const char *uuid = NULL;
+    g_autofree char *why = NULL;
+    enum volume_choice choice = volume_choose(config, spaces, size, &uuid, &why);
+    char *said =
+        choice == VOLUME_CHOSEN
+            ? g_strdup(((const struct backend *)config_get(config, "backend", uuid, NULL))->name)
+            : g_strdup_printf("%s: %s", choice == VOLUME_WAITS ? "waits" : "never", why);
+    config_free(config);
+    g_ptr_array_unref(spaces);
+    return said;
+}
+
+static void test_most_space(void)
+{
+    begin();
+    service(NODE1, DIR1, "up", false);
+    service(NODE2, DIR2, "up", false);
+    space(DIR1, 100, 200);
+    space(DIR2, 150, 200);
+    assert_says(chosen(10), "dir2");
+    /* What is promised counts, before it is written. */
+    begin();
+    service(NODE1, DIR1, "up", false);
+    service(NODE2, DIR2, "up", false);
+    space(DIR1, 190, 200);
+    space(DIR2, 150, 200);
+    volume(VOLUME1, 100, VOLUME1 ".7", "available");
+    assert_says(chosen(10), "dir2");
+    begin();
+    service(NODE1, DIR1, "up", false);
+    space(DIR1, 190, 200);
+    volume(VOLUME1, 100, "", "creating");
+    assert_says(chosen(101), "waits: no back end for 101 GiB: dir1 has 100 GiB left; dir2 has no "
+                             "volume service that is up and enabled");
+    begin();
+    service(NODE1, DIR1, "up", false);
+    space(DIR1, 190, 200);
+    volume(VOLUME1, 100, "", "error");
+    assert_says(chosen(101), "dir1");
+}
+
+static void test_waits(void)
+{
+    static const char *const away =
+        "dir1 has no volume service that is up and enabled; dir2 has no "
+        "volume service that is up and enabled";
+    g_autofree char *nobody = g_strdup_printf("waits: no back end for 1 GiB: %s", away);
+    begin();
+    space(DIR1, 100, 100);
+    assert_says(chosen(1), nobody);
+    begin();
+    service(NODE1, DIR1, "down", false);
+    service(NODE2, DIR1, "up", true);
+    space(DIR1, 100, 100);
+    assert_says(chosen(1), nobody);
+    begin();
+    service(NODE1, DIR1, "up", false);
+    assert_says(chosen(1), "waits: no back end for 1 GiB: dir1 has not said yet how much space it "
+                           "has; dir2 has no volume service that is up and enabled");
+}
+
+/* #CLN-25: only what no back end could hold, be it up or down. */
+static void test_never(void)
+{
+    begin();
+    service(NODE1, DIR1, "up", false);
+    space(DIR1, 10, 100);
+    space(DIR2, 10, 50);
+    assert_says(chosen(101), "never: no back end for 101 GiB: dir1 holds 100 GiB at most; dir2 "
+                             "holds 50 GiB at most");
+    begin();
+    service(NODE1, DIR1, "up", false);
+    space(DIR1, 10, 100);
+    assert_says(chosen(101), "waits: no back end for 101 GiB: dir1 holds 100 GiB at most; dir2 has "
+                             "no volume service that is up and enabled");
+    begin();
+    g_ptr_array_unref(changes);
+    changes = initial_changes();
+    assert_says(chosen(1), "never: no back end for 1 GiB: there is none");
+}
+
+static void test_reserved_and_overcommit(void)
+{
+    begin();
+    backend(DIR1, 20, 100);
+    service(NODE1, DIR1, "up", false);
+    space(DIR1, 100, 100);
+    assert_says(chosen(80), "dir1");
+    begin();
+    backend(DIR1, 20, 100);
+    backend(DIR2, 20, 100);
+    service(NODE1, DIR1, "up", false);
+    space(DIR1, 100, 100);
+    space(DIR2, 100, 100);
+    assert_says(chosen(81), "never: no back end for 81 GiB: dir1 holds 80 GiB at most; dir2 holds "
+                            "80 GiB at most");
+    begin();
+    backend(DIR1, 20, 200);
+    service(NODE1, DIR1, "up", false);
+    space(DIR1, 60, 100);
+    assert_says(chosen(80), "dir1"); /* twice of the 40 that are free and not reserved */
+    begin();
+    backend(DIR1, 20, 200);
+    service(NODE1, DIR1, "up", false);
+    space(DIR1, 60, 100);
+    volume(VOLUME1, 120, VOLUME1 ".7", "available");
+    assert_says(chosen(41), "waits: no back end for 41 GiB: dir1 has 40 GiB left; dir2 has no "
+                            "volume service that is up and enabled");
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/volume-choose/most-space", test_most_space);
+    g_test_add_func("/volume-choose/waits", test_waits);
+    g_test_add_func("/volume-choose/never#CLN-25", test_never);
+    g_test_add_func("/volume-choose/reserved-and-overcommit", test_reserved_and_overcommit);
+    return g_test_run();
+}
