@@ -3,6 +3,20 @@
  */
 #include "helper/fake_hv_private.h"
 
+static bool has(const struct fake_guest *guest, const char *attachment, guint *ret_at)
+{
+    return guest && guest->volumes &&
+           g_ptr_array_find_with_equal_func(guest->volumes, attachment, g_str_equal, ret_at);
+}
+
+static void give(struct fake_guest *guest, const char *attachment)
+{
+    if (!guest->volumes)
+        guest->volumes = g_ptr_array_new_with_free_func(g_free);
+    if (!has(guest, attachment, NULL))
+        g_ptr_array_add(guest->volumes, g_strdup(attachment));
+}
+
 static bool op_volume_attach(struct hypervisor *hv, const char *instance, guint64 generation,
                              const struct guest_volume *volume, GError **error)
 {
@@ -11,8 +25,8 @@ static bool op_volume_attach(struct hypervisor *hv, const char *instance, guint6
     if (!fake_op_begin(host, "volume_attach", instance, &late, error))
         return false;
     struct fake_guest *guest = fake_guest_for(host, instance, generation, error);
-    if (guest && !fake_host_has_volume(host, instance, volume->attachment))
-        g_ptr_array_add(guest->volumes, g_strdup(volume->attachment));
+    if (guest)
+        give(guest, volume->attachment);
     return fake_op_end(host, "volume_attach", late, guest != NULL, error);
 }
 
@@ -28,8 +42,7 @@ static bool op_volume_detach(struct hypervisor *hv, const char *instance, guint6
         return false;
     struct fake_guest *guest = fake_guest_find(host, instance);
     bool ok = !guest || fake_guest_for(host, instance, generation, error);
-    bool there = guest && g_ptr_array_find_with_equal_func(guest->volumes, volume->attachment,
-                                                           g_str_equal, &at);
+    bool there = has(guest, volume->attachment, &at);
     if (ok && there && !host->keeps_volumes)
         g_ptr_array_remove_index(guest->volumes, at);
     *ret_gone = ok && (!there || !host->keeps_volumes);
@@ -40,7 +53,7 @@ bool fake_host_has_volume(const struct fake_host *host, const char *instance,
                           const char *attachment)
 {
     const struct fake_guest *guest = fake_guest_find(host, instance);
-    return guest && g_ptr_array_find_with_equal_func(guest->volumes, attachment, g_str_equal, NULL);
+    return has(guest, attachment, NULL);
 }
 
 void fake_host_keep_volumes(struct fake_host *host, bool keeps)
@@ -51,8 +64,7 @@ void fake_host_keep_volumes(struct fake_host *host, bool keeps)
 void fake_guest_give_volumes(struct fake_guest *guest, const struct guest_spec *spec)
 {
     for (guint i = 0; spec->volumes && i < spec->volumes->len; i++)
-        g_ptr_array_add(guest->volumes,
-                        g_strdup(((struct guest_volume *)spec->volumes->pdata[i])->attachment));
+        give(guest, ((struct guest_volume *)spec->volumes->pdata[i])->attachment);
 }
 
 void fake_attach_fill(struct hypervisor_ops *ops)

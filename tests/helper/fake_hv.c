@@ -37,7 +37,7 @@ static void guest_free(void *data)
     g_free(guest->dirty);
     g_free(guest->since);
     g_string_free(guest->console, TRUE);
-    g_ptr_array_unref(guest->volumes);
+    g_clear_pointer(&guest->volumes, g_ptr_array_unref);
     g_free(guest->instance);
     g_free(guest);
 }
@@ -363,7 +363,6 @@ struct fake_guest *fake_guest_add(struct fake_host *host, const struct instance 
     guest->image = image;
     guest->writes = g_array_new(FALSE, TRUE, sizeof(struct fake_write));
     guest->console = g_string_new("");
-    guest->volumes = g_ptr_array_new_with_free_func(g_free);
     g_ptr_array_add(host->guests, guest);
     fake_guest_tick(guest);
     return guest;
@@ -728,7 +727,6 @@ static const struct hypervisor_ops *hv_ops(void)
     };
     fake_migration_fill(&ops);
     fake_room_fill(&ops);
-    fake_attach_fill(&ops);
     fake_console_fill(&ops);
     return &ops;
 }

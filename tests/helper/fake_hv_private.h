@@ -57,7 +57,7 @@ struct fake_guest {
     char *since;  /* replica, and the word for its images */
     bool current; /* it is in sync right now, so what is answered needs no note */
     GString *console;
-    GPtrArray *volumes; /* char *: attachments that it has */
+    GPtrArray *volumes; /* char *: attachments that it has; NULL: none */
     struct io_info io;  /* what its disks have answered */
     bool finished;      /* its mirror was ended in sync, and it has not run since */
     bool held;          /* its disk has failed: it stops whenever it goes on */

@@ -170,6 +170,7 @@ GPtrArray *fake_op_sizes(struct storage *storage, const char *instance, bool sha
 
 void fake_room_fill(struct hypervisor_ops *ops)
 {
+    fake_attach_fill(ops);
     ops->io_query = op_io_query;
     ops->drives = op_drives;
     ops->go_on = op_go_on;

@@ -161,32 +161,13 @@ static json_t *master_set_migrated(struct node_world *nw, const struct rpc_reque
     return json_make("{s:i}", "serial", 1);
 }
 
-/* That a guest has given its volume up. */
-static json_t *master_set_attachment(struct node_world *nw, const struct rpc_request *request,
-                                     GError **error)
-{
-    struct master_record *web1 = &nw->web1;
-    record_autoptr(set_attachment_args) args =
-        set_attachment_args_parse(request->args, RECORD_STRICT, NULL);
-    g_assert_nonnull(args);
-    if (!web1->attachment || strcmp(web1->attachment, args->attachment) != 0 ||
-        web1->generation != args->generation) {
-        fettle_set_error(error, WRONG_STATE, "it is not on record any more");
-        return NULL;
-    }
-    g_assert_false(
-        fake_host_has_volume(nw_node(nw, request->from_node)->host, WEB1, args->attachment));
-    web1->attachment = NULL;
-    return json_make("{s:i}", "serial", 1);
-}
-
 static json_t *master_answer(struct node_world *nw, const struct rpc_request *request,
                              GError **error)
 {
     if (strcmp(request->name, "confirm") == 0)
         return master_confirm(nw, request);
     if (strcmp(request->name, "set_attachment") == 0)
-        return master_set_attachment(nw, request, error);
+        return nw_set_attachment(nw, request, error);
     if (strcmp(request->name, "set_migrated") == 0)
         return master_set_migrated(nw, request, error);
     return master_set_replica_state(nw, request, error);
@@ -524,12 +505,6 @@ struct instance *nw_instance(const struct node_world *nw)
     struct instance *instance = instance_parse(json, RECORD_STRICT, &error);
     g_assert_no_error(error);
     return instance;
-}
-
-json_t *nw_volume(const struct node_world *nw)
-{
-    return json_make("{s:s,s:s,s:s,s:i}", "volume", VOLUME_1, "attachment", nw->web1.attachment,
-                     "path", "/volumes/1", "slot", 30);
 }
 
 json_t *nw_start_args(const struct node_world *nw, json_t *target, bool full, bool run)

@@ -144,6 +144,8 @@ char *nw_statement(struct node_world *nw, struct test_node *node);
 json_t *nw_report(struct node_world *nw, struct test_node *node);
 
 /* Arguments as a job builds them from the record. */
+/* Its word about a volume that its guest has given up. */
+json_t *nw_set_attachment(struct node_world *nw, const struct rpc_request *request, GError **error);
 json_t *nw_volume(const struct node_world *nw); /* web1.attachment */
 struct instance *nw_instance(const struct node_world *nw);
 json_t *nw_start_args(const struct node_world *nw, json_t *target, bool full, bool run);

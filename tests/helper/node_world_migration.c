@@ -1,6 +1,6 @@
 /*
- * Two nodes and a master for unit tests of core/node: live migration as its job does it; see
- * node_world.h.
+ * Two nodes and a master for unit tests of core/node: live migration as its job does it, volumes;
+ * see node_world.h.
  */
 #include "helper/node_world.h"
 
@@ -160,4 +160,30 @@ bool nw_migrate_cleanup(struct node_world *nw, GError **error)
         else if (state != MIGRATION_MOVED)
             return nw_migrate_undo(nw, error);
     }
+}
+
+/* --- volumes --- */
+
+json_t *nw_volume(const struct node_world *nw)
+{
+    return json_make("{s:s,s:s,s:s,s:i}", "volume", VOLUME_1, "attachment", nw->web1.attachment,
+                     "path", "/volumes/1", "slot", 30);
+}
+
+/* That a guest has given its volume up. */
+json_t *nw_set_attachment(struct node_world *nw, const struct rpc_request *request, GError **error)
+{
+    struct master_record *web1 = &nw->web1;
+    record_autoptr(set_attachment_args) args =
+        set_attachment_args_parse(request->args, RECORD_STRICT, NULL);
+    g_assert_nonnull(args);
+    if (!web1->attachment || strcmp(web1->attachment, args->attachment) != 0 ||
+        web1->generation != args->generation) {
+        fettle_set_error(error, WRONG_STATE, "it is not on record any more");
+        return NULL;
+    }
+    g_assert_false(
+        fake_host_has_volume(nw_node(nw, request->from_node)->host, WEB1, args->attachment));
+    web1->attachment = NULL;
+    return json_make("{s:i}", "serial", 1);
 }

@@ -13,7 +13,7 @@
 #include "core/node/reconcile.h"
 #include "core/node/replica.h"
 #include "core/node/taps.h"
-#include "core/node/volumes.h"
+#include "core/node/volume/volumes.h"
 
 #define READY_WAIT_MS 10000
 #define READY_POLL_MS 50

@@ -30,7 +30,7 @@
 #include "core/node/statement.h"
 #include "core/node/strays.h"
 #include "core/node/undo.h"
-#include "core/node/volumes.h"
+#include "core/node/volume/volumes.h"
 
 #define NOT_READY "the node daemon is starting and does not know yet what runs here; try again"
 

@@ -4,7 +4,7 @@
 #include "core/node/room.h"
 
 #include "base/log.h"
-#include "core/node/volumes.h"
+#include "core/node/volume/volumes.h"
 
 #define LOOK_MS 5000    /* between two looks at a guest that is thought to run */
 #define WAIT_MS 1000    /* and while one stands still */

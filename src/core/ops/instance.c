@@ -72,6 +72,7 @@ static bool build_edit(struct op *op, GPtrArray *changes, void *data, GError **e
     const struct replica *known = op_replica_of(op, instance);
     record_autoptr(replica) replica = known ? replica_copy(known) : NULL;
     record_autoptr(instance) before = instance_copy(instance);
+    guint64 generation = before->generation;
     struct instance_edit edit = {
         .op = op, .instance = instance, .replica = replica, .changes = changes};
     if (!call->fn(&edit, call->data, error))
@@ -82,7 +83,7 @@ static bool build_edit(struct op *op, GPtrArray *changes, void *data, GError **e
     if (before->task_owner != 0 && before->task_owner != op->job && !op->taken_over)
         op->taken_over = g_steal_pointer(&before);
     op_put(op, changes, "instance", call->uuid, instance_to_json(instance));
-    if (instance->generation != before->generation)
+    if (instance->generation != generation)
         instance_renew_attachments(op, call->uuid, changes);
     if (edit.replica_changed)
         op_put(op, changes, "replica", replica->uuid, replica_to_json(replica));

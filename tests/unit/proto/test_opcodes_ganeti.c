@@ -112,6 +112,8 @@ static void test_every_opcode(void)
 {
     static const char *const own[] = {"OP_ADVICE_SET",
                                       "OP_BACKEND_ADD",
+                                      "OP_INSTANCE_ATTACH_VOLUME",
+                                      "OP_INSTANCE_DETACH_VOLUME",
                                       "OP_BACKEND_REMOVE",
                                       "OP_BACKEND_SET_PARAMS",
                                       "OP_CLUSTER_INIT",

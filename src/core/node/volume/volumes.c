@@ -1,7 +1,7 @@
 /*
  * See volumes.h.
  */
-#include "core/node/volumes.h"
+#include "core/node/volume/volumes.h"
 
 #include "base/log.h"
 #include "core/node/confirm.h"
