@@ -1,6 +1,6 @@
 /*
- * Volumes of guests on nodes: core/node/volume/volumes.c. Nothing is opened without the master's word, and
- * what a guest was asked to give up stays its until that is seen (SAF-57, SAF-124).
+ * Volumes of guests on nodes: core/node/volume/volumes.c. Nothing is opened without the master's
+ * word, and what a guest was asked to give up stays its until that is seen (SAF-57, SAF-124).
  */
 #include "helper/node_world.h"
 
