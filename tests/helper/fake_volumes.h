@@ -49,6 +49,8 @@ void fake_volumes_put(struct fake_volumes *volumes, const char *backend, const c
 bool fake_volumes_has(const struct fake_volumes *volumes, const char *name);
 /* 0: there is none. */
 guint64 fake_volumes_bytes(const struct fake_volumes *volumes, const char *name);
+/* Whether it says so of itself. */
+bool fake_volumes_whole(const struct fake_volumes *volumes, const char *name);
 guint fake_volumes_count(const struct fake_volumes *volumes);
 /* "NODE op NAME", oldest first, of all calls. */
 const GPtrArray *fake_volumes_calls(const struct fake_volumes *volumes);

@@ -38,9 +38,41 @@
 #define MS_PREFIX "/fettle/" MS_CLUSTER "/"
 /* How long after the last fault there has to be one master with whole copies. */
 #define MS_REST_MS 90000
+/* Beats of storage services, and how long without one is down. */
+#define MS_BEAT_S 2
+#define MS_DOWN_S 6
 
 struct ms;
+struct ms_host;
 struct etcd_client;
+
+/* What else runs on the hosts, instead of the load of mastership_load.c: volume services, say
+ * (storage_sim.h). */
+struct ms_theme {
+    bool plain;    /* nothing is left to chance */
+    guint rest_ms; /* as MS_REST_MS, of this */
+    /* After the world stands, before the first host boots; and before the world goes. */
+    void (*begin)(struct ms *ms, void *counts);
+    void (*end)(struct ms *ms);
+    /* What the cluster has beside its nodes. */
+    void (*add_objects)(const struct ms *ms, GPtrArray *changes);
+    void (*boots)(struct ms_host *host);
+    void (*ends)(struct ms_host *host);
+    void (*pauses)(struct ms_host *host, bool paused);
+    /* Somebody asks the wconfd of the host. */
+    void (*asked)(struct ms_host *host, struct rpc_request *request);
+    /* Its engine is given a commit. */
+    void (*given)(struct ms_host *host, const GPtrArray *changes);
+    /* A commit is stored. */
+    void (*committed)(struct ms *ms, const char *id, guint64 serial, const GPtrArray *changes);
+    /* A store has become the configuration; what it lacks is lost. */
+    void (*reloaded)(struct ms *ms, const struct model_store *store);
+    void (*step)(struct ms *ms);
+    void (*fault)(struct ms *ms);
+    void (*faults_end)(struct ms *ms);
+    /* As ms_unrest(). */
+    char *(*unrest)(struct ms *ms);
+};
 
 /* What a master knows of a candidate's copy, by its questions. */
 struct ms_follower {
@@ -113,9 +145,12 @@ struct ms_commit {
 
 struct ms {
     struct fake_world *world;
+    const struct ms_theme *theme; /* NULL: none */
+    void *themed;                 /* its own */
     guint64 random;
     guint hosts_count;
     bool etcd;    /* which engine */
+    bool cleans;  /* cluster.auto_cleanup_enabled */
     guint copies; /* cluster.commit_copies */
     struct ms_host hosts[MS_HOSTS];
     bool cut[MS_HOSTS][MS_HOSTS];         /* from, to */
@@ -134,6 +169,7 @@ struct ms {
     GHashTable *ids;    /* commit id -> serial, of the log */
     GHashTable *lost;   /* serial -> struct ms_commit, whose id is gone */
     GHashTable *wishes; /* commit id -> struct ms_wish */
+    GHashTable *given;  /* commit id -> GPtrArray of its changes, as an engine got them */
     json_t *unanswered; /* arguments of a commit whose asker has got no answer; NULL: none */
     GHashTable *epochs; /* epoch -> who had it first */
     guint64 newest_epoch;
@@ -180,7 +216,8 @@ struct ms_operation {
 };
 
 /* --- mastership_world.c --- */
-struct ms *ms_new(guint64 seed, struct ms_counts *counts);
+struct ms *ms_new(guint64 seed, const struct ms_theme *theme, struct ms_counts *counts,
+                  void *theme_counts);
 void ms_free(struct ms *ms);
 guint ms_random(struct ms *ms, guint below);
 gint64 ms_now(const struct ms *ms);
@@ -232,6 +269,8 @@ void ms_operations_end(struct ms_host *host);
 void ms_tell(const struct ms *ms, const char *format, ...) G_GNUC_PRINTF(2, 3);
 void ms_problem(struct ms *ms, const char *format, ...) G_GNUC_PRINTF(2, 3);
 void ms_check_step(struct ms *ms);
+/* An engine is given a commit. */
+void ms_saw_given(struct ms *ms, const struct engine_commit *commit);
 /* A node daemon answers: from now on it knows at least this epoch. */
 void ms_saw_promise(struct ms_host *host, guint64 history, guint64 epoch);
 void ms_saw_campaign(struct ms_host *host, const struct mastership *me);
@@ -288,3 +327,8 @@ bool ms_liar_may_end(const struct ms_host *host, struct stamp mastership);
 void ms_fate_cuts_power(struct ms *ms, struct ms_host *host);
 /* NULL, or what was wrong; to be freed. */
 char *ms_run(guint64 seed, struct ms_counts *counts);
+char *ms_run_theme(guint64 seed, const struct ms_theme *theme, struct ms_counts *counts,
+                   void *theme_counts);
+/* After some time; not while a person is at it, nor when the run is over. */
+void ms_later(struct ms *ms, struct ms_host *host, guint more, guint ms_time,
+              void (*fn)(struct ms *ms, struct ms_host *host, guint more));

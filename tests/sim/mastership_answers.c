@@ -147,10 +147,17 @@ static void followed(struct rpc_request *request, json_t *result, const GError *
     request->answer(request, result, error);
 }
 
+/* Answered with the serial of their own commit. */
+static bool commits(const char *method)
+{
+    static const char *const all[] = {"commit",      "change_tags",   "accept_work", "step_work",
+                                      "reset_state", "change_volume", "give_back",   NULL};
+    return g_strv_contains(all, method);
+}
+
 static bool is_watched(const char *method)
 {
-    return !strcmp(method, "commit") || !strcmp(method, "change_tags") ||
-           !strcmp(method, "update_locks") || !strcmp(method, "confirm");
+    return commits(method) || !strcmp(method, "update_locks") || !strcmp(method, "confirm");
 }
 
 static void answer(struct rpc_request *request, json_t *result, const GError *error)
@@ -160,8 +167,7 @@ static void answer(struct rpc_request *request, json_t *result, const GError *er
     request->carrier = watched->carrier;
     request->answer = watched->answer;
     ms->counts->unknown += error && fettle_error_is(error, UNKNOWN_RESULT);
-    bool commits = !strcmp(request->name, "commit") || !strcmp(request->name, "change_tags");
-    if (!error && commits)
+    if (!error && commits(request->name))
         check_commit(watched, result);
     else if (!error && is_over(watched))
         too_late(watched);

@@ -89,6 +89,21 @@ static void note_tag(struct ms *ms, const char *id, guint64 serial)
         g_hash_table_insert(ms->tags, g_strdup(wish->key), GSIZE_TO_POINTER(serial));
 }
 
+static void tell_theme(struct ms *ms, const char *id, guint64 serial)
+{
+    const GPtrArray *changes = id ? g_hash_table_lookup(ms->given, id) : NULL;
+    if (ms->theme && changes)
+        ms->theme->committed(ms, id, serial, changes);
+    if (id)
+        g_hash_table_remove(ms->given, id);
+}
+
+void ms_saw_given(struct ms *ms, const struct engine_commit *commit)
+{
+    g_hash_table_replace(ms->given, g_strdup(commit->commit_id),
+                         g_ptr_array_ref((GPtrArray *)commit->changes));
+}
+
 static void log_add(struct ms *ms, const char *id, guint64 serial, guint64 epoch, guint64 digest)
 {
     const struct ms_wish *wish = id ? g_hash_table_lookup(ms->wishes, id) : NULL;
@@ -109,6 +124,7 @@ static void log_add(struct ms *ms, const char *id, guint64 serial, guint64 epoch
                    "%" G_GUINT64_FORMAT,
                    wish->epoch, epoch);
     note_tag(ms, id, serial);
+    tell_theme(ms, id, serial);
 }
 
 /* What was lost may come to a copy all the same, if its wconfd stood still with the answer. */
@@ -202,6 +218,8 @@ void ms_saw_campaign(struct ms_host *host, const struct mastership *me)
                    host->uuid, me->epoch);
     if (!ms->etcd)
         check_store(host);
+    if (!ms->etcd && ms->theme)
+        ms->theme->reloaded(ms, host->store);
     host->epoch = me->epoch;
     host->epoch_ms = ms_now(ms);
     ms_copies_forget(host);
@@ -258,30 +276,17 @@ static void note_object(struct ms *ms, const char *kind, const char *key, guint6
         g_free(name);
 }
 
-/* Objects of one commit of a batch: those that a client wished for, else those that were written
- * under its serial. Later commits of a batch may have written over them. */
-static void note_digest(struct ms *ms, const char *id, guint64 serial,
-                        const struct model_write *writes, guint count)
+/* Objects of one commit of a batch: later ones of it may have written over them. */
+static void note_digest(struct ms *ms, const char *id, guint64 serial)
 {
-    const struct ms_wish *wish = g_hash_table_lookup(ms->wishes, id);
-    if (wish) {
-        note_object(ms, "tag", wish->key, wish->deletes ? 0 : serial);
-        return;
-    }
-    for (guint i = 0; i < count; i++) {
-        if (!g_str_has_prefix(writes[i].key, MS_PREFIX "o/") || !writes[i].value)
-            continue;
-        json_autoptr value = json_loads(writes[i].value, 0, NULL);
-        const char *name = writes[i].key + strlen(MS_PREFIX "o/");
-        const char *slash = strchr(name, '/');
-        g_autofree char *kind = g_strndup(name, (gsize)(slash - name));
-        if ((guint64)json_integer_value(json_object_get(value, "version")) == serial)
-            note_object(ms, kind, slash + 1, serial);
+    const GPtrArray *changes = g_hash_table_lookup(ms->given, id);
+    for (guint i = 0; changes && i < changes->len; i++) {
+        const struct change *change = changes->pdata[i];
+        note_object(ms, change->kind, change->key, change->op == CHANGE_PUT ? serial : 0);
     }
 }
 
-static void take_batch(struct ms *ms, guint64 epoch, const char *text,
-                       const struct model_write *writes, guint count)
+static void take_batch(struct ms *ms, guint64 epoch, const char *text)
 {
     json_autoptr ids = json_loads(text, 0, NULL);
     size_t index;
@@ -294,7 +299,7 @@ static void take_batch(struct ms *ms, guint64 epoch, const char *text,
         if (serial != ms_last_serial(ms) + 1)
             ms_problem(ms, "serial %" G_GUINT64_FORMAT " is stored behind %" G_GUINT64_FORMAT,
                        serial, ms_last_serial(ms));
-        note_digest(ms, id, serial, writes, count);
+        note_digest(ms, id, serial);
         log_add(ms, id, serial, epoch, ms->digest);
     }
 }
@@ -342,7 +347,7 @@ void ms_saw_write(gint64 now_ms, void *writer, const struct model_write *writes,
     if (!head || (objects && !batch))
         ms_problem(ms, "objects are written without the head or without ids");
     if (batch)
-        take_batch(ms, epoch, batch->value, writes, count);
+        take_batch(ms, epoch, batch->value);
     if (head && head_serial(head->value) != ms_last_serial(ms))
         ms_problem(ms, "the head goes from serial %" G_GUINT64_FORMAT " to %" G_GUINT64_FORMAT,
                    ms_last_serial(ms), head_serial(head->value));
@@ -490,6 +495,8 @@ void ms_check_step(struct ms *ms)
         if (ms->etcd)
             check_steps_down(&ms->hosts[i]);
     }
+    if (ms->theme)
+        ms->theme->step(ms);
 }
 
 /* --- life --- */
@@ -501,6 +508,8 @@ void ms_check_first(struct ms *ms, const GPtrArray *changes)
         note_object(ms, change->kind, change->key, 1);
     }
     log_add(ms, NULL, 1, 0, ms->digest);
+    if (ms->theme)
+        ms->theme->committed(ms, NULL, 1, changes);
 }
 
 void ms_check_free(struct ms *ms)
@@ -509,6 +518,7 @@ void ms_check_free(struct ms *ms)
     g_hash_table_unref(ms->ids);
     g_hash_table_unref(ms->lost);
     g_hash_table_unref(ms->wishes);
+    g_hash_table_unref(ms->given);
     json_decref(ms->unanswered);
     g_hash_table_unref(ms->epochs);
     g_hash_table_unref(ms->locks);
@@ -525,6 +535,11 @@ static void wish_free(void *data)
     g_free(wish);
 }
 
+static void changes_unref(void *changes)
+{
+    g_ptr_array_unref(changes);
+}
+
 void ms_check_init(struct ms *ms)
 {
     ms->log = g_ptr_array_new_with_free_func(commit_free);
@@ -532,6 +547,7 @@ void ms_check_init(struct ms *ms)
     ms->ids = g_hash_table_new(g_str_hash, g_str_equal);
     ms->lost = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, g_free);
     ms->wishes = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, wish_free);
+    ms->given = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, changes_unref);
     ms->epochs = g_hash_table_new_full(NULL, NULL, NULL, g_free);
     ms->ended = g_hash_table_new(NULL, NULL);
     ms->locks = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);

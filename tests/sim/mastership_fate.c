@@ -25,8 +25,8 @@ static void later_cb(void *data)
     g_free(later);
 }
 
-static void later(struct ms *ms, struct ms_host *host, guint more, guint ms_time,
-                  void (*fn)(struct ms *ms, struct ms_host *host, guint more))
+void ms_later(struct ms *ms, struct ms_host *host, guint more, guint ms_time,
+              void (*fn)(struct ms *ms, struct ms_host *host, guint more))
 {
     struct later *event = g_new(struct later, 1);
     *event = (struct later){host, ms, fn, more};
@@ -72,7 +72,7 @@ static void kill_noded(struct ms *ms, struct ms_host *host)
     if (host->paused)
         return;
     ms_kill_noded(host);
-    later(ms, host, 0, ms_random(ms, 3000), noded_returns);
+    ms_later(ms, host, 0, ms_random(ms, 3000), noded_returns);
 }
 
 static void heals(struct ms *ms, struct ms_host *host, guint more);
@@ -88,7 +88,7 @@ static void goes_on(struct ms *ms, struct ms_host *host, guint more)
     }
     ms->counts->cuts += cut;
     if (cut)
-        later(ms, host, 0, ms_random(ms, 4000), heals);
+        ms_later(ms, host, 0, ms_random(ms, 4000), heals);
     ms_pause(host, false);
 }
 
@@ -96,14 +96,14 @@ static void pause_host(struct ms *ms, struct ms_host *host)
 {
     ms_pause(host, true);
     ms->counts->pauses++;
-    later(ms, host, 0, 200 + ms_random(ms, 12000), goes_on);
+    ms_later(ms, host, 0, 200 + ms_random(ms, 12000), goes_on);
 }
 
 static void freeze_wconfd(struct ms *ms, struct ms_host *host)
 {
     ms_freeze(host, true);
     ms->counts->pauses++;
-    later(ms, host, 0, 200 + ms_random(ms, 9000), thaws);
+    ms_later(ms, host, 0, 200 + ms_random(ms, 9000), thaws);
 }
 
 void ms_fate_cuts_power(struct ms *ms, struct ms_host *host)
@@ -112,7 +112,7 @@ void ms_fate_cuts_power(struct ms *ms, struct ms_host *host)
         return;
     ms_power_off(host);
     ms->counts->reboots++;
-    later(ms, host, 0, ms_random(ms, 12000), boots);
+    ms_later(ms, host, 0, ms_random(ms, 12000), boots);
 }
 
 /* Whatever burns, somebody else has everything: backups are not simulated. */
@@ -134,7 +134,7 @@ static void lose_disk(struct ms *ms, struct ms_host *host)
         return;
     ms_lose_disk(host);
     ms->counts->lost_disks++;
-    later(ms, host, 0, 2000 + ms_random(ms, 15000), boots);
+    ms_later(ms, host, 0, 2000 + ms_random(ms, 15000), boots);
 }
 
 static void damage_store(struct ms *ms, struct ms_host *host)
@@ -145,7 +145,7 @@ static void damage_store(struct ms *ms, struct ms_host *host)
     host->taken.epoch = 0;
     model_store_damage(host->store);
     ms->counts->lost_disks++;
-    later(ms, host, 0, ms_random(ms, 5000), boots);
+    ms_later(ms, host, 0, ms_random(ms, 5000), boots);
 }
 
 /* --- network --- */
@@ -173,7 +173,7 @@ static void part(struct ms *ms, struct ms_host *host)
             if ((side >> i & 1) != (side >> j & 1))
                 ms_cut(ms, i, j, true);
     ms->counts->cuts++;
-    later(ms, host, 0, 500 + ms_random(ms, 15000), all_heals);
+    ms_later(ms, host, 0, 500 + ms_random(ms, 15000), all_heals);
 }
 
 static void isolate(struct ms *ms, struct ms_host *host)
@@ -186,7 +186,7 @@ static void isolate(struct ms *ms, struct ms_host *host)
             ms_cut(ms, host->index, i, true);
     }
     ms->counts->cuts++;
-    later(ms, host, 0, 500 + ms_random(ms, 15000), heals);
+    ms_later(ms, host, 0, 500 + ms_random(ms, 15000), heals);
 }
 
 /* One pair, one or both ways. */
@@ -197,7 +197,7 @@ static void cut_pair(struct ms *ms, struct ms_host *host)
     if (ms_random(ms, 2) == 0)
         ms_cut(ms, other, host->index, true);
     ms->counts->cuts++;
-    later(ms, host, 0, 500 + ms_random(ms, 20000), heals);
+    ms_later(ms, host, 0, 500 + ms_random(ms, 20000), heals);
 }
 
 static void flaps(struct ms *ms, struct ms_host *host, guint more)
@@ -206,7 +206,7 @@ static void flaps(struct ms *ms, struct ms_host *host, guint more)
     ms_cut(ms, host->index, other, more % 2 == 1);
     ms_cut(ms, other, host->index, more % 2 == 1 && ms_random(ms, 2) == 0);
     if (more > 0)
-        later(ms, host, more - 1, ms_random(ms, 1200), flaps);
+        ms_later(ms, host, more - 1, ms_random(ms, 1200), flaps);
     else
         heals(ms, host, 0);
 }
@@ -227,7 +227,7 @@ static void congest(struct ms *ms, struct ms_host *host)
 {
     ms->delay_ms = ms_random(ms, ms_random(ms, 2) ? 200 : 3000);
     ms->delayed_ms = ms_now(ms);
-    later(ms, host, 0, ms_random(ms, 8000), flows);
+    ms_later(ms, host, 0, ms_random(ms, 8000), flows);
 }
 
 /* --- disks and members --- */
@@ -242,7 +242,7 @@ static void slow_disk(struct ms *ms, struct ms_host *host)
 {
     host->sync_ms = 1 + ms_random(ms, ms_random(ms, 2) ? 300 : 4000);
     ms_unsteady(host);
-    later(ms, host, 0, ms_random(ms, 12000), disk_recovers);
+    ms_later(ms, host, 0, ms_random(ms, 12000), disk_recovers);
 }
 
 static void failing_disk(struct ms *ms, struct ms_host *host)
@@ -264,7 +264,7 @@ static void lose_members(struct ms *ms, struct ms_host *host)
         struct ms_host *other = &ms->hosts[(host->index + i) % ms->hosts_count];
         other->member = false;
         ms->counts->lost_members++;
-        later(ms, other, 0, ms_random(ms, 9000), member_returns);
+        ms_later(ms, other, 0, ms_random(ms, 9000), member_returns);
     }
     model_members_changed(ms);
 }
@@ -299,6 +299,10 @@ static void one_fault(struct ms *ms)
     };
     guint which = ms_random(ms, G_N_ELEMENTS(faults));
     struct ms_host *host = any_host(ms);
+    if (ms->theme && ms_random(ms, 3) > 0) {
+        ms->theme->fault(ms);
+        return;
+    }
     ms_tell(ms, "fault %u of host %u", which, host->index + 1);
     faults[which](ms, host);
 }
@@ -319,13 +323,21 @@ static void faults_end(struct ms *ms)
         host->member = host->powered;
     }
     model_members_changed(ms);
+    if (ms->theme)
+        ms->theme->faults_end(ms);
+}
+
+static char *unrest(struct ms *ms)
+{
+    char *why = ms_unrest(ms);
+    return why || !ms->theme ? why : ms->theme->unrest(ms);
 }
 
 /* Until all is well: why it is not; NULL if it is. To be freed. */
 static char *come_to_rest(struct ms *ms)
 {
     char *why = NULL;
-    guint waited = 0;
+    guint waited = 0, most = ms->theme ? ms->theme->rest_ms : MS_REST_MS;
     do {
         ms_pass(ms, 1000);
         waited += 1000;
@@ -333,21 +345,27 @@ static char *come_to_rest(struct ms *ms)
         faults_end(ms);
         ms_person_mends(ms, waited);
         g_free(why);
-        why = ms->calm && !ms->problem ? ms_unrest(ms) : g_strdup("it was not looked at");
-    } while (why && !ms->problem && waited < MS_REST_MS);
+        why = ms->calm && !ms->problem ? unrest(ms) : g_strdup("it was not looked at");
+    } while (why && !ms->problem && waited < most);
     ms->counts->worst_rest_ms = MAX(ms->counts->worst_rest_ms, waited);
     for (guint i = 0; why && i < ms->hosts_count; i++)
         ms_tell(ms, "host %u: powered %d, gone %d, seat %d, damaged %d, whole %d", i + 1,
                 ms->hosts[i].powered, ms->hosts[i].gone, ms->hosts[i].seat != NULL,
                 model_store_is_damaged(ms->hosts[i].store), ms_is_whole(ms, &ms->hosts[i]));
     if (why && !ms->problem)
-        ms_problem(ms, "not at rest after %u s: %s", MS_REST_MS / 1000, why);
+        ms_problem(ms, "not at rest after %u s: %s", most / 1000, why);
     return why;
 }
 
 char *ms_run(guint64 seed, struct ms_counts *counts)
 {
-    struct ms *ms = ms_new(seed, counts);
+    return ms_run_theme(seed, NULL, counts, NULL);
+}
+
+char *ms_run_theme(guint64 seed, const struct ms_theme *theme, struct ms_counts *counts,
+                   void *theme_counts)
+{
+    struct ms *ms = ms_new(seed, theme, counts, theme_counts);
     ms_pass(ms, 3000);
     guint rounds = 10 + ms_random(ms, 8);
     for (guint i = 0; i < rounds && !ms->problem; i++) {

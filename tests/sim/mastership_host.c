@@ -118,6 +118,8 @@ static void wconfd_handle(struct rpc_request *request, void *data)
     if (strcmp(request->from_node, host->uuid) != 0 && !admitted(host, request))
         return;
     ms_saw_request(host, request);
+    if (host->ms->theme)
+        host->ms->theme->asked(host, request);
     seat_handle(host->seat, request);
 }
 
@@ -168,8 +170,11 @@ static void looked_on_lost(struct engine *engine, void (*lost)(const char *why, 
 static void looked_commit(struct engine *engine, const struct engine_commit *commit,
                           engine_commit_fn done, void *data)
 {
-    struct engine *real = host_of_engine(engine)->real;
-    real->ops->commit(real, commit, done, data);
+    struct ms_host *host = host_of_engine(engine);
+    ms_saw_given(host->ms, commit);
+    if (host->ms->theme)
+        host->ms->theme->given(host, commit->changes);
+    host->real->ops->commit(host->real, commit, done, data);
 }
 
 static void looked_barrier(struct engine *engine, engine_barrier_fn done, void *data)
@@ -375,7 +380,10 @@ void ms_boot(struct ms_host *host)
     host->job = ms_process(host, ROLE_JOB);
     host->cli = ms_process(host, ROLE_CLI);
     wconfd_start(host);
-    ms_load_start(host);
+    if (ms->theme)
+        ms->theme->boots(host);
+    else
+        ms_load_start(host);
     model_members_changed(ms);
 }
 
@@ -384,6 +392,8 @@ void ms_power_off(struct ms_host *host)
     if (!host->powered)
         return;
     ms_pause(host, false);
+    if (host->ms->theme)
+        host->ms->theme->ends(host);
     ms_kill_wconfd(host);
     ms_kill_noded(host);
     end_process(&host->luxid);
@@ -441,6 +451,8 @@ void ms_pause(struct ms_host *host, bool paused)
             fake_pause(all[i]);
         else if (all[i])
             goes_on(host, all[i]);
+    if (host->ms->theme)
+        host->ms->theme->pauses(host, paused);
     model_members_changed(host->ms);
 }
 

@@ -17,6 +17,8 @@ static struct env_ops fake_ops;
 
 guint ms_random(struct ms *ms, guint below)
 {
+    if (ms->theme && ms->theme->plain)
+        return 0;
     ms->random += G_GUINT64_CONSTANT(0x9e3779b97f4a7c15);
     guint64 mixed = (ms->random ^ (ms->random >> 30)) * G_GUINT64_CONSTANT(0xbf58476d1ce4e5b9);
     mixed = (mixed ^ (mixed >> 27)) * G_GUINT64_CONSTANT(0x94d049bb133111eb);
@@ -202,14 +204,18 @@ GPtrArray *ms_objects(const struct ms *ms)
 {
     GPtrArray *changes = change_list_new();
     add(changes, "cluster", MS_CLUSTER,
-        json_make("{s:s,s:s,s:s,s:i}", "uuid", MS_CLUSTER, "name", "c1", "master_node",
-                  ms->hosts[0].uuid, "commit_copies", (int)ms->copies));
+        json_make("{s:s,s:s,s:s,s:i,s:i,s:i,s:b,s:i}", "uuid", MS_CLUSTER, "name", "c1",
+                  "master_node", ms->hosts[0].uuid, "commit_copies", (int)ms->copies,
+                  "service_down_time", MS_DOWN_S, "report_interval", MS_BEAT_S,
+                  "auto_cleanup_enabled", ms->cleans, "auto_cleanup_checks", 2));
     add(changes, "nodegroup", GROUP, json_make("{s:s,s:s}", "uuid", GROUP, "name", "default"));
     for (guint i = 0; i < ms->hosts_count; i++)
         add(changes, "node", ms->hosts[i].uuid, node_object(&ms->hosts[i]));
     add(changes, "node", MS_LIAR,
         json_make("{s:s,s:s,s:s,s:s}", "uuid", MS_LIAR, "name", "liar", "primary_ip", "10.0.0.99",
                   "group", GROUP));
+    if (ms->theme)
+        ms->theme->add_objects(ms, changes);
     return changes;
 }
 
@@ -222,7 +228,7 @@ static void host_init(struct ms *ms, guint index)
     *host = (struct ms_host){.ms = ms, .index = index, .steady_ms = 0};
     g_snprintf(host->uuid, sizeof host->uuid,
                "%1$u%1$u%1$u%1$u%1$u%1$u%1$u%1$u-0000-4000-8000-00000000000%1$u", index + 1);
-    host->rate = 0.95 + ms_random(ms, 1001) / 10000.0;
+    host->rate = ms->theme && ms->theme->plain ? 1 : 0.95 + ms_random(ms, 1001) / 10000.0;
     host->store = model_store_new(host->uuid, &events);
     host->operations = g_ptr_array_new();
     host->authority = fake_authority_new("ca", "ca key");
@@ -289,15 +295,18 @@ static void announce_first(struct ms *ms)
         fake_file_put(ms->world, ms->hosts[i].uuid, FILE_STATE, ANNOUNCED_FILE, text);
 }
 
-struct ms *ms_new(guint64 seed, struct ms_counts *counts)
+struct ms *ms_new(guint64 seed, const struct ms_theme *theme, struct ms_counts *counts,
+                  void *theme_counts)
 {
     static const guint sizes[] = {3, 3, 3, 5, 3, 2, 3, 5};
     struct ms *ms = g_new0(struct ms, 1);
     the_ms = ms;
     ms->counts = counts;
+    ms->theme = theme;
+    ms->cleans = seed % 8 > 3;
     ms->random = seed * G_GUINT64_CONSTANT(0x2545f4914f6cdd1d);
     ms->etcd = seed % 2 == 1;
-    ms->hosts_count = sizes[seed / 2 % G_N_ELEMENTS(sizes)];
+    ms->hosts_count = theme ? 3 : sizes[seed / 2 % G_N_ELEMENTS(sizes)];
     ms->copies = ms->hosts_count == 5 && seed % 3 == 0 ? 2 : 1;
     ms->leader = ms->newest_host = -1;
     ms->leader_rate = 1;
@@ -306,6 +315,8 @@ struct ms *ms_new(guint64 seed, struct ms_counts *counts)
     for (guint i = 0; i < ms->hosts_count; i++)
         host_init(ms, i);
     g_autoptr(GPtrArray) changes = ms_objects(ms);
+    if (theme)
+        theme->begin(ms, theme_counts);
     ms_check_first(ms, changes);
     fill_etcd(ms, changes);
     if (!ms->etcd)
@@ -314,7 +325,8 @@ struct ms *ms_new(guint64 seed, struct ms_counts *counts)
     announce_first(ms);
     for (guint i = 0; i < ms->hosts_count; i++)
         ms_boot(&ms->hosts[i]);
-    ms_liar_start(ms, seed);
+    if (!theme)
+        ms_liar_start(ms, seed);
     return ms;
 }
 
@@ -331,6 +343,8 @@ void ms_free(struct ms *ms)
     for (guint i = 0; i < ms->hosts_count; i++)
         ms_power_off(&ms->hosts[i]);
     fake_advance(ms->world, 60000); /* what is on its way comes to nobody */
+    if (ms->theme)
+        ms->theme->end(ms);
     ms->counts->steps += fake_steps(ms->world);
     ms->counts->virtual_s += (guint64)ms_now(ms) / 1000;
     fake_world_free(ms->world);

@@ -1,0 +1,545 @@
+/*
+ * What must hold after every commit, of what is stored, as the engine's side knows it: what the
+ * commit changes is compared with what was there before. See storage_sim.h.
+ */
+#include "storage_sim.h"
+
+#include <string.h>
+
+#include "proto/change.h"
+#include "proto/storage/volume_driver.h"
+
+struct commit {
+    struct storage_world *storage;
+    struct ms *ms;
+    const char *id;
+    guint64 serial;
+    bool resets;
+    const GPtrArray *changes;
+};
+
+#define WRONG(commit, format, ...)                                                                 \
+    ms_problem((commit)->ms, "serial %" G_GUINT64_FORMAT ": " format, (commit)->serial, __VA_ARGS__)
+
+static const char *word_of(const struct volume *volume)
+{
+    return enum_word(&volume_status_words, (int)volume->status);
+}
+
+static const struct worker *row_of(const struct storage_world *storage, const char *uuid,
+                                   guint64 *ret_version)
+{
+    g_autofree char *key = config_work_key(RESOURCE_VOLUME, uuid);
+    return config_get(storage->truth, "worker", key, ret_version);
+}
+
+static const struct change *change_of(const struct commit *commit, const char *kind,
+                                      const char *key)
+{
+    for (guint i = 0; i < commit->changes->len; i++) {
+        const struct change *change = commit->changes->pdata[i];
+        if (!strcmp(change->kind, kind) && !strcmp(change->key, key))
+            return change;
+    }
+    return NULL;
+}
+
+/* --- the log --- */
+
+void storage_tell(const struct storage_world *storage, const char *format, ...)
+{
+    if (!storage->log)
+        return;
+    va_list args;
+    va_start(args, format);
+    g_autofree char *text = g_strdup_vprintf(format, args);
+    va_end(args);
+    gint64 now = storage->ms->world ? ms_now(storage->ms) : 0;
+    g_string_append_printf(storage->log, "[%" G_GINT64_FORMAT ".%" G_GINT64_FORMAT "] %s\n",
+                           now / 1000, now / 100 % 10, text);
+}
+
+static char *service_name(const struct config *truth, guint64 id)
+{
+    const struct storage_service *service = config_storage_service_of(truth, id);
+    return service ? config_storage_service_name(truth, service) : g_strdup("nobody");
+}
+
+static void tell_volume(const struct storage_world *storage, const struct volume *old,
+                        const struct volume *new)
+{
+    const struct volume *any = new ? new : old;
+    if (!old || !new || old->status != new->status)
+        storage_tell(storage, "%s: %s -> %s", config_volume_name(any), old ? word_of(old) : "-",
+                     new ? word_of(new) : "gone");
+    if (old && new &&strcmp(old->data, new->data) != 0)
+        storage_tell(storage, "%s: %s", config_volume_name(any),
+                     *new->data ? "has data" : "names its data no more");
+}
+
+static void tell_row(const struct storage_world *storage, const struct worker *old,
+                     const struct worker *new)
+{
+    if (!old || !new || (old->claim == new->claim && old->service_id == new->service_id))
+        return;
+    const struct volume *volume = config_get(storage->truth, "volume", new->resource_id, NULL);
+    g_autofree char *owner = service_name(storage->truth, new->service_id);
+    g_autofree char *former = service_name(storage->truth, old->service_id);
+    const char *name = volume ? config_volume_name(volume) : new->resource_id;
+    if (!*old->backend && *new->backend) {
+        const struct backend *chosen = config_get(storage->truth, "backend", new->backend, NULL);
+        storage_tell(storage, "%s: is handed on to %s", name, chosen->name);
+        return;
+    }
+    if (!old->service_id)
+        storage_tell(storage, "%s: taken by %s", name, owner);
+    else if (new->claim != old->claim)
+        storage_tell(storage, "%s: claimed by %s, to be cleaned for %s", name, owner, former);
+    else
+        storage_tell(storage, "%s: given back to %s", name, owner);
+}
+
+static void tell_service(const struct storage_world *storage, const struct storage_service *old,
+                         const struct storage_service *new)
+{
+    const struct storage_service *any = new ? new : old;
+    g_autofree char *name = config_storage_service_name(storage->truth, any);
+    if (new && (!old || old->generation != new->generation))
+        storage_tell(storage, "%s is registered", name);
+    else if (old && new && old->state != new->state)
+        storage_tell(storage, "%s is %s", name, new->state == STORAGE_DOWN ? "down" : "up again");
+}
+
+static void tell_cleanup(const struct storage_world *storage, const struct cleanup *old,
+                         const struct cleanup *new)
+{
+    const struct cleanup *any = new ? new : old;
+    g_autofree char *name = service_name(storage->truth, any->service_id);
+    g_autofree char *by = service_name(storage->truth, any->by);
+    if (!new)
+        storage_tell(storage, "cleanup for %s is off record", name);
+    else if (!old || old->state != new->state || old->by != new->by ||
+             old->requested_us != new->requested_us)
+        storage_tell(storage, "cleanup for %s is %s by %s%s", name,
+                     enum_word(&cleanup_state_words, (int)new->state), by,
+                     new->manual ? ", for a person" : "");
+}
+
+static void tell(const struct commit *commit, const char *kind, const void *old, const void *new)
+{
+    if (!strcmp(kind, "volume"))
+        tell_volume(commit->storage, old, new);
+    else if (!strcmp(kind, "worker"))
+        tell_row(commit->storage, old, new);
+    else if (!strcmp(kind, "cleanup"))
+        tell_cleanup(commit->storage, old, new);
+    else if (!strcmp(kind, "storage_service"))
+        tell_service(commit->storage, old, new);
+}
+
+/* --- who may --- */
+
+static guint64 last_reset(const struct storage_world *storage, const char *uuid)
+{
+    const guint64 *serial = g_hash_table_lookup(storage->resets, uuid);
+    return serial ? *serial : 0;
+}
+
+/* What a resource is says its row's owner, whose claim is later than the last reset, or a person,
+ * or the request. */
+static void check_cause(const struct commit *commit, const char *uuid, const char *what)
+{
+    const struct worker *row = row_of(commit->storage, uuid, NULL);
+    guint64 reset = last_reset(commit->storage, uuid);
+    if (commit->resets)
+        return;
+    if (!row)
+        WRONG(commit, "%s of volume %s, on which nobody works", what, uuid);
+    else if (!row->service_id)
+        WRONG(commit, "%s of volume %s, whose work nobody has", what, uuid);
+    else if (row->claim <= reset)
+        WRONG(commit,
+              "%s of volume %s under claim %" G_GUINT64_FORMAT
+              ", which its reset at %" G_GUINT64_FORMAT " has ended",
+              what, uuid, row->claim, reset);
+}
+
+/* --- volumes --- */
+
+static void check_data(const struct commit *commit, const struct volume *new)
+{
+    const struct fake_volumes *volumes = commit->storage->volumes;
+    if (!*new->data || g_hash_table_contains(commit->storage->forsaken, new->data))
+        return;
+    if (!g_str_has_prefix(new->data, new->uuid))
+        WRONG(commit, "volume %s names %s, which is another's", new->uuid, new->data);
+    else if (!fake_volumes_has(volumes, new->data))
+        WRONG(commit, "volume %s names %s, which is not there", new->uuid, new->data);
+    else if (!fake_volumes_whole(volumes, new->data))
+        WRONG(commit, "volume %s names %s, which is not whole", new->uuid, new->data);
+    else if (fake_volumes_bytes(volumes, new->data) < new->size * 1024 * MIB(1))
+        WRONG(commit, "volume %s is larger on record than %s", new->uuid, new->data);
+}
+
+static void check_named(const struct commit *commit, const struct volume *old,
+                        const struct volume *new)
+{
+    const struct worker *row = row_of(commit->storage, new->uuid, NULL);
+    g_autofree char *name = row ? volume_data_name(new->uuid, row->claim) : NULL;
+    if (!strcmp(old ? old->data : "", new->data))
+        return;
+    check_cause(commit, new->uuid, "other data");
+    if (*new->data && g_strcmp0(name, new->data) != 0)
+        WRONG(commit, "volume %s names %s under claim %" G_GUINT64_FORMAT, new->uuid, new->data,
+              row ? row->claim : 0);
+    if (!old || !*old->data)
+        return;
+    g_autofree char *key = config_trash_key(old->backend, old->data);
+    commit->storage->counts->unnamed++;
+    if (!change_of(commit, "trash", key))
+        WRONG(commit, "volume %s names %s no more, and that is no trash", new->uuid, old->data);
+}
+
+static void check_volume(const struct commit *commit, const struct volume *old,
+                         const struct volume *new)
+{
+    g_autofree char *key = config_work_key(RESOURCE_VOLUME, new->uuid);
+    const struct change *row = change_of(commit, "worker", key);
+    bool accepted = row && row->op == CHANGE_PUT && !row_of(commit->storage, new->uuid, NULL);
+    check_named(commit, old, new);
+    check_data(commit, new);
+    if ((!old || old->status != new->status) && !accepted)
+        check_cause(commit, new->uuid, "another status");
+    if (old && new->size < old->size)
+        WRONG(commit, "volume %s is smaller than before", new->uuid);
+}
+
+static void check_gone(const struct commit *commit, const struct volume *old)
+{
+    check_cause(commit, old->uuid, "the end");
+    if (*old->data)
+        WRONG(commit, "volume %s is gone, and named %s", old->uuid, old->data);
+}
+
+/* --- rows --- */
+
+static guint64 highest_stamp(const struct config *truth)
+{
+    guint64 highest = 0;
+    g_autoptr(GPtrArray) rows = config_list(truth, "worker");
+    g_autoptr(GPtrArray) services = config_list(truth, "storage_service");
+    g_autoptr(GPtrArray) trash = config_list(truth, "trash");
+    for (guint i = 0; i < rows->len; i++)
+        highest = MAX(highest, ((const struct worker *)rows->pdata[i])->updated_us);
+    for (guint i = 0; i < services->len; i++)
+        highest =
+            MAX(highest, ((const struct storage_service *)services->pdata[i])->state_since_us);
+    for (guint i = 0; i < trash->len; i++)
+        highest = MAX(highest, ((const struct trash *)trash->pdata[i])->since_us);
+    g_autoptr(GPtrArray) cleanups = config_list(truth, "cleanup");
+    for (guint i = 0; i < cleanups->len; i++)
+        highest = MAX(highest, ((const struct cleanup *)cleanups->pdata[i])->requested_us);
+    return highest;
+}
+
+/* Behind all that are on record, whatever the clock says. */
+static void check_stamp(const struct commit *commit, const char *key, guint64 stamp)
+{
+    guint64 highest = highest_stamp(commit->storage->truth);
+    if (stamp <= highest)
+        WRONG(commit, "%s gets stamp %" G_GUINT64_FORMAT ", behind %" G_GUINT64_FORMAT, key, stamp,
+              highest);
+}
+
+/* Somebody asked for it after the row was touched last, and of the one that claims it. */
+static void check_stand_in(const struct commit *commit, const char *key, const struct worker *old,
+                           const struct worker *new)
+{
+    g_autoptr(GPtrArray) all = config_list(commit->storage->truth, "cleanup");
+    commit->storage->counts->stood_in++;
+    for (guint i = 0; i < all->len; i++) {
+        const struct cleanup *cleanup = all->pdata[i];
+        if (cleanup->service_id == old->service_id && cleanup->by == new->service_id &&
+            cleanup->requested_us > old->updated_us)
+            return;
+    }
+    WRONG(commit, "%s is claimed for another service, and no cleanup asks for that", key);
+}
+
+static bool is_asked_up(const struct commit *commit, guint64 service)
+{
+    g_autoptr(GPtrArray) all = config_list(commit->storage->truth, "cleanup");
+    for (guint i = 0; i < all->len; i++)
+        if (((const struct cleanup *)all->pdata[i])->service_id == service &&
+            ((const struct cleanup *)all->pdata[i])->is_up)
+            return true;
+    return false;
+}
+
+/* Its former owner is dead on record, or another process of its name is. */
+static void check_dead(const struct commit *commit, const char *key, const struct worker *old,
+                       guint64 version, const struct worker *new)
+{
+    const struct config *truth = commit->storage->truth;
+    const struct storage_service *was = config_storage_service_of(truth, old->service_id);
+    bool own = old->service_id == new->service_id;
+    commit->storage->counts->claimed++;
+    if (!own)
+        check_stand_in(commit, key, old, new);
+    if (was && own && was->generation <= version)
+        WRONG(commit, "%s is claimed to be cleaned by the process that works on it", key);
+    if (was && !own && was->state != STORAGE_DOWN && !is_asked_up(commit, was->id))
+        WRONG(commit, "%s is claimed to be cleaned, and its owner lives", key);
+}
+
+static void check_owner(const struct commit *commit, const char *key, const struct worker *old,
+                        guint64 version, const struct worker *new)
+{
+    const struct storage_service *owner =
+        config_storage_service_of(commit->storage->truth, new->service_id);
+    if (new->claim != commit->serial)
+        WRONG(commit, "%s gets claim %" G_GUINT64_FORMAT, key, new->claim);
+    if (!owner || strcmp(owner->backend, new->backend) != 0)
+        WRONG(commit, "%s is for another back end than its owner's", key);
+    if (old->service_id)
+        check_dead(commit, key, old, version, new);
+    else
+        commit->storage->counts->taken++;
+}
+
+static void check_row(const struct commit *commit, const char *key, const struct worker *old,
+                      guint64 version, const struct worker *new)
+{
+    bool back = old && old->was_service_id && !new->was_service_id;
+    if (!old && (new->id != commit->serial || new->service_id || new->claim))
+        WRONG(commit, "%s does not begin with nobody", key);
+    if (old && new->claim != old->claim)
+        check_owner(commit, key, old, version, new);
+    else if (old && !*old->backend && *new->backend)
+        commit->storage->counts->handed_on++;
+    else if (old && !back && new->service_id != old->service_id)
+        WRONG(commit, "%s has another owner under the same claim", key);
+    if (back && new->updated_us != old->was_updated_us)
+        WRONG(commit, "%s goes back with another stamp than it had", key);
+    if (!back)
+        check_stamp(commit, key, new->updated_us);
+    commit->storage->counts->given_back += back;
+}
+
+/* --- services, trash --- */
+
+static void check_service(const struct commit *commit, const struct storage_service *old,
+                          const struct storage_service *new)
+{
+    if (old && new->generation < old->generation)
+        WRONG(commit, "service %s has an older generation than before", new->host);
+    if (new->state == STORAGE_DOWN && old && old->state != STORAGE_DOWN)
+        commit->storage->counts->down++;
+    if (!old || old->state_since_us != new->state_since_us)
+        check_stamp(commit, new->host, new->state_since_us);
+}
+
+static void check_trash_gone(const struct commit *commit, const struct trash *old)
+{
+    if (fake_volumes_has(commit->storage->volumes, old->name))
+        WRONG(commit, "%s is trash no more, and still there", old->name);
+}
+
+/* --- calls that have become commits --- */
+
+static void check_claim(const struct commit *commit, const json_t *item)
+{
+    const char *key = json_string_value(json_object_get(item, "key"));
+    const json_t *claim = json_object_get(item, "claim");
+    const json_t *version = json_object_get(item, "version");
+    guint64 is = 0;
+    const struct worker *row = config_get(commit->storage->truth, "worker", key, &is);
+    if (!change_of(commit, "worker", key))
+        return;
+    if (claim && (!row || row->claim != (guint64)json_integer_value(claim)))
+        WRONG(commit, "%s is written under claim %d; it has %d", key,
+              (int)json_integer_value(claim), row ? (int)row->claim : 0);
+    if (version && (guint64)json_integer_value(version) != is)
+        WRONG(commit, "%s is claimed as it was at %d; it is at %d", key,
+              (int)json_integer_value(version), (int)is);
+}
+
+static void check_asked(const struct commit *commit)
+{
+    const json_t *args =
+        commit->id ? g_hash_table_lookup(commit->storage->asked, commit->id) : NULL;
+    size_t i;
+    json_t *item;
+    json_array_foreach(json_object_get(args, "items"), i, item)
+        check_claim(commit, item);
+    if (json_object_get(args, "key") && json_object_get(args, "claim"))
+        check_claim(commit, args);
+}
+
+/* --- a commit --- */
+
+static bool is_ours(const char *kind)
+{
+    static const char *const kinds[] = {"cluster", "backend", "storage_service", "worker",
+                                        "volume",  "trash",   "cleanup",         NULL};
+    return g_strv_contains(kinds, kind);
+}
+
+static void check_end(const struct commit *commit, const char *kind, const void *old)
+{
+    if (!strcmp(kind, "volume") && old)
+        check_gone(commit, old);
+    else if (!strcmp(kind, "trash") && old)
+        check_trash_gone(commit, old);
+    else if (!strcmp(kind, "worker") && old)
+        commit->storage->counts->cleaned +=
+            ((const struct worker *)old)->was_service_id && !commit->resets;
+}
+
+/* Another request has another stamp, behind all that were there. */
+static void check_cleanup(const struct commit *commit, const char *key, const struct cleanup *old,
+                          const struct cleanup *new)
+{
+    if (old && old->requested_us == new->requested_us)
+        return;
+    commit->storage->counts->cleanups++;
+    check_stamp(commit, key, new->requested_us);
+}
+
+static void check_change(const struct commit *commit, const struct change *change)
+{
+    guint64 version = 0;
+    const void *old = config_get(commit->storage->truth, change->kind, change->key, &version);
+    if (change->op == CHANGE_DELETE) {
+        check_end(commit, change->kind, old);
+        tell(commit, change->kind, old, NULL);
+        return;
+    }
+    const struct record *record = object_record(change->kind);
+    void *new = record_parse(record, change->object, RECORD_KEEP, NULL);
+    if (!strcmp(change->kind, "volume"))
+        check_volume(commit, old, new);
+    else if (!strcmp(change->kind, "worker"))
+        check_row(commit, change->key, old, version, new);
+    else if (!strcmp(change->kind, "cleanup"))
+        check_cleanup(commit, change->key, old, new);
+    else if (!strcmp(change->kind, "storage_service"))
+        check_service(commit, old, new);
+    tell(commit, change->kind, old, new);
+    record_free(record, new);
+}
+
+/* A resource in a tracked status has its row. */
+static void check_tracked(const struct commit *commit, const struct change *change)
+{
+    static const char *const tracked[] = {"creating", "deleting", "extending", NULL};
+    const char *uuid = !strcmp(change->kind, "volume") ? change->key : strchr(change->key, '/') + 1;
+    const struct volume *volume = config_get(commit->storage->truth, "volume", uuid, NULL);
+    const struct worker *row = row_of(commit->storage, uuid, NULL);
+    if (volume && g_strv_contains(tracked, word_of(volume)) &&
+        (!row || strcmp(row->status, word_of(volume)) != 0))
+        WRONG(commit, "volume %s is %s, and no row says so", uuid, word_of(volume));
+}
+
+static void apply(const struct commit *commit, const struct change *change)
+{
+    struct change stored = *change;
+    stored.version = commit->serial;
+    config_apply(commit->storage->truth, &stored, NULL);
+}
+
+static void note_reset(const struct commit *commit)
+{
+    for (guint i = 0; i < commit->changes->len; i++) {
+        const struct change *change = commit->changes->pdata[i];
+        if (strcmp(change->kind, "volume") != 0)
+            continue;
+        commit->storage->counts->resets++;
+        commit->storage->counts->resets_in_work +=
+            row_of(commit->storage, change->key, NULL) != NULL;
+        g_hash_table_replace(commit->storage->resets, g_strdup(change->key),
+                             g_memdup2(&commit->serial, sizeof commit->serial));
+    }
+}
+
+void storage_committed(struct ms *ms, const char *id, guint64 serial, const GPtrArray *changes)
+{
+    struct storage_world *storage = storage_of(ms);
+    const struct commit commit = {.storage = storage,
+                                  .ms = ms,
+                                  .id = id,
+                                  .serial = serial,
+                                  .resets = id && g_hash_table_contains(storage->reset_ids, id),
+                                  .changes = changes};
+    check_asked(&commit);
+    if (commit.resets)
+        note_reset(&commit);
+    for (guint i = 0; id && i < changes->len; i++)
+        if (is_ours(((const struct change *)changes->pdata[i])->kind))
+            check_change(&commit, changes->pdata[i]);
+    for (guint i = 0; i < changes->len; i++)
+        if (is_ours(((const struct change *)changes->pdata[i])->kind))
+            apply(&commit, changes->pdata[i]);
+    for (guint i = 0; i < changes->len; i++) {
+        const struct change *change = changes->pdata[i];
+        if (!strcmp(change->kind, "volume") || !strcmp(change->kind, "worker"))
+            check_tracked(&commit, change);
+    }
+}
+
+/* --- commits are lost --- */
+
+static void load_object(const char *kind, const char *key, guint64 version, json_t *object,
+                        void *loading)
+{
+    if (is_ours(kind))
+        config_load_object(kind, key, version, object, loading);
+}
+
+static void forsake(struct storage_world *storage, const struct volume *volume)
+{
+    if (!*volume->data || fake_volumes_has(storage->volumes, volume->data))
+        return;
+    storage->counts->lost_late++;
+    g_hash_table_add(storage->forsaken, g_strdup(volume->data));
+}
+
+/* The same of what was being made: its work had ended, in a commit that is lost, and it was swept;
+ * who made it has the claim again, and does not know. */
+static void forsake_made(struct storage_world *storage, const struct worker *row)
+{
+    char *name = volume_data_name(row->resource_id, row->claim);
+    if (g_hash_table_contains(storage->makers, name) && !fake_volumes_has(storage->volumes, name)) {
+        storage->counts->lost_late++;
+        g_hash_table_add(storage->forsaken, name);
+    } else {
+        g_free(name);
+    }
+}
+
+static gboolean is_lost(void *key, void *serial, void *ms)
+{
+    return !ms_commit_at(ms, *(const guint64 *)serial);
+}
+
+/* What was removed when a commit that is lost by now had said so is named again (SAF-53). */
+void storage_reloaded(struct ms *ms, const struct model_store *store)
+{
+    struct storage_world *storage = storage_of(ms);
+    guint64 digest = config_digest(storage->truth);
+    struct config_loading loading = {.config = config_new()};
+    model_store_each(store, load_object, &loading);
+    bool same = config_digest(loading.config) == digest;
+    config_free(storage->truth);
+    storage->truth = loading.config;
+    if (same)
+        return;
+    storage->cut_ms = ms_now(ms);
+    g_hash_table_foreach_remove(storage->resets, is_lost, ms);
+    g_autoptr(GPtrArray) volumes = config_list(storage->truth, "volume");
+    for (guint i = 0; i < volumes->len; i++)
+        forsake(storage, volumes->pdata[i]);
+    g_autoptr(GPtrArray) rows = config_list(storage->truth, "worker");
+    for (guint i = 0; i < rows->len; i++)
+        forsake_made(storage, rows->pdata[i]);
+}

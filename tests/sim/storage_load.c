@@ -1,0 +1,196 @@
+/*
+ * Clients: what people ask for at the master's node. A request whose answer is lost is asked again,
+ * with the id of its commit, here or at the next master. See storage_sim.h.
+ */
+#include "storage_sim.h"
+
+#include <string.h>
+
+#define CLIENTS 3
+#define MOST_VOLUMES 40u
+
+static bool is_passing(const GError *error)
+{
+    return env_no_answer(error) || fettle_error_is(error, UNKNOWN_RESULT) ||
+           fettle_error_is(error, TEMPORARY) || fettle_error_is(error, NOT_MASTER) ||
+           fettle_error_is(error, STALE_EPOCH);
+}
+
+/* As one who looks who the master is before each try; `args` is stolen. */
+static void ask(struct storage_host *host, const char *method, json_t *args)
+{
+    struct ms *ms = host->storage->ms;
+    guint tries = 1 + ms_random(ms, 30);
+    for (guint i = 0; i < tries; i++) {
+        g_autoptr(GError) error = NULL;
+        struct rpc_call call = {.to_node = NODE_MASTER,
+                                .to_role = ROLE_WCONFD,
+                                .method = method,
+                                .args = json_incref(args),
+                                .stamp = {MS_HISTORY, host->host->epoch}};
+        json_autoptr answer = env_call_wait(host->cli, &call, &error);
+        host->storage->counts->accepted += answer && !strcmp(method, "accept_work");
+        if (error && !is_passing(error))
+            ms_tell(ms, "%s: %s", method, error->message);
+        if (answer || !is_passing(error) || !env_sleep(host->cli, 200))
+            break;
+    }
+    json_decref(args);
+}
+
+/* One that work is under way on, if there is any; else, or of all, any. NULL: there is none. */
+static char *pick(struct storage_world *storage, bool busy)
+{
+    g_autoptr(GPtrArray) rows = config_list(storage->truth, "worker");
+    g_autoptr(GPtrArray) all = config_list(storage->truth, "volume");
+    if (busy && rows->len) {
+        const struct worker *row = rows->pdata[ms_random(storage->ms, rows->len)];
+        return g_strdup(row->resource_id);
+    }
+    const struct volume *volume = all->len ? all->pdata[ms_random(storage->ms, all->len)] : NULL;
+    return volume ? g_strdup(volume->uuid) : NULL;
+}
+
+static void create(struct storage_host *host, const char *id)
+{
+    struct storage_world *storage = host->storage;
+    g_autofree char *name = g_strdup_printf("v%u", ++storage->last_name);
+    guint which = ms_random(storage->ms, STORAGE_BACKENDS + 1);
+    g_autofree char *backend = which ? g_strdup_printf("b%u", which) : g_strdup("");
+    ask(host, "accept_work",
+        json_make("{s:s,s:s,s:s,s:s,s:i,s:s}", "commit_id", id, "resource_type", "Volume",
+                  "operation", "create-volume", "name", name, "size",
+                  1 + (int)ms_random(storage->ms, 4), "backend", backend));
+}
+
+static void work(struct storage_host *host, const char *id, const char *operation,
+                 const char *resource)
+{
+    const struct volume *volume = config_get(host->storage->truth, "volume", resource, NULL);
+    int size = strcmp(operation, "extend-volume") || !volume
+                   ? 0
+                   : (int)volume->size + (int)ms_random(host->storage->ms, 3);
+    ask(host, "accept_work",
+        json_make("{s:s,s:s,s:s,s:s,s:i}", "commit_id", id, "resource_type", "Volume", "operation",
+                  operation, "resource", resource, "size", size));
+}
+
+static void reset(struct storage_host *host, const char *id, const char *resource,
+                  const char *status)
+{
+    struct storage_world *storage = host->storage;
+    g_hash_table_add(storage->reset_ids, g_strdup(id));
+    ask(host, "reset_state",
+        json_make("{s:s,s:s,s:s,s:s}", "commit_id", id, "resource_type", "Volume", "resource",
+                  resource, "status", status));
+}
+
+/* --- what a member works on is reset --- */
+
+bool storage_works_on(const struct storage_world *storage, const struct storage_host *host,
+                      const struct worker *row)
+{
+    const struct storage_service *service =
+        config_storage_service_of(storage->truth, row->service_id);
+    return service && !strcmp(service->node, host->host->uuid);
+}
+
+static void reset_task(void *data)
+{
+    struct storage_host *busy = data;
+    struct storage_world *storage = busy->storage;
+    const struct ms *ms = storage->ms;
+    struct storage_host *here = ms->newest_host >= 0 ? &storage->hosts[ms->newest_host] : busy;
+    g_autoptr(GPtrArray) rows = config_list(storage->truth, "worker");
+    g_autoptr(GPtrArray) uuids = g_ptr_array_new_with_free_func(g_free);
+    for (guint i = 0; i < rows->len; i++)
+        if (storage_works_on(storage, busy, rows->pdata[i]))
+            g_ptr_array_add(uuids, g_strdup(((const struct worker *)rows->pdata[i])->resource_id));
+    for (guint i = 0; i < uuids->len && here->cli && !task_killed(); i++) {
+        g_autofree char *id = env_uuid(here->cli);
+        reset(here, id, uuids->pdata[i], "error");
+    }
+}
+
+void storage_reset_work(struct storage_host *busy)
+{
+    const struct ms *ms = busy->storage->ms;
+    const struct env *cli = ms->newest_host >= 0 ? busy->storage->hosts[ms->newest_host].cli : NULL;
+    if (cli)
+        task_spawn(cli->tasks, reset_task, busy);
+}
+
+struct wish {
+    struct storage_host *host;
+    const char *method;
+    json_t *args;
+};
+
+static void wish_task(void *data)
+{
+    g_autofree struct wish *wish = data;
+    g_autofree char *id = env_uuid(wish->host->cli);
+    json_object_set_new(wish->args, "commit_id", json_string(id));
+    if (!strcmp(wish->method, "reset_state"))
+        g_hash_table_add(wish->host->storage->reset_ids, g_strdup(id));
+    ask(wish->host, wish->method, wish->args);
+}
+
+void storage_person(struct storage_world *storage, const char *method, json_t *args)
+{
+    struct wish *wish = g_new(struct wish, 1);
+    *wish = (struct wish){&storage->hosts[storage->ms->newest_host], method, args};
+    task_spawn(wish->host->cli->tasks, wish_task, wish);
+}
+
+/* --- clients --- */
+
+static void clean_up(struct storage_host *host, const char *id)
+{
+    static const char *const up[] = {"", "", "false", "true"};
+    struct ms *ms = host->storage->ms;
+    ask(host, "request_cleanup",
+        json_make("{s:s,s:s,s:s}", "commit_id", id, "is_up", up[ms_random(ms, 4)], "requester",
+                  "client"));
+}
+
+static void one_request(struct storage_host *host)
+{
+    static const char *const words[] = {"available", "available", "error", "error_deleting",
+                                        "error_extending"};
+    struct storage_world *storage = host->storage;
+    g_autofree char *id = env_uuid(host->cli);
+    guint what = ms_random(storage->ms, 100);
+    if (ms_random(storage->ms, 40) == 0) {
+        clean_up(host, id);
+        return;
+    }
+    bool full = config_count(storage->truth, "volume") >= MOST_VOLUMES;
+    g_autofree char *resource = pick(storage, what >= 97);
+    if (!resource || (what < 40 && !full))
+        create(host, id);
+    else if (what < 66)
+        work(host, id, "delete-volume", resource);
+    else if (what < 94)
+        work(host, id, "extend-volume", resource);
+    else if (what < 97)
+        ask(host, "change_volume",
+            json_make("{s:s,s:s,s:s}", "commit_id", id, "volume", resource, "name", "other"));
+    else
+        reset(host, id, resource, words[ms_random(storage->ms, G_N_ELEMENTS(words))]);
+}
+
+static void client_task(void *data)
+{
+    struct storage_host *host = data;
+    struct ms *ms = host->storage->ms;
+    while (env_sleep(host->cli, 20 + ms_random(ms, 600)))
+        if (!ms->calm && host->host->epoch)
+            one_request(host);
+}
+
+void storage_load_start(struct storage_host *host)
+{
+    for (guint i = 0; i < CLIENTS && !host->storage->ms->theme->plain; i++)
+        task_spawn(host->cli->tasks, client_task, host);
+}

@@ -1,0 +1,248 @@
+/*
+ * Back ends as children of a volume service see them: slow, hanging, failing, away. A child goes on
+ * when who started it has died or has given it up: what it was told it does, late (the real ones
+ * hang in a dead file system, and do not even die by SIGKILL). See storage_sim.h.
+ */
+#include "storage_sim.h"
+
+#include <string.h>
+
+#define CALL_LIMIT_MS 20000u /* after which a call that hangs is given up */
+#define LOOK_MS 500u
+
+struct place {
+    struct volume_driver base;
+    struct storage_host *host;
+    const struct env *env;
+    struct volume_driver *fake;
+    guint given_up[STORAGE_BACKENDS]; /* children that still hang */
+};
+
+enum act_kind { ACT_NONE, ACT_CREATE, ACT_GROW, ACT_REMOVE };
+
+/* What a child does to data. */
+struct act {
+    enum act_kind kind;
+    struct place *place;
+    struct backend *backend;
+    char *name;
+    guint64 size_gib;
+    gint64 begun_ms;
+    bool counted; /* it hangs, and was given up */
+};
+
+static guint index_of(const struct storage_world *storage, const struct backend *backend)
+{
+    return !strcmp(storage->backends[1], backend->uuid);
+}
+
+static bool hangs(const struct place *place, const struct backend *backend)
+{
+    const struct storage_world *storage = place->host->storage;
+    return storage->hanging[index_of(storage, backend)];
+}
+
+static bool ended(GError **error)
+{
+    return fettle_set_ended(error, "the process that waited for a back end");
+}
+
+/* --- acts --- */
+
+static bool carry_out(const struct act *act, GError **error)
+{
+    struct storage_world *storage = act->place->host->storage;
+    struct volume_driver *fake = act->place->fake;
+    bool ok = true;
+    if (act->kind == ACT_CREATE) {
+        storage_makes(storage, act->place->env, act->name);
+        ok = fake->ops->create(fake, act->backend, act->name, act->size_gib, error);
+        storage->counts->made += ok;
+    } else if (act->kind == ACT_GROW) {
+        ok = fake->ops->grow(fake, act->backend, act->name, act->size_gib, error);
+    } else if (act->kind == ACT_REMOVE) {
+        storage->counts->removed += fake_volumes_has(storage->volumes, act->name);
+        storage_removes(storage, act->place->host, act->begun_ms, act->name);
+        ok = fake->ops->remove(fake, act->backend, act->name, error);
+    }
+    return ok;
+}
+
+static void orphan_cb(void *data)
+{
+    struct act *act = data;
+    struct storage_world *storage = act->place->host->storage;
+    if (hangs(act->place, act->backend)) {
+        ms_timer(storage->ms, LOOK_MS, orphan_cb, act);
+        return;
+    }
+    carry_out(act, NULL);
+    if (act->counted)
+        act->place->given_up[index_of(storage, act->backend)]--;
+    backend_free(act->backend);
+    g_free(act->name);
+    g_free(act);
+}
+
+/* Its starter is gone, or waits no more. */
+static void goes_on_alone(const struct act *act, bool counted)
+{
+    struct ms *ms = act->place->host->storage->ms;
+    struct act *orphan = g_new(struct act, 1);
+    *orphan = *act;
+    orphan->backend = backend_copy(act->backend);
+    orphan->name = g_strdup(act->name);
+    orphan->counted = counted;
+    if (counted)
+        act->place->given_up[index_of(act->place->host->storage, act->backend)]++;
+    act->place->host->storage->counts->orphans++;
+    ms_timer(ms, ms_random(ms, 8000), orphan_cb, orphan);
+}
+
+/* --- calls --- */
+
+static guint delay_ms(struct ms *ms)
+{
+    guint lot = ms_random(ms, 100);
+    return ms_random(ms, lot < 60 ? 40 : lot < 92 ? 1200 : 9000);
+}
+
+static bool wait_out(const struct act *act, GError **error)
+{
+    struct place *place = act->place;
+    const struct storage_world *storage = place->host->storage;
+    if (!env_sleep(place->env, storage->slow_ms + delay_ms(storage->ms)))
+        return ended(error);
+    for (guint waited = 0; hangs(place, act->backend); waited += LOOK_MS) {
+        if (waited >= CALL_LIMIT_MS) {
+            goes_on_alone(act, true);
+            fettle_set_error(error, TIMEOUT, "%s: no answer", act->backend->name);
+            return false;
+        }
+        if (!env_sleep(place->env, LOOK_MS))
+            return ended(error);
+    }
+    return true;
+}
+
+static bool fails(const struct place *place, GError **error)
+{
+    struct storage_world *storage = place->host->storage;
+    if (ms_random(storage->ms, 100) >= storage->failing)
+        return false;
+    storage->counts->failures++;
+    fettle_set_error(error, STORAGE, "the back end fails");
+    return true;
+}
+
+static bool run(const struct act *act, GError **error)
+{
+    struct ms *ms = act->place->host->storage->ms;
+    if (!wait_out(act, error)) {
+        if (task_killed() && act->kind != ACT_NONE && !ms->over && ms_random(ms, 2) == 0)
+            goes_on_alone(act, false);
+        return false;
+    }
+    if (fails(act->place, error) || !carry_out(act, error))
+        return false;
+    /* It is done, and its starter hears of it later, or never. */
+    if (!env_sleep(act->place->env, ms_random(ms, ms_random(ms, 2) ? 20 : 600)))
+        return ended(error);
+    return !fails(act->place, error);
+}
+
+static bool run_act(struct volume_driver *driver, enum act_kind kind, const struct backend *backend,
+                    const char *name, guint64 size_gib, GError **error)
+{
+    struct place *place = (struct place *)driver;
+    struct ms *ms = place->host->storage->ms;
+    const struct act act = {.kind = kind,
+                            .place = place,
+                            .backend = (struct backend *)backend,
+                            .name = (char *)name,
+                            .size_gib = size_gib,
+                            .begun_ms = ms_now(ms)};
+    return run(&act, error);
+}
+
+static bool place_open(struct volume_driver *driver, const struct backend *backend,
+                       const struct cluster *cluster, bool make, GError **error)
+{
+    struct volume_driver *fake = ((struct place *)driver)->fake;
+    return run_act(driver, ACT_NONE, backend, "", 0, error) &&
+           fake->ops->open(fake, backend, cluster, make, error);
+}
+
+static bool place_space(struct volume_driver *driver, const struct backend *backend,
+                        guint64 *ret_free, guint64 *ret_total, GError **error)
+{
+    struct volume_driver *fake = ((struct place *)driver)->fake;
+    return run_act(driver, ACT_NONE, backend, "", 0, error) &&
+           fake->ops->space(fake, backend, ret_free, ret_total, error);
+}
+
+static bool place_create(struct volume_driver *driver, const struct backend *backend,
+                         const char *name, guint64 size_gib, GError **error)
+{
+    return run_act(driver, ACT_CREATE, backend, name, size_gib, error);
+}
+
+static bool place_grow(struct volume_driver *driver, const struct backend *backend,
+                       const char *name, guint64 size_gib, GError **error)
+{
+    return run_act(driver, ACT_GROW, backend, name, size_gib, error);
+}
+
+static bool place_remove(struct volume_driver *driver, const struct backend *backend,
+                         const char *name, GError **error)
+{
+    return run_act(driver, ACT_REMOVE, backend, name, 0, error);
+}
+
+static struct volume_data *place_look(struct volume_driver *driver, const struct backend *backend,
+                                      const char *name, GError **error)
+{
+    struct volume_driver *fake = ((struct place *)driver)->fake;
+    return run_act(driver, ACT_NONE, backend, name, 0, error)
+               ? fake->ops->look(fake, backend, name, error)
+               : NULL;
+}
+
+static GPtrArray *place_list(struct volume_driver *driver, const struct backend *backend,
+                             GError **error)
+{
+    struct volume_driver *fake = ((struct place *)driver)->fake;
+    return run_act(driver, ACT_NONE, backend, "", 0, error) ? fake->ops->list(fake, backend, error)
+                                                            : NULL;
+}
+
+static guint place_hanging(struct volume_driver *driver, const struct backend *backend)
+{
+    const struct place *place = (const struct place *)driver;
+    return place->given_up[index_of(place->host->storage, backend)];
+}
+
+static const struct volume_driver_ops place_ops = {.open = place_open,
+                                                   .space = place_space,
+                                                   .create = place_create,
+                                                   .grow = place_grow,
+                                                   .remove = place_remove,
+                                                   .look = place_look,
+                                                   .list = place_list,
+                                                   .hanging = place_hanging};
+
+struct volume_driver *storage_place_new(struct storage_host *host, const struct env *env)
+{
+    struct place *place = g_new0(struct place, 1);
+    place->base.ops = &place_ops;
+    place->host = host;
+    place->env = env;
+    place->fake = fake_volumes_at(host->storage->volumes, env);
+    g_ptr_array_add(host->storage->places, place);
+    return &place->base;
+}
+
+void storage_place_free(void *place)
+{
+    g_free(place);
+}

@@ -1,0 +1,185 @@
+/*
+ * What was asked for, who was heard, and what must hold of acts on data at the moment when they
+ * are done. See storage_sim.h.
+ */
+#include "storage_sim.h"
+
+#include <string.h>
+
+#include "proto/change.h"
+#include "proto/storage/volume_driver.h"
+
+#define GAP_MS 3000
+#define ON_ITS_WAY_MS 4000 /* an answer, and the child that is started by it */
+
+/* A call that is being answered: stands between wconfd and whoever asked. */
+struct watched {
+    struct storage_world *storage;
+    struct ms_host *host;
+    json_t *args; /* of a beat; NULL */
+    gint64 at_ms; /* boot clock of the host */
+    void (*answer)(struct rpc_request *request, json_t *result, const GError *error);
+    void *carrier;
+};
+
+/* Of a row that is gone by now it is to look at its copy. */
+static void count_refused(struct storage_world *storage, const json_t *result)
+{
+    size_t i;
+    json_t *item;
+    json_array_foreach(json_object_get(result, "items"), i, item) {
+        const char *answer = json_string_value(json_object_get(item, "answer"));
+        storage->counts->refused += g_strcmp0(answer, "passed") != 0;
+    }
+}
+
+/* --- who is heard --- */
+
+/* Whoever was answered was heard when it asked. */
+static void note_beats(const struct watched *watched)
+{
+    GHashTable *beats = watched->storage->ears[watched->host->index].beats;
+    size_t i;
+    json_t *beat;
+    json_array_foreach(json_object_get(watched->args, "services"), i, beat) {
+        const char *uuid = json_string_value(json_object_get(beat, "service"));
+        const struct storage_service *service =
+            config_get(watched->storage->truth, "storage_service", uuid, NULL);
+        if (service &&
+            service->generation == (guint64)json_integer_value(json_object_get(beat, "generation")))
+            g_hash_table_replace(beats, g_strdup(uuid),
+                                 g_memdup2(&watched->at_ms, sizeof watched->at_ms));
+    }
+}
+
+void storage_step(struct ms *ms)
+{
+    struct storage_world *storage = storage_of(ms);
+    for (guint i = 0; i < ms->hosts_count; i++) {
+        const struct ms_host *host = &ms->hosts[i];
+        struct storage_ear *ear = &storage->ears[i];
+        bool stands = host->paused || host->frozen;
+        if (ear->epoch != host->epoch)
+            ear->since_ms = ms_boot_ms(host);
+        ear->epoch = host->epoch;
+        if (stands && !ear->stood_since_ms)
+            ear->stood_since_ms = ms_boot_ms(host);
+        if (stands || !ear->stood_since_ms)
+            continue;
+        if (ms_boot_ms(host) - ear->stood_since_ms > GAP_MS + 1000)
+            ear->since_ms = ms_boot_ms(host);
+        ear->stood_since_ms = 0;
+    }
+}
+
+/* SAF-55. */
+void storage_given(struct ms_host *host, const GPtrArray *changes)
+{
+    struct storage_world *storage = storage_of(host->ms);
+    const struct storage_ear *ear = &storage->ears[host->index];
+    storage_step(host->ms); /* it may have gone on just now */
+    for (guint i = 0; i < changes->len; i++) {
+        const struct change *change = changes->pdata[i];
+        const struct storage_service *old =
+            strcmp(change->kind, "storage_service")
+                ? NULL
+                : config_get(storage->truth, "storage_service", change->key, NULL);
+        const char *state =
+            old ? json_string_value(json_object_get(change->object, "state")) : NULL;
+        if (!state || strcmp(state, "down") != 0 || old->state == STORAGE_DOWN)
+            continue;
+        const gint64 *beat = g_hash_table_lookup(ear->beats, change->key);
+        gint64 heard = MAX(beat ? *beat : 0, ear->since_ms);
+        if (ms_boot_ms(host) - heard < MS_DOWN_S * 1000)
+            ms_problem(host->ms, "%s is said to be down after %" G_GINT64_FORMAT " ms", old->host,
+                       ms_boot_ms(host) - heard);
+    }
+}
+
+/* --- calls --- */
+
+static void answered(struct rpc_request *request, json_t *result, const GError *error)
+{
+    g_autofree struct watched *watched = request->carrier;
+    request->carrier = watched->carrier;
+    request->answer = watched->answer;
+    watched->storage->counts->refused += error && !watched->args && fettle_error_is(error, REFUSED);
+    if (!error && watched->args)
+        note_beats(watched);
+    else if (!error)
+        count_refused(watched->storage, result);
+    json_decref(watched->args);
+    if (error && fettle_error_is(error, REFUSED))
+        storage_tell(watched->storage, "%s is refused: %s", request->name, error->message);
+    request->answer(request, result, error);
+}
+
+static bool is_under_claim(const char *method)
+{
+    static const char *const all[] = {"step_work", "end_work", "give_back", "claim_work", NULL};
+    return g_strv_contains(all, method);
+}
+
+void storage_asked(struct ms_host *host, struct rpc_request *request)
+{
+    struct storage_world *storage = storage_of(host->ms);
+    bool beats = !strcmp(request->name, "beat");
+    if (!beats && !is_under_claim(request->name))
+        return;
+    const char *id = json_string_value(json_object_get(request->args, "commit_id"));
+    if (id)
+        g_hash_table_replace(storage->asked, g_strdup(id), json_incref(request->args));
+    struct watched *watched = g_new(struct watched, 1);
+    *watched = (struct watched){.storage = storage,
+                                .host = host,
+                                .args = beats ? json_incref(request->args) : NULL,
+                                .at_ms = ms_boot_ms(host),
+                                .answer = request->answer,
+                                .carrier = request->carrier};
+    request->answer = answered;
+    request->carrier = watched;
+}
+
+/* --- data --- */
+
+/* SAF-52: nobody else ever works under that claim. */
+void storage_makes(struct storage_world *storage, const struct env *env, const char *name)
+{
+    const struct env *before = g_hash_table_lookup(storage->makers, name);
+    if (before && before != env)
+        ms_problem(storage->ms, "two processes make %s", name);
+    storage_tell(storage, "data is made");
+    g_hash_table_replace(storage->makers, g_strdup(name), (void *)env);
+}
+
+/* What whoever removes it could not know: that commits were lost since it has asked. */
+static bool could_not_know(const struct storage_world *storage, const struct storage_host *host,
+                           gint64 begun_ms)
+{
+    return storage->cut_ms &&
+           (storage->cut_ms >= begun_ms - ON_ITS_WAY_MS || host->resumed_ms >= storage->cut_ms);
+}
+
+void storage_removes(struct storage_world *storage, const struct storage_host *host,
+                     gint64 begun_ms, const char *name)
+{
+    g_autofree char *uuid = NULL;
+    guint64 claim = 0;
+    if (!volume_data_parse(name, &uuid, &claim) || !fake_volumes_has(storage->volumes, name))
+        return;
+    g_autofree char *key = config_work_key(RESOURCE_VOLUME, uuid);
+    const struct volume *volume = config_get(storage->truth, "volume", uuid, NULL);
+    const struct worker *row = config_get(storage->truth, "worker", key, NULL);
+    storage_tell(storage, "data is removed");
+    bool named = volume && !strcmp(volume->data, name);
+    bool worked_on = row && row->claim == claim;
+    if (!named && !worked_on)
+        return;
+    if (could_not_know(storage, host, begun_ms)) {
+        storage->counts->lost_late++;
+        g_hash_table_add(storage->forsaken, g_strdup(name));
+        return;
+    }
+    ms_problem(storage->ms, "host %u removes %s, which %s", host->host->index + 1, name,
+               named ? "the record names" : "is being made");
+}

@@ -1,0 +1,86 @@
+/*
+ * Storage under faults (storage_sim.h): many seeds, each a run of its own. Usage and variables are
+ * those of test_mastership.c.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "seeds.h"
+#include "storage_sim.h"
+
+struct all_counts {
+    struct ms_counts masters;
+    struct storage_counts storage;
+};
+
+static void tell_line(const char *line, void *data)
+{
+    if (data)
+        printf("# %s\n", line);
+}
+
+static bool run_seed(guint64 seed, const char *rest, void *data)
+{
+    struct all_counts *counts = data;
+    g_autofree char *why = ms_run_theme(seed, &storage_theme, &counts->masters, &counts->storage);
+    return seeds_passed(seed, "", why);
+}
+
+/* Runs in which nothing happens prove nothing; of a handful, which somebody looks at, nothing is
+ * asked. */
+static bool enough_happened(const struct all_counts *counts)
+{
+    const struct storage_counts *storage = &counts->storage;
+    guint64 seeds = storage->seeds;
+    return seeds < 10 ||
+           (storage->taken > 100 * seeds && storage->cleaned > 10 * seeds &&
+            storage->refused > 2 * seeds && storage->resets_in_work > seeds &&
+            storage->unnamed > 5 * seeds && storage->kills > seeds && storage->pauses > seeds / 2 &&
+            storage->orphans > seeds && storage->down > seeds && storage->handed_on > 5 * seeds &&
+            storage->cleanups > seeds && storage->stood_in > seeds &&
+            counts->masters.masters > 2 * seeds);
+}
+
+static int report(const char *name, bool ok, const struct all_counts *counts)
+{
+#define N(field) (guint) counts->storage.field
+    printf(
+        "# %u seeds: %u requests accepted, %u rows taken, %u claimed, %u cleaned, %u given back, "
+        "%u late steps refused, %u resets (%u in mid-work), %u data made, %u removed, %u unnamed, "
+        "%u handed on, %u cleanups, %u rows claimed for others\n",
+        N(seeds), N(accepted), N(taken), N(claimed), N(cleaned), N(given_back), N(refused),
+        N(resets), N(resets_in_work), N(made), N(removed), N(unnamed), N(handed_on), N(cleanups),
+        N(stood_in));
+    printf(
+        "# %u masters, %u volumed killed, %u stopped, %u lost their name, %u hangs, %u calls went "
+        "on alone, %u failed, %u clocks set, %u down on record, %u data lost with commits; at rest "
+        "after %u s at the most\n",
+        (guint)counts->masters.masters, N(kills), N(pauses), N(ended), N(hangs), N(orphans),
+        N(failures), N(clocks), N(down), N(lost_late), counts->masters.worst_rest_ms / 1000);
+#undef N
+    ok = ok && enough_happened(counts);
+    printf("%s 1 /sim/storage-%s#SAF-50,SAF-51,SAF-52,SAF-53,SAF-54,SAF-55,SAF-56\n",
+           ok ? "ok" : "not ok", name);
+    return ok ? 0 : 1;
+}
+
+int main(int argc, char **argv)
+{
+    struct all_counts counts = {0};
+    bool ok = true;
+    printf("1..1\n");
+    log_set_sink(tell_line, g_getenv("FETTLE_SIM_LOG") ? &counts : NULL);
+    if (argc > 2 && strcmp(argv[1], "--seeds") == 0)
+        return report("kept", seeds_each(argv[2], run_seed, &counts), &counts);
+    if (argc < 2) {
+        fprintf(stderr, "usage: %s SEEDS [FIRST] | --seeds FILE\n", argv[0]);
+        return 2;
+    }
+    guint64 seeds = seeds_number("FETTLE_SIM_SEEDS", argv[1]);
+    guint64 first = seeds_number("FETTLE_SIM_FIRST", argc > 2 ? argv[2] : "1");
+    g_autofree char *name = g_strdup_printf("%" G_GUINT64_FORMAT "-seeds", seeds);
+    for (guint64 seed = first; seed < first + seeds; seed++)
+        ok = run_seed(seed, "", &counts) && ok;
+    return report(name, ok, &counts);
+}
