@@ -152,12 +152,18 @@ void fake_volumes_mark(struct fake_volumes *volumes, const char *backend, const 
     g_hash_table_insert(volumes->marked, g_strdup(backend), g_strdup(cluster));
 }
 
+static void put(struct fake_volumes *volumes, const char *backend, enum resource_type type,
+                const char *name, guint64 bytes, bool whole)
+{
+    struct thing *thing = g_new0(struct thing, 1);
+    *thing = (struct thing){g_strdup(backend), {type, g_strdup(name), bytes, whole}, false};
+    g_ptr_array_add(volumes->things, thing);
+}
+
 void fake_volumes_put(struct fake_volumes *volumes, const char *backend, const char *name,
                       guint64 bytes, bool whole)
 {
-    struct thing *thing = g_new0(struct thing, 1);
-    *thing = (struct thing){g_strdup(backend), {g_strdup(name), bytes, whole}, false};
-    g_ptr_array_add(volumes->things, thing);
+    put(volumes, backend, RESOURCE_VOLUME, name, bytes, whole);
 }
 
 bool fake_volumes_has(const struct fake_volumes *volumes, const char *name)
@@ -312,20 +318,17 @@ static bool fake_space(struct volume_driver *driver, const struct backend *backe
     return begin(fake, "space", backend, "", error) && end(fake, "space", error);
 }
 
-static bool fake_create(struct volume_driver *driver, const struct backend *backend,
-                        const char *name, guint64 size_gib, GError **error)
+static bool make(struct fake_driver *fake, const char *op, const struct backend *backend,
+                 enum resource_type type, const char *name, guint64 size_gib, GError **error)
 {
-    struct fake_driver *fake = fake_of(driver);
     struct fake_volumes *volumes = fake->volumes;
-    if (!begin(fake, "create", backend, name, error))
-        return false;
     if (find(volumes, name)) {
         fettle_set_error(error, ALREADY_EXISTS, "%s: %s is there already", backend->name, name);
         return false;
     }
     bool half = volumes->halves > 0;
     volumes->halves -= half;
-    fake_volumes_put(volumes, backend->uuid, name, half ? 1 : size_gib * 1024 * MIB(1), false);
+    put(volumes, backend->uuid, type, name, half ? 1 : size_gib * 1024 * MIB(1), false);
     if (half) {
         fettle_set_error(error, STORAGE, "%s: it was made by half", backend->name);
         return false;
@@ -335,17 +338,35 @@ static bool fake_create(struct volume_driver *driver, const struct backend *back
     struct thing *made = find(volumes, name); /* NULL: somebody was faster */
     if (made)
         made->data.whole = true;
-    return end(fake, "create", error);
+    return end(fake, op, error);
+}
+
+static bool fake_create(struct volume_driver *driver, const struct backend *backend,
+                        enum resource_type type, const char *name, guint64 size_gib, GError **error)
+{
+    struct fake_driver *fake = fake_of(driver);
+    return begin(fake, "create", backend, name, error) &&
+           make(fake, "create", backend, type, name, size_gib, error);
 }
 
 static struct thing *known(struct fake_volumes *volumes, const struct backend *backend,
-                           const char *name, GError **error)
+                           enum resource_type type, const char *name, GError **error)
 {
     struct thing *thing = find(volumes, name);
-    if (thing && strcmp(thing->backend, backend->uuid) == 0)
+    if (thing && thing->data.type == type && strcmp(thing->backend, backend->uuid) == 0)
         return thing;
     fettle_set_error(error, UNKNOWN_ENTITY, "%s: there is no %s", backend->name, name);
     return NULL;
+}
+
+static bool fake_copy(struct volume_driver *driver, const struct backend *backend,
+                      enum resource_type source_type, const char *source, enum resource_type type,
+                      const char *name, guint64 size_gib, GError **error)
+{
+    struct fake_driver *fake = fake_of(driver);
+    return begin(fake, "copy", backend, name, error) &&
+           known(fake->volumes, backend, source_type, source, error) &&
+           make(fake, "copy", backend, type, name, size_gib, error);
 }
 
 static bool fake_grow(struct volume_driver *driver, const struct backend *backend, const char *name,
@@ -354,7 +375,7 @@ static bool fake_grow(struct volume_driver *driver, const struct backend *backen
     struct fake_driver *fake = fake_of(driver);
     if (!begin(fake, "grow", backend, name, error))
         return false;
-    struct thing *thing = known(fake->volumes, backend, name, error);
+    struct thing *thing = known(fake->volumes, backend, RESOURCE_VOLUME, name, error);
     if (!thing)
         return false;
     thing->data.bytes = MAX(thing->data.bytes, size_gib * 1024 * MIB(1));
@@ -362,13 +383,13 @@ static bool fake_grow(struct volume_driver *driver, const struct backend *backen
 }
 
 static bool fake_remove(struct volume_driver *driver, const struct backend *backend,
-                        const char *name, GError **error)
+                        enum resource_type type, const char *name, GError **error)
 {
     struct fake_driver *fake = fake_of(driver);
     struct fake_volumes *volumes = fake->volumes;
     if (!begin(fake, "remove", backend, name, error))
         return false;
-    struct thing *thing = known(volumes, backend, name, NULL);
+    struct thing *thing = known(volumes, backend, type, name, NULL);
     if (thing && thing->locked) {
         fettle_set_error(error, WRONG_STATE, "%s: %s is open in a running guest", backend->name,
                          name);
@@ -384,18 +405,18 @@ static bool fake_remove(struct volume_driver *driver, const struct backend *back
 static struct volume_data *copy(const struct thing *thing, bool whole)
 {
     struct volume_data *data = g_new0(struct volume_data, 1);
-    *data = (struct volume_data){g_strdup(thing->data.name), thing->data.bytes,
+    *data = (struct volume_data){thing->data.type, g_strdup(thing->data.name), thing->data.bytes,
                                  whole && thing->data.whole};
     return data;
 }
 
 static struct volume_data *fake_look(struct volume_driver *driver, const struct backend *backend,
-                                     const char *name, GError **error)
+                                     enum resource_type type, const char *name, GError **error)
 {
     struct fake_driver *fake = fake_of(driver);
     if (!begin(fake, "look", backend, name, error))
         return NULL;
-    struct thing *thing = known(fake->volumes, backend, name, error);
+    struct thing *thing = known(fake->volumes, backend, type, name, error);
     return thing && end(fake, "look", error) ? copy(thing, true) : NULL;
 }
 
@@ -425,6 +446,7 @@ static guint fake_hanging(struct volume_driver *driver, const struct backend *ba
 static const struct volume_driver_ops fake_ops = {.open = fake_open,
                                                   .space = fake_space,
                                                   .create = fake_create,
+                                                  .copy = fake_copy,
                                                   .grow = fake_grow,
                                                   .remove = fake_remove,
                                                   .look = fake_look,

@@ -25,6 +25,7 @@ struct act {
     enum act_kind kind;
     struct place *place;
     struct backend *backend;
+    enum resource_type type;
     char *name;
     guint64 size_gib;
     gint64 begun_ms;
@@ -56,14 +57,14 @@ static bool carry_out(const struct act *act, GError **error)
     bool ok = true;
     if (act->kind == ACT_CREATE) {
         storage_makes(storage, act->place->env, act->name);
-        ok = fake->ops->create(fake, act->backend, act->name, act->size_gib, error);
+        ok = fake->ops->create(fake, act->backend, act->type, act->name, act->size_gib, error);
         storage->counts->made += ok;
     } else if (act->kind == ACT_GROW) {
         ok = fake->ops->grow(fake, act->backend, act->name, act->size_gib, error);
     } else if (act->kind == ACT_REMOVE) {
         storage->counts->removed += fake_volumes_has(storage->volumes, act->name);
         storage_removes(storage, act->place->host, act->begun_ms, act->name);
-        ok = fake->ops->remove(fake, act->backend, act->name, error);
+        ok = fake->ops->remove(fake, act->backend, act->type, act->name, error);
     }
     return ok;
 }
@@ -152,13 +153,14 @@ static bool run(const struct act *act, GError **error)
 }
 
 static bool run_act(struct volume_driver *driver, enum act_kind kind, const struct backend *backend,
-                    const char *name, guint64 size_gib, GError **error)
+                    enum resource_type type, const char *name, guint64 size_gib, GError **error)
 {
     struct place *place = (struct place *)driver;
     struct ms *ms = place->host->storage->ms;
     const struct act act = {.kind = kind,
                             .place = place,
                             .backend = (struct backend *)backend,
+                            .type = type,
                             .name = (char *)name,
                             .size_gib = size_gib,
                             .begun_ms = ms_now(ms)};
@@ -169,7 +171,7 @@ static bool place_open(struct volume_driver *driver, const struct backend *backe
                        const struct cluster *cluster, bool make, GError **error)
 {
     struct volume_driver *fake = ((struct place *)driver)->fake;
-    return run_act(driver, ACT_NONE, backend, "", 0, error) &&
+    return run_act(driver, ACT_NONE, backend, RESOURCE_VOLUME, "", 0, error) &&
            fake->ops->open(fake, backend, cluster, make, error);
 }
 
@@ -177,34 +179,44 @@ static bool place_space(struct volume_driver *driver, const struct backend *back
                         guint64 *ret_free, guint64 *ret_total, GError **error)
 {
     struct volume_driver *fake = ((struct place *)driver)->fake;
-    return run_act(driver, ACT_NONE, backend, "", 0, error) &&
+    return run_act(driver, ACT_NONE, backend, RESOURCE_VOLUME, "", 0, error) &&
            fake->ops->space(fake, backend, ret_free, ret_total, error);
 }
 
 static bool place_create(struct volume_driver *driver, const struct backend *backend,
-                         const char *name, guint64 size_gib, GError **error)
+                         enum resource_type type, const char *name, guint64 size_gib,
+                         GError **error)
 {
-    return run_act(driver, ACT_CREATE, backend, name, size_gib, error);
+    return run_act(driver, ACT_CREATE, backend, type, name, size_gib, error);
+}
+
+static bool place_copy(struct volume_driver *driver, const struct backend *backend,
+                       enum resource_type source_type, const char *source, enum resource_type type,
+                       const char *name, guint64 size_gib, GError **error)
+{
+    struct volume_driver *fake = ((struct place *)driver)->fake;
+    return run_act(driver, ACT_NONE, backend, type, name, size_gib, error) &&
+           fake->ops->copy(fake, backend, source_type, source, type, name, size_gib, error);
 }
 
 static bool place_grow(struct volume_driver *driver, const struct backend *backend,
                        const char *name, guint64 size_gib, GError **error)
 {
-    return run_act(driver, ACT_GROW, backend, name, size_gib, error);
+    return run_act(driver, ACT_GROW, backend, RESOURCE_VOLUME, name, size_gib, error);
 }
 
 static bool place_remove(struct volume_driver *driver, const struct backend *backend,
-                         const char *name, GError **error)
+                         enum resource_type type, const char *name, GError **error)
 {
-    return run_act(driver, ACT_REMOVE, backend, name, 0, error);
+    return run_act(driver, ACT_REMOVE, backend, type, name, 0, error);
 }
 
 static struct volume_data *place_look(struct volume_driver *driver, const struct backend *backend,
-                                      const char *name, GError **error)
+                                      enum resource_type type, const char *name, GError **error)
 {
     struct volume_driver *fake = ((struct place *)driver)->fake;
-    return run_act(driver, ACT_NONE, backend, name, 0, error)
-               ? fake->ops->look(fake, backend, name, error)
+    return run_act(driver, ACT_NONE, backend, type, name, 0, error)
+               ? fake->ops->look(fake, backend, type, name, error)
                : NULL;
 }
 
@@ -212,8 +224,9 @@ static GPtrArray *place_list(struct volume_driver *driver, const struct backend 
                              GError **error)
 {
     struct volume_driver *fake = ((struct place *)driver)->fake;
-    return run_act(driver, ACT_NONE, backend, "", 0, error) ? fake->ops->list(fake, backend, error)
-                                                            : NULL;
+    return run_act(driver, ACT_NONE, backend, RESOURCE_VOLUME, "", 0, error)
+               ? fake->ops->list(fake, backend, error)
+               : NULL;
 }
 
 static guint place_hanging(struct volume_driver *driver, const struct backend *backend)
@@ -225,6 +238,7 @@ static guint place_hanging(struct volume_driver *driver, const struct backend *b
 static const struct volume_driver_ops place_ops = {.open = place_open,
                                                    .space = place_space,
                                                    .create = place_create,
+                                                   .copy = place_copy,
                                                    .grow = place_grow,
                                                    .remove = place_remove,
                                                    .look = place_look,
