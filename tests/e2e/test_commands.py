@@ -552,6 +552,9 @@ OTHER_DOORS = {
     ('cluster', 'export'): 'reads the store of this host, also when no daemon runs',
     ('cluster', 'backup'): 'the same',
     ('cluster', 'keys'): 'prints a table that is the same everywhere',
+    ('cleanup', None): 'is one commit of fettle-wconfd, and no job',
+    ('storage-service', 'disable'): 'the same',
+    ('storage-service', 'enable'): 'the same',
     ('help', None): 'needs no cluster',
 }
 CONNECT = re.compile(r'connect\(\d+, \{sa_family=(\w+)(?:, sun_path="([^"]*)")?')

@@ -183,7 +183,6 @@ static const struct {
                 {"backend", "job"},
                 {"storage_service", ""},
                 {"worker", ""},
-                {"volume", ""},
                 {"snapshot", ""},
                 {"trash", ""},
                 {"cleanup", ""}};
