@@ -38,6 +38,8 @@ OPCODES = {
     ('backend', 'add'): ['dir2', '--nodes', 'node1,node2', '--path', '/mnt/dir2'],
     ('backend', 'modify'): ['dir1', '--nodes', 'node2'],
     ('backend', 'remove'): ['dir1'],
+    ('volume', 'attach'): ['data', 'old'],
+    ('volume', 'detach'): ['data'],
     ('instance', 'create'): ['new', '--disk-template', 'file', '--disk', 'size=8'],
     ('instance', 'modify'): ['old', '--vnc-bind-address', '127.0.0.1'],
     ('instance', 'remove'): ['old'],
@@ -68,6 +70,7 @@ IN_THE_WAY = {
     ('recovery', 'reset'): ('wrong_state', 'instance "still": nothing is stuck'),
     ('instance', 'settle'): ('wrong_state', 'instance "still" is neither half made nor half removed; nothing is to be settled'),
     ('backend', 'remove'): ('wrong_state', 'back end dir1 has 1 volume; delete it first'),
+    ('volume', 'detach'): ('wrong_state', 'volume data is not attached to anything'),
     ('repair', 'continue'): ('wrong_state', 'auto-repair is not stopped; there is nothing to release'),
 }
 # Opcodes whose command is not only a job.
@@ -101,7 +104,7 @@ ANSWERS = {
     ('queue', 'pause-watcher'): ['0'], ('queue', 'drain'): [], ('queue', 'undrain'): [],
     ('recovery', 'plan'): [], ('recovery', 'collect'): ['instance', 'web'],
     ('backend', 'list'): [], ('volume', 'list'): [], ('worker', 'list'): [], ('storage-service', 'list'): [],
-    ('volume', 'info'): ['data'], ('cleanup', None): [], ('storage-service', 'disable'): ['node1@dir1'], ('storage-service', 'enable'): ['node1@dir1'],
+    ('volume', 'info'): ['data'], ('snapshot', 'list'): [], ('snapshot', 'info'): ['before'], ('cleanup', None): [], ('storage-service', 'disable'): ['node1@dir1'], ('storage-service', 'enable'): ['node1@dir1'],
     ('why', None): ['web'], ('plan', 'fail'): ['node2'], ('plan', 'drain'): ['node2'], ('help', None): [],
 }
 # Kinds of rows that another command than `KIND list` shows.
@@ -130,6 +133,10 @@ ELSEWHERE = {
     ('volume', 'rename'): 'asks fettle-wconfd of the master (test_volumes)',
     ('volume', 'modify'): 'asks fettle-wconfd of the master (test_volumes)',
     ('volume', 'reset-state'): 'asks fettle-wconfd of the master (test_volumes)',
+    ('snapshot', 'create'): 'asks fettle-wconfd of the master (test_volumes)',
+    ('snapshot', 'delete'): 'asks fettle-wconfd of the master (test_volumes)',
+    ('snapshot', 'rename'): 'asks fettle-wconfd of the master (test_volumes)',
+    ('snapshot', 'reset-state'): 'asks fettle-wconfd of the master (test_volumes)',
     ('recovery', 'retry'): 'needs what is stuck (test_recovery_calls)',
 }
 
@@ -608,6 +615,7 @@ def prepare():
     os.mkdir(os.path.join(lab.directory, 'shared', 'dir1'))
     lab.cli('backend', 'add', 'dir1', '--nodes', 'node1', '--path', os.path.join(lab.directory, 'shared', 'dir1'))
     lab.cli('volume', 'create', 'data', '--size', '1')
+    lab.cli('snapshot', 'create', 'before', '--volume', 'data')
     lab.cli('tag', 'add', 'cluster', 'seen')
     lab.cli('node', 'invite', 'host9', '--primary-ip', fettlelib.address(9))
     lab.cli('repair', 'suspend', 'instance', 'still')
