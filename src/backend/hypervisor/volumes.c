@@ -178,6 +178,22 @@ static bool wait_gone(struct guest *guest, const char *name, guint wait_ms, bool
     return true;
 }
 
+/* What has gone from sight is finished a little later; until then its node is in use. */
+static bool wait_node(struct guest *guest, const struct guest_volume *volume, guint wait_ms,
+                      bool *ret_gone, GError **error)
+{
+    for (guint waited = 0;; waited += POLL_MS) {
+        g_autoptr(GError) busy = NULL;
+        *ret_gone = remove_node(guest, volume, &busy);
+        if (*ret_gone || waited >= wait_ms)
+            return true;
+        if (!loop_sleep(POLL_MS)) {
+            fettle_set_error(error, KILLED, "the node daemon ends");
+            return false;
+        }
+    }
+}
+
 bool volume_detach(struct hypervisor *hv, const char *instance, guint64 generation,
                    const struct guest_volume *volume, guint wait_ms, bool *ret_gone, GError **error)
 {
@@ -191,8 +207,7 @@ bool volume_detach(struct hypervisor *hv, const char *instance, guint64 generati
     guest_autoptr guest = guest_find(qemu, instance, generation, error);
     bool gone = false;
     if (guest == NULL || !wait_gone(guest, name, wait_ms, &gone, error) ||
-        (gone && !remove_node(guest, volume, error)))
+        (gone && !wait_node(guest, volume, wait_ms, ret_gone, error)))
         return false;
-    *ret_gone = gone;
     return true;
 }

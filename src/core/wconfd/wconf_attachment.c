@@ -30,6 +30,17 @@ static const struct volume *find_leaving(const struct config *head,
     return NULL;
 }
 
+/* Where it goes has the volume open already: it is given up there, if the guest goes on there. */
+static bool stays_where_it_is(const struct config *head, const char *uuid, GError **error)
+{
+    const struct instance *instance = config_get(head, "instance", uuid, NULL);
+    if (!*instance->migration)
+        return true;
+    fettle_set_error(error, TEMPORARY, "instance \"%s\" is being migrated; its volumes are its own",
+                     instance->name);
+    return false;
+}
+
 static void set_attachment(struct wconf *wconf, struct rpc_request *request,
                            const struct set_attachment_args *args)
 {
@@ -38,7 +49,8 @@ static void set_attachment(struct wconf *wconf, struct rpc_request *request,
         return;
     const struct volume *volume = NULL;
     if (wconf_held_instance(wconf->head, args->instance, args->generation, request->from_node,
-                            &error))
+                            &error) &&
+        stays_where_it_is(wconf->head, args->instance, &error))
         volume = find_leaving(wconf->head, args, &error);
     if (volume) {
         record_autoptr(volume) left = volume_copy(volume);

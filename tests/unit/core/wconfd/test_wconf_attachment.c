@@ -56,6 +56,22 @@ static void test_given_up(void)
     world_tear_down();
 }
 
+/* The target has it open already, and nobody would take it from there. */
+static void test_in_a_migration(void)
+{
+    json_t *moving = with(with(with(object_web1(), "migration", json_string(ATTACHMENT)),
+                               "migration_node", json_string(NODE2)),
+                          "task_state", json_string("migrating"));
+    storage_set_up(changes_of(put("instance", WEB1, 1, moving),
+                              put("volume", VOLUME1, 1, attached("attached", true)), NULL));
+    g_autofree char *said = given_up(0, generation_of_web1());
+    g_assert_cmpstr(
+        said, ==,
+        "resource_not_available: instance \"web1\" is being migrated; its volumes are its own");
+    g_assert_true(is_attached());
+    world_tear_down();
+}
+
 static void test_nobody_has_asked(void)
 {
     set_up("attached", false);
@@ -155,6 +171,7 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/wconf/attachment/given-up#SAF-124", test_given_up);
+    g_test_add_func("/wconf/attachment/in-a-migration#SAF-57,SAF-124", test_in_a_migration);
     g_test_add_func("/wconf/attachment/nobody-has-asked#SAF-124", test_nobody_has_asked);
     g_test_add_func("/wconf/attachment/confirm#SAF-57", test_confirm);
     g_test_add_func("/wconf/attachment/forbids#SAF-53", test_forbids);
