@@ -432,6 +432,37 @@ static void host(void *unused)
     world_node_free(node);
 }
 
+/* --- volumes --- */
+
+/* A guest without ACPI gives a device up when it is reset; QEMU has finished with it a little
+ * later. Each time: that is when the volume's data may be another's. */
+static void volume_comes_and_goes(struct world_node *node, struct instance *web1)
+{
+    struct hypervisor *hv = node->hypervisor;
+    g_autoptr(GError) error = NULL;
+    g_autofree char *path = g_build_filename(world_folder(), "a-volume", NULL);
+    struct guest_volume volume = {.volume = (char *)"eeeeeeee-1111-4000-8000-000000000001",
+                                  .attachment = (char *)"ffffffff-0000-4000-8000-000000000001",
+                                  .path = path,
+                                  .slot = 30};
+    g_assert_true(g_file_set_contents(path, "", 0, NULL));
+    g_assert_cmpint(truncate(path, 1 << 20), ==, 0);
+    world_make(node, web1);
+    world_go(node, web1, 3);
+    for (guint i = 0; i < 12; i++) {
+        bool gone = true;
+        g_assert_true(hv->ops->volume_attach(hv, web1->uuid, 1, &volume, &error));
+        g_assert_true(hv->ops->volume_detach(hv, web1->uuid, 1, &volume, 0, &gone, &error));
+        g_assert_false(gone);
+        g_assert_true(hv->ops->reset(hv, web1->uuid, 1, &error));
+        for (guint tries = 0; tries < 10 && !gone; tries++)
+            g_assert_true(hv->ops->volume_detach(hv, web1->uuid, 1, &volume, 2000, &gone, &error));
+        g_assert_true(gone);
+    }
+    g_assert_no_error(error);
+    world_end(node, web1);
+}
+
 static int tests(int argc, char **argv)
 {
     loop_init();
@@ -452,6 +483,7 @@ static int tests(int argc, char **argv)
     world_guest_test("/qemu/accelerator-by-trial", "accel", accelerator);
     world_guest_test("/qemu/death-is-an-event", "killed", killed_by_others);
     world_guest_test("/qemu/last-words", "words", last_words);
+    world_guest_test("/qemu/volume-comes-and-goes#SAF-57", "volume", volume_comes_and_goes);
     world_test("/qemu/found-after-restart#SAF-19", found_again);
     world_test("/qemu/found-without-pid#SAF-19", found_without_pid);
     world_test("/qemu/dead-and-damaged-state", dead_and_damaged_state);
