@@ -359,13 +359,22 @@ static struct thing *known(struct fake_volumes *volumes, const struct backend *b
     return NULL;
 }
 
+/* Known, and open nowhere. */
+static bool is_unused(const struct thing *thing, const struct backend *backend, GError **error)
+{
+    if (thing && thing->locked)
+        fettle_set_error(error, WRONG_STATE, "%s: %s is open in a running guest", backend->name,
+                         thing->data.name);
+    return thing && !thing->locked;
+}
+
 static bool fake_copy(struct volume_driver *driver, const struct backend *backend,
                       enum resource_type source_type, const char *source, enum resource_type type,
                       const char *name, guint64 size_gib, GError **error)
 {
     struct fake_driver *fake = fake_of(driver);
     return begin(fake, "copy", backend, name, error) &&
-           known(fake->volumes, backend, source_type, source, error) &&
+           is_unused(known(fake->volumes, backend, source_type, source, error), backend, error) &&
            make(fake, "copy", backend, type, name, size_gib, error);
 }
 
@@ -390,11 +399,8 @@ static bool fake_remove(struct volume_driver *driver, const struct backend *back
     if (!begin(fake, "remove", backend, name, error))
         return false;
     struct thing *thing = known(volumes, backend, type, name, NULL);
-    if (thing && thing->locked) {
-        fettle_set_error(error, WRONG_STATE, "%s: %s is open in a running guest", backend->name,
-                         name);
+    if (thing && !is_unused(thing, backend, error))
         return false;
-    }
     if (thing && volumes->goes)
         volumes->goes(name, volumes->goes_data);
     if (thing)

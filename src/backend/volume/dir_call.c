@@ -164,6 +164,21 @@ static int folder_of(const struct call *call, const struct name *name)
     return call->folders[name->type];
 }
 
+/* WRONG_STATE: a guest has it open, whatever the record says of that. */
+static bool is_unused(const struct call *call, const struct name *name, GError **error)
+{
+    g_autofree char *path =
+        g_strdup_printf("/proc/self/fd/%d/%s", folder_of(call, name), name->text);
+    g_autoptr(GError) local = NULL;
+    if (images_check_unused(path, &local))
+        return true;
+    if (fettle_error_is(local, WRONG_STATE))
+        fettle_set_error(error, WRONG_STATE, "%s is open in a running guest", name->text);
+    else
+        g_propagate_error(error, g_steal_pointer(&local));
+    return false;
+}
+
 static bool make_folder(struct call *call, GError **error)
 {
     const char *folder = dir_folder(call->name.type);
@@ -207,8 +222,8 @@ static int open_data(const struct call *call, const struct name *name, int flags
     return -1;
 }
 
-/* From `source` on, unless that is -1: whole, and with its name on stable storage, before it says
- * so. */
+/* From `source` on, unless that is -1, which nobody can have written to meanwhile (SAF-120): whole,
+ * and with its name on stable storage, before it says so. */
 static bool make_data(struct call *call, int source, GError **error)
 {
     if (!make_folder(call, error))
@@ -225,6 +240,7 @@ static bool make_data(struct call *call, int source, GError **error)
         ok && (source < 0 || dir_copy_bytes(source, fd, call->number) || fail("make", call, error));
     ok = ok && (ftruncate(fd, (off_t)call->number) == 0 || fail("size", call, error));
     ok = ok && ((fsync(fd) == 0 && fsync(folder) == 0) || fail("sync", call, error));
+    ok = ok && (source < 0 || is_unused(call, &call->source, error));
     ok = ok && say_whole(call, fd, error);
     if (fd >= 0)
         close(fd);
@@ -240,7 +256,8 @@ static bool do_copy(struct call *call, GError **error)
 {
     struct stat status;
     int source = open_data(call, &call->source, O_RDONLY, &status, error);
-    bool ok = source >= 0 && make_data(call, source, error);
+    bool ok =
+        source >= 0 && is_unused(call, &call->source, error) && make_data(call, source, error);
     if (source >= 0)
         close(source);
     return ok;
@@ -266,15 +283,8 @@ static bool do_remove(struct call *call, GError **error)
     int folder = folder_of(call, &call->name);
     if (folder < 0)
         return true;
-    g_autofree char *path = g_strdup_printf("/proc/self/fd/%d/%s", folder, call->name.text);
-    g_autoptr(GError) local = NULL;
-    if (!images_check_unused(path, &local)) {
-        if (fettle_error_is(local, WRONG_STATE))
-            fettle_set_error(error, WRONG_STATE, "%s is open in a running guest", call->name.text);
-        else
-            g_propagate_error(error, g_steal_pointer(&local));
+    if (!is_unused(call, &call->name, error))
         return false;
-    }
     if (unlinkat(folder, call->name.text, 0) != 0 && errno != ENOENT)
         return fail("remove", call, error);
     return fsync(folder) == 0 || fail("sync", call, error);

@@ -278,17 +278,35 @@ guint volume_clean_own_rest(const struct volume_caller *caller)
 
 /* --- what it was asked for --- */
 
-/* The first that it is to clean; `ret_key` is the copy's. */
-static const struct cleanup *next_cleanup(const struct volume_caller *caller)
+static bool is_asked(const struct volume_caller *caller, const struct cleanup *cleanup)
 {
+    return cleanup && cleanup->by == caller->id &&
+           (cleanup->state == CLEANUP_ASKED || cleanup->state == CLEANUP_RUNNING);
+}
+
+static char *key_of(const struct cleanup *cleanup)
+{
+    return config_cleanup_key(cleanup->service_id, cleanup->resource_type, cleanup->resource_id);
+}
+
+/* Keys of all that it is to clean; what it has begun comes first. */
+static GPtrArray *asked_keys(const struct volume_caller *caller)
+{
+    GPtrArray *keys = g_ptr_array_new_with_free_func(g_free);
     g_autoptr(GPtrArray) all = config_list(volume_caller_config(caller), "cleanup");
     for (guint i = 0; i < all->len; i++) {
-        const struct cleanup *cleanup = all->pdata[i];
-        if (cleanup->by == caller->id &&
-            (cleanup->state == CLEANUP_ASKED || cleanup->state == CLEANUP_RUNNING))
-            return cleanup;
+        g_autofree char *key = is_asked(caller, all->pdata[i]) ? key_of(all->pdata[i]) : NULL;
+        bool begun = key && g_strcmp0(key, caller->cleanup) == 0;
+        if (key)
+            g_ptr_array_insert(keys, begun ? 0 : -1, g_steal_pointer(&key));
     }
-    return NULL;
+    return keys;
+}
+
+static bool has_begun(const struct volume_caller *caller, const char *key,
+                      const struct cleanup *cleanup)
+{
+    return g_strcmp0(caller->cleanup, key) == 0 && caller->cleanup_us == cleanup->requested_us;
 }
 
 /* Of its rows one that was tried comes again with another request only (CLN-21), and so does what
@@ -304,6 +322,8 @@ static GPtrArray *asked_rows(const struct volume_caller *caller, const struct cl
                              bool *ret_wait)
 {
     GPtrArray *claims = g_ptr_array_new_with_free_func(claim_free);
+    g_autofree char *key = key_of(cleanup);
+    bool begun = has_begun(caller, key, cleanup);
     g_autoptr(GPtrArray) rows =
         config_service_work(volume_caller_config(caller), cleanup->service_id);
     for (guint i = 0; i < rows->len && claims->len < LIMIT_WORK_ITEMS; i++) {
@@ -311,7 +331,7 @@ static GPtrArray *asked_rows(const struct volume_caller *caller, const struct cl
             continue;
         struct work_claim *claim = claim_of(caller, rows->pdata[i]);
         g_autofree char *before = volume_work_before(volume_caller_config(caller), rows->pdata[i]);
-        bool tried = is_tried(caller, claim->key, before);
+        bool tried = begun && is_tried(caller, claim->key, before);
         *ret_wait = *ret_wait || (before && !tried);
         if (!before && !tried)
             g_ptr_array_add(claims, claim);
@@ -321,14 +341,13 @@ static GPtrArray *asked_rows(const struct volume_caller *caller, const struct cl
     return claims;
 }
 
-static void begin_cleanup(struct volume_caller *caller, const struct cleanup *cleanup)
+static void begin_cleanup(struct volume_caller *caller, const char *key,
+                          const struct cleanup *cleanup)
 {
-    g_autofree char *key =
-        config_cleanup_key(cleanup->service_id, cleanup->resource_type, cleanup->resource_id);
-    if (g_strcmp0(caller->cleanup, key) == 0 && caller->cleanup_us == cleanup->requested_us)
+    if (has_begun(caller, key, cleanup))
         return;
     g_free(caller->cleanup);
-    caller->cleanup = g_steal_pointer(&key);
+    caller->cleanup = g_strdup(key);
     caller->cleanup_us = cleanup->requested_us;
     g_hash_table_remove_all(caller->tried);
 }
@@ -360,20 +379,35 @@ static bool clean_some(struct volume_caller *caller, GPtrArray *claims, GError *
     return true;
 }
 
+/* False: there is nothing to do for it now, or it cannot be done. */
+static bool go_on(struct volume_caller *caller, const char *key, GError **error)
+{
+    bool wait = false;
+    const struct cleanup *cleanup = config_get(volume_caller_config(caller), "cleanup", key, NULL);
+    if (!is_asked(caller, cleanup))
+        return false;
+    g_autoptr(GPtrArray) claims = asked_rows(caller, cleanup, &wait);
+    if (!claims->len && wait)
+        return false;
+    begin_cleanup(caller, key, cleanup);
+    return claims->len ? clean_some(caller, claims, error) : end_cleanup(caller, error);
+}
+
+/* One batch of one of them; one that waits, or is refused, holds up no other. */
 guint volume_clean_asked(struct volume_caller *caller)
 {
     g_autoptr(GError) error = NULL;
-    const struct cleanup *cleanup = next_cleanup(caller);
+    g_autoptr(GPtrArray) keys = asked_keys(caller);
     gint64 now = volume_caller_ms(caller);
-    if (!cleanup || now < caller->asked_ms)
-        return cleanup ? (guint)(caller->asked_ms - now) : VOLUME_NEVER_MS;
-    begin_cleanup(caller, cleanup);
-    bool wait = false;
-    g_autoptr(GPtrArray) claims = asked_rows(caller, cleanup, &wait);
-    bool whole =
-        claims->len ? clean_some(caller, claims, &error) : !wait && end_cleanup(caller, &error);
-    if (!whole && !task_killed())
+    if (!keys->len || now < caller->asked_ms)
+        return keys->len ? (guint)(caller->asked_ms - now) : VOLUME_NEVER_MS;
+    bool done = false;
+    for (guint i = 0; i < keys->len && !done && !task_killed(); i++)
+        done = go_on(caller, keys->pdata[i], error ? NULL : &error);
+    if (task_killed())
+        return VOLUME_NEVER_MS;
+    if (!done)
         caller->asked_ms = volume_caller_ms(caller) + AGAIN_MS;
-    volume_caller_complain(caller, error);
-    return whole ? 0 : AGAIN_MS;
+    volume_caller_complain(caller, done ? NULL : error);
+    return done ? 0 : AGAIN_MS;
 }

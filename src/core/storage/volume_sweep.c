@@ -119,8 +119,9 @@ static void sweep_trash(struct volume_member *member, const struct volume_proof 
     if (!removed->len || task_killed())
         return;
     g_autofree char *commit_id = env_uuid(member->service->env);
+    g_autofree char *service = g_strdup(member->caller.uuid); /* it may register meanwhile */
     struct empty_trash_args args = {.commit_id = commit_id,
-                                    .service = member->caller.uuid,
+                                    .service = service,
                                     .generation = member->caller.generation,
                                     .names = removed};
     record_autoptr(commit_result) result =

@@ -119,6 +119,9 @@ static void test_copies(void)
     FAILS(copy(NAME, RESOURCE_SNAPSHOT, SNAPSHOT, 2, &do_error), UNKNOWN_ENTITY);
     assert_list(suite->first, "");
     DO(create(NAME, 2, &do_error));
+    suite->lock(suite->first, NAME, true); /* somebody may write to it (SAF-120) */
+    FAILS(copy(NAME, RESOURCE_SNAPSHOT, SNAPSHOT, 2, &do_error), WRONG_STATE);
+    suite->lock(suite->first, NAME, false);
     DO(copy(NAME, RESOURCE_SNAPSHOT, SNAPSHOT, 2, &do_error));
     FAILS(copy(NAME, RESOURCE_SNAPSHOT, SNAPSHOT, 2, &do_error), ALREADY_EXISTS);
     FAILS(copy(SNAPSHOT, RESOURCE_SNAPSHOT, VOLUME ".18", 2, &do_error), UNKNOWN_ENTITY);
