@@ -276,7 +276,8 @@ static bool is_asked_up(const struct commit *commit, guint64 service)
     return false;
 }
 
-/* Its former owner is dead on record, or another process of its name is is. */
+/* Its former owner is dead on record, or another process of its name is, also one that has got the
+ * row back from who had claimed it: by its claim. */
 static void check_dead(const struct commit *commit, const char *key, const struct worker *old,
                        guint64 version, const struct worker *new)
 {
@@ -286,7 +287,7 @@ static void check_dead(const struct commit *commit, const char *key, const struc
     commit->storage->counts->claimed++;
     if (!own)
         check_stand_in(commit, key, old, new);
-    if (was && own && was->generation <= version)
+    if (was && own && was->generation <= MIN(version, old->claim))
         WRONG(commit, "%s is claimed to be cleaned by the process that works on it", key);
     if (was && !own && was->state != STORAGE_DOWN && !is_asked_up(commit, was->id))
         WRONG(commit, "%s is claimed to be cleaned, and its owner lives", key);
