@@ -276,7 +276,8 @@ static bool is_asked_up(const struct commit *commit, guint64 service)
     return false;
 }
 
-/* Its former owner is dead on record, or another process of its name is. */
+/* Its former owner is dead on record, or another process of its name is, also one that has got the
+ * row back from who had claimed it: by its claim. */
 static void check_dead(const struct commit *commit, const char *key, const struct worker *old,
                        guint64 version, const struct worker *new)
 {
@@ -286,7 +287,7 @@ static void check_dead(const struct commit *commit, const char *key, const struc
     commit->storage->counts->claimed++;
     if (!own)
         check_stand_in(commit, key, old, new);
-    if (was && own && was->generation <= version)
+    if (was && own && was->generation <= MIN(version, old->claim))
         WRONG(commit, "%s is claimed to be cleaned by the process that works on it", key);
     if (was && !own && was->state != STORAGE_DOWN && !is_asked_up(commit, was->id))
         WRONG(commit, "%s is claimed to be cleaned, and its owner lives", key);
@@ -504,19 +505,6 @@ static void forsake(struct storage_world *storage, const struct volume *volume)
     g_hash_table_add(storage->forsaken, g_strdup(volume->data));
 }
 
-/* The same of what was being made: its work had ended, in a commit that is lost, and it was swept;
- * who made it has the claim again, and does not know. */
-static void forsake_made(struct storage_world *storage, const struct worker *row)
-{
-    char *name = volume_data_name(row->resource_id, row->claim);
-    if (g_hash_table_contains(storage->makers, name) && !fake_volumes_has(storage->volumes, name)) {
-        storage->counts->lost_late++;
-        g_hash_table_add(storage->forsaken, name);
-    } else {
-        g_free(name);
-    }
-}
-
 static gboolean is_lost(void *key, void *serial, void *ms)
 {
     return !ms_commit_at(ms, *(const guint64 *)serial);
@@ -539,7 +527,4 @@ void storage_reloaded(struct ms *ms, const struct model_store *store)
     g_autoptr(GPtrArray) volumes = config_list(storage->truth, "volume");
     for (guint i = 0; i < volumes->len; i++)
         forsake(storage, volumes->pdata[i]);
-    g_autoptr(GPtrArray) rows = config_list(storage->truth, "worker");
-    for (guint i = 0; i < rows->len; i++)
-        forsake_made(storage, rows->pdata[i]);
 }

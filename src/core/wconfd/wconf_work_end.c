@@ -95,6 +95,27 @@ static char *source_moved(const struct config *head, const struct worker *row)
                : NULL;
 }
 
+/* Whether changes were lost since the row was taken: the serial has leapt (engine_leap()). What is
+ * lost may have ended the row; then its data was swept, or is named in front of the loss and in use
+ * there, and its source was written (SAF-52). */
+static bool was_lost(const struct config *head, const struct worker *row)
+{
+    return config_serial(head) >= row->claim + LIMIT_SERIAL_LEAP;
+}
+
+/* Why data that is whole by its maker does not count, to be freed with g_free(); NULL: it does. */
+static char *why_not(const struct config *head, const struct worker *row,
+                     const struct work_end *item)
+{
+    if (item->moved_on || item->failed)
+        return NULL;
+    if (*item->data && was_lost(head, row))
+        return g_strdup_printf("changes were lost after it was begun, so %s is not taken for "
+                               "whole and stays on the back end; delete this one and ask again",
+                               item->data);
+    return source_moved(head, row);
+}
+
 /* --- the end --- */
 
 static void note(struct ending *ending, const struct worker *row, const struct work_end *item,
@@ -162,7 +183,7 @@ static bool end_item(struct ending *ending, const struct work_end *item, GError 
     struct resource resource = resource_of_row(head, row);
     if (!may_end(ending, row, &resource, item, error))
         return false;
-    g_autofree char *moved = item->moved_on || item->failed ? NULL : source_moved(head, row);
+    g_autofree char *moved = why_not(head, row, item);
     struct work_end torn = *item;
     if (moved) {
         torn.failed = true;

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "core/wconfd/wconf_private.h"
+#include "proto/change.h"
 #include "proto/storage/volume_driver.h"
 #include "unit/core/world/storage_world.h"
 
@@ -51,6 +52,16 @@ static void reset(const char *volume, const char *status)
     g_assert_cmpuint(storage_number(storage_ask(storage_cli, "reset_state", args), "serial"), >, 0);
 }
 
+/* A person has made another node the master, which has all up to now, and not what followed. */
+static void lose_changes(void)
+{
+    g_autoptr(GPtrArray) first = change_list_new();
+    guint64 last = serial();
+    fake_engine_lose(world.engine, last, first);
+    storage_restart();
+    g_assert_cmpuint(serial(), >, last + LIMIT_SERIAL_LEAP);
+}
+
 /* The row of node 1's former process, claimed by the present one; its claim. */
 static guint64 claim_left(guint64 *generation, const char *key)
 {
@@ -98,6 +109,29 @@ static void test_create_fails(void)
     g_assert_null(storage_row(key));
     g_assert_cmpstr(only_decision()->summary, ==,
                     "cinder-volume node1@dir1: volume data1: creating -> error: the disk is full.");
+    world_tear_down();
+}
+
+/* What was lost may have ended the row, and the data was swept then: nobody names it. */
+static void test_create_lost(void)
+{
+    storage_set_up(NULL);
+    guint64 generation = storage_register(1);
+    const char *key = storage_create("data1");
+    guint64 claim = storage_take(1, generation, key);
+    lose_changes();
+    assert_says(end(generation, made_item(key, claim)), "passed");
+    g_assert_cmpstr(status_of(key), ==, "error");
+    g_assert_cmpstr(storage_volume(key)->data, ==, "");
+    g_assert_true(g_str_has_prefix(storage_volume(key)->status_why,
+                                   "changes were lost after it was begun, so "));
+    g_assert_null(storage_row(key));
+    g_assert_cmpuint(config_count(world.wconf->committed, "trash"), ==, 0);
+    /* What is begun after the loss is as ever. */
+    key = storage_create("data2");
+    claim = storage_take(1, generation, key);
+    assert_says(end(generation, made_item(key, claim)), "passed");
+    g_assert_cmpstr(status_of(key), ==, "available");
     world_tear_down();
 }
 
@@ -404,6 +438,7 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/wconf_work_end/create#CLN-02,SAF-52", test_create);
     g_test_add_func("/wconf_work_end/create-fails#CLN-02", test_create_fails);
+    g_test_add_func("/wconf_work_end/create-lost#SAF-52,SAF-120", test_create_lost);
     g_test_add_func("/wconf_work_end/extend#SAF-53", test_extend);
     g_test_add_func("/wconf_work_end/delete#SAF-53", test_delete);
     g_test_add_func("/wconf_work_end/wrong-data#SAF-52", test_wrong_data);
