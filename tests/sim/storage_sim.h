@@ -51,7 +51,7 @@ struct storage_host {
 
 /* What one wconfd can know of who lives, by the clock of its host. */
 struct storage_ear {
-    GHashTable *beats;     /* UUID of a service -> gint64, when it was heard last */
+    GHashTable *beats;     /* UUID of a service -> struct heard */
     guint64 epoch;         /* that it has */
     gint64 since_ms;       /* since when, or since it stood still last */
     gint64 stood_since_ms; /* it stands; 0: it does not */

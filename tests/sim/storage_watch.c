@@ -35,6 +35,11 @@ static void count_refused(struct storage_world *storage, const json_t *result)
 
 /* --- who is heard --- */
 
+struct heard {
+    gint64 at_ms;
+    guint64 generation;
+};
+
 /* Whoever was answered was heard when it asked. */
 static void note_beats(const struct watched *watched)
 {
@@ -45,10 +50,10 @@ static void note_beats(const struct watched *watched)
         const char *uuid = json_string_value(json_object_get(beat, "service"));
         const struct storage_service *service =
             config_get(watched->storage->truth, "storage_service", uuid, NULL);
-        if (service &&
-            service->generation == (guint64)json_integer_value(json_object_get(beat, "generation")))
-            g_hash_table_replace(beats, g_strdup(uuid),
-                                 g_memdup2(&watched->at_ms, sizeof watched->at_ms));
+        const struct heard heard = {
+            watched->at_ms, (guint64)json_integer_value(json_object_get(beat, "generation"))};
+        if (service && service->generation == heard.generation)
+            g_hash_table_replace(beats, g_strdup(uuid), g_memdup2(&heard, sizeof heard));
     }
 }
 
@@ -88,8 +93,11 @@ void storage_given(struct ms_host *host, const GPtrArray *changes)
             old ? json_string_value(json_object_get(change->object, "state")) : NULL;
         if (!state || strcmp(state, "down") != 0 || old->state == STORAGE_DOWN)
             continue;
-        const gint64 *beat = g_hash_table_lookup(ear->beats, change->key);
-        gint64 heard = MAX(beat ? *beat : 0, ear->since_ms);
+        /* That of a registration before counts for nothing, even if it came while the next one was
+         * on its way. */
+        const struct heard *beat = g_hash_table_lookup(ear->beats, change->key);
+        bool counts = beat && beat->generation == old->generation;
+        gint64 heard = MAX(counts ? beat->at_ms : 0, ear->since_ms);
         if (ms_boot_ms(host) - heard < MS_DOWN_S * 1000)
             ms_problem(host->ms, "%s is said to be down after %" G_GINT64_FORMAT " ms", old->host,
                        ms_boot_ms(host) - heard);

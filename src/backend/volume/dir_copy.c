@@ -18,8 +18,10 @@ static bool copy_by_hand(int source, int target, off_t from, off_t to)
     g_autofree char *piece = g_malloc((gsize)PIECE_BYTES);
     while (from < to) {
         ssize_t got = pread(source, piece, (size_t)MIN(PIECE_BYTES, to - from), from);
-        if (got <= 0)
-            return got == 0;
+        if (got <= 0) {
+            errno = got == 0 ? EIO : errno; /* it was longer when it was looked at */
+            return false;
+        }
         for (ssize_t done = 0; done < got;) {
             ssize_t put = pwrite(target, piece + done, (size_t)(got - done), from + done);
             if (put < 0)
@@ -36,11 +38,9 @@ static bool copy_data(int source, int target, off_t from, off_t to)
     while (from < to) {
         off_t in = from, out = from;
         ssize_t done = copy_file_range(source, &in, target, &out, (size_t)(to - from), 0);
-        if (done == 0)
-            return true; /* it was made shorter meanwhile */
         if (done < 0 && (errno == ENOSPC || errno == EDQUOT || errno == EIO))
             return false;
-        if (done < 0)
+        if (done <= 0) /* some file systems copy nothing, and say no error */
             return copy_by_hand(source, target, from, to);
         from += done;
     }

@@ -156,7 +156,7 @@ int volume_children_run(struct volume_children *children, const char *backend,
         if (task_killed())
             fettle_set_ended(error, "the process that waited for a back end");
         else
-            fettle_set_error(error, TIMEOUT, "%u calls before this one hang",
+            fettle_set_error(error, TIMEOUT, "%u calls before this one have not ended",
                              count(children, backend, false));
         free_if_over(children);
         return -1;

@@ -50,7 +50,7 @@ static guint64 promised_mib(const struct config *config, const struct backend *b
     g_autoptr(GPtrArray) snapshots = config_backend_snapshots(config, backend->uuid);
     for (guint i = 0; i < snapshots->len; i++) {
         const struct snapshot *snapshot = snapshots->pdata[i];
-        gib += *snapshot->data ? snapshot->size : 0;
+        gib += *snapshot->data || snapshot->status == SNAPSHOT_CREATING ? snapshot->size : 0;
     }
     return gib * GIB_MIB;
 }

@@ -70,9 +70,6 @@ struct volume_seen {
     char *why;       /* that was logged last */
 };
 void volume_seen_free(void *seen);
-/* How many of its kind go before it; those that are to take nothing, or are not there to do it, do
- * not count. */
-guint volume_rank(const struct volume_caller *caller, guint64 number);
 /* Called for each row whose turn it is, in their order; how long nothing is due of it, in ms. */
 typedef guint (*volume_due_fn)(struct volume_caller *caller, const char *key, void *data);
 /* Of rows that nobody has. How long nothing else is due, in ms. */

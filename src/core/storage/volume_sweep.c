@@ -48,14 +48,14 @@ struct volume_proof volume_proof_of(const struct volume_member *member)
 
 bool volume_proof_holds(const struct volume_member *member, const struct volume_proof *proof)
 {
-    return !restored_brake(volume_member_config(member)) &&
+    return !task_killed() && !restored_brake(volume_member_config(member)) &&
            stamp_compare(follow_stamp(member->service->follow), proof->stamp) == 0;
 }
 
 bool volume_proof_asked(struct volume_member *member, const struct volume_proof *proof)
 {
-    return follow_refresh(member->service->follow, NULL) && volume_proof_holds(member, proof) &&
-           !task_killed();
+    return !task_killed() && follow_refresh(member->service->follow, NULL) &&
+           volume_proof_holds(member, proof);
 }
 
 const struct trash *volume_trash_of(const struct volume_member *member, const char *name)
@@ -67,11 +67,12 @@ const struct trash *volume_trash_of(const struct volume_member *member, const ch
 bool volume_sweep_may(const struct volume_member *member, const struct volume_proof *proof,
                       enum resource_type type, const char *name, bool *ret_unproven)
 {
-    const struct config *config = volume_member_config(member);
     g_autofree char *uuid = NULL;
     guint64 claim;
-    if (!volume_data_parse(name, &uuid, &claim) || claim > config_serial(config) ||
-        !volume_proof_holds(member, proof))
+    if (!volume_proof_holds(member, proof))
+        return false;
+    const struct config *config = volume_member_config(member);
+    if (!volume_data_parse(name, &uuid, &claim) || claim > config_serial(config))
         return false;
     g_autofree char *key = config_work_key(type, uuid);
     struct resource resource = resource_of(config, type, uuid);

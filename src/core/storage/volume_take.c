@@ -40,10 +40,11 @@ static GPtrArray *rows_to_take(const struct volume_member *member)
     return rows;
 }
 
+/* One place is left to cleaning and looking: a copy may take hours. */
 static bool has_room(const struct volume_member *member)
 {
     struct volume_driver *driver = member->service->env->volumes;
-    return member->caller.working < LIMIT_BACKEND_CHILDREN &&
+    return member->caller.working < LIMIT_BACKEND_CHILDREN - 1 &&
            member->service->working < LIMIT_VOLUME_CHILDREN &&
            driver->ops->hanging(driver, member->backend) < LIMIT_BACKEND_CHILDREN;
 }

@@ -18,10 +18,9 @@ void volume_seen_free(void *data)
     g_free(seen);
 }
 
-guint volume_rank(const struct volume_caller *caller, guint64 number)
+static guint rank(const struct volume_caller *caller, const GPtrArray *services, guint64 number)
 {
     guint before = 0;
-    g_autoptr(GPtrArray) services = config_list(volume_caller_config(caller), "storage_service");
     for (guint i = 0; i < services->len; i++) {
         const struct storage_service *other = services->pdata[i];
         before += strcmp(other->backend, caller->backend) == 0 && other->id != caller->id &&
@@ -63,13 +62,14 @@ guint volume_turns(struct volume_caller *caller, const GPtrArray *rows, volume_d
     gint64 now = volume_caller_ms(caller);
     guint rest_ms = VOLUME_NEVER_MS;
     bool disabled = is_disabled(caller);
+    g_autoptr(GPtrArray) services = config_list(volume_caller_config(caller), "storage_service");
     GHashTable *next = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, volume_seen_free);
     g_autoptr(GPtrArray) ready = g_ptr_array_new_with_free_func(g_free);
     for (guint i = 0; i < rows->len && !disabled; i++) {
         const struct worker *row = rows->pdata[i];
         g_autofree char *key = config_work_key(row->resource_type, row->resource_id);
         struct volume_seen *seen = note(caller, next, key, row->id);
-        gint64 at = seen->since_ms + (gint64)volume_rank(caller, row->id) * NEXT_MS;
+        gint64 at = seen->since_ms + (gint64)rank(caller, services, row->id) * NEXT_MS;
         if (g_hash_table_contains(caller->busy, key))
             continue;
         if (at > now)

@@ -234,7 +234,10 @@ static void decide_end(struct wconf *wconf, const struct cleanup *cleanup,
                             *cleanup->resource_id ? cleanup->resource_id : "resources"));
     decision->event = cleanup->failed ? EVENT_ALERT : EVENT_RECOVERED;
     decision->level = cleanup->failed ? EVENT_LEVEL_WARNING : decision->level;
-    wconf_decide(wconf, decision, changes);
+    if (decision->event == EVENT_ALERT)
+        wconf_work_tell_once(wconf, decision, changes);
+    else
+        wconf_decide(wconf, decision, changes);
 }
 
 /* Of a whole service it stays, until that is up again: what was done about this death. Of some of

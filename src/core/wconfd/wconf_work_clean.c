@@ -164,15 +164,6 @@ void wconf_handle_claim_work(struct wconf *wconf, struct rpc_request *request)
 
 /* --- give_back --- */
 
-/* It comes again each time that the row is tried: only what is new is told. */
-static void tell_once(struct wconf *wconf, struct decision *decision, GPtrArray *changes)
-{
-    if (wconf->decisions)
-        decisions_record(wconf->decisions, wconf->head, wconf->env, decision, changes);
-    else
-        wconf_decide(wconf, decision, changes);
-}
-
 static void give_back(struct wconf *wconf, struct rpc_request *request,
                       const struct give_back_args *args, const struct storage_service *service,
                       const struct worker *old)
@@ -197,7 +188,7 @@ static void give_back(struct wconf *wconf, struct rpc_request *request,
     decision_set(&decision->task, "%s", row->status);
     decision->event = EVENT_ALERT;
     decision->level = EVENT_LEVEL_WARNING;
-    tell_once(wconf, decision, changes);
+    wconf_work_tell_once(wconf, decision, changes);
     const struct cleanup_counts counts = {.failed = 1};
     wconf_cleanup_count(wconf, args->cleanup, service, &counts, changes);
     wconf_work_commit(wconf, request, args->commit_id, changes, NULL);

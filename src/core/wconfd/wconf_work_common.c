@@ -166,6 +166,16 @@ void wconf_work_unname(struct wconf *wconf, struct resource *resource, const cha
     resource->data = "";
 }
 
+/* --- what is told --- */
+
+void wconf_work_tell_once(struct wconf *wconf, struct decision *decision, GPtrArray *changes)
+{
+    if (wconf->decisions)
+        decisions_record(wconf->decisions, wconf->head, wconf->env, decision, changes);
+    else
+        wconf_decide(wconf, decision, changes);
+}
+
 /* --- many at once --- */
 
 void wconf_work_verdict(struct work_verdicts *verdicts, const char *key, enum work_answer answer,

@@ -72,6 +72,9 @@ bool wconf_work_make(const struct config *head, const struct accept_work_args *a
 /* The resource names its data no more: that is trash. */
 void wconf_work_unname(struct wconf *wconf, struct resource *resource, const char *operation,
                        GPtrArray *changes);
+/* What comes again each time that a row is tried: only what is new is told. `decision` is stolen.
+ */
+void wconf_work_tell_once(struct wconf *wconf, struct decision *decision, GPtrArray *changes);
 /* Adds what has become of an item; `error` NULL: it has passed. */
 void wconf_work_verdict(struct work_verdicts *verdicts, const char *key, enum work_answer answer,
                         const GError *error);

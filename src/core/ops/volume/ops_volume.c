@@ -210,6 +210,20 @@ static bool plug_in(struct op *op, const struct instance *instance, struct attac
     return commit(op, instance->uuid, edit, error);
 }
 
+/* A replica is of no use where the guest cannot have all its disks. */
+static void warn_of_secondary(struct op *op, const struct volume *volume,
+                              const struct instance *instance)
+{
+    const char *node = instance->secondary_node;
+    g_autofree char *why =
+        *node ? attachment_backend_unserved(op_config(op), volume->backend, node) : NULL;
+    if (why)
+        op_log(op,
+               "%s, the secondary, %s: instance \"%s\" cannot fail over to it while it has this "
+               "volume; add the node: fettle backend modify",
+               op_node_name(op, node), why, instance->name);
+}
+
 static bool attach_exec(struct op *op, GError **error)
 {
     const struct op_instance_attach_volume *params = op->params;
@@ -227,6 +241,7 @@ static bool attach_exec(struct op *op, GError **error)
                                    .uuid = attachment_of(volume) ? attachment->uuid : NULL,
                                    .mark = runs ? TASK_ATTACHING_VOLUME : TASK_NONE};
     set_state(op, attachment, runs ? ATTACHMENT_ATTACHING : ATTACHMENT_ATTACHED);
+    warn_of_secondary(op, volume, instance);
     if (!commit(op, instance->uuid, &edit, error))
         return false;
     edit.uuid = attachment->uuid;
