@@ -18,6 +18,8 @@ void volume_seen_free(void *data)
     g_free(seen);
 }
 
+/* How many of its kind go before it; those that are to take nothing, or are not there to do it, do
+ * not count. */
 static guint rank(const struct volume_caller *caller, const GPtrArray *services, guint64 number)
 {
     guint before = 0;
