@@ -95,6 +95,10 @@ def enums():
         elif macro == 'ENUM_WORD':
             found[list(found)[-1]].append(args[-1])
     found['task_state'] += [args[2] for macro, args in rows('tasks.def') if macro == 'TASK' and args[0] == 'instance']
+    for macro, args in rows('storage/resources.def'):
+        if macro == 'RESOURCE':
+            found['resource_type'].append(args[2])
+            found[args[1] + '_status'] += [row[2] for name, row in rows('tasks.def') if name in ('TASK', 'SETTLED') and row[0] == args[1]]
     return found
 
 

@@ -30,7 +30,7 @@ class Tables:
     def __init__(self):
         self.records, self.words, self.methods = {'nothing': []}, {}, []
         self.fields, self.set = [], []  # of the record and of the set that is being read
-        for name in ('enums.def', 'tasks.def', 'records.def', 'storage/records.def', 'methods.def', 'storage/methods.def', 'changes.def'):
+        for name in ('enums.def', 'tasks.def', 'storage/resources.def', 'records.def', 'storage/records.def', 'methods.def', 'storage/methods.def', 'changes.def'):
             with open(os.path.join(ROOT, 'src', 'proto', name), encoding='utf-8') as file:
                 for line in file:
                     self.take(line)
@@ -48,6 +48,10 @@ class Tables:
             self.set.append(words[1].rstrip(')').strip('"'))
         elif kind == 'TASK' and words[0] == 'instance':
             self.words['task_state'].append(words[2].strip('"'))
+        elif kind in ('TASK', 'SETTLED') and words[0] + '_status' in self.words:
+            self.words[words[0] + '_status'].append(words[2].rstrip(')').strip('"'))
+        elif kind == 'RESOURCE':
+            self.words['resource_type'].append(words[2].rstrip(')').strip('"'))
         elif kind == 'FIELD':
             self.fields.append((words[1], words[0], None, 'REQUIRED' in words[2]))
         elif kind in ('FIELD_ENUM', 'FIELD_OBJECT', 'FIELD_OBJECTS'):

@@ -81,7 +81,7 @@ static bool item_confirmed(const struct config *config, const struct confirm_ite
     if (instance->generation != item->generation)
         return false;
     if (item->role == CONFIRM_ATTACH)
-        return !strcmp(instance->holder, node) && is_attached(config, instance, item->replica);
+        return may_start(config, instance, node) && is_attached(config, instance, item->replica);
     switch (item->role) {
     case CONFIRM_RUN:
         return !strcmp(instance->holder, node);

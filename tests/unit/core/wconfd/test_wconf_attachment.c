@@ -108,6 +108,12 @@ static void test_confirm(void)
     storage_set_up(changes_of(put("volume", VOLUME1, 1, object_volume1()), NULL));
     assert_says(confirmed(0, generation), "refused");
     world_tear_down();
+    /* A person has said that its node is dead. */
+    storage_set_up(changes_of(
+        put("volume", VOLUME1, 1, attached("attached", false)),
+        put("node", NODE1, 1, with(object_node(NODE1), "offline", json_boolean(true))), NULL));
+    assert_says(confirmed(0, generation), "refused");
+    world_tear_down();
 }
 
 static void test_forbids(void)
