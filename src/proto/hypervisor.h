@@ -15,6 +15,8 @@
 struct hypervisor;
 
 #define CONSOLE_SINCE_START G_MININT64
+/* Drive of a volume, by the UUID of its attachment: names have 31 characters at most. */
+#define VOLUME_DRIVE "w%.23s"
 
 /* What happened without being asked; called from the loop. */
 struct hypervisor_events {

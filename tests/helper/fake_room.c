@@ -120,6 +120,9 @@ static GPtrArray *op_drives(struct hypervisor *hv, const char *instance, guint64
     GPtrArray *drives = g_ptr_array_new_with_free_func(g_free);
     for (guint i = 0; guest->image && i < guest->image->count / FAKE_BLOCKS; i++)
         g_ptr_array_add(drives, g_strdup_printf("vd%u", i));
+    for (guint i = 0; guest->volumes && i < guest->volumes->len; i++)
+        g_ptr_array_add(drives,
+                        g_strdup_printf(VOLUME_DRIVE, (const char *)guest->volumes->pdata[i]));
     return drives;
 }
 

@@ -14,14 +14,13 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#define NAME_CHARS 23 /* of the attachment's UUID, as names of nodes have 31 at most */
 #define SERIAL_CHARS 20
 #define SET_0 (G_MAXINT32 - 64) /* of descriptors; below that of the console, above all others */
 #define POLL_MS 100
 
 static char *volume_node(const char *attachment)
 {
-    return g_strdup_printf("w%.*s", NAME_CHARS, attachment);
+    return g_strdup_printf(VOLUME_DRIVE, attachment);
 }
 
 int volume_set(guint64 slot)

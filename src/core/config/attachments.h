@@ -34,5 +34,6 @@ bool attachment_places(const struct config *config, const struct instance *insta
 bool attachment_free_slot(const struct config *config, const struct instance *instance,
                           guint64 *ret_slot, GError **error);
 
-/* A guest is about to be gone for ever with its instance: its volumes are nobody's. */
+/* The instance goes, and no node has a process of it any more, which whoever calls has seen
+ * (SAF-57): its volumes are nobody's. */
 void attachment_end_all(const struct config *config, const char *instance, GPtrArray *changes);

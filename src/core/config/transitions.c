@@ -134,9 +134,22 @@ static bool display_step(const struct step *step, const struct instance *old,
            port_is_in_range(step->after, after->network_port, error);
 }
 
+/* SAF-57: its volumes are freed by who has seen the exits, with it, and by nobody on the way. */
+static bool volumes_let_go(const struct step *step, const struct instance *old, GError **error)
+{
+    g_autoptr(GPtrArray) volumes = config_instance_volumes(step->after, old->uuid);
+    if (!volumes->len)
+        return true;
+    fettle_set_error(error, UNSAFE, "is deleted, and volume %s stays attached to it (SAF-57)",
+                     config_volume_name(volumes->pdata[0]));
+    return false;
+}
+
 static bool instance_gone(const struct step *step, const struct instance *old, GError **error)
 {
     const struct removed *removed = config_get(step->after, "removed", old->uuid, NULL);
+    if (!volumes_let_go(step, old, error))
+        return false;
     if (removed && removed->generation > old->generation)
         return true;
     fettle_set_error(error, UNSAFE,

@@ -12,6 +12,7 @@
 #include "core/node/migration/incoming.h"
 #include "core/node/migration/outgoing.h"
 #include "core/node/parts.h"
+#include "core/node/volume/volumes.h"
 
 #define SILENT_CHARS 512 /* as the record has it */
 #define BUSY_CHARS 128
@@ -96,6 +97,7 @@ static void tell_process(const struct guest *guest, struct sight *sight)
     }
     for (guint i = 0; guest->drives && i < guest->drives->len; i++)
         g_ptr_array_add(sight->drives, g_strdup(guest->drives->pdata[i]));
+    volumes_copy(sight->volumes, record->volumes);
 }
 
 /* Several may be silent. */

@@ -150,7 +150,7 @@ static bool start_record_used(struct guest *guest, const struct guest_start_args
     record->spec = instance_copy(args->instance);
     export_target_free(record->target);
     record->target = args->target ? export_target_copy(args->target) : NULL;
-    volumes_note(record, args->volumes);
+    volumes_copy(record->volumes, args->volumes);
     text_set(&record->migration, "");
     record->migrating = MIGRATION_NONE;
     g_clear_pointer(&record->incoming, instance_free);

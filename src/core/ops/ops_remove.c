@@ -4,6 +4,7 @@
  * runs from go last: until then it is whole, and stays if this job dies (SAF-23).
  */
 #include "core/config/allocated.h"
+#include "core/config/attachments.h"
 #include "core/ops/instance.h"
 #include "core/ops/ops.h"
 #include "core/report/late.h"
@@ -39,6 +40,7 @@ static bool build_removed(struct op *op, GPtrArray *changes, void *data, GError 
     if (!instance)
         return false;
     config_delete_rest(op_config(op), instance, changes);
+    attachment_end_all(op_config(op), uuid, changes);
     op_delete(op, changes, "instance", uuid);
     return true;
 }
@@ -108,6 +110,14 @@ static bool clean_shared(struct op *op, const struct instance *instance, GError 
 
 /* --- the parts again --- */
 
+/* No flag makes up for its word that nothing of it runs (SAF-57). */
+static bool may_have_volumes(const struct op *op, const struct instance *instance, const char *node)
+{
+    g_autoptr(GPtrArray) volumes = config_instance_volumes(op_config(op), instance->uuid);
+    return volumes->len > 0 &&
+           (!strcmp(node, instance->holder) || !strcmp(node, instance->migration_node));
+}
+
 static void note_failure(struct op *op, GString *left, const char *node, const char *why)
 {
     op_log(op, "could not be cleaned: %s", why);
@@ -127,7 +137,7 @@ bool instance_remove_rest(struct op *op, const struct instance *instance, const 
         if (op_node_offline(op, node)) {
             note_failure(op, left, node, "its node is offline");
         } else if (!clean_node(op, instance, node, go_on ? 0 : ACT_PATIENCE_MS, &local)) {
-            if (!go_on) {
+            if (!go_on || may_have_volumes(op, instance, node)) {
                 g_propagate_error(error, g_steal_pointer(&local));
                 return false;
             }
@@ -177,13 +187,19 @@ static bool remove_declare(struct op *op, GError **error)
 static bool need_answer(const struct op *op, const struct instance *instance, const char *node,
                         GError **error)
 {
-    if (op_node_offline(op, node) || op_report(op, node))
+    if (op_report(op, node))
         return true;
     g_autofree char *why = op_no_report(op, node);
-    fettle_set_error(error, TEMPORARY,
-                     "%s, which has disks of instance \"%s\", %s; try again, or with "
-                     "--ignore-failures",
-                     op_node_name(op, node), instance->name, why);
+    if (may_have_volumes(op, instance, node))
+        fettle_set_error(error, TEMPORARY,
+                         "%s, which may run instance \"%s\" with its volumes, %s; try again, or if "
+                         "its power is off: fettle node modify %s --offline yes --statement \"…\"",
+                         op_node_name(op, node), instance->name, why, op_node_name(op, node));
+    else
+        fettle_set_error(error, TEMPORARY,
+                         "%s, which has disks of instance \"%s\", %s; try again, or with "
+                         "--ignore-failures",
+                         op_node_name(op, node), instance->name, why);
     return false;
 }
 
@@ -193,20 +209,19 @@ static bool remove_check(struct op *op, GError **error)
     const struct instance *found = op_find_instance(op, params->instance_name, error);
     if (!found)
         return false;
-    if (params->ignore_failures)
-        return true;
     record_autoptr(instance) instance = instance_copy(found);
     const char *nodes[3];
     guint count = allocated_nodes(instance, nodes);
-    g_autoptr(GPtrArray) online = g_ptr_array_new();
+    g_autoptr(GPtrArray) asked = g_ptr_array_new();
     for (guint i = 0; i < count; i++) {
-        if (!op_node_offline(op, nodes[i]))
-            g_ptr_array_add(online, (void *)nodes[i]);
+        if (!op_node_offline(op, nodes[i]) &&
+            (!params->ignore_failures || may_have_volumes(op, instance, nodes[i])))
+            g_ptr_array_add(asked, (void *)nodes[i]);
     }
-    if (!op_gather_reports(op, online, error))
+    if (!op_gather_reports(op, asked, error))
         return false;
-    for (guint i = 0; i < count; i++) {
-        if (!need_answer(op, instance, nodes[i], error))
+    for (guint i = 0; i < asked->len; i++) {
+        if (!need_answer(op, instance, asked->pdata[i], error))
             return false;
     }
     return true;

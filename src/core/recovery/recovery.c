@@ -270,6 +270,8 @@ void recovery_judge(struct watcher *watcher, struct recovery_case *subject,
         recovery_look_failed(watcher, subject, changes);
     } else if (how != JUDGED_FINISH || !is_told(watcher, subject)) {
         recovery_apply(watcher, subject, changes);
+        if (how == JUDGED_SETTLED)
+            recovery_settle_volumes(watcher, subject, sights, changes);
     }
 }
 

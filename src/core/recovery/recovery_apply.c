@@ -1,6 +1,7 @@
 /* See recovery_private.h: what a judgement changes. */
 #include <string.h>
 
+#include "core/config/attachments.h"
 #include "core/config/fault.h"
 #include "core/recovery/recovery_private.h"
 #include "proto/change.h"
@@ -169,6 +170,7 @@ static void remove_record(struct watcher *watcher, const struct recovery_case *s
 {
     const struct instance *record = subject->record;
     config_delete_rest(follow_config(watcher->follow), record, changes);
+    attachment_end_all(follow_config(watcher->follow), record->uuid, changes);
     drop_told(subject, changes);
     g_ptr_array_add(changes,
                     change_make(CHANGE_DELETE, "instance", record->uuid, subject->version, NULL));

@@ -9,6 +9,7 @@
  *   instance_facts.c  that, in the words of the table of tasks
  *   judge.c           what follows
  *   recovery_apply.c  what it changes: records, faults, counters, decisions
+ *   settle_volumes.c  the same of the volumes of an instance
  *   finish.c          jobs that finish or undo what is half made
  */
 #pragma once
@@ -98,6 +99,12 @@ void recovery_tell_stale(struct watcher *watcher, struct recovery_case *subject,
 /* It is another healer's, or held back. */
 void recovery_tell_wait(struct watcher *watcher, const struct recovery_case *subject,
                         const char *why, GPtrArray *changes);
+
+/* --- settle_volumes.c --- */
+
+/* Adds what becomes of attachments that its dead job was at work on, if the instance is settled. */
+void recovery_settle_volumes(const struct watcher *watcher, const struct recovery_case *subject,
+                             const struct sights *sights, GPtrArray *changes);
 
 /* --- finish.c --- */
 

@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "core/config/attachments.h"
 #include "core/config/fault.h"
 #include "core/config/named_change.h"
 #include "core/config/restored.h"
@@ -518,8 +517,6 @@ static void add_of_gone(const struct config *head, const struct change *gone, GP
             g_ptr_array_add(changes, config_delete(head, "service", service->uuid));
     }
     add_storage_of_gone(head, gone, changes);
-    if (!strcmp(gone->kind, "instance"))
-        attachment_end_all(head, gone->key, changes);
     for (guint i = 0; i < G_N_ELEMENTS(told); i++)
         if (config_get(head, told[i], key, NULL) && !change_list_has(changes, told[i], key))
             g_ptr_array_add(changes, config_delete(head, told[i], key));

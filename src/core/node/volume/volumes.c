@@ -9,11 +9,11 @@
 
 #define DETACH_WAIT_MS 2000 /* of one call; who wants more asks again */
 
-void volumes_note(struct guest_record *record, const GPtrArray *volumes)
+void volumes_copy(GPtrArray *to, const GPtrArray *volumes)
 {
-    g_ptr_array_set_size(record->volumes, 0);
+    g_ptr_array_set_size(to, 0);
     for (guint i = 0; volumes && i < volumes->len; i++)
-        g_ptr_array_add(record->volumes, guest_volume_copy(volumes->pdata[i]));
+        g_ptr_array_add(to, guest_volume_copy(volumes->pdata[i]));
 }
 
 static struct guest_volume *find(const struct guest *guest, const char *attachment)

@@ -7,8 +7,8 @@
 
 #include "core/node/guest.h"
 
-/* What a generation is about to begin with. */
-void volumes_note(struct guest_record *record, const GPtrArray *volumes);
+/* Replaces a list of struct guest_volume; NULL: by none. */
+void volumes_copy(GPtrArray *to, const GPtrArray *volumes);
 /* Whether the master's record has each of them as this generation's. */
 bool volumes_confirm(struct node_core *node, const struct epoch_fence_op *op,
                      const struct guest_start_args *args, GError **error);

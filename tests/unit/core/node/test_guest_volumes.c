@@ -145,6 +145,44 @@ static void test_migration(void)
     node_world_free(nw);
 }
 
+/* What recovery is shown (RCV-75): what the guest may have, and has. */
+static void expect_shown(struct node_world *nw, bool may, bool leaving, bool has)
+{
+    g_autoptr(GError) error = NULL;
+    json_autoptr said = nw_call(nw, &nw->a, "collect",
+                                json_make("{s:[{s:s,s:i,s:[],s:s}]}", "subjects", "instance", WEB1,
+                                          "dead_job", 0, "disks", "disk_template", "diskless"),
+                                &error);
+    g_assert_no_error(error);
+    record_autoptr(collect_result) result =
+        record_parse(&collect_result_record, said, RECORD_STRICT, &error);
+    g_assert_no_error(error);
+    const struct sight *sight = result->sights->pdata[0];
+    const struct guest_volume *volume = sight->volumes->len ? sight->volumes->pdata[0] : NULL;
+    g_autofree char *name = g_strdup_printf(VOLUME_DRIVE, ATTACHMENT_1);
+    g_assert_true(may == (volume != NULL));
+    g_assert_true(!may || volume->leaving == leaving);
+    g_assert_true(has == g_ptr_array_find_with_equal_func(sight->drives, name, g_str_equal, NULL));
+}
+
+static void test_collect(void)
+{
+    struct node_world *nw = with_volume();
+    expect_shown(nw, true, false, true);
+    fake_host_keep_volumes(nw->a.host, true);
+    g_assert_false(asked(nw));
+    expect_shown(nw, true, true, true);
+    fake_host_keep_volumes(nw->a.host, false);
+    g_assert_true(asked(nw));
+    expect_shown(nw, false, false, false);
+    node_world_free(nw);
+    nw = with_volume();
+    fake_host_guest_crash(nw->a.host, WEB1);
+    nw_pass(nw, 100);
+    expect_shown(nw, false, false, false);
+    node_world_free(nw);
+}
+
 /* A process that is gone has nothing. */
 static void test_gone(void)
 {
@@ -165,6 +203,7 @@ int main(int argc, char **argv)
     g_test_add_func("/guest-volumes/leaving#SAF-124", test_leaving);
     g_test_add_func("/guest-volumes/told-again#SAF-124", test_told_again);
     g_test_add_func("/guest-volumes/migration#SAF-124", test_migration);
+    g_test_add_func("/guest-volumes/collect#RCV-75", test_collect);
     g_test_add_func("/guest-volumes/gone#SAF-57", test_gone);
     return g_test_run();
 }

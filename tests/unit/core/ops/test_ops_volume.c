@@ -295,6 +295,48 @@ static void test_migrate_refused(void)
                             "cannot go to node2: it does not serve back end dir1"));
 }
 
+/* --- the end of the instance --- */
+
+static const char *remove_web(bool ignore)
+{
+    json_t *opcode = power("OP_INSTANCE_REMOVE");
+    json_object_set_new(opcode, "ignore_failures", json_boolean(ignore));
+    return run(opcode);
+}
+
+static void test_remove(void)
+{
+    ops_put_web(world, "in-sync", true);
+    put_volume(attachment("attached", false));
+    g_assert_cmpstr(remove_web(false), ==, "null");
+    g_assert_null(ops_web(world));
+    g_assert_null(attached());
+}
+
+/* Whoever may have it open has to be heard, or be off on a person's word. */
+static void test_remove_silent(void)
+{
+    static const char *const silent =
+        "node1, which may run instance \\\"web1\\\" with its volumes, does not answer; try again, "
+        "or if "
+        "its power is off: fettle node modify node1 --offline yes --statement";
+    ops_put_web(world, "in-sync", true);
+    put_volume(attachment("attached", false));
+    ops_fail(world, NODE1, "node_report", FETTLE_ERROR_TIMEOUT, "late", 1);
+    g_assert_nonnull(strstr(remove_web(true), silent));
+    ops_expect(world, "commit job error\n");
+    /* It answers, and falls silent later. */
+    ops_fail(world, NODE1, "guest_stop", FETTLE_ERROR_TIMEOUT, "late", 9);
+    ops_fail(world, NODE1, "disks_remove", FETTLE_ERROR_TIMEOUT, "late", 9);
+    g_assert_nonnull(strstr(remove_web(true), "late"));
+    g_assert_nonnull(ops_web(world));
+    g_assert_nonnull(attached());
+    ops_node_offline(world, NODE1);
+    g_assert_cmpstr(remove_web(true), ==, "null");
+    g_assert_null(ops_web(world));
+    g_assert_null(attached());
+}
+
 /* --- a job that is cut off --- */
 
 /* At no moment is the volume free while the node may have been asked to open it, and the same again
@@ -336,6 +378,8 @@ int main(int argc, char **argv)
     ops_case("/ops/volume/start-is-served", test_start_is_served, &world, prepare);
     ops_case("/ops/volume/migrate#SAF-124", test_migrate, &world, prepare);
     ops_case("/ops/volume/migrate-refused", test_migrate_refused, &world, prepare);
+    ops_case("/ops/volume/remove#SAF-57", test_remove, &world, prepare);
+    ops_case("/ops/volume/remove-silent#SAF-57", test_remove_silent, &world, prepare);
     ops_case("/ops/volume/cut-off#SAF-57", test_cut_off, &world, prepare);
     return g_test_run();
 }

@@ -8,7 +8,7 @@
 /* Four nodes; node1, the master, and node2 are candidates, and there should be three. */
 static struct watcher_world *two_of_three_with(const char *engine)
 {
-    struct watcher_world *w = watcher_world_new_with(engine);
+    struct watcher_world *w = watcher_world_new_with(engine, NULL);
     add_node4(w);
     change_object(w, "node", NODE2, json_make("{sb}", "master_candidate", 1));
     change_object(w, "cluster", CLUSTER, json_make("{si}", "candidate_pool_size", 3));

@@ -156,16 +156,25 @@ static void test_jobs(void)
     world_tear_down();
 }
 
-/* With its instance, in the same commit. */
+static GPtrArray *without_web1(void)
+{
+    return changes_of(del("instance", WEB1, 1), del("replica", REPLICA1, 1),
+                      put("removed", WEB1, 0,
+                          json_make("{s:s,s:s,s:I}", "uuid", WEB1, "name", "web1", "generation",
+                                    (json_int_t)generation_of_web1() + 1)),
+                      NULL);
+}
+
+/* In the commit of its instance, by who has seen the exits and says so. */
 static void test_removed(void)
 {
     set_up("attached", false);
     assert_says(job_locks(&world, 17, "x instance/web1", false), GRANTED);
-    GPtrArray *gone = changes_of(del("instance", WEB1, 1), del("replica", REPLICA1, 1),
-                                 put("removed", WEB1, 0,
-                                     json_make("{s:s,s:s,s:I}", "uuid", WEB1, "name", "web1",
-                                               "generation", (json_int_t)generation_of_web1() + 1)),
-                                 NULL);
+    g_autofree char *refused = job_commit(&world, 17, without_web1());
+    g_assert_nonnull(strstr(refused, "is deleted, and volume data1 stays attached to it (SAF-57)"));
+    g_assert_true(is_attached());
+    GPtrArray *gone = without_web1();
+    g_ptr_array_add(gone, put("volume", VOLUME1, 1, object_volume1()));
     g_autofree char *said = job_commit(&world, 17, gone);
     g_assert_nonnull(strstr(said, "serial"));
     g_assert_false(is_attached());

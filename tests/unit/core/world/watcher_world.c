@@ -296,14 +296,15 @@ static json_t *sight(const struct watcher_world *w, const char *node, const char
                                                w->own_disks & (1u << i)
                                                    ? (json_int_t)w->disk_mib * 1024 * 1024
                                                    : (json_int_t)0));
-    return json_make("{s:s,s:s,s:I,s:s,s:s,s:I,s:s,s:o,s:o,s:I}", "instance", instance, "busy",
-                     g_strcmp0(w->busy, node) == 0 ? "its images are made by job 900" : "",
+    return json_make("{s:s,s:s,s:I,s:s,s:s,s:I,s:s,s:o,s:o,s:O*,s:O*,s:I}", "instance", instance,
+                     "busy", g_strcmp0(w->busy, node) == 0 ? "its images are made by job 900" : "",
                      "busy_job", g_strcmp0(w->busy, node) == 0 ? (json_int_t)w->busy_job : 0,
                      "silent", there && w->late_guest ? "its monitor does not answer" : "", "state",
                      there ? w->guest_state : "absent", "generation",
                      (json_int_t)(there ? w->guest_generation : 0), "crashed",
                      !there && w->crashed != NULL ? w->crashed : "", "images",
-                     web1 ? images_of(w, node) : json_array(), "disks", disks, "taken_us",
+                     web1 ? images_of(w, node) : json_array(), "disks", disks, "volumes",
+                     there ? w->volumes : NULL, "drives", there ? w->drives : NULL, "taken_us",
                      (json_int_t)1);
 }
 
@@ -376,7 +377,7 @@ void watcher_world_kill(struct watcher_world *w)
 }
 
 /* The other instance stays out of the way, on node3. */
-static GPtrArray *without_db1_on_node1(const char *engine)
+static GPtrArray *without_db1_on_node1(const char *engine, GPtrArray *more)
 {
     GPtrArray *objects = initial_changes();
     for (guint i = 0; i < objects->len; i++) {
@@ -389,15 +390,17 @@ static GPtrArray *without_db1_on_node1(const char *engine)
         /* Tests of candidates say how many there should be. */
         json_object_set_new(change->object, "candidate_pool_size", json_integer(1));
     }
+    if (more)
+        g_ptr_array_extend_and_steal(objects, more);
     return objects;
 }
 
 struct watcher_world *watcher_world_new(void)
 {
-    return watcher_world_new_with("sqlite");
+    return watcher_world_new_with("sqlite", NULL);
 }
 
-struct watcher_world *watcher_world_new_with(const char *engine)
+struct watcher_world *watcher_world_new_with(const char *engine, GPtrArray *more)
 {
     struct watcher_world *w = g_new0(struct watcher_world, 1);
     w->view = config_new();
@@ -409,7 +412,7 @@ struct watcher_world *watcher_world_new_with(const char *engine)
     w->disk_free = w->memory = 4096;
     w->own_disks = 3;
     w->disk_mib = 4096;
-    config_world_init(&w->base, without_db1_on_node1(engine));
+    config_world_init(&w->base, without_db1_on_node1(engine, more));
     fake_script(w->base.world, NULL, ROLE_NODED, "node_report", report, w);
     fake_script(w->base.world, NULL, ROLE_NODED, "collect", collect, w);
     fake_set_delay(w->base.world, delay_of, w);
@@ -430,6 +433,8 @@ void watcher_world_free(struct watcher_world *w)
     json_decref(w->services);
     json_decref(w->things);
     json_decref(w->strays);
+    json_decref(w->volumes);
+    json_decref(w->drives);
     g_ptr_array_unref(w->submissions);
     g_free(w);
 }

@@ -65,6 +65,8 @@ struct watcher_world {
     const char *unasked; /* node whose daemon does not know the question */
     const char *crashed; /* last words of its guest */
     guint left_disks;    /* of web1 on its primary node, under the name of a replica, as a sum */
+    json_t *volumes;     /* of web1's guest, as its node has noted; NULL: none … */
+    json_t *drives;      /* … and what its hypervisor says */
     guint collects;      /* calls of `collect` */
     guint collect_ms;    /* until the answer to one is back */
     bool answers_late;   /* … as the next message is */
@@ -81,8 +83,8 @@ struct watcher_world {
  * and down, is on node3. The test's job 17 holds the locks of all, and of instances more1 to more5
  * that it may make. */
 struct watcher_world *watcher_world_new(void);
-/* The same with another engine on record. */
-struct watcher_world *watcher_world_new_with(const char *engine);
+/* The same with another engine on record, and more objects; NULL: none. */
+struct watcher_world *watcher_world_new_with(const char *engine, GPtrArray *more);
 void watcher_world_free(struct watcher_world *w);
 void watcher_world_kill(struct watcher_world *w);  /* SIGKILL of the watcher */
 void watcher_world_start(struct watcher_world *w); /* a new one */
