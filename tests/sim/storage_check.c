@@ -497,10 +497,16 @@ static void load_object(const char *kind, const char *key, guint64 version, json
         config_load_object(kind, key, version, object, loading);
 }
 
-static void forsake(struct storage_world *storage, const struct volume *volume)
+/* What is lost had taken the name away. */
+static void forsake(struct storage_world *storage, const struct config *lost,
+                    const struct volume *volume)
 {
-    if (!*volume->data || fake_volumes_has(storage->volumes, volume->data))
+    const struct volume *was = config_get(lost, "volume", volume->uuid, NULL);
+    if (!*volume->data || fake_volumes_has(storage->volumes, volume->data) ||
+        g_hash_table_contains(storage->forsaken, volume->data))
         return;
+    if (was && !strcmp(was->data, volume->data))
+        ms_problem(storage->ms, "%s is not there, and was named all the time", volume->data);
     storage->counts->lost_late++;
     g_hash_table_add(storage->forsaken, g_strdup(volume->data));
 }
@@ -517,14 +523,17 @@ void storage_reloaded(struct ms *ms, const struct model_store *store)
     guint64 digest = config_digest(storage->truth);
     struct config_loading loading = {.config = config_new()};
     model_store_each(store, load_object, &loading);
-    bool same = config_digest(loading.config) == digest;
-    config_free(storage->truth);
+    struct config *before = storage->truth;
     storage->truth = loading.config;
-    if (same)
+    if (config_digest(storage->truth) == digest) {
+        config_free(before);
         return;
-    storage->cut_ms = ms_now(ms);
+    }
+    struct storage_loss *loss = g_new(struct storage_loss, 1);
+    *loss = (struct storage_loss){ms_now(ms), before};
+    g_ptr_array_add(storage->losses, loss);
     g_hash_table_foreach_remove(storage->resets, is_lost, ms);
     g_autoptr(GPtrArray) volumes = config_list(storage->truth, "volume");
     for (guint i = 0; i < volumes->len; i++)
-        forsake(storage, volumes->pdata[i]);
+        forsake(storage, before, volumes->pdata[i]);
 }

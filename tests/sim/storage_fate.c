@@ -294,6 +294,13 @@ static void json_free(void *json)
     json_decref(json);
 }
 
+static void loss_free(void *data)
+{
+    struct storage_loss *loss = data;
+    config_free(loss->truth);
+    g_free(loss);
+}
+
 static void begin(struct ms *ms, void *counts)
 {
     struct storage_world *storage = g_new0(struct storage_world, 1);
@@ -304,6 +311,7 @@ static void begin(struct ms *ms, void *counts)
     storage->volumes = fake_volumes_new();
     storage->lives = g_ptr_array_new_with_free_func(storage_process_free);
     storage->places = g_ptr_array_new_with_free_func(storage_place_free);
+    storage->losses = g_ptr_array_new_with_free_func(loss_free);
     storage->truth = config_new();
     storage->failing = ms->theme->plain ? 0 : 1;
     storage->makers = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
@@ -332,6 +340,7 @@ static void end(struct ms *ms)
     g_hash_table_unref(storage->reset_ids);
     g_hash_table_unref(storage->asked);
     g_hash_table_unref(storage->forsaken);
+    g_ptr_array_unref(storage->losses);
     g_ptr_array_unref(storage->lives);
     g_ptr_array_unref(storage->places);
     config_free(storage->truth);

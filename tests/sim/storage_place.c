@@ -28,7 +28,7 @@ struct act {
     enum resource_type type;
     char *name;
     guint64 size_gib;
-    gint64 begun_ms;
+    gint64 asked_ms, begun_ms;
     bool counted; /* it hangs, and was given up */
 };
 
@@ -63,7 +63,7 @@ static bool carry_out(const struct act *act, GError **error)
         ok = fake->ops->grow(fake, act->backend, act->name, act->size_gib, error);
     } else if (act->kind == ACT_REMOVE) {
         storage->counts->removed += fake_volumes_has(storage->volumes, act->name);
-        storage_removes(storage, act->place->host, act->begun_ms, act->name);
+        storage_removes(storage, act->place->host, act->asked_ms, act->begun_ms, act->name);
         ok = fake->ops->remove(fake, act->backend, act->type, act->name, error);
     }
     return ok;
@@ -163,6 +163,7 @@ static bool run_act(struct volume_driver *driver, enum act_kind kind, const stru
                             .type = type,
                             .name = (char *)name,
                             .size_gib = size_gib,
+                            .asked_ms = place->host->asked_ms,
                             .begun_ms = ms_now(ms)};
     return run(&act, error);
 }

@@ -47,6 +47,13 @@ struct storage_host {
     bool paused; /* its volumed alone */
     bool former_paused;
     gint64 resumed_ms; /* when it went on last */
+    gint64 asked_ms;   /* when its members were told last what the master has */
+};
+
+/* What was stored when a master's last commits were lost. */
+struct storage_loss {
+    gint64 at_ms;
+    struct config *truth;
 };
 
 /* What one wconfd can know of who lives, by the clock of its host. */
@@ -75,7 +82,7 @@ struct storage_world {
     GHashTable *reset_ids;            /* commit ids of resets */
     GHashTable *asked;                /* commit id -> arguments of a call under claims */
     GHashTable *forsaken; /* names of data that went while a commit that is lost said so */
-    gint64 cut_ms;        /* when commits were lost last */
+    GPtrArray *losses;    /* struct storage_loss, oldest first */
     struct storage_ear ears[MS_HOSTS]; /* what the wconfd of each has heard */
     gint64 spared_ms;                  /* until then no person resets all that a member works on */
     guint last_name;
@@ -124,10 +131,11 @@ void storage_reloaded(struct ms *ms, const struct model_store *store);
 void storage_asked(struct ms_host *host, struct rpc_request *request);
 void storage_given(struct ms_host *host, const GPtrArray *changes);
 void storage_step(struct ms *ms);
-/* Somebody makes data, or removes it, under what `env` knew at that time. */
+/* Somebody makes data, or removes it: begun at that time, after what the master had said at
+ * `asked_ms`. */
 void storage_makes(struct storage_world *storage, const struct env *env, const char *name);
 void storage_removes(struct storage_world *storage, const struct storage_host *host,
-                     gint64 begun_ms, const char *name);
+                     gint64 asked_ms, gint64 begun_ms, const char *name);
 
 /* --- storage_fate.c --- */
 void storage_fault(struct ms *ms);

@@ -16,8 +16,9 @@
 struct watched {
     struct storage_world *storage;
     struct ms_host *host;
-    json_t *args; /* of a beat; NULL */
-    gint64 at_ms; /* boot clock of the host */
+    json_t *args;               /* of a beat; NULL */
+    struct storage_host *asker; /* whose member asks what there is; NULL */
+    gint64 at_ms;               /* boot clock of the host */
     void (*answer)(struct rpc_request *request, json_t *result, const GError *error);
     void *carrier;
 };
@@ -111,13 +112,16 @@ static void answered(struct rpc_request *request, json_t *result, const GError *
     g_autofree struct watched *watched = request->carrier;
     request->carrier = watched->carrier;
     request->answer = watched->answer;
-    watched->storage->counts->refused += error && !watched->args && fettle_error_is(error, REFUSED);
-    if (!error && watched->args)
+    watched->storage->counts->refused +=
+        error && !watched->args && !watched->asker && fettle_error_is(error, REFUSED);
+    if (!error && watched->asker)
+        watched->asker->asked_ms = ms_now(watched->storage->ms);
+    else if (!error && watched->args)
         note_beats(watched);
     else if (!error)
         count_refused(watched->storage, result);
     json_decref(watched->args);
-    if (error && fettle_error_is(error, REFUSED))
+    if (error && !watched->asker && fettle_error_is(error, REFUSED))
         storage_tell(watched->storage, "%s is refused: %s", request->name, error->message);
     request->answer(request, result, error);
 }
@@ -128,11 +132,26 @@ static bool is_under_claim(const char *method)
     return g_strv_contains(all, method);
 }
 
+/* Whose member wants to know what there is now, and waits for nothing. */
+static struct storage_host *asker_of(struct storage_world *storage,
+                                     const struct rpc_request *request)
+{
+    if (strcmp(request->name, "wait_changes") != 0 ||
+        strcmp(request->from_role, ROLE_VOLUMED) != 0 ||
+        json_integer_value(json_object_get(request->args, "wait_ms")) > 0)
+        return NULL;
+    for (guint i = 0; i < storage->ms->hosts_count; i++)
+        if (!strcmp(storage->hosts[i].host->uuid, request->from_node))
+            return &storage->hosts[i];
+    return NULL;
+}
+
 void storage_asked(struct ms_host *host, struct rpc_request *request)
 {
     struct storage_world *storage = storage_of(host->ms);
     bool beats = !strcmp(request->name, "beat");
-    if (!beats && !is_under_claim(request->name))
+    struct storage_host *asker = asker_of(storage, request);
+    if (!beats && !asker && !is_under_claim(request->name))
         return;
     const char *id = json_string_value(json_object_get(request->args, "commit_id"));
     if (id)
@@ -141,6 +160,7 @@ void storage_asked(struct ms_host *host, struct rpc_request *request)
     *watched = (struct watched){.storage = storage,
                                 .host = host,
                                 .args = beats ? json_incref(request->args) : NULL,
+                                .asker = asker,
                                 .at_ms = ms_boot_ms(host),
                                 .answer = request->answer,
                                 .carrier = request->carrier};
@@ -160,34 +180,50 @@ void storage_makes(struct storage_world *storage, const struct env *env, const c
     g_hash_table_replace(storage->makers, g_strdup(name), (void *)env);
 }
 
-/* What whoever removes it could not know: that commits were lost since it has asked. */
-static bool could_not_know(const struct storage_world *storage, const struct storage_host *host,
-                           gint64 begun_ms)
+/* Of a name that a record names, or that is being made under its claim. NULL: it is nobody's. */
+static const char *whose(const struct config *config, const char *uuid, guint64 claim,
+                         const char *name)
 {
-    return storage->cut_ms &&
-           (storage->cut_ms >= begun_ms - ON_ITS_WAY_MS || host->resumed_ms >= storage->cut_ms);
+    g_autofree char *key = config_work_key(RESOURCE_VOLUME, uuid);
+    const struct volume *volume = config_get(config, "volume", uuid, NULL);
+    const struct worker *row = config_get(config, "worker", key, NULL);
+    if (volume && !strcmp(volume->data, name))
+        return "the record names";
+    return row && row->claim == claim ? "is being made" : NULL;
 }
 
+/* What the master had on record when it was asked, if that is lost by now. */
+static const struct config *lost_since(const struct storage_world *storage, gint64 asked_ms)
+{
+    for (guint i = 0; i < storage->losses->len; i++) {
+        const struct storage_loss *loss = storage->losses->pdata[i];
+        if (loss->at_ms >= asked_ms)
+            return loss->truth;
+    }
+    return NULL;
+}
+
+/* SAF-53, SAF-54: the master was asked just before, and had nothing that names it; what it had may
+ * be lost by now. */
 void storage_removes(struct storage_world *storage, const struct storage_host *host,
-                     gint64 begun_ms, const char *name)
+                     gint64 asked_ms, gint64 begun_ms, const char *name)
 {
     g_autofree char *uuid = NULL;
     guint64 claim = 0;
     if (!volume_data_parse(name, &uuid, &claim) || !fake_volumes_has(storage->volumes, name))
         return;
-    g_autofree char *key = config_work_key(RESOURCE_VOLUME, uuid);
-    const struct volume *volume = config_get(storage->truth, "volume", uuid, NULL);
-    const struct worker *row = config_get(storage->truth, "worker", key, NULL);
     storage_tell(storage, "data is removed");
-    bool named = volume && !strcmp(volume->data, name);
-    bool worked_on = row && row->claim == claim;
-    if (!named && !worked_on)
+    guint index = host->host->index + 1;
+    if (begun_ms - asked_ms > ON_ITS_WAY_MS && host->resumed_ms < asked_ms)
+        ms_problem(storage->ms, "host %u removes %s, and has not asked", index, name);
+    const char *is = whose(storage->truth, uuid, claim, name);
+    bool of_lost = !ms_commit_at(storage->ms, claim);
+    const struct config *lost = lost_since(storage, asked_ms);
+    if (!is && !of_lost)
         return;
-    if (could_not_know(storage, host, begun_ms)) {
-        storage->counts->lost_late++;
-        g_hash_table_add(storage->forsaken, g_strdup(name));
-        return;
-    }
-    ms_problem(storage->ms, "host %u removes %s, which %s", host->host->index + 1, name,
-               named ? "the record names" : "is being made");
+    if (!lost || whose(lost, uuid, claim, name))
+        ms_problem(storage->ms, "host %u removes %s, which %s", index, name,
+                   is ? is : "only what is lost knows");
+    storage->counts->lost_late++;
+    g_hash_table_add(storage->forsaken, g_strdup(name));
 }
