@@ -202,8 +202,8 @@ static bool target_has_memory(struct op *op, const struct instance *instance, GE
                                                              instance->primary_node),
                                   .only_copy = mirrored(instance)};
     g_autofree char *why = NULL;
-    if (mirrored(instance) && instance->admin_state == ADMIN_DOWN)
-        return true;
+    if (mirrored(instance) && instance->admin_state == ADMIN_DOWN) /* it takes no room there */
+        return instance_need_served(op, instance, op->primary, error);
     /* A drained node takes no new instances, but its own replica may be all that is left. */
     record_autoptr(node) judged = node_copy(node);
     judged->drained = judged->drained && !mirrored(instance);

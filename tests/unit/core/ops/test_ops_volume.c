@@ -295,6 +295,17 @@ static void test_migrate_refused(void)
                             "cannot go to node2: it does not serve back end dir1"));
 }
 
+/* What is down there could not be started there either. */
+static void test_failover_refused(void)
+{
+    ops_put_web(world, "in-sync", false);
+    put_volume(attachment("attached", false));
+    put_backend(NODE3);
+    g_assert_nonnull(strstr(run(power("OP_INSTANCE_FAILOVER")),
+                            "node2 does not serve back end dir1, where volumes of instance"));
+    g_assert_cmpstr(ops_web(world)->primary_node, ==, NODE1);
+}
+
 /* --- the end of the instance --- */
 
 static const char *remove_web(bool ignore)
@@ -378,6 +389,7 @@ int main(int argc, char **argv)
     ops_case("/ops/volume/start-is-served", test_start_is_served, &world, prepare);
     ops_case("/ops/volume/migrate#SAF-124", test_migrate, &world, prepare);
     ops_case("/ops/volume/migrate-refused", test_migrate_refused, &world, prepare);
+    ops_case("/ops/volume/failover-refused", test_failover_refused, &world, prepare);
     ops_case("/ops/volume/remove#SAF-57", test_remove, &world, prepare);
     ops_case("/ops/volume/remove-silent#SAF-57", test_remove_silent, &world, prepare);
     ops_case("/ops/volume/cut-off#SAF-57", test_cut_off, &world, prepare);
