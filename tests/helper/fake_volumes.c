@@ -9,6 +9,7 @@
 struct thing {
     char *backend;
     struct volume_data data;
+    guint64 content;
     bool locked;
 };
 
@@ -24,6 +25,7 @@ struct fake_volumes {
     enum fettle_error code;
     bool late;
     guint failures, halves, delay_ms;
+    guint64 writes;
     fake_volumes_step step;
     void *step_data;
     fake_volumes_goes goes;
@@ -156,7 +158,8 @@ static void put(struct fake_volumes *volumes, const char *backend, enum resource
                 const char *name, guint64 bytes, bool whole)
 {
     struct thing *thing = g_new0(struct thing, 1);
-    *thing = (struct thing){g_strdup(backend), {type, g_strdup(name), bytes, whole}, false};
+    *thing =
+        (struct thing){.backend = g_strdup(backend), .data = {type, g_strdup(name), bytes, whole}};
     g_ptr_array_add(volumes->things, thing);
 }
 
@@ -181,6 +184,19 @@ bool fake_volumes_whole(const struct fake_volumes *volumes, const char *name)
 {
     const struct thing *thing = find(volumes, name);
     return thing && thing->data.whole;
+}
+
+guint64 fake_volumes_content(const struct fake_volumes *volumes, const char *name)
+{
+    const struct thing *thing = find(volumes, name);
+    return thing ? thing->content : 0;
+}
+
+void fake_volumes_write(struct fake_volumes *volumes, const char *name)
+{
+    struct thing *thing = find(volumes, name);
+    if (thing)
+        thing->content = ++volumes->writes;
 }
 
 guint fake_volumes_count(const struct fake_volumes *volumes)
@@ -373,9 +389,17 @@ static bool fake_copy(struct volume_driver *driver, const struct backend *backen
                       const char *name, guint64 size_gib, GError **error)
 {
     struct fake_driver *fake = fake_of(driver);
-    return begin(fake, "copy", backend, name, error) &&
-           is_unused(known(fake->volumes, backend, source_type, source, error), backend, error) &&
-           make(fake, "copy", backend, type, name, size_gib, error);
+    const struct thing *from = begin(fake, "copy", backend, name, error)
+                                   ? known(fake->volumes, backend, source_type, source, error)
+                                   : NULL;
+    guint64 content = from ? from->content : 0;
+    if (!is_unused(from, backend, error) ||
+        !make(fake, "copy", backend, type, name, size_gib, error))
+        return false;
+    struct thing *made = find(fake->volumes, name);
+    if (made)
+        made->content = content;
+    return true;
 }
 
 static bool fake_grow(struct volume_driver *driver, const struct backend *backend, const char *name,

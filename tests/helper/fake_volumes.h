@@ -51,6 +51,10 @@ bool fake_volumes_has(const struct fake_volumes *volumes, const char *name);
 guint64 fake_volumes_bytes(const struct fake_volumes *volumes, const char *name);
 /* Whether it says so of itself. */
 bool fake_volumes_whole(const struct fake_volumes *volumes, const char *name);
+/* A number that each write changes, and a copy has of its source; 0: never written, or not there.
+ */
+guint64 fake_volumes_content(const struct fake_volumes *volumes, const char *name);
+void fake_volumes_write(struct fake_volumes *volumes, const char *name);
 guint fake_volumes_count(const struct fake_volumes *volumes);
 /* "NODE op NAME", oldest first, of all calls. */
 const GPtrArray *fake_volumes_calls(const struct fake_volumes *volumes);

@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include "core/config/resource.h"
 #include "proto/change.h"
 #include "proto/storage/volume_driver.h"
 
@@ -21,16 +22,16 @@ struct commit {
 #define WRONG(commit, format, ...)                                                                 \
     ms_problem((commit)->ms, "serial %" G_GUINT64_FORMAT ": " format, (commit)->serial, __VA_ARGS__)
 
-static const char *word_of(const struct volume *volume)
+static bool is_resource(const char *kind)
 {
-    return enum_word(&volume_status_words, (int)volume->status);
+    return !strcmp(kind, "volume") || !strcmp(kind, "snapshot");
 }
 
-static const struct worker *row_of(const struct storage_world *storage, const char *uuid,
-                                   guint64 *ret_version)
+static const struct worker *row_of(const struct storage_world *storage,
+                                   const struct resource *resource)
 {
-    g_autofree char *key = config_work_key(RESOURCE_VOLUME, uuid);
-    return config_get(storage->truth, "worker", key, ret_version);
+    g_autofree char *key = config_work_key(resource->type, resource->uuid);
+    return config_get(storage->truth, "worker", key, NULL);
 }
 
 static const struct change *change_of(const struct commit *commit, const char *kind,
@@ -65,16 +66,14 @@ static char *service_name(const struct config *truth, guint64 id)
     return service ? config_storage_service_name(truth, service) : g_strdup("nobody");
 }
 
-static void tell_volume(const struct storage_world *storage, const struct volume *old,
-                        const struct volume *new)
+static void tell_resource(const struct storage_world *storage, const struct resource *old,
+                          const struct resource *new)
 {
-    const struct volume *any = new ? new : old;
-    if (!old || !new || old->status != new->status)
-        storage_tell(storage, "%s: %s -> %s", config_volume_name(any), old ? word_of(old) : "-",
-                     new ? word_of(new) : "gone");
-    if (old && new &&strcmp(old->data, new->data) != 0)
-        storage_tell(storage, "%s: %s", config_volume_name(any),
-                     *new->data ? "has data" : "names its data no more");
+    const char *name = resource_name(new->exists ? new : old);
+    if (!old->exists || strcmp(old->status, new->status) != 0)
+        storage_tell(storage, "%s: %s -> %s", name, old->exists ? old->status : "-", new->status);
+    if (old->exists && new->exists && strcmp(old->data, new->data) != 0)
+        storage_tell(storage, "%s: %s", name, *new->data ? "has data" : "names its data no more");
 }
 
 static void tell_row(const struct storage_world *storage, const struct worker *old,
@@ -82,10 +81,10 @@ static void tell_row(const struct storage_world *storage, const struct worker *o
 {
     if (!old || !new || (old->claim == new->claim && old->service_id == new->service_id))
         return;
-    const struct volume *volume = config_get(storage->truth, "volume", new->resource_id, NULL);
+    struct resource resource = resource_of_row(storage->truth, new);
     g_autofree char *owner = service_name(storage->truth, new->service_id);
     g_autofree char *former = service_name(storage->truth, old->service_id);
-    const char *name = volume ? config_volume_name(volume) : new->resource_id;
+    const char *name = resource_name(&resource);
     if (!*old->backend && *new->backend) {
         const struct backend *chosen = config_get(storage->truth, "backend", new->backend, NULL);
         storage_tell(storage, "%s: is handed on to %s", name, chosen->name);
@@ -127,9 +126,7 @@ static void tell_cleanup(const struct storage_world *storage, const struct clean
 
 static void tell(const struct commit *commit, const char *kind, const void *old, const void *new)
 {
-    if (!strcmp(kind, "volume"))
-        tell_volume(commit->storage, old, new);
-    else if (!strcmp(kind, "worker"))
+    if (!strcmp(kind, "worker"))
         tell_row(commit->storage, old, new);
     else if (!strcmp(kind, "cleanup"))
         tell_cleanup(commit->storage, old, new);
@@ -147,78 +144,103 @@ static guint64 last_reset(const struct storage_world *storage, const char *uuid)
 
 /* What a resource is says its row's owner, whose claim is later than the last reset, or a person,
  * or the request. */
-static void check_cause(const struct commit *commit, const char *uuid, const char *what)
+static void check_cause(const struct commit *commit, const struct resource *resource,
+                        const char *what)
 {
-    const struct worker *row = row_of(commit->storage, uuid, NULL);
-    guint64 reset = last_reset(commit->storage, uuid);
+    const struct worker *row = row_of(commit->storage, resource);
+    const char *kind = resource_kind(resource->type);
+    guint64 reset = last_reset(commit->storage, resource->uuid);
     if (commit->resets)
         return;
     if (!row)
-        WRONG(commit, "%s of volume %s, on which nobody works", what, uuid);
+        WRONG(commit, "%s of %s %s, on which nobody works", what, kind, resource->uuid);
     else if (!row->service_id)
-        WRONG(commit, "%s of volume %s, whose work nobody has", what, uuid);
+        WRONG(commit, "%s of %s %s, whose work nobody has", what, kind, resource->uuid);
     else if (row->claim <= reset)
         WRONG(commit,
-              "%s of volume %s under claim %" G_GUINT64_FORMAT
-              ", which its reset at %" G_GUINT64_FORMAT " has ended",
-              what, uuid, row->claim, reset);
+              "%s of %s %s under claim %" G_GUINT64_FORMAT ", which its reset at %" G_GUINT64_FORMAT
+              " has ended",
+              what, kind, resource->uuid, row->claim, reset);
 }
 
-/* --- volumes --- */
+/* --- resources --- */
 
-static void check_data(const struct commit *commit, const struct volume *new)
+static void check_data(const struct commit *commit, const struct resource *new)
 {
     const struct fake_volumes *volumes = commit->storage->volumes;
     if (!*new->data || g_hash_table_contains(commit->storage->forsaken, new->data))
         return;
     if (!g_str_has_prefix(new->data, new->uuid))
-        WRONG(commit, "volume %s names %s, which is another's", new->uuid, new->data);
+        WRONG(commit, "%s %s names %s, which is another's", resource_kind(new->type), new->uuid,
+              new->data);
     else if (!fake_volumes_has(volumes, new->data))
-        WRONG(commit, "volume %s names %s, which is not there", new->uuid, new->data);
+        WRONG(commit, "%s %s names %s, which is not there", resource_kind(new->type), new->uuid,
+              new->data);
     else if (!fake_volumes_whole(volumes, new->data))
-        WRONG(commit, "volume %s names %s, which is not whole", new->uuid, new->data);
+        WRONG(commit, "%s %s names %s, which is not whole", resource_kind(new->type), new->uuid,
+              new->data);
     else if (fake_volumes_bytes(volumes, new->data) < new->size * 1024 * MIB(1))
-        WRONG(commit, "volume %s is larger on record than %s", new->uuid, new->data);
+        WRONG(commit, "%s %s is larger on record than %s", resource_kind(new->type), new->uuid,
+              new->data);
 }
 
-static void check_named(const struct commit *commit, const struct volume *old,
-                        const struct volume *new)
+/* What was written to the source since the copy was asked for is in none that ended well (SAF-120).
+ */
+static void check_copy(const struct commit *commit, const struct worker *row,
+                       const struct resource *new)
 {
-    const struct worker *row = row_of(commit->storage, new->uuid, NULL);
-    g_autofree char *name = row ? volume_data_name(new->uuid, row->claim) : NULL;
-    if (!strcmp(old ? old->data : "", new->data))
+    const struct fake_volumes *volumes = commit->storage->volumes;
+    if (!row || !row->source || !fake_volumes_has(volumes, row->source->data))
         return;
-    check_cause(commit, new->uuid, "other data");
+    commit->storage->counts->copies++;
+    if (fake_volumes_content(volumes, new->data) !=
+        fake_volumes_content(volumes, row->source->data))
+        WRONG(commit, "%s %s is no moment of its source %s", resource_kind(new->type), new->uuid,
+              row->source->data);
+}
+
+static void check_named(const struct commit *commit, const struct resource *old,
+                        const struct resource *new)
+{
+    const struct worker *row = row_of(commit->storage, new);
+    g_autofree char *name = row ? volume_data_name(new->uuid, row->claim) : NULL;
+    if (!strcmp(old->data, new->data))
+        return;
+    check_cause(commit, new, "other data");
     if (*new->data && g_strcmp0(name, new->data) != 0)
-        WRONG(commit, "volume %s names %s under claim %" G_GUINT64_FORMAT, new->uuid, new->data,
-              row ? row->claim : 0);
-    if (!old || !*old->data)
+        WRONG(commit, "%s %s names %s under claim %" G_GUINT64_FORMAT, resource_kind(new->type),
+              new->uuid, new->data, row ? row->claim : 0);
+    if (*new->data)
+        check_copy(commit, row, new);
+    if (!*old->data)
         return;
     g_autofree char *key = config_trash_key(old->backend, old->data);
     commit->storage->counts->unnamed++;
     if (!change_of(commit, "trash", key))
-        WRONG(commit, "volume %s names %s no more, and that is no trash", new->uuid, old->data);
+        WRONG(commit, "%s %s names %s no more, and that is no trash", resource_kind(new->type),
+              new->uuid, old->data);
 }
 
-static void check_volume(const struct commit *commit, const struct volume *old,
-                         const struct volume *new)
+static void check_resource(const struct commit *commit, const struct resource *old,
+                           const struct resource *new)
 {
-    g_autofree char *key = config_work_key(RESOURCE_VOLUME, new->uuid);
+    g_autofree char *key = config_work_key(new->type, new->uuid);
     const struct change *row = change_of(commit, "worker", key);
-    bool accepted = row && row->op == CHANGE_PUT && !row_of(commit->storage, new->uuid, NULL);
+    bool accepted = row && row->op == CHANGE_PUT && !row_of(commit->storage, new);
     check_named(commit, old, new);
     check_data(commit, new);
-    if ((!old || old->status != new->status) && !accepted)
-        check_cause(commit, new->uuid, "another status");
-    if (old && new->size < old->size)
-        WRONG(commit, "volume %s is smaller than before", new->uuid);
+    if (strcmp(old->status, new->status) != 0 && !accepted)
+        check_cause(commit, new, "another status");
+    if (old->exists && new->size < old->size)
+        WRONG(commit, "%s %s is smaller than before", resource_kind(new->type), new->uuid);
 }
 
-static void check_gone(const struct commit *commit, const struct volume *old)
+static void check_gone(const struct commit *commit, const struct resource *old)
 {
-    check_cause(commit, old->uuid, "the end");
+    check_cause(commit, old, "the end");
     if (*old->data)
-        WRONG(commit, "volume %s is gone, and named %s", old->uuid, old->data);
+        WRONG(commit, "%s %s is gone, and named %s", resource_kind(old->type), old->uuid,
+              old->data);
 }
 
 /* --- rows --- */
@@ -381,16 +403,15 @@ static void check_asked(const struct commit *commit)
 
 static bool is_ours(const char *kind)
 {
-    static const char *const kinds[] = {"cluster", "backend", "storage_service", "worker",
-                                        "volume",  "trash",   "cleanup",         NULL};
+    static const char *const kinds[] = {"cluster", "backend", "storage_service",
+                                        "worker",  "volume",  "snapshot",
+                                        "trash",   "cleanup", NULL};
     return g_strv_contains(kinds, kind);
 }
 
 static void check_end(const struct commit *commit, const char *kind, const void *old)
 {
-    if (!strcmp(kind, "volume") && old)
-        check_gone(commit, old);
-    else if (!strcmp(kind, "trash") && old)
+    if (!strcmp(kind, "trash") && old)
         check_trash_gone(commit, old);
     else if (!strcmp(kind, "worker") && old)
         commit->storage->counts->cleaned +=
@@ -407,10 +428,29 @@ static void check_cleanup(const struct commit *commit, const char *key, const st
     check_stamp(commit, key, new->requested_us);
 }
 
+/* `new` NULL: it goes. */
+static void check_one(const struct commit *commit, const char *kind, const char *key,
+                      const void *new_record)
+{
+    enum resource_type type = resource_type_of(kind);
+    const struct resource old = resource_of(commit->storage->truth, type, key);
+    struct resource new = resource_read(type, new_record);
+    if (new.exists)
+        check_resource(commit, &old, &new);
+    else if (old.exists)
+        check_gone(commit, &old);
+    if (old.exists || new.exists)
+        tell_resource(commit->storage, &old, &new);
+}
+
 static void check_change(const struct commit *commit, const struct change *change)
 {
     guint64 version = 0;
     const void *old = config_get(commit->storage->truth, change->kind, change->key, &version);
+    if (change->op == CHANGE_DELETE && is_resource(change->kind)) {
+        check_one(commit, change->kind, change->key, NULL);
+        return;
+    }
     if (change->op == CHANGE_DELETE) {
         check_end(commit, change->kind, old);
         tell(commit, change->kind, old, NULL);
@@ -418,8 +458,8 @@ static void check_change(const struct commit *commit, const struct change *chang
     }
     const struct record *record = object_record(change->kind);
     void *new = record_parse(record, change->object, RECORD_KEEP, NULL);
-    if (!strcmp(change->kind, "volume"))
-        check_volume(commit, old, new);
+    if (is_resource(change->kind))
+        check_one(commit, change->kind, change->key, new);
     else if (!strcmp(change->kind, "worker"))
         check_row(commit, change->key, old, version, new);
     else if (!strcmp(change->kind, "cleanup"))
@@ -434,12 +474,17 @@ static void check_change(const struct commit *commit, const struct change *chang
 static void check_tracked(const struct commit *commit, const struct change *change)
 {
     static const char *const tracked[] = {"creating", "deleting", "extending", NULL};
-    const char *uuid = !strcmp(change->kind, "volume") ? change->key : strchr(change->key, '/') + 1;
-    const struct volume *volume = config_get(commit->storage->truth, "volume", uuid, NULL);
-    const struct worker *row = row_of(commit->storage, uuid, NULL);
-    if (volume && g_strv_contains(tracked, word_of(volume)) &&
-        (!row || strcmp(row->status, word_of(volume)) != 0))
-        WRONG(commit, "volume %s is %s, and no row says so", uuid, word_of(volume));
+    bool is = is_resource(change->kind);
+    g_auto(GStrv) words = g_strsplit(change->key, "/", 2);
+    enum resource_type type = is                            ? resource_type_of(change->kind)
+                              : !strcmp(words[0], "Volume") ? RESOURCE_VOLUME
+                                                            : RESOURCE_SNAPSHOT;
+    struct resource resource = resource_of(commit->storage->truth, type, is ? words[0] : words[1]);
+    const struct worker *row = row_of(commit->storage, &resource);
+    if (resource.exists && g_strv_contains(tracked, resource.status) &&
+        (!row || strcmp(row->status, resource.status) != 0))
+        WRONG(commit, "%s %s is %s, and no row says so", resource_kind(type), resource.uuid,
+              resource.status);
 }
 
 static void apply(const struct commit *commit, const struct change *change)
@@ -453,11 +498,12 @@ static void note_reset(const struct commit *commit)
 {
     for (guint i = 0; i < commit->changes->len; i++) {
         const struct change *change = commit->changes->pdata[i];
-        if (strcmp(change->kind, "volume") != 0)
+        if (!is_resource(change->kind))
             continue;
+        struct resource resource =
+            resource_of(commit->storage->truth, resource_type_of(change->kind), change->key);
         commit->storage->counts->resets++;
-        commit->storage->counts->resets_in_work +=
-            row_of(commit->storage, change->key, NULL) != NULL;
+        commit->storage->counts->resets_in_work += row_of(commit->storage, &resource) != NULL;
         g_hash_table_replace(commit->storage->resets, g_strdup(change->key),
                              g_memdup2(&commit->serial, sizeof commit->serial));
     }
@@ -483,7 +529,7 @@ void storage_committed(struct ms *ms, const char *id, guint64 serial, const GPtr
             apply(&commit, changes->pdata[i]);
     for (guint i = 0; i < changes->len; i++) {
         const struct change *change = changes->pdata[i];
-        if (!strcmp(change->kind, "volume") || !strcmp(change->kind, "worker"))
+        if (is_resource(change->kind) || !strcmp(change->kind, "worker"))
             check_tracked(&commit, change);
     }
 }
@@ -499,16 +545,16 @@ static void load_object(const char *kind, const char *key, guint64 version, json
 
 /* What is lost had taken the name away. */
 static void forsake(struct storage_world *storage, const struct config *lost,
-                    const struct volume *volume)
+                    const struct resource *is)
 {
-    const struct volume *was = config_get(lost, "volume", volume->uuid, NULL);
-    if (!*volume->data || fake_volumes_has(storage->volumes, volume->data) ||
-        g_hash_table_contains(storage->forsaken, volume->data))
+    struct resource was = resource_of(lost, is->type, is->uuid);
+    if (!*is->data || fake_volumes_has(storage->volumes, is->data) ||
+        g_hash_table_contains(storage->forsaken, is->data))
         return;
-    if (was && !strcmp(was->data, volume->data))
-        ms_problem(storage->ms, "%s is not there, and was named all the time", volume->data);
+    if (!strcmp(was.data, is->data))
+        ms_problem(storage->ms, "%s is not there, and was named all the time", is->data);
     storage->counts->lost_late++;
-    g_hash_table_add(storage->forsaken, g_strdup(volume->data));
+    g_hash_table_add(storage->forsaken, g_strdup(is->data));
 }
 
 static gboolean is_lost(void *key, void *serial, void *ms)
@@ -533,7 +579,11 @@ void storage_reloaded(struct ms *ms, const struct model_store *store)
     *loss = (struct storage_loss){ms_now(ms), before};
     g_ptr_array_add(storage->losses, loss);
     g_hash_table_foreach_remove(storage->resets, is_lost, ms);
-    g_autoptr(GPtrArray) volumes = config_list(storage->truth, "volume");
-    for (guint i = 0; i < volumes->len; i++)
-        forsake(storage, before, volumes->pdata[i]);
+    for (guint type = RESOURCE_VOLUME; type <= RESOURCE_SNAPSHOT; type++) {
+        g_autoptr(GPtrArray) all = config_list(storage->truth, resource_kind(type));
+        for (guint i = 0; i < all->len; i++) {
+            struct resource is = resource_read(type, all->pdata[i]);
+            forsake(storage, before, &is);
+        }
+    }
 }

@@ -257,7 +257,7 @@ char *storage_unrest(struct ms *ms)
     g_autoptr(GPtrArray) rows = config_list(storage->truth, "worker");
     if (rows->len) {
         const struct worker *row = rows->pdata[0];
-        return g_strdup_printf("%s of volume %s (%u rows) is with service %" G_GUINT64_FORMAT,
+        return g_strdup_printf("%s of %s (%u rows) is with service %" G_GUINT64_FORMAT,
                                row->operation, row->resource_id, rows->len, row->service_id);
     }
     return service_unrest(storage);
@@ -359,3 +359,4 @@ static void end(struct ms *ms)
 
 const struct ms_theme storage_theme = STORAGE_THEME(false);
 const struct ms_theme storage_plain_theme = STORAGE_THEME(true);
+const struct ms_theme storage_copies_theme = STORAGE_THEME(false);

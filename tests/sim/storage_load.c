@@ -45,7 +45,8 @@ static char *pick(struct storage_world *storage, bool busy)
     g_autoptr(GPtrArray) all = config_list(storage->truth, "volume");
     if (busy && rows->len) {
         const struct worker *row = rows->pdata[ms_random(storage->ms, rows->len)];
-        return g_strdup(row->resource_id);
+        if (row->resource_type == RESOURCE_VOLUME)
+            return g_strdup(row->resource_id);
     }
     const struct volume *volume = all->len ? all->pdata[ms_random(storage->ms, all->len)] : NULL;
     return volume ? g_strdup(volume->uuid) : NULL;
@@ -63,6 +64,65 @@ static void create(struct storage_host *host, const char *id)
                   1 + (int)ms_random(storage->ms, 4), "backend", backend));
 }
 
+/* --- copies --- */
+
+/* Any record of that kind; NULL: there is none. */
+static const void *any_of(const struct storage_world *storage, const char *kind)
+{
+    g_autoptr(GPtrArray) all = config_list(storage->truth, kind);
+    return all->len ? all->pdata[ms_random(storage->ms, all->len)] : NULL;
+}
+
+static void make_copy(struct storage_host *host, const char *id, const char *type,
+                      const char *source)
+{
+    g_autofree char *name = g_strdup_printf("c%u", ++host->storage->last_name);
+    g_autofree char *operation = g_strdup_printf("create-%s", type);
+    ask(host, "accept_work",
+        json_make("{s:s,s:s,s:s,s:s,s:s}", "commit_id", id, "resource_type",
+                  strcmp(type, "volume") ? "Snapshot" : "Volume", "operation", operation, "name",
+                  name, "source", source));
+}
+
+/* A guest writes to what it might have: no work is under way on it, and no copy of it is made. */
+static void write_volume(const struct storage_world *storage, const struct volume *volume)
+{
+    g_autoptr(GPtrArray) rows = config_list(storage->truth, "worker");
+    for (guint i = 0; i < rows->len; i++) {
+        const struct worker *row = rows->pdata[i];
+        if (!strcmp(row->resource_id, volume->uuid) ||
+            (row->source && !strcmp(row->source->resource_id, volume->uuid)))
+            return;
+    }
+    if (volume->status != VOLUME_AVAILABLE)
+        return;
+    storage->counts->writes++;
+    fake_volumes_write(storage->volumes, volume->data);
+}
+
+static void one_of_copies(struct storage_host *host, const char *id)
+{
+    struct storage_world *storage = host->storage;
+    const struct volume *volume = any_of(storage, "volume");
+    const struct snapshot *snapshot = any_of(storage, "snapshot");
+    guint what = ms_random(storage->ms, 100);
+    bool full = config_count(storage->truth, "volume") >= MOST_VOLUMES;
+    if (what < 40 && volume)
+        write_volume(storage, volume);
+    else if (what < 65 && volume)
+        make_copy(host, id, "snapshot", volume->uuid);
+    else if (what < 80 && snapshot && !full)
+        make_copy(host, id, "volume", snapshot->uuid);
+    else if (what < 90 && snapshot)
+        ask(host, "accept_work",
+            json_make("{s:s,s:s,s:s,s:s}", "commit_id", id, "resource_type", "Snapshot",
+                      "operation", "delete-snapshot", "resource", snapshot->uuid));
+    else if (volume)
+        ask(host, "accept_work",
+            json_make("{s:s,s:s,s:s,s:s,s:b}", "commit_id", id, "resource_type", "Volume",
+                      "operation", "delete-volume", "resource", volume->uuid, "cascade", 1));
+}
+
 static void work(struct storage_host *host, const char *id, const char *operation,
                  const char *resource)
 {
@@ -75,14 +135,14 @@ static void work(struct storage_host *host, const char *id, const char *operatio
                   operation, "resource", resource, "size", size));
 }
 
-static void reset(struct storage_host *host, const char *id, const char *resource,
+static void reset(struct storage_host *host, const char *id, const char *type, const char *resource,
                   const char *status)
 {
     struct storage_world *storage = host->storage;
     g_hash_table_add(storage->reset_ids, g_strdup(id));
     ask(host, "reset_state",
-        json_make("{s:s,s:s,s:s,s:s}", "commit_id", id, "resource_type", "Volume", "resource",
-                  resource, "status", status));
+        json_make("{s:s,s:s,s:s,s:s}", "commit_id", id, "resource_type", type, "resource", resource,
+                  "status", status));
 }
 
 /* --- what a member works on is reset --- */
@@ -102,13 +162,16 @@ static void reset_task(void *data)
     const struct ms *ms = storage->ms;
     struct storage_host *here = ms->newest_host >= 0 ? &storage->hosts[ms->newest_host] : busy;
     g_autoptr(GPtrArray) rows = config_list(storage->truth, "worker");
-    g_autoptr(GPtrArray) uuids = g_ptr_array_new_with_free_func(g_free);
-    for (guint i = 0; i < rows->len; i++)
-        if (storage_works_on(storage, busy, rows->pdata[i]))
-            g_ptr_array_add(uuids, g_strdup(((const struct worker *)rows->pdata[i])->resource_id));
-    for (guint i = 0; i < uuids->len && here->cli && !task_killed(); i++) {
+    g_autoptr(GPtrArray) keys = g_ptr_array_new_with_free_func(g_free);
+    for (guint i = 0; i < rows->len; i++) {
+        const struct worker *row = rows->pdata[i];
+        if (storage_works_on(storage, busy, row))
+            g_ptr_array_add(keys, config_work_key(row->resource_type, row->resource_id));
+    }
+    for (guint i = 0; i < keys->len && here->cli && !task_killed(); i++) {
         g_autofree char *id = env_uuid(here->cli);
-        reset(here, id, uuids->pdata[i], "error");
+        g_auto(GStrv) words = g_strsplit(keys->pdata[i], "/", 2);
+        reset(here, id, words[0], words[1], "error");
     }
 }
 
@@ -165,6 +228,10 @@ static void one_request(struct storage_host *host)
         clean_up(host, id);
         return;
     }
+    if (storage->ms->theme == &storage_copies_theme && ms_random(storage->ms, 2)) {
+        one_of_copies(host, id);
+        return;
+    }
     bool full = config_count(storage->truth, "volume") >= MOST_VOLUMES;
     g_autofree char *resource = pick(storage, what >= 97);
     if (!resource || (what < 40 && !full))
@@ -177,7 +244,7 @@ static void one_request(struct storage_host *host)
         ask(host, "change_volume",
             json_make("{s:s,s:s,s:s}", "commit_id", id, "volume", resource, "name", "other"));
     else
-        reset(host, id, resource, words[ms_random(storage->ms, G_N_ELEMENTS(words))]);
+        reset(host, id, "Volume", resource, words[ms_random(storage->ms, G_N_ELEMENTS(words))]);
 }
 
 static void client_task(void *data)

@@ -18,7 +18,7 @@ struct place {
     guint given_up[STORAGE_BACKENDS]; /* children that still hang */
 };
 
-enum act_kind { ACT_NONE, ACT_CREATE, ACT_GROW, ACT_REMOVE };
+enum act_kind { ACT_NONE, ACT_CREATE, ACT_COPY, ACT_GROW, ACT_REMOVE };
 
 /* What a child does to data. */
 struct act {
@@ -26,8 +26,9 @@ struct act {
     struct place *place;
     struct backend *backend;
     enum resource_type type;
-    char *name;
-    guint64 size_gib;
+    char *name, *source; /* source: of a copy, else NULL */
+    enum resource_type source_type;
+    guint64 size_gib, content; /* content: of the source when the copy began */
     gint64 asked_ms, begun_ms;
     bool counted; /* it hangs, and was given up */
 };
@@ -59,6 +60,12 @@ static bool carry_out(const struct act *act, GError **error)
         storage_makes(storage, act->place->env, act->name);
         ok = fake->ops->create(fake, act->backend, act->type, act->name, act->size_gib, error);
         storage->counts->made += ok;
+    } else if (act->kind == ACT_COPY) {
+        storage_makes(storage, act->place->env, act->name);
+        ok = fake->ops->copy(fake, act->backend, act->source_type, act->source, act->type,
+                             act->name, act->size_gib, error);
+        if (fake_volumes_content(storage->volumes, act->source) != act->content)
+            fake_volumes_write(storage->volumes, act->name); /* it is torn */
     } else if (act->kind == ACT_GROW) {
         ok = fake->ops->grow(fake, act->backend, act->name, act->size_gib, error);
     } else if (act->kind == ACT_REMOVE) {
@@ -82,6 +89,7 @@ static void orphan_cb(void *data)
         act->place->given_up[index_of(storage, act->backend)]--;
     backend_free(act->backend);
     g_free(act->name);
+    g_free(act->source);
     g_free(act);
 }
 
@@ -93,6 +101,7 @@ static void goes_on_alone(const struct act *act, bool counted)
     *orphan = *act;
     orphan->backend = backend_copy(act->backend);
     orphan->name = g_strdup(act->name);
+    orphan->source = g_strdup(act->source);
     orphan->counted = counted;
     if (counted)
         act->place->given_up[index_of(act->place->host->storage, act->backend)]++;
@@ -195,9 +204,18 @@ static bool place_copy(struct volume_driver *driver, const struct backend *backe
                        enum resource_type source_type, const char *source, enum resource_type type,
                        const char *name, guint64 size_gib, GError **error)
 {
-    struct volume_driver *fake = ((struct place *)driver)->fake;
-    return run_act(driver, ACT_NONE, backend, type, name, size_gib, error) &&
-           fake->ops->copy(fake, backend, source_type, source, type, name, size_gib, error);
+    struct place *place = (struct place *)driver;
+    struct storage_world *storage = place->host->storage;
+    const struct act act = {.kind = ACT_COPY,
+                            .place = place,
+                            .backend = (struct backend *)backend,
+                            .type = type,
+                            .name = (char *)name,
+                            .source = (char *)source,
+                            .source_type = source_type,
+                            .size_gib = size_gib,
+                            .content = fake_volumes_content(storage->volumes, source)};
+    return run(&act, error);
 }
 
 static bool place_grow(struct volume_driver *driver, const struct backend *backend,

@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include "core/config/resource.h"
 #include "proto/change.h"
 #include "proto/storage/volume_driver.h"
 
@@ -184,12 +185,15 @@ void storage_makes(struct storage_world *storage, const struct env *env, const c
 static const char *whose(const struct config *config, const char *uuid, guint64 claim,
                          const char *name)
 {
-    g_autofree char *key = config_work_key(RESOURCE_VOLUME, uuid);
-    const struct volume *volume = config_get(config, "volume", uuid, NULL);
-    const struct worker *row = config_get(config, "worker", key, NULL);
-    if (volume && !strcmp(volume->data, name))
-        return "the record names";
-    return row && row->claim == claim ? "is being made" : NULL;
+    for (guint type = RESOURCE_VOLUME; type <= RESOURCE_SNAPSHOT; type++) {
+        g_autofree char *key = config_work_key(type, uuid);
+        const struct worker *row = config_get(config, "worker", key, NULL);
+        if (!strcmp(resource_of(config, type, uuid).data, name))
+            return "the record names";
+        if (row && row->claim == claim)
+            return "is being made";
+    }
+    return NULL;
 }
 
 /* What the master had on record when it was asked, if that is lost by now. */

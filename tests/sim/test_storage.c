@@ -10,6 +10,7 @@
 #include "storage_sim.h"
 
 struct all_counts {
+    const struct ms_theme *theme;
     struct ms_counts masters;
     struct storage_counts storage;
 };
@@ -23,7 +24,7 @@ static void tell_line(const char *line, void *data)
 static bool run_seed(guint64 seed, const char *rest, void *data)
 {
     struct all_counts *counts = data;
-    g_autofree char *why = ms_run_theme(seed, &storage_theme, &counts->masters, &counts->storage);
+    g_autofree char *why = ms_run_theme(seed, counts->theme, &counts->masters, &counts->storage);
     return seeds_passed(seed, "", why);
 }
 
@@ -33,6 +34,10 @@ static bool enough_happened(const struct all_counts *counts)
 {
     const struct storage_counts *storage = &counts->storage;
     guint64 seeds = storage->seeds;
+    bool copied = storage->copies > 5 * seeds && storage->writes > 5 * seeds;
+    if (counts->theme == &storage_copies_theme)
+        return seeds < 10 || (copied && storage->taken > 80 * seeds &&
+                              storage->cleaned > 5 * seeds && storage->unnamed > 5 * seeds);
     return seeds < 10 ||
            (storage->taken > 100 * seeds && storage->cleaned > 10 * seeds &&
             storage->refused > 2 * seeds && storage->resets_in_work > seeds &&
@@ -48,10 +53,10 @@ static int report(const char *name, bool ok, const struct all_counts *counts)
     printf(
         "# %u seeds: %u requests accepted, %u rows taken, %u claimed, %u cleaned, %u given back, "
         "%u late steps refused, %u resets (%u in mid-work), %u data made, %u removed, %u unnamed, "
-        "%u handed on, %u cleanups, %u rows claimed for others\n",
+        "%u handed on, %u cleanups, %u rows claimed for others, %u copies, %u writes\n",
         N(seeds), N(accepted), N(taken), N(claimed), N(cleaned), N(given_back), N(refused),
         N(resets), N(resets_in_work), N(made), N(removed), N(unnamed), N(handed_on), N(cleanups),
-        N(stood_in));
+        N(stood_in), N(copies), N(writes));
     printf(
         "# %u masters, %u volumed killed, %u stopped, %u lost their name, %u hangs, %u calls went "
         "on alone, %u failed, %u clocks set, %u down on record, %u data lost with commits; at rest "
@@ -60,26 +65,32 @@ static int report(const char *name, bool ok, const struct all_counts *counts)
         N(failures), N(clocks), N(down), N(lost_late), counts->masters.worst_rest_ms / 1000);
 #undef N
     ok = ok && enough_happened(counts);
-    printf("%s 1 /sim/storage-%s#SAF-50,SAF-51,SAF-52,SAF-53,SAF-54,SAF-55,SAF-56\n",
-           ok ? "ok" : "not ok", name);
+    printf("%s 1 /sim/storage-%s#SAF-50,SAF-51,SAF-52,SAF-53,SAF-54,SAF-55,SAF-56%s\n",
+           ok ? "ok" : "not ok", name, counts->theme == &storage_copies_theme ? ",SAF-120" : "");
     return ok ? 0 : 1;
 }
 
 int main(int argc, char **argv)
 {
-    struct all_counts counts = {0};
-    bool ok = true;
+    struct all_counts counts = {.theme = &storage_theme};
+    bool ok = true, copies = argc > 1 && strcmp(argv[1], "copies") == 0;
+    if (copies) {
+        counts.theme = &storage_copies_theme;
+        argv++;
+        argc--;
+    }
     printf("1..1\n");
     log_set_sink(tell_line, g_getenv("FETTLE_SIM_LOG") ? &counts : NULL);
     if (argc > 2 && strcmp(argv[1], "--seeds") == 0)
         return report("kept", seeds_each(argv[2], run_seed, &counts), &counts);
     if (argc < 2) {
-        fprintf(stderr, "usage: %s SEEDS [FIRST] | --seeds FILE\n", argv[0]);
+        fprintf(stderr, "usage: %s [copies] SEEDS [FIRST] | --seeds FILE\n", argv[0]);
         return 2;
     }
     guint64 seeds = seeds_number("FETTLE_SIM_SEEDS", argv[1]);
     guint64 first = seeds_number("FETTLE_SIM_FIRST", argc > 2 ? argv[2] : "1");
-    g_autofree char *name = g_strdup_printf("%" G_GUINT64_FORMAT "-seeds", seeds);
+    g_autofree char *name =
+        g_strdup_printf("%s%" G_GUINT64_FORMAT "-seeds", copies ? "copies-" : "", seeds);
     for (guint64 seed = first; seed < first + seeds; seed++)
         ok = run_seed(seed, "", &counts) && ok;
     return report(name, ok, &counts);
