@@ -9,7 +9,8 @@ static int snapshot_create(struct cli *cli, int argc, char **argv, GError **erro
     if (!volume_take(&argc, argv, "--volume", &volume, error) ||
         !volume_take(&argc, argv, "--description", &description, error) ||
         !volume_take_wait(&argc, argv, &no_wait, error) ||
-        !cli_expect(argc, argv, 1, "snapshot create NAME --volume VOLUME", error))
+        !cli_expect(argc, argv, 1, "snapshot create NAME --volume VOLUME", error) ||
+        !volume_name_given(argv[0], error))
         return -1;
     if (volume == NULL) {
         fettle_set_error(error, WRONG_INPUT, "--volume is missing: what it is to be a snapshot of");

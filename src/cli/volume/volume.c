@@ -45,6 +45,7 @@ static int volume_create(struct cli *cli, int argc, char **argv, GError **error)
         !volume_take(&argc, argv, "--snapshot", &request.snapshot, error) ||
         !volume_take_wait(&argc, argv, &request.no_wait, error) ||
         !cli_expect(argc, argv, 1, "volume create NAME --size SIZE", error) ||
+        !volume_name_given(argv[0], error) ||
         !size_of(request.size, request.snapshot == NULL, &work.size, error))
         return -1;
     work.name = argv[0];
@@ -120,7 +121,7 @@ static int reset_volume(struct cli *cli, int argc, char **argv, GError **error)
 
 const struct command volume_commands[] = {
     {"volume", "create",
-     "VOLUME-NAME --size SIZE [--backend BACKEND] [--snapshot SNAPSHOT] [--description TEXT] "
+     "VOLUME-NAME [--size SIZE] [--backend BACKEND] [--snapshot SNAPSHOT] [--description TEXT] "
      "[--wait|--no-wait]",
      "Make a volume, of so many GiB or as 10G or 1T, and wait until it is available. Blank, "
      "without "

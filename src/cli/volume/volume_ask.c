@@ -30,6 +30,13 @@ static const char *resource_word(const char *kind)
 
 /* --- work --- */
 
+bool volume_name_given(const char *name, GError **error)
+{
+    if (*name == '\0')
+        fettle_set_error(error, WRONG_INPUT, "the name is empty");
+    return *name != '\0';
+}
+
 bool volume_take(int *argc, char **argv, const char *name, const char **ret_value, GError **error)
 {
     g_autoptr(GError) bad = NULL;

@@ -12,6 +12,8 @@ bool volume_ask(struct cli *cli, const char *method, json_t *args, GError **erro
  * cleared. -1 with an error. */
 int volume_work(struct cli *cli, struct volume_request *work, bool no_wait, json_t *args,
                 GError **error);
+/* WRONG_INPUT: it is empty. */
+bool volume_name_given(const char *name, GError **error);
 /* Takes a flag with a value; NULL: it is not there. */
 bool volume_take(int *argc, char **argv, const char *name, const char **ret_value, GError **error);
 bool volume_take_wait(int *argc, char **argv, bool *ret_no_wait, GError **error);

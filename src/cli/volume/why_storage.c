@@ -47,9 +47,10 @@ static void print_entries(const json_t *list)
 
 /* --- a volume --- */
 
-static const char *const volume_fields[] = {"name",        "uuid",    "status", "why",  "operation",
-                                            "waits_since", "backend", "worker", "size", NULL};
-enum { NAME, UUID, STATUS, WHY, OPERATION, WAITS_SINCE, BACKEND, WORKER, SIZE };
+static const char *const volume_fields[] = {"name",      "uuid",        "status",  "why",
+                                            "operation", "waits_since", "backend", "worker",
+                                            "size",      "instance",    NULL};
+enum { NAME, UUID, STATUS, WHY, OPERATION, WAITS_SINCE, BACKEND, WORKER, SIZE, INSTANCE };
 
 static const char *const service_fields[] = {"host",       "state",   "disabled", "state_since",
                                              "backend",    "cleanup", "binary",   "uuid",
@@ -109,9 +110,10 @@ static void print_worker(const json_t *volume, const json_t *services)
 
 static void print_volume(const json_t *volume, const json_t *services)
 {
-    const char *why = cli_cell_string(volume, WHY);
-    printf("Now: volume %s is %s%s%s.\n", cli_cell_string(volume, NAME),
-           cli_cell_string(volume, STATUS), *why ? ": " : "", why);
+    const char *why = cli_cell_string(volume, WHY), *whose = cli_cell_string(volume, INSTANCE);
+    printf("Now: volume %s is %s%s%s%s%s.\n", cli_cell_string(volume, NAME),
+           cli_cell_string(volume, STATUS), *whose ? ", of instance " : "", whose, *why ? ": " : "",
+           why);
     if (*cli_cell_string(volume, WORKER))
         print_worker(volume, services);
     else if (*cli_cell_string(volume, OPERATION))

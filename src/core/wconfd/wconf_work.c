@@ -281,8 +281,9 @@ static void change(struct wconf *wconf, struct rpc_request *request, const char 
                    const char *name, const char *description, struct resource *resource)
 {
     GError *error = NULL;
-    if (!*name && !*description) {
+    if (!*name && !*description)
         fettle_set_error(&error, WRONG_INPUT, "name, description: nothing is to change");
+    if (error || !wconf_work_name_fits(name, &error)) {
         wconf_work_refuse(wconf, request, error);
         return;
     }

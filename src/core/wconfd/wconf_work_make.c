@@ -126,6 +126,15 @@ bool wconf_work_find(const struct config *head, const struct work_row *row,
 
 /* --- one that is made --- */
 
+/* One that looks like another's UUID would be taken for that one. */
+bool wconf_work_name_fits(const char *name, GError **error)
+{
+    bool fits = !g_uuid_string_is_valid(name);
+    if (!fits)
+        fettle_set_error(error, WRONG_INPUT, "name: it is a UUID; choose another one");
+    return fits;
+}
+
 /* UUID of the one that is named, or of the only one; "": a scheduler is to choose. With none at all
  * nothing is accepted, so nothing waits that only a person can help. NULL: an error. */
 static const char *choose_backend(const struct config *head, const char *name, GError **error)
@@ -229,6 +238,8 @@ bool wconf_work_make(const struct config *head, const struct accept_work_args *a
     bool made = false;
     resource.name = args->name;
     resource.description = args->description;
+    if (!wconf_work_name_fits(args->name, error))
+        return false;
     if (*args->resource)
         fettle_set_error(error, WRONG_INPUT, "resource: %s makes it", args->operation);
     else if (resource.exists)

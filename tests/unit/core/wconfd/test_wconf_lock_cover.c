@@ -206,7 +206,7 @@ static void test_kinds_without_lock(void)
     guint found = 0;
     for (guint i = 0; i < G_N_ELEMENTS(kinds); i++) {
         if (strcmp(kinds[i].cover, "nothing") != 0) {
-            bool recovered = is_among(kinds[i].kind, "instance replica removed", " ");
+            bool recovered = is_among(kinds[i].kind, "instance replica removed volume", " ");
             g_assert_cmpstr(kinds[i].writers, ==, recovered ? "job|watcher" : "job");
             continue;
         }
