@@ -96,7 +96,8 @@ def revive():
 
 @title('/cleanup/nothing-to-clean#CLN-35')
 def test_nothing():
-    assert lab.cli('cleanup') == 'cleaning: -\nunavailable: -\n'
+    assert lab.cli('cleanup') == 'cleaning: -\nunavailable: -\nNo service is down; see: fettle storage-service list\n'
+    assert 'No service is down that all of this fits;' in lab.cli('cleanup', '--host', 'nope')
     for words, message in ((('--service-id', 'x'), 'service_id'), (('--binary', 'nova-compute'), 'binary'),
                            (('--resource-id', 'x'), 'resource_id'), (('--is-up', 'maybe'), 'is_up')):
         code, _, err = lab.run('cleanup', *words, check=False)

@@ -102,6 +102,8 @@ def test_attach(uuid):
     assert lab.instance('web1', 'task_state')['task_state'] in ('', None)
     said = lab.cli('volume', 'info', 'data1')
     assert re.search(r'^  Attached to +web1, as virtio-', said, re.M), said
+    said = lab.cli('instance', 'info', 'web1')
+    assert re.search(r'^  Volume +data1, 1 GiB on dir1, in-use as virtio-', said, re.M), said
 
 
 @title('/volume-attach/what-an-attachment-forbids#SAF-53')

@@ -152,6 +152,21 @@ static void print_identity(const json_t *cells)
     info_line("UUID", "%s", info_string(cells, "uuid"));
 }
 
+/* --- volumes --- */
+
+static void print_volumes(struct cli *cli, const char *name)
+{
+    static const char *const fields[] = {"name", "status", "size", "backend", "device", NULL};
+    json_autoptr rows =
+        cli_query(cli, "volume", fields, json_make("[sss]", "=", "instance", name), NULL);
+    for (size_t i = 0; i < json_array_size(rows); i++) {
+        const json_t *row = json_array_get(rows, i);
+        info_line("Volume", "%s, %" JSON_INTEGER_FORMAT " GiB on %s, %s as %s",
+                  cli_cell_string(row, 0), json_integer_value(cli_cell_value(row, 2)),
+                  cli_cell_string(row, 3), cli_cell_string(row, 1), cli_cell_string(row, 4));
+    }
+}
+
 /* --- repair --- */
 
 static void print_repairs(struct cli *cli, const char *name)
@@ -277,6 +292,7 @@ void info_print_instance(struct cli *cli, const json_t *cells)
     print_replica(cells);
     print_soundness(cells);
     print_disks(cells);
+    print_volumes(cli, name);
     print_nics(cells);
     print_display(cells);
     print_work(cells);

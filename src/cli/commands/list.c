@@ -47,8 +47,9 @@ static const struct list {
      "subject_kind,subject_name,task,since,owner,owner_state,stuck,looks,why,rule,error_since,"
      "next"},
     {"backend", "name,kind,nodes,up,volume_cnt,size,path", "name", "backend"},
-    {"volume", "name,status,size,backend,uuid", "name", "volume", "waits_since", NULL,
-     "name,uuid,status,why,size,backend,host,created,operation,worker,waits_since,description"},
+    {"volume", "name,status,size,backend,instance,uuid", "name", "volume", "waits_since", NULL,
+     "name,uuid,status,why,size,backend,instance,host,created,operation,worker,waits_since,"
+     "description"},
     {"snapshot", "name,status,size,backend,volume,uuid", "name", "snapshot", "waits_since", NULL,
      "name,uuid,volume,volume_uuid,status,why,size,backend,host,created,operation,worker,"
      "waits_since,description"},

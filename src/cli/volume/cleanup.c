@@ -55,6 +55,7 @@ static int cleanup(struct cli *cli, int argc, char **argv, GError **error)
     if (!cli_take_switch(&argc, argv, "--auto", &automatic, error) ||
         !take_filters(&argc, argv, args, error) || !cli_expect(argc, argv, 0, "cleanup", error))
         return -1;
+    bool filtered = json_object_size(args) > 1;
     json_object_set_new(args, "automatic", json_boolean(automatic));
     json_autoptr answer =
         storage_ask(cli, "request_cleanup", json_incref(args), "fettle worker list", error);
@@ -68,6 +69,9 @@ static int cleanup(struct cli *cli, int argc, char **argv, GError **error)
     }
     print_list("cleaning:", requested->cleaning);
     print_list("unavailable:", requested->unavailable);
+    if (requested->cleaning->len + requested->unavailable->len == 0)
+        printf("No service is down%s; see: fettle storage-service list\n",
+               filtered ? " that all of this fits" : "");
     if (requested->cleaning->len > 0)
         printf("It goes on by itself; see what has come of it with: fettle why storage-service "
                "HOST\n");

@@ -483,7 +483,8 @@ static void change_service(struct wconf *wconf, struct rpc_request *request,
     GPtrArray *changes = change_list_new();
     record_autoptr(storage_service) service = storage_service_copy(old);
     service->disabled = args->disabled;
-    text_set(&service->disabled_reason, args->reason);
+    if (!args->disabled || *args->reason) /* who says it again keeps why */
+        text_set(&service->disabled_reason, args->reason);
     g_ptr_array_add(changes, config_put(wconf->head, "storage_service", service->uuid,
                                         storage_service_to_json(service)));
     wconf_work_commit(wconf, request, args->commit_id, changes, NULL);
