@@ -143,7 +143,7 @@ def test_life():
     said = lab.cli('volume', 'info', 'mail')
     assert re.search(r'^Volume mail\n  Status +available\n  Size +2 GiB\n  Back end +dir1, made by node[12]@dir1\n', said), said
     said = lab.cli('volume', 'list')
-    assert re.search(rf'^mail +available +2 +dir1 +{found["uuid"]}$', said, re.M), said
+    assert re.search(rf'^mail +available +2 +dir1 +- +{found["uuid"]}$', said, re.M), said
     code, _, err = lab.run('backend', 'remove', 'dir1', check=False)
     assert code != 0 and 'back end dir1 has 1 volume; delete it first' in err, err
     code, _, err = lab.run('volume', 'info', 'mial', check=False)
