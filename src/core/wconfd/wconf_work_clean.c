@@ -10,27 +10,40 @@
 
 /* --- claim_work --- */
 
+/* As the caller has read it (CLN-15); `ret_name` is to be freed. */
+static const struct worker *find_as_read(const struct config *head, const struct work_claim *item,
+                                         char **ret_name, GError **error)
+{
+    guint64 version = 0;
+    const struct worker *row = config_get(head, "worker", item->key, &version);
+    if (!row) {
+        fettle_set_error(error, REFUSED, "%s: no work on it is on record", item->key);
+        return NULL;
+    }
+    *ret_name = wconf_work_name(head, row);
+    if (version == item->version)
+        return row;
+    fettle_set_error(error, REFUSED,
+                     "%s: its work was read at version %" G_GUINT64_FORMAT
+                     ", it is at %" G_GUINT64_FORMAT " now",
+                     *ret_name, item->version, version);
+    return NULL;
+}
+
 /* A row that this very life has touched is under way, or was given back by it (CLN-21). One that
  * was claimed before, for another to clean, and given back since is none of this life's. */
 static const struct worker *find_left(const struct wconf *wconf,
                                       const struct storage_service *service,
                                       const struct work_claim *item, GError **error)
 {
-    const struct config *head = wconf->head;
-    guint64 version = 0;
-    const struct worker *row = config_get(head, "worker", item->key, &version);
-    g_autofree char *name = row ? wconf_work_name(head, row) : NULL;
+    g_autofree char *name = NULL;
+    const struct worker *row = find_as_read(wconf->head, item, &name, error);
     if (!row)
-        fettle_set_error(error, REFUSED, "%s: no work on it is on record", item->key);
-    else if (version != item->version)
-        fettle_set_error(error, REFUSED,
-                         "%s: its work was read at version %" G_GUINT64_FORMAT
-                         ", it is at %" G_GUINT64_FORMAT " now",
-                         name, item->version, version);
-    else if (row->service_id != service->id)
+        return NULL;
+    if (row->service_id != service->id)
         fettle_set_error(error, REFUSED, "%s: service %" G_GUINT64_FORMAT " has its work", name,
                          row->service_id);
-    else if (version >= service->generation && row->claim >= service->generation)
+    else if (item->version >= service->generation && row->claim >= service->generation)
         fettle_set_error(error, REFUSED,
                          "%s: its work was touched since registration %" G_GUINT64_FORMAT, name,
                          service->generation);
@@ -44,18 +57,11 @@ static const struct worker *find_of_another(const struct wconf *wconf,
                                             const struct cleanup *cleanup,
                                             const struct work_claim *item, GError **error)
 {
-    const struct config *head = wconf->head;
-    guint64 version = 0;
-    const struct worker *row = config_get(head, "worker", item->key, &version);
-    g_autofree char *name = row ? wconf_work_name(head, row) : NULL;
+    g_autofree char *name = NULL;
+    const struct worker *row = find_as_read(wconf->head, item, &name, error);
     if (!row)
-        fettle_set_error(error, REFUSED, "%s: no work on it is on record", item->key);
-    else if (version != item->version)
-        fettle_set_error(error, REFUSED,
-                         "%s: its work was read at version %" G_GUINT64_FORMAT
-                         ", it is at %" G_GUINT64_FORMAT " now",
-                         name, item->version, version);
-    else if (!cleanup_covers(cleanup, row))
+        return NULL;
+    if (!cleanup_covers(cleanup, row))
         fettle_set_error(error, REFUSED,
                          "%s: its work is none that cleanup of service %" G_GUINT64_FORMAT
                          " is about, or was touched since that was asked for",
