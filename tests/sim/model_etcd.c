@@ -251,10 +251,8 @@ static bool holds(const struct model_etcd *etcd, const json_t *compare)
     const char *target = json_string_value(json_object_get(compare, "target"));
     if (!strcmp(target, "CREATE"))
         return (version ? version->create : 0) == etcd_number(compare, "create_revision");
-    if (!strcmp(target, "MOD"))
-        return (version ? version->mod : 0) == etcd_number(compare, "mod_revision");
-    g_assert_cmpstr(target, ==, "LEASE");
-    return (version ? version->lease : 0) == etcd_number(compare, "lease");
+    g_assert_cmpstr(target, ==, "MOD");
+    return (version ? version->mod : 0) == etcd_number(compare, "mod_revision");
 }
 
 static void delete_range(struct model_etcd *etcd, const json_t *request)

@@ -285,7 +285,9 @@ static enum outcome no_answer(struct etcd_engine *engine, const GError *error)
     return OUTCOME_LOST;
 }
 
-/* Rewrites the head under its old revision: what was sent before cannot arrive any more. */
+/* Rewrites the head under its old revision: what was sent before cannot arrive any more. What it
+ * writes stays the same until it is known what came of it: of several that are on their way any one
+ * may be done. */
 static enum outcome fence_out(struct etcd_engine *engine)
 {
     g_autoptr(GError) error = NULL;
@@ -293,8 +295,9 @@ static enum outcome fence_out(struct etcd_engine *engine)
     g_autofree char *key = etcd_engine_key(engine, "head");
     g_autofree char *nonce = g_uuid_string_random();
 
-    g_strlcpy(head.batch, nonce, sizeof head.batch);
-    g_strlcpy(engine->fence, nonce, sizeof engine->fence);
+    if (*engine->fence == '\0')
+        g_strlcpy(engine->fence, nonce, sizeof engine->fence);
+    g_strlcpy(head.batch, engine->fence, sizeof head.batch);
     g_autofree char *text = etcd_head_text(&head);
     json_t *then = json_make("[o]", etcd_put(key, text, 0));
     json_t *otherwise = json_make("[o]", etcd_get(key));
@@ -373,7 +376,7 @@ static enum outcome read_master(struct etcd_engine *engine)
     if (kvs == NULL)
         return OUTCOME_OPEN;
     const struct etcd_kv *kv = kvs->len > 0 ? kvs->pdata[0] : NULL;
-    if (kv != NULL && kv->create_revision == engine->created)
+    if (kv != NULL && kv->create_revision == engine->created && kv->mod_revision == engine->taken)
         return OUTCOME_DONE;
     etcd_engine_lose(engine, "etcd says that another is master");
     return OUTCOME_LOST;

@@ -101,7 +101,7 @@ json_t *etcd_engine_is_master(const struct etcd_engine *engine)
 {
     g_autofree char *key = etcd_engine_key(engine, "master");
     return json_make("[o, o]", etcd_compare(key, ETCD_CREATE_REVISION, engine->created),
-                     etcd_compare(key, ETCD_LEASE, engine->lease));
+                     etcd_compare(key, ETCD_MOD_REVISION, engine->taken));
 }
 
 static void end_mastership(struct etcd_engine *engine)
@@ -184,7 +184,7 @@ static void keep_task(void *data)
 /* The keys that tell who may be master, read at one moment. */
 struct standing {
     struct mastership master; /* epoch 0: nobody */
-    gint64 created, lease;
+    gint64 created, written, lease;
     guint64 epoch_base;
     char next[37];
     char *moved; /* NULL: not */
@@ -230,6 +230,7 @@ static bool standing_take(struct etcd_engine *engine, const char *name, const st
 {
     if (strcmp(name, "master") == 0) {
         standing->created = kv->create_revision;
+        standing->written = kv->mod_revision;
         standing->lease = kv->lease;
         return parse_mastership(engine, kv, &standing->master, error);
     }
@@ -318,6 +319,7 @@ static char *mastership_text(const struct mastership *me)
 static void taken(struct etcd_engine *engine, struct mastership *me, const struct standing *seat)
 {
     engine->created = seat->created;
+    engine->taken = seat->written;
     engine->lease = seat->lease;
     engine->epoch_base = seat->epoch_base;
     me->epoch = seat->epoch_base + (guint64)seat->created;
@@ -345,9 +347,10 @@ static void revoke_lease(struct etcd_engine *engine, gint64 lease)
     json_decref(etcd_engine_call(engine, ETCD_LEASE_REVOKE, body, NULL));
 }
 
-/* The transaction that makes the key; what stands there afterwards decides, as it may have been
- * sent twice. To whom the seat was handed is over with it: should this node be lost at once, nobody
- * is to wait for it. */
+/* The transaction that writes the key, made anew or over what was read (`seat->created`,
+ * `written`: 0 or that); what stands there afterwards decides, as it may have been sent twice. To
+ * whom the seat was handed is over with it: should this node be lost at once, nobody is to wait for
+ * it. */
 static bool put_master(struct etcd_engine *engine, const struct mastership *me,
                        struct standing *seat, GError **error)
 {
@@ -355,8 +358,10 @@ static bool put_master(struct etcd_engine *engine, const struct mastership *me,
     g_autofree char *moved = etcd_engine_key(engine, "moved");
     g_autofree char *next = etcd_engine_key(engine, "next");
     g_autofree char *value = mastership_text(me);
-    json_t *compares = json_make("[o, o]", etcd_compare(key, ETCD_CREATE_REVISION, 0),
-                                 etcd_compare(moved, ETCD_CREATE_REVISION, 0));
+    json_t *compares =
+        json_make("[o, o, o]", etcd_compare(key, ETCD_CREATE_REVISION, seat->created),
+                  etcd_compare(key, ETCD_MOD_REVISION, seat->written),
+                  etcd_compare(moved, ETCD_CREATE_REVISION, 0));
     json_t *then =
         json_make("[o, o, o]", etcd_put(key, value, seat->lease), etcd_get(key), etcd_delete(next));
     json_t *otherwise = json_make("[o]", etcd_get(key));
@@ -368,8 +373,9 @@ static bool put_master(struct etcd_engine *engine, const struct mastership *me,
         return no_answer(error, reason);
     g_autoptr(GPtrArray) kvs = etcd_txn_kvs(answer, etcd_succeeded(answer) ? 1 : 0, error);
     const struct etcd_kv *kv = kvs != NULL && kvs->len > 0 ? kvs->pdata[0] : NULL;
-    if (kv != NULL && kv->lease == seat->lease) {
+    if (kv != NULL && kv->lease == seat->lease && kv->mod_revision != seat->written) {
         seat->created = kv->create_revision;
+        seat->written = kv->mod_revision;
         return true;
     }
     if (kvs != NULL)
@@ -394,18 +400,21 @@ static bool take_free_seat(struct etcd_engine *engine, struct mastership *me, st
     return true;
 }
 
-/* The same process's successor within the lease: the epoch stays (SAF-01). One that cannot write is
- * no master (SAF-08): an etcd that is full reads, keeps leases alive, and grants none. */
-static bool continue_seat(struct etcd_engine *engine, struct mastership *me,
-                          const struct standing *seat, GError **error)
+/* The process's successor within the lease: the epoch stays (SAF-01). It writes the key once more,
+ * so that what its predecessor has sent cannot arrive any more (SAF-04); one that cannot write is
+ * no master either (SAF-08): an etcd that is full reads, and keeps leases alive. */
+static bool continue_seat(struct etcd_engine *engine, struct mastership *me, struct standing *seat,
+                          GError **error)
 {
     bool gone = false;
     GError *reason = NULL;
 
-    if (grant_lease(engine, 1, error) == 0)
-        return false;
     if (!keep_lease(engine, seat->lease, &gone, &reason))
         return no_answer(error, reason);
+    if (!put_master(engine, me, seat, error)) {
+        end_mastership(engine);
+        return false;
+    }
     taken(engine, me, seat);
     return true;
 }

@@ -53,7 +53,6 @@ json_t *etcd_compare(const char *key, enum etcd_target target, gint64 equal)
     } targets[] = {
         [ETCD_CREATE_REVISION] = {"CREATE", "create_revision"},
         [ETCD_MOD_REVISION] = {"MOD", "mod_revision"},
-        [ETCD_LEASE] = {"LEASE", "lease"},
     };
     return json_make("{s:o, s:s, s:s, s:o}", "key", encoded(key), "result", "EQUAL", "target",
                      targets[target].target, targets[target].member, number_text(equal));

@@ -29,7 +29,7 @@ json_t *etcd_range(const char *key);
 json_t *etcd_range_prefix(const char *prefix, const char *from, guint limit, gint64 revision);
 
 /* A transaction is put together from these and sent as etcd_txn(). */
-enum etcd_target { ETCD_CREATE_REVISION, ETCD_MOD_REVISION, ETCD_LEASE };
+enum etcd_target { ETCD_CREATE_REVISION, ETCD_MOD_REVISION };
 json_t *etcd_compare(const char *key, enum etcd_target target, gint64 equal);
 /* Reads a key within a transaction. */
 json_t *etcd_get(const char *key);

@@ -27,6 +27,7 @@ struct etcd_engine {
 
     /* Mastership. */
     gint64 created; /* create revision of the master key; 0: not master */
+    gint64 taken;   /* its mod revision, when this process took the seat */
     gint64 lease;
     guint lease_s;        /* how long it is when nobody renews it */
     guint64 epoch_base;   /* epochs of the engine before were not higher */

@@ -260,6 +260,39 @@ static void test_seat_rewritten(struct fixture *fixture, gconstpointer made_anew
     g_free(outcome.why);
 }
 
+/* A process has ended while a transaction of its was on its way, and the next one of that seat has
+ * read everything: what comes late is refused, and makes nobody lose the seat. */
+static void test_late_request(struct fixture *fixture, gconstpointer unused)
+{
+    struct fixture next = {.client_url = fixture->client_url};
+    struct outcome late = {0}, first = {0}, barrier = {0};
+    g_autofree char *why = NULL;
+    g_autoptr(GError) error = NULL;
+
+    g_assert_true(run_step(fixture, campaign, &error));
+    g_assert_true(run_step(fixture, load, &error));
+    open_engine(&next, NODE_A, "boot1");
+    g_assert_true(run_step(&next, campaign, &error));
+    g_assert_cmpuint(next.me.epoch, ==, fixture->me.epoch);
+    g_assert_true(run_step(&next, load, &error));
+    next.engine->ops->on_lost(next.engine, lost_cb, &why);
+    commit(fixture, "late", 8, CHANGE_PUT, "late", &late);
+    world_wait(&late.done);
+    g_assert_cmpint(late.result, ==, ENGINE_REFUSED);
+    commit(&next, "first", 8, CHANGE_PUT, "first", &first);
+    world_wait(&first.done);
+    g_assert_cmpstr(first.why, ==, NULL);
+    g_assert_cmpint(first.result, ==, ENGINE_DONE);
+    next.engine->ops->barrier(next.engine, passed, &barrier);
+    world_wait(&barrier.done);
+    g_assert_cmpint(barrier.result, ==, ENGINE_DONE);
+    g_assert_null(why);
+    g_assert_true(run_step(&next, load, &error));
+    g_assert_cmpstr(loaded.text->str, ==, "tag first 8 {\"id\":\"first\"}\n");
+    g_free(late.why);
+    close_engine(&next);
+}
+
 /* While the member is away results are unknown; before the lease ends they become known. */
 static const char *alarm_action;
 
@@ -395,6 +428,8 @@ int main(int argc, char **argv)
                tear_down);
     g_test_add("/etcd/seat-made-anew#SAF-07", struct fixture, "anew", set_up, test_seat_rewritten,
                tear_down);
+    g_test_add("/etcd/late-request-of-the-process-before#SAF-04,SAF-07", struct fixture, NULL,
+               set_up, test_late_request, tear_down);
     g_test_add("/etcd/handed-over#SAF-07", struct fixture, NULL, set_up, test_handed_over,
                tear_down);
     g_test_add("/etcd/full#SAF-04,SAF-08", struct fixture, NULL, set_up, test_full, tear_down);

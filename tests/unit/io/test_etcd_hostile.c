@@ -11,6 +11,7 @@
 #include "base/task.h"
 #include "io/etcd/etcd_client.h"
 #include "io/etcd/etcd_value.h"
+#include "proto/change.h"
 
 #include <gio/gio.h>
 #include <string.h>
@@ -352,6 +353,109 @@ static void test_endless_pages(void)
     close_against_it(&fixture);
 }
 
+/* --- transactions that arrive late --- */
+
+/* The key `head` alone: transactions that expect its revision write it. */
+static struct {
+    char *value; /* base64 */
+    gint64 revision;
+    json_t *held; /* a transaction that was answered "not known" */
+    guint txns;
+} small;
+
+/* Whether it was done. */
+static bool small_apply(const json_t *txn)
+{
+    json_t *compares = json_object_get(txn, "compare"), *operation;
+    size_t i = 0;
+    g_autofree char *key = own_key("head");
+    g_autofree char *name = base64(key);
+    json_array_foreach(compares, i, operation) {
+        if (strcmp(json_string_value(json_object_get(operation, "key")), name) == 0 &&
+            etcd_number(operation, "mod_revision") != small.revision)
+            return false;
+    }
+    json_array_foreach(json_object_get(txn, "success"), i, operation) {
+        const json_t *put = json_object_get(operation, "request_put");
+        if (g_strcmp0(json_string_value(json_object_get(put, "key")), name) != 0)
+            continue;
+        g_free(small.value);
+        small.value = g_strdup(json_string_value(json_object_get(put, "value")));
+    }
+    small.revision++;
+    return true;
+}
+
+/* The batch is lost; of those that fence it out the first one is done when the second comes. */
+static GBytes *answer_late(const char *path, json_t *body)
+{
+    bool done = false;
+    if (strcmp(path, ETCD_TXN) == 0 && ++small.txns <= 2) {
+        if (small.txns == 2)
+            small.held = json_incref(body);
+        return http("503 Service Unavailable", "{\"code\": 14, \"message\": \"not known\"}");
+    }
+    if (strcmp(path, ETCD_TXN) == 0) {
+        if (small.held != NULL)
+            g_assert_true(small_apply(small.held));
+        g_clear_pointer(&small.held, json_decref);
+        done = small_apply(body);
+    }
+    g_autofree char *key = own_key("head");
+    g_autofree char *name = base64(key);
+    g_autofree char *kvs = g_strdup_printf(
+        "\"kvs\": [{\"key\": \"%s\", \"value\": \"%s\", \"create_revision\": \"1\", "
+        "\"mod_revision\": \"%" G_GINT64_FORMAT "\"}]",
+        name, small.value, small.revision);
+    g_autofree char *text =
+        strcmp(path, ETCD_RANGE) == 0
+            ? g_strdup_printf("{\"header\": {\"revision\": \"%" G_GINT64_FORMAT "\"}, %s}",
+                              small.revision, kvs)
+            : g_strdup_printf("{\"header\": {\"revision\": \"%" G_GINT64_FORMAT
+                              "\"}, \"succeeded\": "
+                              "%s, \"responses\": [{\"response_range\": {%s}}]}",
+                              small.revision, done ? "true" : "false", kvs);
+    return http("200 OK", text);
+}
+
+struct told {
+    bool done;
+    enum engine_result result;
+    char *why;
+};
+
+static void told_cb(enum engine_result result, const GError *error, void *data)
+{
+    *(struct told *)data =
+        (struct told){true, result, error != NULL ? g_strdup(error->message) : NULL};
+}
+
+static void test_late_fence(void)
+{
+    struct fixture fixture = {0};
+    struct told told = {0};
+    struct etcd_head head = {.revision = 5, .history = 4, .serial = 7, .batch = "b"};
+    g_autofree char *text = etcd_head_text(&head);
+    small.value = base64(text);
+    small.revision = head.revision;
+    open_against_it(&fixture);
+    member.answer = answer_late;
+    struct etcd_engine *engine = (struct etcd_engine *)fixture.engine;
+    engine->created = engine->taken = 1;
+    engine->head = head;
+    engine->held_until_ms = loop_boot_ms() + 600000;
+    g_autoptr(GPtrArray) changes = change_list_new();
+    g_ptr_array_add(changes, change_make(CHANGE_PUT, "tag", "a", 8, json_object()));
+    fixture.engine->ops->commit(fixture.engine, &(struct engine_commit){"c8", 1, 8, changes},
+                                told_cb, &told);
+    world_wait(&told.done);
+    g_assert_cmpstr(told.why, ==, NULL);
+    g_assert_cmpint(told.result, ==, ENGINE_DONE);
+    g_assert_cmpuint(small.txns, ==, 5); /* lost, fenced out twice, and once more, anew */
+    close_against_it(&fixture);
+    g_free(small.value);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -362,6 +466,7 @@ int main(int argc, char **argv)
     g_test_add_func("/etcd-hostile/other-keys", test_other_keys);
     g_test_add_func("/etcd-hostile/pages", test_pages);
     g_test_add_func("/etcd-hostile/endless-pages", test_endless_pages);
+    g_test_add_func("/etcd-hostile/late-fence#SAF-04", test_late_fence);
     int failed = g_test_run();
     if (loaded.text)
         g_string_free(g_steal_pointer(&loaded.text), TRUE);
