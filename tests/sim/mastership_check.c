@@ -187,7 +187,7 @@ static void check_store(struct ms_host *host)
             host->uuid, at.serial, ms_last_serial(ms));
 }
 
-static struct epoch_owner *epoch_begins(struct ms_host *host, const struct mastership *me)
+static void epoch_begins(struct ms_host *host, const struct mastership *me)
 {
     struct ms *ms = host->ms;
     struct epoch_owner *owner = g_new(struct epoch_owner, 1);
@@ -202,20 +202,31 @@ static struct epoch_owner *epoch_begins(struct ms_host *host, const struct maste
     ms->newest_epoch = me->epoch;
     ms->newest_host = (int)host->index;
     ms->counts->masters++;
-    return owner;
+}
+
+static struct epoch_owner *epoch_owner(const struct ms *ms, guint64 epoch)
+{
+    return g_hash_table_lookup(ms->epochs, GSIZE_TO_POINTER(epoch));
+}
+
+/* Each epoch is of one host, boot and journal (SAF-01). */
+static void check_owner(struct ms_host *host, const struct mastership *me)
+{
+    const struct epoch_owner *owner = epoch_owner(host->ms, me->epoch);
+    if (!owner || owner->host != host->index || strcmp(owner->boot_id, me->boot_id) != 0 ||
+        strcmp(owner->journal_id, me->journal_id) != 0)
+        ms_problem(host->ms, "%s becomes master of epoch %" G_GUINT64_FORMAT ", which is another's",
+                   host->uuid, me->epoch);
 }
 
 void ms_saw_campaign(struct ms_host *host, const struct mastership *me)
 {
     struct ms *ms = host->ms;
-    const struct epoch_owner *owner = g_hash_table_lookup(ms->epochs, GSIZE_TO_POINTER(me->epoch));
-    if (!owner && !ms->etcd)
-        owner = epoch_begins(host, me);
-    if (!owner || owner->host != host->index || strcmp(owner->boot_id, me->boot_id) != 0 ||
-        strcmp(owner->journal_id, me->journal_id) != 0 ||
-        strcmp(host->wconfd->boot_id, me->boot_id) != 0)
-        ms_problem(ms, "%s becomes master of epoch %" G_GUINT64_FORMAT ", which is another's",
-                   host->uuid, me->epoch);
+    if (!epoch_owner(ms, me->epoch) && !ms->etcd)
+        epoch_begins(host, me);
+    check_owner(host, me);
+    if (strcmp(host->wconfd->boot_id, me->boot_id) != 0)
+        ms_problem(ms, "%s becomes master of a boot that is over", host->uuid);
     if (!ms->etcd)
         check_store(host);
     if (!ms->etcd && ms->theme)
@@ -245,7 +256,8 @@ static bool is_master(struct ms *ms, gint64 now_ms, const struct ms_host *writer
     return master && !strcmp(json_string_value(json_object_get(master, "node")), writer->uuid);
 }
 
-/* The key is made: an epoch begins, whether its node hears of it or not. */
+/* The key is made: an epoch begins, whether its node hears of it or not. Or it is written once more
+ * by the next process of its owner. */
 static void take_master(struct ms *ms, gint64 now_ms, struct ms_host *writer, const char *value)
 {
     gint64 created = 0;
@@ -256,7 +268,9 @@ static void take_master(struct ms *ms, gint64 now_ms, struct ms_host *writer, co
     g_strlcpy(me.boot_id, json_string_value(json_object_get(master, "boot_id")), sizeof me.boot_id);
     g_strlcpy(me.journal_id, json_string_value(json_object_get(master, "journal_id")),
               sizeof me.journal_id);
-    epoch_begins(writer, &me);
+    if (!epoch_owner(ms, me.epoch))
+        epoch_begins(writer, &me);
+    check_owner(writer, &me);
     ms->key_epoch = me.epoch;
 }
 
