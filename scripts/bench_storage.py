@@ -1,0 +1,65 @@
+"""What storage services cost: cleaning and a volume's work in memory, volumes on a directory in a lab."""
+import os
+import subprocess
+import time
+
+import fettlelib
+from bench_queue import ms, resident_mb, timed
+
+NODES = ('node1', 'node2', 'node3')
+RATES = {'cleanup_floor_rows_per_s': ('1/s', ''), 'cleanup_rows_per_s': ('1/s', '>= 2500'), 'cleanup_request_ms': ('ms', '<= 150'),
+         'volume_work_floor_us': ('us', ''), 'volume_work_us': ('us', '<= 2 volume_work_floor_us')}
+IDLE_S = 20
+
+
+def in_memory(build, figures):
+    """tests/bench/bench_storage.c prints medians of processor time; what its processes say of themselves is not of interest."""
+    out = subprocess.run([os.path.join(build, 'tests/bench/bench_storage')], check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                         text=True).stdout
+    values = {name: float(value) for name, value in (line.split() for line in out.splitlines() if not line.startswith('<'))}
+    figures.floors.update(values)
+    for name, value in values.items():
+        figures.add(name, value, *RATES[name], digits=0)
+    figures.add('cleanup_rows_of_floor', values['cleanup_rows_per_s'] / values['cleanup_floor_rows_per_s'], 'share', '>= 0.4')
+
+
+def make_file(path):
+    """As a volume is made by hand: the file, its size, both on disk."""
+    with open(path, 'wb') as file:
+        file.truncate(1 << 30)
+        os.fsync(file.fileno())
+    folder = os.open(os.path.dirname(path), os.O_RDONLY)
+    os.fsync(folder)
+    os.close(folder)
+
+
+def on_a_directory(lab, figures, runs):
+    place = os.path.join(lab.directory, 'shared', 'bench')
+    os.mkdir(place, 0o755)
+    lab.cli('cluster', 'modify', '--report-interval', '1')
+    lab.cli('backend', 'add', 'bench', '--nodes', ','.join(NODES), '--path', place)
+    fettlelib.wait_until('all serve', lambda: [row['state'] for row in lab.query('storage_service', ['state', 'backend'])
+                                               if row['backend']] == ['up'] * len(NODES), 60)
+    made, created, deleted, commits = [], [], [], []
+    for number in range(runs):
+        made.append(ms(timed(lambda path=os.path.join(place, f'by-hand-{number}'): make_file(path))))
+        before = lab.call('QueryClusterInfo')['serial']
+        created.append(ms(timed(lambda: lab.cli('volume', 'create', 'v', '--size', '1', '--backend', 'bench'))))
+        commits.append(lab.call('QueryClusterInfo')['serial'] - before)
+        deleted.append(ms(timed(lambda: lab.cli('volume', 'delete', 'v'))))
+    figures.floors['floor_volume_file_ms'] = sorted(made)[runs // 2]
+    figures.add('floor_volume_file_ms', made, 'ms')
+    figures.add('volume_create_dir_ms', created, 'ms', '<= 10 + 8 floor_fdatasync_ms + 1.5 floor_volume_file_ms + 2 floor_exec_ms')
+    figures.add('volume_delete_dir_ms', deleted, 'ms')
+    figures.add('volume_create_commits', commits, '', '<= 5', digits=0)
+    before = lab.call('QueryClusterInfo')['serial']
+    time.sleep(IDLE_S)
+    figures.add(f'beat_commits_{IDLE_S}_s', lab.call('QueryClusterInfo')['serial'] - before, '', '<= 0', digits=0)
+    pid = next(daemon['pid'] for node in lab.status()['nodes'] if node['name'] == 'node2' for daemon in node['daemons']
+               if daemon['name'] == 'volumed')
+    figures.add('volumed_rss_mb', resident_mb(pid), 'MB', '<= 12', 1)
+
+
+def measure(build, figures, runs):
+    with fettlelib.Lab(build) as lab:
+        figures.part('volumes', 120, on_a_directory, lab, figures, runs)
