@@ -139,6 +139,30 @@ def check_logs(lab):
                     raise AssertionError(f'{path}: {report.strip()}')
 
 
+# The master was lost, or has begun anew without the change; and whatever else passes.
+ENGINE_AGAIN = (9, 17, *fettlelib.AGAIN)
+
+
+def change_engine(to, ask, seconds):
+    """Until it is made. `ask`: one try, at whoever is the master then; its exit code, and what it said."""
+    patience, again = fettlelib.Patience(seconds), False
+    while True:
+        code, said = ask()
+        # By a try before, of which nobody could say so.
+        if code == 0 or again and f'the engine is {to} already' in said:
+            return
+        assert code in ENGINE_AGAIN and not patience.is_over(), (code, said)
+        again = True
+
+
+def lab_engine(lab, to):
+    def ask():
+        wait_until('somebody serves', lab.find_master, 60)
+        code, out, err = lab.run('cluster', 'engine', to, '--yes', check=False)
+        return code, out + err
+    change_engine(to, ask, 240)
+
+
 def create(lab, name, template='mirror', **more):
     """A counting guest on node2, with its replica, if it has one, on node3. Its UUID."""
     params = {**TICK, 'disk_template': template, **more}

@@ -259,9 +259,7 @@ class World:
 
     def move_to_etcd(self):
         self.wait_equal()
-        patience = fettlelib.Patience(PATIENCE_S)
-        while (done := self.command(self.wait_master(), 'cluster', 'engine', 'etcd', '--yes'))[0] != 0:
-            assert done[0] in fettlelib.AGAIN and not patience.is_over(), done
+        e2e.change_engine('etcd', lambda: self.command(self.wait_master(), 'cluster', 'engine', 'etcd', '--yes'), PATIENCE_S)
 
     def end_members(self):
         """Members of etcd outlive the node daemons that started them."""

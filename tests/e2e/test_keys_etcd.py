@@ -172,7 +172,7 @@ def main():
         test_keys.lab, test_keys.folder = lab, folder
         test_keys.uuid = e2e.create(lab, 'mirrored')
         e2e.create(lab, 'other')
-        lab.cli('cluster', 'engine', 'etcd', '--yes', timeout=300)
+        e2e.lab_engine(lab, 'etcd')
         wait_until('somebody serves', lab.find_master, 120)
         e2e.run(test_in_place, *([test_silent, test_member_dies, test_deaths, test_master_lost] if e2e.LONG else []))
 

@@ -399,8 +399,12 @@ def test_one_server():
     luxid = [os.path.join(lab.root('node1'), 'run', name) for name in ('ganeti-query', 'luxid.sock')]
     assert paths.issuperset(luxid) and len(paths) > 4 and ports, (paths, ports)
     known = [*sorted(paths), *sorted(ports)]
-    answers = lab.exec('node1', sys.executable, '-c', ASK, *known).split()
-    speaking = [where for where, answer in zip(known, answers) if answer == '1']
+    speaking = []
+    def luxid_speaks():
+        answers = lab.exec('node1', sys.executable, '-c', ASK, *known).split()
+        speaking[:] = [where for where, answer in zip(known, answers) if answer == '1']
+        return set(luxid) <= set(speaking)
+    wait_until('luxid answers in time', luxid_speaks, 60)
     assert speaking == luxid, (speaking, known)
     # What submits jobs is at the same door.
     assert isinstance(new_client().call('SubmitJob', [{'OP_ID': 'OP_TEST_DELAY', 'duration': 0}]), int)

@@ -54,7 +54,7 @@ def changes(tag):
 
 @title('/members-lab/founded')
 def test_founded():
-    lab.cli_again('cluster', 'engine', 'etcd', '--yes')
+    e2e.lab_engine(lab, 'etcd')
     wait_until('all are healthy', healthy, 60)
     wait_until('the master serves', serves, 60)
     assert all(lives(pid_of(node)) for node in NODES)

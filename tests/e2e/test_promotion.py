@@ -119,7 +119,7 @@ def test_etcd():
     lab.cli('cluster', 'modify', '--candidate-pool-size', '3')
     for node in ('node3', 'node4'):
         lab.cli('node', 'modify', node, '--master-candidate', 'no')
-    lab.cli_again('cluster', 'engine', 'etcd', '--yes')
+    e2e.lab_engine(lab, 'etcd')
     wait_for('all members are well', lambda: voters() == ['node1', 'node2', 'node5'], 60)
     lab.cli('node', 'modify', 'node4', '--master-capable', 'yes')
     lab.lab('power', 'node5', 'off')

@@ -9,17 +9,39 @@ RUN_TESTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', '..',
 PROGRAMS = {
     'points': 'echo 1..3; echo "ok 1 a"; echo "not ok 2 /b/c#SAF-01"; for i in 1 2 3; do echo "# about $i"; done\n'
               'echo "# ValueError: the reason"; echo "ok 3 d"; exit 1',
+    'raises': 'cat "$0.tap"; exit 1',
     'dies': 'echo 1..2; echo "ok 1 a"; echo "ERROR: it broke"; exit 6',
     'stops': 'echo 1..2; echo "ok 1 a"',
     'colours.py': 'echo "1..1 # \'/colours/blue#SAF-01\'"; echo "ok 1 $FETTLE_ONLY"',
     'skips': 'echo 1..1; echo "ok 1 a # SKIP no such thing here"',
 }
+RAISES = """1..2
+not ok 1 /b/raises
+# Traceback (most recent call last):
+#   File "x.py", line 1, in run
+#     test()
+# KeyError: 'what it began with'
+#
+# During handling of the above exception, another exception occurred:
+#
+# Traceback (most recent call last):
+#   File "x.py", line 2, in test
+#     assert code == 0, said
+#            ^^^^^^^^^
+# AssertionError: (5, '', 'fettle: no
+#   such thing
+# at all')
+# after that failure: nothing
+# engine etcd: exit code 5 after 0.0 s
+ok 2 /b/next
+"""
 END = [  # in any order, and the sum
     'FAILED   dies: exit code 0 (it was 6)\n         ERROR: it broke\n',
     'FAILED   points: /b/c#SAF-01\n         ValueError: the reason\n',
+    "FAILED   raises: /b/raises\n         AssertionError: (5, '', 'fettle: no\n",
     'FAILED   stops: ran all its points (planned 2, ran 1)\n         ok 1 a\n',
 ]
-SUM = '5 passed, 3 failed, 1 skipped\n'
+SUM = '6 passed, 4 failed, 1 skipped\n'
 
 
 ONLY = [  # words, exit code, last line
@@ -44,6 +66,8 @@ def check():
         for name, script in PROGRAMS.items():
             with open(os.path.join(folder, name), 'w', encoding='utf-8', opener=lambda path, how: os.open(path, how, 0o755)) as file:
                 file.write('#!/bin/sh\n' + script + '\n')
+        with open(os.path.join(folder, 'raises.tap'), 'w', encoding='utf-8') as file:
+            file.write(RAISES)
         build = os.path.join(folder, 'build')
         subprocess.run(['meson', 'setup', build], cwd=folder, check=True, capture_output=True)
         done = subprocess.run([RUN_TESTS, '--build', build], capture_output=True, text=True, check=False)
@@ -51,9 +75,10 @@ def check():
     lines = done.stdout.splitlines(keepends=True)
     assert chosen == ONLY, chosen
     assert done.returncode == 1, done.returncode
-    assert sorted(map(''.join, zip(lines[-7:-1:2], lines[-6:-1:2]))) == END and lines[-1] == SUM, done.stdout
+    assert sorted(map(''.join, zip(lines[-9:-1:2], lines[-8:-1:2]))) == END and lines[-1] == SUM, done.stdout
     assert 'skipped  skips: a: no such thing here\n' in lines, done.stdout
     assert '    # about 1\n' in lines and '    ok 3 d\n' not in lines, done.stdout
+    assert '    # after that failure: nothing\n' in lines and '    # engine etcd: exit code 5 after 0.0 s\n' not in lines, done.stdout
 
 
 print('1..1')

@@ -66,7 +66,8 @@ static void answer_progress(const struct engine_change *change, enum engine_kind
     for (guint i = seen; change && i < change->lines->len; i++)
         g_ptr_array_add(progress->lines, g_strdup(change->lines->pdata[i]));
     progress->running = change && change->running;
-    if (change && change->error) {
+    /* Not while it is being taken back: who is told may ask for the next one. */
+    if (change && change->error && !change->running) {
         g_free(progress->code);
         progress->code = g_strdup(fettle_error_name(change->error));
         g_free(progress->why);
@@ -252,7 +253,7 @@ static bool begin(struct wconf *wconf, enum engine_kind to, GError **error)
         return false;
     }
     if (clearing) {
-        fettle_set_error(error, WRONG_STATE,
+        fettle_set_error(error, TEMPORARY,
                          "an earlier change of engine is still being taken back: %s",
                          clearing->why ? clearing->why : "the nodes are being asked; try again");
         return false;

@@ -7,9 +7,11 @@
 #include <arpa/inet.h>
 #include <glib/gstdio.h>
 #include <sched.h>
+#include <stddef.h>
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #define PATIENCE_MS 30000
@@ -69,6 +71,20 @@ void world_remove(struct node_paths *paths)
 
 /* Below the range that the kernel takes ports for outgoing connections from: nobody gets it by
  * chance. */
+/* Who is to listen there does so later, and may end and come again: for as long as this process
+ * lives an abstract socket keeps others from being told the same (tests/e2e/test_engine.py). */
+static bool take_port(guint port)
+{
+    struct sockaddr_un name = {.sun_family = AF_UNIX};
+    int len = g_snprintf(name.sun_path + 1, sizeof name.sun_path - 1, "fettle-port-%u", port);
+    int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    socklen_t size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)len);
+    if (bind(fd, (struct sockaddr *)&name, size) == 0)
+        return true;
+    close(fd);
+    return false;
+}
+
 guint world_free_port(void)
 {
     for (;;) {
@@ -79,7 +95,7 @@ guint world_free_port(void)
         int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
         bool free = bind(fd, (struct sockaddr *)&address, sizeof address) == 0;
         close(fd);
-        if (free)
+        if (free && take_port(port))
             return port;
     }
 }

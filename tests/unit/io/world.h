@@ -19,7 +19,7 @@ void world_remove(struct node_paths *paths);
 /* This process sees mounts of its own from now on, and none of the disks of labs that run beside
  * it, which a copy of their mounts would keep busy. False: that cannot be had here. */
 bool world_own_mounts(void);
-/* A TCP port of 127.0.0.1 that was free a moment ago. */
+/* A TCP port of 127.0.0.1 that was free a moment ago, and that no other test is told. */
 guint world_free_port(void);
 
 /* Runs the loop until *done; fails the test after 30 s, later on a busy machine

@@ -289,6 +289,29 @@ static void test_etcd_fails(void)
     engine_tear_down();
 }
 
+static guint slow_node(const char *from_node, const char *to_node, void *data)
+{
+    return strcmp(to_node, NODE3) ? 1 : 1000;
+}
+
+/* Who is told that it has failed may ask for the next one: it has ended then. */
+static void test_taken_back_slowly(void)
+{
+    set_up();
+    it.ensemble->fail = 1;
+    fake_set_delay(world.world, slow_node, NULL);
+    assert_says(engine_ask_change("etcd"), "{}");
+    g_autofree char *said = engine_progress_after(100);
+    while (!strcmp(said, "running")) {
+        g_free(said);
+        said = engine_progress_after(100);
+    }
+    g_assert_cmpstr(said, ==, "unreachable: etcd cannot be filled: no member answers");
+    engine_assert_clear();
+    assert_says(engine_ask_change("etcd"), "{}");
+    engine_tear_down();
+}
+
 /* A node that goes away in the middle: the rest is taken back at once, it when it returns; until
  * then nobody begins anew, unless it is said to be dead. */
 static void test_away(void)
@@ -305,7 +328,8 @@ static void test_away(void)
     g_assert_cmpstr(engine_state_of(0), ==, "preparing");
     g_autofree char *again = engine_ask_change("etcd");
     g_assert_true(g_str_has_prefix(
-        again, "wrong_state: an earlier change of engine is still being taken back: node node3: "));
+        again, "resource_not_available: an earlier change of engine is still being taken back: "
+               "node node3: "));
     fake_cut(world.world, NODE3, false);
     fake_advance(world.world, 30000);
     engine_assert_clear();
@@ -326,6 +350,7 @@ int main(int argc, char **argv)
     g_test_add_func("/engine-change/unknown#SAF-04", test_unknown);
     g_test_add_func("/engine-change/refused-by-the-store#SAF-04", test_refused_by_store);
     g_test_add_func("/engine-change/etcd-fails#SAF-07", test_etcd_fails);
+    g_test_add_func("/engine-change/taken-back-slowly#SAF-07", test_taken_back_slowly);
     g_test_add_func("/engine-change/node-away#SAF-07", test_away);
     return g_test_run();
 }
