@@ -159,7 +159,7 @@ static void put(struct fake_volumes *volumes, const char *backend, enum resource
 {
     struct thing *thing = g_new0(struct thing, 1);
     *thing =
-        (struct thing){.backend = g_strdup(backend), .data = {type, g_strdup(name), bytes, whole}};
+        (struct thing){.backend = g_strdup(backend), .data = {type, g_strdup(name), bytes, whole, false}};
     g_ptr_array_add(volumes->things, thing);
 }
 
@@ -436,7 +436,7 @@ static struct volume_data *copy(const struct thing *thing, bool whole)
 {
     struct volume_data *data = g_new0(struct volume_data, 1);
     *data = (struct volume_data){thing->data.type, g_strdup(thing->data.name), thing->data.bytes,
-                                 whole && thing->data.whole};
+                                 whole && thing->data.whole, false};
     return data;
 }
 
@@ -448,6 +448,27 @@ static struct volume_data *fake_look(struct volume_driver *driver, const struct 
         return NULL;
     struct thing *thing = known(fake->volumes, backend, type, name, error);
     return thing && end(fake, "look", error) ? copy(thing, true) : NULL;
+}
+
+static GPtrArray *fake_find(struct volume_driver *driver, const struct backend *backend,
+                            enum resource_type type, const char *uuid, GError **error)
+{
+    struct fake_driver *fake = fake_of(driver);
+    if (!begin(fake, "find", backend, uuid, error))
+        return NULL;
+    g_autoptr(GPtrArray) list = g_ptr_array_new_with_free_func(volume_data_free);
+    for (guint i = 0; i < fake->volumes->things->len; i++) {
+        const struct thing *thing = fake->volumes->things->pdata[i];
+        g_autofree char *of = NULL;
+        guint64 claim;
+        if (strcmp(thing->backend, backend->uuid) != 0 || thing->data.type != type ||
+            !volume_data_parse(thing->data.name, &of, &claim) || strcmp(of, uuid) != 0)
+            continue;
+        struct volume_data *found = copy(thing, true);
+        found->open = thing->locked;
+        g_ptr_array_add(list, found);
+    }
+    return end(fake, "find", error) ? g_steal_pointer(&list) : NULL;
 }
 
 static GPtrArray *fake_list(struct volume_driver *driver, const struct backend *backend,
@@ -480,6 +501,7 @@ static const struct volume_driver_ops fake_ops = {.open = fake_open,
                                                   .grow = fake_grow,
                                                   .remove = fake_remove,
                                                   .look = fake_look,
+                                                  .find = fake_find,
                                                   .list = fake_list,
                                                   .hanging = fake_hanging};
 
