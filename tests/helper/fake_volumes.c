@@ -108,6 +108,8 @@ static void put_word(GHashTable *set, const char *word, bool in)
 void fake_volumes_hang(struct fake_volumes *volumes, const char *backend, bool hang)
 {
     put_word(volumes->hanging, backend, hang);
+    for (guint i = 0; !hang && i < volumes->drivers->len; i++)
+        g_hash_table_remove(((struct fake_driver *)volumes->drivers->pdata[i])->given_up, backend);
 }
 
 void fake_volumes_delay(struct fake_volumes *volumes, guint ms)
@@ -154,8 +156,8 @@ void fake_volumes_mark(struct fake_volumes *volumes, const char *backend, const 
     g_hash_table_insert(volumes->marked, g_strdup(backend), g_strdup(cluster));
 }
 
-static void put(struct fake_volumes *volumes, const char *backend, enum resource_type type,
-                const char *name, guint64 bytes, bool whole)
+void fake_volumes_put_as(struct fake_volumes *volumes, const char *backend,
+                         enum resource_type type, const char *name, guint64 bytes, bool whole)
 {
     struct thing *thing = g_new0(struct thing, 1);
     *thing =
@@ -166,7 +168,7 @@ static void put(struct fake_volumes *volumes, const char *backend, enum resource
 void fake_volumes_put(struct fake_volumes *volumes, const char *backend, const char *name,
                       guint64 bytes, bool whole)
 {
-    put(volumes, backend, RESOURCE_VOLUME, name, bytes, whole);
+    fake_volumes_put_as(volumes, backend, RESOURCE_VOLUME, name, bytes, whole);
 }
 
 bool fake_volumes_has(const struct fake_volumes *volumes, const char *name)
@@ -344,7 +346,8 @@ static bool make(struct fake_driver *fake, const char *op, const struct backend 
     }
     bool half = volumes->halves > 0;
     volumes->halves -= half;
-    put(volumes, backend->uuid, type, name, half ? 1 : size_gib * 1024 * MIB(1), false);
+    fake_volumes_put_as(volumes, backend->uuid, type, name, half ? 1 : size_gib * 1024 * MIB(1),
+                        false);
     if (half) {
         fettle_set_error(error, STORAGE, "%s: it was made by half", backend->name);
         return false;

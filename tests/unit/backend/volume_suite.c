@@ -213,8 +213,8 @@ static void test_finds(void)
     suite->put(suite->first, VOLUME);
     suite->put(suite->first, "11111111-0000-4000-8000-000000000009.9");
     suite->lock(suite->first, NAME, true);
-    assert_finds(RESOURCE_VOLUME, NAME " 2147483648 whole open; " VOLUME ".11 1; " VOLUME
-                                       ".9 1073741824 whole");
+    assert_finds(RESOURCE_VOLUME, VOLUME ".11 1; " NAME " 2147483648 whole open; " VOLUME
+                                         ".9 1073741824 whole");
     suite->lock(suite->first, NAME, false);
     assert_finds(RESOURCE_SNAPSHOT, "");
     DO(ops->remove(suite->driver, suite->first, RESOURCE_VOLUME, NAME, &do_error));
