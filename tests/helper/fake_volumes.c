@@ -156,12 +156,12 @@ void fake_volumes_mark(struct fake_volumes *volumes, const char *backend, const 
     g_hash_table_insert(volumes->marked, g_strdup(backend), g_strdup(cluster));
 }
 
-void fake_volumes_put_as(struct fake_volumes *volumes, const char *backend,
-                         enum resource_type type, const char *name, guint64 bytes, bool whole)
+void fake_volumes_put_as(struct fake_volumes *volumes, const char *backend, enum resource_type type,
+                         const char *name, guint64 bytes, bool whole)
 {
     struct thing *thing = g_new0(struct thing, 1);
-    *thing =
-        (struct thing){.backend = g_strdup(backend), .data = {type, g_strdup(name), bytes, whole, false}};
+    *thing = (struct thing){.backend = g_strdup(backend),
+                            .data = {type, g_strdup(name), bytes, whole, false}};
     g_ptr_array_add(volumes->things, thing);
 }
 

@@ -302,8 +302,8 @@ static bool is_whole(const char *name, int fd, guint64 bytes)
 
 static void print_data(const struct name *name, bool whole, bool open, const struct stat *status)
 {
-    printf("%d %d %" PRIu64 " %s/%s\n", whole, open, (uint64_t)status->st_size,
-           folders[name->type], name->text);
+    printf("%d %d %" PRIu64 " %s/%s\n", whole, open, (uint64_t)status->st_size, folders[name->type],
+           name->text);
 }
 
 static bool do_look(struct call *call, GError **error)
@@ -398,8 +398,7 @@ static const struct {
     const char *verb;
     bool (*run)(struct call *call, GError **error);
 } verbs[] = {{"space", do_space},   {"create", do_create}, {"copy", do_copy}, {"grow", do_grow},
-             {"remove", do_remove}, {"look", do_look},     {"find", do_find},
-             {"list", do_list}};
+             {"remove", do_remove}, {"look", do_look},     {"find", do_find}, {"list", do_list}};
 
 static bool open_place(struct call *call, GError **error)
 {

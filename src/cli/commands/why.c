@@ -221,8 +221,7 @@ static bool is_job(const char *text)
 
 static int why(struct cli *cli, int argc, char **argv, GError **error)
 {
-    bool of_kind =
-        argc > 1 && (why_storage_knows(argv[0]) || !strcmp(argv[0], "storage-service"));
+    bool of_kind = argc > 1 && (why_storage_knows(argv[0]) || !strcmp(argv[0], "storage-service"));
     if (!cli_expect(argc, argv, of_kind ? 2 : 1, "why " USAGE, error))
         return -1;
     if (of_kind)

@@ -148,8 +148,7 @@ static void print_left(const struct of_kind *of, const json_t *row)
 static void print_resource(const struct of_kind *of, const json_t *row, const json_t *services)
 {
     const char *why = cli_cell_string(row, WHY), *whose = cli_cell_string(row, WHOSE);
-    g_autofree char *tail =
-        *whose ? g_strdup_printf(", of %s %s", of->whose, whose) : g_strdup("");
+    g_autofree char *tail = *whose ? g_strdup_printf(", of %s %s", of->whose, whose) : g_strdup("");
     printf("Now: %s %s is %s%s%s%s.\n", of->kind, cli_cell_string(row, NAME),
            cli_cell_string(row, STATUS), tail, *why ? ": " : "", why);
     if (*cli_cell_string(row, WORKER))

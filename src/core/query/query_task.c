@@ -75,7 +75,8 @@ json_t *query_get_stuck_since(struct query_source *source, const void *row,
     return seconds_of(((const struct stuck *)row)->since_us);
 }
 
-/* --- tasks: of instances and of what is stored; under way, left behind, or in force by a fault --- */
+/* --- tasks: of instances and of what is stored; under way, left behind, or in force by a fault ---
+ */
 
 struct task_of {
     const char *kind, *uuid, *name;

@@ -239,8 +239,8 @@ static const char *find(const struct queue_context *context, const char *method,
         struct resource resource = resource_find(config, (enum resource_type)type, name, error);
         return resource.exists ? resource.uuid : NULL;
     }
-    fettle_set_error(error, WRONG_INPUT, "%s: kind: must be instance, volume or snapshot, not \"%s\"",
-                     method, kind);
+    fettle_set_error(error, WRONG_INPUT,
+                     "%s: kind: must be instance, volume or snapshot, not \"%s\"", method, kind);
     return NULL;
 }
 
@@ -332,7 +332,7 @@ void recovery_calls_plan(struct queue_context *context, struct rpc_request *requ
         return;
     }
     struct plan_call *call = g_new(struct plan_call, 1);
-    *call = (struct plan_call){context, request, uuid ? g_strdup(args->kind) : NULL, uuid,
-                               args->hosts};
+    *call =
+        (struct plan_call){context, request, uuid ? g_strdup(args->kind) : NULL, uuid, args->hosts};
     task_spawn(context->env->tasks, plan_task, call);
 }

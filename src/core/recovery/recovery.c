@@ -383,12 +383,11 @@ static void drop_counters(struct watcher *watcher)
         const struct stuck *stuck = all->pdata[i];
         const struct instance *instance = config_get(config, "instance", stuck->subject, NULL);
         g_autofree char *key = fault_key(stuck->subject_kind, stuck->subject);
-        bool same =
-            strcmp(stuck->subject_kind, "instance") != 0
-                ? stored_counts(config, stuck)
-                : instance != NULL && instance->task_owner == stuck->owner &&
-                      strcmp(enum_word(&task_state_words, (int)instance->task_state),
-                             stuck->task) == 0;
+        bool same = strcmp(stuck->subject_kind, "instance") != 0
+                        ? stored_counts(config, stuck)
+                        : instance != NULL && instance->task_owner == stuck->owner &&
+                              strcmp(enum_word(&task_state_words, (int)instance->task_state),
+                                     stuck->task) == 0;
         if (!same)
             g_ptr_array_add(changes, config_delete(config, "stuck", key));
     }

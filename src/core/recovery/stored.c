@@ -87,8 +87,7 @@ static void add_candidates(struct stored *stored, const struct watcher *watcher,
         struct stored_subject_now subject;
         bool left = task_row_of(resource_task_kind(type), resource.status) ||
                     fault_of(config, resource_kind(type), resource.uuid);
-        if (left && stored_subject(config, type, resource.uuid, &subject) &&
-            is_patient(&subject) &&
+        if (left && stored_subject(config, type, resource.uuid, &subject) && is_patient(&subject) &&
             (is_asked_for(&subject) || now_ms >= remembered_of(stored, &subject)->next_ms))
             g_ptr_array_add(found, g_memdup2(&subject, sizeof subject));
     }
@@ -196,8 +195,8 @@ static void look_failed(const struct pass *pass, const struct stored_subject_now
     struct remembered *remembered = remembered_of(pass->stored, subject);
     guint looks = (subject->stuck ? (guint)subject->stuck->looks : remembered->looks) + 1;
     g_autofree char *why = g_strdup_printf("how it is is not known: %s", judgement->why);
-    remembered->next_ms = watcher->env->ops->boot_ms(watcher->env) +
-                          (gint64)cluster->recovery_resync_interval * 1000;
+    remembered->next_ms =
+        watcher->env->ops->boot_ms(watcher->env) + (gint64)cluster->recovery_resync_interval * 1000;
     remembered->looks = looks;
     if (!is_in_error(subject) && looks > cluster->recovery_resync_count &&
         watcher_may_make(watcher, "fault")) {
@@ -222,6 +221,19 @@ static void busy(const struct pass *pass, const struct stored_subject_now *subje
     watcher_batch_add(pass->batch, changes);
 }
 
+/* A candidate of the version before could not load the fault: it waits for the end of the upgrade.
+ */
+static bool fault_has_to_wait(const struct pass *pass, struct stored_judgement *judgement)
+{
+    if (!judgement->alert || strcmp(judgement->final, "available") == 0 ||
+        watcher_may_make(pass->watcher, "fault"))
+        return false;
+    g_free(judgement->why);
+    judgement->why = g_strdup("it would be in error, which a candidate of a version before cannot "
+                              "have on record with its reason");
+    return true;
+}
+
 static void judge(const struct pass *pass, const struct stored_subject_now *subject,
                   const struct stored_sights *sights)
 {
@@ -229,7 +241,7 @@ static void judge(const struct pass *pass, const struct stored_subject_now *subj
     const struct stored_sight *sight = stored_sights_of(sights, &subject->resource, &silent);
     struct stored_judgement *judgement =
         stored_judge(follow_config(pass->watcher->follow), subject, sight, silent);
-    if (judgement->how == JUDGED_BUSY) {
+    if (judgement->how == JUDGED_BUSY || fault_has_to_wait(pass, judgement)) {
         busy(pass, subject, judgement);
     } else if (judgement->how == JUDGED_BLIND) {
         look_failed(pass, subject, judgement);
@@ -317,8 +329,8 @@ static void tell_shadow(const struct pass *pass, const GPtrArray *found)
 {
     for (guint i = 0; i < found->len; i++) {
         GPtrArray *changes = watcher_changes_new();
-        tell_wait(pass->watcher, found->pdata[i],
-                  "shadow mode; it would be looked at, and settled", changes);
+        tell_wait(pass->watcher, found->pdata[i], "shadow mode; it would be looked at, and settled",
+                  changes);
         watcher_batch_add(pass->batch, changes);
     }
     watcher_batch_commit_as(pass->watcher, "recover", pass->batch);
@@ -387,9 +399,9 @@ static void plan_one(const struct watcher *view, const struct stored_subject_now
     set(row, "summary", summary);
     set(row, "why", judgement->why);
     set(row, "next",
-        !is_patient(subject)                                  ? retry
+        !is_patient(subject)                                     ? retry
         : is_in_error(subject) && judgement->how == JUDGED_BLIND ? "when its back end answers"
-                                                              : "at the next pass");
+                                                                 : "at the next pass");
     for (guint i = 0; i < judgement->evidence->len; i++)
         json_array_append_new(json_object_get(row, "evidence"),
                               json_string(judgement->evidence->pdata[i]));
@@ -404,7 +416,7 @@ static void tell_members(const struct watcher *view, const struct resource *reso
     for (guint i = 0; i < asked->len; i++) {
         const struct stored_asked *member = asked->pdata[i];
         const struct stored_sight *sight = stored_sights_by(member, resource);
-        const char *why = !sight ? (member->silent ? member->silent : "gave no answer")
+        const char *why = !sight         ? (member->silent ? member->silent : "gave no answer")
                           : *sight->busy ? sight->busy
                                          : sight->silent;
         json_array_append_new(

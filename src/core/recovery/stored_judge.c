@@ -18,12 +18,10 @@ static bool has_work(const struct config *config, enum resource_type type, const
 
 static void count_snapshots(const struct config *config, struct stored_subject_now *subject)
 {
-    g_autoptr(GPtrArray) all = config_list(config, "snapshot");
+    g_autoptr(GPtrArray) all = config_volume_snapshots(config, subject->resource.uuid);
+    subject->snapshots = all->len;
     for (guint i = 0; i < all->len; i++) {
         struct resource snapshot = resource_read(RESOURCE_SNAPSHOT, all->pdata[i]);
-        if (strcmp(snapshot.volume, subject->resource.uuid) != 0)
-            continue;
-        subject->snapshots++;
         subject->snapshots_left += task_row_of(TASK_KIND_snapshot, snapshot.status) != NULL;
     }
 }
@@ -110,17 +108,14 @@ static enum task_size size_of(const struct resource *resource, const struct foun
 static struct task_facts facts_of(const struct stored_subject_now *subject,
                                   const struct found *found)
 {
-    guint data = !found->data   ? TASK_FACT_GONE
-                 : found->whole ? TASK_FACT_WHOLE
-                                : TASK_FACT_PARTIAL;
-    guint user = subject->attached                       ? TASK_FACT_USED
+    guint data = !found->data ? TASK_FACT_GONE : found->whole ? TASK_FACT_WHOLE : TASK_FACT_PARTIAL;
+    guint user = subject->attached                  ? TASK_FACT_USED
                  : found->data && found->data->open ? TASK_FACT_USED_BY_OTHER
-                                                         : TASK_FACT_UNUSED;
+                                                    : TASK_FACT_UNUSED;
     if (subject->resource.type != RESOURCE_VOLUME)
         return (struct task_facts){{data, data}};
-    return (struct task_facts){
-        {found->data ? TASK_FACT_SOURCE : TASK_FACT_NOWHERE, data,
-         size_of(&subject->resource, found), user}};
+    return (struct task_facts){{found->data ? TASK_FACT_SOURCE : TASK_FACT_NOWHERE, data,
+                                size_of(&subject->resource, found), user}};
 }
 
 /* --- what follows --- */
@@ -132,13 +127,12 @@ static char *found_text(const struct stored_subject_now *subject, const struct f
         return g_strdup("it has no data");
     if (!found->data)
         return g_strdup_printf("its data %s is not there", resource->data);
-    return g_strdup_printf("its data %s is %s (%" G_GUINT64_FORMAT " MiB of %" G_GUINT64_FORMAT
-                           " GiB)%s",
-                           found->data->name, found->whole ? "whole" : "not whole",
-                           found->data->bytes / MIB(1), resource->size,
-                           found->data->open && !subject->attached
-                               ? ", and a guest has it open that is not on record"
-                               : "");
+    return g_strdup_printf(
+        "its data %s is %s (%" G_GUINT64_FORMAT " MiB of %" G_GUINT64_FORMAT " GiB)%s",
+        found->data->name, found->whole ? "whole" : "not whole", found->data->bytes / MIB(1),
+        resource->size,
+        found->data->open && !subject->attached ? ", and a guest has it open that is not on record"
+                                                : "");
 }
 
 static void set_final(struct stored_judgement *judgement, enum task_final final)
@@ -180,8 +174,7 @@ static void judge(const struct config *config, const struct stored_subject_now *
     const struct resource *resource = &subject->resource;
     struct found found = find(config, resource, sight);
     struct task_facts facts = facts_of(subject, &found);
-    struct task_outcome outcome =
-        task_outcome_of(subject->task, &facts, false, RECTIFY_NO);
+    struct task_outcome outcome = task_outcome_of(subject->task, &facts, false, RECTIFY_NO);
     judgement->rule = outcome.rule;
     judgement->alert = outcome.flags & (OUTCOME_ALERT | OUTCOME_ALERT_HIGH);
     set_final(judgement, outcome.final);
@@ -252,7 +245,7 @@ char *stored_summary(const struct stored_subject_now *subject,
         resource_name(resource), subject->task->word, judgement->why,
         judgement->how == JUDGED_REMOVED ? "so its record goes too" : "so it is ",
         judgement->how == JUDGED_REMOVED ? "" : judgement->final,
-        *size                                                                 ? size
+        *size                                                   ? size
         : deleted && strcmp(judgement->final, "available") == 0 ? ": it was not deleted"
-                                                                              : "");
+                                                                : "");
 }

@@ -21,7 +21,7 @@ struct stored_subject_now {
 };
 
 struct stored_judgement {
-    enum judged how; /* never FINISH */
+    enum judged how;          /* never FINISH */
     const char *rule, *final; /* "gone": its record goes */
     char *data;               /* that it has from now on; "": as it is */
     guint64 size;             /* likewise; 0 */

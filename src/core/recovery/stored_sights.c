@@ -101,8 +101,8 @@ static bool take_answer(struct env_answer *heard, void *data)
     struct stored_sights *sights = data;
     struct stored_asked *asked = sights->asked->pdata[heard->index];
     if (!heard->record)
-        asked->silent = g_strdup(env_no_answer(heard->error) ? "gave no answer"
-                                                             : heard->error->message);
+        asked->silent =
+            g_strdup(env_no_answer(heard->error) ? "gave no answer" : heard->error->message);
     else if (!answers(asked, heard->record))
         asked->silent = g_strdup("answered about something else");
     else

@@ -1,7 +1,7 @@
 /*
  * What members of back ends show of resources whose work was left behind: the collector's half for
- * what is stored (RCV-17, 19). All members of a back end that are up are asked at once. One that has
- * looked suffices, as all see the same data; one that still works on it is waited for.
+ * what is stored (RCV-17, 19). All members of a back end that are up are asked at once. One that
+ * has looked suffices, as all see the same data; one that still works on it is waited for.
  */
 #pragma once
 

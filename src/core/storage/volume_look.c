@@ -66,8 +66,11 @@ static void add_data(struct stored_sight *sight, const GPtrArray *found)
 {
     for (guint i = 0; i < MIN(found->len, LIMIT_STORED_DATA); i++) {
         const struct volume_data *data = found->pdata[i];
-        const struct stored_data told = {
-            .name = data->name, .bytes = data->bytes, .whole = data->whole, .open = data->open};
+        const struct stored_data told = {.resource_type = data->type,
+                                         .name = data->name,
+                                         .bytes = data->bytes,
+                                         .whole = data->whole,
+                                         .open = data->open};
         g_ptr_array_add(sight->data, stored_data_copy(&told));
     }
     if (found->len > LIMIT_STORED_DATA)
@@ -172,7 +175,8 @@ static void add_unknown(struct comparison *comparison, const GPtrArray *list)
     struct compare_stored_result *result = comparison->result;
     for (guint i = 0; i < list->len; i++) {
         const struct volume_data *data = list->pdata[i];
-        const struct stored_data told = {.name = data->name, .bytes = data->bytes};
+        const struct stored_data told = {
+            .resource_type = data->type, .name = data->name, .bytes = data->bytes};
         g_hash_table_insert(comparison->there, there_key(data->type, data->name), list->pdata[i]);
         if (!is_known(comparison, data) && has_room(result, result->unknown))
             g_ptr_array_add(result->unknown, stored_data_copy(&told));
@@ -305,8 +309,8 @@ static void begin(struct volume_service *service, struct rpc_request *request, g
         return;
     }
     struct question *question = g_new(struct question, 1);
-    *question = (struct question){member, request, methods[method].answer, methods[method].args,
-                                  args};
+    *question =
+        (struct question){member, request, methods[method].answer, methods[method].args, args};
     volume_member_ref(member);
     task_spawn(service->env->tasks, question_run, question);
 }

@@ -1,7 +1,7 @@
 /*
- * settle_resources: what recovery has found of resources in a status of work that nobody has (RCV-73
- * to 78). Judged on the head, each by itself, over the version that was looked at: whoever has a
- * row, or has changed the record since, wins. See wconf_work_private.h.
+ * settle_resources: what recovery has found of resources in a status of work that nobody has
+ * (RCV-73 to 78). Judged on the head, each by itself, over the version that was looked at: whoever
+ * has a row, or has changed the record since, wins. See wconf_work_private.h.
  */
 #include <string.h>
 
@@ -124,9 +124,8 @@ static void delete_resource(struct settling *settling, struct resource resource)
 {
     if (*resource.data)
         wconf_work_unname(settling->wconf, &resource, "recovery", settling->changes);
-    g_ptr_array_add(settling->changes,
-                    config_delete(settling->wconf->head, resource_kind(resource.type),
-                                  resource.uuid));
+    g_ptr_array_add(settling->changes, config_delete(settling->wconf->head,
+                                                     resource_kind(resource.type), resource.uuid));
 }
 
 static bool settle_one(struct settling *settling, GError **error)
@@ -172,8 +171,7 @@ static void settle(struct wconf *wconf, struct rpc_request *request,
         struct settling settling = {wconf, item, changes};
         g_autoptr(GError) error = NULL;
         g_autofree char *key = config_work_key(item->resource_type, item->resource);
-        bool twice =
-            change_list_has(changes, resource_kind(item->resource_type), item->resource);
+        bool twice = change_list_has(changes, resource_kind(item->resource_type), item->resource);
         if (twice)
             fettle_set_error(&error, WRONG_INPUT, "%s: is named twice", key);
         bool passed = !twice && settle_one(&settling, &error);

@@ -12,8 +12,8 @@
 #include "base/log.h"
 #include "core/storage/volume_service.h"
 #include "daemons/common/daemon.h"
-#include "io/process.h"
 #include "io/net/rpc_server.h"
+#include "io/process.h"
 #include "io/real_env.h"
 
 static struct env *env;

@@ -120,9 +120,9 @@ static void assert_finds(enum resource_type type, const char *expected)
     for (guint i = 0; i < list->len; i++) {
         const struct volume_data *data = list->pdata[i];
         g_assert_cmpint(data->type, ==, type);
-        g_ptr_array_add(words, g_strdup_printf("%s %" G_GUINT64_FORMAT "%s%s", data->name,
-                                               data->bytes, data->whole ? " whole" : "",
-                                               data->open ? " open" : ""));
+        g_ptr_array_add(words,
+                        g_strdup_printf("%s %" G_GUINT64_FORMAT "%s%s", data->name, data->bytes,
+                                        data->whole ? " whole" : "", data->open ? " open" : ""));
     }
     g_ptr_array_sort(words, by_text);
     g_ptr_array_add(words, NULL);
@@ -213,8 +213,8 @@ static void test_finds(void)
     suite->put(suite->first, VOLUME);
     suite->put(suite->first, "11111111-0000-4000-8000-000000000009.9");
     suite->lock(suite->first, NAME, true);
-    assert_finds(RESOURCE_VOLUME, VOLUME ".11 1; " NAME " 2147483648 whole open; " VOLUME
-                                         ".9 1073741824 whole");
+    assert_finds(RESOURCE_VOLUME,
+                 VOLUME ".11 1; " NAME " 2147483648 whole open; " VOLUME ".9 1073741824 whole");
     suite->lock(suite->first, NAME, false);
     assert_finds(RESOURCE_SNAPSHOT, "");
     DO(ops->remove(suite->driver, suite->first, RESOURCE_VOLUME, NAME, &do_error));
@@ -261,11 +261,12 @@ static void run_test(const void *data)
     suite->tear_down();
 }
 
-static void (*const tests[])(void) = {test_markers, test_creates,           test_copies, test_grows,
-                                      test_removes, test_halves_and_others, test_finds,  test_hangs};
-static const char *const names[] = {
-    "markers#SAF-123", "creates#SAF-52",    "copies#SAF-52", "grows#SAF-53",
-    "removes#SAF-53",  "halves-and-others", "finds#RCV-17", "hangs"};
+static void (*const tests[])(void) = {test_markers, test_creates, test_copies,
+                                      test_grows,   test_removes, test_halves_and_others,
+                                      test_finds,   test_hangs};
+static const char *const names[] = {"markers#SAF-123", "creates#SAF-52", "copies#SAF-52",
+                                    "grows#SAF-53",    "removes#SAF-53", "halves-and-others",
+                                    "finds#RCV-17",    "hangs"};
 
 void volume_suite_add(const char *path, struct volume_suite *tested)
 {

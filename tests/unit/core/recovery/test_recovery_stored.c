@@ -1,5 +1,5 @@
-/* Resources in a status of work that nobody has: what is on record of them afterwards, by what their
- * back end has (RCV-73 to 78, 83 to 85 as far as there are operations). */
+/* Resources in a status of work that nobody has: what is on record of them afterwards, by what
+ * their back end has (RCV-73 to 78, 83 to 85 as far as there are operations). */
 #include <string.h>
 
 #include "core/config/fault.h"
@@ -9,6 +9,7 @@
 #define GIB (1024 * MIB(1))
 #define DATA7 VOLUME1 ".7"
 #define DATA8 VOLUME1 ".8"
+#define VOLUME1_IS "volume data1 (" VOLUME1 "): "
 
 static struct watcher *watcher;
 static struct env *watcher_env;
@@ -165,11 +166,11 @@ static void test_created(void)
 
 static void test_deleted(void)
 {
-    ARROWS({"deleting", DATA7, DATA7, 2 * GIB, true, false, "available 2 GiB", "RCV-73", true},
-           {"deleting", DATA7, NULL, 0, false, false, "gone", "RCV-73", false},
-           {"deleting", "", NULL, 0, false, false, "gone", "RCV-73", false},
-           {"deleting", DATA7, DATA7, 2 * GIB, false, false, "error_deleting 2 GiB", "RCV-73",
-            true})
+    ARROWS(
+        {"deleting", DATA7, DATA7, 2 * GIB, true, false, "available 2 GiB", "RCV-73", true},
+        {"deleting", DATA7, NULL, 0, false, false, "gone", "RCV-73", false},
+        {"deleting", "", NULL, 0, false, false, "gone", "RCV-73", false},
+        {"deleting", DATA7, DATA7, 2 * GIB, false, false, "error_deleting 2 GiB", "RCV-73", true})
 }
 
 static void test_extended(void)
@@ -215,8 +216,8 @@ static void test_snapshots(void)
         json_t *snapshot = with(with(object_snapshot2(), "status", json_string(arrow->status)),
                                 "data", json_string(arrow->data));
         g_test_message("arrow %u", i);
-        set_up(changes_of(put_volume(object_volume1()), put("snapshot", VOLUME2, 1, snapshot),
-                          NULL));
+        set_up(
+            changes_of(put_volume(object_volume1()), put("snapshot", VOLUME2, 1, snapshot), NULL));
         fake_volumes_put(volumes, DIR1, DATA7, 2 * GIB, true);
         if (arrow->name)
             fake_volumes_put_as(volumes, DIR1, RESOURCE_SNAPSHOT, arrow->name, arrow->bytes,
@@ -231,10 +232,10 @@ static void test_snapshots(void)
 static void test_cascade(void)
 {
     for (guint whole = 0; whole < 2; whole++) {
-        set_up(changes_of(
-            put_volume(volume_in("deleting", DATA7)),
-            put("snapshot", VOLUME2, 1, with(object_snapshot2(), "status", json_string("deleting"))),
-            NULL));
+        set_up(changes_of(put_volume(volume_in("deleting", DATA7)),
+                          put("snapshot", VOLUME2, 1,
+                              with(object_snapshot2(), "status", json_string("deleting"))),
+                          NULL));
         if (whole)
             fake_volumes_put_as(volumes, DIR1, RESOURCE_SNAPSHOT, VOLUME2 ".8", 2 * GIB, true);
         begin();
@@ -389,10 +390,10 @@ static void test_method(void)
     set_up(changes_of(put_volume(volume_in("creating", "")), NULL));
     watcher_env = fake_process(world.world, NODE1, ROLE_WATCHER);
     assert_says(settle("available", "", 1),
-                "refused: volume data1: status: available, but it has no data");
+                "refused: " VOLUME1_IS "status: available, but it has no data");
     assert_says(settle("deleting", "", 1), "refused: status: a volume can be no \"deleting\"");
     assert_says(settle("available", VOLUME2 ".7", 1),
-                "refused: volume data1: data: \"" VOLUME2 ".7\" is not " VOLUME1 ".CLAIM (SAF-52)");
+                "refused: " VOLUME1_IS "data: \"" VOLUME2 ".7\" is not " VOLUME1 ".CLAIM (SAF-52)");
     assert_says(settle("error", "", 2),
                 "refused: volume data1 has changed since it was looked at (SAF-80)");
     assert_says(settle("available", DATA7, 1), "passed");
