@@ -94,8 +94,8 @@ static void test_hangs(void)
 {
     set_up(changes_of(data1("deleting", DATA7), NULL));
     fake_volumes_hang(volumes, DIR1, true);
-    g_autofree char *first = collect(NODE1, DIR1);
-    g_assert_nonnull(strstr(first, "\"silent\":\"dir1: no answer within 60 s\""));
+    g_free(collect(NODE1, DIR1)); /* who asks waits no longer than the method allows */
+    fake_advance(world.world, 60000);
     guint calls = fake_volumes_count_calls(volumes, "find");
     g_autofree char *second = collect(NODE1, DIR1);
     g_assert_nonnull(strstr(second, "calls before this one hang in it\""));
