@@ -213,7 +213,7 @@ def test_recovery_collect():
         ('given', '', full), ('silent', 'its monitor does not answer', sight(crashed='it said nothing')),
         ('busy', 'guest_stop for job 1 is under way since 3 s', sight(busy='guest_stop')), ('refused', 'no epoch', None),
         ('none', 'gave no answer', None), ('offline', 'it is on record as dead, so it was not asked', None)])]
-    row = {'subject_name': 'web1', 'task': 'creating', 'owner': 5, 'owner_state': 'dead', 'hosts': hosts}
+    row = {'subject_kind': 'instance', 'subject_name': 'web1', 'task': 'creating', 'owner': 5, 'owner_state': 'dead', 'hosts': hosts}
     server = Luxid({}, {'PlanRecovery': lambda *_: {'held': False, 'notes': [], 'rows': [row]}})
     code, out, err = server.run('recovery', 'collect', 'instance', 'web1')
     said = [' '.join(line.split()) for line in out.splitlines()]
@@ -225,6 +225,15 @@ def test_recovery_collect():
         'Node node5: gave no answer', 'Node node6: it is on record as dead, so it was not asked'], out
     assert json.loads(server.run('--json', 'recovery', 'collect', 'instance', 'web1')[1]) == row
     assert server.calls[-1]['args'] == ['instance', 'web1', True], server.calls
+    data = [{'name': 'x.7', 'bytes': 1 << 30, 'whole': True, 'open': True}, {'name': 'x.8', 'bytes': 0, 'whole': False, 'open': False}]
+    hosts = [{'node': f'node{i + 1}', 'answer': said, 'why': why, 'boot_id': '', 'sight': seen} for i, (said, why, seen) in enumerate([
+        ('given', '', {'data': data, 'taken_us': AT * 1000000}), ('given', '', {'data': [], 'taken_us': AT * 1000000}), ('none', 'gave no answer', None)])]
+    row = {'subject_kind': 'volume', 'subject_name': 'data1', 'task': 'creating', 'owner': None, 'owner_state': 'dead', 'hosts': hosts}
+    server = Luxid({}, {'PlanRecovery': lambda *_: {'held': False, 'notes': [], 'rows': [row]}})
+    said = [' '.join(line.split()) for line in server.run('recovery', 'collect', 'volume', 'data1')[1].splitlines()]
+    assert [line for line in said if not line.startswith('Seen 20')] == [
+        'Volume data1, creating by nobody any more', 'Node node1', 'Data x.7: 1024 MiB, whole, open in a guest', 'x.8: 0 MiB, not whole', 'Node node2',
+        'Data none', 'Node node3: gave no answer'], said
 
 
 e2e.run(test_width, test_event_watch, test_recovery_show, test_recovery_collect, test_verify, test_ids)
