@@ -222,6 +222,8 @@
 #define LIMIT_COLLECT_WAIT_MS 10000 /* a node takes so long at most: its note, locks, looks */
 #define LIMIT_COLLECT_AGAIN_MS 5000 /* from an answer that it is busy to the next question */
 #define LIMIT_SIGHT_NAMES 64        /* drives, or tap devices, that a look at an instance names */
+#define LIMIT_COLLECT_LOOK_MS 5000  /* a member looks for so long at what it is asked about */
+#define LIMIT_STORED_DATA 64        /* names of data of one resource that are told */
 #define LIMIT_STRAYS 1024           /* of one kind that a node tells without having made them */
 #define LIMIT_STRAY_CHARS 256       /* of a name of theirs */
 #define LIMIT_STRAYS_PERIOD_S 3600  /* between two looks for them at a host */

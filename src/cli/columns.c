@@ -40,7 +40,7 @@ static const struct column_row {
     {"volume", "size", "GiB", "gib"},
     {"snapshot", "name", "Name", NULL},
     {"snapshot", "size", "GiB", "gib"},
-    {"task", "subject_name", "Instance", "instance"},
+    {"task", "subject_name", "Name", "name"},
     {"job", "status", "State", "state"},
     {"job", "received_ts", "Received", "received"},
     {"job", "start_ts", "Started", "started"},

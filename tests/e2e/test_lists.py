@@ -132,7 +132,7 @@ def test_event_watch():
 def test_recovery_show():
     row = {**ROWS['task'][0], 'subject_kind': 'instance', 'subject_name': 'web1', 'since': AT, 'why': 'node2 is silent', 'rule': 'RCV-36',
            'evidence': ['node2 has not answered 6 times'], 'error_since': AT, 'next': 'ERROR: nodes are silent'}
-    planned = {'subject': UUID, 'subject_name': 'web1', 'task': 'recreating-disks', 'owner': 12345, 'owner_state': 'dead',
+    planned = {'subject_kind': 'instance', 'subject': UUID, 'subject_name': 'web1', 'task': 'recreating-disks', 'owner': 12345, 'owner_state': 'dead',
                'owner_why': 'it was archived after its end', 'outcome': 'settled', 'on_retry': False, 'state': 'active', 'finisher': None, 'why': 'its guest runs', 'rule': 'D9/recreating-disks',
                'evidence': ['node1: running, generation 4', 'node2 gave no answer'], 'next': 'attempt 1 of 5 within 60 s, or when its hosts answer'}
     answer = {'held': True, 'notes': ['Shadow mode: nothing of this is done, only put on record.'], 'rows': [planned]}
@@ -149,8 +149,8 @@ def test_recovery_show():
     assert (document['why'], document['plan'], document['notes']) == ('node2 is silent', planned, answer['notes']), document
     code, out, err = server.run('recovery', 'plan')
     said = [' '.join(line.split()) for line in out.splitlines()]
-    assert (code, err, said) == (0, '', [answer['notes'][0], 'Instance Task Job What Rule',
-                                         'web1 recreating-disks 12345 (dead) settled as active: its guest runs D9/recreating-disks']), out
+    assert (code, err, said) == (0, '', [answer['notes'][0], 'Kind Name Task Job What Rule',
+                                         'instance web1 recreating-disks 12345 (dead) settled as active: its guest runs D9/recreating-disks']), out
     assert json.loads(server.run('--json', 'recovery', 'plan', 'instance', 'web1')[1]) == answer
     assert [call['args'] for call in server.calls if call['method'] == 'PlanRecovery'][-2:] == [[], ['instance', 'web1', False]], server.calls
     assert server.run('recovery', 'retry', 'instance', 'web1')[:2] == (
@@ -159,8 +159,8 @@ def test_recovery_show():
     code, _, err = gone.run('recovery', 'show', 'instance', 'web1')
     assert code != 0 and 'instance "web1": it was settled just now; see: fettle why web1' in err, (code, err)
     for verb in ('show', 'plan', 'collect', 'retry'):
-        code, _, err = gone.run('recovery', verb, 'volume', 'web1')
-        assert code != 0 and f'"volume": must be instance; usage: fettle recovery {verb} instance INSTANCE' in err, (code, err)
+        code, _, err = gone.run('recovery', verb, 'network', 'web1')
+        assert code != 0 and f'"network": must be instance, volume or snapshot; usage: fettle recovery {verb} instance|volume|snapshot NAME' in err, (code, err)
     nothing = Luxid({}, {'PlanRecovery': lambda *_: {'held': False, 'notes': [], 'rows': []}})
     assert nothing.run('recovery', 'plan') == (0, 'No task was left behind.\n', '')
 
@@ -213,7 +213,7 @@ def test_recovery_collect():
         ('given', '', full), ('silent', 'its monitor does not answer', sight(crashed='it said nothing')),
         ('busy', 'guest_stop for job 1 is under way since 3 s', sight(busy='guest_stop')), ('refused', 'no epoch', None),
         ('none', 'gave no answer', None), ('offline', 'it is on record as dead, so it was not asked', None)])]
-    row = {'subject_name': 'web1', 'task': 'creating', 'owner': 5, 'owner_state': 'dead', 'hosts': hosts}
+    row = {'subject_kind': 'instance', 'subject_name': 'web1', 'task': 'creating', 'owner': 5, 'owner_state': 'dead', 'hosts': hosts}
     server = Luxid({}, {'PlanRecovery': lambda *_: {'held': False, 'notes': [], 'rows': [row]}})
     code, out, err = server.run('recovery', 'collect', 'instance', 'web1')
     said = [' '.join(line.split()) for line in out.splitlines()]
@@ -225,6 +225,15 @@ def test_recovery_collect():
         'Node node5: gave no answer', 'Node node6: it is on record as dead, so it was not asked'], out
     assert json.loads(server.run('--json', 'recovery', 'collect', 'instance', 'web1')[1]) == row
     assert server.calls[-1]['args'] == ['instance', 'web1', True], server.calls
+    data = [{'name': 'x.7', 'bytes': 1 << 30, 'whole': True, 'open': True}, {'name': 'x.8', 'bytes': 0, 'whole': False, 'open': False}]
+    hosts = [{'node': f'node{i + 1}', 'answer': said, 'why': why, 'boot_id': '', 'sight': seen} for i, (said, why, seen) in enumerate([
+        ('given', '', {'data': data, 'taken_us': AT * 1000000}), ('given', '', {'data': [], 'taken_us': AT * 1000000}), ('none', 'gave no answer', None)])]
+    row = {'subject_kind': 'volume', 'subject_name': 'data1', 'task': 'creating', 'owner': None, 'owner_state': 'dead', 'hosts': hosts}
+    server = Luxid({}, {'PlanRecovery': lambda *_: {'held': False, 'notes': [], 'rows': [row]}})
+    said = [' '.join(line.split()) for line in server.run('recovery', 'collect', 'volume', 'data1')[1].splitlines()]
+    assert [line for line in said if not line.startswith('Seen 20')] == [
+        'Volume data1, creating by nobody any more', 'Node node1', 'Data x.7: 1024 MiB, whole, open in a guest', 'x.8: 0 MiB, not whole', 'Node node2',
+        'Data none', 'Node node3: gave no answer'], said
 
 
 e2e.run(test_width, test_event_watch, test_recovery_show, test_recovery_collect, test_verify, test_ids)

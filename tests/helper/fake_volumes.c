@@ -108,6 +108,8 @@ static void put_word(GHashTable *set, const char *word, bool in)
 void fake_volumes_hang(struct fake_volumes *volumes, const char *backend, bool hang)
 {
     put_word(volumes->hanging, backend, hang);
+    for (guint i = 0; !hang && i < volumes->drivers->len; i++)
+        g_hash_table_remove(((struct fake_driver *)volumes->drivers->pdata[i])->given_up, backend);
 }
 
 void fake_volumes_delay(struct fake_volumes *volumes, guint ms)
@@ -154,19 +156,19 @@ void fake_volumes_mark(struct fake_volumes *volumes, const char *backend, const 
     g_hash_table_insert(volumes->marked, g_strdup(backend), g_strdup(cluster));
 }
 
-static void put(struct fake_volumes *volumes, const char *backend, enum resource_type type,
-                const char *name, guint64 bytes, bool whole)
+void fake_volumes_put_as(struct fake_volumes *volumes, const char *backend, enum resource_type type,
+                         const char *name, guint64 bytes, bool whole)
 {
     struct thing *thing = g_new0(struct thing, 1);
-    *thing =
-        (struct thing){.backend = g_strdup(backend), .data = {type, g_strdup(name), bytes, whole}};
+    *thing = (struct thing){.backend = g_strdup(backend),
+                            .data = {type, g_strdup(name), bytes, whole, false}};
     g_ptr_array_add(volumes->things, thing);
 }
 
 void fake_volumes_put(struct fake_volumes *volumes, const char *backend, const char *name,
                       guint64 bytes, bool whole)
 {
-    put(volumes, backend, RESOURCE_VOLUME, name, bytes, whole);
+    fake_volumes_put_as(volumes, backend, RESOURCE_VOLUME, name, bytes, whole);
 }
 
 bool fake_volumes_has(const struct fake_volumes *volumes, const char *name)
@@ -344,7 +346,8 @@ static bool make(struct fake_driver *fake, const char *op, const struct backend 
     }
     bool half = volumes->halves > 0;
     volumes->halves -= half;
-    put(volumes, backend->uuid, type, name, half ? 1 : size_gib * 1024 * MIB(1), false);
+    fake_volumes_put_as(volumes, backend->uuid, type, name, half ? 1 : size_gib * 1024 * MIB(1),
+                        false);
     if (half) {
         fettle_set_error(error, STORAGE, "%s: it was made by half", backend->name);
         return false;
@@ -436,7 +439,7 @@ static struct volume_data *copy(const struct thing *thing, bool whole)
 {
     struct volume_data *data = g_new0(struct volume_data, 1);
     *data = (struct volume_data){thing->data.type, g_strdup(thing->data.name), thing->data.bytes,
-                                 whole && thing->data.whole};
+                                 whole && thing->data.whole, false};
     return data;
 }
 
@@ -448,6 +451,27 @@ static struct volume_data *fake_look(struct volume_driver *driver, const struct 
         return NULL;
     struct thing *thing = known(fake->volumes, backend, type, name, error);
     return thing && end(fake, "look", error) ? copy(thing, true) : NULL;
+}
+
+static GPtrArray *fake_find(struct volume_driver *driver, const struct backend *backend,
+                            enum resource_type type, const char *uuid, GError **error)
+{
+    struct fake_driver *fake = fake_of(driver);
+    if (!begin(fake, "find", backend, uuid, error))
+        return NULL;
+    g_autoptr(GPtrArray) list = g_ptr_array_new_with_free_func(volume_data_free);
+    for (guint i = 0; i < fake->volumes->things->len; i++) {
+        const struct thing *thing = fake->volumes->things->pdata[i];
+        g_autofree char *of = NULL;
+        guint64 claim;
+        if (strcmp(thing->backend, backend->uuid) != 0 || thing->data.type != type ||
+            !volume_data_parse(thing->data.name, &of, &claim) || strcmp(of, uuid) != 0)
+            continue;
+        struct volume_data *found = copy(thing, true);
+        found->open = thing->locked;
+        g_ptr_array_add(list, found);
+    }
+    return end(fake, "find", error) ? g_steal_pointer(&list) : NULL;
 }
 
 static GPtrArray *fake_list(struct volume_driver *driver, const struct backend *backend,
@@ -480,6 +504,7 @@ static const struct volume_driver_ops fake_ops = {.open = fake_open,
                                                   .grow = fake_grow,
                                                   .remove = fake_remove,
                                                   .look = fake_look,
+                                                  .find = fake_find,
                                                   .list = fake_list,
                                                   .hanging = fake_hanging};
 

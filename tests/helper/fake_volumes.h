@@ -46,6 +46,9 @@ void fake_volumes_set_goes(struct fake_volumes *volumes, fake_volumes_goes goes,
 void fake_volumes_mark(struct fake_volumes *volumes, const char *backend, const char *cluster);
 void fake_volumes_put(struct fake_volumes *volumes, const char *backend, const char *name,
                       guint64 bytes, bool whole);
+/* The same of any kind. */
+void fake_volumes_put_as(struct fake_volumes *volumes, const char *backend, enum resource_type type,
+                         const char *name, guint64 bytes, bool whole);
 bool fake_volumes_has(const struct fake_volumes *volumes, const char *name);
 /* 0: there is none. */
 guint64 fake_volumes_bytes(const struct fake_volumes *volumes, const char *name);

@@ -290,14 +290,20 @@ static bool do_remove(struct call *call, GError **error)
     return fsync(folder) == 0 || fail("sync", call, error);
 }
 
-static bool is_whole(const struct call *call, int fd, guint64 bytes)
+static bool is_whole(const char *name, int fd, guint64 bytes)
 {
     char text[64] = "";
     guint64 claim = 0, whole = 0;
     ssize_t got = fgetxattr(fd, WHOLE, text, sizeof text - 1);
     return got > 0 &&
            sscanf(text, "%" G_GUINT64_FORMAT " %" G_GUINT64_FORMAT, &claim, &whole) == 2 &&
-           g_ascii_strtoull(strchr(call->name.text, '.') + 1, NULL, 10) == claim && bytes >= whole;
+           g_ascii_strtoull(strchr(name, '.') + 1, NULL, 10) == claim && bytes >= whole;
+}
+
+static void print_data(const struct name *name, bool whole, bool open, const struct stat *status)
+{
+    printf("%d %d %" PRIu64 " %s/%s\n", whole, open, (uint64_t)status->st_size, folders[name->type],
+           name->text);
 }
 
 static bool do_look(struct call *call, GError **error)
@@ -306,23 +312,49 @@ static bool do_look(struct call *call, GError **error)
     int fd = open_data(call, &call->name, O_RDONLY, &status, error);
     if (fd < 0)
         return false;
-    printf("%d %" PRIu64 " %s/%s\n", is_whole(call, fd, (guint64)status.st_size),
-           (uint64_t)status.st_size, folders[call->name.type], call->name.text);
+    print_data(&call->name, is_whole(call->name.text, fd, (guint64)status.st_size), false, &status);
     close(fd);
     return true;
 }
 
+/* True also if it has gone meanwhile. */
+static bool find_one(const struct call *call, const struct name *name, GError **error)
+{
+    struct stat status;
+    g_autoptr(GError) local = NULL;
+    int fd = open_data(call, name, O_RDONLY, &status, &local);
+    if (fd < 0) {
+        bool gone = fettle_error_is(local, UNKNOWN_ENTITY);
+        if (!gone)
+            g_propagate_error(error, g_steal_pointer(&local));
+        return gone;
+    }
+    bool whole = is_whole(name->text, fd, (guint64)status.st_size);
+    close(fd); /* ours would be in the way of nobody's lock, but of a look at it */
+    bool open = !is_unused(call, name, &local);
+    if (open && !fettle_error_is(local, WRONG_STATE)) {
+        g_propagate_error(error, g_steal_pointer(&local));
+        return false;
+    }
+    print_data(name, whole, open, &status);
+    return true;
+}
+
+/* Of `find` those of one resource, whose UUID is its name. */
 static bool list_one(const struct call *call, guint type, const char *name, GError **error)
 {
     struct stat status;
     g_autofree char *uuid = NULL;
     guint64 claim;
+    const struct name found = {type, name};
     if (!volume_data_parse(name, &uuid, &claim))
         return true;
+    if (*call->name.text)
+        return strcmp(call->name.text, uuid) != 0 || find_one(call, &found, error);
     if (fstatat(call->folders[type], name, &status, AT_SYMLINK_NOFOLLOW) != 0)
         return errno == ENOENT || fail("look at", call, error);
     if (S_ISREG(status.st_mode))
-        printf("0 %" PRIu64 " %s/%s\n", (uint64_t)status.st_size, folders[type], name);
+        print_data(&found, false, false, &status);
     return true;
 }
 
@@ -347,6 +379,11 @@ static bool list_folder(const struct call *call, guint type, GError **error)
     return ok;
 }
 
+static bool do_find(struct call *call, GError **error)
+{
+    return list_folder(call, call->name.type, error);
+}
+
 static bool do_list(struct call *call, GError **error)
 {
     bool ok = true;
@@ -361,7 +398,7 @@ static const struct {
     const char *verb;
     bool (*run)(struct call *call, GError **error);
 } verbs[] = {{"space", do_space},   {"create", do_create}, {"copy", do_copy}, {"grow", do_grow},
-             {"remove", do_remove}, {"look", do_look},     {"list", do_list}};
+             {"remove", do_remove}, {"look", do_look},     {"find", do_find}, {"list", do_list}};
 
 static bool open_place(struct call *call, GError **error)
 {

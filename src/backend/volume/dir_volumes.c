@@ -139,22 +139,23 @@ static bool dir_remove(struct volume_driver *driver, const struct backend *backe
     return call_done(driver, backend, &asked, error);
 }
 
-/* WHOLE BYTES FOLDER/NAME, each on a line. */
+/* WHOLE OPEN BYTES FOLDER/NAME, each on a line. */
 static GPtrArray *read_list(const char *said)
 {
     GPtrArray *list = g_ptr_array_new_with_free_func(volume_data_free);
     g_auto(GStrv) lines = g_strsplit(said, "\n", -1);
     for (guint i = 0; lines[i]; i++) {
-        int whole;
+        int whole, open;
         guint64 bytes;
         int before = 0;
         enum resource_type type;
         const char *name;
-        if (sscanf(lines[i], "%d %" G_GUINT64_FORMAT " %n", &whole, &bytes, &before) != 2 ||
+        if (sscanf(lines[i], "%d %d %" G_GUINT64_FORMAT " %n", &whole, &open, &bytes, &before) !=
+                3 ||
             !dir_name_parse(lines[i] + before, &type, &name))
             continue;
         struct volume_data *data = g_new0(struct volume_data, 1);
-        *data = (struct volume_data){type, g_strdup(name), bytes, whole == 1};
+        *data = (struct volume_data){type, g_strdup(name), bytes, whole == 1, open == 1};
         g_ptr_array_add(list, data);
     }
     return list;
@@ -171,6 +172,14 @@ static struct volume_data *dir_look(struct volume_driver *driver, const struct b
     if (list)
         fettle_set_error(error, STORAGE, "%s: a look at %s said nothing", backend->name, name);
     return NULL;
+}
+
+static GPtrArray *dir_find(struct volume_driver *driver, const struct backend *backend,
+                           enum resource_type type, const char *uuid, GError **error)
+{
+    const struct asked asked = {.verb = "find", .type = type, .name = uuid};
+    g_autofree char *said = call(driver, backend, &asked, error);
+    return said ? read_list(said) : NULL;
 }
 
 static GPtrArray *dir_list(struct volume_driver *driver, const struct backend *backend,
@@ -192,6 +201,7 @@ static const struct volume_driver_ops dir_ops = {.open = dir_open,
                                                  .grow = dir_grow,
                                                  .remove = dir_remove,
                                                  .look = dir_look,
+                                                 .find = dir_find,
                                                  .list = dir_list,
                                                  .hanging = dir_hanging};
 

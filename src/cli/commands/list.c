@@ -42,8 +42,8 @@ static const struct list {
     {"decision", "at,subject_name,state,verdict,summary", "subject_name", NULL},
     {"event", "at,level,subject_name,event,summary", "subject_name", NULL, NULL, NULL,
      "at,level,event,subject_kind,subject_name,task,old,new,rule,host,summary,evidence"},
-    {"task", "subject_name,task,owner,owner_state,looks,next", "subject_name", "instance", NULL,
-     NULL,
+    {"task", "subject_kind,subject_name,task,owner,owner_state,looks,next", "subject_name", NULL,
+     NULL, NULL,
      "subject_kind,subject_name,task,since,owner,owner_state,stuck,looks,why,rule,error_since,"
      "next"},
     {"backend", "name,kind,nodes,up,volume_cnt,size,path", "name", "backend"},

@@ -30,11 +30,15 @@ static void print_stuck(const json_t *cells, const char *owner_why)
     g_autofree char *error_since = cli_time_text(info_number(cells, "error_since"));
     const char *rule = info_string(cells, "rule"), *why = info_string(cells, "why");
     bool error = info_value(cells, "error_since") != NULL;
-    printf("Instance %s\n", info_string(cells, "subject_name"));
-    if (*info_string(cells, "task") != '\0')
+    bool job = info_value(cells, "owner") != NULL;
+    printf("%s %s\n", recovery_kind_text(info_string(cells, "subject_kind")),
+           info_string(cells, "subject_name"));
+    if (*info_string(cells, "task") != '\0' && !job)
+        info_line("Task", "%s", info_string(cells, "task"));
+    else if (*info_string(cells, "task") != '\0')
         info_line("Task", "%s, set by job %" G_GINT64_FORMAT " at %s", info_string(cells, "task"),
                   info_number(cells, "owner"), since);
-    info_line("That job", "%s%s%s", info_string(cells, "owner_state"),
+    info_line(job ? "That job" : "That work", "%s%s%s", info_string(cells, "owner_state"),
               *owner_why != '\0' ? ": " : "", owner_why);
     if (error)
         info_line("ERROR", "since %s: %s%s%s%s", error_since, why, *rule != '\0' ? " (" : "", rule,
@@ -53,8 +57,9 @@ static json_t *cells_of(const json_t *row)
 }
 
 /* What is on record of it; NULL with an error, also if nothing is any more. */
-static json_t *stuck_row(struct cli *cli, const json_t *planned, const char *name, GError **error)
+static json_t *stuck_row(struct cli *cli, const json_t *planned, char **named, GError **error)
 {
+    const char *kind = named[0], *name = named[1];
     json_t *subject = json_object_get(planned, "subject");
     json_autoptr rows = planned == NULL
                             ? json_array()
@@ -62,8 +67,9 @@ static json_t *stuck_row(struct cli *cli, const json_t *planned, const char *nam
                                         json_make("[ssO]", "=", "subject", subject), error);
     if (rows != NULL && json_array_size(rows) == 0)
         fettle_set_error(error, WRONG_STATE,
-                         "instance \"%s\": it was settled just now; see: fettle why %s", name,
-                         name);
+                         "%s \"%s\": it was settled just now; see: fettle why %s%s%s", kind, name,
+                         strcmp(kind, "instance") == 0 ? "" : kind,
+                         strcmp(kind, "instance") == 0 ? "" : " ", name);
     return json_incref(json_array_get(rows, 0));
 }
 
@@ -72,9 +78,9 @@ static int recovery_show(struct cli *cli, int argc, char **argv, GError **error)
 {
     if (!recovery_is_subject("show", argc, argv, error))
         return -1;
-    json_autoptr answer = recovery_ask(cli, argv[1], false, error);
+    json_autoptr answer = recovery_ask(cli, argv, false, error);
     json_t *planned = json_array_get(json_object_get(answer, "rows"), 0);
-    json_autoptr row = answer != NULL ? stuck_row(cli, planned, argv[1], error) : NULL;
+    json_autoptr row = answer != NULL ? stuck_row(cli, planned, argv, error) : NULL;
     if (row == NULL)
         return -1;
     json_autoptr rows = json_make("[O]", row);
@@ -105,13 +111,13 @@ static int recovery_retry(struct cli *cli, int argc, char **argv, GError **error
     if (done == NULL)
         return -1;
     cli_say(cli, json_make("{ss ss}", "kind", argv[0], "name", argv[1]),
-            "Instance %s is judged anew at the next pass; see: fettle recovery show instance %s",
-            argv[1], argv[1]);
+            "%s %s is judged anew at the next pass; see: fettle recovery show %s %s",
+            recovery_kind_text(argv[0]), argv[1], argv[0], argv[1]);
     return 0;
 }
 
 const struct command recovery_commands[] = {
-    {"recovery", "list", "[--all] [--filter FILTER] [--sort FIELD,…] [--limit N] [INSTANCE…]",
+    {"recovery", "list", "[--all] [--filter FILTER] [--sort FIELD,…] [--limit N] [NAME…]",
      "List tasks that were left behind, and what is in ERROR: whose it was, how it is with that "
      "job, and when it is looked at next. --all: also what is under way.",
      recovery_list},

@@ -23,16 +23,27 @@ bool recovery_is_subject(const char *verb, int argc, char **argv, GError **error
     g_autofree char *usage = g_strdup_printf("recovery %s " RECOVERY_SUBJECT, verb);
     if (!cli_expect(argc, argv, 2, usage, error))
         return false;
-    if (strcmp(argv[0], "instance") == 0)
+    if (*recovery_kind_text(argv[0]))
         return true;
-    fettle_set_error(error, WRONG_INPUT, "\"%s\": must be instance; usage: fettle %s", argv[0],
+    fettle_set_error(error, WRONG_INPUT,
+                     "\"%s\": must be instance, volume or snapshot; usage: fettle %s", argv[0],
                      usage);
     return false;
 }
 
-json_t *recovery_ask(struct cli *cli, const char *instance, bool hosts, GError **error)
+const char *recovery_kind_text(const char *kind)
 {
-    return cli_call(cli, "PlanRecovery", json_make("[ssb]", "instance", instance, hosts), error);
+    static const char *const words[][2] = {
+        {"instance", "Instance"}, {"volume", "Volume"}, {"snapshot", "Snapshot"}};
+    for (size_t i = 0; i < G_N_ELEMENTS(words); i++)
+        if (strcmp(words[i][0], kind) == 0)
+            return words[i][1];
+    return "";
+}
+
+json_t *recovery_ask(struct cli *cli, char **subject, bool hosts, GError **error)
+{
+    return cli_call(cli, "PlanRecovery", json_make("[ssb]", subject[0], subject[1], hosts), error);
 }
 
 const json_t *recovery_row(const json_t *answer)
@@ -80,8 +91,9 @@ static json_t *cells_of(const json_t *row)
         json_is_integer(job) ? g_strdup_printf("%" JSON_INTEGER_FORMAT " (%s)",
                                                json_integer_value(job), text(row, "owner_state"))
                              : g_strdup(text(row, "owner_state"));
-    return json_make("[[is][is][is][is][is]]", 0, text(row, "subject_name"), 0, text(row, "task"),
-                     0, owner, 0, does, 0, text(row, "rule"));
+    return json_make("[[is][is][is][is][is][is]]", 0, text(row, "subject_kind"), 0,
+                     text(row, "subject_name"), 0, text(row, "task"), 0, owner, 0, does, 0,
+                     text(row, "rule"));
 }
 
 static void print_notes(const json_t *answer)
@@ -94,7 +106,7 @@ static void print_notes(const json_t *answer)
 
 static void print_table(const struct cli *cli, const json_t *answer)
 {
-    static const char *const titles[] = {"instance", "task", "job", "what", "rule", NULL};
+    static const char *const titles[] = {"kind", "name", "task", "job", "what", "rule", NULL};
     json_autoptr cells = json_array();
     const json_t *row;
     size_t i;
@@ -126,7 +138,7 @@ int recovery_plan(struct cli *cli, int argc, char **argv, GError **error)
 {
     if (argc > 0 && !recovery_is_subject("plan", argc, argv, error))
         return -1;
-    json_autoptr answer = argc > 0 ? recovery_ask(cli, argv[1], false, error)
+    json_autoptr answer = argc > 0 ? recovery_ask(cli, argv, false, error)
                                    : cli_call(cli, "PlanRecovery", json_array(), error);
     if (answer == NULL)
         return -1;
@@ -171,14 +183,34 @@ static void print_word(const char *head, const char *word)
         info_line(head, "%s", word);
 }
 
+static void print_stored(const json_t *sight)
+{
+    const json_t *data;
+    size_t i;
+    json_array_foreach(json_object_get(sight, "data"), i, data)
+        info_line(i == 0 ? "Data" : "", "%s: %" G_GINT64_FORMAT " MiB, %s%s", text(data, "name"),
+                  number(data, "bytes") / (1024 * 1024),
+                  json_is_true(json_object_get(data, "whole")) ? "whole" : "not whole",
+                  json_is_true(json_object_get(data, "open")) ? ", open in a guest" : "");
+    if (i == 0)
+        info_line("Data", "none");
+}
+
 static void print_sight(const json_t *host)
 {
     const json_t *sight = json_object_get(host, "sight");
+    bool busy = strcmp(text(host, "answer"), "busy") == 0;
     g_autofree char *taken = cli_time_text(number(sight, "taken_us") / G_USEC_PER_SEC);
     if (!json_is_object(sight))
         return;
+    if (json_object_get(sight, "data") != NULL) {
+        info_line("Seen", "%s", taken);
+        if (strcmp(text(host, "answer"), "given") == 0)
+            print_stored(sight);
+        return;
+    }
     info_line("Seen", "%s, boot %s", taken, text(host, "boot_id"));
-    if (strcmp(text(host, "answer"), "busy") == 0)
+    if (busy)
         return;
     info_line("Guest", "%s, generation %" G_GINT64_FORMAT, text(sight, "state"),
               number(sight, "generation"));
@@ -210,8 +242,11 @@ static void print_hosts(const json_t *row)
 {
     const json_t *host;
     size_t i;
-    printf("Instance %s", text(row, "subject_name"));
-    if (*text(row, "task") != '\0')
+    bool job = json_is_integer(json_object_get(row, "owner"));
+    printf("%s %s", recovery_kind_text(text(row, "subject_kind")), text(row, "subject_name"));
+    if (*text(row, "task") != '\0' && !job)
+        printf(", %s by nobody any more", text(row, "task"));
+    else if (*text(row, "task") != '\0')
         printf(", %s by job %" G_GINT64_FORMAT " (%s)", text(row, "task"), number(row, "owner"),
                text(row, "owner_state"));
     printf("\n");
@@ -228,10 +263,10 @@ int recovery_collect(struct cli *cli, int argc, char **argv, GError **error)
 {
     if (!recovery_is_subject("collect", argc, argv, error))
         return -1;
-    json_autoptr answer = recovery_ask(cli, argv[1], true, error);
+    json_autoptr answer = recovery_ask(cli, argv, true, error);
     const json_t *row = recovery_row(answer);
     if (answer != NULL && row == NULL)
-        fettle_set_error(error, UNKNOWN_ENTITY, "instance \"%s\" does not exist", argv[1]);
+        fettle_set_error(error, UNKNOWN_ENTITY, "%s \"%s\" does not exist", argv[0], argv[1]);
     if (row == NULL)
         return -1;
     if (cli->json)

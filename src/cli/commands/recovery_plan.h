@@ -6,12 +6,15 @@
 
 #include "cli/cli.h"
 
-#define RECOVERY_SUBJECT "instance INSTANCE"
+#define RECOVERY_SUBJECT "instance|volume|snapshot NAME"
 
 /* The two words of a subject. */
 bool recovery_is_subject(const char *verb, int argc, char **argv, GError **error);
-/* The answer about one instance; NULL with an error. Its only row; NULL: it has gone just now. */
-json_t *recovery_ask(struct cli *cli, const char *instance, bool hosts, GError **error);
+/* "Volume", for the beginning of a sentence; static. */
+const char *recovery_kind_text(const char *kind);
+/* The answer about one subject (its kind, its name); NULL with an error. Its only row; NULL: it has
+ * gone just now. */
+json_t *recovery_ask(struct cli *cli, char **subject, bool hosts, GError **error);
 const json_t *recovery_row(const json_t *answer);
 /* A list of lines under one head, nothing if it is empty. */
 void recovery_print_lines(const char *head, const json_t *lines);

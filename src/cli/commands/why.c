@@ -217,16 +217,16 @@ static bool is_job(const char *text)
     return *text != '\0' && strspn(text, "0123456789") == strlen(text);
 }
 
-#define USAGE "INSTANCE|NODE|JOB|cluster|volume VOLUME|storage-service HOST"
+#define USAGE "INSTANCE|NODE|JOB|cluster|volume VOLUME|snapshot SNAPSHOT|storage-service HOST"
 
 static int why(struct cli *cli, int argc, char **argv, GError **error)
 {
-    bool of_kind = argc > 1 && (!strcmp(argv[0], "volume") || !strcmp(argv[0], "storage-service"));
+    bool of_kind = argc > 1 && (why_storage_knows(argv[0]) || !strcmp(argv[0], "storage-service"));
     if (!cli_expect(argc, argv, of_kind ? 2 : 1, "why " USAGE, error))
         return -1;
     if (of_kind)
-        return strcmp(argv[0], "volume") == 0 ? why_storage_volume(cli, argv[1], error)
-                                              : why_storage_of_service(cli, argv[1], error);
+        return why_storage_knows(argv[0]) ? why_storage_resource(cli, argv[0], argv[1], error)
+                                          : why_storage_of_service(cli, argv[1], error);
     if (is_job(argv[0]))
         return why_job(cli, argv[0], error);
     struct subject subject = {.name = g_strdup(argv[0])};

@@ -6,6 +6,7 @@
 
 #include "cli/commands/why_subject.h"
 #include "cli/why_entry.h"
+#include "proto/task_table.h"
 
 /* --- decisions --- */
 
@@ -45,12 +46,37 @@ static void print_entries(const json_t *list)
         why_print_entry(json_array_get(list, i));
 }
 
-/* --- a volume --- */
+/* --- a resource --- */
 
-static const char *const volume_fields[] = {"name",      "uuid",        "status",  "why",
-                                            "operation", "waits_since", "backend", "worker",
-                                            "size",      "instance",    NULL};
-enum { NAME, UUID, STATUS, WHY, OPERATION, WAITS_SINCE, BACKEND, WORKER, SIZE, INSTANCE };
+/* The last says whose it is. */
+#define FIELDS(whose)                                                                              \
+    {                                                                                              \
+        "name", "uuid", "status", "why", "operation", "waits_since", "backend", "worker", "size",  \
+            whose, NULL                                                                            \
+    }
+static const char *const volume_fields[] = FIELDS("instance");
+static const char *const snapshot_fields[] = FIELDS("volume");
+enum { NAME, UUID, STATUS, WHY, OPERATION, WAITS_SINCE, BACKEND, WORKER, SIZE, WHOSE };
+
+static const struct of_kind {
+    const char *kind, *whose;
+    const char *const *fields;
+    enum task_kind task_kind;
+} kinds[] = {{"volume", "instance", volume_fields, TASK_KIND_volume},
+             {"snapshot", "volume", snapshot_fields, TASK_KIND_snapshot}};
+
+static const struct of_kind *kind_of(const char *kind)
+{
+    for (size_t i = 0; i < G_N_ELEMENTS(kinds); i++)
+        if (strcmp(kinds[i].kind, kind) == 0)
+            return &kinds[i];
+    return NULL;
+}
+
+bool why_storage_knows(const char *kind)
+{
+    return kind_of(kind) != NULL;
+}
 
 static const char *const service_fields[] = {"host",       "state",   "disabled", "state_since",
                                              "backend",    "cleanup", "binary",   "uuid",
@@ -108,41 +134,56 @@ static void print_worker(const json_t *volume, const json_t *services)
     }
 }
 
-static void print_volume(const json_t *volume, const json_t *services)
+/* In the middle of work that nobody has. */
+static void print_left(const struct of_kind *of, const json_t *row)
 {
-    const char *why = cli_cell_string(volume, WHY), *whose = cli_cell_string(volume, INSTANCE);
-    printf("Now: volume %s is %s%s%s%s%s.\n", cli_cell_string(volume, NAME),
-           cli_cell_string(volume, STATUS), *whose ? ", of instance " : "", whose, *why ? ": " : "",
-           why);
-    if (*cli_cell_string(volume, WORKER))
-        print_worker(volume, services);
-    else if (*cli_cell_string(volume, OPERATION))
-        print_waiting(volume, services);
+    const char *name = cli_cell_string(row, NAME);
+    const struct task_row *task = task_row_of(of->task_kind, cli_cell_string(row, STATUS));
+    if (task && task->owner == TASK_BY_ROW)
+        printf("Nobody has that work any more; recovery judges it by what its back end has:\n    "
+               "fettle recovery show %s %s\n",
+               of->kind, *name ? name : cli_cell_string(row, UUID));
 }
 
-static json_t *find_volume(struct cli *cli, const char *name, GError **error)
+static void print_resource(const struct of_kind *of, const json_t *row, const json_t *services)
+{
+    const char *why = cli_cell_string(row, WHY), *whose = cli_cell_string(row, WHOSE);
+    g_autofree char *tail = *whose ? g_strdup_printf(", of %s %s", of->whose, whose) : g_strdup("");
+    printf("Now: %s %s is %s%s%s%s.\n", of->kind, cli_cell_string(row, NAME),
+           cli_cell_string(row, STATUS), tail, *why ? ": " : "", why);
+    if (*cli_cell_string(row, WORKER))
+        print_worker(row, services);
+    else if (*cli_cell_string(row, OPERATION))
+        print_waiting(row, services);
+    else
+        print_left(of, row);
+}
+
+static json_t *find_resource(struct cli *cli, const struct of_kind *of, const char *name,
+                             GError **error)
 {
     json_autoptr rows =
-        cli_query(cli, "volume", volume_fields,
+        cli_query(cli, of->kind, of->fields,
                   json_make("[s[sss][sss]]", "|", "=", "name", name, "=", "uuid", name), error);
     if (rows != NULL && json_array_size(rows) == 1)
         return json_incref(json_array_get(rows, 0));
     if (rows != NULL && json_array_size(rows) > 1)
         fettle_set_error(error, WRONG_INPUT,
-                         "%zu volumes are called \"%s\"; name one by its UUID: fettle volume list",
-                         json_array_size(rows), name);
+                         "%zu %ss are called \"%s\"; name one by its UUID: fettle %s list",
+                         json_array_size(rows), of->kind, name, of->kind);
     else if (rows != NULL)
-        fettle_set_error(error, UNKNOWN_ENTITY, "volume \"%s\" does not exist", name);
+        fettle_set_error(error, UNKNOWN_ENTITY, "%s \"%s\" does not exist", of->kind, name);
     return NULL;
 }
 
-int why_storage_volume(struct cli *cli, const char *name, GError **error)
+int why_storage_resource(struct cli *cli, const char *kind, const char *name, GError **error)
 {
-    json_autoptr volume = find_volume(cli, name, error);
-    if (volume == NULL)
+    const struct of_kind *of = kind_of(kind);
+    json_autoptr row = find_resource(cli, of, name, error);
+    if (row == NULL)
         return -1;
-    const char *own = cli_cell_string(volume, NAME), *uuid = cli_cell_string(volume, UUID);
-    g_autofree char *line = g_strdup_printf("volume %s:", *own ? own : uuid);
+    const char *own = cli_cell_string(row, NAME), *uuid = cli_cell_string(row, UUID);
+    g_autofree char *line = g_strdup_printf("%s %s:", kind, *own ? own : uuid);
     json_autoptr list = decisions(cli, uuid, line, error);
     json_autoptr services =
         list == NULL ? NULL : cli_query(cli, "storage_service", service_fields, NULL, error);
@@ -153,7 +194,7 @@ int why_storage_volume(struct cli *cli, const char *name, GError **error)
         return 0;
     }
     print_entries(list);
-    print_volume(volume, services);
+    print_resource(of, row, services);
     return cli_print_brake(cli, error) ? 0 : -1;
 }
 

@@ -13,6 +13,9 @@
 #include "core/config/ages.h"
 #include "core/config/model.h"
 
+#define RECOVERY_AUTHOR "watcher/recovery" /* of what is on record about tasks */
+#define ALERT_AUTHOR "watcher/alert"       /* of what a person should look at */
+
 struct decisions;
 
 /* An index of the records of a configuration, kept from pass to pass. */

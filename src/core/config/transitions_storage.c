@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/config/attachments.h"
+#include "core/config/fault.h"
 #include "core/config/resource.h"
 #include "core/config/restored.h"
 #include "core/config/transitions_private.h"
@@ -210,14 +211,26 @@ static bool guarded_step(const struct step *step, const struct resource *old,
     return true;
 }
 
+/* Of one whose work was left by everybody recovery names what it has found whole. */
+static bool was_left(const struct step *step, const struct resource *old, const struct worker *row)
+{
+    enum task_kind kind = resource_task_kind(old->type);
+    g_autofree char *key = fault_key(resource_kind(old->type), old->uuid);
+    const struct fault *fault = step_before(step, "fault", key);
+    return !row && old->exists && !*old->data &&
+           (task_row_of(kind, old->status) || (fault && task_row_of(kind, fault->task)));
+}
+
 /* A name is given by the end of the work under its claim, so never again (SAF-52). */
-static bool named_step(const struct step *step, const struct resource *after, GError **error)
+static bool named_step(const struct step *step, const struct resource *old,
+                       const struct resource *after, GError **error)
 {
     g_autofree char *uuid = NULL;
     g_autofree char *key = config_work_key(after->type, after->uuid);
     const struct worker *row = step_before(step, "worker", key);
     guint64 claim = 0;
-    if (volume_data_parse(after->data, &uuid, &claim) && row && row->claim == claim &&
+    if (volume_data_parse(after->data, &uuid, &claim) &&
+        ((row && row->claim == claim) || was_left(step, old, row)) &&
         !config_get(step->after, "worker", key, NULL))
         return true;
     fettle_set_error(error, UNSAFE,
@@ -256,7 +269,7 @@ static bool data_step(const struct step *step, const struct resource *old,
         fettle_set_error(error, UNSAFE, "backend: changes, and its data does not (SAF-53)");
         return false;
     }
-    return same || ((!*after->data || named_step(step, after, error)) &&
+    return same || ((!*after->data || named_step(step, old, after, error)) &&
                     (!*old->data || unnamed_step(step, old, error)));
 }
 

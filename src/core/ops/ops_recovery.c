@@ -28,7 +28,9 @@ static bool params_are_good(const struct op *op, GError **error)
     const struct op_recovery_reset *params = op->params;
     static const char *const states[] = {"active", "stopped", "error", NULL};
     if (strcmp(params->kind, "instance") != 0)
-        fettle_set_error(error, WRONG_INPUT, "kind: must be instance");
+        fettle_set_error(error, WRONG_INPUT,
+                         "kind: must be instance; of a volume or a snapshot say: "
+                         "fettle volume reset-state, fettle snapshot reset-state");
     else if (!g_strv_contains(states, params->state))
         fettle_set_error(error, WRONG_INPUT, "state: must be one of active, stopped, error");
     else if (!reason_given(op->common->reason))

@@ -4,6 +4,7 @@
 
 #include "core/config/fault.h"
 #include "core/recovery/owner.h"
+#include "core/recovery/stored_judge.h"
 
 #include <string.h>
 
@@ -74,10 +75,13 @@ json_t *query_get_stuck_since(struct query_source *source, const void *row,
     return seconds_of(((const struct stuck *)row)->since_us);
 }
 
-/* --- tasks: of instances, under way, left behind, or in force by a fault --- */
+/* --- tasks: of instances and of what is stored; under way, left behind, or in force by a fault ---
+ */
 
 struct task_of {
-    const struct instance *instance;
+    const char *kind, *uuid, *name;
+    const char *word;          /* of its mark; NULL: it has none */
+    guint64 job, since;        /* that has set it; 0: a row of work stands for it */
     const struct fault *fault; /* NULL: it has none */
     const struct stuck *stuck; /* NULL: nothing is counted */
     enum recovery_owner owner; /* of its mark */
@@ -85,7 +89,38 @@ struct task_of {
 
 static bool has_mark(const struct task_of *task)
 {
-    return task->instance->task_state != TASK_NONE;
+    return task->word != NULL;
+}
+
+static void add_task(const struct config *config, struct task_of task, GPtrArray *rows)
+{
+    g_autofree char *key = fault_key(task.kind, task.uuid);
+    task.fault = fault_of(config, task.kind, task.uuid);
+    task.stuck = config_get(config, "stuck", key, NULL);
+    if (task.word || task.fault)
+        g_ptr_array_add(rows, g_memdup2(&task, sizeof task));
+}
+
+/* Who has a row of work is not known to be dead: that is for cleanup to say (RCV-13). */
+static void add_stored(const struct config *config, enum resource_type type, GPtrArray *rows)
+{
+    const char *kind = resource_kind(type);
+    g_autoptr(GPtrArray) all = config_list(config, kind);
+    for (guint i = 0; i < all->len; i++) {
+        struct resource resource = resource_read(type, all->pdata[i]);
+        bool marked = task_row_of(resource_task_kind(type), resource.status) != NULL;
+        struct stored_subject_now subject;
+        if (!marked && !fault_of(config, kind, resource.uuid))
+            continue;
+        bool left = stored_subject(config, type, resource.uuid, &subject);
+        add_task(config,
+                 (struct task_of){.kind = kind,
+                                  .uuid = resource.uuid,
+                                  .name = resource_name(&resource),
+                                  .word = marked ? resource.status : NULL,
+                                  .owner = left ? OWNER_DEAD : OWNER_LIVES},
+                 rows);
+    }
 }
 
 GPtrArray *query_task_rows(const struct config *config)
@@ -94,50 +129,55 @@ GPtrArray *query_task_rows(const struct config *config)
     g_autoptr(GPtrArray) instances = config_list(config, "instance");
     for (guint i = 0; i < instances->len; i++) {
         const struct instance *instance = instances->pdata[i];
-        const struct fault *fault = fault_of(config, "instance", instance->uuid);
-        if (instance->task_state == TASK_NONE && !fault)
+        bool marked = instance->task_state != TASK_NONE;
+        const char *word = enum_word(&task_state_words, (int)instance->task_state);
+        if (!marked && !fault_of(config, "instance", instance->uuid))
             continue;
-        g_autofree char *key = fault_key("instance", instance->uuid);
-        struct task_of *task = g_new0(struct task_of, 1);
-        *task = (struct task_of){instance, fault, config_get(config, "stuck", key, NULL),
-                                 recovery_owner_of(config, instance->task_owner)};
-        g_ptr_array_add(rows, task);
+        add_task(config,
+                 (struct task_of){.kind = "instance",
+                                  .uuid = instance->uuid,
+                                  .name = instance->name,
+                                  .word = marked ? word : NULL,
+                                  .job = instance->task_owner,
+                                  .since = instance->task_since,
+                                  .owner = recovery_owner_of(config, instance->task_owner)},
+                 rows);
     }
+    for (guint type = 0; resource_type_words.words[type]; type++)
+        add_stored(config, (enum resource_type)type, rows);
     return rows;
 }
 
 json_t *query_get_task_subject_kind(struct query_source *source, const void *row,
                                     enum query_status *ret_status)
 {
-    return json_string("instance");
+    return json_string(((const struct task_of *)row)->kind);
 }
 
 json_t *query_get_task_subject(struct query_source *source, const void *row,
                                enum query_status *ret_status)
 {
-    return json_string(((const struct task_of *)row)->instance->uuid);
+    return json_string(((const struct task_of *)row)->uuid);
 }
 
 json_t *query_get_task_subject_name(struct query_source *source, const void *row,
                                     enum query_status *ret_status)
 {
-    return json_string(((const struct task_of *)row)->instance->name);
+    return json_string(((const struct task_of *)row)->name);
 }
 
 json_t *query_get_task_task(struct query_source *source, const void *row,
                             enum query_status *ret_status)
 {
     const struct task_of *task = row;
-    return json_string(has_mark(task)
-                           ? enum_word(&task_state_words, (int)task->instance->task_state)
-                           : task->fault->task);
+    return json_string(has_mark(task) ? task->word : task->fault->task);
 }
 
 json_t *query_get_task_since(struct query_source *source, const void *row,
                              enum query_status *ret_status)
 {
     const struct task_of *task = row;
-    guint64 since = has_mark(task) ? task->instance->task_since : task->fault->since;
+    guint64 since = has_mark(task) ? task->since : task->fault->since;
     return since ? json_integer((json_int_t)since) : NULL;
 }
 
@@ -145,7 +185,7 @@ json_t *query_get_task_owner(struct query_source *source, const void *row,
                              enum query_status *ret_status)
 {
     const struct task_of *task = row;
-    guint64 owner = has_mark(task) ? task->instance->task_owner : task->fault->owner;
+    guint64 owner = has_mark(task) ? task->job : task->fault->owner;
     return owner ? json_integer((json_int_t)owner) : NULL;
 }
 
@@ -202,9 +242,11 @@ json_t *query_get_task_error_since(struct query_source *source, const void *row,
 
 static char *next_of_mark(const struct task_of *task)
 {
-    guint64 job = task->instance->task_owner;
+    guint64 job = task->job;
     if (task->owner == OWNER_QUEUED)
         return g_strdup_printf("when job %" G_GUINT64_FORMAT " has run", job);
+    if (task->owner == OWNER_LIVES && !job)
+        return g_strdup("when its row of work ends");
     if (task->owner == OWNER_LIVES)
         return g_strdup_printf("when job %" G_GUINT64_FORMAT " ends", job);
     if (task->stuck && task->stuck->looks && !task->stuck->again)

@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "core/config/fault.h"
 #include "core/recovery/owner.h"
+#include "core/recovery/stored_judge.h"
 #include "core/repair/duties.h"
 #include "core/repair/tags.h"
 #include "proto/change.h"
@@ -13,7 +14,7 @@
 struct retry_call {
     struct queue_context *context;
     struct rpc_request *request;
-    char *instance; /* its UUID */
+    char *kind, *subject; /* its UUID */
 };
 
 /* When the last job about it that is still on record ended; 0: there is none. */
@@ -120,6 +121,14 @@ static struct change *ask_of_stuck(const struct config *config, const struct ins
     return config_put(config, "stuck", key, stuck_to_json(stuck));
 }
 
+static struct change *ask_of_fault(const struct config *config, const struct fault *known)
+{
+    record_autoptr(fault) fault = fault_copy(known);
+    g_autofree char *key = fault_key(fault->subject_kind, fault->subject);
+    fault->again = true;
+    return config_put(config, "fault", key, fault_to_json(fault));
+}
+
 /* Its mark, or, without one, its fault. */
 static struct change *ask(const struct queue_context *context, const struct instance *instance)
 {
@@ -127,19 +136,77 @@ static struct change *ask(const struct queue_context *context, const struct inst
     g_autofree char *key = fault_key("instance", instance->uuid);
     if (instance->task_state != TASK_NONE)
         return ask_of_stuck(config, instance, key, context_now_us(context));
-    record_autoptr(fault) fault = fault_copy(fault_of(config, "instance", instance->uuid));
-    fault->again = true;
-    return config_put(config, "fault", key, fault_to_json(fault));
+    return ask_of_fault(config, fault_of(config, "instance", instance->uuid));
 }
 
-static bool commit_wish(const struct queue_context *context, const char *uuid, GError **error)
+/* --- of what is stored --- */
+
+/* -1: no such kind of resource. */
+static int resource_type(const char *kind)
+{
+    for (int type = 0; resource_type_words.words[type]; type++)
+        if (strcmp(resource_kind((enum resource_type)type), kind) == 0)
+            return type;
+    return -1;
+}
+
+/* Whether somebody has left work on it; whoever is at work on it says himself what comes of it. */
+static bool is_left_of(const struct config *config, const struct resource *resource,
+                       struct stored_subject_now *ret, GError **error)
+{
+    const char *kind = resource_kind(resource->type), *name = resource_name(resource);
+    if (stored_subject(config, resource->type, resource->uuid, ret))
+        return true;
+    if (task_row_of(resource_task_kind(resource->type), resource->status))
+        fettle_set_error(error, WRONG_STATE,
+                         "%s \"%s\": its work (%s) is on record, and is that of cleanup; see: "
+                         "fettle why %s %s",
+                         kind, name, resource->status, kind, name);
+    else
+        fettle_set_error(error, WRONG_STATE, "%s \"%s\": nothing is stuck; it is %s", kind, name,
+                         resource->status);
+    return false;
+}
+
+static struct change *ask_stored(const struct config *config, const char *kind, const char *uuid,
+                                 guint64 now_us, GError **error)
+{
+    struct stored_subject_now subject;
+    struct resource resource =
+        resource_find(config, (enum resource_type)resource_type(kind), uuid, error);
+    if (!resource.exists || !is_left_of(config, &resource, &subject, error))
+        return NULL;
+    if (subject.fault)
+        return ask_of_fault(config, subject.fault);
+    g_autofree char *key = fault_key(kind, uuid);
+    record_autoptr(stuck) stuck = subject.stuck ? stuck_copy(subject.stuck) : stuck_new();
+    text_set(&stuck->subject_kind, kind);
+    text_set(&stuck->subject, uuid);
+    text_set(&stuck->task, subject.task->word);
+    stuck->since_us = stuck->since_us ? stuck->since_us : now_us;
+    stuck->again = true;
+    return config_put(config, "stuck", key, stuck_to_json(stuck));
+}
+
+static struct change *ask_instance(const struct queue_context *context, const char *uuid,
+                                   GError **error)
 {
     const struct config *config = follow_config(context->follow);
     const struct instance *instance = config_find(config, "instance", uuid, error);
-    if (!instance || !may_judge(context, instance, error))
+    return instance && may_judge(context, instance, error) ? ask(context, instance) : NULL;
+}
+
+static bool commit_wish(const struct retry_call *call, GError **error)
+{
+    const struct queue_context *context = call->context;
+    struct change *wish = strcmp(call->kind, "instance") == 0
+                              ? ask_instance(context, call->subject, error)
+                              : ask_stored(follow_config(context->follow), call->kind,
+                                           call->subject, context_now_us(context), error);
+    if (!wish)
         return false;
     g_autoptr(GPtrArray) changes = change_list_new();
-    g_ptr_array_add(changes, ask(context, instance));
+    g_ptr_array_add(changes, wish);
     struct owner owner = {.job = (char *)ROLE_LUXID, .livelock = context->livelock};
     return follow_commit(context->follow, "ask_recovery", &owner, changes,
                          follow_stamp(context->follow), 0, error);
@@ -149,20 +216,31 @@ static void retry_task(void *data)
 {
     struct retry_call *call = data;
     g_autoptr(GError) error = NULL;
-    if (commit_wish(call->context, call->instance, &error))
+    if (commit_wish(call, &error))
         rpc_answer(call->request, json_true());
     else
         rpc_fail(call->request, error);
-    g_free(call->instance);
+    g_free(call->kind);
+    g_free(call->subject);
     g_free(call);
 }
 
-static const struct instance *find(const struct queue_context *context, const char *method,
-                                   const char *kind, const char *name, GError **error)
+/* Its UUID; NULL with an error. */
+static const char *find(const struct queue_context *context, const char *method, const char *kind,
+                        const char *name, GError **error)
 {
-    if (strcmp(kind, "instance") == 0)
-        return config_find(follow_config(context->follow), "instance", name, error);
-    fettle_set_error(error, WRONG_INPUT, "%s: kind: must be instance, not \"%s\"", method, kind);
+    const struct config *config = follow_config(context->follow);
+    int type = resource_type(kind);
+    if (strcmp(kind, "instance") == 0) {
+        const struct instance *instance = config_find(config, "instance", name, error);
+        return instance ? instance->uuid : NULL;
+    }
+    if (type >= 0) {
+        struct resource resource = resource_find(config, (enum resource_type)type, name, error);
+        return resource.exists ? resource.uuid : NULL;
+    }
+    fettle_set_error(error, WRONG_INPUT,
+                     "%s: kind: must be instance, volume or snapshot, not \"%s\"", method, kind);
     return NULL;
 }
 
@@ -170,16 +248,16 @@ void recovery_calls_retry(struct queue_context *context, struct rpc_request *req
                           const struct luxi_retry_recovery_args *args)
 {
     g_autoptr(GError) error = NULL;
-    const struct instance *instance =
-        find(context, "RetryRecovery", args->kind, args->name, &error);
-    if (!instance) {
+    const char *subject = find(context, "RetryRecovery", args->kind, args->name, &error);
+    if (!subject) {
         rpc_fail(request, error);
         return;
     }
     struct retry_call *call = g_new0(struct retry_call, 1);
     call->context = context;
     call->request = request;
-    call->instance = g_strdup(instance->uuid);
+    call->kind = g_strdup(args->kind);
+    call->subject = g_strdup(subject);
     task_spawn(context->env->tasks, retry_task, call);
 }
 
@@ -188,7 +266,7 @@ void recovery_calls_retry(struct queue_context *context, struct rpc_request *req
 struct plan_call {
     struct queue_context *context;
     struct rpc_request *request;
-    char *instance; /* its UUID; NULL: all that were left behind */
+    char *kind, *subject; /* its UUID; NULL: all that were left behind */
     bool hosts;
 };
 
@@ -196,22 +274,30 @@ static void plan_task(void *data)
 {
     struct plan_call *call = data;
     const struct queue_context *context = call->context;
-    const struct recovery_question question = {call->instance, call->hosts};
+    const struct recovery_question question = {call->kind, call->subject, call->hosts};
     json_t *plan = repair_plan_recovery(context->env, context->follow, &question);
     if (plan)
         rpc_answer(call->request, plan);
     else
         rpc_fail_new(call->request, FETTLE_ERROR_KILLED, "luxid has ended");
-    g_free(call->instance);
+    g_free(call->kind);
+    g_free(call->subject);
     g_free(call);
 }
 
 /* One without a task, and that is not in ERROR, has no next step; what hosts show of it may be
  * asked all the same. */
-static bool has_plan(const struct queue_context *context, const struct instance *instance,
+static bool has_plan(const struct queue_context *context, const char *uuid,
                      const struct luxi_plan_recovery_args *args, GError **error)
 {
     const struct config *config = follow_config(context->follow);
+    int type = resource_type(args->kind);
+    struct stored_subject_now subject;
+    if (type >= 0) {
+        struct resource resource = resource_of(config, (enum resource_type)type, uuid);
+        return args->hosts || is_left_of(config, &resource, &subject, error);
+    }
+    const struct instance *instance = config_get(config, "instance", uuid, NULL);
     if (args->hosts || instance->task_state != TASK_NONE ||
         fault_of(config, "instance", instance->uuid))
         return true;
@@ -229,10 +315,10 @@ static bool may_plan(const struct queue_context *context,
     }
     if (!*args->kind && !*args->name && !args->hosts)
         return true;
-    const struct instance *instance = find(context, "PlanRecovery", args->kind, args->name, error);
-    if (!instance || !has_plan(context, instance, args, error))
+    const char *subject = find(context, "PlanRecovery", args->kind, args->name, error);
+    if (!subject || !has_plan(context, subject, args, error))
         return false;
-    *ret_uuid = g_strdup(instance->uuid);
+    *ret_uuid = g_strdup(subject);
     return true;
 }
 
@@ -246,6 +332,7 @@ void recovery_calls_plan(struct queue_context *context, struct rpc_request *requ
         return;
     }
     struct plan_call *call = g_new(struct plan_call, 1);
-    *call = (struct plan_call){context, request, uuid, args->hosts};
+    *call =
+        (struct plan_call){context, request, uuid ? g_strdup(args->kind) : NULL, uuid, args->hosts};
     task_spawn(context->env->tasks, plan_task, call);
 }

@@ -1,5 +1,6 @@
 /* See recovery.h: one pass. */
 #include "core/recovery/recovery_private.h"
+#include "core/recovery/stored.h"
 
 #include <string.h>
 
@@ -382,9 +383,11 @@ static void drop_counters(struct watcher *watcher)
         const struct stuck *stuck = all->pdata[i];
         const struct instance *instance = config_get(config, "instance", stuck->subject, NULL);
         g_autofree char *key = fault_key(stuck->subject_kind, stuck->subject);
-        bool same =
-            instance != NULL && instance->task_owner == stuck->owner &&
-            strcmp(enum_word(&task_state_words, (int)instance->task_state), stuck->task) == 0;
+        bool same = strcmp(stuck->subject_kind, "instance") != 0
+                        ? stored_counts(config, stuck)
+                        : instance != NULL && instance->task_owner == stuck->owner &&
+                              strcmp(enum_word(&task_state_words, (int)instance->task_state),
+                                     stuck->task) == 0;
         if (!same)
             g_ptr_array_add(changes, config_delete(config, "stuck", key));
     }

@@ -3,6 +3,7 @@
 
 #include "base/text.h"
 #include "core/recovery/recovery_private.h"
+#include "core/recovery/stored.h"
 
 #include <string.h>
 
@@ -350,8 +351,9 @@ static bool is_wanted(const struct plan *plan, const struct instance *record)
 {
     const struct config *config = follow_config(plan->view->follow);
     const struct recovery_question *question = plan->question;
-    if (question->instance)
-        return strcmp(record->uuid, question->instance) == 0;
+    if (question->kind)
+        return strcmp(question->kind, "instance") == 0 &&
+               strcmp(record->uuid, question->subject) == 0;
     if (!recovery_concerns(plan->view, record))
         return false;
     enum recovery_owner owner = recovery_owner_of(config, record->task_owner);
@@ -451,6 +453,8 @@ json_t *recovery_plan(struct watcher *view, recovery_waits_fn waits,
     }
     for (guint i = 0; i < plan.all->len; i++)
         json_array_append(rows, ((const struct planned *)plan.all->pdata[i])->row);
+    bool stored = !question->kind || strcmp(question->kind, "instance") != 0;
+    alive = alive && (!stored || stored_plan(view, question, rows));
     json_t *notes = notes_of(view);
     json_t *answer =
         json_make("{sb so so}", "held", json_array_size(notes) > 0, "notes", notes, "rows", rows);

@@ -12,14 +12,15 @@
 #include "core/recovery/recovery.h"
 
 struct recovery_question {
-    const char *instance; /* UUID; NULL: all that were left behind */
-    bool hosts;           /* what each host shows as well, with a task or without one */
+    const char *kind;    /* of the subject; NULL: of all that were left behind, of any kind */
+    const char *subject; /* its UUID; NULL with it */
+    bool hosts;          /* what each host shows as well, with a task or without one */
 };
 
 /* In a task. `view`: of watcher_view(). NULL: the process is killed.
  *   {"held": whether nothing of it would be done as things are, "notes": [why…], "rows": [row…]}
  *
- * A row, in the order of names:
+ * A row, in the order of names, instances first, then what is stored (stored.h):
  *   {"subject_kind", "subject", "subject_name", "task", "since", "owner", "owner_state",
  *    "owner_why", "looks", "outcome", "on_retry": only when a person asks for it,
  *    "state": what the record says then, "finisher": opcode of the job that finishes it, "why",

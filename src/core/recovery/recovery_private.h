@@ -19,9 +19,6 @@
 #include "core/recovery/recovery.h"
 #include "core/watcher/tries.h"
 
-#define RECOVERY_AUTHOR "watcher/recovery" /* of what is on record about tasks */
-#define ALERT_AUTHOR "watcher/alert"       /* of what a person should look at */
-
 /* What is remembered of a subject between passes; nothing of it is needed after a restart. */
 struct remembered {
     guint64 version;      /* of its record, as it was seen … */

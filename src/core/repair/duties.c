@@ -3,6 +3,7 @@
 
 #include "base/sm.h"
 #include "core/recovery/recovery.h"
+#include "core/recovery/stored.h"
 #include "core/recovery/things.h"
 #include "core/repair/repair_case.h"
 
@@ -55,6 +56,7 @@ static struct repair *repair_new(void)
     repair->n1 = n1_check_new();
     repair->recovery = recovery_new(watcher_keeps_recovery_off);
     repair->things = things_new();
+    repair->stored = stored_new();
     return repair;
 }
 
@@ -67,6 +69,7 @@ static void repair_free(struct repair *repair)
     n1_check_free(repair->n1);
     recovery_free(repair->recovery);
     things_free(repair->things);
+    stored_free(repair->stored);
     g_free(repair);
 }
 
@@ -113,6 +116,11 @@ static void recover_those(struct watcher *watcher, const GPtrArray *uuids)
     recovery_run(watcher->repair->recovery, watcher, uuids);
 }
 
+static void recover_stored(struct watcher *watcher)
+{
+    stored_run(watcher->repair->stored, watcher);
+}
+
 static void look_for_things(struct watcher *watcher)
 {
     things_run(watcher->repair->things, watcher);
@@ -130,6 +138,7 @@ static const struct watcher_duty rows[] = {
     {DUE_ALWAYS, watcher_tell_fullness},
     {DUE_REPAIR, watcher_scan},
     {DUE_TEND, .concerns = is_stuck, .run_for = recover_those},
+    {DUE_TEND, recover_stored},
     {DUE_TEND, look_for_things},
     {DUE_TEND, .concerns = watcher_in_trouble, .run_for = watcher_tend},
     {DUE_REPAIR, .concerns = is_unwell, .run_for = repair_those},

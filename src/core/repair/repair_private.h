@@ -35,6 +35,7 @@ struct repair {
     struct n1_check *n1;
     struct recovery *recovery; /* core/recovery/ … */
     struct things *things;     /* … of what no record knows */
+    struct stored *stored;     /* … of what is stored */
 };
 
 struct watched *watcher_watched(struct watcher *watcher, const char *instance);

@@ -126,6 +126,12 @@ guint volume_clean_own_rest(const struct volume_caller *caller);
  * of that is due, in ms. */
 guint volume_clean_asked(struct volume_caller *caller);
 
+/* --- volume_look.c --- */
+
+/* Whether nobody works on the resource, though its status says so: then recovery judges it, and
+ * whatever it has stays until then. */
+bool volume_is_left(const struct config *config, const struct resource *resource);
+
 /* --- volume_sweep.c --- */
 
 /* A task of its own; takes a reference. */

@@ -6,6 +6,7 @@
  * copy, members that come and go, beats volume_member.c   one member: its place, its registration,
  * whose turn it is volume_take.c     which row it takes when, and its task volume_work.c     what
  * all operations say to wconfd volume_create.c, volume_delete.c, volume_extend.c  the operations
+ *   volume_look.c     what others ask about
  *   volume_clean.c    rows that its former process had
  *   volume_sweep.c    data that no record names
  */
@@ -22,5 +23,7 @@ struct volume_service *volume_service_new(const struct env *env,
                                           void *data);
 /* Returns at once; there may be no master for long. */
 void volume_service_start(struct volume_service *service);
+/* A request to this process, of the methods of role volumed; answered later, from a task. */
+void volume_service_handle(struct volume_service *service, struct rpc_request *request);
 /* Before its environment ends. */
 void volume_service_free(struct volume_service *service);

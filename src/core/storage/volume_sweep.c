@@ -77,7 +77,8 @@ bool volume_sweep_may(const struct volume_member *member, const struct volume_pr
     g_autofree char *key = config_work_key(type, uuid);
     struct resource resource = resource_of(config, type, uuid);
     const struct worker *row = config_get(config, "worker", key, NULL);
-    if (strcmp(resource.data, name) == 0 || (row && row->claim == claim))
+    if (strcmp(resource.data, name) == 0 || (row && row->claim == claim) ||
+        volume_is_left(config, &resource))
         return false;
     if (ret_unproven)
         *ret_unproven = claim < proof->floor;

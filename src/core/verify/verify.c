@@ -88,6 +88,7 @@ static void look_clear(struct look *look)
     query_source_clear(&look->source);
     lock_states_free(look->locks);
     g_clear_pointer(&look->candidates, g_hash_table_unref);
+    g_clear_pointer(&look->stored, g_ptr_array_unref);
     cluster_status_free(look->status);
     config_free(look->config);
     verified_free(look->found);
@@ -131,7 +132,7 @@ static bool ask(struct look *look, GError **error)
         return false;
     look->reports = reports_ask(env, follow, NULL);
     look->source.reports = look->reports;
-    return (look->reports && candidates_ask(look)) || given_up(look, error);
+    return (look->reports && candidates_ask(look) && stored_ask(look)) || given_up(look, error);
 }
 
 /* What is on record may change while they are waited for. */
@@ -163,6 +164,7 @@ static bool look_at_all(struct look *look, GError **error)
     verify_keys(look);
     verify_services(look);
     verify_backends(look);
+    verify_stored(look);
     verify_candidates(look);
     verify_master_ip(look);
     verify_instances(look);

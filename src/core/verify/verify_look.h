@@ -22,6 +22,7 @@ struct look {
     struct reports *reports;
     struct query_source source;
     struct cluster_status *status;
+    GPtrArray *stored;      /* what members of back ends have said; verify_stored.c's */
     GHashTable *candidates; /* node UUID -> struct candidate: others that are not offline */
     struct lock_states *locks;
     struct verified *found;
@@ -73,6 +74,11 @@ void verify_master_ip(struct look *look);
 
 /* --- verify_backends.c: nodes whose volume service does not serve a back end of theirs --- */
 void verify_backends(struct look *look);
+
+/* --- verify_stored.c: where back ends and record differ --- */
+/* Asks their members. False: the process is killed. */
+bool stored_ask(struct look *look);
+void verify_stored(struct look *look);
 
 /* --- verify_keys.c --- */
 void verify_keys(struct look *look);

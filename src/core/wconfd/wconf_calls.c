@@ -112,6 +112,7 @@ static const struct {
     {"claim_work", wconf_handle_claim_work},
     {"give_back", wconf_handle_give_back},
     {"empty_trash", wconf_handle_empty_trash},
+    {"settle_resources", wconf_handle_settle_resources},
 };
 
 /* SAF-05: what was decided under an older mastership is over. */

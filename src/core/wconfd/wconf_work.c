@@ -177,6 +177,16 @@ static const struct {
 #define SETTLED(kind, FINAL, word) {TASK_KIND_##kind, word},
 #include "proto/tasks.def"
 };
+
+bool wconf_work_settled(const struct resource *resource, const char *status)
+{
+    for (guint i = 0; i < G_N_ELEMENTS(settled); i++)
+        if (settled[i].kind == resource_task_kind(resource->type) &&
+            !strcmp(settled[i].word, status))
+            return true;
+    return false;
+}
+
 static const char *const of_attachments[] = {"attaching", "detaching", "reserved", "in-use", NULL};
 
 static bool may_be(const struct resource *resource, const char *status, GError **error)
@@ -187,12 +197,12 @@ static bool may_be(const struct resource *resource, const char *status, GError *
                          kind, resource_name(resource));
         return false;
     }
+    if (wconf_work_settled(resource, status))
+        return true;
     g_autoptr(GString) words = g_string_new(NULL);
     for (guint i = 0; i < G_N_ELEMENTS(settled); i++) {
         if (settled[i].kind != resource_task_kind(resource->type))
             continue;
-        if (!strcmp(settled[i].word, status))
-            return true;
         g_string_append_printf(words, "%s%s", words->len ? ", " : "", settled[i].word);
     }
     if (resource->type == RESOURCE_VOLUME && g_strv_contains(of_attachments, status))

@@ -1,6 +1,7 @@
 /* What the methods of work share; see wconf_work_private.h. */
 #include <string.h>
 
+#include "core/config/fault.h"
 #include "core/config/restored.h"
 #include "core/wconfd/wconf_work_private.h"
 #include "proto/change.h"
@@ -22,6 +23,7 @@ bool wconf_work_commit(struct wconf *wconf, struct rpc_request *request, const c
 {
     GError *error = NULL;
     g_autoptr(GPtrArray) changes = changes_in;
+    wconf_work_drop_told(wconf->head, changes);
     if (wconf_may_make(wconf, changes, &error) &&
         wconf_commit(wconf, commit_id, g_ptr_array_ref(changes), NULL, AUTHOR_WORK, request, answer,
                      &error))
@@ -167,6 +169,36 @@ void wconf_work_unname(struct wconf *wconf, struct resource *resource, const cha
 }
 
 /* --- what is told --- */
+
+static bool is_resource(const char *kind)
+{
+#define RESOURCE(NAME, k, word)                                                                    \
+    if (!strcmp(kind, #k))                                                                         \
+        return true;
+#include "proto/storage/resources.def"
+    return false;
+}
+
+static bool changes_status(const struct config *head, const struct change *change)
+{
+    const char *after = json_string_value(json_object_get(change->object, "status"));
+    return change->op == CHANGE_DELETE ||
+           g_strcmp0(after, resource_of(head, resource_type_of(change->kind), change->key).status);
+}
+
+void wconf_work_drop_told(const struct config *head, GPtrArray *changes)
+{
+    static const char *const told[] = {"fault", "stuck"};
+    for (guint i = 0, count = changes->len; i < count; i++) {
+        const struct change *change = changes->pdata[i];
+        if (!is_resource(change->kind) || !changes_status(head, change))
+            continue;
+        g_autofree char *key = fault_key(change->kind, change->key);
+        for (guint k = 0; k < G_N_ELEMENTS(told); k++)
+            if (config_get(head, told[k], key, NULL) && !change_list_has(changes, told[k], key))
+                g_ptr_array_add(changes, config_delete(head, told[k], key));
+    }
+}
 
 void wconf_work_tell_once(struct wconf *wconf, struct decision *decision, GPtrArray *changes)
 {

@@ -8,6 +8,7 @@
  *   wconf_work_clean.c  claim_work, give_back
  *   wconf_work_end.c    end_work
  *   wconf_hand_on.c     hand_on
+ *   wconf_settle.c      settle_resources
  *   wconf_cleanup.c     request_cleanup, stand_in, end_cleanup
  * and wconf_services.c, where those register who calls them.
  */
@@ -74,6 +75,10 @@ bool wconf_work_make(const struct config *head, const struct accept_work_args *a
 /* The resource names its data no more: that is trash. */
 void wconf_work_unname(struct wconf *wconf, struct resource *resource, const char *operation,
                        GPtrArray *changes);
+/* Whether records of its kind can be in that status with nobody at work. */
+bool wconf_work_settled(const struct resource *resource, const char *status);
+/* What recovery has on record of resources whose status changes here goes with that. */
+void wconf_work_drop_told(const struct config *head, GPtrArray *changes);
 /* What comes again each time that a row is tried: only what is new is told. `decision` is stolen.
  */
 void wconf_work_tell_once(struct wconf *wconf, struct decision *decision, GPtrArray *changes);

@@ -9,18 +9,31 @@
 #include "backend/volume/dir_call.h"
 #include "backend/volume/dir_volumes.h"
 #include "base/limits.h"
+#include "base/log.h"
 #include "core/storage/volume_service.h"
 #include "daemons/common/daemon.h"
+#include "io/net/rpc_server.h"
 #include "io/process.h"
 #include "io/real_env.h"
 
 static struct env *env;
 static struct volume_driver *driver;
 static struct volume_service *service;
+static struct rpc_server *server;
 
 static void ended(const GError *error, void *data)
 {
     daemon_quit(error);
+}
+
+static void handle(struct rpc_request *request, void *data)
+{
+    volume_service_handle(service, request);
+}
+
+static void complain(const char *line, void *data)
+{
+    log_warning("", "%s", line);
 }
 
 static struct env *setup(const char *root, GError **error)
@@ -32,7 +45,14 @@ static struct env *setup(const char *root, GError **error)
     driver = dir_volumes_new(program, LIMIT_VOLUME_CALL_MS);
     env->volumes = driver;
     service = volume_service_new(env, ended, NULL);
-    return env;
+    g_autofree char *socket = node_paths_socket(real_env_paths(env), ROLE_VOLUMED);
+    server = rpc_server_new(&(struct rpc_server_options){.path = socket,
+                                                         .role = ROLE_VOLUMED,
+                                                         .node_uuid = env->node_uuid,
+                                                         .handle = handle,
+                                                         .complain = complain},
+                            error);
+    return server ? env : NULL;
 }
 
 static bool start(GError **error)
@@ -43,6 +63,7 @@ static bool start(GError **error)
 
 static void stop(void)
 {
+    g_clear_pointer(&server, rpc_server_free);
     g_clear_pointer(&service, volume_service_free);
     g_clear_pointer(&env, real_env_free);
     g_clear_pointer(&driver, dir_volumes_free);

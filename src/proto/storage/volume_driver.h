@@ -27,6 +27,7 @@ struct volume_data {
     char *name;
     guint64 bytes; /* size as a guest would see it */
     bool whole;    /* it says so itself, since it was on stable storage (`fettle.whole`) */
+    bool open;     /* a guest has it open; only `find` looks */
 };
 void volume_data_free(void *data); /* struct volume_data */
 
@@ -60,6 +61,9 @@ struct volume_driver_ops {
     /* UNKNOWN_ENTITY: there is no such data. */
     struct volume_data *(*look)(struct volume_driver *driver, const struct backend *backend,
                                 enum resource_type type, const char *name, GError **error);
+    /* All data of one resource (UUID), in no order: GPtrArray of struct volume_data. */
+    GPtrArray *(*find)(struct volume_driver *driver, const struct backend *backend,
+                       enum resource_type type, const char *uuid, GError **error);
     /* All that is there under names of data, GPtrArray of struct volume_data; with `whole` not
      * looked at. What has other names is not ours, and is left out. */
     GPtrArray *(*list)(struct volume_driver *driver, const struct backend *backend, GError **error);

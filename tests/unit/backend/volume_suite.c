@@ -105,6 +105,31 @@ static void test_creates(void)
     g_assert_cmpuint(total, >=, room);
 }
 
+static gint by_text(gconstpointer left, gconstpointer right)
+{
+    return strcmp(*(char *const *)left, *(char *const *)right);
+}
+
+/* "NAME BYTES whole open; …", in the order of names. */
+static void assert_finds(enum resource_type type, const char *expected)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(GPtrArray) list = ops->find(suite->driver, suite->first, type, VOLUME, &error);
+    g_assert_no_error(error);
+    g_autoptr(GPtrArray) words = g_ptr_array_new_with_free_func(g_free);
+    for (guint i = 0; i < list->len; i++) {
+        const struct volume_data *data = list->pdata[i];
+        g_assert_cmpint(data->type, ==, type);
+        g_ptr_array_add(words,
+                        g_strdup_printf("%s %" G_GUINT64_FORMAT "%s%s", data->name, data->bytes,
+                                        data->whole ? " whole" : "", data->open ? " open" : ""));
+    }
+    g_ptr_array_sort(words, by_text);
+    g_ptr_array_add(words, NULL);
+    g_autofree char *said = g_strjoinv("; ", (char **)words->pdata);
+    g_assert_cmpstr(said, ==, expected);
+}
+
 static bool copy(const char *source, enum resource_type type, const char *name, guint64 gib,
                  GError **error)
 {
@@ -178,6 +203,24 @@ static void test_halves_and_others(void)
     FAILS(create(NAME, 1, &do_error), ALREADY_EXISTS);
 }
 
+/* RCV-17: what there is of one resource, under whatever claim, and who has it open. */
+static void test_finds(void)
+{
+    open_both();
+    DO(create(VOLUME ".9", 1, &do_error));
+    DO(create(NAME, 2, &do_error));
+    suite->put(suite->first, VOLUME ".11");
+    suite->put(suite->first, VOLUME);
+    suite->put(suite->first, "11111111-0000-4000-8000-000000000009.9");
+    suite->lock(suite->first, NAME, true);
+    assert_finds(RESOURCE_VOLUME,
+                 VOLUME ".11 1; " NAME " 2147483648 whole open; " VOLUME ".9 1073741824 whole");
+    suite->lock(suite->first, NAME, false);
+    assert_finds(RESOURCE_SNAPSHOT, "");
+    DO(ops->remove(suite->driver, suite->first, RESOURCE_VOLUME, NAME, &do_error));
+    assert_finds(RESOURCE_VOLUME, VOLUME ".11 1; " VOLUME ".9 1073741824 whole");
+}
+
 static void list_task(void *data)
 {
     g_autoptr(GError) error = NULL;
@@ -218,11 +261,12 @@ static void run_test(const void *data)
     suite->tear_down();
 }
 
-static void (*const tests[])(void) = {test_markers, test_creates,           test_copies, test_grows,
-                                      test_removes, test_halves_and_others, test_hangs};
-static const char *const names[] = {
-    "markers#SAF-123", "creates#SAF-52",    "copies#SAF-52", "grows#SAF-53",
-    "removes#SAF-53",  "halves-and-others", "hangs"};
+static void (*const tests[])(void) = {test_markers, test_creates, test_copies,
+                                      test_grows,   test_removes, test_halves_and_others,
+                                      test_finds,   test_hangs};
+static const char *const names[] = {"markers#SAF-123", "creates#SAF-52", "copies#SAF-52",
+                                    "grows#SAF-53",    "removes#SAF-53", "halves-and-others",
+                                    "finds#RCV-17",    "hangs"};
 
 void volume_suite_add(const char *path, struct volume_suite *tested)
 {

@@ -71,8 +71,8 @@ static void test_fault(struct queue_world *w)
 static void test_nothing(struct queue_world *w)
 {
     refuse(w, "instance", "nix", FETTLE_ERROR_UNKNOWN_ENTITY, "instance \"nix\" does not exist");
-    refuse(w, "volume", "v", FETTLE_ERROR_WRONG_INPUT,
-           "RetryRecovery: kind: must be instance, not \"volume\"");
+    refuse(w, "network", "n", FETTLE_ERROR_WRONG_INPUT,
+           "RetryRecovery: kind: must be instance, volume or snapshot, not \"network\"");
     put_web1(w, "", 0);
     refuse(w, "instance", "web1", FETTLE_ERROR_WRONG_STATE,
            "instance \"web1\": nothing is stuck; it has no task");
@@ -83,6 +83,50 @@ static void test_nothing(struct queue_world *w)
     fake_settle(w->world);
     refuse(w, "instance", "web1", FETTLE_ERROR_WRONG_STATE,
            "instance \"web1\": nothing is stuck; its last task ended at 2023-11-14 22:13:20 UTC");
+}
+
+#define VOLUME1 "eeeeeeee-1111-4000-8000-000000000001"
+#define VOLUME_KEY "volume/" VOLUME1
+
+static void put_volume(struct queue_world *w, const char *status)
+{
+    store_put(w->store, "volume", VOLUME1,
+              json_make("{ss, ss, si, ss}", "uuid", VOLUME1, "name", "data1", "size", 2, "status",
+                        status));
+    fake_settle(w->world);
+}
+
+/* Of what is stored: work that nobody has; with a row it is cleanup's (RCV-13). */
+static void test_stored(struct queue_world *w)
+{
+    refuse(w, "volume", "data1", FETTLE_ERROR_UNKNOWN_ENTITY, "volume \"data1\" does not exist");
+    put_volume(w, "error");
+    refuse(w, "volume", "data1", FETTLE_ERROR_WRONG_STATE,
+           "volume \"data1\": nothing is stuck; it is error");
+    put_volume(w, "creating");
+    g_autoptr(GError) error = NULL;
+    json_decref(queue_call(w, "RetryRecovery", json_make("[ss]", "volume", "data1"), &error));
+    g_assert_no_error(error);
+    json_t *stuck = store_get(w->store, "stuck", VOLUME_KEY);
+    g_assert_true(json_is_true(json_object_get(stuck, "again")));
+    g_assert_cmpstr(json_string_value(json_object_get(stuck, "task")), ==, "creating");
+    put_volume(w, "error");
+    store_put(w->store, "fault", VOLUME_KEY,
+              json_make("{ss, ss, si, ss, ss}", "subject_kind", "volume", "subject", VOLUME1,
+                        "at_us", 5, "message", "nobody can look", "task", "creating"));
+    fake_settle(w->world);
+    json_decref(queue_call(w, "RetryRecovery", json_make("[ss]", "volume", "data1"), &error));
+    g_assert_no_error(error);
+    g_assert_true(json_is_true(json_object_get(store_get(w->store, "fault", VOLUME_KEY), "again")));
+    put_volume(w, "creating");
+    store_put(w->store, "worker", "Volume/" VOLUME1,
+              json_make("{si, ss, ss, ss, ss}", "id", 9, "resource_type", "Volume", "resource_id",
+                        VOLUME1, "operation", "create-volume", "status", "creating"));
+    fake_settle(w->world);
+    refuse(
+        w, "volume", "data1", FETTLE_ERROR_WRONG_STATE,
+        "volume \"data1\": its work (creating) is on record, and is that of cleanup; see: fettle "
+        "why volume data1");
 }
 
 /* Its owner lives, or will: nothing is noted. */
@@ -162,10 +206,10 @@ static void test_plan_of_nothing(struct queue_world *w)
                 "instance \"nix\" does not exist");
     refuse_plan(w, "instance", "nix", true, FETTLE_ERROR_UNKNOWN_ENTITY,
                 "instance \"nix\" does not exist");
-    refuse_plan(w, "volume", "v", true, FETTLE_ERROR_WRONG_INPUT,
-                "PlanRecovery: kind: must be instance, not \"volume\"");
+    refuse_plan(w, "network", "n", true, FETTLE_ERROR_WRONG_INPUT,
+                "PlanRecovery: kind: must be instance, volume or snapshot, not \"network\"");
     refuse_plan(w, "", "", true, FETTLE_ERROR_WRONG_INPUT,
-                "PlanRecovery: kind: must be instance, not \"\"");
+                "PlanRecovery: kind: must be instance, volume or snapshot, not \"\"");
     put_web1(w, "", 0);
     refuse_plan(w, "instance", "web1", false, FETTLE_ERROR_WRONG_STATE,
                 "instance \"web1\": nothing is stuck; it has no task");
@@ -179,6 +223,7 @@ int main(int argc, char **argv)
     queue_case("/recovery-calls/mark#RCV-30", 1, test_mark);
     queue_case("/recovery-calls/fault#RCV-30", 1, test_fault);
     queue_case("/recovery-calls/nothing", 1, test_nothing);
+    queue_case("/recovery-calls/stored#RCV-30,RCV-13", 1, test_stored);
     queue_case("/recovery-calls/owner-lives#RCV-10,RCV-12", 1, test_owner_lives);
     queue_case("/recovery-calls/repair#RCV-42", 1, test_repair);
     queue_case("/recovery-calls/plan#RCV-33", 1, test_plan);

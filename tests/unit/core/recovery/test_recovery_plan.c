@@ -31,7 +31,7 @@ static void ask_task(void *data)
 /* Nothing is other than before, and nobody is refused anything. */
 static json_t *ask(struct watcher_world *w, const char *instance, bool hosts)
 {
-    struct asking asking = {w, {instance, hosts}, NULL};
+    struct asking asking = {w, {instance ? "instance" : NULL, instance, hosts}, NULL};
     look(w);
     guint64 serial = config_serial(w->view);
     guint submitted = jobs(w);

@@ -404,9 +404,57 @@ static void put_service(struct queue_world *w, const char *node, const char *hos
     fake_settle(w->world);
 }
 
+/* What a member has to say of its back end; `data` NULL: nothing. */
+static json_t *answer_compared(const struct rpc_request *request, const char *to_node, void *data,
+                               GError **error)
+{
+    if (data)
+        return json_incref(data);
+    fettle_set_error(error, UNREACHABLE, "no link");
+    return NULL;
+}
+
+#define DATA1 "eeeeeeee-1111-4000-8000-000000000001"
+
+/* #RCV-17, RCV-19: data without a record, records without data, and who cannot tell. */
+static void test_stored(void)
+{
+    struct queue_world *w = world_new(NULL);
+    json_autoptr differs =
+        json_make("{ss s[{ss ss si}] s[{ss ss ss sb si}{ss ss ss sb}] sb}", "node", MASTER,
+                  "unknown", "resource_type", "Snapshot", "name", DATA1 ".9", "bytes", 1 << 20,
+                  "missing", "resource_type", "Volume", "resource", DATA1, "name", DATA1 ".7",
+                  "there", 1, "bytes", 3 << 20, "resource_type", "Volume", "resource", DATA1,
+                  "name", DATA1 ".6", "there", 0, "more", 1);
+    store_put(w->store, "backend", BACKEND,
+              json_make("{ss ss ss s[s] ss}", "uuid", BACKEND, "name", "dir1", "kind", "dir",
+                        "nodes", MASTER, "path", "/mnt/v"));
+    store_put(w->store, "volume", DATA1,
+              json_make("{ss ss si ss ss ss}", "uuid", DATA1, "name", "data1", "size", 2, "status",
+                        "available", "backend", BACKEND, "data", DATA1 ".7"));
+    put_service(w, MASTER, "node1", "up");
+    fake_script(w->world, NULL, ROLE_VOLUMED, "compare_stored", answer_compared, differs);
+    g_autofree char *said = ask(w, "");
+    g_assert_nonnull(strstr(said, "volume data1: its data " DATA1
+                                  ".7 has 3 MiB of 2 GiB on back end dir1; whoever uses it gets "
+                                  "errors. If it cannot be put back: fettle volume reset-state "
+                                  "data1 --status error, and delete it\n"));
+    g_assert_null(strstr(said, DATA1 ".6")); /* it has other data by now */
+    g_assert_nonnull(strstr(said, "note: back end dir1: has data of a snapshot that no record "
+                                  "knows: snapshots/" DATA1 ".9, 1 MiB."));
+    g_assert_nonnull(strstr(said, "note: back end dir1: there is more of that than is told\n"));
+    fake_script(w->world, NULL, ROLE_VOLUMED, "compare_stored", answer_compared, NULL);
+    g_autofree char *silent = ask(w, "");
+    g_assert_nonnull(strstr(silent, "back end dir1: what it has could not be compared with the "
+                                    "record: node node1: no answer\n"));
+    queue_world_free(w);
+}
+
 static void test_backends(void)
 {
     struct queue_world *w = world_new(NULL);
+    json_autoptr same = json_make("{ss}", "node", MASTER);
+    fake_script(w->world, NULL, ROLE_VOLUMED, "compare_stored", answer_compared, same);
     store_put(w->store, "backend", BACKEND,
               json_make("{ss ss ss s[sss] ss}", "uuid", BACKEND, "name", "dir1", "kind", "dir",
                         "nodes", MASTER, NODE2, NODE3, "path", "/mnt/v"));
@@ -614,6 +662,7 @@ int main(int argc, char **argv)
     g_test_add_func("/verify/held-up-jobs#ARP-70", test_held_up_jobs);
     g_test_add_func("/verify/node-faults#ARP-70,SAF-92", test_node_faults);
     g_test_add_func("/verify/back-ends", test_backends);
+    g_test_add_func("/verify/stored#RCV-17,RCV-19", test_stored);
     g_test_add_func("/verify/silent#ARP-70,SAF-91", test_silent);
     g_test_add_func("/verify/locks#ARP-70", test_locks);
     g_test_add_func("/verify/notes#ARP-70", test_notes);

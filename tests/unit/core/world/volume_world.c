@@ -107,12 +107,18 @@ static struct volumed *process_new(guint node, const char *role)
     return process;
 }
 
+static void answer(struct rpc_request *request, void *data)
+{
+    volume_service_handle(((struct volumed *)data)->service, request);
+}
+
 struct volumed *volumed_start_as(guint node, const char *host)
 {
     struct volumed *process = process_new(node, ROLE_VOLUMED);
     process->env->storage_host = host;
     process->env->volumes = fake_volumes_at(volumes, process->env);
     process->service = volume_service_new(process->env, ended, process);
+    fake_serve(process->env, answer, process);
     volume_service_start(process->service);
     fake_advance(world.world, 1);
     return process;
