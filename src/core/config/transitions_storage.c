@@ -210,15 +210,31 @@ static bool guarded_step(const struct step *step, const struct resource *old,
     return true;
 }
 
+/* Whether this step ends the work on a resource, or on what that is the partner of, under that
+ * claim. */
+static bool ends_work(const struct step *step, const struct resource *resource, guint64 claim)
+{
+    GHashTableIter iter;
+    void *one;
+    g_hash_table_iter_init(&iter, step->deltas);
+    while (g_hash_table_iter_next(&iter, &one, NULL)) {
+        const struct config_delta *delta = one;
+        const struct worker *row = delta->before;
+        if (strcmp(delta->kind, "worker") == 0 && row && !delta->after && row->claim == claim &&
+            ((row->resource_type == resource->type &&
+              strcmp(row->resource_id, resource->uuid) == 0) ||
+             (row->partner_type == resource->type && strcmp(row->partner_id, resource->uuid) == 0)))
+            return true;
+    }
+    return false;
+}
+
 /* A name is given by the end of the work under its claim, so never again (SAF-52). */
 static bool named_step(const struct step *step, const struct resource *after, GError **error)
 {
     g_autofree char *uuid = NULL;
-    g_autofree char *key = config_work_key(after->type, after->uuid);
-    const struct worker *row = step_before(step, "worker", key);
     guint64 claim = 0;
-    if (volume_data_parse(after->data, &uuid, &claim) && row && row->claim == claim &&
-        !config_get(step->after, "worker", key, NULL))
+    if (volume_data_parse(after->data, &uuid, &claim) && ends_work(step, after, claim))
         return true;
     fettle_set_error(error, UNSAFE,
                      "data: becomes %s, and not at the end of the work under its claim (SAF-52)",
