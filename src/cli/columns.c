@@ -40,6 +40,8 @@ static const struct column_row {
     {"volume", "size", "GiB", "gib"},
     {"snapshot", "name", "Name", NULL},
     {"snapshot", "size", "GiB", "gib"},
+    {"backup", "name", "Name", NULL},
+    {"backup", "size", "GiB", "gib"},
     {"task", "subject_name", "Name", "name"},
     {"job", "status", "State", "state"},
     {"job", "received_ts", "Received", "received"},

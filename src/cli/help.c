@@ -29,6 +29,7 @@ static const struct noun {
     {"volume", "Disks that live by themselves",
      "list, info, create, extend, attach, detach, delete"},
     {"snapshot", "What volumes were at one moment", "list, info, create, rename, delete"},
+    {"backup", "What is kept of volumes elsewhere", "list, info, create, restore, delete"},
     {"tag", "Tags on the cluster, node groups, nodes and instances", "list, add, remove"},
     {"backend", "Places where volumes are kept", NULL},
     {"cleanup", "Have others clean what dead volume services have left", NULL},

@@ -17,6 +17,7 @@ static const struct absence {
     {"backend \"", "\" does not exist", {"backend"}},
     {"volume \"", "\" does not exist", {"volume"}},
     {"snapshot \"", "\" does not exist", {"snapshot"}},
+    {"backup \"", "\" does not exist", {"backup"}},
     {"nodegroup \"", "\" does not exist", {"group"}},
     {"group \"", "\" does not exist", {"group"}},
     {"there is no instance, node or cluster \"", "\"", {"instance", "node"}},

@@ -104,7 +104,7 @@ ANSWERS = {
     ('queue', 'pause-watcher'): ['0'], ('queue', 'drain'): [], ('queue', 'undrain'): [],
     ('recovery', 'plan'): [], ('recovery', 'collect'): ['instance', 'web'],
     ('backend', 'list'): [], ('volume', 'list'): [], ('worker', 'list'): [], ('storage-service', 'list'): [],
-    ('volume', 'info'): ['data'], ('snapshot', 'list'): [], ('snapshot', 'info'): ['before'], ('cleanup', None): [], ('storage-service', 'disable'): ['node1@dir1'], ('storage-service', 'enable'): ['node1@dir1'],
+    ('volume', 'info'): ['data'], ('snapshot', 'list'): [], ('snapshot', 'info'): ['before'], ('backup', 'list'): [], ('backup', 'info'): ['b1'], ('cleanup', None): [], ('storage-service', 'disable'): ['node1@dir1'], ('storage-service', 'enable'): ['node1@dir1'],
     ('why', None): ['web'], ('plan', 'fail'): ['node2'], ('plan', 'drain'): ['node2'], ('help', None): [],
 }
 # Kinds of rows that another command than `KIND list` shows.
@@ -137,6 +137,10 @@ ELSEWHERE = {
     ('snapshot', 'delete'): 'asks fettle-wconfd of the master (test_volumes)',
     ('snapshot', 'rename'): 'asks fettle-wconfd of the master (test_volumes)',
     ('snapshot', 'reset-state'): 'asks fettle-wconfd of the master (test_volumes)',
+    ('backup', 'create'): 'asks fettle-wconfd of the master (test_backups)',
+    ('backup', 'restore'): 'asks fettle-wconfd of the master (test_backups)',
+    ('backup', 'delete'): 'asks fettle-wconfd of the master (test_backups)',
+    ('backup', 'reset-state'): 'asks fettle-wconfd of the master (test_backups)',
     ('recovery', 'retry'): 'needs what is stuck (test_recovery_calls)',
 }
 
@@ -613,9 +617,10 @@ def prepare():
         lab.do('OP_INSTANCE_CREATE', instance_name=name, pnode='node1', start=False, **{**e2e.TICK, 'disk_template': 'file'})
     lab.cli('network', 'add', 'lan', '--network', '192.0.2.0/28')
     os.mkdir(os.path.join(lab.directory, 'shared', 'dir1'))
-    lab.cli('backend', 'add', 'dir1', '--nodes', 'node1', '--path', os.path.join(lab.directory, 'shared', 'dir1'))
+    lab.cli('backend', 'add', 'dir1', '--nodes', 'node1', '--path', os.path.join(lab.directory, 'shared', 'dir1'), '--backups', 'yes')
     lab.cli('volume', 'create', 'data', '--size', '1')
     lab.cli('snapshot', 'create', 'before', '--volume', 'data')
+    lab.cli('backup', 'create', 'data', '--name', 'b1')
     lab.cli('tag', 'add', 'cluster', 'seen')
     lab.cli('node', 'invite', 'host9', '--primary-ip', fettlelib.address(9))
     lab.cli('repair', 'suspend', 'instance', 'still')

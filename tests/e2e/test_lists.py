@@ -37,6 +37,7 @@ ROWS = {
     'backend': [{'name': 'dir1', 'kind': 'dir', 'nodes': ['node1', 'node10'], 'up': ['node1'], 'volume_cnt': 100, 'size': 2048, 'path': '/mnt/volumes'}],
     'volume': [{'name': 'data1', 'status': 'error_extending', 'size': 100, 'backend': 'dir1', 'instance': 'web1', 'uuid': UUID, 'waits_since': None}],
     'snapshot': [{'name': 'before', 'status': 'error_deleting', 'size': 100, 'backend': 'dir1', 'volume': 'data1', 'uuid': UUID, 'waits_since': None}],
+    'backup': [{'name': 'monday', 'status': 'error_deleting', 'size': 100, 'backend': 'dir1', 'volume': 'data1', 'uuid': UUID, 'waits_since': None}],
     'worker': [{'id': 123456, 'resource': 'data1', 'operation': 'extend-volume', 'backend': 'dir1', 'service': 'node10@dir1', 'updated': AT}],
     'storage_service': [{'binary': 'cinder-volume', 'host': 'node10@dir1', 'state': 'down', 'state_since': AT, 'disabled': False, 'disabled_reason': ''}],
     'export': [],

@@ -405,6 +405,58 @@ static bool fake_copy(struct volume_driver *driver, const struct backend *backen
     return true;
 }
 
+/* What one is known by: made of what it has, which is in no other. */
+static char *sum_of(guint64 content)
+{
+    g_autofree char *text = g_strdup_printf("%" G_GUINT64_FORMAT, content);
+    return g_compute_checksum_for_string(G_CHECKSUM_SHA512, text, -1);
+}
+
+static bool fake_back_up(struct volume_driver *driver, const struct backend *from,
+                         enum resource_type source_type, const char *source,
+                         const struct backend *backend, const char *name, guint64 size_gib,
+                         guint64 *ret_bytes, char **ret_sum, GError **error)
+{
+    struct fake_driver *fake = fake_of(driver);
+    const struct thing *read = begin(fake, "back_up", backend, name, error)
+                                   ? known(fake->volumes, from, source_type, source, error)
+                                   : NULL;
+    guint64 content = read ? read->content : 0;
+    if (!is_unused(read, from, error) ||
+        !make(fake, "back_up", backend, RESOURCE_BACKUP, name, 1, error))
+        return false;
+    struct thing *made = find(fake->volumes, name);
+    if (made)
+        made->content = content;
+    *ret_bytes = FAKE_BACKUP_BYTES;
+    *ret_sum = sum_of(content);
+    return true;
+}
+
+static bool fake_restore(struct volume_driver *driver, const struct backend *from,
+                         const struct backup *backup, const struct backend *backend,
+                         const char *name, guint64 size_gib, GError **error)
+{
+    struct fake_driver *fake = fake_of(driver);
+    const struct thing *read =
+        begin(fake, "restore", backend, name, error)
+            ? known(fake->volumes, from, RESOURCE_BACKUP, backup->data, error)
+            : NULL;
+    guint64 content = read ? read->content : 0;
+    g_autofree char *sum = sum_of(content);
+    if (read && strcmp(sum, backup->sum) != 0) {
+        fettle_set_error(error, CORRUPT, "%s: backup %s is not what was written", backend->name,
+                         backup->data);
+        return false;
+    }
+    if (!read || !make(fake, "restore", backend, RESOURCE_VOLUME, name, size_gib, error))
+        return false;
+    struct thing *made = find(fake->volumes, name);
+    if (made)
+        made->content = content;
+    return true;
+}
+
 static bool fake_grow(struct volume_driver *driver, const struct backend *backend, const char *name,
                       guint64 size_gib, GError **error)
 {
@@ -501,6 +553,8 @@ static const struct volume_driver_ops fake_ops = {.open = fake_open,
                                                   .space = fake_space,
                                                   .create = fake_create,
                                                   .copy = fake_copy,
+                                                  .back_up = fake_back_up,
+                                                  .restore = fake_restore,
                                                   .grow = fake_grow,
                                                   .remove = fake_remove,
                                                   .look = fake_look,

@@ -19,6 +19,18 @@ static double read_percent(const struct tool *tool)
     return mark != NULL && strstr(mark, "/100%)") != NULL ? g_ascii_strtod(mark + 1, NULL) : -1;
 }
 
+/* Of its up to 64 threads each would take address space for a stack and for a heap of its own, more
+ * than all images need. */
+void image_tool_limits(GPtrArray *argv)
+{
+    g_ptr_array_add(argv, g_strdup("env"));
+    g_ptr_array_add(argv, g_strdup("MALLOC_ARENA_MAX=1"));
+    g_ptr_array_add(argv, g_strdup("prlimit"));
+    g_ptr_array_add(argv, g_strdup_printf("--stack=%zu", LIMIT_IMAGE_TOOL_STACK_BYTES));
+    g_ptr_array_add(argv, g_strdup("--core=0"));
+    g_ptr_array_add(argv, g_strdup_printf("--as=%zu", LIMIT_IMAGE_TOOL_BYTES));
+}
+
 static struct tool *start(const struct tool_run *run, GError **error)
 {
     g_autoptr(GPtrArray) argv = g_ptr_array_new_with_free_func(g_free);
@@ -29,14 +41,7 @@ static struct tool *start(const struct tool_run *run, GError **error)
                          run->doing);
         return NULL;
     }
-    /* Of its up to 64 threads each would take address space for a stack and for a heap of its own,
-     * more than all images need. */
-    g_ptr_array_add(argv, g_strdup("env"));
-    g_ptr_array_add(argv, g_strdup("MALLOC_ARENA_MAX=1"));
-    g_ptr_array_add(argv, g_strdup("prlimit"));
-    g_ptr_array_add(argv, g_strdup_printf("--stack=%zu", LIMIT_IMAGE_TOOL_STACK_BYTES));
-    g_ptr_array_add(argv, g_strdup("--core=0"));
-    g_ptr_array_add(argv, g_strdup_printf("--as=%zu", LIMIT_IMAGE_TOOL_BYTES));
+    image_tool_limits(argv);
     g_ptr_array_add(argv, g_strdup_printf("--cpu=%d", run->writes ? LIMIT_IMAGE_CONVERT_CPU_S
                                                                   : LIMIT_IMAGE_CHECK_CPU_S));
     if (!run->writes)

@@ -20,6 +20,9 @@ struct tool_run {
     const gint *canceled; /* ends it, with CANCELED, when it is set; may be NULL */
 };
 
+/* The words before the program's that bound its memory, for who starts it himself. */
+void image_tool_limits(GPtrArray *argv);
+
 /* False with the last thing that qemu-img said: NO_RESOURCES if that was about a full disk, else
  * CORRUPT (of a run that only reads) or STORAGE. TIMEOUT if it got no further for
  * LIMIT_IMAGE_STALL_MS. ENVIRONMENT if it cannot be started. */

@@ -1,6 +1,7 @@
 /* One call at a directory; see dir_call.h. */
 #include "backend/volume/dir_call.h"
 
+#include "backend/volume/dir_backup.h"
 #include "backend/volume/dir_copy.h"
 
 #include <dirent.h>
@@ -32,12 +33,17 @@ struct name {
     const char *text; /* "": none */
 };
 
-struct call {
-    const char *verb, *path, *backend, *cluster, *cluster_name;
-    struct name name, source;
-    guint64 number;
+struct place {
+    const char *path, *backend;         /* the latter by its UUID; "": none */
     int folder;                         /* the directory */
     int folders[G_N_ELEMENTS(folders)]; /* what is in it, by kind; -1: nothing yet */
+};
+
+struct call {
+    const char *verb, *cluster, *cluster_name, *sum;
+    struct name name, source;
+    guint64 number;
+    struct place here, there; /* there: only if the source is at another place */
 };
 
 const char *dir_folder(enum resource_type type)
@@ -62,7 +68,7 @@ static bool fail(const char *doing, const struct call *call, GError **error)
 {
     int why = errno;
     const char *reason = g_strerror(why);
-    const char *name = *call->name.text ? call->name.text : call->path;
+    const char *name = *call->name.text ? call->name.text : call->here.path;
     if (why == ENOSPC || why == EDQUOT)
         fettle_set_error(error, NO_RESOURCES, "cannot %s %s: %s", doing, name, reason);
     else
@@ -72,9 +78,10 @@ static bool fail(const char *doing, const struct call *call, GError **error)
 
 /* --- the marker --- */
 
-static bool read_marker(const struct call *call, char *text, GError **error)
+static bool read_marker(const struct call *call, const struct place *place, char *text,
+                        GError **error)
 {
-    int fd = openat(call->folder, DIR_MARKER, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    int fd = openat(place->folder, DIR_MARKER, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
     ssize_t got = fd >= 0 ? read(fd, text, MARKER_BYTES - 1) : -1;
     int why = errno;
     if (fd >= 0)
@@ -84,27 +91,27 @@ static bool read_marker(const struct call *call, char *text, GError **error)
     return got >= 0 || why == ENOENT || fail("read the marker of", call, error);
 }
 
-static bool check_marker(const struct call *call, GError **error)
+static bool check_marker(const struct call *call, const struct place *place, GError **error)
 {
     char text[MARKER_BYTES], backend[37] = "", cluster[37] = "", name[256] = "";
-    if (!read_marker(call, text, error))
+    if (!read_marker(call, place, text, error))
         return false;
     if (sscanf(text, "backend %36[0-9a-f-]\ncluster %36[0-9a-f-] %255s", backend, cluster, name) !=
         3) {
         fettle_set_error(error, ENVIRONMENT, "%s has no marker of back end %s; is it mounted?",
-                         call->path, call->backend);
+                         place->path, place->backend);
         return false;
     }
-    if (strcmp(backend, call->backend) == 0 && strcmp(cluster, call->cluster) == 0)
+    if (strcmp(backend, place->backend) == 0 && strcmp(cluster, call->cluster) == 0)
         return true;
-    fettle_set_error(error, UNSAFE, "%s belongs to back end %s of cluster %s", call->path, backend,
+    fettle_set_error(error, UNSAFE, "%s belongs to back end %s of cluster %s", place->path, backend,
                      name);
     return false;
 }
 
 static bool is_empty(const struct call *call)
 {
-    int fd = openat(call->folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int fd = openat(call->here.folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
     bool empty = dir != NULL;
     for (struct dirent *entry; empty && (entry = readdir(dir));)
@@ -118,9 +125,9 @@ static bool is_empty(const struct call *call)
 
 static bool write_marker(const struct call *call, const char *name, GError **error)
 {
-    g_autofree char *text = g_strdup_printf("backend %s\ncluster %s %s\n", call->backend,
+    g_autofree char *text = g_strdup_printf("backend %s\ncluster %s %s\n", call->here.backend,
                                             call->cluster, call->cluster_name);
-    int fd = openat(call->folder, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    int fd = openat(call->here.folder, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     bool ok = fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text) && fsync(fd) == 0;
     if (fd >= 0)
         close(fd);
@@ -133,17 +140,19 @@ static bool make_marker(const struct call *call, GError **error)
     g_autofree char *random = g_uuid_string_random();
     g_autofree char *name = g_strconcat(MARKER_NEW, random, NULL);
     bool ok = write_marker(call, name, error);
-    if (ok && linkat(call->folder, name, call->folder, DIR_MARKER, 0) != 0 && errno != EEXIST)
+    if (ok && linkat(call->here.folder, name, call->here.folder, DIR_MARKER, 0) != 0 &&
+        errno != EEXIST)
         ok = fail("make the marker of", call, error);
-    unlinkat(call->folder, name, 0);
-    return ok && (fsync(call->folder) == 0 || fail("sync", call, error));
+    unlinkat(call->here.folder, name, 0);
+    return ok && (fsync(call->here.folder) == 0 || fail("sync", call, error));
 }
 
 /* --- the verbs --- */
 
 static bool do_open(struct call *call, GError **error)
 {
-    if (call->number == 0 || faccessat(call->folder, DIR_MARKER, F_OK, 0) == 0 || !is_empty(call))
+    if (call->number == 0 || faccessat(call->here.folder, DIR_MARKER, F_OK, 0) == 0 ||
+        !is_empty(call))
         return true;
     return make_marker(call, error);
 }
@@ -151,7 +160,7 @@ static bool do_open(struct call *call, GError **error)
 static bool do_space(struct call *call, GError **error)
 {
     struct statvfs space;
-    if (fstatvfs(call->folder, &space) != 0)
+    if (fstatvfs(call->here.folder, &space) != 0)
         return fail("look at", call, error);
     printf("%" PRIu64 " %" PRIu64 "\n", (uint64_t)space.f_bavail * space.f_frsize / MIB(1),
            (uint64_t)space.f_blocks * space.f_frsize / MIB(1));
@@ -161,7 +170,8 @@ static bool do_space(struct call *call, GError **error)
 /* The folder that a name is in. */
 static int folder_of(const struct call *call, const struct name *name)
 {
-    return call->folders[name->type];
+    bool elsewhere = name == &call->source && *call->there.path;
+    return (elsewhere ? &call->there : &call->here)->folders[name->type];
 }
 
 /* WRONG_STATE: a guest has it open, whatever the record says of that. */
@@ -182,12 +192,13 @@ static bool is_unused(const struct call *call, const struct name *name, GError *
 static bool make_folder(struct call *call, GError **error)
 {
     const char *folder = dir_folder(call->name.type);
-    int *fd = &call->folders[call->name.type];
+    int *fd = &call->here.folders[call->name.type];
     if (*fd >= 0)
         return true;
-    if ((mkdirat(call->folder, folder, 0700) != 0 && errno != EEXIST) || fsync(call->folder) != 0)
+    if ((mkdirat(call->here.folder, folder, 0700) != 0 && errno != EEXIST) ||
+        fsync(call->here.folder) != 0)
         return fail("make the folder of", call, error);
-    *fd = openat(call->folder, folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    *fd = openat(call->here.folder, folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
     return *fd >= 0 || fail("open the folder of", call, error);
 }
 
@@ -222,28 +233,40 @@ static int open_data(const struct call *call, const struct name *name, int flags
     return -1;
 }
 
+/* A new, empty file; -1: an error. */
+static int make_file(struct call *call, GError **error)
+{
+    if (!make_folder(call, error))
+        return -1;
+    int fd = openat(folder_of(call, &call->name), call->name.text,
+                    O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (fd < 0 && errno == EEXIST)
+        fettle_set_error(error, ALREADY_EXISTS, "%s is there already", call->name.text);
+    else if (fd < 0)
+        fail("make", call, error);
+    return fd;
+}
+
+/* On stable storage, and its name too. */
+static bool sync_data(const struct call *call, int fd, GError **error)
+{
+    return (fsync(fd) == 0 && fsync(folder_of(call, &call->name)) == 0) ||
+           fail("sync", call, error);
+}
+
 /* From `source` on, unless that is -1, which nobody can have written to meanwhile (SAF-120): whole,
  * and with its name on stable storage, before it says so. */
 static bool make_data(struct call *call, int source, GError **error)
 {
-    if (!make_folder(call, error))
+    int fd = make_file(call, error);
+    if (fd < 0)
         return false;
-    int folder = folder_of(call, &call->name);
-    int fd =
-        openat(folder, call->name.text, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-    if (fd < 0 && errno == EEXIST) {
-        fettle_set_error(error, ALREADY_EXISTS, "%s is there already", call->name.text);
-        return false;
-    }
-    bool ok = fd >= 0 || fail("make", call, error);
-    ok =
-        ok && (source < 0 || dir_copy_bytes(source, fd, call->number) || fail("make", call, error));
+    bool ok = source < 0 || dir_copy_bytes(source, fd, call->number) || fail("make", call, error);
     ok = ok && (ftruncate(fd, (off_t)call->number) == 0 || fail("size", call, error));
-    ok = ok && ((fsync(fd) == 0 && fsync(folder) == 0) || fail("sync", call, error));
+    ok = ok && sync_data(call, fd, error);
     ok = ok && (source < 0 || is_unused(call, &call->source, error));
     ok = ok && say_whole(call, fd, error);
-    if (fd >= 0)
-        close(fd);
+    close(fd);
     return ok;
 }
 
@@ -351,7 +374,7 @@ static bool list_one(const struct call *call, guint type, const char *name, GErr
         return true;
     if (*call->name.text)
         return strcmp(call->name.text, uuid) != 0 || find_one(call, &found, error);
-    if (fstatat(call->folders[type], name, &status, AT_SYMLINK_NOFOLLOW) != 0)
+    if (fstatat(call->here.folders[type], name, &status, AT_SYMLINK_NOFOLLOW) != 0)
         return errno == ENOENT || fail("look at", call, error);
     if (S_ISREG(status.st_mode))
         print_data(&found, false, false, &status);
@@ -360,9 +383,9 @@ static bool list_one(const struct call *call, guint type, const char *name, GErr
 
 static bool list_folder(const struct call *call, guint type, GError **error)
 {
-    if (call->folders[type] < 0)
+    if (call->here.folders[type] < 0)
         return true;
-    int fd = openat(call->folders[type], ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int fd = openat(call->here.folders[type], ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
     if (!dir)
         return fail("list", call, error);
@@ -392,36 +415,127 @@ static bool do_list(struct call *call, GError **error)
     return ok;
 }
 
+/* --- backups: what comes after qemu-img is a call of its own --- */
+
+static bool do_pack(struct call *call, GError **error)
+{
+    struct stat status;
+    int source = open_data(call, &call->source, O_RDONLY, &status, error);
+    int target = source >= 0 && is_unused(call, &call->source, error) ? make_file(call, error) : -1;
+    if (target >= 0)
+        dir_backup_pack(source, target, error);
+    return false;
+}
+
+static bool print_sum(struct call *call, int fd, GError **error)
+{
+    g_autofree char *sum = dir_backup_sum(fd, &call->number);
+    if (sum)
+        printf("%" PRIu64 " %s\n", (uint64_t)call->number, sum);
+    return sum || fail("read", call, error);
+}
+
+static bool do_pack_end(struct call *call, GError **error)
+{
+    struct stat status;
+    int fd = open_data(call, &call->name, O_RDWR, &status, error);
+    bool ok = fd >= 0 && sync_data(call, fd, error) && is_unused(call, &call->source, error) &&
+              print_sum(call, fd, error) && say_whole(call, fd, error);
+    if (fd >= 0)
+        close(fd);
+    return ok;
+}
+
+/* It is what was made once, and leads nowhere else. */
+static bool check_backup(const struct call *call, int fd, GError **error)
+{
+    guint64 bytes;
+    g_autofree char *sum = dir_backup_sum(fd, &bytes);
+    if (!sum)
+        return fail("read the backup for", call, error);
+    if (strcmp(sum, call->sum) != 0) {
+        fettle_set_error(error, CORRUPT,
+                         "backup %s is not what was written: its SHA-512 is %.16s…, and not "
+                         "%.16s…",
+                         call->source.text, sum, call->sum);
+        return false;
+    }
+    if (dir_backup_check(fd, call->number, error))
+        return true;
+    g_prefix_error(error, "backup %s ", call->source.text);
+    return false;
+}
+
+static bool do_unpack(struct call *call, GError **error)
+{
+    struct stat status;
+    int source = open_data(call, &call->source, O_RDONLY, &status, error);
+    int target = source >= 0 && check_backup(call, source, error) ? make_file(call, error) : -1;
+    if (target >= 0)
+        dir_backup_unpack(source, target, error);
+    return false;
+}
+
+static bool do_unpack_end(struct call *call, GError **error)
+{
+    struct stat status;
+    int fd = open_data(call, &call->name, O_RDWR, &status, error);
+    if (fd < 0)
+        return false;
+    bool fits = (guint64)status.st_size <= call->number;
+    if (!fits)
+        fettle_set_error(error, CORRUPT, "backup %s has become more than %" PRIu64 " bytes",
+                         call->source.text, (uint64_t)call->number);
+    bool ok = fits && (ftruncate(fd, (off_t)call->number) == 0 || fail("size", call, error)) &&
+              sync_data(call, fd, error) && say_whole(call, fd, error);
+    close(fd);
+    return ok;
+}
+
 /* --- the call --- */
 
 static const struct {
     const char *verb;
     bool (*run)(struct call *call, GError **error);
-} verbs[] = {{"space", do_space},   {"create", do_create}, {"copy", do_copy}, {"grow", do_grow},
-             {"remove", do_remove}, {"look", do_look},     {"find", do_find}, {"list", do_list}};
+} verbs[] = {{"space", do_space},       {"create", do_create}, {"copy", do_copy},
+             {"grow", do_grow},         {"remove", do_remove}, {"look", do_look},
+             {"find", do_find},         {"list", do_list},     {"pack", do_pack},
+             {"pack-end", do_pack_end}, {"unpack", do_unpack}, {"unpack-end", do_unpack_end}};
 
-static bool open_place(struct call *call, GError **error)
+static bool open_place(const struct call *call, struct place *place, GError **error)
 {
-    call->folder = open(call->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (call->folder < 0) {
-        fettle_set_error(error, ENVIRONMENT, "%s cannot be opened: %s", call->path,
+    place->folder = open(place->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (place->folder < 0) {
+        fettle_set_error(error, ENVIRONMENT, "%s cannot be opened: %s", place->path,
                          g_strerror(errno));
         return false;
     }
     for (guint i = 0; i < G_N_ELEMENTS(folders); i++) {
-        call->folders[i] =
-            openat(call->folder, folders[i], O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-        if (call->folders[i] < 0 && errno != ENOENT)
+        place->folders[i] =
+            openat(place->folder, folders[i], O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+        if (place->folders[i] < 0 && errno != ENOENT)
             return fail("open the folder of", call, error);
     }
     return true;
 }
 
+static void close_place(const struct place *place)
+{
+    for (guint i = 0; i < G_N_ELEMENTS(folders); i++)
+        if (place->folders[i] >= 0)
+            close(place->folders[i]);
+    if (place->folder >= 0)
+        close(place->folder);
+}
+
 static bool run(struct call *call, GError **error)
 {
     bool opening = strcmp(call->verb, "open") == 0;
-    if (!open_place(call, error) || (opening && !do_open(call, error)) ||
-        !check_marker(call, error))
+    if (!open_place(call, &call->here, error) || (opening && !do_open(call, error)) ||
+        !check_marker(call, &call->here, error))
+        return false;
+    if (*call->there.path &&
+        (!open_place(call, &call->there, error) || !check_marker(call, &call->there, error)))
         return false;
     for (guint i = 0; !opening && i < G_N_ELEMENTS(verbs); i++)
         if (strcmp(verbs[i].verb, call->verb) == 0)
@@ -435,24 +549,22 @@ int dir_call_main(int argc, char **argv)
     if (argc != DIR_CALL_ARGUMENTS)
         return 2;
     struct call call = {.verb = argv[2],
-                        .path = argv[3],
-                        .backend = argv[4],
+                        .here = {.path = argv[3], .backend = argv[4], .folder = -1},
                         .cluster = argv[5],
                         .cluster_name = argv[6],
                         .name = {.text = ""},
                         .source = {.text = ""},
                         .number = g_ascii_strtoull(argv[8], NULL, 10),
-                        .folder = -1};
-    memset(call.folders, -1, sizeof call.folders);
+                        .there = {.path = argv[10], .backend = argv[11], .folder = -1},
+                        .sum = argv[12]};
+    memset(call.here.folders, -1, sizeof call.here.folders);
+    memset(call.there.folders, -1, sizeof call.there.folders);
     if ((*argv[7] && !dir_name_parse(argv[7], &call.name.type, &call.name.text)) ||
         (*argv[9] && !dir_name_parse(argv[9], &call.source.type, &call.source.text)))
         return 2;
     bool ok = run(&call, &error);
-    for (guint i = 0; i < G_N_ELEMENTS(folders); i++)
-        if (call.folders[i] >= 0)
-            close(call.folders[i]);
-    if (call.folder >= 0)
-        close(call.folder);
+    close_place(&call.here);
+    close_place(&call.there);
     if (!ok)
         printf("%s\n%s\n", fettle_error_name(error), error->message);
     return fflush(stdout) == 0 && ok ? 0 : 1;

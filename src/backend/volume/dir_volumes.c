@@ -1,6 +1,7 @@
 /* Volumes in a directory, by children; see dir_volumes.h. */
 #include "backend/volume/dir_volumes.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -26,10 +27,19 @@ static struct dir_volumes *dir_of(struct volume_driver *driver)
     return (struct dir_volumes *)driver;
 }
 
+#define QEMU_IMG "qemu-img: "
+
 /* What the child said went wrong. */
 static void judge(int code, const char *said, GError **error)
 {
     const char *line = strchr(said, '\n');
+    if (g_str_has_prefix(said, QEMU_IMG)) {
+        g_autofree char *words = tool_last_words(said);
+        bool full = strstr(words, g_strerror(ENOSPC)) || strstr(words, g_strerror(EDQUOT));
+        g_set_error(error, FETTLE_ERROR, full ? FETTLE_ERROR_NO_RESOURCES : FETTLE_ERROR_STORAGE,
+                    QEMU_IMG "%s", words);
+        return;
+    }
     if (code != 1 || !line) {
         g_autofree char *words = tool_last_words(said);
         fettle_set_error(error, STORAGE, "a call at it ended with %d: %s", code, words);
@@ -46,6 +56,8 @@ struct asked {
     enum resource_type type, source_type;
     const char *name, *source; /* NULL: none */
     guint64 number, more_ms;
+    const struct backend *from; /* of the source, if that is another one; or NULL */
+    const char *sum;            /* NULL: none */
 };
 
 static char *name_of(enum resource_type type, const char *name)
@@ -64,9 +76,13 @@ static char *call(struct volume_driver *driver, const struct backend *backend,
     /* Another back end is opened while this call waits for its turn. */
     g_autofree char *cluster = g_strdup(dir->cluster.uuid ? dir->cluster.uuid : "-");
     g_autofree char *cluster_name = g_strdup(dir->cluster.name ? dir->cluster.name : "-");
-    const char *argv[] = {dir->program,  DIR_CALL_OPTION, asked->verb,  backend->path,
-                          backend->uuid, cluster,         cluster_name, name,
-                          digits,        source,          NULL};
+    bool elsewhere = asked->from && strcmp(asked->from->uuid, backend->uuid) != 0;
+    const char *from_path = elsewhere ? asked->from->path : "";
+    const char *from_uuid = elsewhere ? asked->from->uuid : "";
+    const char *sum = asked->sum ? asked->sum : "";
+    const char *argv[] = {dir->program, DIR_CALL_OPTION, asked->verb, backend->path, backend->uuid,
+                          cluster,      cluster_name,    name,        digits,        source,
+                          from_path,    from_uuid,       sum,         NULL};
     g_autofree char *said = NULL;
     int code =
         volume_children_run(dir->children, backend->uuid, argv, asked->more_ms, &said, error);
@@ -121,6 +137,53 @@ static bool dir_copy(struct volume_driver *driver, const struct backend *backend
                                 .source = source,
                                 .number = size_gib * 1024 * MIB(1),
                                 .more_ms = size_gib * LIMIT_VOLUME_COPY_MS};
+    return call_done(driver, backend, &asked, error);
+}
+
+/* The call that becomes qemu-img, and the one that sees to what it has made. */
+static bool dir_back_up(struct volume_driver *driver, const struct backend *from,
+                        enum resource_type source_type, const char *source,
+                        const struct backend *backend, const char *name, guint64 size_gib,
+                        guint64 *ret_bytes, char **ret_sum, GError **error)
+{
+    char sum[129] = "";
+    struct asked asked = {.verb = "pack",
+                          .type = RESOURCE_BACKUP,
+                          .source_type = source_type,
+                          .name = name,
+                          .source = source,
+                          .more_ms = size_gib * LIMIT_VOLUME_BACKUP_MS,
+                          .from = from};
+    if (!call_done(driver, backend, &asked, error))
+        return false;
+    asked.verb = "pack-end";
+    g_autofree char *said = call(driver, backend, &asked, error);
+    if (!said)
+        return false;
+    if (sscanf(said, "%" G_GUINT64_FORMAT " %128[0-9a-f]", ret_bytes, sum) != 2) {
+        fettle_set_error(error, STORAGE, "%s: the end of %s said nothing", backend->name, name);
+        return false;
+    }
+    *ret_sum = g_strdup(sum);
+    return true;
+}
+
+static bool dir_restore(struct volume_driver *driver, const struct backend *from,
+                        const struct backup *backup, const struct backend *backend,
+                        const char *name, guint64 size_gib, GError **error)
+{
+    struct asked asked = {.verb = "unpack",
+                          .type = RESOURCE_VOLUME,
+                          .source_type = RESOURCE_BACKUP,
+                          .name = name,
+                          .source = backup->data,
+                          .number = size_gib * 1024 * MIB(1),
+                          .more_ms = size_gib * LIMIT_VOLUME_BACKUP_MS,
+                          .from = from,
+                          .sum = backup->sum};
+    if (!call_done(driver, backend, &asked, error))
+        return false;
+    asked.verb = "unpack-end";
     return call_done(driver, backend, &asked, error);
 }
 
@@ -198,6 +261,8 @@ static const struct volume_driver_ops dir_ops = {.open = dir_open,
                                                  .space = dir_space,
                                                  .create = dir_create,
                                                  .copy = dir_copy,
+                                                 .back_up = dir_back_up,
+                                                 .restore = dir_restore,
                                                  .grow = dir_grow,
                                                  .remove = dir_remove,
                                                  .look = dir_look,

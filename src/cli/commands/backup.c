@@ -20,7 +20,8 @@
 
 /* --- backup --- */
 
-static bool add_file(struct backup *backup, const char *name, const char *path, GError **error)
+static bool add_file(struct store_backup *backup, const char *name, const char *path,
+                     GError **error)
 {
     size_t len = 0;
     char *text = files_read_path(path, LIMIT_BACKUP_BYTES, &len, error);
@@ -30,7 +31,7 @@ static bool add_file(struct backup *backup, const char *name, const char *path, 
     return true;
 }
 
-static bool add_etc(struct backup *backup, const struct node_paths *paths, GError **error)
+static bool add_etc(struct store_backup *backup, const struct node_paths *paths, GError **error)
 {
     static const char *const names[] = {"ca.crt", "ca.key", "node.crt", "node.key", "node.json"};
     for (size_t i = 0; i < G_N_ELEMENTS(names); i++) {
@@ -57,7 +58,7 @@ static bool is_kept(const struct store_summary *summary, const char *node, GErro
 }
 
 /* `*ret_copy`: it is no engine, but follows one. */
-static bool add_store(struct backup *backup, const struct node_paths *paths, const char *node,
+static bool add_store(struct store_backup *backup, const struct node_paths *paths, const char *node,
                       bool *ret_copy, GError **error)
 {
     struct backup_header *header = backup->header;
@@ -81,12 +82,13 @@ static bool add_store(struct backup *backup, const struct node_paths *paths, con
     return true;
 }
 
-static struct backup *make_backup(const struct node_paths *paths, bool *ret_copy, GError **error)
+static struct store_backup *make_backup(const struct node_paths *paths, bool *ret_copy,
+                                        GError **error)
 {
     record_autoptr(node_config) node = node_config_read(paths, error);
     if (node == NULL)
         return NULL;
-    g_autoptr(backup_t) backup = backup_new();
+    g_autoptr(store_backup_t) backup = store_backup_new();
     struct backup_header *header = backup->header;
     text_set(&header->node, node->node_uuid);
     header->taken = (guint64)(loop_wall_us() / G_USEC_PER_SEC);
@@ -113,7 +115,7 @@ static int cluster_backup(struct cli *cli, int argc, char **argv, GError **error
     }
     g_autoptr(node_paths_t) paths = node_paths_new(cli->root, error);
     bool copy = false;
-    g_autoptr(backup_t) backup = paths != NULL ? make_backup(paths, &copy, error) : NULL;
+    g_autoptr(store_backup_t) backup = paths != NULL ? make_backup(paths, &copy, error) : NULL;
     if (backup == NULL || !backup_write(backup, to, error))
         return -1;
     const struct backup_header *header = backup->header;
@@ -214,7 +216,7 @@ static int cluster_restore(struct cli *cli, int argc, char **argv, GError **erro
     if (!cli_expect(argc, argv, 1, "cluster restore FILE [--confirm NAME]", error))
         return -1;
     g_autoptr(node_paths_t) paths = node_paths_new(cli->root, error);
-    g_autoptr(backup_t) backup = paths != NULL ? backup_read(argv[0], error) : NULL;
+    g_autoptr(store_backup_t) backup = paths != NULL ? backup_read(argv[0], error) : NULL;
     if (backup == NULL)
         return -1;
     print_what(backup->header, argv[0]);

@@ -123,6 +123,11 @@ static int snapshot_info(struct cli *cli, int argc, char **argv, GError **error)
     return show(cli, "snapshot", info_print_snapshot, argc, argv, error);
 }
 
+static int backup_info(struct cli *cli, int argc, char **argv, GError **error)
+{
+    return show(cli, "backup", info_print_backup, argc, argv, error);
+}
+
 /* Who carries the master IP is a question to the nodes, which the cluster's answer leaves out. */
 static bool add_carriers(struct cli *cli, json_t *info, GError **error)
 {
@@ -170,6 +175,9 @@ const struct command info_commands[] = {
      "Show a snapshot, by name or UUID: of what it is, where its data are, what is being done to "
      "it.",
      snapshot_info},
+    {"backup", "info", "NAME",
+     "Show a backup, by name or UUID: of what it is, where its data are, what is being done to it.",
+     backup_info},
     {"cluster", "info", "", "Show what the cluster is, its settings and how its master stands.",
      cluster_info},
     {0},

@@ -53,6 +53,9 @@ static const struct list {
     {"snapshot", "name,status,size,backend,volume,uuid", "name", "snapshot", "waits_since", NULL,
      "name,uuid,volume,volume_uuid,status,why,size,backend,host,created,operation,worker,"
      "waits_since,description"},
+    {"backup", "name,status,size,backend,volume,uuid", "name", "backup", "waits_since", NULL,
+     "name,uuid,volume,volume_uuid,status,why,size,backend,host,bytes,sum,created,operation,worker,"
+     "waits_since,description"},
     {"worker", "id,resource,operation,backend,service,updated", "resource", NULL, NULL, NULL,
      "id,resource_type,resource_id,resource,operation,status,backend,service,claim,created,updated,"
      "was,size,request_id"},
@@ -64,7 +67,7 @@ static const struct list {
     {"waiter", "job,locks,priority,since,blockers,nodes", NULL, NULL},
 };
 
-#define VOLUME_BACKEND 3 /* its place among the fields of volumes and of snapshots */
+#define VOLUME_BACKEND 3 /* its place among the fields of volumes, snapshots and backups */
 
 /* ["|", ["=", field, name], …], of patterns ["=~", …]; NULL for no names. */
 static json_t *names_filter(const char *field, int argc, char **argv)
@@ -380,6 +383,11 @@ static int snapshot_list(struct cli *cli, int argc, char **argv, GError **error)
     return list_command(cli, "snapshot", argc, argv, error);
 }
 
+static int backup_list(struct cli *cli, int argc, char **argv, GError **error)
+{
+    return list_command(cli, "backup", argc, argv, error);
+}
+
 static int worker_list(struct cli *cli, int argc, char **argv, GError **error)
 {
     return list_command(cli, "worker", argc, argv, error);
@@ -500,6 +508,8 @@ const struct command query_commands[] = {
     {"snapshot", "list", "[--filter FILTER] " ORDER_USAGE " [NAME…]",
      "List snapshots of volumes, and below them whose work waits for a volume service.",
      snapshot_list},
+    {"backup", "list", "[--filter FILTER] " ORDER_USAGE " [NAME…]",
+     "List backups of volumes, and below them whose work waits for a volume service.", backup_list},
     {"backend", "list", "[--filter FILTER] " ORDER_USAGE " [NAME…]",
      "List back ends of volumes, and which of their nodes serve them now.", backend_list},
     {"worker", "list", "[--filter FILTER] " ORDER_USAGE " [VOLUME…]",

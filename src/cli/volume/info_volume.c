@@ -1,4 +1,4 @@
-/* The pages of one volume and of one snapshot; see info.h. */
+/* The pages of one volume, of one snapshot and of one backup; see info.h. */
 #include "cli/commands/info.h"
 
 #include <stdio.h>
@@ -61,6 +61,15 @@ static void print(const json_t *cells, const char *title)
 void info_print_volume(struct cli *cli, const json_t *cells)
 {
     print(cells, "Volume");
+}
+
+void info_print_backup(struct cli *cli, const json_t *cells)
+{
+    print(cells, "Backup");
+    if (*info_string(cells, "sum") == '\0')
+        return;
+    info_line("Length", "%" G_GINT64_FORMAT " bytes", info_number(cells, "bytes"));
+    info_line("SHA-512", "%s", info_string(cells, "sum"));
 }
 
 void info_print_snapshot(struct cli *cli, const json_t *cells)

@@ -24,17 +24,7 @@ static int snapshot_create(struct cli *cli, int argc, char **argv, GError **erro
 
 static int snapshot_delete(struct cli *cli, int argc, char **argv, GError **error)
 {
-    bool no_wait, yes;
-    struct volume_request work = {.kind = "snapshot", .operation = "delete-snapshot"};
-    if (!volume_take_wait(&argc, argv, &no_wait, error) ||
-        !cli_take_switch(&argc, argv, "--yes", &yes, error) ||
-        !cli_expect(argc, argv, 1, "snapshot delete SNAPSHOT", error))
-        return -1;
-    g_autofree char *what = g_strdup_printf("Snapshot %s and its data", argv[0]);
-    if (!volume_may_delete(cli, what, yes, error))
-        return -1;
-    work.name = argv[0];
-    return volume_work(cli, &work, no_wait, json_make("{ss}", "resource", argv[0]), error);
+    return volume_delete_of(cli, "snapshot", argc, argv, error);
 }
 
 static int snapshot_rename(struct cli *cli, int argc, char **argv, GError **error)

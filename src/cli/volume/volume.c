@@ -5,7 +5,6 @@
 #include "cli/cli.h"
 
 #include "cli/volume/volume_ask.h"
-#include "proto/record_private.h"
 
 /* --- work --- */
 
@@ -16,24 +15,6 @@ struct request {
     const char *size, *backend, *description, *snapshot;
     bool no_wait, yes, cascade;
 };
-
-/* GiB; false with an error that names the flag. */
-static bool size_of(const char *text, bool needed, guint64 *ret_size, GError **error)
-{
-    if (text == NULL && !needed)
-        return true;
-    if (text == NULL) {
-        fettle_set_error(error, WRONG_INPUT, "--size is missing: how many GiB, such as 10 or 1T");
-        return false;
-    }
-    const struct place place = {.name = "--size"};
-    const struct field *field = record_field(&volume_record, "size");
-    json_autoptr size = record_text_to_json(field, text, place.name, error);
-    if (size == NULL || !record_check(field, size, &place, error))
-        return false;
-    *ret_size = (guint64)json_integer_value(size);
-    return true;
-}
 
 static int volume_create(struct cli *cli, int argc, char **argv, GError **error)
 {
@@ -46,7 +27,7 @@ static int volume_create(struct cli *cli, int argc, char **argv, GError **error)
         !volume_take_wait(&argc, argv, &request.no_wait, error) ||
         !cli_expect(argc, argv, 1, "volume create NAME --size SIZE", error) ||
         !volume_name_given(argv[0], error) ||
-        !size_of(request.size, request.snapshot == NULL, &work.size, error))
+        !volume_size(request.size, request.snapshot == NULL, &work.size, error))
         return -1;
     work.name = argv[0];
     json_t *args = json_make("{ss sI ss ss ss}", "name", argv[0], "size", (json_int_t)work.size,
@@ -63,7 +44,7 @@ static int volume_extend(struct cli *cli, int argc, char **argv, GError **error)
     if (!volume_take(&argc, argv, "--size", &request.size, error) ||
         !volume_take_wait(&argc, argv, &request.no_wait, error) ||
         !cli_expect(argc, argv, 1, "volume extend VOLUME --size SIZE", error) ||
-        !size_of(request.size, true, &work.size, error))
+        !volume_size(request.size, true, &work.size, error))
         return -1;
     work.name = argv[0];
     json_t *args = json_make("{ss sI}", "resource", argv[0], "size", (json_int_t)work.size);

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "cli/volume/storage_ask.h"
+#include "proto/record_private.h"
 
 #define SEE "fettle volume list"
 
@@ -66,6 +67,23 @@ bool volume_may_delete(const struct cli *cli, const char *what, bool yes, GError
     return cli_is_sure(question, error);
 }
 
+bool volume_size(const char *text, bool needed, guint64 *ret_size, GError **error)
+{
+    if (text == NULL && !needed)
+        return true;
+    if (text == NULL) {
+        fettle_set_error(error, WRONG_INPUT, "--size is missing: how many GiB, such as 10 or 1T");
+        return false;
+    }
+    const struct place place = {.name = "--size"};
+    const struct field *field = record_field(&volume_record, "size");
+    json_autoptr size = record_text_to_json(field, text, place.name, error);
+    if (size == NULL || !record_check(field, size, &place, error))
+        return false;
+    *ret_size = (guint64)json_integer_value(size);
+    return true;
+}
+
 static int ask_for(struct cli *cli, struct volume_request *work, bool no_wait, json_t *args,
                    GError **error)
 {
@@ -94,13 +112,31 @@ int volume_work(struct cli *cli, struct volume_request *work, bool no_wait, json
     return code;
 }
 
-/* --- what needs no work --- */
-
 /* `Snapshot data1`. */
 static char *titled(const char *kind, const char *name)
 {
     return g_strdup_printf("%c%s %s", g_ascii_toupper(*kind), kind + 1, name);
 }
+
+int volume_delete_of(struct cli *cli, const char *kind, int argc, char **argv, GError **error)
+{
+    bool no_wait, yes;
+    g_autofree char *usage = g_strdup_printf("%s delete NAME", kind);
+    g_autofree char *operation = g_strdup_printf("delete-%s", kind);
+    struct volume_request work = {.kind = kind, .operation = operation};
+    if (!volume_take_wait(&argc, argv, &no_wait, error) ||
+        !cli_take_switch(&argc, argv, "--yes", &yes, error) ||
+        !cli_expect(argc, argv, 1, usage, error))
+        return -1;
+    g_autofree char *title = titled(kind, argv[0]);
+    g_autofree char *what = g_strdup_printf("%s and its data", title);
+    if (!volume_may_delete(cli, what, yes, error))
+        return -1;
+    work.name = argv[0];
+    return volume_work(cli, &work, no_wait, json_make("{ss}", "resource", argv[0]), error);
+}
+
+/* --- what needs no work --- */
 
 int volume_rename(struct cli *cli, const char *kind, int argc, char **argv, GError **error)
 {

@@ -1,6 +1,6 @@
 /*
- * What commands about volumes and snapshots ask fettle-wconfd of the master for: it puts it on
- * record in one commit, by an id of its own, so that it may be asked for again.
+ * What commands about volumes, snapshots and backups ask fettle-wconfd of the master for: it puts
+ * it on record in one commit, by an id of its own, so that it may be asked for again.
  */
 #pragma once
 
@@ -17,6 +17,10 @@ bool volume_name_given(const char *name, GError **error);
 /* Takes a flag with a value; NULL: it is not there. */
 bool volume_take(int *argc, char **argv, const char *name, const char **ret_value, GError **error);
 bool volume_take_wait(int *argc, char **argv, bool *ret_no_wait, GError **error);
+/* `--size` as GiB; false with an error that names the flag. */
+bool volume_size(const char *text, bool needed, guint64 *ret_size, GError **error);
+/* `fettle KIND delete NAME`, of what has nothing that goes with it. */
+int volume_delete_of(struct cli *cli, const char *kind, int argc, char **argv, GError **error);
 /* `fettle KIND rename NAME NEW-NAME`, `fettle KIND reset-state NAME --status STATUS`. */
 int volume_rename(struct cli *cli, const char *kind, int argc, char **argv, GError **error);
 int volume_reset(struct cli *cli, const char *kind, int argc, char **argv, GError **error);

@@ -167,14 +167,17 @@ static int say_end(struct cli *cli, const struct volume_request *work, const jso
 {
     const char *status = cli_cell_string(row, 0), *why = cli_cell_string(row, 1);
     json_int_t size = json_integer_value(cli_cell_value(row, 2));
-    bool meant =
-        strcmp(status, "available") == 0 && size >= (json_int_t)work->size && !deletes(work);
+    bool meant = strcmp(status, "available") == 0 && size >= (json_int_t)work->size &&
+                 !deletes(work) &&
+                 *why == '\0'; /* a backup that could not be restored is available still */
     g_autofree char *kind = title(work);
     if (meant) {
         json_t *object =
             json_make("{ss ss sI}", work->kind, work->uuid, "status", status, "size", size);
         if (strcmp(work->operation, "extend-volume") == 0)
             cli_say(cli, object, "Volume %s has %" JSON_INTEGER_FORMAT " GiB.", work->name, size);
+        else if (strcmp(work->operation, "restore-backup") == 0)
+            cli_say(cli, object, "Backup %s is restored.", work->name);
         else
             cli_say(cli, object, "%s %s is %s.", kind, work->name, status);
         return 0;

@@ -306,6 +306,7 @@ static const struct {
     {"worker", invariants_worker},
     {"volume", invariants_volume},
     {"snapshot", invariants_snapshot},
+    {"backup", invariants_backup},
     {"trash", invariants_trash},
     {"cleanup", invariants_cleanup},
 };

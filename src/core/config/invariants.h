@@ -60,6 +60,7 @@ bool invariants_backend(const struct config *config, const void *object, GError 
 bool invariants_storage_service(const struct config *config, const void *object, GError **error);
 bool invariants_worker(const struct config *config, const void *object, GError **error);
 bool invariants_volume(const struct config *config, const void *object, GError **error);
+bool invariants_backup(const struct config *config, const void *object, GError **error);
 bool invariants_snapshot(const struct config *config, const void *object, GError **error);
 bool invariants_trash(const struct config *config, const void *object, GError **error);
 bool invariants_cleanup(const struct config *config, const void *object, GError **error);

@@ -10,6 +10,8 @@
 #include "core/config/resource.h"
 #include "proto/storage/volume_driver.h"
 
+#define SUM_CHARS 128
+
 /* --- back ends --- */
 
 static bool nodes_rule(const struct config *config, const struct backend *backend, GError **error)
@@ -226,6 +228,19 @@ bool invariants_snapshot(const struct config *config, const void *object, GError
     const struct snapshot *snapshot = object;
     return invariants_exists(config, "volume", snapshot->volume, "volume", error) &&
            resource_rule(config, RESOURCE_SNAPSHOT, snapshot, error);
+}
+
+/* Its volume may be gone. What has data can be told from anything else. */
+bool invariants_backup(const struct config *config, const void *object, GError **error)
+{
+    const struct backup *backup = object;
+    if (*backup->data && (!backup->bytes || strlen(backup->sum) != SUM_CHARS ||
+                          strspn(backup->sum, "0123456789abcdef") != SUM_CHARS)) {
+        fettle_set_error(error, WRONG_INPUT, "sum: %s is not known by length and SHA-512",
+                         backup->data);
+        return false;
+    }
+    return resource_rule(config, RESOURCE_BACKUP, backup, error);
 }
 
 bool invariants_trash(const struct config *config, const void *object, GError **error)

@@ -117,10 +117,11 @@ GPtrArray *config_backend_work(const struct config *config, const char *backend)
 /* Rows of other resources' work that hold this one, as partner or as source (SAF-120, 121); as
  * above. */
 GPtrArray *config_held_work(const struct config *config, enum resource_type type, const char *uuid);
-/* Volumes and snapshots on a back end, and trash there, in no order; arrays of borrowed pointers;
- * unref them. */
+/* Volumes, snapshots and backups on a back end, and trash there, in no order; arrays of borrowed
+ * pointers; unref them. */
 GPtrArray *config_backend_volumes(const struct config *config, const char *backend);
 GPtrArray *config_backend_snapshots(const struct config *config, const char *backend);
+GPtrArray *config_backend_backups(const struct config *config, const char *backend);
 GPtrArray *config_backend_trash(const struct config *config, const char *backend);
 /* Snapshots of a volume (UUID), in the order in which they were asked for; likewise. */
 GPtrArray *config_volume_snapshots(const struct config *config, const char *volume);

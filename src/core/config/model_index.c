@@ -78,7 +78,8 @@ static const struct {
     {&instance_record, index_nodes},    {&reservation_record, index_reserved_addresses},
     {&reservation_record, index_rooms}, {&storage_service_record, index_storage_service},
     {&worker_record, index_worker},     {&volume_record, index_volume},
-    {&snapshot_record, index_snapshot}, {&trash_record, index_trash},
+    {&snapshot_record, index_snapshot}, {&backup_record, index_backup},
+    {&trash_record, index_trash},
 };
 
 void config_indexes_init(struct config_indexes *indexes)

@@ -51,6 +51,12 @@ void index_snapshot(struct config_indexes *indexes, struct config_object *object
     index_sets_change(indexes->tables[INDEX_VOLUME_SNAPSHOTS], snapshot->volume, object, add);
 }
 
+void index_backup(struct config_indexes *indexes, struct config_object *object, bool add)
+{
+    const struct backup *backup = object->value;
+    index_sets_change(indexes->tables[INDEX_BACKEND_BACKUPS], backup->backend, object, add);
+}
+
 void index_trash(struct config_indexes *indexes, struct config_object *object, bool add)
 {
     const struct trash *trash = object->value;
@@ -109,6 +115,11 @@ GPtrArray *config_backend_volumes(const struct config *config, const char *backe
 GPtrArray *config_backend_snapshots(const struct config *config, const char *backend)
 {
     return values_of(config, INDEX_BACKEND_SNAPSHOTS, backend);
+}
+
+GPtrArray *config_backend_backups(const struct config *config, const char *backend)
+{
+    return values_of(config, INDEX_BACKEND_BACKUPS, backend);
 }
 
 static int compare_snapshots(const void *a, const void *b)

@@ -48,6 +48,28 @@ enum resource_type resource_type_of(const char *kind)
     g_assert_not_reached();
 }
 
+enum resource_type resource_type_of_task(enum task_kind kind)
+{
+    for (guint i = 0; i < G_N_ELEMENTS(kinds); i++)
+        if (kinds[i].task_kind == kind)
+            return (enum resource_type)i;
+    g_assert_not_reached();
+}
+
+/* Where a record says which volume it is of; NULL: it says none. */
+static char **volume_at(enum resource_type type, const void *record)
+{
+    switch (type) {
+    case RESOURCE_SNAPSHOT:
+        return &((struct snapshot *)record)->volume;
+    case RESOURCE_BACKUP:
+        return &((struct backup *)record)->volume;
+    case RESOURCE_VOLUME:
+    default:
+        return NULL;
+    }
+}
+
 static const char *text_at(const void *record, size_t offset)
 {
     return G_STRUCT_MEMBER(const char *, record, offset);
@@ -66,7 +88,10 @@ struct resource resource_read(enum resource_type type, const void *record)
                                  .backend = "",
                                  .host = "",
                                  .data = "",
-                                 .volume = ""};
+                                 .volume = "",
+                                 .sum = ""};
+    char *const *volume = volume_at(type, record);
+    const struct backup *backup = type == RESOURCE_BACKUP ? record : NULL;
     return (struct resource){
         .type = type,
         .exists = true,
@@ -78,9 +103,11 @@ struct resource resource_read(enum resource_type type, const void *record)
         .backend = text_at(record, kind->backend),
         .host = text_at(record, kind->host),
         .data = text_at(record, kind->data),
-        .volume = type == RESOURCE_SNAPSHOT ? ((const struct snapshot *)record)->volume : "",
+        .volume = volume ? *volume : "",
         .size = G_STRUCT_MEMBER(guint64, record, kind->size),
-        .created_us = G_STRUCT_MEMBER(guint64, record, kind->created_us)};
+        .created_us = G_STRUCT_MEMBER(guint64, record, kind->created_us),
+        .bytes = backup ? backup->bytes : 0,
+        .sum = backup ? backup->sum : ""};
 }
 
 struct resource resource_of(const struct config *config, enum resource_type type, const char *uuid)
@@ -94,6 +121,26 @@ struct resource resource_of(const struct config *config, enum resource_type type
 struct resource resource_of_row(const struct config *config, const struct worker *row)
 {
     return resource_of(config, row->resource_type, row->resource_id);
+}
+
+struct resource resource_partner(const struct config *config, const struct worker *row)
+{
+    return resource_of(config, row->partner_type, row->partner_id);
+}
+
+struct resource resource_made(const struct config *config, const struct worker *row,
+                              const struct work_row *work)
+{
+    return work && work->makes_partners ? resource_partner(config, row)
+                                        : resource_of_row(config, row);
+}
+
+const char *resource_read_from(const struct config *config, const struct worker *row)
+{
+    struct resource read =
+        row->source ? resource_of(config, row->source->resource_type, row->source->resource_id)
+                    : resource_of_row(config, row);
+    return strcmp(read.backend, row->backend) != 0 ? read.backend : "";
 }
 
 struct resource resource_find(const struct config *config, enum resource_type type,
@@ -137,8 +184,12 @@ struct change *resource_put(const struct config *config, const struct resource *
     g_assert(status >= 0);
     for (guint i = 0; i < G_N_ELEMENTS(texts); i++)
         text_set(&G_STRUCT_MEMBER(char *, record, texts[i].offset), texts[i].text);
-    if (resource->type == RESOURCE_SNAPSHOT)
-        text_set(&((struct snapshot *)record)->volume, resource->volume);
+    if (volume_at(resource->type, record))
+        text_set(volume_at(resource->type, record), resource->volume);
+    if (resource->type == RESOURCE_BACKUP) {
+        ((struct backup *)record)->bytes = resource->bytes;
+        text_set(&((struct backup *)record)->sum, resource->sum);
+    }
     G_STRUCT_MEMBER(int, record, kind->status) = status;
     G_STRUCT_MEMBER(guint64, record, kind->size) = resource->size;
     G_STRUCT_MEMBER(guint64, record, kind->created_us) = resource->created_us;

@@ -7,7 +7,7 @@
 #pragma once
 
 #include "core/config/model.h"
-#include "proto/task_table.h"
+#include "proto/storage/work_table.h"
 
 struct resource {
     enum resource_type type;
@@ -15,8 +15,10 @@ struct resource {
     const char *uuid, *name, *description;
     const char *status, *status_why; /* status: a word of its kind */
     const char *backend, *host, *data;
-    const char *volume; /* of a snapshot: what it is of; else "" */
+    const char *volume; /* of a snapshot or a backup: what it is of; else "" */
     guint64 size, created_us;
+    guint64 bytes;   /* of a backup: of its data; else 0 */
+    const char *sum; /* likewise; else "" */
 };
 
 /* `volume`: kind of the records, and how messages call one. */
@@ -26,10 +28,21 @@ enum task_kind resource_task_kind(enum resource_type type);
 /* The type whose records are of that kind, which is one. */
 enum resource_type resource_type_of(const char *kind);
 
+/* The type whose rows in tasks.def are of that kind, which is one. */
+enum resource_type resource_type_of_task(enum task_kind kind);
+
 /* As its record (NULL: gone) says. */
 struct resource resource_read(enum resource_type type, const void *record);
 struct resource resource_of(const struct config *config, enum resource_type type, const char *uuid);
 struct resource resource_of_row(const struct config *config, const struct worker *row);
+/* The partner of a row (SAF-121); `exists` is false if it has none, or that is gone. */
+struct resource resource_partner(const struct config *config, const struct worker *row);
+/* What a row makes data of: its resource, or its partner; by the table that says it. */
+struct resource resource_made(const struct config *config, const struct worker *row,
+                              const struct work_row *work);
+/* The back end (UUID) that data of a row is read from, if that is another one than it is for; "":
+ * it is not. */
+const char *resource_read_from(const struct config *config, const struct worker *row);
 /* By name or UUID, as config_find(); `exists` is false with the error. */
 struct resource resource_find(const struct config *config, enum resource_type type,
                               const char *name_or_uuid, GError **error);

@@ -394,6 +394,7 @@ static const struct {
     {"worker", step_worker},
     {"volume", step_resource},
     {"snapshot", step_resource},
+    {"backup", step_resource},
     {"trash", step_trash},
     {"cleanup", step_cleanup},
 };

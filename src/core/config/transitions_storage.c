@@ -221,17 +221,36 @@ static bool was_left(const struct step *step, const struct resource *old, const 
            (task_row_of(kind, old->status) || (fault && task_row_of(kind, fault->task)));
 }
 
+/* Whether this step ends the work on a resource, or on what that is the partner of, under that
+ * claim. */
+static bool ends_work(const struct step *step, const struct resource *resource, guint64 claim)
+{
+    GHashTableIter iter;
+    void *one;
+    g_hash_table_iter_init(&iter, step->deltas);
+    while (g_hash_table_iter_next(&iter, &one, NULL)) {
+        const struct config_delta *delta = one;
+        const struct worker *row = delta->before;
+        if (strcmp(delta->kind, "worker") == 0 && row && !delta->after && row->claim == claim &&
+            ((row->resource_type == resource->type &&
+              strcmp(row->resource_id, resource->uuid) == 0) ||
+             (row->partner_type == resource->type && strcmp(row->partner_id, resource->uuid) == 0)))
+            return true;
+    }
+    return false;
+}
+
 /* A name is given by the end of the work under its claim, so never again (SAF-52). */
 static bool named_step(const struct step *step, const struct resource *old,
                        const struct resource *after, GError **error)
 {
     g_autofree char *uuid = NULL;
+    guint64 claim = 0;
     g_autofree char *key = config_work_key(after->type, after->uuid);
     const struct worker *row = step_before(step, "worker", key);
-    guint64 claim = 0;
     if (volume_data_parse(after->data, &uuid, &claim) &&
-        ((row && row->claim == claim) || was_left(step, old, row)) &&
-        !config_get(step->after, "worker", key, NULL))
+        (ends_work(step, after, claim) ||
+         (was_left(step, old, row) && !config_get(step->after, "worker", key, NULL))))
         return true;
     fettle_set_error(error, UNSAFE,
                      "data: becomes %s, and not at the end of the work under its claim (SAF-52)",

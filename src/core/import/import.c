@@ -52,6 +52,9 @@ static const char *const volume_keeps[] = {"created_us", "size", "status", "stat
                                            "backend",    "host", "data",   NULL};
 static const char *const snapshot_keeps[] = {"created_us", "volume", "size", "status", "status_why",
                                              "backend",    "host",   "data", NULL};
+static const char *const backup_keeps[] = {"created_us", "volume",  "size", "status",
+                                           "status_why", "backend", "host", "data",
+                                           "bytes",      "sum",     NULL};
 static const char *const volume_told[] = {"size", "backend", NULL};
 static const char *const nothing_kept[] = {NULL};
 
@@ -73,6 +76,9 @@ static const struct kind_rule rules[] = {
      "its data is not in the file; take it out"},
     {"snapshot", snapshot_keeps, volume_told,
      "an import deletes no snapshot; use `fettle snapshot delete`, or put it into the file",
+     "its data is not in the file; take it out"},
+    {"backup", backup_keeps, volume_told,
+     "an import deletes no backup; use `fettle backup delete`, or put it into the file",
      "its data is not in the file; take it out"},
     {"tag", nothing_kept, nothing_kept, NULL, NULL},
     {"advice", nothing_kept, nothing_kept, NULL, NULL},

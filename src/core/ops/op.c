@@ -154,6 +154,14 @@ const struct instance *op_find_instance(const struct op *op, const char *name, G
     return copy;
 }
 
+bool op_is_answer(const char *flag, const char *value, GError **error)
+{
+    if (!*value || !strcmp(value, "yes") || !strcmp(value, "no"))
+        return true;
+    fettle_set_error(error, WRONG_INPUT, "%s: must be yes or no, not \"%s\"", flag, value);
+    return false;
+}
+
 const struct node *op_find_node(const struct op *op, const char *name, GError **error)
 {
     return config_find(op_config(op), "node", name, error);

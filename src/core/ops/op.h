@@ -138,6 +138,8 @@ void op_lock_node_params(struct op *op, const char *node_uuid);
 const struct instance *op_find_instance(const struct op *op, const char *name, GError **error);
 const struct node *op_find_node(const struct op *op, const char *name, GError **error);
 const struct replica *op_replica_of(const struct op *op, const struct instance *instance);
+/* Whether a value is "yes", "no", or "" of a flag that is not given. WRONG_INPUT. */
+bool op_is_answer(const char *flag, const char *value, GError **error);
 /* True for a node that is unknown or was said to be dead. */
 bool op_node_offline(const struct op *op, const char *node_uuid);
 /* UUIDs of all nodes that are not offline, but for `except` (NULL: all), as copies: GPtrArray of

@@ -68,8 +68,10 @@ static struct backend *new_backend(const struct op *op, GError **error)
     backend->kind = params->kind;
     backend->reserved_percent = params->reserved_percent;
     backend->overcommit = params->overcommit;
-    bool good =
-        set_nodes(op, backend, params->nodes, error) && set_path(backend, params->path, error);
+    backend->backups = !strcmp(params->backups, "yes");
+    bool good = op_is_answer("backups", params->backups, error) &&
+                set_nodes(op, backend, params->nodes, error) &&
+                set_path(backend, params->path, error);
     return good ? g_steal_pointer(&backend) : NULL;
 }
 
@@ -102,6 +104,10 @@ static struct backend *changed_backend(const struct op *op, GError **error)
     if (!now)
         return NULL;
     record_autoptr(backend) backend = backend_copy(now);
+    if (!op_is_answer("backups", params->backups, error))
+        return NULL;
+    if (*params->backups)
+        backend->backups = !strcmp(params->backups, "yes");
     if (params->nodes->len > 0 && !set_nodes(op, backend, params->nodes, error))
         return NULL;
     if (params->reserved_percent >= 0)

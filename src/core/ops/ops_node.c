@@ -367,15 +367,6 @@ static bool may_be_no_candidate(const struct op *op, const struct node *node, GE
     return false;
 }
 
-/* "yes", "no", or "" for a flag that stays. */
-static bool is_answer(const char *flag, const char *value, GError **error)
-{
-    if (!*value || !strcmp(value, "yes") || !strcmp(value, "no"))
-        return true;
-    fettle_set_error(error, WRONG_INPUT, "%s: must be yes or no, not \"%s\"", flag, value);
-    return false;
-}
-
 /* Whoever has judged by a record is not to override what was said of the node since. */
 static bool is_as_judged(const struct op *op, const struct node *node, GError **error)
 {
@@ -396,10 +387,10 @@ static bool set_check(struct op *op, GError **error)
 {
     const struct op_node_set_params *params = op->params;
     const struct node *node = op_find_node(op, params->node_name, error);
-    if (!node || !is_answer("offline", params->offline, error) ||
-        !is_answer("drained", params->drained, error) ||
-        !is_answer("master_candidate", params->master_candidate, error) ||
-        !is_answer("master_capable", params->master_capable, error) ||
+    if (!node || !op_is_answer("offline", params->offline, error) ||
+        !op_is_answer("drained", params->drained, error) ||
+        !op_is_answer("master_candidate", params->master_candidate, error) ||
+        !op_is_answer("master_capable", params->master_capable, error) ||
         !is_as_judged(op, node, error))
         return false;
     if (!*params->offline && !*params->drained && !*params->master_candidate &&

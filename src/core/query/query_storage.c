@@ -1,4 +1,4 @@
-/* Fields of back ends, volumes, snapshots, rows of work and the services that work on them
+/* Fields of back ends, volumes, snapshots, backups, rows of work and the services that work on them
  * (proto/fields_storage.def), and the order of their rows. */
 #include "core/config/attachments.h"
 #include "core/query/query_rows.h"
@@ -95,6 +95,11 @@ static const struct worker *row_of_snapshot(const struct query_source *source, c
     return row_of(source, RESOURCE_SNAPSHOT, ((const struct snapshot *)row)->uuid);
 }
 
+static const struct worker *row_of_backup(const struct query_source *source, const void *row)
+{
+    return row_of(source, RESOURCE_BACKUP, ((const struct backup *)row)->uuid);
+}
+
 /* --- backend --- */
 
 json_t *query_get_backend_nodes(struct query_source *source, const void *row,
@@ -162,6 +167,14 @@ json_t *query_get_backend_snapshot_cnt(struct query_source *source, const void *
     g_autoptr(GPtrArray) snapshots =
         config_backend_snapshots(source->config, ((const struct backend *)row)->uuid);
     return json_integer(snapshots->len);
+}
+
+json_t *query_get_backend_backup_cnt(struct query_source *source, const void *row,
+                                     enum query_status *ret_status)
+{
+    g_autoptr(GPtrArray) backups =
+        config_backend_backups(source->config, ((const struct backend *)row)->uuid);
+    return json_integer(backups->len);
 }
 
 json_t *query_get_backend_worker_cnt(struct query_source *source, const void *row,
@@ -361,6 +374,86 @@ json_t *query_get_snapshot_volume(struct query_source *source, const void *row,
 {
     struct resource volume =
         resource_of(source->config, RESOURCE_VOLUME, ((const struct snapshot *)row)->volume);
+    return text(resource_name(&volume));
+}
+
+/* --- backup --- */
+
+json_t *query_get_backup_why(struct query_source *source, const void *row,
+                             enum query_status *ret_status)
+{
+    return text(((const struct backup *)row)->status_why);
+}
+
+json_t *query_get_backup_backend(struct query_source *source, const void *row,
+                                 enum query_status *ret_status)
+{
+    return backend_name(source, ((const struct backup *)row)->backend);
+}
+
+json_t *query_get_backup_host(struct query_source *source, const void *row,
+                              enum query_status *ret_status)
+{
+    return text(((const struct backup *)row)->host);
+}
+
+json_t *query_get_backup_data(struct query_source *source, const void *row,
+                              enum query_status *ret_status)
+{
+    return text(((const struct backup *)row)->data);
+}
+
+json_t *query_get_backup_sum(struct query_source *source, const void *row,
+                             enum query_status *ret_status)
+{
+    return text(((const struct backup *)row)->sum);
+}
+
+json_t *query_get_backup_created(struct query_source *source, const void *row,
+                                 enum query_status *ret_status)
+{
+    return stamp(((const struct backup *)row)->created_us);
+}
+
+json_t *query_get_backup_operation(struct query_source *source, const void *row,
+                                   enum query_status *ret_status)
+{
+    const struct worker *work = row_of_backup(source, row);
+    return work ? json_string(work->operation) : NULL;
+}
+
+json_t *query_get_backup_worker(struct query_source *source, const void *row,
+                                enum query_status *ret_status)
+{
+    const struct worker *work = row_of_backup(source, row);
+    return work ? service_of(source, work->service_id) : NULL;
+}
+
+json_t *query_get_backup_waits_since(struct query_source *source, const void *row,
+                                     enum query_status *ret_status)
+{
+    const struct worker *work = row_of_backup(source, row);
+    return work && !work->service_id ? stamp(work->updated_us) : NULL;
+}
+
+json_t *query_get_backup_request_id(struct query_source *source, const void *row,
+                                    enum query_status *ret_status)
+{
+    const struct worker *work = row_of_backup(source, row);
+    return work ? text(work->request_id) : NULL;
+}
+
+json_t *query_get_backup_serial_no(struct query_source *source, const void *row,
+                                   enum query_status *ret_status)
+{
+    return query_serial_no(source, "backup", ((const struct backup *)row)->uuid);
+}
+
+json_t *query_get_backup_volume(struct query_source *source, const void *row,
+                                enum query_status *ret_status)
+{
+    struct resource volume =
+        resource_of(source->config, RESOURCE_VOLUME, ((const struct backup *)row)->volume);
     return text(resource_name(&volume));
 }
 

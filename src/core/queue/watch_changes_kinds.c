@@ -5,7 +5,7 @@
 
 #include "core/query/query.h"
 
-#define KINDS_TEXT "job, instance, decision, event, volume, snapshot"
+#define KINDS_TEXT "job, instance, decision, event, volume, snapshot, backup"
 
 static const void *job_row(const struct queue_context *context, const char *key)
 {
@@ -38,14 +38,20 @@ static const void *snapshot_row(const struct queue_context *context, const char 
     return config_get(follow_config(context->follow), "snapshot", key, NULL);
 }
 
+static const void *backup_row(const struct queue_context *context, const char *key)
+{
+    return config_get(follow_config(context->follow), "backup", key, NULL);
+}
+
 /* Kinds are those of the configuration and resources of Query at once; an event is a decision that
  * is one. */
 static const struct watched {
     const char *kind;
     /* The object as it is now; NULL: it is gone. */
     const void *(*row)(const struct queue_context *context, const char *key);
-} kinds[] = {{"job", job_row},     {"instance", instance_row}, {"decision", decision_row},
-             {"event", event_row}, {"volume", volume_row},     {"snapshot", snapshot_row}};
+} kinds[] = {{"job", job_row},      {"instance", instance_row}, {"decision", decision_row},
+             {"event", event_row},  {"volume", volume_row},     {"snapshot", snapshot_row},
+             {"backup", backup_row}};
 
 G_STATIC_ASSERT(G_N_ELEMENTS(kinds) == WATCHED_KINDS);
 

@@ -38,7 +38,8 @@ static bool is_served(const struct config *config, const struct backend *backend
     return false;
 }
 
-/* Of volumes that have data, or get some, and of snapshots, which have data of their own. */
+/* Of volumes that have data, or get some, and of snapshots and backups, which have data of their
+ * own; what a backup is no larger than is known once it is there. */
 static guint64 promised_mib(const struct config *config, const struct backend *backend)
 {
     guint64 gib = 0;
@@ -52,7 +53,13 @@ static guint64 promised_mib(const struct config *config, const struct backend *b
         const struct snapshot *snapshot = snapshots->pdata[i];
         gib += *snapshot->data || snapshot->status == SNAPSHOT_CREATING ? snapshot->size : 0;
     }
-    return gib * GIB_MIB;
+    g_autoptr(GPtrArray) backups = config_backend_backups(config, backend->uuid);
+    guint64 mib = 0;
+    for (guint i = 0; i < backups->len; i++) {
+        const struct backup *backup = backups->pdata[i];
+        mib += backup->status == BACKUP_CREATING ? backup->size * GIB_MIB : backup->bytes / MIB(1);
+    }
+    return gib * GIB_MIB + mib;
 }
 
 static guint64 overcommitted(const struct backend *backend, guint64 mib)

@@ -91,10 +91,11 @@ static enum work_done drop_made(struct cleaning *cleaning, const struct volume_w
     if (!cleaning->names)
         return WORK_HAS_FAILED;
     bool ok = true;
+    struct resource made = resource_made(volume_member_config(member), work->row, work->table);
+    g_autofree char *uuid = g_strdup(made.uuid);
     for (guint i = 0; i < cleaning->names->len && ok; i++) {
         const struct volume_data *data = cleaning->names->pdata[i];
-        if (data->type == work->resource.type &&
-            g_str_has_prefix(data->name, work->row->resource_id) &&
+        if (data->type == made.type && g_str_has_prefix(data->name, uuid) &&
             volume_sweep_may(member, &cleaning->proof, data->type, data->name, NULL) &&
             volume_proof_asked(member, &cleaning->proof) &&
             volume_sweep_may(member, &cleaning->proof, data->type, data->name, NULL))

@@ -112,6 +112,8 @@ bool volume_work_stands(const struct volume_work *work);
 enum work_done volume_create(const struct volume_work *work, struct work_end *end, GError **error);
 enum work_done volume_delete(const struct volume_work *work, struct work_end *end, GError **error);
 enum work_done volume_extend(const struct volume_work *work, struct work_end *end, GError **error);
+enum work_done volume_back_up(const struct volume_work *work, struct work_end *end, GError **error);
+enum work_done volume_restore(const struct volume_work *work, struct work_end *end, GError **error);
 /* By the word of its row (volume_take.c). */
 enum work_done volume_operate(const struct volume_work *work, struct work_end *end, GError **error);
 

@@ -64,6 +64,19 @@ const struct trash *volume_trash_of(const struct volume_member *member, const ch
     return config_get(volume_member_config(member), "trash", key, NULL);
 }
 
+/* Work under that claim is on record, of the resource, or of one that makes data for it. */
+static bool is_under_way(const struct config *config, enum resource_type type, const char *uuid,
+                         guint64 claim)
+{
+    g_autofree char *key = config_work_key(type, uuid);
+    g_autoptr(GPtrArray) held = config_held_work(config, type, uuid);
+    const struct worker *row = config_get(config, "worker", key, NULL);
+    bool found = row && row->claim == claim;
+    for (guint i = 0; i < held->len; i++)
+        found = found || ((const struct worker *)held->pdata[i])->claim == claim;
+    return found;
+}
+
 bool volume_sweep_may(const struct volume_member *member, const struct volume_proof *proof,
                       enum resource_type type, const char *name, bool *ret_unproven)
 {
@@ -74,10 +87,8 @@ bool volume_sweep_may(const struct volume_member *member, const struct volume_pr
     const struct config *config = volume_member_config(member);
     if (!volume_data_parse(name, &uuid, &claim) || claim > config_serial(config))
         return false;
-    g_autofree char *key = config_work_key(type, uuid);
     struct resource resource = resource_of(config, type, uuid);
-    const struct worker *row = config_get(config, "worker", key, NULL);
-    if (strcmp(resource.data, name) == 0 || (row && row->claim == claim) ||
+    if (strcmp(resource.data, name) == 0 || is_under_way(config, type, uuid, claim) ||
         volume_is_left(config, &resource))
         return false;
     if (ret_unproven)

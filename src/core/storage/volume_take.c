@@ -25,6 +25,13 @@ static bool comes_later(const struct config *config, const struct worker *row)
     return before != NULL;
 }
 
+/* What it reads from is served by this node, too. */
+static bool sees_source(const struct volume_member *member, const struct worker *row)
+{
+    const char *other = resource_read_from(volume_member_config(member), row);
+    return !*other || g_hash_table_contains(member->service->members, other);
+}
+
 /* Rows that it could carry out and nobody has, oldest first. */
 static GPtrArray *rows_to_take(const struct volume_member *member)
 {
@@ -34,7 +41,7 @@ static GPtrArray *rows_to_take(const struct volume_member *member)
         const struct worker *row = rows->pdata[i - 1];
         if (row->service_id ||
             !work_row_of(work_rows, resource_task_kind(row->resource_type), row->operation) ||
-            comes_later(config, row))
+            comes_later(config, row) || !sees_source(member, row))
             g_ptr_array_remove_index(rows, i - 1);
     }
     return rows;
@@ -65,7 +72,10 @@ enum work_done volume_operate(const struct volume_work *work, struct work_end *e
                       {TASK_OPERATION_DELETE_VOLUME, volume_delete},
                       {TASK_OPERATION_EXTEND_VOLUME, volume_extend},
                       {TASK_OPERATION_CREATE_SNAPSHOT, volume_create},
-                      {TASK_OPERATION_DELETE_SNAPSHOT, volume_delete}};
+                      {TASK_OPERATION_DELETE_SNAPSHOT, volume_delete},
+                      {TASK_OPERATION_BACK_UP_VOLUME, volume_back_up},
+                      {TASK_OPERATION_RESTORE_BACKUP, volume_restore},
+                      {TASK_OPERATION_DELETE_BACKUP, volume_delete}};
     for (guint i = 0; work->table && i < G_N_ELEMENTS(operations); i++)
         if (operations[i].operation == work->table->operation)
             return operations[i].run(work, end, error);
@@ -74,11 +84,14 @@ enum work_done volume_operate(const struct volume_work *work, struct work_end *e
     return WORK_HAS_FAILED;
 }
 
-/* What has failed, or was made and is named by nothing, has left something: the sweep finds it. */
+/* What has failed, or was made and is named by nothing, has left something, and so has what took
+ * the place of other data: the sweep finds it. */
 static bool has_left(const struct volume_work *work, const struct work_end *end)
 {
-    struct resource resource = resource_of_row(volume_member_config(work->member), work->row);
-    return end->failed || (end->data[0] && strcmp(resource.data, end->data) != 0);
+    struct resource made =
+        resource_made(volume_member_config(work->member), work->row, work->table);
+    return end->failed || work->table->makes_partners ||
+           (end->data[0] && strcmp(made.data, end->data) != 0);
 }
 
 static void finish(const struct volume_work *work, struct work_end *end, GError **error)

@@ -29,13 +29,28 @@ static const struct work_row *find_work(const struct wconf *wconf,
     return NULL;
 }
 
-/* `source`: what it copies; one that does not exist: nothing. */
+/* The row's partner in its status meanwhile (SAF-121); one that is not there yet is made. */
+static void add_partner(struct wconf *wconf, const struct work_row *work, struct resource *partner,
+                        struct worker *row, GPtrArray *changes)
+{
+    if (!*partner->uuid)
+        return;
+    row->partner_type = partner->type;
+    text_set(&row->partner_id, partner->uuid);
+    if (!partner->exists)
+        partner->created_us = row->created_us;
+    partner->status = work->partner_status;
+    partner->status_why = "";
+    g_ptr_array_add(changes, resource_put(wconf->head, partner));
+}
+
 static void add_work(struct wconf *wconf, const struct accept_work_args *args,
-                     const struct work_row *work, struct resource *resource,
-                     const struct resource *source, GPtrArray *changes)
+                     const struct work_row *work, struct work_request *request, GPtrArray *changes)
 {
     guint64 stamp = wconf_stamp(wconf);
     record_autoptr(worker) row = worker_new();
+    struct resource *resource = &request->resource;
+    const struct resource *source = &request->source;
     resource->status = work->status;
     resource->status_why = "";
     if (!work->from)
@@ -46,9 +61,9 @@ static void add_work(struct wconf *wconf, const struct accept_work_args *args,
     text_set(&row->resource_id, resource->uuid);
     text_set(&row->operation, task_operation_words[work->operation]);
     text_set(&row->status, work->status);
-    text_set(&row->backend, resource->backend);
+    text_set(&row->backend, request->backend);
     text_set(&row->request_id, args->request_id);
-    row->size = work->from ? args->size : 0;
+    row->size = work->operation == TASK_OPERATION_EXTEND_VOLUME ? args->size : 0;
     if (source->exists) {
         row->source = work_source_new();
         row->source->resource_type = source->type;
@@ -56,6 +71,7 @@ static void add_work(struct wconf *wconf, const struct accept_work_args *args,
         text_set(&row->source->data, source->data);
     }
     g_ptr_array_add(changes, resource_put(wconf->head, resource));
+    add_partner(wconf, work, &request->partner, row, changes);
     wconf_work_put_row(wconf, row, changes);
 }
 
@@ -64,7 +80,6 @@ static bool add_snapshots(struct wconf *wconf, const struct accept_work_args *ar
                           const struct resource *volume, GPtrArray *changes, GError **error)
 {
     static const char *const operation = "delete-snapshot";
-    const struct resource nothing = resource_read(RESOURCE_VOLUME, NULL);
     const struct work_row *work = work_row_of(wconf->work_table, TASK_KIND_snapshot, operation);
     g_autoptr(GPtrArray) snapshots = config_volume_snapshots(wconf->head, volume->uuid);
     for (guint i = 0; i < snapshots->len && work; i++) {
@@ -75,24 +90,27 @@ static bool add_snapshots(struct wconf *wconf, const struct accept_work_args *ar
             continue;
         if (!wconf_work_may_begin(wconf->head, work, &snapshot, error))
             return false;
-        add_work(wconf, args, work, &snapshot, &nothing, changes);
+        struct work_request about = wconf_work_request();
+        about.resource = snapshot;
+        about.backend = snapshot.backend;
+        add_work(wconf, args, work, &about, changes);
     }
     return true;
 }
 
 static void accept(struct wconf *wconf, struct rpc_request *request,
                    const struct accept_work_args *args, const struct work_row *work,
-                   struct resource *resource, const struct resource *source)
+                   struct work_request *about)
 {
     GError *error = NULL;
     GPtrArray *changes = change_list_new();
-    add_work(wconf, args, work, resource, source, changes);
-    if (args->cascade && !add_snapshots(wconf, args, resource, changes, &error)) {
+    add_work(wconf, args, work, about, changes);
+    if (args->cascade && !add_snapshots(wconf, args, &about->resource, changes, &error)) {
         g_ptr_array_unref(changes);
         wconf_work_refuse(wconf, request, error);
         return;
     }
-    const struct accepted_work accepted = {.resource = (char *)resource->uuid,
+    const struct accepted_work accepted = {.resource = (char *)about->resource.uuid,
                                            .serial = wconf_work_serial(wconf)};
     json_autoptr answer = accepted_work_to_json(&accepted);
     wconf_work_commit(wconf, request, args->commit_id, changes, answer);
@@ -148,11 +166,11 @@ static void accept_work(struct wconf *wconf, struct rpc_request *request,
         accepted_before(wconf, request, args, work, serial);
         return;
     }
-    struct resource resource, source = resource_read(RESOURCE_VOLUME, NULL);
+    struct work_request about = wconf_work_request();
     if (work && wconf_work_allowed(wconf, &error) &&
-        (work->from ? wconf_work_find(wconf->head, work, args, &resource, &error)
-                    : wconf_work_make(wconf->head, args, &resource, &source, &error)))
-        accept(wconf, request, args, work, &resource, &source);
+        (work->from ? wconf_work_find(wconf->head, work, args, &about, &error)
+                    : wconf_work_make(wconf->head, args, &about, &error)))
+        accept(wconf, request, args, work, &about);
     else
         wconf_work_refuse(wconf, request, error);
 }
@@ -230,6 +248,8 @@ static void decide_reset(struct wconf *wconf, const struct resource *old, const 
     wconf_decide(wconf, decision, changes);
 }
 
+#define RESET_WITH "a person has reset what it was worked on with"
+
 /* Work of another one that holds it as its partner ends with it (SAF-121). */
 static void end_partners(struct wconf *wconf, const struct resource *partner, GPtrArray *changes)
 {
@@ -245,7 +265,7 @@ static void end_partners(struct wconf *wconf, const struct resource *partner, GP
         if (!work || strcmp(resource.status, row->status) != 0)
             continue;
         resource.status = task_final_words[work->cleaned];
-        resource.status_why = "a person has reset what it was worked on with";
+        resource.status_why = RESET_WITH;
         g_ptr_array_add(changes, resource_put(wconf->head, &resource));
     }
 }
@@ -260,8 +280,11 @@ static void reset(struct wconf *wconf, struct rpc_request *request,
     resource.status = args->status;
     resource.status_why = strcmp(args->status, "available") != 0 ? "set by a person" : "";
     g_ptr_array_add(changes, resource_put(wconf->head, &resource));
-    if (row)
+    if (row) {
+        struct resource partner = resource_partner(wconf->head, row);
         g_ptr_array_add(changes, config_delete(wconf->head, "worker", key));
+        wconf_work_release(wconf, row, &partner, RESET_WITH, changes);
+    }
     end_partners(wconf, old, changes);
     decide_reset(wconf, old, args->status, row, changes);
     wconf_work_commit(wconf, request, args->commit_id, changes, NULL);

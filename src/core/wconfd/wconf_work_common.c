@@ -168,6 +168,18 @@ void wconf_work_unname(struct wconf *wconf, struct resource *resource, const cha
     resource->data = "";
 }
 
+void wconf_work_release(struct wconf *wconf, const struct worker *row, struct resource *partner,
+                        const char *why, GPtrArray *changes)
+{
+    const struct work_row *work = wconf_work_row(wconf, row);
+    bool has_data = *partner->data != '\0';
+    if (!partner->exists || !work || g_strcmp0(work->partner_status, partner->status) != 0)
+        return;
+    partner->status = task_final_words[has_data ? TASK_FINAL_AVAILABLE : TASK_FINAL_ERROR];
+    partner->status_why = has_data ? "" : why;
+    g_ptr_array_add(changes, resource_put(wconf->head, partner));
+}
+
 /* --- what is told --- */
 
 static bool is_resource(const char *kind)

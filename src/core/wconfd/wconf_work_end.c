@@ -16,15 +16,18 @@ struct ending {
     GPtrArray *lines; /* char *: what was cleaned, or has failed */
     bool cleaned;
     const struct worker *last; /* of these */
+    char *host;                /* of what was named last */
 };
 
 /* --- may it end so? --- */
 
+/* `made`: what has the data that it makes. */
 static bool data_fits(const struct worker *row, const struct work_row *work,
-                      const struct resource *resource, const struct work_end *item, GError **error)
+                      const struct resource *resource, const struct resource *made,
+                      const struct work_end *item, GError **error)
 {
     const char *kind = resource_kind(resource->type);
-    g_autofree char *name = volume_data_name(row->resource_id, row->claim);
+    g_autofree char *name = volume_data_name(made->uuid, row->claim);
     bool removes = work->done == TASK_FINAL_REMOVED;
     if (*item->data && (item->failed || removes)) {
         fettle_set_error(error, WRONG_INPUT, "data: %s that %s names none", row->operation,
@@ -43,7 +46,7 @@ static bool data_fits(const struct worker *row, const struct work_row *work,
                          resource_name(resource), resource->data);
         return false;
     }
-    if (removes || *item->data || *resource->data)
+    if (removes || *item->data || (*resource->data && !work->makes_partners))
         return true;
     fettle_set_error(error, WRONG_INPUT, "data: at the end of %s %s %s has some", row->operation,
                      kind, resource_name(resource));
@@ -60,6 +63,19 @@ static bool size_fits(const struct resource *resource, const struct work_end *it
     return false;
 }
 
+/* It is what the row has made it (SAF-121). */
+static bool partner_stands(const struct config *head, const struct worker *row,
+                           const struct work_row *work, GError **error)
+{
+    struct resource partner = resource_partner(head, row);
+    if (!*row->partner_id || g_strcmp0(work->partner_status, partner.status) == 0)
+        return true;
+    fettle_set_error(error, REFUSED, "%s %s is %s, and not %s as the work on %s says (SAF-121)",
+                     resource_kind(partner.type), resource_name(&partner), partner.status,
+                     work->partner_status, row->resource_id);
+    return false;
+}
+
 static bool may_end(const struct ending *ending, const struct worker *row,
                     const struct resource *resource, const struct work_end *item, GError **error)
 {
@@ -73,22 +89,30 @@ static bool may_end(const struct ending *ending, const struct worker *row,
         fettle_set_error(error, WRONG_INPUT, "%s is %s still", name, row->status);
     else if (!work)
         fettle_set_error(error, WRONG_STATE, "%s: this version knows no %s", name, row->operation);
-    else
-        return moved ||
-               (data_fits(row, work, resource, item, error) && size_fits(resource, item, error));
+    else if (moved)
+        return true;
+    else {
+        struct resource made = resource_made(ending->wconf->head, row, work);
+        return partner_stands(ending->wconf->head, row, work, error) &&
+               data_fits(row, work, resource, &made, item, error) &&
+               size_fits(resource, item, error);
+    }
     return false;
 }
 
 /* A copy that is no point in time counts only if nobody can have written to its source meanwhile
  * (SAF-120). Why not, to be freed with g_free(); NULL: it counts. */
-static char *source_moved(const struct config *head, const struct worker *row)
+static char *source_moved(const struct config *head, const struct worker *row,
+                          const struct work_row *work)
 {
     const struct work_source *noted = row->source;
     if (!noted)
         return NULL;
     struct resource source = resource_of(head, noted->resource_type, noted->resource_id);
     const char *kind = resource_kind(source.type);
-    if (strcmp(source.status, "available") != 0)
+    bool partner = noted->resource_type == row->partner_type &&
+                   strcmp(noted->resource_id, row->partner_id) == 0;
+    if (strcmp(source.status, partner ? work->partner_status : "available") != 0)
         return g_strdup_printf("%s %s is %s since", kind, resource_name(&source), source.status);
     return strcmp(source.data, noted->data) != 0
                ? g_strdup_printf("%s %s was written meanwhile", kind, resource_name(&source))
@@ -105,7 +129,7 @@ static bool was_lost(const struct config *head, const struct worker *row)
 
 /* Why data that is whole by its maker does not count, to be freed with g_free(); NULL: it does. */
 static char *why_not(const struct config *head, const struct worker *row,
-                     const struct work_end *item)
+                     const struct work_row *work, const struct work_end *item)
 {
     if (item->moved_on || item->failed)
         return NULL;
@@ -113,7 +137,7 @@ static char *why_not(const struct config *head, const struct worker *row,
         return g_strdup_printf("changes were lost after it was begun, so %s is not taken for "
                                "whole and stays on the back end; delete this one and ask again",
                                item->data);
-    return source_moved(head, row);
+    return source_moved(head, row, work);
 }
 
 /* --- the end --- */
@@ -130,6 +154,33 @@ static void note(struct ending *ending, const struct worker *row, const struct w
                                                    *item->why ? ": " : "", item->why));
 }
 
+/* What it had before is trash. */
+static void name_data(struct ending *ending, const struct worker *row, struct resource *owner,
+                      const struct work_end *item)
+{
+    const struct backend *backend =
+        config_get(ending->wconf->head, "backend", owner->backend, NULL);
+    const char *where = backend ? backend->name : owner->backend;
+    if (*owner->data)
+        wconf_work_unname(ending->wconf, owner, row->operation, ending->changes);
+    owner->data = item->data;
+    owner->bytes = item->bytes;
+    owner->sum = item->sum;
+    g_free(ending->host);
+    owner->host = ending->host = g_strdup_printf("%s@%s", ending->service->host, where);
+}
+
+/* With its new data, if that is what was made. */
+static void end_partner(struct ending *ending, const struct worker *row,
+                        const struct work_end *item)
+{
+    const struct work_row *work = wconf_work_row(ending->wconf, row);
+    struct resource partner = resource_partner(ending->wconf->head, row);
+    if (work && work->makes_partners && *item->data && !item->moved_on)
+        name_data(ending, row, &partner, item);
+    wconf_work_release(ending->wconf, row, &partner, item->why, ending->changes);
+}
+
 static const char *end_resource(struct ending *ending, const struct worker *row,
                                 struct resource *resource, const struct work_end *item)
 {
@@ -142,17 +193,10 @@ static const char *end_resource(struct ending *ending, const struct worker *row,
             config_delete(wconf->head, resource_kind(row->resource_type), row->resource_id));
         return word;
     }
-    g_autofree char *host = NULL;
     resource->status = word;
     resource->status_why = item->failed ? item->why : "";
-    if (*item->data) {
-        const struct backend *backend = config_get(wconf->head, "backend", resource->backend, NULL);
-        if (*resource->data)
-            wconf_work_unname(wconf, resource, row->operation, ending->changes);
-        resource->data = item->data;
-        resource->host = host = g_strdup_printf("%s@%s", ending->service->host,
-                                                backend ? backend->name : resource->backend);
-    }
+    if (*item->data && !work->makes_partners)
+        name_data(ending, row, resource, item);
     if (item->size)
         resource->size = item->size;
     g_ptr_array_add(ending->changes, resource_put(wconf->head, resource));
@@ -183,7 +227,7 @@ static bool end_item(struct ending *ending, const struct work_end *item, GError 
     struct resource resource = resource_of_row(head, row);
     if (!may_end(ending, row, &resource, item, error))
         return false;
-    g_autofree char *moved = why_not(head, row, item);
+    g_autofree char *moved = why_not(head, row, wconf_work_row(ending->wconf, row), item);
     struct work_end torn = *item;
     if (moved) {
         torn.failed = true;
@@ -193,6 +237,7 @@ static bool end_item(struct ending *ending, const struct work_end *item, GError 
     }
     const char *became =
         item->moved_on ? "left alone, it has moved on" : end_resource(ending, row, &resource, item);
+    end_partner(ending, row, item);
     note(ending, row, item, became);
     empty_trash(ending, item);
     g_ptr_array_add(ending->changes, config_delete(head, "worker", item->key));
@@ -210,10 +255,11 @@ static bool rules_allow(const struct ending *ending, guint from, GError **error)
 
 static bool try_item(struct ending *ending, const struct work_end *item, GError **error)
 {
-    const struct ending before = *ending;
+    struct ending before = *ending;
     guint from = ending->changes->len, told = ending->lines->len;
     if (end_item(ending, item, error) && rules_allow(ending, from, error))
         return true;
+    before.host = ending->host;
     *ending = before;
     g_ptr_array_set_size(ending->changes, (int)from);
     g_ptr_array_set_size(ending->lines, (int)told);
@@ -270,6 +316,7 @@ static void end_all(struct wconf *wconf, struct rpc_request *request,
                                    : WORK_LOOK_AT_COPY,
                            error);
     }
+    g_free(ending.host);
     decide(&ending);
     wconf_cleanup_count(wconf, args->cleanup, service, &counts, ending.changes);
     wconf_work_finish(wconf, request, args->commit_id, ending.changes, verdicts);

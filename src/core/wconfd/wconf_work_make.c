@@ -105,23 +105,36 @@ static bool snapshots_fit(const struct config *head, const struct resource *reso
     return false;
 }
 
-bool wconf_work_find(const struct config *head, const struct work_row *row,
-                     const struct accept_work_args *args, struct resource *ret_resource,
-                     GError **error)
+/* Something is said that this work does not ask for; a restore may make a volume. */
+static bool has_foreign(const struct accept_work_args *args, bool restores, GError **error)
 {
-    const char *foreign = *args->name          ? "name"
+    const char *foreign = *args->source        ? "source"
+                          : *args->snapshot    ? "snapshot"
+                          : restores           ? NULL
+                          : *args->name        ? "name"
                           : *args->description ? "description"
                           : *args->backend     ? "backend"
-                          : *args->source      ? "source"
+                          : *args->target      ? "target"
                                                : NULL;
-    if (foreign) {
+    if (foreign)
         fettle_set_error(error, WRONG_INPUT, "%s: %s takes none", foreign, args->operation);
+    return foreign != NULL;
+}
+
+bool wconf_work_find(const struct config *head, const struct work_row *row,
+                     const struct accept_work_args *args, struct work_request *request,
+                     GError **error)
+{
+    bool restores = row->operation == TASK_OPERATION_RESTORE_BACKUP;
+    const struct resource *resource = &request->resource;
+    if (has_foreign(args, restores, error))
         return false;
-    }
-    *ret_resource = resource_find(head, args->resource_type, args->resource, error);
-    return ret_resource->exists && wconf_work_may_begin(head, row, ret_resource, error) &&
-           size_fits(row, ret_resource, args, error) &&
-           snapshots_fit(head, ret_resource, args, error);
+    request->resource = resource_find(head, args->resource_type, args->resource, error);
+    request->backend = resource->backend;
+    return resource->exists && wconf_work_may_begin(head, row, resource, error) &&
+           (restores || size_fits(row, resource, args, error)) &&
+           snapshots_fit(head, resource, args, error) &&
+           (!restores || wconf_work_find_restore(head, args, request, error));
 }
 
 /* --- one that is made --- */
@@ -163,9 +176,22 @@ static bool make_blank(const struct config *head, const struct accept_work_args 
     return backend != NULL;
 }
 
+struct work_request wconf_work_request(void)
+{
+    struct resource nothing = resource_read(RESOURCE_VOLUME, NULL);
+    return (struct work_request){nothing, nothing, nothing, ""};
+}
+
+bool wconf_work_may_hold(const struct config *head, const char *operation,
+                         const struct resource *partner, GError **error)
+{
+    return is_not_held(head, partner, error) &&
+           wconf_work_may_read(head, operation, partner, error);
+}
+
 /* What is whole, and to which nobody does anything. */
-static bool may_read(const struct config *head, const char *operation,
-                     const struct resource *source, GError **error)
+bool wconf_work_may_read(const struct config *head, const char *operation,
+                         const struct resource *source, GError **error)
 {
     if (!has_no_row(head, source, error) || !wconf_work_unattached(head, source, error))
         return false;
@@ -225,32 +251,39 @@ static bool make_copy(const struct config *head, const struct accept_work_args *
         resource_find(head, of_volume ? RESOURCE_VOLUME : RESOURCE_SNAPSHOT, args->source, error);
     *ret_source = source;
     resource->backend = source.backend;
-    return source.exists && may_read(head, args->operation, &source, error) &&
+    return source.exists && wconf_work_may_read(head, args->operation, &source, error) &&
            backend_fits(head, args, &source, error) &&
            (of_volume ? make_snapshot_of(head, args, &source, resource, error)
                       : make_volume_of(args, &source, resource, error));
 }
 
 bool wconf_work_make(const struct config *head, const struct accept_work_args *args,
-                     struct resource *ret_resource, struct resource *ret_source, GError **error)
+                     struct work_request *request, GError **error)
 {
-    struct resource resource = resource_of(head, args->resource_type, args->commit_id);
+    request->resource = resource_of(head, args->resource_type, args->commit_id);
+    struct resource *resource = &request->resource;
     bool made = false;
-    resource.name = args->name;
-    resource.description = args->description;
+    resource->name = args->name;
+    resource->description = args->description;
     if (!wconf_work_name_fits(args->name, error))
         return false;
     if (*args->resource)
         fettle_set_error(error, WRONG_INPUT, "resource: %s makes it", args->operation);
-    else if (resource.exists)
+    else if (resource->exists)
         fettle_set_error(error, ALREADY_EXISTS, "%s %s exists already",
-                         resource_kind(resource.type), args->commit_id);
+                         resource_kind(resource->type), args->commit_id);
     else if (args->cascade)
         fettle_set_error(error, WRONG_INPUT, "cascade: %s takes none", args->operation);
-    else if (*args->source || resource.type == RESOURCE_SNAPSHOT)
-        made = make_copy(head, args, &resource, ret_source, error);
+    else if (*args->target)
+        fettle_set_error(error, WRONG_INPUT, "target: %s takes none", args->operation);
+    else if (resource->type == RESOURCE_BACKUP)
+        return wconf_work_make_backup(head, args, request, error);
+    else if (*args->snapshot)
+        fettle_set_error(error, WRONG_INPUT, "snapshot: %s takes none", args->operation);
+    else if (*args->source || resource->type == RESOURCE_SNAPSHOT)
+        made = make_copy(head, args, resource, &request->source, error);
     else
-        made = make_blank(head, args, &resource, error);
-    *ret_resource = resource;
+        made = make_blank(head, args, resource, error);
+    request->backend = resource->backend;
     return made;
 }

@@ -3,6 +3,7 @@
  * under the serial that its commit gets, and commits once; a refusal rests on what is committed.
  *   wconf_work.c        accept_work, reset_state, change_volume, change_snapshot
  *   wconf_work_make.c   what accept_work is about
+ *   wconf_work_backup.c the same where backups are
  *   wconf_work_common.c what follows here
  *   wconf_work_take.c   take_work, step_work, empty_trash
  *   wconf_work_clean.c  claim_work, give_back
@@ -65,13 +66,37 @@ bool wconf_work_name_fits(const char *name, GError **error);
 /* WRONG_STATE of a volume that is an instance's (SAF-53). */
 bool wconf_work_unattached(const struct config *head, const struct resource *resource,
                            GError **error);
-/* What a request is about: the resource that there is, or the one that it makes, with the commit's
- * id as its UUID, so that the same request again is about the same one, and what that copies. */
+/* What a request is about. */
+struct work_request {
+    struct resource resource; /* that gets the row */
+    struct resource source;   /* what it copies; one that does not exist: nothing */
+    struct resource partner;  /* one without a UUID: none; one that does not exist: it is made */
+    const char *backend;      /* UUID: whose members are to do it; "": a scheduler is to choose */
+};
+/* About nothing yet. */
+struct work_request wconf_work_request(void);
+/* About a resource that there is, or one that it makes, with the commit's id as its UUID, so that
+ * the same request again is about the same one. */
 bool wconf_work_find(const struct config *head, const struct work_row *row,
-                     const struct accept_work_args *args, struct resource *ret_resource,
+                     const struct accept_work_args *args, struct work_request *request,
                      GError **error);
 bool wconf_work_make(const struct config *head, const struct accept_work_args *args,
-                     struct resource *ret_resource, struct resource *ret_source, GError **error);
+                     struct work_request *request, GError **error);
+/* Whether what is whole may be read (SAF-120), or be the partner of a row besides (SAF-121). */
+bool wconf_work_may_read(const struct config *head, const char *operation,
+                         const struct resource *source, GError **error);
+bool wconf_work_may_hold(const struct config *head, const char *operation,
+                         const struct resource *partner, GError **error);
+/* Of a new backup, `request->resource`: the rest. */
+bool wconf_work_make_backup(const struct config *head, const struct accept_work_args *args,
+                            struct work_request *request, GError **error);
+/* Of a backup that may be restored, `request->resource`: into what. */
+bool wconf_work_find_restore(const struct config *head, const struct accept_work_args *args,
+                             struct work_request *request, GError **error);
+/* The partner of a row that ends is free again; if it has no data, it is in error (`why`). One that
+ * has another status than the row gave it stays (SAF-121). */
+void wconf_work_release(struct wconf *wconf, const struct worker *row, struct resource *partner,
+                        const char *why, GPtrArray *changes);
 /* The resource names its data no more: that is trash. */
 void wconf_work_unname(struct wconf *wconf, struct resource *resource, const char *operation,
                        GPtrArray *changes);

@@ -26,7 +26,7 @@ static const char *const etc_parts[] = {AUTHORITY_PART, "etc/ca.key", "etc/node.
 
 struct restore {
     const struct node_paths *paths;
-    struct backup *backup;
+    struct store_backup *backup;
     struct node_config *node; /* this host's identity, or the backup's if it has none */
     struct config *config;
     char *store, *made;
@@ -36,7 +36,7 @@ struct restore {
 
 static void restore_clear(struct restore *restore)
 {
-    backup_free(restore->backup);
+    store_backup_free(restore->backup);
     node_config_free(restore->node);
     config_free(restore->config);
     if (restore->made) {

@@ -13,15 +13,15 @@ static void unref_bytes(void *data)
     g_bytes_unref(data);
 }
 
-struct backup *backup_new(void)
+struct store_backup *store_backup_new(void)
 {
-    struct backup *backup = g_new0(struct backup, 1);
+    struct store_backup *backup = g_new0(struct store_backup, 1);
     backup->header = backup_header_new();
     backup->parts = g_ptr_array_new_with_free_func(unref_bytes);
     return backup;
 }
 
-void backup_free(struct backup *backup)
+void store_backup_free(struct store_backup *backup)
 {
     if (backup == NULL)
         return;
@@ -35,7 +35,7 @@ static char *sum_of(const void *data, size_t len)
     return g_compute_checksum_for_data(G_CHECKSUM_SHA256, data, len);
 }
 
-void backup_add(struct backup *backup, const char *name, GBytes *data)
+void backup_add(struct store_backup *backup, const char *name, GBytes *data)
 {
     size_t len = 0;
     const void *bytes = g_bytes_get_data(data, &len);
@@ -49,7 +49,7 @@ void backup_add(struct backup *backup, const char *name, GBytes *data)
     g_ptr_array_add(backup->parts, data);
 }
 
-GBytes *backup_part(const struct backup *backup, const char *name)
+GBytes *backup_part(const struct store_backup *backup, const char *name)
 {
     for (guint i = 0; i < backup->parts->len; i++) {
         const struct backup_part *part = backup->header->parts->pdata[i];
@@ -59,7 +59,7 @@ GBytes *backup_part(const struct backup *backup, const char *name)
     return NULL;
 }
 
-bool backup_write(const struct backup *backup, const char *path, GError **error)
+bool backup_write(const struct store_backup *backup, const char *path, GError **error)
 {
     json_autoptr json = backup_header_to_json(backup->header);
     g_autofree char *header = json_to_text(json);
@@ -169,7 +169,7 @@ static bool check_length(const struct reading *reading, const struct backup_head
     return corrupt(reading, what, error);
 }
 
-static bool read_parts(struct reading *reading, struct backup *backup, GError **error)
+static bool read_parts(struct reading *reading, struct store_backup *backup, GError **error)
 {
     for (guint i = 0; i < backup->header->parts->len; i++) {
         const struct backup_part *part = backup->header->parts->pdata[i];
@@ -186,7 +186,7 @@ static bool read_parts(struct reading *reading, struct backup *backup, GError **
     return true;
 }
 
-struct backup *backup_read(const char *path, GError **error)
+struct store_backup *backup_read(const char *path, GError **error)
 {
     size_t len = 0;
     g_autofree char *text = files_read_path(path, LIMIT_BACKUP_BYTES, &len, error);
@@ -198,7 +198,7 @@ struct backup *backup_read(const char *path, GError **error)
     struct backup_header *header = read_header(&reading, error);
     if (header == NULL)
         return NULL;
-    g_autoptr(backup_t) backup = backup_new();
+    g_autoptr(store_backup_t) backup = store_backup_new();
     backup_header_free(backup->header);
     backup->header = header;
     if (!check_length(&reading, header, error) || !read_parts(&reading, backup, error))

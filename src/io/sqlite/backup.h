@@ -15,23 +15,23 @@
 
 #define BACKUP_VERSION 1
 
-struct backup {
+struct store_backup {
     struct backup_header *header;
     GPtrArray *parts; /* GBytes, in the order of header->parts */
 };
 
-struct backup *backup_new(void);
-void backup_free(struct backup *backup);
-typedef struct backup backup_t;
-G_DEFINE_AUTOPTR_CLEANUP_FUNC(backup_t, backup_free)
+struct store_backup *store_backup_new(void);
+void store_backup_free(struct store_backup *backup);
+typedef struct store_backup store_backup_t;
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(store_backup_t, store_backup_free)
 
 /* Adds a part; length and checksum go into the header. `data` is stolen. */
-void backup_add(struct backup *backup, const char *name, GBytes *data);
+void backup_add(struct store_backup *backup, const char *name, GBytes *data);
 /* A part's bytes, borrowed; NULL if there is none of that name. */
-GBytes *backup_part(const struct backup *backup, const char *name);
+GBytes *backup_part(const struct store_backup *backup, const char *name);
 
 /* Written beside, synced, renamed: an older file of that name is there until the new one is whole.
  */
-bool backup_write(const struct backup *backup, const char *path, GError **error);
+bool backup_write(const struct store_backup *backup, const char *path, GError **error);
 /* WRONG_INPUT: no backup, or of a newer version. CORRUPT: cut off, or damaged, and where. */
-struct backup *backup_read(const char *path, GError **error);
+struct store_backup *backup_read(const char *path, GError **error);

@@ -51,6 +51,20 @@ struct volume_driver_ops {
     bool (*copy)(struct volume_driver *driver, const struct backend *backend,
                  enum resource_type source_type, const char *source, enum resource_type type,
                  const char *name, guint64 size_gib, GError **error);
+    /* Makes a backup, one compressed file, of what SOURCE, which is on `from`, has; whole and
+     * marked as above, and a point in time as a copy is. Gives its length and SHA-512, to be freed
+     * with g_free(). UNKNOWN_ENTITY: there is no source. */
+    bool (*back_up)(struct volume_driver *driver, const struct backend *from,
+                    enum resource_type source_type, const char *source,
+                    const struct backend *backend, const char *name, guint64 size_gib,
+                    guint64 *ret_bytes, char **ret_sum, GError **error);
+    /* Makes a volume of that size of a backup, which is on `from`; behind what that has it is
+     * blank. The record of the backup stays as it is meanwhile. UNKNOWN_ENTITY: there is no such
+     * file; CORRUPT: it is not what was written, or would have other files read; then nothing is
+     * made. */
+    bool (*restore)(struct volume_driver *driver, const struct backend *from,
+                    const struct backup *backup, const struct backend *backend, const char *name,
+                    guint64 size_gib, GError **error);
     /* Makes a volume at least that large; a smaller size, or the same again, changes nothing.
      * UNKNOWN_ENTITY: there is no such data. */
     bool (*grow)(struct volume_driver *driver, const struct backend *backend, const char *name,

@@ -7,6 +7,7 @@
 #define TASK(kind, NAME, word, ...) TASK_OF_##kind(NAME, word)
 #define TASK_OF_volume(NAME, word) static const char volume_##NAME[] G_GNUC_UNUSED = word;
 #define TASK_OF_snapshot(NAME, word) static const char snapshot_##NAME[] G_GNUC_UNUSED = word;
+#define TASK_OF_backup(NAME, word) static const char backup_##NAME[] G_GNUC_UNUSED = word;
 #include "proto/tasks.def"
 
 /* The statuses that an operation begins from are bits. */
@@ -17,9 +18,16 @@ enum {
 };
 G_STATIC_ASSERT(TASK_FINALS <= 32);
 
+enum { OWN, PARTNERS };
 #define WORK(kind, operation, NAME, from, done, routine, cleaned)                                  \
     {TASK_KIND_##kind, TASK_OPERATION_##operation, kind##_##NAME, from, TASK_FINAL_##done,         \
      WORK_##routine,   TASK_FINAL_##cleaned},
+#define WORK_WITH(kind, operation, NAME, from, done, routine, cleaned, partner, STATUS, whose)     \
+    {TASK_KIND_##kind,     TASK_OPERATION_##operation,                                             \
+     kind##_##NAME,        from,                                                                   \
+     TASK_FINAL_##done,    WORK_##routine,                                                         \
+     TASK_FINAL_##cleaned, partner##_##STATUS,                                                     \
+     TASK_KIND_##partner,  (whose) == PARTNERS},
 const struct work_row work_rows[] = {
 #include "proto/tasks.def"
     {0}};

@@ -23,6 +23,11 @@ struct work_row {
     enum task_final done; /* what it is then; TASK_FINAL_REMOVED: the record goes */
     enum work_routine routine;
     enum task_final cleaned;
+    /* Of its partner, another resource that is in that status meanwhile (SAF-121); NULL: it has
+     * none. */
+    const char *partner_status;
+    enum task_kind partner_kind;
+    bool makes_partners; /* the data that it makes is the partner's, not the resource's */
 };
 
 extern const struct work_row work_rows[]; /* ends with a row without a status */

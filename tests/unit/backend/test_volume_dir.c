@@ -134,6 +134,99 @@ static void markers(void *unused)
     tear_down();
 }
 
+#define BACKUP "33333333-0000-4000-8000-000000000003.19"
+
+static void set_byte(const struct backend *at, const char *folder, const char *name, off_t where,
+                     char byte)
+{
+    g_autofree char *path = g_build_filename(at->path, folder, name, NULL);
+    int fd = open(path, O_RDWR | O_CLOEXEC);
+    g_assert_cmpint(pwrite(fd, &byte, 1, where), ==, 1);
+    close(fd);
+}
+
+static char byte_of(const struct backend *at, const char *name, off_t where)
+{
+    g_autofree char *path = path_of(at, name);
+    char byte = 0;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    g_assert_cmpint(pread(fd, &byte, 1, where), ==, 1);
+    close(fd);
+    return byte;
+}
+
+/* Stands where a backup does, with the sum that it really has. */
+static void put_backup(const struct backend *at, struct backup *backup, const char *const *make)
+{
+    g_autofree char *folder = g_build_filename(at->path, "backups", NULL);
+    g_autofree char *path = g_build_filename(folder, BACKUP, NULL), *text = NULL;
+    g_autoptr(GPtrArray) argv = g_ptr_array_new();
+    gsize length = 0;
+    int status = 0;
+    g_assert_cmpint(g_mkdir_with_parents(folder, 0700), ==, 0);
+    unlink(path);
+    for (; *make; make++)
+        g_ptr_array_add(argv, (char *)(strcmp(*make, "FILE") == 0 ? path : *make));
+    g_ptr_array_add(argv, NULL);
+    g_assert_true(g_spawn_sync(folder, (char **)argv->pdata, NULL,
+                               G_SPAWN_SEARCH_PATH | G_SPAWN_STDOUT_TO_DEV_NULL, NULL, NULL, NULL,
+                               NULL, &status, NULL));
+    g_assert_cmpint(status, ==, 0);
+    g_assert_true(g_file_get_contents(path, &text, &length, NULL));
+    g_free(backup->sum);
+    backup->sum = g_compute_checksum_for_data(G_CHECKSUM_SHA512, (guchar *)text, length);
+}
+
+static void assert_not_restored(struct backup *backup, const char *why)
+{
+    g_autoptr(GError) error = NULL;
+    g_autofree char *said = g_strdup_printf("dir1: backup %s %s", BACKUP, why);
+    g_assert_false(suite.driver->ops->restore(suite.driver, suite.first, backup, suite.first,
+                                              "11111111-0000-4000-8000-000000000001.30", 1,
+                                              &error));
+    g_assert_cmpstr(error->message, ==, said);
+    g_assert_error(error, FETTLE_ERROR, FETTLE_ERROR_CORRUPT);
+}
+
+/* Byte by byte; and whoever can write to the directory has no other file read. */
+static void backups(void *unused)
+{
+    g_autoptr(GError) error = NULL;
+    g_autofree char *data = g_strdup(BACKUP);
+    struct backup backup = {.data = data};
+    set_up();
+    const struct volume_driver_ops *ops = suite.driver->ops;
+    ops->open(suite.driver, suite.first, suite.cluster, true, &error);
+    ops->create(suite.driver, suite.first, RESOURCE_VOLUME, NAME, 1, &error);
+    set_byte(suite.first, "volumes", NAME, 7, 'a');
+    set_byte(suite.first, "volumes", NAME, (1 << 30) - 1, 'z');
+    ops->back_up(suite.driver, suite.first, RESOURCE_VOLUME, NAME, suite.first, BACKUP, 1,
+                 &backup.bytes, &backup.sum, &error);
+    set_byte(suite.first, "volumes", NAME, 7, 'b');
+    ops->restore(suite.driver, suite.first, &backup, suite.first,
+                 "11111111-0000-4000-8000-000000000001.20", 1, &error);
+    g_assert_no_error(error);
+    g_assert_cmpint(byte_of(suite.first, "11111111-0000-4000-8000-000000000001.20", 7), ==, 'a');
+    g_assert_cmpint(byte_of(suite.first, "11111111-0000-4000-8000-000000000001.20", (1 << 30) - 1),
+                    ==, 'z');
+    g_assert_cmpint(byte_of(suite.first, "11111111-0000-4000-8000-000000000001.20", 8), ==, 0);
+    put_backup(suite.first, &backup,
+               (const char *const[]){"qemu-img", "create", "-f", "qcow2", "-u", "-b", "/etc/passwd",
+                                     "-F", "raw", "FILE", "1G", NULL});
+    assert_not_restored(&backup, "refers to another file, \"/etc/passwd\", as no backup does");
+    put_backup(suite.first, &backup,
+               (const char *const[]){"qemu-img", "create", "-f", "qcow2", "-o",
+                                     "data_file=other,data_file_raw=on", "FILE", "1G", NULL});
+    assert_not_restored(&backup, "refers to another file, \"other\", as no backup does");
+    put_backup(suite.first, &backup,
+               (const char *const[]){"qemu-img", "create", "-f", "qcow2", "FILE", "2G", NULL});
+    assert_not_restored(&backup, "has a disk of 2147483648 bytes, and not of 1073741824 at most");
+    put_backup(suite.first, &backup, (const char *const[]){"truncate", "-s", "1M", "FILE", NULL});
+    assert_not_restored(&backup, "is no qcow2 file");
+    g_free(backup.sum);
+    tear_down();
+}
+
 /* What says of itself that it is whole, and of which claim. */
 static void whole(void *unused)
 {
@@ -259,6 +352,7 @@ static int run_tests(int argc, char **argv)
     world_test("/volume-dir/markers-of-directories#SAF-123", markers);
     world_test("/volume-dir/whole#SAF-52", whole);
     world_test("/volume-dir/bytes-of-copies#SAF-52", copies);
+    world_test("/volume-dir/backups#SAF-52", backups);
     world_test("/volume-dir/full#SAF-52", full);
     world_test("/volume-dir/broken-child", broken);
     return g_test_run();

@@ -26,7 +26,7 @@ static void (*body)(void);
         g_autoptr(GError) do_error = NULL;                                                         \
         g_assert_false(call);                                                                      \
         g_assert_error(do_error, FETTLE_ERROR, FETTLE_ERROR_##CODE);                               \
-        g_assert_true(g_str_has_prefix(do_error->message, suite->first->name));                    \
+        g_assert_true(g_str_has_prefix(do_error->message, "dir"));                                 \
     } while (0)
 
 static void open_both(void)
@@ -162,6 +162,47 @@ static void test_copies(void)
     assert_list(suite->first, NAME " " VOLUME ".19");
 }
 
+#define BACKUP "33333333-0000-4000-8000-000000000003.19"
+
+static bool back_up(const char *source, struct backup *backup, GError **error)
+{
+    g_clear_pointer(&backup->sum, g_free);
+    return ops->back_up(suite->driver, suite->first, RESOURCE_VOLUME, source, suite->second, BACKUP,
+                        1, &backup->bytes, &backup->sum, error);
+}
+
+/* From one back end to another and back; what is open is not read, and what is not what was written
+ * makes nothing. */
+static void test_backs_up(void)
+{
+    g_autofree char *data = g_strdup(BACKUP);
+    struct backup backup = {.data = data};
+    open_both();
+    FAILS(back_up(NAME, &backup, &do_error), UNKNOWN_ENTITY);
+    DO(create(NAME, 1, &do_error));
+    suite->lock(suite->first, NAME, true);
+    FAILS(back_up(NAME, &backup, &do_error), WRONG_STATE);
+    suite->lock(suite->first, NAME, false);
+    assert_list(suite->second, "");
+    DO(back_up(NAME, &backup, &do_error));
+    g_assert_cmpuint(strlen(backup.sum), ==, 128);
+    g_assert_cmpuint(backup.bytes, >, 0);
+    assert_list(suite->second, BACKUP);
+    FAILS(back_up(NAME, &backup, &do_error), ALREADY_EXISTS);
+    g_free(backup.sum);
+    DO(ops->remove(suite->driver, suite->second, RESOURCE_BACKUP, BACKUP, &do_error));
+    DO(back_up(NAME, &backup, &do_error));
+    DO(ops->restore(suite->driver, suite->second, &backup, suite->first, VOLUME ".20", 2,
+                    &do_error));
+    assert_is(VOLUME ".20", 2 * GIB, true);
+    backup.sum[0] = backup.sum[0] == '0' ? '1' : '0';
+    FAILS(ops->restore(suite->driver, suite->second, &backup, suite->first, VOLUME ".21", 1,
+                       &do_error),
+          CORRUPT);
+    assert_list(suite->first, NAME " " VOLUME ".20");
+    g_free(backup.sum);
+}
+
 static void test_grows(void)
 {
     open_both();
@@ -261,12 +302,12 @@ static void run_test(const void *data)
     suite->tear_down();
 }
 
-static void (*const tests[])(void) = {test_markers, test_creates, test_copies,
-                                      test_grows,   test_removes, test_halves_and_others,
-                                      test_finds,   test_hangs};
-static const char *const names[] = {"markers#SAF-123", "creates#SAF-52", "copies#SAF-52",
-                                    "grows#SAF-53",    "removes#SAF-53", "halves-and-others",
-                                    "finds#RCV-17",    "hangs"};
+static void (*const tests[])(void) = {test_markers,           test_creates, test_copies,
+                                      test_backs_up,          test_grows,   test_removes,
+                                      test_halves_and_others, test_finds,   test_hangs};
+static const char *const names[] = {"markers#SAF-123",   "creates#SAF-52", "copies#SAF-52",
+                                    "backs-up#SAF-52",   "grows#SAF-53",   "removes#SAF-53",
+                                    "halves-and-others", "finds#RCV-17",   "hangs"};
 
 void volume_suite_add(const char *path, struct volume_suite *tested)
 {

@@ -21,9 +21,9 @@ static char *in_folder(const char *name)
     return g_build_filename(folder, name, NULL);
 }
 
-static struct backup *make(void)
+static struct store_backup *make(void)
 {
-    struct backup *backup = backup_new();
+    struct store_backup *backup = store_backup_new();
     struct backup_header *header = backup->header;
     g_free(header->cluster);
     header->cluster = g_strdup(CLUSTER);
@@ -44,7 +44,7 @@ static struct backup *make(void)
 static char *refusal(const char *path)
 {
     g_autoptr(GError) error = NULL;
-    g_autoptr(backup_t) backup = backup_read(path, &error);
+    g_autoptr(store_backup_t) backup = backup_read(path, &error);
     return backup ? g_strdup("")
                   : g_strdup_printf("%s: %s", fettle_error_name(error), error->message);
 }
@@ -52,13 +52,13 @@ static char *refusal(const char *path)
 static void test_round_trip(void)
 {
     g_autofree char *path = in_folder("one");
-    g_autoptr(backup_t) made = make();
+    g_autoptr(store_backup_t) made = make();
     g_autoptr(GError) error = NULL;
     GStatBuf stat_buffer;
     g_assert_true(backup_write(made, path, &error));
     g_assert_cmpint(g_stat(path, &stat_buffer), ==, 0);
     g_assert_cmpint(stat_buffer.st_mode & 0777, ==, 0600);
-    g_autoptr(backup_t) read = backup_read(path, &error);
+    g_autoptr(store_backup_t) read = backup_read(path, &error);
     g_assert_no_error(error);
     g_assert_cmpstr(read->header->name, ==, "c1");
     g_assert_cmpuint(read->header->serial, ==, 5);
@@ -72,7 +72,7 @@ static void test_every_damage(void)
 {
     g_autofree char *path = in_folder("one");
     g_autofree char *other = in_folder("other");
-    g_autoptr(backup_t) made = make();
+    g_autoptr(store_backup_t) made = make();
     size_t len = 0;
     g_assert_true(backup_write(made, path, NULL));
     g_autofree char *text = files_read_path(path, MIB(1), &len, NULL);
@@ -105,7 +105,7 @@ static void assert_refused(const char *text, size_t len, const char *format)
 static void test_words(void)
 {
     g_autofree char *path = in_folder("one");
-    g_autoptr(backup_t) made = make();
+    g_autoptr(store_backup_t) made = make();
     size_t len = 0;
     g_assert_true(backup_write(made, path, NULL));
     g_autofree char *text = files_read_path(path, MIB(1), &len, NULL);

@@ -74,6 +74,22 @@ static void test_room(void)
     g_assert_cmpuint(backend->overcommit, ==, 200);
 }
 
+/* Whether it may hold backups: only if somebody says so; what is not named stays. */
+static void test_backups(void)
+{
+    put_dir1();
+    const struct backend *backend = config_find(world->config, "backend", "dir1", NULL);
+    g_assert_false(backend->backups);
+    g_assert_cmpstr(run("OP_BACKEND_SET_PARAMS",
+                        json_make("{ss ss}", "backend_name", "dir1", "backups", "yes")),
+                    ==, "null");
+    g_assert_cmpstr(run("OP_BACKEND_SET_PARAMS",
+                        json_make("{ss si}", "backend_name", "dir1", "overcommit", 200)),
+                    ==, "null");
+    backend = config_find(world->config, "backend", "dir1", NULL);
+    g_assert_true(backend->backups);
+}
+
 static void test_add_refused(void)
 {
     static const struct {
@@ -101,6 +117,10 @@ static void test_modify_refused(void)
                        run("OP_BACKEND_SET_PARAMS",
                            json_make("{ss si}", "backend_name", "dir1", "overcommit", 99)),
                        "overcommit: must be at least 100 (%)", "wrong_input");
+    ops_expect_refusal(world,
+                       run("OP_BACKEND_SET_PARAMS",
+                           json_make("{ss ss}", "backend_name", "dir1", "backups", "maybe")),
+                       "backups: must be yes or no, not \"maybe\"", "wrong_input");
     ops_expect_refusal(world, modify("dir2", json_make("[s]", "node1")),
                        "backend \"dir2\" does not exist", "unknown_entity");
 }
@@ -136,6 +156,7 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     add_case("/backend/life", test_life);
     add_case("/backend/room", test_room);
+    add_case("/backend/backups", test_backups);
     add_case("/backend/add-refused", test_add_refused);
     add_case("/backend/modify-refused", test_modify_refused);
     add_case("/backend/node-stays", test_node_stays);

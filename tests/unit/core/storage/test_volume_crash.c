@@ -18,6 +18,8 @@ struct story {
 };
 
 #define COPY "create-volume from a snapshot"
+#define NEW "restore-backup into a new volume"
+#define OVER "restore-backup over a volume"
 #define CASCADE "delete-volume with its snapshots"
 
 static const struct story stories[] = {
@@ -33,6 +35,14 @@ static const struct story stories[] = {
     {"delete-snapshot", 0, "|gone|error_deleting 2 GiB, no data|", true},
     {COPY, 2, "|available 2 GiB|error 2 GiB, no data|", false},
     {COPY, 2, "|available 2 GiB|error 2 GiB, no data|", true},
+    {"back-up-volume", 0, "|available 2 GiB|error 2 GiB, no data|", false},
+    {"back-up-volume", 0, "|available 2 GiB|error 2 GiB, no data|", true},
+    {NEW, 0, "|available 2 GiB|error 2 GiB, no data|", false},
+    {NEW, 0, "|available 2 GiB|error 2 GiB, no data|", true},
+    {OVER, 0, "|available 2 GiB|", false},
+    {OVER, 0, "|available 2 GiB|", true},
+    {"delete-backup", 0, "|gone|", false},
+    {"delete-backup", 0, "|gone|error_deleting 2 GiB, no data|", true},
     {CASCADE, 0, "|gone|", false},
     {CASCADE, 0, "|gone|error_deleting 2 GiB|", true},
 };
@@ -42,6 +52,8 @@ static void fail_once(const struct story *story)
     const char *op = strcmp(story->operation, "create-volume") == 0   ? "create"
                      : strcmp(story->operation, "extend-volume") == 0 ? "grow"
                      : g_str_has_prefix(story->operation, "delete-")  ? "remove"
+                     : g_str_has_prefix(story->operation, "restore-") ? "restore"
+                     : g_str_has_prefix(story->operation, "back-up-") ? "back_up"
                                                                       : "copy";
     if (story->fails)
         fake_volumes_fail(volumes, op, FETTLE_ERROR_STORAGE, true, 1);
@@ -52,7 +64,7 @@ static json_t *wish(const char *type, const char *operation, const char *what, c
     return json_make("{s:s,s:s,s:s}", "resource_type", type, "operation", operation, what, uuid);
 }
 
-/* What there is before: a volume, with a snapshot where the operation is about one. */
+/* What there is before: a volume, with a snapshot or a backup where the operation is about one. */
 static void prepare(const struct story *story, const char **ret_volume, const char **ret_snapshot)
 {
     bool blank = strcmp(story->operation, "create-volume") == 0;
@@ -60,8 +72,12 @@ static void prepare(const struct story *story, const char **ret_volume, const ch
                   strcmp(story->operation, "delete-snapshot") == 0;
     *ret_volume = blank ? "" : volume_ask("create-volume", "", 2, "dir1");
     volumes_work();
+    bool restores = g_str_has_prefix(story->operation, "restore-") ||
+                    strcmp(story->operation, "delete-backup") == 0;
     *ret_snapshot =
-        copies ? volume_ask_for(wish("Snapshot", "create-snapshot", "source", *ret_volume)) : "";
+        copies     ? volume_ask_for(wish("Snapshot", "create-snapshot", "source", *ret_volume))
+        : restores ? volume_ask_for(wish("Backup", "back-up-volume", "source", *ret_volume))
+                   : "";
     volumes_work();
 }
 
@@ -77,6 +93,16 @@ static const char *begin(const struct story *story, struct volumed *process, gui
         return volume_ask_for(wish("Snapshot", "create-snapshot", "source", volume));
     if (strcmp(story->operation, "delete-snapshot") == 0)
         return volume_ask_for(wish("Snapshot", "delete-snapshot", "resource", snapshot));
+    if (strcmp(story->operation, "back-up-volume") == 0)
+        return volume_ask_for(wish("Backup", "back-up-volume", "source", volume));
+    if (strcmp(story->operation, "delete-backup") == 0)
+        return volume_ask_for(wish("Backup", "delete-backup", "resource", snapshot));
+    if (g_str_has_prefix(story->operation, "restore-")) {
+        bool over = strcmp(story->operation, OVER) == 0;
+        volume_ask_for(with(wish("Backup", "restore-backup", "resource", snapshot),
+                            over ? "target" : "commit_id", json_string(over ? volume : ID_B)));
+        return over ? volume : ID_B;
+    }
     if (strcmp(story->operation, COPY) == 0)
         return volume_ask_for(wish("Volume", "create-volume", "source", snapshot));
     if (strcmp(story->operation, CASCADE) == 0)
@@ -91,6 +117,13 @@ static void assert_outcome(const struct story *story, const char *uuid)
     g_autofree char *bars = g_strdup_printf("|%s|", said);
     if (!strstr(story->outcomes, bars))
         g_error("%s at step %u: %s", story->operation, volumed_steps(), said);
+    /* Nor is a partner left in what it was meanwhile (SAF-121). */
+    g_autoptr(GPtrArray) all = config_list(wconf_config(world.wconf), "volume");
+    for (guint i = 0; i < all->len; i++) {
+        const struct volume *volume = all->pdata[i];
+        g_assert_cmpint(volume->status, !=, VOLUME_BACKING_UP);
+        g_assert_cmpint(volume->status, !=, VOLUME_RESTORING_BACKUP);
+    }
 }
 
 /* What is on record stays so, whatever the one that goes on does. */

@@ -95,6 +95,97 @@ static void test_snapshots(void)
     volumes_tear_down();
 }
 
+/* What a volume has now, as a name of data and what is in it. */
+static const struct volume *volume_of(const char *uuid)
+{
+    return config_get(wconf_config(world.wconf), "volume", uuid, NULL);
+}
+
+static const char *back_up(const char *volume)
+{
+    const char *backup = volume_ask_for(wish("Backup", "back-up-volume", "source", volume));
+    volumes_work();
+    assert_says(volume_said(backup), "available 2 GiB");
+    return backup;
+}
+
+/* The volume changes and goes; its backup has what it had, and outlives it. */
+static void test_backups(void)
+{
+    volumes_set_up(NULL);
+    volumed_start(1);
+    const char *volume = volume_ask("create-volume", "", 2, "dir1");
+    volumes_work();
+    fake_volumes_write(volumes, volume_of(volume)->data);
+    guint64 then = fake_volumes_content(volumes, volume_of(volume)->data);
+    const char *backup = back_up(volume);
+    g_assert_cmpint(volume_of(volume)->status, ==, VOLUME_AVAILABLE);
+    fake_volumes_write(volumes, volume_of(volume)->data);
+    g_autofree char *old = g_strdup(volume_of(volume)->data);
+    volume_ask_for(
+        with(wish("Backup", "restore-backup", "resource", backup), "target", json_string(volume)));
+    volumes_work();
+    assert_says(volume_said(volume), "available 2 GiB");
+    g_assert_cmpstr(volume_of(volume)->data, !=, old);
+    g_assert_cmpuint(fake_volumes_content(volumes, volume_of(volume)->data), ==, then);
+    volumes_assert_clean(); /* what it had before went by the trash */
+    volume_ask("delete-volume", volume, 0, "");
+    volumes_work();
+    assert_says(volume_said(backup), "available 2 GiB");
+    volume_ask_for(
+        with(wish("Backup", "restore-backup", "resource", backup), "commit_id", json_string(ID_B)));
+    volumes_work();
+    g_assert_cmpuint(fake_volumes_content(volumes, volume_of(ID_B)->data), ==, then);
+    volume_ask_for(wish("Backup", "delete-backup", "resource", backup));
+    volumes_work();
+    assert_says(volume_said(backup), "gone");
+    volumes_assert_clean();
+    volumes_tear_down();
+}
+
+/* What is no more what it was is not restored; the volume has what it had, and why is said. */
+static void test_bad_backup(void)
+{
+    volumes_set_up(NULL);
+    volumed_start(1);
+    const char *volume = volume_ask("create-volume", "", 2, "dir1");
+    volumes_work();
+    const char *uuid = back_up(volume);
+    g_autofree char *old = g_strdup(volume_of(volume)->data);
+    const struct backup *backup = config_get(wconf_config(world.wconf), "backup", uuid, NULL);
+    fake_volumes_write(volumes, backup->data);
+    volume_ask_for(
+        with(wish("Backup", "restore-backup", "resource", uuid), "target", json_string(volume)));
+    volumes_work();
+    assert_says(volume_said(volume), "available 2 GiB");
+    g_assert_cmpstr(volume_of(volume)->data, ==, old);
+    backup = config_get(wconf_config(world.wconf), "backup", uuid, NULL);
+    g_assert_cmpint(backup->status, ==, BACKUP_AVAILABLE);
+    g_assert_nonnull(strstr(backup->status_why, "is not what was written"));
+    volumes_assert_clean();
+    volumes_tear_down();
+}
+
+/* A sweep in mid-restore takes nothing that is being made: its row is another resource's. */
+static void test_sweep_in_restore(void)
+{
+    volumes_set_up(NULL);
+    volumed_start(1);
+    const char *volume = volume_ask("create-volume", "", 2, "dir1");
+    volumes_work();
+    const char *backup = back_up(volume);
+    fake_advance(world.world, 3590 * 1000);
+    fake_volumes_delay(volumes, 60 * 1000);
+    volume_ask_for(
+        with(wish("Backup", "restore-backup", "resource", backup), "target", json_string(volume)));
+    fake_advance(world.world, 30 * 60 * 1000);
+    fake_volumes_delay(volumes, 0);
+    volumes_work();
+    assert_says(volume_said(volume), "available 2 GiB");
+    volumes_assert_clean();
+    volumes_tear_down();
+}
+
 /* One of its snapshots does not go, so neither does it. */
 static void test_cascade_fails(void)
 {
@@ -445,6 +536,9 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/volume-service/registers", test_registers);
     g_test_add_func("/volume-service/snapshots#CLN-60", test_snapshots);
+    g_test_add_func("/volume-service/backups#SAF-53", test_backups);
+    g_test_add_func("/volume-service/bad-backup#SAF-53", test_bad_backup);
+    g_test_add_func("/volume-service/sweep-in-restore#SAF-54", test_sweep_in_restore);
     g_test_add_func("/volume-service/cascade-fails#CLN-60", test_cascade_fails);
     g_test_add_func("/volume-service/source-moves#SAF-120", test_source_moves);
     g_test_add_func("/volume-service/operations#CLN-02", test_operations);

@@ -184,6 +184,7 @@ static const struct {
                 {"storage_service", ""},
                 {"worker", ""},
                 {"snapshot", ""},
+                {"backup", ""},
                 {"trash", ""},
                 {"cleanup", ""}};
 

@@ -10,8 +10,9 @@ json_t *object_backend(const char *uuid)
 {
     bool first = !strcmp(uuid, DIR1);
     json_t *nodes = first ? json_make("[s,s]", NODE1, NODE2) : json_make("[s]", NODE2);
-    return json_make("{s:s,s:s,s:s,s:o,s:s}", "uuid", uuid, "name", first ? "dir1" : "dir2", "kind",
-                     "dir", "nodes", nodes, "path", first ? "/mnt/a" : "/mnt/b");
+    return json_make("{s:s,s:s,s:s,s:o,s:s,s:b}", "uuid", uuid, "name", first ? "dir1" : "dir2",
+                     "kind", "dir", "nodes", nodes, "path", first ? "/mnt/a" : "/mnt/b", "backups",
+                     first);
 }
 
 json_t *object_volume1(void)

@@ -11,7 +11,7 @@
 #define VOLUME1 "eeeeeeee-1111-4000-8000-000000000001"
 #define VOLUME2 "eeeeeeee-2222-4000-8000-000000000002"
 
-json_t *object_backend(const char *uuid); /* of the two */
+json_t *object_backend(const char *uuid); /* of the two; dir1 may hold backups */
 /* data1 on dir1, available, 2 GiB, with data of claim 7. */
 json_t *object_volume1(void);
 /* before, of data1, available, with UUID VOLUME2 and data of claim 8. */

@@ -57,8 +57,8 @@ const char *volume_ask(const char *operation, const char *resource, guint size,
 const char *volume_ask_for(json_t *args);
 /* Time passes until no row is left, at most an hour; or until a process has stopped. */
 void volumes_work(void);
-/* `available 2 GiB`, `error`, `gone`: what is on record of a volume or a snapshot. With `data`: and
- * what is there fits it. */
+/* `available 2 GiB`, `error`, `gone`: what is on record of a volume, a snapshot or a backup. With
+ * `data`: and what is there fits it. */
 char *volume_said(const char *uuid);
 /* Nothing is there but what records name, no trash and no row, after two hours at most. */
 void volumes_assert_clean(void);

@@ -1,0 +1,100 @@
+/* See dir_backup.h. */
+#include "backend/volume/dir_backup.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "backend/storage/image_tool.h"
+#include "backend/storage/qcow2.h"
+#include "base/limits.h"
+
+#define PIECE_BYTES MIB(1)
+
+char *dir_backup_sum(int fd, guint64 *ret_bytes)
+{
+    g_autoptr(GChecksum) sum = g_checksum_new(G_CHECKSUM_SHA512);
+    g_autofree guchar *piece = g_malloc(PIECE_BYTES);
+    off_t at = 0;
+    for (;;) {
+        ssize_t got = pread(fd, piece, PIECE_BYTES, at);
+        if (got < 0)
+            return NULL;
+        if (got == 0)
+            break;
+        g_checksum_update(sum, piece, got);
+        at += got;
+    }
+    *ret_bytes = (guint64)at;
+    return g_strdup(g_checksum_get_string(sum));
+}
+
+static bool rests_on_nothing(const struct qcow2_header *header, GError **error)
+{
+    const char *other = header->data_file ? header->data_file : header->backing;
+    if (other)
+        fettle_set_error(error, CORRUPT, "refers to another file, \"%s\", as no backup does",
+                         other);
+    return !other;
+}
+
+bool dir_backup_check(int fd, guint64 bytes, GError **error)
+{
+    g_autofree guint8 *start = g_malloc(LIMIT_QCOW2_HEADER_BYTES);
+    g_autoptr(GError) local = NULL;
+    ssize_t len = pread(fd, start, LIMIT_QCOW2_HEADER_BYTES, 0);
+    struct qcow2_header header = {0};
+    if (len < 0 || !qcow2_has_magic(start, (gsize)len)) {
+        fettle_set_error(error, CORRUPT, "is no qcow2 file");
+        return false;
+    }
+    if (!qcow2_parse(start, (gsize)len, &header, &local)) {
+        fettle_set_error(error, CORRUPT, "%s", local->message);
+        return false;
+    }
+    bool fits = rests_on_nothing(&header, error);
+    if (fits && header.size > bytes) {
+        fettle_set_error(error, CORRUPT,
+                         "has a disk of %" G_GUINT64_FORMAT " bytes, and not of %" G_GUINT64_FORMAT
+                         " at most",
+                         header.size, bytes);
+        fits = false;
+    }
+    qcow2_header_clear(&header);
+    return fits;
+}
+
+/* `words` go before the file that is made. It may open the two by the names of their descriptors
+ * alone. */
+static void become(const char *const *words, int source, int target, GError **error)
+{
+    g_autoptr(GPtrArray) argv = g_ptr_array_new_with_free_func(g_free);
+    image_tool_limits(argv);
+    g_ptr_array_add(argv, g_strdup("qemu-img"));
+    for (const char *const *word = words; *word; word++)
+        g_ptr_array_add(argv, g_strdup(*word));
+    g_ptr_array_add(argv, g_strdup_printf("/proc/self/fd/%d", target));
+    g_ptr_array_add(argv, NULL);
+    if (fcntl(source, F_SETFD, 0) == 0 && fcntl(target, F_SETFD, 0) == 0)
+        execvp(argv->pdata[0], (char **)argv->pdata);
+    fettle_set_error(error, ENVIRONMENT, "cannot start qemu-img: %s", g_strerror(errno));
+}
+
+/* -U: a guest's start is not refused for the sake of a copy (SAF-120). */
+void dir_backup_pack(int source, int target, GError **error)
+{
+    g_autofree char *from = g_strdup_printf("/proc/self/fd/%d", source);
+    const char *const words[] = {"convert", "-U", "-c", "-f", "raw", "-O", "qcow2", from, NULL};
+    become(words, source, target, error);
+}
+
+/* It follows no backing file, whatever the header says by now. */
+void dir_backup_unpack(int source, int target, GError **error)
+{
+    g_autofree char *from = g_strdup_printf(
+        "json:{\"driver\":\"qcow2\",\"backing\":null,\"file\":{\"driver\":\"file\",\"filename\":"
+        "\"/proc/self/fd/%d\"}}",
+        source);
+    const char *const words[] = {"convert", "-U", "-O", "raw", from, NULL};
+    become(words, source, target, error);
+}

@@ -1,0 +1,55 @@
+/*
+ * Backups: a compressed file with a checksum made of a volume or a snapshot, and new data for a
+ * volume made of one. What a volume has is never written to: the end of the work swaps it (SAF-53).
+ */
+#include "core/storage/volume_private.h"
+
+/* The member of this process for the back end that is read, referred to; NULL: there is none. */
+static struct volume_member *reads_from(const struct volume_work *work, GError **error)
+{
+    const struct config *config = volume_member_config(work->member);
+    const char *uuid = resource_read_from(config, work->row);
+    struct volume_member *from =
+        *uuid ? g_hash_table_lookup(work->member->service->members, uuid) : work->member;
+    if (from)
+        volume_member_ref(from);
+    else
+        fettle_set_error(error, WRONG_STATE, "this node does not serve back end %s any more", uuid);
+    return from;
+}
+
+enum work_done volume_back_up(const struct volume_work *work, struct work_end *end, GError **error)
+{
+    struct volume_driver *driver = work->member->service->env->volumes;
+    const struct work_source *source = work->row->source;
+    g_autofree char *name = volume_data_name(work->resource.uuid, work->claim), *sum = NULL;
+    struct volume_member *from = reads_from(work, error);
+    bool made = from && driver->ops->back_up(driver, from->backend, source->resource_type,
+                                             source->data, work->member->backend, name,
+                                             work->resource.size, &end->bytes, &sum, error);
+    g_clear_pointer(&from, volume_member_unref);
+    if (task_killed())
+        return WORK_IS_LOST;
+    if (!made)
+        return WORK_HAS_FAILED;
+    text_set(&end->data, name);
+    text_set(&end->sum, sum);
+    return WORK_IS_DONE;
+}
+
+enum work_done volume_restore(const struct volume_work *work, struct work_end *end, GError **error)
+{
+    struct volume_driver *driver = work->member->service->env->volumes;
+    struct resource volume = resource_partner(volume_member_config(work->member), work->row);
+    g_autofree char *name = volume_data_name(work->row->partner_id, work->claim);
+    struct volume_member *from = reads_from(work, error);
+    bool made = from && driver->ops->restore(driver, from->backend, work->record,
+                                             work->member->backend, name, volume.size, error);
+    g_clear_pointer(&from, volume_member_unref);
+    if (task_killed())
+        return WORK_IS_LOST;
+    if (!made)
+        return WORK_HAS_FAILED;
+    text_set(&end->data, name);
+    return WORK_IS_DONE;
+}
