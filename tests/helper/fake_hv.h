@@ -179,6 +179,8 @@ bool fake_host_disks_failed(const struct fake_host *host);
  * it and is held, one of an export ends that. */
 void fake_host_set_full(struct fake_host *host, bool full);
 bool fake_host_is_full(const struct fake_host *host);
+/* The same of what volumes are on: it stops guests that have one. */
+void fake_host_set_volumes_full(struct fake_host *host, bool full);
 /* It says that there is room, whether there is or not. */
 void fake_host_set_space_lies(struct fake_host *host, bool lies);
 /* A person stops a guest's processors, or lets them go on. */

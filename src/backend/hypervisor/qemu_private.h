@@ -241,7 +241,7 @@ GPtrArray *qemu_strays(struct hypervisor *hv, GError **error);
 bool qemu_io_query(struct hypervisor *hv, const char *instance, guint64 generation,
                    struct io_info *ret_io, GError **error);
 GPtrArray *qemu_drives(struct hypervisor *hv, const char *instance, guint64 generation,
-                       GError **error);
+                       bool short_of_room, GError **error);
 bool qemu_go_on(struct hypervisor *hv, const char *instance, guint64 generation, GError **error);
 /* Whether that word of query-status means that QEMU has stopped the guest by itself. */
 bool disk_io_stopped(const char *status);

@@ -1,8 +1,8 @@
 /*
  * Volumes of a guest (SAF-57, SAF-124): files that other nodes see too, so they are never cached
  * here, and locked, so that a second opener is refused. What QEMU has it is asked, never
- * remembered: names are made of the attachment, which never comes again. Errors of a volume are the
- * guest's to see; only its own disks stop it for lack of room (disk_io.c).
+ * remembered: names are made of the attachment, which never comes again. One that finds no room
+ * stops the guest as its own disks do (disk_io.c); other errors are the guest's to see.
  *
  * A set of descriptors that QEMU still has keeps the lock of a file that it has closed: it goes
  * with the node.
@@ -41,7 +41,7 @@ json_t *volume_blockdev(const struct guest_volume *volume)
 char *volume_device(const struct guest_volume *volume)
 {
     g_autofree char *node = volume_node(volume->attachment);
-    return g_strdup_printf("virtio-blk-pci,drive=%s,id=%s,serial=%.*s,addr=0x%x,werror=report,"
+    return g_strdup_printf("virtio-blk-pci,drive=%s,id=%s,serial=%.*s,addr=0x%x,werror=enospc,"
                            "rerror=report",
                            node, node, SERIAL_CHARS, volume->volume, (guint)volume->slot);
 }
@@ -129,7 +129,7 @@ static bool add_device(struct guest *guest, const struct guest_volume *volume, c
     return guest_command(guest, "device_add",
                          json_make("{s:s,s:s,s:s,s:s,s:s,s:s,s:s}", "driver", "virtio-blk-pci",
                                    "drive", name, "id", name, "serial", serial, "addr", place,
-                                   "werror", "report", "rerror", "report"),
+                                   "werror", "enospc", "rerror", "report"),
                          LIMIT_QMP_COMMAND_MS, error);
 }
 
