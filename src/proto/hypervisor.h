@@ -184,6 +184,10 @@ struct hypervisor_ops {
      * guest answers. */
     bool (*volume_attach)(struct hypervisor *hv, const char *instance, guint64 generation,
                           const struct guest_volume *volume, GError **error);
+    /* Tells a running guest that a volume is so large now; never that it is smaller than it knows.
+     */
+    bool (*volume_resize)(struct hypervisor *hv, const char *instance, guint64 generation,
+                          const struct guest_volume *volume, guint64 bytes, GError **error);
     /* Asks the guest to give it up, and waits so long for it: whether neither device nor node is
      * there any more, or no process. It goes whenever the guest gives it up; asked again, then. */
     bool (*volume_detach)(struct hypervisor *hv, const char *instance, guint64 generation,

@@ -196,6 +196,9 @@ bool fake_host_stood_still(const struct fake_host *host, const char *instance, g
 /* Whether its process has a volume, by its attachment. */
 bool fake_host_has_volume(const struct fake_host *host, const char *instance,
                           const char *attachment);
+/* How large the data of volumes are here, and how large a guest knows its volumes to be. */
+void fake_host_set_volume_bytes(struct fake_host *host, guint64 bytes);
+guint64 fake_host_volume_bytes(const struct fake_host *host, const char *instance);
 /* Its guests give no volume up. */
 void fake_host_keep_volumes(struct fake_host *host, bool keeps);
 /* Why the hypervisor has stopped a guest by itself. */

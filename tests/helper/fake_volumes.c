@@ -166,7 +166,11 @@ static void put(struct fake_volumes *volumes, const char *backend, enum resource
 void fake_volumes_put(struct fake_volumes *volumes, const char *backend, const char *name,
                       guint64 bytes, bool whole)
 {
-    put(volumes, backend, RESOURCE_VOLUME, name, bytes, whole);
+    struct thing *there = find(volumes, name);
+    if (there)
+        there->data.bytes = bytes;
+    else
+        put(volumes, backend, RESOURCE_VOLUME, name, bytes, whole);
 }
 
 bool fake_volumes_has(const struct fake_volumes *volumes, const char *name)

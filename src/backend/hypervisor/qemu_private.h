@@ -228,6 +228,8 @@ bool volume_attach(struct hypervisor *hv, const char *instance, guint64 generati
 bool volume_detach(struct hypervisor *hv, const char *instance, guint64 generation,
                    const struct guest_volume *volume, guint wait_ms, bool *ret_gone,
                    GError **error);
+bool volume_resize(struct hypervisor *hv, const char *instance, guint64 generation,
+                   const struct guest_volume *volume, guint64 bytes, GError **error);
 /* What a process that begins with it is told: the node, the device, the set of its descriptor. */
 json_t *volume_blockdev(const struct guest_volume *volume);
 char *volume_device(const struct guest_volume *volume);

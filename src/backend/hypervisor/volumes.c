@@ -153,6 +153,38 @@ bool volume_attach(struct hypervisor *hv, const char *instance, guint64 generati
     return false;
 }
 
+/* --- growing --- */
+
+/* How large QEMU takes a node to be; 0: it has none of that name. */
+static bool known_bytes(struct guest *guest, const char *name, guint64 *ret_bytes, GError **error)
+{
+    json_autoptr list = guest_execute(guest, "query-named-block-nodes",
+                                      json_make("{s:b}", "flat", 1), LIMIT_QMP_COMMAND_MS, error);
+    *ret_bytes = 0;
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        const json_t *entry = json_array_get(list, i), *image = json_object_get(entry, "image");
+        if (g_strcmp0(json_string_value(json_object_get(entry, "node-name")), name) == 0)
+            *ret_bytes = (guint64)json_integer_value(json_object_get(image, "virtual-size"));
+    }
+    return list != NULL;
+}
+
+/* QEMU cuts the file to what it is told, so it is told nothing that it has or had already: what is
+ * late finds that it knows more. */
+bool volume_resize(struct hypervisor *hv, const char *instance, guint64 generation,
+                   const struct guest_volume *volume, guint64 bytes, GError **error)
+{
+    guest_autoptr guest = guest_find((struct qemu *)hv, instance, generation, error);
+    g_autofree char *name = volume_node(volume->attachment);
+    guint64 known;
+    if (guest == NULL || !known_bytes(guest, name, &known, error))
+        return false;
+    return known == 0 || known >= bytes ||
+           guest_command(guest, "block_resize",
+                         json_make("{s:s,s:I}", "node-name", name, "size", (json_int_t)bytes),
+                         LIMIT_QMP_DRAIN_MS, error);
+}
+
 /* --- detach --- */
 
 /* A guest that was asked already is not asked in vain: QEMU refuses, or asks it again. */

@@ -195,6 +195,7 @@ static void look_run(void *data)
     struct node_core *node = guest->node;
     look(guest);
     volumes_finish(guest);
+    volumes_catch_up(guest);
     guest->looked_at = false;
     node_release(node);
 }
