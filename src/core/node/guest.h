@@ -149,16 +149,16 @@ bool guest_query(struct guest *guest);
 bool guest_look_io(struct guest *guest);
 /* Why it stands still by itself. */
 enum io_stop guest_io_stop(const struct guest *guest);
-/* Syncs its images. One without disks has none, and nothing that could hang for them. */
-bool guest_sync(const struct guest *guest, GError **error);
-
-/* The mirror is over: no target any more. Saved; a failure to save is harmless, because a restart
- * asks the master before it touches a mirror, and that the replica lacks something is kept since
 /* Whether that may be for a drive of that name. */
 bool guest_may_be_short(const struct guest *guest, const char *drive);
 /* The volume that it stands still for; NULL: it does not, or it is its own disks. In doubt it is no
  * fault of theirs. */
 const struct guest_volume *guest_io_volume(const struct guest *guest);
+/* Syncs its images. One without disks has none, and nothing that could hang for them. */
+bool guest_sync(const struct guest *guest, GError **error);
+
+/* The mirror is over: no target any more. Saved; a failure to save is harmless, because a restart
+ * asks the master before it touches a mirror, and that the replica lacks something is kept since
  * before (mirror_watch.c); it is tried again until it stands. */
 void guest_forget_mirror(struct guest *guest);
 

@@ -74,6 +74,9 @@ void verify_master_ip(struct look *look);
 /* --- verify_backends.c: nodes whose volume service does not serve a back end of theirs --- */
 void verify_backends(struct look *look);
 
+/* --- verify_resources.c: volumes and the like in an error status --- */
+void verify_resources(struct look *look);
+
 /* --- verify_keys.c --- */
 void verify_keys(struct look *look);
 
