@@ -77,14 +77,14 @@ struct mirror_info {
     guint progress; /* percent */
 };
 
-/* What the guest's own disks have answered since its process was made. It is always asked for,
- * never only told: a hypervisor's events are lost. */
+/* What the guest's disks have answered since its process was made. It is always asked for, never
+ * only told: a hypervisor's events are lost. */
 struct io_info {
-    guint64 errors; /* requests that failed and were told to the guest as failed */
-    guint disk;     /* of the last of them, as far as two looks can tell */
-    enum io_stop
-        stop; /* NO_SPACE: the hypervisor has stopped the guest by itself, because a request
-                 found no room; it is held, and counts as no error. NONE otherwise. */
+    guint64 errors;    /* requests of its own disks that failed and were told to it as failed */
+    guint disk;        /* of the last of them, as far as two looks can tell */
+    enum io_stop stop; /* NO_SPACE: the hypervisor has stopped the guest by itself, because a
+                          request of a disk or a volume found no room; it is held, and counts as no
+                          error. NONE otherwise. */
 };
 
 /* What a mirror copies before it is ready. */
@@ -116,9 +116,11 @@ struct hypervisor_ops {
     /* Only queries, too, with the same errors. An absent process: zeros. */
     bool (*io_query)(struct hypervisor *hv, const char *instance, guint64 generation,
                      struct io_info *ret_io, GError **error);
-    /* The same: names of the drives that the process has, GPtrArray of char *. */
+    /* The same: names of the drives that the process has, GPtrArray of char *. `short_of_room`:
+     * only those of which a request has found none in its life: one of them is what it stands still
+     * for, if it does. */
     GPtrArray *(*drives)(struct hypervisor *hv, const char *instance, guint64 generation,
-                         GError **error);
+                         bool short_of_room, GError **error);
     /* Lets a guest go on that the hypervisor has stopped by itself for lack of room, and repeats
      * what it holds. WRONG_STATE, and nothing is done, if it stands still for any other reason, if
      * it is part of a migration, or if its mirror was ended in sync: that is to be found out by
@@ -182,6 +184,10 @@ struct hypervisor_ops {
      * guest answers. */
     bool (*volume_attach)(struct hypervisor *hv, const char *instance, guint64 generation,
                           const struct guest_volume *volume, GError **error);
+    /* Tells a running guest that a volume is so large now; never that it is smaller than it knows.
+     */
+    bool (*volume_resize)(struct hypervisor *hv, const char *instance, guint64 generation,
+                          const struct guest_volume *volume, guint64 bytes, GError **error);
     /* Asks the guest to give it up, and waits so long for it: whether neither device nor node is
      * there any more, or no process. It goes whenever the guest gives it up; asked again, then. */
     bool (*volume_detach)(struct hypervisor *hv, const char *instance, guint64 generation,

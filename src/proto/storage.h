@@ -14,6 +14,12 @@ struct storage_space {
     guint64 total_mib, free_mib;
 };
 
+/* A file of another place, as it is now. */
+struct storage_file {
+    struct storage_space space; /* of what it is on */
+    guint64 bytes;
+};
+
 struct storage_events {
     /* An export process ended by itself: its replica's disk failed (SAF-14). */
     void (*export_ended)(const char *instance, const char *replica, guint64 generation, void *data);
@@ -22,10 +28,13 @@ struct storage_events {
 
 struct storage_ops {
     void (*set_events)(struct storage *storage, const struct storage_events *events);
-    /* What only looks – space, source_size, files, sizes, list, strays, shared, sources – holds up
-     * nobody else, and comes back when what it looks at does. */
+    /* What only looks – space, look_at, source_size, files, sizes, list, strays, shared, sources –
+     * holds up nobody else, and comes back when what it looks at does. */
     /* What can be given; disks that fail have no space at all. */
     bool (*space)(struct storage *storage, struct storage_space *ret_space, GError **error);
+    /* At any file, by its absolute path. */
+    bool (*look_at)(struct storage *storage, const char *path, struct storage_file *ret_file,
+                    GError **error);
     /* Writes, syncs and reads a little beside the images: whether that disk works. NO_RESOURCES: it
      * is full; STORAGE. Waits as long as the disk does, which may be for ever. */
     bool (*trial)(struct storage *storage, GError **error);

@@ -49,6 +49,31 @@ static bool op_volume_detach(struct hypervisor *hv, const char *instance, guint6
     return fake_op_end(host, "volume_detach", late, ok, error);
 }
 
+static bool op_volume_resize(struct hypervisor *hv, const char *instance, guint64 generation,
+                             const struct guest_volume *volume, guint64 bytes, GError **error)
+{
+    struct fake_host *host = fake_host_of_hv(hv);
+    bool late;
+    guint at;
+    if (!fake_op_begin(host, "volume_resize", instance, &late, error))
+        return false;
+    struct fake_guest *guest = fake_guest_for(host, instance, generation, error);
+    if (guest && has(guest, volume->attachment, &at))
+        guest->volume_bytes = MAX(guest->volume_bytes, bytes);
+    return fake_op_end(host, "volume_resize", late, guest != NULL, error);
+}
+
+guint64 fake_host_volume_bytes(const struct fake_host *host, const char *instance)
+{
+    const struct fake_guest *guest = fake_guest_find(host, instance);
+    return guest ? guest->volume_bytes : 0;
+}
+
+void fake_host_set_volume_bytes(struct fake_host *host, guint64 bytes)
+{
+    host->volume_bytes = bytes;
+}
+
 bool fake_host_has_volume(const struct fake_host *host, const char *instance,
                           const char *attachment)
 {
@@ -71,4 +96,5 @@ void fake_attach_fill(struct hypervisor_ops *ops)
 {
     ops->volume_attach = op_volume_attach;
     ops->volume_detach = op_volume_detach;
+    ops->volume_resize = op_volume_resize;
 }

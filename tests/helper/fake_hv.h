@@ -179,6 +179,8 @@ bool fake_host_disks_failed(const struct fake_host *host);
  * it and is held, one of an export ends that. */
 void fake_host_set_full(struct fake_host *host, bool full);
 bool fake_host_is_full(const struct fake_host *host);
+/* The same of what volumes are on: it stops guests that have one. */
+void fake_host_set_volumes_full(struct fake_host *host, bool full);
 /* It says that there is room, whether there is or not. */
 void fake_host_set_space_lies(struct fake_host *host, bool lies);
 /* A person stops a guest's processors, or lets them go on. */
@@ -194,6 +196,9 @@ bool fake_host_stood_still(const struct fake_host *host, const char *instance, g
 /* Whether its process has a volume, by its attachment. */
 bool fake_host_has_volume(const struct fake_host *host, const char *instance,
                           const char *attachment);
+/* How large the data of volumes are here, and how large a guest knows its volumes to be. */
+void fake_host_set_volume_bytes(struct fake_host *host, guint64 bytes);
+guint64 fake_host_volume_bytes(const struct fake_host *host, const char *instance);
 /* Its guests give no volume up. */
 void fake_host_keep_volumes(struct fake_host *host, bool keeps);
 /* Why the hypervisor has stopped a guest by itself. */

@@ -57,10 +57,12 @@ struct fake_guest {
     char *since;  /* replica, and the word for its images */
     bool current; /* it is in sync right now, so what is answered needs no note */
     GString *console;
-    GPtrArray *volumes; /* char *: attachments that it has; NULL: none */
-    struct io_info io;  /* what its disks have answered */
-    bool finished;      /* its mirror was ended in sync, and it has not run since */
-    bool held;          /* its disk has failed: it stops whenever it goes on */
+    GPtrArray *volumes;            /* char *: attachments that it has; NULL: none */
+    guint64 volume_bytes;          /* how large it knows them to be */
+    struct io_info io;             /* what its disks have answered */
+    bool disk_short, volume_short; /* one of them has found no room */
+    bool finished;                 /* its mirror was ended in sync, and it has not run since */
+    bool held;                     /* its disk has failed: it stops whenever it goes on */
 
     /* On either side of a migration (fake_migration.c). */
     char *migration;                /* UUID; NULL: none */
@@ -145,10 +147,12 @@ struct fake_host {
     bool paused;       /* the node daemon */
     GPtrArray *untold; /* struct fake_event: what it hears when it goes on */
     bool disks_failed;
-    bool full;           /* its disks have no room */
-    bool space_lies;     /* it tells some */
-    const char *sources; /* what lies in its var/images; NULL: it does not tell */
-    bool shared_away;    /* the folder that all nodes mount is not mounted here */
+    bool full;            /* its disks have no room */
+    bool volumes_full;    /* nor have the back ends of volumes */
+    guint64 volume_bytes; /* how large each of these is */
+    bool space_lies;      /* it tells some */
+    const char *sources;  /* what lies in its var/images; NULL: it does not tell */
+    bool shared_away;     /* the folder that all nodes mount is not mounted here */
     bool settle_lies;
     guint slow_ms;
     fake_host_hook hook;
@@ -258,6 +262,8 @@ enum guest_state fake_guest_told(const struct fake_guest *guest);
 /* No room: the hypervisor stops the guest, and waits for all other writes, with its monitor, while
  * it does. Its replica gets no such write. */
 void fake_guest_finds_no_room(struct fake_guest *guest, struct fake_write *write);
+/* Whether what it writes finds none. */
+bool fake_guest_lacks_room(const struct fake_guest *guest);
 
 /* --- fake_network.c --- */
 

@@ -154,7 +154,7 @@ static void guest_advance_writes(struct fake_guest *guest)
         mirrors && !replica ? fake_export_reach(guest->host, guest->target, true) : NULL;
     for (guint i = guest->writes->len; i > 0; i--) {
         struct fake_write *write = &g_array_index(guest->writes, struct fake_write, i - 1);
-        if (!write->local && !write->remote && guest->host->full && !write->stopped)
+        if (!write->local && !write->remote && fake_guest_lacks_room(guest) && !write->stopped)
             fake_guest_finds_no_room(guest, write);
         if (write->stopped)
             continue;

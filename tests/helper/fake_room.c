@@ -61,6 +61,14 @@ void fake_guest_finds_no_room(struct fake_guest *guest, struct fake_write *write
         return;
     guest->state = GUEST_PAUSED;
     guest->io.stop = IO_STOP_NO_SPACE;
+    guest->disk_short |= guest->host->full;
+    guest->volume_short |= !guest->host->full;
+}
+
+bool fake_guest_lacks_room(const struct fake_guest *guest)
+{
+    return guest->host->full ||
+           (guest->host->volumes_full && guest->volumes && guest->volumes->len > 0);
 }
 
 void fake_host_hold(struct fake_host *host, const char *instance)
@@ -109,7 +117,7 @@ static bool op_io_query(struct hypervisor *hv, const char *instance, guint64 gen
 }
 
 static GPtrArray *op_drives(struct hypervisor *hv, const char *instance, guint64 generation,
-                            GError **error)
+                            bool short_of_room, GError **error)
 {
     struct fake_host *host = fake_host_of_hv(hv);
     const struct fake_guest *guest = fake_op_begin(host, "drives", instance, NULL, error)
@@ -118,9 +126,11 @@ static GPtrArray *op_drives(struct hypervisor *hv, const char *instance, guint64
     if (!guest)
         return NULL;
     GPtrArray *drives = g_ptr_array_new_with_free_func(g_free);
-    for (guint i = 0; guest->image && i < guest->image->count / FAKE_BLOCKS; i++)
+    bool disks = guest->image && (!short_of_room || guest->disk_short);
+    bool volumes = guest->volumes && (!short_of_room || guest->volume_short);
+    for (guint i = 0; disks && i < guest->image->count / FAKE_BLOCKS; i++)
         g_ptr_array_add(drives, g_strdup_printf("vd%u", i));
-    for (guint i = 0; guest->volumes && i < guest->volumes->len; i++)
+    for (guint i = 0; volumes && i < guest->volumes->len; i++)
         g_ptr_array_add(drives,
                         g_strdup_printf(VOLUME_DRIVE, (const char *)guest->volumes->pdata[i]));
     return drives;
@@ -184,6 +194,11 @@ void fake_room_fill(struct hypervisor_ops *ops)
 void fake_host_set_full(struct fake_host *host, bool full)
 {
     host->full = full;
+}
+
+void fake_host_set_volumes_full(struct fake_host *host, bool full)
+{
+    host->volumes_full = full;
 }
 
 bool fake_host_is_full(const struct fake_host *host)

@@ -168,7 +168,11 @@ void fake_volumes_put_as(struct fake_volumes *volumes, const char *backend, enum
 void fake_volumes_put(struct fake_volumes *volumes, const char *backend, const char *name,
                       guint64 bytes, bool whole)
 {
-    fake_volumes_put_as(volumes, backend, RESOURCE_VOLUME, name, bytes, whole);
+    struct thing *there = find(volumes, name);
+    if (there)
+        there->data.bytes = bytes;
+    else
+        fake_volumes_put_as(volumes, backend, RESOURCE_VOLUME, name, bytes, whole);
 }
 
 bool fake_volumes_has(const struct fake_volumes *volumes, const char *name)

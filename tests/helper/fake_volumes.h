@@ -45,6 +45,7 @@ void fake_volumes_set_goes(struct fake_volumes *volumes, fake_volumes_goes goes,
 
 /* It has the marker of that cluster (UUID). */
 void fake_volumes_mark(struct fake_volumes *volumes, const char *backend, const char *cluster);
+/* What is there already becomes so large, or so small. */
 void fake_volumes_put(struct fake_volumes *volumes, const char *backend, const char *name,
                       guint64 bytes, bool whole);
 /* The same of any kind. */

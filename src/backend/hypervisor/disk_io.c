@@ -1,10 +1,10 @@
 /*
  * What a guest's own disks have answered, and letting one go on that QEMU has stopped by itself
- * (SAF-27). Disks are told to QEMU with werror=enospc: a request that finds no room stops the guest
- * in run state `io-error` and is held, to be repeated by `cont`; any other failure is told to the
- * guest. Measured on QEMU 7.2: what is held is counted nowhere, what is told to the guest is
- * counted once; `io-status` of query-block stays "nospace" for ever after the guest has gone on, so
- * it says nothing.
+ * (SAF-27). Disks and volumes are told to QEMU with werror=enospc: a request that finds no room
+ * stops the guest in run state `io-error` and is held, to be repeated by `cont`; any other failure
+ * is told to the guest. Measured on QEMU 7.2: what is held is counted nowhere, what is told to the
+ * guest is counted once; `io-status` of query-block stays "nospace" for ever after the guest has
+ * gone on, so it says of a drive that it cannot be the reason, and never that it is.
  */
 #include "backend/hypervisor/qemu_private.h"
 #include "backend/hypervisor/quiesce.h"
@@ -88,7 +88,7 @@ static char *name_of_drive(const json_t *entry)
 }
 
 GPtrArray *qemu_drives(struct hypervisor *hv, const char *instance, guint64 generation,
-                       GError **error)
+                       bool short_of_room, GError **error)
 {
     guest_autoptr guest = guest_find((struct qemu *)hv, instance, generation, error);
     json_autoptr entries =
@@ -98,7 +98,11 @@ GPtrArray *qemu_drives(struct hypervisor *hv, const char *instance, guint64 gene
         return NULL;
     GPtrArray *drives = g_ptr_array_new_with_free_func(g_free);
     for (size_t i = 0; i < MIN(json_array_size(entries), LIMIT_SIGHT_NAMES); i++) {
-        char *name = name_of_drive(json_array_get(entries, i));
+        const json_t *entry = json_array_get(entries, i);
+        const char *status = json_string_value(json_object_get(entry, "io-status"));
+        if (short_of_room && g_strcmp0(status, "nospace") != 0)
+            continue;
+        char *name = name_of_drive(entry);
         if (name != NULL)
             g_ptr_array_add(drives, name);
     }

@@ -242,6 +242,7 @@ static const struct hypervisor_ops qemu_ops = {
     .announce = qemu_announce,
     .disk_resize = qemu_disk_resize,
     .volume_attach = volume_attach,
+    .volume_resize = volume_resize,
     .volume_detach = volume_detach,
     .console_read = qemu_console_read,
     .console_write = qemu_console_write,

@@ -228,6 +228,8 @@ bool volume_attach(struct hypervisor *hv, const char *instance, guint64 generati
 bool volume_detach(struct hypervisor *hv, const char *instance, guint64 generation,
                    const struct guest_volume *volume, guint wait_ms, bool *ret_gone,
                    GError **error);
+bool volume_resize(struct hypervisor *hv, const char *instance, guint64 generation,
+                   const struct guest_volume *volume, guint64 bytes, GError **error);
 /* What a process that begins with it is told: the node, the device, the set of its descriptor. */
 json_t *volume_blockdev(const struct guest_volume *volume);
 char *volume_device(const struct guest_volume *volume);
@@ -241,7 +243,7 @@ GPtrArray *qemu_strays(struct hypervisor *hv, GError **error);
 bool qemu_io_query(struct hypervisor *hv, const char *instance, guint64 generation,
                    struct io_info *ret_io, GError **error);
 GPtrArray *qemu_drives(struct hypervisor *hv, const char *instance, guint64 generation,
-                       GError **error);
+                       bool short_of_room, GError **error);
 bool qemu_go_on(struct hypervisor *hv, const char *instance, guint64 generation, GError **error);
 /* Whether that word of query-status means that QEMU has stopped the guest by itself. */
 bool disk_io_stopped(const char *status);

@@ -1,8 +1,8 @@
 /*
  * Volumes of a guest (SAF-57, SAF-124): files that other nodes see too, so they are never cached
  * here, and locked, so that a second opener is refused. What QEMU has it is asked, never
- * remembered: names are made of the attachment, which never comes again. Errors of a volume are the
- * guest's to see; only its own disks stop it for lack of room (disk_io.c).
+ * remembered: names are made of the attachment, which never comes again. One that finds no room
+ * stops the guest as its own disks do (disk_io.c); other errors are the guest's to see.
  *
  * A set of descriptors that QEMU still has keeps the lock of a file that it has closed: it goes
  * with the node.
@@ -41,7 +41,7 @@ json_t *volume_blockdev(const struct guest_volume *volume)
 char *volume_device(const struct guest_volume *volume)
 {
     g_autofree char *node = volume_node(volume->attachment);
-    return g_strdup_printf("virtio-blk-pci,drive=%s,id=%s,serial=%.*s,addr=0x%x,werror=report,"
+    return g_strdup_printf("virtio-blk-pci,drive=%s,id=%s,serial=%.*s,addr=0x%x,werror=enospc,"
                            "rerror=report",
                            node, node, SERIAL_CHARS, volume->volume, (guint)volume->slot);
 }
@@ -129,7 +129,7 @@ static bool add_device(struct guest *guest, const struct guest_volume *volume, c
     return guest_command(guest, "device_add",
                          json_make("{s:s,s:s,s:s,s:s,s:s,s:s,s:s}", "driver", "virtio-blk-pci",
                                    "drive", name, "id", name, "serial", serial, "addr", place,
-                                   "werror", "report", "rerror", "report"),
+                                   "werror", "enospc", "rerror", "report"),
                          LIMIT_QMP_COMMAND_MS, error);
 }
 
@@ -151,6 +151,38 @@ bool volume_attach(struct hypervisor *hv, const char *instance, guint64 generati
     g_autoptr(GError) ignored = NULL; /* it is asked for again, by who takes it back */
     remove_node(guest, volume, &ignored);
     return false;
+}
+
+/* --- growing --- */
+
+/* How large QEMU takes a node to be; 0: it has none of that name. */
+static bool known_bytes(struct guest *guest, const char *name, guint64 *ret_bytes, GError **error)
+{
+    json_autoptr list = guest_execute(guest, "query-named-block-nodes",
+                                      json_make("{s:b}", "flat", 1), LIMIT_QMP_COMMAND_MS, error);
+    *ret_bytes = 0;
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        const json_t *entry = json_array_get(list, i), *image = json_object_get(entry, "image");
+        if (g_strcmp0(json_string_value(json_object_get(entry, "node-name")), name) == 0)
+            *ret_bytes = (guint64)json_integer_value(json_object_get(image, "virtual-size"));
+    }
+    return list != NULL;
+}
+
+/* QEMU cuts the file to what it is told, so it is told nothing that it has or had already: what is
+ * late finds that it knows more. */
+bool volume_resize(struct hypervisor *hv, const char *instance, guint64 generation,
+                   const struct guest_volume *volume, guint64 bytes, GError **error)
+{
+    guest_autoptr guest = guest_find((struct qemu *)hv, instance, generation, error);
+    g_autofree char *name = volume_node(volume->attachment);
+    guint64 known;
+    if (guest == NULL || !known_bytes(guest, name, &known, error))
+        return false;
+    return known == 0 || known >= bytes ||
+           guest_command(guest, "block_resize",
+                         json_make("{s:s,s:I}", "node-name", name, "size", (json_int_t)bytes),
+                         LIMIT_QMP_DRAIN_MS, error);
 }
 
 /* --- detach --- */

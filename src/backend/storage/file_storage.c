@@ -55,10 +55,8 @@ static bool do_space(struct image_call *call, GError **error)
                          g_strerror(errno));
         return false;
     }
-    if (disks_fail(disks))
-        return true;
-    call->space.total_mib = (guint64)space.f_blocks * space.f_frsize / MIB(1);
-    call->space.free_mib = (guint64)space.f_bavail * space.f_frsize / MIB(1);
+    if (!disks_fail(disks))
+        call->space = shared_space(&space);
     return true;
 }
 
@@ -69,6 +67,37 @@ static bool file_storage_space(struct storage *storage, struct storage_space *re
     if (call == NULL)
         return false;
     *ret_space = call->space;
+    image_call_free(call);
+    return true;
+}
+
+/* Opened, as a server that another node writes to is asked anew only then. */
+static bool do_look_at(struct image_call *call, GError **error)
+{
+    struct statvfs space;
+    struct stat status;
+    int fd = open(call->path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    bool seen = fd >= 0 && fstat(fd, &status) == 0 && fstatvfs(fd, &space) == 0;
+    if (seen) {
+        call->space = shared_space(&space);
+        call->bytes = (guint64)status.st_size;
+    } else {
+        fettle_set_error(error, STORAGE, "cannot look at %s: %s", call->path, g_strerror(errno));
+    }
+    if (fd >= 0)
+        close(fd);
+    return seen;
+}
+
+static bool file_storage_look_at(struct storage *storage, const char *path,
+                                 struct storage_file *ret_file, GError **error)
+{
+    struct image_call *call = call_new(storage, do_look_at, "", "");
+    call->path = g_strdup(path);
+    call = image_call_look(call, error);
+    if (call == NULL)
+        return false;
+    *ret_file = (struct storage_file){call->space, call->bytes};
     image_call_free(call);
     return true;
 }
@@ -379,6 +408,7 @@ static bool file_storage_probe(struct storage *storage, const struct export_targ
 static const struct storage_ops file_storage_ops = {
     .set_events = file_storage_set_events,
     .space = file_storage_space,
+    .look_at = file_storage_look_at,
     .trial = file_storage_trial,
     .source_size = file_storage_source_size,
     .create = storage_create,

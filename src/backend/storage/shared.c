@@ -45,6 +45,12 @@ bool shared_mark(const char *folder, GError **error)
            link_marker(folder, temporary, error);
 }
 
+struct storage_space shared_space(const struct statvfs *space)
+{
+    return (struct storage_space){(guint64)space->f_blocks * space->f_frsize / MIB(1),
+                                  (guint64)space->f_bavail * space->f_frsize / MIB(1)};
+}
+
 char *shared_look(const char *folder, struct storage_space *ret_space)
 {
     char *marker = shared_read(folder);
@@ -52,7 +58,6 @@ char *shared_look(const char *folder, struct storage_space *ret_space)
     *ret_space = (struct storage_space){0};
     if (marker == NULL || statvfs(folder, &space) != 0)
         return marker;
-    ret_space->total_mib = (guint64)space.f_blocks * space.f_frsize / MIB(1);
-    ret_space->free_mib = (guint64)space.f_bavail * space.f_frsize / MIB(1);
+    *ret_space = shared_space(&space);
     return marker;
 }

@@ -9,6 +9,7 @@
 
 #include <glib.h>
 #include <stdbool.h>
+#include <sys/statvfs.h>
 
 #define SHARED_MARKER "fettle-shared"
 #define SHARED_MARKER_BYTES 37 /* of what is in it, with the NUL */
@@ -18,5 +19,7 @@
 char *shared_read(const char *folder);
 /* Makes the marker unless there is one, synced. Blocking. */
 bool shared_mark(const char *folder, GError **error);
+/* What a file system tells of its space. */
+struct storage_space shared_space(const struct statvfs *space);
 /* The same, with the space of the folder; 0 if that is not known. Blocking. */
 char *shared_look(const char *folder, struct storage_space *ret_space);

@@ -216,14 +216,13 @@ static void next_without_node(const json_t *cells, const char *name)
                info_string(cells, "pnode"), name);
 }
 
-/* Moved to its replica's node it finds the room of that one. */
+/* Moved to its replica's node it finds the room of that one, but for its volumes. */
 static void next_without_room(const json_t *cells, const char *name)
 {
-    printf(
-        "  It stands still, as there is no room for its disks on %s. Make room there, and it goes "
-        "on by itself.\n",
-        info_string(cells, "pnode"));
-    if (strcmp(info_string(cells, "replica.state"), "in-sync") == 0)
+    printf("  It stands still, as %s. Make room there, and it goes on by itself.\n",
+           info_string(cells, "io.why"));
+    if (strcmp(info_string(cells, "replica.state"), "in-sync") == 0 &&
+        !*info_string(cells, "io.volume"))
         printf("  Or move it to %s: fettle instance migrate %s\n", mirror_node(cells), name);
 }
 

@@ -30,10 +30,8 @@ static void print_status(const char *name, const json_t *row, bool recorded)
                "    fettle recovery show instance %s\n",
                name, status, name);
     else if (strcmp(status, "ERROR_nospace") == 0)
-        printf(
-            "%s is %s: %s has no room for its disks. It stands still, and goes on by itself when "
-            "there is room.\n",
-            name, status, node);
+        printf("%s is %s: %s. It stands still, and goes on by itself when there is room.\n", name,
+               status, cli_cell_string(row, 5));
     else if (*cli_cell_string(row, 4))
         printf("%s is %s, and its writes are held: its replica is lost, and %s cannot note that "
                "(%s), nor is another master candidate known to have it on record. Mend what the "
@@ -191,10 +189,10 @@ static int print_all(struct cli *cli, const struct subject *subject, GError **er
 
 static bool find_subject(struct cli *cli, struct subject *subject, GError **error)
 {
-    subject->instance =
-        objects(cli, "instance",
-                (const char *const[]){"name", "status", "pnode", "guest.late", "guest.held", NULL},
-                subject->name, error);
+    subject->instance = objects(cli, "instance",
+                                (const char *const[]){"name", "status", "pnode", "guest.late",
+                                                      "guest.held", "io.why", NULL},
+                                subject->name, error);
     if (subject->instance == NULL || (json_array_size(subject->instance) == 0 &&
                                       !other_subject(cli, &subject->name, &subject->other, error)))
         return false;

@@ -162,13 +162,20 @@ static int say_gone(struct cli *cli, const struct volume_request *work, GError *
     return -1;
 }
 
+/* What an attachment says is shown of an available one alone. */
+static bool is_well(const char *status)
+{
+    static const char *const words[] = {"available", "reserved",  "attaching",
+                                        "in-use",    "detaching", NULL};
+    return g_strv_contains(words, status);
+}
+
 static int say_end(struct cli *cli, const struct volume_request *work, const json_t *row,
                    GError **error)
 {
     const char *status = cli_cell_string(row, 0), *why = cli_cell_string(row, 1);
     json_int_t size = json_integer_value(cli_cell_value(row, 2));
-    bool meant = strcmp(status, "available") == 0 && size >= (json_int_t)work->size &&
-                 !deletes(work) &&
+    bool meant = is_well(status) && size >= (json_int_t)work->size && !deletes(work) &&
                  *why == '\0'; /* a backup that could not be restored is available still */
     g_autofree char *kind = title(work);
     if (meant) {

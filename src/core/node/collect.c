@@ -44,7 +44,7 @@ static gint64 now_ms(const struct node_core *node)
 static bool ask_drives(struct guest *guest, guint64 generation)
 {
     struct hypervisor *hv = guest->node->hv;
-    GPtrArray *drives = hv->ops->drives(hv, guest->record->instance, generation, NULL);
+    GPtrArray *drives = hv->ops->drives(hv, guest->record->instance, generation, false, NULL);
     if (!drives)
         return false;
     g_clear_pointer(&guest->drives, g_ptr_array_unref);

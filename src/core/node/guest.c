@@ -66,6 +66,7 @@ void guest_free(struct guest *guest)
     look_clear(&guest->look);
     look_clear(&guest->sight);
     g_clear_pointer(&guest->drives, g_ptr_array_unref);
+    g_clear_pointer(&guest->short_of_room, g_ptr_array_unref);
     g_clear_error(&guest->note.error);
     g_free(guest->note.text);
     g_free(guest->damage);
@@ -477,13 +478,33 @@ bool guest_query(struct guest *guest)
     return false;
 }
 
+/* Which of its drives may be why it stands still. Without volumes there is no doubt. */
+static bool look_for_short(struct guest *guest, guint64 generation, enum io_stop stop)
+{
+    struct hypervisor *hv = guest->node->hv;
+    bool asks = stop != IO_STOP_NONE && guest->record->volumes->len > 0;
+    GPtrArray *drives =
+        asks ? hv->ops->drives(hv, guest->record->instance, generation, true, NULL) : NULL;
+    if (generation != guest->record->generation || (asks && !drives)) {
+        g_clear_pointer(&drives, g_ptr_array_unref);
+        return false;
+    }
+    g_clear_pointer(&guest->short_of_room, g_ptr_array_unref);
+    guest->short_of_room = drives;
+    if (stop == IO_STOP_NONE) {
+        guest->disks_full = false;
+        guest->full_volume[0] = '\0';
+    }
+    return true;
+}
+
 bool guest_look_io(struct guest *guest)
 {
     struct hypervisor *hv = guest->node->hv;
     guint64 generation = guest->record->generation;
     struct io_info io = {0};
     if (!hv->ops->io_query(hv, guest->record->instance, generation, &io, NULL) ||
-        generation != guest->record->generation)
+        generation != guest->record->generation || !look_for_short(guest, generation, io.stop))
         return false;
     if (io.errors > guest->last_io.errors)
         guest->io_failed_ms = guest->node->env->ops->boot_ms(guest->node->env);
@@ -496,6 +517,29 @@ enum io_stop guest_io_stop(const struct guest *guest)
     if (!guest->live || guest->last_io.stop == IO_STOP_NONE)
         return IO_STOP_NONE;
     return guest->go_on_tries < GO_ON_TRIES ? IO_STOP_NO_SPACE : IO_STOP_FAILED;
+}
+
+bool guest_may_be_short(const struct guest *guest, const char *drive)
+{
+    const GPtrArray *drives = guest->short_of_room;
+    return !drives || drives->len == 0 ||
+           g_ptr_array_find_with_equal_func((GPtrArray *)drives, drive, g_str_equal, NULL);
+}
+
+const struct guest_volume *guest_io_volume(const struct guest *guest)
+{
+    const GPtrArray *volumes = guest->record->volumes;
+    bool known = guest->short_of_room && guest->short_of_room->len > 0;
+    if (guest_io_stop(guest) == IO_STOP_NONE || guest->disks_full)
+        return NULL;
+    for (guint i = 0; i < volumes->len; i++) {
+        const struct guest_volume *volume = volumes->pdata[i];
+        g_autofree char *drive = g_strdup_printf(VOLUME_DRIVE, volume->attachment);
+        if (*guest->full_volume ? strcmp(volume->volume, guest->full_volume) == 0
+                                : known && guest_may_be_short(guest, drive))
+            return volume;
+    }
+    return NULL;
 }
 
 bool guest_sync(const struct guest *guest, GError **error)

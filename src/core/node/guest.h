@@ -61,6 +61,11 @@ struct guest {
     guint go_on_tries;   /* in vain, though there was room (room.c) */
     gint64 went_on_ms;   /* when it was last let go on */
     bool looked_at;      /* by a task of room.c, right now */
+    bool volumes_looked; /* whether they have grown, in this life (volume/volumes.c) */
+    /* While it stands still and has volumes: */
+    GPtrArray *short_of_room; /* drives that may be why, char *; empty: any. NULL: not asked */
+    bool disks_full;          /* its own disks had no room when they were looked at last … */
+    char full_volume[37];     /* … else that volume, or what it is on does not answer; "": none */
 
     struct look sight; /* at its process, with the guest locked (collect.c) … */
     GPtrArray *drives; /* … and the drives that it was seen with; NULL: never */
@@ -144,6 +149,11 @@ bool guest_query(struct guest *guest);
 bool guest_look_io(struct guest *guest);
 /* Why it stands still by itself. */
 enum io_stop guest_io_stop(const struct guest *guest);
+/* Whether that may be for a drive of that name. */
+bool guest_may_be_short(const struct guest *guest, const char *drive);
+/* The volume that it stands still for; NULL: it does not, or it is its own disks. In doubt it is no
+ * fault of theirs. */
+const struct guest_volume *guest_io_volume(const struct guest *guest);
 /* Syncs its images. One without disks has none, and nothing that could hang for them. */
 bool guest_sync(const struct guest *guest, GError **error);
 

@@ -162,6 +162,7 @@ static bool start_record_used(struct guest *guest, const struct guest_start_args
     guest->last_io = (struct io_info){0};
     guest->io_failed_ms = 0;
     guest->go_on_tries = 0;
+    guest->volumes_looked = false;
     /* What its process before this one was like is over. */
     guest_heard(guest, guest->node->env->ops->boot_ms(guest->node->env), GUEST_PREPARED,
                 (struct mirror_info){0});

@@ -68,6 +68,7 @@ static const struct procedure {
     {"guest_stop", lifecycle_stop, true},
     {"volume_attach", volumes_attach, true},
     {"volume_detach", volumes_detach, true},
+    {"volume_grown", volumes_grown, false},
     {"guest_reset", lifecycle_reset, true},
     {"mirror_attach", mirror_attach, true},
     {"mirror_detach", mirror_detach, true},

@@ -43,6 +43,8 @@ static void report_guest(const struct guest *guest, const struct look_round *rou
     line->io_errors = guest->last_io.errors;
     line->io_disk = guest->last_io.disk;
     line->io_stop = guest_io_stop(guest);
+    const struct guest_volume *volume = guest_io_volume(guest);
+    text_set(&line->io_volume, volume ? volume->volume : "");
     line->migrating = outgoing_state(guest);
     if (line->migrating != MIGRATION_NONE)
         text_set(&line->migration, record->migration);

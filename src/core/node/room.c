@@ -27,17 +27,72 @@ static void say(const struct guest *guest, bool bad, const char *what)
         log_info(fields, "%s", what);
 }
 
-/* Where its images are. `unknown`: what counts if that is not known. */
-static bool has_room(struct guest *guest, bool unknown)
+static bool is_enough(bool known, const struct storage_space *space, bool unknown)
+{
+    return known && space->total_mib > 0 ? space->free_mib >= LIMIT_ROOM_LEAST_MIB : unknown;
+}
+
+/* Where its images are. */
+static bool disks_have_room(const struct guest *guest, bool unknown)
 {
     struct storage *storage = guest->node->storage;
     const struct instance *spec = guest->record->spec;
     struct storage_space space = {0};
+    bool known = true;
     if (spec && spec->disk_template == TEMPLATE_SHAREDFILE)
         storage->ops->shared(storage, &space);
-    else if (!storage->ops->space(storage, &space, NULL))
-        return unknown;
-    return space.total_mib > 0 ? space.free_mib >= LIMIT_ROOM_LEAST_MIB : unknown;
+    else
+        known = storage->ops->space(storage, &space, NULL);
+    return is_enough(known, &space, unknown);
+}
+
+static bool disks_suspected(const struct guest *guest)
+{
+    const struct instance *spec = guest->record->spec;
+    for (guint i = 0; i < (spec ? spec->disks->len : 1); i++) {
+        g_autofree char *drive = g_strdup_printf("vd%u", i);
+        if (guest_may_be_short(guest, drive))
+            return true;
+    }
+    return false;
+}
+
+/* Copies, as its record may change while they are looked at. */
+static GPtrArray *volumes_suspected(const struct guest *guest)
+{
+    GPtrArray *suspected = g_ptr_array_new_with_free_func((GDestroyNotify)guest_volume_free);
+    for (guint i = 0; i < guest->record->volumes->len; i++) {
+        const struct guest_volume *volume = guest->record->volumes->pdata[i];
+        g_autofree char *drive = g_strdup_printf(VOLUME_DRIVE, volume->attachment);
+        if (guest_may_be_short(guest, drive))
+            g_ptr_array_add(suspected, guest_volume_copy(volume));
+    }
+    return suspected;
+}
+
+/* A back end that does not answer holds up this look, and so its guest, alone: it is the one to be
+ * named meanwhile. */
+static bool volume_has_room(struct guest *guest, const struct guest_volume *volume, bool unknown)
+{
+    struct storage *storage = guest->node->storage;
+    struct storage_file file = {0};
+    g_strlcpy(guest->full_volume, volume->volume, sizeof guest->full_volume);
+    bool known = storage->ops->look_at(storage, volume->path, &file, NULL);
+    if (!is_enough(known, &file.space, unknown))
+        return false;
+    guest->full_volume[0] = '\0';
+    return true;
+}
+
+/* Whatever it may stand still for. `unknown`: what counts of what is not known. */
+static bool has_room(struct guest *guest, bool unknown)
+{
+    g_autoptr(GPtrArray) volumes = volumes_suspected(guest);
+    guest->disks_full = disks_suspected(guest) && !disks_have_room(guest, unknown);
+    for (guint i = 0; i < volumes->len && !guest->disks_full; i++)
+        if (!volume_has_room(guest, volumes->pdata[i], unknown))
+            return false;
+    return !guest->disks_full;
 }
 
 /* A copy in sync on record has every acknowledged write only while the guest mirrors to it. */
@@ -75,14 +130,16 @@ static bool go_on_locked(struct guest *guest)
     return false;
 }
 
-/* What stops again at once, with room there, is not helped by room. */
+/* What stops again at once, with room there, is not helped by room. Of a volume nothing follows: no
+ * other node would have more of it, so it is tried for as long as that takes. */
 static void settle(struct guest *guest)
 {
     if (!env_sleep(guest->node->env, SETTLE_MS) || !guest->live || !guest_look_io(guest))
         return;
     if (guest->last_io.stop == IO_STOP_NONE) {
-        say(guest, false, "there is room for its disks again, guest goes on");
-    } else if (has_room(guest, false) && ++guest->go_on_tries == GO_ON_TRIES) {
+        say(guest, false, "there is room for it again, guest goes on");
+    } else if (has_room(guest, false) && !guest_io_volume(guest) &&
+               ++guest->go_on_tries == GO_ON_TRIES) {
         say(guest, true,
             "there is room for its disks, but guest stops at once each time it goes on: it stays "
             "as it is, its disk counts as failed");
@@ -101,6 +158,21 @@ static void help(struct guest *guest)
         settle(guest);
 }
 
+/* What there is no room for, and where. Free with g_free(). */
+static char *needs(const struct guest *guest)
+{
+    const struct guest_volume *volume = guest_io_volume(guest);
+    return volume ? g_strdup_printf("its volume %s", volume->path)
+                  : g_strdup("its disks on this node");
+}
+
+static void say_stopped(const struct guest *guest)
+{
+    g_autofree char *what = needs(guest);
+    g_autofree char *text = g_strdup_printf("there is no room for %s, guest stands still", what);
+    say(guest, true, text);
+}
+
 static void look(struct guest *guest)
 {
     enum io_stop before = guest->last_io.stop;
@@ -112,7 +184,7 @@ static void look(struct guest *guest)
         return;
     }
     if (before == IO_STOP_NONE)
-        say(guest, true, "there is no room for its disks, guest stands still");
+        say_stopped(guest);
     if (guest_io_stop(guest) == IO_STOP_NO_SPACE)
         help(guest);
 }
@@ -123,6 +195,7 @@ static void look_run(void *data)
     struct node_core *node = guest->node;
     look(guest);
     volumes_finish(guest);
+    volumes_catch_up(guest);
     guest->looked_at = false;
     node_release(node);
 }
@@ -172,14 +245,16 @@ bool room_check(struct guest *guest, const char *what, GError **error)
     enum io_stop stop = guest_io_stop(guest);
     if (stop == IO_STOP_NONE)
         return true;
-    g_autofree char *name = guest_name(guest);
-    fettle_set_error(error, WRONG_STATE,
-                     stop == IO_STOP_FAILED
-                         ? "%s stands still, because its disk on this node fails though it has "
-                           "room: %s; with --timeout 0 it is ended as by a power cut"
-                         : "%s stands still, because there is no room for its disks on this node: "
-                           "%s; make room and it goes on by itself, or end it as by a power cut "
-                           "with --timeout 0",
-                     name, what);
+    g_autofree char *name = guest_name(guest), *place = needs(guest);
+    if (stop == IO_STOP_FAILED)
+        fettle_set_error(error, WRONG_STATE,
+                         "%s stands still, because its disk on this node fails though it has room: "
+                         "%s; with --timeout 0 it is ended as by a power cut",
+                         name, what);
+    else
+        fettle_set_error(error, WRONG_STATE,
+                         "%s stands still, because there is no room for %s: %s; make room and it "
+                         "goes on by itself, or end it as by a power cut with --timeout 0",
+                         name, place, what);
     return false;
 }

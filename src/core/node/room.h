@@ -1,7 +1,7 @@
 /*
- * Guests that the hypervisor has stopped by itself, because a request of their disks found no room:
- * they go on when there is some (SAF-27). One task of the node daemon looks at every guest,
- * whatever events have told or not, and nobody else lets such a guest go on here.
+ * Guests that the hypervisor has stopped by itself, because a request of their disks or volumes
+ * found no room: they go on when there is some (SAF-27). One task of the node daemon looks at every
+ * guest, whatever events have told or not, and nobody else lets such a guest go on here.
  */
 #pragma once
 

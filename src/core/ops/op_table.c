@@ -62,7 +62,7 @@ static bool add_seen(GPtrArray *names, const json_t *input)
     const char *const fields[] = {field, "volume"};
     for (guint i = 0; i < G_N_ELEMENTS(fields); i++) {
         const char *name = fields[i] ? json_string_value(json_object_get(input, fields[i])) : NULL;
-        if (name)
+        if (name && *name)
             g_ptr_array_add(names, (char *)name);
     }
     return true;

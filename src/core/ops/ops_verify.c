@@ -10,6 +10,7 @@
 #include "core/placement/placement.h"
 #include "core/report/faults.h"
 #include "core/report/late.h"
+#include "core/report/stop_why.h"
 
 #include <string.h>
 
@@ -98,16 +99,13 @@ static void look_at_marks(struct verify *verify)
                 name(verify, instance->migration_node));
 }
 
-/* What its own disks answer. */
+/* What its disks answer. */
 static void look_at_io(struct verify *verify, const struct guest_report *guest, const char *node)
 {
-    if (guest->io_stop == IO_STOP_NO_SPACE)
-        problem(verify,
-                "it stands still, because there is no room for its disks on %s; it goes on by "
-                "itself when there is",
-                node);
-    else if (guest->io_stop == IO_STOP_FAILED)
-        problem(verify, "it stands still, because its disk on %s fails though there is room", node);
+    g_autofree char *why = stop_why(op_config(verify->op), guest, verify->instance->primary_node);
+    if (why)
+        problem(verify, "it stands still, because %s%s", why,
+                guest->io_stop == IO_STOP_NO_SPACE ? "; it goes on by itself when there is" : "");
     if (*guest->held)
         problem(verify,
                 "its writes are held: its replica is lost, and %s cannot note that (%s), nor is "

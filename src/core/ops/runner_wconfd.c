@@ -39,7 +39,7 @@ static void *call_wconfd(struct runner *runner, const char *method, const void *
 
 /* --- locks --- */
 
-#define FIRST_WAIT_MS 3000u /* whoever waits for a node that is dead is told so by then */
+#define FIRST_WAIT_MS 3000u /* whoever waits is told by then for what */
 
 static void log_blockers(struct op *op, const struct update_locks_result *result)
 {
@@ -57,11 +57,6 @@ static void log_blockers(struct op *op, const struct update_locks_result *result
                                op_node_name(op, result->pending_nodes->pdata[i]),
                                op_node_name(op, result->pending_nodes->pdata[i]));
     op_log(op, "still waiting for locks: %s", who->len ? who->str : "others hold them");
-}
-
-static bool has_pending_nodes(const struct update_locks_result *result)
-{
-    return result->pending_nodes && result->pending_nodes->len > 0;
 }
 
 /* That of the opcode on record, which somebody may have changed meanwhile. */
@@ -97,11 +92,9 @@ static bool wait_for_locks(struct runner *runner, struct op *op, bool urgent, GE
             return op_give_up(error);
         if (result && result->granted)
             return true;
-        /* Of jobs it is told by the list of jobs, and here if it takes long. */
-        bool tells = result && (args.wait_ms == LOCK_WAIT_MS || has_pending_nodes(result));
-        if (tells && !told)
+        if (result && !told)
             log_blockers(op, result);
-        told = told || tells;
+        told = told || result;
         args.wait_ms = result ? LOCK_WAIT_MS : args.wait_ms;
         args.ticket = result ? result->ticket : args.ticket; /* it keeps its place */
         if (!result && (!op_wconfd_away(local) || !env_sleep(runner->env, JOB_RETRY_MS))) {

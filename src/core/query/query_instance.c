@@ -2,6 +2,7 @@
 #include "core/query/query_rows.h"
 
 #include "core/report/late.h"
+#include "core/report/stop_why.h"
 
 /* --- configured --- */
 
@@ -281,6 +282,26 @@ json_t *query_get_instance_io_stop(struct query_source *source, const void *row,
 {
     const struct guest_report *guest = guest_of(source, row, ret_status);
     return guest ? json_string(enum_word(&io_stop_words, (int)guest->io_stop)) : NULL;
+}
+
+json_t *query_get_instance_io_why(struct query_source *source, const void *row,
+                                  enum query_status *ret_status)
+{
+    const struct instance *instance = row;
+    const struct guest_report *guest = guest_of(source, row, ret_status);
+    if (!guest)
+        return NULL;
+    g_autofree char *why = stop_why(source->config, guest, instance->primary_node);
+    return json_string(why ? why : "");
+}
+
+json_t *query_get_instance_io_volume(struct query_source *source, const void *row,
+                                     enum query_status *ret_status)
+{
+    const struct guest_report *guest = guest_of(source, row, ret_status);
+    const struct volume *volume =
+        guest ? config_get(source->config, "volume", guest->io_volume, NULL) : NULL;
+    return guest ? json_string(volume ? config_volume_name(volume) : guest->io_volume) : NULL;
 }
 
 json_t *query_get_instance_guest_held(struct query_source *source, const void *row,

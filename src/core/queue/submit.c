@@ -2,6 +2,7 @@
 #include "core/queue/submit.h"
 
 #include "base/log.h"
+#include "core/config/attachments.h"
 #include "core/job/archive.h"
 #include "core/job/reason.h"
 #include "core/queue/calls.h"
@@ -99,6 +100,33 @@ static bool same_dependencies(const struct submission *submission, guint at, con
     return true;
 }
 
+static bool is_detach(const struct job_op *op)
+{
+    return !g_strcmp0(json_string_value(json_object_get(op->input, "OP_ID")),
+                      "OP_INSTANCE_DETACH_VOLUME");
+}
+
+/* Whose the volume is that is to be taken back: afterwards only the job can tell. */
+static void note_instances(const struct config *config, const struct job *job)
+{
+    for (guint i = 0; i < job->ops->len; i++) {
+        struct job_op *op = job->ops->pdata[i];
+        const char *named = json_string_value(json_object_get(op->input, "instance_name"));
+        const char *name = json_string_value(json_object_get(op->input, "volume"));
+        const struct volume *volume =
+            is_detach(op) && !*named ? config_find(config, "volume", name, NULL) : NULL;
+        const struct attachment *attachment = volume ? attachment_of(volume) : NULL;
+        const struct instance *instance =
+            attachment ? config_get(config, "instance", attachment->instance, NULL) : NULL;
+        if (!instance)
+            continue;
+        json_t *input = json_copy(op->input);
+        json_object_set_new(input, "instance_name", json_string(instance->name));
+        json_decref(op->input);
+        op->input = input;
+    }
+}
+
 /* What of an opcode stays as it was submitted, for the reason trail is no part of the work, people
  * change the priority, and dependencies are compared apart. */
 static json_t *lasting_input(const struct job_op *op)
@@ -107,6 +135,8 @@ static json_t *lasting_input(const struct job_op *op)
     json_object_del(input, "reason");
     json_object_del(input, "priority");
     json_object_del(input, "depends");
+    if (is_detach(op))
+        json_object_del(input, "instance_name"); /* noted by us */
     return input;
 }
 
@@ -325,6 +355,7 @@ static bool build_entry(struct submission *submission, struct commit_batch *batc
     }
     job_free(entry->ready);
     entry->ready = job_copy(entry->job);
+    note_instances(follow_config(submission->context->follow), entry->ready);
     if (!resolve_dependencies(submission, batch, at, entry) || !take_id(submission, batch, entry))
         return false;
     set_begins(submission, starts_at_once(submission, batch, entry->ready));

@@ -116,12 +116,12 @@ static bool replica_broken(struct watcher *watcher, const struct instance *insta
     return watched->gone_pass < watcher->pass;
 }
 
-/* It stands still for lack of room, seen by an earlier pass too, whose record says so. The copy
- * over there has all that was acknowledged, and room. */
+/* It stands still for lack of room for its own disks, seen by an earlier pass too, whose record
+ * says so. The copy over there has all that was acknowledged, and room. */
 static bool moves_for_room(const struct watcher *watcher, const struct instance *instance,
                            const struct replica *replica, const struct guest_report *guest)
 {
-    if (guest == NULL || guest->io_stop != IO_STOP_NO_SPACE || replica == NULL)
+    if (guest == NULL || guest->io_stop != IO_STOP_NO_SPACE || *guest->io_volume || replica == NULL)
         return false;
     const struct node_report *report = reports_of(watcher->reports, replica->node);
     return report != NULL && replica->state == REPLICA_IN_SYNC && !has_mark(watcher, instance) &&

@@ -138,7 +138,7 @@ static bool moves_for_room(const struct forecast *forecast, const struct travell
                            const struct guest_report *guest)
 {
     const struct replica *replica = traveller->replica;
-    if (guest == NULL || guest->io_stop != IO_STOP_NO_SPACE || replica == NULL)
+    if (guest == NULL || guest->io_stop != IO_STOP_NO_SPACE || *guest->io_volume || replica == NULL)
         return false;
     const struct node_report *report = report_of(forecast, replica->node);
     return report != NULL && replica->state == REPLICA_IN_SYNC &&

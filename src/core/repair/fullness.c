@@ -5,6 +5,7 @@
  */
 #include "core/repair/repair_private.h"
 #include "core/report/late.h"
+#include "core/report/stop_why.h"
 
 #include <string.h>
 
@@ -65,26 +66,32 @@ static struct decision *decide_node(const struct watcher *watcher, const struct 
 
 /* --- guests --- */
 
-static const char *state_of(enum io_stop stop)
+#define NO_SPACE "No-space"
+
+/* `guest`: NULL: there is none. */
+static const char *state_of(const struct guest_report *guest)
 {
-    return stop == IO_STOP_NONE ? "" : stop == IO_STOP_FAILED ? "Disk-failed" : "No-space";
+    if (guest == NULL || guest->io_stop == IO_STOP_NONE)
+        return "";
+    if (*guest->io_volume)
+        return "Volume-no-space";
+    return guest->io_stop == IO_STOP_FAILED ? "Disk-failed" : NO_SPACE;
 }
 
 static struct decision *decide_stands(const struct watcher *watcher,
-                                      const struct instance *instance, enum io_stop stop)
+                                      const struct instance *instance,
+                                      const struct guest_report *guest)
 {
-    const char *node = config_node_name(follow_config(watcher->follow), instance->primary_node);
+    const struct config *config = follow_config(watcher->follow);
+    const char *node = config_node_name(config, instance->primary_node);
+    g_autofree char *why = stop_why(config, guest, instance->primary_node);
+    bool failed = guest->io_stop == IO_STOP_FAILED;
     struct decision *decision = decision_about_instance(
-        instance, AUTHOR, stop == IO_STOP_FAILED ? VERDICT_LEAVE : VERDICT_WAIT, state_of(stop));
-    if (stop == IO_STOP_FAILED)
-        decision_set(&decision->summary,
-                     "It stands still, because its disk on %s fails though there is room.", node);
-    else
-        decision_set(&decision->summary,
-                     "It stands still, because there is no room for its disks on %s. What it was "
-                     "about to write is held, nothing is lost; it goes on by itself when there is "
-                     "room.",
-                     node);
+        instance, AUTHOR, failed ? VERDICT_LEAVE : VERDICT_WAIT, state_of(guest));
+    decision_set(&decision->summary, "It stands still, because %s.%s", why,
+                 failed ? ""
+                        : " What it was about to write is held, nothing is lost; it goes on by "
+                          "itself when there is room.");
     g_ptr_array_add(decision->evidence,
                     g_strdup_printf("%s tells that its hypervisor has stopped it", node));
     g_ptr_array_add(decision->rejected,
@@ -99,15 +106,15 @@ static struct decision *decide_guest(const struct watcher *watcher, const struct
     const struct guest_report *guest = watcher_guest(watcher, instance, &reported);
     if (!reported || (guest != NULL && (guest->late || guest->generation != instance->generation)))
         return NULL;
-    enum io_stop stop = guest != NULL ? guest->io_stop : IO_STOP_NONE;
-    if (stop == IO_STOP_NONE && !decisions_open(watcher->decisions, instance->uuid, AUTHOR))
+    bool stands = *state_of(guest) != '\0';
+    if (!stands && !decisions_open(watcher->decisions, instance->uuid, AUTHOR))
         return NULL;
     const struct decision *latest = watcher_latest(watcher, instance->uuid, AUTHOR);
     const char *before = latest != NULL && latest->verdict != VERDICT_DONE ? latest->state : "";
-    if (strcmp(state_of(stop), before) == 0)
+    if (strcmp(state_of(guest), before) == 0)
         return NULL;
-    if (stop != IO_STOP_NONE)
-        return decide_stands(watcher, instance, stop);
+    if (stands)
+        return decide_stands(watcher, instance, guest);
     struct decision *decision =
         decision_about_instance(instance, AUTHOR, VERDICT_DONE, guest ? "Goes-on" : "Ended");
     decision_set(&decision->summary, "It does not stand still for lack of room any more.");
@@ -119,7 +126,7 @@ bool watcher_told_no_room(const struct watcher *watcher, const struct instance *
     if (!decisions_open(watcher->decisions, instance->uuid, AUTHOR))
         return false;
     const struct decision *latest = watcher_latest(watcher, instance->uuid, AUTHOR);
-    return latest != NULL && strcmp(latest->state, state_of(IO_STOP_NO_SPACE)) == 0 &&
+    return latest != NULL && strcmp(latest->state, NO_SPACE) == 0 &&
            !watcher_newer_than_reports(watcher, "decision", latest->uuid);
 }
 

@@ -118,9 +118,10 @@ static enum work_done look(const struct volume_work *work, struct work_end *end,
         g_propagate_error(error, g_steal_pointer(&local));
         return WORK_HAS_FAILED;
     }
-    if (data && data->bytes >= work->row->size * 1024 * MIB(1))
+    if (data && data->bytes >= work->row->size * 1024 * MIB(1)) {
         end->size = work->row->size;
-    else
+        volume_tell_grown(work);
+    } else
         volume_work_fails(end, data ? HAS_ENDED " before it was larger" : local->message);
     g_clear_pointer(&data, volume_data_free);
     return WORK_IS_DONE;

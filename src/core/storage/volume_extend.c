@@ -1,12 +1,87 @@
-/* Making a volume larger, by what can make nothing smaller (SAF-53). */
+/* Making a volume larger, by what can make nothing smaller (SAF-53), and having its guest told. */
 #include "core/storage/volume_private.h"
+#include "proto/env_many.h"
+
+#define TELL_TRIES 3
+#define TELL_PAUSE_MS 5000
+
+/* --- its guest --- */
+
+static bool take_word(struct env_answer *answer, void *all)
+{
+    *(bool *)all = *(bool *)all && answer->record;
+    return false;
+}
+
+static GPtrArray *nodes_of(const struct volume_member *member)
+{
+    const struct config *config = volume_member_config(member);
+    const struct backend *backend = config_get(config, "backend", member->backend->uuid, NULL);
+    GPtrArray *nodes = g_ptr_array_new_with_free_func(g_free);
+    for (guint i = 0; backend && i < backend->nodes->len; i++) {
+        const struct node *node = config_get(config, "node", backend->nodes->pdata[i], NULL);
+        if (node && !node->offline)
+            g_ptr_array_add(nodes, g_strdup(node->uuid));
+    }
+    return nodes;
+}
+
+bool volume_tell_grown(const struct volume_work *work)
+{
+    const struct config *config = volume_member_config(work->member);
+    const struct volume *volume = work->resource.type == RESOURCE_VOLUME
+                                      ? config_get(config, "volume", work->row->resource_id, NULL)
+                                      : NULL;
+    bool all = true;
+    if (!volume || !volume->attachments->len)
+        return true;
+    g_autoptr(GPtrArray) nodes = nodes_of(work->member);
+    struct volume_grown_args args = {.volume = work->row->resource_id};
+    const struct env_question question = {.nodes = nodes,
+                                          .role = ROLE_NODED,
+                                          .method = "volume_grown",
+                                          .args = &args,
+                                          .stamp = follow_stamp(work->caller->follow),
+                                          .limit_ms = TIMEOUT_QUICK_MS};
+    return env_many(work->caller->env, &question, take_word, &all) && all;
+}
+
+/* --- the operation --- */
+
+static bool is_so_large(const struct volume_work *work)
+{
+    struct volume_driver *driver = work->member->service->env->volumes;
+    struct volume_data *data = driver->ops->look(driver, work->member->backend, RESOURCE_VOLUME,
+                                                 work->resource.data, NULL);
+    bool large = data && data->bytes >= work->row->size * 1024 * MIB(1);
+    g_clear_pointer(&data, volume_data_free);
+    return large;
+}
+
+static bool grow(const struct volume_work *work, GError **error)
+{
+    struct volume_driver *driver = work->member->service->env->volumes;
+    return driver->ops->grow(driver, work->member->backend, work->resource.data, work->row->size,
+                             error);
+}
+
+/* A hypervisor cuts the file to what it is told, which may be what its node has seen for the
+ * extension before this one. Once it knows this size it does not any more: so it is told, then
+ * looked whether anything was cut. Where nobody answers the next start opens what is there. */
+static bool grow_and_tell(const struct volume_work *work, GError **error)
+{
+    for (guint i = 0; grow(work, error); i++) {
+        bool told = volume_tell_grown(work);
+        if (task_killed() || i == TELL_TRIES || (told && is_so_large(work)))
+            return true;
+        env_sleep(work->caller->env, TELL_PAUSE_MS);
+    }
+    return false;
+}
 
 enum work_done volume_extend(const struct volume_work *work, struct work_end *end, GError **error)
 {
-    struct volume_member *member = work->member;
-    struct volume_driver *driver = member->service->env->volumes;
-    bool grown =
-        driver->ops->grow(driver, member->backend, work->resource.data, work->row->size, error);
+    bool grown = grow_and_tell(work, error);
     if (task_killed())
         return WORK_IS_LOST;
     end->size = grown ? work->row->size : 0;

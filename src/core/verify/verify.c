@@ -165,6 +165,7 @@ static bool look_at_all(struct look *look, GError **error)
     verify_services(look);
     verify_backends(look);
     verify_stored(look);
+    verify_resources(look);
     verify_candidates(look);
     verify_master_ip(look);
     verify_instances(look);

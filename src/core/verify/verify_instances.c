@@ -12,12 +12,10 @@ static void verify_status(struct look *look, const struct instance *instance)
     bool its = look_concerns(look, instance->primary_node) ||
                (!look->no_node &&
                 g_str_equal(status, "ERROR_wrongnode")); /* it runs on its secondary node */
+    g_autofree char *why = look_field(look, "instance", "io.why", instance);
     if (!well && its)
-        look_problem(look, "instance %s: status is %s%s", instance->name,
-                     *status ? status : "unknown",
-                     g_str_equal(status, "ERROR_nospace")
-                         ? ": it stands still until there is room for its disks"
-                         : "");
+        look_problem(look, "instance %s: status is %s%s%s", instance->name,
+                     *status ? status : "unknown", *why ? ": it stands still: " : "", why);
 }
 
 static void verify_io(struct look *look, const struct instance *instance)

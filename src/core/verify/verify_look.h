@@ -79,6 +79,8 @@ void verify_backends(struct look *look);
 /* Asks their members. False: the process is killed. */
 bool stored_ask(struct look *look);
 void verify_stored(struct look *look);
+/* --- verify_resources.c: volumes and the like in an error status --- */
+void verify_resources(struct look *look);
 
 /* --- verify_keys.c --- */
 void verify_keys(struct look *look);

@@ -44,6 +44,12 @@ static bool is_not_held(const struct config *head, const struct resource *resour
     return false;
 }
 
+/* Only what its guest can live with is done to what it has open. */
+static bool may_be_attached(const struct work_row *row)
+{
+    return row->operation == TASK_OPERATION_EXTEND_VOLUME;
+}
+
 bool wconf_work_unattached(const struct config *head, const struct resource *resource,
                            GError **error)
 {
@@ -67,7 +73,8 @@ bool wconf_work_may_begin(const struct config *head, const struct work_row *row,
                           const struct resource *resource, GError **error)
 {
     return has_no_row(head, resource, error) && is_not_held(head, resource, error) &&
-           wconf_work_unattached(head, resource, error) && status_allows(row, resource, error);
+           (may_be_attached(row) || wconf_work_unattached(head, resource, error)) &&
+           status_allows(row, resource, error);
 }
 
 static bool size_fits(const struct work_row *row, const struct resource *resource,

@@ -77,6 +77,17 @@ static void refuses(struct world_node *node, const struct instance *web1, const 
     g_assert_cmpstr(error->message, ==, text);
 }
 
+/* How many of its drives may be why it stands still. */
+static void assert_short(struct world_node *node, const struct instance *web1, guint count)
+{
+    struct hypervisor *hv = node->hypervisor;
+    g_autoptr(GError) error = NULL;
+    g_autoptr(GPtrArray) drives = hv->ops->drives(hv, web1->uuid, web1->generation, true, &error);
+    g_assert_no_error(error);
+    g_assert_cmpuint(drives->len, ==, count);
+    g_assert_true(count == 0 || strcmp(drives->pdata[0], "vd0") == 0);
+}
+
 static void goes_on(void *unused)
 {
     struct world_node *node = small_node("goes-on");
@@ -84,6 +95,7 @@ static void goes_on(void *unused)
     record_autoptr(instance) web1 = world_instance(1, 1);
     g_autoptr(GError) error = NULL;
     world_start(node, web1);
+    assert_short(node, web1, 0);
     refuses(
         node, web1,
         "guest web1 does not go on by itself: it is running, not only stopped for lack of room");
@@ -91,6 +103,7 @@ static void goes_on(void *unused)
     await_stop(node, web1, IO_STOP_NO_SPACE);
     g_assert_true(world_is_frozen(node, web1));
     guint32 printed = world_printed(node, web1);
+    assert_short(node, web1, 1);
     go_on(node, web1); /* there is no room yet */
     await_stop(node, web1, IO_STOP_NO_SPACE);
     make_room(node);

@@ -7,9 +7,11 @@
 #include "io/process.h"
 
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static char *self; /* this program's file */
@@ -463,6 +465,39 @@ static void volume_comes_and_goes(struct world_node *node, struct instance *web1
     world_end(node, web1);
 }
 
+/* QEMU cuts a file to what it is told; what is late, or comes again, is told to it no more, and
+ * what another has made larger meanwhile stays so. */
+static void volume_grows(struct world_node *node, struct instance *web1)
+{
+    struct hypervisor *hv = node->hypervisor;
+    g_autoptr(GError) error = NULL;
+    g_autofree char *path = g_build_filename(world_folder(), "a-growing-volume", NULL);
+    struct guest_volume volume = {.volume = (char *)"eeeeeeee-1111-4000-8000-000000000001",
+                                  .attachment = (char *)"eeeeeeee-2222-4000-8000-000000000001",
+                                  .path = path,
+                                  .slot = 30};
+    static const struct {
+        guint file, told, becomes;
+    } steps[] = {{2, 2, 2}, {5, 3, 3}, {5, 5, 5}, {5, 3, 5}, {7, 5, 7}, {7, 7, 7}};
+    world_make(node, web1);
+    world_go(node, web1, 3);
+    for (guint i = 0; i < G_N_ELEMENTS(steps); i++) {
+        struct stat status;
+        int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+        g_assert_cmpint(fd, >=, 0);
+        g_assert_cmpint(fallocate(fd, 0, (off_t)MIB(steps[i].file) - 1, 1), ==, 0);
+        g_assert_true(i > 0 || hv->ops->volume_attach(hv, web1->uuid, 1, &volume, &error));
+        g_assert_no_error(error);
+        g_assert_true(
+            hv->ops->volume_resize(hv, web1->uuid, 1, &volume, MIB(steps[i].told), &error));
+        g_assert_no_error(error);
+        g_assert_cmpint(fstat(fd, &status), ==, 0);
+        g_assert_cmpuint((guint64)status.st_size, ==, MIB(steps[i].becomes));
+        close(fd);
+    }
+    world_end(node, web1);
+}
+
 static int tests(int argc, char **argv)
 {
     loop_init();
@@ -484,6 +519,7 @@ static int tests(int argc, char **argv)
     world_guest_test("/qemu/death-is-an-event", "killed", killed_by_others);
     world_guest_test("/qemu/last-words", "words", last_words);
     world_guest_test("/qemu/volume-comes-and-goes#SAF-57", "volume", volume_comes_and_goes);
+    world_guest_test("/qemu/volume-grows#SAF-53", "volume-grows", volume_grows);
     world_test("/qemu/found-after-restart#SAF-19", found_again);
     world_test("/qemu/found-without-pid#SAF-19", found_without_pid);
     world_test("/qemu/dead-and-damaged-state", dead_and_damaged_state);

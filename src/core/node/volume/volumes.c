@@ -140,6 +140,90 @@ json_t *volumes_detach(struct node_core *node, struct epoch_fence_op *op, const 
     return ok ? volume_detach_result_to_json(&result) : NULL;
 }
 
+/* --- growing --- */
+
+static const struct guest_volume *find_volume(const struct guest *guest, const char *uuid)
+{
+    const GPtrArray *volumes = guest->record->volumes;
+    for (guint i = 0; i < volumes->len; i++) {
+        const struct guest_volume *volume = volumes->pdata[i];
+        if (strcmp(volume->volume, uuid) == 0)
+            return volume;
+    }
+    return NULL;
+}
+
+/* NULL: no guest that lives here. */
+static struct guest *guest_with(struct node_core *node, const char *volume)
+{
+    GHashTableIter iter;
+    void *guest;
+    g_hash_table_iter_init(&iter, node->guests);
+    while (g_hash_table_iter_next(&iter, NULL, &guest))
+        if (((struct guest *)guest)->live && find_volume(guest, volume))
+            return guest;
+    return NULL;
+}
+
+static bool grown_locked(struct guest *guest, const char *uuid, guint64 bytes, GError **error)
+{
+    struct hypervisor *hv = guest->node->hv;
+    const struct guest_volume *volume = find_volume(guest, uuid);
+    return !guest->live || !volume ||
+           (guest_check_stays(guest, error) &&
+            hv->ops->volume_resize(hv, guest->record->instance, guest->record->generation, volume,
+                                   bytes, error));
+}
+
+/* Looked at before the lock is taken, as the look may hang. What is old by then does no harm: the
+ * guest is told nothing that is not more than it knows. */
+static bool grow(struct guest *guest, const struct guest_volume *volume, GError **error)
+{
+    struct storage *storage = guest->node->storage;
+    struct storage_file file = {0};
+    if (!storage->ops->look_at(storage, volume->path, &file, error) ||
+        !guest_lock(guest, NULL, error))
+        return false;
+    bool ok = grown_locked(guest, volume->volume, file.bytes, error);
+    guest_unlock(guest);
+    return ok;
+}
+
+json_t *volumes_grown(struct node_core *node, struct epoch_fence_op *op, const void *args,
+                      GError **error)
+{
+    const struct volume_grown_args *grown = args;
+    struct guest *guest = guest_with(node, grown->volume);
+    if (!guest)
+        return json_object();
+    record_autoptr(guest_volume) volume = guest_volume_copy(find_volume(guest, grown->volume));
+    return grow(guest, volume, error) ? json_object() : NULL;
+}
+
+static void catch_up_run(void *data)
+{
+    struct guest *guest = data;
+    struct node_core *node = guest->node;
+    g_autoptr(GPtrArray) volumes =
+        g_ptr_array_new_with_free_func((GDestroyNotify)guest_volume_free);
+    volumes_copy(volumes, guest->record->volumes);
+    for (guint i = 0; i < volumes->len && !task_killed(); i++)
+        grow(guest, volumes->pdata[i], NULL);
+    node_release(node);
+}
+
+void volumes_catch_up(struct guest *guest)
+{
+    if (guest->volumes_looked || !guest->live || !guest->adopted ||
+        guest->record->phase != PHASE_STARTED)
+        return;
+    guest->volumes_looked = true;
+    if (guest->record->volumes->len == 0)
+        return;
+    node_hold(guest->node);
+    task_spawn(guest->node->env->tasks, catch_up_run, guest);
+}
+
 /* --- a guest that has taken its time --- */
 
 bool volumes_leave(const struct guest *guest)

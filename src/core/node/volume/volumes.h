@@ -18,7 +18,14 @@ bool volumes_leave(const struct guest *guest);
  */
 void volumes_finish(struct guest *guest);
 
+/* Once in the life of a process, and of a node daemon: tells its guest what has grown when nobody
+ * could be told, as in a migration. Does not wait: a look may hang. */
+void volumes_catch_up(struct guest *guest);
+
 json_t *volumes_attach(struct node_core *node, struct epoch_fence_op *op, const void *args,
                        GError **error);
+/* No error either if no guest here has it, or knows it as so large already. */
+json_t *volumes_grown(struct node_core *node, struct epoch_fence_op *op, const void *args,
+                      GError **error);
 json_t *volumes_detach(struct node_core *node, struct epoch_fence_op *op, const void *args,
                        GError **error);

@@ -250,15 +250,23 @@ static bool attach_exec(struct op *op, GError **error)
 
 /* --- detach --- */
 
-/* Whose it is; NULL with WRONG_STATE: nobody's. */
+/* Whose it is; NULL with WRONG_STATE: nobody's, or not that one's any more from which it was to be
+ * taken. */
 static const struct instance *its_instance(const struct op *op, const struct volume *volume,
                                            GError **error)
 {
+    const struct op_instance_detach_volume *params = op->params;
     const struct attachment *attachment = attachment_of(volume);
-    if (attachment)
-        return op_find_instance(op, attachment->instance, error);
-    fettle_set_error(error, WRONG_STATE, "volume %s is not attached to anything",
-                     config_volume_name(volume));
+    const struct instance *instance =
+        attachment ? op_find_instance(op, attachment->instance, error) : NULL;
+    if (!attachment)
+        fettle_set_error(error, WRONG_STATE, "volume %s is not attached to anything",
+                         config_volume_name(volume));
+    if (!instance || !*params->instance_name || !strcmp(params->instance_name, instance->name) ||
+        !strcmp(params->instance_name, instance->uuid))
+        return instance;
+    fettle_set_error(error, WRONG_STATE, "volume %s is attached to %s, and not to %s",
+                     config_volume_name(volume), instance->name, params->instance_name);
     return NULL;
 }
 

@@ -194,6 +194,85 @@ static void test_gone(void)
     node_world_free(nw);
 }
 
+#define GIB(n) ((guint64)(n) << 30)
+
+static void grown(struct node_world *nw, struct fake_reply *reply)
+{
+    const struct env *volumed = fake_process(nw->world, NODE_M, ROLE_VOLUMED);
+    fake_call_start_stamped(volumed, 0, nw->stamp, NODE_A, ROLE_NODED, "volume_grown",
+                            json_make("{s:s}", "volume", VOLUME_1), reply);
+}
+
+/* Two extensions, of which the first one's word is late, and the second one's comes twice: its
+ * guest's device only grows. */
+static void test_grown(void)
+{
+    struct node_world *nw = with_volume();
+    struct fake_reply late = {0}, next = {0}, again = {0};
+    nw_pass(nw, 12000);
+    fake_host_set_volume_bytes(nw->a.host, GIB(3));
+    fake_host_hang(nw->a.host, "volume_resize", true);
+    grown(nw, &late);
+    nw_until(nw, fake_host_count(nw->a.host, "volume_resize") > 0);
+    fake_host_set_volume_bytes(nw->a.host, GIB(5));
+    grown(nw, &next);
+    nw_pass(nw, 2000);
+    g_assert_false(late.done || next.done);
+    fake_host_hang(nw->a.host, "volume_resize", false);
+    nw_until(nw, late.done && next.done);
+    g_assert_no_error(late.error);
+    g_assert_no_error(next.error);
+    g_assert_cmpuint(fake_host_volume_bytes(nw->a.host, WEB1), ==, GIB(5));
+    grown(nw, &again);
+    nw_until(nw, again.done);
+    g_assert_no_error(again.error);
+    g_assert_cmpuint(fake_host_volume_bytes(nw->a.host, WEB1), ==, GIB(5));
+    fake_reply_clear(&late);
+    fake_reply_clear(&next);
+    fake_reply_clear(&again);
+    node_world_free(nw);
+}
+
+/* A look that hangs holds up neither its guest nor the next master's announcement. */
+static void test_grown_hangs(void)
+{
+    struct node_world *nw = with_volume();
+    g_autoptr(GError) error = NULL;
+    struct fake_reply reply = {0};
+    nw_pass(nw, 12000);
+    fake_host_hang(nw->a.host, "look_at", true);
+    grown(nw, &reply);
+    nw_pass(nw, 2000);
+    g_assert_false(reply.done);
+    g_assert_true(asked(nw));
+    g_assert_true(nw_stop(nw, 0, &error));
+    fake_host_hang(nw->a.host, "look_at", false);
+    nw_until(nw, reply.done);
+    g_assert_no_error(reply.error);
+    fake_reply_clear(&reply);
+    node_world_free(nw);
+}
+
+/* Where nobody has it nothing is to be done; the next node daemon catches up on what it was not
+ * told. */
+static void test_grown_untold(void)
+{
+    struct node_world *nw = with_volume();
+    nw_daemon_kill(nw, &nw->a);
+    fake_host_set_volume_bytes(nw->a.host, GIB(7));
+    nw_daemon_start(nw, &nw->a);
+    nw_until(nw, fake_host_volume_bytes(nw->a.host, WEB1) == GIB(7));
+    g_assert_true(asked(nw));
+    fake_host_set_volume_bytes(nw->a.host, GIB(8));
+    struct fake_reply reply = {0};
+    grown(nw, &reply);
+    nw_until(nw, reply.done);
+    g_assert_no_error(reply.error);
+    g_assert_cmpuint(fake_host_volume_bytes(nw->a.host, WEB1), ==, GIB(7));
+    fake_reply_clear(&reply);
+    node_world_free(nw);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -205,5 +284,8 @@ int main(int argc, char **argv)
     g_test_add_func("/guest-volumes/migration#SAF-124", test_migration);
     g_test_add_func("/guest-volumes/collect#RCV-75", test_collect);
     g_test_add_func("/guest-volumes/gone#SAF-57", test_gone);
+    g_test_add_func("/guest-volumes/grown#SAF-53", test_grown);
+    g_test_add_func("/guest-volumes/grown-hangs", test_grown_hangs);
+    g_test_add_func("/guest-volumes/grown-untold#SAF-53", test_grown_untold);
     return g_test_run();
 }

@@ -272,6 +272,102 @@ static void test_migrates(void)
     }
 }
 
+static void give_volume(struct node_world *nw)
+{
+    g_autoptr(GError) error = NULL;
+    json_t *args = nw_guest_args(nw);
+    nw->web1.attachment = ATTACHMENT_1;
+    json_object_set_new(args, "volume", nw_volume(nw));
+    json_autoptr done = nw_call(nw, &nw->a, "volume_attach", args, &error);
+    g_assert_no_error(error);
+}
+
+/* UUID of the volume that the node says it stands still for. */
+static void assert_volume_told(struct node_world *nw, bool volume)
+{
+    json_autoptr report = nw_report(nw, &nw->a);
+    json_autoptr told = nw_volume(nw);
+    const json_t *guest = json_array_get(json_object_get(report, "guests"), 0);
+    g_assert_cmpstr(json_string_value(json_object_get(guest, "io_volume")), ==,
+                    volume ? json_string_value(json_object_get(told, "volume")) : "");
+}
+
+/* A back end without room stops its guest as its own disks would, and is no fault of these: nothing
+ * is told of them, and the replica stays what it is. */
+static void test_volume(void)
+{
+    static const enum disk_template templates[] = {TEMPLATE_FILE, TEMPLATE_MIRROR};
+    for (guint i = 0; i < G_N_ELEMENTS(templates); i++) {
+        struct node_world *nw = node_world_new(i + 1);
+        g_autoptr(GError) error = NULL;
+        create_and_start(nw, templates[i]);
+        give_volume(nw);
+        fake_host_set_volumes_full(nw->a.host, true);
+        nw_until(nw, stands_still(nw, &nw->a));
+        nw_pass(nw, 6000);
+        assert_reported(nw, &nw->a, "no-space");
+        assert_volume_told(nw, true);
+        g_assert_cmpuint(fake_host_count(nw->a.host, "go_on"), ==, 0);
+        json_autoptr refused = nw_call(nw, &nw->a, "guest_stop", nw_stop_args(nw, 1000), &error);
+        g_assert_error(error, FETTLE_ERROR, FETTLE_ERROR_WRONG_STATE);
+        g_assert_nonnull(strstr(error->message, "there is no room for its volume /"));
+        fake_host_set_volumes_full(nw->a.host, false);
+        nw_until(nw, !stands_still(nw, &nw->a));
+        assert_goes_on(nw);
+        assert_reported(nw, &nw->a, "none");
+        assert_volume_told(nw, false);
+        g_assert_true(templates[i] != TEMPLATE_MIRROR || nw->web1.state == REPLICA_IN_SYNC);
+        /* What a volume has found once makes its own disks no less of a reason. */
+        fake_host_set_full(nw->a.host, true);
+        nw_until(nw, stands_still(nw, &nw->a));
+        nw_pass(nw, 6000);
+        assert_volume_told(nw, false);
+        fake_host_set_full(nw->a.host, false);
+        nw_until(nw, !stands_still(nw, &nw->a));
+        node_world_free(nw);
+    }
+}
+
+/* A back end that says that it has room and gives none: its own disks have not failed. */
+static void test_volume_lies(void)
+{
+    struct node_world *nw = node_world_new(1);
+    create_and_start(nw, TEMPLATE_FILE);
+    give_volume(nw);
+    fake_host_set_space_lies(nw->a.host, true);
+    fake_host_set_volumes_full(nw->a.host, true);
+    nw_until(nw, stands_still(nw, &nw->a));
+    nw_pass(nw, 60000);
+    g_assert_cmpuint(fake_host_count(nw->a.host, "go_on"), >, 3);
+    assert_reported(nw, &nw->a, "no-space");
+    assert_volume_told(nw, true);
+    fake_host_set_volumes_full(nw->a.host, false);
+    nw_until(nw, !stands_still(nw, &nw->a));
+    assert_goes_on(nw);
+    node_world_free(nw);
+}
+
+/* One that does not answer has no room, and holds up nothing but its guest. */
+static void test_volume_hangs(void)
+{
+    struct node_world *nw = node_world_new(1);
+    create_and_start(nw, TEMPLATE_FILE);
+    give_volume(nw);
+    fake_host_hang(nw->a.host, "look_at", true);
+    fake_host_set_volumes_full(nw->a.host, true);
+    nw_until(nw, stands_still(nw, &nw->a));
+    fake_host_set_volumes_full(nw->a.host, false);
+    assert_stays(nw, &nw->a, 20000);
+    assert_reported(nw, &nw->a, "no-space");
+    assert_volume_told(nw, true);
+    g_assert_cmpuint(fake_host_count(nw->a.host, "go_on"), ==, 0);
+    g_assert_cmpuint(fake_host_count(nw->a.host, "look_at"), <=, 2);
+    fake_host_hang(nw->a.host, "look_at", false);
+    nw_until(nw, !stands_still(nw, &nw->a));
+    assert_goes_on(nw);
+    node_world_free(nw);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -286,5 +382,8 @@ int main(int argc, char **argv)
     g_test_add_func("/room/stop#SAF-27", test_stop);
     g_test_add_func("/room/stop-finds-no-room#SAF-27", test_stop_finds_no_room);
     g_test_add_func("/room/migrates#SAF-17,SAF-27", test_migrates);
+    g_test_add_func("/room/volume#SAF-13,SAF-27", test_volume);
+    g_test_add_func("/room/volume-lies#SAF-27", test_volume_lies);
+    g_test_add_func("/room/volume-hangs#SAF-27", test_volume_hangs);
     return g_test_run();
 }

@@ -125,6 +125,10 @@ static void test_refusals(void)
     ops_expect_refusal(world, run(detach()), "volume data1 is not attached to anything",
                        "wrong_state");
     put_volume(attachment("attached", false));
+    json_t *of_another = detach();
+    json_object_set_new(of_another, "instance_name", json_string("web2"));
+    ops_expect_refusal(world, run(of_another), "volume data1 is attached to web1, and not to web2",
+                       "wrong_state");
     ops_expect_refusal(world, run(attach()), "volume data1 is attached to web1; detach it first",
                        "wrong_state");
     put_volume(NULL);

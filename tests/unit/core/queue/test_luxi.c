@@ -206,6 +206,39 @@ static void test_request_id(void)
     queue_world_free(w);
 }
 
+/* The job that takes a volume back tells from whom, also when that has been done; and asked for
+ * again by its id it is still that job. */
+static void test_detach_names_its_instance(void)
+{
+    static const char volume[] = "eeeeeeee-1111-4000-8000-000000000001";
+    struct queue_world *w = queue_world_new(1);
+    g_autoptr(GError) error = NULL;
+    static const char web1[] = "dddddddd-0000-4000-8000-000000000001";
+    store_put(w->store, "instance", web1,
+              json_make("{ss ss ss ss ss si}", "uuid", web1, "name", "web1", "admin_state", "up",
+                        "disk_template", "diskless", "primary_node", MASTER, "memory", 8));
+    json_t *attached = json_make("[{ss ss si ss}]", "uuid", volume, "instance", web1, "slot", 30,
+                                 "state", "attached");
+    json_t *record = json_make("{ss ss si ss ss so}", "uuid", volume, "name", "data1", "size", 1,
+                               "status", "available", "data", "x.7", "attachments", attached);
+    store_put(w->store, "volume", volume, json_deep_copy(record));
+    fake_settle(w->world);
+    json_t *op = json_make("{ss ss ss}", "OP_ID", "OP_INSTANCE_DETACH_VOLUME", "volume", "data1",
+                           "request_id", "d/1");
+    json_autoptr first = queue_call(w, "SubmitJob", submit_args(json_incref(op)), &error);
+    g_assert_no_error(error);
+    record_autoptr(job) job = queue_record(w, (guint64)json_integer_value(first));
+    const struct job_op *noted = job->ops->pdata[0];
+    g_assert_cmpstr(json_string_value(json_object_get(noted->input, "instance_name")), ==, "web1");
+    json_object_del(record, "attachments");
+    store_put(w->store, "volume", volume, record);
+    fake_settle(w->world);
+    json_autoptr again = queue_call(w, "SubmitJob", submit_args(op), &error);
+    g_assert_no_error(error);
+    g_assert_cmpint(json_integer_value(first), ==, json_integer_value(again));
+    queue_world_free(w);
+}
+
 /* Two at the same moment, in one transaction. */
 static void test_request_id_at_once(void)
 {
@@ -693,6 +726,7 @@ int main(int argc, char **argv)
     g_test_add_func("/luxi/submit-many", test_submit_many);
     g_test_add_func("/luxi/request-id#SAF-31", test_request_id);
     g_test_add_func("/luxi/request-id-at-once#SAF-31", test_request_id_at_once);
+    g_test_add_func("/luxi/detach-names-its-instance#SAF-31", test_detach_names_its_instance);
     g_test_add_func("/luxi/cancel", test_cancel);
     g_test_add_func("/luxi/cancel-under-way#LUX-08", test_cancel_under_way);
     g_test_add_func("/luxi/cancel-in-time#LUX-08", test_cancel_in_time);

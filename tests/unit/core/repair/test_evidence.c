@@ -377,8 +377,7 @@ static void test_no_room_moves(void)
 {
     struct watcher_world *w = watcher_world_new();
     set_tag(w, TAG_CLUSTER, CLUSTER, "migrate");
-    w->io_stop = "no-space"; /* and there is none elsewhere either */
-    w->full = NODE2;
+    w->io_stop = "no-space";
     w->full = NODE2;
     passes(w, 4);
     g_assert_cmpuint(jobs(w), ==, 0);
@@ -388,6 +387,25 @@ static void test_no_room_moves(void)
     g_assert_cmpstr(job(w, 0)->op_id, ==, "OP_INSTANCE_MIGRATE");
     g_assert_nonnull(strstr(latest_about(w, WEB1, "watcher/repair")->evidence->pdata[0],
                             "it stands still for lack of room on primary node node1"));
+    watcher_world_free(w);
+}
+
+/* What is on a volume's back end is no other node's either: it waits, and that is told. */
+static void test_no_room_for_a_volume(void)
+{
+    struct watcher_world *w = watcher_world_new();
+    set_tag(w, TAG_CLUSTER, CLUSTER, "migrate");
+    w->io_stop = "no-space";
+    w->io_volume = "eeeeeeee-1111-4000-8000-000000000001";
+    passes(w, 6);
+    const struct decision *told = latest_about(w, WEB1, "watcher/disk");
+    g_assert_cmpstr(told->state, ==, "Volume-no-space");
+    g_assert_cmpint(told->verdict, ==, VERDICT_WAIT);
+    g_assert_nonnull(strstr(told->summary, "because there is no room for its volume eeeeeeee"));
+    g_assert_cmpuint(jobs(w), ==, 0);
+    w->io_volume = NULL; /* now it is its own disks, which is seen by two passes first */
+    passes(w, 3);
+    g_assert_cmpuint(jobs(w), ==, 1);
     watcher_world_free(w);
 }
 
@@ -760,6 +778,7 @@ int main(int argc, char **argv)
     g_test_add_func("/watcher-sight/failed-disks-and-the-brake", test_failed_disks_and_the_brake);
     g_test_add_func("/watcher-sight/no-room#ARP-68,SAF-27", test_no_room);
     g_test_add_func("/watcher-sight/no-room-moves#SAF-27", test_no_room_moves);
+    g_test_add_func("/watcher-sight/no-room-for-a-volume#SAF-27", test_no_room_for_a_volume);
     g_test_add_func("/watcher-sight/no-room-is-seen-twice#SAF-27,ARP-70", test_no_room_twice);
     g_test_add_func("/watcher-sight/filling#ARP-68", test_filling);
     g_test_add_func("/watcher-sight/drained#ARP-10,ARP-61", test_drained);

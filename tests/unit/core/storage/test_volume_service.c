@@ -274,6 +274,69 @@ static void test_extend_fails(void)
     volumes_tear_down();
 }
 
+#define ITS_NAME VOLUME1 ".7"
+#define GIB(n) ((guint64)(n) << 30)
+
+/* A node whose hypervisor cuts the data to what it is told, as QEMU does, and is told by what the
+ * node has seen. */
+struct guest_node {
+    guint64 knows;
+    guint64 seen; /* for an extension of before, which the hypervisor carries out first; 0: none */
+    guint silent; /* so often it does not answer */
+    guint asked;
+};
+
+static json_t *answer_grown(const struct rpc_request *request, const char *to_node, void *data,
+                            GError **error)
+{
+    struct guest_node *node = data;
+    node->asked++;
+    if (node->seen > node->knows) {
+        node->knows = node->seen;
+        fake_volumes_put(volumes, DIR1, ITS_NAME, node->seen, true);
+    }
+    if (node->silent > 0) {
+        node->silent--;
+        fettle_set_error(error, TIMEOUT, "silent");
+        return NULL;
+    }
+    node->knows = MAX(node->knows, fake_volumes_bytes(volumes, ITS_NAME));
+    return json_object();
+}
+
+static json_t *attached_volume(void)
+{
+    return with(object_volume1(), "attachments",
+                json_make("[{s:s,s:s,s:i,s:s}]", "uuid", VOLUME2, "instance", WEB1, "slot", 30,
+                          "state", "attached"));
+}
+
+/* Its guest is told, on whichever of the nodes it is, and data that an earlier word of a node has
+ * cut is made as large again. A node that never answers keeps nobody from it. */
+static void test_extend_attached(void)
+{
+    struct guest_node cases[] = {{GIB(2), 0, 0, 0},
+                                 {GIB(2), GIB(3), 0, 0},
+                                 {GIB(2), 0, 2, 0},
+                                 {GIB(2), GIB(3), 1, 0},
+                                 {GIB(2), 0, 99, 0}};
+    for (guint i = 0; i < G_N_ELEMENTS(cases); i++) {
+        volumes_set_up(changes_of(put("volume", VOLUME1, 1, attached_volume()), NULL));
+        fake_volumes_mark(volumes, DIR1, CLUSTER);
+        fake_volumes_put(volumes, DIR1, ITS_NAME, GIB(2), true);
+        fake_script(world.world, NODE1, ROLE_NODED, "volume_grown", fake_answer_nothing, NULL);
+        fake_script(world.world, NODE2, ROLE_NODED, "volume_grown", answer_grown, &cases[i]);
+        volumed_start(1);
+        volume_ask("extend-volume", VOLUME1, 5, "");
+        volumes_work();
+        assert_says(volume_said(VOLUME1), "available 5 GiB");
+        g_assert_cmpuint(fake_volumes_bytes(volumes, ITS_NAME), ==, GIB(5));
+        g_assert_cmpuint(cases[i].knows, ==, cases[i].silent ? GIB(2) : GIB(5));
+        g_assert_cmpuint(cases[i].asked, >, 0);
+        volumes_tear_down();
+    }
+}
+
 /* #SAF-53: what a guest has open stays, as trash, until it is free. */
 static void test_delete_of_what_is_open(void)
 {
@@ -544,6 +607,7 @@ int main(int argc, char **argv)
     g_test_add_func("/volume-service/operations#CLN-02", test_operations);
     g_test_add_func("/volume-service/create-fails", test_create_fails);
     g_test_add_func("/volume-service/extend-fails", test_extend_fails);
+    g_test_add_func("/volume-service/extend-attached#SAF-53", test_extend_attached);
     g_test_add_func("/volume-service/delete-of-what-is-open#SAF-53", test_delete_of_what_is_open);
     g_test_add_func("/volume-service/delete-fails", test_delete_fails);
     g_test_add_func("/volume-service/hangs", test_hangs);

@@ -471,6 +471,45 @@ static void test_backends(void)
     queue_world_free(w);
 }
 
+/* What has failed is named, with what to do. */
+static void test_in_error(void)
+{
+    static const struct {
+        const char *uuid, *name, *status, *data;
+    } volumes[] = {
+        {"eeeeeeee-0000-4000-8000-000000000001", "a", "error", ""},
+        {"eeeeeeee-0000-4000-8000-000000000002", "b", "error", "x.7"},
+        {"eeeeeeee-0000-4000-8000-000000000003", "c", "error_extending", "x.8"},
+        {"eeeeeeee-0000-4000-8000-000000000004", "d", "error_deleting", "x.9"},
+        {"eeeeeeee-0000-4000-8000-000000000005", "e", "available", "x.10"},
+    };
+    struct queue_world *w = world_new(NULL);
+    for (guint i = 0; i < G_N_ELEMENTS(volumes); i++)
+        store_put(w->store, "volume", volumes[i].uuid,
+                  json_make("{ss ss si ss ss ss}", "uuid", volumes[i].uuid, "name", volumes[i].name,
+                            "size", 1, "status", volumes[i].status, "data", volumes[i].data,
+                            "status_why", i == 0 ? "no room" : ""));
+    store_put(w->store, "snapshot", "eeeeeeee-0000-4000-8000-000000000006",
+              json_make("{ss ss ss si ss}", "uuid", "eeeeeeee-0000-4000-8000-000000000006", "name",
+                        "s", "volume", volumes[4].uuid, "size", 1, "status", "error"));
+    fake_settle(w->world);
+    g_autofree char *text = ask(w, "");
+    static const char *const lines[] = {
+        "volume a: is error: no room; fettle volume delete a\n",
+        "volume b: is error; if you know its data to be well: fettle volume reset-state b --status "
+        "available; else: fettle volume delete b\n",
+        "volume c: is error_extending; its data is as it was; ask again: fettle volume extend c "
+        "--size …\n",
+        "volume d: is error_deleting; fettle volume delete d\n",
+        "snapshot s: is error; fettle snapshot delete s\n"};
+    for (guint i = 0; i < G_N_ELEMENTS(lines); i++)
+        g_assert_nonnull(strstr(text, lines[i]));
+    g_assert_null(strstr(text, "volume e:"));
+    g_autofree char *of_node = ask(w, NODE2); /* they are no node's */
+    g_assert_null(strstr(of_node, "volume a:"));
+    queue_world_free(w);
+}
+
 static json_t *answer_refusing(const struct rpc_request *request, const char *to_node, void *data,
                                GError **error)
 {
@@ -663,6 +702,7 @@ int main(int argc, char **argv)
     g_test_add_func("/verify/node-faults#ARP-70,SAF-92", test_node_faults);
     g_test_add_func("/verify/back-ends", test_backends);
     g_test_add_func("/verify/stored#RCV-17,RCV-19", test_stored);
+    g_test_add_func("/verify/in-error", test_in_error);
     g_test_add_func("/verify/silent#ARP-70,SAF-91", test_silent);
     g_test_add_func("/verify/locks#ARP-70", test_locks);
     g_test_add_func("/verify/notes#ARP-70", test_notes);

@@ -125,13 +125,46 @@ static void test_forbids(void)
                                       "delete-volume", "resource", "data1")),
                 sentence);
     assert_says(storage_ask(storage_cli, "accept_work",
-                            json_make("{s:s,s:s,s:s,s:i}", "resource_type", "Volume", "operation",
-                                      "extend-volume", "resource", "data1", "size", 9)),
+                            json_make("{s:s,s:s,s:s}", "resource_type", "Snapshot", "operation",
+                                      "create-snapshot", "source", "data1")),
                 sentence);
     assert_says(storage_ask(storage_cli, "reset_state",
                             json_make("{s:s,s:s,s:s}", "resource_type", "Volume", "resource",
                                       "data1", "status", "error")),
                 sentence);
+    world_tear_down();
+}
+
+/* It may become larger under its guest, which may begin anew meanwhile, or give it up; nobody else
+ * gets it. */
+static void test_extend(void)
+{
+    guint64 generation = generation_of_web1();
+    set_up("attached", false);
+    guint64 service = storage_register(1);
+    storage_accept("extend-volume", "data1", 9);
+    guint64 claim = storage_take(1, service, ROW1);
+    assert_says(confirmed(0, generation), "confirmed");
+    assert_says(
+        storage_end_all(1, service,
+                        json_make("[o]", with(storage_end(ROW1, claim), "size", json_integer(9)))),
+        "passed");
+    g_assert_cmpuint(storage_volume(ROW1)->size, ==, 9);
+    g_assert_true(is_attached());
+    storage_accept("extend-volume", "data1", 10);
+    claim = storage_take(1, service, ROW1);
+    json_t *failed =
+        with(with(storage_end(ROW1, claim), "failed", json_true()), "why", json_string("full"));
+    assert_says(storage_end_all(1, service, json_make("[o]", failed)), "passed");
+    g_assert_cmpint(storage_volume(ROW1)->status, ==, VOLUME_ERROR_EXTENDING);
+    assert_says(confirmed(0, generation), "confirmed");
+    storage_accept("extend-volume", "data1", 10); /* again, where no state can be reset */
+    world_tear_down();
+    set_up("attached", true);
+    storage_accept("extend-volume", "data1", 9);
+    g_autofree char *said = given_up(0, generation);
+    g_assert_nonnull(strstr(said, "\"serial\":"));
+    g_assert_false(is_attached());
     world_tear_down();
 }
 
@@ -190,6 +223,7 @@ int main(int argc, char **argv)
     g_test_add_func("/wconf/attachment/nobody-has-asked#SAF-124", test_nobody_has_asked);
     g_test_add_func("/wconf/attachment/confirm#SAF-57", test_confirm);
     g_test_add_func("/wconf/attachment/forbids#SAF-53", test_forbids);
+    g_test_add_func("/wconf/attachment/extend#SAF-53,SAF-57", test_extend);
     g_test_add_func("/wconf/attachment/jobs#SAF-50,SAF-57", test_jobs);
     g_test_add_func("/wconf/attachment/removed#SAF-57", test_removed);
     return g_test_run();

@@ -224,10 +224,11 @@ static json_t *report(const struct rpc_request *request, const char *to_node, vo
     json_t *guests = json_array();
     if (w->guest_node != NULL && g_str_equal(w->guest_node, to_node))
         json_array_append_new(
-            guests, json_make("{s:s,s:I,s:s,s:s,s:i,s:s,s:b}", "instance", WEB1, "generation",
+            guests, json_make("{s:s,s:I,s:s,s:s,s:i,s:s,s:s,s:b}", "instance", WEB1, "generation",
                               (json_int_t)w->guest_generation, "state", w->guest_state, "mirror",
                               w->mirror, "io_errors", (int)w->io_errors, "io_stop",
-                              w->io_stop != NULL ? w->io_stop : "none", "late", w->late_guest));
+                              w->io_stop != NULL ? w->io_stop : "none", "io_volume",
+                              w->io_volume != NULL ? w->io_volume : "", "late", w->late_guest));
     if (w->io_errors > 0 && !w->errors_past)
         w->io_errors++;
     bool full = w->full != NULL && g_str_equal(w->full, to_node);

@@ -50,6 +50,7 @@ struct watcher_world {
     guint io_errors;        /* that web1's guest was answered */
     bool errors_past;       /* no more than those; otherwise one more each time */
     const char *io_stop;    /* why it was stopped; NULL: it was not */
+    const char *io_volume;  /* for that volume; NULL: for its own disks */
     bool late_guest;        /* it does not answer, and this is what it said last */
     const char *full;       /* node with no room left */
     bool tell_images;       /* nodes say which images they have: as of the last look … */
