@@ -613,7 +613,8 @@ def prepare():
         lab.do('OP_INSTANCE_CREATE', instance_name=name, pnode='node1', start=False, **{**e2e.TICK, 'disk_template': 'file'})
     lab.cli('network', 'add', 'lan', '--network', '192.0.2.0/28')
     os.mkdir(os.path.join(lab.directory, 'shared', 'dir1'))
-    lab.cli('backend', 'add', 'dir1', '--nodes', 'node1', '--path', os.path.join(lab.directory, 'shared', 'dir1'))
+    # The disk of a lab is small.
+    lab.cli('backend', 'add', 'dir1', '--nodes', 'node1', '--path', os.path.join(lab.directory, 'shared', 'dir1'), '--overcommit', '100000')
     lab.cli('volume', 'create', 'data', '--size', '1')
     lab.cli('snapshot', 'create', 'before', '--volume', 'data')
     lab.cli('tag', 'add', 'cluster', 'seen')

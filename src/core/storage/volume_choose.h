@@ -1,6 +1,7 @@
 /*
- * Which back end a new volume is put on: reckoned from what is on record and what its members have
- * said of their space. Pure; for the scheduler (volume_scheduler.h).
+ * Which back end a new volume is put on, and whether one that is named has room: reckoned from what
+ * is on record and what its members have said of their space. Pure; for the scheduler
+ * (volume_scheduler.h) and for who accepts a request (wconf_work.c).
  */
 #pragma once
 
@@ -17,3 +18,11 @@ enum volume_choice {
  * if one is chosen, the copy's; `ret_why`: set if none is, to be freed with g_free(). */
 enum volume_choice volume_choose(const struct config *config, const GPtrArray *spaces,
                                  guint64 size_gib, const char **ret_uuid, char **ret_why);
+
+/* NO_RESOURCES, with the numbers and what to do: that back end could never hold something of
+ * `size_gib`, or has not `more_gib` left of what it may promise. What is not known refuses nothing:
+ * without word of its space (NULL), or with word that may be old as nobody serves it, a row waits.
+ */
+bool volume_has_room(const struct config *config, const struct backend *backend,
+                     const struct backend_space *space, guint64 size_gib, guint64 more_gib,
+                     GError **error);

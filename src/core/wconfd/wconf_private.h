@@ -435,6 +435,9 @@ void wconf_services_end(struct wconf *wconf);
 gint64 wconf_services_state_ms(const struct wconf *wconf, const struct storage_service *service);
 /* The time for a record, higher than each before it (SAF-51). */
 guint64 wconf_stamp(struct wconf *wconf);
+/* What its members have said of its space: what the one says who was heard last. NULL: this master
+ * has heard none. Free with backend_space_free(). */
+struct backend_space *wconf_services_space(const struct wconf *wconf, const char *backend);
 
 /* --- wconf_cleanup.c --- */
 void wconf_handle_request_cleanup(struct wconf *wconf, struct rpc_request *request);

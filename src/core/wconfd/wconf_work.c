@@ -6,6 +6,7 @@
  */
 #include <string.h>
 
+#include "core/storage/volume_choose.h"
 #include "core/wconfd/wconf_work_private.h"
 #include "proto/change.h"
 
@@ -136,6 +137,21 @@ static void accepted_before(struct wconf *wconf, struct rpc_request *request,
     wconf_work_refuse(wconf, request, error);
 }
 
+/* Of what is made, or grows, on a back end that is known already; for what has none yet a scheduler
+ * chooses one that has it. */
+static bool has_room(const struct wconf *wconf, const struct work_row *work,
+                     const struct accept_work_args *args, const struct resource *resource,
+                     GError **error)
+{
+    const struct backend *backend = config_get(wconf->head, "backend", resource->backend, NULL);
+    guint64 size = work->from ? args->size : resource->size;
+    if (!backend || !size)
+        return true;
+    record_autoptr(backend_space) space = wconf_services_space(wconf, backend->uuid);
+    return volume_has_room(wconf->head, backend, space, size,
+                           size - (work->from ? resource->size : 0), error);
+}
+
 static void accept_work(struct wconf *wconf, struct rpc_request *request,
                         const struct accept_work_args *args)
 {
@@ -151,7 +167,8 @@ static void accept_work(struct wconf *wconf, struct rpc_request *request,
     struct resource resource, source = resource_read(RESOURCE_VOLUME, NULL);
     if (work && wconf_work_allowed(wconf, &error) &&
         (work->from ? wconf_work_find(wconf->head, work, args, &resource, &error)
-                    : wconf_work_make(wconf->head, args, &resource, &source, &error)))
+                    : wconf_work_make(wconf->head, args, &resource, &source, &error)) &&
+        has_room(wconf, work, args, &resource, &error))
         accept(wconf, request, args, work, &resource, &source);
     else
         wconf_work_refuse(wconf, request, error);
