@@ -31,6 +31,7 @@ static const struct noun {
     {"snapshot", "What volumes were at one moment", "list, info, create, rename, delete"},
     {"tag", "Tags on the cluster, node groups, nodes and instances", "list, add, remove"},
     {"backend", "Places where volumes are kept", NULL},
+    {"volume-type", "Kinds of volumes: where they may be, and whose", NULL},
     {"cleanup", "Have others clean what dead volume services have left", NULL},
     {"plan", "What would happen", NULL},
     {"queue", "The queue of jobs, and rules about them", NULL},

@@ -181,6 +181,33 @@ def test_names():
     check('dir1')
 
 
+@title('/volumes/types')
+def test_types():
+    refused('volume_type "fast" does not exist', 'volume', 'create', 'x', '--size', '1', '--type', 'fast')
+    refused('extra_specs: "dir1" is not KEY=VALUE', 'volume-type', 'create', 'fast', '--extra-specs', 'dir1')
+    assert lab.cli('volume-type', 'create', 'fast', '--extra-specs', 'volume_backend_name=dir1') == 'Volume type fast is on record.\n'
+    refused('volume type "fast" exists already', 'volume-type', 'create', 'fast')
+    refused('volume_type "fsat" does not exist; did you mean "fast"?', 'volume', 'create', 'x', '--size', '1', '--type', 'fsat')
+    assert lab.cli('volume', 'create', 'data1', '--size', '1', '--type', 'fast') == 'Volume data1 is available.\n'
+    assert re.search(r'^  Type +fast$', lab.cli('volume', 'info', 'data1'), re.M)
+    said = lab.cli('volume-type', 'list')
+    assert re.search(r'^fast +.* volume_backend_name=dir1 +1$', said, re.M), said
+    refused('cannot be deleted, volume data1 refers to it', 'volume-type', 'delete', 'fast')
+    refused('its extra specs stay while a volume has it', 'volume-type', 'modify', 'fast', '--extra-specs', 'volume_backend_name=dir2')
+    lab.cli('volume', 'delete', 'data1')
+    assert lab.cli('volume-type', 'modify', 'fast', '--extra-specs', 'volume_backend_name=dir2') == 'Volume type fast is changed.\n'
+    line = 'volume type fast: no back end is for it; see its extra specs: fettle volume-type list fast'
+    assert line in lab.run('cluster', 'verify', check=False)[1]
+    # What could be for it may come yet.
+    code, _, err = lab.run('volume', 'create', 'x', '--size', '1', '--type', 'fast', check=False)
+    assert code == 24 and 'volume x: error: no back end for 1 GiB: dir1 is not for type fast' in err, (code, err)
+    refused('volume_type: fast is not for back end dir1, by its extra specs',
+            'volume', 'create', 'y', '--size', '1', '--type', 'fast', '--backend', 'dir1')
+    lab.cli('volume', 'delete', 'x')
+    assert lab.cli('volume-type', 'delete', 'fast') == 'Volume type fast is deleted.\n'
+    check('dir1')
+
+
 @title('/volumes/no-room#CLN-25')
 def test_no_room():
     """Of the back end that is named, or is the only one: at once, as soon as one of its services has said what it has."""
@@ -466,5 +493,5 @@ if __name__ == '__main__':
     with e2e.new_lab(nodes=2, options=('--watcher-interval-ms', '500')) as lab:
         folder = os.path.join(lab.directory, 'shared')
         lab.cli('cluster', 'modify', '--report-interval', '1', '--service-down-time', '4')
-        e2e.run(test_backends, test_life, test_names, test_no_room, test_snapshots, test_elsewhere, test_waits, test_second, test_killed_create, test_killed_extend, test_killed_delete,
-                test_stopped, test_killed_copy, test_double, test_places, test_logs)
+        e2e.run(test_backends, test_life, test_names, test_types, test_no_room, test_snapshots, test_elsewhere, test_waits, test_second,
+                test_killed_create, test_killed_extend, test_killed_delete, test_stopped, test_killed_copy, test_double, test_places, test_logs)

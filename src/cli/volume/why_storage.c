@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cli/commands/info.h"
 #include "cli/commands/why_subject.h"
 #include "cli/why_entry.h"
 
@@ -122,18 +123,8 @@ static void print_volume(const json_t *volume, const json_t *services)
 
 static json_t *find_volume(struct cli *cli, const char *name, GError **error)
 {
-    json_autoptr rows =
-        cli_query(cli, "volume", volume_fields,
-                  json_make("[s[sss][sss]]", "|", "=", "name", name, "=", "uuid", name), error);
-    if (rows != NULL && json_array_size(rows) == 1)
-        return json_incref(json_array_get(rows, 0));
-    if (rows != NULL && json_array_size(rows) > 1)
-        fettle_set_error(error, WRONG_INPUT,
-                         "%zu volumes are called \"%s\"; name one by its UUID: fettle volume list",
-                         json_array_size(rows), name);
-    else if (rows != NULL)
-        fettle_set_error(error, UNKNOWN_ENTITY, "volume \"%s\" does not exist", name);
-    return NULL;
+    json_autoptr rows = info_find(cli, "volume", name, volume_fields, error);
+    return rows != NULL ? json_incref(json_array_get(rows, 0)) : NULL;
 }
 
 int why_storage_volume(struct cli *cli, const char *name, GError **error)

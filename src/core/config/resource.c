@@ -8,7 +8,8 @@ struct kind_of_resource {
     enum task_kind task_kind;
     const struct record *record;
     const struct enum_words *statuses;
-    size_t uuid, name, description, status, status_why, backend, host, data, size, created_us;
+    size_t uuid, name, description, status, status_why, backend, host, data, project, size,
+        created_us;
 };
 
 #define RESOURCE(NAME, k, word)                                                                    \
@@ -24,6 +25,7 @@ struct kind_of_resource {
                          .backend = offsetof(struct k, backend),                                   \
                          .host = offsetof(struct k, host),                                         \
                          .data = offsetof(struct k, data),                                         \
+                         .project = offsetof(struct k, project),                                   \
                          .size = offsetof(struct k, size),                                         \
                          .created_us = offsetof(struct k, created_us)},
 static const struct kind_of_resource kinds[] = {
@@ -66,7 +68,9 @@ struct resource resource_read(enum resource_type type, const void *record)
                                  .backend = "",
                                  .host = "",
                                  .data = "",
-                                 .volume = ""};
+                                 .project = "",
+                                 .volume = "",
+                                 .volume_type = ""};
     return (struct resource){
         .type = type,
         .exists = true,
@@ -78,6 +82,8 @@ struct resource resource_read(enum resource_type type, const void *record)
         .backend = text_at(record, kind->backend),
         .host = text_at(record, kind->host),
         .data = text_at(record, kind->data),
+        .project = text_at(record, kind->project),
+        .volume_type = type == RESOURCE_VOLUME ? ((const struct volume *)record)->volume_type : "",
         .volume = type == RESOURCE_SNAPSHOT ? ((const struct snapshot *)record)->volume : "",
         .size = G_STRUCT_MEMBER(guint64, record, kind->size),
         .created_us = G_STRUCT_MEMBER(guint64, record, kind->created_us)};
@@ -130,7 +136,8 @@ struct change *resource_put(const struct config *config, const struct resource *
                  {kind->status_why, resource->status_why},
                  {kind->backend, resource->backend},
                  {kind->host, resource->host},
-                 {kind->data, resource->data}};
+                 {kind->data, resource->data},
+                 {kind->project, resource->project}};
     const void *old = config_get(config, kind->kind, resource->uuid, NULL);
     void *record = old ? record_copy(kind->record, old) : record_new(kind->record);
     int status = enum_parse(kind->statuses, resource->status);
@@ -139,6 +146,8 @@ struct change *resource_put(const struct config *config, const struct resource *
         text_set(&G_STRUCT_MEMBER(char *, record, texts[i].offset), texts[i].text);
     if (resource->type == RESOURCE_SNAPSHOT)
         text_set(&((struct snapshot *)record)->volume, resource->volume);
+    if (resource->type == RESOURCE_VOLUME)
+        text_set(&((struct volume *)record)->volume_type, resource->volume_type);
     G_STRUCT_MEMBER(int, record, kind->status) = status;
     G_STRUCT_MEMBER(guint64, record, kind->size) = resource->size;
     G_STRUCT_MEMBER(guint64, record, kind->created_us) = resource->created_us;

@@ -3,11 +3,14 @@
 
 #include <string.h>
 
+#include "core/config/volume_types.h"
+
 #define GIB_MIB 1024u
 
 struct judging {
     const struct config *config;
     const GPtrArray *spaces;
+    const struct volume_type *type; /* NULL: none */
     guint64 need_mib;
     const struct backend *best;
     guint64 best_mib;
@@ -38,14 +41,6 @@ static bool is_served(const struct config *config, const struct backend *backend
     return false;
 }
 
-/* The size that it has, or is to have. */
-static guint64 promised_gib(const struct config *config, const struct volume *volume)
-{
-    g_autofree char *key = config_work_key(RESOURCE_VOLUME, volume->uuid);
-    const struct worker *row = config_get(config, "worker", key, NULL);
-    return MAX(volume->size, row ? row->size : 0);
-}
-
 /* Of volumes that have data, or get some, and of snapshots, which have data of their own. */
 static guint64 promised_mib(const struct config *config, const struct backend *backend)
 {
@@ -54,7 +49,7 @@ static guint64 promised_mib(const struct config *config, const struct backend *b
     for (guint i = 0; i < all->len; i++) {
         const struct volume *volume = all->pdata[i];
         if (*volume->data || volume->status == VOLUME_CREATING)
-            gib += promised_gib(config, volume);
+            gib += config_volume_gib(config, volume);
     }
     g_autoptr(GPtrArray) snapshots = config_backend_snapshots(config, backend->uuid);
     for (guint i = 0; i < snapshots->len; i++) {
@@ -111,6 +106,10 @@ static void tell(struct judging *judging, const struct backend *backend, const c
 
 static void judge(struct judging *judging, const struct backend *backend)
 {
+    if (!volume_type_fits(judging->type, backend)) {
+        tell(judging, backend, "is not for type %s", judging->type->name);
+        return;
+    }
     const struct backend_space *space = space_of(judging, backend);
     guint64 capacity = space ? capacity_mib(backend, space) : 0;
     if (space && capacity < judging->need_mib) {
@@ -134,11 +133,14 @@ static void judge(struct judging *judging, const struct backend *backend)
 }
 
 enum volume_choice volume_choose(const struct config *config, const GPtrArray *spaces,
-                                 guint64 size_gib, const char **ret_uuid, char **ret_why)
+                                 const struct volume *volume, const char **ret_uuid, char **ret_why)
 {
     g_autoptr(GString) why = g_string_new(NULL);
-    struct judging judging = {
-        .config = config, .spaces = spaces, .need_mib = size_gib * GIB_MIB, .why = why};
+    struct judging judging = {.config = config,
+                              .spaces = spaces,
+                              .type = config_get(config, "volume_type", volume->volume_type, NULL),
+                              .need_mib = volume->size * GIB_MIB,
+                              .why = why};
     g_autoptr(GPtrArray) all = config_list(config, "backend");
     for (guint i = 0; i < all->len; i++)
         judge(&judging, all->pdata[i]);
@@ -146,7 +148,7 @@ enum volume_choice volume_choose(const struct config *config, const GPtrArray *s
         *ret_uuid = judging.best->uuid;
         return VOLUME_CHOSEN;
     }
-    *ret_why = g_strdup_printf("no back end for %" G_GUINT64_FORMAT " GiB: %s", size_gib,
+    *ret_why = g_strdup_printf("no back end for %" G_GUINT64_FORMAT " GiB: %s", volume->size,
                                all->len ? why->str : "there is none");
     return judging.could ? VOLUME_WAITS : VOLUME_NEVER_FITS;
 }

@@ -444,6 +444,11 @@ void wconf_handle_request_cleanup(struct wconf *wconf, struct rpc_request *reque
 void wconf_handle_stand_in(struct wconf *wconf, struct rpc_request *request);
 void wconf_handle_end_cleanup(struct wconf *wconf, struct rpc_request *request);
 
+/* --- wconf_volume_type.c --- */
+void wconf_handle_add_volume_type(struct wconf *wconf, struct rpc_request *request);
+void wconf_handle_change_volume_type(struct wconf *wconf, struct rpc_request *request);
+void wconf_handle_remove_volume_type(struct wconf *wconf, struct rpc_request *request);
+
 /* --- wconf_work.c, wconf_work_take.c, wconf_work_clean.c, wconf_work_end.c,
  * wconf_hand_on.c --- */
 void wconf_handle_accept_work(struct wconf *wconf, struct rpc_request *request);

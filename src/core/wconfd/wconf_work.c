@@ -6,6 +6,7 @@
  */
 #include <string.h>
 
+#include "core/config/usage.h"
 #include "core/storage/volume_choose.h"
 #include "core/wconfd/wconf_work_private.h"
 #include "proto/change.h"
@@ -152,6 +153,24 @@ static bool has_room(const struct wconf *wconf, const struct work_row *work,
                            size - (work->from ? resource->size : 0), error);
 }
 
+static bool has_quota(const struct wconf *wconf, const struct work_row *work,
+                      const struct accept_work_args *args, const struct resource *resource,
+                      GError **error)
+{
+    if (!args->quota)
+        return true;
+    if (!*resource->project) {
+        fettle_set_error(error, WRONG_INPUT, "quota: %s is no project's",
+                         work->from ? resource_name(resource) : "what is made");
+        return false;
+    }
+    guint64 more_gib = !work->from ? resource->size : args->size ? args->size - resource->size : 0;
+    const struct usage more = {.volumes = !work->from && resource->type == RESOURCE_VOLUME,
+                               .snapshots = !work->from && resource->type == RESOURCE_SNAPSHOT,
+                               .gigabytes = more_gib};
+    return usage_fits(wconf->head, resource->project, args->quota, &more, error);
+}
+
 static void accept_work(struct wconf *wconf, struct rpc_request *request,
                         const struct accept_work_args *args)
 {
@@ -168,6 +187,7 @@ static void accept_work(struct wconf *wconf, struct rpc_request *request,
     if (work && wconf_work_allowed(wconf, &error) &&
         (work->from ? wconf_work_find(wconf->head, work, args, &resource, &error)
                     : wconf_work_make(wconf->head, args, &resource, &source, &error)) &&
+        has_quota(wconf, work, args, &resource, &error) &&
         has_room(wconf, work, args, &resource, &error))
         accept(wconf, request, args, work, &resource, &source);
     else
@@ -295,12 +315,13 @@ void wconf_handle_reset_state(struct wconf *wconf, struct rpc_request *request)
 
 /* What is empty stays as it is. */
 static void change(struct wconf *wconf, struct rpc_request *request, const char *commit_id,
-                   const char *name, const char *description, struct resource *resource)
+                   const char *name, bool unique, const char *description,
+                   struct resource *resource)
 {
     GError *error = NULL;
     if (!*name && !*description)
         fettle_set_error(&error, WRONG_INPUT, "name, description: nothing is to change");
-    if (error || !wconf_work_name_fits(name, &error)) {
+    if (error || !wconf_work_name_fits(wconf->head, resource, name, unique, &error)) {
         wconf_work_refuse(wconf, request, error);
         return;
     }
@@ -322,7 +343,8 @@ void wconf_handle_change_volume(struct wconf *wconf, struct rpc_request *request
         args ? resource_find(wconf->head, RESOURCE_VOLUME, args->volume, &error)
              : resource_read(RESOURCE_VOLUME, NULL);
     if (resource.exists)
-        change(wconf, request, args->commit_id, args->name, args->description, &resource);
+        change(wconf, request, args->commit_id, args->name, args->unique_name, args->description,
+               &resource);
     else
         wconf_work_refuse(wconf, request, error);
 }
@@ -338,7 +360,8 @@ void wconf_handle_change_snapshot(struct wconf *wconf, struct rpc_request *reque
         args ? resource_find(wconf->head, RESOURCE_SNAPSHOT, args->snapshot, &error)
              : resource_read(RESOURCE_SNAPSHOT, NULL);
     if (resource.exists)
-        change(wconf, request, args->commit_id, args->name, args->description, &resource);
+        change(wconf, request, args->commit_id, args->name, args->unique_name, args->description,
+               &resource);
     else
         wconf_work_refuse(wconf, request, error);
 }

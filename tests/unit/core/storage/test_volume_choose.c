@@ -66,13 +66,17 @@ static struct config *config_of_changes(void)
     return config;
 }
 
+/* The volume's type is TYPE1, which is on record. */
+static bool typed;
+
 /* `dir1`, or `waits: …`, `never: …`; ends what begin() began. */
 static char *chosen(guint64 size)
 {
     struct config *config = config_of_changes();
     const char *uuid = NULL;
     g_autofree char *why = NULL;
-    enum volume_choice choice = volume_choose(config, spaces, size, &uuid, &why);
+    const struct volume volume = {.size = size, .volume_type = typed ? (char *)TYPE1 : (char *)""};
+    enum volume_choice choice = volume_choose(config, spaces, &volume, &uuid, &why);
     char *said =
         choice == VOLUME_CHOSEN
             ? g_strdup(((const struct backend *)config_get(config, "backend", uuid, NULL))->name)
@@ -180,6 +184,34 @@ static void test_reserved_and_overcommit(void)
                             "volume service that is up and enabled");
 }
 
+/* #CLN-25: a type that no back end has. */
+static void test_types(void)
+{
+    static const char *const away = " has no volume service that is up and enabled";
+    typed = true;
+    begin();
+    g_ptr_array_add(changes, put("volume_type", TYPE1, 1, object_type("volume_backend_name=dir2")));
+    service(NODE1, DIR1, "up", false);
+    service(NODE2, DIR2, "up", false);
+    space(DIR1, 100, 100);
+    space(DIR2, 10, 10);
+    assert_says(chosen(5), "dir2");
+    begin();
+    g_ptr_array_add(changes, put("volume_type", TYPE1, 1, object_type("volume_backend_name=dir2")));
+    service(NODE1, DIR1, "up", false);
+    space(DIR1, 100, 100);
+    g_autofree char *waits =
+        g_strdup_printf("waits: no back end for 5 GiB: dir1 is not for type fast; dir2%s", away);
+    assert_says(chosen(5), waits);
+    begin();
+    g_ptr_array_add(changes, put("volume_type", TYPE1, 1, object_type("volume_backend_name=dir9")));
+    service(NODE1, DIR1, "up", false);
+    space(DIR1, 100, 100);
+    assert_says(chosen(5), "never: no back end for 5 GiB: dir1 is not for type fast; dir2 is not "
+                           "for type fast");
+    typed = false;
+}
+
 /* `there`, or why not. */
 static char *room(guint64 size, guint64 more)
 {
@@ -263,6 +295,7 @@ int main(int argc, char **argv)
     g_test_add_func("/volume-choose/waits", test_waits);
     g_test_add_func("/volume-choose/never#CLN-25", test_never);
     g_test_add_func("/volume-choose/reserved-and-overcommit", test_reserved_and_overcommit);
+    g_test_add_func("/volume-choose/types#CLN-25", test_types);
     g_test_add_func("/volume-choose/room#CLN-25", test_room);
     g_test_add_func("/volume-choose/room/extensions", test_room_of_extensions);
     return g_test_run();
