@@ -137,7 +137,8 @@ def play(lab, timeline, show_table):
     print(f'Three nodes whose volume services share one directory; one that is silent for {DOWN_S} s counts as down.')
     with story.disk():
         lab.cli('cluster', 'modify', '--report-interval', '1', '--service-down-time', str(DOWN_S))
-        lab.cli('backend', 'add', BACKEND, '--nodes', ','.join(NODES), '--path', story.place)
+        # The disk is small, and what the story makes is blank.
+        lab.cli('backend', 'add', BACKEND, '--nodes', ','.join(NODES), '--path', story.place, '--overcommit', '100000')
         wait_until('all serve it', lambda: [story.states().get(f'{node}@{BACKEND}') for node in NODES] == ['up'] * 3, PATIENCE_S)
         timeline.zero = time.monotonic()
         lab.cli('volume', 'create', 'data1', '--size', '1', '--backend', BACKEND)

@@ -45,6 +45,8 @@
 #define LIMIT_DISKS 16
 #define LIMIT_NICS 8
 #define LIMIT_VOLUME_GIB 65536 /* of one volume */
+#define LIMIT_TYPE_WORDS 64    /* extra specs, and projects, of one type of volumes */
+#define LIMIT_PROJECT_CHARS 64
 #define LIMIT_VOLUME_SNAPSHOTS 256
 #define LIMIT_VOLUME_NAME 255  /* characters of its name */
 #define LIMIT_GUEST_VOLUMES 16 /* that one instance has */

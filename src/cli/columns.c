@@ -38,6 +38,7 @@ static const struct column_row {
     {"backend", "size", "GiB", "gib"},
     {"volume", "name", "Name", NULL},
     {"volume", "size", "GiB", "gib"},
+    {"volume_type", "name", "Name", NULL},
     {"snapshot", "name", "Name", NULL},
     {"snapshot", "size", "GiB", "gib"},
     {"backup", "name", "Name", NULL},

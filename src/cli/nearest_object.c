@@ -16,6 +16,7 @@ static const struct absence {
     {"network \"", "\" does not exist", {"network"}},
     {"backend \"", "\" does not exist", {"backend"}},
     {"volume \"", "\" does not exist", {"volume"}},
+    {"volume_type \"", "\" does not exist", {"volume_type"}},
     {"snapshot \"", "\" does not exist", {"snapshot"}},
     {"backup \"", "\" does not exist", {"backup"}},
     {"nodegroup \"", "\" does not exist", {"group"}},

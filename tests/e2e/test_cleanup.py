@@ -13,6 +13,7 @@ import e2e
 from e2e import title, wait_until
 
 PATIENCE_S = 30
+THIN = ('--overcommit', '100000')   # the disks of a lab are small, and volumes of tests blank
 DOWN_S = 3
 lab = None
 folder = None   # the places of all back ends
@@ -53,7 +54,7 @@ def disk(name):
     subprocess.run(['mkfs.ext4', '-q', image], check=True)
     subprocess.run(['mount', '-o', 'loop', image, place], check=True)
     try:
-        lab.cli('backend', 'add', name, '--nodes', 'node1,node2', '--path', place)
+        lab.cli('backend', 'add', name, '--nodes', 'node1,node2', '--path', place, *THIN)
         wait_until(f'{name} is served', lambda: is_up(f'node1@{name}', f'node2@{name}'), PATIENCE_S)
         yield place
         lab.cli('backend', 'remove', name)
@@ -146,8 +147,7 @@ def test_automatic():
 def test_chosen():
     for name, node in (('one', 'node1'), ('two', 'node2')):
         os.mkdir(os.path.join(folder, name), 0o755)
-        # The disk of a lab is small.
-        lab.cli('backend', 'add', name, '--nodes', node, '--path', os.path.join(folder, name), '--overcommit', '100000')
+        lab.cli('backend', 'add', name, '--nodes', node, '--path', os.path.join(folder, name), *THIN)
         wait_until(f'{name} is served', lambda name=name, node=node: is_up(f'{node}@{name}'), PATIENCE_S)
     assert lab.cli('volume', 'create', 'any', '--size', '1') == 'Volume any is available.\n'
     assert volume('any')['backend'] in ('one', 'two')

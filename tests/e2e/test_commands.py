@@ -103,7 +103,7 @@ ANSWERS = {
     ('queue', 'filter replace'): ['{filter}', '--user', 'nobody', 'ACCEPT'], ('queue', 'filter remove'): ['{filter}'],
     ('queue', 'pause-watcher'): ['0'], ('queue', 'drain'): [], ('queue', 'undrain'): [],
     ('recovery', 'plan'): [], ('recovery', 'collect'): ['instance', 'web'],
-    ('backend', 'list'): [], ('volume', 'list'): [], ('worker', 'list'): [], ('storage-service', 'list'): [],
+    ('backend', 'list'): [], ('volume', 'list'): [], ('worker', 'list'): [], ('storage-service', 'list'): [], ('volume-type', 'list'): [],
     ('volume', 'info'): ['data'], ('snapshot', 'list'): [], ('snapshot', 'info'): ['before'], ('backup', 'list'): [], ('backup', 'info'): ['b1'], ('cleanup', None): [], ('storage-service', 'disable'): ['node1@dir1'], ('storage-service', 'enable'): ['node1@dir1'],
     ('why', None): ['web'], ('plan', 'fail'): ['node2'], ('plan', 'drain'): ['node2'], ('help', None): [],
 }
@@ -111,7 +111,7 @@ ANSWERS = {
 SHOWN_BY = {
     'waiter': ('lock', 'waiters'), 'filter': ('queue', 'filter list'), 'invitation': ('node', 'invite --list'),
     'policy': ('repair', 'policy'), 'task': ('recovery', 'list'), 'fault': ('recovery', 'list'), 'stuck': ('recovery', 'list'),
-    'storage_service': ('storage-service', 'list'),
+    'storage_service': ('storage-service', 'list'), 'volume_type': ('volume-type', 'list'),
 }
 # Commands that are walked elsewhere, or have no document to print.
 ELSEWHERE = {
@@ -133,6 +133,9 @@ ELSEWHERE = {
     ('volume', 'rename'): 'asks fettle-wconfd of the master (test_volumes)',
     ('volume', 'modify'): 'asks fettle-wconfd of the master (test_volumes)',
     ('volume', 'reset-state'): 'asks fettle-wconfd of the master (test_volumes)',
+    ('volume-type', 'create'): 'asks fettle-wconfd of the master (test_volumes)',
+    ('volume-type', 'modify'): 'asks fettle-wconfd of the master (test_volumes)',
+    ('volume-type', 'delete'): 'asks fettle-wconfd of the master (test_volumes)',
     ('snapshot', 'create'): 'asks fettle-wconfd of the master (test_volumes)',
     ('snapshot', 'delete'): 'asks fettle-wconfd of the master (test_volumes)',
     ('snapshot', 'rename'): 'asks fettle-wconfd of the master (test_volumes)',
@@ -368,7 +371,7 @@ def test_queries():
     lacking = [kind for kind in kinds if SHOWN_BY.get(kind, (kind, 'list')) not in described]
     assert not lacking, lacking
     lists = {noun for noun, verb in described if verb == 'list'}
-    assert lists - {'tag', 'recovery', 'storage-service'} <= kinds, lists - kinds
+    assert lists - {'tag', 'recovery', 'storage-service', 'volume-type'} <= kinds, lists - kinds
 
 
 def lines(*words):
@@ -617,7 +620,8 @@ def prepare():
         lab.do('OP_INSTANCE_CREATE', instance_name=name, pnode='node1', start=False, **{**e2e.TICK, 'disk_template': 'file'})
     lab.cli('network', 'add', 'lan', '--network', '192.0.2.0/28')
     os.mkdir(os.path.join(lab.directory, 'shared', 'dir1'))
-    lab.cli('backend', 'add', 'dir1', '--nodes', 'node1', '--path', os.path.join(lab.directory, 'shared', 'dir1'), '--backups', 'yes')
+    # The disk of a lab is small.
+    lab.cli('backend', 'add', 'dir1', '--nodes', 'node1', '--path', os.path.join(lab.directory, 'shared', 'dir1'), '--overcommit', '100000', '--backups', 'yes')
     lab.cli('volume', 'create', 'data', '--size', '1')
     lab.cli('snapshot', 'create', 'before', '--volume', 'data')
     lab.cli('backup', 'create', 'data', '--name', 'b1')

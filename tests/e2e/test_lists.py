@@ -35,6 +35,7 @@ ROWS = {
     'network': [{'name': 'production', 'network': '192.168.100.0/24', 'gateway': '192.168.100.1', 'mode': 'bridged', 'link': 'br0', 'inst_cnt': 100,
                  'free_count': 153}],
     'backend': [{'name': 'dir1', 'kind': 'dir', 'nodes': ['node1', 'node10'], 'up': ['node1'], 'volume_cnt': 100, 'size': 2048, 'path': '/mnt/volumes'}],
+    'volume_type': [{'name': 'fast', 'public': True, 'extra_specs': ['volume_backend_name=dir1'], 'volume_cnt': 100}],
     'volume': [{'name': 'data1', 'status': 'error_extending', 'size': 100, 'backend': 'dir1', 'instance': 'web1', 'uuid': UUID, 'waits_since': None}],
     'snapshot': [{'name': 'before', 'status': 'error_deleting', 'size': 100, 'backend': 'dir1', 'volume': 'data1', 'uuid': UUID, 'waits_since': None}],
     'backup': [{'name': 'monday', 'status': 'error_deleting', 'size': 100, 'backend': 'dir1', 'volume': 'data1', 'uuid': UUID, 'waits_since': None}],
@@ -79,7 +80,7 @@ def lists():
 
 def rows_of(noun, verb):
     what = {('lock', 'waiters'): 'waiter', ('queue', 'filter list'): 'filter', ('node', 'invite --list'): 'invitation', ('repair', 'policy'): 'policy',
-            ('recovery', 'list'): 'task', ('storage-service', 'list'): 'storage_service'}.get((noun, verb), noun)
+            ('recovery', 'list'): 'task', ('storage-service', 'list'): 'storage_service', ('volume-type', 'list'): 'volume_type'}.get((noun, verb), noun)
     return len(ROWS[what]) - 1
 
 

@@ -305,7 +305,8 @@ if __name__ == '__main__':
         folder = os.path.join(lab.directory, 'shared', 'dir1')
         for name, nodes in (('dir1', 'node2,node3'), ('only2', 'node2')):
             os.makedirs(os.path.join(lab.directory, 'shared', name), 0o755)
-            lab.cli('backend', 'add', name, '--nodes', nodes, '--path', os.path.join(lab.directory, 'shared', name))
+            # The disk of a lab is small.
+            lab.cli('backend', 'add', name, '--nodes', nodes, '--path', os.path.join(lab.directory, 'shared', name), '--overcommit', '100000')
         for name in ('data1', 'data2'):
             lab.cli('volume', 'create', name, '--size', '1', '--backend', 'dir1')
         web = moves.create('web1', 'mirror', disks=[{'size': 8}])

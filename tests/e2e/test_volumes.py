@@ -18,6 +18,7 @@ from e2e import fettlelib, title, wait_until
 
 GIB = 1 << 30
 PATIENCE_S = 30
+THIN = ('--overcommit', '100000')   # the disks of a lab are small, and volumes of tests blank
 lab = None
 folder = None   # the places of all back ends
 
@@ -28,7 +29,7 @@ def place(name):
 
 def add_backend(name, *nodes):
     os.mkdir(place(name), 0o755)
-    lab.cli('backend', 'add', name, '--kind', 'dir', '--nodes', ','.join(nodes), '--path', place(name))
+    lab.cli('backend', 'add', name, '--kind', 'dir', '--nodes', ','.join(nodes), '--path', place(name), *THIN)
     for node in nodes:
         wait_until(f'{node}@{name} is up', lambda node=node: services().get(f'{node}@{name}') == 'up', PATIENCE_S)
 
@@ -101,7 +102,7 @@ def test_backends():
     code, _, err = lab.run('volume', 'create', 'early', '--size', '1', check=False)
     assert code == 5 and 'there is no back end; add one: fettle backend add' in err, (code, err)
     os.mkdir(place('dir1'), 0o755)
-    code, out, _ = lab.run('backend', 'add', 'dir1', '--nodes', 'node1,node2', '--path', place('dir1'))
+    code, out, _ = lab.run('backend', 'add', 'dir1', '--nodes', 'node1,node2', '--path', place('dir1'), *THIN)
     assert (code, out) == (0, 'Back end dir1 is on record; the volume services of its nodes take it up.\n'), out
     for node in ('node1', 'node2'):
         wait_until(f'{node}@dir1 is up', lambda node=node: services().get(f'{node}@dir1') == 'up', PATIENCE_S)
@@ -151,11 +152,82 @@ def test_life():
     assert lab.cli('volume', 'delete', 'mail') == 'Volume mail is deleted.\n'
     check('dir1')
     assert not volumes() and not files('dir1')
-    # Of something that no directory can hold the reason is told.
-    code, _, err = lab.run('volume', 'create', 'big', '--size', '64T', check=False)
-    assert code == 24 and re.search(r'volume big: error: .+', err), (code, err)
     check('dir1')
-    lab.cli('volume', 'delete', 'big')
+
+
+@title('/volumes/a-name-is-given-once')
+def test_names():
+    lab.cli('volume', 'create', 'data1', '--size', '1')
+    uuid1 = volumes()['data1']['uuid']
+    lab.cli('volume', 'create', 'data2', '--size', '1')
+    taken = f'a volume data1 exists already: {uuid1}; choose another name'
+    refused(taken, 'volume', 'create', 'data1', '--size', '1')
+    refused(taken, 'volume', 'rename', 'data2', 'data1')
+    lab.cli('snapshot', 'create', 'before', '--volume', 'data1')
+    taken = f'a snapshot before exists already: {snapshots()["before"]["uuid"]}; choose another name'
+    refused(taken, 'snapshot', 'create', 'before', '--volume', 'data2')
+    # Who does not ask for that gets the same name; then all are told.
+    uuid2 = str(uuid.uuid4())
+    bus.ask(lab, 'node2', lab.master, 'volumed', 'accept_work',
+            {'commit_id': uuid2, 'resource_type': 'Volume', 'operation': 'create-volume', 'name': 'data1', 'size': 1}, to='wconfd')
+    wait_until('it is made', lambda: lab.query('volume', ['status'], ['=', 'uuid', uuid2]) == [{'status': 'available'}], PATIENCE_S)
+    both = ', '.join(sorted((uuid1, uuid2)))
+    refused(f'volume "data1" is the name of 2 volumes: {both}; use a UUID', 'volume', 'delete', 'data1')
+    for words in (('volume', 'info'), ('why', 'volume')):
+        refused('2 volumes are called "data1": ', *words, 'data1')
+        refused(uuid2, *words, 'data1')
+    for name in (uuid1, uuid2, 'data2'):
+        lab.cli('volume', 'delete', name, '--cascade')
+    check('dir1')
+
+
+@title('/volumes/types')
+def test_types():
+    refused('volume_type "fast" does not exist', 'volume', 'create', 'x', '--size', '1', '--type', 'fast')
+    refused('extra_specs: "dir1" is not KEY=VALUE', 'volume-type', 'create', 'fast', '--extra-specs', 'dir1')
+    assert lab.cli('volume-type', 'create', 'fast', '--extra-specs', 'volume_backend_name=dir1') == 'Volume type fast is on record.\n'
+    refused('volume type "fast" exists already', 'volume-type', 'create', 'fast')
+    refused('volume_type "fsat" does not exist; did you mean "fast"?', 'volume', 'create', 'x', '--size', '1', '--type', 'fsat')
+    assert lab.cli('volume', 'create', 'data1', '--size', '1', '--type', 'fast') == 'Volume data1 is available.\n'
+    assert re.search(r'^  Type +fast$', lab.cli('volume', 'info', 'data1'), re.M)
+    said = lab.cli('volume-type', 'list')
+    assert re.search(r'^fast +.* volume_backend_name=dir1 +1$', said, re.M), said
+    refused('cannot be deleted, volume data1 refers to it', 'volume-type', 'delete', 'fast')
+    refused('its extra specs stay while a volume has it', 'volume-type', 'modify', 'fast', '--extra-specs', 'volume_backend_name=dir2')
+    lab.cli('volume', 'delete', 'data1')
+    assert lab.cli('volume-type', 'modify', 'fast', '--extra-specs', 'volume_backend_name=dir2') == 'Volume type fast is changed.\n'
+    line = 'volume type fast: no back end is for it; see its extra specs: fettle volume-type list fast'
+    assert line in lab.run('cluster', 'verify', check=False)[1]
+    # What could be for it may come yet.
+    code, _, err = lab.run('volume', 'create', 'x', '--size', '1', '--type', 'fast', check=False)
+    assert code == 24 and 'volume x: error: no back end for 1 GiB: dir1 is not for type fast' in err, (code, err)
+    refused('volume_type: fast is not for back end dir1, by its extra specs',
+            'volume', 'create', 'y', '--size', '1', '--type', 'fast', '--backend', 'dir1')
+    lab.cli('volume', 'delete', 'x')
+    assert lab.cli('volume-type', 'delete', 'fast') == 'Volume type fast is deleted.\n'
+    check('dir1')
+
+
+@title('/volumes/no-room#CLN-25')
+def test_no_room():
+    """Of the back end that is named, or is the only one: at once, as soon as one of its services has said what it has."""
+    lab.cli('volume', 'create', 'data1', '--size', '1')
+    def told():
+        code, _, err = lab.run('volume', 'create', 'big', '--size', '64T', check=False)
+        if code != 6:   # accepted, and more than any file can have
+            lab.cli('volume', 'delete', 'big')
+        return code == 6 and 'back end dir1 holds ' in err
+    wait_until('the master has heard what dir1 has', told, PATIENCE_S)
+    for words in (('create', 'big', '--size', '64T'), ('create', 'big', '--size', '64T', '--backend', 'dir1'), ('extend', 'data1', '--size', '64T')):
+        refused('back end dir1 holds ', 'volume', *words)
+        refused(' GiB at most, not 65536 GiB: it has ', 'volume', *words)
+        refused('--overcommit PERCENT', 'volume', *words)
+    lab.cli('backend', 'modify', 'dir1', '--overcommit', '100')
+    refused('back end dir1 holds ', 'snapshot', 'create', 'before', '--volume', 'data1')
+    lab.cli('backend', 'modify', 'dir1', *THIN)
+    assert list(volumes()) == ['data1'] and not snapshots()
+    lab.cli('volume', 'delete', 'data1')
+    check('dir1')
 
 
 def data(kind, found):
@@ -326,7 +398,7 @@ def disk(name, *options):
     subprocess.run(['mkfs.ext4', '-q', *options, image], check=True)
     subprocess.run(['mount', '-o', 'loop', image, place(name)], check=True)
     try:
-        lab.cli('backend', 'add', name, '--nodes', 'node1', '--path', place(name))
+        lab.cli('backend', 'add', name, '--nodes', 'node1', '--path', place(name), *THIN)
         wait_until(f'node1@{name} is up', lambda: services().get(f'node1@{name}') == 'up', PATIENCE_S)
         yield
         lab.cli('backend', 'remove', name)
@@ -422,5 +494,5 @@ if __name__ == '__main__':
     with e2e.new_lab(nodes=2, options=('--watcher-interval-ms', '500')) as lab:
         folder = os.path.join(lab.directory, 'shared')
         lab.cli('cluster', 'modify', '--report-interval', '1', '--service-down-time', '4')
-        e2e.run(test_backends, test_life, test_snapshots, test_elsewhere, test_waits, test_second, test_killed_create, test_killed_extend, test_killed_delete,
-                test_stopped, test_killed_copy, test_double, test_places, test_logs)
+        e2e.run(test_backends, test_life, test_names, test_types, test_no_room, test_snapshots, test_elsewhere, test_waits, test_second,
+                test_killed_create, test_killed_extend, test_killed_delete, test_stopped, test_killed_copy, test_double, test_places, test_logs)

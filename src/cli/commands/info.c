@@ -33,25 +33,36 @@ static GStrv all_fields(struct cli *cli, const char *what, GError **error)
     return g_strv_builder_end(names);
 }
 
-static json_t *find_row(struct cli *cli, const char *what, const char *name,
-                        const char *const *fields, GError **error)
+static json_t *rows_of(struct cli *cli, const char *what, const char *name,
+                       const char *const *fields, GError **error)
 {
-    json_autoptr rows =
-        cli_query(cli, what, fields,
-                  json_make("[s[sss][sss]]", "|", "=", "name", name, "=", "uuid", name), error);
-    if (rows == NULL)
-        return NULL;
-    if (json_array_size(rows) == 0) {
+    return cli_query(cli, what, fields,
+                     json_make("[s[sss][sss]]", "|", "=", "name", name, "=", "uuid", name), error);
+}
+
+static void tell_many(struct cli *cli, const char *what, const char *name, GError **error)
+{
+    json_autoptr rows = rows_of(cli, what, name, (const char *const[]){"uuid", NULL}, error);
+    g_autoptr(GString) uuids = g_string_new(NULL);
+    for (size_t i = 0; i < json_array_size(rows); i++)
+        g_string_append_printf(uuids, "%s%s", i ? ", " : "",
+                               cli_cell_string(json_array_get(rows, i), 0));
+    if (rows != NULL)
+        fettle_set_error(error, WRONG_INPUT, "%zu %ss are called \"%s\": %s; name one by its UUID",
+                         json_array_size(rows), what, name, uuids->str);
+}
+
+json_t *info_find(struct cli *cli, const char *what, const char *name, const char *const *fields,
+                  GError **error)
+{
+    json_autoptr rows = rows_of(cli, what, name, fields, error);
+    if (rows != NULL && json_array_size(rows) == 1)
+        return json_incref(rows);
+    if (rows != NULL && json_array_size(rows) == 0)
         fettle_set_error(error, UNKNOWN_ENTITY, "%s \"%s\" does not exist", what, name);
-        return NULL;
-    }
-    if (json_array_size(rows) > 1) {
-        fettle_set_error(error, WRONG_INPUT,
-                         "%zu %ss are called \"%s\"; name one by its UUID: fettle %s list",
-                         json_array_size(rows), what, name, what);
-        return NULL;
-    }
-    return json_incref(rows);
+    else if (rows != NULL)
+        tell_many(cli, what, name, error);
+    return NULL;
 }
 
 void cli_print_details(const char *what, const char *const *fields, const json_t *row)
@@ -79,7 +90,7 @@ static int show(struct cli *cli, const char *what, info_print print, int argc, c
     const char *const *fields = (const char *const *)names;
     if (!cli_check_fields(cli, what, fields, error))
         return -1;
-    json_autoptr rows = find_row(cli, what, argv[0], fields, error);
+    json_autoptr rows = info_find(cli, what, argv[0], fields, error);
     if (rows == NULL)
         return -1;
     if (cli->json) {

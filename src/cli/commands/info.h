@@ -18,6 +18,13 @@ void info_print_cluster(const json_t *info);
 void info_print_records(struct cli *cli, const char *what, const char *word, const char *all,
                         const char *name);
 
+/* --- info.c --- */
+
+/* The row of the only one of that name, or UUID, in an array. NULL: there is none, or there are
+ * several, which the error names. */
+json_t *info_find(struct cli *cli, const char *what, const char *name, const char *const *fields,
+                  GError **error);
+
 /* --- info_fields.c --- */
 
 /* The value of a cell if its status is normal, else NULL. */

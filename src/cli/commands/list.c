@@ -47,11 +47,14 @@ static const struct list {
      "subject_kind,subject_name,task,since,owner,owner_state,stuck,looks,why,rule,error_since,"
      "next"},
     {"backend", "name,kind,nodes,up,volume_cnt,size,path", "name", "backend"},
+    {"volume_type", "name,public,extra_specs,volume_cnt", "name", "volume_type", NULL, NULL,
+     "name,uuid,public,extra_specs,projects,volume_cnt,description"},
     {"volume", "name,status,size,backend,instance,uuid", "name", "volume", "waits_since", NULL,
-     "name,uuid,status,why,size,backend,instance,host,created,operation,worker,waits_since,"
+     "name,uuid,status,why,size,backend,volume_type,project,instance,host,created,operation,worker,"
+     "waits_since,"
      "description"},
     {"snapshot", "name,status,size,backend,volume,uuid", "name", "snapshot", "waits_since", NULL,
-     "name,uuid,volume,volume_uuid,status,why,size,backend,host,created,operation,worker,"
+     "name,uuid,volume,volume_uuid,status,why,size,backend,project,host,created,operation,worker,"
      "waits_since,description"},
     {"backup", "name,status,size,backend,volume,uuid", "name", "backup", "waits_since", NULL,
      "name,uuid,volume,volume_uuid,status,why,size,backend,host,bytes,sum,created,operation,worker,"
@@ -373,6 +376,11 @@ static int backend_list(struct cli *cli, int argc, char **argv, GError **error)
     return list_command(cli, "backend", argc, argv, error);
 }
 
+static int volume_type_list(struct cli *cli, int argc, char **argv, GError **error)
+{
+    return cli_list(cli, "volume-type", "list", "volume_type", NULL, argc, argv, error);
+}
+
 static int volume_list(struct cli *cli, int argc, char **argv, GError **error)
 {
     return list_command(cli, "volume", argc, argv, error);
@@ -512,6 +520,9 @@ const struct command query_commands[] = {
      "List backups of volumes, and below them whose work waits for a volume service.", backup_list},
     {"backend", "list", "[--filter FILTER] " ORDER_USAGE " [NAME…]",
      "List back ends of volumes, and which of their nodes serve them now.", backend_list},
+    {"volume-type", "list", "[--filter FILTER] " ORDER_USAGE " [NAME…]",
+     "List types of volumes: what a back end must be for them, and how many volumes have them.",
+     volume_type_list},
     {"worker", "list", "[--filter FILTER] " ORDER_USAGE " [VOLUME…]",
      "List work that is asked for and not done yet, and which service has it.", worker_list},
     {"storage-service", "list", "[--filter FILTER] " ORDER_USAGE " [HOST…]",

@@ -51,6 +51,8 @@ static void print(const json_t *cells, const char *title)
     print_attachment(cells);
     info_line("Size", "%" G_GINT64_FORMAT " GiB", info_number(cells, "size"));
     info_line("Back end", "%s%s%s", info_string(cells, "backend"), *host ? ", made by " : "", host);
+    if (*info_string(cells, "volume_type") != '\0')
+        info_line("Type", "%s", info_string(cells, "volume_type"));
     info_line("Data", "%s", *data ? data : "none");
     info_line("Created", "%s", created);
     if (*description != '\0')

@@ -17,8 +17,8 @@ static int snapshot_create(struct cli *cli, int argc, char **argv, GError **erro
         return -1;
     }
     work.name = argv[0];
-    json_t *args = json_make("{ss ss ss}", "name", argv[0], "source", volume, "description",
-                             description ? description : "");
+    json_t *args = json_make("{ss sb ss ss}", "name", argv[0], "unique_name", true, "source",
+                             volume, "description", description ? description : "");
     return volume_work(cli, &work, no_wait, args, error);
 }
 

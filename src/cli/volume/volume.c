@@ -12,7 +12,7 @@ static const char *const operations[] = {"create-volume", "extend-volume", "dele
 
 /* What the flags of one of these say. */
 struct request {
-    const char *size, *backend, *description, *snapshot;
+    const char *size, *backend, *description, *snapshot, *type;
     bool no_wait, yes, cascade;
 };
 
@@ -24,16 +24,20 @@ static int volume_create(struct cli *cli, int argc, char **argv, GError **error)
         !volume_take(&argc, argv, "--backend", &request.backend, error) ||
         !volume_take(&argc, argv, "--description", &request.description, error) ||
         !volume_take(&argc, argv, "--snapshot", &request.snapshot, error) ||
+        !volume_take(&argc, argv, "--type", &request.type, error) ||
         !volume_take_wait(&argc, argv, &request.no_wait, error) ||
         !cli_expect(argc, argv, 1, "volume create NAME --size SIZE", error) ||
         !volume_name_given(argv[0], error) ||
         !volume_size(request.size, request.snapshot == NULL, &work.size, error))
         return -1;
     work.name = argv[0];
-    json_t *args = json_make("{ss sI ss ss ss}", "name", argv[0], "size", (json_int_t)work.size,
-                             "backend", request.backend ? request.backend : "", "description",
-                             request.description ? request.description : "", "source",
-                             request.snapshot ? request.snapshot : "");
+    json_t *args =
+        json_make("{ss sb sI ss ss ss}", "name", argv[0], "unique_name", true, "size",
+                  (json_int_t)work.size, "backend", request.backend ? request.backend : "",
+                  "description", request.description ? request.description : "", "source",
+                  request.snapshot ? request.snapshot : "");
+    if (request.type != NULL)
+        json_object_set_new(args, "volume_type", json_string(request.type));
     return volume_work(cli, &work, request.no_wait, args, error);
 }
 
@@ -102,11 +106,13 @@ static int reset_volume(struct cli *cli, int argc, char **argv, GError **error)
 
 const struct command volume_commands[] = {
     {"volume", "create",
-     "VOLUME-NAME [--size SIZE] [--backend BACKEND] [--snapshot SNAPSHOT] [--description TEXT] "
+     "VOLUME-NAME [--size SIZE] [--backend BACKEND] [--type TYPE] [--snapshot SNAPSHOT] "
+     "[--description TEXT] "
      "[--wait|--no-wait]",
      "Make a volume, of so many GiB or as 10G or 1T, and wait until it is available. Blank, "
      "without "
-     "--backend on the only one that there is; or from a snapshot, on the back end of that and, "
+     "--backend on the only one that there is, or that is for its type; or from a snapshot, on the "
+     "back end of that and, "
      "without --size, as large.",
      volume_create},
     {"volume", "delete", "VOLUME [--cascade] [--yes] [--wait|--no-wait]",

@@ -143,7 +143,9 @@ int volume_rename(struct cli *cli, const char *kind, int argc, char **argv, GErr
     g_autofree char *method = g_strdup_printf("change_%s", kind);
     g_autofree char *usage = g_strdup_printf("%s rename NAME NEW-NAME", kind);
     if (!cli_expect(argc, argv, 2, usage, error) ||
-        !volume_ask(cli, method, json_make("{ss ss}", kind, argv[0], "name", argv[1]), error))
+        !volume_ask(cli, method,
+                    json_make("{ss ss sb}", kind, argv[0], "name", argv[1], "unique_name", true),
+                    error))
         return -1;
     g_autofree char *what = titled(kind, argv[0]);
     cli_say(cli, json_make("{ss}", "name", argv[1]), "%s is called %s.", what, argv[1]);

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cli/commands/info.h"
 #include "cli/commands/why_subject.h"
 #include "cli/why_entry.h"
 #include "proto/task_table.h"
@@ -162,18 +163,8 @@ static void print_resource(const struct of_kind *of, const json_t *row, const js
 static json_t *find_resource(struct cli *cli, const struct of_kind *of, const char *name,
                              GError **error)
 {
-    json_autoptr rows =
-        cli_query(cli, of->kind, of->fields,
-                  json_make("[s[sss][sss]]", "|", "=", "name", name, "=", "uuid", name), error);
-    if (rows != NULL && json_array_size(rows) == 1)
-        return json_incref(json_array_get(rows, 0));
-    if (rows != NULL && json_array_size(rows) > 1)
-        fettle_set_error(error, WRONG_INPUT,
-                         "%zu %ss are called \"%s\"; name one by its UUID: fettle %s list",
-                         json_array_size(rows), of->kind, name, of->kind);
-    else if (rows != NULL)
-        fettle_set_error(error, UNKNOWN_ENTITY, "%s \"%s\" does not exist", of->kind, name);
-    return NULL;
+    json_autoptr rows = info_find(cli, of->kind, name, of->fields, error);
+    return rows != NULL ? json_incref(json_array_get(rows, 0)) : NULL;
 }
 
 int why_storage_resource(struct cli *cli, const char *kind, const char *name, GError **error)

@@ -304,6 +304,7 @@ static const struct {
     {"backend", invariants_backend},
     {"storage_service", invariants_storage_service},
     {"worker", invariants_worker},
+    {"volume_type", invariants_volume_type},
     {"volume", invariants_volume},
     {"snapshot", invariants_snapshot},
     {"backup", invariants_backup},

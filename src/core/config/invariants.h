@@ -59,6 +59,7 @@ bool invariants_card_in_network(const struct config *config, const struct instan
 bool invariants_backend(const struct config *config, const void *object, GError **error);
 bool invariants_storage_service(const struct config *config, const void *object, GError **error);
 bool invariants_worker(const struct config *config, const void *object, GError **error);
+bool invariants_volume_type(const struct config *config, const void *object, GError **error);
 bool invariants_volume(const struct config *config, const void *object, GError **error);
 bool invariants_backup(const struct config *config, const void *object, GError **error);
 bool invariants_snapshot(const struct config *config, const void *object, GError **error);

@@ -200,6 +200,14 @@ static bool tags_unused(const struct config *config, const struct config_delta *
            still_used(delta->kind, delta->key, delta->before, "tag", tags->pdata[0], error);
 }
 
+static bool volume_type_unused(const struct config *config, const struct volume_type *type,
+                               GError **error)
+{
+    g_autoptr(GPtrArray) volumes = config_type_volumes(config, type->uuid);
+    return volumes->len == 0 || still_used("volume_type", type->uuid, type, "volume",
+                                           config_volume_name(volumes->pdata[0]), error);
+}
+
 bool invariants_deleted(const struct config *config, const struct config_delta *delta,
                         GError **error)
 {
@@ -213,6 +221,8 @@ bool invariants_deleted(const struct config *config, const struct config_delta *
         return network_unused(config, delta->before, error);
     if (!strcmp(delta->kind, "backend"))
         return backend_unused(config, delta->before, error);
+    if (!strcmp(delta->kind, "volume_type"))
+        return volume_type_unused(config, delta->before, error);
     if (!strcmp(delta->kind, "volume"))
         return volume_unused(config, delta->before, error);
     if (!strcmp(delta->kind, "storage_service"))

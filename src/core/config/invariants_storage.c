@@ -8,6 +8,7 @@
 #include "core/config/attachments.h"
 #include "core/config/invariants.h"
 #include "core/config/resource.h"
+#include "core/config/volume_types.h"
 #include "proto/storage/volume_driver.h"
 
 #define SUM_CHARS 128
@@ -210,12 +211,49 @@ static bool attachments_rule(const struct config *config, const struct volume *v
     return attachment_places(config, instance, error);
 }
 
+/* KEY=VALUE, each key once. */
+static bool specs_rule(const struct volume_type *type, GError **error)
+{
+    for (guint i = 0; i < type->extra_specs->len; i++) {
+        const char *spec = type->extra_specs->pdata[i];
+        const char *equals = strchr(spec, '=');
+        if (!equals || equals == spec || !equals[1]) {
+            fettle_set_error(error, WRONG_INPUT, "extra_specs: \"%s\" is not KEY=VALUE", spec);
+            return false;
+        }
+        g_autofree char *key = g_strndup(spec, (gsize)(equals - spec));
+        if (volume_type_spec(type, key) == equals + 1)
+            continue;
+        fettle_set_error(error, WRONG_INPUT, "extra_specs: %s is given twice", key);
+        return false;
+    }
+    return true;
+}
+
+static bool projects_rule(const struct volume_type *type, GError **error)
+{
+    if (!type->public || !type->projects->len)
+        return true;
+    fettle_set_error(error, WRONG_INPUT, "projects: each may use it, as it is public");
+    return false;
+}
+
+bool invariants_volume_type(const struct config *config, const void *object, GError **error)
+{
+    const struct volume_type *type = object;
+    return invariants_unique_name(config, "volume_type", type->name, error) &&
+           specs_rule(type, error) && projects_rule(type, error);
+}
+
 bool invariants_volume(const struct config *config, const void *object, GError **error)
 {
     const struct volume *volume = object;
     if (volume->status != VOLUME_ATTACHING && volume->status != VOLUME_DETACHING &&
         volume->status != VOLUME_RESERVED)
-        return resource_rule(config, RESOURCE_VOLUME, volume, error) &&
+        return (!*volume->volume_type ||
+                invariants_exists(config, "volume_type", volume->volume_type, "volume_type",
+                                  error)) &&
+               resource_rule(config, RESOURCE_VOLUME, volume, error) &&
                attachments_rule(config, volume, error);
     fettle_set_error(error, WRONG_INPUT,
                      "status: %s is what an attachment says, and never on record",

@@ -11,6 +11,8 @@
 #include "proto/change.h"
 #include "proto/digest.h"
 
+#define NAMED_SHOWN 8u /* of those that have one name */
+
 /* --- objects --- */
 
 struct config_object *config_object_ref(struct config_object *object)
@@ -43,8 +45,9 @@ static void object_unref(void *data)
 /* What is found by its name: not by that of a removed instance, which may be used again. */
 static const struct field *name_field(const struct record *record)
 {
-    static const char *const named[] = {"cluster", "nodegroup", "network",  "node",  "instance",
-                                        "backend", "volume",    "snapshot", "backup"};
+    static const char *const named[] = {"cluster",  "nodegroup",  "network", "node",
+                                        "instance", "backend",    "volume",  "snapshot",
+                                        "backup",   "volume_type"};
     for (guint i = 0; i < G_N_ELEMENTS(named); i++) {
         if (strcmp(record->name, named[i]) == 0)
             return record_field(record, "name");
@@ -230,6 +233,30 @@ GPtrArray *config_find_all(const struct config *config, const char *kind_name,
     return found;
 }
 
+static int compare_texts(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+char *config_keys_of_name(const struct config *config, const char *kind_name, const char *name,
+                          const char *but)
+{
+    const struct kind *kind = kind_find(config, kind_name);
+    g_autoptr(GPtrArray) keys = g_ptr_array_new();
+    GSList *named = kind && kind->by_name ? g_hash_table_lookup(kind->by_name, name) : NULL;
+    for (; named; named = named->next) {
+        const struct config_object *object = named->data;
+        if (strcmp(object->key, but) != 0)
+            g_ptr_array_add(keys, object->key);
+    }
+    guint more = keys->len > NAMED_SHOWN ? keys->len - NAMED_SHOWN : 0;
+    g_ptr_array_sort(keys, compare_texts);
+    g_ptr_array_set_size(keys, (gint)(keys->len - more));
+    g_ptr_array_add(keys, NULL);
+    g_autofree char *shown = g_strjoinv(", ", (char **)keys->pdata);
+    return more ? g_strdup_printf("%s and %u more", shown, more) : g_steal_pointer(&shown);
+}
+
 const void *config_find(const struct config *config, const char *kind_name,
                         const char *name_or_uuid, GError **error)
 {
@@ -240,8 +267,9 @@ const void *config_find(const struct config *config, const char *kind_name,
     if (object || (named && !named->next))
         return (object ? object : (const struct config_object *)named->data)->value;
     if (named) {
-        fettle_set_error(error, WRONG_INPUT, "%s \"%s\" is the name of %u %ss; use a UUID",
-                         kind_name, name_or_uuid, g_slist_length(named), kind_name);
+        g_autofree char *keys = config_keys_of_name(config, kind_name, name_or_uuid, "");
+        fettle_set_error(error, WRONG_INPUT, "%s \"%s\" is the name of %u %ss: %s; use a UUID",
+                         kind_name, name_or_uuid, g_slist_length(named), kind_name, keys);
         return NULL;
     }
     config_need_kind(config, kind_name);

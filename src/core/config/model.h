@@ -58,6 +58,10 @@ const void *config_get(const struct config *config, const char *kind, const char
  * several have the name of, as volumes may, is found by UUID alone: WRONG_INPUT. */
 const void *config_find(const struct config *config, const char *kind, const char *name_or_uuid,
                         GError **error);
+/* UUIDs of all that have that name but of that one ("": none is left out), joined by ", ", at most
+ * eight of them; "": nobody has it. Free with g_free(). */
+char *config_keys_of_name(const struct config *config, const char *kind, const char *name,
+                          const char *but);
 /* All that have that name, and what has that UUID; array of borrowed pointers; unref it. */
 GPtrArray *config_find_all(const struct config *config, const char *kind, const char *name_or_uuid);
 /* All of a kind: keys sorted by name where there is one, else by key. Array of borrowed pointers;
@@ -122,6 +126,12 @@ GPtrArray *config_held_work(const struct config *config, enum resource_type type
 GPtrArray *config_backend_volumes(const struct config *config, const char *backend);
 GPtrArray *config_backend_snapshots(const struct config *config, const char *backend);
 GPtrArray *config_backend_backups(const struct config *config, const char *backend);
+/* Likewise those of a project, and the volumes of a type. */
+GPtrArray *config_project_volumes(const struct config *config, const char *project);
+GPtrArray *config_project_snapshots(const struct config *config, const char *project);
+GPtrArray *config_type_volumes(const struct config *config, const char *volume_type);
+/* The size (GiB) that a volume has, or that its row of work is to give it. */
+guint64 config_volume_gib(const struct config *config, const struct volume *volume);
 GPtrArray *config_backend_trash(const struct config *config, const char *backend);
 /* Snapshots of a volume (UUID), in the order in which they were asked for; likewise. */
 GPtrArray *config_volume_snapshots(const struct config *config, const char *volume);

@@ -67,7 +67,7 @@ static GHashTable *(*const makers[INDEX_COUNT])(void) = {
     [INDEX_TAGS... INDEX_TAGS + TAG_INSTANCE] = index_sets_new,
     [INDEX_NODES] = index_nodes_new,
     [INDEX_SERVICES] = index_lists_new,
-    [INDEX_SERVICE_WORK... INDEX_INSTANCE_VOLUMES] = index_sets_new,
+    [INDEX_SERVICE_WORK... INDEX_TYPE_VOLUMES] = index_sets_new,
 };
 
 static const struct {

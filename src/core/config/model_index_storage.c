@@ -38,6 +38,10 @@ void index_volume(struct config_indexes *indexes, struct config_object *object, 
 {
     const struct volume *volume = object->value;
     index_sets_change(indexes->tables[INDEX_BACKEND_VOLUMES], volume->backend, object, add);
+    if (*volume->project)
+        index_sets_change(indexes->tables[INDEX_PROJECT_VOLUMES], volume->project, object, add);
+    if (*volume->volume_type)
+        index_sets_change(indexes->tables[INDEX_TYPE_VOLUMES], volume->volume_type, object, add);
     for (guint i = 0; i < volume->attachments->len; i++)
         index_sets_change(indexes->tables[INDEX_INSTANCE_VOLUMES],
                           ((const struct attachment *)volume->attachments->pdata[i])->instance,
@@ -49,6 +53,8 @@ void index_snapshot(struct config_indexes *indexes, struct config_object *object
     const struct snapshot *snapshot = object->value;
     index_sets_change(indexes->tables[INDEX_BACKEND_SNAPSHOTS], snapshot->backend, object, add);
     index_sets_change(indexes->tables[INDEX_VOLUME_SNAPSHOTS], snapshot->volume, object, add);
+    if (*snapshot->project)
+        index_sets_change(indexes->tables[INDEX_PROJECT_SNAPSHOTS], snapshot->project, object, add);
 }
 
 void index_backup(struct config_indexes *indexes, struct config_object *object, bool add)
@@ -120,6 +126,28 @@ GPtrArray *config_backend_snapshots(const struct config *config, const char *bac
 GPtrArray *config_backend_backups(const struct config *config, const char *backend)
 {
     return values_of(config, INDEX_BACKEND_BACKUPS, backend);
+}
+
+GPtrArray *config_project_volumes(const struct config *config, const char *project)
+{
+    return values_of(config, INDEX_PROJECT_VOLUMES, project);
+}
+
+GPtrArray *config_project_snapshots(const struct config *config, const char *project)
+{
+    return values_of(config, INDEX_PROJECT_SNAPSHOTS, project);
+}
+
+GPtrArray *config_type_volumes(const struct config *config, const char *volume_type)
+{
+    return values_of(config, INDEX_TYPE_VOLUMES, volume_type);
+}
+
+guint64 config_volume_gib(const struct config *config, const struct volume *volume)
+{
+    g_autofree char *key = config_work_key(RESOURCE_VOLUME, volume->uuid);
+    const struct worker *row = config_get(config, "worker", key, NULL);
+    return MAX(volume->size, row ? row->size : 0);
 }
 
 static int compare_snapshots(const void *a, const void *b)

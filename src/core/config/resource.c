@@ -8,7 +8,8 @@ struct kind_of_resource {
     enum task_kind task_kind;
     const struct record *record;
     const struct enum_words *statuses;
-    size_t uuid, name, description, status, status_why, backend, host, data, size, created_us;
+    size_t uuid, name, description, status, status_why, backend, host, data, project, size,
+        created_us;
 };
 
 #define RESOURCE(NAME, k, word)                                                                    \
@@ -24,6 +25,7 @@ struct kind_of_resource {
                          .backend = offsetof(struct k, backend),                                   \
                          .host = offsetof(struct k, host),                                         \
                          .data = offsetof(struct k, data),                                         \
+                         .project = offsetof(struct k, project),                                   \
                          .size = offsetof(struct k, size),                                         \
                          .created_us = offsetof(struct k, created_us)},
 static const struct kind_of_resource kinds[] = {
@@ -89,6 +91,8 @@ struct resource resource_read(enum resource_type type, const void *record)
                                  .host = "",
                                  .data = "",
                                  .volume = "",
+                                 .project = "",
+                                 .volume_type = "",
                                  .sum = ""};
     char *const *volume = volume_at(type, record);
     const struct backup *backup = type == RESOURCE_BACKUP ? record : NULL;
@@ -104,6 +108,8 @@ struct resource resource_read(enum resource_type type, const void *record)
         .host = text_at(record, kind->host),
         .data = text_at(record, kind->data),
         .volume = volume ? *volume : "",
+        .project = text_at(record, kind->project),
+        .volume_type = type == RESOURCE_VOLUME ? ((const struct volume *)record)->volume_type : "",
         .size = G_STRUCT_MEMBER(guint64, record, kind->size),
         .created_us = G_STRUCT_MEMBER(guint64, record, kind->created_us),
         .bytes = backup ? backup->bytes : 0,
@@ -177,7 +183,8 @@ struct change *resource_put(const struct config *config, const struct resource *
                  {kind->status_why, resource->status_why},
                  {kind->backend, resource->backend},
                  {kind->host, resource->host},
-                 {kind->data, resource->data}};
+                 {kind->data, resource->data},
+                 {kind->project, resource->project}};
     const void *old = config_get(config, kind->kind, resource->uuid, NULL);
     void *record = old ? record_copy(kind->record, old) : record_new(kind->record);
     int status = enum_parse(kind->statuses, resource->status);
@@ -190,6 +197,8 @@ struct change *resource_put(const struct config *config, const struct resource *
         ((struct backup *)record)->bytes = resource->bytes;
         text_set(&((struct backup *)record)->sum, resource->sum);
     }
+    if (resource->type == RESOURCE_VOLUME)
+        text_set(&((struct volume *)record)->volume_type, resource->volume_type);
     G_STRUCT_MEMBER(int, record, kind->status) = status;
     G_STRUCT_MEMBER(guint64, record, kind->size) = resource->size;
     G_STRUCT_MEMBER(guint64, record, kind->created_us) = resource->created_us;

@@ -15,7 +15,9 @@ struct resource {
     const char *uuid, *name, *description;
     const char *status, *status_why; /* status: a word of its kind */
     const char *backend, *host, *data;
-    const char *volume; /* of a snapshot or a backup: what it is of; else "" */
+    const char *project;
+    const char *volume;      /* of a snapshot or a backup: what it is of; else "" */
+    const char *volume_type; /* of a volume: UUID of its type, if it has one; else "" */
     guint64 size, created_us;
     guint64 bytes;   /* of a backup: of its data; else 0 */
     const char *sum; /* likewise; else "" */

@@ -204,7 +204,9 @@ static bool guarded_step(const struct step *step, const struct resource *old,
                    {"data: changes", !strcmp(old->data, after->data)},
                    {"backend: changes", !strcmp(old->backend, after->backend)},
                    {"host: changes", !strcmp(old->host, after->host)},
-                   {"size: changes", old->size == after->size}};
+                   {"size: changes", old->size == after->size},
+                   {"project: changes", !strcmp(old->project, after->project)},
+                   {"volume_type: changes", !strcmp(old->volume_type, after->volume_type)}};
     for (guint i = 0; i < G_N_ELEMENTS(guarded); i++)
         if (!guarded[i].same && !of_work(step, guarded[i].what, error))
             return false;

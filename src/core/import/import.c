@@ -48,13 +48,15 @@ static const char *const instance_keeps[] = {"ctime",
 static const char *const instance_told[] = {"disk_template", "disks", "primary_node",
                                             "secondary_node", NULL};
 static const char *const backend_keeps[] = {"kind", "path", NULL};
-static const char *const volume_keeps[] = {"created_us", "size", "status", "status_why",
-                                           "backend",    "host", "data",   NULL};
-static const char *const snapshot_keeps[] = {"created_us", "volume", "size", "status", "status_why",
-                                             "backend",    "host",   "data", NULL};
-static const char *const backup_keeps[] = {"created_us", "volume",  "size", "status",
-                                           "status_why", "backend", "host", "data",
-                                           "bytes",      "sum",     NULL};
+static const char *const volume_keeps[] = {"created_us",  "size", "status", "status_why",
+                                           "backend",     "host", "data",   "project",
+                                           "volume_type", NULL};
+static const char *const snapshot_keeps[] = {"created_us", "volume",  "size", "status",
+                                             "status_why", "backend", "host", "data",
+                                             "project",    NULL};
+static const char *const backup_keeps[] = {"created_us", "volume",  "size",    "status",
+                                           "status_why", "backend", "host",    "data",
+                                           "bytes",      "sum",     "project", NULL};
 static const char *const volume_told[] = {"size", "backend", NULL};
 static const char *const nothing_kept[] = {NULL};
 
@@ -71,6 +73,7 @@ static const struct kind_rule rules[] = {
     {"backend", backend_keeps, backend_keeps,
      "an import removes no back end; use `fettle backend remove`, or put it into the file",
      "its nodes are asked first: make it with `fettle backend add`, and take it out of the file"},
+    {"volume_type", nothing_kept, nothing_kept, NULL, NULL},
     {"volume", volume_keeps, volume_told,
      "an import deletes no volume; use `fettle volume delete`, or put it into the file",
      "its data is not in the file; take it out"},

@@ -51,8 +51,8 @@ static bool check_resource(const char *call, const char *what, GError **error)
         error, WRONG_INPUT,
         "%s: what: unknown resource \"%s\"; known are instance, node, group, job, "
         "repair, policy, brake, advice, network, reservation, invitation, decision, event, fault, "
-        "stuck, task, filter, lock, waiter, export, service, backend, volume, snapshot, backup, "
-        "worker, "
+        "stuck, task, filter, lock, waiter, export, service, backend, volume_type, volume, "
+        "snapshot, backup, worker, "
         "storage_service",
         call, what);
     return false;

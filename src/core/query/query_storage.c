@@ -303,6 +303,30 @@ json_t *query_get_volume_serial_no(struct query_source *source, const void *row,
     return query_serial_no(source, "volume", ((const struct volume *)row)->uuid);
 }
 
+json_t *query_get_volume_volume_type(struct query_source *source, const void *row,
+                                     enum query_status *ret_status)
+{
+    const char *uuid = ((const struct volume *)row)->volume_type;
+    const struct volume_type *type = config_get(source->config, "volume_type", uuid, NULL);
+    return text(type ? type->name : uuid);
+}
+
+/* --- volume_type --- */
+
+json_t *query_get_volume_type_volume_cnt(struct query_source *source, const void *row,
+                                         enum query_status *ret_status)
+{
+    g_autoptr(GPtrArray) volumes =
+        config_type_volumes(source->config, ((const struct volume_type *)row)->uuid);
+    return json_integer(volumes->len);
+}
+
+json_t *query_get_volume_type_serial_no(struct query_source *source, const void *row,
+                                        enum query_status *ret_status)
+{
+    return query_serial_no(source, "volume_type", ((const struct volume_type *)row)->uuid);
+}
+
 /* --- snapshot --- */
 
 json_t *query_get_snapshot_why(struct query_source *source, const void *row,

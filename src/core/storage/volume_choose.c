@@ -3,11 +3,14 @@
 
 #include <string.h>
 
+#include "core/config/volume_types.h"
+
 #define GIB_MIB 1024u
 
 struct judging {
     const struct config *config;
     const GPtrArray *spaces;
+    const struct volume_type *type; /* NULL: none */
     guint64 need_mib;
     const struct backend *best;
     guint64 best_mib;
@@ -46,7 +49,8 @@ static guint64 promised_mib(const struct config *config, const struct backend *b
     g_autoptr(GPtrArray) all = config_backend_volumes(config, backend->uuid);
     for (guint i = 0; i < all->len; i++) {
         const struct volume *volume = all->pdata[i];
-        gib += *volume->data || volume->status == VOLUME_CREATING ? volume->size : 0;
+        if (*volume->data || volume->status == VOLUME_CREATING)
+            gib += config_volume_gib(config, volume);
     }
     g_autoptr(GPtrArray) snapshots = config_backend_snapshots(config, backend->uuid);
     for (guint i = 0; i < snapshots->len; i++) {
@@ -89,6 +93,13 @@ static guint64 left_mib(const struct config *config, const struct backend *backe
     return MIN(overcommitted(backend, room), capacity > promised ? capacity - promised : 0);
 }
 
+/* `12 GiB`; of less than one `239 MiB`. */
+static char *sized(guint64 mib)
+{
+    return mib < GIB_MIB ? g_strdup_printf("%" G_GUINT64_FORMAT " MiB", mib)
+                         : g_strdup_printf("%" G_GUINT64_FORMAT " GiB", mib / GIB_MIB);
+}
+
 static void tell(struct judging *judging, const struct backend *backend, const char *format, ...)
     G_GNUC_PRINTF(3, 4);
 static void tell(struct judging *judging, const struct backend *backend, const char *format, ...)
@@ -102,20 +113,26 @@ static void tell(struct judging *judging, const struct backend *backend, const c
 
 static void judge(struct judging *judging, const struct backend *backend)
 {
+    if (!volume_type_fits(judging->type, backend)) {
+        tell(judging, backend, "is not for type %s", judging->type->name);
+        return;
+    }
     const struct backend_space *space = space_of(judging, backend);
     guint64 capacity = space ? capacity_mib(backend, space) : 0;
     if (space && capacity < judging->need_mib) {
-        tell(judging, backend, "holds %" G_GUINT64_FORMAT " GiB at most", capacity / GIB_MIB);
+        g_autofree char *most = sized(capacity);
+        tell(judging, backend, "holds %s at most", most);
         return;
     }
     judging->could = true;
     guint64 left = space ? left_mib(judging->config, backend, space) : 0;
+    g_autofree char *rest = sized(left);
     if (!is_served(judging->config, backend))
         tell(judging, backend, "has no volume service that is up and enabled");
     else if (!space)
         tell(judging, backend, "has not said yet how much space it has");
     else if (left < judging->need_mib)
-        tell(judging, backend, "has %" G_GUINT64_FORMAT " GiB left", left / GIB_MIB);
+        tell(judging, backend, "has %s left", rest);
     else if (!judging->best || left > judging->best_mib) {
         judging->best = backend;
         judging->best_mib = left;
@@ -123,11 +140,14 @@ static void judge(struct judging *judging, const struct backend *backend)
 }
 
 enum volume_choice volume_choose(const struct config *config, const GPtrArray *spaces,
-                                 guint64 size_gib, const char **ret_uuid, char **ret_why)
+                                 const struct volume *volume, const char **ret_uuid, char **ret_why)
 {
     g_autoptr(GString) why = g_string_new(NULL);
-    struct judging judging = {
-        .config = config, .spaces = spaces, .need_mib = size_gib * GIB_MIB, .why = why};
+    struct judging judging = {.config = config,
+                              .spaces = spaces,
+                              .type = config_get(config, "volume_type", volume->volume_type, NULL),
+                              .need_mib = volume->size * GIB_MIB,
+                              .why = why};
     g_autoptr(GPtrArray) all = config_list(config, "backend");
     for (guint i = 0; i < all->len; i++)
         judge(&judging, all->pdata[i]);
@@ -135,7 +155,39 @@ enum volume_choice volume_choose(const struct config *config, const GPtrArray *s
         *ret_uuid = judging.best->uuid;
         return VOLUME_CHOSEN;
     }
-    *ret_why = g_strdup_printf("no back end for %" G_GUINT64_FORMAT " GiB: %s", size_gib,
+    *ret_why = g_strdup_printf("no back end for %" G_GUINT64_FORMAT " GiB: %s", volume->size,
                                all->len ? why->str : "there is none");
     return judging.could ? VOLUME_WAITS : VOLUME_NEVER_FITS;
+}
+
+bool volume_has_room(const struct config *config, const struct backend *backend,
+                     const struct backend_space *space, guint64 size_gib, guint64 more_gib,
+                     GError **error)
+{
+    if (!space)
+        return true;
+    guint64 capacity = capacity_mib(backend, space), left = left_mib(config, backend, space);
+    bool never = capacity < size_gib * GIB_MIB;
+    if (!never && (left >= more_gib * GIB_MIB || !is_served(config, backend)))
+        return true;
+    g_autofree char *most = sized(capacity), *rest = sized(left);
+    g_autofree char *total = sized(space->total_mib), *free = sized(space->free_mib);
+    g_autofree char *promised = sized(promised_mib(config, backend));
+    g_autofree char *limits =
+        g_strdup_printf("reserved %" G_GUINT64_FORMAT " %%, overcommit %" G_GUINT64_FORMAT " %%",
+                        backend->reserved_percent, backend->overcommit);
+    g_autofree char *advice = g_strdup_printf(
+        "or have it promise more: fettle backend modify %s --overcommit PERCENT", backend->name);
+    if (never)
+        fettle_set_error(error, NO_RESOURCES,
+                         "back end %s holds %s at most, not %" G_GUINT64_FORMAT
+                         " GiB: it has %s (%s); take a smaller size or another back end, %s",
+                         backend->name, most, size_gib, total, limits, advice);
+    else
+        fettle_set_error(error, NO_RESOURCES,
+                         "back end %s has %s left, not %" G_GUINT64_FORMAT
+                         " GiB: of its %s %s are free, and %s are promised (%s); delete what is "
+                         "not needed there, take another back end, %s",
+                         backend->name, rest, more_gib, total, free, promised, limits, advice);
+    return false;
 }

@@ -1,6 +1,7 @@
 /*
- * Which back end a new volume is put on: reckoned from what is on record and what its members have
- * said of their space. Pure; for the scheduler (volume_scheduler.h).
+ * Which back end a new volume is put on, and whether one that is named has room: reckoned from what
+ * is on record and what its members have said of their space. Pure; for the scheduler
+ * (volume_scheduler.h) and for who accepts a request (wconf_work.c).
  */
 #pragma once
 
@@ -12,8 +13,18 @@ enum volume_choice {
     VOLUME_NEVER_FITS /* no back end is on record that could ever hold it */
 };
 
-/* Of those that have a member that is up and not disabled, the one with the most space left that
- * may be promised. `spaces`: struct backend_space, one for a back end at most. `ret_uuid`: set only
- * if one is chosen, the copy's; `ret_why`: set if none is, to be freed with g_free(). */
+/* Of those that are for the volume's type and have a member that is up and not disabled, the one
+ * with the most space left that may be promised. `spaces`: struct backend_space, one for a back end
+ * at most. `ret_uuid`: set only if one is chosen, the copy's; `ret_why`: set if none is, to be
+ * freed with g_free(). */
 enum volume_choice volume_choose(const struct config *config, const GPtrArray *spaces,
-                                 guint64 size_gib, const char **ret_uuid, char **ret_why);
+                                 const struct volume *volume, const char **ret_uuid,
+                                 char **ret_why);
+
+/* NO_RESOURCES, with the numbers and what to do: that back end could never hold something of
+ * `size_gib`, or has not `more_gib` left of what it may promise. What is not known refuses nothing:
+ * without word of its space (NULL), or with word that may be old as nobody serves it, a row waits.
+ */
+bool volume_has_room(const struct config *config, const struct backend *backend,
+                     const struct backend_space *space, guint64 size_gib, guint64 more_gib,
+                     GError **error);

@@ -104,7 +104,8 @@ static void measure_task(void *data)
     bool told =
         !task_killed() && driver->ops->space(driver, member->backend, &free_mib, &total_mib, NULL);
     if (told && !task_killed() && !member->over) {
-        member->service->beats.now |= !member->caller.total_mib;
+        member->service->beats.now |=
+            !member->caller.total_mib || free_mib > member->caller.free_mib;
         member->caller.free_mib = free_mib;
         member->caller.total_mib = total_mib;
     }

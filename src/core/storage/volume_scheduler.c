@@ -36,9 +36,9 @@ static void scheduler_unref(struct volume_scheduler *scheduler)
 /* What it has a copy of. */
 static bool wants(const char *kind)
 {
-    static const char *const kinds[] = {"cluster", "node",   "backend",  "storage_service",
-                                        "worker",  "volume", "snapshot", "repair_brake",
-                                        "cleanup", NULL};
+    static const char *const kinds[] = {"cluster", "node",        "backend",  "storage_service",
+                                        "worker",  "volume",      "snapshot", "repair_brake",
+                                        "cleanup", "volume_type", NULL};
     return g_strv_contains(kinds, kind);
 }
 
@@ -117,7 +117,8 @@ static guint after(struct volume_caller *caller, const char *key, bool done, con
     return AGAIN_MS;
 }
 
-static guint choose(struct volume_scheduler *scheduler, const char *key, guint64 size_gib)
+static guint choose(struct volume_scheduler *scheduler, const char *key,
+                    const struct volume *volume)
 {
     struct volume_caller *caller = &scheduler->caller;
     struct volume_seen *seen = g_hash_table_lookup(caller->seen, key);
@@ -125,7 +126,7 @@ static guint choose(struct volume_scheduler *scheduler, const char *key, guint64
     g_autofree char *why = NULL;
     g_autoptr(GError) error = NULL;
     enum volume_choice choice =
-        volume_choose(volume_caller_config(caller), scheduler->spaces, size_gib, &backend, &why);
+        volume_choose(volume_caller_config(caller), scheduler->spaces, volume, &backend, &why);
     guint rest_ms = choice == VOLUME_NEVER_FITS ? never_rest_ms(scheduler, seen) : VOLUME_NEVER_MS;
     if (choice != VOLUME_NEVER_FITS)
         seen->never_ms = 0;
@@ -154,7 +155,7 @@ static guint place(struct volume_caller *caller, const char *key, void *data)
     if (!row || row->service_id || *row->backend)
         return VOLUME_NEVER_MS;
     if (volume && !removes(row))
-        return choose(data, key, volume->size);
+        return choose(data, key, volume);
     bool done = end_here(caller, key, NULL, &error);
     return after(caller, key, done, error);
 }

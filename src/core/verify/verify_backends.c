@@ -1,4 +1,6 @@
-/* Back ends: nodes of theirs that do not serve them; see verify_look.h. */
+/* Back ends: nodes of theirs that do not serve them, types of volumes that are for none; see
+ * verify_look.h. */
+#include "core/config/volume_types.h"
 #include "core/verify/verify_look.h"
 
 #include <string.h>
@@ -47,10 +49,26 @@ static void verify_backend(struct look *look, const GPtrArray *services,
     }
 }
 
+/* A volume of it would wait, and end in error. */
+static void verify_type(struct look *look, const GPtrArray *backends,
+                        const struct volume_type *type)
+{
+    for (guint i = 0; i < backends->len; i++)
+        if (volume_type_fits(type, backends->pdata[i]))
+            return;
+    look_problem(look,
+                 "volume type %s: no back end is for it; see its extra specs: fettle volume-type "
+                 "list %s",
+                 type->name, type->name);
+}
+
 void verify_backends(struct look *look)
 {
     g_autoptr(GPtrArray) backends = config_list(look->config, "backend");
     g_autoptr(GPtrArray) services = config_list(look->config, "storage_service");
     for (guint i = 0; i < backends->len; i++)
         verify_backend(look, services, backends->pdata[i]);
+    g_autoptr(GPtrArray) types = config_list(look->config, "volume_type");
+    for (guint i = 0; i < types->len && backends->len; i++)
+        verify_type(look, backends, types->pdata[i]);
 }

@@ -435,11 +435,19 @@ void wconf_services_end(struct wconf *wconf);
 gint64 wconf_services_state_ms(const struct wconf *wconf, const struct storage_service *service);
 /* The time for a record, higher than each before it (SAF-51). */
 guint64 wconf_stamp(struct wconf *wconf);
+/* What its members have said of its space: what the one says who was heard last. NULL: this master
+ * has heard none. Free with backend_space_free(). */
+struct backend_space *wconf_services_space(const struct wconf *wconf, const char *backend);
 
 /* --- wconf_cleanup.c --- */
 void wconf_handle_request_cleanup(struct wconf *wconf, struct rpc_request *request);
 void wconf_handle_stand_in(struct wconf *wconf, struct rpc_request *request);
 void wconf_handle_end_cleanup(struct wconf *wconf, struct rpc_request *request);
+
+/* --- wconf_volume_type.c --- */
+void wconf_handle_add_volume_type(struct wconf *wconf, struct rpc_request *request);
+void wconf_handle_change_volume_type(struct wconf *wconf, struct rpc_request *request);
+void wconf_handle_remove_volume_type(struct wconf *wconf, struct rpc_request *request);
 
 /* --- wconf_work.c, wconf_work_take.c, wconf_work_clean.c, wconf_work_end.c,
  * wconf_hand_on.c --- */

@@ -278,28 +278,34 @@ static void take_beat(struct wconf *wconf, const struct storage_beat *beat, GPtr
     put_state(wconf, next, STORAGE_UP, changes);
 }
 
-/* Of each back end what the one says who was heard last. */
-static void add_spaces(struct wconf *wconf, struct beat_result *result)
+struct backend_space *wconf_services_space(const struct wconf *wconf, const char *backend)
+{
+    g_autoptr(GPtrArray) services = config_list(wconf->head, "storage_service");
+    const struct heard *last = NULL;
+    for (guint i = 0; i < services->len; i++) {
+        const struct storage_service *service = services->pdata[i];
+        const struct heard *heard = g_hash_table_lookup(wconf->services->heard, service->uuid);
+        if (!strcmp(service->backend, backend) && heard && heard->total_mib &&
+            (!last || heard->beat_ms > last->beat_ms))
+            last = heard;
+    }
+    if (!last)
+        return NULL;
+    struct backend_space *space = backend_space_new();
+    text_set(&space->backend, backend);
+    space->free_mib = last->free_mib;
+    space->total_mib = last->total_mib;
+    return space;
+}
+
+static void add_spaces(const struct wconf *wconf, struct beat_result *result)
 {
     g_autoptr(GPtrArray) backends = config_list(wconf->head, "backend");
-    g_autoptr(GPtrArray) services = config_list(wconf->head, "storage_service");
     for (guint i = 0; i < MIN(backends->len, 1024); i++) {
         const struct backend *backend = backends->pdata[i];
-        const struct heard *last = NULL;
-        for (guint j = 0; j < services->len; j++) {
-            const struct storage_service *service = services->pdata[j];
-            const struct heard *heard = g_hash_table_lookup(wconf->services->heard, service->uuid);
-            if (!strcmp(service->backend, backend->uuid) && heard && heard->total_mib &&
-                (!last || heard->beat_ms > last->beat_ms))
-                last = heard;
-        }
-        if (!last)
-            continue;
-        struct backend_space *space = backend_space_new();
-        text_set(&space->backend, backend->uuid);
-        space->free_mib = last->free_mib;
-        space->total_mib = last->total_mib;
-        g_ptr_array_add(result->spaces, space);
+        struct backend_space *space = wconf_services_space(wconf, backend->uuid);
+        if (space)
+            g_ptr_array_add(result->spaces, space);
     }
 }
 

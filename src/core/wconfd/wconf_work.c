@@ -6,6 +6,8 @@
  */
 #include <string.h>
 
+#include "core/config/usage.h"
+#include "core/storage/volume_choose.h"
 #include "core/wconfd/wconf_work_private.h"
 #include "proto/change.h"
 
@@ -154,6 +156,51 @@ static void accepted_before(struct wconf *wconf, struct rpc_request *request,
     wconf_work_refuse(wconf, request, error);
 }
 
+/* What is made, or grows, and by how much. Of a backup nobody knows before what it takes. */
+static guint64 more_gib(const struct accept_work_args *args, const struct work_request *about,
+                        const struct resource **ret_what)
+{
+    const struct resource *resource = &about->resource, *partner = &about->partner;
+    bool backup = resource->type == RESOURCE_BACKUP;
+    *ret_what = backup && !partner->exists && partner->size ? partner : resource;
+    if (!(*ret_what)->exists)
+        return backup && *ret_what == resource ? 0 : (*ret_what)->size;
+    return !backup && args->size > resource->size ? args->size - resource->size : 0;
+}
+
+/* Of a back end that is known already; for what has none yet a scheduler chooses one that has it.
+ */
+static bool has_room(const struct wconf *wconf, const struct accept_work_args *args,
+                     const struct work_request *about, GError **error)
+{
+    const struct resource *what = NULL;
+    guint64 more = more_gib(args, about, &what);
+    const struct backend *backend = config_get(wconf->head, "backend", what->backend, NULL);
+    if (!backend || !more)
+        return true;
+    record_autoptr(backend_space) space = wconf_services_space(wconf, backend->uuid);
+    return volume_has_room(wconf->head, backend, space, what->exists ? what->size + more : more,
+                           more, error);
+}
+
+static bool has_quota(const struct wconf *wconf, const struct accept_work_args *args,
+                      const struct work_request *about, GError **error)
+{
+    const struct resource *what = NULL;
+    guint64 more = more_gib(args, about, &what);
+    if (!args->quota)
+        return true;
+    if (!*what->project) {
+        fettle_set_error(error, WRONG_INPUT, "quota: %s is no project's",
+                         what->exists ? resource_name(what) : "what is made");
+        return false;
+    }
+    const struct usage usage = {.volumes = !what->exists && what->type == RESOURCE_VOLUME,
+                                .snapshots = !what->exists && what->type == RESOURCE_SNAPSHOT,
+                                .gigabytes = more};
+    return usage_fits(wconf->head, what->project, args->quota, &usage, error);
+}
+
 static void accept_work(struct wconf *wconf, struct rpc_request *request,
                         const struct accept_work_args *args)
 {
@@ -169,7 +216,8 @@ static void accept_work(struct wconf *wconf, struct rpc_request *request,
     struct work_request about = wconf_work_request();
     if (work && wconf_work_allowed(wconf, &error) &&
         (work->from ? wconf_work_find(wconf->head, work, args, &about, &error)
-                    : wconf_work_make(wconf->head, args, &about, &error)))
+                    : wconf_work_make(wconf->head, args, &about, &error)) &&
+        has_quota(wconf, args, &about, &error) && has_room(wconf, args, &about, &error))
         accept(wconf, request, args, work, &about);
     else
         wconf_work_refuse(wconf, request, error);
@@ -311,12 +359,13 @@ void wconf_handle_reset_state(struct wconf *wconf, struct rpc_request *request)
 
 /* What is empty stays as it is. */
 static void change(struct wconf *wconf, struct rpc_request *request, const char *commit_id,
-                   const char *name, const char *description, struct resource *resource)
+                   const char *name, bool unique, const char *description,
+                   struct resource *resource)
 {
     GError *error = NULL;
     if (!*name && !*description)
         fettle_set_error(&error, WRONG_INPUT, "name, description: nothing is to change");
-    if (error || !wconf_work_name_fits(name, &error)) {
+    if (error || !wconf_work_name_fits(wconf->head, resource, name, unique, &error)) {
         wconf_work_refuse(wconf, request, error);
         return;
     }
@@ -338,7 +387,8 @@ void wconf_handle_change_volume(struct wconf *wconf, struct rpc_request *request
         args ? resource_find(wconf->head, RESOURCE_VOLUME, args->volume, &error)
              : resource_read(RESOURCE_VOLUME, NULL);
     if (resource.exists)
-        change(wconf, request, args->commit_id, args->name, args->description, &resource);
+        change(wconf, request, args->commit_id, args->name, args->unique_name, args->description,
+               &resource);
     else
         wconf_work_refuse(wconf, request, error);
 }
@@ -354,7 +404,8 @@ void wconf_handle_change_snapshot(struct wconf *wconf, struct rpc_request *reque
         args ? resource_find(wconf->head, RESOURCE_SNAPSHOT, args->snapshot, &error)
              : resource_read(RESOURCE_SNAPSHOT, NULL);
     if (resource.exists)
-        change(wconf, request, args->commit_id, args->name, args->description, &resource);
+        change(wconf, request, args->commit_id, args->name, args->unique_name, args->description,
+               &resource);
     else
         wconf_work_refuse(wconf, request, error);
 }

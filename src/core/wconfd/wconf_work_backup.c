@@ -117,6 +117,7 @@ static bool restore_over(const struct config *head, const struct accept_work_arg
     const char *foreign = *args->name          ? "name"
                           : *args->description ? "description"
                           : *args->backend     ? "backend"
+                          : args->unique_name  ? "unique_name"
                           : args->size         ? "size"
                                                : NULL;
     if (foreign) {
@@ -147,9 +148,11 @@ static bool restore_new(const struct config *head, const struct accept_work_args
     struct resource volume = resource_of(head, RESOURCE_VOLUME, args->commit_id);
     const struct backend *named =
         *args->backend ? config_find(head, "backend", args->backend, error) : NULL;
-    if ((*args->backend && !named) || !wconf_work_name_fits(args->name, error))
+    if ((*args->backend && !named) ||
+        !wconf_work_name_fits(head, &volume, args->name, args->unique_name, error))
         return false;
     volume.name = args->name;
+    volume.project = backup->project;
     volume.description = args->description;
     volume.size = args->size ? args->size : backup->size;
     volume.backend = named ? named->uuid : *from.backend ? from.backend : backup->backend;

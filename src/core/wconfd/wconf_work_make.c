@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/config/attachments.h"
+#include "core/config/volume_types.h"
 #include "core/wconfd/wconf_work_private.h"
 
 /* --- one that there is --- */
@@ -117,11 +118,14 @@ static bool has_foreign(const struct accept_work_args *args, bool restores, GErr
 {
     const char *foreign = *args->source        ? "source"
                           : *args->snapshot    ? "snapshot"
+                          : *args->volume_type ? "volume_type"
+                          : *args->project     ? "project"
                           : restores           ? NULL
                           : *args->name        ? "name"
                           : *args->description ? "description"
                           : *args->backend     ? "backend"
                           : *args->target      ? "target"
+                          : args->unique_name  ? "unique_name"
                                                : NULL;
     if (foreign)
         fettle_set_error(error, WRONG_INPUT, "%s: %s takes none", foreign, args->operation);
@@ -147,27 +151,80 @@ bool wconf_work_find(const struct config *head, const struct work_row *row,
 /* --- one that is made --- */
 
 /* One that looks like another's UUID would be taken for that one. */
-bool wconf_work_name_fits(const char *name, GError **error)
+bool wconf_work_name_fits(const struct config *head, const struct resource *resource,
+                          const char *name, bool unique, GError **error)
 {
-    bool fits = !g_uuid_string_is_valid(name);
-    if (!fits)
+    const char *kind = resource_kind(resource->type);
+    g_autofree char *others = config_keys_of_name(head, kind, name, resource->uuid);
+    if (g_uuid_string_is_valid(name))
         fettle_set_error(error, WRONG_INPUT, "name: it is a UUID; choose another one");
-    return fits;
+    else if (unique && *name && *others)
+        fettle_set_error(error, ALREADY_EXISTS, "a %s %s exists already: %s; choose another name",
+                         kind, name, others);
+    else
+        return true;
+    return false;
 }
 
-/* UUID of the one that is named, or of the only one; "": a scheduler is to choose. With none at all
- * nothing is accepted, so nothing waits that only a person can help. NULL: an error. */
-static const char *choose_backend(const struct config *head, const char *name, GError **error)
+/* A private one is there for its projects alone, and for who asks for none. */
+static bool find_type(const struct config *head, const struct accept_work_args *args,
+                      struct resource *resource, GError **error)
+{
+    if (!*args->volume_type)
+        return true;
+    if (resource->type != RESOURCE_VOLUME) {
+        fettle_set_error(error, WRONG_INPUT, "volume_type: %s takes none", args->operation);
+        return false;
+    }
+    const struct volume_type *type = config_find(head, "volume_type", args->volume_type, error);
+    if (!type)
+        return false;
+    if (!type->public && *args->project &&
+        !g_ptr_array_find_with_equal_func(type->projects, args->project, g_str_equal, NULL)) {
+        fettle_set_error(error, UNKNOWN_ENTITY, "volume_type \"%s\" does not exist",
+                         args->volume_type);
+        return false;
+    }
+    resource->volume_type = type->uuid;
+    return true;
+}
+
+static bool type_fits(const struct config *head, const struct resource *resource,
+                      const struct backend *backend, GError **error)
+{
+    const struct volume_type *type = config_get(head, "volume_type", resource->volume_type, NULL);
+    if (volume_type_fits(type, backend))
+        return true;
+    fettle_set_error(error, WRONG_INPUT,
+                     "volume_type: %s is not for back end %s, by its extra specs", type->name,
+                     backend->name);
+    return false;
+}
+
+/* UUID of the one that is named, or of the only one that is for its type; "": a scheduler is to
+ * choose, or to say that there is none. With no back end at all nothing is accepted, so nothing
+ * waits that only a person can help. NULL: an error. */
+static const char *choose_backend(const struct config *head, const struct resource *resource,
+                                  const char *name, GError **error)
 {
     g_autoptr(GPtrArray) all = config_list(head, "backend");
+    const struct backend *only = NULL;
+    guint fitting = 0;
     if (*name) {
         const struct backend *named = config_find(head, "backend", name, error);
-        return named ? named->uuid : NULL;
+        return named && type_fits(head, resource, named, error) ? named->uuid : NULL;
     }
-    if (all->len)
-        return all->len == 1 ? ((const struct backend *)all->pdata[0])->uuid : "";
-    fettle_set_error(error, WRONG_STATE, "there is no back end; add one: fettle backend add");
-    return NULL;
+    if (!all->len) {
+        fettle_set_error(error, WRONG_STATE, "there is no back end; add one: fettle backend add");
+        return NULL;
+    }
+    for (guint i = 0; i < all->len; i++) {
+        if (!type_fits(head, resource, all->pdata[i], NULL))
+            continue;
+        only = all->pdata[i];
+        fitting++;
+    }
+    return fitting == 1 ? only->uuid : "";
 }
 
 static bool make_blank(const struct config *head, const struct accept_work_args *args,
@@ -177,7 +234,7 @@ static bool make_blank(const struct config *head, const struct accept_work_args 
         fettle_set_error(error, WRONG_INPUT, "size: %s needs one, 1 GiB at least", args->operation);
         return false;
     }
-    const char *backend = choose_backend(head, args->backend, error);
+    const char *backend = choose_backend(head, resource, args->backend, error);
     resource->size = args->size;
     resource->backend = backend ? backend : "";
     return backend != NULL;
@@ -222,9 +279,16 @@ static bool backend_fits(const struct config *head, const struct accept_work_arg
     return false;
 }
 
-static bool make_volume_of(const struct accept_work_args *args, const struct resource *snapshot,
-                           struct resource *resource, GError **error)
+/* Without another one it has the type of the volume that the snapshot is of. */
+static bool make_volume_of(const struct config *head, const struct accept_work_args *args,
+                           const struct resource *snapshot, struct resource *resource,
+                           GError **error)
 {
+    const struct backend *backend = config_get(head, "backend", snapshot->backend, NULL);
+    if (!*resource->volume_type)
+        resource->volume_type = resource_of(head, RESOURCE_VOLUME, snapshot->volume).volume_type;
+    else if (backend && !type_fits(head, resource, backend, error))
+        return false;
     resource->size = args->size ? args->size : snapshot->size;
     if (resource->size >= snapshot->size)
         return true;
@@ -261,7 +325,7 @@ static bool make_copy(const struct config *head, const struct accept_work_args *
     return source.exists && wconf_work_may_read(head, args->operation, &source, error) &&
            backend_fits(head, args, &source, error) &&
            (of_volume ? make_snapshot_of(head, args, &source, resource, error)
-                      : make_volume_of(args, &source, resource, error));
+                      : make_volume_of(head, args, &source, resource, error));
 }
 
 bool wconf_work_make(const struct config *head, const struct accept_work_args *args,
@@ -272,8 +336,7 @@ bool wconf_work_make(const struct config *head, const struct accept_work_args *a
     bool made = false;
     resource->name = args->name;
     resource->description = args->description;
-    if (!wconf_work_name_fits(args->name, error))
-        return false;
+    resource->project = args->project;
     if (*args->resource)
         fettle_set_error(error, WRONG_INPUT, "resource: %s makes it", args->operation);
     else if (resource->exists)
@@ -281,6 +344,10 @@ bool wconf_work_make(const struct config *head, const struct accept_work_args *a
                          resource_kind(resource->type), args->commit_id);
     else if (args->cascade)
         fettle_set_error(error, WRONG_INPUT, "cascade: %s takes none", args->operation);
+    else if (!wconf_work_name_fits(head, resource, args->name, args->unique_name, error))
+        made = false;
+    else if (!find_type(head, args, resource, error))
+        made = false;
     else if (*args->target)
         fettle_set_error(error, WRONG_INPUT, "target: %s takes none", args->operation);
     else if (resource->type == RESOURCE_BACKUP)

@@ -61,8 +61,10 @@ void wconf_work_give(struct wconf *wconf, struct worker *row,
  * WRONG_STATE. */
 bool wconf_work_may_begin(const struct config *head, const struct work_row *row,
                           const struct resource *resource, GError **error);
-/* WRONG_INPUT: what a person could not use as a name. */
-bool wconf_work_name_fits(const char *name, GError **error);
+/* Whether a resource may have that name. WRONG_INPUT: a person could not use it; ALREADY_EXISTS:
+ * `unique`, and another one has it. */
+bool wconf_work_name_fits(const struct config *head, const struct resource *resource,
+                          const char *name, bool unique, GError **error);
 /* WRONG_STATE of a volume that is an instance's (SAF-53). */
 bool wconf_work_unattached(const struct config *head, const struct resource *resource,
                            GError **error);

@@ -564,7 +564,9 @@ static void test_found(void)
         g_assert_true(config_apply(config, all->pdata[i], NULL));
     g_autoptr(GError) error = NULL;
     g_assert_null(config_find(config, "volume", "data1", &error));
-    g_assert_cmpstr(error->message, ==, "volume \"data1\" is the name of 2 volumes; use a UUID");
+    g_assert_cmpstr(error->message, ==,
+                    "volume \"data1\" is the name of 2 volumes: " VOLUME1 ", " VOLUME2
+                    "; use a UUID");
     g_clear_error(&error);
     g_assert_null(config_find(config, "volume", "x", &error));
     g_assert_cmpstr(error->message, ==, "volume \"x\" does not exist");

@@ -188,6 +188,29 @@ static void test_networks(void)
     tear_down();
 }
 
+/* So do types of volumes; one that a volume has stays. */
+static void test_volume_types(void)
+{
+    set_up();
+    json_t *doc = without_own(document());
+    json_object_set_new(json_object_get(doc, "objects"), "volume_type",
+                        json_make("{s:o}", TYPE1, object_type(NULL)));
+    assert_says(plan_of(doc), "add volume_type fast\n");
+    g_autoptr(GPtrArray) made = changes_of(
+        put("volume_type", TYPE1, 1, object_type(NULL)),
+        put("backend", DIR1, 1, object_backend(DIR1)),
+        put("volume", VOLUME1, 1, with(object_volume1(), "volume_type", json_string(TYPE1))), NULL);
+    for (guint i = 0; i < made->len; i++)
+        g_assert_true(config_apply(now, made->pdata[i], NULL));
+    doc = without_own(document());
+    json_object_set_new(object_in(doc, "volume", VOLUME1), "volume_type", json_string(""));
+    json_object_set_new(object_in(doc, "volume", VOLUME1), "project", json_string("acme"));
+    json_object_del(json_object_get(doc, "objects"), "volume_type");
+    assert_says(plan_of(doc), "remove volume_type fast\nproblem: volume_type fast (" TYPE1
+                              "): cannot be deleted, volume data1 refers to it\n");
+    tear_down();
+}
+
 #define FILTER1 "78000000-0000-4000-8000-000000000001"
 
 static json_t *job_filter(const char *uuid, json_t *predicates)
@@ -583,6 +606,7 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/import/volumes", test_volumes);
     g_test_add_func("/import/networks#WCF-19", test_networks);
+    g_test_add_func("/import/volume-types", test_volume_types);
     g_test_add_func("/import/job-filters#FUT-13", test_job_filters);
     g_test_add_func("/import/job-filters/bad#FUT-13", test_bad_job_filters);
     g_test_add_func("/import/job-filters/too-many#FUT-13", test_too_many_job_filters);

@@ -669,7 +669,7 @@ static void test_refusals(void)
         "Query: what: unknown resource \"planet\"; known are instance, node, group, job, "
         "repair, policy, brake, advice, network, reservation, invitation, decision, "
         "event, fault, stuck, task, filter, lock, "
-        "waiter, export, service, backend, volume, snapshot, backup, worker, storage_service");
+        "waiter, export, service, backend, volume_type, volume, snapshot, backup, worker, storage_service");
     queue_refuse(w, "Query", json_make("[s, [s], [sss]]", "node", "name", "=", "nope", "x"),
                  FETTLE_ERROR_WRONG_INPUT, "Query: filter[1]: unknown field \"nope\"");
     queue_refuse(w, "QueryFields", json_make("[s, n]", "planet"), FETTLE_ERROR_WRONG_INPUT,
@@ -677,7 +677,7 @@ static void test_refusals(void)
                  "job, repair, policy, brake, advice, network, reservation, invitation, decision, "
                  "event, fault, stuck, task, "
                  "filter, "
-                 "lock, waiter, export, service, backend, volume, snapshot, backup, worker, "
+                 "lock, waiter, export, service, backend, volume_type, volume, snapshot, backup, worker, "
                  "storage_service");
     queue_refuse(w, "QueryTags", json_make("[s, s]", "instance", "nobody"),
                  FETTLE_ERROR_UNKNOWN_ENTITY, "instance \"nobody\" does not exist");
@@ -729,6 +729,8 @@ static void test_every_field(void)
     store_put(w->store, "backup", REPAIR,
               json_make("{ss ss ss si ss}", "uuid", REPAIR, "name", "b1", "volume", REPAIR, "size",
                         2, "status", "error"));
+    store_put(w->store, "volume_type", REPAIR,
+              json_make("{ss ss}", "uuid", REPAIR, "name", "fast"));
     put_filter(w, 1, 9, "PAUSE");
     store_set_locks(w->store, json_make("[o]", lock("node/n1", "shared", "8", false)));
     store_set_waiters(w->store, json_make("[o]", waiter()));

@@ -19,6 +19,22 @@ static void test_backends(void)
     queue_world_free(w);
 }
 
+static void test_volume_types(void)
+{
+    struct queue_world *w = storage_world();
+    store_put(w->store, "volume_type", BACKEND1,
+              json_make("{ss ss s[s]}", "uuid", BACKEND1, "name", "fast", "extra_specs",
+                        "volume_backend_name=dir1"));
+    store_put(w->store, "volume", VOLUME1,
+              json_make("{ss ss si ss ss ss}", "uuid", VOLUME1, "name", "data1", "size", 3,
+                        "status", "error", "volume_type", BACKEND1, "project", "acme"));
+    fake_settle(w->world);
+    query_check(w, "volume_type", "name uuid public extra_specs projects volume_cnt", NULL,
+                "0:\"fast\" 0:\"" BACKEND1 "\" 0:true 0:[\"volume_backend_name=dir1\"] 0:[] 0:1\n");
+    query_check(w, "volume", "volume_type project", NULL, "0:\"fast\" 0:\"acme\"\n2:null 0:\"\"\n");
+    queue_world_free(w);
+}
+
 static void test_volumes(void)
 {
     struct queue_world *w = storage_world();
@@ -106,6 +122,7 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/query-storage/backends", test_backends);
     g_test_add_func("/query-storage/volumes", test_volumes);
+    g_test_add_func("/query_storage/volume-types", test_volume_types);
     g_test_add_func("/query-storage/snapshots", test_snapshots);
     g_test_add_func("/query-storage/workers", test_workers);
     g_test_add_func("/query-storage/services", test_services);

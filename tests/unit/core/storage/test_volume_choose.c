@@ -66,13 +66,17 @@ static struct config *config_of_changes(void)
     return config;
 }
 
+/* The volume's type is TYPE1, which is on record. */
+static bool typed;
+
 /* `dir1`, or `waits: …`, `never: …`; ends what begin() began. */
 static char *chosen(guint64 size)
 {
     struct config *config = config_of_changes();
     const char *uuid = NULL;
     g_autofree char *why = NULL;
-    enum volume_choice choice = volume_choose(config, spaces, size, &uuid, &why);
+    const struct volume volume = {.size = size, .volume_type = typed ? (char *)TYPE1 : (char *)""};
+    enum volume_choice choice = volume_choose(config, spaces, &volume, &uuid, &why);
     char *said =
         choice == VOLUME_CHOSEN
             ? g_strdup(((const struct backend *)config_get(config, "backend", uuid, NULL))->name)
@@ -180,6 +184,110 @@ static void test_reserved_and_overcommit(void)
                             "volume service that is up and enabled");
 }
 
+/* #CLN-25: a type that no back end has. */
+static void test_types(void)
+{
+    static const char *const away = " has no volume service that is up and enabled";
+    typed = true;
+    begin();
+    g_ptr_array_add(changes, put("volume_type", TYPE1, 1, object_type("volume_backend_name=dir2")));
+    service(NODE1, DIR1, "up", false);
+    service(NODE2, DIR2, "up", false);
+    space(DIR1, 100, 100);
+    space(DIR2, 10, 10);
+    assert_says(chosen(5), "dir2");
+    begin();
+    g_ptr_array_add(changes, put("volume_type", TYPE1, 1, object_type("volume_backend_name=dir2")));
+    service(NODE1, DIR1, "up", false);
+    space(DIR1, 100, 100);
+    g_autofree char *waits =
+        g_strdup_printf("waits: no back end for 5 GiB: dir1 is not for type fast; dir2%s", away);
+    assert_says(chosen(5), waits);
+    begin();
+    g_ptr_array_add(changes, put("volume_type", TYPE1, 1, object_type("volume_backend_name=dir9")));
+    service(NODE1, DIR1, "up", false);
+    space(DIR1, 100, 100);
+    assert_says(chosen(5), "never: no back end for 5 GiB: dir1 is not for type fast; dir2 is not "
+                           "for type fast");
+    typed = false;
+}
+
+/* `there`, or why not. */
+static char *room(guint64 size, guint64 more)
+{
+    struct config *config = config_of_changes();
+    g_autoptr(GError) error = NULL;
+    const struct backend *dir1 = config_get(config, "backend", DIR1, NULL);
+    const struct backend_space *space = spaces->len ? spaces->pdata[0] : NULL;
+    bool there = volume_has_room(config, dir1, space, size, more, &error);
+    g_assert_true(there || fettle_error_is(error, NO_RESOURCES));
+    char *said = g_strdup(there ? "there" : error->message);
+    config_free(config);
+    g_ptr_array_unref(spaces);
+    return said;
+}
+
+/* Of one that is named. #CLN-25: what is not known refuses nothing. */
+static void test_room(void)
+{
+    begin();
+    service(NODE1, DIR1, "up", false);
+    assert_says(room(5000, 5000), "there");
+    begin();
+    space(DIR1, 5, 10);
+    assert_says(room(10, 10), "there"); /* nobody is up, so 5 may be an old word */
+    begin();
+    space(DIR1, 5, 10);
+    assert_says(room(11, 1),
+                "back end dir1 holds 10 GiB at most, not 11 GiB: it has 10 GiB (reserved 0 %, "
+                "overcommit 100 %); take a smaller size or another back end, or have it promise "
+                "more: fettle backend modify dir1 --overcommit PERCENT");
+    begin();
+    backend(DIR1, 20, 200);
+    service(NODE1, DIR1, "up", false);
+    space(DIR1, 60, 100);
+    volume(VOLUME1, 120, VOLUME1 ".7", "available");
+    assert_says(room(41, 41),
+                "back end dir1 has 40 GiB left, not 41 GiB: of its 100 GiB 60 GiB are free, and "
+                "120 GiB are promised (reserved 20 %, overcommit 200 %); delete what is not "
+                "needed there, take another back end, or have it promise more: fettle backend "
+                "modify dir1 --overcommit PERCENT");
+    begin();
+    service(NODE1, DIR1, "up", false);
+    space(DIR1, 10, 10);
+    volume(VOLUME1, 6, VOLUME1 ".7", "available");
+    assert_says(room(10, 4), "there"); /* what grows has its own part already */
+}
+
+/* What an extension is to make of a volume is promised as soon as it is accepted. */
+static void test_room_of_extensions(void)
+{
+    begin();
+    service(NODE1, DIR1, "up", false);
+    space(DIR1, 10, 10);
+    volume(VOLUME1, 2, VOLUME1 ".7", "extending");
+    g_ptr_array_add(changes, put("worker", ROW1, 1, with(object_row1(), "size", json_integer(9))));
+    assert_says(room(1, 1), "there");
+    begin();
+    service(NODE1, DIR1, "up", false);
+    space(DIR1, 0, 10);
+    assert_says(room(1, 1),
+                "back end dir1 has 0 MiB left, not 1 GiB: of its 10 GiB 0 MiB are free, and 0 MiB "
+                "are promised (reserved 0 %, overcommit 100 %); delete what is not needed there, "
+                "take another back end, or have it promise more: fettle backend modify dir1 "
+                "--overcommit PERCENT");
+    begin();
+    service(NODE1, DIR1, "up", false);
+    space(DIR1, 10, 10);
+    volume(VOLUME1, 2, VOLUME1 ".7", "extending");
+    g_ptr_array_add(changes, put("worker", ROW1, 1, with(object_row1(), "size", json_integer(9))));
+    assert_says(room(2, 2),
+                "back end dir1 has 1 GiB left, not 2 GiB: of its 10 GiB 10 GiB are free, and 9 GiB "
+                "are promised (reserved 0 %, overcommit 100 %); delete what is not needed there, "
+                "take another back end, or have it promise more: fettle backend modify dir1 "
+                "--overcommit PERCENT");
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -187,5 +295,8 @@ int main(int argc, char **argv)
     g_test_add_func("/volume-choose/waits", test_waits);
     g_test_add_func("/volume-choose/never#CLN-25", test_never);
     g_test_add_func("/volume-choose/reserved-and-overcommit", test_reserved_and_overcommit);
+    g_test_add_func("/volume-choose/types#CLN-25", test_types);
+    g_test_add_func("/volume-choose/room#CLN-25", test_room);
+    g_test_add_func("/volume-choose/room/extensions", test_room_of_extensions);
     return g_test_run();
 }

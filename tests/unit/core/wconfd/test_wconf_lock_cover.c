@@ -181,6 +181,7 @@ static const struct {
                 {"job_filter", "luxid"},
                 {"switches", "luxid"},
                 {"backend", "job"},
+                {"volume_type", ""},
                 {"storage_service", ""},
                 {"worker", ""},
                 {"snapshot", ""},

@@ -51,6 +51,12 @@ json_t *object_row1(void)
                      "delete-volume", "status", "deleting", "backend", DIR1);
 }
 
+json_t *object_type(const char *spec)
+{
+    return json_make("{s:s,s:s,s:o}", "uuid", TYPE1, "name", "fast", "extra_specs",
+                     spec ? json_make("[s]", spec) : json_array());
+}
+
 json_t *object_trash(const char *name)
 {
     return json_make("{s:s,s:s}", "backend", DIR1, "name", name);

@@ -23,6 +23,9 @@ const char *service_key(const char *node);
 /* deleting VOLUME1, with nobody; id 9. */
 json_t *object_row1(void);
 #define ROW1 "Volume/" VOLUME1
+#define TYPE1 "ffffffff-1111-4000-8000-000000000001"
+/* fast, public, with that extra spec (NULL: none). */
+json_t *object_type(const char *spec);
 json_t *object_trash(const char *name); /* on dir1 */
 
 /* The usual cluster with both back ends. */

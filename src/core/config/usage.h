@@ -1,0 +1,18 @@
+/*
+ * What a project has of what is stored, and whether a request is within its quota. For who accepts
+ * a request, on the head.
+ */
+#pragma once
+
+#include "core/config/model.h"
+
+struct usage {
+    guint64 volumes, snapshots;
+    guint64 gigabytes; /* of both together; of a volume that grows the size that it is to have */
+};
+
+struct usage usage_of(const struct config *config, const char *project);
+/* LIMIT: with that much `more` the project would have more than `limits` allow. What a request does
+ * not add to is not asked. */
+bool usage_fits(const struct config *config, const char *project, const struct quota_limits *limits,
+                const struct usage *more, GError **error);

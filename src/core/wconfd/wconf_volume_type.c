@@ -1,0 +1,152 @@
+/*
+ * Types of volumes: made, changed and removed on a person's word, each in one commit. What one may
+ * say judge the invariants; that of one which a volume has nothing changes that says where that may
+ * be. See wconf_work_private.h.
+ */
+#include <string.h>
+
+#include "core/config/volume_types.h"
+#include "core/wconfd/wconf_work_private.h"
+#include "proto/change.h"
+
+static bool name_is_free(const struct config *head, const struct volume_type *type, GError **error)
+{
+    g_autofree char *others = config_keys_of_name(head, "volume_type", type->name, type->uuid);
+    if (g_uuid_string_is_valid(type->name))
+        fettle_set_error(error, WRONG_INPUT, "name: it is a UUID; choose another one");
+    else if (*others)
+        fettle_set_error(error, ALREADY_EXISTS, "volume type \"%s\" exists already", type->name);
+    else
+        return true;
+    return false;
+}
+
+/* `type` is stolen. */
+static void put_type(struct wconf *wconf, struct rpc_request *request, const char *commit_id,
+                     struct volume_type *type)
+{
+    GError *error = NULL;
+    if (name_is_free(wconf->head, type, &error)) {
+        GPtrArray *changes = change_list_new();
+        g_ptr_array_add(
+            changes, config_put(wconf->head, "volume_type", type->uuid, volume_type_to_json(type)));
+        wconf_work_commit(wconf, request, commit_id, changes, NULL);
+    } else {
+        wconf_work_refuse(wconf, request, error);
+    }
+    volume_type_free(type);
+}
+
+static void add_words(GPtrArray *words, const GPtrArray *more)
+{
+    for (guint i = 0; i < more->len; i++)
+        if (!g_ptr_array_find_with_equal_func(words, more->pdata[i], g_str_equal, NULL))
+            g_ptr_array_add(words, g_strdup(more->pdata[i]));
+}
+
+void wconf_handle_add_volume_type(struct wconf *wconf, struct rpc_request *request)
+{
+    GError *error = NULL;
+    record_autoptr(add_volume_type_args) args =
+        rpc_request_args(request, &add_volume_type_args_record, &error);
+    if (!args) {
+        wconf_work_refuse(wconf, request, error);
+        return;
+    }
+    if (wconf_answer_repeated(wconf, args->commit_id, request))
+        return;
+    struct volume_type *type = volume_type_new();
+    text_set(&type->uuid, args->commit_id);
+    text_set(&type->name, args->name);
+    text_set(&type->description, args->description);
+    type->public = args->public;
+    for (guint i = 0; i < args->extra_specs->len; i++)
+        g_ptr_array_add(type->extra_specs, g_strdup(args->extra_specs->pdata[i]));
+    add_words(type->projects, args->projects);
+    put_type(wconf, request, args->commit_id, type);
+}
+
+/* KEY=VALUE in the place of what that key had; KEY= is gone. */
+static void set_spec(struct volume_type *type, const char *spec)
+{
+    size_t key = strcspn(spec, "=");
+    for (guint i = type->extra_specs->len; i > 0; i--) {
+        const char *old = type->extra_specs->pdata[i - 1];
+        if (strcspn(old, "=") == key && !strncmp(old, spec, key))
+            g_ptr_array_remove_index(type->extra_specs, i - 1);
+    }
+    if (spec[key] != '=' || spec[key + 1])
+        g_ptr_array_add(type->extra_specs, g_strdup(spec));
+}
+
+static void change_projects(struct volume_type *type, const struct change_volume_type_args *args)
+{
+    guint at;
+    for (guint i = 0; i < args->remove_projects->len; i++)
+        if (g_ptr_array_find_with_equal_func(type->projects, args->remove_projects->pdata[i],
+                                             g_str_equal, &at))
+            g_ptr_array_remove_index(type->projects, at);
+    add_words(type->projects, args->add_projects);
+}
+
+static struct volume_type *changed(const struct volume_type *old,
+                                   const struct change_volume_type_args *args)
+{
+    struct volume_type *type = volume_type_copy(old);
+    if (*args->name)
+        text_set(&type->name, args->name);
+    if (*args->description)
+        text_set(&type->description, args->description);
+    type->public = args->public < 0 ? old->public : args->public > 0;
+    for (guint i = 0; i < args->extra_specs->len; i++)
+        set_spec(type, args->extra_specs->pdata[i]);
+    change_projects(type, args);
+    return type;
+}
+
+/* Its volumes are where it let them be. */
+static bool specs_may_change(const struct config *head, const struct volume_type *type,
+                             const struct change_volume_type_args *args, GError **error)
+{
+    g_autoptr(GPtrArray) volumes = config_type_volumes(head, type->uuid);
+    if (!args->extra_specs->len || !volumes->len)
+        return true;
+    fettle_set_error(error, WRONG_STATE,
+                     "volume type %s: its extra specs stay while a volume has it, as %s does; make "
+                     "another type",
+                     type->name, config_volume_name(volumes->pdata[0]));
+    return false;
+}
+
+void wconf_handle_change_volume_type(struct wconf *wconf, struct rpc_request *request)
+{
+    GError *error = NULL;
+    record_autoptr(change_volume_type_args) args =
+        rpc_request_args(request, &change_volume_type_args_record, &error);
+    if (args && wconf_answer_repeated(wconf, args->commit_id, request))
+        return;
+    const struct volume_type *old =
+        args ? config_find(wconf->head, "volume_type", args->volume_type, &error) : NULL;
+    if (old && specs_may_change(wconf->head, old, args, &error))
+        put_type(wconf, request, args->commit_id, changed(old, args));
+    else
+        wconf_work_refuse(wconf, request, error);
+}
+
+void wconf_handle_remove_volume_type(struct wconf *wconf, struct rpc_request *request)
+{
+    GError *error = NULL;
+    record_autoptr(remove_volume_type_args) args =
+        rpc_request_args(request, &remove_volume_type_args_record, &error);
+    if (args && wconf_answer_repeated(wconf, args->commit_id, request))
+        return;
+    const struct volume_type *type =
+        args ? config_find(wconf->head, "volume_type", args->volume_type, &error) : NULL;
+    if (!type) {
+        wconf_work_refuse(wconf, request, error);
+        return;
+    }
+    GPtrArray *changes = change_list_new();
+    g_ptr_array_add(changes, config_delete(wconf->head, "volume_type", type->uuid));
+    wconf_work_commit(wconf, request, args->commit_id, changes, NULL);
+}
