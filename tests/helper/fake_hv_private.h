@@ -262,6 +262,9 @@ enum guest_state fake_guest_told(const struct fake_guest *guest);
 /* No room: the hypervisor stops the guest, and waits for all other writes, with its monitor, while
  * it does. Its replica gets no such write. */
 void fake_guest_finds_no_room(struct fake_guest *guest, struct fake_write *write);
+/* storage_ops.look_at, of the file of a volume. */
+bool fake_room_look_at(struct storage *storage, const char *path, struct storage_file *ret_file,
+                       GError **error);
 /* Whether what it writes finds none. */
 bool fake_guest_lacks_room(const struct fake_guest *guest);
 

@@ -233,3 +233,15 @@ void fake_host_set_disks_failed(struct fake_host *host, bool failed)
 {
     host->disks_failed = failed;
 }
+
+bool fake_room_look_at(struct storage *storage, const char *path, struct storage_file *ret_file,
+                       GError **error)
+{
+    struct fake_host *host =
+        (struct fake_host *)((char *)storage - G_STRUCT_OFFSET(struct fake_host, storage));
+    if (!fake_op_begin(host, "look_at", "", NULL, error))
+        return false;
+    guint64 free_mib = host->volumes_full && !host->space_lies ? 0 : 1024;
+    *ret_file = (struct storage_file){{1024, free_mib}, host->volume_bytes};
+    return true;
+}

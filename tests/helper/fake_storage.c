@@ -166,17 +166,6 @@ static bool op_space(struct storage *storage, struct storage_space *ret_space, G
     return true;
 }
 
-static bool op_look_at(struct storage *storage, const char *path, struct storage_file *ret_file,
-                       GError **error)
-{
-    const struct fake_host *host = host_of(storage);
-    if (!fake_op_begin(host_of(storage), "look_at", "", NULL, error))
-        return false;
-    guint64 free_mib = host->volumes_full && !host->space_lies ? 0 : 1024;
-    *ret_file = (struct storage_file){{1024, free_mib}, host->volume_bytes};
-    return true;
-}
-
 static bool op_trial(struct storage *storage, GError **error)
 {
     if (!fake_descriptor_left(host_of(storage)->env, error))
@@ -730,7 +719,7 @@ void fake_host_set_shared(struct fake_host *host, bool there)
 static const struct storage_ops storage_ops = {
     .set_events = op_set_events,
     .space = op_space,
-    .look_at = op_look_at,
+    .look_at = fake_room_look_at,
     .trial = op_trial,
     .source_size = op_source_size,
     .create = op_create,

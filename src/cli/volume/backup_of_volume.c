@@ -20,9 +20,9 @@ static int backup_create(struct cli *cli, int argc, char **argv, GError **error)
     if (!volume_name_given(name, error))
         return -1;
     work.name = name;
-    json_t *args = json_make("{ss ss ss ss ss}", "name", name, "source", argv[0], "snapshot",
-                             snapshot ? snapshot : "", "backend", backend ? backend : "",
-                             "description", description ? description : "");
+    json_t *args = json_make("{ss sb ss ss ss ss}", "name", name, "unique_name", true, "source",
+                             argv[0], "snapshot", snapshot ? snapshot : "", "backend",
+                             backend ? backend : "", "description", description ? description : "");
     return volume_work(cli, &work, no_wait, args, error);
 }
 
@@ -52,9 +52,9 @@ static int backup_restore(struct cli *cli, int argc, char **argv, GError **error
         (volume && !volume_may_delete(cli, what, yes, error)))
         return -1;
     work.name = argv[0];
-    json_t *args =
-        json_make("{ss ss ss ss sI}", "resource", argv[0], "name", name ? name : "", "target",
-                  volume ? volume : "", "backend", backend ? backend : "", "size", (json_int_t)gib);
+    json_t *args = json_make("{ss ss sb ss ss sI}", "resource", argv[0], "name", name ? name : "",
+                             "unique_name", name != NULL, "target", volume ? volume : "", "backend",
+                             backend ? backend : "", "size", (json_int_t)gib);
     return volume_work(cli, &work, no_wait, args, error);
 }
 

@@ -147,41 +147,6 @@ static void test_stands_still(void)
     queue_world_free(w);
 }
 
-static json_t *answer_volume_full(const struct rpc_request *request, const char *to_node,
-                                  void *data, GError **error)
-{
-    json_t *report = query_report(to_node, strcmp(to_node, MASTER) == 0 ? WEB1 : NULL, "running");
-    json_t *guest = json_array_get(json_object_get(report, "guests"), 0);
-    if (guest != NULL)
-        json_object_update_new(
-            guest, json_make("{ss ss}", "io_stop", "no-space", "io_volume", (const char *)data));
-    return report;
-}
-
-/* For a volume, which is named with its back end. */
-static void test_stands_still_for_a_volume(void)
-{
-    static char volume[] = "eeeeeeee-1111-4000-8000-000000000001";
-    static const char backend[] = "dddddddd-1111-4000-8000-000000000001";
-    struct queue_world *w = query_world_new();
-    fake_script(w->world, NULL, ROLE_NODED, "node_report", answer_volume_full, volume);
-    query_check(w, "instance", "status io.why io.volume", "[\"=\", \"name\", \"web1\"]",
-                "0:\"ERROR_nospace\" 0:\"there is no room for its volume "
-                "eeeeeeee-1111-4000-8000-000000000001 on back end unknown\" "
-                "0:\"eeeeeeee-1111-4000-8000-000000000001\"\n");
-    store_put(w->store, "backend", backend,
-              json_make("{ss ss ss s[s] ss}", "uuid", backend, "name", "dir1", "kind", "dir",
-                        "nodes", MASTER, "path", "/mnt/v"));
-    store_put(w->store, "volume", volume,
-              json_make("{ss ss si ss ss ss}", "uuid", volume, "name", "data1", "size", 1, "status",
-                        "available", "backend", backend, "data", "x.7"));
-    fake_settle(w->world);
-    query_check(w, "instance", "status io.why io.volume", "[\"=\", \"name\", \"web1\"]",
-                "0:\"ERROR_nospace\" 0:\"there is no room for its volume data1 on back end dir1\" "
-                "0:\"data1\"\n");
-    queue_world_free(w);
-}
-
 static json_t *answer_with_error(const struct rpc_request *request, const char *to_node, void *data,
                                  GError **error)
 {
@@ -664,21 +629,22 @@ static void test_refusals(void)
 {
     struct queue_world *w = query_world_new();
 
-    queue_refuse(
-        w, "Query", json_make("[s, [s], n]", "planet", "name"), FETTLE_ERROR_WRONG_INPUT,
-        "Query: what: unknown resource \"planet\"; known are instance, node, group, job, "
-        "repair, policy, brake, advice, network, reservation, invitation, decision, "
-        "event, fault, stuck, task, filter, lock, "
-        "waiter, export, service, backend, volume_type, volume, snapshot, backup, worker, storage_service");
+    queue_refuse(w, "Query", json_make("[s, [s], n]", "planet", "name"), FETTLE_ERROR_WRONG_INPUT,
+                 "Query: what: unknown resource \"planet\"; known are instance, node, group, job, "
+                 "repair, policy, brake, advice, network, reservation, invitation, decision, "
+                 "event, fault, stuck, task, filter, lock, "
+                 "waiter, export, service, backend, volume_type, volume, snapshot, backup, worker, "
+                 "storage_service");
     queue_refuse(w, "Query", json_make("[s, [s], [sss]]", "node", "name", "=", "nope", "x"),
                  FETTLE_ERROR_WRONG_INPUT, "Query: filter[1]: unknown field \"nope\"");
-    queue_refuse(w, "QueryFields", json_make("[s, n]", "planet"), FETTLE_ERROR_WRONG_INPUT,
-                 "QueryFields: what: unknown resource \"planet\"; known are instance, node, group, "
-                 "job, repair, policy, brake, advice, network, reservation, invitation, decision, "
-                 "event, fault, stuck, task, "
-                 "filter, "
-                 "lock, waiter, export, service, backend, volume_type, volume, snapshot, backup, worker, "
-                 "storage_service");
+    queue_refuse(
+        w, "QueryFields", json_make("[s, n]", "planet"), FETTLE_ERROR_WRONG_INPUT,
+        "QueryFields: what: unknown resource \"planet\"; known are instance, node, group, "
+        "job, repair, policy, brake, advice, network, reservation, invitation, decision, "
+        "event, fault, stuck, task, "
+        "filter, "
+        "lock, waiter, export, service, backend, volume_type, volume, snapshot, backup, worker, "
+        "storage_service");
     queue_refuse(w, "QueryTags", json_make("[s, s]", "instance", "nobody"),
                  FETTLE_ERROR_UNKNOWN_ENTITY, "instance \"nobody\" does not exist");
     queue_world_free(w);
@@ -797,7 +763,6 @@ int main(int argc, char **argv)
     g_test_add_func("/query/live-filter#LUX-04", test_live_filter);
     g_test_add_func("/query/status-words#LUX-04", test_status_words);
     g_test_add_func("/query/stands-still#LUX-04", test_stands_still);
-    g_test_add_func("/query/stands-still-for-a-volume#SAF-27", test_stands_still_for_a_volume);
     g_test_add_func("/query/silent-node#LUX-04", test_silent_node);
     g_test_add_func("/query/refusing-node#SAF-91", test_refusing_node);
     g_test_add_func("/query/nodes#LUX-03", test_nodes);

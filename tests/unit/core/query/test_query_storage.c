@@ -117,14 +117,51 @@ static void test_services(void)
     queue_world_free(w);
 }
 
+static json_t *answer_volume_full(const struct rpc_request *request, const char *to_node,
+                                  void *data, GError **error)
+{
+    json_t *report = query_report(to_node, strcmp(to_node, MASTER) == 0 ? WEB1 : NULL, "running");
+    json_t *guest = json_array_get(json_object_get(report, "guests"), 0);
+    if (guest != NULL)
+        json_object_update_new(
+            guest, json_make("{ss ss}", "io_stop", "no-space", "io_volume", (const char *)data));
+    return report;
+}
+
+/* For a volume, which is named with its back end. */
+static void test_stands_still_for_a_volume(void)
+{
+    static char volume[] = "eeeeeeee-1111-4000-8000-000000000001";
+    static const char backend[] = "dddddddd-1111-4000-8000-000000000001";
+    struct queue_world *w = query_world_new();
+    fake_script(w->world, NULL, ROLE_NODED, "node_report", answer_volume_full, volume);
+    query_check(w, "instance", "status io.why io.volume", "[\"=\", \"name\", \"web1\"]",
+                "0:\"ERROR_nospace\" 0:\"there is no room for its volume "
+                "eeeeeeee-1111-4000-8000-000000000001 on back end unknown\" "
+                "0:\"eeeeeeee-1111-4000-8000-000000000001\"\n");
+    store_put(w->store, "backend", backend,
+              json_make("{ss ss ss s[s] ss}", "uuid", backend, "name", "dir1", "kind", "dir",
+                        "nodes", MASTER, "path", "/mnt/v"));
+    store_put(w->store, "volume", volume,
+              json_make("{ss ss si ss ss ss}", "uuid", volume, "name", "data1", "size", 1, "status",
+                        "available", "backend", backend, "data", "x.7"));
+    fake_settle(w->world);
+    query_check(w, "instance", "status io.why io.volume", "[\"=\", \"name\", \"web1\"]",
+                "0:\"ERROR_nospace\" 0:\"there is no room for its volume data1 on back end dir1\" "
+                "0:\"data1\"\n");
+    queue_world_free(w);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/query-storage/backends", test_backends);
     g_test_add_func("/query-storage/volumes", test_volumes);
-    g_test_add_func("/query_storage/volume-types", test_volume_types);
+    g_test_add_func("/query-storage/volume-types", test_volume_types);
     g_test_add_func("/query-storage/snapshots", test_snapshots);
     g_test_add_func("/query-storage/workers", test_workers);
     g_test_add_func("/query-storage/services", test_services);
+    g_test_add_func("/query-storage/stands-still-for-a-volume#SAF-27",
+                    test_stands_still_for_a_volume);
     return g_test_run();
 }
