@@ -37,7 +37,7 @@ def on_a_directory(lab, figures, runs):
     place = os.path.join(lab.directory, 'shared', 'bench')
     os.mkdir(place, 0o755)
     lab.cli('cluster', 'modify', '--report-interval', '1')
-    lab.cli('backend', 'add', 'bench', '--nodes', ','.join(NODES), '--path', place)
+    lab.cli('backend', 'add', 'bench', '--nodes', ','.join(NODES), '--path', place, '--overcommit', '100000')
     fettlelib.wait_until('all serve', lambda: [row['state'] for row in lab.query('storage_service', ['state', 'backend'])
                                                if row['backend']] == ['up'] * len(NODES), 60)
     made, created, deleted, commits = [], [], [], []

@@ -176,7 +176,7 @@ if __name__ == '__main__':
         folder = os.path.join(lab.directory, 'shared', 'dir1')
         os.mkdir(folder, 0o755)
         lab.cli('cluster', 'modify', '--report-interval', '1', '--recovery-resync-interval', '2')
-        lab.cli('backend', 'add', 'dir1', '--nodes', 'node1', '--path', folder)
+        lab.cli('backend', 'add', 'dir1', '--nodes', 'node1', '--path', folder, '--overcommit', '100000')
         wait_until('dir1 is served', lambda: [one['state'] for one in lab.query('storage_service', ['state'], ['=', 'host', 'node1@dir1'])] == ['up'],
                    PATIENCE_S)
         e2e.run(test_judged, test_told, test_verify, test_logs)

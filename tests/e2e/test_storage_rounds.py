@@ -221,7 +221,7 @@ def backend():
     subprocess.run(['mkfs.ext4', '-q', path + '.img'], check=True)
     subprocess.run(['mount', '-o', 'loop', path + '.img', path], check=True)
     try:
-        lab.cli('backend', 'add', BACKEND, '--nodes', ','.join(NODES), '--path', path)
+        lab.cli('backend', 'add', BACKEND, '--nodes', ','.join(NODES), '--path', path, *stored.THIN)
         wait_until('all serve', lambda: up(*NODES), PATIENCE_S)
         yield
         lab.cli('backend', 'remove', BACKEND)

@@ -156,7 +156,7 @@ def small_disk(name):
     subprocess.run(['mkfs.ext4', '-q', '-m', '0', place + '.img'], check=True)
     subprocess.run(['mount', '-o', 'loop', place + '.img', place], check=True)
     try:
-        lab.cli('backend', 'add', name, '--nodes', 'node2', '--path', place)
+        lab.cli('backend', 'add', name, '--nodes', 'node2', '--path', place, '--overcommit', '100000')
         yield place
         lab.cli('backend', 'remove', name)
     finally:
