@@ -145,6 +145,8 @@ GPtrArray *config_type_volumes(const struct config *config, const char *volume_t
 
 guint64 config_volume_gib(const struct config *config, const struct volume *volume)
 {
+    if (volume->status != VOLUME_EXTENDING)
+        return volume->size; /* at a glance: all of a back end are summed up for each request */
     g_autofree char *key = config_work_key(RESOURCE_VOLUME, volume->uuid);
     const struct worker *row = config_get(config, "worker", key, NULL);
     return MAX(volume->size, row ? row->size : 0);
