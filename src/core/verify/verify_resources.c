@@ -23,9 +23,11 @@ static void verify_resource(struct look *look, const struct resource *resource)
     const char *kind = resource_kind(resource->type);
     if (!g_str_has_prefix(resource->status, "error"))
         return;
-    g_autofree char *next = what_next(resource, kind);
+    g_autofree char *next = what_next(resource, kind), *why = g_strdup(resource->status_why);
+    if (g_str_has_suffix(why, ".")) /* recovery speaks in sentences */
+        why[strlen(why) - 1] = '\0';
     look_problem(look, "%s %s: is %s%s%s; %s", kind, resource_name(resource), resource->status,
-                 *resource->status_why ? ": " : "", resource->status_why, next);
+                 *why ? ": " : "", why, next);
 }
 
 void verify_resources(struct look *look)

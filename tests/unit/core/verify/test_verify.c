@@ -488,7 +488,7 @@ static void test_in_error(void)
         store_put(w->store, "volume", volumes[i].uuid,
                   json_make("{ss ss si ss ss ss}", "uuid", volumes[i].uuid, "name", volumes[i].name,
                             "size", 1, "status", volumes[i].status, "data", volumes[i].data,
-                            "status_why", i == 0 ? "no room" : ""));
+                            "status_why", i == 0 ? "no room." : ""));
     store_put(w->store, "snapshot", "eeeeeeee-0000-4000-8000-000000000006",
               json_make("{ss ss ss si ss}", "uuid", "eeeeeeee-0000-4000-8000-000000000006", "name",
                         "s", "volume", volumes[4].uuid, "size", 1, "status", "error"));
