@@ -160,6 +160,26 @@ const char *resource_name(const struct resource *resource)
     return *resource->name ? resource->name : resource->uuid;
 }
 
+guint64 resource_full_bytes(const struct resource *resource)
+{
+    return resource->type == RESOURCE_BACKUP ? resource->bytes : resource->size * 1024 * MIB(1);
+}
+
+bool resource_is_full(const struct resource *resource, guint64 bytes)
+{
+    guint64 full = resource_full_bytes(resource);
+    return resource->type == RESOURCE_BACKUP ? full && bytes == full : bytes >= full;
+}
+
+char *resource_share_text(const struct resource *resource, guint64 bytes)
+{
+    if (resource->type == RESOURCE_BACKUP)
+        return g_strdup_printf("%" G_GUINT64_FORMAT " of %" G_GUINT64_FORMAT " bytes", bytes,
+                               resource->bytes);
+    return g_strdup_printf("%" G_GUINT64_FORMAT " MiB of %" G_GUINT64_FORMAT " GiB", bytes / MIB(1),
+                           resource->size);
+}
+
 void *resource_copy(const struct config *config, enum resource_type type, const char *uuid)
 {
     const void *record = config_get(config, kinds[type].kind, uuid, NULL);

@@ -51,6 +51,14 @@ struct resource resource_find(const struct config *config, enum resource_type ty
 /* Its name, or its UUID if it has none. */
 const char *resource_name(const struct resource *resource);
 
+/* What its data has if it is whole: a backup, which is a compressed file, the length on record, and
+ * none while nobody knows it; else its size. */
+guint64 resource_full_bytes(const struct resource *resource);
+/* Whether data of that length can be whole: that of a backup is neither shorter nor longer. */
+bool resource_is_full(const struct resource *resource, guint64 bytes);
+/* "3 MiB of 2 GiB"; "4095 of 4096 bytes" of a backup. Free with g_free(). */
+char *resource_share_text(const struct resource *resource, guint64 bytes);
+
 /* A copy of the record; NULL: gone. Free with resource_free(). */
 void *resource_copy(const struct config *config, enum resource_type type, const char *uuid);
 void resource_free(enum resource_type type, void *record);

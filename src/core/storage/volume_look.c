@@ -191,7 +191,7 @@ static void compare_one(struct comparison *comparison, const struct resource *re
     g_autofree char *row = config_work_key(resource->type, resource->uuid);
     const struct volume_data *data = g_hash_table_lookup(comparison->there, key);
     if (!*resource->data || strcmp(resource->backend, comparison->member->backend->uuid) != 0 ||
-        (data && data->bytes >= resource->size * 1024 * MIB(1)) ||
+        (data && resource_is_full(resource, data->bytes)) ||
         config_get(comparison->config, "worker", row, NULL) || !has_room(result, result->missing))
         return;
     const struct missing_data told = {.resource_type = resource->type,
@@ -214,14 +214,14 @@ static void compare_records(struct comparison *comparison)
     }
 }
 
-static bool in_list(const GPtrArray *list, const char *name, guint64 bytes)
+static const struct volume_data *in_list(const GPtrArray *list, const char *name)
 {
-    bool found = false;
-    for (guint i = 0; i < list->len && !found; i++) {
+    for (guint i = 0; i < list->len; i++) {
         const struct volume_data *data = list->pdata[i];
-        found = strcmp(data->name, name) == 0 && data->bytes >= bytes;
+        if (strcmp(data->name, name) == 0)
+            return data;
     }
-    return found;
+    return NULL;
 }
 
 /* What came or went between the first look and its record is no difference. */
@@ -230,13 +230,14 @@ static void look_again(struct compare_stored_result *result, const struct config
 {
     for (guint i = result->unknown->len; i > 0; i--) {
         const struct stored_data *data = result->unknown->pdata[i - 1];
-        if (!in_list(list, data->name, 0))
+        if (!in_list(list, data->name))
             g_ptr_array_remove_index(result->unknown, i - 1);
     }
     for (guint i = result->missing->len; i > 0; i--) {
         const struct missing_data *data = result->missing->pdata[i - 1];
+        const struct volume_data *now = in_list(list, data->name);
         struct resource resource = resource_of(config, data->resource_type, data->resource);
-        if (in_list(list, data->name, resource.size * 1024 * MIB(1)))
+        if (now && resource_is_full(&resource, now->bytes))
             g_ptr_array_remove_index(result->missing, i - 1);
     }
 }

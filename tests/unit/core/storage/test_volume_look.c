@@ -144,6 +144,21 @@ static void test_compare(void)
     volumes_tear_down();
 }
 
+/* A backup is as long as its record says, however large its volume is. */
+static void test_compare_backup(void)
+{
+    set_up(changes_of(put("backup", BACKUP3, 1, object_backup3()), NULL));
+    fake_volumes_put_as(volumes, DIR1, RESOURCE_BACKUP, BACKUP3 ".9", 4096, true);
+    g_autofree char *said = ask(NODE1, "compare_stored", json_make("{ss}", "backend", DIR1));
+    g_assert_null(strstr(said, BACKUP3));
+    for (int more = -1; more <= 1; more += 2) {
+        fake_volumes_put(volumes, DIR1, BACKUP3 ".9", (guint64)(4096 + more), true);
+        g_autofree char *differs = ask(NODE1, "compare_stored", json_make("{ss}", "backend", DIR1));
+        g_assert_nonnull(strstr(differs, "\"name\":\"" BACKUP3 ".9\",\"resource\":"));
+    }
+    volumes_tear_down();
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -152,5 +167,6 @@ int main(int argc, char **argv)
     g_test_add_func("/volume-look/hangs", test_hangs);
     g_test_add_func("/volume-look/busy", test_busy);
     g_test_add_func("/volume-look/compare#RCV-17", test_compare);
+    g_test_add_func("/volume-look/compare-backup#RCV-17", test_compare_backup);
     return g_test_run();
 }
