@@ -354,6 +354,25 @@ static void test_blind(void)
     tear_down();
 }
 
+/* Who could look at last, and found nothing, has said it once. */
+static void test_blind_then_error(void)
+{
+    guint64 version = 0, later = 0;
+    set_up(changes_of(put_volume(volume_in("creating", "")), NULL));
+    start_watcher();
+    fake_advance(world.world, 8 * 60000);
+    g_assert_true(fault_of(config(), "volume", VOLUME1)->blind);
+    volumed_start(1);
+    fake_advance(world.world, 90000);
+    assert_says(volume_said(VOLUME1), "error 2 GiB, no data");
+    g_assert_null(fault_of(config(), "volume", VOLUME1));
+    config_get(config(), "volume", VOLUME1, &version);
+    fake_advance(world.world, 10 * 60000);
+    config_get(config(), "volume", VOLUME1, &later);
+    g_assert_cmpuint(version, ==, later);
+    tear_down();
+}
+
 /* A back end that hangs holds up no answer, and what it cannot say is no absence. */
 static void test_hangs(void)
 {
@@ -454,6 +473,7 @@ int main(int argc, char **argv)
     g_test_add_func("/recovery/stored/sweep-waits#SAF-54", test_sweep_waits);
     g_test_add_func("/recovery/stored/which-data#SAF-53", test_which_data);
     g_test_add_func("/recovery/stored/blind#RCV-35,RCV-36,RCV-39,RCV-40", test_blind);
+    g_test_add_func("/recovery/stored/blind-then-error#RCV-40", test_blind_then_error);
     g_test_add_func("/recovery/stored/hangs#RCV-35", test_hangs);
     g_test_add_func("/recovery/stored/reset#RCV-30", test_reset);
     g_test_add_func("/recovery/stored/restored#SAF-122", test_restored);
