@@ -7,14 +7,18 @@
 
 #include "base/text.h"
 #include "core/config/decisions.h"
+#include "core/config/fault.h"
 #include "core/storage/volume_private.h"
 
 bool volume_is_left(const struct config *config, const struct resource *resource)
 {
-    g_autofree char *key = config_work_key(resource->type, resource->uuid);
-    g_autoptr(GPtrArray) held = config_held_work(config, resource->type, resource->uuid);
-    return resource->exists && task_row_of(resource_task_kind(resource->type), resource->status) &&
-           !held->len && !config_get(config, "worker", key, NULL);
+    enum task_kind kind = resource_task_kind(resource->type);
+    const struct task_row *task = task_row_of(kind, resource->status);
+    const struct fault *fault = fault_of(config, resource_kind(resource->type), resource->uuid);
+    if (!task && fault && (fault->blind || fault->again))
+        task = task_row_of(kind, fault->task);
+    return resource->exists && task && task->owner == TASK_BY_ROW &&
+           !volume_is_under_way(config, resource->type, resource->uuid, 0);
 }
 
 /* A request, with the member that it is about. */
@@ -156,10 +160,10 @@ static bool is_known(const struct comparison *comparison, const struct volume_da
     guint64 claim;
     if (!volume_data_parse(data->name, &uuid, &claim))
         return true;
-    g_autofree char *row = config_work_key(data->type, uuid);
     g_autofree char *trash = config_trash_key(comparison->member->backend->uuid, data->name);
     struct resource resource = resource_of(config, data->type, uuid);
-    return strcmp(resource.data, data->name) == 0 || config_get(config, "worker", row, NULL) ||
+    return strcmp(resource.data, data->name) == 0 ||
+           volume_is_under_way(config, data->type, uuid, 0) ||
            config_get(config, "trash", trash, NULL) || volume_is_left(config, &resource);
 }
 

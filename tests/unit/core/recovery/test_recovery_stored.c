@@ -373,6 +373,29 @@ static void test_blind_then_error(void)
     tear_down();
 }
 
+/* SAF-52: what is judged anew has its data until then; what is settled has none that is unnamed. */
+static void test_sweep_of_faults(void)
+{
+    static const char *const words[] = {"blind", "again", "alone"};
+    for (guint i = 0; i < G_N_ELEMENTS(words); i++) {
+        json_t *fault = json_make("{s:s,s:s,s:i,s:s,s:s}", "subject_kind", "volume", "subject",
+                                  VOLUME1, "at_us", 5, "message", "so", "task", "creating");
+        bool settled = !strcmp(words[i], "alone");
+        if (!settled)
+            with(fault, words[i], json_true());
+        set_up(changes_of(put_volume(volume_in("error", "")),
+                          put("fault", "volume/" VOLUME1, 1, fault), NULL));
+        fake_volumes_put(volumes, DIR1, VOLUME1 ".1", 2 * GIB, true);
+        volumed_start(1);
+        fake_advance(world.world, 3 * 3600 * 1000);
+        g_assert_true(fake_volumes_has(volumes, VOLUME1 ".1") != settled);
+        start_watcher();
+        fake_advance(world.world, 90000);
+        assert_says(volume_said(VOLUME1), settled ? "error 2 GiB, no data" : "available 2 GiB");
+        tear_down();
+    }
+}
+
 /* A back end that hangs holds up no answer, and what it cannot say is no absence. */
 static void test_hangs(void)
 {
@@ -474,6 +497,7 @@ int main(int argc, char **argv)
     g_test_add_func("/recovery/stored/which-data#SAF-53", test_which_data);
     g_test_add_func("/recovery/stored/blind#RCV-35,RCV-36,RCV-39,RCV-40", test_blind);
     g_test_add_func("/recovery/stored/blind-then-error#RCV-40", test_blind_then_error);
+    g_test_add_func("/recovery/stored/sweep-of-faults#SAF-52,RCV-40", test_sweep_of_faults);
     g_test_add_func("/recovery/stored/hangs#RCV-35", test_hangs);
     g_test_add_func("/recovery/stored/reset#RCV-30", test_reset);
     g_test_add_func("/recovery/stored/restored#SAF-122", test_restored);
