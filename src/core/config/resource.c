@@ -32,6 +32,11 @@ static const struct kind_of_resource kinds[] = {
 #include "proto/storage/resources.def"
 };
 
+#define RESOURCE(NAME, k, word) ", " #k
+const char resource_kinds_listed[] =
+#include "proto/storage/resources.def"
+    ;
+
 const char *resource_kind(enum resource_type type)
 {
     return kinds[type].kind;
@@ -42,12 +47,19 @@ enum task_kind resource_task_kind(enum resource_type type)
     return kinds[type].task_kind;
 }
 
-enum resource_type resource_type_of(const char *kind)
+int resource_type_named(const char *kind)
 {
     for (guint i = 0; i < G_N_ELEMENTS(kinds); i++)
         if (strcmp(kinds[i].kind, kind) == 0)
-            return (enum resource_type)i;
-    g_assert_not_reached();
+            return (int)i;
+    return -1;
+}
+
+enum resource_type resource_type_of(const char *kind)
+{
+    int type = resource_type_named(kind);
+    g_assert(type >= 0);
+    return (enum resource_type)type;
 }
 
 enum resource_type resource_type_of_task(enum task_kind kind)

@@ -27,8 +27,12 @@ struct resource {
 const char *resource_kind(enum resource_type type);
 /* Its rows in tasks.def. */
 enum task_kind resource_task_kind(enum resource_type type);
+/* ", volume, snapshot": all kinds, for messages. */
+extern const char resource_kinds_listed[];
 /* The type whose records are of that kind, which is one. */
 enum resource_type resource_type_of(const char *kind);
+/* The same of any word; -1: it is no kind of resource. */
+int resource_type_named(const char *kind);
 
 /* The type whose rows in tasks.def are of that kind, which is one. */
 enum resource_type resource_type_of_task(enum task_kind kind);
