@@ -90,6 +90,12 @@ def test_life():
     said = lab.cli('backup', 'info', 'b1')
     assert re.search(rf'^Backup b1\n  Status +available\n  Of volume +data1\n(.*\n)*  SHA-512 +{found["sum"]}\n', said), said
     v.refused('backup "b2" does not exist', 'backup', 'delete', 'b2')
+    said = lab.run('cluster', 'verify', check=False)[1]
+    assert found['data'] not in said and 'backup b1' not in said, said
+    said = lab.cli('why', 'backup', 'b1')
+    assert 'Now: backup b1 is available, of volume data1.\n' in said, said
+    said = lab.cli('recovery', 'collect', 'backup', 'b1')
+    assert re.search(rf'^Backup b1\n(.*\n)*.*{found["data"]}: 3 MiB, whole$', said, re.M), said
 
 
 @title('/backups/of-a-snapshot-and-without-their-volume')

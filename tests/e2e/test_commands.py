@@ -345,7 +345,8 @@ def test_texts():
     lab.cli('tag', 'add', 'node', 'node2', 'somebodys')
     lab.cli('node', 'advise', 'node3', '--author', 'some body')
     spoiler, showed, exact = Spoiler(lab.root('node1')), set(), set()
-    for key, words in [*ANSWERS.items(), *TEXTS.items(), *((('why', None), [subject]) for subject in ('web', 'node2', 'cluster', names['done']))]:
+    subjects = ['web'], ['node2'], ['cluster'], [names['done']], ['backup', 'b1']
+    for key, words in [*ANSWERS.items(), *TEXTS.items(), *((('why', None), subject) for subject in subjects)]:
         code, out, err = spoiler.run(*words_of(key), *made(words, **names))
         assert not CONTROL.search(out + err) and EVIL not in out + err, (key, out, err)
         if SHOWN in out + err:

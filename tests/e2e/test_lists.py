@@ -162,7 +162,7 @@ def test_recovery_show():
     assert code != 0 and 'instance "web1": it was settled just now; see: fettle why web1' in err, (code, err)
     for verb in ('show', 'plan', 'collect', 'retry'):
         code, _, err = gone.run('recovery', verb, 'network', 'web1')
-        assert code != 0 and f'"network": must be instance, volume or snapshot; usage: fettle recovery {verb} instance|volume|snapshot NAME' in err, (code, err)
+        assert code != 0 and f'"network": no such kind; usage: fettle recovery {verb} instance|volume|snapshot|backup NAME' in err, (code, err)
     nothing = Luxid({}, {'PlanRecovery': lambda *_: {'held': False, 'notes': [], 'rows': []}})
     assert nothing.run('recovery', 'plan') == (0, 'No task was left behind.\n', '')
 

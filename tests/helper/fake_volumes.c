@@ -5,6 +5,7 @@
 
 #define FULL_MIB (1024u * 1024)
 #define LOOK_MS 100
+#define GIB (1024 * MIB(1))
 
 struct thing {
     char *backend;
@@ -341,7 +342,7 @@ static bool fake_space(struct volume_driver *driver, const struct backend *backe
 }
 
 static bool make(struct fake_driver *fake, const char *op, const struct backend *backend,
-                 enum resource_type type, const char *name, guint64 size_gib, GError **error)
+                 enum resource_type type, const char *name, guint64 bytes, GError **error)
 {
     struct fake_volumes *volumes = fake->volumes;
     if (find(volumes, name)) {
@@ -350,8 +351,7 @@ static bool make(struct fake_driver *fake, const char *op, const struct backend 
     }
     bool half = volumes->halves > 0;
     volumes->halves -= half;
-    fake_volumes_put_as(volumes, backend->uuid, type, name, half ? 1 : size_gib * 1024 * MIB(1),
-                        false);
+    fake_volumes_put_as(volumes, backend->uuid, type, name, half ? 1 : bytes, false);
     if (half) {
         fettle_set_error(error, STORAGE, "%s: it was made by half", backend->name);
         return false;
@@ -369,7 +369,7 @@ static bool fake_create(struct volume_driver *driver, const struct backend *back
 {
     struct fake_driver *fake = fake_of(driver);
     return begin(fake, "create", backend, name, error) &&
-           make(fake, "create", backend, type, name, size_gib, error);
+           make(fake, "create", backend, type, name, size_gib * GIB, error);
 }
 
 static struct thing *known(struct fake_volumes *volumes, const struct backend *backend,
@@ -401,7 +401,7 @@ static bool fake_copy(struct volume_driver *driver, const struct backend *backen
                                    : NULL;
     guint64 content = from ? from->content : 0;
     if (!is_unused(from, backend, error) ||
-        !make(fake, "copy", backend, type, name, size_gib, error))
+        !make(fake, "copy", backend, type, name, size_gib * GIB, error))
         return false;
     struct thing *made = find(fake->volumes, name);
     if (made)
@@ -427,7 +427,7 @@ static bool fake_back_up(struct volume_driver *driver, const struct backend *fro
                                    : NULL;
     guint64 content = read ? read->content : 0;
     if (!is_unused(read, from, error) ||
-        !make(fake, "back_up", backend, RESOURCE_BACKUP, name, 1, error))
+        !make(fake, "back_up", backend, RESOURCE_BACKUP, name, FAKE_BACKUP_BYTES, error))
         return false;
     struct thing *made = find(fake->volumes, name);
     if (made)
@@ -453,7 +453,7 @@ static bool fake_restore(struct volume_driver *driver, const struct backend *fro
                          backup->data);
         return false;
     }
-    if (!read || !make(fake, "restore", backend, RESOURCE_VOLUME, name, size_gib, error))
+    if (!read || !make(fake, "restore", backend, RESOURCE_VOLUME, name, size_gib * GIB, error))
         return false;
     struct thing *made = find(fake->volumes, name);
     if (made)
@@ -470,7 +470,7 @@ static bool fake_grow(struct volume_driver *driver, const struct backend *backen
     struct thing *thing = known(fake->volumes, backend, RESOURCE_VOLUME, name, error);
     if (!thing)
         return false;
-    thing->data.bytes = MAX(thing->data.bytes, size_gib * 1024 * MIB(1));
+    thing->data.bytes = MAX(thing->data.bytes, size_gib * GIB);
     return end(fake, "grow", error);
 }
 

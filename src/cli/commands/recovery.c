@@ -121,18 +121,18 @@ const struct command recovery_commands[] = {
      "List tasks that were left behind, and what is in ERROR: whose it was, how it is with that "
      "job, and when it is looked at next. --all: also what is under way.",
      recovery_list},
-    {"recovery", "plan", "[" RECOVERY_SUBJECT "]",
+    {"recovery", "plan", recovery_any_subject,
      "Tell what recovery would do next with each task that was left behind, or with one; its nodes "
      "are asked, and nothing is changed.",
      recovery_plan},
-    {"recovery", "show", RECOVERY_SUBJECT,
+    {"recovery", "show", recovery_subject,
      "Show what is stuck: its task, why its owner counts as dead, what its nodes show now, what "
      "comes next.",
      recovery_show},
-    {"recovery", "collect", RECOVERY_SUBJECT,
+    {"recovery", "collect", recovery_subject,
      "Show what each node has of it right now, with a task or without one. Nothing is changed.",
      recovery_collect},
-    {"recovery", "retry", RECOVERY_SUBJECT,
+    {"recovery", "retry", recovery_subject,
      "Have it judged anew at once, also from ERROR; refused while the owner of the task lives.",
      recovery_retry},
     {"recovery", "findings", "",

@@ -18,23 +18,33 @@ static gint64 number(const json_t *object, const char *member)
     return (gint64)json_integer_value(json_object_get(object, member));
 }
 
+#define RESOURCE(NAME, kind, word) "|" #kind
+const char recovery_subject[] = "instance"
+#include "proto/storage/resources.def"
+                                " NAME";
+#define RESOURCE(NAME, kind, word) "|" #kind
+const char recovery_any_subject[] = "[instance"
+#include "proto/storage/resources.def"
+                                    " NAME]";
+
 bool recovery_is_subject(const char *verb, int argc, char **argv, GError **error)
 {
-    g_autofree char *usage = g_strdup_printf("recovery %s " RECOVERY_SUBJECT, verb);
+    g_autofree char *usage = g_strdup_printf("recovery %s %s", verb, recovery_subject);
     if (!cli_expect(argc, argv, 2, usage, error))
         return false;
     if (*recovery_kind_text(argv[0]))
         return true;
-    fettle_set_error(error, WRONG_INPUT,
-                     "\"%s\": must be instance, volume or snapshot; usage: fettle %s", argv[0],
-                     usage);
+    fettle_set_error(error, WRONG_INPUT, "\"%s\": no such kind; usage: fettle %s", argv[0], usage);
     return false;
 }
 
 const char *recovery_kind_text(const char *kind)
 {
     static const char *const words[][2] = {
-        {"instance", "Instance"}, {"volume", "Volume"}, {"snapshot", "Snapshot"}};
+        {"instance", "Instance"},
+#define RESOURCE(NAME, name, word) {#name, word},
+#include "proto/storage/resources.def"
+    };
     for (size_t i = 0; i < G_N_ELEMENTS(words); i++)
         if (strcmp(words[i][0], kind) == 0)
             return words[i][1];

@@ -6,7 +6,8 @@
 
 #include "cli/cli.h"
 
-#define RECOVERY_SUBJECT "instance|volume|snapshot NAME"
+/* How usages call a subject, and one that may be left out. */
+extern const char recovery_subject[], recovery_any_subject[];
 
 /* The two words of a subject. */
 bool recovery_is_subject(const char *verb, int argc, char **argv, GError **error);

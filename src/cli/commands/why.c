@@ -215,7 +215,8 @@ static bool is_job(const char *text)
     return *text != '\0' && strspn(text, "0123456789") == strlen(text);
 }
 
-#define USAGE "INSTANCE|NODE|JOB|cluster|volume VOLUME|snapshot SNAPSHOT|storage-service HOST"
+#define USAGE                                                                                      \
+    "INSTANCE|NODE|JOB|cluster|volume VOLUME|snapshot SNAPSHOT|backup BACKUP|storage-service HOST"
 
 static int why(struct cli *cli, int argc, char **argv, GError **error)
 {

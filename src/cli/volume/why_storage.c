@@ -57,14 +57,17 @@ static void print_entries(const json_t *list)
     }
 static const char *const volume_fields[] = FIELDS("instance");
 static const char *const snapshot_fields[] = FIELDS("volume");
+static const char *const backup_fields[] = FIELDS("volume");
 enum { NAME, UUID, STATUS, WHY, OPERATION, WAITS_SINCE, BACKEND, WORKER, SIZE, WHOSE };
 
 static const struct of_kind {
-    const char *kind, *whose;
+    const char *kind;
     const char *const *fields;
     enum task_kind task_kind;
-} kinds[] = {{"volume", "instance", volume_fields, TASK_KIND_volume},
-             {"snapshot", "volume", snapshot_fields, TASK_KIND_snapshot}};
+} kinds[] = {
+#define RESOURCE(NAME, k, word) {#k, k##_fields, TASK_KIND_##k},
+#include "proto/storage/resources.def"
+};
 
 static const struct of_kind *kind_of(const char *kind)
 {
@@ -149,7 +152,8 @@ static void print_left(const struct of_kind *of, const json_t *row)
 static void print_resource(const struct of_kind *of, const json_t *row, const json_t *services)
 {
     const char *why = cli_cell_string(row, WHY), *whose = cli_cell_string(row, WHOSE);
-    g_autofree char *tail = *whose ? g_strdup_printf(", of %s %s", of->whose, whose) : g_strdup("");
+    g_autofree char *tail =
+        *whose ? g_strdup_printf(", of %s %s", of->fields[WHOSE], whose) : g_strdup("");
     printf("Now: %s %s is %s%s%s%s.\n", of->kind, cli_cell_string(row, NAME),
            cli_cell_string(row, STATUS), tail, *why ? ": " : "", why);
     if (*cli_cell_string(row, WORKER))

@@ -32,6 +32,11 @@ static const struct kind_of_resource kinds[] = {
 #include "proto/storage/resources.def"
 };
 
+#define RESOURCE(NAME, k, word) ", " #k
+const char resource_kinds_listed[] =
+#include "proto/storage/resources.def"
+    ;
+
 const char *resource_kind(enum resource_type type)
 {
     return kinds[type].kind;
@@ -42,12 +47,19 @@ enum task_kind resource_task_kind(enum resource_type type)
     return kinds[type].task_kind;
 }
 
-enum resource_type resource_type_of(const char *kind)
+int resource_type_named(const char *kind)
 {
     for (guint i = 0; i < G_N_ELEMENTS(kinds); i++)
         if (strcmp(kinds[i].kind, kind) == 0)
-            return (enum resource_type)i;
-    g_assert_not_reached();
+            return (int)i;
+    return -1;
+}
+
+enum resource_type resource_type_of(const char *kind)
+{
+    int type = resource_type_named(kind);
+    g_assert(type >= 0);
+    return (enum resource_type)type;
 }
 
 enum resource_type resource_type_of_task(enum task_kind kind)
@@ -158,6 +170,26 @@ struct resource resource_find(const struct config *config, enum resource_type ty
 const char *resource_name(const struct resource *resource)
 {
     return *resource->name ? resource->name : resource->uuid;
+}
+
+guint64 resource_full_bytes(const struct resource *resource)
+{
+    return resource->type == RESOURCE_BACKUP ? resource->bytes : resource->size * 1024 * MIB(1);
+}
+
+bool resource_is_full(const struct resource *resource, guint64 bytes)
+{
+    guint64 full = resource_full_bytes(resource);
+    return resource->type == RESOURCE_BACKUP ? full && bytes == full : bytes >= full;
+}
+
+char *resource_share_text(const struct resource *resource, guint64 bytes)
+{
+    if (resource->type == RESOURCE_BACKUP)
+        return g_strdup_printf("%" G_GUINT64_FORMAT " of %" G_GUINT64_FORMAT " bytes", bytes,
+                               resource->bytes);
+    return g_strdup_printf("%" G_GUINT64_FORMAT " MiB of %" G_GUINT64_FORMAT " GiB", bytes / MIB(1),
+                           resource->size);
 }
 
 void *resource_copy(const struct config *config, enum resource_type type, const char *uuid)

@@ -27,8 +27,12 @@ struct resource {
 const char *resource_kind(enum resource_type type);
 /* Its rows in tasks.def. */
 enum task_kind resource_task_kind(enum resource_type type);
+/* ", volume, snapshot": all kinds, for messages. */
+extern const char resource_kinds_listed[];
 /* The type whose records are of that kind, which is one. */
 enum resource_type resource_type_of(const char *kind);
+/* The same of any word; -1: it is no kind of resource. */
+int resource_type_named(const char *kind);
 
 /* The type whose rows in tasks.def are of that kind, which is one. */
 enum resource_type resource_type_of_task(enum task_kind kind);
@@ -50,6 +54,14 @@ struct resource resource_find(const struct config *config, enum resource_type ty
                               const char *name_or_uuid, GError **error);
 /* Its name, or its UUID if it has none. */
 const char *resource_name(const struct resource *resource);
+
+/* What its data has if it is whole: a backup, which is a compressed file, the length on record, and
+ * none while nobody knows it; else its size. */
+guint64 resource_full_bytes(const struct resource *resource);
+/* Whether data of that length can be whole: that of a backup is neither shorter nor longer. */
+bool resource_is_full(const struct resource *resource, guint64 bytes);
+/* "3 MiB of 2 GiB"; "4095 of 4096 bytes" of a backup. Free with g_free(). */
+char *resource_share_text(const struct resource *resource, guint64 bytes);
 
 /* A copy of the record; NULL: gone. Free with resource_free(). */
 void *resource_copy(const struct config *config, enum resource_type type, const char *uuid);

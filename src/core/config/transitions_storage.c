@@ -205,6 +205,8 @@ static bool guarded_step(const struct step *step, const struct resource *old,
                    {"backend: changes", !strcmp(old->backend, after->backend)},
                    {"host: changes", !strcmp(old->host, after->host)},
                    {"size: changes", old->size == after->size},
+                   {"bytes: changes", old->bytes == after->bytes},
+                   {"sum: changes", !strcmp(old->sum, after->sum)},
                    {"project: changes", !strcmp(old->project, after->project)},
                    {"volume_type: changes", !strcmp(old->volume_type, after->volume_type)}};
     for (guint i = 0; i < G_N_ELEMENTS(guarded); i++)

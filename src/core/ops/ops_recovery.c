@@ -4,6 +4,7 @@
  * that was to finish the task finds it gone (op_task.c).
  */
 #include "core/config/fault.h"
+#include "core/config/resource.h"
 #include "core/job/job_state.h"
 #include "core/job/reason.h"
 #include "core/ops/instance.h"
@@ -27,10 +28,12 @@ static bool params_are_good(const struct op *op, GError **error)
 {
     const struct op_recovery_reset *params = op->params;
     static const char *const states[] = {"active", "stopped", "error", NULL};
-    if (strcmp(params->kind, "instance") != 0)
+    if (resource_type_named(params->kind) >= 0)
         fettle_set_error(error, WRONG_INPUT,
-                         "kind: must be instance; of a volume or a snapshot say: "
-                         "fettle volume reset-state, fettle snapshot reset-state");
+                         "kind: must be instance; of a %s say: fettle %s reset-state", params->kind,
+                         params->kind);
+    else if (strcmp(params->kind, "instance") != 0)
+        fettle_set_error(error, WRONG_INPUT, "kind: must be instance, not \"%s\"", params->kind);
     else if (!g_strv_contains(states, params->state))
         fettle_set_error(error, WRONG_INPUT, "state: must be one of active, stopped, error");
     else if (!reason_given(op->common->reason))

@@ -141,15 +141,6 @@ static struct change *ask(const struct queue_context *context, const struct inst
 
 /* --- of what is stored --- */
 
-/* -1: no such kind of resource. */
-static int resource_type(const char *kind)
-{
-    for (int type = 0; resource_type_words.words[type]; type++)
-        if (strcmp(resource_kind((enum resource_type)type), kind) == 0)
-            return type;
-    return -1;
-}
-
 /* Whether somebody has left work on it; whoever is at work on it says himself what comes of it. */
 static bool is_left_of(const struct config *config, const struct resource *resource,
                        struct stored_subject_now *ret, GError **error)
@@ -173,7 +164,7 @@ static struct change *ask_stored(const struct config *config, const char *kind, 
 {
     struct stored_subject_now subject;
     struct resource resource =
-        resource_find(config, (enum resource_type)resource_type(kind), uuid, error);
+        resource_find(config, (enum resource_type)resource_type_named(kind), uuid, error);
     if (!resource.exists || !is_left_of(config, &resource, &subject, error))
         return NULL;
     if (subject.fault)
@@ -230,7 +221,7 @@ static const char *find(const struct queue_context *context, const char *method,
                         const char *name, GError **error)
 {
     const struct config *config = follow_config(context->follow);
-    int type = resource_type(kind);
+    int type = resource_type_named(kind);
     if (strcmp(kind, "instance") == 0) {
         const struct instance *instance = config_find(config, "instance", name, error);
         return instance ? instance->uuid : NULL;
@@ -239,8 +230,8 @@ static const char *find(const struct queue_context *context, const char *method,
         struct resource resource = resource_find(config, (enum resource_type)type, name, error);
         return resource.exists ? resource.uuid : NULL;
     }
-    fettle_set_error(error, WRONG_INPUT,
-                     "%s: kind: must be instance, volume or snapshot, not \"%s\"", method, kind);
+    fettle_set_error(error, WRONG_INPUT, "%s: kind: must be one of instance%s, not \"%s\"", method,
+                     resource_kinds_listed, kind);
     return NULL;
 }
 
@@ -291,7 +282,7 @@ static bool has_plan(const struct queue_context *context, const char *uuid,
                      const struct luxi_plan_recovery_args *args, GError **error)
 {
     const struct config *config = follow_config(context->follow);
-    int type = resource_type(args->kind);
+    int type = resource_type_named(args->kind);
     struct stored_subject_now subject;
     if (type >= 0) {
         struct resource resource = resource_of(config, (enum resource_type)type, uuid);

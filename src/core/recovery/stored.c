@@ -37,11 +37,10 @@ void stored_free(struct stored *stored)
 bool stored_counts(const struct config *config, const struct stuck *stuck)
 {
     struct stored_subject_now subject;
-    for (guint type = 0; resource_type_words.words[type]; type++)
-        if (!strcmp(resource_kind((enum resource_type)type), stuck->subject_kind))
-            return stored_subject(config, (enum resource_type)type, stuck->subject, &subject) &&
-                   !strcmp(subject.resource.status, stuck->task);
-    return false;
+    int type = resource_type_named(stuck->subject_kind);
+    return type >= 0 &&
+           stored_subject(config, (enum resource_type)type, stuck->subject, &subject) &&
+           !strcmp(subject.resource.status, stuck->task);
 }
 
 /* --- who is a candidate --- */

@@ -58,11 +58,6 @@ struct found {
     bool named;
 };
 
-static guint64 full_bytes(const struct resource *resource)
-{
-    return resource->size * 1024 * MIB(1);
-}
-
 static guint64 claim_of(const char *name)
 {
     g_autofree char *uuid = NULL;
@@ -77,7 +72,7 @@ static bool is_better(const struct stored_data *data, bool whole, const struct f
 }
 
 /* Of one that names none the youngest that is whole; what stands in the trash is nobody's any more
- * (SAF-53). */
+ * (SAF-53). A backup that names none has no length on record, so nothing is whole. */
 static struct found find(const struct config *config, const struct resource *resource,
                          const struct stored_sight *sight)
 {
@@ -85,7 +80,7 @@ static struct found find(const struct config *config, const struct resource *res
     for (guint i = 0; i < sight->data->len; i++) {
         const struct stored_data *data = sight->data->pdata[i];
         g_autofree char *trash = config_trash_key(resource->backend, data->name);
-        bool whole = data->whole && data->bytes >= full_bytes(resource);
+        bool whole = data->whole && resource_is_full(resource, data->bytes);
         bool fits = found.named ? !strcmp(data->name, resource->data)
                                 : !config_get(config, "trash", trash, NULL);
         if (fits && is_better(data, whole, &found)) {
@@ -98,11 +93,10 @@ static struct found find(const struct config *config, const struct resource *res
 
 static enum task_size size_of(const struct resource *resource, const struct found *found)
 {
-    guint64 bytes = found->data ? found->data->bytes : 0;
-    if (bytes == full_bytes(resource))
+    guint64 bytes = found->data ? found->data->bytes : 0, full = resource_full_bytes(resource);
+    if (bytes == full)
         return TASK_FACT_OLD_SIZE;
-    return bytes > full_bytes(resource) && bytes % (1024 * MIB(1)) == 0 ? TASK_FACT_NEW_SIZE
-                                                                        : TASK_FACT_OTHER_SIZE;
+    return bytes > full && bytes % (1024 * MIB(1)) == 0 ? TASK_FACT_NEW_SIZE : TASK_FACT_OTHER_SIZE;
 }
 
 static struct task_facts facts_of(const struct stored_subject_now *subject,
@@ -127,10 +121,12 @@ static char *found_text(const struct stored_subject_now *subject, const struct f
         return g_strdup("it has no data");
     if (!found->data)
         return g_strdup_printf("its data %s is not there", resource->data);
+    if (resource->type == RESOURCE_BACKUP && !found->named)
+        return g_strdup_printf("length and checksum of its data %s were not on record yet",
+                               found->data->name);
+    g_autofree char *share = resource_share_text(resource, found->data->bytes);
     return g_strdup_printf(
-        "its data %s is %s (%" G_GUINT64_FORMAT " MiB of %" G_GUINT64_FORMAT " GiB)%s",
-        found->data->name, found->whole ? "whole" : "not whole", found->data->bytes / MIB(1),
-        resource->size,
+        "its data %s is %s (%s)%s", found->data->name, found->whole ? "whole" : "not whole", share,
         found->data->open && !subject->attached ? ", and a guest has it open that is not on record"
                                                 : "");
 }
@@ -155,7 +151,7 @@ static void make_error(struct stored_judgement *judgement, enum task_final final
 }
 
 /* What the table does not know: a volume goes after its snapshots, and nothing is available without
- * data. */
+ * data that it names, or may. */
 static void mind_records(const struct stored_subject_now *subject, const struct found *found,
                          struct stored_judgement *judgement)
 {
@@ -164,7 +160,8 @@ static void mind_records(const struct stored_subject_now *subject, const struct 
         g_ptr_array_add(judgement->evidence,
                         g_strdup_printf("it has snapshots: %u", subject->snapshots));
     }
-    if (strcmp(judgement->final, "available") == 0 && !found->data)
+    if (strcmp(judgement->final, "available") == 0 &&
+        (!found->data || (!found->named && !found->whole)))
         make_error(judgement, TASK_FINAL_ERROR, "RCV-82");
 }
 
@@ -238,8 +235,9 @@ char *stored_summary(const struct stored_subject_now *subject,
     g_autofree char *size =
         judgement->size ? g_strdup_printf(" with %" G_GUINT64_FORMAT " GiB", judgement->size)
                         : g_strdup("");
-    bool deleted = subject->task->operation == TASK_OPERATION_DELETE_VOLUME ||
-                   subject->task->operation == TASK_OPERATION_DELETE_SNAPSHOT;
+    const struct work_row *work =
+        work_row_of(work_rows, subject->task->kind, task_operation_words[subject->task->operation]);
+    bool deleted = work && work->done == TASK_FINAL_REMOVED;
     return g_strdup_printf(
         "Nobody has the work on %s %s (%s) any more; %s, %s%s%s.", resource_kind(resource->type),
         resource_name(resource), subject->task->word, judgement->why,

@@ -21,12 +21,12 @@ struct volume_caller {
     char *uuid;             /* of its storage_service */
     guint64 id, generation; /* 0: not registered */
     guint working;
-    GHashTable
-        *busy; /* keys of rows that its tasks work on, as far as the copy does not show more */
-    GHashTable *seen;   /* key of a row without an owner -> struct volume_seen */
-    gint64 clean_ms;    /* boot clock: own rows are not cleaned before */
-    gint64 asked_ms;    /* likewise those that it was asked for */
-    char *cleanup;      /* key of the one whose rows it cleans; NULL: of none */
+    GHashTable *busy; /* keys of rows that its tasks work on, and what those of their partners would
+                         be, as far as the copy does not show more */
+    GHashTable *seen; /* key of a row without an owner -> struct volume_seen */
+    gint64 clean_ms;  /* boot clock: own rows are not cleaned before */
+    gint64 asked_ms;  /* likewise those that it was asked for */
+    char *cleanup;    /* key of the one whose rows it cleans; NULL: of none */
     guint64 cleanup_us; /* its stamp */
     GHashTable *tried;  /* keys of its rows that were had, or refused */
     char *complaint;    /* the last one that was logged */

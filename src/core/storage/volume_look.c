@@ -7,14 +7,18 @@
 
 #include "base/text.h"
 #include "core/config/decisions.h"
+#include "core/config/fault.h"
 #include "core/storage/volume_private.h"
 
 bool volume_is_left(const struct config *config, const struct resource *resource)
 {
-    g_autofree char *key = config_work_key(resource->type, resource->uuid);
-    g_autoptr(GPtrArray) held = config_held_work(config, resource->type, resource->uuid);
-    return resource->exists && task_row_of(resource_task_kind(resource->type), resource->status) &&
-           !held->len && !config_get(config, "worker", key, NULL);
+    enum task_kind kind = resource_task_kind(resource->type);
+    const struct task_row *task = task_row_of(kind, resource->status);
+    const struct fault *fault = fault_of(config, resource_kind(resource->type), resource->uuid);
+    if (!task && fault && (fault->blind || fault->again))
+        task = task_row_of(kind, fault->task);
+    return resource->exists && task && task->owner == TASK_BY_ROW &&
+           !volume_is_under_way(config, resource->type, resource->uuid, 0);
 }
 
 /* A request, with the member that it is about. */
@@ -156,10 +160,10 @@ static bool is_known(const struct comparison *comparison, const struct volume_da
     guint64 claim;
     if (!volume_data_parse(data->name, &uuid, &claim))
         return true;
-    g_autofree char *row = config_work_key(data->type, uuid);
     g_autofree char *trash = config_trash_key(comparison->member->backend->uuid, data->name);
     struct resource resource = resource_of(config, data->type, uuid);
-    return strcmp(resource.data, data->name) == 0 || config_get(config, "worker", row, NULL) ||
+    return strcmp(resource.data, data->name) == 0 ||
+           volume_is_under_way(config, data->type, uuid, 0) ||
            config_get(config, "trash", trash, NULL) || volume_is_left(config, &resource);
 }
 
@@ -191,7 +195,7 @@ static void compare_one(struct comparison *comparison, const struct resource *re
     g_autofree char *row = config_work_key(resource->type, resource->uuid);
     const struct volume_data *data = g_hash_table_lookup(comparison->there, key);
     if (!*resource->data || strcmp(resource->backend, comparison->member->backend->uuid) != 0 ||
-        (data && data->bytes >= resource->size * 1024 * MIB(1)) ||
+        (data && resource_is_full(resource, data->bytes)) ||
         config_get(comparison->config, "worker", row, NULL) || !has_room(result, result->missing))
         return;
     const struct missing_data told = {.resource_type = resource->type,
@@ -214,14 +218,14 @@ static void compare_records(struct comparison *comparison)
     }
 }
 
-static bool in_list(const GPtrArray *list, const char *name, guint64 bytes)
+static const struct volume_data *in_list(const GPtrArray *list, const char *name)
 {
-    bool found = false;
-    for (guint i = 0; i < list->len && !found; i++) {
+    for (guint i = 0; i < list->len; i++) {
         const struct volume_data *data = list->pdata[i];
-        found = strcmp(data->name, name) == 0 && data->bytes >= bytes;
+        if (strcmp(data->name, name) == 0)
+            return data;
     }
-    return found;
+    return NULL;
 }
 
 /* What came or went between the first look and its record is no difference. */
@@ -230,13 +234,14 @@ static void look_again(struct compare_stored_result *result, const struct config
 {
     for (guint i = result->unknown->len; i > 0; i--) {
         const struct stored_data *data = result->unknown->pdata[i - 1];
-        if (!in_list(list, data->name, 0))
+        if (!in_list(list, data->name))
             g_ptr_array_remove_index(result->unknown, i - 1);
     }
     for (guint i = result->missing->len; i > 0; i--) {
         const struct missing_data *data = result->missing->pdata[i - 1];
+        const struct volume_data *now = in_list(list, data->name);
         struct resource resource = resource_of(config, data->resource_type, data->resource);
-        if (in_list(list, data->name, resource.size * 1024 * MIB(1)))
+        if (now && resource_is_full(&resource, now->bytes))
             g_ptr_array_remove_index(result->missing, i - 1);
     }
 }

@@ -133,12 +133,16 @@ guint volume_clean_asked(struct volume_caller *caller);
 
 /* --- volume_look.c --- */
 
-/* Whether nobody works on the resource, though its status says so: then recovery judges it, and
- * whatever it has stays until then. */
+/* Whether nobody works on the resource, though its status says so, or recovery is to judge it anew
+ * (a fault that is blind, or that somebody asks about): whatever it has stays until then. */
 bool volume_is_left(const struct config *config, const struct resource *resource);
 
 /* --- volume_sweep.c --- */
 
+/* Whether work under that claim (0: under any, or none) is on record, of the resource, or of one
+ * that makes data for it. */
+bool volume_is_under_way(const struct config *config, enum resource_type type, const char *uuid,
+                         guint64 claim);
 /* A task of its own; takes a reference. */
 void volume_sweep_run(void *member);
 /* Which claims one mastership's copy proves to be of its line of commits (SAF-54). */

@@ -4,9 +4,9 @@
 /* All that its copy is for. */
 static bool wants(const char *kind)
 {
-    static const char *const kinds[] = {"cluster", "node",    "backend",      "storage_service",
-                                        "worker",  "volume",  "snapshot",     "backup",
-                                        "trash",   "cleanup", "repair_brake", NULL};
+    static const char *const kinds[] = {
+        "cluster", "node",  "backend", "storage_service", "worker", "volume", "snapshot",
+        "backup",  "trash", "cleanup", "repair_brake",    "fault",  NULL};
     return g_strv_contains(kinds, kind);
 }
 

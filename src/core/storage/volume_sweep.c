@@ -64,16 +64,15 @@ const struct trash *volume_trash_of(const struct volume_member *member, const ch
     return config_get(volume_member_config(member), "trash", key, NULL);
 }
 
-/* Work under that claim is on record, of the resource, or of one that makes data for it. */
-static bool is_under_way(const struct config *config, enum resource_type type, const char *uuid,
+bool volume_is_under_way(const struct config *config, enum resource_type type, const char *uuid,
                          guint64 claim)
 {
     g_autofree char *key = config_work_key(type, uuid);
     g_autoptr(GPtrArray) held = config_held_work(config, type, uuid);
     const struct worker *row = config_get(config, "worker", key, NULL);
-    bool found = row && row->claim == claim;
+    bool found = row && (!claim || row->claim == claim);
     for (guint i = 0; i < held->len; i++)
-        found = found || ((const struct worker *)held->pdata[i])->claim == claim;
+        found = found || !claim || ((const struct worker *)held->pdata[i])->claim == claim;
     return found;
 }
 
@@ -88,7 +87,7 @@ bool volume_sweep_may(const struct volume_member *member, const struct volume_pr
     if (!volume_data_parse(name, &uuid, &claim) || claim > config_serial(config))
         return false;
     struct resource resource = resource_of(config, type, uuid);
-    if (strcmp(resource.data, name) == 0 || is_under_way(config, type, uuid, claim) ||
+    if (strcmp(resource.data, name) == 0 || volume_is_under_way(config, type, uuid, claim) ||
         volume_is_left(config, &resource))
         return false;
     if (ret_unproven)

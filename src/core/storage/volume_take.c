@@ -61,6 +61,7 @@ static bool has_room(const struct volume_member *member)
 struct taking {
     struct volume_member *member;
     char *key;
+    char *partner; /* NULL: it has none */
 };
 
 enum work_done volume_operate(const struct volume_work *work, struct work_end *end, GError **error)
@@ -146,17 +147,22 @@ static void take_task(void *data)
     }
     member->caller.working--;
     g_hash_table_remove(member->caller.busy, taking->key);
+    if (taking->partner)
+        g_hash_table_remove(member->caller.busy, taking->partner);
     g_clear_pointer(&work, volume_work_free);
     volume_member_unref(member);
     g_free(taking->key);
+    g_free(taking->partner);
     g_free(taking);
 }
 
-static void begin(struct volume_member *member, char *key)
+static void begin(struct volume_member *member, const char *key, const char *partner)
 {
     struct taking *taking = g_new0(struct taking, 1);
-    *taking = (struct taking){member, key};
+    *taking = (struct taking){member, g_strdup(key), g_strdup(partner)};
     g_hash_table_add(member->caller.busy, g_strdup(key));
+    if (partner)
+        g_hash_table_add(member->caller.busy, g_strdup(partner));
     member->caller.working++;
     member->service->working++;
     volume_member_ref(member);
@@ -165,11 +171,15 @@ static void begin(struct volume_member *member, char *key)
 
 /* --- which --- */
 
-/* One that finds no room is looked at again when a task ends. */
+/* One that finds no room, or its partner still worked on under a claim that is gone, is looked at
+ * again when a task ends. */
 static guint due(struct volume_caller *caller, const char *key, void *data)
 {
-    if (has_room(caller->member))
-        begin(caller->member, g_strdup(key));
+    const struct worker *row = config_get(volume_caller_config(caller), "worker", key, NULL);
+    g_autofree char *partner =
+        row && *row->partner_id ? config_work_key(row->partner_type, row->partner_id) : NULL;
+    if (has_room(caller->member) && (!partner || !g_hash_table_contains(caller->busy, partner)))
+        begin(caller->member, key, partner);
     return VOLUME_NEVER_MS;
 }
 

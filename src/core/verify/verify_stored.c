@@ -92,14 +92,13 @@ static void find_missing(struct look *look, const struct backend *backend,
     const char *kind = resource_kind(data->resource_type);
     if (!resource.exists || strcmp(resource.data, data->name) != 0)
         return;
-    g_autofree char *size =
-        g_strdup_printf("has %" G_GUINT64_FORMAT " MiB of %" G_GUINT64_FORMAT " GiB",
-                        data->bytes / MIB(1), resource.size);
-    look_problem(look,
-                 "%s %s: its data %s %s on back end %s; whoever uses it gets errors. If it cannot "
-                 "be put back: fettle %s reset-state %s --status error, and delete it",
-                 kind, resource_name(&resource), data->name, data->there ? size : "is not there",
-                 backend->name, kind, resource_name(&resource));
+    g_autofree char *share = resource_share_text(&resource, data->bytes);
+    look_problem(
+        look,
+        "%s %s: its data %s %s%s on back end %s; whoever uses it gets errors. If it cannot "
+        "be put back: fettle %s reset-state %s --status error, and delete it",
+        kind, resource_name(&resource), data->name, data->there ? "has " : "is not there",
+        data->there ? share : "", backend->name, kind, resource_name(&resource));
 }
 
 static void find_all(struct look *look, const struct backend *backend,

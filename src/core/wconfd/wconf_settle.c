@@ -103,6 +103,16 @@ static void put_fault(struct settling *settling, const struct resource *resource
                     config_put(settling->wconf->head, "fault", key, fault_to_json(&fault)));
 }
 
+/* Nobody is to judge it anew, so nothing of what it was judged by stays (RCV-40). */
+static void drop_fault(struct settling *settling, const struct resource *resource)
+{
+    const struct config *head = settling->wconf->head;
+    const char *kind = resource_kind(resource->type);
+    g_autofree char *key = fault_key(kind, resource->uuid);
+    if (fault_of(head, kind, resource->uuid))
+        g_ptr_array_add(settling->changes, config_delete(head, "fault", key));
+}
+
 /* --- the records --- */
 
 static void put_resource(struct settling *settling, struct resource resource)
@@ -147,6 +157,8 @@ static bool settle_one(struct settling *settling, GError **error)
         put_resource(settling, resource);
     if (!gone && (item->blind || item->alert) && strcmp(item->status, "available") != 0)
         put_fault(settling, &resource, task);
+    else
+        drop_fault(settling, &resource);
     wconf_work_drop_told(head, settling->changes);
     g_autoptr(GPtrArray) own = g_ptr_array_new();
     for (guint i = from; i < settling->changes->len; i++)

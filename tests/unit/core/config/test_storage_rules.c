@@ -506,6 +506,24 @@ static void test_snapshot(void)
                 "ok");
 }
 
+/* What tells its data from anything else is written with it. */
+static void test_backup(void)
+{
+    g_autofree char *sum = g_strnfill(128, 'b');
+    struct change *const changes[] = {
+        put("backup", BACKUP3, 9, with(object_backup3(), "bytes", NUMBER(5))),
+        put("backup", BACKUP3, 9, with(object_backup3(), "sum", TEXT(sum)))};
+    static const char *const words[] = {"bytes", "sum"};
+    for (guint i = 0; i < G_N_ELEMENTS(changes); i++) {
+        g_autofree char *expected = g_strdup_printf(
+            "unsafe: backup monday (" BACKUP3 "): %s: changes only by the methods of work (SAF-50)",
+            words[i]);
+        assert_says(check(changes_of(BACKENDS, put("backup", BACKUP3, 1, object_backup3()), NULL),
+                          changes_of(changes[i], NULL)),
+                    expected);
+    }
+}
+
 static void test_partner(void)
 {
     assert_says(
@@ -716,6 +734,7 @@ int main(int argc, char **argv)
     g_test_add_func("/storage_rules/data#SAF-52,SAF-53", test_data);
     g_test_add_func("/storage_rules/trash#SAF-53", test_trash);
     g_test_add_func("/storage_rules/snapshot#SAF-50,SAF-53", test_snapshot);
+    g_test_add_func("/storage_rules/backup#SAF-50", test_backup);
     g_test_add_func("/storage_rules/partner#SAF-121", test_partner);
     g_test_add_func("/storage_rules/restored#SAF-122", test_restored);
     g_test_add_func("/storage_rules/found", test_found);

@@ -513,6 +513,22 @@ static const char *reset(const char *state, const char *reason)
                                         "gnt:client:fettle", reason, 1));
 }
 
+/* Of what is stored another command says it. */
+static void test_reset_of_kinds(void)
+{
+    static const char *const refusals[][2] = {
+        {"backup", "kind: must be instance; of a backup say: fettle backup reset-state"},
+        {"network", "kind: must be instance, not \"network\""}};
+    begin(true);
+    for (guint i = 0; i < G_N_ELEMENTS(refusals); i++)
+        ops_expect_refusal(
+            world,
+            ops_run_one(world, json_make("{ss ss ss ss s[[ssi]]}", "OP_ID", "OP_RECOVERY_RESET",
+                                         "kind", refusals[i][0], "instance_name", "web1", "state",
+                                         "stopped", "reason", "gnt:client:fettle", "I saw it", 1)),
+            refusals[i][1], "wrong_input");
+}
+
 static void put_owner(const char *status)
 {
     ops_put(world, "job", "7",
@@ -648,6 +664,7 @@ int main(int argc, char **argv)
     add("/recovery/condition/close-of-a-creation#SAF-83", test_close_of_a_creation);
     add("/recovery/condition/keeps-the-wish#SAF-83", test_finished_stop_keeps_the_wish);
     add("/recovery/reset/refuses#RCV-30", test_reset_refuses);
+    add("/recovery/reset/of-kinds#RCV-30", test_reset_of_kinds);
     add("/recovery/reset/of-a-migration#RCV-30,SAF-17", test_reset_of_a_migration);
     add("/recovery/reset#SAF-84,RCV-09,RCV-30,RCV-39", test_reset);
     add("/recovery/reset/person-between#SAF-83,RCV-30", test_person_between);

@@ -193,6 +193,7 @@ static void test_others(void)
            {"restoring-backup", DATA7, DATA7, 2 * GIB, false, false, "error_restoring 2 GiB",
             "RCV-77", false},
            {"backing-up", "", NULL, 0, false, false, "error 2 GiB, no data", "RCV-82", true},
+           {"uploading", "", DATA7, GIB, true, false, "error 2 GiB, no data", "RCV-82", true},
            /* A guest has it that nobody knows of. */
            {"deleting", DATA7, DATA7, 2 * GIB, true, true, "error 2 GiB", "RCV-82", true},
            {"creating", "", DATA7, 2 * GIB, true, true, "stays", "", false})
@@ -224,6 +225,41 @@ static void test_snapshots(void)
                                 arrow->whole);
         begin();
         check(arrow, VOLUME2);
+        tear_down();
+    }
+}
+
+/* --- of a backup --- */
+
+/* Its length is that on record, whatever its volume has. Of one that was being made nobody knows
+ * length and sum, so its data is never named. */
+static void test_backups(void)
+{
+    static const char named[] = BACKUP3 ".9";
+    static const struct arrow arrows[] = {
+        {"creating", "", named, 4096, true, false, "error 2 GiB, no data", "RCV-77", false},
+        {"creating", "", named, 2 * GIB, true, false, "error 2 GiB, no data", "RCV-77", false},
+        {"creating", "", named, 0, true, false, "error 2 GiB, no data", "RCV-77", false},
+        {"creating", "", NULL, 0, false, false, "error 2 GiB, no data", "RCV-77", false},
+        {"restoring", named, named, 4096, true, false, "available 2 GiB", "RCV-77", false},
+        {"restoring", "", named, 4096, true, false, "error 2 GiB, no data", "RCV-82", true},
+        {"deleting", named, named, 4096, true, false, "available 2 GiB", "RCV-77", false},
+        {"deleting", named, NULL, 0, false, false, "gone", "RCV-77", false},
+        {"deleting", "", named, 4096, true, false, "error_deleting 2 GiB, no data", "RCV-77",
+         false}};
+    for (guint i = 0; i < G_N_ELEMENTS(arrows); i++) {
+        const struct arrow *arrow = &arrows[i];
+        json_t *backup = with(object_backup3(), "status", json_string(arrow->status));
+        if (!*arrow->data)
+            with(with(with(backup, "data", json_string("")), "bytes", json_integer(0)), "sum",
+                 json_string(""));
+        g_test_message("arrow %u", i);
+        set_up(changes_of(put("backup", BACKUP3, 1, backup), NULL));
+        if (arrow->name)
+            fake_volumes_put_as(volumes, DIR1, RESOURCE_BACKUP, arrow->name, arrow->bytes,
+                                arrow->whole);
+        begin();
+        check(arrow, BACKUP3);
         tear_down();
     }
 }
@@ -316,6 +352,48 @@ static void test_blind(void)
     assert_says(volume_said(VOLUME1), "available 2 GiB");
     g_assert_cmpuint(config_count(config(), "fault"), ==, 0);
     tear_down();
+}
+
+/* Who could look at last, and found nothing, has said it once. */
+static void test_blind_then_error(void)
+{
+    guint64 version = 0, later = 0;
+    set_up(changes_of(put_volume(volume_in("creating", "")), NULL));
+    start_watcher();
+    fake_advance(world.world, 8 * 60000);
+    g_assert_true(fault_of(config(), "volume", VOLUME1)->blind);
+    volumed_start(1);
+    fake_advance(world.world, 90000);
+    assert_says(volume_said(VOLUME1), "error 2 GiB, no data");
+    g_assert_null(fault_of(config(), "volume", VOLUME1));
+    config_get(config(), "volume", VOLUME1, &version);
+    fake_advance(world.world, 10 * 60000);
+    config_get(config(), "volume", VOLUME1, &later);
+    g_assert_cmpuint(version, ==, later);
+    tear_down();
+}
+
+/* SAF-52: what is judged anew has its data until then; what is settled has none that is unnamed. */
+static void test_sweep_of_faults(void)
+{
+    static const char *const words[] = {"blind", "again", "alone"};
+    for (guint i = 0; i < G_N_ELEMENTS(words); i++) {
+        json_t *fault = json_make("{s:s,s:s,s:i,s:s,s:s}", "subject_kind", "volume", "subject",
+                                  VOLUME1, "at_us", 5, "message", "so", "task", "creating");
+        bool settled = !strcmp(words[i], "alone");
+        if (!settled)
+            with(fault, words[i], json_true());
+        set_up(changes_of(put_volume(volume_in("error", "")),
+                          put("fault", "volume/" VOLUME1, 1, fault), NULL));
+        fake_volumes_put(volumes, DIR1, VOLUME1 ".1", 2 * GIB, true);
+        volumed_start(1);
+        fake_advance(world.world, 3 * 3600 * 1000);
+        g_assert_true(fake_volumes_has(volumes, VOLUME1 ".1") != settled);
+        start_watcher();
+        fake_advance(world.world, 90000);
+        assert_says(volume_said(VOLUME1), settled ? "error 2 GiB, no data" : "available 2 GiB");
+        tear_down();
+    }
 }
 
 /* A back end that hangs holds up no answer, and what it cannot say is no absence. */
@@ -412,11 +490,14 @@ int main(int argc, char **argv)
     g_test_add_func("/recovery/stored/extended#RCV-74", test_extended);
     g_test_add_func("/recovery/stored/others#RCV-73,RCV-76,RCV-77,RCV-19,RCV-82", test_others);
     g_test_add_func("/recovery/stored/snapshots#RCV-78", test_snapshots);
+    g_test_add_func("/recovery/stored/backups#RCV-77", test_backups);
     g_test_add_func("/recovery/stored/cascade#RCV-73", test_cascade);
     g_test_add_func("/recovery/stored/row#RCV-13", test_row);
     g_test_add_func("/recovery/stored/sweep-waits#SAF-54", test_sweep_waits);
     g_test_add_func("/recovery/stored/which-data#SAF-53", test_which_data);
     g_test_add_func("/recovery/stored/blind#RCV-35,RCV-36,RCV-39,RCV-40", test_blind);
+    g_test_add_func("/recovery/stored/blind-then-error#RCV-40", test_blind_then_error);
+    g_test_add_func("/recovery/stored/sweep-of-faults#SAF-52,RCV-40", test_sweep_of_faults);
     g_test_add_func("/recovery/stored/hangs#RCV-35", test_hangs);
     g_test_add_func("/recovery/stored/reset#RCV-30", test_reset);
     g_test_add_func("/recovery/stored/restored#SAF-122", test_restored);

@@ -144,6 +144,67 @@ static void test_compare(void)
     volumes_tear_down();
 }
 
+/* A backup is as long as its record says, however large its volume is. */
+static void test_compare_backup(void)
+{
+    set_up(changes_of(put("backup", BACKUP3, 1, object_backup3()), NULL));
+    fake_volumes_put_as(volumes, DIR1, RESOURCE_BACKUP, BACKUP3 ".9", 4096, true);
+    g_autofree char *said = ask(NODE1, "compare_stored", json_make("{ss}", "backend", DIR1));
+    g_assert_null(strstr(said, BACKUP3));
+    for (int more = -1; more <= 1; more += 2) {
+        fake_volumes_put(volumes, DIR1, BACKUP3 ".9", (guint64)(4096 + more), true);
+        g_autofree char *differs = ask(NODE1, "compare_stored", json_make("{ss}", "backend", DIR1));
+        g_assert_nonnull(strstr(differs, "\"name\":\"" BACKUP3 ".9\",\"resource\":"));
+    }
+    volumes_tear_down();
+}
+
+/* Whoever comes to it first once data is there in that number stays for a minute. */
+static void hold(const struct env *env, void *data)
+{
+    guint *count = data;
+    if (!*count || fake_volumes_count(volumes) < *count)
+        return;
+    *count = 0;
+    env_sleep(env, 60 * 1000);
+}
+
+static json_t *wish(const char *operation, const char *what, const char *uuid)
+{
+    return json_make("{s:s,s:s,s:s}", "resource_type", "Backup", "operation", operation, what,
+                     uuid);
+}
+
+/* What a restore makes is its volume's, under a row of the backup: who makes it is busy with
+ * either, and nobody calls it unknown. */
+static void test_restoring(void)
+{
+    set_up(NULL);
+    guint count = 0;
+    fake_volumes_set_step(volumes, hold, &count);
+    const char *volume = volume_ask("create-volume", "", 2, "dir1");
+    volumes_work();
+    const char *backup = volume_ask_for(wish("back-up-volume", "source", volume));
+    volumes_work();
+    count = 3;
+    volume_ask_for(with(wish("restore-backup", "resource", backup), "target", json_string(volume)));
+    fake_advance(world.world, 20000);
+    g_assert_cmpuint(fake_volumes_count(volumes), ==, 3);
+    for (guint i = 0; i < 2; i++) {
+        json_t *args = json_make("{ss s[{ss ss}]}", "backend", DIR1, "subjects", "resource_type",
+                                 i ? "Backup" : "Volume", "resource", i ? backup : volume);
+        g_autofree char *one = ask(NODE1, "collect_stored", json_incref(args));
+        g_autofree char *two = ask(NODE2, "collect_stored", args);
+        g_assert_true((strstr(one, "its member works on it") != NULL) !=
+                      (strstr(two, "its member works on it") != NULL));
+    }
+    g_autofree char *said = ask(NODE1, "compare_stored", json_make("{ss}", "backend", DIR1));
+    g_assert_nonnull(strstr(said, "\"unknown\":[]"));
+    volumes_work();
+    assert_says(volume_said(volume), "available 2 GiB");
+    volumes_tear_down();
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -152,5 +213,7 @@ int main(int argc, char **argv)
     g_test_add_func("/volume-look/hangs", test_hangs);
     g_test_add_func("/volume-look/busy", test_busy);
     g_test_add_func("/volume-look/compare#RCV-17", test_compare);
+    g_test_add_func("/volume-look/compare-backup#RCV-17", test_compare_backup);
+    g_test_add_func("/volume-look/restoring#SAF-121", test_restoring);
     return g_test_run();
 }

@@ -415,23 +415,30 @@ static json_t *answer_compared(const struct rpc_request *request, const char *to
 }
 
 #define DATA1 "eeeeeeee-1111-4000-8000-000000000001"
+#define BACKUP1 "eeeeeeee-2222-4000-8000-000000000002"
 
 /* #RCV-17, RCV-19: data without a record, records without data, and who cannot tell. */
 static void test_stored(void)
 {
     struct queue_world *w = world_new(NULL);
     json_autoptr differs =
-        json_make("{ss s[{ss ss si}] s[{ss ss ss sb si}{ss ss ss sb}] sb}", "node", MASTER,
-                  "unknown", "resource_type", "Snapshot", "name", DATA1 ".9", "bytes", 1 << 20,
-                  "missing", "resource_type", "Volume", "resource", DATA1, "name", DATA1 ".7",
-                  "there", 1, "bytes", 3 << 20, "resource_type", "Volume", "resource", DATA1,
-                  "name", DATA1 ".6", "there", 0, "more", 1);
+        json_make("{ss s[{ss ss si}] s[{ss ss ss sb si}{ss ss ss sb}{ss ss ss sb si}] sb}", "node",
+                  MASTER, "unknown", "resource_type", "Snapshot", "name", DATA1 ".9", "bytes",
+                  1 << 20, "missing", "resource_type", "Volume", "resource", DATA1, "name",
+                  DATA1 ".7", "there", 1, "bytes", 3 << 20, "resource_type", "Volume", "resource",
+                  DATA1, "name", DATA1 ".6", "there", 0, "resource_type", "Backup", "resource",
+                  BACKUP1, "name", BACKUP1 ".9", "there", 1, "bytes", 4095, "more", 1);
+    g_autofree char *sum = g_strnfill(128, 'a');
     store_put(w->store, "backend", BACKEND,
               json_make("{ss ss ss s[s] ss}", "uuid", BACKEND, "name", "dir1", "kind", "dir",
                         "nodes", MASTER, "path", "/mnt/v"));
     store_put(w->store, "volume", DATA1,
               json_make("{ss ss si ss ss ss}", "uuid", DATA1, "name", "data1", "size", 2, "status",
                         "available", "backend", BACKEND, "data", DATA1 ".7"));
+    store_put(w->store, "backup", BACKUP1,
+              json_make("{ss ss ss si ss ss ss si ss}", "uuid", BACKUP1, "name", "monday", "volume",
+                        DATA1, "size", 2, "status", "available", "backend", BACKEND, "data",
+                        BACKUP1 ".9", "bytes", 4096, "sum", sum));
     put_service(w, MASTER, "node1", "up");
     fake_script(w->world, NULL, ROLE_VOLUMED, "compare_stored", answer_compared, differs);
     g_autofree char *said = ask(w, "");
@@ -439,6 +446,8 @@ static void test_stored(void)
                                   ".7 has 3 MiB of 2 GiB on back end dir1; whoever uses it gets "
                                   "errors. If it cannot be put back: fettle volume reset-state "
                                   "data1 --status error, and delete it\n"));
+    g_assert_nonnull(strstr(said, "backup monday: its data " BACKUP1 ".9 has 4095 of 4096 bytes on "
+                                  "back end dir1; "));
     g_assert_null(strstr(said, DATA1 ".6")); /* it has other data by now */
     g_assert_nonnull(strstr(said, "note: back end dir1: has data of a snapshot that no record "
                                   "knows: snapshots/" DATA1 ".9, 1 MiB."));

@@ -29,6 +29,14 @@ json_t *object_snapshot2(void)
                      VOLUME2 ".8");
 }
 
+json_t *object_backup3(void)
+{
+    g_autofree char *sum = g_strnfill(128, 'a');
+    return json_make("{s:s,s:s,s:s,s:i,s:s,s:s,s:s,s:i,s:s}", "uuid", BACKUP3, "name", "monday",
+                     "volume", VOLUME1, "size", 2, "status", "available", "backend", DIR1, "data",
+                     BACKUP3 ".9", "bytes", 4096, "sum", sum);
+}
+
 const char *service_key(const char *node)
 {
     g_autofree char *host = g_strdup_printf("node%c", node[0]);

@@ -10,12 +10,15 @@
 #define DIR2 "dddddddd-2222-4000-8000-000000000002"
 #define VOLUME1 "eeeeeeee-1111-4000-8000-000000000001"
 #define VOLUME2 "eeeeeeee-2222-4000-8000-000000000002"
+#define BACKUP3 "eeeeeeee-3333-4000-8000-000000000003"
 
 json_t *object_backend(const char *uuid); /* of the two; dir1 may hold backups */
 /* data1 on dir1, available, 2 GiB, with data of claim 7. */
 json_t *object_volume1(void);
 /* before, of data1, available, with UUID VOLUME2 and data of claim 8. */
 json_t *object_snapshot2(void);
+/* Of VOLUME1, with 4096 bytes under BACKUP3.9. */
+json_t *object_backup3(void);
 /* cinder-volume of node1 or node2 for dir1; number 1 or 2. */
 json_t *object_service(const char *node);
 /* Key of that, kept for ever. */
