@@ -29,6 +29,14 @@ json_t *object_snapshot2(void)
                      VOLUME2 ".8");
 }
 
+json_t *object_backup(const char *uuid, guint64 bytes)
+{
+    g_autofree char *data = g_strconcat(uuid, ".8", NULL), *sum = g_strnfill(128, 'a');
+    return json_make("{s:s,s:s,s:i,s:s,s:s,s:s,s:I,s:s}", "uuid", uuid, "volume", VOLUME1, "size",
+                     2, "status", "available", "backend", DIR1, "data", data, "bytes",
+                     (json_int_t)bytes, "sum", sum);
+}
+
 const char *service_key(const char *node)
 {
     g_autofree char *host = g_strdup_printf("node%c", node[0]);
