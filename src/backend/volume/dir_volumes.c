@@ -152,6 +152,7 @@ static bool dir_back_up(struct volume_driver *driver, const struct backend *from
                           .source_type = source_type,
                           .name = name,
                           .source = source,
+                          .number = size_gib * 1024 * MIB(1),
                           .more_ms = size_gib * LIMIT_VOLUME_BACKUP_MS,
                           .from = from};
     if (!call_done(driver, backend, &asked, error))
