@@ -84,8 +84,8 @@ static char *call(struct volume_driver *driver, const struct backend *backend,
                           cluster,      cluster_name,    name,        digits,        source,
                           from_path,    from_uuid,       sum,         NULL};
     g_autofree char *said = NULL;
-    int code =
-        volume_children_run(dir->children, backend->uuid, argv, asked->more_ms, &said, error);
+    int code = volume_children_run(dir->children, backend->uuid, elsewhere ? from_uuid : NULL, argv,
+                                   asked->more_ms, &said, error);
     if (code > 0)
         judge(code, said, error);
     if (code != 0)

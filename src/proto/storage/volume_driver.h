@@ -82,7 +82,8 @@ struct volume_driver_ops {
     /* All that is there under names of data, GPtrArray of struct volume_data; with `whole` not
      * looked at. What has other names is not ours, and is left out. */
     GPtrArray *(*list)(struct volume_driver *driver, const struct backend *backend, GError **error);
-    /* How many children hang in it. Does not wait. */
+    /* How many children hang in it; one that touched two back ends may do so in either, and counts
+     * at both until a call at one alone has come back. Does not wait. */
     guint (*hanging)(struct volume_driver *driver, const struct backend *backend);
 };
 
