@@ -247,16 +247,26 @@ static guint given_up(const struct fake_driver *fake, const char *backend)
     return GPOINTER_TO_UINT(g_hash_table_lookup(fake->given_up, backend));
 }
 
-static bool await(struct fake_driver *fake, const struct backend *backend, GError **error)
+static void give_up(struct fake_driver *fake, const struct backend *backend)
+{
+    g_hash_table_insert(fake->given_up, g_strdup(backend->uuid),
+                        GUINT_TO_POINTER(given_up(fake, backend->uuid) + 1));
+}
+
+/* Whichever of the two hangs (`from` NULL: there is one), it counts at both. */
+static bool await(struct fake_driver *fake, const struct backend *backend,
+                  const struct backend *from, GError **error)
 {
     struct fake_volumes *volumes = fake->volumes;
     if (volumes->delay_ms > 0 && !env_sleep(fake->env, volumes->delay_ms))
         return ended(error);
-    for (guint waited = 0; g_hash_table_contains(volumes->hanging, backend->uuid);
+    for (guint waited = 0; g_hash_table_contains(volumes->hanging, backend->uuid) ||
+                           (from && g_hash_table_contains(volumes->hanging, from->uuid));
          waited += LOOK_MS) {
         if (waited >= FAKE_VOLUME_LIMIT_MS) {
-            g_hash_table_insert(fake->given_up, g_strdup(backend->uuid),
-                                GUINT_TO_POINTER(given_up(fake, backend->uuid) + 1));
+            give_up(fake, backend);
+            if (from)
+                give_up(fake, from);
             fettle_set_error(error, TIMEOUT, "%s: no answer within %u s", backend->name,
                              FAKE_VOLUME_LIMIT_MS / 1000);
             return false;
@@ -296,14 +306,23 @@ static bool is_ours(struct fake_driver *fake, const struct backend *backend, GEr
     return false;
 }
 
+/* `from`: what it reads, which may be the same; NULL: nothing. */
+static bool begin_from(struct fake_driver *fake, const char *op, const struct backend *from,
+                       const struct backend *backend, const char *name, GError **error)
+{
+    bool elsewhere = from && strcmp(from->uuid, backend->uuid) != 0;
+    g_ptr_array_add(fake->volumes->calls,
+                    g_strdup_printf("%s %s %s", fake->env->node_uuid, op, name));
+    return step(fake, error) && await(fake, backend, elsewhere ? from : NULL, error) &&
+           !fails(fake->volumes, op, false, error) &&
+           (strcmp(op, "open") == 0 || is_ours(fake, backend, error)) &&
+           (!elsewhere || is_ours(fake, from, error));
+}
+
 static bool begin(struct fake_driver *fake, const char *op, const struct backend *backend,
                   const char *name, GError **error)
 {
-    g_ptr_array_add(fake->volumes->calls,
-                    g_strdup_printf("%s %s %s", fake->env->node_uuid, op, name));
-    return step(fake, error) && await(fake, backend, error) &&
-           !fails(fake->volumes, op, false, error) &&
-           (strcmp(op, "open") == 0 || is_ours(fake, backend, error));
+    return begin_from(fake, op, NULL, backend, name, error);
 }
 
 static bool end(struct fake_driver *fake, const char *op, GError **error)
@@ -422,7 +441,7 @@ static bool fake_back_up(struct volume_driver *driver, const struct backend *fro
                          guint64 *ret_bytes, char **ret_sum, GError **error)
 {
     struct fake_driver *fake = fake_of(driver);
-    const struct thing *read = begin(fake, "back_up", backend, name, error)
+    const struct thing *read = begin_from(fake, "back_up", from, backend, name, error)
                                    ? known(fake->volumes, from, source_type, source, error)
                                    : NULL;
     guint64 content = read ? read->content : 0;
@@ -443,7 +462,7 @@ static bool fake_restore(struct volume_driver *driver, const struct backend *fro
 {
     struct fake_driver *fake = fake_of(driver);
     const struct thing *read =
-        begin(fake, "restore", backend, name, error)
+        begin_from(fake, "restore", from, backend, name, error)
             ? known(fake->volumes, from, RESOURCE_BACKUP, backup->data, error)
             : NULL;
     guint64 content = read ? read->content : 0;

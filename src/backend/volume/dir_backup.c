@@ -81,10 +81,13 @@ static void become(const char *const *words, int source, int target, GError **er
 }
 
 /* -U: a guest's start is not refused for the sake of a copy (SAF-120). */
-void dir_backup_pack(int source, int target, GError **error)
+void dir_backup_pack(int source, guint64 bytes, int target, GError **error)
 {
-    g_autofree char *from = g_strdup_printf("/proc/self/fd/%d", source);
-    const char *const words[] = {"convert", "-U", "-c", "-f", "raw", "-O", "qcow2", from, NULL};
+    g_autofree char *from =
+        g_strdup_printf("json:{\"driver\":\"raw\",\"size\":%" G_GUINT64_FORMAT
+                        ",\"file\":{\"driver\":\"file\",\"filename\":\"/proc/self/fd/%d\"}}",
+                        bytes, source);
+    const char *const words[] = {"convert", "-U", "-c", "-O", "qcow2", from, NULL};
     become(words, source, target, error);
 }
 

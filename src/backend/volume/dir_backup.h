@@ -14,7 +14,7 @@ char *dir_backup_sum(int fd, guint64 *ret_bytes);
  * file. CORRUPT; the message goes on after its name. */
 bool dir_backup_check(int fd, guint64 bytes, GError **error);
 
-/* Becomes qemu-img, which makes a backup of a raw file, or makes a raw file of a backup, in the
- * empty one `target`. Returns only with an error. */
-void dir_backup_pack(int source, int target, GError **error);
+/* Becomes qemu-img, which makes a backup of the first `bytes` of a raw file, or makes a raw file of
+ * a backup, in the empty one `target`. Returns only with an error. */
+void dir_backup_pack(int source, guint64 bytes, int target, GError **error);
 void dir_backup_unpack(int source, int target, GError **error);

@@ -423,7 +423,7 @@ static bool do_pack(struct call *call, GError **error)
     int source = open_data(call, &call->source, O_RDONLY, &status, error);
     int target = source >= 0 && is_unused(call, &call->source, error) ? make_file(call, error) : -1;
     if (target >= 0)
-        dir_backup_pack(source, target, error);
+        dir_backup_pack(source, call->number, target, error);
     return false;
 }
 

@@ -26,7 +26,7 @@ bool dir_name_parse(const char *text, enum resource_type *ret_type, const char *
  *   create NAME NUMBER (bytes)        nothing      look NAME        WHOLE BYTES NAME
  *   copy NAME NUMBER (bytes) SOURCE   nothing      list             0 BYTES NAME, of all
  *   grow NAME NUMBER (bytes)          nothing      remove NAME      nothing
- *   pack NAME SOURCE                  what qemu-img says, which it becomes
+ *   pack NAME NUMBER (bytes) SOURCE   what qemu-img says, which it becomes
  *   pack-end NAME SOURCE              BYTES SUM
  *   unpack NAME NUMBER (bytes) SOURCE … SUM, and unpack-end NAME NUMBER SOURCE likewise
  * Exit code 0; else 1, the name of the error in the first line, and the message. */

@@ -84,8 +84,8 @@ static char *call(struct volume_driver *driver, const struct backend *backend,
                           cluster,      cluster_name,    name,        digits,        source,
                           from_path,    from_uuid,       sum,         NULL};
     g_autofree char *said = NULL;
-    int code =
-        volume_children_run(dir->children, backend->uuid, argv, asked->more_ms, &said, error);
+    int code = volume_children_run(dir->children, backend->uuid, elsewhere ? from_uuid : NULL, argv,
+                                   asked->more_ms, &said, error);
     if (code > 0)
         judge(code, said, error);
     if (code != 0)
@@ -152,6 +152,7 @@ static bool dir_back_up(struct volume_driver *driver, const struct backend *from
                           .source_type = source_type,
                           .name = name,
                           .source = source,
+                          .number = size_gib * 1024 * MIB(1),
                           .more_ms = size_gib * LIMIT_VOLUME_BACKUP_MS,
                           .from = from};
     if (!call_done(driver, backend, &asked, error))

@@ -12,7 +12,7 @@
 
 struct child {
     struct volume_children *children;
-    char *backend;
+    char *backend, *from; /* UUIDs of those that it touches; NULL: not, or not any more */
     struct tool *tool;
     bool killed;
 };
@@ -56,12 +56,17 @@ void volume_children_free(struct volume_children *children)
     free_if_over(children);
 }
 
+static bool touches(const struct child *child, const char *backend)
+{
+    return g_strcmp0(child->backend, backend) == 0 || g_strcmp0(child->from, backend) == 0;
+}
+
 static guint count(const struct volume_children *children, const char *backend, bool killed)
 {
     guint found = 0;
     for (guint i = 0; i < children->all->len; i++) {
         const struct child *child = children->all->pdata[i];
-        found += strcmp(child->backend, backend) == 0 && (child->killed || !killed);
+        found += touches(child, backend) && (child->killed || !killed);
     }
     return found;
 }
@@ -84,15 +89,17 @@ static void wait_expired(void *data)
     wait_over(data);
 }
 
-static bool has_place(const struct volume_children *children, const char *backend)
+static bool has_place(const struct volume_children *children, const char *backend, const char *from)
 {
     return children->all->len < LIMIT_VOLUME_CHILDREN &&
-           count(children, backend, false) < LIMIT_BACKEND_CHILDREN;
+           count(children, backend, false) < LIMIT_BACKEND_CHILDREN &&
+           (!from || count(children, from, false) < LIMIT_BACKEND_CHILDREN);
 }
 
-static bool await_place(struct volume_children *children, const char *backend, gint64 deadline)
+static bool await_place(struct volume_children *children, const char *backend, const char *from,
+                        gint64 deadline)
 {
-    while (!has_place(children, backend)) {
+    while (!has_place(children, backend, from)) {
         gint64 left = deadline - loop_boot_ms();
         if (left <= 0)
             return false;
@@ -117,6 +124,7 @@ static void child_free(struct child *child)
         wait_over(children->waiting->pdata[i]);
     tool_free(child->tool);
     g_free(child->backend);
+    g_free(child->from);
     g_free(child);
     free_if_over(children);
 }
@@ -148,16 +156,31 @@ static bool await_end(struct child *child, gint64 deadline, guint limit_ms, GErr
     return false;
 }
 
-int volume_children_run(struct volume_children *children, const char *backend,
+/* A call at that one alone has come back: what touches another one, too, hangs there. */
+static void acquit(struct volume_children *children, const char *backend)
+{
+    for (guint i = 0; i < children->all->len; i++) {
+        struct child *child = children->all->pdata[i];
+        if (!child->killed || !child->backend || !child->from)
+            continue;
+        if (!strcmp(child->backend, backend))
+            g_clear_pointer(&child->backend, g_free);
+        else if (!strcmp(child->from, backend))
+            g_clear_pointer(&child->from, g_free);
+    }
+}
+
+int volume_children_run(struct volume_children *children, const char *backend, const char *from,
                         const char *const *argv, guint64 more_ms, char **ret_output, GError **error)
 {
     gint64 deadline = loop_boot_ms() + children->limit_ms;
-    if (!await_place(children, backend, deadline)) {
+    if (!await_place(children, backend, from, deadline)) {
+        guint before = count(children, backend, false);
         if (task_killed())
             fettle_set_ended(error, "the process that waited for a back end");
         else
             fettle_set_error(error, TIMEOUT, "%u calls before this one have not ended",
-                             count(children, backend, false));
+                             from ? MAX(before, count(children, from, false)) : before);
         free_if_over(children);
         return -1;
     }
@@ -167,10 +190,12 @@ int volume_children_run(struct volume_children *children, const char *backend,
     guint limit_ms = (guint)MIN(children->limit_ms + more_ms, G_MAXINT);
     deadline = loop_boot_ms() + limit_ms;
     struct child *child = g_new0(struct child, 1);
-    *child = (struct child){children, g_strdup(backend), tool, false};
+    *child = (struct child){children, g_strdup(backend), g_strdup(from), tool, false};
     g_ptr_array_add(children->all, child);
     if (!await_end(child, deadline, limit_ms, error))
         return -1;
+    if (!from)
+        acquit(children, backend);
     int code = tool_exit_code(tool);
     *ret_output = tool_output(tool, LIMIT_TOOL_OUTPUT_BYTES);
     child_free(child);

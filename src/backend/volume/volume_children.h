@@ -13,12 +13,13 @@ struct volume_children;
 struct volume_children *volume_children_new(guint limit_ms);
 void volume_children_free(struct volume_children *children);
 
-/* In a task: waits for a place among those of that back end (UUID), runs the program and gives what
- * it has said. `more_ms`: so much longer than usual it may take once it runs. Its exit code; -1
- * with an error if it came to none: TIMEOUT after the time, or while it waits for a place; KILLED;
- * ENVIRONMENT. */
-int volume_children_run(struct volume_children *children, const char *backend,
+/* In a task: waits for a place among those of that back end (UUID), and of the other one that is
+ * read (`from`; NULL: none), runs the program and gives what it has said. `more_ms`: so much longer
+ * than usual it may take once it runs. Its exit code; -1 with an error if it came to none: TIMEOUT
+ * after the time, or while it waits for a place; KILLED; ENVIRONMENT. */
+int volume_children_run(struct volume_children *children, const char *backend, const char *from,
                         const char *const *argv, guint64 more_ms, char **ret_output,
                         GError **error);
-/* How many were killed and are not gone. */
+/* How many were killed and are not gone. One that touched two back ends counts at both, until
+ * another call at one of them has come back. */
 guint volume_children_hanging(const struct volume_children *children, const char *backend);

@@ -7,14 +7,12 @@
 /* The member of this process for the back end that is read, referred to; NULL: there is none. */
 static struct volume_member *reads_from(const struct volume_work *work, GError **error)
 {
-    const struct config *config = volume_member_config(work->member);
-    const char *uuid = resource_read_from(config, work->row);
-    struct volume_member *from =
-        *uuid ? g_hash_table_lookup(work->member->service->members, uuid) : work->member;
+    struct volume_member *from = volume_reads_from(work->member, work->row);
     if (from)
         volume_member_ref(from);
     else
-        fettle_set_error(error, WRONG_STATE, "this node does not serve back end %s any more", uuid);
+        fettle_set_error(error, WRONG_STATE, "this node does not serve back end %s any more",
+                         resource_read_from(volume_member_config(work->member), work->row));
     return from;
 }
 

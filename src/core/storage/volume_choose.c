@@ -41,6 +41,19 @@ static bool is_served(const struct config *config, const struct backend *backend
     return false;
 }
 
+/* How many data of its size a volume has, or is to get: what is restored over it is beside what it
+ * has until that ends. */
+static guint count_data(const struct config *config, const struct volume *volume)
+{
+    bool restoring = volume->status == VOLUME_RESTORING_BACKUP;
+    if (!*volume->data)
+        return volume->status == VOLUME_CREATING || restoring;
+    if (!restoring)
+        return 1;
+    g_autoptr(GPtrArray) rows = config_held_work(config, RESOURCE_VOLUME, volume->uuid);
+    return rows->len ? 2 : 1;
+}
+
 /* Of volumes that have data, or get some, and of snapshots and backups, which have data of their
  * own; what a backup is no larger than is known once it is there. */
 static guint64 promised_mib(const struct config *config, const struct backend *backend)
@@ -49,8 +62,8 @@ static guint64 promised_mib(const struct config *config, const struct backend *b
     g_autoptr(GPtrArray) all = config_backend_volumes(config, backend->uuid);
     for (guint i = 0; i < all->len; i++) {
         const struct volume *volume = all->pdata[i];
-        if (*volume->data || volume->status == VOLUME_CREATING)
-            gib += config_volume_gib(config, volume);
+        guint count = count_data(config, volume);
+        gib += count ? count * config_volume_gib(config, volume) : 0;
     }
     g_autoptr(GPtrArray) snapshots = config_backend_snapshots(config, backend->uuid);
     for (guint i = 0; i < snapshots->len; i++) {

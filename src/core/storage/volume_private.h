@@ -21,8 +21,9 @@ struct volume_member {
     struct volume_service *service;
     guint references;
     struct backend
-        *backend; /* as it was when the member began: what may change is asked of the copy */
-    bool over;    /* the back end is this node's no more */
+        *backend;  /* as it was when the member began: what may change is asked of the copy */
+    guint reading; /* operations of other members that read from it */
+    bool over;     /* the back end is this node's no more */
     bool sweeping, measuring;
     gint64 sweep_ms, space_ms; /* boot clock: not before */
     guint left;                /* that the last sweep could not prove to be nobody's */
@@ -83,6 +84,9 @@ void volume_put_off(struct volume_caller *caller, const char *key);
 /* Key of a row that has to end before work on this one may begin: a volume goes after its
  * snapshots, whose rows others may have (CLN-60). NULL: there is none. Free with g_free(). */
 char *volume_work_before(const struct config *config, const struct worker *row);
+/* The member of this process for the back end that a row reads from, which may be `member` itself;
+ * NULL: there is none. */
+struct volume_member *volume_reads_from(struct volume_member *member, const struct worker *row);
 /* Begins what it may begin; how long nothing else is due, in ms. */
 guint volume_take(struct volume_member *member);
 

@@ -25,15 +25,29 @@ static bool comes_later(const struct config *config, const struct worker *row)
     return before != NULL;
 }
 
-/* What it reads from is served by this node, too. */
-static bool sees_source(const struct volume_member *member, const struct worker *row)
+struct volume_member *volume_reads_from(struct volume_member *member, const struct worker *row)
 {
     const char *other = resource_read_from(volume_member_config(member), row);
-    return !*other || g_hash_table_contains(member->service->members, other);
+    return *other ? g_hash_table_lookup(member->service->members, other) : member;
+}
+
+static guint hanging(const struct volume_member *member)
+{
+    struct volume_driver *driver = member->service->env->volumes;
+    return driver->ops->hanging(driver, member->backend);
+}
+
+/* What it reads from is served by this node, too. Where either of two hangs it takes nothing: what
+ * hangs for the one is in the way at the other. */
+static bool sees_source(struct volume_member *member, const struct worker *row)
+{
+    const struct volume_member *from = volume_reads_from(member, row);
+    return from == member ||
+           (from && from->caller.generation && !hanging(from) && !hanging(member));
 }
 
 /* Rows that it could carry out and nobody has, oldest first. */
-static GPtrArray *rows_to_take(const struct volume_member *member)
+static GPtrArray *rows_to_take(struct volume_member *member)
 {
     const struct config *config = volume_member_config(member);
     GPtrArray *rows = config_backend_work(config, member->backend->uuid);
@@ -50,16 +64,15 @@ static GPtrArray *rows_to_take(const struct volume_member *member)
 /* One place is left to cleaning and looking: a copy may take hours. */
 static bool has_room(const struct volume_member *member)
 {
-    struct volume_driver *driver = member->service->env->volumes;
-    return member->caller.working < LIMIT_BACKEND_CHILDREN - 1 &&
+    return member->caller.working + member->reading < LIMIT_BACKEND_CHILDREN - 1 &&
            member->service->working < LIMIT_VOLUME_CHILDREN &&
-           driver->ops->hanging(driver, member->backend) < LIMIT_BACKEND_CHILDREN;
+           hanging(member) < LIMIT_BACKEND_CHILDREN;
 }
 
 /* --- one operation --- */
 
 struct taking {
-    struct volume_member *member;
+    struct volume_member *member, *from; /* from: whose back end is read, if that is another one */
     char *key;
     char *partner; /* NULL: it has none */
 };
@@ -137,6 +150,8 @@ static void take_task(void *data)
         log_warning("", "%s: left alone: %s", taking->key, error->message);
     if (error && !task_killed())
         follow_refresh(service->follow, NULL);
+    if (taking->from)
+        taking->from->reading--;
     if (!task_killed()) {
         GHashTableIter iter;
         void *other;
@@ -150,16 +165,23 @@ static void take_task(void *data)
     if (taking->partner)
         g_hash_table_remove(member->caller.busy, taking->partner);
     g_clear_pointer(&work, volume_work_free);
+    g_clear_pointer(&taking->from, volume_member_unref);
     volume_member_unref(member);
     g_free(taking->key);
     g_free(taking->partner);
     g_free(taking);
 }
 
-static void begin(struct volume_member *member, const char *key, const char *partner)
+static void begin(struct volume_member *member, struct volume_member *from, const char *key,
+                  const char *partner)
 {
     struct taking *taking = g_new0(struct taking, 1);
-    *taking = (struct taking){member, g_strdup(key), g_strdup(partner)};
+    *taking =
+        (struct taking){member, from != member ? from : NULL, g_strdup(key), g_strdup(partner)};
+    if (taking->from) {
+        taking->from->reading++;
+        volume_member_ref(taking->from);
+    }
     g_hash_table_add(member->caller.busy, g_strdup(key));
     if (partner)
         g_hash_table_add(member->caller.busy, g_strdup(partner));
@@ -175,11 +197,14 @@ static void begin(struct volume_member *member, const char *key, const char *par
  * again when a task ends. */
 static guint due(struct volume_caller *caller, const char *key, void *data)
 {
-    const struct worker *row = config_get(volume_caller_config(caller), "worker", key, NULL);
+    struct volume_member *member = caller->member;
+    const struct worker *row = config_get(volume_member_config(member), "worker", key, NULL);
+    struct volume_member *from = row ? volume_reads_from(member, row) : NULL;
     g_autofree char *partner =
         row && *row->partner_id ? config_work_key(row->partner_type, row->partner_id) : NULL;
-    if (has_room(caller->member) && (!partner || !g_hash_table_contains(caller->busy, partner)))
-        begin(caller->member, key, partner);
+    if (from && has_room(member) && (from == member || has_room(from)) &&
+        (!partner || !g_hash_table_contains(caller->busy, partner)))
+        begin(member, from, key, partner);
     return VOLUME_NEVER_MS;
 }
 

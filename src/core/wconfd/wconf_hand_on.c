@@ -5,6 +5,7 @@
  */
 #include <string.h>
 
+#include "core/config/volume_types.h"
 #include "core/wconfd/wconf_work_private.h"
 #include "proto/change.h"
 
@@ -45,17 +46,31 @@ static const struct worker *find_row(const struct wconf *wconf, const struct han
     return row;
 }
 
+/* Whoever chose may know no types. */
+static bool type_fits(const struct config *head, const struct worker *row,
+                      const struct backend *backend, GError **error)
+{
+    const struct resource resource = resource_of_row(head, row);
+    const struct volume_type *type = config_get(head, "volume_type", resource.volume_type, NULL);
+    if (volume_type_fits(type, backend))
+        return true;
+    g_autofree char *name = wconf_work_name(head, row);
+    fettle_set_error(error, WRONG_STATE, "%s: its type %s is not for back end %s", name, type->name,
+                     backend->name);
+    return false;
+}
+
 /* Whoever chose knew it as it was; the head knows whether somebody serves it. One whose members
  * are to come yet does: a row waits for them. */
-static const struct backend *find_backend(const struct config *head, const char *uuid,
-                                          GError **error)
+static bool backend_fits(const struct config *head, const struct worker *row, const char *uuid,
+                         GError **error)
 {
     const struct backend *backend = config_get(head, "backend", uuid, NULL);
     g_autoptr(GPtrArray) services = config_list(head, "storage_service");
     guint members = 0, disabled = 0;
     if (!backend) {
         fettle_set_error(error, UNKNOWN_ENTITY, "backend: there is no backend %s", uuid);
-        return NULL;
+        return false;
     }
     for (guint i = 0; i < services->len; i++) {
         const struct storage_service *service = services->pdata[i];
@@ -64,10 +79,10 @@ static const struct backend *find_backend(const struct config *head, const char 
         disabled += member && service->disabled;
     }
     if (!members || disabled < members)
-        return backend;
+        return type_fits(head, row, backend, error);
     fettle_set_error(error, WRONG_STATE, "back end %s: each of its services is disabled",
                      backend->name);
-    return NULL;
+    return false;
 }
 
 static bool stands(const struct wconf *wconf, const struct worker *row, GError **error)
@@ -107,7 +122,7 @@ void wconf_handle_hand_on(struct wconf *wconf, struct rpc_request *request)
     const struct storage_service *service =
         args ? wconf_work_caller(wconf, request, args->service, args->generation, &error) : NULL;
     const struct worker *row = service ? find_row(wconf, args, service, &error) : NULL;
-    if (row && stands(wconf, row, &error) && find_backend(wconf->head, args->backend, &error))
+    if (row && stands(wconf, row, &error) && backend_fits(wconf->head, row, args->backend, &error))
         hand_on(wconf, request, args, row);
     else
         wconf_work_refuse(wconf, request, error);

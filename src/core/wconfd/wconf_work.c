@@ -168,19 +168,32 @@ static guint64 more_gib(const struct accept_work_args *args, const struct work_r
     return !backup && args->size > resource->size ? args->size - resource->size : 0;
 }
 
+/* The back end's view of that. What is restored over a volume is made beside what it has. */
+static guint64 room_gib(const struct accept_work_args *args, const struct work_request *about,
+                        const struct resource **ret_what, guint64 *ret_size)
+{
+    const struct resource *backup = &about->resource, *partner = &about->partner;
+    guint64 more = more_gib(args, about, ret_what);
+    *ret_size = (*ret_what)->exists ? (*ret_what)->size + more : more;
+    if (backup->type != RESOURCE_BACKUP || !backup->exists || !partner->exists)
+        return more;
+    *ret_what = partner;
+    *ret_size = partner->size;
+    return partner->size;
+}
+
 /* Of a back end that is known already; for what has none yet a scheduler chooses one that has it.
  */
 static bool has_room(const struct wconf *wconf, const struct accept_work_args *args,
                      const struct work_request *about, GError **error)
 {
     const struct resource *what = NULL;
-    guint64 more = more_gib(args, about, &what);
+    guint64 size = 0, more = room_gib(args, about, &what, &size);
     const struct backend *backend = config_get(wconf->head, "backend", what->backend, NULL);
     if (!backend || !more)
         return true;
     record_autoptr(backend_space) space = wconf_services_space(wconf, backend->uuid);
-    return volume_has_room(wconf->head, backend, space, what->exists ? what->size + more : more,
-                           more, error);
+    return volume_has_room(wconf->head, backend, space, size, more, error);
 }
 
 static bool has_quota(const struct wconf *wconf, const struct accept_work_args *args,

@@ -51,9 +51,10 @@ struct volume_driver_ops {
     bool (*copy)(struct volume_driver *driver, const struct backend *backend,
                  enum resource_type source_type, const char *source, enum resource_type type,
                  const char *name, guint64 size_gib, GError **error);
-    /* Makes a backup, one compressed file, of what SOURCE, which is on `from`, has; whole and
-     * marked as above, and a point in time as a copy is. Gives its length and SHA-512, to be freed
-     * with g_free(). UNKNOWN_ENTITY: there is no source. */
+    /* Makes a backup, one compressed file, of what SOURCE, which is on `from`, has in its first
+     * `size_gib` GiB, and it may have more; whole and marked as above, and a point in time as a
+     * copy is. Gives its length and SHA-512, to be freed with g_free(). UNKNOWN_ENTITY: there is no
+     * source. */
     bool (*back_up)(struct volume_driver *driver, const struct backend *from,
                     enum resource_type source_type, const char *source,
                     const struct backend *backend, const char *name, guint64 size_gib,
@@ -81,7 +82,8 @@ struct volume_driver_ops {
     /* All that is there under names of data, GPtrArray of struct volume_data; with `whole` not
      * looked at. What has other names is not ours, and is left out. */
     GPtrArray *(*list)(struct volume_driver *driver, const struct backend *backend, GError **error);
-    /* How many children hang in it. Does not wait. */
+    /* How many children hang in it; one that touched two back ends may do so in either, and counts
+     * at both until a call at one alone has come back. Does not wait. */
     guint (*hanging)(struct volume_driver *driver, const struct backend *backend);
 };
 

@@ -210,6 +210,20 @@ static void backups(void *unused)
     g_assert_cmpint(byte_of(suite.first, "11111111-0000-4000-8000-000000000001.20", (1 << 30) - 1),
                     ==, 'z');
     g_assert_cmpint(byte_of(suite.first, "11111111-0000-4000-8000-000000000001.20", 8), ==, 0);
+    /* What is longer than its record says, by a late extension, is read as far as that says. */
+    g_free(backup.sum);
+    backup.sum = NULL;
+    ops->grow(suite.driver, suite.first, NAME, 2, &error);
+    set_byte(suite.first, "volumes", NAME, 1 << 30, 'l');
+    ops->remove(suite.driver, suite.first, RESOURCE_BACKUP, BACKUP, &error);
+    ops->back_up(suite.driver, suite.first, RESOURCE_VOLUME, NAME, suite.first, BACKUP, 1,
+                 &backup.bytes, &backup.sum, &error);
+    g_assert_no_error(error);
+    ops->restore(suite.driver, suite.first, &backup, suite.first,
+                 "11111111-0000-4000-8000-000000000001.21", 1, &error);
+    g_assert_no_error(error);
+    g_assert_cmpint(byte_of(suite.first, "11111111-0000-4000-8000-000000000001.21", (1 << 30) - 1),
+                    ==, 'z');
     put_backup(suite.first, &backup,
                (const char *const[]){"qemu-img", "create", "-f", "qcow2", "-u", "-b", "/etc/passwd",
                                      "-F", "raw", "FILE", "1G", NULL});
@@ -327,6 +341,46 @@ static void full(void *unused)
     tear_down();
 }
 
+static void back_up_task(void *data)
+{
+    g_autoptr(GError) error = NULL;
+    g_autofree char *sum = NULL;
+    guint64 bytes;
+    g_assert_false(suite.driver->ops->back_up(suite.driver, suite.first, RESOURCE_VOLUME, NAME,
+                                              suite.second, BACKUP, 1, &bytes, &sum, &error));
+    g_assert_error(error, FETTLE_ERROR, FETTLE_ERROR_UNKNOWN_ENTITY);
+    promise_complete(data);
+}
+
+/* What reads from one and writes to another has a place at both. */
+static void places(void *unused)
+{
+    g_autoptr(GError) error = NULL;
+    struct promise over[LIMIT_BACKEND_CHILDREN] = {0};
+    set_up();
+    const struct volume_driver_ops *ops = suite.driver->ops;
+    ops->open(suite.driver, suite.first, suite.cluster, true, &error);
+    ops->open(suite.driver, suite.second, suite.cluster, true, &error);
+    g_assert_no_error(error);
+    hang(suite.first, true);
+    for (guint i = 0; i < G_N_ELEMENTS(over); i++)
+        task_spawn(NULL, back_up_task, &over[i]);
+    /* They begin while this one waits for another place. */
+    record_autoptr(backend) third = backend("dir3", "00000000-0000-4000-8000-0000000000d3");
+    g_assert_null(ops->list(suite.driver, third, &error));
+    g_assert_error(error, FETTLE_ERROR, FETTLE_ERROR_ENVIRONMENT);
+    g_clear_error(&error);
+    g_assert_null(ops->list(suite.driver, suite.first, &error));
+    g_assert_cmpstr(error->message, ==, "dir1: 4 calls before this one have not ended");
+    hang(suite.first, false);
+    for (guint i = 0; i < G_N_ELEMENTS(over); i++)
+        g_assert_true(promise_wait(&over[i]));
+    g_clear_error(&error);
+    g_autoptr(GPtrArray) list = ops->list(suite.driver, suite.first, &error);
+    g_assert_no_error(error);
+    tear_down();
+}
+
 /* A child that ends as none should. */
 static void broken(void *unused)
 {
@@ -354,6 +408,7 @@ static int run_tests(int argc, char **argv)
     world_test("/volume-dir/bytes-of-copies#SAF-52", copies);
     world_test("/volume-dir/backups#SAF-52", backups);
     world_test("/volume-dir/full#SAF-52", full);
+    world_test("/volume-dir/places", places);
     world_test("/volume-dir/broken-child", broken);
     return g_test_run();
 }
@@ -361,9 +416,10 @@ static int run_tests(int argc, char **argv)
 int main(int argc, char **argv)
 {
     if (argc > 3 && strcmp(argv[1], DIR_CALL_OPTION) == 0) {
-        g_autofree char *hangs = g_strconcat(argv[3], HANGS, NULL);
-        while (g_file_test(hangs, G_FILE_TEST_EXISTS))
-            pause();
+        g_autofree char *here = g_strconcat(argv[3], HANGS, NULL);
+        g_autofree char *there = g_strconcat(argc > 10 ? argv[10] : "", HANGS, NULL);
+        while (g_file_test(here, G_FILE_TEST_EXISTS) || g_file_test(there, G_FILE_TEST_EXISTS))
+            g_usleep(20000);
         return dir_call_main(argc, argv);
     }
     program = g_file_read_link("/proc/self/exe", NULL);

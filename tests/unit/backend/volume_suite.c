@@ -8,6 +8,7 @@
 #define VOLUME "11111111-0000-4000-8000-000000000001"
 #define NAME VOLUME ".17"
 #define SNAPSHOT "22222222-0000-4000-8000-000000000002.18"
+#define SHORT "22222222-0000-4000-8000-000000000002.20"
 #define GIB (G_GUINT64_CONSTANT(1) << 30)
 
 static struct volume_suite *suite;
@@ -156,6 +157,9 @@ static void test_copies(void)
           UNKNOWN_ENTITY);
     DO(copy(SNAPSHOT, RESOURCE_VOLUME, VOLUME ".19", 3, &do_error));
     assert_is(VOLUME ".19", 3 * GIB, true);
+    DO(copy(NAME, RESOURCE_SNAPSHOT, SHORT, 1, &do_error));
+    assert_has(RESOURCE_SNAPSHOT, SHORT, GIB, true);
+    DO(ops->remove(suite->driver, suite->first, RESOURCE_SNAPSHOT, SHORT, &do_error));
     DO(ops->remove(suite->driver, suite->first, RESOURCE_VOLUME, SNAPSHOT, &do_error));
     assert_has(RESOURCE_SNAPSHOT, SNAPSHOT, 2 * GIB, true);
     DO(ops->remove(suite->driver, suite->first, RESOURCE_SNAPSHOT, SNAPSHOT, &do_error));

@@ -115,6 +115,35 @@ static void test_most_space(void)
     assert_says(chosen(101), "dir1");
 }
 
+/* A restore makes data of its own: of a new volume, and beside what one has as long as it is under
+ * way. */
+static void test_restores(void)
+{
+    static const char *const waits =
+        "waits: no back end for 101 GiB: dir1 has 100 GiB left; dir2 has no volume service that is "
+        "up and enabled";
+    json_t *row =
+        json_make("{s:s,s:s,s:s,s:s,s:s,s:s,s:s}", "resource_type", "Backup", "resource_id",
+                  VOLUME2, "operation", "restore-backup", "status", "restoring", "backend", DIR1,
+                  "partner_type", "Volume", "partner_id", VOLUME1);
+    begin();
+    service(NODE1, DIR1, "up", false);
+    space(DIR1, 200, 200);
+    volume(VOLUME1, 100, "", "restoring-backup");
+    assert_says(chosen(101), waits);
+    begin();
+    service(NODE1, DIR1, "up", false);
+    space(DIR1, 200, 200);
+    volume(VOLUME1, 50, VOLUME1 ".7", "restoring-backup");
+    g_ptr_array_add(changes, put("worker", "Backup/" VOLUME2, 1, row));
+    assert_says(chosen(101), waits);
+    begin();
+    service(NODE1, DIR1, "up", false);
+    space(DIR1, 200, 200);
+    volume(VOLUME1, 50, VOLUME1 ".7", "restoring-backup"); /* nobody restores it any more */
+    assert_says(chosen(101), "dir1");
+}
+
 static void test_waits(void)
 {
     static const char *const away =
@@ -292,6 +321,7 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/volume-choose/most-space", test_most_space);
+    g_test_add_func("/volume-choose/restores", test_restores);
     g_test_add_func("/volume-choose/waits", test_waits);
     g_test_add_func("/volume-choose/never#CLN-25", test_never);
     g_test_add_func("/volume-choose/reserved-and-overcommit", test_reserved_and_overcommit);

@@ -72,6 +72,24 @@ static void test_hands_on(void)
     volumes_tear_down();
 }
 
+/* What backups take counts, of which nobody tells a scheduler but its copy. */
+static void test_backups_count(void)
+{
+    volumes_set_up(
+        changes_of(put("backup", ID_A, 1, object_backup(ID_A, 60 * 1024 * MIB(1))), NULL));
+    fake_volumes_mark(volumes, DIR1, CLUSTER);
+    fake_volumes_set_space(volumes, DIR1, 100);
+    fake_volumes_set_space(volumes, DIR2, 50);
+    volumed_start(1);
+    volumed_start(2);
+    scheduler_start(1);
+    fake_advance(world.world, 30000);
+    const char *uuid = create(2);
+    volumes_work();
+    g_assert_cmpstr(volume_of(uuid)->backend, ==, DIR2);
+    volumes_tear_down();
+}
+
 /* #CLN-25: what waits for members that come back is served when they do, however late. */
 static void test_waits(void)
 {
@@ -214,6 +232,7 @@ int main(int argc, char **argv)
     g_test_add_func("/volume-choosing/registers", test_registers);
     g_test_add_func("/volume-choosing/replaced", test_replaced);
     g_test_add_func("/volume-choosing/hands-on#CLN-66", test_hands_on);
+    g_test_add_func("/volume-choosing/backups", test_backups_count);
     g_test_add_func("/volume-choosing/waits#CLN-25", test_waits);
     g_test_add_func("/volume-choosing/waits-for-a-scheduler#CLN-25", test_waits_for_a_scheduler);
     g_test_add_func("/volume-choosing/waits-for-space", test_waits_for_space);

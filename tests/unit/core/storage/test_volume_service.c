@@ -400,6 +400,62 @@ static void test_hangs(void)
     volumes_tear_down();
 }
 
+static const char *restore(const char *backup)
+{
+    g_autofree char *id = env_uuid(storage_cli);
+    volume_ask_for(with(
+        with(wish("Backup", "restore-backup", "resource", backup), "backend", json_string("dir2")),
+        "commit_id", json_string(id)));
+    return g_intern_string(id);
+}
+
+/* What is read from one that hangs waits, and the back end that is to get it goes on. */
+static void test_source_hangs(void)
+{
+    const char *backups[8], *restored[G_N_ELEMENTS(backups)];
+    guint waiting = 0;
+    volumes_set_up(NULL);
+    volumed_start(1);
+    volumed_start(2);
+    const char *volume = volume_ask("create-volume", "", 2, "dir2");
+    volumes_work();
+    for (guint i = 0; i < G_N_ELEMENTS(backups); i++)
+        backups[i] = back_up(volume); /* on dir1 */
+    fake_volumes_hang(volumes, DIR1, true);
+    for (guint i = 0; i < G_N_ELEMENTS(backups); i++)
+        restored[i] = restore(backups[i]);
+    fake_advance(world.world, 10 * FAKE_VOLUME_LIMIT_MS);
+    const char *other = volume_ask("create-volume", "", 1, "dir2");
+    fake_advance(world.world, 5000);
+    assert_says(volume_said(other), "available 1 GiB");
+    for (guint i = 0; i < G_N_ELEMENTS(backups); i++)
+        waiting += volume_of(restored[i])->status == VOLUME_RESTORING_BACKUP;
+    g_assert_cmpuint(waiting, >, LIMIT_BACKEND_CHILDREN);
+    fake_volumes_hang(volumes, DIR1, false);
+    volumes_work();
+    for (guint i = 0; i < G_N_ELEMENTS(backups); i++)
+        waiting -= volume_of(restored[i])->status == VOLUME_AVAILABLE;
+    g_assert_cmpuint(waiting, ==, 0);
+    volumes_tear_down();
+}
+
+/* The place that is read is not mounted there: whoever has it takes the row. */
+static void test_source_not_mounted(void)
+{
+    g_autofree char *sum = g_compute_checksum_for_string(G_CHECKSUM_SHA512, "0", -1);
+    json_t *backup = with(object_backup(ID_A, 1), "sum", json_string(sum));
+    volumes_set_up(changes_of(put("backup", ID_A, 1, backup), NULL));
+    fake_volumes_put_as(volumes, DIR1, RESOURCE_BACKUP, ID_A ".8", 1, true);
+    volumed_start(2);
+    const char *volume = restore(ID_A);
+    fake_advance(world.world, 10 * 60 * 1000);
+    assert_says(volume_said(volume), "restoring-backup 2 GiB, no data");
+    fake_volumes_mark(volumes, DIR1, CLUSTER);
+    volumes_work();
+    assert_says(volume_said(volume), "available 2 GiB");
+    volumes_tear_down();
+}
+
 /* CLN-10: of two that are up each row is taken by one, at once; of one that is stopped the other
  * takes what was its turn. */
 static void test_shares(void)
@@ -611,6 +667,8 @@ int main(int argc, char **argv)
     g_test_add_func("/volume-service/delete-of-what-is-open#SAF-53", test_delete_of_what_is_open);
     g_test_add_func("/volume-service/delete-fails", test_delete_fails);
     g_test_add_func("/volume-service/hangs", test_hangs);
+    g_test_add_func("/volume-service/source-hangs", test_source_hangs);
+    g_test_add_func("/volume-service/source-not-mounted#SAF-123", test_source_not_mounted);
     g_test_add_func("/volume-service/shares#CLN-10", test_shares);
     g_test_add_func("/volume-service/not-mounted#SAF-123", test_not_mounted);
     g_test_add_func("/volume-service/comes-and-goes", test_comes_and_goes);

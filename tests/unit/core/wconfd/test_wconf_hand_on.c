@@ -216,6 +216,21 @@ static void test_refused(void)
     world_tear_down();
 }
 
+/* The head says whether it is for the type, whatever who chose knows of types. */
+static void test_type(void)
+{
+    storage_set_up(
+        changes_of(put("volume_type", TYPE1, 1, object_type("volume_backend_name=dir9")), NULL));
+    guint64 generation = storage_register_scheduler(1);
+    json_t *args = json_make("{s:s,s:s,s:s,s:i,s:s,s:s}", "resource_type", "Volume", "operation",
+                             "create-volume", "name", "data1", "size", 2, "volume_type", "fast",
+                             "commit_id", ID_A);
+    storage_number(storage_ask(storage_cli, "accept_work", args), "serial");
+    assert_says(hand_on(1, handing(1, generation, "Volume/" ID_A, DIR1)),
+                "wrong_state: volume data1: its type fast is not for back end dir1");
+    world_tear_down();
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -225,5 +240,6 @@ int main(int argc, char **argv)
     g_test_add_func("/wconf_hand_on/claimed", test_claimed);
     g_test_add_func("/wconf_hand_on/ends-in-error#CLN-25", test_ends_in_error);
     g_test_add_func("/wconf_hand_on/refused", test_refused);
+    g_test_add_func("/wconf_hand_on/type", test_type);
     return g_test_run();
 }

@@ -118,6 +118,40 @@ static void test_room_of_copies(void)
     world_tear_down();
 }
 
+static json_t *restoring(const char *backup, const char *what, const char *name)
+{
+    return json_make("{s:s,s:s,s:s,s:s}", "resource_type", "Backup", "operation", "restore-backup",
+                     "resource", backup, what, name);
+}
+
+/* What is restored is made beside what is there: each time anew, over a volume too. */
+static void test_room_of_restores(void)
+{
+    storage_set_up(changes_of(put("volume", VOLUME1, 1, object_volume1()),
+                              put("backup", ID_A, 1, object_backup(ID_A, 1)),
+                              put("backup", ID_B, 1, object_backup(ID_B, 1)),
+                              put("backup", ID_C, 1, object_backup(ID_C, 1)), NULL));
+    generation = storage_register(1);
+    beat(1, generation, 10, 10);
+    assert_accepts(with(restoring(ID_A, "name", "data2"), "size", json_integer(5)));
+    assert_says(accept(with(restoring(ID_B, "name", "data3"), "size", json_integer(4))),
+                LEFT("3 GiB", "4", "10", "7"));
+    assert_accepts(restoring(ID_B, "target", "data1"));
+    assert_says(accept(restoring(ID_C, "name", "data3")), LEFT("1 GiB", "2", "10", "9"));
+    world_tear_down();
+}
+
+static void test_room_of_restores_over(void)
+{
+    storage_set_up(changes_of(put("volume", VOLUME1, 1, object_volume1()),
+                              put("backup", ID_A, 1, object_backup(ID_A, 1)), NULL));
+    generation = storage_register(1);
+    assert_accepts(creation("data2", 7));
+    beat(1, generation, 10, 10);
+    assert_says(accept(restoring(ID_A, "target", "data1")), LEFT("1 GiB", "2", "10", "9"));
+    world_tear_down();
+}
+
 /* With several and none named a scheduler chooses, and waits. */
 static void test_room_chosen(void)
 {
@@ -388,6 +422,8 @@ int main(int argc, char **argv)
     g_test_add_func("/wconf_work_limits/room", test_room);
     g_test_add_func("/wconf_work_limits/room/promised", test_room_promised);
     g_test_add_func("/wconf_work_limits/room/copies", test_room_of_copies);
+    g_test_add_func("/wconf_work_limits/room/restores", test_room_of_restores);
+    g_test_add_func("/wconf_work_limits/room/restores-over", test_room_of_restores_over);
     g_test_add_func("/wconf_work_limits/room/chosen#CLN-25", test_room_chosen);
     g_test_add_func("/wconf_work_limits/names", test_names);
     g_test_add_func("/wconf_work_limits/names/several", test_names_of_several);

@@ -29,12 +29,20 @@ json_t *object_snapshot2(void)
                      VOLUME2 ".8");
 }
 
+json_t *object_backup(const char *uuid, guint64 bytes)
+{
+    g_autofree char *data = g_strconcat(uuid, ".8", NULL), *sum = g_strnfill(128, 'a');
+    return json_make("{s:s,s:s,s:i,s:s,s:s,s:s,s:I,s:s}", "uuid", uuid, "volume", VOLUME1, "size",
+                     2, "status", "available", "backend", DIR1, "data", data, "bytes",
+                     (json_int_t)bytes, "sum", sum);
+}
+
 json_t *object_backup3(void)
 {
-    g_autofree char *sum = g_strnfill(128, 'a');
-    return json_make("{s:s,s:s,s:s,s:i,s:s,s:s,s:s,s:i,s:s}", "uuid", BACKUP3, "name", "monday",
-                     "volume", VOLUME1, "size", 2, "status", "available", "backend", DIR1, "data",
-                     BACKUP3 ".9", "bytes", 4096, "sum", sum);
+    json_t *backup = object_backup(BACKUP3, 4096);
+    json_object_set_new(backup, "name", json_string("monday"));
+    json_object_set_new(backup, "data", json_string(BACKUP3 ".9"));
+    return backup;
 }
 
 const char *service_key(const char *node)

@@ -17,7 +17,9 @@ json_t *object_backend(const char *uuid); /* of the two; dir1 may hold backups *
 json_t *object_volume1(void);
 /* before, of data1, available, with UUID VOLUME2 and data of claim 8. */
 json_t *object_snapshot2(void);
-/* Of VOLUME1, with 4096 bytes under BACKUP3.9. */
+/* Of data1, available, 2 GiB, on dir1 with data of claim 8 and that length. */
+json_t *object_backup(const char *uuid, guint64 bytes);
+/* One of those, called monday, with UUID BACKUP3, 4096 bytes, and data of claim 9. */
 json_t *object_backup3(void);
 /* cinder-volume of node1 or node2 for dir1; number 1 or 2. */
 json_t *object_service(const char *node);
