@@ -61,9 +61,9 @@ def test_goes_on():
     lab.lab('disk-fill', 'node2', '--leave', '0')
     printed = {name: stands_still(name, uuids[name]) for name in ('plain', 'twice')}
     code, text = e2e.verify(lab)
-    assert code == 1 and 'instance plain: status is ERROR_nospace: it stands still until there is room for its disks' in text, text
+    assert code == 1 and 'instance plain: status is ERROR_nospace: it stands still: there is no room for its disks on node2' in text, text
     assert re.search(r'node node2: (9\d|100) % of its disk space are used', text), text
-    assert 'it goes on by itself when there is' in lab.cli('why', 'plain')
+    assert 'goes on by itself when there is room' in lab.cli('why', 'plain')
     wait_until('a record tells of it', lambda: 'No-space' in lab.cli('why', 'twice'), 30)
     wait_until('a record tells of the node', lambda: 'Full' in lab.cli('why', 'node2'), 30)
     assert field('twice', 'replica.state') == 'in-sync'

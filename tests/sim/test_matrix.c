@@ -226,8 +226,8 @@ static const struct situation situations[] = {
     {"full-disk-of-the-primary", 4, NULL, PAUSE MIRROR "disks node2 full\nwait 20s\n",
      "node node2: 100 % of its disk space are used (0 MiB left), guests there stand still when "
      "there is none left; make room, or: fettle node evacuate node2\n"
-     "instance web1: status is ERROR_nospace: it stands still until there is room for its "
-     "disks\n" PAUSED,
+     "instance web1: status is ERROR_nospace: it stands still: there is no room for its disks on "
+     "node2\n" PAUSED,
      "web1 ", "instance web1 status ERROR_nospace", "fail node2",
      "held\n"
      "web1 to node3 node1 by failover, replace-disks\n",
