@@ -28,16 +28,15 @@ struct getting_ready {
 
 /* --- getting ready --- */
 
-/* late-block-activate: on storage that both sides share the old process keeps its right to write
- * until it is dead; if it goes on after all it finds its images free. Otherwise the images are this
- * side's own, and a mirror of them may begin before the CPUs run; volumes beside them are given up
- * by the old process with the last of its state, and locked here with its arrival. announce-rounds:
- * only the node daemon knows when the guest is here to stay, and calls announce(). */
+/* late-block-activate: what both sides share, images or volumes, is taken over when the CPUs run;
+ * an old process that goes on after all finds it free. Images of this side's own then are, too:
+ * what was exported was taken over for that, and what is mirrored before is raw, whose reader needs
+ * nothing of it. announce-rounds: only the node daemon knows when the guest is here to stay, and
+ * calls announce(). */
 static bool set_up_receiver(struct guest *guest, const struct guest_spec *spec, GError **error)
 {
     bool volumes = spec->volumes != NULL && spec->volumes->len > 0;
-    bool shared = spec->instance->disk_template == TEMPLATE_SHAREDFILE ||
-                  (volumes && spec->instance->disk_template == TEMPLATE_DISKLESS);
+    bool shared = volumes || spec->instance->disk_template == TEMPLATE_SHAREDFILE;
     return guest_command(guest, "migrate-set-capabilities",
                          json_make("{s:[{s:s,s:b},{s:s,s:b},{s:s,s:b}]}", "capabilities",
                                    "capability", "events", "state", 1, "capability", "return-path",

@@ -61,7 +61,8 @@ struct guest {
     guint go_on_tries;   /* in vain, though there was room (room.c) */
     gint64 went_on_ms;   /* when it was last let go on */
     bool looked_at;      /* by a task of room.c, right now */
-    bool volumes_looked; /* whether they have grown, in this life (volume/volumes.c) */
+    bool
+        volumes_looked; /* whether they have grown, since it could not be told (volume/volumes.c) */
     /* While it stands still and has volumes: */
     GPtrArray *short_of_room; /* drives that may be why, char *; empty: any. NULL: not asked */
     bool disks_full;          /* its own disks had no room when they were looked at last … */

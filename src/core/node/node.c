@@ -125,6 +125,7 @@ void node_release(struct node_core *node)
     strays_look_free(node->strays);
     ended_jobs_free(node->ended_jobs);
     g_hash_table_unref(node->size_looks);
+    g_hash_table_unref(node->volume_looks);
     epoch_fence_free(node->fence);
     g_free(node->address);
     keys_clear(node);
@@ -159,6 +160,7 @@ struct node_core *node_core_new(const struct env *env, const char *cluster_uuid,
     node->strays = strays_look_new();
     node->ended_jobs = ended_jobs_new();
     node->size_looks = image_look_table();
+    node->volume_looks = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     node->users = 1;
     g_queue_init(&node->ssconf.waiters);
     node->taps_left = true; /* of an earlier life, perhaps */

@@ -54,6 +54,7 @@ struct node_core {
     struct strays_look *strays;
     struct ended_jobs *ended_jobs;
     GHashTable *size_looks;      /* of image_look.c */
+    GHashTable *volume_looks;    /* of volume/volumes.c: volumes that are looked at right now */
     GHashTable *guests;          /* instance uuid -> struct guest */
     gint64 noted_ms;             /* when the disk has answered a write of theirs last */
     bool ready;                  /* state read, reality rediscovered */

@@ -107,6 +107,7 @@ static enum work_done drop_made(struct cleaning *cleaning, const struct volume_w
     return ok ? WORK_IS_DONE : WORK_HAS_FAILED;
 }
 
+/* What was made larger is told, and looked at, as if nobody had died. */
 static enum work_done look(const struct volume_work *work, struct work_end *end, GError **error)
 {
     struct volume_member *member = work->member;
@@ -118,13 +119,11 @@ static enum work_done look(const struct volume_work *work, struct work_end *end,
         g_propagate_error(error, g_steal_pointer(&local));
         return WORK_HAS_FAILED;
     }
-    if (data && data->bytes >= work->row->size * 1024 * MIB(1)) {
-        end->size = work->row->size;
-        volume_tell_grown(work);
-    } else
+    bool large = data && data->bytes >= work->row->size * 1024 * MIB(1);
+    if (!large)
         volume_work_fails(end, data ? HAS_ENDED " before it was larger" : local->message);
     g_clear_pointer(&data, volume_data_free);
-    return WORK_IS_DONE;
+    return large ? volume_extend(work, end, error) : WORK_IS_DONE;
 }
 
 static enum work_done clean_one(struct cleaning *cleaning, const struct volume_work *work,

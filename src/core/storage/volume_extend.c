@@ -26,7 +26,8 @@ static GPtrArray *nodes_of(const struct volume_member *member)
     return nodes;
 }
 
-bool volume_tell_grown(const struct volume_work *work)
+/* False: not each node that may have its guest has answered, or can right now. */
+static bool tell_grown(const struct volume_work *work)
 {
     const struct config *config = volume_member_config(work->member);
     const struct volume *volume = work->resource.type == RESOURCE_VOLUME
@@ -48,12 +49,18 @@ bool volume_tell_grown(const struct volume_work *work)
 
 /* --- the operation --- */
 
-static bool is_so_large(const struct volume_work *work)
+/* As large as it is to be; why it is not. */
+static bool is_so_large(const struct volume_work *work, GError **error)
 {
     struct volume_driver *driver = work->member->service->env->volumes;
     struct volume_data *data = driver->ops->look(driver, work->member->backend, RESOURCE_VOLUME,
-                                                 work->resource.data, NULL);
+                                                 work->resource.data, error);
     bool large = data && data->bytes >= work->row->size * 1024 * MIB(1);
+    if (data && !large)
+        fettle_set_error(error, STORAGE,
+                         "%s: %s is shorter than it was made, as its guest's hypervisor has cut it "
+                         "or others have; extend it again",
+                         work->member->backend->name, work->resource.data);
     g_clear_pointer(&data, volume_data_free);
     return large;
 }
@@ -71,9 +78,15 @@ static bool grow(const struct volume_work *work, GError **error)
 static bool grow_and_tell(const struct volume_work *work, GError **error)
 {
     for (guint i = 0; grow(work, error); i++) {
-        bool told = volume_tell_grown(work);
-        if (task_killed() || i == TELL_TRIES || (told && is_so_large(work)))
+        g_autoptr(GError) short_of = NULL;
+        bool last = i == TELL_TRIES, told = tell_grown(work);
+        bool large = is_so_large(work, &short_of);
+        if (task_killed() || (large && (told || last)))
             return true;
+        if (last) {
+            g_propagate_error(error, g_steal_pointer(&short_of));
+            return false;
+        }
         env_sleep(work->caller->env, TELL_PAUSE_MS);
     }
     return false;

@@ -118,9 +118,6 @@ enum work_done volume_delete(const struct volume_work *work, struct work_end *en
 enum work_done volume_extend(const struct volume_work *work, struct work_end *end, GError **error);
 enum work_done volume_back_up(const struct volume_work *work, struct work_end *end, GError **error);
 enum work_done volume_restore(const struct volume_work *work, struct work_end *end, GError **error);
-/* Has each node that may have a guest with that volume look how large it is now. False: not each
- * has answered, or can right now. */
-bool volume_tell_grown(const struct volume_work *work);
 /* By the word of its row (volume_take.c). */
 enum work_done volume_operate(const struct volume_work *work, struct work_end *end, GError **error);
 

@@ -125,8 +125,9 @@ static void carry_out(const struct volume_work *work, GError **error)
         done = volume_operate(work, end, &why);
     else
         end->moved_on = true;
-    if (done == WORK_IS_LOST) {
-        g_propagate_error(error, g_steal_pointer(&why));
+    if (done == WORK_IS_LOST) { /* without a reason: the process ends */
+        if (why)
+            g_propagate_error(error, g_steal_pointer(&why));
         return;
     }
     if (done == WORK_HAS_FAILED)

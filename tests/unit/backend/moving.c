@@ -6,11 +6,13 @@
 #include "helper/patience.h"
 #include "io/process.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #define WAIT_MS 60000
+#define QEMU_WRITES 101 /* byte that QEMU locks in a file to which it may write */
 
 /* --- guests --- */
 
@@ -131,6 +133,38 @@ struct moving *moving_new(const char *name, enum disk_template disk_template, gu
     return moving;
 }
 
+void moving_attach(struct moving *moving)
+{
+    struct hypervisor *hv = moving->a->hypervisor;
+    struct guest_volume *volume = guest_volume_new();
+    g_autoptr(GError) error = NULL;
+    g_free(volume->volume);
+    g_free(volume->attachment);
+    g_free(volume->path);
+    volume->volume = g_strdup("eeeeeeee-1111-4000-8000-000000000001");
+    volume->attachment = g_strdup("ffffffff-0000-4000-8000-000000000001");
+    volume->path = g_strdup_printf("%s/%s-volume", world_folder(), moving->name);
+    volume->slot = 30;
+    g_assert_true(g_file_set_contents(volume->path, "", 0, NULL));
+    g_assert_cmpint(truncate(volume->path, 1 << 20), ==, 0);
+    moving->volumes = g_ptr_array_new_with_free_func((GDestroyNotify)guest_volume_free);
+    g_ptr_array_add(moving->volumes, volume);
+    hv->ops->volume_attach(hv, moving->before->uuid, moving->before->generation, volume, &error);
+    g_assert_no_error(error);
+}
+
+bool moving_volume_locked(const struct moving *moving)
+{
+    const struct guest_volume *volume = moving->volumes->pdata[0];
+    struct flock lock = {
+        .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = QEMU_WRITES, .l_len = 1};
+    int fd = open(volume->path, O_RDWR | O_CLOEXEC);
+    g_assert_cmpint(fd, >=, 0);
+    g_assert_cmpint(fcntl(fd, F_OFD_GETLK, &lock), ==, 0);
+    close(fd);
+    return lock.l_type != F_UNLCK;
+}
+
 void moving_turn(struct moving *moving)
 {
     struct world_node *was = moving->a;
@@ -172,6 +206,7 @@ void moving_free(struct moving *moving)
     instance_free(moving->after);
     g_ptr_array_unref(moving->images_a);
     g_ptr_array_unref(moving->images_b);
+    g_clear_pointer(&moving->volumes, g_ptr_array_unref);
     export_target_free(moving->replica);
     migration_target_free(moving->target);
     g_free(moving->name);
@@ -182,8 +217,10 @@ void moving_free(struct moving *moving)
 
 void moving_open(struct moving *moving)
 {
-    struct guest_spec spec = {
-        .instance = moving->after, .images = moving->images_b, .accelerator = ACCEL_TCG};
+    struct guest_spec spec = {.instance = moving->after,
+                              .images = moving->images_b,
+                              .volumes = moving->volumes,
+                              .accelerator = ACCEL_TCG};
     const struct incoming_spec incoming = {MOVING_MIGRATION, "127.0.0.1",
                                            moving->after->disk_template == TEMPLATE_FILE};
     g_autoptr(GError) error = NULL;

@@ -16,12 +16,17 @@ struct moving {
     GPtrArray *images_a, *images_b;
     struct export_target *replica; /* NULL: the template has none */
     struct migration_target *target;
+    GPtrArray *volumes; /* struct guest_volume; NULL: none */
 };
 
 /* A guest of generation 1 that runs on node a, has counted, and is in sync with its replica if its
  * template has one. `format`: of its disks. */
 struct moving *moving_new(const char *name, enum disk_template disk_template, guint disks,
                           enum disk_format format);
+/* A volume, which both nodes see. */
+void moving_attach(struct moving *moving);
+/* Whether anybody has the right to write to it. */
+bool moving_volume_locked(const struct moving *moving);
 /* Ends what is left. */
 void moving_free(struct moving *moving);
 

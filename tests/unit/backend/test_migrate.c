@@ -131,12 +131,32 @@ static void not_live(void *unused)
     moving_free(moving);
 }
 
-/* Where it is now it can be mirrored, before it runs and without a copy of what has not changed. */
-static void mirrors_back(void *unused)
+/* Its volumes are nobody's from the hand-over until it runs, though its own disks were written over
+ * there before: a process that goes on after all finds them free. */
+static void with_volumes(void *unused)
 {
-    struct moving *moving = moving_new("back", TEMPLATE_MIRROR, 1, FORMAT_RAW);
+    struct moving *moving = moving_new("volumes", TEMPLATE_FILE, 1, FORMAT_QCOW2);
+    moving_attach(moving);
+    moving_open(moving);
+    moving_start(moving, true);
+    g_assert_true(moving_await(moving, STEP_STOPPED));
+    g_assert_true(moving_volume_locked(moving));
+    moving_hand_over(moving);
+    g_assert_false(moving_volume_locked(moving));
+    moving_take(moving);
+    g_assert_true(moving_volume_locked(moving));
+    moving_check_whole(moving);
+    moving_free(moving);
+}
+
+/* Where it is now it can be mirrored, before it runs and without a copy of what has not changed. */
+static void mirrors_back(const char *name, bool volumes)
+{
+    struct moving *moving = moving_new(name, TEMPLATE_MIRROR, 1, FORMAT_RAW);
     struct world_node *a = moving->a, *b = moving->b;
     g_autoptr(GError) error = NULL;
+    if (volumes)
+        moving_attach(moving);
     moving_open(moving);
     moving_start(moving, true);
     g_assert_true(moving_await(moving, STEP_STOPPED));
@@ -162,14 +182,26 @@ static void mirrors_back(void *unused)
                                      &error);
     g_assert_no_error(error);
     g_assert_true(world_await_mirror(b, moving->after, MIRROR_READY));
+    g_assert_false(volumes && moving_volume_locked(moving));
     b->hypervisor->ops->run(b->hypervisor, moving->after->uuid, 2, &error);
     g_assert_no_error(error);
+    g_assert_true(!volumes || moving_volume_locked(moving));
     moving_check_whole(moving);
     moving_kill_b(moving);
     world_assert_whole(a, moving->after, MOVING_MIGRATION, b);
     g_assert_true(
         a->storage->ops->export_close(a->storage, moving->after->uuid, MOVING_MIGRATION, &error));
     moving_free(moving);
+}
+
+static void mirrors_back_alone(void *unused)
+{
+    mirrors_back("back", false);
+}
+
+static void mirrors_back_with_volumes(void *unused)
+{
+    mirrors_back("backvol", true);
 }
 
 /* --- what is refused --- */
@@ -395,7 +427,10 @@ static void add_tests(void)
     world_test("/migrate/diskless", diskless);
     world_test("/migrate/limits", limited);
     world_test("/migrate/not-live", not_live);
-    world_test("/migrate/mirrors-back-before-it-runs#SAF-17", mirrors_back);
+    world_test("/migrate/with-volumes#SAF-57", with_volumes);
+    world_test("/migrate/mirrors-back-before-it-runs#SAF-17", mirrors_back_alone);
+    world_test("/migrate/mirrors-back-before-it-runs/volumes#SAF-17,SAF-57",
+               mirrors_back_with_volumes);
     world_test("/migrate/wrong-order#SAF-17,SAF-20", wrong_order);
     world_test("/migrate/bad-targets", bad_targets);
     world_test("/migrate/wrong-key", wrong_key);

@@ -175,17 +175,33 @@ static bool grown_locked(struct guest *guest, const char *uuid, guint64 bytes, G
                                    bytes, error));
 }
 
-/* Looked at before the lock is taken, as the look may hang. What is old by then does no harm: the
- * guest is told nothing that is not more than it knows. */
+/* One look at each volume at a time, as it may hang: who comes meanwhile may not wait for it, and
+ * what it sees may be older than what he asks for. */
+static bool look_at(struct node_core *node, const struct guest_volume *volume,
+                    struct storage_file *ret_file, GError **error)
+{
+    if (g_hash_table_contains(node->volume_looks, volume->volume)) {
+        fettle_set_error(error, TEMPORARY, "an earlier look at %s has not come back yet",
+                         volume->path);
+        return false;
+    }
+    g_hash_table_add(node->volume_looks, g_strdup(volume->volume));
+    bool ok = node->storage->ops->look_at(node->storage, volume->path, ret_file, error);
+    g_hash_table_remove(node->volume_looks, volume->volume);
+    return ok;
+}
+
+/* Looked at before the lock is taken. What is old by then does no harm: the guest is told nothing
+ * that is not more than it knows. What fails is looked at once more by the node itself. */
 static bool grow(struct guest *guest, const struct guest_volume *volume, GError **error)
 {
-    struct storage *storage = guest->node->storage;
     struct storage_file file = {0};
-    if (!storage->ops->look_at(storage, volume->path, &file, error) ||
-        !guest_lock(guest, NULL, error))
-        return false;
-    bool ok = grown_locked(guest, volume->volume, file.bytes, error);
-    guest_unlock(guest);
+    bool ok = look_at(guest->node, volume, &file, error) && guest_lock(guest, NULL, error);
+    if (ok) {
+        ok = grown_locked(guest, volume->volume, file.bytes, error);
+        guest_unlock(guest);
+    }
+    guest->volumes_looked = guest->volumes_looked && ok;
     return ok;
 }
 
@@ -200,28 +216,35 @@ json_t *volumes_grown(struct node_core *node, struct epoch_fence_op *op, const v
     return grow(guest, volume, error) ? json_object() : NULL;
 }
 
+struct catch_up {
+    struct guest *guest;
+    struct guest_volume *volume;
+};
+
 static void catch_up_run(void *data)
 {
-    struct guest *guest = data;
-    struct node_core *node = guest->node;
-    g_autoptr(GPtrArray) volumes =
-        g_ptr_array_new_with_free_func((GDestroyNotify)guest_volume_free);
-    volumes_copy(volumes, guest->record->volumes);
-    for (guint i = 0; i < volumes->len && !task_killed(); i++)
-        grow(guest, volumes->pdata[i], NULL);
+    struct catch_up *catch_up = data;
+    struct node_core *node = catch_up->guest->node;
+    grow(catch_up->guest, catch_up->volume, NULL);
+    guest_volume_free(catch_up->volume);
+    g_free(catch_up);
     node_release(node);
 }
 
+/* Noted before the looks begin: what is refused meanwhile takes it back. */
 void volumes_catch_up(struct guest *guest)
 {
-    if (guest->volumes_looked || !guest->live || !guest->adopted ||
+    const GPtrArray *volumes = guest->record->volumes;
+    if (guest->volumes_looked || guest->outgoing || !guest->live || !guest->adopted ||
         guest->record->phase != PHASE_STARTED)
         return;
     guest->volumes_looked = true;
-    if (guest->record->volumes->len == 0)
-        return;
-    node_hold(guest->node);
-    task_spawn(guest->node->env->tasks, catch_up_run, guest);
+    for (guint i = 0; i < volumes->len; i++) {
+        struct catch_up *catch_up = g_new0(struct catch_up, 1);
+        *catch_up = (struct catch_up){guest, guest_volume_copy(volumes->pdata[i])};
+        node_hold(guest->node);
+        task_spawn(guest->node->env->tasks, catch_up_run, catch_up);
+    }
 }
 
 /* --- a guest that has taken its time --- */

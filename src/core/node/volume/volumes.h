@@ -18,8 +18,9 @@ bool volumes_leave(const struct guest *guest);
  */
 void volumes_finish(struct guest *guest);
 
-/* Once in the life of a process, and of a node daemon: tells its guest what has grown when nobody
- * could be told, as in a migration. Does not wait: a look may hang. */
+/* Once in the life of a process, and of a node daemon, and again after a refusal or a failure:
+ * tells its guest what has grown when nobody could be told, as in a migration. Does not wait: a
+ * look may hang. */
 void volumes_catch_up(struct guest *guest);
 
 json_t *volumes_attach(struct node_core *node, struct epoch_fence_op *op, const void *args,

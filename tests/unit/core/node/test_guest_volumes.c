@@ -212,8 +212,9 @@ static void test_grown(void)
     nw_pass(nw, 12000);
     fake_host_set_volume_bytes(nw->a.host, GIB(3));
     fake_host_hang(nw->a.host, "volume_resize", true);
+    guint before = fake_host_count(nw->a.host, "volume_resize");
     grown(nw, &late);
-    nw_until(nw, fake_host_count(nw->a.host, "volume_resize") > 0);
+    nw_until(nw, fake_host_count(nw->a.host, "volume_resize") > before);
     fake_host_set_volume_bytes(nw->a.host, GIB(5));
     grown(nw, &next);
     nw_pass(nw, 2000);
@@ -273,6 +274,70 @@ static void test_grown_untold(void)
     node_world_free(nw);
 }
 
+/* What was refused while its guest was about to leave is told when that does not leave after all.
+ */
+static void test_grown_in_migration(void)
+{
+    struct node_world *nw = with_volume();
+    g_autoptr(GError) error = NULL;
+    struct fake_reply reply = {0};
+    nw_pass(nw, 12000);
+    fake_host_set_slow(nw->a.host, 60000);
+    g_assert_true(nw_migrate_begin(nw, MOVE_1, &error));
+    fake_host_set_volume_bytes(nw->a.host, GIB(7));
+    grown(nw, &reply);
+    nw_until(nw, reply.done);
+    g_assert_error(reply.error, FETTLE_ERROR, FETTLE_ERROR_WRONG_STATE);
+    nw_pass(nw, 12000);
+    g_assert_cmpuint(fake_host_volume_bytes(nw->a.host, WEB1), <, GIB(7));
+    fake_host_migration_break(nw->a.host, WEB1);
+    nw_until(nw, fake_host_volume_bytes(nw->a.host, WEB1) == GIB(7));
+    guint looks = fake_host_count(nw->a.host, "look_at");
+    nw_pass(nw, 20000);
+    g_assert_cmpuint(fake_host_count(nw->a.host, "look_at"), ==, looks);
+    fake_reply_clear(&reply);
+    node_world_free(nw);
+}
+
+/* A look of the node's own that fails is not the last. */
+static void test_grown_look_fails(void)
+{
+    struct node_world *nw = with_volume();
+    nw_daemon_kill(nw, &nw->a);
+    fake_host_set_volume_bytes(nw->a.host, GIB(7));
+    fake_host_fault(nw->a.host, "look_at", FAKE_FAULT_FAILS, 1);
+    nw_daemon_start(nw, &nw->a);
+    nw_until(nw, fake_host_volume_bytes(nw->a.host, WEB1) == GIB(7));
+    node_world_free(nw);
+}
+
+/* However often it is asked for, one look hangs; what it was refused for is looked at afterwards.
+ */
+static void test_grown_asked_often(void)
+{
+    struct node_world *nw = with_volume();
+    struct fake_reply first = {0};
+    nw_pass(nw, 12000);
+    guint before = fake_host_count(nw->a.host, "look_at");
+    fake_host_hang(nw->a.host, "look_at", true);
+    grown(nw, &first);
+    for (guint i = 0; i < 4; i++) {
+        struct fake_reply next = {0};
+        nw_pass(nw, 6000);
+        grown(nw, &next);
+        nw_until(nw, next.done);
+        g_assert_error(next.error, FETTLE_ERROR, FETTLE_ERROR_TEMPORARY);
+        fake_reply_clear(&next);
+    }
+    g_assert_cmpuint(fake_host_count(nw->a.host, "look_at") - before, ==, 1);
+    fake_host_hang(nw->a.host, "look_at", false);
+    nw_until(nw, first.done);
+    fake_host_set_volume_bytes(nw->a.host, GIB(9));
+    nw_until(nw, fake_host_volume_bytes(nw->a.host, WEB1) == GIB(9));
+    fake_reply_clear(&first);
+    node_world_free(nw);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -287,5 +352,8 @@ int main(int argc, char **argv)
     g_test_add_func("/guest-volumes/grown#SAF-53", test_grown);
     g_test_add_func("/guest-volumes/grown-hangs", test_grown_hangs);
     g_test_add_func("/guest-volumes/grown-untold#SAF-53", test_grown_untold);
+    g_test_add_func("/guest-volumes/grown-in-migration#SAF-53", test_grown_in_migration);
+    g_test_add_func("/guest-volumes/grown-look-fails#SAF-53", test_grown_look_fails);
+    g_test_add_func("/guest-volumes/grown-asked-often", test_grown_asked_often);
     return g_test_run();
 }

@@ -284,6 +284,7 @@ struct guest_node {
     guint64 seen; /* for an extension of before, which the hypervisor carries out first; 0: none */
     guint silent; /* so often it does not answer */
     guint asked;
+    bool forgets; /* each word of it cuts the data */
 };
 
 static json_t *answer_grown(const struct rpc_request *request, const char *to_node, void *data,
@@ -291,7 +292,7 @@ static json_t *answer_grown(const struct rpc_request *request, const char *to_no
 {
     struct guest_node *node = data;
     node->asked++;
-    if (node->seen > node->knows) {
+    if (node->seen > node->knows || node->forgets) {
         node->knows = node->seen;
         fake_volumes_put(volumes, DIR1, ITS_NAME, node->seen, true);
     }
@@ -304,11 +305,19 @@ static json_t *answer_grown(const struct rpc_request *request, const char *to_no
     return json_object();
 }
 
-static json_t *attached_volume(void)
+static struct volumed *with_guest(struct guest_node *node)
 {
-    return with(object_volume1(), "attachments",
-                json_make("[{s:s,s:s,s:i,s:s}]", "uuid", VOLUME2, "instance", WEB1, "slot", 30,
-                          "state", "attached"));
+    json_t *attached = with(object_volume1(), "attachments",
+                            json_make("[{s:s,s:s,s:i,s:s}]", "uuid", VOLUME2, "instance", WEB1,
+                                      "slot", 30, "state", "attached"));
+    volumes_set_up(changes_of(put("volume", VOLUME1, 1, attached), NULL));
+    fake_volumes_mark(volumes, DIR1, CLUSTER);
+    fake_volumes_put(volumes, DIR1, ITS_NAME, GIB(2), true);
+    fake_script(world.world, NODE1, ROLE_NODED, "volume_grown", fake_answer_nothing, NULL);
+    fake_script(world.world, NODE2, ROLE_NODED, "volume_grown", answer_grown, node);
+    struct volumed *process = volumed_start(1);
+    volume_ask("extend-volume", VOLUME1, 5, "");
+    return process;
 }
 
 /* Its guest is told, on whichever of the nodes it is, and data that an earlier word of a node has
@@ -321,13 +330,7 @@ static void test_extend_attached(void)
                                  {GIB(2), GIB(3), 1, 0},
                                  {GIB(2), 0, 99, 0}};
     for (guint i = 0; i < G_N_ELEMENTS(cases); i++) {
-        volumes_set_up(changes_of(put("volume", VOLUME1, 1, attached_volume()), NULL));
-        fake_volumes_mark(volumes, DIR1, CLUSTER);
-        fake_volumes_put(volumes, DIR1, ITS_NAME, GIB(2), true);
-        fake_script(world.world, NODE1, ROLE_NODED, "volume_grown", fake_answer_nothing, NULL);
-        fake_script(world.world, NODE2, ROLE_NODED, "volume_grown", answer_grown, &cases[i]);
-        volumed_start(1);
-        volume_ask("extend-volume", VOLUME1, 5, "");
+        with_guest(&cases[i]);
         volumes_work();
         assert_says(volume_said(VOLUME1), "available 5 GiB");
         g_assert_cmpuint(fake_volumes_bytes(volumes, ITS_NAME), ==, GIB(5));
@@ -335,6 +338,37 @@ static void test_extend_attached(void)
         g_assert_cmpuint(cases[i].asked, >, 0);
         volumes_tear_down();
     }
+}
+
+/* Data that is cut whatever is done is not said to be larger, told or not. */
+static void test_extend_cut_again(void)
+{
+    for (guint silent = 0; silent < 2; silent++) {
+        struct guest_node node = {
+            .knows = GIB(2), .seen = GIB(3), .silent = silent * 99, .forgets = true};
+        with_guest(&node);
+        volumes_work();
+        assert_says(volume_said(VOLUME1), "error_extending 2 GiB");
+        g_assert_nonnull(strstr(volume_of(VOLUME1)->status_why, "shorter than it was made"));
+        volumes_tear_down();
+    }
+}
+
+/* Who ends it for a process that has died looks as that one would have. */
+static void test_extend_dies(void)
+{
+    struct guest_node node = {.knows = GIB(2), .silent = 1};
+    struct volumed *process = with_guest(&node);
+    for (guint i = 0; i < 100 && !node.asked; i++)
+        fake_advance(world.world, 100);
+    volumed_kill(process);
+    node.seen = GIB(3);
+    volumed_start(1);
+    volumes_work();
+    assert_says(volume_said(VOLUME1), "available 5 GiB");
+    g_assert_cmpuint(fake_volumes_bytes(volumes, ITS_NAME), ==, GIB(5));
+    g_assert_cmpuint(node.knows, ==, GIB(5));
+    volumes_tear_down();
 }
 
 /* #SAF-53: what a guest has open stays, as trash, until it is free. */
@@ -664,6 +698,8 @@ int main(int argc, char **argv)
     g_test_add_func("/volume-service/create-fails", test_create_fails);
     g_test_add_func("/volume-service/extend-fails", test_extend_fails);
     g_test_add_func("/volume-service/extend-attached#SAF-53", test_extend_attached);
+    g_test_add_func("/volume-service/extend-cut-again#SAF-53", test_extend_cut_again);
+    g_test_add_func("/volume-service/extend-dies#SAF-53", test_extend_dies);
     g_test_add_func("/volume-service/delete-of-what-is-open#SAF-53", test_delete_of_what_is_open);
     g_test_add_func("/volume-service/delete-fails", test_delete_fails);
     g_test_add_func("/volume-service/hangs", test_hangs);
