@@ -77,11 +77,11 @@ def test_life():
     v.write(source, b'evil', *PLACES)
     v.refused('--name is missing', 'backup', 'create', 'data1')
     v.refused('into what: --new NAME of a new volume, or --volume VOLUME', 'backup', 'restore', 'b1')
-    assert lab.cli('backup', 'restore', 'b1', '--new', 'data2', '--size', '2') == 'Backup b1 is restored.\n'
+    assert lab.cli('backup', 'restore', 'b1', '--new', 'data2', '--size', '2') == 'Backup b1 is restored into volume data2.\n'
     assert v.read(v.data('volumes', v.volumes()['data2']), 4, *PLACES) == [b'good'] * 3
     assert v.volumes()['data2']['size'] == 2
     assert v.read(source, 4, *PLACES) == [b'evil'] * 3
-    assert lab.cli('backup', 'restore', 'b1', '--volume', 'data1') == 'Backup b1 is restored.\n'
+    assert lab.cli('backup', 'restore', 'b1', '--volume', 'data1') == 'Backup b1 is restored into volume data1.\n'
     assert content('data1') == was
     check('dir1')
     assert not os.path.exists(source)
@@ -105,7 +105,7 @@ def test_outlives():
     v.write(v.data('volumes', v.volumes()['data1']), b'late', *PLACES)
     assert lab.cli('backup', 'create', 'data1', '--name', 'of-s', '--snapshot', 's') == 'Backup of-s is available.\n'
     lab.cli('volume', 'delete', 'data1', '--cascade')
-    assert lab.cli('backup', 'restore', 'of-s', '--new', 'data1') == 'Backup of-s is restored.\n'
+    assert lab.cli('backup', 'restore', 'of-s', '--new', 'data1') == 'Backup of-s is restored into volume data1.\n'
     assert v.read(v.data('volumes', v.volumes()['data1']), 4, *PLACES) == [b'then'] * 3
     assert lab.cli('backup', 'delete', 'of-s') == 'Backup of-s is deleted.\n'
     check('dir1')
@@ -118,7 +118,7 @@ def test_damaged():
         file.seek(1 << 20)
         file.write(b'x')
     code, _, err = lab.run('backup', 'restore', 'b1', '--volume', 'data1', check=False)
-    assert code == 24 and 'backup b1: available: dir1: backup ' in err and 'is not what was written' in err, (code, err)
+    assert code == 24 and 'backup b1 could not be restored: dir1: backup ' in err and 'is not what was written' in err, (code, err)
     found = v.volumes()['data1']
     assert (found['status'], found['data']) == ('available', was), found
     lab.cli('backup', 'delete', 'b1')
@@ -155,7 +155,7 @@ def test_killed():
         assert (v.volumes()['data3']['status'], v.volumes()['data3']['data']) == ('available', was)
         assert v.read(v.data('volumes', v.volumes()['data3']), 4, *PLACES) == [b'good'] * 3
         check('dir3')
-        assert lab.cli('backup', 'restore', 'b3', '--volume', 'data3') == 'Backup b3 is restored.\n'
+        assert lab.cli('backup', 'restore', 'b3', '--volume', 'data3') == 'Backup b3 is restored into volume data3.\n'
         assert v.read(v.data('volumes', v.volumes()['data3']), 4, *PLACES) == [b'good'] * 3
         check('dir3')
         lab.cli('backup', 'delete', 'b3')

@@ -98,7 +98,9 @@ static bool check_marker(const struct call *call, const struct place *place, GEr
         return false;
     if (sscanf(text, "backend %36[0-9a-f-]\ncluster %36[0-9a-f-] %255s", backend, cluster, name) !=
         3) {
-        fettle_set_error(error, ENVIRONMENT, "%s has no marker of back end %s; is it mounted?",
+        fettle_set_error(error, ENVIRONMENT,
+                         "%s has no marker of back end %s; is it mounted? A new one gets "
+                         "it while it is empty",
                          place->path, place->backend);
         return false;
     }

@@ -52,6 +52,7 @@ static int backup_restore(struct cli *cli, int argc, char **argv, GError **error
         (volume && !volume_may_delete(cli, what, yes, error)))
         return -1;
     work.name = argv[0];
+    work.into = name ? name : volume;
     json_t *args = json_make("{ss ss sb ss ss sI}", "resource", argv[0], "name", name ? name : "",
                              "unique_name", name != NULL, "target", volume ? volume : "", "backend",
                              backend ? backend : "", "size", (json_int_t)gib);

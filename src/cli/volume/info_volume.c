@@ -41,10 +41,13 @@ static void print(const json_t *cells, const char *title)
     const char *why = info_string(cells, "why"), *data = info_string(cells, "data");
     const char *host = info_string(cells, "host");
     const char *description = info_string(cells, "description");
-    g_autofree char *rest = g_strdup_printf("%s%s", *why ? ": " : "", why);
+    bool well = strcmp(info_string(cells, "status"), "available") == 0;
+    g_autofree char *rest = g_strdup_printf("%s%s", *why && !well ? ": " : "", well ? "" : why);
     g_autofree char *created = cli_time_text(info_number(cells, "created"));
     printf("%s %s\n", title, info_string(cells, "name"));
     info_word("Status", info_string(cells, "status"), rest);
+    if (well && *why) /* of a backup */
+        info_line("Last restore", "failed: %s", why);
     print_work(cells);
     if (*info_string(cells, "volume") != '\0')
         info_line("Of volume", "%s", info_string(cells, "volume"));

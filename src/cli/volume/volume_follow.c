@@ -184,12 +184,15 @@ static int say_end(struct cli *cli, const struct volume_request *work, const jso
         if (strcmp(work->operation, "extend-volume") == 0)
             cli_say(cli, object, "Volume %s has %" JSON_INTEGER_FORMAT " GiB.", work->name, size);
         else if (strcmp(work->operation, "restore-backup") == 0)
-            cli_say(cli, object, "Backup %s is restored.", work->name);
+            cli_say(cli, object, "Backup %s is restored into volume %s.", work->name, work->into);
         else
             cli_say(cli, object, "%s %s is %s.", kind, work->name, status);
         return 0;
     }
-    if (*why != '\0')
+    if (*why != '\0' && is_well(status))
+        fettle_set_error(error, STORAGE, "%s %s could not be restored: %s", work->kind, work->name,
+                         why);
+    else if (*why != '\0')
         fettle_set_error(error, STORAGE, "%s %s: %s: %s", work->kind, work->name, status, why);
     else
         fettle_set_error(error, WRONG_STATE,

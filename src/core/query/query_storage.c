@@ -77,12 +77,18 @@ static json_t *service_of(const struct query_source *source, guint64 id)
     return NULL;
 }
 
-/* NULL: nobody has asked for anything. */
+/* Its own, or that of which it is the partner; NULL: nobody has asked for anything. */
 static const struct worker *row_of(const struct query_source *source, enum resource_type type,
                                    const char *uuid)
 {
     g_autofree char *key = config_work_key(type, uuid);
-    return config_get(source->config, "worker", key, NULL);
+    g_autoptr(GPtrArray) held = config_held_work(source->config, type, uuid);
+    const struct worker *row = config_get(source->config, "worker", key, NULL);
+    for (guint i = 0; i < held->len && !row; i++) {
+        const struct worker *other = held->pdata[i];
+        row = other->partner_type == type && !strcmp(other->partner_id, uuid) ? other : NULL;
+    }
+    return row;
 }
 
 static const struct worker *row_of_volume(const struct query_source *source, const void *row)

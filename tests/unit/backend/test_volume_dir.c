@@ -114,11 +114,11 @@ static void markers(void *unused)
     g_autoptr(GError) error = NULL;
     set_up();
     assert_open_says(false, " has no marker of back end 00000000-0000-4000-8000-0000000000d1; is "
-                            "it mounted?");
+                            "it mounted? A new one gets it while it is empty");
     g_autofree char *there = g_build_filename(suite.first->path, "something", NULL);
     g_assert_true(g_file_set_contents(there, "", 0, NULL));
     assert_open_says(true, " has no marker of back end 00000000-0000-4000-8000-0000000000d1; is "
-                           "it mounted?");
+                           "it mounted? A new one gets it while it is empty");
     g_assert_cmpint(unlink(there), ==, 0);
     g_autofree char *found = g_build_filename(suite.first->path, "lost+found", NULL);
     g_assert_cmpint(g_mkdir(found, 0700), ==, 0);
