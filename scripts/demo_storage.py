@@ -1,10 +1,8 @@
 """`make demo-storage`: volume services die, or stand still, in the middle of their work; the others clean up, and nothing is left behind."""
-import contextlib
 import os
-import subprocess
 import time
 
-from fettlelib import wait_until
+from fettlelib import disk_of_its_own, standing_still, wait_until
 
 BACKEND, DOWN_S, PATIENCE_S = 'dir1', 3, 40
 NODES = ('node1', 'node2', 'node3')
@@ -16,20 +14,6 @@ class Story:
     def __init__(self, lab, timeline):
         self.lab, self.timeline, self.rows = lab, timeline, []
         self.place = os.path.join(lab.directory, 'shared', BACKEND)
-
-    @contextlib.contextmanager
-    def disk(self):
-        image = self.place + '.img'
-        with open(image, 'wb') as file:
-            file.truncate(256 << 20)
-        os.mkdir(self.place, 0o755)
-        subprocess.run(['mkfs.ext4', '-q', image], check=True)
-        subprocess.run(['mount', '-o', 'loop', image, self.place], check=True)
-        try:
-            yield
-        finally:
-            wait_until('the directory can be taken away',
-                       lambda: subprocess.run(['umount', self.place], stderr=subprocess.DEVNULL, check=False).returncode == 0, PATIENCE_S)
 
     # --- what is on record, and what is there ---
 
@@ -62,12 +46,9 @@ class Story:
 
     def breaks(self, kind, name, verb, *words):
         """Its worker is killed, or stopped; with whom, and when."""
-        subprocess.run(['fsfreeze', '-f', self.place], check=True)
-        try:
+        with standing_still(self.place):
             node = self.begin(kind, name, *words)
             self.lab.lab(verb, f'volumed@{node}')
-        finally:
-            subprocess.run(['fsfreeze', '-u', self.place], check=True)
         self.timeline.say(name, f'the volume service of {node} is {"killed" if verb == "kill" else "stopped"} in the middle of it')
         return node, time.monotonic()
 
@@ -135,7 +116,7 @@ class Story:
 def play(lab, timeline, show_table):
     story = Story(lab, timeline)
     print(f'Three nodes whose volume services share one directory; one that is silent for {DOWN_S} s counts as down.')
-    with story.disk():
+    with disk_of_its_own(story.place, 256):
         lab.cli('cluster', 'modify', '--report-interval', '1', '--service-down-time', str(DOWN_S))
         # The disk is small, and what the story makes is blank.
         lab.cli('backend', 'add', BACKEND, '--nodes', ','.join(NODES), '--path', story.place, '--overcommit', '100000')

@@ -3,6 +3,7 @@
 Everything that a user could do goes through the `fettle` command or the LUXI socket; only what a test must see from
 outside (consoles, images, processes) is looked at directly.
 """
+import contextlib
 import glob
 import hashlib
 import json
@@ -546,6 +547,34 @@ def machine_is_busy(percent=50):
             return float(re.search(r'some avg10=(\S+)', file.read()).group(1)) > percent
     except OSError:
         return os.getloadavg()[0] > 2 * (os.cpu_count() or 1)
+
+
+@contextlib.contextmanager
+def disk_of_its_own(place, mib, *options):
+    """A folder on a disk of its own, which can be made to stand still, to be full, to be read only."""
+    image = place + '.img'
+    with open(image, 'wb') as file:
+        file.truncate(mib << 20)
+    os.mkdir(place, 0o755)
+    subprocess.run(['mkfs.ext4', '-q', *options, image], check=True)
+    subprocess.run(['mount', '-o', 'loop', image, place], check=True)
+    try:
+        yield place
+    finally:
+        wait_until(f'{place} can be taken away',
+                   lambda: subprocess.run(['umount', place], stderr=subprocess.DEVNULL, check=False).returncode == 0, 60)
+        os.rmdir(place)
+        os.unlink(image)
+
+
+@contextlib.contextmanager
+def standing_still(place):
+    """The file system of a disk of its own: whoever writes to it waits."""
+    subprocess.run(['fsfreeze', '-f', place], check=True)
+    try:
+        yield
+    finally:
+        subprocess.run(['fsfreeze', '-u', place], check=True)
 
 
 def wait_until(what, condition, timeout=30, step=None):

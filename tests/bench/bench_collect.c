@@ -2,27 +2,11 @@
  * One look of a node daemon at a running guest with two disks, by a call, in processor time, with
  * what the fake host and carrier take: prints `collect_us` and the median of its runs.
  */
+#include "bench_figure.h"
 #include "helper/node_world.h"
-
-#include <stdio.h>
-#include <stdlib.h>
-#include <time.h>
 
 #define RUNS 5
 #define LOOKS 300
-
-static int compare(const void *a, const void *b)
-{
-    double left = *(const double *)a, right = *(const double *)b;
-    return left < right ? -1 : left > right;
-}
-
-static double now_us(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
-    return (double)now.tv_sec * 1000000 + (double)now.tv_nsec / 1000;
-}
 
 static json_t *question(const struct node_world *nw)
 {
@@ -42,15 +26,14 @@ int main(void)
     if (!nw_start(nw, &error))
         g_error("%s", error->message);
     for (guint run = 0; run < RUNS; run++) {
-        double start = now_us();
+        double start = bench_cpu_ms();
         for (guint i = 0; i < LOOKS; i++) {
             json_autoptr answer = nw_call(nw, &nw->a, "collect", question(nw), &error);
             g_assert_nonnull(answer);
         }
-        times[run] = (now_us() - start) / LOOKS;
+        times[run] = (bench_cpu_ms() - start) * 1000 / LOOKS;
     }
-    qsort(times, RUNS, sizeof(times[0]), compare);
-    printf("collect_us %.1f\n", times[RUNS / 2]);
+    bench_print_median("collect_us", times, RUNS);
     node_world_free(nw);
     return 0;
 }

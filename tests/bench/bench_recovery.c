@@ -8,39 +8,17 @@
  *   recovery_watcher_mb what the heap loses when the watcher ends after such a pass
  *   recovery_idle_ms    what a pass does for it at 10,000 instances without a task
  */
+#include "bench_figure.h"
 #include "core/recovery/recovery.h"
 #include "core/watcher/watcher_private.h"
 #include "proto/change.h"
 #include "unit/core/world/stuck_world.h"
 
 #include <malloc.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <time.h>
 
 #define RUNS 3
 #define COUNT 10000
 #define OBJECTS 30000
-
-static int compare(const void *a, const void *b)
-{
-    double left = *(const double *)a, right = *(const double *)b;
-    return left < right ? -1 : left > right;
-}
-
-static void print_median(const char *name, double *times)
-{
-    qsort(times, RUNS, sizeof(times[0]), compare);
-    printf("%s %.3f\n", name, times[RUNS / 2]);
-    fflush(stdout);
-}
-
-static double now_ms(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
-    return (double)now.tv_sec * 1000 + (double)now.tv_nsec / 1000000;
-}
 
 /* --- a site restarts --- */
 
@@ -53,13 +31,13 @@ static double heap_mb(void)
 static double pass_of(bool stuck, double *ret_mb)
 {
     struct stuck_world *w = stuck_world_new(COUNT, stuck);
-    double start = now_ms();
+    double start = bench_cpu_ms();
     stuck_watcher_start(w, 0);
     while (stuck && config_count(follow_config(w->watcher[0]->follow), "decision") < COUNT)
         fake_step(w->base.world, fake_now_ms(w->base.world) + 1000);
     if (!stuck)
         fake_advance(w->base.world, 900);
-    double took = now_ms() - start;
+    double took = bench_cpu_ms() - start;
     double before_mb = heap_mb();
     stuck_watcher_kill(w, 0);
     *ret_mb = before_mb - heap_mb();
@@ -91,7 +69,7 @@ static json_t *decision_of(guint number)
 static double bench_floor(void)
 {
     struct stuck_world *w = stuck_world_new(COUNT, false);
-    double start = now_ms();
+    double start = bench_cpu_ms();
     for (guint from = 0; from < OBJECTS; from += LIMIT_REPAIR_BATCH) {
         GPtrArray *changes = change_list_new();
         for (guint i = from; i < MIN(from + LIMIT_REPAIR_BATCH, OBJECTS); i++) {
@@ -104,7 +82,7 @@ static double bench_floor(void)
         if (strstr(said, "serial") == NULL)
             g_error("%s", said);
     }
-    double took = now_ms() - start;
+    double took = bench_cpu_ms() - start;
     stuck_world_free(w);
     return took / 1000;
 }
@@ -123,12 +101,12 @@ static void idle_task(void *data)
     struct watcher *watcher = idle->w->watcher[0];
     g_autoptr(GPtrArray) all = config_list(follow_config(watcher->follow), "instance");
     g_autoptr(GPtrArray) concerned = g_ptr_array_new();
-    double start = now_ms();
+    double start = bench_cpu_ms();
     for (guint i = 0; i < all->len; i++)
         if (recovery_concerns(watcher, all->pdata[i]))
             g_ptr_array_add(concerned, ((struct instance *)all->pdata[i])->uuid);
     recovery_run(idle->recovery, watcher, concerned);
-    idle->took = now_ms() - start;
+    idle->took = bench_cpu_ms() - start;
     g_assert_cmpuint(all->len, ==, COUNT);
 }
 
@@ -148,7 +126,7 @@ static void bench_idle(void)
         fake_run(w->env[0], idle_task, &idle);
         times[i] = idle.took;
     }
-    print_median("recovery_idle_ms", times);
+    bench_print_median("recovery_idle_ms", times, RUNS);
     recovery_free(idle.recovery);
     stuck_world_free(w);
 }
@@ -161,9 +139,9 @@ int main(void)
         floors[i] = bench_floor();
         passes[i] = bench_pass(&heaps[i]);
     }
-    print_median("recovery_floor_s", floors);
-    print_median("recovery_10000_s", passes);
-    print_median("recovery_watcher_mb", heaps);
+    bench_print_median("recovery_floor_s", floors, RUNS);
+    bench_print_median("recovery_10000_s", passes, RUNS);
+    bench_print_median("recovery_watcher_mb", heaps, RUNS);
     bench_idle();
     return 0;
 }

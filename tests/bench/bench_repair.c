@@ -12,35 +12,12 @@
  * quiet one most is reading what 40 nodes report.
  */
 #include "bench_cluster.h"
+#include "bench_figure.h"
 #include "core/repair/forecast.h"
 
 #include <malloc.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <time.h>
 
 #define RUNS 5
-
-static int compare(const void *a, const void *b)
-{
-    double left = *(const double *)a, right = *(const double *)b;
-    return left < right ? -1 : left > right;
-}
-
-static void print_median(const char *name, double *times, guint count)
-{
-    qsort(times, count, sizeof(times[0]), compare);
-    printf("%s %.2f\n", name, times[count / 2]);
-}
-
-/* Of this process's own time, which what else the machine does is no part of: nothing here waits
- * for anything. */
-static double now_ms(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
-    return (double)now.tv_sec * 1000 + (double)now.tv_nsec / 1000000;
-}
 
 /* --- fettle plan fail --- */
 
@@ -65,13 +42,13 @@ static void bench_plan(guint count, guint on_first)
     }
     const struct node *node = config_find(config, "node", "node0", NULL);
     for (guint i = 0; i < RUNS; i++) {
-        double start = now_ms();
+        double start = bench_cpu_ms();
         json_autoptr answer = forecast_node(config, reports, node, FORECAST_FAIL, BENCH_NOW);
-        times[i] = now_ms() - start;
+        times[i] = bench_cpu_ms() - start;
         if (json_array_size(json_object_get(answer, "moves")) != on_first)
             g_error("plan: not every instance of the node found a place");
     }
-    print_median("plan_fail_node_ms", times, RUNS);
+    bench_print_median("plan_fail_node_ms", times, RUNS);
     config_free(config);
 }
 
@@ -83,18 +60,18 @@ static void bench_passes(guint count, guint on_first)
     double broken[RUNS], quiet[RUNS];
     for (guint i = 0; i < RUNS; i++) {
         struct bench_world *world = bench_world_new(count, on_first);
-        double start = now_ms();
+        double start = bench_cpu_ms();
         fake_advance(world->world, BENCH_INTERVAL_MS);
-        quiet[i] = now_ms() - start;
+        quiet[i] = bench_cpu_ms() - start;
         bench_world_lose_first(world);
-        start = now_ms();
+        start = bench_cpu_ms();
         fake_settle(world->world);
-        broken[i] = now_ms() - start;
+        broken[i] = bench_cpu_ms() - start;
         bench_world_check(world, on_first);
         bench_world_free(world);
     }
-    print_median("repair_pass_ms", broken, RUNS);
-    print_median("repair_quiet_pass_ms", quiet, RUNS);
+    bench_print_median("repair_pass_ms", broken, RUNS);
+    bench_print_median("repair_quiet_pass_ms", quiet, RUNS);
 }
 
 int main(void)

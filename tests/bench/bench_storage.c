@@ -10,38 +10,16 @@
  *   volume_work_us            a volume that is created: accepted, taken, made, on record
  *   volume_work_floor_us      four commits of two objects one after the other
  */
+#include "bench_figure.h"
 #include "proto/change.h"
 #include "unit/core/world/volume_world.h"
 
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #define RUNS 3
 #define ROWS 10000u
 #define BATCH 256u
 #define VOLUMES 500u
-
-static int compare(const void *a, const void *b)
-{
-    double left = *(const double *)a, right = *(const double *)b;
-    return left < right ? -1 : left > right;
-}
-
-static void print_median(const char *name, double *values)
-{
-    qsort(values, RUNS, sizeof(values[0]), compare);
-    printf("%s %.3f\n", name, values[RUNS / 2]);
-    fflush(stdout);
-}
-
-static double now_ms(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
-    return (double)now.tv_sec * 1000 + (double)now.tv_nsec / 1000000;
-}
 
 /* --- a service is dead, with much in hand --- */
 
@@ -63,21 +41,10 @@ static struct volumed *die_with_rows(void)
     fake_advance(world.world, 30000);
     fake_pause(second->env);
     volumed_kill(first);
-    struct env *env = fake_process(world.world, NODE1, ROLE_VOLUMED);
-    guint64 generation = storage_number(
-        storage_ask(env, "register_storage",
-                    json_make("{s:s,s:s,s:s,s:i,s:s}", "binary", "cinder-volume", "host", "node1",
-                              "backend", DIR1, "wire", 1, "version", "0.1")),
-        "generation");
-    for (guint i = 0; i < ROWS; i++) {
-        const char *uuid = volume_ask("create-volume", "", 1, "dir1");
-        g_autofree char *key = config_work_key(RESOURCE_VOLUME, uuid);
-        g_free(
-            storage_ask(env, "take_work",
-                        json_make("{s:s,s:s,s:i}", "key", key, "service",
-                                  volumes_service("node1", DIR1)->uuid, "generation", generation)));
-    }
-    fake_kill(env);
+    g_autoptr(GPtrArray) uuids = g_ptr_array_new();
+    for (guint i = 0; i < ROWS; i++)
+        g_ptr_array_add(uuids, (void *)volume_ask("create-volume", "", 1, "dir1"));
+    volumes_die_with(uuids);
     fake_resume(second->env);
     return second;
 }
@@ -89,16 +56,16 @@ static void bench_cleanup(double *ret_rows_per_s, double *ret_request_ms)
     while (volumes_service("node1", DIR1)->state != STORAGE_DOWN)
         fake_advance(world.world, 1000);
     fake_pause(second->env);
-    double start = now_ms();
+    double start = bench_cpu_ms();
     g_autofree char *said = volumes_ask_cleanup(NULL);
-    *ret_request_ms = now_ms() - start;
+    *ret_request_ms = bench_cpu_ms() - start;
     fake_resume(second->env);
     if (strcmp(said, "cleaning: node1@dir1 by node2@dir1 (10000); unavailable: -") != 0)
         g_error("%s", said);
-    start = now_ms();
+    start = bench_cpu_ms();
     while (rows_left() > 0)
         fake_advance(world.world, 100);
-    *ret_rows_per_s = ROWS / (now_ms() - start) * 1000;
+    *ret_rows_per_s = ROWS / (bench_cpu_ms() - start) * 1000;
     volumes_tear_down();
 }
 
@@ -115,7 +82,7 @@ static json_t *decision_of(guint number, char **ret_key)
 static double bench_objects(guint objects, guint batch)
 {
     storage_set_up(NULL);
-    double start = now_ms();
+    double start = bench_cpu_ms();
     for (guint from = 0; from < objects; from += batch) {
         GPtrArray *changes = change_list_new();
         for (guint i = from; i < MIN(from + batch, objects); i++) {
@@ -127,7 +94,7 @@ static double bench_objects(guint objects, guint batch)
         if (!strstr(said, "serial"))
             g_error("%s", said);
     }
-    double took = now_ms() - start;
+    double took = bench_cpu_ms() - start;
     world_tear_down();
     return took;
 }
@@ -139,13 +106,13 @@ static double bench_create(void)
     volumes_set_up(NULL);
     volumed_start(1);
     fake_advance(world.world, 30000);
-    double start = now_ms();
+    double start = bench_cpu_ms();
     for (guint i = 0; i < VOLUMES; i++) {
         volume_ask("create-volume", "", 1, "dir1");
         while (rows_left() > 0)
             fake_advance(world.world, 10);
     }
-    double took = now_ms() - start;
+    double took = bench_cpu_ms() - start;
     volumes_tear_down();
     return took * 1000 / VOLUMES;
 }
@@ -159,10 +126,10 @@ int main(void)
         create_floor[i] = bench_objects(2 * 4 * VOLUMES, 2) * 1000 / VOLUMES;
         create[i] = bench_create();
     }
-    print_median("cleanup_floor_rows_per_s", rows_floor);
-    print_median("cleanup_rows_per_s", rows);
-    print_median("cleanup_request_ms", request);
-    print_median("volume_work_floor_us", create_floor);
-    print_median("volume_work_us", create);
+    bench_print_median("cleanup_floor_rows_per_s", rows_floor, RUNS);
+    bench_print_median("cleanup_rows_per_s", rows, RUNS);
+    bench_print_median("cleanup_request_ms", request, RUNS);
+    bench_print_median("volume_work_floor_us", create_floor, RUNS);
+    bench_print_median("volume_work_us", create, RUNS);
     return 0;
 }

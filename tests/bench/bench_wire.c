@@ -22,18 +22,6 @@ void bench_must(bool ok, const char *what)
         g_error("%s: %s", what, g_strerror(errno));
 }
 
-static int compare_doubles(const void *a, const void *b)
-{
-    double left = *(const double *)a, right = *(const double *)b;
-    return left < right ? -1 : left > right;
-}
-
-double bench_median(double *values, guint count)
-{
-    qsort(values, count, sizeof *values, compare_doubles);
-    return values[count / 2];
-}
-
 double bench_since_s(gint64 start_us)
 {
     return (double)(g_get_monotonic_time() - start_us) / G_USEC_PER_SEC;

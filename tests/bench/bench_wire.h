@@ -5,7 +5,7 @@
  */
 #pragma once
 
-#include <glib.h>
+#include "bench_figure.h"
 
 #include <stdbool.h>
 
@@ -13,8 +13,6 @@
 #define BENCH_CLUSTER_UUID "cccccccc-cccc-4ccc-8ccc-cccccccccccc"
 
 void bench_must(bool ok, const char *what);
-/* Sorts `values`. */
-double bench_median(double *values, guint count);
 double bench_since_s(gint64 start_us);
 
 /* --- the daemon --- */

@@ -4,11 +4,10 @@ nothing behind, and has changed nothing."""
 import hashlib
 import os
 import re
-import subprocess
 
 import e2e
 import test_volumes as v
-from e2e import title, wait_until
+from e2e import fettlelib, title, wait_until
 
 lab = None
 PLACES = (0, 5 << 20, (1 << 30) - 4)
@@ -127,13 +126,10 @@ def test_damaged():
 
 def frozen(words, taken):
     """Asks for work at a place whose writes hang, and kills who has taken it."""
-    subprocess.run(['fsfreeze', '-f', v.place('dir3')], check=True)
-    try:
+    with fettlelib.standing_still(v.place('dir3')):
         lab.json('backup', *words, '--no-wait')
         wait_until('node1 has taken it', lambda: backups().get(taken, {}).get('worker') == 'node1@dir3', v.PATIENCE_S)
         lab.lab('kill', 'volumed@node1')
-    finally:
-        subprocess.run(['fsfreeze', '-u', v.place('dir3')], check=True)
     wait_until('it is cleaned', lambda: backups()[taken]['operation'] is None, v.PATIENCE_S)
 
 

@@ -7,10 +7,9 @@ directory that stands still (fsfreeze).
 import contextlib
 import os
 import re
-import subprocess
 
 import e2e
-from e2e import title, wait_until
+from e2e import fettlelib, title, wait_until
 
 PATIENCE_S = 30
 THIN = ('--overcommit', '100000')   # the disks of a lab are small, and volumes of tests blank
@@ -46,36 +45,23 @@ def files(backend):
 
 @contextlib.contextmanager
 def disk(name):
-    """A back end of node1 and node2 on a disk of its own, which can be made to stand still."""
-    image, place = os.path.join(folder, name + '.img'), os.path.join(folder, name)
-    with open(image, 'wb') as file:
-        file.truncate(64 << 20)
-    os.mkdir(place, 0o755)
-    subprocess.run(['mkfs.ext4', '-q', image], check=True)
-    subprocess.run(['mount', '-o', 'loop', image, place], check=True)
-    try:
+    """A back end of node1 and node2 on a disk of its own."""
+    with fettlelib.disk_of_its_own(os.path.join(folder, name), 64) as place:
         lab.cli('backend', 'add', name, '--nodes', 'node1,node2', '--path', place, *THIN)
         wait_until(f'{name} is served', lambda: is_up(f'node1@{name}', f'node2@{name}'), PATIENCE_S)
         yield place
         lab.cli('backend', 'remove', name)
-    finally:
-        wait_until(f'{name} can be taken away', lambda: subprocess.run(['umount', place], check=False).returncode == 0, PATIENCE_S)
-        os.rmdir(place)
-        os.unlink(image)
 
 
 def die(place, *words):
     """node2's service dies while it does that: it is the only one that may take it, and its back end stands still until it is dead."""
     lab.lab('pause', 'volumed@node1')
-    subprocess.run(['fsfreeze', '-f', place], check=True)
-    try:
+    with fettlelib.standing_still(place):
         row = lab.json('volume', *words, '--no-wait')['worker']
         wait_until('it is known', lambda: lab.call('QueryClusterInfo')['serial'] >= row, PATIENCE_S)
         wait_until('node2 has taken it', lambda: volume('v')['worker'] == 'node2@dir1', PATIENCE_S)
         lab.lab('pause', 'volumed@node2')
-    finally:
-        subprocess.run(['fsfreeze', '-u', place], check=True)
-        lab.lab('resume', 'volumed@node1')
+    lab.lab('resume', 'volumed@node1')
     wait_until('node2 is down', lambda: services()['node2@dir1'] == 'down' and is_up('node1@dir1'), PATIENCE_S)
 
 

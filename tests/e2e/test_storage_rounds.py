@@ -10,12 +10,11 @@ import collections
 import contextlib
 import os
 import random
-import subprocess
 import time
 
 import e2e
 import test_volumes as stored
-from e2e import title, wait_until
+from e2e import fettlelib, title, wait_until
 
 ROUNDS = int(os.environ.get('FETTLE_ROUNDS', '100' if e2e.LONG else '10'))
 SEED = int(os.environ.get('FETTLE_SEED', '20261127'))
@@ -113,18 +112,6 @@ class Round:
 
 # --- what breaks ---
 
-@contextlib.contextmanager
-def standing_still(really):
-    """The directory, so that what is asked for meanwhile is in somebody's hands."""
-    if not really:
-        yield
-        return
-    subprocess.run(['fsfreeze', '-f', stored.place(BACKEND)], check=True)
-    try:
-        yield
-    finally:
-        subprocess.run(['fsfreeze', '-u', stored.place(BACKEND)], check=True)
-
 
 def strike(fault, chance):
     """The nodes whose services stand still from now on."""
@@ -153,7 +140,7 @@ def in_hands():
 def one_round(number, chance, marks):
     fault, frozen = chance.choice(FAULTS), chance.random() < 0.7
     now = Round(number, chance, marks)
-    with standing_still(frozen):
+    with fettlelib.standing_still(stored.place(BACKEND)) if frozen else contextlib.nullcontext():
         now.requests()
         if frozen:
             wait_until('something is in somebody\'s hands', in_hands, PATIENCE_S)
@@ -213,20 +200,11 @@ def test_logs():
 
 @contextlib.contextmanager
 def backend():
-    """On a disk of its own, which can be made to stand still."""
-    path = stored.place(BACKEND)
-    with open(path + '.img', 'wb') as file:
-        file.truncate(128 << 20)
-    os.mkdir(path, 0o755)
-    subprocess.run(['mkfs.ext4', '-q', path + '.img'], check=True)
-    subprocess.run(['mount', '-o', 'loop', path + '.img', path], check=True)
-    try:
+    with fettlelib.disk_of_its_own(stored.place(BACKEND), 128) as path:
         lab.cli('backend', 'add', BACKEND, '--nodes', ','.join(NODES), '--path', path, *stored.THIN)
         wait_until('all serve', lambda: up(*NODES), PATIENCE_S)
         yield
         lab.cli('backend', 'remove', BACKEND)
-    finally:
-        wait_until('the directory can be taken away', lambda: subprocess.run(['umount', path], check=False).returncode == 0, PATIENCE_S)
 
 
 if __name__ == '__main__':

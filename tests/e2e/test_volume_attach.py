@@ -149,18 +149,10 @@ def test_extend(uuid):
 @contextlib.contextmanager
 def small_disk(name):
     """A back end of node2 on a disk of its own, with little room."""
-    place = os.path.join(lab.directory, 'shared', name)
-    with open(place + '.img', 'wb') as file:
-        file.truncate(64 << 20)
-    os.mkdir(place, 0o755)
-    subprocess.run(['mkfs.ext4', '-q', '-m', '0', place + '.img'], check=True)
-    subprocess.run(['mount', '-o', 'loop', place + '.img', place], check=True)
-    try:
+    with fettlelib.disk_of_its_own(os.path.join(lab.directory, 'shared', name), 64, '-m', '0') as place:
         lab.cli('backend', 'add', name, '--nodes', 'node2', '--path', place, '--overcommit', '100000')
         yield place
         lab.cli('backend', 'remove', name)
-    finally:
-        wait_until(f'{name} can be taken away', lambda: subprocess.run(['umount', place], check=False).returncode == 0, PATIENCE_S)
 
 
 def fill(place):

@@ -289,14 +289,11 @@ def test_snapshots():
 def test_killed_copy():
     with disk('dir3'):
         lab.cli('volume', 'create', 'v', '--size', '1', '--backend', 'dir3')
-        subprocess.run(['fsfreeze', '-f', place('dir3')], check=True)
-        try:
+        with fettlelib.standing_still(place('dir3')):
             lab.json('snapshot', 'create', 's', '--volume', 'v', '--no-wait')
             wait_until('node1 has taken it', lambda: snapshots().get('s', {}).get('worker') == 'node1@dir3', PATIENCE_S)
             refused('volume v is being read by snapshot s; wait, or reset that', 'volume', 'delete', 'v', '--cascade')
             lab.lab('kill', 'volumed@node1')
-        finally:
-            subprocess.run(['fsfreeze', '-u', place('dir3')], check=True)
         wait_until('it is cleaned', lambda: snapshots()['s']['operation'] is None, PATIENCE_S)
         found = snapshots()['s']
         assert (found['status'], found['data']) == ('error', None), found
@@ -390,34 +387,21 @@ def test_killed_delete():
 
 @contextlib.contextmanager
 def disk(name, *options):
-    """A back end on a disk of its own, which can be made to stand still, to be full, to be read only."""
-    image = place(name + '.img')
-    with open(image, 'wb') as file:
-        file.truncate(64 << 20)
-    os.mkdir(place(name), 0o755)
-    subprocess.run(['mkfs.ext4', '-q', *options, image], check=True)
-    subprocess.run(['mount', '-o', 'loop', image, place(name)], check=True)
-    try:
+    """A back end on a disk of its own."""
+    with fettlelib.disk_of_its_own(place(name), 64, *options):
         lab.cli('backend', 'add', name, '--nodes', 'node1', '--path', place(name), *THIN)
         wait_until(f'node1@{name} is up', lambda: services().get(f'node1@{name}') == 'up', PATIENCE_S)
         yield
         lab.cli('backend', 'remove', name)
-    finally:
-        wait_until(f'{name} can be taken away', lambda: subprocess.run(['umount', place(name)], check=False).returncode == 0, PATIENCE_S)
-        os.rmdir(place(name))
-        os.unlink(image)
 
 
 @title('/volumes/stopped-in-mid-create-and-continued#CLN-23')
 def test_stopped():
     with disk('dir3'):
-        subprocess.run(['fsfreeze', '-f', place('dir3')], check=True)
-        try:
+        with fettlelib.standing_still(place('dir3')):
             ask('create', 'slow', '--size', '1', '--backend', 'dir3')
             wait_until('node1 has taken it', lambda: volumes()['slow']['worker'] == 'node1@dir3', PATIENCE_S)
             lab.lab('pause', 'volumed@node1')
-        finally:
-            subprocess.run(['fsfreeze', '-u', place('dir3')], check=True)
         # Its child has made the data meanwhile; a person has judged.
         wait_until('the data are there', lambda: files('dir3'), PATIENCE_S)
         lab.cli('volume', 'reset-state', 'slow', '--status', 'error')

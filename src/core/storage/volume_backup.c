@@ -26,10 +26,9 @@ enum work_done volume_back_up(const struct volume_work *work, struct work_end *e
                                              source->data, work->member->backend, name,
                                              work->resource.size, &end->bytes, &sum, error);
     g_clear_pointer(&from, volume_member_unref);
-    if (task_killed())
-        return WORK_IS_LOST;
-    if (!made)
-        return WORK_HAS_FAILED;
+    enum work_done done = volume_done(made);
+    if (done != WORK_IS_DONE)
+        return done;
     text_set(&end->data, name);
     text_set(&end->sum, sum);
     return WORK_IS_DONE;
@@ -44,10 +43,9 @@ enum work_done volume_restore(const struct volume_work *work, struct work_end *e
     bool made = from && driver->ops->restore(driver, from->backend, work->record,
                                              work->member->backend, name, volume.size, error);
     g_clear_pointer(&from, volume_member_unref);
-    if (task_killed())
-        return WORK_IS_LOST;
-    if (!made)
-        return WORK_HAS_FAILED;
+    enum work_done done = volume_done(made);
+    if (done != WORK_IS_DONE)
+        return done;
     text_set(&end->data, name);
     return WORK_IS_DONE;
 }

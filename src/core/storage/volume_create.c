@@ -20,10 +20,9 @@ enum work_done volume_create(const struct volume_work *work, struct work_end *en
 {
     g_autofree char *name = volume_data_name(work->resource.uuid, work->claim);
     bool made = make(work, name, error);
-    if (task_killed())
-        return WORK_IS_LOST;
-    if (!made)
-        return WORK_HAS_FAILED;
+    enum work_done done = volume_done(made);
+    if (done != WORK_IS_DONE)
+        return done;
     g_free(end->data);
     end->data = g_steal_pointer(&name);
     return WORK_IS_DONE;

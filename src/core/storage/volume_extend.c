@@ -94,9 +94,7 @@ static bool grow_and_tell(const struct volume_work *work, GError **error)
 
 enum work_done volume_extend(const struct volume_work *work, struct work_end *end, GError **error)
 {
-    bool grown = grow_and_tell(work, error);
-    if (task_killed())
-        return WORK_IS_LOST;
-    end->size = grown ? work->row->size : 0;
-    return grown ? WORK_IS_DONE : WORK_HAS_FAILED;
+    enum work_done done = volume_done(grow_and_tell(work, error));
+    end->size = done == WORK_IS_DONE ? work->row->size : 0;
+    return done;
 }

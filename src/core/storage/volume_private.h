@@ -118,6 +118,8 @@ enum work_done volume_delete(const struct volume_work *work, struct work_end *en
 enum work_done volume_extend(const struct volume_work *work, struct work_end *end, GError **error);
 enum work_done volume_back_up(const struct volume_work *work, struct work_end *end, GError **error);
 enum work_done volume_restore(const struct volume_work *work, struct work_end *end, GError **error);
+/* What an act that has come back `ok`, or not, comes to: nothing, if this process has ended. */
+enum work_done volume_done(bool ok);
 /* By the word of its row (volume_take.c). */
 enum work_done volume_operate(const struct volume_work *work, struct work_end *end, GError **error);
 

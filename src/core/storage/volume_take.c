@@ -77,6 +77,11 @@ struct taking {
     char *partner; /* NULL: it has none */
 };
 
+enum work_done volume_done(bool ok)
+{
+    return task_killed() ? WORK_IS_LOST : ok ? WORK_IS_DONE : WORK_HAS_FAILED;
+}
+
 enum work_done volume_operate(const struct volume_work *work, struct work_end *end, GError **error)
 {
     static const struct {

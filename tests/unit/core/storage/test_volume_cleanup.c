@@ -396,21 +396,7 @@ static void test_many(void)
     volumed_kill(first);
     for (guint i = 0; i < many; i++)
         g_ptr_array_add(uuids, (void *)volume_ask("create-volume", "", 1, "dir1"));
-    /* Somebody of that name has all of them. */
-    struct env *env = fake_process(world.world, NODE1, ROLE_VOLUMED);
-    guint64 generation = storage_number(
-        storage_ask(env, "register_storage",
-                    json_make("{s:s,s:s,s:s,s:i,s:s}", "binary", "cinder-volume", "host", "node1",
-                              "backend", DIR1, "wire", 1, "version", "0.1")),
-        "generation");
-    for (guint i = 0; i < many; i++) {
-        g_autofree char *key = config_work_key(RESOURCE_VOLUME, uuids->pdata[i]);
-        g_free(
-            storage_ask(env, "take_work",
-                        json_make("{s:s,s:s,s:i}", "key", key, "service",
-                                  volumes_service("node1", DIR1)->uuid, "generation", generation)));
-    }
-    fake_kill(env);
+    volumes_die_with(uuids);
     fake_volumes_hang(volumes, DIR1, false);
     fake_resume(second->env);
     fake_advance(world.world, 2 * MINUTE_MS);

@@ -231,6 +231,24 @@ const struct storage_service *volumes_service(const char *host, const char *back
     return config_get(wconf_config(world.wconf), "storage_service", key, NULL);
 }
 
+void volumes_die_with(const GPtrArray *uuids)
+{
+    struct env *env = fake_process(world.world, NODE1, ROLE_VOLUMED);
+    guint64 generation = storage_number(
+        storage_ask(env, "register_storage",
+                    json_make("{s:s,s:s,s:s,s:i,s:s}", "binary", "cinder-volume", "host", "node1",
+                              "backend", DIR1, "wire", 1, "version", "0.1")),
+        "generation");
+    for (guint i = 0; i < uuids->len; i++) {
+        g_autofree char *key = config_work_key(RESOURCE_VOLUME, uuids->pdata[i]);
+        g_free(
+            storage_ask(env, "take_work",
+                        json_make("{s:s,s:s,s:i}", "key", key, "service",
+                                  volumes_service("node1", DIR1)->uuid, "generation", generation)));
+    }
+    fake_kill(env);
+}
+
 void volumes_work(void)
 {
     const guint hour_s = 3600;

@@ -55,6 +55,8 @@ const char *volume_ask(const char *operation, const char *resource, guint size,
                        const char *backend);
 /* The same by all arguments of accept_work (stolen); UUID of what it is about. */
 const char *volume_ask_for(json_t *args);
+/* A process of the name of node1's member takes the rows of all these volumes, and dies. */
+void volumes_die_with(const GPtrArray *uuids);
 /* Time passes until no row is left, at most an hour; or until a process has stopped. */
 void volumes_work(void);
 /* `available 2 GiB`, `error`, `gone`: what is on record of a volume, a snapshot or a backup. With
