@@ -73,11 +73,14 @@ static bool remove_machines(const char *dir, GError **error)
            disk_unmount_below(dir, error) && disk_wait_detached(below, error);
 }
 
+/* What files_make_folder() had begun when its process was killed has a dot before the name. */
 static bool is_of_lab(const char *name)
 {
+    bool begun = *name == '.';
+    name += begun;
     g_autofree char *stem = g_strndup(name, strcspn(name, ".-"));
     return layout_node_number(stem) > 0 || strcmp(stem, "shared") == 0 ||
-           strcmp(name, "log") == 0 ||
+           strcmp(begun ? stem : name, "log") == 0 ||
            (g_str_has_prefix(name, "lab.") && strcmp(name, "lab.json") != 0);
 }
 

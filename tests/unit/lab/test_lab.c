@@ -598,6 +598,11 @@ static void test_dead_supervisor(void)
                 "supervisor does not run");
     json_autoptr status = lab_status(dir, NULL);
     g_assert_true(json_is_false(json_object_get(status, "supervisor")));
+    static const char *const BEGUN[] = {".node3.1-1", ".shared.1-1", ".log.1-1"};
+    for (guint i = 0; i < G_N_ELEMENTS(BEGUN); i++) { /* as files_make_folder() does */
+        g_autofree char *path = g_build_filename(dir, BEGUN[i], NULL);
+        g_assert_cmpint(mkdir(path, 0700), ==, 0);
+    }
     down(dir);
     g_assert_true(look_has_ended(orphan));
     look_no_trace(dir);
