@@ -24,14 +24,7 @@ struct commit {
 
 static bool is_resource(const char *kind)
 {
-    return !strcmp(kind, "volume") || !strcmp(kind, "snapshot");
-}
-
-static const struct worker *row_of(const struct storage_world *storage,
-                                   const struct resource *resource)
-{
-    g_autofree char *key = config_work_key(resource->type, resource->uuid);
-    return config_get(storage->truth, "worker", key, NULL);
+    return resource_type_named(kind) >= 0;
 }
 
 static const struct change *change_of(const struct commit *commit, const char *kind,
@@ -147,7 +140,7 @@ static guint64 last_reset(const struct storage_world *storage, const char *uuid)
 static void check_cause(const struct commit *commit, const struct resource *resource,
                         const char *what)
 {
-    const struct worker *row = row_of(commit->storage, resource);
+    const struct worker *row = storage_row_of(commit->storage->truth, resource);
     const char *kind = resource_kind(resource->type);
     guint64 reset = last_reset(commit->storage, resource->uuid);
     if (commit->resets)
@@ -179,7 +172,7 @@ static void check_data(const struct commit *commit, const struct resource *new)
     else if (!fake_volumes_whole(volumes, new->data))
         WRONG(commit, "%s %s names %s, which is not whole", resource_kind(new->type), new->uuid,
               new->data);
-    else if (fake_volumes_bytes(volumes, new->data) < new->size * 1024 * MIB(1))
+    else if (fake_volumes_bytes(volumes, new->data) < resource_full_bytes(new))
         WRONG(commit, "%s %s is larger on record than %s", resource_kind(new->type), new->uuid,
               new->data);
 }
@@ -190,19 +183,25 @@ static void check_copy(const struct commit *commit, const struct worker *row,
                        const struct resource *new)
 {
     const struct fake_volumes *volumes = commit->storage->volumes;
-    if (!row || !row->source || !fake_volumes_has(volumes, row->source->data))
+    struct storage_counts *counts = commit->storage->counts;
+    const char *source = row && row->source ? row->source->data : NULL;
+    bool restored = row && !strcmp(row->operation, "restore-backup");
+    if (restored)
+        source = resource_of_row(commit->storage->truth, row).data;
+    if (!source || !fake_volumes_has(volumes, source))
         return;
-    commit->storage->counts->copies++;
-    if (fake_volumes_content(volumes, new->data) !=
-        fake_volumes_content(volumes, row->source->data))
+    counts->copies++;
+    counts->backups += new->type == RESOURCE_BACKUP;
+    counts->restores += restored;
+    if (fake_volumes_content(volumes, new->data) != fake_volumes_content(volumes, source))
         WRONG(commit, "%s %s is no moment of its source %s", resource_kind(new->type), new->uuid,
-              row->source->data);
+              source);
 }
 
 static void check_named(const struct commit *commit, const struct resource *old,
                         const struct resource *new)
 {
-    const struct worker *row = row_of(commit->storage, new);
+    const struct worker *row = storage_row_of(commit->storage->truth, new);
     g_autofree char *name = row ? volume_data_name(new->uuid, row->claim) : NULL;
     if (!strcmp(old->data, new->data))
         return;
@@ -221,15 +220,30 @@ static void check_named(const struct commit *commit, const struct resource *old,
               new->uuid, old->data);
 }
 
+/* The commit begins work on it, or with it as the partner. */
+static bool is_accepted(const struct commit *commit, const struct resource *resource)
+{
+    bool is = false;
+    for (guint i = 0; i < commit->changes->len && !is; i++) {
+        const struct change *change = commit->changes->pdata[i];
+        if (strcmp(change->kind, "worker") != 0 || change->op != CHANGE_PUT ||
+            config_get(commit->storage->truth, "worker", change->key, NULL))
+            continue;
+        struct worker *row =
+            record_parse(object_record("worker"), change->object, RECORD_KEEP, NULL);
+        is = (row->resource_type == resource->type && !strcmp(row->resource_id, resource->uuid)) ||
+             (row->partner_type == resource->type && !strcmp(row->partner_id, resource->uuid));
+        worker_free(row);
+    }
+    return is;
+}
+
 static void check_resource(const struct commit *commit, const struct resource *old,
                            const struct resource *new)
 {
-    g_autofree char *key = config_work_key(new->type, new->uuid);
-    const struct change *row = change_of(commit, "worker", key);
-    bool accepted = row && row->op == CHANGE_PUT && !row_of(commit->storage, new);
     check_named(commit, old, new);
     check_data(commit, new);
-    if (strcmp(old->status, new->status) != 0 && !accepted)
+    if (strcmp(old->status, new->status) != 0 && !is_accepted(commit, new))
         check_cause(commit, new, "another status");
     if (old->exists && new->size < old->size)
         WRONG(commit, "%s %s is smaller than before", resource_kind(new->type), new->uuid);
@@ -403,9 +417,9 @@ static void check_asked(const struct commit *commit)
 
 static bool is_ours(const char *kind)
 {
-    static const char *const kinds[] = {"cluster", "backend", "storage_service",
-                                        "worker",  "volume",  "snapshot",
-                                        "trash",   "cleanup", NULL};
+    static const char *const kinds[] = {"cluster", "backend",  "storage_service", "worker",
+                                        "volume",  "snapshot", "backup",          "trash",
+                                        "cleanup", NULL};
     return g_strv_contains(kinds, kind);
 }
 
@@ -470,21 +484,41 @@ static void check_change(const struct commit *commit, const struct change *chang
     record_free(record, new);
 }
 
-/* A resource in a tracked status has its row. */
-static void check_tracked(const struct commit *commit, const struct change *change)
+/* The status of a row of work, or of its partner, is a tracked one. */
+static bool is_tracked(const struct resource *resource)
 {
-    static const char *const tracked[] = {"creating", "deleting", "extending", NULL};
-    bool is = is_resource(change->kind);
-    g_auto(GStrv) words = g_strsplit(change->key, "/", 2);
-    enum resource_type type = is                            ? resource_type_of(change->kind)
-                              : !strcmp(words[0], "Volume") ? RESOURCE_VOLUME
-                                                            : RESOURCE_SNAPSHOT;
-    struct resource resource = resource_of(commit->storage->truth, type, is ? words[0] : words[1]);
-    const struct worker *row = row_of(commit->storage, &resource);
-    if (resource.exists && g_strv_contains(tracked, resource.status) &&
-        (!row || strcmp(row->status, resource.status) != 0))
-        WRONG(commit, "%s %s is %s, and no row says so", resource_kind(type), resource.uuid,
-              resource.status);
+    enum task_kind kind = resource_task_kind(resource->type);
+    for (const struct work_row *row = work_rows; row->status; row++)
+        if ((row->kind == kind && !strcmp(row->status, resource->status)) ||
+            (row->partner_status && row->partner_kind == kind &&
+             !strcmp(row->partner_status, resource->status)))
+            return true;
+    return false;
+}
+
+/* A resource in a tracked status has its row. */
+static void check_tracked(const struct commit *commit, const struct resource *resource)
+{
+    const struct worker *row = storage_row_of(commit->storage->truth, resource);
+    bool own =
+        row && row->resource_type == resource->type && !strcmp(row->resource_id, resource->uuid);
+    if (resource->exists && is_tracked(resource) &&
+        (!row || (own && strcmp(row->status, resource->status) != 0)))
+        WRONG(commit, "%s %s is %s, and no row says so", resource_kind(resource->type),
+              resource->uuid, resource->status);
+}
+
+static void check_tracked_after(const struct commit *commit, const struct change *change)
+{
+    const struct config *truth = commit->storage->truth;
+    bool row = !strcmp(change->kind, "worker");
+    if (!row && !is_resource(change->kind))
+        return;
+    g_auto(GStrv) words = row ? g_strsplit(change->key, "/", 2) : NULL;
+    int type = row ? enum_parse(&resource_type_words, words[0]) : resource_type_named(change->kind);
+    struct resource resource =
+        resource_of(truth, (enum resource_type)type, row ? words[1] : change->key);
+    check_tracked(commit, &resource);
 }
 
 static void apply(const struct commit *commit, const struct change *change)
@@ -503,7 +537,8 @@ static void note_reset(const struct commit *commit)
         struct resource resource =
             resource_of(commit->storage->truth, resource_type_of(change->kind), change->key);
         commit->storage->counts->resets++;
-        commit->storage->counts->resets_in_work += row_of(commit->storage, &resource) != NULL;
+        commit->storage->counts->resets_in_work +=
+            storage_row_of(commit->storage->truth, &resource) != NULL;
         g_hash_table_replace(commit->storage->resets, g_strdup(change->key),
                              g_memdup2(&commit->serial, sizeof commit->serial));
     }
@@ -527,11 +562,8 @@ void storage_committed(struct ms *ms, const char *id, guint64 serial, const GPtr
     for (guint i = 0; i < changes->len; i++)
         if (is_ours(((const struct change *)changes->pdata[i])->kind))
             apply(&commit, changes->pdata[i]);
-    for (guint i = 0; i < changes->len; i++) {
-        const struct change *change = changes->pdata[i];
-        if (is_resource(change->kind) || !strcmp(change->kind, "worker"))
-            check_tracked(&commit, change);
-    }
+    for (guint i = 0; i < changes->len; i++)
+        check_tracked_after(&commit, changes->pdata[i]);
 }
 
 /* --- commits are lost --- */
@@ -579,7 +611,7 @@ void storage_reloaded(struct ms *ms, const struct model_store *store)
     *loss = (struct storage_loss){ms_now(ms), before};
     g_ptr_array_add(storage->losses, loss);
     g_hash_table_foreach_remove(storage->resets, is_lost, ms);
-    for (guint type = RESOURCE_VOLUME; type <= RESOURCE_SNAPSHOT; type++) {
+    for (guint type = 0; resource_type_words.words[type]; type++) {
         g_autoptr(GPtrArray) all = config_list(storage->truth, resource_kind(type));
         for (guint i = 0; i < all->len; i++) {
             struct resource is = resource_read(type, all->pdata[i]);

@@ -284,8 +284,8 @@ static void add_objects(const struct ms *ms, GPtrArray *changes)
         for (guint j = 0; j < ms->hosts_count; j++)
             json_array_append_new(nodes, json_string(ms->hosts[(i + j) % ms->hosts_count].uuid));
         add(changes, "backend", uuid,
-            json_make("{s:s,s:s,s:s,s:o,s:s}", "uuid", uuid, "name", name, "kind", "dir", "nodes",
-                      nodes, "path", path));
+            json_make("{s:s,s:s,s:s,s:o,s:s,s:b}", "uuid", uuid, "name", name, "kind", "dir",
+                      "nodes", nodes, "path", path, "backups", 1));
     }
 }
 

@@ -73,15 +73,18 @@ static const void *any_of(const struct storage_world *storage, const char *kind)
     return all->len ? all->pdata[ms_random(storage->ms, all->len)] : NULL;
 }
 
-static void make_copy(struct storage_host *host, const char *id, const char *type,
-                      const char *source)
+/* Of a resource, or of what makes one by the name (`resource` is NULL); `more` is stolen. */
+static void accept(struct storage_host *host, const char *id, const char *type,
+                   const char *operation, const char *resource, json_t *more)
 {
     g_autofree char *name = g_strdup_printf("c%u", ++host->storage->last_name);
-    g_autofree char *operation = g_strdup_printf("create-%s", type);
-    ask(host, "accept_work",
-        json_make("{s:s,s:s,s:s,s:s,s:s}", "commit_id", id, "resource_type",
-                  strcmp(type, "volume") ? "Snapshot" : "Volume", "operation", operation, "name",
-                  name, "source", source));
+    json_t *args =
+        json_make("{s:s,s:s,s:s,s:s}", "commit_id", id, "resource_type", type, "operation",
+                  operation, resource ? "resource" : "name", resource ? resource : name);
+    if (more)
+        json_object_update(args, more);
+    json_decref(more);
+    ask(host, "accept_work", args);
 }
 
 /* A guest writes to what it might have: no work is under way on it, and no copy of it is made. */
@@ -90,7 +93,7 @@ static void write_volume(const struct storage_world *storage, const struct volum
     g_autoptr(GPtrArray) rows = config_list(storage->truth, "worker");
     for (guint i = 0; i < rows->len; i++) {
         const struct worker *row = rows->pdata[i];
-        if (!strcmp(row->resource_id, volume->uuid) ||
+        if (!strcmp(row->resource_id, volume->uuid) || !strcmp(row->partner_id, volume->uuid) ||
             (row->source && !strcmp(row->source->resource_id, volume->uuid)))
             return;
     }
@@ -100,6 +103,42 @@ static void write_volume(const struct storage_world *storage, const struct volum
     fake_volumes_write(storage->volumes, volume->data);
 }
 
+/* A backup of it, on any of the back ends; or of a snapshot. */
+static void back_up(struct storage_host *host, const char *id, const struct volume *volume,
+                    const struct snapshot *snapshot)
+{
+    g_autofree char *backend =
+        g_strdup_printf("b%u", 1 + ms_random(host->storage->ms, STORAGE_BACKENDS));
+    accept(host, id, "Backup", "back-up-volume", NULL,
+           json_make("{s:s,s:s,s:s}", "source", snapshot ? snapshot->volume : volume->uuid,
+                     "snapshot", snapshot ? snapshot->uuid : "", "backend", backend));
+}
+
+/* Over any volume, its own or another one, or into a new one. */
+static void restore(struct storage_host *host, const char *id, const struct backup *backup,
+                    const struct volume *volume)
+{
+    g_autofree char *name = g_strdup_printf("r%u", ++host->storage->last_name);
+    accept(host, id, "Backup", "restore-backup", backup->uuid,
+           volume ? json_make("{s:s}", "target", volume->uuid)
+                  : json_make("{s:s,s:s}", "name", name, "backend", "b1"));
+}
+
+static void one_of_backups(struct storage_host *host, const char *id, const struct volume *volume)
+{
+    struct storage_world *storage = host->storage;
+    const struct snapshot *snapshot = any_of(storage, "snapshot");
+    const struct backup *backup = any_of(storage, "backup");
+    bool full = config_count(storage->truth, "volume") >= MOST_VOLUMES;
+    guint what = ms_random(storage->ms, 100);
+    if (what < 45 || !backup)
+        back_up(host, id, volume, what % 3 ? NULL : snapshot);
+    else if (what < 80)
+        restore(host, id, backup, full || what < 65 ? volume : NULL);
+    else
+        accept(host, id, "Backup", "delete-backup", backup->uuid, NULL);
+}
+
 static void one_of_copies(struct storage_host *host, const char *id)
 {
     struct storage_world *storage = host->storage;
@@ -107,20 +146,20 @@ static void one_of_copies(struct storage_host *host, const char *id)
     const struct snapshot *snapshot = any_of(storage, "snapshot");
     guint what = ms_random(storage->ms, 100);
     bool full = config_count(storage->truth, "volume") >= MOST_VOLUMES;
-    if (what < 40 && volume)
+    if (what < 30 && volume)
         write_volume(storage, volume);
-    else if (what < 65 && volume)
-        make_copy(host, id, "snapshot", volume->uuid);
-    else if (what < 80 && snapshot && !full)
-        make_copy(host, id, "volume", snapshot->uuid);
-    else if (what < 90 && snapshot)
-        ask(host, "accept_work",
-            json_make("{s:s,s:s,s:s,s:s}", "commit_id", id, "resource_type", "Snapshot",
-                      "operation", "delete-snapshot", "resource", snapshot->uuid));
+    else if (what < 55 && volume)
+        one_of_backups(host, id, volume);
+    else if (what < 75 && volume)
+        accept(host, id, "Snapshot", "create-snapshot", NULL,
+               json_make("{s:s}", "source", volume->uuid));
+    else if (what < 85 && snapshot && !full)
+        accept(host, id, "Volume", "create-volume", NULL,
+               json_make("{s:s}", "source", snapshot->uuid));
+    else if (what < 93 && snapshot)
+        accept(host, id, "Snapshot", "delete-snapshot", snapshot->uuid, NULL);
     else if (volume)
-        ask(host, "accept_work",
-            json_make("{s:s,s:s,s:s,s:s,s:b}", "commit_id", id, "resource_type", "Volume",
-                      "operation", "delete-volume", "resource", volume->uuid, "cascade", 1));
+        accept(host, id, "Volume", "delete-volume", volume->uuid, json_make("{s:b}", "cascade", 1));
 }
 
 static void work(struct storage_host *host, const char *id, const char *operation,

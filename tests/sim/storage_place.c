@@ -18,16 +18,17 @@ struct place {
     guint given_up[STORAGE_BACKENDS]; /* children that still hang */
 };
 
-enum act_kind { ACT_NONE, ACT_CREATE, ACT_COPY, ACT_GROW, ACT_REMOVE };
+enum act_kind { ACT_NONE, ACT_CREATE, ACT_COPY, ACT_BACK_UP, ACT_RESTORE, ACT_GROW, ACT_REMOVE };
 
 /* What a child does to data. */
 struct act {
     enum act_kind kind;
     struct place *place;
-    struct backend *backend;
+    struct backend *backend, *from; /* from: that it reads from, else NULL */
     enum resource_type type;
-    char *name, *source; /* source: of a copy, else NULL */
+    char *name, *source; /* source: of what is a copy, else NULL */
     enum resource_type source_type;
+    struct backup *backup;     /* of a restore, else NULL */
     guint64 size_gib, content; /* content: of the source when the copy began */
     gint64 asked_ms, begun_ms;
     bool counted; /* it hangs, and was given up */
@@ -38,10 +39,11 @@ static guint index_of(const struct storage_world *storage, const struct backend 
     return !strcmp(storage->backends[1], backend->uuid);
 }
 
-static bool hangs(const struct place *place, const struct backend *backend)
+static bool hangs(const struct act *act)
 {
-    const struct storage_world *storage = place->host->storage;
-    return storage->hanging[index_of(storage, backend)];
+    const struct storage_world *storage = act->place->host->storage;
+    return storage->hanging[index_of(storage, act->backend)] ||
+           (act->from && storage->hanging[index_of(storage, act->from)]);
 }
 
 static bool ended(GError **error)
@@ -51,7 +53,34 @@ static bool ended(GError **error)
 
 /* --- acts --- */
 
-static bool carry_out(const struct act *act, GError **error)
+/* What a backup is, for who has it made. */
+struct made {
+    guint64 bytes;
+    char *sum;
+};
+
+/* Of a child whose starter hears of it, or of one that goes on alone (`made` is NULL). */
+static bool copy_bytes(const struct act *act, struct made *made, GError **error)
+{
+    struct volume_driver *fake = act->place->fake;
+    struct made unheard = {0};
+    bool ok;
+    if (!made)
+        made = &unheard;
+    if (act->kind == ACT_COPY)
+        ok = fake->ops->copy(fake, act->backend, act->source_type, act->source, act->type,
+                             act->name, act->size_gib, error);
+    else if (act->kind == ACT_BACK_UP)
+        ok = fake->ops->back_up(fake, act->from, act->source_type, act->source, act->backend,
+                                act->name, act->size_gib, &made->bytes, &made->sum, error);
+    else
+        ok = fake->ops->restore(fake, act->from, act->backup, act->backend, act->name,
+                                act->size_gib, error);
+    g_free(unheard.sum);
+    return ok;
+}
+
+static bool carry_out(const struct act *act, struct made *made, GError **error)
 {
     struct storage_world *storage = act->place->host->storage;
     struct volume_driver *fake = act->place->fake;
@@ -60,10 +89,9 @@ static bool carry_out(const struct act *act, GError **error)
         storage_makes(storage, act->place->env, act->name);
         ok = fake->ops->create(fake, act->backend, act->type, act->name, act->size_gib, error);
         storage->counts->made += ok;
-    } else if (act->kind == ACT_COPY) {
+    } else if (act->source) {
         storage_makes(storage, act->place->env, act->name);
-        ok = fake->ops->copy(fake, act->backend, act->source_type, act->source, act->type,
-                             act->name, act->size_gib, error);
+        ok = copy_bytes(act, made, error);
         if (fake_volumes_content(storage->volumes, act->source) != act->content)
             fake_volumes_write(storage->volumes, act->name); /* it is torn */
     } else if (act->kind == ACT_GROW) {
@@ -76,18 +104,32 @@ static bool carry_out(const struct act *act, GError **error)
     return ok;
 }
 
+/* How many of its children hang in each back end that it touches. */
+static void count_given_up(const struct act *act, int more)
+{
+    const struct storage_world *storage = act->place->host->storage;
+    guint *given_up = act->place->given_up;
+    guint at = index_of(storage, act->backend),
+          from = act->from ? index_of(storage, act->from) : at;
+    given_up[at] += (guint)more;
+    if (from != at)
+        given_up[from] += (guint)more;
+}
+
 static void orphan_cb(void *data)
 {
     struct act *act = data;
     struct storage_world *storage = act->place->host->storage;
-    if (hangs(act->place, act->backend)) {
+    if (hangs(act)) {
         ms_timer(storage->ms, LOOK_MS, orphan_cb, act);
         return;
     }
-    carry_out(act, NULL);
+    carry_out(act, NULL, NULL);
     if (act->counted)
-        act->place->given_up[index_of(storage, act->backend)]--;
+        count_given_up(act, -1);
     backend_free(act->backend);
+    backend_free(act->from);
+    backup_free(act->backup);
     g_free(act->name);
     g_free(act->source);
     g_free(act);
@@ -100,11 +142,13 @@ static void goes_on_alone(const struct act *act, bool counted)
     struct act *orphan = g_new(struct act, 1);
     *orphan = *act;
     orphan->backend = backend_copy(act->backend);
+    orphan->from = act->from ? backend_copy(act->from) : NULL;
+    orphan->backup = act->backup ? backup_copy(act->backup) : NULL;
     orphan->name = g_strdup(act->name);
     orphan->source = g_strdup(act->source);
     orphan->counted = counted;
     if (counted)
-        act->place->given_up[index_of(act->place->host->storage, act->backend)]++;
+        count_given_up(act, 1);
     act->place->host->storage->counts->orphans++;
     ms_timer(ms, ms_random(ms, 8000), orphan_cb, orphan);
 }
@@ -123,7 +167,7 @@ static bool wait_out(const struct act *act, GError **error)
     const struct storage_world *storage = place->host->storage;
     if (!env_sleep(place->env, storage->slow_ms + delay_ms(storage->ms)))
         return ended(error);
-    for (guint waited = 0; hangs(place, act->backend); waited += LOOK_MS) {
+    for (guint waited = 0; hangs(act); waited += LOOK_MS) {
         if (waited >= CALL_LIMIT_MS) {
             goes_on_alone(act, true);
             fettle_set_error(error, TIMEOUT, "%s: no answer", act->backend->name);
@@ -145,7 +189,7 @@ static bool fails(const struct place *place, GError **error)
     return true;
 }
 
-static bool run(const struct act *act, GError **error)
+static bool run(const struct act *act, struct made *made, GError **error)
 {
     struct ms *ms = act->place->host->storage->ms;
     if (!wait_out(act, error)) {
@@ -153,7 +197,7 @@ static bool run(const struct act *act, GError **error)
             goes_on_alone(act, false);
         return false;
     }
-    if (fails(act->place, error) || !carry_out(act, error))
+    if (fails(act->place, error) || !carry_out(act, made, error))
         return false;
     /* It is done, and its starter hears of it later, or never. */
     if (!env_sleep(act->place->env, ms_random(ms, ms_random(ms, 2) ? 20 : 600)))
@@ -174,7 +218,7 @@ static bool run_act(struct volume_driver *driver, enum act_kind kind, const stru
                             .size_gib = size_gib,
                             .asked_ms = place->host->asked_ms,
                             .begun_ms = ms_now(ms)};
-    return run(&act, error);
+    return run(&act, NULL, error);
 }
 
 static bool place_open(struct volume_driver *driver, const struct backend *backend,
@@ -215,7 +259,53 @@ static bool place_copy(struct volume_driver *driver, const struct backend *backe
                             .source_type = source_type,
                             .size_gib = size_gib,
                             .content = fake_volumes_content(storage->volumes, source)};
-    return run(&act, error);
+    return run(&act, NULL, error);
+}
+
+static bool place_back_up(struct volume_driver *driver, const struct backend *from,
+                          enum resource_type source_type, const char *source,
+                          const struct backend *backend, const char *name, guint64 size_gib,
+                          guint64 *ret_bytes, char **ret_sum, GError **error)
+{
+    struct place *place = (struct place *)driver;
+    struct storage_world *storage = place->host->storage;
+    struct made made = {0};
+    const struct act act = {.kind = ACT_BACK_UP,
+                            .place = place,
+                            .backend = (struct backend *)backend,
+                            .from = (struct backend *)from,
+                            .type = RESOURCE_BACKUP,
+                            .name = (char *)name,
+                            .source = (char *)source,
+                            .source_type = source_type,
+                            .size_gib = size_gib,
+                            .content = fake_volumes_content(storage->volumes, source)};
+    bool ok = run(&act, &made, error);
+    *ret_bytes = made.bytes;
+    *ret_sum = ok ? made.sum : NULL;
+    if (!ok)
+        g_free(made.sum);
+    return ok;
+}
+
+static bool place_restore(struct volume_driver *driver, const struct backend *from,
+                          const struct backup *backup, const struct backend *backend,
+                          const char *name, guint64 size_gib, GError **error)
+{
+    struct place *place = (struct place *)driver;
+    struct storage_world *storage = place->host->storage;
+    const struct act act = {.kind = ACT_RESTORE,
+                            .place = place,
+                            .backend = (struct backend *)backend,
+                            .from = (struct backend *)from,
+                            .type = RESOURCE_VOLUME,
+                            .name = (char *)name,
+                            .source = backup->data,
+                            .source_type = RESOURCE_BACKUP,
+                            .backup = (struct backup *)backup,
+                            .size_gib = size_gib,
+                            .content = fake_volumes_content(storage->volumes, backup->data)};
+    return run(&act, NULL, error);
 }
 
 static bool place_grow(struct volume_driver *driver, const struct backend *backend,
@@ -258,6 +348,8 @@ static const struct volume_driver_ops place_ops = {.open = place_open,
                                                    .space = place_space,
                                                    .create = place_create,
                                                    .copy = place_copy,
+                                                   .back_up = place_back_up,
+                                                   .restore = place_restore,
                                                    .grow = place_grow,
                                                    .remove = place_remove,
                                                    .look = place_look,

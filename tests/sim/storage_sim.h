@@ -16,7 +16,7 @@
  */
 #pragma once
 
-#include "core/config/model.h"
+#include "core/config/resource.h"
 #include "core/storage/volume_scheduler.h"
 #include "core/storage/volume_service.h"
 #include "helper/fake_volumes.h"
@@ -31,7 +31,7 @@ struct storage_process;
 struct storage_counts {
     guint64 seeds, accepted, taken, claimed, cleaned, refused, resets, resets_in_work, given_back;
     guint64 ended, kills, pauses, hangs, orphans, failures, down, unnamed, lost_late, clocks;
-    guint64 made, removed, handed_on, stood_in, cleanups, copies, writes;
+    guint64 made, removed, handed_on, stood_in, cleanups, copies, writes, backups, restores;
 };
 
 /* The processes of one host. */
@@ -89,8 +89,8 @@ struct storage_world {
 };
 
 struct storage_world *storage_of(const struct ms *ms);
-/* Nothing happens by itself in the plain one; in that of copies snapshots are made and deleted,
- * volumes made from them, and volumes written. */
+/* Nothing happens by itself in the plain one; in that of copies snapshots and backups are
+ * made and deleted, volumes made from them and restored, and volumes written. */
 extern const struct ms_theme storage_theme, storage_plain_theme, storage_copies_theme;
 
 /* --- storage_host.c --- */
@@ -130,6 +130,8 @@ void storage_tell(const struct storage_world *storage, const char *format, ...) 
 void storage_reloaded(struct ms *ms, const struct model_store *store);
 
 /* --- storage_watch.c --- */
+/* Of the work that is under way on it, also as the partner of another resource (SAF-121). */
+const struct worker *storage_row_of(const struct config *config, const struct resource *resource);
 void storage_asked(struct ms_host *host, struct rpc_request *request);
 void storage_given(struct ms_host *host, const GPtrArray *changes);
 void storage_step(struct ms *ms);

@@ -181,14 +181,27 @@ void storage_makes(struct storage_world *storage, const struct env *env, const c
     g_hash_table_replace(storage->makers, g_strdup(name), (void *)env);
 }
 
+const struct worker *storage_row_of(const struct config *config, const struct resource *resource)
+{
+    g_autofree char *key = config_work_key(resource->type, resource->uuid);
+    const struct worker *own = config_get(config, "worker", key, NULL);
+    g_autoptr(GPtrArray) held = config_held_work(config, resource->type, resource->uuid);
+    for (guint i = 0; !own && i < held->len; i++) {
+        const struct worker *row = held->pdata[i];
+        if (row->partner_type == resource->type && !strcmp(row->partner_id, resource->uuid))
+            own = row;
+    }
+    return own;
+}
+
 /* Of a name that a record names, or that is being made under its claim. NULL: it is nobody's. */
 static const char *whose(const struct config *config, const char *uuid, guint64 claim,
                          const char *name)
 {
-    for (guint type = RESOURCE_VOLUME; type <= RESOURCE_SNAPSHOT; type++) {
-        g_autofree char *key = config_work_key(type, uuid);
-        const struct worker *row = config_get(config, "worker", key, NULL);
-        if (!strcmp(resource_of(config, type, uuid).data, name))
+    for (guint type = 0; resource_type_words.words[type]; type++) {
+        const struct resource resource = resource_of(config, type, uuid);
+        const struct worker *row = storage_row_of(config, &resource);
+        if (!strcmp(resource.data, name))
             return "the record names";
         if (row && row->claim == claim)
             return "is being made";
