@@ -33,7 +33,7 @@
 #define LIMIT_SHAKING 4                    /* strangers whose handshake is being made */
 #define HANDSHAKES_COMPLAIN_MS 60000       /* between two lines about one address */
 #define LIMIT_HANDSHAKE_ADDRESSES 1024     /* that are remembered for that */
-#define BUS_BACKLOG 1024                   /* connections that wait to be taken */
+#define ACCEPTOR_BACKLOG 1024              /* connections that wait to be taken */
 #define LIMIT_QMP_LINE_BYTES MIB(4)
 
 /* Objects */

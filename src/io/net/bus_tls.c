@@ -5,7 +5,7 @@
 #include "io/crash.h"
 #include "io/files.h"
 #include "io/loop.h"
-#include "io/net/bus_pots.h"
+#include "io/net/acceptor.h"
 #include "io/net/certs.h"
 #include "io/net/node_keys.h"
 #include "io/trust.h"
@@ -30,33 +30,19 @@ struct bus_tls {
     GPtrArray *trusted; /* the same, as certs_split() gives them */
     const struct node_paths *paths;
     char *cluster;
-    GSocketService *service;
+    struct acceptor *acceptor;
     const struct bus_tls_events *events;
     void *data;
     GHashTable *shaking; /* set of struct bus_dial: both directions */
-    struct bus_pots *pots;
-    GQueue waiting;  /* strangers that have said something, in this order; struct bus_dial */
-    guint strangers; /* whose handshake is being made */
 };
-
-/* A handshake occupies one of the few threads that GIO has for that, for as long as the peer lets
- * it wait. So it begins only when the peer has said something, and of all strangers only so many
- * are made at once that the others' have threads. */
-enum stage { STAGE_SILENT, STAGE_WAITING, STAGE_SHAKING };
 
 /* One connection on its way to being trusted, dialled or accepted. */
 struct bus_dial {
-    struct bus_tls *tls; /* NULL: canceled */
-    bool dialled;
-    char *expected; /* node that was dialled */
-    char *place;    /* "192.0.2.7:1811" */
-    /* Accepted ones. */
-    char *address; /* "192.0.2.7" */
-    bool member;   /* has it */
-    bool proven;   /* the authority has signed its certificate */
-    enum stage stage;
-    GSocketConnection *base; /* until TLS has it */
-    GSource *heard;          /* while it is silent */
+    struct bus_tls *tls;     /* NULL: canceled */
+    struct arrival *arrival; /* NULL: it was dialled */
+    char *expected;          /* node that was dialled */
+    char *place;             /* "192.0.2.7:1811" */
+    bool proven;             /* the authority has signed its certificate */
     char *distrust;          /* why its certificate was refused */
     GTlsConnection *connection;
     GCancellable *cancellable;
@@ -68,36 +54,28 @@ struct bus_dial {
 static void dial_free(struct bus_dial *dial)
 {
     loop_timer_cancel(dial->timer);
-    if (dial->heard != NULL) {
-        g_source_destroy(dial->heard);
-        g_source_unref(dial->heard);
-    }
     g_clear_object(&dial->connection);
-    g_clear_object(&dial->base);
     g_object_unref(dial->cancellable);
-    g_free(dial->address);
     g_free(dial->expected);
     g_free(dial->place);
     g_free(dial->distrust);
     g_free(dial);
 }
 
-static void fail(struct bus_dial *dial, const char *why);
-static void shake_next(struct bus_tls *tls);
+static void be_late(struct bus_dial *dial)
+{
+    if (dial->distrust == NULL)
+        dial->distrust =
+            g_strdup(dial->connection != NULL ? "the TLS handshake takes too long" : "no answer");
+    g_cancellable_cancel(dial->cancellable);
+}
 
 static void timeout_cb(void *data)
 {
     struct bus_dial *dial = data;
-    static const char slow[] = "the TLS handshake takes too long";
 
     dial->timer = 0;
-    if (!dial->dialled && dial->stage != STAGE_SHAKING) {
-        fail(dial, slow);
-        return;
-    }
-    if (dial->distrust == NULL)
-        dial->distrust = g_strdup(dial->connection != NULL ? slow : "no answer");
-    g_cancellable_cancel(dial->cancellable);
+    be_late(dial);
 }
 
 static struct bus_dial *dial_new(struct bus_tls *tls)
@@ -110,21 +88,12 @@ static struct bus_dial *dial_new(struct bus_tls *tls)
     return dial;
 }
 
-/* It is on its way no more: others may take its place. */
+/* It is on its way no more. */
 static void leave(struct bus_dial *dial)
 {
-    struct bus_tls *tls = dial->tls;
-
-    g_hash_table_remove(tls->shaking, dial);
-    if (dial->dialled)
-        return;
-    bus_pots_give(tls->pots, dial->address, dial->member);
-    if (dial->stage == STAGE_WAITING)
-        g_queue_remove(&tls->waiting, dial);
-    if (dial->stage == STAGE_SHAKING && !dial->member) {
-        tls->strangers--;
-        shake_next(tls);
-    }
+    g_hash_table_remove(dial->tls->shaking, dial);
+    if (dial->arrival != NULL)
+        arrival_end(dial->arrival);
 }
 
 void bus_dial_cancel(struct bus_dial *dial)
@@ -133,44 +102,23 @@ void bus_dial_cancel(struct bus_dial *dial)
         return;
     leave(dial);
     dial->tls = NULL;
-    if (!dial->dialled && dial->stage != STAGE_SHAKING)
-        dial_free(dial);
-    else
-        g_cancellable_cancel(dial->cancellable);
+    g_cancellable_cancel(dial->cancellable);
 }
 
 /* --- the end of the way --- */
-
-/* Of peers whose certificate the authority has signed each line is written, of others one an
- * address and minute. */
-static void complain(const struct bus_dial *dial, const char *why)
-{
-    struct bus_tls *tls = dial->tls;
-    guint more = 0;
-
-    if (tls->events->complain == NULL ||
-        (!dial->proven && !bus_pots_may_say(tls->pots, dial->address, &more)))
-        return;
-    g_autofree char *rest =
-        more > 0 ? g_strdup_printf(" (and %u more of that address since the last line)", more)
-                 : g_strdup("");
-    g_autofree char *line =
-        g_strdup_printf("bus: connection from %s refused: %s%s", dial->place, why, rest);
-    tls->events->complain(line, tls->data);
-}
 
 static void fail(struct bus_dial *dial, const char *why)
 {
     struct bus_tls *tls = dial->tls;
     g_autoptr(GError) error = NULL;
 
+    if (tls != NULL && dial->arrival != NULL)
+        arrival_complain(dial->arrival, dial->proven, why);
     if (tls != NULL)
         leave(dial);
-    if (tls != NULL && dial->dialled) {
+    if (tls != NULL && dial->arrival == NULL) {
         fettle_set_error(&error, UNREACHABLE, "%s: %s", dial->place, why);
         dial->done(NULL, error, dial->data);
-    } else if (tls != NULL) {
-        complain(dial, why);
     }
     dial_free(dial);
 }
@@ -180,7 +128,7 @@ static void succeed(struct bus_dial *dial, const char *node)
     struct bus_tls *tls = dial->tls;
 
     leave(dial);
-    if (dial->dialled)
+    if (dial->arrival == NULL)
         dial->done(G_IO_STREAM(dial->connection), NULL, dial->data);
     else
         tls->events->accepted(G_IO_STREAM(dial->connection), node, tls->data);
@@ -214,7 +162,7 @@ static bool check_peer(const struct bus_dial *dial, char **ret_node, GError **er
 
 static bool is_anonymous(const struct bus_dial *dial)
 {
-    return dial->tls != NULL && !dial->dialled && dial->tls->events->anonymous != NULL &&
+    return dial->tls != NULL && dial->arrival != NULL && dial->tls->events->anonymous != NULL &&
            g_tls_connection_get_peer_certificate(dial->connection) == NULL;
 }
 
@@ -274,7 +222,7 @@ static gboolean distrust_cb(GTlsConnection *connection, GTlsCertificate *certifi
 static void shake(struct bus_dial *dial, GIOStream *tls_stream)
 {
     dial->connection = G_TLS_CONNECTION(tls_stream);
-    if (dial->dialled) { /* the time of others runs since they came */
+    if (dial->arrival == NULL) { /* the time of others runs since they came */
         loop_timer_cancel(dial->timer);
         dial->timer = loop_timer(LIMIT_TLS_MS, timeout_cb, dial);
     }
@@ -283,12 +231,6 @@ static void shake(struct bus_dial *dial, GIOStream *tls_stream)
     g_signal_connect(dial->connection, "accept-certificate", G_CALLBACK(distrust_cb), dial);
     g_tls_connection_handshake_async(dial->connection, G_PRIORITY_DEFAULT, dial->cancellable,
                                      handshake_cb, dial);
-}
-
-static void no_delay(GSocketConnection *connection)
-{
-    g_socket_set_option(g_socket_connection_get_socket(connection), IPPROTO_TCP, TCP_NODELAY, 1,
-                        NULL);
 }
 
 /* --- dialling --- */
@@ -304,7 +246,7 @@ static void connected_cb(GObject *object, GAsyncResult *result, gpointer data)
         fail(dial, dial->distrust != NULL ? dial->distrust : error != NULL ? error->message : "");
         return;
     }
-    no_delay(base);
+    g_socket_set_option(g_socket_connection_get_socket(base), IPPROTO_TCP, TCP_NODELAY, 1, NULL);
     GIOStream *client = g_tls_client_connection_new(G_IO_STREAM(base), NULL, &error);
     if (client == NULL) {
         fail(dial, error->message);
@@ -321,7 +263,6 @@ struct bus_dial *bus_tls_dial(struct bus_tls *tls, const char *address, guint po
     g_autoptr(GSocketClient) client = g_socket_client_new();
     g_autoptr(GSocketConnectable) place = g_network_address_new(address, (guint16)port);
 
-    dial->dialled = true;
     dial->expected = g_strdup(node);
     dial->place = endpoint_text(address, port);
     dial->done = done;
@@ -335,29 +276,16 @@ struct bus_dial *bus_tls_dial(struct bus_tls *tls, const char *address, guint po
 
 /* --- accepting --- */
 
-static void place(struct bus_dial *dial)
+static void begin_cb(struct arrival *arrival, GSocketConnection *base, void *data)
 {
-    g_autoptr(GSocketAddress) address = g_socket_connection_get_remote_address(dial->base, NULL);
-
-    if (!G_IS_INET_SOCKET_ADDRESS(address)) {
-        dial->address = g_strdup("");
-        dial->place = g_strdup("an unknown address");
-        return;
-    }
-    GInetSocketAddress *inet = G_INET_SOCKET_ADDRESS(address);
-    dial->address = g_inet_address_to_string(g_inet_socket_address_get_address(inet));
-    dial->place = endpoint_text(dial->address, g_inet_socket_address_get_port(inet));
-}
-
-static void begin(struct bus_dial *dial)
-{
-    struct bus_tls *tls = dial->tls;
+    struct bus_tls *tls = data;
+    struct bus_dial *dial = dial_new(tls);
     g_autoptr(GError) error = NULL;
 
-    dial->stage = STAGE_SHAKING;
-    tls->strangers += dial->member ? 0 : 1;
-    GIOStream *server =
-        g_tls_server_connection_new(G_IO_STREAM(dial->base), tls->certificate, &error);
+    arrival_set_owner(arrival, dial);
+    dial->arrival = arrival;
+    dial->place = g_strdup(arrival_place(arrival));
+    GIOStream *server = g_tls_server_connection_new(G_IO_STREAM(base), tls->certificate, &error);
     if (server == NULL) {
         fail(dial, error->message);
         return;
@@ -369,87 +297,37 @@ static void begin(struct bus_dial *dial)
     shake(dial, server);
 }
 
-static void shake_next(struct bus_tls *tls)
+static void late_cb(struct arrival *arrival, void *data)
 {
-    if (tls->strangers < LIMIT_SHAKING && !g_queue_is_empty(&tls->waiting))
-        begin(g_queue_pop_head(&tls->waiting));
+    be_late(arrival_owner(arrival));
 }
 
-static gboolean heard_cb(GSocket *socket, GIOCondition condition, gpointer data)
+static bool is_member(const char *address, void *data)
 {
-    struct bus_dial *dial = data;
-
-    g_clear_pointer(&dial->heard, g_source_unref);
-    dial->stage = STAGE_WAITING;
-    if (dial->member) {
-        begin(dial);
-    } else {
-        g_queue_push_tail(&dial->tls->waiting, dial);
-        shake_next(dial->tls);
-    }
-    return G_SOURCE_REMOVE;
+    const struct bus_tls *tls = data;
+    return tls->events->is_member != NULL && tls->events->is_member(address, tls->data);
 }
 
-/* Until it says something, or has hung up, which the handshake will tell. */
-static void listen_to(struct bus_dial *dial)
+static void complain_cb(const char *line, void *data)
 {
-    GSocket *socket = g_socket_connection_get_socket(dial->base);
-
-    dial->heard = g_socket_create_source(socket, G_IO_IN, NULL);
-    g_source_set_callback(dial->heard, G_SOURCE_FUNC(heard_cb), dial, NULL);
-    g_source_attach(dial->heard, NULL);
-}
-
-static gboolean incoming_cb(GSocketService *service, GSocketConnection *base, GObject *source,
-                            gpointer data)
-{
-    struct bus_tls *tls = data;
-    struct bus_dial *dial = dial_new(tls);
-    const char *why;
-
-    dial->base = g_object_ref(base);
-    place(dial);
-    dial->member =
-        tls->events->is_member != NULL && tls->events->is_member(dial->address, tls->data);
-    /* Unknown peers keep no more than this open, and not for long. */
-    if (!bus_pots_take(tls->pots, dial->address, dial->member, &why)) {
-        complain(dial, why);
-        g_hash_table_remove(tls->shaking, dial);
-        dial_free(dial);
-        return TRUE;
-    }
-    dial->timer = loop_timer(LIMIT_TLS_MS, timeout_cb, dial);
-    no_delay(base);
-    listen_to(dial);
-    return TRUE;
+    const struct bus_tls *tls = data;
+    if (tls->events->complain != NULL)
+        tls->events->complain(line, tls->data);
 }
 
 static bool listen_on(struct bus_tls *tls, const struct node_config *config, GError **error)
 {
-    g_autoptr(GError) local = NULL;
-    g_autoptr(GSocketAddress) address =
-        g_inet_socket_address_new_from_string(config->address, (guint)config->port);
-
-    if (address == NULL) {
-        fettle_set_error(error, WRONG_INPUT, "address \"%s\" is no IP address", config->address);
-        return false;
-    }
-    g_socket_listener_set_backlog(G_SOCKET_LISTENER(tls->service), BUS_BACKLOG);
-    crash_point("bus: listen");
-    if (!g_socket_listener_add_address(G_SOCKET_LISTENER(tls->service), address,
-                                       G_SOCKET_TYPE_STREAM, G_SOCKET_PROTOCOL_TCP, NULL, NULL,
-                                       &local)) {
-        bool used = g_error_matches(local, G_IO_ERROR, G_IO_ERROR_ADDRESS_IN_USE);
-        fettle_set_error(error, ENVIRONMENT,
-                         "cannot listen on %s port %u: %s; %s, or change address and port in "
-                         "etc/node.json",
-                         config->address, (guint)config->port, local->message,
-                         used ? "free the port" : "bring the address up on this host");
-        return false;
-    }
-    g_signal_connect(tls->service, "incoming", G_CALLBACK(incoming_cb), tls);
-    g_socket_service_start(tls->service);
-    return true;
+    static const struct acceptor_events events = {is_member, begin_cb, late_cb, complain_cb};
+    const struct acceptor_options options = {
+        .address = config->address,
+        .port = (guint)config->port,
+        .name = "bus",
+        .settings = "etc/node.json",
+        .limits = {LIMIT_HANDSHAKES, LIMIT_HANDSHAKES_ADDRESS,
+                   "too many TLS handshakes of strangers are unfinished",
+                   "too many of its TLS handshakes are unfinished"}};
+    tls->acceptor = acceptor_new(&options, &events, tls, error);
+    return tls->acceptor != NULL;
 }
 
 /* --- certificates --- */
@@ -563,9 +441,6 @@ struct bus_tls *bus_tls_new(const struct node_paths *paths, const struct node_co
     tls->events = events;
     tls->data = data;
     tls->shaking = g_hash_table_new(NULL, NULL);
-    tls->pots = bus_pots_new(LIMIT_HANDSHAKES);
-    g_queue_init(&tls->waiting);
-    tls->service = g_socket_service_new();
     if (!read_certificates(tls, error) || !listen_on(tls, config, error))
         g_clear_pointer(&tls, bus_tls_free);
     return tls;
@@ -573,7 +448,7 @@ struct bus_tls *bus_tls_new(const struct node_paths *paths, const struct node_co
 
 void bus_tls_limit(struct bus_tls *tls, guint handshakes)
 {
-    bus_pots_limit(tls->pots, handshakes);
+    acceptor_limit(tls->acceptor, handshakes);
 }
 
 void bus_tls_free(struct bus_tls *tls)
@@ -583,11 +458,7 @@ void bus_tls_free(struct bus_tls *tls)
 
     if (tls == NULL)
         return;
-    g_socket_service_stop(tls->service);
-    g_socket_listener_close(G_SOCKET_LISTENER(tls->service));
-    g_signal_handlers_disconnect_by_data(tls->service, tls);
-    g_object_unref(tls->service);
-    g_queue_clear(&tls->waiting); /* nobody's turn comes any more */
+    acceptor_free(tls->acceptor);
     for (;;) {
         g_hash_table_iter_init(&iter, tls->shaking);
         if (!g_hash_table_iter_next(&iter, &dial, NULL))
@@ -595,7 +466,6 @@ void bus_tls_free(struct bus_tls *tls)
         bus_dial_cancel(dial);
     }
     g_hash_table_unref(tls->shaking);
-    bus_pots_free(tls->pots);
     g_clear_object(&tls->certificate);
     g_clear_object(&tls->authority);
     g_clear_pointer(&tls->trusted, g_ptr_array_unref);

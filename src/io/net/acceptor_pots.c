@@ -1,5 +1,5 @@
-/* See bus_pots.h. */
-#include "io/net/bus_pots.h"
+/* See acceptor_pots.h. */
+#include "io/net/acceptor_pots.h"
 
 #include "base/limits.h"
 #include "io/loop.h"
@@ -10,25 +10,26 @@ struct pot {
     guint unsaid;
 };
 
-struct bus_pots {
+struct acceptor_pots {
     GHashTable *pots; /* address -> struct pot */
-    guint strangers, most_strangers;
+    guint strangers;
+    struct acceptor_limits limits;
 };
 
-struct bus_pots *bus_pots_new(guint most_strangers)
+struct acceptor_pots *acceptor_pots_new(const struct acceptor_limits *limits)
 {
-    struct bus_pots *pots = g_new0(struct bus_pots, 1);
+    struct acceptor_pots *pots = g_new0(struct acceptor_pots, 1);
     pots->pots = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
-    pots->most_strangers = most_strangers;
+    pots->limits = *limits;
     return pots;
 }
 
-void bus_pots_limit(struct bus_pots *pots, guint most_strangers)
+void acceptor_pots_limit(struct acceptor_pots *pots, guint strangers)
 {
-    pots->most_strangers = most_strangers;
+    pots->limits.strangers = strangers;
 }
 
-void bus_pots_free(struct bus_pots *pots)
+void acceptor_pots_free(struct acceptor_pots *pots)
 {
     if (pots == NULL)
         return;
@@ -48,7 +49,7 @@ static gboolean is_idle(gpointer address, gpointer value, gpointer all)
 }
 
 /* Addresses cost a stranger little, so that they are forgotten when there are many. */
-static struct pot *pot_of(struct bus_pots *pots, const char *address)
+static struct pot *pot_of(struct acceptor_pots *pots, const char *address)
 {
     struct pot *pot = g_hash_table_lookup(pots->pots, address);
     if (pot != NULL)
@@ -62,15 +63,16 @@ static struct pot *pot_of(struct bus_pots *pots, const char *address)
     return pot;
 }
 
-bool bus_pots_take(struct bus_pots *pots, const char *address, bool member, const char **ret_why)
+bool acceptor_pots_take(struct acceptor_pots *pots, const char *address, bool member,
+                        const char **ret_why)
 {
     struct pot *pot = pot_of(pots, address);
-    if (pot->taken >= LIMIT_HANDSHAKES_ADDRESS) {
-        *ret_why = "too many of its TLS handshakes are unfinished";
+    if (pot->taken >= pots->limits.of_address) {
+        *ret_why = pots->limits.why_of_address;
         return false;
     }
-    if (!member && pots->strangers >= pots->most_strangers) {
-        *ret_why = "too many TLS handshakes of strangers are unfinished";
+    if (!member && pots->strangers >= pots->limits.strangers) {
+        *ret_why = pots->limits.why_strangers;
         return false;
     }
     pot->taken++;
@@ -78,13 +80,13 @@ bool bus_pots_take(struct bus_pots *pots, const char *address, bool member, cons
     return true;
 }
 
-void bus_pots_give(struct bus_pots *pots, const char *address, bool member)
+void acceptor_pots_give(struct acceptor_pots *pots, const char *address, bool member)
 {
     pot_of(pots, address)->taken--;
     pots->strangers -= member ? 0 : 1;
 }
 
-bool bus_pots_may_say(struct bus_pots *pots, const char *address, guint *ret_more)
+bool acceptor_pots_may_say(struct acceptor_pots *pots, const char *address, guint *ret_more)
 {
     struct pot *pot = pot_of(pots, address);
     if (was_said_lately(pot)) {
