@@ -76,6 +76,10 @@ static json_t *read_page(struct etcd_engine *engine, json_t *range, const char *
     json_autoptr question = range;
     g_autofree char *why = NULL;
     guint left = engine->closed ? 1 : etcd_client_count(engine->client); /* closed: is told so */
+    if (engine->lost_why != NULL) { /* a slow etcd is not read to its end for nothing (SAF-08) */
+        fettle_set_error(error, NOT_MASTER, "mastership is lost: %s", engine->lost_why);
+        return NULL;
+    }
     for (; left > 0; left--) {
         json_autoptr answer = etcd_engine_call(engine, ETCD_RANGE, json_incref(question), error);
         g_autoptr(GPtrArray) kvs = answer != NULL ? etcd_kvs(answer, ret_more, error) : NULL;

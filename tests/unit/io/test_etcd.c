@@ -217,6 +217,9 @@ static void test_one_master(struct fixture *fixture, gconstpointer unused)
     world_wait(&outcome.done);
     g_assert_cmpint(outcome.result, !=, ENGINE_DONE);
     g_assert_nonnull(why);
+    g_assert_false(run_step(fixture, load, &error)); /* nor does it read on for nothing */
+    g_assert_error(error, FETTLE_ERROR, FETTLE_ERROR_NOT_MASTER);
+    g_clear_error(&error);
     g_assert_true(run_step(&other, campaign, &error));
     g_assert_cmpuint(other.me.epoch, >, fixture->me.epoch);
     g_assert_true(run_step(&other, load, &error));
