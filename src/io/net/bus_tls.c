@@ -14,16 +14,6 @@
 #include <netinet/tcp.h>
 #include <string.h>
 
-#ifdef __SANITIZE_ADDRESS__
-/* The sanitizer of gcc 12 loses its way in the thread-local storage of modules that are loaded at
- * run time, as GIO loads TLS; its search for leaks then dies at exit, once in a few runs. */
-const char *__asan_default_options(void);
-const char *__asan_default_options(void)
-{
-    return "intercept_tls_get_addr=0";
-}
-#endif
-
 struct bus_tls {
     GTlsCertificate *certificate;
     GTlsDatabase *authority;

@@ -1,0 +1,71 @@
+/* See http.h. */
+#include "proto/http/http.h"
+
+#include <string.h>
+
+const char *http_request_header(const struct http_request *request, const char *name)
+{
+    const char *value = g_hash_table_lookup(request->headers, name);
+    return value ? value : "";
+}
+
+void http_request_free(struct http_request *request)
+{
+    if (!request)
+        return;
+    g_free(request->method);
+    g_free(request->path);
+    g_free(request->query);
+    g_hash_table_unref(request->headers);
+    g_free(request->body);
+    g_free(request->peer);
+    g_free(request);
+}
+
+void http_request_free_ptr(struct http_request **request)
+{
+    http_request_free(*request);
+}
+
+struct http_answer *http_answer_new(guint status)
+{
+    struct http_answer *answer = g_new0(struct http_answer, 1);
+    answer->status = status;
+    answer->headers = g_ptr_array_new_with_free_func(g_free);
+    return answer;
+}
+
+void http_answer_add_header(struct http_answer *answer, const char *name, const char *value)
+{
+    g_ptr_array_add(answer->headers, g_strdup(name));
+    g_ptr_array_add(answer->headers, g_strdup(value));
+}
+
+void http_answer_set_body(struct http_answer *answer, const char *type, char *text)
+{
+    http_answer_add_header(answer, "Content-Type", type);
+    g_free(answer->body);
+    answer->body = text;
+    answer->body_len = strlen(text);
+}
+
+void http_answer_free(struct http_answer *answer)
+{
+    if (!answer)
+        return;
+    g_ptr_array_unref(answer->headers);
+    g_free(answer->body);
+    g_free(answer);
+}
+
+char *http_path_decode(const char *path)
+{
+    g_autofree char *decoded = g_uri_unescape_string(path, "/"); /* NULL: a NUL, "/", or none */
+    if (!decoded || decoded[0] != '/' || !g_utf8_validate(decoded, -1, NULL))
+        return NULL;
+    g_auto(GStrv) segments = g_strsplit(decoded, "/", -1);
+    for (char **segment = segments; *segment; segment++)
+        if (!strcmp(*segment, ".") || !strcmp(*segment, ".."))
+            return NULL;
+    return g_steal_pointer(&decoded);
+}

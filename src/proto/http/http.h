@@ -1,0 +1,47 @@
+/*
+ * A request of the outside and its answer, as values, so that who thinks about them (core/api)
+ * knows no HTTP library, and a test needs no socket. io/http/ makes them of what comes.
+ */
+#pragma once
+
+#include "base/error.h"
+
+#include <glib.h>
+#include <stdbool.h>
+
+struct http_request {
+    char *method;        /* as it was sent: "GET" */
+    char *path;          /* decoded, UTF-8, begins with "/"; no segment is "." or ".." */
+    char *query;         /* as it was sent, behind "?"; "" if there is none */
+    GHashTable *headers; /* lower-case name -> value; of several of a name all, with ", " between */
+    char *body;          /* ends with a NUL that is none of its bytes; "" if there is none */
+    size_t body_len;
+    char *peer; /* "192.0.2.7:41234" */
+    /* What is wrong with it before anybody looks at what it asks for: it is to be answered with
+     * this status and nothing else. 0: nothing is. */
+    guint refused;
+    const char *refused_why;
+};
+
+/* "" if there is none; `name` in lower case. */
+const char *http_request_header(const struct http_request *request, const char *name);
+void http_request_free(struct http_request *request);
+void http_request_free_ptr(struct http_request **request);
+#define http_request_autoptr __attribute__((cleanup(http_request_free_ptr))) struct http_request *
+
+struct http_answer {
+    guint status;
+    GPtrArray *headers; /* char *, name and value by turns */
+    char *body;
+    size_t body_len;
+};
+
+struct http_answer *http_answer_new(guint status);
+void http_answer_add_header(struct http_answer *answer, const char *name, const char *value);
+/* Takes the text, which is of that type. */
+void http_answer_set_body(struct http_answer *answer, const char *type, char *text);
+void http_answer_free(struct http_answer *answer);
+
+/* Decodes the path of a request: its segments, percent-encoded. NULL: one has a NUL or "/", is no
+ * UTF-8, or is "." or ".."; or it does not begin with "/". Free with g_free(). */
+char *http_path_decode(const char *path);

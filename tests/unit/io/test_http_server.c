@@ -1,0 +1,435 @@
+/* The HTTP server of the outside (io/http/http_server.h): what it hands on, and what strangers may
+ * not do to it. Clients write bytes, so that they may be anything. */
+#include "io/http/http_server.h"
+
+#include <glib/gstdio.h>
+#include <string.h>
+
+#include "io/net/certs.h"
+
+#include "world.h"
+
+#define HEADERS_MS 400u
+#define PLENTY (3 * LIMIT_HTTP_BODY_BYTES)
+
+struct world {
+    struct http_server *server;
+    guint port, served;
+    GPtrArray *lines;
+    struct http_exchange *kept; /* of "/later" */
+    guint later;
+};
+
+/* One that says something and reads all that comes until the end. */
+struct client {
+    GSocketConnection *connection;
+    GString *said;
+    bool over;
+    char bytes[4096];
+};
+
+static void answer_text(struct http_exchange *exchange, guint status, const char *text)
+{
+    struct http_answer *answer = http_answer_new(status);
+    http_answer_set_body(answer, "text/plain", g_strdup(text));
+    http_exchange_answer(exchange, answer);
+}
+
+/* Says what it was asked. */
+static void serve(struct http_exchange *exchange, void *data)
+{
+    struct world *world = data;
+    const struct http_request *request = http_exchange_request(exchange);
+    world->served++;
+    if (!strcmp(request->path, "/later")) {
+        world->kept = exchange;
+        world->later++;
+        return;
+    }
+    g_autofree char *text =
+        request->refused
+            ? g_strdup(request->refused_why)
+            : g_strdup_printf("%s %s ?%s token=%s body=%zu:%.20s", request->method, request->path,
+                              request->query, http_request_header(request, "x-auth-token"),
+                              request->body_len, request->body);
+    answer_text(exchange, request->refused ? request->refused : 200, text);
+}
+
+static void complain(const char *line, void *data)
+{
+    g_test_message("%s", line);
+}
+
+static void begin_with(struct world *world, GTlsCertificate *certificate)
+{
+    static const struct http_server_events events = {.serve = serve, .complain = complain};
+    g_autoptr(GError) error = NULL;
+    *world = (struct world){.port = world_free_port()};
+    const struct http_server_options options = {.address = "127.0.0.1",
+                                                .port = world->port,
+                                                .settings = "etc/apid.conf",
+                                                .certificate = certificate,
+                                                .headers_ms = HEADERS_MS,
+                                                .silence_s = 1};
+    world->server = http_server_new(&options, &events, world, &error);
+    g_assert_no_error(error);
+}
+
+static void begin(struct world *world)
+{
+    begin_with(world, NULL);
+}
+
+static void end(struct world *world)
+{
+    http_server_free(world->server);
+    for (guint i = 0; i < 20; i++) /* connections are let go of */
+        g_main_context_iteration(NULL, FALSE);
+}
+
+static void read_on(struct client *client);
+
+static void read_cb(GObject *object, GAsyncResult *result, gpointer data)
+{
+    struct client *client = data;
+    gssize len = g_input_stream_read_finish(G_INPUT_STREAM(object), result, NULL);
+    client->over = len <= 0;
+    if (len > 0) {
+        g_string_append_len(client->said, client->bytes, len);
+        read_on(client);
+    }
+}
+
+static void read_on(struct client *client)
+{
+    g_input_stream_read_async(g_io_stream_get_input_stream(G_IO_STREAM(client->connection)),
+                              client->bytes, sizeof client->bytes, G_PRIORITY_DEFAULT, NULL,
+                              read_cb, client);
+}
+
+static struct client *dial_silently(const struct world *world)
+{
+    g_autoptr(GSocketClient) dialler = g_socket_client_new();
+    struct client *client = g_new0(struct client, 1);
+    client->said = g_string_new(NULL);
+    client->connection =
+        g_socket_client_connect_to_host(dialler, "127.0.0.1", (guint16)world->port, NULL, NULL);
+    g_assert_nonnull(client->connection);
+    return client;
+}
+
+static struct client *dial(const struct world *world)
+{
+    struct client *client = dial_silently(world);
+    read_on(client);
+    return client;
+}
+
+static bool say_bytes(const struct client *client, const char *bytes, size_t len)
+{
+    GSocket *socket = g_socket_connection_get_socket(client->connection);
+    g_socket_set_blocking(socket, FALSE);
+    for (size_t sent = 0; sent < len;) {
+        gssize more = g_socket_send(socket, bytes + sent, len - sent, NULL, NULL);
+        if (more > 0)
+            sent += (size_t)more;
+        if (more <= 0 && !g_socket_is_connected(socket))
+            return false;
+        g_main_context_iteration(NULL, FALSE);
+        if (client->over)
+            return false;
+    }
+    return true;
+}
+
+static void say(const struct client *client, const char *text)
+{
+    say_bytes(client, text, strlen(text));
+}
+
+static void client_free(struct client *client)
+{
+    g_io_stream_close(G_IO_STREAM(client->connection), NULL, NULL);
+    while (!client->over)
+        g_main_context_iteration(NULL, TRUE);
+    g_object_unref(client->connection);
+    g_string_free(client->said, TRUE);
+    g_free(client);
+}
+
+/* What it answers to that, the connection being closed afterwards by either side. */
+static char *ask(const struct world *world, const char *text)
+{
+    struct client *client = dial(world);
+    say(client, text);
+    world_wait(&client->over);
+    char *said = g_strdup(client->said->str);
+    client_free(client);
+    return said;
+}
+
+static void assert_answer(const char *said, const char *status, const char *text)
+{
+    g_autofree char *line = g_strdup_printf("HTTP/1.1 %s ", status);
+    if (!g_str_has_prefix(said, line) || !strstr(said, text))
+        g_error("answered: %s\nexpected: %s… %s", said, line, text);
+}
+
+#define END "Host: x\r\nConnection: close\r\n\r\n"
+
+static void test_request(void)
+{
+    struct world world;
+    begin(&world);
+    g_autofree char *get =
+        ask(&world, "GET /v3/a%20b?limit=2&x HTTP/1.1\r\nX-Auth-Token: t1\r\n" END);
+    assert_answer(get, "200", "GET /v3/a b ?limit=2&x token=t1 body=0:");
+    g_autofree char *post =
+        ask(&world, "POST /v3 HTTP/1.1\r\nContent-Length: 7\r\n" END "{\"a\":1}");
+    assert_answer(post, "200", "POST /v3 ? token= body=7:{\"a\":1}");
+    g_autofree char *chunked = ask(&world, "PUT /x HTTP/1.1\r\nTransfer-Encoding: chunked\r\n" END
+                                           "2\r\nab\r\n3\r\ncde\r\n0\r\n\r\n");
+    assert_answer(chunked, "200", "PUT /x ? token= body=5:abcde");
+    end(&world);
+}
+
+/* One connection, several requests. */
+static void test_kept_alive(void)
+{
+    struct world world;
+    begin(&world);
+    struct client *client = dial(&world);
+    say(client, "GET /1 HTTP/1.1\r\nHost: x\r\n\r\n");
+    world_wait_count(&world.served, 1);
+    say(client, "POST /2 HTTP/1.1\r\nContent-Length: 2\r\n" END "ab");
+    world_wait(&client->over);
+    assert_answer(client->said->str, "200", "GET /1");
+    g_assert_nonnull(strstr(client->said->str, "POST /2 ? token= body=2:ab"));
+    client_free(client);
+    end(&world);
+}
+
+static void test_refused(void)
+{
+    static const struct {
+        const char *text, *status, *why;
+    } rows[] = {
+        {"GET /a/..%2fb HTTP/1.1\r\n" END, "400", ""},
+        {"GET /%00 HTTP/1.1\r\n" END, "400", ""},
+        {"GET /%ff%fe HTTP/1.1\r\n" END, "400", ""},
+        {"POST / HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 2\r\n" END "ab", "400",
+         "Content-Length must be one number"},
+        {"POST / HTTP/1.1\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n" END "0\r\n\r\n",
+         "400", "exclude each other"},
+        {"POST / HTTP/1.1\r\nContent-Length: 1048577\r\nExpect: 100-continue\r\n" END, "413",
+         "the body is longer than 1 MiB"},
+    };
+    struct world world;
+    begin(&world);
+    for (guint i = 0; i < G_N_ELEMENTS(rows); i++) {
+        g_test_message("%s", rows[i].text);
+        g_autofree char *said = ask(&world, rows[i].text);
+        assert_answer(said, rows[i].status, rows[i].why);
+    }
+    end(&world);
+}
+
+/* They get an answer or an end, and the next one is served all the same. */
+static void test_nonsense(void)
+{
+    g_autofree char *headers = g_strnfill(70000, 'a');
+    g_autofree char *long_header = g_strdup_printf("GET / HTTP/1.1\r\nX-A: %s\r\n" END, headers);
+    const char *const rows[] = {"\r\n\r\n\r\n\r\n",
+                                "GET\r\n\r\n",
+                                "GET / HTTP/9.9\r\n\r\n",
+                                "\x16\x03\x01\x02",
+                                "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n" END "zz\r\n",
+                                long_header,
+                                "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n" END
+                                "ffffffffffffffff\r\nab"};
+    struct world world;
+    begin(&world);
+    for (guint i = 0; i < G_N_ELEMENTS(rows); i++) {
+        g_autofree char *said = ask(&world, rows[i]);
+        g_assert_null(strstr(said, "HTTP/1.1 200"));
+        g_autofree char *next = ask(&world, "GET /next HTTP/1.1\r\n" END);
+        assert_answer(next, "200", "GET /next");
+    }
+    end(&world);
+}
+
+/* A body without an end is not gathered: who sends it is hung up on. */
+static void test_endless_body(void)
+{
+    g_autofree char *piece = g_strdup_printf("10000\r\n%065536d\r\n", 0);
+    struct world world;
+    begin(&world);
+    struct client *client = dial(&world);
+    say(client, "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n" END);
+    guint sent = 0;
+    while (sent < PLENTY / 65536 && say_bytes(client, piece, strlen(piece)))
+        sent++;
+    world_wait(&client->over);
+    g_assert_null(strstr(client->said->str, "HTTP/1.1 200"));
+    client_free(client);
+    end(&world);
+}
+
+/* Who says nothing, or half of something, is gone after its time. */
+static void test_slow(void)
+{
+    static const char *const rows[] = {"G", "GET / HTTP/1.1\r\nHost: x\r\n",
+                                       "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\nab"};
+    struct world world;
+    begin(&world);
+    for (guint i = 0; i < G_N_ELEMENTS(rows); i++) {
+        g_autofree char *said = ask(&world, rows[i]);
+        g_assert_null(strstr(said, "HTTP/1.1 200"));
+    }
+    end(&world);
+}
+
+static void test_many(void)
+{
+    struct world world;
+    struct client *clients[LIMIT_HTTP_CONNECTIONS_ADDRESS + 8];
+    begin(&world);
+    for (guint i = 0; i < G_N_ELEMENTS(clients); i++)
+        clients[i] = dial(&world);
+    for (guint i = LIMIT_HTTP_CONNECTIONS_ADDRESS; i < G_N_ELEMENTS(clients); i++)
+        world_wait(&clients[i]->over);
+    for (guint i = 0; i < G_N_ELEMENTS(clients); i++)
+        client_free(clients[i]);
+    g_autofree char *next = ask(&world, "GET /next HTTP/1.1\r\n" END);
+    assert_answer(next, "200", "GET /next");
+    end(&world);
+}
+
+/* Who asked is gone before the answer, or the server is. */
+static void test_gone(void)
+{
+    struct world world;
+    begin(&world);
+    struct client *client = dial(&world);
+    say(client, "GET /later HTTP/1.1\r\nHost: x\r\n\r\n");
+    world_wait_count(&world.later, 1);
+    client_free(client);
+    world_pause(50);
+    answer_text(world.kept, 200, "too late");
+
+    client = dial(&world);
+    say(client, "GET /later HTTP/1.1\r\nHost: x\r\n\r\n");
+    world_wait_count(&world.later, 2);
+    end(&world);
+    world_wait(&client->over);
+    answer_text(world.kept, 200, "too late");
+    client_free(client);
+}
+
+static GTlsCertificate *make_certificate(void)
+{
+    g_autoptr(GError) error = NULL;
+    g_autofree char *folder = g_dir_make_tmp("fettle-http-XXXXXX", NULL);
+    const char *const names[] = {"ca.crt", "ca.key", "crt", "key"};
+    char *paths[G_N_ELEMENTS(names)];
+    for (guint i = 0; i < G_N_ELEMENTS(names); i++)
+        paths[i] = g_build_filename(folder, names[i], NULL);
+    g_assert_true(certs_make_ca(paths[0], paths[1], CLUSTER, &error) &&
+                  certs_make_node(paths[0], paths[1], CLUSTER, NODE_A, paths[2], paths[3], &error));
+    GTlsCertificate *made = g_tls_certificate_new_from_files(paths[2], paths[3], &error);
+    g_assert_no_error(error);
+    for (guint i = 0; i < G_N_ELEMENTS(names); i++) {
+        g_unlink(paths[i]);
+        g_free(paths[i]);
+    }
+    g_rmdir(folder);
+    return made;
+}
+
+static gboolean trust_cb(GTlsConnection *connection, GTlsCertificate *certificate,
+                         GTlsCertificateFlags flags, gpointer data)
+{
+    return TRUE;
+}
+
+static void shaken_cb(GObject *object, GAsyncResult *result, gpointer done)
+{
+    g_autoptr(GError) error = NULL;
+    g_tls_connection_handshake_finish(G_TLS_CONNECTION(object), result, &error);
+    g_assert_no_error(error);
+    *(bool *)done = true;
+}
+
+static void got_cb(GObject *object, GAsyncResult *result, gpointer said)
+{
+    *(GBytes **)said = g_input_stream_read_bytes_finish(G_INPUT_STREAM(object), result, NULL);
+}
+
+/* Who speaks TLS is served; who does not, or stops in the middle of it, is not, and holds up
+ * nobody. */
+static void test_tls(void)
+{
+    static const char request[] = "GET /secret HTTP/1.1\r\n" END;
+    struct world world;
+    g_autoptr(GTlsCertificate) certificate = make_certificate();
+    begin_with(&world, certificate);
+    struct client *silent = dial(&world);
+    say(silent, "\x16\x03\x01");
+    g_autofree char *plain = ask(&world, request);
+    g_assert_null(strstr(plain, "200"));
+
+    struct client *client = dial_silently(&world);
+    g_autoptr(GIOStream) stream =
+        g_tls_client_connection_new(G_IO_STREAM(client->connection), NULL, NULL);
+    bool shaken = false;
+    GBytes *said = NULL;
+    g_signal_connect(stream, "accept-certificate", G_CALLBACK(trust_cb), NULL);
+    g_tls_connection_handshake_async(G_TLS_CONNECTION(stream), G_PRIORITY_DEFAULT, NULL, shaken_cb,
+                                     &shaken);
+    world_wait(&shaken);
+    g_assert_true(g_output_stream_write_all(g_io_stream_get_output_stream(stream), request,
+                                            strlen(request), NULL, NULL, NULL));
+    g_input_stream_read_bytes_async(g_io_stream_get_input_stream(stream), 4096, G_PRIORITY_DEFAULT,
+                                    NULL, got_cb, &said);
+    while (!said)
+        g_main_context_iteration(NULL, TRUE);
+    g_assert_true(g_str_has_prefix(g_bytes_get_data(said, NULL), "HTTP/1.1 200 "));
+    g_bytes_unref(said);
+    client->over = true;
+    end(&world);
+    client_free(client);
+    client_free(silent);
+}
+
+static void test_bad_place(void)
+{
+    static const struct http_server_events events = {.serve = serve, .complain = NULL};
+    struct world world;
+    g_autoptr(GError) error = NULL;
+    begin(&world);
+    struct http_server_options options = {
+        .address = "127.0.0.1", .port = world.port, .settings = "etc/apid.conf"};
+    g_assert_null(http_server_new(&options, &events, &world, &error));
+    assert_error(&error, ENVIRONMENT, "free the port, or change address and port in etc/apid.conf");
+    options.address = "example";
+    g_assert_null(http_server_new(&options, &events, &world, &error));
+    assert_error(&error, WRONG_INPUT, "address \"example\" is no IP address");
+    end(&world);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    loop_init();
+    g_test_add_func("/http-server/request", test_request);
+    g_test_add_func("/http-server/kept-alive", test_kept_alive);
+    g_test_add_func("/http-server/refused", test_refused);
+    g_test_add_func("/http-server/nonsense", test_nonsense);
+    g_test_add_func("/http-server/endless-body", test_endless_body);
+    g_test_add_func("/http-server/slow", test_slow);
+    g_test_add_func("/http-server/many", test_many);
+    g_test_add_func("/http-server/gone", test_gone);
+    g_test_add_func("/http-server/tls", test_tls);
+    g_test_add_func("/http-server/bad-place", test_bad_place);
+    return g_test_run();
+}
