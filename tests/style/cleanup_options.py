@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""The guide to cleanups has its headings, and names each option with the default that the code has (CLN-67). Prints TAP."""
+"""The guide to cleanups has its headings, and names each option with the default that the code has (CLN-67); the page about
+new work that is tracked names where it is declared (CLN-68). Prints TAP."""
 import os
 import re
 import sys
@@ -20,9 +21,14 @@ guide = read('docs/guide/storage-cleanup.md')
 told = {name.replace('-', '_'): default for name, default in re.findall(r'^\| `--([\w-]+)` \| (\w+) \|', guide, re.M)}
 points = [('headings', [heading for heading in HEADINGS if f'\n## {heading}\n' not in guide]),
           ('options-and-defaults', [] if set(code) == set(OPTIONS) and told == code else [f'the code has {code}, the guide {told}'])]
+page = read('docs/design/adding-tracked-work.md')
+missing = [word for word in ('src/proto/tasks.def', 'WORK(', 'SETTLED(') if word not in page]
 for number, (name, problems) in enumerate(points, 1):
     print('not ok' if problems else 'ok', number, f'- /cleanup-guide/{name}#CLN-67')
     for problem in problems:
         print('#', problem)
-print(f'1..{len(points)}')
-sys.exit(1 if any(problems for _, problems in points) else 0)
+print('not ok' if missing else 'ok', len(points) + 1, '- /adding-tracked-work/names-the-declaration#CLN-68')
+for word in missing:
+    print('# docs/design/adding-tracked-work.md does not name', word)
+print(f'1..{len(points) + 1}')
+sys.exit(1 if missing or any(problems for _, problems in points) else 0)

@@ -224,6 +224,51 @@ static void test_whole(void)
     world_tear_down();
 }
 
+/* A volume that the dead one has made, and that a living one works on. */
+static void test_of_a_living_one(void)
+{
+    set_up();
+    const char *key = storage_create("data1");
+    storage_made(key, generations[0]);
+    g_assert_cmpstr(storage_volume(key)->host, ==, "node1@dir1");
+    storage_accept("delete-volume", "data1", 0);
+    guint64 claim = storage_take(2, generations[1], key);
+    beats[0] = false;
+    wait_s(61);
+    g_assert_cmpint(service_of(1)->state, ==, STORAGE_DOWN);
+    assert_asked(json_object(), "cleaning node1@dir1 by node2@dir1 (0)");
+    g_assert_null(cleanup_of("1"));
+    g_assert_cmpuint(storage_row(key)->service_id, ==, 2);
+    g_assert_cmpuint(storage_row(key)->claim, ==, claim);
+    assert_says(storage_end_all(2, generations[1], json_make("[o]", failed(key))), "passed");
+    world_tear_down();
+}
+
+/* What each service in either list says of itself. */
+static void test_answer(void)
+{
+    const char *keys[1];
+    guint64 claims[1];
+    set_up();
+    kill_at_work(keys, claims, 1);
+    for (guint dead = 1; dead <= 2; dead++) {
+        g_autofree char *said = asks(json_object());
+        json_autoptr json = json_parse_limited(said, strlen(said), MIB(1), NULL);
+        json_t *list = json_object_get(json, dead == 1 ? "cleaning" : "unavailable");
+        g_assert_cmpuint(json_array_size(list), ==, dead);
+        for (guint i = 0; i < dead; i++) {
+            const json_t *service = json_array_get(list, i);
+            g_autofree char *host = g_strdup_printf("node%u@dir1", i + 1);
+            g_assert_cmpint(json_integer_value(json_object_get(service, "id")), ==, i + 1);
+            g_assert_cmpstr(json_string_value(json_object_get(service, "host")), ==, host);
+            g_assert_cmpstr(json_string_value(json_object_get(service, "state")), ==, "down");
+        }
+        beats[1] = false; /* nobody is left who could */
+        wait_s(61);
+    }
+    world_tear_down();
+}
+
 static char *decision_of(const char *subject, const char *author)
 {
     g_autoptr(GPtrArray) all = config_list(world.wconf->committed, "decision");
@@ -683,6 +728,8 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/wconf_cleanup/whole#CLN-21,CLN-28,CLN-38,CLN-40", test_whole);
+    g_test_add_func("/wconf_cleanup/of-a-living-one#CLN-19", test_of_a_living_one);
+    g_test_add_func("/wconf_cleanup/answer#CLN-39", test_answer);
     g_test_add_func("/wconf_cleanup/decision#CLN-37,CLN-44", test_decision);
     g_test_add_func("/wconf_cleanup/claims#CLN-13,CLN-14,CLN-15,CLN-16", test_claims);
     g_test_add_func("/wconf_cleanup/by-another#CLN-14,SAF-55", test_by_another);

@@ -115,6 +115,10 @@ static void test_room_of_copies(void)
                         json_string("before"));
     assert_says(accept(json_deep_copy(args)), LEFT("6 GiB", "7", "9", "4"));
     assert_accepts(with(args, "size", json_integer(6)));
+    /* What is only read has no row. */
+    g_autoptr(GPtrArray) rows = config_list(world.wconf->committed, "worker");
+    g_assert_cmpuint(rows->len, ==, 1);
+    g_assert_cmpint(((const struct worker *)rows->pdata[0])->resource_type, ==, RESOURCE_VOLUME);
     world_tear_down();
 }
 
@@ -421,7 +425,7 @@ int main(int argc, char **argv)
     g_test_add_func("/wconf_work_limits/room/unknown#CLN-25", test_room_unknown);
     g_test_add_func("/wconf_work_limits/room", test_room);
     g_test_add_func("/wconf_work_limits/room/promised", test_room_promised);
-    g_test_add_func("/wconf_work_limits/room/copies", test_room_of_copies);
+    g_test_add_func("/wconf_work_limits/room/copies#CLN-06", test_room_of_copies);
     g_test_add_func("/wconf_work_limits/room/restores", test_room_of_restores);
     g_test_add_func("/wconf_work_limits/room/restores-over", test_room_of_restores_over);
     g_test_add_func("/wconf_work_limits/room/chosen#CLN-25", test_room_chosen);
