@@ -24,7 +24,7 @@ enum act_kind { ACT_NONE, ACT_CREATE, ACT_COPY, ACT_GROW, ACT_REMOVE };
 struct act {
     enum act_kind kind;
     struct place *place;
-    struct backend *backend;
+    struct backend *backend, *from; /* from: of the source of a copy; else the same */
     enum resource_type type;
     char *name, *source; /* source: of a copy, else NULL */
     enum resource_type source_type;
@@ -38,10 +38,21 @@ static guint index_of(const struct storage_world *storage, const struct backend 
     return !strcmp(storage->backends[1], backend->uuid);
 }
 
-static bool hangs(const struct place *place, const struct backend *backend)
+static bool hangs(const struct act *act)
 {
-    const struct storage_world *storage = place->host->storage;
-    return storage->hanging[index_of(storage, backend)];
+    const struct storage_world *storage = act->place->host->storage;
+    return storage->hanging[index_of(storage, act->backend)] ||
+           storage->hanging[index_of(storage, act->from)];
+}
+
+/* One that touches two counts at both. */
+static void count_hanging(const struct act *act, int more)
+{
+    const struct storage_world *storage = act->place->host->storage;
+    guint here = index_of(storage, act->backend), there = index_of(storage, act->from);
+    act->place->given_up[here] += (guint)more;
+    if (there != here)
+        act->place->given_up[there] += (guint)more;
 }
 
 static bool ended(GError **error)
@@ -62,8 +73,8 @@ static bool carry_out(const struct act *act, GError **error)
         storage->counts->made += ok;
     } else if (act->kind == ACT_COPY) {
         storage_makes(storage, act->place->env, act->name);
-        ok = fake->ops->copy(fake, act->backend, act->source_type, act->source, act->type,
-                             act->name, act->size_gib, error);
+        ok = fake->ops->copy(fake, act->from, act->source_type, act->source, act->backend,
+                             act->type, act->name, act->size_gib, error);
         if (fake_volumes_content(storage->volumes, act->source) != act->content)
             fake_volumes_write(storage->volumes, act->name); /* it is torn */
     } else if (act->kind == ACT_GROW) {
@@ -80,14 +91,15 @@ static void orphan_cb(void *data)
 {
     struct act *act = data;
     struct storage_world *storage = act->place->host->storage;
-    if (hangs(act->place, act->backend)) {
+    if (hangs(act)) {
         ms_timer(storage->ms, LOOK_MS, orphan_cb, act);
         return;
     }
     carry_out(act, NULL);
     if (act->counted)
-        act->place->given_up[index_of(storage, act->backend)]--;
+        count_hanging(act, -1);
     backend_free(act->backend);
+    backend_free(act->from);
     g_free(act->name);
     g_free(act->source);
     g_free(act);
@@ -100,11 +112,12 @@ static void goes_on_alone(const struct act *act, bool counted)
     struct act *orphan = g_new(struct act, 1);
     *orphan = *act;
     orphan->backend = backend_copy(act->backend);
+    orphan->from = backend_copy(act->from);
     orphan->name = g_strdup(act->name);
     orphan->source = g_strdup(act->source);
     orphan->counted = counted;
     if (counted)
-        act->place->given_up[index_of(act->place->host->storage, act->backend)]++;
+        count_hanging(act, 1);
     act->place->host->storage->counts->orphans++;
     ms_timer(ms, ms_random(ms, 8000), orphan_cb, orphan);
 }
@@ -123,7 +136,7 @@ static bool wait_out(const struct act *act, GError **error)
     const struct storage_world *storage = place->host->storage;
     if (!env_sleep(place->env, storage->slow_ms + delay_ms(storage->ms)))
         return ended(error);
-    for (guint waited = 0; hangs(place, act->backend); waited += LOOK_MS) {
+    for (guint waited = 0; hangs(act); waited += LOOK_MS) {
         if (waited >= CALL_LIMIT_MS) {
             goes_on_alone(act, true);
             fettle_set_error(error, TIMEOUT, "%s: no answer", act->backend->name);
@@ -169,6 +182,7 @@ static bool run_act(struct volume_driver *driver, enum act_kind kind, const stru
     const struct act act = {.kind = kind,
                             .place = place,
                             .backend = (struct backend *)backend,
+                            .from = (struct backend *)backend,
                             .type = type,
                             .name = (char *)name,
                             .size_gib = size_gib,
@@ -200,15 +214,17 @@ static bool place_create(struct volume_driver *driver, const struct backend *bac
     return run_act(driver, ACT_CREATE, backend, type, name, size_gib, error);
 }
 
-static bool place_copy(struct volume_driver *driver, const struct backend *backend,
-                       enum resource_type source_type, const char *source, enum resource_type type,
-                       const char *name, guint64 size_gib, GError **error)
+static bool place_copy(struct volume_driver *driver, const struct backend *from,
+                       enum resource_type source_type, const char *source,
+                       const struct backend *backend, enum resource_type type, const char *name,
+                       guint64 size_gib, GError **error)
 {
     struct place *place = (struct place *)driver;
     struct storage_world *storage = place->host->storage;
     const struct act act = {.kind = ACT_COPY,
                             .place = place,
                             .backend = (struct backend *)backend,
+                            .from = (struct backend *)from,
                             .type = type,
                             .name = (char *)name,
                             .source = (char *)source,

@@ -12,8 +12,12 @@ static bool make(const struct volume_work *work, const char *name, GError **erro
     const struct resource *resource = &work->resource;
     if (!source)
         return driver->ops->create(driver, backend, resource->type, name, resource->size, error);
-    return driver->ops->copy(driver, backend, source->resource_type, source->data, resource->type,
-                             name, resource->size, error);
+    struct volume_member *from = volume_work_from(work, error);
+    bool made =
+        from && driver->ops->copy(driver, from->backend, source->resource_type, source->data,
+                                  backend, resource->type, name, resource->size, error);
+    g_clear_pointer(&from, volume_member_unref);
+    return made;
 }
 
 enum work_done volume_create(const struct volume_work *work, struct work_end *end, GError **error)
