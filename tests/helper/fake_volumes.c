@@ -187,6 +187,12 @@ guint64 fake_volumes_bytes(const struct fake_volumes *volumes, const char *name)
     return thing ? thing->data.bytes : 0;
 }
 
+bool fake_volumes_is_on(const struct fake_volumes *volumes, const char *name, const char *backend)
+{
+    const struct thing *thing = find(volumes, name);
+    return thing && strcmp(thing->backend, backend) == 0;
+}
+
 bool fake_volumes_whole(const struct fake_volumes *volumes, const char *name)
 {
     const struct thing *thing = find(volumes, name);
@@ -410,16 +416,17 @@ static bool is_unused(const struct thing *thing, const struct backend *backend, 
     return thing && !thing->locked;
 }
 
-static bool fake_copy(struct volume_driver *driver, const struct backend *backend,
-                      enum resource_type source_type, const char *source, enum resource_type type,
-                      const char *name, guint64 size_gib, GError **error)
+static bool fake_copy(struct volume_driver *driver, const struct backend *from,
+                      enum resource_type source_type, const char *source,
+                      const struct backend *backend, enum resource_type type, const char *name,
+                      guint64 size_gib, GError **error)
 {
     struct fake_driver *fake = fake_of(driver);
-    const struct thing *from = begin(fake, "copy", backend, name, error)
-                                   ? known(fake->volumes, backend, source_type, source, error)
+    const struct thing *read = begin_from(fake, "copy", from, backend, name, error)
+                                   ? known(fake->volumes, from, source_type, source, error)
                                    : NULL;
-    guint64 content = from ? from->content : 0;
-    if (!is_unused(from, backend, error) ||
+    guint64 content = read ? read->content : 0;
+    if (!is_unused(read, from, error) ||
         !make(fake, "copy", backend, type, name, size_gib * GIB, error))
         return false;
     struct thing *made = find(fake->volumes, name);

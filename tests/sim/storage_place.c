@@ -24,7 +24,7 @@ enum act_kind { ACT_NONE, ACT_CREATE, ACT_COPY, ACT_BACK_UP, ACT_RESTORE, ACT_GR
 struct act {
     enum act_kind kind;
     struct place *place;
-    struct backend *backend, *from; /* from: that it reads from, else NULL */
+    struct backend *backend, *from; /* from: of the source of a copy; else the same */
     enum resource_type type;
     char *name, *source; /* source: of what is a copy, else NULL */
     enum resource_type source_type;
@@ -43,7 +43,17 @@ static bool hangs(const struct act *act)
 {
     const struct storage_world *storage = act->place->host->storage;
     return storage->hanging[index_of(storage, act->backend)] ||
-           (act->from && storage->hanging[index_of(storage, act->from)]);
+           storage->hanging[index_of(storage, act->from)];
+}
+
+/* One that touches two counts at both. */
+static void count_hanging(const struct act *act, int more)
+{
+    const struct storage_world *storage = act->place->host->storage;
+    guint here = index_of(storage, act->backend), there = index_of(storage, act->from);
+    act->place->given_up[here] += (guint)more;
+    if (there != here)
+        act->place->given_up[there] += (guint)more;
 }
 
 static bool ended(GError **error)
@@ -68,8 +78,8 @@ static bool copy_bytes(const struct act *act, struct made *made, GError **error)
     if (!made)
         made = &unheard;
     if (act->kind == ACT_COPY)
-        ok = fake->ops->copy(fake, act->backend, act->source_type, act->source, act->type,
-                             act->name, act->size_gib, error);
+        ok = fake->ops->copy(fake, act->from, act->source_type, act->source, act->backend,
+                             act->type, act->name, act->size_gib, error);
     else if (act->kind == ACT_BACK_UP)
         ok = fake->ops->back_up(fake, act->from, act->source_type, act->source, act->backend,
                                 act->name, act->size_gib, &made->bytes, &made->sum, error);
@@ -104,18 +114,6 @@ static bool carry_out(const struct act *act, struct made *made, GError **error)
     return ok;
 }
 
-/* How many of its children hang in each back end that it touches. */
-static void count_given_up(const struct act *act, int more)
-{
-    const struct storage_world *storage = act->place->host->storage;
-    guint *given_up = act->place->given_up;
-    guint at = index_of(storage, act->backend),
-          from = act->from ? index_of(storage, act->from) : at;
-    given_up[at] += (guint)more;
-    if (from != at)
-        given_up[from] += (guint)more;
-}
-
 static void orphan_cb(void *data)
 {
     struct act *act = data;
@@ -126,7 +124,7 @@ static void orphan_cb(void *data)
     }
     carry_out(act, NULL, NULL);
     if (act->counted)
-        count_given_up(act, -1);
+        count_hanging(act, -1);
     backend_free(act->backend);
     backend_free(act->from);
     backup_free(act->backup);
@@ -142,13 +140,13 @@ static void goes_on_alone(const struct act *act, bool counted)
     struct act *orphan = g_new(struct act, 1);
     *orphan = *act;
     orphan->backend = backend_copy(act->backend);
-    orphan->from = act->from ? backend_copy(act->from) : NULL;
+    orphan->from = backend_copy(act->from);
     orphan->backup = act->backup ? backup_copy(act->backup) : NULL;
     orphan->name = g_strdup(act->name);
     orphan->source = g_strdup(act->source);
     orphan->counted = counted;
     if (counted)
-        count_given_up(act, 1);
+        count_hanging(act, 1);
     act->place->host->storage->counts->orphans++;
     ms_timer(ms, ms_random(ms, 8000), orphan_cb, orphan);
 }
@@ -213,6 +211,7 @@ static bool run_act(struct volume_driver *driver, enum act_kind kind, const stru
     const struct act act = {.kind = kind,
                             .place = place,
                             .backend = (struct backend *)backend,
+                            .from = (struct backend *)backend,
                             .type = type,
                             .name = (char *)name,
                             .size_gib = size_gib,
@@ -244,15 +243,17 @@ static bool place_create(struct volume_driver *driver, const struct backend *bac
     return run_act(driver, ACT_CREATE, backend, type, name, size_gib, error);
 }
 
-static bool place_copy(struct volume_driver *driver, const struct backend *backend,
-                       enum resource_type source_type, const char *source, enum resource_type type,
-                       const char *name, guint64 size_gib, GError **error)
+static bool place_copy(struct volume_driver *driver, const struct backend *from,
+                       enum resource_type source_type, const char *source,
+                       const struct backend *backend, enum resource_type type, const char *name,
+                       guint64 size_gib, GError **error)
 {
     struct place *place = (struct place *)driver;
     struct storage_world *storage = place->host->storage;
     const struct act act = {.kind = ACT_COPY,
                             .place = place,
                             .backend = (struct backend *)backend,
+                            .from = (struct backend *)from,
                             .type = type,
                             .name = (char *)name,
                             .source = (char *)source,

@@ -1,5 +1,5 @@
 /*
- * The bytes of one file in another one of the same directory: shared where the file system can
+ * The bytes of one file in another one: shared where the file system can
  * (FICLONE), else copied, with the holes left out.
  */
 #pragma once

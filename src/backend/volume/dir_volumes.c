@@ -126,9 +126,10 @@ static bool dir_create(struct volume_driver *driver, const struct backend *backe
     return call_done(driver, backend, &asked, error);
 }
 
-static bool dir_copy(struct volume_driver *driver, const struct backend *backend,
-                     enum resource_type source_type, const char *source, enum resource_type type,
-                     const char *name, guint64 size_gib, GError **error)
+static bool dir_copy(struct volume_driver *driver, const struct backend *from,
+                     enum resource_type source_type, const char *source,
+                     const struct backend *backend, enum resource_type type, const char *name,
+                     guint64 size_gib, GError **error)
 {
     const struct asked asked = {.verb = "copy",
                                 .type = type,
@@ -136,7 +137,8 @@ static bool dir_copy(struct volume_driver *driver, const struct backend *backend
                                 .name = name,
                                 .source = source,
                                 .number = size_gib * 1024 * MIB(1),
-                                .more_ms = size_gib * LIMIT_VOLUME_COPY_MS};
+                                .more_ms = size_gib * LIMIT_VOLUME_COPY_MS,
+                                .from = from};
     return call_done(driver, backend, &asked, error);
 }
 

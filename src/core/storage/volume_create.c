@@ -1,6 +1,7 @@
 /*
  * Making a volume or a snapshot: data of its own under a name that has the claim in it (SAF-52),
- * blank or a copy. Whether the source was the same all the time judges the end (SAF-120).
+ * blank or a copy; moving a volume: a copy of what it has, on another back end. Whether the source
+ * was the same all the time judges the end (SAF-120).
  */
 #include "core/storage/volume_private.h"
 
@@ -12,8 +13,12 @@ static bool make(const struct volume_work *work, const char *name, GError **erro
     const struct resource *resource = &work->resource;
     if (!source)
         return driver->ops->create(driver, backend, resource->type, name, resource->size, error);
-    return driver->ops->copy(driver, backend, source->resource_type, source->data, resource->type,
-                             name, resource->size, error);
+    struct volume_member *from = volume_work_from(work, error);
+    bool made =
+        from && driver->ops->copy(driver, from->backend, source->resource_type, source->data,
+                                  backend, resource->type, name, resource->size, error);
+    g_clear_pointer(&from, volume_member_unref);
+    return made;
 }
 
 enum work_done volume_create(const struct volume_work *work, struct work_end *end, GError **error)

@@ -108,6 +108,8 @@ bool volume_work_unname(const struct volume_work *work, GError **error);
  * answered. False: nobody knows. */
 bool volume_work_finish(struct volume_caller *caller, const struct volume_work *first,
                         GPtrArray *items, const char *cleanup, GError **error);
+/* The member of this process for the back end that is read, referred to; NULL: there is none. */
+struct volume_member *volume_work_from(const struct volume_work *work, GError **error);
 /* Whether the resource is what the row says; else only the row goes (CLN-17, 18). */
 bool volume_work_stands(const struct volume_work *work);
 

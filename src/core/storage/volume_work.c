@@ -61,6 +61,17 @@ void volume_work_fails(struct work_end *end, const char *why)
     end->why = g_utf8_substring(why, 0, MIN(g_utf8_strlen(why, -1), 256));
 }
 
+struct volume_member *volume_work_from(const struct volume_work *work, GError **error)
+{
+    struct volume_member *from = volume_reads_from(work->member, work->row);
+    if (from)
+        volume_member_ref(from);
+    else
+        fettle_set_error(error, WRONG_STATE, "this node does not serve back end %s any more",
+                         resource_read_from(volume_member_config(work->member), work->row));
+    return from;
+}
+
 bool volume_work_stands(const struct volume_work *work)
 {
     return strcmp(work->resource.status, work->row->status) == 0;

@@ -45,12 +45,13 @@ struct volume_driver_ops {
      */
     bool (*create)(struct volume_driver *driver, const struct backend *backend,
                    enum resource_type type, const char *name, guint64 size_gib, GError **error);
-    /* The same, with what SOURCE has in its first `size_gib` GiB, which may be all of it and less;
-     * behind that it is blank. A point in time only if nobody writes to the source (SAF-120). How
-     * long it may take goes by the size. UNKNOWN_ENTITY: there is no source. */
-    bool (*copy)(struct volume_driver *driver, const struct backend *backend,
-                 enum resource_type source_type, const char *source, enum resource_type type,
-                 const char *name, guint64 size_gib, GError **error);
+    /* The same, with what SOURCE, which is on `from`, has in its first `size_gib` GiB, which may be
+     * all of it and less; behind that it is blank. A point in time only if nobody writes to the
+     * source (SAF-120). How long it may take goes by the size. UNKNOWN_ENTITY: there is no source.
+     */
+    bool (*copy)(struct volume_driver *driver, const struct backend *from,
+                 enum resource_type source_type, const char *source, const struct backend *backend,
+                 enum resource_type type, const char *name, guint64 size_gib, GError **error);
     /* Makes a backup, one compressed file, of what SOURCE, which is on `from`, has in its first
      * `size_gib` GiB, and it may have more; whole and marked as above, and a point in time as a
      * copy is. Gives its length and SHA-512, to be freed with g_free(). UNKNOWN_ENTITY: there is no

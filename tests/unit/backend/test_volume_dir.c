@@ -297,22 +297,27 @@ static void copies(void *unused)
     const struct volume_driver_ops *ops = suite.driver->ops;
     ops->open(suite.driver, suite.first, suite.cluster, true, &error);
     ops->create(suite.driver, suite.first, RESOURCE_VOLUME, NAME, 2, &error);
+    ops->open(suite.driver, suite.second, suite.cluster, true, &error);
     g_assert_no_error(error);
     g_autofree char *source = path_of(suite.first, NAME);
-    g_autofree char *target = g_build_filename(suite.first->path, "snapshots", COPIED, NULL);
     for (guint i = 0; i < G_N_ELEMENTS(places); i++)
         fill(source, "data", places[i]);
-    ops->copy(suite.driver, suite.first, RESOURCE_VOLUME, NAME, RESOURCE_SNAPSHOT, COPIED, 3,
-              &error);
-    g_assert_no_error(error);
-    for (guint i = 0; i < G_N_ELEMENTS(places); i++)
-        assert_text(target, "data", places[i]);
-    g_assert_cmpint(stat(target, &status), ==, 0);
-    g_assert_cmpint(status.st_size, ==, (off_t)3 * 1024 * MIB(1));
-    g_assert_cmpint(status.st_blocks, <, 4096); /* sparse */
-    /* A later write to the one is none to the other. */
-    fill(source, "more", 0);
-    assert_text(target, "data", 0);
+    const struct backend *const targets[] = {suite.first, suite.second};
+    for (guint t = 0; t < G_N_ELEMENTS(targets); t++) {
+        ops->copy(suite.driver, suite.first, RESOURCE_VOLUME, NAME, targets[t], RESOURCE_SNAPSHOT,
+                  COPIED, 3, &error);
+        g_assert_no_error(error);
+        g_autofree char *target = g_build_filename(targets[t]->path, "snapshots", COPIED, NULL);
+        for (guint i = 0; i < G_N_ELEMENTS(places); i++)
+            assert_text(target, "data", places[i]);
+        g_assert_cmpint(stat(target, &status), ==, 0);
+        g_assert_cmpint(status.st_size, ==, (off_t)3 * 1024 * MIB(1));
+        g_assert_cmpint(status.st_blocks, <, 4096); /* sparse */
+        /* A later write to the one is none to the other. */
+        fill(source, "more", 0);
+        assert_text(target, "data", 0);
+        fill(source, "data", 0);
+    }
     tear_down();
 }
 
@@ -334,8 +339,8 @@ static void full(void *unused)
     g_autofree char *source = path_of(suite.first, NAME);
     g_autofree char *text = g_strnfill(MIB(5), 'x');
     fill(source, text, 0);
-    g_assert_false(ops->copy(suite.driver, suite.first, RESOURCE_VOLUME, NAME, RESOURCE_SNAPSHOT,
-                             COPIED, 1, &error));
+    g_assert_false(ops->copy(suite.driver, suite.first, RESOURCE_VOLUME, NAME, suite.first,
+                             RESOURCE_SNAPSHOT, COPIED, 1, &error));
     g_assert_error(error, FETTLE_ERROR, FETTLE_ERROR_NO_RESOURCES);
     g_assert_cmpint(umount2(suite.first->path, MNT_DETACH), ==, 0);
     tear_down();

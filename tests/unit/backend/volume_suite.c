@@ -135,7 +135,7 @@ static bool copy(const char *source, enum resource_type type, const char *name, 
                  GError **error)
 {
     enum resource_type of = type == RESOURCE_VOLUME ? RESOURCE_SNAPSHOT : RESOURCE_VOLUME;
-    return ops->copy(suite->driver, suite->first, of, source, type, name, gib, error);
+    return ops->copy(suite->driver, suite->first, of, source, suite->first, type, name, gib, error);
 }
 
 /* Of a kind of its own, though it had the same name; and nothing of that name is made twice. */
@@ -164,6 +164,35 @@ static void test_copies(void)
     assert_has(RESOURCE_SNAPSHOT, SNAPSHOT, 2 * GIB, true);
     DO(ops->remove(suite->driver, suite->first, RESOURCE_SNAPSHOT, SNAPSHOT, &do_error));
     assert_list(suite->first, NAME " " VOLUME ".19");
+}
+
+static bool copy_to(const struct backend *from, const char *source, const struct backend *to,
+                    const char *name, GError **error)
+{
+    return ops->copy(suite->driver, from, RESOURCE_VOLUME, source, to, RESOURCE_VOLUME, name, 2,
+                     error);
+}
+
+/* Both are what they are said to be, and what is open is not read. */
+static void test_copies_between(void)
+{
+    static const char *const other = VOLUME ".18";
+    DO(ops->open(suite->driver, suite->first, suite->cluster, true, &do_error));
+    DO(create(NAME, 2, &do_error));
+    FAILS(copy_to(suite->first, NAME, suite->second, other, &do_error), ENVIRONMENT);
+    FAILS(copy_to(suite->second, other, suite->first, VOLUME ".19", &do_error), ENVIRONMENT);
+    open_both();
+    suite->lock(suite->first, NAME, true);
+    FAILS(copy_to(suite->first, NAME, suite->second, other, &do_error), WRONG_STATE);
+    suite->lock(suite->first, NAME, false);
+    assert_list(suite->second, "");
+    DO(copy_to(suite->first, NAME, suite->second, other, &do_error));
+    FAILS(copy_to(suite->first, NAME, suite->second, other, &do_error), ALREADY_EXISTS);
+    FAILS(copy_to(suite->first, other, suite->second, VOLUME ".19", &do_error), UNKNOWN_ENTITY);
+    assert_list(suite->first, NAME);
+    assert_list(suite->second, other);
+    DO(copy_to(suite->second, other, suite->first, VOLUME ".19", &do_error));
+    assert_is(VOLUME ".19", 2 * GIB, true);
 }
 
 #define BACKUP "33333333-0000-4000-8000-000000000003.19"
@@ -306,12 +335,14 @@ static void run_test(const void *data)
     suite->tear_down();
 }
 
-static void (*const tests[])(void) = {test_markers,           test_creates, test_copies,
-                                      test_backs_up,          test_grows,   test_removes,
-                                      test_halves_and_others, test_finds,   test_hangs};
-static const char *const names[] = {"markers#SAF-123",   "creates#SAF-52", "copies#SAF-52",
-                                    "backs-up#SAF-52",   "grows#SAF-53",   "removes#SAF-53",
-                                    "halves-and-others", "finds#RCV-17",   "hangs"};
+static void (*const tests[])(void) = {test_markers,        test_creates,           test_copies,
+                                      test_copies_between, test_backs_up,          test_grows,
+                                      test_removes,        test_halves_and_others, test_finds,
+                                      test_hangs};
+static const char *const names[] = {
+    "markers#SAF-123", "creates#SAF-52", "copies#SAF-52",  "copies-between#SAF-123",
+    "backs-up#SAF-52", "grows#SAF-53",   "removes#SAF-53", "halves-and-others",
+    "finds#RCV-17",    "hangs"};
 
 void volume_suite_add(const char *path, struct volume_suite *tested)
 {
