@@ -9,6 +9,7 @@
 #include "lab/run.h"
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/fs.h>
 #include <linux/loop.h>
 #include <linux/magic.h>
 #include <string.h>
@@ -204,8 +205,10 @@ void disk_cut_below(const char *folder)
          * disks are cut. */
         struct stat here;
         if (statfs(point, &about) == 0 && about.f_type == EXT4_SUPER_MAGIC &&
-            stat(point, &here) == 0 && major(here.st_dev) == LOOP_MAJOR)
+            stat(point, &here) == 0 && major(here.st_dev) == LOOP_MAJOR) {
             disk_cut(point, NULL);
+            disk_thaw(point, NULL); /* or nobody who waits for it could be killed */
+        }
     }
 }
 
@@ -284,6 +287,44 @@ bool disk_read_only(const char *folder, GError **error)
         return true;
     fettle_set_error(error, STORAGE, "cannot make %s read-only: %s", folder, g_strerror(errno));
     return false;
+}
+
+bool disk_set_writable(const char *folder, bool writable, GError **error)
+{
+    unsigned long flags = MS_REMOUNT | MS_NOATIME | (writable ? 0 : MS_RDONLY);
+    if (mount(NULL, folder, NULL, flags, NULL) == 0)
+        return true;
+    const char *state = writable ? "writable" : "read-only";
+    if (errno == EBUSY)
+        fettle_set_error(error, WRONG_STATE,
+                         "%s cannot be made %s: something in it is open for writing; a guest's "
+                         "disk or volume, for one",
+                         folder, state);
+    else
+        fettle_set_error(error, STORAGE, "cannot make %s %s: %s", folder, state, g_strerror(errno));
+    return false;
+}
+
+static bool freeze_or_thaw(const char *folder, unsigned long what, const char *word, GError **error)
+{
+    int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    bool ok = fd >= 0 && (ioctl(fd, what, 0) == 0 || (what == FITHAW && errno == EINVAL));
+    if (!ok)
+        fettle_set_error(error, STORAGE, "cannot %s the file system at %s: %s", word, folder,
+                         g_strerror(errno));
+    if (fd >= 0)
+        close(fd);
+    return ok;
+}
+
+bool disk_freeze(const char *folder, GError **error)
+{
+    return freeze_or_thaw(folder, FIFREEZE, "freeze", error);
+}
+
+bool disk_thaw(const char *folder, GError **error)
+{
+    return freeze_or_thaw(folder, FITHAW, "thaw", error);
 }
 
 bool disk_fill(const char *folder, guint leave_mib, GError **error)

@@ -216,6 +216,30 @@ bool lab_state_read_only(const char *dir, const char *node, GError **error)
     return root && disk_read_only(root, error);
 }
 
+bool lab_shared(const char *dir, enum lab_shared how, GError **error)
+{
+    layout_autoptr layout = tools_check_root(error) ? layout_load(dir, error) : NULL;
+    g_autofree char *shared = layout ? layout_shared(layout) : NULL;
+    if (shared && !disk_is_mounted(shared)) { /* below it is the machine's own file system */
+        fettle_set_error(error, WRONG_STATE, "%s is not mounted: the lab does not run", shared);
+        return false;
+    }
+    if (!shared || !disk_thaw(shared, error) || !disk_set_writable(shared, true, error) ||
+        !disk_unfill(shared, error))
+        return false;
+    switch (how) {
+    case LAB_SHARED_FULL:
+        return disk_fill(shared, 0, error);
+    case LAB_SHARED_READ_ONLY:
+        return disk_set_writable(shared, false, error);
+    case LAB_SHARED_HANGS:
+        return disk_freeze(shared, error);
+    case LAB_SHARED_OK:
+        break;
+    }
+    return true;
+}
+
 /* --- network --- */
 
 bool lab_exec(const char *dir, const char *where, const char *const *command, GError **error)

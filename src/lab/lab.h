@@ -111,6 +111,13 @@ bool lab_state_fill(const char *dir, const char *node, bool full, GError **error
  */
 bool lab_state_read_only(const char *dir, const char *node, GError **error);
 
+enum lab_shared { LAB_SHARED_OK, LAB_SHARED_FULL, LAB_SHARED_READ_ONLY, LAB_SHARED_HANGS };
+
+/* The folder that all nodes share (DIR/shared) breaks in that one way, and in no other one any
+ * more. Hangs: whoever writes to it waits, and cannot be killed. Read-only: WRONG_STATE while
+ * something in it is open for writing. */
+bool lab_shared(const char *dir, enum lab_shared how, GError **error);
+
 /* Becomes the command (ended by NULL, looked up in PATH) in the network of a node, or of the switch
  * ("switch", 10.99.0.254 or fd99::fe): for a ping of guests, say. Returns only on failure. */
 bool lab_exec(const char *dir, const char *where, const char *const *command, GError **error);

@@ -108,9 +108,10 @@ static char **environment_for(const struct lab_service *service, const char *con
     return environment;
 }
 
-/* In the child, between fork and exec: system calls only. */
-G_GNUC_NORETURN static void become_daemon(int space, int log, char *const *command,
-                                          char *const *environment)
+/* In the child, between fork and exec: system calls only. Its working folder is the node's root, so
+ * that one path, /proc/self/cwd/…, can be another place on each node. */
+G_GNUC_NORETURN static void become_daemon(int space, int log, const char *root,
+                                          char *const *command, char *const *environment)
 {
     sigset_t none;
     sigemptyset(&none);
@@ -118,7 +119,7 @@ G_GNUC_NORETURN static void become_daemon(int space, int log, char *const *comma
     signal(SIGPIPE, SIG_DFL);
     setsid();
     int input = open("/dev/null", O_RDONLY);
-    if (setns(space, CLONE_NEWNET) == 0 && dup2(input, STDIN_FILENO) >= 0 &&
+    if (setns(space, CLONE_NEWNET) == 0 && chdir(root) == 0 && dup2(input, STDIN_FILENO) >= 0 &&
         dup2(log, STDOUT_FILENO) >= 0 && dup2(log, STDERR_FILENO) >= 0) {
         close(input);
         execvpe(command[0], command, environment);
@@ -133,6 +134,7 @@ static void service_start(struct lab_service *service, const char *const *variab
 {
     g_autofree char *name = layout_netns(service->services->layout, service->node);
     g_auto(GStrv) environment = environment_for(service, variables);
+    g_autofree char *root = layout_root(service->services->layout, service->node);
     int space = net_open(name);
     int log = open(service->log, O_CREAT | O_APPEND | O_WRONLY | O_CLOEXEC, 0600);
     unlink(service->ready);
@@ -140,7 +142,7 @@ static void service_start(struct lab_service *service, const char *const *variab
     service->paused = false;
     pid_t pid = space >= 0 && log >= 0 ? fork() : -1;
     if (pid == 0)
-        become_daemon(space, log, service->daemon->command, environment);
+        become_daemon(space, log, root, service->daemon->command, environment);
     if (pid > 0) {
         service->pid = pid;
         service->pidfd = proc_open(pid);

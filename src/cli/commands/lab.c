@@ -297,6 +297,30 @@ static int lab_cmd_state_readonly(struct cli *cli, int argc, char **argv, GError
                 ok ? argv[0] : "");
 }
 
+static int lab_cmd_shared(struct cli *cli, int argc, char **argv, GError **error)
+{
+    static const struct {
+        const char *word, *said;
+    } ways[] = {
+        [LAB_SHARED_OK] = {"ok", "is as it should be"},
+        [LAB_SHARED_FULL] = {"full", "is full"},
+        [LAB_SHARED_READ_ONLY] = {"read-only", "can only be read"},
+        [LAB_SHARED_HANGS] = {"hang", "hangs: whoever writes to it waits"},
+    };
+    static const char usage[] = "lab shared full|read-only|hang|ok [--dir DIR]";
+    const char *dir = take_dir(&argc, argv, error);
+    if (!dir || !cli_expect(argc, argv, 1, usage, error))
+        return -1;
+    for (guint i = 0; i < G_N_ELEMENTS(ways); i++)
+        if (strcmp(argv[0], ways[i].word) == 0)
+            return said(cli, lab_shared(dir, (enum lab_shared)i, error), "The shared folder %s.",
+                        ways[i].said);
+    fettle_set_error(error, WRONG_INPUT,
+                     "\"%s\": must be full, read-only, hang or ok; usage: fettle %s", argv[0],
+                     usage);
+    return -1;
+}
+
 static int lab_cmd_exec(struct cli *cli, int argc, char **argv, GError **error)
 {
     const char *dir = take_dir(&argc, argv, error);
@@ -344,5 +368,7 @@ const struct command lab_commands[] = {
     {"lab", "state-readonly", "NODE [--dir DIR]",
      "Let that disk go read-only, as after an error; a power cycle mends it.",
      lab_cmd_state_readonly},
+    {"lab", "shared", "full|read-only|hang|ok [--dir DIR]",
+     "Break the folder that all nodes share in one of these ways, or mend it.", lab_cmd_shared},
     {0},
 };

@@ -5,8 +5,10 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -106,4 +108,37 @@ void look_no_trace(const char *dir)
         g_autofree char *about = g_strdup_printf("/sys/block/%s/loop/backing_file", name);
         g_assert_false(look_mentions(about, dir));
     }
+}
+
+bool look_write_mib(int fd, guint mib)
+{
+    enum { BLOCK = 1024 * 1024 };
+    g_autofree char *block = g_malloc0(BLOCK);
+    size_t left = (size_t)mib * BLOCK;
+    while (left > 0) {
+        ssize_t count = write(fd, block, MIN(left, BLOCK));
+        if (count <= 0)
+            return false;
+        left -= (size_t)count;
+    }
+    return fsync(fd) == 0;
+}
+
+pid_t look_writer(const char *path)
+{
+    pid_t child = fork();
+    if (child == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        int fd = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+        _exit(fd >= 0 && look_write_mib(fd, 1) ? 0 : 1);
+    }
+    return child;
+}
+
+bool look_waits_in_kernel(pid_t pid)
+{
+    g_autofree char *path = g_strdup_printf("/proc/%d/stat", (int)pid);
+    g_autofree char *text = NULL;
+    g_assert_true(g_file_get_contents(path, &text, NULL, NULL));
+    return g_str_has_prefix(strrchr(text, ')'), ") D");
 }

@@ -49,21 +49,6 @@ static const struct lab_daemon DAEMONS[] = {
 
 static char *base; /* folder of all labs of this run */
 
-#define check(call)                                                                                \
-    do {                                                                                           \
-        g_autoptr(GError) check_error = NULL;                                                      \
-        bool check_ok = (call);                                                                    \
-        g_assert_no_error(check_error);                                                            \
-        g_assert_true(check_ok);                                                                   \
-    } while (0)
-#define check_fails(call, CODE, part)                                                              \
-    do {                                                                                           \
-        g_autoptr(GError) check_error = NULL;                                                      \
-        g_assert_false(call);                                                                      \
-        g_assert_error(check_error, FETTLE_ERROR, FETTLE_ERROR_##CODE);                            \
-        g_assert_nonnull(strstr(check_error->message, part));                                      \
-    } while (0)
-
 static char *new_lab(const char *name)
 {
     g_autofree char *dir = g_build_filename(base, name, NULL);
@@ -520,21 +505,6 @@ static void test_supervision(void)
     down(dir);
 }
 
-/* What is written in part, as the last bit of a disk is, is gone on with: that says why. */
-static bool write_mib(int fd, guint mib)
-{
-    enum { BLOCK = 1024 * 1024 };
-    g_autofree char *block = g_malloc0(BLOCK);
-    size_t left = (size_t)mib * BLOCK;
-    while (left > 0) {
-        ssize_t count = write(fd, block, MIN(left, BLOCK));
-        if (count <= 0)
-            return false;
-        left -= (size_t)count;
-    }
-    return fsync(fd) == 0;
-}
-
 static void test_disks(void)
 {
     g_autofree char *dir = new_lab("disks");
@@ -546,18 +516,18 @@ static void test_disks(void)
     g_assert_cmpuint(root.f_files, >=, root.f_blocks * root.f_frsize / (12 * 1024));
     g_assert_cmpuint(disks.f_files, >=, 4096);
     check(lab_disk_fill(dir, "node2", 4, &check_error));
-    g_assert_true(write_mib(image, 3));
-    g_assert_false(write_mib(image, 3));
+    g_assert_true(look_write_mib(image, 3));
+    g_assert_false(look_write_mib(image, 3));
     g_assert_cmpint(errno, ==, ENOSPC);
     check(lab_disk_unfill(dir, "node2", &check_error));
-    g_assert_true(write_mib(image, 3));
+    g_assert_true(look_write_mib(image, 3));
 
     check(lab_disk_shutdown(dir, "node2", &check_error));
-    g_assert_false(write_mib(image, 1));
+    g_assert_false(look_write_mib(image, 1));
     g_assert_cmpint(errno, ==, EIO);
-    g_assert_true(write_mib(other, 1));
+    g_assert_true(look_write_mib(other, 1));
     check(lab_state_read_only(dir, "node2", &check_error));
-    g_assert_false(write_mib(other, 1));
+    g_assert_false(look_write_mib(other, 1));
     g_assert_cmpint(errno, ==, EROFS);
     close(image);
     close(other);
@@ -565,10 +535,52 @@ static void test_disks(void)
     check(lab_power(dir, "node2", true, &check_error));
     image = look_open_new(dir, "node2", "var/disks/image");
     other = look_open_new(dir, "node2", "var/other");
-    g_assert_true(write_mib(image, 1) && write_mib(other, 1));
+    g_assert_true(look_write_mib(image, 1) && look_write_mib(other, 1));
     close(image);
     close(other);
     down(dir);
+}
+
+static int code_of(pid_t pid)
+{
+    int status = 0;
+    g_assert_cmpint(waitpid(pid, &status, 0), ==, pid);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+/* It breaks for all nodes, in one way at a time, and is whole again with one word. */
+static void test_shared_breaks(void)
+{
+    g_autofree char *dir = new_lab("breaks");
+    g_autofree char *path = look_path(dir, "node1", "var/shared/later");
+    check(lab_shared(dir, LAB_SHARED_FULL, &check_error));
+    int fd = look_open_new(dir, "node2", "var/shared/image");
+    g_assert_false(look_write_mib(fd, 1));
+    g_assert_cmpint(errno, ==, ENOSPC);
+    check_fails(lab_shared(dir, LAB_SHARED_READ_ONLY, &check_error), WRONG_STATE,
+                "open for writing");
+    g_assert_true(look_write_mib(fd, 1));
+    close(fd);
+
+    check(lab_shared(dir, LAB_SHARED_READ_ONLY, &check_error));
+    g_assert_cmpint(open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600), ==, -1);
+    g_assert_cmpint(errno, ==, EROFS);
+
+    check(lab_shared(dir, LAB_SHARED_HANGS, &check_error));
+    pid_t child = look_writer(path);
+    while (!look_waits_in_kernel(child))
+        g_usleep(1000);
+    check(lab_shared(dir, LAB_SHARED_OK, &check_error));
+    g_assert_cmpint(code_of(child), ==, 0);
+
+    check(lab_shared(dir, LAB_SHARED_HANGS, &check_error));
+    child = look_writer(path);
+    while (!look_waits_in_kernel(child))
+        g_usleep(1000);
+    down(dir);
+    g_assert_cmpint(code_of(child), ==, 1);
+    look_no_trace(dir);
+    check_fails(lab_shared(dir, LAB_SHARED_OK, &check_error), UNKNOWN_ENTITY, "there is no lab in");
 }
 
 static pid_t supervisor_of(const char *dir)
@@ -739,6 +751,7 @@ static int run_tests(int argc, char **argv)
     g_test_add_func("/lab/programs-of-one-node", test_programs);
     g_test_add_func("/lab/supervision", test_supervision);
     g_test_add_func("/lab/disks", test_disks);
+    g_test_add_func("/lab/shared-folder-breaks", test_shared_breaks);
     g_test_add_func("/lab/dead-supervisor", test_dead_supervisor);
     g_test_add_func("/lab/killed-while-building", test_killed_while_building);
     g_test_add_func("/lab/damaged-description", test_damaged_description);
