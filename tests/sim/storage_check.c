@@ -193,6 +193,7 @@ static void check_copy(const struct commit *commit, const struct worker *row,
     counts->copies++;
     counts->backups += new->type == RESOURCE_BACKUP;
     counts->restores += restored;
+    counts->moves += resource_is_moved(row);
     if (fake_volumes_content(volumes, new->data) != fake_volumes_content(volumes, source))
         WRONG(commit, "%s %s is no moment of its source %s", resource_kind(new->type), new->uuid,
               source);

@@ -150,6 +150,8 @@ static void one_of_copies(struct storage_host *host, const char *id)
         write_volume(storage, volume);
     else if (what < 55 && volume)
         one_of_backups(host, id, volume);
+    else if (what < 62 && volume)
+        accept(host, id, "Volume", "migrate-volume", volume->uuid, NULL);
     else if (what < 75 && volume)
         accept(host, id, "Snapshot", "create-snapshot", NULL,
                json_make("{s:s}", "source", volume->uuid));

@@ -31,7 +31,7 @@ struct storage_process;
 struct storage_counts {
     guint64 seeds, accepted, taken, claimed, cleaned, refused, resets, resets_in_work, given_back;
     guint64 ended, kills, pauses, hangs, orphans, failures, down, unnamed, lost_late, clocks;
-    guint64 made, removed, handed_on, stood_in, cleanups, copies, writes, backups, restores;
+    guint64 made, removed, handed_on, stood_in, cleanups, copies, writes, backups, restores, moves;
 };
 
 /* The processes of one host. */
@@ -90,7 +90,7 @@ struct storage_world {
 
 struct storage_world *storage_of(const struct ms *ms);
 /* Nothing happens by itself in the plain one; in that of copies snapshots and backups are
- * made and deleted, volumes made from them and restored, and volumes written. */
+ * made and deleted, volumes made from them and restored, moved, and written. */
 extern const struct ms_theme storage_theme, storage_plain_theme, storage_copies_theme;
 
 /* --- storage_host.c --- */

@@ -35,7 +35,7 @@ static bool enough_happened(const struct all_counts *counts)
     const struct storage_counts *storage = &counts->storage;
     guint64 seeds = storage->seeds;
     bool copied = storage->copies > 5 * seeds && storage->writes > 5 * seeds &&
-                  storage->backups > seeds && storage->restores > seeds;
+                  storage->backups > seeds && storage->restores > seeds && storage->moves > seeds;
     if (counts->theme == &storage_copies_theme)
         return seeds < 10 || (copied && storage->taken > 80 * seeds &&
                               storage->cleaned > 5 * seeds && storage->unnamed > 5 * seeds);
@@ -55,10 +55,10 @@ static int report(const char *name, bool ok, const struct all_counts *counts)
         "# %u seeds: %u requests accepted, %u rows taken, %u claimed, %u cleaned, %u given back, "
         "%u late steps refused, %u resets (%u in mid-work), %u data made, %u removed, %u unnamed, "
         "%u handed on, %u cleanups, %u rows claimed for others, %u copies (%u backups, %u "
-        "restores), %u writes\n",
+        "restores, %u moves), %u writes\n",
         N(seeds), N(accepted), N(taken), N(claimed), N(cleaned), N(given_back), N(refused),
         N(resets), N(resets_in_work), N(made), N(removed), N(unnamed), N(handed_on), N(cleanups),
-        N(stood_in), N(copies), N(backups), N(restores), N(writes));
+        N(stood_in), N(copies), N(backups), N(restores), N(moves), N(writes));
     printf(
         "# %u masters, %u volumed killed, %u stopped, %u lost their name, %u hangs, %u calls went "
         "on alone, %u failed, %u clocks set, %u down on record, %u data lost with commits; at rest "
