@@ -8,7 +8,8 @@ from bench_queue import ms, resident_mb, timed
 
 NODES = ('node1', 'node2', 'node3')
 RATES = {'cleanup_floor_rows_per_s': ('1/s', ''), 'cleanup_rows_per_s': ('1/s', '>= 2500'), 'cleanup_request_ms': ('ms', '<= 150'),
-         'volume_work_floor_us': ('us', ''), 'volume_work_us': ('us', '<= 2 volume_work_floor_us')}
+         'volume_work_floor_us': ('us', ''), 'volume_work_us': ('us', '<= 2 volume_work_floor_us'), 'volumes_10000_mb': ('MB', '<= 25')}
+FILLED_MIB = 64
 IDLE_S = 20
 
 
@@ -33,13 +34,21 @@ def make_file(path):
     os.close(folder)
 
 
-def on_a_directory(lab, figures, runs):
+def serve(lab):
+    """The place of the back end, which is there from now on."""
     place = os.path.join(lab.directory, 'shared', 'bench')
+    if os.path.isdir(place):
+        return place
     os.mkdir(place, 0o755)
     lab.cli('cluster', 'modify', '--report-interval', '1')
-    lab.cli('backend', 'add', 'bench', '--nodes', ','.join(NODES), '--path', place, '--overcommit', '100000')
+    lab.cli('backend', 'add', 'bench', '--nodes', ','.join(NODES), '--path', place, '--overcommit', '100000', '--backups', 'yes')
     fettlelib.wait_until('all serve', lambda: [row['state'] for row in lab.query('storage_service', ['state', 'backend'])
                                                if row['backend']] == ['up'] * len(NODES), 60)
+    return place
+
+
+def on_a_directory(lab, figures, runs):
+    place = serve(lab)
     made, created, deleted, commits = [], [], [], []
     for number in range(runs):
         made.append(ms(timed(lambda path=os.path.join(place, f'by-hand-{number}'): make_file(path))))
@@ -60,6 +69,53 @@ def on_a_directory(lab, figures, runs):
     figures.add('volumed_rss_mb', resident_mb(pid), 'MB', '<= 12', 1)
 
 
+def data_of(lab, place, volume):
+    """The file of a volume."""
+    return os.path.join(place, 'volumes', lab.query('volume', ['name', 'data'], ['=', 'name', volume])[0]['data'])
+
+
+def fill(path):
+    """Half of it can be compressed."""
+    with open(path, 'r+b') as file:
+        for _ in range(FILLED_MIB):
+            file.write(os.urandom(512 << 10) + bytes(512 << 10))
+        os.fsync(file.fileno())
+
+
+def convert(source, target, *options):
+    subprocess.run(['qemu-img', 'convert', *options, source, target], check=True)
+    with open(target, 'rb') as file:
+        os.fsync(file.fileno())
+
+
+def mib_per_s(seconds):
+    return [FILLED_MIB / one for one in seconds]
+
+
+def backups(lab, figures, runs):
+    """Of a volume of 1 GiB with 64 MiB of data; rates are of these."""
+    place = serve(lab)
+    packed, unpacked = os.path.join(place, 'packed'), os.path.join(place, 'unpacked')
+    lab.cli('volume', 'create', 'full', '--size', '1', '--backend', 'bench')
+    path = data_of(lab, place, 'full')
+    fill(path)
+    floors, made, floors_back, restored = [], [], [], []
+    for number in range(runs):
+        floors.append(timed(lambda: convert(path, packed, '-c', '-f', 'raw', '-O', 'qcow2')))
+        made.append(timed(lambda name=f'b{number}': lab.cli('backup', 'create', 'full', '--name', name)))
+        floors_back.append(timed(lambda: convert(packed, unpacked, '-f', 'qcow2', '-O', 'raw')))
+        restored.append(timed(lambda name=f'b{number}': lab.cli('backup', 'restore', name, '--new', f'of-{name}')))
+        lab.cli('volume', 'delete', f'of-b{number}')
+        lab.cli('backup', 'delete', f'b{number}')
+        os.unlink(packed)
+        os.unlink(unpacked)
+    for name, floor, values in (('backup_mib_s', floors, made), ('restore_mib_s', floors_back, restored)):
+        figures.floors[f'floor_{name}'] = sorted(mib_per_s(floor))[runs // 2]
+        figures.add(f'floor_{name}', mib_per_s(floor), 'MiB/s')
+        figures.add(name, mib_per_s(values), 'MiB/s', f'>= 0.7 floor_{name}')
+
+
 def measure(build, figures, runs):
     with fettlelib.Lab(build) as lab:
         figures.part('volumes', 120, on_a_directory, lab, figures, runs)
+        figures.part('backups', 120, backups, lab, figures, min(runs, 5))

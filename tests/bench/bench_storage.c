@@ -9,11 +9,14 @@
  *   cleanup_request_ms        request_cleanup that finds them (CLN-40)
  *   volume_work_us            a volume that is created: accepted, taken, made, on record
  *   volume_work_floor_us      four commits of two objects one after the other
+ *   volumes_10000_mb          heap that 10,000 volumes with a snapshot each take in a
+ * configuration, with all indexes
  */
 #include "bench_figure.h"
 #include "proto/change.h"
 #include "unit/core/world/volume_world.h"
 
+#include <malloc.h>
 #include <string.h>
 
 #define RUNS 3
@@ -36,6 +39,7 @@ static guint rows_left(void)
 /* Node1's has all of them in its hands; node2's process is the answer. */
 static struct volumed *die_with_rows(void)
 {
+    fake_volumes_set_space(volumes, DIR1, ROWS);
     struct volumed *first = volumed_start(1);
     struct volumed *second = volumed_start(2);
     fake_advance(world.world, 30000);
@@ -117,19 +121,52 @@ static double bench_create(void)
     return took * 1000 / VOLUMES;
 }
 
+/* --- what is on record --- */
+
+static void load(struct config *config, const char *kind, const char *key, json_t *object)
+{
+    struct config_loading loading = {config, NULL};
+    json_autoptr whole = object;
+    config_load_object(kind, key, 1, whole, &loading);
+    g_assert_no_error(loading.error);
+}
+
+static double bench_record(void)
+{
+    struct config *config = config_new();
+    double before = (double)mallinfo2().uordblks;
+    load(config, "backend", DIR1, object_backend(DIR1));
+    for (guint i = 0; i < ROWS; i++) {
+        g_autofree char *volume = volume_key(i), *name = g_strdup_printf("data%u", i);
+        g_autofree char *snapshot = g_strdup_printf("eeeeeeee-2222-4000-8000-%012u", i);
+        load(config, "volume", volume,
+             with(with(object_volume1(), "uuid", json_string(volume)), "name", json_string(name)));
+        load(config, "snapshot", snapshot,
+             with(with(with(object_snapshot2(), "uuid", json_string(snapshot)), "volume",
+                       json_string(volume)),
+                  "name", json_string(name)));
+    }
+    double mb = ((double)mallinfo2().uordblks - before) / 1e6;
+    config_free(config);
+    return mb;
+}
+
 int main(void)
 {
     double rows[RUNS], request[RUNS], rows_floor[RUNS], create[RUNS], create_floor[RUNS];
+    double record[RUNS];
     for (guint i = 0; i < RUNS; i++) {
         rows_floor[i] = ROWS / bench_objects(3 * ROWS, 3 * BATCH) * 1000;
         bench_cleanup(&rows[i], &request[i]);
         create_floor[i] = bench_objects(2 * 4 * VOLUMES, 2) * 1000 / VOLUMES;
         create[i] = bench_create();
+        record[i] = bench_record();
     }
     bench_print_median("cleanup_floor_rows_per_s", rows_floor, RUNS);
     bench_print_median("cleanup_rows_per_s", rows, RUNS);
     bench_print_median("cleanup_request_ms", request, RUNS);
     bench_print_median("volume_work_floor_us", create_floor, RUNS);
     bench_print_median("volume_work_us", create, RUNS);
+    bench_print_median("volumes_10000_mb", record, RUNS);
     return 0;
 }
