@@ -26,7 +26,7 @@ static const struct noun {
     {"recovery", "Tasks that were left behind", "list, plan, show, collect, retry, reset"},
     {"network", "Networks with pools of addresses", "list, info, add, modify, remove"},
     {"volume", "Disks that live by themselves",
-     "list, info, create, extend, attach, detach, delete"},
+     "list, info, create, extend, attach, detach, migrate, delete"},
     {"snapshot", "What volumes were at one moment", "list, info, create, rename, delete"},
     {"backup", "What is kept of volumes elsewhere", "list, info, create, restore, delete"},
     {"tag", "Tags on the cluster, node groups, nodes and instances", "list, add, remove"},

@@ -130,6 +130,8 @@ ELSEWHERE = {
     ('volume', 'create'): 'asks fettle-wconfd of the master (test_volumes)',
     ('volume', 'delete'): 'asks fettle-wconfd of the master (test_volumes)',
     ('volume', 'extend'): 'asks fettle-wconfd of the master (test_volumes)',
+    ('volume', 'migrate'): 'asks fettle-wconfd of the master (test_volumes)',
+    ('volume', 'retype'): 'asks fettle-wconfd of the master (test_volumes)',
     ('volume', 'rename'): 'asks fettle-wconfd of the master (test_volumes)',
     ('volume', 'modify'): 'asks fettle-wconfd of the master (test_volumes)',
     ('volume', 'reset-state'): 'asks fettle-wconfd of the master (test_volumes)',

@@ -303,6 +303,64 @@ def test_killed_copy():
         lab.cli('volume', 'delete', 'v')
 
 
+@title('/volumes/moves#SAF-53')
+def test_moves():
+    at = (0, 5 << 20, (1 << 30) - 4)
+    lab.cli('volume', 'create', 'data1', '--size', '1', '--backend', 'dir1')
+    write(data('volumes', volumes()['data1']), b'good', *at)
+    refused('volume data1 is on dir1 already', 'volume', 'migrate', 'data1', '--backend', 'dir1')
+    assert lab.cli('volume', 'migrate', 'data1') == 'Volume data1 is on dir2.\n'
+    found = volumes()['data1']
+    assert found['backend'] == 'dir2' and read(data('volumes', found), 4, *at) == [b'good'] * 3, found
+    assert os.stat(data('volumes', found)).st_blocks < 2048
+    check('dir1')
+    check('dir2')
+    for name in ('dir1', 'dir2'):
+        lab.cli('volume-type', 'create', f'on-{name}', '--extra-specs', f'volume_backend_name={name}')
+    lab.cli('volume-type', 'create', 'any')
+    refused('volume data1 is on dir2, which type on-dir1 is not for, by its extra specs; let it be moved for that (--migrate)',
+            'volume', 'retype', 'data1', '--type', 'on-dir1')
+    assert lab.cli('volume', 'retype', 'data1', '--type', 'on-dir1', '--migrate') == 'Volume data1 has type on-dir1, and is on dir1.\n'
+    refused('is not for back end dir2, by its extra specs; give it another type', 'volume', 'migrate', 'data1', '--backend', 'dir2')
+    refused('volume data1 can be moved nowhere: besides dir1 no back end is for type on-dir1', 'volume', 'migrate', 'data1')
+    assert lab.cli('volume', 'retype', 'data1', '--type', 'any') == 'Volume data1 has type any, and is on dir1.\n'
+    assert read(data('volumes', volumes()['data1']), 4, *at) == [b'good'] * 3
+    lab.cli('snapshot', 'create', 'before', '--volume', 'data1')
+    refused('volume data1 has snapshots: before; they stay on dir1', 'volume', 'migrate', 'data1')
+    lab.cli('volume', 'delete', 'data1', '--cascade')
+    for name in ('on-dir1', 'on-dir2', 'any'):
+        lab.cli('volume-type', 'delete', name)
+    check('dir1')
+    check('dir2')
+
+
+@title('/volumes/killed-in-mid-move#CLN-62')
+def test_killed_move():
+    with disk('dir3'):
+        lab.cli('volume', 'create', 'v', '--size', '1', '--backend', 'dir2')
+        write(data('volumes', volumes()['v']), b'good', 0, 7 << 20)
+        before = digest('dir2')
+        with fettlelib.standing_still(place('dir3')):
+            ask('migrate', 'v', '--backend', 'dir3')
+            wait_until('node1 has taken it', lambda: volumes()['v']['worker'] == 'node1@dir3', PATIENCE_S)
+            said = lab.cli('volume', 'info', 'v')
+            assert re.search(r'^  Status +migrating\n  Work +migrate-volume, by node1@dir3$', said, re.M), said
+            refused('volume v: it is being migrated; wait, or reset its state', 'volume', 'delete', 'v')
+            lab.lab('kill', 'volumed@node1')
+        found = settle('v')
+        assert (found['status'], found['backend']) == ('available', 'dir2') and found['data'], found
+        assert digest('dir2') == before
+        said = lab.cli('volume', 'info', 'v')
+        assert re.search(r'^  Last move +failed: the service that worked on it has ended$', said, re.M), said
+        lab.lab('kill', 'volumed@node1')
+        check('dir3')
+        assert lab.cli('volume', 'migrate', 'v', '--backend', 'dir3') == 'Volume v is on dir3.\n'
+        assert read(data('volumes', volumes()['v']), 4, 0, 7 << 20) == [b'good'] * 2
+        check('dir2')
+        lab.cli('volume', 'delete', 'v')
+        check('dir3')
+
+
 @title('/volumes/another-node-names-the-master')
 def test_elsewhere():
     done = fettlelib.run_command([lab.fettle, '--root', lab.root('node2'), 'volume', 'create', 'x', '--size', '1'])
@@ -479,4 +537,4 @@ if __name__ == '__main__':
         folder = os.path.join(lab.directory, 'shared')
         lab.cli('cluster', 'modify', '--report-interval', '1', '--service-down-time', '4')
         e2e.run(test_backends, test_life, test_names, test_types, test_no_room, test_snapshots, test_elsewhere, test_waits, test_second,
-                test_killed_create, test_killed_extend, test_killed_delete, test_stopped, test_killed_copy, test_double, test_places, test_logs)
+                test_killed_create, test_killed_extend, test_killed_delete, test_stopped, test_killed_copy, test_moves, test_killed_move, test_double, test_places, test_logs)

@@ -187,6 +187,12 @@ guint64 fake_volumes_bytes(const struct fake_volumes *volumes, const char *name)
     return thing ? thing->data.bytes : 0;
 }
 
+bool fake_volumes_is_on(const struct fake_volumes *volumes, const char *name, const char *backend)
+{
+    const struct thing *thing = find(volumes, name);
+    return thing && strcmp(thing->backend, backend) == 0;
+}
+
 bool fake_volumes_whole(const struct fake_volumes *volumes, const char *name)
 {
     const struct thing *thing = find(volumes, name);

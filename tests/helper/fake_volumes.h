@@ -52,6 +52,7 @@ void fake_volumes_put(struct fake_volumes *volumes, const char *backend, const c
 void fake_volumes_put_as(struct fake_volumes *volumes, const char *backend, enum resource_type type,
                          const char *name, guint64 bytes, bool whole);
 bool fake_volumes_has(const struct fake_volumes *volumes, const char *name);
+bool fake_volumes_is_on(const struct fake_volumes *volumes, const char *name, const char *backend);
 /* 0: there is none. */
 guint64 fake_volumes_bytes(const struct fake_volumes *volumes, const char *name);
 /* Whether it says so of itself. */

@@ -7,6 +7,8 @@
 static void print_work(const json_t *cells)
 {
     const char *operation = info_string(cells, "operation"), *worker = info_string(cells, "worker");
+    const char *backend =
+        info_string(cells, json_object_get(cells, "work_backend") ? "work_backend" : "backend");
     if (*operation == '\0')
         return;
     if (*worker != '\0') {
@@ -14,7 +16,6 @@ static void print_work(const json_t *cells)
         return;
     }
     g_autofree char *since = cli_time_text(info_number(cells, "waits_since"));
-    const char *backend = info_string(cells, "backend");
     if (*backend != '\0')
         info_line("Work", "%s; waits for a member of %s since %s", operation, backend, since);
     else
@@ -46,8 +47,8 @@ static void print(const json_t *cells, const char *title)
     g_autofree char *created = cli_time_text(info_number(cells, "created"));
     printf("%s %s\n", title, info_string(cells, "name"));
     info_word("Status", info_string(cells, "status"), rest);
-    if (well && *why) /* of a backup */
-        info_line("Last restore", "failed: %s", why);
+    if (well && *why)
+        info_line(strcmp(title, "Volume") == 0 ? "Last move" : "Last restore", "failed: %s", why);
     print_work(cells);
     if (*info_string(cells, "volume") != '\0')
         info_line("Of volume", "%s", info_string(cells, "volume"));

@@ -1,6 +1,7 @@
 /*
- * `fettle volume create|delete|extend|rename|modify|reset-state`: asks fettle-wconfd of the master,
- * which puts it on record in one commit, and follows what the volume services make of it.
+ * `fettle volume create|delete|extend|migrate|retype|rename|modify|reset-state`: asks fettle-wconfd
+ * of the master, which puts it on record in one commit, and follows what the volume services make
+ * of it.
  */
 #include "cli/cli.h"
 
@@ -8,7 +9,8 @@
 
 /* --- work --- */
 
-static const char *const operations[] = {"create-volume", "extend-volume", "delete-volume"};
+static const char *const operations[] = {"create-volume", "extend-volume", "delete-volume",
+                                         "migrate-volume", "retype-volume"};
 
 /* What the flags of one of these say. */
 struct request {
@@ -73,6 +75,42 @@ static int volume_delete(struct cli *cli, int argc, char **argv, GError **error)
     return volume_work(cli, &work, request.no_wait, args, error);
 }
 
+static int volume_migrate(struct cli *cli, int argc, char **argv, GError **error)
+{
+    struct request request = {0};
+    struct volume_request work = {.kind = "volume", .operation = operations[3]};
+    if (!volume_take(&argc, argv, "--backend", &request.backend, error) ||
+        !volume_take_wait(&argc, argv, &request.no_wait, error) ||
+        !cli_expect(argc, argv, 1, "volume migrate VOLUME [--backend BACKEND]", error))
+        return -1;
+    work.name = argv[0];
+    json_t *args = json_make("{ss ss}", "resource", argv[0], "backend",
+                             request.backend ? request.backend : "");
+    return volume_work(cli, &work, request.no_wait, args, error);
+}
+
+static int volume_retype(struct cli *cli, int argc, char **argv, GError **error)
+{
+    struct request request = {0};
+    bool migrate;
+    struct volume_request work = {.kind = "volume", .operation = operations[4]};
+    if (!volume_take(&argc, argv, "--type", &request.type, error) ||
+        !volume_take_wait(&argc, argv, &request.no_wait, error) ||
+        !cli_take_switch(&argc, argv, "--migrate", &migrate, error) ||
+        !cli_expect(argc, argv, 1, "volume retype VOLUME --type TYPE [--migrate]", error))
+        return -1;
+    if (request.type == NULL) {
+        fettle_set_error(error, WRONG_INPUT,
+                         "--type is missing: which it is to have; see: fettle volume-type list");
+        return -1;
+    }
+    work.name = argv[0];
+    work.into = request.type;
+    json_t *args = json_make("{ss ss sb}", "resource", argv[0], "volume_type", request.type,
+                             "migrate", migrate);
+    return volume_work(cli, &work, request.no_wait, args, error);
+}
+
 /* --- what needs no work --- */
 
 static int rename_volume(struct cli *cli, int argc, char **argv, GError **error)
@@ -121,6 +159,15 @@ const struct command volume_commands[] = {
      volume_delete},
     {"volume", "extend", "VOLUME --size SIZE [--wait|--no-wait]",
      "Make a volume larger: the size (GiB, or as 10G or 1T) that it has then.", volume_extend},
+    {"volume", "migrate", "VOLUME [--backend BACKEND] [--wait|--no-wait]",
+     "Move a volume that nobody uses, and that has no snapshots, to another back end, and wait "
+     "until it is there; without --backend to the one with the most space of those that can have "
+     "it. Until its data is there it is where it was.",
+     volume_migrate},
+    {"volume", "retype", "VOLUME --type TYPE [--migrate] [--wait|--no-wait]",
+     "Give a volume another type. If its back end is not one for that, it is moved to one that is, "
+     "as by migrate, but only with --migrate.",
+     volume_retype},
     {"volume", "rename", "VOLUME VOLUME-NAME", "Give a volume another name.", rename_volume},
     {"volume", "modify", "VOLUME --description TEXT", "Say what a volume is for.", volume_modify},
     {"volume", "reset-state", "VOLUME --status available|error|error_extending|error_deleting",

@@ -84,7 +84,7 @@ static bool look(struct following *following, GError **error)
         show(following, json_array_get(rows, 0));
     else if (rows != NULL)
         following->end = cli_query(following->cli, work->kind,
-                                   (const char *const[]){"status", "why", "size", NULL},
+                                   (const char *const[]){"status", "why", "size", "backend", NULL},
                                    json_make("[sss]", "=", "uuid", work->uuid), error);
     return rows != NULL && (json_array_size(rows) > 0 || following->end != NULL);
 }
@@ -176,7 +176,7 @@ static int say_end(struct cli *cli, const struct volume_request *work, const jso
     const char *status = cli_cell_string(row, 0), *why = cli_cell_string(row, 1);
     json_int_t size = json_integer_value(cli_cell_value(row, 2));
     bool meant = is_well(status) && size >= (json_int_t)work->size && !deletes(work) &&
-                 *why == '\0'; /* a backup that could not be restored is available still */
+                 *why == '\0'; /* what could not be restored or moved is available still */
     g_autofree char *kind = title(work);
     if (meant) {
         json_t *object =
@@ -185,13 +185,18 @@ static int say_end(struct cli *cli, const struct volume_request *work, const jso
             cli_say(cli, object, "Volume %s has %" JSON_INTEGER_FORMAT " GiB.", work->name, size);
         else if (strcmp(work->operation, "restore-backup") == 0)
             cli_say(cli, object, "Backup %s is restored into volume %s.", work->name, work->into);
+        else if (strcmp(work->operation, "migrate-volume") == 0)
+            cli_say(cli, object, "Volume %s is on %s.", work->name, cli_cell_string(row, 3));
+        else if (strcmp(work->operation, "retype-volume") == 0)
+            cli_say(cli, object, "Volume %s has type %s, and is on %s.", work->name, work->into,
+                    cli_cell_string(row, 3));
         else
             cli_say(cli, object, "%s %s is %s.", kind, work->name, status);
         return 0;
     }
     if (*why != '\0' && is_well(status))
-        fettle_set_error(error, STORAGE, "%s %s could not be restored: %s", work->kind, work->name,
-                         why);
+        fettle_set_error(error, STORAGE, "%s %s could not be %s: %s", work->kind, work->name,
+                         strcmp(work->kind, "volume") == 0 ? "moved" : "restored", why);
     else if (*why != '\0')
         fettle_set_error(error, STORAGE, "%s %s: %s: %s", work->kind, work->name, status, why);
     else

@@ -10,7 +10,7 @@ struct volume_request {
     const char *kind;      /* "volume", "snapshot" */
     const char *operation; /* "create-volume", … */
     const char *name;      /* as the person has named it */
-    const char *into;      /* of a restore: the volume; NULL: there is none */
+    const char *into;      /* of a restore the volume, of a retype the type; NULL: neither */
     char *uuid;            /* of the resource */
     guint64 row;           /* id of the row: serial of the commit that made it */
     guint64 size;          /* that it is to have (GiB); 0: not asked for */

@@ -203,9 +203,9 @@ static bool tags_unused(const struct config *config, const struct config_delta *
 static bool volume_type_unused(const struct config *config, const struct volume_type *type,
                                GError **error)
 {
-    g_autoptr(GPtrArray) volumes = config_type_volumes(config, type->uuid);
-    return volumes->len == 0 || still_used("volume_type", type->uuid, type, "volume",
-                                           config_volume_name(volumes->pdata[0]), error);
+    const struct volume *volume = config_volume_of_type(config, type->uuid);
+    return !volume ||
+           still_used("volume_type", type->uuid, type, "volume", config_volume_name(volume), error);
 }
 
 bool invariants_deleted(const struct config *config, const struct config_delta *delta,

@@ -149,6 +149,8 @@ bool invariants_worker(const struct config *config, const void *object, GError *
         return false;
     }
     return owner_rule(config, row, error) && partner_rule(config, row, error) &&
+           (!*row->volume_type ||
+            invariants_exists(config, "volume_type", row->volume_type, "volume_type", error)) &&
            (!*row->backend || invariants_exists(config, "backend", row->backend, "backend", error));
 }
 

@@ -130,6 +130,8 @@ GPtrArray *config_backend_backups(const struct config *config, const char *backe
 GPtrArray *config_project_volumes(const struct config *config, const char *project);
 GPtrArray *config_project_snapshots(const struct config *config, const char *project);
 GPtrArray *config_type_volumes(const struct config *config, const char *volume_type);
+/* One that has that type, or is on its way to get it; NULL: there is none. */
+const struct volume *config_volume_of_type(const struct config *config, const char *volume_type);
 /* The size (GiB) that a volume has, or that its row of work is to give it. */
 guint64 config_volume_gib(const struct config *config, const struct volume *volume);
 GPtrArray *config_backend_trash(const struct config *config, const char *backend);

@@ -143,6 +143,20 @@ GPtrArray *config_type_volumes(const struct config *config, const char *volume_t
     return values_of(config, INDEX_TYPE_VOLUMES, volume_type);
 }
 
+const struct volume *config_volume_of_type(const struct config *config, const char *volume_type)
+{
+    g_autoptr(GPtrArray) volumes = config_type_volumes(config, volume_type);
+    if (volumes->len)
+        return volumes->pdata[0];
+    g_autoptr(GPtrArray) rows = config_list(config, "worker");
+    for (guint i = 0; i < rows->len; i++) {
+        const struct worker *row = rows->pdata[i];
+        if (!strcmp(row->volume_type, volume_type))
+            return config_get(config, "volume", row->resource_id, NULL);
+    }
+    return NULL;
+}
+
 guint64 config_volume_gib(const struct config *config, const struct volume *volume)
 {
     if (volume->status != VOLUME_EXTENDING)

@@ -153,6 +153,12 @@ struct resource resource_made(const struct config *config, const struct worker *
                                         : resource_of_row(config, row);
 }
 
+bool resource_is_moved(const struct worker *row)
+{
+    return row->source && row->source->resource_type == row->resource_type &&
+           strcmp(row->source->resource_id, row->resource_id) == 0;
+}
+
 const char *resource_read_from(const struct config *config, const struct worker *row)
 {
     struct resource read =

@@ -46,6 +46,8 @@ struct resource resource_partner(const struct config *config, const struct worke
 /* What a row makes data of: its resource, or its partner; by the table that says it. */
 struct resource resource_made(const struct config *config, const struct worker *row,
                               const struct work_row *work);
+/* Whether a row moves its resource: what it copies is that itself, to the back end of the row. */
+bool resource_is_moved(const struct worker *row);
 /* The back end (UUID) that data of a row is read from, if that is another one than it is for; "":
  * it is not. */
 const char *resource_read_from(const struct config *config, const struct worker *row);

@@ -226,7 +226,7 @@ static bool was_left(const struct step *step, const struct resource *old, const 
 }
 
 /* Whether this step ends the work on a resource, or on what that is the partner of, under that
- * claim. */
+ * claim, on the back end that it was for. */
 static bool ends_work(const struct step *step, const struct resource *resource, guint64 claim)
 {
     GHashTableIter iter;
@@ -236,6 +236,7 @@ static bool ends_work(const struct step *step, const struct resource *resource, 
         const struct config_delta *delta = one;
         const struct worker *row = delta->before;
         if (strcmp(delta->kind, "worker") == 0 && row && !delta->after && row->claim == claim &&
+            strcmp(row->backend, resource->backend) == 0 &&
             ((row->resource_type == resource->type &&
               strcmp(row->resource_id, resource->uuid) == 0) ||
              (row->partner_type == resource->type && strcmp(row->partner_id, resource->uuid) == 0)))

@@ -289,6 +289,13 @@ json_t *query_get_volume_worker(struct query_source *source, const void *row,
     return work ? service_of(source, work->service_id) : NULL;
 }
 
+json_t *query_get_volume_work_backend(struct query_source *source, const void *row,
+                                      enum query_status *ret_status)
+{
+    const struct worker *work = row_of_volume(source, row);
+    return work ? backend_name(source, work->backend) : NULL;
+}
+
 json_t *query_get_volume_waits_since(struct query_source *source, const void *row,
                                      enum query_status *ret_status)
 {

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "core/config/resource.h"
 #include "core/config/volume_types.h"
 
 #define GIB_MIB 1024u
@@ -11,6 +12,7 @@ struct judging {
     const struct config *config;
     const GPtrArray *spaces;
     const struct volume_type *type; /* NULL: none */
+    const struct backend *from;     /* that it leaves; NULL: none */
     guint64 need_mib;
     const struct backend *best;
     guint64 best_mib;
@@ -55,7 +57,8 @@ static guint count_data(const struct config *config, const struct volume *volume
 }
 
 /* Of volumes that have data, or get some, and of snapshots and backups, which have data of their
- * own; what a backup is no larger than is known once it is there. */
+ * own; what a backup is no larger than is known once it is there. And of volumes that are on their
+ * way to it. */
 static guint64 promised_mib(const struct config *config, const struct backend *backend)
 {
     guint64 gib = 0;
@@ -76,6 +79,9 @@ static guint64 promised_mib(const struct config *config, const struct backend *b
         const struct backup *backup = backups->pdata[i];
         mib += backup->status == BACKUP_CREATING ? backup->size * GIB_MIB : backup->bytes / MIB(1);
     }
+    g_autoptr(GPtrArray) rows = config_backend_work(config, backend->uuid);
+    for (guint i = 0; i < rows->len; i++)
+        gib += resource_is_moved(rows->pdata[i]) ? resource_of_row(config, rows->pdata[i]).size : 0;
     return gib * GIB_MIB + mib;
 }
 
@@ -126,6 +132,14 @@ static void tell(struct judging *judging, const struct backend *backend, const c
 
 static void judge(struct judging *judging, const struct backend *backend)
 {
+    if (judging->from == backend) {
+        tell(judging, backend, "is where it is");
+        return;
+    }
+    if (judging->from && !volume_backends_meet(judging->from, backend)) {
+        tell(judging, backend, "is served by no node that serves %s", judging->from->name);
+        return;
+    }
     if (!volume_type_fits(judging->type, backend)) {
         tell(judging, backend, "is not for type %s", judging->type->name);
         return;
@@ -153,12 +167,16 @@ static void judge(struct judging *judging, const struct backend *backend)
 }
 
 enum volume_choice volume_choose(const struct config *config, const GPtrArray *spaces,
-                                 const struct volume *volume, const char **ret_uuid, char **ret_why)
+                                 const struct volume *volume, const struct worker *row,
+                                 const char **ret_uuid, char **ret_why)
 {
+    const char *type = *row->volume_type ? row->volume_type : volume->volume_type;
+    const char *from = resource_is_moved(row) ? volume->backend : "";
     g_autoptr(GString) why = g_string_new(NULL);
     struct judging judging = {.config = config,
                               .spaces = spaces,
-                              .type = config_get(config, "volume_type", volume->volume_type, NULL),
+                              .type = config_get(config, "volume_type", type, NULL),
+                              .from = config_get(config, "backend", from, NULL),
                               .need_mib = volume->size * GIB_MIB,
                               .why = why};
     g_autoptr(GPtrArray) all = config_list(config, "backend");

@@ -13,13 +13,14 @@ enum volume_choice {
     VOLUME_NEVER_FITS /* no back end is on record that could ever hold it */
 };
 
-/* Of those that are for the volume's type and have a member that is up and not disabled, the one
- * with the most space left that may be promised. `spaces`: struct backend_space, one for a back end
- * at most. `ret_uuid`: set only if one is chosen, the copy's; `ret_why`: set if none is, to be
- * freed with g_free(). */
+/* Of those that are for the type that a volume has, or is to get by its `row`, and have a member
+ * that is up and not disabled, the one with the most space left that may be promised. If the row
+ * moves it, it is another than its own, and one node serves both. `spaces`: struct backend_space,
+ * one for a back end at most. `ret_uuid`: set only if one is chosen, the copy's; `ret_why`: set if
+ * none is, to be freed with g_free(). */
 enum volume_choice volume_choose(const struct config *config, const GPtrArray *spaces,
-                                 const struct volume *volume, const char **ret_uuid,
-                                 char **ret_why);
+                                 const struct volume *volume, const struct worker *row,
+                                 const char **ret_uuid, char **ret_why);
 
 /* NO_RESOURCES, with the numbers and what to do: that back end could never hold something of
  * `size_gib`, or has not `more_gib` left of what it may promise. What is not known refuses nothing:

@@ -1,6 +1,7 @@
 /*
  * Making a volume or a snapshot: data of its own under a name that has the claim in it (SAF-52),
- * blank or a copy. Whether the source was the same all the time judges the end (SAF-120).
+ * blank or a copy; moving a volume: a copy of what it has, on another back end. Whether the source
+ * was the same all the time judges the end (SAF-120).
  */
 #include "core/storage/volume_private.h"
 

@@ -90,8 +90,8 @@ static bool hand_on(struct volume_caller *caller, const char *key, const char *b
     return volume_call_commit(caller, NULL, "hand_on", &args, error);
 }
 
-/* What has no back end has no data, so there is nothing to remove: it ends, or has failed (`why`).
- */
+/* For what has no back end nobody has made data, so there is nothing to remove: it ends, or has
+ * failed (`why`). */
 static bool end_here(struct volume_caller *caller, const char *key, const char *why, GError **error)
 {
     struct volume_work *work = volume_work_take(caller, key, error);
@@ -118,7 +118,7 @@ static guint after(struct volume_caller *caller, const char *key, bool done, con
 }
 
 static guint choose(struct volume_scheduler *scheduler, const char *key,
-                    const struct volume *volume)
+                    const struct volume *volume, const struct worker *row)
 {
     struct volume_caller *caller = &scheduler->caller;
     struct volume_seen *seen = g_hash_table_lookup(caller->seen, key);
@@ -126,7 +126,7 @@ static guint choose(struct volume_scheduler *scheduler, const char *key,
     g_autofree char *why = NULL;
     g_autoptr(GError) error = NULL;
     enum volume_choice choice =
-        volume_choose(volume_caller_config(caller), scheduler->spaces, volume, &backend, &why);
+        volume_choose(volume_caller_config(caller), scheduler->spaces, volume, row, &backend, &why);
     guint rest_ms = choice == VOLUME_NEVER_FITS ? never_rest_ms(scheduler, seen) : VOLUME_NEVER_MS;
     if (choice != VOLUME_NEVER_FITS)
         seen->never_ms = 0;
@@ -155,7 +155,7 @@ static guint place(struct volume_caller *caller, const char *key, void *data)
     if (!row || row->service_id || *row->backend)
         return VOLUME_NEVER_MS;
     if (volume && !removes(row))
-        return choose(data, key, volume);
+        return choose(data, key, volume, row);
     bool done = end_here(caller, key, NULL, &error);
     return after(caller, key, done, error);
 }

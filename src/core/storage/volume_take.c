@@ -90,6 +90,8 @@ enum work_done volume_operate(const struct volume_work *work, struct work_end *e
     } operations[] = {{TASK_OPERATION_CREATE_VOLUME, volume_create},
                       {TASK_OPERATION_DELETE_VOLUME, volume_delete},
                       {TASK_OPERATION_EXTEND_VOLUME, volume_extend},
+                      {TASK_OPERATION_MIGRATE_VOLUME, volume_create},
+                      {TASK_OPERATION_RETYPE_VOLUME, volume_create},
                       {TASK_OPERATION_CREATE_SNAPSHOT, volume_create},
                       {TASK_OPERATION_DELETE_SNAPSHOT, volume_delete},
                       {TASK_OPERATION_BACK_UP_VOLUME, volume_back_up},
@@ -104,12 +106,12 @@ enum work_done volume_operate(const struct volume_work *work, struct work_end *e
 }
 
 /* What has failed, or was made and is named by nothing, has left something, and so has what took
- * the place of other data: the sweep finds it. */
+ * the place of other data, of a move on the back end that was left: the sweep finds it. */
 static bool has_left(const struct volume_work *work, const struct work_end *end)
 {
     struct resource made =
         resource_made(volume_member_config(work->member), work->row, work->table);
-    return end->failed || work->table->makes_partners ||
+    return end->failed || work->table->makes_partners || resource_is_moved(work->row) ||
            (end->data[0] && strcmp(made.data, end->data) != 0);
 }
 
@@ -117,8 +119,13 @@ static void finish(const struct volume_work *work, struct work_end *end, GError 
 {
     g_autoptr(GPtrArray) items = g_ptr_array_new();
     g_ptr_array_add(items, end);
-    if (volume_work_finish(work->caller, work, items, "", error) && has_left(work, end))
+    struct volume_member *from = volume_work_from(work, NULL); /* as long as the record says it */
+    if (volume_work_finish(work->caller, work, items, "", error) && has_left(work, end)) {
         work->member->sweep_ms = 0;
+        if (from)
+            from->sweep_ms = 0;
+    }
+    g_clear_pointer(&from, volume_member_unref);
 }
 
 static void carry_out(const struct volume_work *work, GError **error)

@@ -51,12 +51,17 @@ static bool type_fits(const struct config *head, const struct worker *row,
                       const struct backend *backend, GError **error)
 {
     const struct resource resource = resource_of_row(head, row);
-    const struct volume_type *type = config_get(head, "volume_type", resource.volume_type, NULL);
-    if (volume_type_fits(type, backend))
-        return true;
+    const char *uuid = *row->volume_type ? row->volume_type : resource.volume_type;
+    const struct volume_type *type = config_get(head, "volume_type", uuid, NULL);
     g_autofree char *name = wconf_work_name(head, row);
-    fettle_set_error(error, WRONG_STATE, "%s: its type %s is not for back end %s", name, type->name,
-                     backend->name);
+    if (!volume_type_fits(type, backend))
+        fettle_set_error(error, WRONG_STATE, "%s: its type %s is not for back end %s", name,
+                         type->name, backend->name);
+    else if (resource_is_moved(row) && !strcmp(resource.backend, backend->uuid))
+        fettle_set_error(error, WRONG_STATE, "%s is on %s already", name, backend->name);
+    else
+        return !resource_is_moved(row) ||
+               wconf_work_one_sees_both(head, resource.backend, backend->uuid, error);
     return false;
 }
 
@@ -102,7 +107,8 @@ static void hand_on(struct wconf *wconf, struct rpc_request *request,
     GPtrArray *changes = change_list_new();
     record_autoptr(worker) row = worker_copy(old);
     struct resource resource = resource_of_row(wconf->head, old);
-    resource.backend = args->backend;
+    if (!resource_is_moved(old)) /* until its data is there it is where it was */
+        resource.backend = args->backend;
     text_set(&row->backend, args->backend);
     row->updated_us = wconf_stamp(wconf);
     if (row->service_id) /* what had been claimed is nobody's under another claim */

@@ -108,13 +108,13 @@ static struct volume_type *changed(const struct volume_type *old,
 static bool specs_may_change(const struct config *head, const struct volume_type *type,
                              const struct change_volume_type_args *args, GError **error)
 {
-    g_autoptr(GPtrArray) volumes = config_type_volumes(head, type->uuid);
-    if (!args->extra_specs->len || !volumes->len)
+    const struct volume *volume = config_volume_of_type(head, type->uuid);
+    if (!args->extra_specs->len || !volume)
         return true;
     fettle_set_error(error, WRONG_STATE,
                      "volume type %s: its extra specs stay while a volume has it, as %s does; make "
                      "another type",
-                     type->name, config_volume_name(volumes->pdata[0]));
+                     type->name, config_volume_name(volume));
     return false;
 }
 

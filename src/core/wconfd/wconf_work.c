@@ -64,6 +64,7 @@ static void add_work(struct wconf *wconf, const struct accept_work_args *args,
     text_set(&row->operation, task_operation_words[work->operation]);
     text_set(&row->status, work->status);
     text_set(&row->backend, request->backend);
+    text_set(&row->volume_type, request->volume_type);
     text_set(&row->request_id, args->request_id);
     row->size = work->operation == TASK_OPERATION_EXTEND_VOLUME ? args->size : 0;
     if (source->exists) {
@@ -106,7 +107,10 @@ static void accept(struct wconf *wconf, struct rpc_request *request,
 {
     GError *error = NULL;
     GPtrArray *changes = change_list_new();
-    add_work(wconf, args, work, about, changes);
+    if (about->at_once)
+        g_ptr_array_add(changes, resource_put(wconf->head, &about->resource));
+    else
+        add_work(wconf, args, work, about, changes);
     if (args->cascade && !add_snapshots(wconf, args, &about->resource, changes, &error)) {
         g_ptr_array_unref(changes);
         wconf_work_refuse(wconf, request, error);
@@ -168,18 +172,19 @@ static guint64 more_gib(const struct accept_work_args *args, const struct work_r
     return !backup && args->size > resource->size ? args->size - resource->size : 0;
 }
 
-/* The back end's view of that. What is restored over a volume is made beside what it has. */
+/* The back end's view of that. What is restored over a volume, or moved, is made beside what it
+ * has. */
 static guint64 room_gib(const struct accept_work_args *args, const struct work_request *about,
-                        const struct resource **ret_what, guint64 *ret_size)
+                        const char **ret_backend, guint64 *ret_size)
 {
-    const struct resource *backup = &about->resource, *partner = &about->partner;
-    guint64 more = more_gib(args, about, ret_what);
-    *ret_size = (*ret_what)->exists ? (*ret_what)->size + more : more;
-    if (backup->type != RESOURCE_BACKUP || !backup->exists || !partner->exists)
-        return more;
-    *ret_what = partner;
-    *ret_size = partner->size;
-    return partner->size;
+    const struct resource *resource = &about->resource, *partner = &about->partner, *what = NULL;
+    guint64 more = more_gib(args, about, &what);
+    bool restores = resource->type == RESOURCE_BACKUP && resource->exists && partner->exists;
+    bool moves = about->source.exists && !strcmp(about->source.uuid, resource->uuid);
+    what = restores ? partner : what;
+    *ret_backend = moves ? about->backend : what->backend;
+    *ret_size = restores || moves || !what->exists ? what->size : what->size + more;
+    return restores || moves ? what->size : more;
 }
 
 /* Of a back end that is known already; for what has none yet a scheduler chooses one that has it.
@@ -187,9 +192,9 @@ static guint64 room_gib(const struct accept_work_args *args, const struct work_r
 static bool has_room(const struct wconf *wconf, const struct accept_work_args *args,
                      const struct work_request *about, GError **error)
 {
-    const struct resource *what = NULL;
-    guint64 size = 0, more = room_gib(args, about, &what, &size);
-    const struct backend *backend = config_get(wconf->head, "backend", what->backend, NULL);
+    const char *uuid = "";
+    guint64 size = 0, more = room_gib(args, about, &uuid, &size);
+    const struct backend *backend = config_get(wconf->head, "backend", uuid, NULL);
     if (!backend || !more)
         return true;
     record_autoptr(backend_space) space = wconf_services_space(wconf, backend->uuid);

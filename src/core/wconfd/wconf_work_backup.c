@@ -4,6 +4,7 @@
  */
 #include <string.h>
 
+#include "core/config/volume_types.h"
 #include "core/wconfd/wconf_work_private.h"
 
 /* --- back ends --- */
@@ -57,15 +58,13 @@ static const struct backend *choose_holder(const struct config *head, const char
     return only;
 }
 
-/* One node has to see both: its member reads here and writes there. */
-static bool one_sees_both(const struct config *head, const char *first, const char *second,
-                          GError **error)
+bool wconf_work_one_sees_both(const struct config *head, const char *first, const char *second,
+                              GError **error)
 {
     const struct backend *one = config_get(head, "backend", first, NULL);
     const struct backend *other = config_get(head, "backend", second, NULL);
-    for (guint i = 0; one && other && i < one->nodes->len; i++)
-        if (g_ptr_array_find_with_equal_func(other->nodes, one->nodes->pdata[i], g_str_equal, NULL))
-            return true;
+    if (one && other && volume_backends_meet(one, other))
+        return true;
     fettle_set_error(error, WRONG_STATE, "no node serves both back end %s and back end %s",
                      one ? one->name : first, other ? other->name : second);
     return false;
@@ -105,7 +104,7 @@ bool wconf_work_make_backup(const struct config *head, const struct accept_work_
     request->resource.volume = volume.uuid;
     request->resource.size = request->source.size;
     request->resource.backend = request->backend = backend ? backend->uuid : "";
-    return backend && one_sees_both(head, request->source.backend, backend->uuid, error);
+    return backend && wconf_work_one_sees_both(head, request->source.backend, backend->uuid, error);
 }
 
 /* --- a backup that is restored --- */
@@ -173,5 +172,5 @@ bool wconf_work_find_restore(const struct config *head, const struct accept_work
     if (!(*args->target ? restore_over : restore_new)(head, args, request, error))
         return false;
     request->backend = request->partner.backend;
-    return one_sees_both(head, request->resource.backend, request->backend, error);
+    return wconf_work_one_sees_both(head, request->resource.backend, request->backend, error);
 }

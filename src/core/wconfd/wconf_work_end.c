@@ -46,7 +46,8 @@ static bool data_fits(const struct worker *row, const struct work_row *work,
                          resource_name(resource), resource->data);
         return false;
     }
-    if (removes || *item->data || (*resource->data && !work->makes_partners))
+    if (removes || *item->data ||
+        (*resource->data && !work->makes_partners && !resource_is_moved(row)))
         return true;
     fettle_set_error(error, WRONG_INPUT, "data: at the end of %s %s %s has some", row->operation,
                      kind, resource_name(resource));
@@ -112,7 +113,10 @@ static char *source_moved(const struct config *head, const struct worker *row,
     const char *kind = resource_kind(source.type);
     bool partner = noted->resource_type == row->partner_type &&
                    strcmp(noted->resource_id, row->partner_id) == 0;
-    if (strcmp(source.status, partner ? work->partner_status : "available") != 0)
+    const char *status = partner                  ? work->partner_status
+                         : resource_is_moved(row) ? row->status
+                                                  : "available";
+    if (strcmp(source.status, status) != 0)
         return g_strdup_printf("%s %s is %s since", kind, resource_name(&source), source.status);
     return strcmp(source.data, noted->data) != 0
                ? g_strdup_printf("%s %s was written meanwhile", kind, resource_name(&source))
@@ -154,15 +158,17 @@ static void note(struct ending *ending, const struct worker *row, const struct w
                                                    *item->why ? ": " : "", item->why));
 }
 
-/* What it had before is trash. */
+/* What it had before is trash, where it was. */
 static void name_data(struct ending *ending, const struct worker *row, struct resource *owner,
                       const struct work_end *item)
 {
-    const struct backend *backend =
-        config_get(ending->wconf->head, "backend", owner->backend, NULL);
-    const char *where = backend ? backend->name : owner->backend;
+    const struct backend *backend = config_get(ending->wconf->head, "backend", row->backend, NULL);
+    const char *where = backend ? backend->name : row->backend;
     if (*owner->data)
         wconf_work_unname(ending->wconf, owner, row->operation, ending->changes);
+    owner->backend = row->backend;
+    if (*row->volume_type)
+        owner->volume_type = row->volume_type;
     owner->data = item->data;
     owner->bytes = item->bytes;
     owner->sum = item->sum;

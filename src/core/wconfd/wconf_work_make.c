@@ -70,6 +70,13 @@ static bool status_allows(const struct work_row *row, const struct resource *res
     return false;
 }
 
+bool wconf_work_is_free(const struct config *head, const struct work_row *row,
+                        const struct resource *resource, GError **error)
+{
+    return has_no_row(head, resource, error) && is_not_held(head, resource, error) &&
+           status_allows(row, resource, error);
+}
+
 bool wconf_work_may_begin(const struct config *head, const struct work_row *row,
                           const struct resource *resource, GError **error)
 {
@@ -114,19 +121,24 @@ static bool snapshots_fit(const struct config *head, const struct resource *reso
 }
 
 /* Something is said that this work does not ask for; a restore may make a volume. */
-static bool has_foreign(const struct accept_work_args *args, bool restores, GError **error)
+static bool has_foreign(const struct accept_work_args *args, const struct work_row *row,
+                        GError **error)
 {
-    const char *foreign = *args->source        ? "source"
-                          : *args->snapshot    ? "snapshot"
-                          : *args->volume_type ? "volume_type"
-                          : *args->project     ? "project"
-                          : restores           ? NULL
-                          : *args->name        ? "name"
-                          : *args->description ? "description"
-                          : *args->backend     ? "backend"
-                          : *args->target      ? "target"
-                          : args->unique_name  ? "unique_name"
-                                               : NULL;
+    bool restores = row->operation == TASK_OPERATION_RESTORE_BACKUP;
+    bool migrates = row->operation == TASK_OPERATION_MIGRATE_VOLUME;
+    bool retypes = row->operation == TASK_OPERATION_RETYPE_VOLUME;
+    const char *foreign = *args->source                    ? "source"
+                          : *args->snapshot                ? "snapshot"
+                          : *args->volume_type && !retypes ? "volume_type"
+                          : args->migrate && !retypes      ? "migrate"
+                          : *args->project                 ? "project"
+                          : restores                       ? NULL
+                          : *args->name                    ? "name"
+                          : *args->description             ? "description"
+                          : *args->backend && !migrates    ? "backend"
+                          : *args->target                  ? "target"
+                          : args->unique_name              ? "unique_name"
+                                                           : NULL;
     if (foreign)
         fettle_set_error(error, WRONG_INPUT, "%s: %s takes none", foreign, args->operation);
     return foreign != NULL;
@@ -138,10 +150,12 @@ bool wconf_work_find(const struct config *head, const struct work_row *row,
 {
     bool restores = row->operation == TASK_OPERATION_RESTORE_BACKUP;
     const struct resource *resource = &request->resource;
-    if (has_foreign(args, restores, error))
+    if (has_foreign(args, row, error))
         return false;
     request->resource = resource_find(head, args->resource_type, args->resource, error);
     request->backend = resource->backend;
+    if (resource->exists && wconf_work_moves(row))
+        return wconf_work_find_move(head, row, args, request, error);
     return resource->exists && wconf_work_may_begin(head, row, resource, error) &&
            (restores || size_fits(row, resource, args, error)) &&
            snapshots_fit(head, resource, args, error) &&
@@ -167,6 +181,17 @@ bool wconf_work_name_fits(const struct config *head, const struct resource *reso
 }
 
 /* A private one is there for its projects alone, and for who asks for none. */
+const struct volume_type *wconf_work_type(const struct config *head, const char *name,
+                                          const char *project, GError **error)
+{
+    const struct volume_type *type = config_find(head, "volume_type", name, error);
+    if (!type || type->public || !*project ||
+        g_ptr_array_find_with_equal_func(type->projects, project, g_str_equal, NULL))
+        return type;
+    fettle_set_error(error, UNKNOWN_ENTITY, "volume_type \"%s\" does not exist", name);
+    return NULL;
+}
+
 static bool find_type(const struct config *head, const struct accept_work_args *args,
                       struct resource *resource, GError **error)
 {
@@ -176,17 +201,10 @@ static bool find_type(const struct config *head, const struct accept_work_args *
         fettle_set_error(error, WRONG_INPUT, "volume_type: %s takes none", args->operation);
         return false;
     }
-    const struct volume_type *type = config_find(head, "volume_type", args->volume_type, error);
-    if (!type)
-        return false;
-    if (!type->public && *args->project &&
-        !g_ptr_array_find_with_equal_func(type->projects, args->project, g_str_equal, NULL)) {
-        fettle_set_error(error, UNKNOWN_ENTITY, "volume_type \"%s\" does not exist",
-                         args->volume_type);
-        return false;
-    }
-    resource->volume_type = type->uuid;
-    return true;
+    const struct volume_type *type = wconf_work_type(head, args->volume_type, args->project, error);
+    if (type)
+        resource->volume_type = type->uuid;
+    return type != NULL;
 }
 
 static bool type_fits(const struct config *head, const struct resource *resource,
@@ -243,7 +261,7 @@ static bool make_blank(const struct config *head, const struct accept_work_args 
 struct work_request wconf_work_request(void)
 {
     struct resource nothing = resource_read(RESOURCE_VOLUME, NULL);
-    return (struct work_request){nothing, nothing, nothing, ""};
+    return (struct work_request){nothing, nothing, nothing, "", "", false};
 }
 
 bool wconf_work_may_hold(const struct config *head, const char *operation,
@@ -348,8 +366,9 @@ bool wconf_work_make(const struct config *head, const struct accept_work_args *a
         made = false;
     else if (!find_type(head, args, resource, error))
         made = false;
-    else if (*args->target)
-        fettle_set_error(error, WRONG_INPUT, "target: %s takes none", args->operation);
+    else if (*args->target || args->migrate)
+        fettle_set_error(error, WRONG_INPUT, "%s: %s takes none",
+                         *args->target ? "target" : "migrate", args->operation);
     else if (resource->type == RESOURCE_BACKUP)
         return wconf_work_make_backup(head, args, request, error);
     else if (*args->snapshot)

@@ -4,6 +4,7 @@
  *   wconf_work.c        accept_work, reset_state, change_volume, change_snapshot
  *   wconf_work_make.c   what accept_work is about
  *   wconf_work_backup.c the same where backups are
+ *   wconf_work_move.c   the same of what is moved, or gets another type
  *   wconf_work_common.c what follows here
  *   wconf_work_take.c   take_work, step_work, empty_trash
  *   wconf_work_clean.c  claim_work, give_back
@@ -74,6 +75,8 @@ struct work_request {
     struct resource source;   /* what it copies; one that does not exist: nothing */
     struct resource partner;  /* one without a UUID: none; one that does not exist: it is made */
     const char *backend;      /* UUID: whose members are to do it; "": a scheduler is to choose */
+    const char *volume_type;  /* UUID: that it gets at the end; "": it keeps its own */
+    bool at_once;             /* there is no work to do: the resource is as it says */
 };
 /* About nothing yet. */
 struct work_request wconf_work_request(void);
@@ -89,6 +92,21 @@ bool wconf_work_may_read(const struct config *head, const char *operation,
                          const struct resource *source, GError **error);
 bool wconf_work_may_hold(const struct config *head, const char *operation,
                          const struct resource *partner, GError **error);
+/* Whether it may get more than a look: it has no row, is held by none, and has a status that allows
+ * it. */
+bool wconf_work_is_free(const struct config *head, const struct work_row *row,
+                        const struct resource *resource, GError **error);
+/* WRONG_STATE: no node serves both back ends (UUIDs). */
+bool wconf_work_one_sees_both(const struct config *head, const char *first, const char *second,
+                              GError **error);
+/* The type of that name or UUID, as who has that project sees it. */
+const struct volume_type *wconf_work_type(const struct config *head, const char *name,
+                                          const char *project, GError **error);
+/* Of a volume, `request->resource`, that is to be moved, or to get another type. */
+bool wconf_work_moves(const struct work_row *row);
+bool wconf_work_find_move(const struct config *head, const struct work_row *row,
+                          const struct accept_work_args *args, struct work_request *request,
+                          GError **error);
 /* Of a new backup, `request->resource`: the rest. */
 bool wconf_work_make_backup(const struct config *head, const struct accept_work_args *args,
                             struct work_request *request, GError **error);

@@ -181,12 +181,13 @@ static void test_extended(void)
             "RCV-74", true})
 }
 
-/* Nothing moves yet: what is there is where the record has it. */
+/* What is moved is where the record has it, until the end of that. */
 static void test_others(void)
 {
     ARROWS({"uploading", DATA7, DATA7, 2 * GIB, true, false, "available 2 GiB", "RCV-73", false},
            {"migrating", DATA7, DATA7, 2 * GIB, true, false, "available 2 GiB", "RCV-76", false},
            {"retyping", DATA7, DATA7, 2 * GIB, true, false, "available 2 GiB", "RCV-76", false},
+           {"migrating", DATA7, DATA7, 2 * GIB, true, true, "error 2 GiB", "RCV-82", true},
            {"backing-up", DATA7, DATA7, 2 * GIB, true, false, "available 2 GiB", "RCV-77", false},
            {"restoring-backup", DATA7, DATA7, 2 * GIB, true, false, "available 2 GiB", "RCV-77",
             false},

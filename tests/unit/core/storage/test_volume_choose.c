@@ -68,6 +68,8 @@ static struct config *config_of_changes(void)
 
 /* The volume's type is TYPE1, which is on record. */
 static bool typed;
+/* Of the one that a choice is made for. */
+static struct worker *moving;
 
 /* `dir1`, or `waits: …`, `never: …`; ends what begin() began. */
 static char *chosen(guint64 size)
@@ -75,8 +77,12 @@ static char *chosen(guint64 size)
     struct config *config = config_of_changes();
     const char *uuid = NULL;
     g_autofree char *why = NULL;
-    const struct volume volume = {.size = size, .volume_type = typed ? (char *)TYPE1 : (char *)""};
-    enum volume_choice choice = volume_choose(config, spaces, &volume, &uuid, &why);
+    const struct volume volume = {.size = size,
+                                  .volume_type = typed ? (char *)TYPE1 : (char *)"",
+                                  .backend = moving ? (char *)DIR1 : (char *)""};
+    record_autoptr(worker) blank = worker_new();
+    enum volume_choice choice =
+        volume_choose(config, spaces, &volume, moving ? moving : blank, &uuid, &why);
     char *said =
         choice == VOLUME_CHOSEN
             ? g_strdup(((const struct backend *)config_get(config, "backend", uuid, NULL))->name)
@@ -241,6 +247,66 @@ static void test_types(void)
     typed = false;
 }
 
+static json_t *move_row(const char *uuid, const char *backend)
+{
+    g_autofree char *data = g_strconcat(uuid, ".7", NULL);
+    return json_make("{s:s,s:s,s:s,s:s,s:s,s:{s:s,s:s,s:s}}", "resource_type", "Volume",
+                     "resource_id", uuid, "operation", "migrate-volume", "status", "migrating",
+                     "backend", backend, "source", "resource_type", "Volume", "resource_id", uuid,
+                     "data", data);
+}
+
+/* What moves goes to another one that one of its nodes serves, too, and counts at both meanwhile.
+ */
+static void test_moves(void)
+{
+    g_autoptr(GError) error = NULL;
+    json_autoptr json = move_row(VOLUME2, "");
+    moving = worker_parse(json, RECORD_STRICT, &error);
+    g_assert_no_error(error);
+    begin();
+    service(NODE1, DIR1, "up", false);
+    service(NODE2, DIR2, "up", false);
+    space(DIR1, 100, 100);
+    space(DIR2, 50, 50);
+    assert_says(chosen(5), "dir2");
+    begin();
+    service(NODE1, DIR1, "up", false);
+    service(NODE2, DIR2, "up", false);
+    space(DIR1, 100, 100);
+    space(DIR2, 50, 50);
+    g_ptr_array_add(changes, put("backend", DIR2, 1,
+                                 with(object_backend(DIR2), "nodes", json_make("[s]", NODE3))));
+    assert_says(chosen(5),
+                "never: no back end for 5 GiB: dir1 is where it is; dir2 is served by no "
+                "node that serves dir1");
+    worker_free(g_steal_pointer(&moving));
+    begin();
+    service(NODE2, DIR2, "up", false);
+    space(DIR2, 50, 50);
+    volume(VOLUME1, 40, VOLUME1 ".7", "migrating");
+    g_ptr_array_add(changes, put("worker", "Volume/" VOLUME1, 1, move_row(VOLUME1, DIR2)));
+    assert_says(chosen(11), "waits: no back end for 11 GiB: dir1 has no volume service that is up "
+                            "and enabled; dir2 has 10 GiB left");
+}
+
+/* A type that it is to get with its move counts, not the one that it has. */
+static void test_retypes(void)
+{
+    g_autoptr(GError) error = NULL;
+    json_autoptr json = with(move_row(VOLUME2, ""), "volume_type", json_string(TYPE1));
+    moving = worker_parse(json, RECORD_STRICT, &error);
+    g_assert_no_error(error);
+    begin();
+    g_ptr_array_add(changes, put("volume_type", TYPE1, 1, object_type("volume_backend_name=dir9")));
+    service(NODE2, DIR2, "up", false);
+    space(DIR2, 50, 50);
+    assert_says(chosen(5),
+                "never: no back end for 5 GiB: dir1 is where it is; dir2 is not for type "
+                "fast");
+    worker_free(g_steal_pointer(&moving));
+}
+
 /* `there`, or why not. */
 static char *room(guint64 size, guint64 more)
 {
@@ -328,5 +394,7 @@ int main(int argc, char **argv)
     g_test_add_func("/volume-choose/types#CLN-25", test_types);
     g_test_add_func("/volume-choose/room#CLN-25", test_room);
     g_test_add_func("/volume-choose/room/extensions", test_room_of_extensions);
+    g_test_add_func("/volume-choose/moves", test_moves);
+    g_test_add_func("/volume-choose/retypes", test_retypes);
     return g_test_run();
 }

@@ -20,6 +20,7 @@ struct story {
 #define COPY "create-volume from a snapshot"
 #define NEW "restore-backup into a new volume"
 #define OVER "restore-backup over a volume"
+#define MOVE "migrate-volume"
 #define CASCADE "delete-volume with its snapshots"
 
 static const struct story stories[] = {
@@ -43,6 +44,8 @@ static const struct story stories[] = {
     {OVER, 0, "|available 2 GiB|", true},
     {"delete-backup", 0, "|gone|", false},
     {"delete-backup", 0, "|gone|error_deleting 2 GiB, no data|", true},
+    {MOVE, 0, "|available 2 GiB|", false},
+    {MOVE, 0, "|available 2 GiB|", true},
     {CASCADE, 0, "|gone|", false},
     {CASCADE, 0, "|gone|error_deleting 2 GiB|", true},
 };
@@ -57,6 +60,15 @@ static void fail_once(const struct story *story)
                                                                       : "copy";
     if (story->fails)
         fake_volumes_fail(volumes, op, FETTLE_ERROR_STORAGE, true, 1);
+}
+
+/* dir2 is node2's alone, and dir1 is marked by its first node. */
+static guint node_of(const struct story *story)
+{
+    bool moves = strcmp(story->operation, MOVE) == 0;
+    if (moves)
+        fake_volumes_mark(volumes, DIR1, config_cluster(wconf_config(world.wconf))->uuid);
+    return moves ? 2 : 1;
 }
 
 static json_t *wish(const char *type, const char *operation, const char *what, const char *uuid)
@@ -81,6 +93,11 @@ static void prepare(const struct story *story, const char **ret_volume, const ch
     volumes_work();
 }
 
+static const char *data_of(const char *volume)
+{
+    return resource_of(wconf_config(world.wconf), RESOURCE_VOLUME, volume).data;
+}
+
 /* The resource that the operation is about. */
 static const char *begin(const struct story *story, struct volumed *process, guint at)
 {
@@ -103,6 +120,11 @@ static const char *begin(const struct story *story, struct volumed *process, gui
                             over ? "target" : "commit_id", json_string(over ? volume : ID_B)));
         return over ? volume : ID_B;
     }
+    if (strcmp(story->operation, MOVE) == 0) {
+        fake_volumes_write(volumes, data_of(volume));
+        return volume_ask_for(
+            with(wish("Volume", MOVE, "resource", volume), "backend", json_string("dir2")));
+    }
     if (strcmp(story->operation, COPY) == 0)
         return volume_ask_for(wish("Volume", "create-volume", "source", snapshot));
     if (strcmp(story->operation, CASCADE) == 0)
@@ -117,6 +139,14 @@ static void assert_outcome(const struct story *story, const char *uuid)
     g_autofree char *bars = g_strdup_printf("|%s|", said);
     if (!strstr(story->outcomes, bars))
         g_error("%s at step %u: %s", story->operation, volumed_steps(), said);
+    /* Wherever it is then, it has what it had, and its record says where. */
+    if (strcmp(story->operation, MOVE) == 0) {
+        struct resource moved = resource_of(wconf_config(world.wconf), RESOURCE_VOLUME, uuid);
+        g_assert_true(fake_volumes_is_on(volumes, moved.data, moved.backend));
+        g_assert_cmpuint(fake_volumes_content(volumes, moved.data), ==, 1);
+        g_assert_true(volumed_stopped() || story->fails || strcmp(moved.backend, DIR2) == 0 ||
+                      *moved.status_why);
+    }
     /* Nor is a partner left in what it was meanwhile (SAF-121). */
     g_autoptr(GPtrArray) all = config_list(wconf_config(world.wconf), "volume");
     for (guint i = 0; i < all->len; i++) {
@@ -141,7 +171,8 @@ static void go_on(struct volumed *process, const char *uuid)
 static bool walk(const struct story *story, enum fate fate, guint at)
 {
     volumes_set_up(NULL);
-    struct volumed *first = volumed_start(1);
+    guint node = node_of(story);
+    struct volumed *first = volumed_start(node);
     const char *uuid = begin(story, first, at);
     volumes_work();
     bool stopped = volumed_stopped();
@@ -149,7 +180,7 @@ static bool walk(const struct story *story, enum fate fate, guint at)
         volumed_stop_at(NULL, 0);
         if (fate == DIES)
             volumed_kill(first);
-        struct volumed *second = volumed_start(1);
+        struct volumed *second = volumed_start(node);
         for (guint i = 0; i < 3600 && config_count(wconf_config(world.wconf), "worker"); i++)
             fake_advance(world.world, 1000);
         if (fate == GOES_ON)
@@ -191,20 +222,21 @@ static void test_cleaner_dies(void)
         bool more = true;
         for (guint at = 1; more; at++) {
             volumes_set_up(NULL);
-            struct volumed *first = volumed_start(1);
+            guint node = node_of(&stories[i]);
+            struct volumed *first = volumed_start(node);
             const char *uuid = begin(&stories[i], first, 3); /* taken, nothing done */
             volumes_work();
             g_assert_true(volumed_stopped());
             volumed_stop_at(NULL, 0);
             volumed_kill(first);
-            struct volumed *second = volumed_start(1);
+            struct volumed *second = volumed_start(node);
             volumed_stop_at(second, at);
             volumes_work();
             more = volumed_stopped();
             if (more) {
                 volumed_stop_at(NULL, 0);
                 volumed_kill(second);
-                volumed_start(1);
+                volumed_start(node);
             }
             volumes_work();
             fake_advance(world.world, WHILE_MS);
