@@ -123,6 +123,9 @@ json_t *cli_list_fields(const char *what);
 /* The fields that -o asks for: `-o a,b` replaces the standard ones, `-o +a,b` adds to them; words
  * for people (columns.h) are taken for the fields that they stand for. */
 GStrv cli_choose_fields(const struct cli *cli, const char *what, const char *standard);
+/* One of them: also what its column is called, in whatever letters. The word itself if there is
+ * none such. */
+const char *cli_field_named(const char *what, const char *word);
 /* WRONG_INPUT names the first chosen field that the resource does not have. */
 bool cli_check_fields(struct cli *cli, const char *what, const char *const *fields, GError **error);
 /* The same of fields that another flag names. */

@@ -15,7 +15,7 @@ static void take_keys(struct order *order, const char *text, const char *what)
     for (guint i = 0; order->keys[i] != NULL; i++) {
         const char *word = order->keys[i];
         order->down[i] = *word == '-';
-        const char *field = columns_field(what, word + (order->down[i] ? 1 : 0));
+        const char *field = cli_field_named(what, word + (order->down[i] ? 1 : 0));
         char *copy = g_strdup(field);
         g_free(order->keys[i]);
         order->keys[i] = copy;

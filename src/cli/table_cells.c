@@ -88,6 +88,28 @@ json_t *cli_list_fields(const char *what)
     return list;
 }
 
+/* What a column is called above it, in whatever letters; the word itself if it is none of these. */
+static const char *titled_field(const char *what, const char *word)
+{
+    const char *field = word;
+    for (size_t i = 0; i < G_N_ELEMENTS(shown_fields); i++) {
+        const struct shown_field *one = &shown_fields[i];
+        const char *title = strcmp(one->what, what) == 0 ? columns_title(what, one->name) : NULL;
+        if (title != NULL && g_ascii_strcasecmp(title, word) == 0)
+            return one->name; /* what lists show comes before what they could */
+        if (field == word && strcmp(one->what, what) == 0 &&
+            g_ascii_strcasecmp(one->title, word) == 0)
+            field = one->name;
+    }
+    return field;
+}
+
+const char *cli_field_named(const char *what, const char *word)
+{
+    const char *field = columns_field(what, word);
+    return field != word || find_field(what, word) != NULL ? field : titled_field(what, word);
+}
+
 GStrv cli_choose_fields(const struct cli *cli, const char *what, const char *standard)
 {
     if (cli->fields == NULL)
@@ -96,7 +118,7 @@ GStrv cli_choose_fields(const struct cli *cli, const char *what, const char *sta
     g_autofree char *both = adds ? g_strdup_printf("%s,%s", standard, cli->fields + 1) : NULL;
     GStrv fields = g_strsplit(adds ? both : cli->fields, ",", -1);
     for (char **field = fields; *field != NULL; field++) {
-        char *named = g_strdup(columns_field(what, *field));
+        char *named = g_strdup(cli_field_named(what, *field));
         g_free(*field);
         *field = named;
     }

@@ -103,7 +103,7 @@ ANSWERS = {
     ('queue', 'filter replace'): ['{filter}', '--user', 'nobody', 'ACCEPT'], ('queue', 'filter remove'): ['{filter}'],
     ('queue', 'pause-watcher'): ['0'], ('queue', 'drain'): [], ('queue', 'undrain'): [],
     ('recovery', 'plan'): [], ('recovery', 'collect'): ['instance', 'web'],
-    ('backend', 'list'): [], ('volume', 'list'): [], ('worker', 'list'): [], ('storage-service', 'list'): [], ('volume-type', 'list'): [],
+    ('backend', 'list'): [], ('volume', 'list'): [], ('worker', 'list'): [], ('storage-service', 'list'): [], ('volume-type', 'list'): [], ('volume-type', 'info'): ['fast'],
     ('volume', 'info'): ['data'], ('snapshot', 'list'): [], ('snapshot', 'info'): ['before'], ('backup', 'list'): [], ('backup', 'info'): ['b1'], ('cleanup', None): [], ('storage-service', 'disable'): ['node1@dir1'], ('storage-service', 'enable'): ['node1@dir1'],
     ('why', None): ['web'], ('plan', 'fail'): ['node2'], ('plan', 'drain'): ['node2'], ('help', None): [],
 }
@@ -626,6 +626,7 @@ def prepare():
     # The disk of a lab is small.
     lab.cli('backend', 'add', 'dir1', '--nodes', 'node1', '--path', os.path.join(lab.directory, 'shared', 'dir1'), '--overcommit', '100000', '--backups', 'yes')
     lab.cli('volume', 'create', 'data', '--size', '1')
+    lab.cli('volume-type', 'create', 'fast')
     lab.cli('snapshot', 'create', 'before', '--volume', 'data')
     lab.cli('backup', 'create', 'data', '--name', 'b1')
     lab.cli('tag', 'add', 'cluster', 'seen')

@@ -78,7 +78,7 @@ typedef void (*info_print)(struct cli *cli, const json_t *cells);
 static int show(struct cli *cli, const char *what, info_print print, int argc, char **argv,
                 GError **error)
 {
-    g_autofree char *usage = g_strdup_printf("%s info NAME", what);
+    g_autofree char *usage = g_strdelimit(g_strdup_printf("%s info NAME", what), "_", '-');
     if (!cli_expect(argc, argv, 1, usage, error))
         return -1;
     g_auto(GStrv) all = all_fields(cli, what, error);
@@ -139,6 +139,11 @@ static int backup_info(struct cli *cli, int argc, char **argv, GError **error)
     return show(cli, "backup", info_print_backup, argc, argv, error);
 }
 
+static int volume_type_info(struct cli *cli, int argc, char **argv, GError **error)
+{
+    return show(cli, "volume_type", info_print_volume_type, argc, argv, error);
+}
+
 /* Who carries the master IP is a question to the nodes, which the cluster's answer leaves out. */
 static bool add_carriers(struct cli *cli, json_t *info, GError **error)
 {
@@ -189,6 +194,9 @@ const struct command info_commands[] = {
     {"backup", "info", "NAME",
      "Show a backup, by name or UUID: of what it is, where its data are, what is being done to it.",
      backup_info},
+    {"volume-type", "info", "NAME",
+     "Show a type of volumes, by name or UUID: what a back end must be for it, whose it is.",
+     volume_type_info},
     {"cluster", "info", "", "Show what the cluster is, its settings and how its master stands.",
      cluster_info},
     {0},

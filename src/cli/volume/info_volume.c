@@ -1,4 +1,4 @@
-/* The pages of one volume, of one snapshot and of one backup; see info.h. */
+/* The pages of one volume, of one snapshot, of one backup and of one type; see info.h. */
 #include "cli/commands/info.h"
 
 #include <stdio.h>
@@ -52,6 +52,8 @@ static void print(const json_t *cells, const char *title)
     print_work(cells);
     if (*info_string(cells, "volume") != '\0')
         info_line("Of volume", "%s", info_string(cells, "volume"));
+    if (*info_string(cells, "snapshot") != '\0')
+        info_line("Of snapshot", "%s", info_string(cells, "snapshot"));
     print_attachment(cells);
     info_line("Size", "%" G_GINT64_FORMAT " GiB", info_number(cells, "size"));
     info_line("Back end", "%s%s%s", info_string(cells, "backend"), *host ? ", made by " : "", host);
@@ -81,4 +83,19 @@ void info_print_backup(struct cli *cli, const json_t *cells)
 void info_print_snapshot(struct cli *cli, const json_t *cells)
 {
     print(cells, "Snapshot");
+}
+
+void info_print_volume_type(struct cli *cli, const json_t *cells)
+{
+    g_autofree char *specs = info_list(cells, "extra_specs"),
+                    *projects = info_list(cells, "projects");
+    const char *description = info_string(cells, "description");
+    bool public = json_is_true(info_value(cells, "public"));
+    printf("Volume type %s\n", info_string(cells, "name"));
+    info_line("Extra specs", "%s", specs);
+    info_line("For projects", "%s", public ? "all" : projects);
+    info_line("Volumes", "%" G_GINT64_FORMAT, info_number(cells, "volume_cnt"));
+    if (*description != '\0')
+        info_line("For", "%s", description);
+    info_line("UUID", "%s", info_string(cells, "uuid"));
 }

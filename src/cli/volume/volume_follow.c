@@ -5,14 +5,18 @@
 
 #include "cli/interrupt.h"
 #include "cli/screen.h"
+#include "io/loop.h"
 
-#define BEHIND_MS 50 /* luxid's copy is a moment behind what wconfd has answered */
+#define BEHIND_MS 50  /* luxid's copy is a moment behind what wconfd has answered */
+#define WAITS_MS 3000 /* that long nobody takes it: it is no moment any more */
 
 struct following {
     struct cli *cli;
     const struct volume_request *work;
-    bool seen; /* luxid's copy has the commit that made the row */
-    bool told; /* that nobody is there to take it */
+    bool seen;       /* luxid's copy has the commit that made the row */
+    bool told;       /* that it waits */
+    bool waits;      /* nobody has taken it yet */
+    gint64 since_ms; /* boot clock: since when that is seen */
     char *stream;
     json_int_t position;
     json_t *end; /* the resource's cells once the row is gone; an empty list: it is gone, too */
@@ -25,18 +29,38 @@ void volume_request_clear(struct volume_request *work)
 
 /* --- how it stands --- */
 
+static bool makes(const struct volume_request *work)
+{
+    return g_str_has_prefix(work->operation, "create-") ||
+           strcmp(work->operation, "back-up-volume") == 0;
+}
+
 /* Nobody takes the row while no member of its back end is there. */
-static void tell_waiting(struct following *following, const char *backend)
+static bool has_nobody(struct following *following, const char *backend)
 {
     json_autoptr rows = cli_query(following->cli, "backend", (const char *const[]){"up", NULL},
                                   json_make("[sss]", "=", "name", backend), NULL);
     const json_t *row = json_array_get(rows, 0);
-    if (following->told || row == NULL || json_array_size(cli_cell_value(row, 0)) > 0)
+    return row != NULL && json_array_size(cli_cell_value(row, 0)) == 0;
+}
+
+/* Once, on whatever standard error is: who reads that through a pipe sees nothing drawn. */
+static void tell_waiting(struct following *following, const char *backend)
+{
+    const struct volume_request *work = following->work;
+    bool nobody = *backend != '\0' && !following->told && has_nobody(following, backend);
+    bool long_enough = loop_boot_ms() - following->since_ms >= WAITS_MS;
+    if (following->told || !(nobody || long_enough))
         return;
-    g_autofree char *line = g_strdup_printf(
-        "%s %s waits: no volume service of %s is up (fettle storage-service list); Ctrl-C leaves "
-        "it waiting",
-        following->work->kind, following->work->name, backend);
+    g_autofree char *what =
+        nobody     ? g_strdup_printf("no volume service of %s is up (fettle storage-service list)",
+                                     backend)
+        : *backend ? g_strdup_printf("waits for a member of %s (fettle why %s %s)", backend,
+                                     work->kind, work->name)
+                   : g_strdup_printf("waits for a back end to be chosen (fettle why %s %s)",
+                                     work->kind, work->name);
+    g_autofree char *line = g_strdup_printf("%s %s %s%s; Ctrl-C leaves it waiting", work->kind,
+                                            work->name, nobody ? "waits: " : "", what);
     screen_print(line);
     following->told = true;
 }
@@ -44,17 +68,19 @@ static void tell_waiting(struct following *following, const char *backend)
 static void show(struct following *following, const json_t *row)
 {
     const char *status = cli_cell_string(row, 0), *backend = cli_cell_string(row, 1);
-    bool waits = cli_cell_value(row, 2) == NULL;
+    following->waits = cli_cell_value(row, 2) == NULL;
+    if (!following->waits)
+        following->since_ms = loop_boot_ms();
+    else
+        tell_waiting(following, backend);
     if (following->cli->json)
         return;
-    if (waits && *backend != '\0')
-        tell_waiting(following, backend);
     g_autofree char *line =
         g_strdup_printf("%s %s: %s%s%s", following->work->kind, following->work->name, status,
-                        !waits     ? ""
-                        : *backend ? ", waits for a member of "
-                                   : ", waits for a back end to be chosen",
-                        waits ? backend : "");
+                        !following->waits ? ""
+                        : *backend        ? ", waits for a member of "
+                                          : ", waits for a back end to be chosen",
+                        following->waits ? backend : "");
     screen_draw((const char *const[]){line, NULL});
 }
 
@@ -109,11 +135,20 @@ static bool wait_for_news(struct following *following, GError **error)
     return answer != NULL;
 }
 
-static void set_left(const struct volume_request *work, GError **error)
+static void set_left(const struct following *following, GError **error)
 {
-    fettle_set_error(error, DETACHED,
-                     "%s of %s %s goes on; see how it stands with: fettle %s info %s",
-                     work->operation, work->kind, work->name, work->kind, work->name);
+    const struct volume_request *work = following->work;
+    if (following->waits && makes(work))
+        fettle_set_error(
+            error, DETACHED,
+            "%s of %s %s waits; see for what with: fettle why %s %s; withdraw it with: "
+            "fettle %s delete %s",
+            work->operation, work->kind, work->name, work->kind, work->name, work->kind,
+            work->name);
+    else
+        fettle_set_error(error, DETACHED,
+                         "%s of %s %s goes on; see how it stands with: fettle %s info %s",
+                         work->operation, work->kind, work->name, work->kind, work->name);
 }
 
 static bool follow(struct following *following, GError **error)
@@ -129,7 +164,7 @@ static bool follow(struct following *following, GError **error)
             return false;
         }
         if (left || !cli_wait_for_luxid(following->cli, following->cli->json, reason)) {
-            set_left(following->work, error);
+            set_left(following, error);
             return false;
         }
     }
@@ -209,7 +244,8 @@ static int say_end(struct cli *cli, const struct volume_request *work, const jso
 
 int volume_follow(struct cli *cli, const struct volume_request *work, GError **error)
 {
-    struct following following = {.cli = cli, .work = work, .stream = g_strdup("")};
+    struct following following = {
+        .cli = cli, .work = work, .stream = g_strdup(""), .since_ms = loop_boot_ms()};
     cli_interrupt_catch();
     cli->interruptible = true;
     bool ended = follow(&following, error);

@@ -33,7 +33,15 @@ static bool nodes_rule(const struct config *config, const struct backend *backen
     return true;
 }
 
-/* Two that write into one directory would sweep each other's data. */
+/* PATH is below FOLDER. */
+static bool is_below(const char *path, const char *folder)
+{
+    size_t length = strlen(folder);
+    return length && !strncmp(path, folder, length) && path[length] == '/';
+}
+
+/* Two that write into one directory would sweep each other's data, and one below another's is no
+ * place of its own: it comes and goes with that. */
 static bool path_rule(const struct config *config, const struct backend *backend, GError **error)
 {
     g_autofree char *shortest = g_canonicalize_filename(backend->path, "/");
@@ -46,10 +54,18 @@ static bool path_rule(const struct config *config, const struct backend *backend
     g_autoptr(GPtrArray) all = config_list(config, "backend");
     for (guint i = 0; i < all->len; i++) {
         const struct backend *other = all->pdata[i];
-        if (!strcmp(other->uuid, backend->uuid) || strcmp(other->path, backend->path) != 0)
+        bool same = !strcmp(other->path, backend->path);
+        bool below = is_below(backend->path, other->path);
+        if (!strcmp(other->uuid, backend->uuid) ||
+            (!same && !below && !is_below(other->path, backend->path)))
             continue;
-        fettle_set_error(error, ALREADY_EXISTS, "path: %s is that of back end %s already",
-                         backend->path, other->name);
+        if (same)
+            fettle_set_error(error, ALREADY_EXISTS, "path: %s is that of back end %s already",
+                             backend->path, other->name);
+        else
+            fettle_set_error(error, WRONG_INPUT,
+                             "path: %s is %s %s, that of back end %s; take a directory beside it",
+                             backend->path, below ? "below" : "above", other->path, other->name);
         return false;
     }
     return true;

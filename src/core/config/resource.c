@@ -104,6 +104,7 @@ struct resource resource_read(enum resource_type type, const void *record)
                                  .data = "",
                                  .volume = "",
                                  .project = "",
+                                 .snapshot = "",
                                  .volume_type = "",
                                  .sum = ""};
     char *const *volume = volume_at(type, record);
@@ -121,6 +122,7 @@ struct resource resource_read(enum resource_type type, const void *record)
         .data = text_at(record, kind->data),
         .volume = volume ? *volume : "",
         .project = text_at(record, kind->project),
+        .snapshot = backup ? backup->snapshot : "",
         .volume_type = type == RESOURCE_VOLUME ? ((const struct volume *)record)->volume_type : "",
         .size = G_STRUCT_MEMBER(guint64, record, kind->size),
         .created_us = G_STRUCT_MEMBER(guint64, record, kind->created_us),
@@ -233,6 +235,7 @@ struct change *resource_put(const struct config *config, const struct resource *
         text_set(volume_at(resource->type, record), resource->volume);
     if (resource->type == RESOURCE_BACKUP) {
         ((struct backup *)record)->bytes = resource->bytes;
+        text_set(&((struct backup *)record)->snapshot, resource->snapshot);
         text_set(&((struct backup *)record)->sum, resource->sum);
     }
     if (resource->type == RESOURCE_VOLUME)

@@ -17,6 +17,7 @@ struct resource {
     const char *backend, *host, *data;
     const char *project;
     const char *volume;      /* of a snapshot or a backup: what it is of; else "" */
+    const char *snapshot;    /* of a backup: of which of these, by name; else "" */
     const char *volume_type; /* of a volume: UUID of its type, if it has one; else "" */
     guint64 size, created_us;
     guint64 bytes;   /* of a backup: of its data; else 0 */

@@ -129,6 +129,10 @@ static bool apply(const struct op *op, json_t *cluster, guint *ret_count, GError
         }
         if (!value)
             continue;
+        bool none = !strcmp(field->name, "default_volume_type") &&
+                    !strcmp(json_string_value(value), "none");
+        if (none)
+            json_string_set(value, "");
         json_object_set_new(cluster, field->name, value);
         ++*ret_count;
     }

@@ -21,6 +21,20 @@ static bool name_is_free(const struct config *head, const struct volume_type *ty
     return false;
 }
 
+/* What the cluster calls its default has to be there, by that name. */
+static bool is_not_default(const struct config *head, const struct volume_type *type,
+                           GError **error)
+{
+    const char *name = config_cluster(head)->default_volume_type;
+    if (strcmp(name, type->name) != 0 && strcmp(name, type->uuid) != 0)
+        return true;
+    fettle_set_error(error, WRONG_STATE,
+                     "volume type %s is the default one; choose another one before: fettle cluster "
+                     "modify --default-volume-type TYPE, or none",
+                     type->name);
+    return false;
+}
+
 /* `type` is stolen. */
 static void put_type(struct wconf *wconf, struct rpc_request *request, const char *commit_id,
                      struct volume_type *type)
@@ -127,7 +141,8 @@ void wconf_handle_change_volume_type(struct wconf *wconf, struct rpc_request *re
         return;
     const struct volume_type *old =
         args ? config_find(wconf->head, "volume_type", args->volume_type, &error) : NULL;
-    if (old && specs_may_change(wconf->head, old, args, &error))
+    if (old && specs_may_change(wconf->head, old, args, &error) &&
+        (!*args->name || is_not_default(wconf->head, old, &error)))
         put_type(wconf, request, args->commit_id, changed(old, args));
     else
         wconf_work_refuse(wconf, request, error);
@@ -142,7 +157,7 @@ void wconf_handle_remove_volume_type(struct wconf *wconf, struct rpc_request *re
         return;
     const struct volume_type *type =
         args ? config_find(wconf->head, "volume_type", args->volume_type, &error) : NULL;
-    if (!type) {
+    if (!type || !is_not_default(wconf->head, type, &error)) {
         wconf_work_refuse(wconf, request, error);
         return;
     }

@@ -101,17 +101,32 @@ static bool add_snapshots(struct wconf *wconf, const struct accept_work_args *ar
     return true;
 }
 
+/* Who asked for it has thought better of it: nobody has begun. */
+static void withdraw(struct wconf *wconf, const struct resource *resource, GPtrArray *changes)
+{
+    g_autofree char *key = config_work_key(resource->type, resource->uuid);
+    const struct worker *row = config_get(wconf->head, "worker", key, NULL);
+    struct resource partner = resource_partner(wconf->head, row);
+    wconf_work_release(wconf, row, &partner, "it was withdrawn", changes);
+    g_ptr_array_add(changes, config_delete(wconf->head, "worker", key));
+    g_ptr_array_add(changes,
+                    config_delete(wconf->head, resource_kind(resource->type), resource->uuid));
+}
+
 static void accept(struct wconf *wconf, struct rpc_request *request,
                    const struct accept_work_args *args, const struct work_row *work,
                    struct work_request *about)
 {
     GError *error = NULL;
     GPtrArray *changes = change_list_new();
-    if (about->at_once)
+    if (about->withdrawn)
+        withdraw(wconf, &about->resource, changes);
+    else if (about->at_once)
         g_ptr_array_add(changes, resource_put(wconf->head, &about->resource));
     else
         add_work(wconf, args, work, about, changes);
-    if (args->cascade && !add_snapshots(wconf, args, &about->resource, changes, &error)) {
+    if (args->cascade && !about->withdrawn &&
+        !add_snapshots(wconf, args, &about->resource, changes, &error)) {
         g_ptr_array_unref(changes);
         wconf_work_refuse(wconf, request, error);
         return;

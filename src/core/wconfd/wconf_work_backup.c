@@ -102,6 +102,7 @@ bool wconf_work_make_backup(const struct config *head, const struct accept_work_
         return false;
     const struct backend *backend = choose_holder(head, args->backend, &volume, error);
     request->resource.volume = volume.uuid;
+    request->resource.snapshot = *args->snapshot ? resource_name(&request->source) : "";
     request->resource.size = request->source.size;
     request->resource.backend = request->backend = backend ? backend->uuid : "";
     return backend && wconf_work_one_sees_both(head, request->source.backend, backend->uuid, error);

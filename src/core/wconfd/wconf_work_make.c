@@ -144,6 +144,14 @@ static bool has_foreign(const struct accept_work_args *args, const struct work_r
     return foreign != NULL;
 }
 
+/* It waits for somebody to begin, and has no data: nobody has made any (SAF-52). */
+static bool waits_only(const struct config *head, const struct resource *resource)
+{
+    g_autofree char *key = config_work_key(resource->type, resource->uuid);
+    const struct worker *row = config_get(head, "worker", key, NULL);
+    return row && !row->service_id && !*resource->data;
+}
+
 bool wconf_work_find(const struct config *head, const struct work_row *row,
                      const struct accept_work_args *args, struct work_request *request,
                      GError **error)
@@ -154,6 +162,9 @@ bool wconf_work_find(const struct config *head, const struct work_row *row,
         return false;
     request->resource = resource_find(head, args->resource_type, args->resource, error);
     request->backend = resource->backend;
+    request->withdrawn = row->done == TASK_FINAL_REMOVED && waits_only(head, resource);
+    if (request->withdrawn && !args->size)
+        return true;
     if (resource->exists && wconf_work_moves(row))
         return wconf_work_find_move(head, row, args, request, error);
     return resource->exists && wconf_work_may_begin(head, row, resource, error) &&
@@ -192,16 +203,31 @@ const struct volume_type *wconf_work_type(const struct config *head, const char 
     return NULL;
 }
 
+/* For a blank one that names none what the cluster says. */
+static const struct volume_type *default_type(const struct config *head,
+                                              const struct accept_work_args *args, GError **error)
+{
+    const char *name = config_cluster(head)->default_volume_type;
+    const struct volume_type *type = wconf_work_type(head, name, args->project, error);
+    if (!type)
+        g_prefix_error(error, "name a type, as the default one cannot be had "
+                              "(fettle cluster modify --default-volume-type): ");
+    return type;
+}
+
 static bool find_type(const struct config *head, const struct accept_work_args *args,
                       struct resource *resource, GError **error)
 {
-    if (!*args->volume_type)
+    bool blank = resource->type == RESOURCE_VOLUME && !*args->source;
+    if (!*args->volume_type && (!blank || !*config_cluster(head)->default_volume_type))
         return true;
     if (resource->type != RESOURCE_VOLUME) {
         fettle_set_error(error, WRONG_INPUT, "volume_type: %s takes none", args->operation);
         return false;
     }
-    const struct volume_type *type = wconf_work_type(head, args->volume_type, args->project, error);
+    const struct volume_type *type =
+        *args->volume_type ? wconf_work_type(head, args->volume_type, args->project, error)
+                           : default_type(head, args, error);
     if (type)
         resource->volume_type = type->uuid;
     return type != NULL;
@@ -261,7 +287,7 @@ static bool make_blank(const struct config *head, const struct accept_work_args 
 struct work_request wconf_work_request(void)
 {
     struct resource nothing = resource_read(RESOURCE_VOLUME, NULL);
-    return (struct work_request){nothing, nothing, nothing, "", "", false};
+    return (struct work_request){nothing, nothing, nothing, "", "", false, false};
 }
 
 bool wconf_work_may_hold(const struct config *head, const char *operation,

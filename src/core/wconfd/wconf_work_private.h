@@ -77,6 +77,7 @@ struct work_request {
     const char *backend;      /* UUID: whose members are to do it; "": a scheduler is to choose */
     const char *volume_type;  /* UUID: that it gets at the end; "": it keeps its own */
     bool at_once;             /* there is no work to do: the resource is as it says */
+    bool withdrawn;           /* nobody has begun what it was to be made by: it goes with its row */
 };
 /* About nothing yet. */
 struct work_request wconf_work_request(void);

@@ -56,10 +56,28 @@ static void test_states(void)
     expect(&program, "role", json_make("[is]", 0, "M"), "M");
 }
 
+/* -o and --sort know a column by what stands above it. */
+static void test_titles(void)
+{
+    static const struct {
+        const char *what, *word, *field;
+    } cases[] = {{"volume", "Name", "name"},
+                 {"volume", "GiB", "size"},
+                 {"volume", "gib", "size"},
+                 {"volume", "WaitsSince", "waits_since"},
+                 {"instance", "State", "status"},
+                 {"instance", "Replica", "replica.at"},
+                 {"backend", "HOLDSBACKUPS", "backups"},
+                 {"volume", "nix", "nix"}};
+    for (guint i = 0; i < G_N_ELEMENTS(cases); i++)
+        g_assert_cmpstr(cli_field_named(cases[i].what, cases[i].word), ==, cases[i].field);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/cells/sizes", test_sizes);
     g_test_add_func("/cells/states", test_states);
+    g_test_add_func("/cells/titles", test_titles);
     return g_test_run();
 }

@@ -362,6 +362,11 @@ static bool detach_exec(struct op *op, GError **error)
                                    .becomes = asks ? attachment : NULL,
                                    .uuid = attachment->uuid,
                                    .mark = asks ? TASK_DETACHING_VOLUME : TASK_NONE};
+    if (asks && (attachment->leaving_us || attachment->state == ATTACHMENT_DETACHING))
+        op_log(op,
+               "the guest of instance \"%s\" was asked to give volume %s up before, and has not "
+               "yet; it is asked again, for %u s at most",
+               instance->name, config_volume_name(volume), DETACH_WAIT_MS / 1000);
     set_state(op, attachment, ATTACHMENT_DETACHING);
     return commit(op, instance->uuid, &edit, error) &&
            (!asks || take_out(op, instance, &edit, attachment, error));

@@ -90,6 +90,22 @@ static void test_backend(void)
                                  NULL)),
                 "already_exists: backend dir2 (" DIR2 "): path: /mnt/a is that of back end dir1 "
                 "already");
+    assert_says(check(changes_of(put("backend", DIR1, 1, object_backend(DIR1)), NULL),
+                      changes_of(put("backend", DIR2, 9,
+                                     with(object_backend(DIR2), "path", TEXT("/mnt/a/b"))),
+                                 NULL)),
+                "wrong_input: backend dir2 (" DIR2
+                "): path: /mnt/a/b is below /mnt/a, that of back "
+                "end dir1; take a directory beside it");
+    assert_says(check(changes_of(put("backend", DIR1, 1,
+                                     with(object_backend(DIR1), "path", TEXT("/mnt/a/b"))),
+                                 NULL),
+                      changes_of(put("backend", DIR2, 9,
+                                     with(object_backend(DIR2), "path", TEXT("/mnt/a"))),
+                                 NULL)),
+                "wrong_input: backend dir2 (" DIR2
+                "): path: /mnt/a is above /mnt/a/b, that of back "
+                "end dir1; take a directory beside it");
 }
 
 static void test_backend_goes(void)

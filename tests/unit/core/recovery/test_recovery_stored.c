@@ -187,7 +187,6 @@ static void test_others(void)
     ARROWS({"uploading", DATA7, DATA7, 2 * GIB, true, false, "available 2 GiB", "RCV-73", false},
            {"migrating", DATA7, DATA7, 2 * GIB, true, false, "available 2 GiB", "RCV-76", false},
            {"retyping", DATA7, DATA7, 2 * GIB, true, false, "available 2 GiB", "RCV-76", false},
-           {"migrating", DATA7, NULL, 0, false, false, "error 2 GiB", "RCV-76", true},
            {"migrating", DATA7, DATA7, 2 * GIB, true, true, "error 2 GiB", "RCV-82", true},
            {"backing-up", DATA7, DATA7, 2 * GIB, true, false, "available 2 GiB", "RCV-77", false},
            {"restoring-backup", DATA7, DATA7, 2 * GIB, true, false, "available 2 GiB", "RCV-77",

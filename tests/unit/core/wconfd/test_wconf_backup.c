@@ -140,6 +140,7 @@ static void test_of_snapshot(void)
         asked(with(back_up("b1", "data1"), "snapshot", json_string("before")), "Backup");
     g_assert_cmpstr(status_of(volume), ==, "available");
     g_assert_cmpstr(storage_row(backup)->source->data, ==, now_of(snapshot).data);
+    g_assert_cmpstr(now_of(backup).snapshot, ==, "before");
     assert_says(accept(json_make("{s:s,s:s,s:s}", "resource_type", "Snapshot", "operation",
                                  "delete-snapshot", "resource", "before")),
                 "wrong_state: snapshot before is being read by backup b1; wait, or reset that");
@@ -272,6 +273,32 @@ static void test_restore_new(void)
     world_tear_down();
 }
 
+/* A delete of what nobody has begun takes it off record, and frees the volume. */
+static void test_withdrawn(void)
+{
+    set_up();
+    const char *backup = asked(back_up("b1", "data1"), "Backup");
+    g_assert_cmpuint(
+        storage_number(accept(json_make("{s:s,s:s,s:s}", "resource_type", "Backup", "operation",
+                                        "delete-backup", "resource", "b1")),
+                       "serial"),
+        >, 0);
+    g_assert_null(storage_row(backup));
+    g_assert_false(now_of(backup).exists);
+    g_assert_cmpstr(status_of(volume), ==, "available");
+    const char *other = storage_create("data2");
+    guint64 claim = storage_take(1, generation, other);
+    assert_says(accept(json_make("{s:s,s:s,s:s}", "resource_type", "Volume", "operation",
+                                 "delete-volume", "resource", "data2")),
+                "wrong_state: volume data2: it is being created; wait, or reset its state");
+    g_autofree char *data = volume_data_name(strchr(other, '/') + 1, claim);
+    assert_says(storage_end_all(
+                    1, generation,
+                    json_make("[o]", with(storage_end(other, claim), "data", json_string(data)))),
+                "passed");
+    world_tear_down();
+}
+
 /* The volume is reset in mid-restore, and worked on: the late end changes nothing. */
 static void test_reset_meanwhile(void)
 {
@@ -312,6 +339,7 @@ int main(int argc, char **argv)
     g_test_add_func("/wconf_backup/holders", test_holders);
     g_test_add_func("/wconf_backup/restore-over#SAF-53", test_restore_over);
     g_test_add_func("/wconf_backup/restore-new#SAF-52", test_restore_new);
+    g_test_add_func("/wconf_backup/withdrawn", test_withdrawn);
     g_test_add_func("/wconf_backup/reset-meanwhile#SAF-121,CLN-65", test_reset_meanwhile);
     return g_test_run();
 }

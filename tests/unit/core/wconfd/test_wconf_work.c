@@ -92,7 +92,8 @@ static void test_bad_requests(void)
         const char *said;
     } cases[] = {
         {wish("fly", "data1", 0), "wrong_input: operation: there is no \"fly\" of a Volume; there "
-                                  "is create-volume, delete-volume, extend-volume"},
+                                  "is create-volume, delete-volume, extend-volume, "
+                                  "migrate-volume, retype-volume"},
         {wish("create-volume", "data1", 2), "wrong_input: resource: create-volume makes it"},
         {with(creation(), "size", json_integer(0)),
          "wrong_input: size: create-volume needs one, 1 GiB at least"},
@@ -151,9 +152,23 @@ static void test_under_way(void)
                 "wrong_state: volume data1: it is being deleted; wait, or reset its state");
     assert_says(accept(wish("extend-volume", "data1", 5)),
                 "wrong_state: volume data1: it is being deleted; wait, or reset its state");
-    storage_create("data2");
-    assert_says(accept(wish("delete-volume", "data2", 0)),
+    assert_says(accept(wish("extend-volume", storage_create("data2") + strlen("Volume/"), 5)),
                 "wrong_state: volume data2: it is being created; wait, or reset its state");
+    world_tear_down();
+}
+
+/* What nobody has begun goes with its row at once. */
+static void test_withdrawn(void)
+{
+    storage_set_up(NULL);
+    const char *key = storage_create("data1");
+    g_assert_cmpuint(storage_number(accept(wish("delete-volume", "data1", 0)), "serial"), >, 0);
+    g_assert_null(storage_row(key));
+    g_assert_null(storage_volume(key));
+    key = storage_create_anywhere("data2");
+    g_assert_cmpuint(storage_number(accept(wish("delete-volume", "data2", 0)), "serial"), >, 0);
+    g_assert_null(storage_row(key));
+    g_assert_null(storage_volume(key));
     world_tear_down();
 }
 
@@ -469,5 +484,6 @@ int main(int argc, char **argv)
     g_test_add_func("/wconf_work/cost#CLN-02,CLN-03,CLN-05,CLN-66", test_cost);
     g_test_add_func("/wconf_work/table#CLN-12", test_table);
     g_test_add_func("/wconf_work/restored#SAF-122", test_restored);
+    g_test_add_func("/wconf_work/withdrawn", test_withdrawn);
     return g_test_run();
 }

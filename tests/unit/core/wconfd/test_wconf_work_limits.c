@@ -274,6 +274,40 @@ static void test_types(void)
     world_tear_down();
 }
 
+static void set_default_type(const char *name)
+{
+    guint64 version = 0;
+    const char *uuid = config_cluster(wconf_config(world.wconf))->uuid;
+    config_get(wconf_config(world.wconf), "cluster", uuid, &version);
+    json_t *object = cluster_to_json(config_cluster(wconf_config(world.wconf)));
+    json_object_set_new(object, "default_volume_type", json_string(name));
+    g_free(job_locks(&world, 17, "x cluster/BGL", false));
+    g_autofree char *said = job_change(&world, 17, "change_cluster",
+                                       changes_of(put("cluster", uuid, version, object), NULL));
+    g_assert_nonnull(strstr(said, "serial"));
+}
+
+/* What names no type has the cluster's, unless it is made of something. */
+static void test_default_type(void)
+{
+    storage_set_up(changes_of(put("volume_type", TYPE1, 1, object_type(NULL)),
+                              put("volume", VOLUME1, 1, object_volume1()),
+                              put("snapshot", VOLUME2, 1, object_snapshot2()), NULL));
+    set_default_type("fast");
+    g_assert_cmpstr(made_as(creation("a", 1), ID_A)->volume_type, ==, TYPE1);
+    json_t *copy = with(anywhere(creation("b", 2)), "source", json_string("before"));
+    g_assert_cmpstr(made_as(copy, ID_B)->volume_type, ==, "");
+    assert_says(
+        storage_ask(storage_cli, "remove_volume_type", json_make("{s:s}", "volume_type", "fast")),
+        "wrong_state: volume type fast is the default one; choose another one before: "
+        "fettle cluster modify --default-volume-type TYPE, or none");
+    set_default_type("slow");
+    assert_says(accept(creation("c", 1)),
+                "unknown_entity: name a type, as the default one cannot be had (fettle cluster "
+                "modify --default-volume-type): volume_type \"slow\" does not exist");
+    world_tear_down();
+}
+
 /* #CLN-25: with a type that no back end has it is a scheduler's to say so. */
 static void test_type_of_none(void)
 {
@@ -439,5 +473,6 @@ int main(int argc, char **argv)
     g_test_add_func("/wconf_work_limits/types/bad", test_bad_types);
     g_test_add_func("/wconf_work_limits/quota", test_quota);
     g_test_add_func("/wconf_work_limits/quota/less", test_quota_of_less);
+    g_test_add_func("/wconf_work/default-type", test_default_type);
     return g_test_run();
 }
