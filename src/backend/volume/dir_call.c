@@ -2,6 +2,7 @@
 #include "backend/volume/dir_call.h"
 
 #include "backend/volume/dir_backup.h"
+#include "backend/volume/dir_check.h"
 #include "backend/volume/dir_copy.h"
 
 #include <dirent.h>
@@ -494,15 +495,39 @@ static bool do_unpack_end(struct call *call, GError **error)
     return ok;
 }
 
+/* --- checks, of which `sum` is the token --- */
+
+static bool do_check_hold(struct call *call, GError **error)
+{
+    return dir_check_hold(call->here.folder, call->sum, (guint)call->number) ||
+           fail("write to", call, error);
+}
+
+static bool do_check_try(struct call *call, GError **error)
+{
+    return dir_check_try(call->here.folder, call->sum, (guint)call->number) ||
+           fail("write to", call, error);
+}
+
 /* --- the call --- */
 
 static const struct {
     const char *verb;
     bool (*run)(struct call *call, GError **error);
-} verbs[] = {{"space", do_space},       {"create", do_create}, {"copy", do_copy},
-             {"grow", do_grow},         {"remove", do_remove}, {"look", do_look},
-             {"find", do_find},         {"list", do_list},     {"pack", do_pack},
-             {"pack-end", do_pack_end}, {"unpack", do_unpack}, {"unpack-end", do_unpack_end}};
+} verbs[] = {{"space", do_space},
+             {"create", do_create},
+             {"copy", do_copy},
+             {"grow", do_grow},
+             {"remove", do_remove},
+             {"look", do_look},
+             {"find", do_find},
+             {"list", do_list},
+             {"pack", do_pack},
+             {"pack-end", do_pack_end},
+             {"unpack", do_unpack},
+             {"unpack-end", do_unpack_end},
+             {"check-hold", do_check_hold},
+             {"check-try", do_check_try}};
 
 static bool open_place(const struct call *call, struct place *place, GError **error)
 {

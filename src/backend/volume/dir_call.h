@@ -29,5 +29,6 @@ bool dir_name_parse(const char *text, enum resource_type *ret_type, const char *
  *   pack NAME NUMBER (bytes) SOURCE   what qemu-img says, which it becomes
  *   pack-end NAME SOURCE              BYTES SUM
  *   unpack NAME NUMBER (bytes) SOURCE … SUM, and unpack-end NAME NUMBER SOURCE likewise
+ *   check-hold NUMBER (others) … SUM (token), and check-try NUMBER (place) … SUM: see dir_check.h
  * Exit code 0; else 1, the name of the error in the first line, and the message. */
 int dir_call_main(int argc, char **argv);

@@ -7,6 +7,7 @@
 
 #include "backend/tool.h"
 #include "backend/volume/dir_call.h"
+#include "backend/volume/dir_check.h"
 #include "backend/volume/volume_children.h"
 #include "base/limits.h"
 
@@ -253,6 +254,37 @@ static GPtrArray *dir_list(struct volume_driver *driver, const struct backend *b
     return said ? read_list(said) : NULL;
 }
 
+/* Lines of dir_check.h. */
+static void read_check(const char *said, struct volume_check *check)
+{
+    g_auto(GStrv) lines = g_strsplit(said, "\n", -1);
+    for (guint i = 0; lines[i]; i++) {
+        const char *words = lines[i];
+        check->unseen |= strcmp(words, DIR_UNSEEN) == 0;
+        if (g_str_has_prefix(words, DIR_PROBLEM))
+            g_ptr_array_add(check->problems, g_strdup(words + strlen(DIR_PROBLEM)));
+        else if (g_str_has_prefix(words, DIR_NOTE))
+            g_ptr_array_add(check->notes, g_strdup(words + strlen(DIR_NOTE)));
+    }
+}
+
+static bool dir_check(struct volume_driver *driver, const struct backend *backend,
+                      struct volume_check *check, GError **error)
+{
+    const struct asked asked = {.verb = check->place ? "check-try" : "check-hold",
+                                .number = check->place ? check->place : check->nodes - 1,
+                                .sum = check->token};
+    g_autofree char *said = call(driver, backend, &asked, error);
+    if (!said)
+        return false;
+    read_check(said, check);
+    g_autofree char *tool = backend->backups ? g_find_program_in_path("qemu-img") : NULL;
+    if (backend->backups && !tool)
+        g_ptr_array_add(check->problems,
+                        g_strdup("there is no qemu-img, which makes backups; install qemu-utils"));
+    return true;
+}
+
 static guint dir_hanging(struct volume_driver *driver, const struct backend *backend)
 {
     return volume_children_hanging(dir_of(driver)->children, backend->uuid);
@@ -269,6 +301,7 @@ static const struct volume_driver_ops dir_ops = {.open = dir_open,
                                                  .look = dir_look,
                                                  .find = dir_find,
                                                  .list = dir_list,
+                                                 .check = dir_check,
                                                  .hanging = dir_hanging};
 
 struct volume_driver *dir_volumes_new(const char *program, guint limit_ms)
