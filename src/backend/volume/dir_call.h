@@ -8,16 +8,9 @@
  */
 #pragma once
 
-#include "proto/records.h"
-
 #define DIR_CALL_OPTION "--at-directory"
 #define DIR_CALL_ARGUMENTS 13
 #define DIR_MARKER "fettle-backend"
-
-/* Folder of a kind of resource in the directory; names below are FOLDER/UUID.CLAIM. */
-const char *dir_folder(enum resource_type type);
-/* The parts of such a name; false: it is none. `*ret_name` is in `text`. */
-bool dir_name_parse(const char *text, enum resource_type *ret_type, const char **ret_name);
 
 /* The whole of main(): PROGRAM OPTION VERB PATH BACKEND CLUSTER CLUSTER-NAME NAME NUMBER SOURCE
  * FROM-PATH FROM-BACKEND SUM; FROM-…: of the source, if that is another place; else empty.
