@@ -59,6 +59,7 @@
 #define LIMIT_BACKEND_CHILDREN                                                                     \
     4 /* of a storage service at one back end, and its operations there */
 #define LIMIT_VOLUME_CHILDREN 16       /* the same at all of its back ends */
+#define LIMIT_BACKEND_CHECK_MS 10000u  /* one node waits for another at a back end */
 #define LIMIT_VOLUME_CALL_MS 60000u    /* of one call to a back end */
 #define LIMIT_VOLUME_BACKUP_MS 240000u /* and that it compresses, or unpacks */
 #define LIMIT_VOLUME_COPY_MS 60000u    /* besides, for each GiB that it copies */

@@ -103,7 +103,8 @@ ANSWERS = {
     ('queue', 'filter replace'): ['{filter}', '--user', 'nobody', 'ACCEPT'], ('queue', 'filter remove'): ['{filter}'],
     ('queue', 'pause-watcher'): ['0'], ('queue', 'drain'): [], ('queue', 'undrain'): [],
     ('recovery', 'plan'): [], ('recovery', 'collect'): ['instance', 'web'],
-    ('backend', 'list'): [], ('volume', 'list'): [], ('worker', 'list'): [], ('storage-service', 'list'): [], ('volume-type', 'list'): [], ('volume-type', 'info'): ['fast'],
+    ('backend', 'list'): [], ('backend', 'verify'): ['dir1'],
+    ('volume', 'list'): [], ('worker', 'list'): [], ('storage-service', 'list'): [], ('volume-type', 'list'): [], ('volume-type', 'info'): ['fast'],
     ('volume', 'info'): ['data'], ('snapshot', 'list'): [], ('snapshot', 'info'): ['before'], ('backup', 'list'): [], ('backup', 'info'): ['b1'], ('cleanup', None): [], ('storage-service', 'disable'): ['node1@dir1'], ('storage-service', 'enable'): ['node1@dir1'],
     ('why', None): ['web'], ('plan', 'fail'): ['node2'], ('plan', 'drain'): ['node2'], ('help', None): [],
 }

@@ -9,6 +9,7 @@ import contextlib
 import glob
 import os
 import re
+import shutil
 import subprocess
 
 import e2e
@@ -97,9 +98,41 @@ def test_begin():
     whole()
 
 
+def tried(*names):
+    """What `backend verify` says, and whether all is well; it leaves nothing there."""
+    before = {path: sorted(os.listdir(path)) for path in (place('dir1'), os.path.join(place('dir1'), 'volumes'))}
+    code, out, err = lab.run('backend', 'verify', *names, check=False)
+    assert not err and {path: sorted(os.listdir(path)) for path in before} == before, (err, out)
+    print(*(f'# {line}' for line in out.splitlines()), sep='\n')
+    return code, out
+
+
+@title('/storage-faults/verify')
+def test_verify():
+    code, out = tried()
+    assert code == 0 and out.endswith('The back ends are as they should be.\n'), (code, out)
+    assert re.search(r'^note: back end dir1: \d+ of \d+ MiB are free$', out, re.M), out
+    # node2 has another directory there, with the same marker.
+    here = os.path.join(lab.root('node2'), 'var', 'shared')
+    away = os.path.join(lab.root('node2'), 'var', 'away')
+    os.makedirs(os.path.join(away, 'dir1'), 0o755)
+    shutil.copy(os.path.join(place('dir1'), 'fettle-backend'), os.path.join(away, 'dir1'))
+    subprocess.run(['mount', '--bind', away, here], check=True)
+    code, out = tried('dir1')
+    subprocess.run(['umount', here], check=True)
+    assert os.listdir(os.path.join(away, 'dir1')) == ['fettle-backend']
+    shutil.rmtree(away)
+    line = f'back end dir1: node node2: does not see what node node1 has just made there; {path_of("dir1")} is another directory on it: '
+    assert code == 1 and line in out and out.endswith('1 thing is not as it should be.\n'), (code, out)
+    code, _, err = lab.run('backend', 'verify', 'dir2', check=False)
+    assert code == 3 and 'backend "dir2" does not exist' in err, (code, err)
+
+
 @title('/storage-faults/full')
 def test_full():
     with broken('full'):
+        code, out = tried('dir1')
+        assert code == 1 and out.count('No space left on device') == 2, (code, out)
         code, _, err = lab.run('snapshot', 'create', 'before', '--volume', 'kept', check=False)
         # Refused, if its members have told of it already.
         assert (code == 24 and 'No space left on device' in err) or (code == 6 and 'dir1' in err), (code, err)
@@ -113,6 +146,8 @@ def test_full():
 def test_read_only():
     lab.cli('volume', 'create', 'late', '--size', '1', '--backend', 'dir1')
     with broken('read-only'):
+        code, out = tried('dir1')
+        assert code == 1 and out.count('Read-only file system') == 2, (code, out)
         for words in (('create', 'v', '--size', '1', '--backend', 'dir1'), ('delete', 'late')):
             code, _, err = lab.run('volume', *words, check=False)
             assert code == 24 and 'Read-only file system' in err, (words, code, err)
@@ -170,6 +205,8 @@ def test_not_mounted():
         def named():
             return line.search(lab.run('cluster', 'verify', check=False)[1])
         print('#', wait_until('it is named', named, PATIENCE_S).group(0))
+        code, out = tried('dir1')
+        assert code == 1 and f'back end dir1: node node2: {path_of("dir1")} cannot be opened: No such file or directory' in out, (code, out)
         for number in range(3):
             assert lab.cli('volume', 'create', f'v{number}', '--size', '1', '--backend', 'dir1') == f'Volume v{number} is available.\n'
         assert {one['worker'] for one in lab.query('volume', ['worker', 'name']) if one['name'] != 'kept'} == {None}
@@ -193,6 +230,8 @@ def test_marker():
         file.write(re.sub(r'cluster \S+ \S+', 'cluster 00000000-0000-4000-8000-000000000001 other', own))
     before = there('dir1')
     said = f'dir1: {path_of("dir1")} belongs to back end {uuid} of cluster other'
+    code, out = tried('dir1')
+    assert code == 1 and out.count(said.removeprefix('dir1: ')) == 2, (code, out)
     code, _, err = lab.run('volume', 'create', 'v', '--size', '1', '--backend', 'dir1', check=False)
     assert code == 24 and said in err, (code, err)
     code, _, err = lab.run('volume', 'delete', 'kept', check=False)
@@ -214,4 +253,4 @@ def test_logs():
 if __name__ == '__main__':
     with e2e.new_lab(nodes=2, options=('--watcher-interval-ms', '500')) as lab:
         lab.cli('cluster', 'modify', '--report-interval', '1', '--service-down-time', '4')
-        e2e.run(test_begin, test_full, test_read_only, test_hung, test_not_mounted, test_marker, test_logs)
+        e2e.run(test_begin, test_verify, test_full, test_read_only, test_hung, test_not_mounted, test_marker, test_logs)

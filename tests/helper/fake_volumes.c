@@ -574,6 +574,14 @@ static GPtrArray *fake_list(struct volume_driver *driver, const struct backend *
     return end(fake, "list", error) ? g_steal_pointer(&list) : NULL;
 }
 
+/* It works wherever it is there. */
+static bool fake_check(struct volume_driver *driver, const struct backend *backend,
+                       struct volume_check *check, GError **error)
+{
+    struct fake_driver *fake = fake_of(driver);
+    return begin(fake, "check", backend, check->token, error) && end(fake, "check", error);
+}
+
 static guint fake_hanging(struct volume_driver *driver, const struct backend *backend)
 {
     return given_up(fake_of(driver), backend->uuid);
@@ -590,6 +598,7 @@ static const struct volume_driver_ops fake_ops = {.open = fake_open,
                                                   .look = fake_look,
                                                   .find = fake_find,
                                                   .list = fake_list,
+                                                  .check = fake_check,
                                                   .hanging = fake_hanging};
 
 struct volume_driver *fake_volumes_at(struct fake_volumes *volumes, const struct env *env)

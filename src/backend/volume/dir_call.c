@@ -2,7 +2,9 @@
 #include "backend/volume/dir_call.h"
 
 #include "backend/volume/dir_backup.h"
+#include "backend/volume/dir_check.h"
 #include "backend/volume/dir_copy.h"
+#include "backend/volume/dir_text.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -19,14 +21,9 @@
 #include "base/limits.h"
 #include "proto/storage/volume_driver.h"
 
-#define WHOLE "user.fettle.whole" /* CLAIM BYTES */
+#define WHOLE "user.fettle.whole"
 #define MARKER_NEW "." DIR_MARKER "."
 #define MARKER_BYTES 512
-
-#define RESOURCE(NAME, kind, word) [RESOURCE_##NAME] = #kind "s",
-static const char *const folders[] = {
-#include "proto/storage/resources.def"
-};
 
 struct name {
     enum resource_type type;
@@ -34,9 +31,9 @@ struct name {
 };
 
 struct place {
-    const char *path, *backend;         /* the latter by its UUID; "": none */
-    int folder;                         /* the directory */
-    int folders[G_N_ELEMENTS(folders)]; /* what is in it, by kind; -1: nothing yet */
+    const char *path, *backend; /* the latter by its UUID; "": none */
+    int folder;                 /* the directory */
+    int folders[DIR_FOLDERS];   /* what is in it, by kind; -1: nothing yet */
 };
 
 struct call {
@@ -45,24 +42,6 @@ struct call {
     guint64 number;
     struct place here, there; /* there: only if the source is at another place */
 };
-
-const char *dir_folder(enum resource_type type)
-{
-    return folders[type];
-}
-
-bool dir_name_parse(const char *text, enum resource_type *ret_type, const char **ret_name)
-{
-    for (guint i = 0; i < G_N_ELEMENTS(folders); i++) {
-        size_t length = strlen(folders[i]);
-        if (strncmp(text, folders[i], length) != 0 || text[length] != '/')
-            continue;
-        *ret_type = (enum resource_type)i;
-        *ret_name = text + length + 1;
-        return true;
-    }
-    return false;
-}
 
 static bool fail(const char *doing, const struct call *call, GError **error)
 {
@@ -93,21 +72,21 @@ static bool read_marker(const struct call *call, const struct place *place, char
 
 static bool check_marker(const struct call *call, const struct place *place, GError **error)
 {
-    char text[MARKER_BYTES], backend[37] = "", cluster[37] = "", name[256] = "";
+    char text[MARKER_BYTES];
+    struct dir_marker marker;
     if (!read_marker(call, place, text, error))
         return false;
-    if (sscanf(text, "backend %36[0-9a-f-]\ncluster %36[0-9a-f-] %255s", backend, cluster, name) !=
-        3) {
+    if (!dir_marker_parse(text, &marker)) {
         fettle_set_error(error, ENVIRONMENT,
                          "%s has no marker of back end %s; is it mounted? A new one gets "
                          "it while it is empty",
                          place->path, place->backend);
         return false;
     }
-    if (strcmp(backend, place->backend) == 0 && strcmp(cluster, call->cluster) == 0)
+    if (strcmp(marker.backend, place->backend) == 0 && strcmp(marker.cluster, call->cluster) == 0)
         return true;
-    fettle_set_error(error, UNSAFE, "%s belongs to back end %s of cluster %s", place->path, backend,
-                     name);
+    fettle_set_error(error, UNSAFE, "%s belongs to back end %s of cluster %s", place->path,
+                     marker.backend, marker.name);
     return false;
 }
 
@@ -318,17 +297,14 @@ static bool do_remove(struct call *call, GError **error)
 static bool is_whole(const char *name, int fd, guint64 bytes)
 {
     char text[64] = "";
-    guint64 claim = 0, whole = 0;
     ssize_t got = fgetxattr(fd, WHOLE, text, sizeof text - 1);
-    return got > 0 &&
-           sscanf(text, "%" G_GUINT64_FORMAT " %" G_GUINT64_FORMAT, &claim, &whole) == 2 &&
-           g_ascii_strtoull(strchr(name, '.') + 1, NULL, 10) == claim && bytes >= whole;
+    return got > 0 && dir_whole_parse(text, name, bytes);
 }
 
 static void print_data(const struct name *name, bool whole, bool open, const struct stat *status)
 {
-    printf("%d %d %" PRIu64 " %s/%s\n", whole, open, (uint64_t)status->st_size, folders[name->type],
-           name->text);
+    printf("%d %d %" PRIu64 " %s/%s\n", whole, open, (uint64_t)status->st_size,
+           dir_folder(name->type), name->text);
 }
 
 static bool do_look(struct call *call, GError **error)
@@ -412,7 +388,7 @@ static bool do_find(struct call *call, GError **error)
 static bool do_list(struct call *call, GError **error)
 {
     bool ok = true;
-    for (guint i = 0; i < G_N_ELEMENTS(folders) && ok; i++)
+    for (guint i = 0; i < DIR_FOLDERS && ok; i++)
         ok = list_folder(call, i, error);
     return ok;
 }
@@ -494,15 +470,39 @@ static bool do_unpack_end(struct call *call, GError **error)
     return ok;
 }
 
+/* --- checks, of which `sum` is the token --- */
+
+static bool do_check_hold(struct call *call, GError **error)
+{
+    return dir_check_hold(call->here.folder, call->sum, (guint)call->number) ||
+           fail("write to", call, error);
+}
+
+static bool do_check_try(struct call *call, GError **error)
+{
+    return dir_check_try(call->here.folder, call->sum, (guint)call->number) ||
+           fail("write to", call, error);
+}
+
 /* --- the call --- */
 
 static const struct {
     const char *verb;
     bool (*run)(struct call *call, GError **error);
-} verbs[] = {{"space", do_space},       {"create", do_create}, {"copy", do_copy},
-             {"grow", do_grow},         {"remove", do_remove}, {"look", do_look},
-             {"find", do_find},         {"list", do_list},     {"pack", do_pack},
-             {"pack-end", do_pack_end}, {"unpack", do_unpack}, {"unpack-end", do_unpack_end}};
+} verbs[] = {{"space", do_space},
+             {"create", do_create},
+             {"copy", do_copy},
+             {"grow", do_grow},
+             {"remove", do_remove},
+             {"look", do_look},
+             {"find", do_find},
+             {"list", do_list},
+             {"pack", do_pack},
+             {"pack-end", do_pack_end},
+             {"unpack", do_unpack},
+             {"unpack-end", do_unpack_end},
+             {"check-hold", do_check_hold},
+             {"check-try", do_check_try}};
 
 static bool open_place(const struct call *call, struct place *place, GError **error)
 {
@@ -512,9 +512,9 @@ static bool open_place(const struct call *call, struct place *place, GError **er
                          g_strerror(errno));
         return false;
     }
-    for (guint i = 0; i < G_N_ELEMENTS(folders); i++) {
+    for (guint i = 0; i < DIR_FOLDERS; i++) {
         place->folders[i] =
-            openat(place->folder, folders[i], O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+            openat(place->folder, dir_folder(i), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
         if (place->folders[i] < 0 && errno != ENOENT)
             return fail("open the folder of", call, error);
     }
@@ -523,7 +523,7 @@ static bool open_place(const struct call *call, struct place *place, GError **er
 
 static void close_place(const struct place *place)
 {
-    for (guint i = 0; i < G_N_ELEMENTS(folders); i++)
+    for (guint i = 0; i < DIR_FOLDERS; i++)
         if (place->folders[i] >= 0)
             close(place->folders[i]);
     if (place->folder >= 0)

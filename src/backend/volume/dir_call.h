@@ -8,16 +8,9 @@
  */
 #pragma once
 
-#include "proto/records.h"
-
 #define DIR_CALL_OPTION "--at-directory"
 #define DIR_CALL_ARGUMENTS 13
 #define DIR_MARKER "fettle-backend"
-
-/* Folder of a kind of resource in the directory; names below are FOLDER/UUID.CLAIM. */
-const char *dir_folder(enum resource_type type);
-/* The parts of such a name; false: it is none. `*ret_name` is in `text`. */
-bool dir_name_parse(const char *text, enum resource_type *ret_type, const char **ret_name);
 
 /* The whole of main(): PROGRAM OPTION VERB PATH BACKEND CLUSTER CLUSTER-NAME NAME NUMBER SOURCE
  * FROM-PATH FROM-BACKEND SUM; FROM-…: of the source, if that is another place; else empty.
@@ -29,5 +22,6 @@ bool dir_name_parse(const char *text, enum resource_type *ret_type, const char *
  *   pack NAME NUMBER (bytes) SOURCE   what qemu-img says, which it becomes
  *   pack-end NAME SOURCE              BYTES SUM
  *   unpack NAME NUMBER (bytes) SOURCE … SUM, and unpack-end NAME NUMBER SOURCE likewise
+ *   check-hold NUMBER (others) … SUM (token), and check-try NUMBER (place) … SUM: see dir_check.h
  * Exit code 0; else 1, the name of the error in the first line, and the message. */
 int dir_call_main(int argc, char **argv);

@@ -1,12 +1,10 @@
 /* Volumes in a directory, by children; see dir_volumes.h. */
 #include "backend/volume/dir_volumes.h"
 
-#include <errno.h>
-#include <stdio.h>
 #include <string.h>
 
-#include "backend/tool.h"
 #include "backend/volume/dir_call.h"
+#include "backend/volume/dir_text.h"
 #include "backend/volume/volume_children.h"
 #include "base/limits.h"
 
@@ -25,29 +23,6 @@ struct dir_volumes {
 static struct dir_volumes *dir_of(struct volume_driver *driver)
 {
     return (struct dir_volumes *)driver;
-}
-
-#define QEMU_IMG "qemu-img: "
-
-/* What the child said went wrong. */
-static void judge(int code, const char *said, GError **error)
-{
-    const char *line = strchr(said, '\n');
-    if (g_str_has_prefix(said, QEMU_IMG)) {
-        g_autofree char *words = tool_last_words(said);
-        bool full = strstr(words, g_strerror(ENOSPC)) || strstr(words, g_strerror(EDQUOT));
-        g_set_error(error, FETTLE_ERROR, full ? FETTLE_ERROR_NO_RESOURCES : FETTLE_ERROR_STORAGE,
-                    QEMU_IMG "%s", words);
-        return;
-    }
-    if (code != 1 || !line) {
-        g_autofree char *words = tool_last_words(said);
-        fettle_set_error(error, STORAGE, "a call at it ended with %d: %s", code, words);
-        return;
-    }
-    g_autofree char *name = g_strndup(said, (gsize)(line - said));
-    g_autofree char *message = g_strchomp(g_strdup(line + 1));
-    g_set_error_literal(error, FETTLE_ERROR, (gint)fettle_error_from_name(name), message);
 }
 
 /* One call: of what is said here the verb needs some. */
@@ -87,7 +62,7 @@ static char *call(struct volume_driver *driver, const struct backend *backend,
     int code = volume_children_run(dir->children, backend->uuid, elsewhere ? from_uuid : NULL, argv,
                                    asked->more_ms, &said, error);
     if (code > 0)
-        judge(code, said, error);
+        dir_failure_parse(code, said, error);
     if (code != 0)
         g_prefix_error(error, "%s: ", backend->name);
     return code == 0 ? g_steal_pointer(&said) : NULL;
@@ -114,8 +89,7 @@ static bool dir_space(struct volume_driver *driver, const struct backend *backen
                       guint64 *ret_free, guint64 *ret_total, GError **error)
 {
     g_autofree char *said = call(driver, backend, &(struct asked){.verb = "space"}, error);
-    return said &&
-           sscanf(said, "%" G_GUINT64_FORMAT " %" G_GUINT64_FORMAT, ret_free, ret_total) == 2;
+    return said && dir_space_parse(said, ret_free, ret_total);
 }
 
 static bool dir_create(struct volume_driver *driver, const struct backend *backend,
@@ -148,7 +122,7 @@ static bool dir_back_up(struct volume_driver *driver, const struct backend *from
                         const struct backend *backend, const char *name, guint64 size_gib,
                         guint64 *ret_bytes, char **ret_sum, GError **error)
 {
-    char sum[129] = "";
+    char sum[DIR_SUM_CHARS + 1];
     struct asked asked = {.verb = "pack",
                           .type = RESOURCE_BACKUP,
                           .source_type = source_type,
@@ -163,7 +137,7 @@ static bool dir_back_up(struct volume_driver *driver, const struct backend *from
     g_autofree char *said = call(driver, backend, &asked, error);
     if (!said)
         return false;
-    if (sscanf(said, "%" G_GUINT64_FORMAT " %128[0-9a-f]", ret_bytes, sum) != 2) {
+    if (!dir_sum_parse(said, ret_bytes, sum)) {
         fettle_set_error(error, STORAGE, "%s: the end of %s said nothing", backend->name, name);
         return false;
     }
@@ -205,34 +179,12 @@ static bool dir_remove(struct volume_driver *driver, const struct backend *backe
     return call_done(driver, backend, &asked, error);
 }
 
-/* WHOLE OPEN BYTES FOLDER/NAME, each on a line. */
-static GPtrArray *read_list(const char *said)
-{
-    GPtrArray *list = g_ptr_array_new_with_free_func(volume_data_free);
-    g_auto(GStrv) lines = g_strsplit(said, "\n", -1);
-    for (guint i = 0; lines[i]; i++) {
-        int whole, open;
-        guint64 bytes;
-        int before = 0;
-        enum resource_type type;
-        const char *name;
-        if (sscanf(lines[i], "%d %d %" G_GUINT64_FORMAT " %n", &whole, &open, &bytes, &before) !=
-                3 ||
-            !dir_name_parse(lines[i] + before, &type, &name))
-            continue;
-        struct volume_data *data = g_new0(struct volume_data, 1);
-        *data = (struct volume_data){type, g_strdup(name), bytes, whole == 1, open == 1};
-        g_ptr_array_add(list, data);
-    }
-    return list;
-}
-
 static struct volume_data *dir_look(struct volume_driver *driver, const struct backend *backend,
                                     enum resource_type type, const char *name, GError **error)
 {
     const struct asked asked = {.verb = "look", .type = type, .name = name};
     g_autofree char *said = call(driver, backend, &asked, error);
-    g_autoptr(GPtrArray) list = said ? read_list(said) : NULL;
+    g_autoptr(GPtrArray) list = said ? dir_list_parse(said) : NULL;
     if (list && list->len == 1)
         return g_ptr_array_steal_index(list, 0);
     if (list)
@@ -245,14 +197,31 @@ static GPtrArray *dir_find(struct volume_driver *driver, const struct backend *b
 {
     const struct asked asked = {.verb = "find", .type = type, .name = uuid};
     g_autofree char *said = call(driver, backend, &asked, error);
-    return said ? read_list(said) : NULL;
+    return said ? dir_list_parse(said) : NULL;
 }
 
 static GPtrArray *dir_list(struct volume_driver *driver, const struct backend *backend,
                            GError **error)
 {
     g_autofree char *said = call(driver, backend, &(struct asked){.verb = "list"}, error);
-    return said ? read_list(said) : NULL;
+    return said ? dir_list_parse(said) : NULL;
+}
+
+static bool dir_check(struct volume_driver *driver, const struct backend *backend,
+                      struct volume_check *check, GError **error)
+{
+    const struct asked asked = {.verb = check->place ? "check-try" : "check-hold",
+                                .number = check->place ? check->place : check->nodes - 1,
+                                .sum = check->token};
+    g_autofree char *said = call(driver, backend, &asked, error);
+    if (!said)
+        return false;
+    dir_check_parse(said, check);
+    g_autofree char *tool = backend->backups ? g_find_program_in_path("qemu-img") : NULL;
+    if (backend->backups && !tool)
+        g_ptr_array_add(check->problems,
+                        g_strdup("there is no qemu-img, which makes backups; install qemu-utils"));
+    return true;
 }
 
 static guint dir_hanging(struct volume_driver *driver, const struct backend *backend)
@@ -271,6 +240,7 @@ static const struct volume_driver_ops dir_ops = {.open = dir_open,
                                                  .look = dir_look,
                                                  .find = dir_find,
                                                  .list = dir_list,
+                                                 .check = dir_check,
                                                  .hanging = dir_hanging};
 
 struct volume_driver *dir_volumes_new(const char *program, guint limit_ms)

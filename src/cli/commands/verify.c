@@ -1,6 +1,7 @@
 /*
  * `fettle cluster verify` and `fettle node verify`: what is not as it should be, of the whole
  * cluster or only as far as it concerns one node (ARP-70). luxid looks (core/verify/verify.h).
+ * `fettle backend verify`: back ends of volumes, tried out on their nodes (check_backends.h).
  */
 #include "cli/cli.h"
 
@@ -52,6 +53,15 @@ static int node_verify(struct cli *cli, int argc, char **argv, GError **error)
     return print_findings(cli, found, whole);
 }
 
+static int backend_verify(struct cli *cli, int argc, char **argv, GError **error)
+{
+    json_autoptr names = json_array();
+    for (int i = 0; i < argc; i++)
+        json_array_append_new(names, json_string(argv[i]));
+    json_autoptr found = cli_call(cli, "VerifyBackends", json_make("[O]", names), error);
+    return found ? print_findings(cli, found, "The back ends are as they should be.") : -1;
+}
+
 const struct command verify_commands[] = {
     {"cluster", "verify", "", "Say what is not as it should be; exit code 1 if anything is.",
      cluster_verify},
@@ -59,5 +69,9 @@ const struct command verify_commands[] = {
      "Say what is not as it should be with a node and the instances on it; exit code 1 if anything "
      "is.",
      node_verify},
+    {"backend", "verify", "[BACKEND…]",
+     "Try back ends out on each of their nodes, and between them: marker, writing, locks; all, or "
+     "those that are named. Data is not touched; exit code 1 if anything is not as it should be.",
+     backend_verify},
     {0},
 };

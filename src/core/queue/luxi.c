@@ -15,6 +15,7 @@
 #include "core/queue/track.h"
 #include "core/queue/wait_for_job.h"
 #include "core/queue/watch_changes.h"
+#include "core/verify/check_backends.h"
 #include "core/verify/verify.h"
 #include "proto/luxi.h"
 
@@ -374,6 +375,11 @@ static void call_verify(struct luxi *luxi, struct rpc_request *request, const vo
     verify_call(&luxi->context.queries, request, args);
 }
 
+static void call_verify_backends(struct luxi *luxi, struct rpc_request *request, const void *args)
+{
+    check_backends_call(&luxi->context.queries, request, args);
+}
+
 static const struct {
     const char *name;
     void (*call)(struct luxi *luxi, struct rpc_request *request, const void *args);
@@ -394,6 +400,7 @@ static const struct {
     {"PlanRecovery", call_plan_recovery},
     {"PlanNode", call_plan_node},
     {"Verify", call_verify},
+    {"VerifyBackends", call_verify_backends},
     {"SubmitJobToDrainedQueue", call_submit_job_to_drained_queue},
     {"ChangeJobPriority", change_job_priority},
     {"PickupJob", pickup_job},

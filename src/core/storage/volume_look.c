@@ -1,7 +1,7 @@
 /*
- * What others ask a member about: what there is of resources that recovery judges, and where back
- * end and record differ. It only looks. Nobody hangs for a back end that does: while children of
- * that do, none is asked.
+ * What others ask a member about: what there is of resources that recovery judges, where back end
+ * and record differ, and whether the place works. It touches no data. Nobody hangs for a back end
+ * that does: while children of that do, none is asked.
  */
 #include <string.h>
 
@@ -36,16 +36,17 @@ static void hangs_error(const struct volume_member *member, guint hanging, GErro
                      member->backend->name, hanging);
 }
 
-/* NULL with an error: it has registered, so the marker was read in this life (SAF-123). */
+/* NULL with an error. It has registered, so the marker was read in this life (SAF-123), or that is
+ * what the question is about (`anyhow`). */
 static struct volume_member *member_of(struct volume_service *service, const char *backend,
-                                       GError **error)
+                                       bool anyhow, GError **error)
 {
     struct volume_member *member = g_hash_table_lookup(service->members, backend);
     const struct config *config = follow_config(service->follow);
     const char *node = config_node_name(config, service->env->node_uuid);
     if (!member)
         fettle_set_error(error, UNKNOWN_ENTITY, "%s has no member of back end %s", node, backend);
-    else if (member->caller.generation)
+    else if (member->caller.generation || anyhow)
         return member;
     else
         fettle_set_error(error, WRONG_STATE, "%s does not serve back end %s%s%s", node,
@@ -288,6 +289,40 @@ static void compare(struct question *question)
         rpc_fail(question->request, error);
 }
 
+/* --- backend_check --- */
+
+static void try_out(struct volume_member *member, struct volume_check *check)
+{
+    struct volume_driver *driver = member->service->env->volumes;
+    guint hanging = driver->ops->hanging(driver, member->backend);
+    g_autoptr(GError) error = NULL;
+    if (hanging)
+        hangs_error(member, hanging, &error);
+    else if (volume_member_open(member, &error))
+        driver->ops->check(driver, member->backend, check, &error);
+    if (error)
+        g_ptr_array_add(check->problems, g_strdup(error->message));
+}
+
+static void check(struct question *question)
+{
+    const struct backend_check_args *args = question->args;
+    struct volume_member *member = question->member;
+    record_autoptr(backend_check_result) result = backend_check_result_new();
+    struct volume_check check = {.token = args->token,
+                                 .place = (guint)args->place,
+                                 .nodes = (guint)args->nodes,
+                                 .problems = result->problems,
+                                 .notes = result->notes};
+    text_set(&result->node, member->service->env->node_uuid);
+    try_out(member, &check);
+    result->unseen = check.unseen;
+    result->free_mib = member->caller.free_mib;
+    result->total_mib = member->caller.total_mib;
+    if (!task_killed())
+        rpc_answer(question->request, backend_check_result_to_json(result));
+}
+
 /* --- requests --- */
 
 static const struct {
@@ -295,17 +330,21 @@ static const struct {
     const struct record *args;
     size_t backend; /* where its UUID is in them */
     void (*answer)(struct question *question);
+    bool anyhow; /* of one that has not registered, too */
 } methods[] = {{"collect_stored", &collect_stored_args_record,
-                offsetof(struct collect_stored_args, backend), collect},
+                offsetof(struct collect_stored_args, backend), collect, false},
                {"compare_stored", &compare_stored_args_record,
-                offsetof(struct compare_stored_args, backend), compare}};
+                offsetof(struct compare_stored_args, backend), compare, false},
+               {"backend_check", &backend_check_args_record,
+                offsetof(struct backend_check_args, backend), check, true}};
 
 static void begin(struct volume_service *service, struct rpc_request *request, guint method)
 {
     g_autoptr(GError) error = NULL;
     void *args = rpc_request_args(request, methods[method].args, &error);
     struct volume_member *member =
-        args ? member_of(service, G_STRUCT_MEMBER(char *, args, methods[method].backend), &error)
+        args ? member_of(service, G_STRUCT_MEMBER(char *, args, methods[method].backend),
+                         methods[method].anyhow, &error)
              : NULL;
     if (!member) {
         rpc_fail(request, error);

@@ -31,6 +31,16 @@ struct volume_data {
 };
 void volume_data_free(void *data); /* struct volume_data */
 
+/* One node's part in a check of a back end by several at once. */
+struct volume_check {
+    const char *token; /* of this check, a UUID */
+    guint place;       /* among the `nodes`; 0: it holds locks, which the others must be refused */
+    guint nodes;
+    /* What comes of it: sentences of this node, to be freed with g_free(). */
+    GPtrArray *problems, *notes;
+    bool unseen; /* what place 0 has made is not seen */
+};
+
 struct volume_driver_ops {
     /* Before anything else in the life of the process: the place is there, and its marker has these
      * two UUIDs. `make`: a place that has none gets it, if it is empty. UNSAFE: it belongs to
@@ -83,6 +93,10 @@ struct volume_driver_ops {
     /* All that is there under names of data, GPtrArray of struct volume_data; with `whole` not
      * looked at. What has other names is not ours, and is left out. */
     GPtrArray *(*list)(struct volume_driver *driver, const struct backend *backend, GError **error);
+    /* After `open`: whether all works there that volumes need, between nodes too; touches no data.
+     * False: it could not be tried. */
+    bool (*check)(struct volume_driver *driver, const struct backend *backend,
+                  struct volume_check *check, GError **error);
     /* How many children hang in it; one that touched two back ends may do so in either, and counts
      * at both until a call at one alone has come back. Does not wait. */
     guint (*hanging)(struct volume_driver *driver, const struct backend *backend);

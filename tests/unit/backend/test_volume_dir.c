@@ -398,6 +398,129 @@ static void broken(void *unused)
     tear_down();
 }
 
+/* --- checks --- */
+
+#define TOKEN "77777777-0000-4000-8000-000000000007"
+
+struct part {
+    struct volume_check check;
+    bool ok;
+    struct promise over;
+};
+
+static struct part *part_new(guint place, guint nodes)
+{
+    struct part *part = g_new0(struct part, 1);
+    part->check = (struct volume_check){.token = TOKEN,
+                                        .place = place,
+                                        .nodes = nodes,
+                                        .problems = g_ptr_array_new_with_free_func(g_free),
+                                        .notes = g_ptr_array_new_with_free_func(g_free)};
+    return part;
+}
+
+static void part_free(struct part *part)
+{
+    g_ptr_array_unref(part->check.problems);
+    g_ptr_array_unref(part->check.notes);
+    g_free(part);
+}
+
+static void part_run(void *data)
+{
+    struct part *part = data;
+    part->ok = suite.driver->ops->check(suite.driver, suite.first, &part->check, NULL);
+    promise_complete(&part->over);
+}
+
+/* Everything in the directory but the marker. */
+static guint left_over(void)
+{
+    guint count = 0;
+    g_autoptr(GDir) dir = g_dir_open(suite.first->path, 0, NULL);
+    for (const char *name; (name = g_dir_read_name(dir));)
+        count += strcmp(name, DIR_MARKER) != 0;
+    return count;
+}
+
+static void assert_one(const GPtrArray *lines, const char *words)
+{
+    g_assert_cmpuint(lines->len, ==, 1);
+    g_assert_nonnull(strstr(lines->pdata[0], words));
+}
+
+/* One that holds and two that are refused, and one that a check has left long ago. */
+static void checks(void *unused)
+{
+    g_autoptr(GError) error = NULL;
+    struct part *parts[3];
+    const struct timespec long_ago[2] = {{.tv_sec = 1}, {.tv_sec = 1}};
+    set_up();
+    suite.driver->ops->open(suite.driver, suite.first, suite.cluster, true, &error);
+    g_assert_no_error(error);
+    g_autofree char *left = g_build_filename(suite.first->path, ".fettle-check.left", NULL);
+    g_assert_true(g_file_set_contents(left, "", 0, NULL));
+    g_assert_cmpint(utimensat(AT_FDCWD, left, long_ago, 0), ==, 0);
+    for (guint i = 0; i < G_N_ELEMENTS(parts); i++) {
+        parts[i] = part_new(i, G_N_ELEMENTS(parts));
+        task_spawn(NULL, part_run, parts[i]);
+    }
+    for (guint i = 0; i < G_N_ELEMENTS(parts); i++) {
+        g_assert_true(promise_wait(&parts[i]->over));
+        g_assert_true(parts[i]->ok);
+        g_assert_false(parts[i]->check.unseen);
+        g_assert_cmpuint(parts[i]->check.problems->len, ==, 0);
+        part_free(parts[i]);
+    }
+    g_assert_cmpuint(left_over(), ==, 0);
+    tear_down();
+}
+
+/* The file of the first node is there, without the locks, as where they stay on that node. */
+static void unlocked(void *unused)
+{
+    g_autoptr(GError) error = NULL;
+    set_up();
+    suite.driver->ops->open(suite.driver, suite.first, suite.cluster, true, &error);
+    g_autofree char *probe = g_build_filename(suite.first->path, ".fettle-check." TOKEN, NULL);
+    g_autofree char *mark = g_strconcat(probe, ".1", NULL);
+    g_assert_true(g_file_set_contents(probe, TOKEN, -1, NULL));
+    struct part *part = part_new(1, 2);
+    task_spawn(NULL, part_run, part);
+    while (!g_file_test(mark, G_FILE_TEST_EXISTS))
+        g_assert_true(loop_sleep(1));
+    g_assert_cmpint(unlink(probe), ==, 0);
+    g_assert_true(promise_wait(&part->over));
+    g_assert_true(part->ok && !part->check.unseen);
+    assert_one(part->check.problems, "a lock that another node holds there is not seen here");
+    g_assert_cmpuint(left_over(), ==, 0);
+    part_free(part);
+    tear_down();
+}
+
+/* Where nothing can be written nothing is tried. */
+static void unwritable(void *unused)
+{
+    g_autoptr(GError) error = NULL;
+    set_up();
+    suite.driver->ops->open(suite.driver, suite.first, suite.cluster, true, &error);
+    g_assert_no_error(error);
+    struct part *part = part_new(0, 1);
+    if (unshare(CLONE_NEWNS) != 0 || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
+        mount(suite.first->path, suite.first->path, NULL, MS_BIND, NULL) != 0 ||
+        mount(NULL, suite.first->path, NULL, MS_REMOUNT | MS_BIND | MS_RDONLY, NULL) != 0) {
+        g_test_skip("nothing can be mounted here");
+    } else {
+        g_assert_false(suite.driver->ops->check(suite.driver, suite.first, &part->check, &error));
+        g_assert_error(error, FETTLE_ERROR, FETTLE_ERROR_STORAGE);
+        g_assert_nonnull(strstr(error->message, "dir1: cannot write to "));
+        g_assert_nonnull(strstr(error->message, "Read-only file system"));
+        g_assert_cmpint(umount(suite.first->path), ==, 0);
+    }
+    part_free(part);
+    tear_down();
+}
+
 static int run_tests(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -413,6 +536,9 @@ static int run_tests(int argc, char **argv)
     world_test("/volume-dir/bytes-of-copies#SAF-52", copies);
     world_test("/volume-dir/backups#SAF-52", backups);
     world_test("/volume-dir/full#SAF-52", full);
+    world_test("/volume-dir/checks", checks);
+    world_test("/volume-dir/checks-without-locks", unlocked);
+    world_test("/volume-dir/checks-read-only", unwritable);
     world_test("/volume-dir/places", places);
     world_test("/volume-dir/broken-child", broken);
     return g_test_run();

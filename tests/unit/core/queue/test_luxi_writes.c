@@ -46,6 +46,7 @@ static const struct row {
     {"QueryClusterInfo", "[]", ""},
     {"QueryTags", "[\"instance\", \"web1\"]", ""},
     {"Verify", "[\"\"]", ""},
+    {"VerifyBackends", "[]", ""},
     {"RetryRecovery", "[\"instance\", \"web10\"]", "fault"},
     {"PlanRecovery", "[]", ""},
     {"PlanNode", "[\"node1\", \"fail\"]", ""},

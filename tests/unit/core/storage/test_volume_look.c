@@ -205,6 +205,43 @@ static void test_restoring(void)
     volumes_tear_down();
 }
 
+static char *check(const char *node)
+{
+    return ask(
+        node, "backend_check",
+        json_make("{ss ss si si}", "backend", DIR1, "token", VOLUME2, "place", 0, "nodes", 1));
+}
+
+/* Registered or not, as it is why that one is not. */
+static void test_check(void)
+{
+    set_up(NULL);
+    fake_volumes_set_space(volumes, DIR1, 3);
+    fake_advance(world.world, 600000);
+    g_autofree char *well = check(NODE1);
+    g_assert_nonnull(strstr(well, "\"free_mib\":3072"));
+    g_assert_nonnull(strstr(well, "\"problems\":[]"));
+    fake_volumes_unmount(volumes, NODE2, true);
+    g_autofree char *away = check(NODE2);
+    g_assert_nonnull(strstr(away, "\"problems\":[\"dir1: "));
+    g_assert_nonnull(strstr(away, "is it mounted?"));
+    fake_volumes_hang(volumes, DIR1, true);
+    g_free(check(NODE1));
+    fake_advance(world.world, 60000);
+    guint calls = fake_volumes_count_calls(volumes, "open");
+    g_autofree char *hung = check(NODE1);
+    g_assert_nonnull(strstr(hung, "calls before this one hang in it"));
+    g_assert_cmpuint(fake_volumes_count_calls(volumes, "open"), ==, calls);
+    volumes_tear_down();
+    volumes_set_up(changes_of(data1("deleting", DATA7), NULL));
+    luxid = fake_process(world.world, NODE1, ROLE_LUXID);
+    volumed_start(1); /* there is no marker, and something is on record */
+    fake_advance(world.world, 20000);
+    g_autofree char *unmarked = check(NODE1);
+    g_assert_nonnull(strstr(unmarked, "\"problems\":[\"dir1: /mnt/a has no marker"));
+    volumes_tear_down();
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -214,6 +251,7 @@ int main(int argc, char **argv)
     g_test_add_func("/volume-look/busy", test_busy);
     g_test_add_func("/volume-look/compare#RCV-17", test_compare);
     g_test_add_func("/volume-look/compare-backup#RCV-17", test_compare_backup);
+    g_test_add_func("/volume-look/check", test_check);
     g_test_add_func("/volume-look/restoring#SAF-121", test_restoring);
     return g_test_run();
 }
