@@ -3,6 +3,8 @@
 
 #include "backend/volume/dir_backup.h"
 #include "backend/volume/dir_copy.h"
+#include "backend/volume/dir_settle.h"
+#include "backend/volume/dir_transfer.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -494,6 +496,50 @@ static bool do_unpack_end(struct call *call, GError **error)
     return ok;
 }
 
+/* --- images: bytes that come and go by NBD --- */
+
+#define SECTOR 512 /* of which QEMU serves whole ones */
+
+static bool do_receive(struct call *call, GError **error)
+{
+    int fd = make_file(call, error);
+    off_t room = (off_t)((call->number + SECTOR - 1) / SECTOR * SECTOR);
+    if (fd >= 0 && ftruncate(fd, room) == 0)
+        dir_transfer_serve(fd, true, call->sum, error);
+    else if (fd >= 0)
+        fail("size", call, error);
+    return false;
+}
+
+static bool do_send(struct call *call, GError **error)
+{
+    struct stat status;
+    int fd = open_data(call, &call->name, O_RDONLY, &status, error);
+    if (fd >= 0)
+        dir_transfer_serve(fd, false, call->sum, error);
+    return false;
+}
+
+/* It is cut before it is read: what stands behind the length that was said is nobody's. */
+static bool do_settle(struct call *call, GError **error)
+{
+    struct stat status;
+    struct volume_image_facts facts;
+    int fd = open_data(call, &call->name, O_RDWR, &status, error);
+    if (fd < 0)
+        return false;
+    bool ok = dir_settle_parse(call->sum, call->number, &facts);
+    if (!ok)
+        fettle_set_error(error, INTERNAL, "settle: \"%s\" says nothing", call->sum);
+    ok = ok && dir_settle_cut(fd, (guint64)status.st_size, facts.bytes, error) &&
+         sync_data(call, fd, error);
+    ok = ok && dir_settle_check(fd, &facts, error) && say_whole(call, fd, error);
+    close(fd);
+    if (ok)
+        dir_settle_print(&facts);
+    return ok;
+}
+
 /* --- the call --- */
 
 static const struct {
@@ -502,7 +548,8 @@ static const struct {
 } verbs[] = {{"space", do_space},       {"create", do_create}, {"copy", do_copy},
              {"grow", do_grow},         {"remove", do_remove}, {"look", do_look},
              {"find", do_find},         {"list", do_list},     {"pack", do_pack},
-             {"pack-end", do_pack_end}, {"unpack", do_unpack}, {"unpack-end", do_unpack_end}};
+             {"pack-end", do_pack_end}, {"unpack", do_unpack}, {"unpack-end", do_unpack_end},
+             {"receive", do_receive},   {"send", do_send},     {"settle", do_settle}};
 
 static bool open_place(const struct call *call, struct place *place, GError **error)
 {

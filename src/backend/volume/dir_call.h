@@ -29,5 +29,8 @@ bool dir_name_parse(const char *text, enum resource_type *ret_type, const char *
  *   pack NAME NUMBER (bytes) SOURCE   what qemu-img says, which it becomes
  *   pack-end NAME SOURCE              BYTES SUM
  *   unpack NAME NUMBER (bytes) SOURCE … SUM, and unpack-end NAME NUMBER SOURCE likewise
+ *   receive NAME NUMBER (bytes) … SUM what qemu-nbd says, which it becomes (dir_transfer.h), and
+ *   send NAME … SUM                   likewise; SUM: folder of the key, or empty
+ *   settle NAME NUMBER (bytes) … SUM  facts (dir_settle.h), as SUM has those that were said
  * Exit code 0; else 1, the name of the error in the first line, and the message. */
 int dir_call_main(int argc, char **argv);

@@ -7,6 +7,8 @@
 
 #include "backend/tool.h"
 #include "backend/volume/dir_call.h"
+#include "backend/volume/dir_settle.h"
+#include "backend/volume/dir_transfer.h"
 #include "backend/volume/volume_children.h"
 #include "base/limits.h"
 
@@ -17,7 +19,8 @@ struct owner_name {
 
 struct dir_volumes {
     struct volume_driver driver; /* first */
-    char *program;
+    char *program, *folder;
+    guint limit_ms;
     struct volume_children *children;
     struct owner_name cluster;
 };
@@ -65,27 +68,44 @@ static char *name_of(enum resource_type type, const char *name)
     return name ? g_strdup_printf("%s/%s", dir_folder(type), name) : g_strdup("");
 }
 
+/* Of the source; NULL: this one. */
+static const struct backend *other_place(const struct backend *backend, const struct asked *asked)
+{
+    return asked->from && strcmp(asked->from->uuid, backend->uuid) != 0 ? asked->from : NULL;
+}
+
+/* Its words, ended by NULL. */
+static GPtrArray *words_of(const struct dir_volumes *dir, const struct backend *backend,
+                           const struct asked *asked)
+{
+    GPtrArray *words = g_ptr_array_new_with_free_func(g_free);
+    const struct backend *from = other_place(backend, asked);
+    const char *const before[] = {dir->program, DIR_CALL_OPTION, asked->verb, backend->path,
+                                  backend->uuid};
+    for (guint i = 0; i < G_N_ELEMENTS(before); i++)
+        g_ptr_array_add(words, g_strdup(before[i]));
+    g_ptr_array_add(words, g_strdup(dir->cluster.uuid ? dir->cluster.uuid : "-"));
+    g_ptr_array_add(words, g_strdup(dir->cluster.name ? dir->cluster.name : "-"));
+    g_ptr_array_add(words, name_of(asked->type, asked->name));
+    g_ptr_array_add(words, g_strdup_printf("%" G_GUINT64_FORMAT, asked->number));
+    g_ptr_array_add(words, name_of(asked->source_type, asked->source));
+    g_ptr_array_add(words, g_strdup(from ? from->path : ""));
+    g_ptr_array_add(words, g_strdup(from ? from->uuid : ""));
+    g_ptr_array_add(words, g_strdup(asked->sum ? asked->sum : ""));
+    g_ptr_array_add(words, NULL);
+    return words;
+}
+
 /* What the child said; NULL with the error. */
 static char *call(struct volume_driver *driver, const struct backend *backend,
                   const struct asked *asked, GError **error)
 {
     struct dir_volumes *dir = dir_of(driver);
-    g_autofree char *digits = g_strdup_printf("%" G_GUINT64_FORMAT, asked->number);
-    g_autofree char *name = name_of(asked->type, asked->name);
-    g_autofree char *source = name_of(asked->source_type, asked->source);
-    /* Another back end is opened while this call waits for its turn. */
-    g_autofree char *cluster = g_strdup(dir->cluster.uuid ? dir->cluster.uuid : "-");
-    g_autofree char *cluster_name = g_strdup(dir->cluster.name ? dir->cluster.name : "-");
-    bool elsewhere = asked->from && strcmp(asked->from->uuid, backend->uuid) != 0;
-    const char *from_path = elsewhere ? asked->from->path : "";
-    const char *from_uuid = elsewhere ? asked->from->uuid : "";
-    const char *sum = asked->sum ? asked->sum : "";
-    const char *argv[] = {dir->program, DIR_CALL_OPTION, asked->verb, backend->path, backend->uuid,
-                          cluster,      cluster_name,    name,        digits,        source,
-                          from_path,    from_uuid,       sum,         NULL};
+    g_autoptr(GPtrArray) words = words_of(dir, backend, asked);
+    const struct backend *from = other_place(backend, asked);
     g_autofree char *said = NULL;
-    int code = volume_children_run(dir->children, backend->uuid, elsewhere ? from_uuid : NULL, argv,
-                                   asked->more_ms, &said, error);
+    int code = volume_children_run(dir->children, backend->uuid, from ? from->uuid : NULL,
+                                   (const char *const *)words->pdata, asked->more_ms, &said, error);
     if (code > 0)
         judge(code, said, error);
     if (code != 0)
@@ -253,6 +273,48 @@ static GPtrArray *dir_list(struct volume_driver *driver, const struct backend *b
     return said ? read_list(said) : NULL;
 }
 
+static struct volume_transfer *dir_transfer(struct volume_driver *driver,
+                                            const struct backend *backend, enum resource_type type,
+                                            const char *name, guint64 bytes, const char *address,
+                                            GError **error)
+{
+    struct dir_volumes *dir = dir_of(driver);
+    const struct asked asked = {.verb = bytes ? "receive" : "send",
+                                .type = type,
+                                .name = name,
+                                .number = bytes,
+                                .sum = address ? dir->folder : NULL};
+    g_autoptr(GPtrArray) words = words_of(dir, backend, &asked);
+    const struct dir_transfer_call call = {.children = dir->children,
+                                           .folder = dir->folder,
+                                           .backend = backend->uuid,
+                                           .words = (const char *const *)words->pdata,
+                                           .judge = judge,
+                                           .limit_ms = dir->limit_ms};
+    struct volume_transfer *transfer = dir_transfer_start(&call, address, error);
+    if (!transfer)
+        g_prefix_error(error, "%s: ", backend->name);
+    return transfer;
+}
+
+static bool dir_settle(struct volume_driver *driver, const struct backend *backend,
+                       enum resource_type type, const char *name, struct volume_image_facts *facts,
+                       GError **error)
+{
+    guint64 gib = facts->bytes / (1024 * MIB(1)) + 1;
+    g_autofree char *text = dir_settle_text(facts);
+    const struct asked asked = {.verb = "settle",
+                                .type = type,
+                                .name = name,
+                                .number = facts->bytes,
+                                .sum = text,
+                                .more_ms = gib * LIMIT_VOLUME_COPY_MS};
+    g_autofree char *said = call(driver, backend, &asked, error);
+    if (said && !dir_settle_parse(said, facts->bytes, facts))
+        fettle_set_error(error, STORAGE, "%s: the end of %s said nothing", backend->name, name);
+    return said && (!error || !*error);
+}
+
 static guint dir_hanging(struct volume_driver *driver, const struct backend *backend)
 {
     return volume_children_hanging(dir_of(driver)->children, backend->uuid);
@@ -269,13 +331,19 @@ static const struct volume_driver_ops dir_ops = {.open = dir_open,
                                                  .look = dir_look,
                                                  .find = dir_find,
                                                  .list = dir_list,
+                                                 .transfer = dir_transfer,
+                                                 .transfer_state = dir_transfer_state,
+                                                 .transfer_end = dir_transfer_end,
+                                                 .settle = dir_settle,
                                                  .hanging = dir_hanging};
 
-struct volume_driver *dir_volumes_new(const char *program, guint limit_ms)
+struct volume_driver *dir_volumes_new(const char *program, const char *folder, guint limit_ms)
 {
     struct dir_volumes *dir = g_new0(struct dir_volumes, 1);
     dir->driver.ops = &dir_ops;
     dir->program = g_strdup(program);
+    dir->folder = g_strdup(folder);
+    dir->limit_ms = limit_ms;
     dir->children = volume_children_new(limit_ms);
     return &dir->driver;
 }
@@ -287,6 +355,7 @@ void dir_volumes_free(struct volume_driver *driver)
     struct dir_volumes *dir = dir_of(driver);
     volume_children_free(dir->children);
     g_free(dir->program);
+    g_free(dir->folder);
     g_free(dir->cluster.uuid);
     g_free(dir->cluster.name);
     g_free(dir);

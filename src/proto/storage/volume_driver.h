@@ -31,6 +31,29 @@ struct volume_data {
 };
 void volume_data_free(void *data); /* struct volume_data */
 
+/* The bytes of an image on their way to or from one client, who gets at them by NBD. */
+struct volume_transfer {
+    char *path;    /* of a Unix socket, for a client on this node; NULL: */
+    char *address; /* of this node, for one elsewhere, */
+    guint64 port;
+    char *key; /* and TLS-PSK in hexadecimal, without which nobody is let in */
+};
+
+enum volume_transfer_state {
+    TRANSFER_WAITS, /* nobody has come */
+    TRANSFER_STANDS,
+    TRANSFER_OVER /* whoever came has gone, or it has failed */
+};
+
+/* What an image is; who sends it says some of it, and it is held against what is there. */
+struct volume_image_facts {
+    enum disk_format format;
+    guint64 bytes;
+    guint64 virtual_size; /* of the disk that it is, in bytes; not said */
+    char sum[129];        /* SHA-512 in hexadecimal; "": not said */
+    char checksum[33];    /* MD5, likewise */
+};
+
 struct volume_driver_ops {
     /* Before anything else in the life of the process: the place is there, and its marker has these
      * two UUIDs. `make`: a place that has none gets it, if it is empty. UNSAFE: it belongs to
@@ -82,6 +105,24 @@ struct volume_driver_ops {
     /* All that is there under names of data, GPtrArray of struct volume_data; with `whole` not
      * looked at. What has other names is not ours, and is left out. */
     GPtrArray *(*list)(struct volume_driver *driver, const struct backend *backend, GError **error);
+    /* Lets one client, by NBD, write to a new file that has no data yet and room for so many bytes;
+     * or, with `bytes` 0, read what is there. `address`: of this node, to be reached from others;
+     * NULL: the client is here. It has a place among the calls of its back end until it is ended,
+     * with the process at the latest. ALREADY_EXISTS, UNKNOWN_ENTITY as of create and copy. */
+    struct volume_transfer *(*transfer)(struct volume_driver *driver, const struct backend *backend,
+                                        enum resource_type type, const char *name, guint64 bytes,
+                                        const char *address, GError **error);
+    /* Does not wait. */
+    enum volume_transfer_state (*transfer_state)(const struct volume_transfer *transfer);
+    /* Nobody reads or writes any more, which it waits for; it is freed. False: that is not sure.
+     * NULL is allowed. */
+    bool (*transfer_end)(struct volume_transfer *transfer);
+    /* What a transfer that has ended has written is cut to the length that was said, put on stable
+     * storage, read and marked as whole, if it is what was said; what was not said is told.
+     * CORRUPT: it is not, or would have other files read; UNKNOWN_ENTITY. */
+    bool (*settle)(struct volume_driver *driver, const struct backend *backend,
+                   enum resource_type type, const char *name, struct volume_image_facts *facts,
+                   GError **error);
     /* How many children hang in it; one that touched two back ends may do so in either, and counts
      * at both until a call at one alone has come back. Does not wait. */
     guint (*hanging)(struct volume_driver *driver, const struct backend *backend);

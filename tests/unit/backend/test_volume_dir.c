@@ -43,9 +43,10 @@ static struct backend *backend(const char *name, const char *uuid)
 
 static void set_up(void)
 {
+    g_autofree char *folder = g_build_filename(world_folder(), "transfers", NULL);
     loop_init();
     times++;
-    suite.driver = dir_volumes_new(program, LIMIT_MS);
+    suite.driver = dir_volumes_new(program, folder, LIMIT_MS);
     suite.first = backend("dir1", "00000000-0000-4000-8000-0000000000d1");
     suite.second = backend("dir2", "00000000-0000-4000-8000-0000000000d2");
     suite.cluster = cluster_new();
@@ -386,7 +387,7 @@ static void broken(void *unused)
 {
     g_autoptr(GError) error = NULL;
     set_up();
-    struct volume_driver *other = dir_volumes_new("false", LIMIT_MS);
+    struct volume_driver *other = dir_volumes_new("false", world_folder(), LIMIT_MS);
     g_assert_null(other->ops->list(other, suite.first, &error));
     g_assert_error(error, FETTLE_ERROR, FETTLE_ERROR_STORAGE);
     dir_volumes_free(other);
