@@ -57,7 +57,7 @@ struct asked {
     const char *name, *source; /* NULL: none */
     guint64 number, more_ms;
     const struct backend *from; /* of the source, if that is another one; or NULL */
-    const char *sum;            /* NULL: none */
+    const char *word;           /* a sum, a format; NULL: none */
 };
 
 static char *name_of(enum resource_type type, const char *name)
@@ -79,10 +79,10 @@ static char *call(struct volume_driver *driver, const struct backend *backend,
     bool elsewhere = asked->from && strcmp(asked->from->uuid, backend->uuid) != 0;
     const char *from_path = elsewhere ? asked->from->path : "";
     const char *from_uuid = elsewhere ? asked->from->uuid : "";
-    const char *sum = asked->sum ? asked->sum : "";
+    const char *word = asked->word ? asked->word : "";
     const char *argv[] = {dir->program, DIR_CALL_OPTION, asked->verb, backend->path, backend->uuid,
                           cluster,      cluster_name,    name,        digits,        source,
-                          from_path,    from_uuid,       sum,         NULL};
+                          from_path,    from_uuid,       word,        NULL};
     g_autofree char *said = NULL;
     int code = volume_children_run(dir->children, backend->uuid, elsewhere ? from_uuid : NULL, argv,
                                    asked->more_ms, &said, error);
@@ -181,11 +181,82 @@ static bool dir_restore(struct volume_driver *driver, const struct backend *from
                           .number = size_gib * 1024 * MIB(1),
                           .more_ms = size_gib * LIMIT_VOLUME_BACKUP_MS,
                           .from = from,
-                          .sum = backup->sum};
+                          .word = backup->sum};
     if (!call_done(driver, backend, &asked, error))
         return false;
     asked.verb = "unpack-end";
     return call_done(driver, backend, &asked, error);
+}
+
+/* SIZE VIRTUAL-SIZE MD5 SHA-512 */
+static bool read_sums(const struct backend *backend, const char *name, const char *said,
+                      struct image_sums *ret, GError **error)
+{
+    struct image_sums sums = {0};
+    if (sscanf(said, "%" G_GUINT64_FORMAT " %" G_GUINT64_FORMAT " %32[0-9a-f] %128[0-9a-f]",
+               &sums.size, &sums.virtual_size, sums.checksum, sums.os_hash_value) == 4) {
+        *ret = sums;
+        return true;
+    }
+    fettle_set_error(error, STORAGE, "%s: the end of %s said nothing", backend->name, name);
+    return false;
+}
+
+static bool measure(struct volume_driver *driver, const struct backend *backend,
+                    struct asked *asked, struct image_sums *ret_sums, GError **error)
+{
+    asked->verb = "measure";
+    g_autofree char *said = call(driver, backend, asked, error);
+    return said && read_sums(backend, asked->name, said, ret_sums, error);
+}
+
+static bool dir_upload(struct volume_driver *driver, const struct backend *from, const char *source,
+                       const struct backend *backend, const char *name, enum disk_format format,
+                       guint64 size_gib, struct image_sums *ret_sums, GError **error)
+{
+    struct asked asked = {.verb = "upload",
+                          .type = RESOURCE_IMAGE,
+                          .source_type = RESOURCE_VOLUME,
+                          .name = name,
+                          .source = source,
+                          .number = size_gib * 1024 * MIB(1),
+                          .more_ms = size_gib * LIMIT_VOLUME_BACKUP_MS,
+                          .from = from,
+                          .word = enum_word(&disk_format_words, (int)format)};
+    return call_done(driver, backend, &asked, error) &&
+           measure(driver, backend, &asked, ret_sums, error);
+}
+
+/* How long it is nobody knows before. */
+static bool dir_measure(struct volume_driver *driver, const struct backend *backend,
+                        const char *name, enum disk_format format, struct image_sums *ret_sums,
+                        GError **error)
+{
+    struct asked asked = {.type = RESOURCE_IMAGE,
+                          .name = name,
+                          .more_ms = LIMIT_IMAGE_MEASURE_MS,
+                          .word = enum_word(&disk_format_words, (int)format)};
+    return measure(driver, backend, &asked, ret_sums, error);
+}
+
+static bool dir_download(struct volume_driver *driver, const struct backend *from,
+                         const struct image *image, const struct backend *backend, const char *name,
+                         guint64 size_gib, GError **error)
+{
+    bool raw = image->disk_format == FORMAT_RAW;
+    struct asked asked = {.verb = raw ? "copy" : "convert",
+                          .type = RESOURCE_VOLUME,
+                          .source_type = RESOURCE_IMAGE,
+                          .name = name,
+                          .source = image->data,
+                          .number = size_gib * 1024 * MIB(1),
+                          .more_ms =
+                              size_gib * (raw ? LIMIT_VOLUME_COPY_MS : LIMIT_VOLUME_BACKUP_MS),
+                          .from = from};
+    if (!call_done(driver, backend, &asked, error))
+        return false;
+    asked.verb = "unpack-end";
+    return raw || call_done(driver, backend, &asked, error);
 }
 
 static bool dir_grow(struct volume_driver *driver, const struct backend *backend, const char *name,
@@ -264,6 +335,9 @@ static const struct volume_driver_ops dir_ops = {.open = dir_open,
                                                  .copy = dir_copy,
                                                  .back_up = dir_back_up,
                                                  .restore = dir_restore,
+                                                 .upload = dir_upload,
+                                                 .measure = dir_measure,
+                                                 .download = dir_download,
                                                  .grow = dir_grow,
                                                  .remove = dir_remove,
                                                  .look = dir_look,

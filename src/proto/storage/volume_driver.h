@@ -31,6 +31,13 @@ struct volume_data {
 };
 void volume_data_free(void *data); /* struct volume_data */
 
+/* What an image is known by, once it is whole. */
+struct image_sums {
+    guint64 size, virtual_size; /* of the file, of the disk that it is */
+    char checksum[33];          /* MD5 of the file, in hexadecimal */
+    char os_hash_value[129];    /* SHA-512, likewise */
+};
+
 struct volume_driver_ops {
     /* Before anything else in the life of the process: the place is there, and its marker has these
      * two UUIDs. `make`: a place that has none gets it, if it is empty. UNSAFE: it belongs to
@@ -66,6 +73,22 @@ struct volume_driver_ops {
     bool (*restore)(struct volume_driver *driver, const struct backend *from,
                     const struct backup *backup, const struct backend *backend, const char *name,
                     guint64 size_gib, GError **error);
+    /* Makes the file of an image, in that format, of what a volume, which is on `from`, has in its
+     * first `size_gib` GiB; whole and marked as above, a point in time as a copy is, and measured
+     * as by `measure`. UNKNOWN_ENTITY: there is no source. */
+    bool (*upload)(struct volume_driver *driver, const struct backend *from, const char *source,
+                   const struct backend *backend, const char *name, enum disk_format format,
+                   guint64 size_gib, struct image_sums *ret_sums, GError **error);
+    /* The file of an image to which nobody writes any more is on stable storage then, marked as
+     * whole, and measured as it is there (SAF-60). UNKNOWN_ENTITY: there is none; CORRUPT: it is
+     * not in that format, damaged, empty, or would have other files read; then it is not marked. */
+    bool (*measure)(struct volume_driver *driver, const struct backend *backend, const char *name,
+                    enum disk_format format, struct image_sums *ret_sums, GError **error);
+    /* Makes a volume of that size of an image, which is on `from`; behind what that has it is
+     * blank. The record of the image stays as it is meanwhile. Errors as of restore. */
+    bool (*download)(struct volume_driver *driver, const struct backend *from,
+                     const struct image *image, const struct backend *backend, const char *name,
+                     guint64 size_gib, GError **error);
     /* Makes a volume at least that large; a smaller size, or the same again, changes nothing.
      * UNKNOWN_ENTITY: there is no such data. */
     bool (*grow)(struct volume_driver *driver, const struct backend *backend, const char *name,
