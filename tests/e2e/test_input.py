@@ -605,7 +605,7 @@ def test_luxi_frames():
             ('QueryJobs', [None, ['nope']], 'Unknown output fields selected: nope'),
             ('Query', ['nope', ['name'], None], 'Query: what: unknown resource "nope"; known are instance, node, group, '
                                                 'job, repair, policy, brake, advice, network, reservation, invitation, decision, event, fault, stuck, task, '
-                                                'filter, lock, waiter, export, service, backend, volume_type, volume, snapshot, backup, worker, storage_service'),
+                                                'filter, lock, waiter, export, service, backend, volume_type, volume, snapshot, backup, image, worker, storage_service'),
             ('Query', ['node', ['name'], ['=', 'nope', 'x']], 'Query: filter[1]: unknown field "nope"')):
         try:
             raise AssertionError(f'{method} {args} gave {lab.call(method, *args)}')

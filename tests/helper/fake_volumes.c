@@ -435,6 +435,16 @@ static char *sum_of(guint64 content)
     return g_compute_checksum_for_string(G_CHECKSUM_SHA512, text, -1);
 }
 
+static void sums_of(guint64 content, struct image_sums *ret)
+{
+    g_autofree char *text = g_strdup_printf("%" G_GUINT64_FORMAT, content);
+    g_autofree char *sum = sum_of(content);
+    g_autofree char *md5 = g_compute_checksum_for_string(G_CHECKSUM_MD5, text, -1);
+    *ret = (struct image_sums){.size = FAKE_BACKUP_BYTES};
+    g_strlcpy(ret->checksum, md5, sizeof ret->checksum);
+    g_strlcpy(ret->os_hash_value, sum, sizeof ret->os_hash_value);
+}
+
 static bool fake_back_up(struct volume_driver *driver, const struct backend *from,
                          enum resource_type source_type, const char *source,
                          const struct backend *backend, const char *name, guint64 size_gib,
@@ -473,6 +483,60 @@ static bool fake_restore(struct volume_driver *driver, const struct backend *fro
         return false;
     }
     if (!read || !make(fake, "restore", backend, RESOURCE_VOLUME, name, size_gib * GIB, error))
+        return false;
+    struct thing *made = find(fake->volumes, name);
+    if (made)
+        made->content = content;
+    return true;
+}
+
+static bool fake_upload(struct volume_driver *driver, const struct backend *from,
+                        const char *source, const struct backend *backend, const char *name,
+                        enum disk_format format, guint64 size_gib, struct image_sums *ret_sums,
+                        GError **error)
+{
+    struct fake_driver *fake = fake_of(driver);
+    const struct thing *read = begin_from(fake, "upload", from, backend, name, error)
+                                   ? known(fake->volumes, from, RESOURCE_VOLUME, source, error)
+                                   : NULL;
+    guint64 content = read ? read->content : 0;
+    if (!is_unused(read, from, error) ||
+        !make(fake, "upload", backend, RESOURCE_IMAGE, name, FAKE_BACKUP_BYTES, error))
+        return false;
+    struct thing *made = find(fake->volumes, name);
+    if (made)
+        made->content = content;
+    sums_of(content, ret_sums);
+    ret_sums->virtual_size = size_gib * GIB;
+    return true;
+}
+
+static bool fake_measure(struct volume_driver *driver, const struct backend *backend,
+                         const char *name, enum disk_format format, struct image_sums *ret_sums,
+                         GError **error)
+{
+    struct fake_driver *fake = fake_of(driver);
+    if (!begin(fake, "measure", backend, name, error))
+        return false;
+    struct thing *thing = known(fake->volumes, backend, RESOURCE_IMAGE, name, error);
+    if (!thing)
+        return false;
+    thing->data.whole = true;
+    sums_of(thing->content, ret_sums);
+    ret_sums->size = ret_sums->virtual_size = thing->data.bytes;
+    return end(fake, "measure", error);
+}
+
+static bool fake_download(struct volume_driver *driver, const struct backend *from,
+                          const struct image *image, const struct backend *backend,
+                          const char *name, guint64 size_gib, GError **error)
+{
+    struct fake_driver *fake = fake_of(driver);
+    const struct thing *read = begin_from(fake, "download", from, backend, name, error)
+                                   ? known(fake->volumes, from, RESOURCE_IMAGE, image->data, error)
+                                   : NULL;
+    guint64 content = read ? read->content : 0;
+    if (!read || !make(fake, "download", backend, RESOURCE_VOLUME, name, size_gib * GIB, error))
         return false;
     struct thing *made = find(fake->volumes, name);
     if (made)
@@ -578,6 +642,9 @@ static const struct volume_driver_ops fake_ops = {.open = fake_open,
                                                   .copy = fake_copy,
                                                   .back_up = fake_back_up,
                                                   .restore = fake_restore,
+                                                  .upload = fake_upload,
+                                                  .measure = fake_measure,
+                                                  .download = fake_download,
                                                   .grow = fake_grow,
                                                   .remove = fake_remove,
                                                   .look = fake_look,

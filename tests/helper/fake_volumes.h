@@ -8,7 +8,7 @@
 
 struct fake_volumes;
 
-#define FAKE_BACKUP_BYTES 4096u     /* length of any backup */
+#define FAKE_BACKUP_BYTES 4096u     /* length of any backup, of any image made of a volume */
 #define FAKE_VOLUME_LIMIT_MS 60000u /* after which a call that hangs is given up */
 
 struct fake_volumes *fake_volumes_new(void);

@@ -42,7 +42,7 @@ struct place {
 };
 
 struct call {
-    const char *verb, *cluster, *cluster_name, *sum;
+    const char *verb, *cluster, *cluster_name, *word; /* word: a sum, or a format */
     struct name name, source;
     guint64 number;
     struct place here, there; /* there: only if the source is at another place */
@@ -457,14 +457,15 @@ static bool check_backup(const struct call *call, int fd, GError **error)
     g_autofree char *sum = dir_backup_sum(fd, &bytes);
     if (!sum)
         return fail("read the backup for", call, error);
-    if (strcmp(sum, call->sum) != 0) {
+    if (strcmp(sum, call->word) != 0) {
         fettle_set_error(error, CORRUPT,
                          "backup %s is not what was written: its SHA-512 is %.16s…, and not "
                          "%.16s…",
-                         call->source.text, sum, call->sum);
+                         call->source.text, sum, call->word);
         return false;
     }
-    if (dir_backup_check(fd, call->number, error))
+    guint64 size;
+    if (dir_backup_check(fd, call->number, &size, error))
         return true;
     g_prefix_error(error, "backup %s ", call->source.text);
     return false;
@@ -488,7 +489,7 @@ static bool do_unpack_end(struct call *call, GError **error)
         return false;
     bool fits = (guint64)status.st_size <= call->number;
     if (!fits)
-        fettle_set_error(error, CORRUPT, "backup %s has become more than %" PRIu64 " bytes",
+        fettle_set_error(error, CORRUPT, "%s has become more than %" PRIu64 " bytes",
                          call->source.text, (uint64_t)call->number);
     bool ok = fits && (ftruncate(fd, (off_t)call->number) == 0 || fail("size", call, error)) &&
               sync_data(call, fd, error) && say_whole(call, fd, error);
@@ -496,7 +497,79 @@ static bool do_unpack_end(struct call *call, GError **error)
     return ok;
 }
 
-/* --- images: bytes that come and go by NBD --- */
+/* --- images --- */
+
+static bool do_upload(struct call *call, GError **error)
+{
+    struct stat status;
+    int source = open_data(call, &call->source, O_RDONLY, &status, error);
+    int target = source >= 0 && is_unused(call, &call->source, error) ? make_file(call, error) : -1;
+    if (target >= 0)
+        dir_backup_upload(source, call->number, call->word, target, error);
+    return false;
+}
+
+/* Of a raw file that is its length. What a raw one begins with decides nothing. */
+static bool disk_of(const struct call *call, int fd, const struct stat *status, guint64 *ret_size,
+                    GError **error)
+{
+    guint64 most = (guint64)LIMIT_VOLUME_GIB * 1024 * MIB(1);
+    bool raw = strcmp(call->word, enum_word(&disk_format_words, FORMAT_RAW)) == 0;
+    *ret_size = (guint64)status->st_size;
+    if (!raw && !dir_backup_check(fd, most, ret_size, error)) {
+        g_prefix_error(error, "image %s ", call->name.text);
+        return false;
+    }
+    if (*ret_size > 0 && *ret_size <= most)
+        return true;
+    fettle_set_error(error, CORRUPT, "image %s has a disk of %" PRIu64 " bytes", call->name.text,
+                     *ret_size);
+    return false;
+}
+
+/* `said`: what it is to be. */
+static bool measure_file(struct call *call, int fd, const struct stat *status,
+                         const struct image_sums *said, GError **error)
+{
+    guint64 size, disk;
+    char sums[2][129];
+    if (!disk_of(call, fd, status, &disk, error) || !sync_data(call, fd, error) ||
+        (*call->source.text && !is_unused(call, &call->source, error)))
+        return false;
+    if (!dir_image_sums(fd, &size, sums[0], sums[1]))
+        return fail("read", call, error);
+    if (!dir_settle_fits(said, sums[0], sums[1], error))
+        return false;
+    call->number = size;
+    printf("%" PRIu64 " %" PRIu64 " %s %s\n", (uint64_t)size, (uint64_t)disk, sums[0], sums[1]);
+    return say_whole(call, fd, error);
+}
+
+static bool do_measure(struct call *call, GError **error)
+{
+    struct stat status;
+    int fd = open_data(call, &call->name, O_RDWR, &status, error);
+    bool ok = fd >= 0 && measure_file(call, fd, &status, &(struct image_sums){0}, error);
+    if (fd >= 0)
+        close(fd);
+    return ok;
+}
+
+/* What was received is cut to what was said, before it is read: behind that is nobody's. */
+static bool do_settle(struct call *call, GError **error)
+{
+    struct stat status;
+    struct image_sums said;
+    g_autofree char *format = dir_settle_parse(call->word, call->number, &said);
+    int fd = open_data(call, &call->name, O_RDWR, &status, error);
+    call->word = format;
+    bool ok = fd >= 0 && dir_settle_cut(fd, (guint64)status.st_size, said.size, error);
+    status.st_size = said.size ? (off_t)said.size : status.st_size;
+    ok = ok && measure_file(call, fd, &status, &said, error);
+    if (fd >= 0)
+        close(fd);
+    return ok;
+}
 
 #define SECTOR 512 /* of which QEMU serves whole ones */
 
@@ -505,7 +578,7 @@ static bool do_receive(struct call *call, GError **error)
     int fd = make_file(call, error);
     off_t room = (off_t)((call->number + SECTOR - 1) / SECTOR * SECTOR);
     if (fd >= 0 && ftruncate(fd, room) == 0)
-        dir_transfer_serve(fd, true, call->sum, error);
+        dir_transfer_serve(fd, true, call->word, error);
     else if (fd >= 0)
         fail("size", call, error);
     return false;
@@ -516,28 +589,22 @@ static bool do_send(struct call *call, GError **error)
     struct stat status;
     int fd = open_data(call, &call->name, O_RDONLY, &status, error);
     if (fd >= 0)
-        dir_transfer_serve(fd, false, call->sum, error);
+        dir_transfer_serve(fd, false, call->word, error);
     return false;
 }
 
-/* It is cut before it is read: what stands behind the length that was said is nobody's. */
-static bool do_settle(struct call *call, GError **error)
+static bool do_convert(struct call *call, GError **error)
 {
     struct stat status;
-    struct volume_image_facts facts;
-    int fd = open_data(call, &call->name, O_RDWR, &status, error);
-    if (fd < 0)
-        return false;
-    bool ok = dir_settle_parse(call->sum, call->number, &facts);
-    if (!ok)
-        fettle_set_error(error, INTERNAL, "settle: \"%s\" says nothing", call->sum);
-    ok = ok && dir_settle_cut(fd, (guint64)status.st_size, facts.bytes, error) &&
-         sync_data(call, fd, error);
-    ok = ok && dir_settle_check(fd, &facts, error) && say_whole(call, fd, error);
-    close(fd);
-    if (ok)
-        dir_settle_print(&facts);
-    return ok;
+    guint64 size;
+    int source = open_data(call, &call->source, O_RDONLY, &status, error);
+    bool fits = source >= 0 && dir_backup_check(source, call->number, &size, error);
+    if (source >= 0 && !fits)
+        g_prefix_error(error, "image %s ", call->source.text);
+    int target = fits ? make_file(call, error) : -1;
+    if (target >= 0)
+        dir_backup_unpack(source, target, error);
+    return false;
 }
 
 /* --- the call --- */
@@ -545,11 +612,12 @@ static bool do_settle(struct call *call, GError **error)
 static const struct {
     const char *verb;
     bool (*run)(struct call *call, GError **error);
-} verbs[] = {{"space", do_space},       {"create", do_create}, {"copy", do_copy},
-             {"grow", do_grow},         {"remove", do_remove}, {"look", do_look},
-             {"find", do_find},         {"list", do_list},     {"pack", do_pack},
-             {"pack-end", do_pack_end}, {"unpack", do_unpack}, {"unpack-end", do_unpack_end},
-             {"receive", do_receive},   {"send", do_send},     {"settle", do_settle}};
+} verbs[] = {{"space", do_space},       {"create", do_create},   {"copy", do_copy},
+             {"grow", do_grow},         {"remove", do_remove},   {"look", do_look},
+             {"find", do_find},         {"list", do_list},       {"pack", do_pack},
+             {"pack-end", do_pack_end}, {"unpack", do_unpack},   {"unpack-end", do_unpack_end},
+             {"upload", do_upload},     {"measure", do_measure}, {"convert", do_convert},
+             {"receive", do_receive},   {"send", do_send},       {"settle", do_settle}};
 
 static bool open_place(const struct call *call, struct place *place, GError **error)
 {
@@ -605,7 +673,7 @@ int dir_call_main(int argc, char **argv)
                         .source = {.text = ""},
                         .number = g_ascii_strtoull(argv[8], NULL, 10),
                         .there = {.path = argv[10], .backend = argv[11], .folder = -1},
-                        .sum = argv[12]};
+                        .word = argv[12]};
     memset(call.here.folders, -1, sizeof call.here.folders);
     memset(call.there.folders, -1, sizeof call.there.folders);
     if ((*argv[7] && !dir_name_parse(argv[7], &call.name.type, &call.name.text)) ||

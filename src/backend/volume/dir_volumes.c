@@ -60,7 +60,7 @@ struct asked {
     const char *name, *source; /* NULL: none */
     guint64 number, more_ms;
     const struct backend *from; /* of the source, if that is another one; or NULL */
-    const char *sum;            /* NULL: none */
+    const char *word;           /* a sum, a format; NULL: none */
 };
 
 static char *name_of(enum resource_type type, const char *name)
@@ -91,7 +91,7 @@ static GPtrArray *words_of(const struct dir_volumes *dir, const struct backend *
     g_ptr_array_add(words, name_of(asked->source_type, asked->source));
     g_ptr_array_add(words, g_strdup(from ? from->path : ""));
     g_ptr_array_add(words, g_strdup(from ? from->uuid : ""));
-    g_ptr_array_add(words, g_strdup(asked->sum ? asked->sum : ""));
+    g_ptr_array_add(words, g_strdup(asked->word ? asked->word : ""));
     g_ptr_array_add(words, NULL);
     return words;
 }
@@ -201,11 +201,86 @@ static bool dir_restore(struct volume_driver *driver, const struct backend *from
                           .number = size_gib * 1024 * MIB(1),
                           .more_ms = size_gib * LIMIT_VOLUME_BACKUP_MS,
                           .from = from,
-                          .sum = backup->sum};
+                          .word = backup->sum};
     if (!call_done(driver, backend, &asked, error))
         return false;
     asked.verb = "unpack-end";
     return call_done(driver, backend, &asked, error);
+}
+
+/* SIZE VIRTUAL-SIZE MD5 SHA-512 */
+static bool read_sums(const struct backend *backend, const char *name, const char *said,
+                      struct image_sums *ret, GError **error)
+{
+    struct image_sums sums = {0};
+    if (sscanf(said, "%" G_GUINT64_FORMAT " %" G_GUINT64_FORMAT " %32[0-9a-f] %128[0-9a-f]",
+               &sums.size, &sums.virtual_size, sums.checksum, sums.os_hash_value) == 4) {
+        *ret = sums;
+        return true;
+    }
+    fettle_set_error(error, STORAGE, "%s: the end of %s said nothing", backend->name, name);
+    return false;
+}
+
+static bool measure(struct volume_driver *driver, const struct backend *backend,
+                    struct asked *asked, struct image_sums *ret_sums, GError **error)
+{
+    asked->verb = "measure";
+    g_autofree char *said = call(driver, backend, asked, error);
+    return said && read_sums(backend, asked->name, said, ret_sums, error);
+}
+
+static bool dir_upload(struct volume_driver *driver, const struct backend *from, const char *source,
+                       const struct backend *backend, const char *name, enum disk_format format,
+                       guint64 size_gib, struct image_sums *ret_sums, GError **error)
+{
+    struct asked asked = {.verb = "upload",
+                          .type = RESOURCE_IMAGE,
+                          .source_type = RESOURCE_VOLUME,
+                          .name = name,
+                          .source = source,
+                          .number = size_gib * 1024 * MIB(1),
+                          .more_ms = size_gib * LIMIT_VOLUME_BACKUP_MS,
+                          .from = from,
+                          .word = enum_word(&disk_format_words, (int)format)};
+    return call_done(driver, backend, &asked, error) &&
+           measure(driver, backend, &asked, ret_sums, error);
+}
+
+/* Without a length nobody knows before how long it takes. */
+static bool dir_measure(struct volume_driver *driver, const struct backend *backend,
+                        const char *name, enum disk_format format, const struct image_sums *said,
+                        struct image_sums *ret_sums, GError **error)
+{
+    g_autofree char *word = dir_settle_text(format, said);
+    const struct asked asked = {.verb = "settle",
+                                .type = RESOURCE_IMAGE,
+                                .name = name,
+                                .number = said->size,
+                                .more_ms = LIMIT_IMAGE_MEASURE_MS,
+                                .word = word};
+    g_autofree char *output = call(driver, backend, &asked, error);
+    return output && read_sums(backend, name, output, ret_sums, error);
+}
+
+static bool dir_download(struct volume_driver *driver, const struct backend *from,
+                         const struct image *image, const struct backend *backend, const char *name,
+                         guint64 size_gib, GError **error)
+{
+    bool raw = image->disk_format == FORMAT_RAW;
+    struct asked asked = {.verb = raw ? "copy" : "convert",
+                          .type = RESOURCE_VOLUME,
+                          .source_type = RESOURCE_IMAGE,
+                          .name = name,
+                          .source = image->data,
+                          .number = size_gib * 1024 * MIB(1),
+                          .more_ms =
+                              size_gib * (raw ? LIMIT_VOLUME_COPY_MS : LIMIT_VOLUME_BACKUP_MS),
+                          .from = from};
+    if (!call_done(driver, backend, &asked, error))
+        return false;
+    asked.verb = "unpack-end";
+    return raw || call_done(driver, backend, &asked, error);
 }
 
 static bool dir_grow(struct volume_driver *driver, const struct backend *backend, const char *name,
@@ -274,16 +349,15 @@ static GPtrArray *dir_list(struct volume_driver *driver, const struct backend *b
 }
 
 static struct volume_transfer *dir_transfer(struct volume_driver *driver,
-                                            const struct backend *backend, enum resource_type type,
-                                            const char *name, guint64 bytes, const char *address,
-                                            GError **error)
+                                            const struct backend *backend, const char *name,
+                                            guint64 bytes, const char *address, GError **error)
 {
     struct dir_volumes *dir = dir_of(driver);
     const struct asked asked = {.verb = bytes ? "receive" : "send",
-                                .type = type,
+                                .type = RESOURCE_IMAGE,
                                 .name = name,
                                 .number = bytes,
-                                .sum = address ? dir->folder : NULL};
+                                .word = address ? dir->folder : NULL};
     g_autoptr(GPtrArray) words = words_of(dir, backend, &asked);
     const struct dir_transfer_call call = {.children = dir->children,
                                            .folder = dir->folder,
@@ -297,24 +371,6 @@ static struct volume_transfer *dir_transfer(struct volume_driver *driver,
     return transfer;
 }
 
-static bool dir_settle(struct volume_driver *driver, const struct backend *backend,
-                       enum resource_type type, const char *name, struct volume_image_facts *facts,
-                       GError **error)
-{
-    guint64 gib = facts->bytes / (1024 * MIB(1)) + 1;
-    g_autofree char *text = dir_settle_text(facts);
-    const struct asked asked = {.verb = "settle",
-                                .type = type,
-                                .name = name,
-                                .number = facts->bytes,
-                                .sum = text,
-                                .more_ms = gib * LIMIT_VOLUME_COPY_MS};
-    g_autofree char *said = call(driver, backend, &asked, error);
-    if (said && !dir_settle_parse(said, facts->bytes, facts))
-        fettle_set_error(error, STORAGE, "%s: the end of %s said nothing", backend->name, name);
-    return said && (!error || !*error);
-}
-
 static guint dir_hanging(struct volume_driver *driver, const struct backend *backend)
 {
     return volume_children_hanging(dir_of(driver)->children, backend->uuid);
@@ -326,6 +382,9 @@ static const struct volume_driver_ops dir_ops = {.open = dir_open,
                                                  .copy = dir_copy,
                                                  .back_up = dir_back_up,
                                                  .restore = dir_restore,
+                                                 .upload = dir_upload,
+                                                 .measure = dir_measure,
+                                                 .download = dir_download,
                                                  .grow = dir_grow,
                                                  .remove = dir_remove,
                                                  .look = dir_look,
@@ -334,7 +393,6 @@ static const struct volume_driver_ops dir_ops = {.open = dir_open,
                                                  .transfer = dir_transfer,
                                                  .transfer_state = dir_transfer_state,
                                                  .transfer_end = dir_transfer_end,
-                                                 .settle = dir_settle,
                                                  .hanging = dir_hanging};
 
 struct volume_driver *dir_volumes_new(const char *program, const char *folder, guint limit_ms)

@@ -139,6 +139,11 @@ static int backup_info(struct cli *cli, int argc, char **argv, GError **error)
     return show(cli, "backup", info_print_backup, argc, argv, error);
 }
 
+static int image_info(struct cli *cli, int argc, char **argv, GError **error)
+{
+    return show(cli, "image", info_print_image, argc, argv, error);
+}
+
 /* Who carries the master IP is a question to the nodes, which the cluster's answer leaves out. */
 static bool add_carriers(struct cli *cli, json_t *info, GError **error)
 {
@@ -189,6 +194,11 @@ const struct command info_commands[] = {
     {"backup", "info", "NAME",
      "Show a backup, by name or UUID: of what it is, where its data are, what is being done to it.",
      backup_info},
+    {"image", "info", "NAME",
+     "Show an image, by name or UUID: its format, sizes and sums, where its data are, what is "
+     "being "
+     "done to it.",
+     image_info},
     {"cluster", "info", "", "Show what the cluster is, its settings and how its master stands.",
      cluster_info},
     {0},

@@ -49,15 +49,16 @@ static void print_entries(const json_t *list)
 
 /* --- a resource --- */
 
-/* The last says whose it is. */
-#define FIELDS(whose)                                                                              \
+/* The last two are its size in GiB, and whose it is. */
+#define FIELDS(size, whose)                                                                        \
     {                                                                                              \
-        "name", "uuid", "status", "why", "operation", "waits_since", "backend", "worker", "size",  \
+        "name", "uuid", "status", "why", "operation", "waits_since", "backend", "worker", size,    \
             whose, NULL                                                                            \
     }
-static const char *const volume_fields[] = FIELDS("instance");
-static const char *const snapshot_fields[] = FIELDS("volume");
-static const char *const backup_fields[] = FIELDS("volume");
+static const char *const volume_fields[] = FIELDS("size", "instance");
+static const char *const snapshot_fields[] = FIELDS("size", "volume");
+static const char *const backup_fields[] = FIELDS("size", "volume");
+static const char *const image_fields[] = FIELDS("gib", "project");
 enum { NAME, UUID, STATUS, WHY, OPERATION, WAITS_SINCE, BACKEND, WORKER, SIZE, WHOSE };
 
 static const struct of_kind {

@@ -4,24 +4,12 @@
  */
 #include "core/storage/volume_private.h"
 
-/* The member of this process for the back end that is read, referred to; NULL: there is none. */
-static struct volume_member *reads_from(const struct volume_work *work, GError **error)
-{
-    struct volume_member *from = volume_reads_from(work->member, work->row);
-    if (from)
-        volume_member_ref(from);
-    else
-        fettle_set_error(error, WRONG_STATE, "this node does not serve back end %s any more",
-                         resource_read_from(volume_member_config(work->member), work->row));
-    return from;
-}
-
 enum work_done volume_back_up(const struct volume_work *work, struct work_end *end, GError **error)
 {
     struct volume_driver *driver = work->member->service->env->volumes;
     const struct work_source *source = work->row->source;
     g_autofree char *name = volume_data_name(work->resource.uuid, work->claim), *sum = NULL;
-    struct volume_member *from = reads_from(work, error);
+    struct volume_member *from = volume_work_from(work, error);
     bool made = from && driver->ops->back_up(driver, from->backend, source->resource_type,
                                              source->data, work->member->backend, name,
                                              work->resource.size, &end->bytes, &sum, error);
@@ -39,7 +27,7 @@ enum work_done volume_restore(const struct volume_work *work, struct work_end *e
     struct volume_driver *driver = work->member->service->env->volumes;
     struct resource volume = resource_partner(volume_member_config(work->member), work->row);
     g_autofree char *name = volume_data_name(work->row->partner_id, work->claim);
-    struct volume_member *from = reads_from(work, error);
+    struct volume_member *from = volume_work_from(work, error);
     bool made = from && driver->ops->restore(driver, from->backend, work->record,
                                              work->member->backend, name, volume.size, error);
     g_clear_pointer(&from, volume_member_unref);

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "core/config/resource.h"
 #include "core/config/volume_types.h"
 
 #define GIB_MIB 1024u
@@ -11,6 +12,7 @@ struct judging {
     const struct config *config;
     const GPtrArray *spaces;
     const struct volume_type *type; /* NULL: none */
+    const char *from;               /* back end that is read; "": none */
     guint64 need_mib;
     const struct backend *best;
     guint64 best_mib;
@@ -54,8 +56,8 @@ static guint count_data(const struct config *config, const struct volume *volume
     return rows->len ? 2 : 1;
 }
 
-/* Of volumes that have data, or get some, and of snapshots and backups, which have data of their
- * own; what a backup is no larger than is known once it is there. */
+/* Of volumes that have data, or get some, and of snapshots, backups and images, which have data of
+ * their own; how large a file becomes is known once it is there, and before what it is of. */
 static guint64 promised_mib(const struct config *config, const struct backend *backend)
 {
     guint64 gib = 0;
@@ -75,6 +77,11 @@ static guint64 promised_mib(const struct config *config, const struct backend *b
     for (guint i = 0; i < backups->len; i++) {
         const struct backup *backup = backups->pdata[i];
         mib += backup->status == BACKUP_CREATING ? backup->size * GIB_MIB : backup->bytes / MIB(1);
+    }
+    g_autoptr(GPtrArray) images = config_backend_images(config, backend->uuid);
+    for (guint i = 0; i < images->len; i++) {
+        const struct image *image = images->pdata[i];
+        mib += (image->status == IMAGE_SAVING ? image->virtual_size : image->size) / MIB(1);
     }
     return gib * GIB_MIB + mib;
 }
@@ -130,6 +137,10 @@ static void judge(struct judging *judging, const struct backend *backend)
         tell(judging, backend, "is not for type %s", judging->type->name);
         return;
     }
+    if (*judging->from && !resource_backends_meet(judging->config, judging->from, backend->uuid)) {
+        tell(judging, backend, "is served by no node that sees the image");
+        return;
+    }
     const struct backend_space *space = space_of(judging, backend);
     guint64 capacity = space ? capacity_mib(backend, space) : 0;
     if (space && capacity < judging->need_mib) {
@@ -156,9 +167,12 @@ enum volume_choice volume_choose(const struct config *config, const GPtrArray *s
                                  const struct volume *volume, const char **ret_uuid, char **ret_why)
 {
     g_autoptr(GString) why = g_string_new(NULL);
+    g_autofree char *key = config_work_key(RESOURCE_VOLUME, volume->uuid);
+    const struct worker *row = config_get(config, "worker", key, NULL);
     struct judging judging = {.config = config,
                               .spaces = spaces,
                               .type = config_get(config, "volume_type", volume->volume_type, NULL),
+                              .from = row ? resource_read_from(config, row) : "",
                               .need_mib = volume->size * GIB_MIB,
                               .why = why};
     g_autoptr(GPtrArray) all = config_list(config, "backend");

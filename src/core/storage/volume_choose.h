@@ -13,10 +13,10 @@ enum volume_choice {
     VOLUME_NEVER_FITS /* no back end is on record that could ever hold it */
 };
 
-/* Of those that are for the volume's type and have a member that is up and not disabled, the one
- * with the most space left that may be promised. `spaces`: struct backend_space, one for a back end
- * at most. `ret_uuid`: set only if one is chosen, the copy's; `ret_why`: set if none is, to be
- * freed with g_free(). */
+/* Of those that are for the volume's type, from whose nodes one sees what its row reads, and have a
+ * member that is up and not disabled, the one with the most space left that may be promised.
+ * `spaces`: struct backend_space, one for a back end at most. `ret_uuid`: set only if one is
+ * chosen, the copy's; `ret_why`: set if none is, to be freed with g_free(). */
 enum volume_choice volume_choose(const struct config *config, const GPtrArray *spaces,
                                  const struct volume *volume, const char **ret_uuid,
                                  char **ret_why);

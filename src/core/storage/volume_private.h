@@ -103,6 +103,8 @@ struct work_end *volume_work_end(const struct volume_work *work);
 void volume_work_fails(struct work_end *end, const char *why);
 /* Takes the resource's data out of the record; the copy knows of it then. */
 bool volume_work_unname(const struct volume_work *work, GError **error);
+/* Resource and row have another status of the same operation from now on (CLN-09). */
+bool volume_work_becomes(const struct volume_work *work, const char *status, GError **error);
 /* Ends rows, at most LIMIT_WORK_ITEMS struct work_end. With the first one's claim as that of all
  * calls; `cleanup`: that they were claimed for, or "". The copy shows what came of it, if it was
  * answered. False: nobody knows. */
@@ -118,6 +120,14 @@ enum work_done volume_delete(const struct volume_work *work, struct work_end *en
 enum work_done volume_extend(const struct volume_work *work, struct work_end *end, GError **error);
 enum work_done volume_back_up(const struct volume_work *work, struct work_end *end, GError **error);
 enum work_done volume_restore(const struct volume_work *work, struct work_end *end, GError **error);
+enum work_done volume_upload(const struct volume_work *work, struct work_end *end, GError **error);
+/* Of volume_create() that of an image. */
+enum work_done volume_download(const struct volume_work *work, struct work_end *end,
+                               GError **error);
+/* The end of work that has made data of an image, which was measured. */
+void volume_work_measured(struct work_end *end, const char *name, const struct image_sums *sums);
+/* The member of this process for the back end that is read, referred to; NULL: there is none. */
+struct volume_member *volume_work_from(const struct volume_work *work, GError **error);
 /* What an act that has come back `ok`, or not, comes to: nothing, if this process has ended. */
 enum work_done volume_done(bool ok);
 /* By the word of its row (volume_take.c). */

@@ -5,8 +5,8 @@
 static bool wants(const char *kind)
 {
     static const char *const kinds[] = {
-        "cluster", "node",  "backend", "storage_service", "worker", "volume", "snapshot",
-        "backup",  "trash", "cleanup", "repair_brake",    "fault",  NULL};
+        "cluster", "node",  "backend", "storage_service", "worker",       "volume", "snapshot",
+        "backup",  "image", "trash",   "cleanup",         "repair_brake", "fault",  NULL};
     return g_strv_contains(kinds, kind);
 }
 

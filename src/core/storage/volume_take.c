@@ -31,6 +31,17 @@ struct volume_member *volume_reads_from(struct volume_member *member, const stru
     return *other ? g_hash_table_lookup(member->service->members, other) : member;
 }
 
+struct volume_member *volume_work_from(const struct volume_work *work, GError **error)
+{
+    struct volume_member *from = volume_reads_from(work->member, work->row);
+    if (from)
+        volume_member_ref(from);
+    else
+        fettle_set_error(error, WRONG_STATE, "this node does not serve back end %s any more",
+                         resource_read_from(volume_member_config(work->member), work->row));
+    return from;
+}
+
 static guint hanging(const struct volume_member *member)
 {
     struct volume_driver *driver = member->service->env->volumes;
@@ -94,7 +105,9 @@ enum work_done volume_operate(const struct volume_work *work, struct work_end *e
                       {TASK_OPERATION_DELETE_SNAPSHOT, volume_delete},
                       {TASK_OPERATION_BACK_UP_VOLUME, volume_back_up},
                       {TASK_OPERATION_RESTORE_BACKUP, volume_restore},
-                      {TASK_OPERATION_DELETE_BACKUP, volume_delete}};
+                      {TASK_OPERATION_DELETE_BACKUP, volume_delete},
+                      {TASK_OPERATION_UPLOAD_VOLUME, volume_upload},
+                      {TASK_OPERATION_DELETE_IMAGE, volume_delete}};
     for (guint i = 0; work->table && i < G_N_ELEMENTS(operations); i++)
         if (operations[i].operation == work->table->operation)
             return operations[i].run(work, end, error);

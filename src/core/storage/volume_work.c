@@ -66,7 +66,7 @@ bool volume_work_stands(const struct volume_work *work)
     return strcmp(work->resource.status, work->row->status) == 0;
 }
 
-bool volume_work_unname(const struct volume_work *work, GError **error)
+static bool step(const struct volume_work *work, bool unname, const char *status, GError **error)
 {
     struct volume_caller *caller = work->caller;
     g_autofree char *commit_id = env_uuid(caller->env);
@@ -75,8 +75,19 @@ bool volume_work_unname(const struct volume_work *work, GError **error)
                                   .claim = work->claim,
                                   .service = caller->uuid,
                                   .generation = caller->generation,
-                                  .unname = true};
+                                  .unname = unname,
+                                  .status = (char *)status};
     return volume_call_commit(caller, work, "step_work", &args, error);
+}
+
+bool volume_work_unname(const struct volume_work *work, GError **error)
+{
+    return step(work, true, "", error);
+}
+
+bool volume_work_becomes(const struct volume_work *work, const char *status, GError **error)
+{
+    return step(work, false, status, error);
 }
 
 /* What was not refused, and did not pass, the copy tells. */

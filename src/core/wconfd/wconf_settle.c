@@ -118,7 +118,7 @@ static void drop_fault(struct settling *settling, const struct resource *resourc
 static void put_resource(struct settling *settling, struct resource resource)
 {
     const struct settled_resource *item = settling->item;
-    bool fine = !strcmp(item->status, "available");
+    bool fine = !strcmp(item->status, resource_ready_status(resource.type));
     g_autofree char *why = g_strndup(item->summary, 256);
     resource.status = item->status;
     resource.status_why = fine ? "" : why;
@@ -155,7 +155,8 @@ static bool settle_one(struct settling *settling, GError **error)
         delete_resource(settling, resource);
     else
         put_resource(settling, resource);
-    if (!gone && (item->blind || item->alert) && strcmp(item->status, "available") != 0)
+    if (!gone && (item->blind || item->alert) &&
+        strcmp(item->status, resource_ready_status(resource.type)) != 0)
         put_fault(settling, &resource, task);
     else
         drop_fault(settling, &resource);

@@ -112,7 +112,8 @@ static char *source_moved(const struct config *head, const struct worker *row,
     const char *kind = resource_kind(source.type);
     bool partner = noted->resource_type == row->partner_type &&
                    strcmp(noted->resource_id, row->partner_id) == 0;
-    if (strcmp(source.status, partner ? work->partner_status : "available") != 0)
+    if (strcmp(source.status,
+               partner ? work->partner_status : resource_ready_status(source.type)) != 0)
         return g_strdup_printf("%s %s is %s since", kind, resource_name(&source), source.status);
     return strcmp(source.data, noted->data) != 0
                ? g_strdup_printf("%s %s was written meanwhile", kind, resource_name(&source))
@@ -166,6 +167,8 @@ static void name_data(struct ending *ending, const struct worker *row, struct re
     owner->data = item->data;
     owner->bytes = item->bytes;
     owner->sum = item->sum;
+    owner->virtual_size = item->virtual_size;
+    owner->checksum = item->checksum;
     g_free(ending->host);
     owner->host = ending->host = g_strdup_printf("%s@%s", ending->service->host, where);
 }

@@ -45,13 +45,11 @@ enum volume_transfer_state {
     TRANSFER_OVER /* whoever came has gone, or it has failed */
 };
 
-/* What an image is; who sends it says some of it, and it is held against what is there. */
-struct volume_image_facts {
-    enum disk_format format;
-    guint64 bytes;
-    guint64 virtual_size; /* of the disk that it is, in bytes; not said */
-    char sum[129];        /* SHA-512 in hexadecimal; "": not said */
-    char checksum[33];    /* MD5, likewise */
+/* What an image is known by, once it is whole. */
+struct image_sums {
+    guint64 size, virtual_size; /* of the file, of the disk that it is */
+    char checksum[33];          /* MD5 of the file, in hexadecimal */
+    char os_hash_value[129];    /* SHA-512, likewise */
 };
 
 struct volume_driver_ops {
@@ -89,6 +87,25 @@ struct volume_driver_ops {
     bool (*restore)(struct volume_driver *driver, const struct backend *from,
                     const struct backup *backup, const struct backend *backend, const char *name,
                     guint64 size_gib, GError **error);
+    /* Makes the file of an image, in that format, of what a volume, which is on `from`, has in its
+     * first `size_gib` GiB; whole and marked as above, a point in time as a copy is, and measured
+     * as by `measure`. UNKNOWN_ENTITY: there is no source. */
+    bool (*upload)(struct volume_driver *driver, const struct backend *from, const char *source,
+                   const struct backend *backend, const char *name, enum disk_format format,
+                   guint64 size_gib, struct image_sums *ret_sums, GError **error);
+    /* The file of an image to which nobody writes any more is cut to the length that was said, on
+     * stable storage then, marked as whole, and measured as it is there (SAF-60). `said`: what it
+     * is to be, as far as it was said: a length, sums. UNKNOWN_ENTITY: there is none; CORRUPT: it
+     * is not that, is not in that format, damaged, empty, or would have other files read; then it
+     * is not marked. */
+    bool (*measure)(struct volume_driver *driver, const struct backend *backend, const char *name,
+                    enum disk_format format, const struct image_sums *said,
+                    struct image_sums *ret_sums, GError **error);
+    /* Makes a volume of that size of an image, which is on `from`; behind what that has it is
+     * blank. The record of the image stays as it is meanwhile. Errors as of restore. */
+    bool (*download)(struct volume_driver *driver, const struct backend *from,
+                     const struct image *image, const struct backend *backend, const char *name,
+                     guint64 size_gib, GError **error);
     /* Makes a volume at least that large; a smaller size, or the same again, changes nothing.
      * UNKNOWN_ENTITY: there is no such data. */
     bool (*grow)(struct volume_driver *driver, const struct backend *backend, const char *name,
@@ -105,24 +122,18 @@ struct volume_driver_ops {
     /* All that is there under names of data, GPtrArray of struct volume_data; with `whole` not
      * looked at. What has other names is not ours, and is left out. */
     GPtrArray *(*list)(struct volume_driver *driver, const struct backend *backend, GError **error);
-    /* Lets one client, by NBD, write to a new file that has no data yet and room for so many bytes;
-     * or, with `bytes` 0, read what is there. `address`: of this node, to be reached from others;
-     * NULL: the client is here. It has a place among the calls of its back end until it is ended,
-     * with the process at the latest. ALREADY_EXISTS, UNKNOWN_ENTITY as of create and copy. */
+    /* Lets one client, by NBD, write to a new file of an image, with room for so many bytes; or,
+     * with `bytes` 0, read what is there. `address`: of this node, to be reached from others; NULL:
+     * the client is here. It has a place among the calls of its back end until it is ended, with
+     * the process at the latest. ALREADY_EXISTS, UNKNOWN_ENTITY as of create and copy. */
     struct volume_transfer *(*transfer)(struct volume_driver *driver, const struct backend *backend,
-                                        enum resource_type type, const char *name, guint64 bytes,
-                                        const char *address, GError **error);
+                                        const char *name, guint64 bytes, const char *address,
+                                        GError **error);
     /* Does not wait. */
     enum volume_transfer_state (*transfer_state)(const struct volume_transfer *transfer);
     /* Nobody reads or writes any more, which it waits for; it is freed. False: that is not sure.
      * NULL is allowed. */
     bool (*transfer_end)(struct volume_transfer *transfer);
-    /* What a transfer that has ended has written is cut to the length that was said, put on stable
-     * storage, read and marked as whole, if it is what was said; what was not said is told.
-     * CORRUPT: it is not, or would have other files read; UNKNOWN_ENTITY. */
-    bool (*settle)(struct volume_driver *driver, const struct backend *backend,
-                   enum resource_type type, const char *name, struct volume_image_facts *facts,
-                   GError **error);
     /* How many children hang in it; one that touched two back ends may do so in either, and counts
      * at both until a call at one alone has come back. Does not wait. */
     guint (*hanging)(struct volume_driver *driver, const struct backend *backend);

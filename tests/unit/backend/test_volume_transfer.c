@@ -69,14 +69,14 @@ static void assert_fails(GError **error, enum fettle_error code, const char *par
 
 static char *path_of(const char *name)
 {
-    return g_build_filename(backend->path, "volumes", name, NULL);
+    return g_build_filename(backend->path, "images", name, NULL);
 }
 
 static struct volume_transfer *begin(const char *name, guint64 bytes, const char *address)
 {
     g_autoptr(GError) error = NULL;
     struct volume_transfer *transfer =
-        driver->ops->transfer(driver, backend, RESOURCE_VOLUME, name, bytes, address, &error);
+        driver->ops->transfer(driver, backend, name, bytes, address, &error);
     g_assert_no_error(error);
     return transfer;
 }
@@ -139,14 +139,14 @@ static void go_both_ways(const char *address)
     assert_fails(&error, FETTLE_ERROR_UNREACHABLE, "the connection was lost");
     nbd_stream_free(stream);
     g_assert_cmpint(getxattr(path, "user.fettle.whole", text, sizeof text), <, 0);
-    struct volume_image_facts facts = {.format = FORMAT_RAW, .bytes = BYTES};
-    driver->ops->settle(driver, backend, RESOURCE_VOLUME, NAME, &facts, &error);
+    struct image_sums said = {.size = BYTES}, sums;
+    driver->ops->measure(driver, backend, NAME, FORMAT_RAW, &said, &sums, &error);
     g_assert_no_error(error);
     g_autofree char *sum = g_compute_checksum_for_data(G_CHECKSUM_SHA512, bytes, BYTES);
     g_autofree char *checksum = g_compute_checksum_for_data(G_CHECKSUM_MD5, bytes, BYTES);
-    g_assert_cmpstr(facts.sum, ==, sum);
-    g_assert_cmpstr(facts.checksum, ==, checksum);
-    g_assert_cmpuint(facts.virtual_size, ==, BYTES);
+    g_assert_cmpstr(sums.os_hash_value, ==, sum);
+    g_assert_cmpstr(sums.checksum, ==, checksum);
+    g_assert_cmpuint(sums.virtual_size, ==, BYTES);
     transfer = begin(NAME, 0, address);
     stream = dial(transfer);
     for (gsize at = 0; at < BYTES;) {
@@ -183,7 +183,7 @@ static void ends(void *unused)
     struct volume_transfer *transfer = begin(NAME, BYTES, NULL);
     g_assert_cmpint(stat(path, &status), ==, 0);
     g_assert_cmpint(status.st_mode & 07777, ==, 0600);
-    g_assert_null(driver->ops->transfer(driver, backend, RESOURCE_VOLUME, NAME, BYTES, NULL,
+    g_assert_null(driver->ops->transfer(driver, backend, NAME, BYTES, NULL,
                                         &error)); /* never over what is there */
     assert_fails(&error, FETTLE_ERROR_ALREADY_EXISTS, "is there already");
     struct nbd_stream *stream = dial(transfer);
@@ -192,12 +192,11 @@ static void ends(void *unused)
     nbd_stream_free(stream); /* the sender is gone */
     until(driver->ops->transfer_state(transfer) == TRANSFER_OVER);
     g_assert_true(driver->ops->transfer_end(transfer));
-    g_assert_null(driver->ops->transfer(driver, backend, RESOURCE_VOLUME, OTHER, 0, NULL, &error));
+    g_assert_null(driver->ops->transfer(driver, backend, OTHER, 0, NULL, &error));
     assert_fails(&error, FETTLE_ERROR_UNKNOWN_ENTITY, "dir1: there is no " OTHER);
     /* SAF-123: it opens nothing where the marker is another's. */
     backend->uuid[0] = '9';
-    g_assert_null(
-        driver->ops->transfer(driver, backend, RESOURCE_VOLUME, OTHER, BYTES, NULL, &error));
+    g_assert_null(driver->ops->transfer(driver, backend, OTHER, BYTES, NULL, &error));
     assert_fails(&error, FETTLE_ERROR_UNSAFE, "belongs to back end");
     g_autofree char *none = path_of(OTHER);
     g_assert_cmpint(g_access(none, F_OK), !=, 0);
@@ -228,7 +227,7 @@ static void places(void *unused)
 
 static void make(const char *name, const char *const *words)
 {
-    g_autofree char *folder = g_build_filename(backend->path, "volumes", NULL);
+    g_autofree char *folder = g_build_filename(backend->path, "images", NULL);
     g_autofree char *path = path_of(name);
     g_autoptr(GPtrArray) argv = g_ptr_array_new();
     g_autoptr(GError) error = NULL;
@@ -247,17 +246,13 @@ static void make(const char *name, const char *const *words)
         g_error("%s", output);
 }
 
-static bool settle(struct volume_image_facts *facts, GError **error)
-{
-    return driver->ops->settle(driver, backend, RESOURCE_VOLUME, NAME, facts, error);
-}
-
-static void assert_not(struct volume_image_facts facts, const char *why)
+static void assert_not(enum disk_format format, const struct image_sums *said, const char *why)
 {
     g_autoptr(GError) error = NULL;
     g_autofree char *path = path_of(NAME);
+    struct image_sums sums;
     char text[64];
-    g_assert_false(settle(&facts, &error));
+    g_assert_false(driver->ops->measure(driver, backend, NAME, format, said, &sums, &error));
     assert_fails(&error, FETTLE_ERROR_CORRUPT, why);
     g_assert_cmpint(getxattr(path, "user.fettle.whole", text, sizeof text), <, 0);
 }
@@ -273,40 +268,39 @@ static guint64 length(void)
 static void said(void *unused)
 {
     g_autoptr(GError) error = NULL;
+    struct image_sums said = {.size = MIB(2)}, sums;
     set_up();
     make(NAME, (const char *const[]){"truncate", "-s", "1M", "FILE", NULL});
-    assert_not((struct volume_image_facts){.format = FORMAT_RAW, .bytes = MIB(2)},
-               "2097152 bytes were to come, and there is room for 1048576");
-    struct volume_image_facts facts = {.format = FORMAT_RAW, .bytes = MIB(1)};
-    memset(facts.sum, 'a', 128);
-    assert_not(facts, "what came is not what was sent: its SHA-512 is d6292685b380e338…, and not "
-                      "aaaaaaaaaaaaaaaa…");
-    memset(facts.sum, 0, 128);
-    memset(facts.checksum, 'b', 32);
-    assert_not(facts, "its MD5 is b6d81b360a5672d8…, and not bbbbbbbbbbbbbbbb…");
-    memset(facts.checksum, 0, 32);
-    facts.format = FORMAT_QCOW2;
-    assert_not(facts, "it is no qcow2 file, as it was said to be");
+    assert_not(FORMAT_RAW, &said, "2097152 bytes were to come, and there is room for 1048576");
+    said.size = MIB(1);
+    memset(said.os_hash_value, 'a', 128);
+    assert_not(FORMAT_RAW, &said,
+               "what came is not what was sent: its SHA-512 is d6292685b380e338…, and not "
+               "aaaaaaaaaaaaaaaa…");
+    memset(said.os_hash_value, 0, 128);
+    memset(said.checksum, 'b', 32);
+    assert_not(FORMAT_RAW, &said, "its MD5 is b6d81b360a5672d8…, and not bbbbbbbbbbbbbbbb…");
+    memset(said.checksum, 0, 32);
+    assert_not(FORMAT_QCOW2, &said, "is no qcow2 file");
     make(NAME, (const char *const[]){"qemu-img", "create", "-f", "qcow2", "-u", "-b", "/etc/passwd",
                                      "-F", "raw", "FILE", "1G", NULL});
-    facts.bytes = length();
-    assert_not(facts, "it refers to another file, \"/etc/passwd\", and an image has to be all of "
-                      "itself");
+    said.size = length();
+    assert_not(FORMAT_QCOW2, &said, "refers to another file, \"/etc/passwd\"");
     make(NAME, (const char *const[]){"qemu-img", "create", "-f", "qcow2", "-o",
                                      "data_file=other,data_file_raw=on", "FILE", "1G", NULL});
-    facts.bytes = length();
-    assert_not(facts, "it refers to another file, \"other\"");
+    said.size = length();
+    assert_not(FORMAT_QCOW2, &said, "refers to another file, \"other\"");
     make(NAME,
          (const char *const[]){
              "qemu-img", "create", "-f", "qcow2", "--object", "secret,id=s0,data=abc", "-o",
              "encrypt.format=luks,encrypt.key-secret=s0,encrypt.iter-time=10", "FILE", "1M", NULL});
-    facts.bytes = length();
-    assert_not(facts, "it is encrypted");
+    said.size = length();
+    assert_not(FORMAT_QCOW2, &said, "is encrypted");
     make(NAME, (const char *const[]){"qemu-img", "create", "-f", "qcow2", "FILE", "5G", NULL});
-    facts.bytes = length();
-    g_assert_true(settle(&facts, &error));
+    said.size = length();
+    driver->ops->measure(driver, backend, NAME, FORMAT_QCOW2, &said, &sums, &error);
     g_assert_no_error(error);
-    g_assert_cmpuint(facts.virtual_size, ==, 5 * 1024 * MIB(1));
+    g_assert_cmpuint(sums.virtual_size, ==, 5 * 1024 * MIB(1));
     tear_down();
 }
 

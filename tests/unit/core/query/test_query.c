@@ -633,7 +633,7 @@ static void test_refusals(void)
                  "Query: what: unknown resource \"planet\"; known are instance, node, group, job, "
                  "repair, policy, brake, advice, network, reservation, invitation, decision, "
                  "event, fault, stuck, task, filter, lock, "
-                 "waiter, export, service, backend, volume_type, volume, snapshot, backup, worker, "
+                 "waiter, export, service, backend, volume_type, volume, snapshot, backup, image, worker, "
                  "storage_service");
     queue_refuse(w, "Query", json_make("[s, [s], [sss]]", "node", "name", "=", "nope", "x"),
                  FETTLE_ERROR_WRONG_INPUT, "Query: filter[1]: unknown field \"nope\"");
@@ -643,7 +643,7 @@ static void test_refusals(void)
         "job, repair, policy, brake, advice, network, reservation, invitation, decision, "
         "event, fault, stuck, task, "
         "filter, "
-        "lock, waiter, export, service, backend, volume_type, volume, snapshot, backup, worker, "
+        "lock, waiter, export, service, backend, volume_type, volume, snapshot, backup, image, worker, "
         "storage_service");
     queue_refuse(w, "QueryTags", json_make("[s, s]", "instance", "nobody"),
                  FETTLE_ERROR_UNKNOWN_ENTITY, "instance \"nobody\" does not exist");

@@ -10,7 +10,8 @@ static GPtrArray *processes;
 static struct volumed *watched;
 static guint steps, stop_at;
 
-static const enum resource_type kinds[] = {RESOURCE_VOLUME, RESOURCE_SNAPSHOT, RESOURCE_BACKUP};
+static const enum resource_type kinds[] = {RESOURCE_VOLUME, RESOURCE_SNAPSHOT, RESOURCE_BACKUP,
+                                           RESOURCE_IMAGE};
 
 static void process_free(void *data)
 {
