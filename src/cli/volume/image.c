@@ -1,25 +1,30 @@
 /* `fettle image create|modify|delete|reset-state`: as of volumes (volume.c). */
-#include "cli/volume/volume_ask.h"
+#include "cli/volume/image_file.h"
 
 #include <string.h>
 
 static int image_create(struct cli *cli, int argc, char **argv, GError **error)
 {
-    const char *volume, *format, *backend, *description;
+    const char *volume, *file, *format, *backend, *description;
     bool no_wait;
     struct volume_request work = {.kind = "volume", .operation = "upload-volume"};
     if (!volume_take(&argc, argv, "--volume", &volume, error) ||
+        !volume_take(&argc, argv, "--file", &file, error) ||
         !volume_take(&argc, argv, "--disk-format", &format, error) ||
         !volume_take(&argc, argv, "--backend", &backend, error) ||
         !volume_take(&argc, argv, "--description", &description, error) ||
         !volume_take_wait(&argc, argv, &no_wait, error) ||
-        !cli_expect(argc, argv, 1, "image create NAME --volume VOLUME", error) ||
+        !cli_expect(argc, argv, 1, "image create NAME --volume VOLUME|--file FILE", error) ||
         !volume_name_given(argv[0], error))
         return -1;
-    if (volume == NULL) {
-        fettle_set_error(error, WRONG_INPUT, "--volume is missing: what it is to be an image of");
+    if ((volume == NULL) == (file == NULL)) {
+        fettle_set_error(error, WRONG_INPUT,
+                         "either --volume, what it is to be an image of, or --file, which it is");
         return -1;
     }
+    if (file != NULL)
+        return image_from_file(
+            cli, &(struct image_file){argv[0], file, format, backend, description}, error);
     work.name = volume;
     work.into = argv[0];
     json_t *args =
@@ -114,12 +119,17 @@ static int image_reset(struct cli *cli, int argc, char **argv, GError **error)
 
 const struct command image_commands[] = {
     {"image", "create",
-     "IMAGE-NAME --volume VOLUME [--disk-format raw|qcow2] [--backend BACKEND] [--description "
-     "TEXT] [--wait|--no-wait]",
-     "Write what a volume that nobody writes to has into a file that volumes can be made of, and "
-     "wait until it is there. Without --backend on the volume's own back end if that may hold "
+     "IMAGE-NAME --volume VOLUME|--file FILE [--disk-format raw|qcow2] [--backend BACKEND] "
+     "[--description TEXT] [--wait|--no-wait]",
+     "Make an image that volumes can be made of, and wait until it is there: of what a volume that "
+     "nobody writes to has, or of a file of this host, as it is (-: of standard input), whose "
+     "format has to be named. Without --backend on the volume's own back end if that may hold "
      "images, else on the only one that may.",
      image_create},
+    {"image", "save", "IMAGE --file FILE [--force]",
+     "Save an image as a file of this host, if it is what it was by its SHA-512. A file of that "
+     "name is replaced with --force alone.",
+     image_save},
     {"image", "modify",
      "IMAGE [--name IMAGE-NAME] [--description TEXT] [--visibility private|public] [--protected "
      "yes|no] [--min-disk SIZE] [--properties KEY=VALUE,…]",
