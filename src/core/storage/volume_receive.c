@@ -9,6 +9,7 @@
 #include "core/storage/volume_private.h"
 
 #define LOOK_MS 250
+#define ENDED "the volume service"
 #define NOBODY "nobody has come to send it"
 
 /* One that is being worked on, in the service's `receiving` by the key of its row. */
@@ -55,9 +56,9 @@ static bool open_door(struct receiving *receiving, GError **error)
                                                 request->from_node, &local);
     g_clear_pointer(&receiving->asked, receive_image_args_free);
     if (task_killed())
-        return false;
+        fettle_set_ended(&local, ENDED);
     receiving->until_ms = volume_caller_ms(receiving->work->caller) + LIMIT_TRANSFER_WAIT_MS;
-    if (receiving->transfer) {
+    if (!local) {
         volume_transfer_answer(request, receiving->transfer);
         return true;
     }
@@ -123,8 +124,8 @@ static void forget(struct receiving *receiving)
     const struct volume_work *work = receiving->work;
     if (!task_killed()) /* else nobody is there to ask */
         g_hash_table_remove(work->member->service->receiving, work->key);
-    if (receiving->request && !task_killed())
-        rpc_fail_new(receiving->request, FETTLE_ERROR_WRONG_STATE, "%s is received no more",
+    if (receiving->request)
+        rpc_fail_new(receiving->request, FETTLE_ERROR_TEMPORARY, "%s is received no more",
                      work->key);
     g_clear_pointer(&receiving->asked, receive_image_args_free);
     g_clear_pointer(&receiving->finish, finish_image_args_free);

@@ -42,12 +42,11 @@ static void send(struct sending *sending)
     g_autofree char *data = data_of(sending, &error);
     struct volume_transfer *transfer =
         data ? volume_transfer_begin(member, data, 0, sending->request->from_node, &error) : NULL;
-    if (task_killed()) {
-        env->volumes->ops->transfer_end(transfer);
-        return;
-    }
-    if (!transfer) {
+    if (task_killed())
+        fettle_set_ended(&error, "the volume service");
+    if (error) {
         rpc_fail(sending->request, error);
+        env->volumes->ops->transfer_end(transfer);
         return;
     }
     volume_transfer_answer(sending->request, transfer);
@@ -62,8 +61,7 @@ static void send_task(void *data)
 {
     struct sending *sending = data;
     struct volume_member *member = sending->member;
-    if (!task_killed())
-        send(sending);
+    send(sending);
     if (!task_killed()) {
         volume_member_wake(member);
         member->service->working--;
