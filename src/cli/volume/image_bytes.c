@@ -71,10 +71,16 @@ static bool connect_to(struct image_line *line)
     return line->stream != NULL;
 }
 
+/* Ctrl-C is looked at in a wait alone, and not in one for what can be read already. */
+static bool is_left(void)
+{
+    return cli_wait_readable(-1, 0, true) == CLI_WAIT_INTERRUPTED;
+}
+
 /* A pipe may have nothing for long. -1 with the error; 0: the end. */
 static gssize read_piece(struct image_line *line)
 {
-    while (!task_killed()) {
+    while (!task_killed() && !is_left()) {
         enum cli_wait wait = cli_wait_readable(line->bytes->fd, LOOK_MS, true);
         if (wait == CLI_WAIT_INTERRUPTED)
             break;
@@ -154,7 +160,7 @@ static void run(struct image_line *line, task_fn task)
     loop_init();
     cli_interrupt_catch();
     task_spawn(group, task, line);
-    while (!loop_run_until(&line->done, LOOK_MS) && !cli_interrupted())
+    while (!loop_run_until(&line->done, LOOK_MS) && !is_left())
         continue;
     task_group_kill(group);
     while (!line->done)

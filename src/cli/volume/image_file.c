@@ -16,10 +16,12 @@
 #include "cli/screen.h"
 #include "cli/volume/image_bytes.h"
 #include "cli/volume/storage_ask.h"
+#include "io/loop.h"
 
 #define SEE "fettle image list"
 #define AGAIN_MS 100
-#define PATIENCE_MS 10000 /* until it is told that nobody has begun with it */
+#define BEHIND_MS 20
+#define PATIENCE_MS 10000 /* until it is told that nobody has begun with it, or has ended it */
 
 /* --- the file --- */
 
@@ -66,20 +68,38 @@ static bool begin(struct cli *cli, struct volume_request *work, GError **error)
     return accepted != NULL;
 }
 
-/* Nobody works on it any more then, so it can go. `judged`: that has ended by itself. */
-static void take_back(struct cli *cli, const struct volume_request *work, bool judged,
-                      GError **error)
+static bool ask_delete(struct cli *cli, const struct volume_request *work, GError **error)
 {
-    json_autoptr reset = judged ? NULL
-                                : storage_ask(cli, "reset_state",
-                                              json_make("{ss ss ss}", "resource_type", "Image",
-                                                        "resource", work->uuid, "status", "queued"),
-                                              SEE, NULL);
     json_autoptr gone = storage_ask(cli, "accept_work",
                                     json_make("{ss ss ss}", "resource_type", "Image", "operation",
                                               "delete-image", "resource", work->uuid),
-                                    SEE, NULL);
-    if (gone)
+                                    SEE, error);
+    return gone != NULL;
+}
+
+/* Whoever receives it ends that himself, and takes away what has come, as soon as he sees that we
+ * have gone; if nobody does, it is ended on our word. */
+static bool remove_record(struct cli *cli, const struct volume_request *work)
+{
+    bool never = false;
+    for (gint64 until_ms = loop_boot_ms() + PATIENCE_MS; loop_boot_ms() < until_ms;) {
+        g_autoptr(GError) error = NULL;
+        if (ask_delete(cli, work, &error))
+            return true;
+        if (!fettle_error_is(error, WRONG_STATE))
+            return false;
+        loop_run_until(&never, AGAIN_MS);
+    }
+    json_autoptr reset = storage_ask(cli, "reset_state",
+                                     json_make("{ss ss ss}", "resource_type", "Image", "resource",
+                                               work->uuid, "status", "queued"),
+                                     SEE, NULL);
+    return reset && ask_delete(cli, work, NULL);
+}
+
+static void take_back(struct cli *cli, const struct volume_request *work, GError **error)
+{
+    if (remove_record(cli, work))
         g_prefix_error(error, "image %s is not made, and its record is removed: ", work->name);
     else
         g_prefix_error(error,
@@ -93,7 +113,7 @@ static void take_back(struct cli *cli, const struct volume_request *work, bool j
 static bool wait_again(struct cli *cli, const struct volume_request *work, gint64 *since_ms,
                        const GError *reason)
 {
-    gint64 now = g_get_monotonic_time() / 1000;
+    gint64 now = loop_boot_ms();
     *since_ms = *since_ms ? *since_ms : now;
     if (now - *since_ms > PATIENCE_MS && !cli->json) {
         g_autofree char *line = g_strdup_printf("image %s waits: %s", work->name, reason->message);
@@ -143,13 +163,33 @@ static bool finish(struct cli *cli, const struct volume_request *work,
     return done || unknown;
 }
 
+/* luxid's copy is a moment behind what wconfd has answered; of what is not there it says so. */
+static bool is_known(struct cli *cli, const struct volume_request *work, GError **error)
+{
+    json_int_t serial = 0;
+    while (serial < (json_int_t)work->row) {
+        json_autoptr info = ask_again(cli, work, "QueryClusterInfo", json_array(), NULL, error);
+        if (!info)
+            return false;
+        serial = json_integer_value(json_object_get(info, "serial"));
+        if (serial < (json_int_t)work->row &&
+            cli_wait_readable(-1, BEHIND_MS, true) == CLI_WAIT_INTERRUPTED) {
+            fettle_set_error(error, DETACHED, "interrupted");
+            return false;
+        }
+    }
+    return true;
+}
+
 /* What came is judged when it is said that it was all; the connection stands until then. */
 static bool send(struct cli *cli, const struct volume_request *work, struct image_bytes *bytes,
                  GError **error)
 {
     json_autoptr door =
-        ask_again(cli, work, "ReceiveImage",
-                  json_make("[sI]", work->uuid, (json_int_t)bytes->bytes), NULL, error);
+        is_known(cli, work, error)
+            ? ask_again(cli, work, "ReceiveImage",
+                        json_make("[sI]", work->uuid, (json_int_t)bytes->bytes), NULL, error)
+            : NULL;
     struct image_line *line = door ? image_bytes_send(cli, door, bytes, error) : NULL;
     bool ok = line && bytes->done > 0;
     if (line && !ok)
@@ -172,7 +212,7 @@ static int make(struct cli *cli, struct volume_request *work, int fd, guint64 by
     bool left = sent && fettle_error_is(reason, DETACHED);
     g_propagate_error(error, g_steal_pointer(&reason));
     if (!left)
-        take_back(cli, work, sent, error);
+        take_back(cli, work, error);
     return -1;
 }
 

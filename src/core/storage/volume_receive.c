@@ -149,6 +149,8 @@ enum work_done volume_receive(const struct volume_work *work, struct work_end *e
     if (ok)
         volume_work_measured(end, receiving.name, &sums);
     bool lost = !task_killed() && !volume_work_is_had(work);
+    if (lost)
+        work->member->sweep_ms = 0; /* which decides over what has come */
     forget(&receiving);
     return lost ? WORK_IS_LOST : volume_done(ok);
 }
