@@ -52,7 +52,8 @@ static bool may_settle(const struct settling *settling, const struct resource *r
         fettle_set_error(error, REFUSED, "%s %s is %s; nothing was left of it", kind,
                          resource_name(resource), resource->status);
     else if (!gone && !wconf_work_settled(resource, item->status))
-        fettle_set_error(error, WRONG_INPUT, "status: a %s can be no \"%s\"", kind, item->status);
+        fettle_set_error(error, WRONG_INPUT, "status: %s %s can be no \"%s\"",
+                         resource_article(item->resource_type), kind, item->status);
     else if (*item->data && *resource->data)
         fettle_set_error(error, WRONG_INPUT, "data: %s %s has some already, %s", kind,
                          resource_name(resource), resource->data);

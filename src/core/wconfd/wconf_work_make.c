@@ -140,7 +140,7 @@ bool wconf_work_find(const struct config *head, const struct work_row *row,
                      GError **error)
 {
     bool restores = row->operation == TASK_OPERATION_RESTORE_BACKUP;
-    bool uploads = row->operation == TASK_OPERATION_UPLOAD_VOLUME;
+    bool uploads = row->makes_partners && row->partner_kind == TASK_KIND_image;
     const struct resource *resource = &request->resource;
     if (has_foreign(args, restores, uploads, error))
         return false;
