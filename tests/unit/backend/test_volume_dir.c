@@ -257,8 +257,8 @@ static void assert_not_measured(enum disk_format format, const char *why)
     g_autoptr(GError) error = NULL;
     struct image_sums sums;
     g_autofree char *said = g_strdup_printf("dir1: image %s %s", IMAGE, why);
-    g_assert_false(
-        suite.driver->ops->measure(suite.driver, suite.first, IMAGE, format, &sums, &error));
+    g_assert_false(suite.driver->ops->measure(suite.driver, suite.first, IMAGE, format,
+                                              &(struct image_sums){0}, &sums, &error));
     g_assert_cmpstr(error->message, ==, said);
     g_assert_error(error, FETTLE_ERROR, FETTLE_ERROR_CORRUPT);
 }
@@ -351,7 +351,8 @@ static void images(void *unused)
     g_assert_no_error(error);
     g_assert_cmpint(byte_of(suite.first, "11111111-0000-4000-8000-000000000001.21", 0), ==, 'Q');
     guint64 size = sums.size;
-    ops->measure(suite.driver, suite.first, IMAGE, FORMAT_RAW, &sums, &error);
+    ops->measure(suite.driver, suite.first, IMAGE, FORMAT_RAW, &(struct image_sums){0}, &sums,
+                 &error);
     g_assert_no_error(error);
     g_assert_cmpuint(sums.virtual_size, ==, size);
     tear_down();

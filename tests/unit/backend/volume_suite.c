@@ -222,7 +222,8 @@ static void test_images(void)
     const struct image image = {.data = (char *)IMAGE, .disk_format = FORMAT_QCOW2};
     open_both();
     FAILS(upload(NAME, &sums, &do_error), UNKNOWN_ENTITY);
-    FAILS(ops->measure(suite->driver, suite->second, IMAGE, FORMAT_QCOW2, &sums, &do_error),
+    FAILS(ops->measure(suite->driver, suite->second, IMAGE, FORMAT_QCOW2, &(struct image_sums){0},
+                       &sums, &do_error),
           UNKNOWN_ENTITY);
     DO(create(NAME, 1, &do_error));
     suite->lock(suite->first, NAME, true);
@@ -235,7 +236,8 @@ static void test_images(void)
     g_assert_cmpuint(sums.virtual_size, ==, GIB);
     assert_list(suite->second, IMAGE);
     FAILS(upload(NAME, &sums, &do_error), ALREADY_EXISTS);
-    DO(ops->measure(suite->driver, suite->second, IMAGE, FORMAT_QCOW2, &again, &do_error));
+    DO(ops->measure(suite->driver, suite->second, IMAGE, FORMAT_QCOW2, &(struct image_sums){0},
+                    &again, &do_error));
     g_assert_cmpuint(again.size, ==, sums.size);
     g_assert_cmpstr(again.os_hash_value, ==, sums.os_hash_value);
     g_assert_cmpstr(again.checksum, ==, sums.checksum);
