@@ -59,16 +59,17 @@
 #define LIMIT_PATH_CHARS 255
 #define LIMIT_BACKEND_CHILDREN                                                                     \
     4 /* of a storage service at one back end, and its operations there */
-#define LIMIT_VOLUME_CHILDREN 16                 /* the same at all of its back ends */
-#define LIMIT_VOLUME_CALL_MS 60000u              /* of one call to a back end */
-#define LIMIT_VOLUME_BACKUP_MS 240000u           /* and that it compresses, or unpacks */
-#define LIMIT_IMAGE_MEASURE_MS 3600000u          /* and that reads a file of whatever length */
-#define LIMIT_VOLUME_COPY_MS 60000u              /* besides, for each GiB that it copies */
-#define LIMIT_TRANSFER_WAIT_MS 60000             /* for the client of an image that comes or goes */
-#define LIMIT_TRANSFER_STALL_MS 120000u          /* of it that gets no further */
-#define LIMIT_IMAGE_BYTES (1024 * 1024 * MIB(1)) /* that may come if it is not said how many will  \
-                                                  */
-#define LIMIT_SHOWN_IMAGES 40                    /* of a node, on its page */
+#define LIMIT_VOLUME_CHILDREN 16        /* the same at all of its back ends */
+#define LIMIT_VOLUME_CALL_MS 60000u     /* of one call to a back end */
+#define LIMIT_VOLUME_BACKUP_MS 240000u  /* and that it compresses, or unpacks */
+#define LIMIT_IMAGE_MEASURE_MS 3600000u /* and that reads a file of whatever length */
+#define LIMIT_VOLUME_COPY_MS 60000u     /* besides, for each GiB that it copies */
+#define LIMIT_TRANSFER_WAIT_MS 60000    /* for the client of an image that comes or goes */
+#define LIMIT_TRANSFER_STALL_MS 120000u /* of it that gets no further */
+#define LIMIT_IMAGE_BYTES                                                                          \
+    (1024 * 1024 * MIB(1))    /* that may come if it is not said how many will                     \
+                               */
+#define LIMIT_SHOWN_IMAGES 40 /* of a node, on its page */
 #define LIMIT_DISK_MIB (64u * 1024 * 1024)
 #define LIMIT_MEMORY_MIB (16u * 1024 * 1024)
 #define LIMIT_VCPUS 256

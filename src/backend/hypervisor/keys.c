@@ -11,7 +11,6 @@
 
 #include <string.h>
 
-
 static char *key_folder(const struct guest *guest, enum key_end end)
 {
     return guest_path(guest, end == KEY_SERVER ? "psk-server" : "psk");
