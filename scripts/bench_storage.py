@@ -1,6 +1,9 @@
 """What storage services cost: cleaning and a volume's work in memory, volumes on a directory in a lab."""
+import hashlib
 import os
+import shutil
 import subprocess
+import tempfile
 import time
 
 import fettlelib
@@ -11,6 +14,7 @@ RATES = {'cleanup_floor_rows_per_s': ('1/s', ''), 'cleanup_rows_per_s': ('1/s', 
          'volume_work_floor_us': ('us', ''), 'volume_work_us': ('us', '<= 2 volume_work_floor_us'), 'volumes_10000_mb': ('MB', '<= 25')}
 FILLED_MIB = 64
 IDLE_S = 20
+IMAGE_MIB = 1024
 
 
 def in_memory(build, figures):
@@ -115,7 +119,74 @@ def backups(lab, figures, runs):
         figures.add(name, mib_per_s(values), 'MiB/s', f'>= 0.7 floor_{name}')
 
 
+def rate(seconds):
+    return IMAGE_MIB / seconds
+
+
+def hash_file(path):
+    sums = [hashlib.sha512(), hashlib.md5()]
+    with open(path, 'rb') as file:
+        for piece in iter(lambda: file.read(1 << 20), b''):
+            for one in sums:
+                one.update(piece)
+
+
+def by_nbd(path, folder):
+    """NBD alone: into a file of the same size, flushed, by QEMU's own client."""
+    target, socket = os.path.join(folder, 'nbd-target'), os.path.join(folder, 'nbd-socket')
+    with open(target, 'wb') as file:
+        file.truncate(IMAGE_MIB << 20)
+    with subprocess.Popen(['qemu-nbd', '-f', 'raw', '-k', socket, target]) as server:
+        fettlelib.wait_until('it listens', lambda: os.path.exists(socket), 30)
+        subprocess.run(['qemu-img', 'convert', '-n', '-f', 'raw', '-O', 'raw', path, f'nbd+unix:///?socket={socket}'], check=True)
+        server.wait()
+    os.remove(target)
+
+
+def write_file(path, folder):
+    target = os.path.join(folder, 'by-hand')
+    subprocess.run(['dd', f'if={path}', f'of={target}', 'bs=1M', 'conv=fsync', 'status=none'], check=True)
+    os.remove(target)
+
+
+def images(lab, figures, folder, runs):
+    """Of random bytes, as nothing of them may be left out; the disks of a lab are too small for them."""
+    path = os.path.join(folder, 'image')
+    with open(path, 'wb') as file:
+        for _ in range(IMAGE_MIB):
+            file.write(os.urandom(1 << 20))
+    for name, node in (('near', 'node1'), ('far', 'node2')):
+        os.mkdir(os.path.join(folder, name), 0o755)
+        lab.cli('backend', 'add', name, '--images', 'yes', '--nodes', node, '--path', os.path.join(folder, name), '--overcommit', '100000')
+        fettlelib.wait_until(f'{name} is served', lambda name=name: [row['state'] for row in lab.query('storage_service', ['state', 'backend'])
+                                                                     if row['backend'] == name] == ['up'], 60)
+    floors = {'hashes': [], 'nbd': [], 'disk': []}
+    rates = {'image_stream_mib_s': [], 'image_stream_tls_mib_s': [], 'image_save_mib_s': []}
+    for number in range(runs):
+        floors['hashes'].append(rate(timed(lambda: hash_file(path))))
+        floors['nbd'].append(rate(timed(lambda: by_nbd(path, folder))))
+        floors['disk'].append(rate(timed(lambda: write_file(path, folder))))
+        for name, backend in (('image_stream_mib_s', 'near'), ('image_stream_tls_mib_s', 'far')):
+            rates[name].append(rate(timed(lambda backend=backend: lab.cli('image', 'create', 'i', '--file', path, '--disk-format', 'raw',
+                                                                         '--backend', backend))))
+            if backend == 'near':
+                saved = os.path.join(folder, 'saved')
+                rates['image_save_mib_s'].append(rate(timed(lambda: lab.cli('image', 'save', 'i', '--file', saved, '--force'))))
+                os.remove(saved)
+            lab.cli('image', 'delete', 'i', '--yes')
+    for name, values in floors.items():
+        figures.add(f'floor_image_{name}_mib_s', values, 'MiB/s', digits=0)
+    figures.floors['floor_image_stream_mib_s'] = min(sorted(values)[runs // 2] for values in floors.values())
+    for name, values in rates.items():
+        figures.add(name, values, 'MiB/s', '>= 0.5 floor_image_stream_mib_s' if name == 'image_stream_mib_s' else '', digits=0)
+
+
 def measure(build, figures, runs):
     with fettlelib.Lab(build) as lab:
         figures.part('volumes', 120, on_a_directory, lab, figures, runs)
         figures.part('backups', 120, backups, lab, figures, min(runs, 5))
+        folder = tempfile.mkdtemp(prefix='fettle-bench-images-', dir='/var/tmp')
+        try:
+            figures.part('images', 120, images, lab, figures, folder, 3)
+        finally:
+            shutil.rmtree(folder)

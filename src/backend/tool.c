@@ -34,17 +34,18 @@ static int memory_file(const char *content, GError **error)
 }
 
 /* What we started for a moment does not outlive us, unlike guests. */
-static struct process *spawn(const char *const *argv, int output, int input, GError **error)
+static struct process *spawn(const char *const *argv, int output, const int *fds, guint count,
+                             GError **error)
 {
     g_auto(GStrv) words = process_bound(argv);
     const struct process_options options = {.argv = (const char *const *)words,
                                             .errors_fd = output,
-                                            .keep_fds = &input,
-                                            .keep_fd_count = input >= 0 ? 1 : 0};
+                                            .keep_fds = fds,
+                                            .keep_fd_count = count};
     return process_spawn(&options, error);
 }
 
-struct tool *tool_start(const char *const *argv, const char *input, GError **error)
+struct tool *tool_start_with(const char *const *argv, const int *fds, guint count, GError **error)
 {
     g_autofree char *found = g_find_program_in_path(argv[0]);
     if (found == NULL) {
@@ -52,11 +53,7 @@ struct tool *tool_start(const char *const *argv, const char *input, GError **err
         return NULL;
     }
     int output = memory_file(NULL, error);
-    int given = output >= 0 && input != NULL ? memory_file(input, error) : -1;
-    struct process *process =
-        output < 0 || (input != NULL && given < 0) ? NULL : spawn(argv, output, given, error);
-    if (given >= 0)
-        close(given);
+    struct process *process = output < 0 ? NULL : spawn(argv, output, fds, count, error);
     if (process == NULL) {
         if (output >= 0)
             close(output);
@@ -67,6 +64,27 @@ struct tool *tool_start(const char *const *argv, const char *input, GError **err
     tool->process = process;
     tool->output = output;
     return tool;
+}
+
+struct tool *tool_start(const char *const *argv, const char *input, GError **error)
+{
+    int given = input != NULL ? memory_file(input, error) : -1;
+    if (input != NULL && given < 0)
+        return NULL;
+    struct tool *tool = tool_start_with(argv, &given, given >= 0 ? 1 : 0, error);
+    if (given >= 0)
+        close(given);
+    return tool;
+}
+
+int tool_text(const char *text, GError **error)
+{
+    return memory_file(text, error);
+}
+
+guint64 tool_pid(const struct tool *tool)
+{
+    return process_pid(tool->process);
 }
 
 void tool_free(struct tool *tool)
@@ -83,6 +101,11 @@ void tool_free(struct tool *tool)
 bool tool_wait(struct tool *tool, guint timeout_ms)
 {
     return process_wait(tool->process, timeout_ms);
+}
+
+bool tool_ended(const struct tool *tool)
+{
+    return process_ended(tool->process);
 }
 
 bool tool_kill(struct tool *tool, GError **error)

@@ -14,11 +14,17 @@ struct tool;
  * the file TOOL_INPUT. ENVIRONMENT if it cannot be started. */
 #define TOOL_INPUT "/proc/self/fd/3"
 struct tool *tool_start(const char *const *argv, const char *input, GError **error);
+/* The same of a program that is handed these descriptors, as 3, 4, …; and a file in memory with a
+ * text that can be handed on, -1 with ENVIRONMENT. */
+struct tool *tool_start_with(const char *const *argv, const int *fds, guint count, GError **error);
+int tool_text(const char *text, GError **error);
+guint64 tool_pid(const struct tool *tool);
 /* Ends it if it still runs. NULL is allowed. */
 void tool_free(struct tool *tool);
 
 /* Waits at most `timeout_ms`; false if it still runs, or we were killed (task_killed()). */
 bool tool_wait(struct tool *tool, guint timeout_ms);
+bool tool_ended(const struct tool *tool);
 /* SIGKILL, and the exit seen. */
 bool tool_kill(struct tool *tool, GError **error);
 /* As process_exit_code(). */

@@ -48,6 +48,7 @@
 #define LIMIT_TYPE_WORDS 64    /* extra specs, and projects, of one type of volumes */
 #define LIMIT_PROJECT_CHARS 64
 #define LIMIT_VOLUME_SNAPSHOTS 256
+#define LIMIT_IMAGE_PROPERTIES 64
 #define LIMIT_VOLUME_NAME 255  /* characters of its name */
 #define LIMIT_GUEST_VOLUMES 16 /* that one instance has */
 #define LIMIT_VOLUME_SLOT 30   /* of a guest's bus: volumes fill it from here downwards */
@@ -58,12 +59,18 @@
 #define LIMIT_PATH_CHARS 255
 #define LIMIT_BACKEND_CHILDREN                                                                     \
     4 /* of a storage service at one back end, and its operations there */
-#define LIMIT_VOLUME_CHILDREN 16       /* the same at all of its back ends */
-#define LIMIT_BACKEND_CHECK_MS 10000u  /* one node waits for another at a back end */
-#define LIMIT_VOLUME_CALL_MS 60000u    /* of one call to a back end */
-#define LIMIT_VOLUME_BACKUP_MS 240000u /* and that it compresses, or unpacks */
-#define LIMIT_VOLUME_COPY_MS 60000u    /* besides, for each GiB that it copies */
-#define LIMIT_SHOWN_IMAGES 40          /* of a node, on its page */
+#define LIMIT_VOLUME_CHILDREN 16        /* the same at all of its back ends */
+#define LIMIT_BACKEND_CHECK_MS 10000u   /* one node waits for another at a back end */
+#define LIMIT_VOLUME_CALL_MS 60000u     /* of one call to a back end */
+#define LIMIT_VOLUME_BACKUP_MS 240000u  /* and that it compresses, or unpacks */
+#define LIMIT_IMAGE_MEASURE_MS 3600000u /* and that reads a file of whatever length */
+#define LIMIT_VOLUME_COPY_MS 60000u     /* besides, for each GiB that it copies */
+#define LIMIT_TRANSFER_WAIT_MS 60000    /* for the client of an image that comes or goes */
+#define LIMIT_TRANSFER_STALL_MS 120000u /* of it that gets no further */
+#define LIMIT_IMAGE_BYTES                                                                          \
+    (1024 * 1024 * MIB(1))    /* that may come if it is not said how many will                     \
+                               */
+#define LIMIT_SHOWN_IMAGES 40 /* of a node, on its page */
 #define LIMIT_DISK_MIB (64u * 1024 * 1024)
 #define LIMIT_MEMORY_MIB (16u * 1024 * 1024)
 #define LIMIT_VCPUS 256

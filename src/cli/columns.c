@@ -43,6 +43,8 @@ static const struct column_row {
     {"snapshot", "size", "GiB", "gib"},
     {"backup", "name", "Name", NULL},
     {"backup", "size", "GiB", "gib"},
+    {"image", "name", "Name", NULL},
+    {"image", "gib", "GiB", "gib"},
     {"task", "subject_name", "Name", "name"},
     {"job", "status", "State", "state"},
     {"job", "received_ts", "Received", "received"},

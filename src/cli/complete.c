@@ -92,6 +92,8 @@ static void offer_objects(const struct completion *completion, const char *noun,
         offer_rows(completion, "backup", NULL, "name", "status");
     else if (strcmp(shape, "TYPE") == 0 || (name && strcmp(noun, "volume-type") == 0))
         offer_rows(completion, "volume_type", NULL, "name", "description");
+    else if (strcmp(shape, "IMAGE") == 0 || (name && strcmp(noun, "image") == 0))
+        offer_rows(completion, "image", NULL, "name", "status");
     else if (strcmp(shape, "HOST") == 0)
         offer_rows(completion, "storage_service", NULL, "host", "state");
     else if (name && strcmp(noun, "service") == 0)

@@ -31,6 +31,7 @@ static const struct noun {
     {"backup", "What is kept of volumes elsewhere", "list, info, create, restore, delete"},
     {"tag", "Tags on the cluster, node groups, nodes and instances", "list, add, remove"},
     {"event", "What recovery tells: once each, as it happens", NULL},
+    {"image", "Disks that volumes are made of", NULL},
     {"backend", "Places where volumes are kept", NULL},
     {"volume-type", "Kinds of volumes: where they may be, and whose", NULL},
     {"cleanup", "Have others clean what dead volume services have left", NULL},

@@ -19,6 +19,7 @@ static const struct absence {
     {"volume_type \"", "\" does not exist", {"volume_type"}},
     {"snapshot \"", "\" does not exist", {"snapshot"}},
     {"backup \"", "\" does not exist", {"backup"}},
+    {"image \"", "\" does not exist", {"image"}},
     {"nodegroup \"", "\" does not exist", {"group"}},
     {"group \"", "\" does not exist", {"group"}},
     {"there is no instance, node or cluster \"", "\"", {"instance", "node"}},

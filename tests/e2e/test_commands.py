@@ -105,7 +105,7 @@ ANSWERS = {
     ('recovery', 'plan'): [], ('recovery', 'collect'): ['instance', 'web'],
     ('backend', 'list'): [], ('backend', 'verify'): ['dir1'],
     ('volume', 'list'): [], ('worker', 'list'): [], ('storage-service', 'list'): [], ('volume-type', 'list'): [], ('volume-type', 'info'): ['fast'],
-    ('volume', 'info'): ['data'], ('snapshot', 'list'): [], ('snapshot', 'info'): ['before'], ('backup', 'list'): [], ('backup', 'info'): ['b1'], ('cleanup', None): [], ('storage-service', 'disable'): ['node1@dir1'], ('storage-service', 'enable'): ['node1@dir1'],
+    ('volume', 'info'): ['data'], ('snapshot', 'list'): [], ('snapshot', 'info'): ['before'], ('backup', 'list'): [], ('backup', 'info'): ['b1'], ('image', 'list'): [], ('image', 'info'): ['tick'], ('cleanup', None): [], ('storage-service', 'disable'): ['node1@dir1'], ('storage-service', 'enable'): ['node1@dir1'],
     ('why', None): ['web'], ('plan', 'fail'): ['node2'], ('plan', 'drain'): ['node2'], ('help', None): [],
 }
 # Kinds of rows that another command than `KIND list` shows.
@@ -136,6 +136,7 @@ ELSEWHERE = {
     ('volume', 'rename'): 'asks fettle-wconfd of the master (test_volumes)',
     ('volume', 'modify'): 'asks fettle-wconfd of the master (test_volumes)',
     ('volume', 'reset-state'): 'asks fettle-wconfd of the master (test_volumes)',
+    ('image', 'save'): 'needs an image with bytes (test_image_streams)',
     ('volume-type', 'create'): 'asks fettle-wconfd of the master (test_volumes)',
     ('volume-type', 'modify'): 'asks fettle-wconfd of the master (test_volumes)',
     ('volume-type', 'delete'): 'asks fettle-wconfd of the master (test_volumes)',
@@ -147,6 +148,10 @@ ELSEWHERE = {
     ('backup', 'restore'): 'asks fettle-wconfd of the master (test_backups)',
     ('backup', 'delete'): 'asks fettle-wconfd of the master (test_backups)',
     ('backup', 'reset-state'): 'asks fettle-wconfd of the master (test_backups)',
+    ('image', 'create'): 'asks fettle-wconfd of the master (test_images)',
+    ('image', 'modify'): 'asks fettle-wconfd of the master (test_images)',
+    ('image', 'delete'): 'asks fettle-wconfd of the master (test_images)',
+    ('image', 'reset-state'): 'asks fettle-wconfd of the master (test_images)',
     ('recovery', 'retry'): 'needs what is stuck (test_recovery_calls)',
 }
 
@@ -348,7 +353,7 @@ def test_texts():
     lab.cli('tag', 'add', 'node', 'node2', 'somebodys')
     lab.cli('node', 'advise', 'node3', '--author', 'some body')
     spoiler, showed, exact = Spoiler(lab.root('node1')), set(), set()
-    subjects = ['web'], ['node2'], ['cluster'], [names['done']], ['backup', 'b1']
+    subjects = ['web'], ['node2'], ['cluster'], [names['done']], ['backup', 'b1'], ['image', 'tick']
     for key, words in [*ANSWERS.items(), *TEXTS.items(), *((('why', None), subject) for subject in subjects)]:
         code, out, err = spoiler.run(*words_of(key), *made(words, **names))
         assert not CONTROL.search(out + err) and EVIL not in out + err, (key, out, err)
@@ -625,11 +630,12 @@ def prepare():
     lab.cli('network', 'add', 'lan', '--network', '192.0.2.0/28')
     os.mkdir(os.path.join(lab.directory, 'shared', 'dir1'))
     # The disk of a lab is small.
-    lab.cli('backend', 'add', 'dir1', '--nodes', 'node1', '--path', os.path.join(lab.directory, 'shared', 'dir1'), '--overcommit', '100000', '--backups', 'yes')
+    lab.cli('backend', 'add', 'dir1', '--nodes', 'node1', '--path', os.path.join(lab.directory, 'shared', 'dir1'), '--overcommit', '100000', '--backups', 'yes', '--images', 'yes')
     lab.cli('volume', 'create', 'data', '--size', '1')
     lab.cli('volume-type', 'create', 'fast')
     lab.cli('snapshot', 'create', 'before', '--volume', 'data')
     lab.cli('backup', 'create', 'data', '--name', 'b1')
+    lab.cli('image', 'create', 'tick', '--volume', 'data')
     lab.cli('tag', 'add', 'cluster', 'seen')
     lab.cli('node', 'invite', 'host9', '--primary-ip', fettlelib.address(9))
     lab.cli('repair', 'suspend', 'instance', 'still')

@@ -242,7 +242,7 @@ def test_command_line():
             (2, '"x" is no job id', 'job', 'list', 'x'),
             (2, 'too many arguments; usage: fettle brake list [--filter FILTER] [--sort FIELD,…] [--limit N]', 'brake', 'list', 'x'),
             (3, 'job 99999 does not exist', 'job', 'list', '99999'),
-            (2, 'an argument is missing; usage: fettle why INSTANCE|NODE|JOB|cluster|volume VOLUME|snapshot SNAPSHOT|backup BACKUP|storage-service HOST', 'why'),
+            (2, 'an argument is missing; usage: fettle why INSTANCE|NODE|JOB|cluster|volume VOLUME|snapshot SNAPSHOT|backup BACKUP|image IMAGE|storage-service HOST', 'why'),
             (2, '-o needs a value', 'instance', 'list', '-o'),
             (2, '--separator needs a value', 'instance', 'list', '--separator'),
             (2, '--units needs a value', 'instance', 'list', '--units'),
@@ -605,7 +605,7 @@ def test_luxi_frames():
             ('QueryJobs', [None, ['nope']], 'Unknown output fields selected: nope'),
             ('Query', ['nope', ['name'], None], 'Query: what: unknown resource "nope"; known are instance, node, group, '
                                                 'job, repair, policy, brake, advice, network, reservation, invitation, decision, event, fault, stuck, task, '
-                                                'filter, lock, waiter, export, service, backend, volume_type, volume, snapshot, backup, worker, storage_service'),
+                                                'filter, lock, waiter, export, service, backend, volume_type, volume, snapshot, backup, image, worker, storage_service'),
             ('Query', ['node', ['name'], ['=', 'nope', 'x']], 'Query: filter[1]: unknown field "nope"')):
         try:
             raise AssertionError(f'{method} {args} gave {lab.call(method, *args)}')

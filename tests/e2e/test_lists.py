@@ -40,6 +40,7 @@ ROWS = {
     'volume': [{'name': 'data1', 'status': 'error_extending', 'size': 100, 'backend': 'dir1', 'instance': 'web1', 'uuid': UUID, 'waits_since': None}],
     'snapshot': [{'name': 'before', 'status': 'error_deleting', 'size': 100, 'backend': 'dir1', 'volume': 'data1', 'uuid': UUID, 'waits_since': None}],
     'backup': [{'name': 'monday', 'status': 'error_deleting', 'size': 100, 'backend': 'dir1', 'volume': 'data1', 'uuid': UUID, 'waits_since': None}],
+    'image': [{'name': 'tick', 'status': 'deleting', 'gib': 100, 'backend': 'dir1', 'disk_format': 'qcow2', 'uuid': UUID, 'waits_since': None}],
     'worker': [{'id': 123456, 'resource': 'data1', 'operation': 'extend-volume', 'backend': 'dir1', 'service': 'node10@dir1', 'updated': AT}],
     'storage_service': [{'binary': 'cinder-volume', 'host': 'node10@dir1', 'state': 'down', 'state_since': AT, 'disabled': False, 'disabled_reason': ''}],
     'export': [],
@@ -163,7 +164,7 @@ def test_recovery_show():
     assert code != 0 and 'instance "web1": it was settled just now; see: fettle why web1' in err, (code, err)
     for verb in ('show', 'plan', 'collect', 'retry'):
         code, _, err = gone.run('recovery', verb, 'network', 'web1')
-        assert code != 0 and f'"network": no such kind; usage: fettle recovery {verb} instance|volume|snapshot|backup NAME' in err, (code, err)
+        assert code != 0 and f'"network": no such kind; usage: fettle recovery {verb} instance|volume|snapshot|backup|image NAME' in err, (code, err)
     nothing = Luxid({}, {'PlanRecovery': lambda *_: {'held': False, 'notes': [], 'rows': []}})
     assert nothing.run('recovery', 'plan') == (0, 'No task was left behind.\n', '')
 

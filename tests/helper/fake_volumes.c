@@ -27,6 +27,7 @@ struct fake_volumes {
     bool late;
     guint failures, halves, delay_ms;
     guint64 writes;
+    GPtrArray *transfers; /* struct fake_transfer, that have not been ended */
     fake_volumes_step step;
     void *step_data;
     fake_volumes_goes goes;
@@ -38,6 +39,12 @@ struct fake_driver {
     struct fake_volumes *volumes;
     const struct env *env;
     GHashTable *given_up; /* UUID of a back end -> calls that were given up, and hang */
+};
+
+struct fake_transfer {
+    struct volume_transfer seen; /* first */
+    struct fake_driver *fake;
+    enum volume_transfer_state state;
 };
 
 static void thing_free(void *data)
@@ -64,6 +71,7 @@ struct fake_volumes *fake_volumes_new(void)
     volumes->hanging = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     volumes->unmounted = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     volumes->calls = g_ptr_array_new_with_free_func(g_free);
+    volumes->transfers = g_ptr_array_new();
     volumes->spaces = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
     return volumes;
 }
@@ -76,6 +84,7 @@ void fake_volumes_free(struct fake_volumes *volumes)
     g_hash_table_unref(volumes->hanging);
     g_hash_table_unref(volumes->unmounted);
     g_ptr_array_unref(volumes->calls);
+    g_ptr_array_unref(volumes->transfers);
     g_hash_table_unref(volumes->spaces);
     g_free(volumes->failing);
     g_free(volumes);
@@ -442,6 +451,16 @@ static char *sum_of(guint64 content)
     return g_compute_checksum_for_string(G_CHECKSUM_SHA512, text, -1);
 }
 
+static void sums_of(guint64 content, struct image_sums *ret)
+{
+    g_autofree char *text = g_strdup_printf("%" G_GUINT64_FORMAT, content);
+    g_autofree char *sum = sum_of(content);
+    g_autofree char *md5 = g_compute_checksum_for_string(G_CHECKSUM_MD5, text, -1);
+    *ret = (struct image_sums){.size = FAKE_BACKUP_BYTES};
+    g_strlcpy(ret->checksum, md5, sizeof ret->checksum);
+    g_strlcpy(ret->os_hash_value, sum, sizeof ret->os_hash_value);
+}
+
 static bool fake_back_up(struct volume_driver *driver, const struct backend *from,
                          enum resource_type source_type, const char *source,
                          const struct backend *backend, const char *name, guint64 size_gib,
@@ -480,6 +499,118 @@ static bool fake_restore(struct volume_driver *driver, const struct backend *fro
         return false;
     }
     if (!read || !make(fake, "restore", backend, RESOURCE_VOLUME, name, size_gib * GIB, error))
+        return false;
+    struct thing *made = find(fake->volumes, name);
+    if (made)
+        made->content = content;
+    return true;
+}
+
+static bool fake_upload(struct volume_driver *driver, const struct backend *from,
+                        const char *source, const struct backend *backend, const char *name,
+                        enum disk_format format, guint64 size_gib, struct image_sums *ret_sums,
+                        GError **error)
+{
+    struct fake_driver *fake = fake_of(driver);
+    const struct thing *read = begin_from(fake, "upload", from, backend, name, error)
+                                   ? known(fake->volumes, from, RESOURCE_VOLUME, source, error)
+                                   : NULL;
+    guint64 content = read ? read->content : 0;
+    if (!is_unused(read, from, error) ||
+        !make(fake, "upload", backend, RESOURCE_IMAGE, name, FAKE_BACKUP_BYTES, error))
+        return false;
+    struct thing *made = find(fake->volumes, name);
+    if (made)
+        made->content = content;
+    sums_of(content, ret_sums);
+    ret_sums->virtual_size = size_gib * GIB;
+    return true;
+}
+
+static bool fake_measure(struct volume_driver *driver, const struct backend *backend,
+                         const char *name, enum disk_format format, const struct image_sums *said,
+                         struct image_sums *ret_sums, GError **error)
+{
+    struct fake_driver *fake = fake_of(driver);
+    if (!begin(fake, "measure", backend, name, error))
+        return false;
+    struct thing *thing = known(fake->volumes, backend, RESOURCE_IMAGE, name, error);
+    if (!thing)
+        return false;
+    sums_of(thing->content, ret_sums);
+    if (*said->os_hash_value && strcmp(said->os_hash_value, ret_sums->os_hash_value) != 0) {
+        fettle_set_error(error, CORRUPT, "what came is not what was sent");
+        return false;
+    }
+    thing->data.whole = true;
+    thing->data.bytes = said->size ? said->size : thing->data.bytes;
+    ret_sums->size = ret_sums->virtual_size = thing->data.bytes;
+    return end(fake, "measure", error);
+}
+
+static struct volume_transfer *fake_transfer(struct volume_driver *driver,
+                                             const struct backend *backend, const char *name,
+                                             guint64 bytes, const char *address, GError **error)
+{
+    struct fake_driver *fake = fake_of(driver);
+    if (!begin(fake, bytes ? "receive" : "send", backend, name, error) ||
+        (!bytes && !known(fake->volumes, backend, RESOURCE_IMAGE, name, error)))
+        return NULL;
+    if (bytes)
+        fake_volumes_put_as(fake->volumes, backend->uuid, RESOURCE_IMAGE, name, bytes, false);
+    if (!end(fake, bytes ? "receive" : "send", error))
+        return NULL;
+    struct fake_transfer *transfer = g_new0(struct fake_transfer, 1);
+    *transfer = (struct fake_transfer){.fake = fake, .state = TRANSFER_WAITS};
+    if (address)
+        transfer->seen = (struct volume_transfer){
+            .address = g_strdup(address), .port = 10809, .key = g_strdup("00")};
+    else
+        transfer->seen = (struct volume_transfer){.path = g_strdup("/run/door")};
+    g_ptr_array_add(fake->volumes->transfers, transfer);
+    return &transfer->seen;
+}
+
+static enum volume_transfer_state fake_transfer_state(const struct volume_transfer *transfer)
+{
+    return ((const struct fake_transfer *)transfer)->state;
+}
+
+static bool fake_transfer_end(struct volume_transfer *seen)
+{
+    struct fake_transfer *transfer = (struct fake_transfer *)seen;
+    if (!transfer)
+        return true;
+    g_ptr_array_remove(transfer->fake->volumes->transfers, transfer);
+    g_free(seen->path);
+    g_free(seen->address);
+    g_free(seen->key);
+    g_free(transfer);
+    return true;
+}
+
+guint fake_volumes_transfers(const struct fake_volumes *volumes)
+{
+    return volumes->transfers->len;
+}
+
+void fake_volumes_client(struct fake_volumes *volumes, bool there)
+{
+    for (guint i = 0; i < volumes->transfers->len; i++)
+        ((struct fake_transfer *)volumes->transfers->pdata[i])->state =
+            there ? TRANSFER_STANDS : TRANSFER_OVER;
+}
+
+static bool fake_download(struct volume_driver *driver, const struct backend *from,
+                          const struct image *image, const struct backend *backend,
+                          const char *name, guint64 size_gib, GError **error)
+{
+    struct fake_driver *fake = fake_of(driver);
+    const struct thing *read = begin_from(fake, "download", from, backend, name, error)
+                                   ? known(fake->volumes, from, RESOURCE_IMAGE, image->data, error)
+                                   : NULL;
+    guint64 content = read ? read->content : 0;
+    if (!read || !make(fake, "download", backend, RESOURCE_VOLUME, name, size_gib * GIB, error))
         return false;
     struct thing *made = find(fake->volumes, name);
     if (made)
@@ -593,6 +724,12 @@ static const struct volume_driver_ops fake_ops = {.open = fake_open,
                                                   .copy = fake_copy,
                                                   .back_up = fake_back_up,
                                                   .restore = fake_restore,
+                                                  .upload = fake_upload,
+                                                  .measure = fake_measure,
+                                                  .transfer = fake_transfer,
+                                                  .transfer_state = fake_transfer_state,
+                                                  .transfer_end = fake_transfer_end,
+                                                  .download = fake_download,
                                                   .grow = fake_grow,
                                                   .remove = fake_remove,
                                                   .look = fake_look,

@@ -8,7 +8,7 @@
 
 struct fake_volumes;
 
-#define FAKE_BACKUP_BYTES 4096u     /* length of any backup */
+#define FAKE_BACKUP_BYTES 4096u     /* length of any backup, of any image made of a volume */
 #define FAKE_VOLUME_LIMIT_MS 60000u /* after which a call that hangs is given up */
 
 struct fake_volumes *fake_volumes_new(void);
@@ -34,6 +34,9 @@ void fake_volumes_lock(struct fake_volumes *volumes, const char *name, bool lock
 void fake_volumes_unmount(struct fake_volumes *volumes, const char *node, bool away);
 /* So much it says that it has, all of it free. */
 void fake_volumes_set_space(struct fake_volumes *volumes, const char *backend, guint64 gib);
+/* Transfers of images that stand open; their clients come, or go. */
+guint fake_volumes_transfers(const struct fake_volumes *volumes);
+void fake_volumes_client(struct fake_volumes *volumes, bool there);
 /* Called before and after whatever a call does to the back end; in the task that waits. */
 typedef void (*fake_volumes_step)(const struct env *env, void *data);
 void fake_volumes_set_step(struct fake_volumes *volumes, fake_volumes_step step, void *data);

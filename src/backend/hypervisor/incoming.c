@@ -6,6 +6,7 @@
  */
 #include "backend/hypervisor/block_jobs.h"
 #include "backend/hypervisor/keys.h"
+#include "backend/psk.h"
 #include "base/endpoint.h"
 #include "base/limits.h"
 #include "base/log.h"
@@ -194,7 +195,7 @@ bool incoming_prepare(struct hypervisor *hv, const struct guest_spec *spec,
     g_free(target->psk);
     target->migration = g_strdup(incoming->migration);
     target->address = g_strdup(incoming->address);
-    target->psk = keys_new();
+    target->psk = psk_new();
     if (!prepare_guest((struct qemu *)hv, spec, incoming, get_ready, &getting, error))
         return false;
     *ret_target = g_steal_pointer(&target);

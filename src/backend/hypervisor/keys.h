@@ -12,9 +12,6 @@ enum key_end {
     KEY_SERVER, /* read at each handshake, so it stays for as long as somebody may connect */
 };
 
-/* A new key in hexadecimal digits; free with g_free(). */
-char *keys_new(void);
-
 bool keys_write(const struct guest *guest, enum key_end end, const char *psk, GError **error);
 void keys_remove(const struct guest *guest, enum key_end end);
 /* In a task: adds the object `id`. */

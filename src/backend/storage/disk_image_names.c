@@ -42,9 +42,9 @@ char *images_path(const char *folder, const char *instance, const char *replica,
                            replica, disk, enum_word(&disk_format_words, (int)format));
 }
 
-static void image_free(void *data)
+static void disk_image_free(void *data)
 {
-    struct image *image = data;
+    struct disk_image *image = data;
     g_free(image->path);
     g_free(image->instance);
     g_free(image->replica);
@@ -62,7 +62,7 @@ static bool disk_number(const char *part, guint *ret_disk)
 }
 
 /* INSTANCE[.REPLICA][.gN].diskN.FORMAT; NULL for a file that is no image. */
-static struct image *image_parse(const char *folder, const char *name)
+static struct disk_image *disk_image_parse(const char *folder, const char *name)
 {
     g_auto(GStrv) parts = g_strsplit(name, ".", 6);
     guint count = g_strv_length(parts);
@@ -76,7 +76,7 @@ static struct image *image_parse(const char *folder, const char *name)
     const char *aside = parts[at][0] == 'g' ? parts[at++] + 1 : "0";
     if (at != count - 2 || format < 0)
         return NULL;
-    struct image *image = g_new0(struct image, 1);
+    struct disk_image *image = g_new0(struct disk_image, 1);
     image->path = g_build_filename(folder, name, NULL);
     image->instance = g_strdup(parts[0]);
     image->replica = g_strdup(replica ? parts[1] : "");
@@ -88,14 +88,14 @@ static struct image *image_parse(const char *folder, const char *name)
 
 static gint compare_images(gconstpointer a, gconstpointer b)
 {
-    const struct image *const *one = a, *const *two = b;
+    const struct disk_image *const *one = a, *const *two = b;
     return strcmp((*one)->path, (*two)->path);
 }
 
 GPtrArray *images_find(const struct images *images, const char *folder, const char *instance,
                        const char *replica, GError **error)
 {
-    g_autoptr(GPtrArray) found = g_ptr_array_new_with_free_func(image_free);
+    g_autoptr(GPtrArray) found = g_ptr_array_new_with_free_func(disk_image_free);
     g_autoptr(GError) failure = NULL;
     g_autoptr(GDir) dir = g_dir_open(folder, 0, &failure);
     const char *name;
@@ -107,14 +107,14 @@ GPtrArray *images_find(const struct images *images, const char *folder, const ch
         return NULL;
     }
     while ((name = g_dir_read_name(dir)) != NULL) {
-        struct image *image = image_parse(folder, name);
+        struct disk_image *image = disk_image_parse(folder, name);
         if (image == NULL)
             continue;
         if ((instance == NULL || strcmp(image->instance, instance) == 0) &&
             (replica == NULL || strcmp(image->replica, replica) == 0))
             g_ptr_array_add(found, image);
         else
-            image_free(image);
+            disk_image_free(image);
     }
     g_ptr_array_sort(found, compare_images);
     return g_steal_pointer(&found);
@@ -145,11 +145,11 @@ GPtrArray *images_strays(const struct images *images, guint most, GError **error
         return NULL;
     }
     while (found->len <= most && (name = g_dir_read_name(dir)) != NULL) {
-        struct image *image = image_parse(images->disks, name);
+        struct disk_image *image = disk_image_parse(images->disks, name);
         if (image == NULL && !belongs_there(images, name))
             g_ptr_array_add(found, g_strdup(name));
         else if (image != NULL)
-            image_free(image);
+            disk_image_free(image);
     }
     g_ptr_array_sort(found, compare_names);
     return g_steal_pointer(&found);
@@ -164,7 +164,7 @@ GPtrArray *images_find_set(const struct images *images, const char *instance, co
     return images_find(images, images->shared, instance, replica, error);
 }
 
-bool image_is_shared(const struct images *images, const struct image *image)
+bool image_is_shared(const struct images *images, const struct disk_image *image)
 {
     size_t len = strlen(images->shared);
     return strncmp(image->path, images->shared, len) == 0 && image->path[len] == '/';

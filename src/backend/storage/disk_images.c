@@ -46,7 +46,7 @@ bool images_sync(const struct images *images, const char *instance, const char *
     if (set == NULL)
         return false;
     for (guint i = 0; i < set->len; i++)
-        if (!images_sync_file(((struct image *)set->pdata[i])->path, O_RDWR, error))
+        if (!images_sync_file(((struct disk_image *)set->pdata[i])->path, O_RDWR, error))
             return false;
     return images_sync_folder(folder_of(images, set), error);
 }
@@ -61,7 +61,8 @@ static bool rename_image(const char *from, const char *to, GError **error)
 }
 
 /* A name aside that is not taken: what is kept aside is never overwritten. */
-static char *aside_path(const struct images *images, const struct image *image, guint64 generation)
+static char *aside_path(const struct images *images, const struct disk_image *image,
+                        guint64 generation)
 {
     const char *dot = image->replica[0] != '\0' ? "." : "";
     for (guint again = 0;; again++) {
@@ -76,8 +77,8 @@ static char *aside_path(const struct images *images, const struct image *image, 
     }
 }
 
-static bool move_aside(const struct images *images, const struct image *image, guint64 generation,
-                       GError **error)
+static bool move_aside(const struct images *images, const struct disk_image *image,
+                       guint64 generation, GError **error)
 {
     g_autofree char *to = aside_path(images, image, generation);
     return rename_image(image->path, to, error);
@@ -105,7 +106,7 @@ static bool move_disk_aside(const struct images *images, const GPtrArray *set, g
                             guint64 generation, GError **error)
 {
     for (guint i = 0; i < set->len; i++) {
-        const struct image *image = set->pdata[i];
+        const struct disk_image *image = set->pdata[i];
         if (image->disk == disk && !move_aside(images, image, generation, error))
             return false;
     }
@@ -114,7 +115,7 @@ static bool move_disk_aside(const struct images *images, const GPtrArray *set, g
 
 /* Disk by disk, so that a repetition after a death in the middle goes on where it stopped: a disk
  * whose replica is gone has been promoted already, and what bears the primary's name is it. */
-static bool promote_disk(const struct images *images, const struct image *from,
+static bool promote_disk(const struct images *images, const struct disk_image *from,
                          const GPtrArray *standing, guint64 aside_generation, GError **error)
 {
     g_autofree char *to = images_path(images->disks, from->instance, "", from->disk, from->format);
@@ -153,7 +154,7 @@ static bool check_demotion(const GPtrArray *from, const GPtrArray *to, GError **
 {
     for (guint i = 0; i < from->len; i++)
         for (guint j = 0; j < to->len; j++) {
-            const struct image *primary = from->pdata[i], *replica = to->pdata[j];
+            const struct disk_image *primary = from->pdata[i], *replica = to->pdata[j];
             if (primary->disk != replica->disk)
                 continue;
             fettle_set_error(error, WRONG_STATE,
@@ -175,7 +176,7 @@ bool images_demote(const struct images *images, const char *instance, const char
     if (from->len == 0 && to->len == 0)
         return fail_without_images(images, instance, replica, error);
     for (guint i = 0; i < from->len; i++) {
-        const struct image *image = from->pdata[i];
+        const struct disk_image *image = from->pdata[i];
         g_autofree char *path =
             images_path(images->disks, instance, replica, image->disk, image->format);
         if (!images_sync_file(image->path, O_RDWR, error) ||
@@ -188,7 +189,7 @@ bool images_demote(const struct images *images, const char *instance, const char
 static bool remove_set(const GPtrArray *set, const char *folder, GError **error)
 {
     for (guint i = 0; i < set->len; i++) {
-        const struct image *image = set->pdata[i];
+        const struct disk_image *image = set->pdata[i];
         crash_point("images: unlink");
         if (unlink(image->path) != 0 && errno != ENOENT) {
             fettle_set_error(error, STORAGE, "cannot remove %s: %s", image->path,
@@ -202,7 +203,7 @@ static bool remove_set(const GPtrArray *set, const char *folder, GError **error)
 static bool check_set_unused(const struct images *images, const GPtrArray *set, GError **error)
 {
     for (guint i = 0; i < set->len; i++) {
-        const struct image *image = set->pdata[i];
+        const struct disk_image *image = set->pdata[i];
         if (image_is_shared(images, image) && !images_check_unused(image->path, error))
             return false;
     }
@@ -216,7 +217,7 @@ bool images_trim(const struct images *images, const char *instance, const char *
     if (set == NULL)
         return false;
     for (guint i = set->len; i > 0; i--)
-        if (((const struct image *)set->pdata[i - 1])->disk < first)
+        if (((const struct disk_image *)set->pdata[i - 1])->disk < first)
             g_ptr_array_remove_index(set, i - 1);
     return check_set_unused(images, set, error) && remove_set(set, folder_of(images, set), error);
 }
@@ -247,7 +248,7 @@ static gint compare_sets(gconstpointer a, gconstpointer b)
 }
 
 /* The set that the image is of; a new one if there is none yet. */
-static struct image_set *set_of(GPtrArray *list, const struct image *image)
+static struct image_set *set_of(GPtrArray *list, const struct disk_image *image)
 {
     for (guint i = 0; i < list->len; i++) {
         struct image_set *known = list->pdata[i];
@@ -272,7 +273,7 @@ GPtrArray *images_list(const struct images *images, bool aside, GError **error)
         return NULL;
     GPtrArray *list = g_ptr_array_new_with_free_func((GDestroyNotify)image_set_free);
     for (guint i = 0; i < all->len; i++) {
-        const struct image *image = all->pdata[i];
+        const struct disk_image *image = all->pdata[i];
         struct image_set *set = set_of(list, image);
         struct stat status;
         set->disks |= G_GUINT64_CONSTANT(1) << image->disk;

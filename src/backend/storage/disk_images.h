@@ -24,7 +24,7 @@ struct images {
 };
 
 /* A file name taken apart. */
-struct image {
+struct disk_image {
     char *path;
     char *instance;
     char *replica; /* "" */
@@ -44,14 +44,14 @@ char *images_path(const char *folder, const char *instance, const char *replica,
                   enum disk_format format);
 
 /* Images in a folder, sorted by name; `instance` and `replica` NULL: of all. GPtrArray of struct
- * image. A shared folder that does not exist is empty. */
+ * disk_image. A shared folder that does not exist is empty. */
 GPtrArray *images_find(const struct images *images, const char *folder, const char *instance,
                        const char *replica, GError **error);
 /* The images of an instance or replica wherever they are. While this node has some of its own the
  * shared folder is not looked at, so that its server's death holds up nobody else. */
 GPtrArray *images_find_set(const struct images *images, const char *instance, const char *replica,
                            GError **error);
-bool image_is_shared(const struct images *images, const struct image *image);
+bool image_is_shared(const struct images *images, const struct disk_image *image);
 
 /* The one file of a disk. UNKNOWN_ENTITY if it is missing; CORRUPT if there are two, in both
  * folders or in both formats: nobody can tell which is current. Without `shared` only the node's

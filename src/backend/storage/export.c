@@ -6,6 +6,7 @@
  * An opening is all or nothing, and stays so: when one of a replica's exports ends, the others are
  * ended too.
  */
+#include "backend/psk.h"
 #include "backend/storage/export_private.h"
 #include "backend/storage/nbd_greeting.h"
 #include "backend/storage/settle.h"
@@ -101,7 +102,7 @@ static struct export_target *new_target(const char *replica, const char *address
     g_free(target->psk);
     target->replica = g_strdup(replica);
     target->address = g_strdup(address);
-    target->psk = export_random_key();
+    target->psk = psk_new();
     for (guint i = 0; i < disks; i++) {
         struct export_disk *disk = export_disk_new();
         g_free(disk->name);

@@ -19,9 +19,6 @@ struct export
     bool durable;         /* since it began; unknown, and so false, of an adopted one */
 };
 
-/* A fresh key for an opening, as hex digits; owned by the caller. */
-char *export_random_key(void);
-
 /* Starts the server of each of `images`, in their order, on free ports, which it writes into the
  * target. Returns when all have greeted. On failure what was started is left in `processes`, for
  * the caller to close. */

@@ -16,23 +16,10 @@
 #include <netdb.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/random.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #define PLUGIN "fettle-failstop.so"
-#define PSK_BYTES 32
-
-char *export_random_key(void)
-{
-    guint8 bytes[PSK_BYTES];
-    char *hex = g_malloc0(2 * PSK_BYTES + 1);
-    ssize_t got = getrandom(bytes, sizeof bytes, 0);
-    g_assert(got == (ssize_t)sizeof bytes);
-    for (guint i = 0; i < PSK_BYTES; i++)
-        snprintf(hex + 2 * i, 3, "%02x", bytes[i]);
-    return hex;
-}
 
 static char *path_of(const struct export *export, const char *kind)
 {

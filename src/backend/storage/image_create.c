@@ -92,7 +92,7 @@ static bool check_elsewhere(const struct images *images, const char *other, cons
         return true;
     fettle_set_error(error, ALREADY_EXISTS,
                      "instance %s has images of another template: %s; remove them first", instance,
-                     ((const struct image *)found->pdata[0])->path);
+                     ((const struct disk_image *)found->pdata[0])->path);
     return false;
 }
 

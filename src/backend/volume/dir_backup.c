@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "backend/storage/image_tool.h"
@@ -11,34 +12,53 @@
 
 #define PIECE_BYTES MIB(1)
 
-char *dir_backup_sum(int fd, guint64 *ret_bytes)
+/* Adds a whole file to all of them; false: errno says why. */
+static bool add_file(int fd, GChecksum *const *sums, guint count, guint64 *ret_bytes)
 {
-    g_autoptr(GChecksum) sum = g_checksum_new(G_CHECKSUM_SHA512);
     g_autofree guchar *piece = g_malloc(PIECE_BYTES);
     off_t at = 0;
     for (;;) {
         ssize_t got = pread(fd, piece, PIECE_BYTES, at);
         if (got < 0)
-            return NULL;
+            return false;
         if (got == 0)
             break;
-        g_checksum_update(sum, piece, got);
+        for (guint i = 0; i < count; i++)
+            g_checksum_update(sums[i], piece, got);
         at += got;
     }
     *ret_bytes = (guint64)at;
-    return g_strdup(g_checksum_get_string(sum));
+    return true;
+}
+
+char *dir_backup_sum(int fd, guint64 *ret_bytes)
+{
+    g_autoptr(GChecksum) sum = g_checksum_new(G_CHECKSUM_SHA512);
+    return add_file(fd, &sum, 1, ret_bytes) ? g_strdup(g_checksum_get_string(sum)) : NULL;
+}
+
+bool dir_image_sums(int fd, guint64 *ret_bytes, char *ret_md5, char *ret_sha512)
+{
+    g_autoptr(GChecksum) md5 = g_checksum_new(G_CHECKSUM_MD5);
+    g_autoptr(GChecksum) sha512 = g_checksum_new(G_CHECKSUM_SHA512);
+    GChecksum *const sums[] = {md5, sha512};
+    if (!add_file(fd, sums, G_N_ELEMENTS(sums), ret_bytes))
+        return false;
+    strcpy(ret_md5, g_checksum_get_string(md5));
+    strcpy(ret_sha512, g_checksum_get_string(sha512));
+    return true;
 }
 
 static bool rests_on_nothing(const struct qcow2_header *header, GError **error)
 {
     const char *other = header->data_file ? header->data_file : header->backing;
     if (other)
-        fettle_set_error(error, CORRUPT, "refers to another file, \"%s\", as no backup does",
+        fettle_set_error(error, CORRUPT, "refers to another file, \"%s\", and is to rest on none",
                          other);
     return !other;
 }
 
-bool dir_backup_check(int fd, guint64 bytes, GError **error)
+bool dir_backup_check(int fd, guint64 bytes, guint64 *ret_size, GError **error)
 {
     g_autofree guint8 *start = g_malloc(LIMIT_QCOW2_HEADER_BYTES);
     g_autoptr(GError) local = NULL;
@@ -60,6 +80,7 @@ bool dir_backup_check(int fd, guint64 bytes, GError **error)
                          header.size, bytes);
         fits = false;
     }
+    *ret_size = header.size;
     qcow2_header_clear(&header);
     return fits;
 }
@@ -80,14 +101,25 @@ static void become(const char *const *words, int source, int target, GError **er
     fettle_set_error(error, ENVIRONMENT, "cannot start qemu-img: %s", g_strerror(errno));
 }
 
+static char *raw_words(int source, guint64 bytes)
+{
+    return g_strdup_printf("json:{\"driver\":\"raw\",\"size\":%" G_GUINT64_FORMAT
+                           ",\"file\":{\"driver\":\"file\",\"filename\":\"/proc/self/fd/%d\"}}",
+                           bytes, source);
+}
+
 /* -U: a guest's start is not refused for the sake of a copy (SAF-120). */
 void dir_backup_pack(int source, guint64 bytes, int target, GError **error)
 {
-    g_autofree char *from =
-        g_strdup_printf("json:{\"driver\":\"raw\",\"size\":%" G_GUINT64_FORMAT
-                        ",\"file\":{\"driver\":\"file\",\"filename\":\"/proc/self/fd/%d\"}}",
-                        bytes, source);
+    g_autofree char *from = raw_words(source, bytes);
     const char *const words[] = {"convert", "-U", "-c", "-O", "qcow2", from, NULL};
+    become(words, source, target, error);
+}
+
+void dir_backup_upload(int source, guint64 bytes, const char *format, int target, GError **error)
+{
+    g_autofree char *from = raw_words(source, bytes);
+    const char *const words[] = {"convert", "-U", "-O", format, from, NULL};
     become(words, source, target, error);
 }
 

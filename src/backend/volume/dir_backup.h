@@ -1,5 +1,6 @@
 /*
- * What a backup is as a file: qcow2, compressed, resting on nothing. For dir_call.c, in its child:
+ * What a backup is as a file: qcow2, compressed, resting on nothing; an image likewise, or raw. For
+ * dir_call.c, in its child:
  * the two that convert become qemu-img, so that what hangs or is ended is one process.
  */
 #pragma once
@@ -10,11 +11,15 @@
 
 /* SHA-512 of a whole file, in hexadecimal, and its length; NULL: errno says why. */
 char *dir_backup_sum(int fd, guint64 *ret_bytes);
-/* Whether it is such a file, of a disk of at most `bytes`, and would have qemu-img read no other
- * file. CORRUPT; the message goes on after its name. */
-bool dir_backup_check(int fd, guint64 bytes, GError **error);
+/* The same of an image: MD5 and SHA-512. */
+bool dir_image_sums(int fd, guint64 *ret_bytes, char *ret_md5, char *ret_sha512);
+/* Whether it is such a file, of a disk of at most `bytes`, how large that is, and that it would
+ * have qemu-img read no other file. CORRUPT; the message goes on after its name. */
+bool dir_backup_check(int fd, guint64 bytes, guint64 *ret_size, GError **error);
 
 /* Becomes qemu-img, which makes a backup of the first `bytes` of a raw file, or makes a raw file of
  * a backup, in the empty one `target`. Returns only with an error. */
 void dir_backup_pack(int source, guint64 bytes, int target, GError **error);
 void dir_backup_unpack(int source, int target, GError **error);
+/* As packing, uncompressed, in that format. */
+void dir_backup_upload(int source, guint64 bytes, const char *format, int target, GError **error);

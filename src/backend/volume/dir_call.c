@@ -4,7 +4,9 @@
 #include "backend/volume/dir_backup.h"
 #include "backend/volume/dir_check.h"
 #include "backend/volume/dir_copy.h"
+#include "backend/volume/dir_settle.h"
 #include "backend/volume/dir_text.h"
+#include "backend/volume/dir_transfer.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -37,7 +39,7 @@ struct place {
 };
 
 struct call {
-    const char *verb, *cluster, *cluster_name, *sum;
+    const char *verb, *cluster, *cluster_name, *word; /* word: a sum, or a format */
     struct name name, source;
     guint64 number;
     struct place here, there; /* there: only if the source is at another place */
@@ -431,14 +433,15 @@ static bool check_backup(const struct call *call, int fd, GError **error)
     g_autofree char *sum = dir_backup_sum(fd, &bytes);
     if (!sum)
         return fail("read the backup for", call, error);
-    if (strcmp(sum, call->sum) != 0) {
+    if (strcmp(sum, call->word) != 0) {
         fettle_set_error(error, CORRUPT,
                          "backup %s is not what was written: its SHA-512 is %.16s…, and not "
                          "%.16s…",
-                         call->source.text, sum, call->sum);
+                         call->source.text, sum, call->word);
         return false;
     }
-    if (dir_backup_check(fd, call->number, error))
+    guint64 size;
+    if (dir_backup_check(fd, call->number, &size, error))
         return true;
     g_prefix_error(error, "backup %s ", call->source.text);
     return false;
@@ -462,7 +465,7 @@ static bool do_unpack_end(struct call *call, GError **error)
         return false;
     bool fits = (guint64)status.st_size <= call->number;
     if (!fits)
-        fettle_set_error(error, CORRUPT, "backup %s has become more than %" PRIu64 " bytes",
+        fettle_set_error(error, CORRUPT, "%s has become more than %" PRIu64 " bytes",
                          call->source.text, (uint64_t)call->number);
     bool ok = fits && (ftruncate(fd, (off_t)call->number) == 0 || fail("size", call, error)) &&
               sync_data(call, fd, error) && say_whole(call, fd, error);
@@ -474,14 +477,124 @@ static bool do_unpack_end(struct call *call, GError **error)
 
 static bool do_check_hold(struct call *call, GError **error)
 {
-    return dir_check_hold(call->here.folder, call->sum, (guint)call->number) ||
+    return dir_check_hold(call->here.folder, call->word, (guint)call->number) ||
            fail("write to", call, error);
 }
 
 static bool do_check_try(struct call *call, GError **error)
 {
-    return dir_check_try(call->here.folder, call->sum, (guint)call->number) ||
+    return dir_check_try(call->here.folder, call->word, (guint)call->number) ||
            fail("write to", call, error);
+}
+
+/* --- images --- */
+
+static bool do_upload(struct call *call, GError **error)
+{
+    struct stat status;
+    int source = open_data(call, &call->source, O_RDONLY, &status, error);
+    int target = source >= 0 && is_unused(call, &call->source, error) ? make_file(call, error) : -1;
+    if (target >= 0)
+        dir_backup_upload(source, call->number, call->word, target, error);
+    return false;
+}
+
+/* Of a raw file that is its length. What a raw one begins with decides nothing. */
+static bool disk_of(const struct call *call, int fd, const struct stat *status, guint64 *ret_size,
+                    GError **error)
+{
+    guint64 most = (guint64)LIMIT_VOLUME_GIB * 1024 * MIB(1);
+    bool raw = strcmp(call->word, enum_word(&disk_format_words, FORMAT_RAW)) == 0;
+    *ret_size = (guint64)status->st_size;
+    if (!raw && !dir_backup_check(fd, most, ret_size, error)) {
+        g_prefix_error(error, "image %s ", call->name.text);
+        return false;
+    }
+    if (*ret_size > 0 && *ret_size <= most)
+        return true;
+    fettle_set_error(error, CORRUPT, "image %s has a disk of %" PRIu64 " bytes", call->name.text,
+                     *ret_size);
+    return false;
+}
+
+/* `said`: what it is to be. */
+static bool measure_file(struct call *call, int fd, const struct stat *status,
+                         const struct image_sums *said, GError **error)
+{
+    guint64 size, disk;
+    char sums[2][129];
+    if (!disk_of(call, fd, status, &disk, error) || !sync_data(call, fd, error) ||
+        (*call->source.text && !is_unused(call, &call->source, error)))
+        return false;
+    if (!dir_image_sums(fd, &size, sums[0], sums[1]))
+        return fail("read", call, error);
+    if (!dir_settle_fits(said, sums[0], sums[1], error))
+        return false;
+    call->number = size;
+    printf("%" PRIu64 " %" PRIu64 " %s %s\n", (uint64_t)size, (uint64_t)disk, sums[0], sums[1]);
+    return say_whole(call, fd, error);
+}
+
+static bool do_measure(struct call *call, GError **error)
+{
+    struct stat status;
+    int fd = open_data(call, &call->name, O_RDWR, &status, error);
+    bool ok = fd >= 0 && measure_file(call, fd, &status, &(struct image_sums){0}, error);
+    if (fd >= 0)
+        close(fd);
+    return ok;
+}
+
+/* What was received is cut to what was said, before it is read: behind that is nobody's. */
+static bool do_settle(struct call *call, GError **error)
+{
+    struct stat status;
+    struct image_sums said;
+    g_autofree char *format = dir_settle_parse(call->word, call->number, &said);
+    int fd = open_data(call, &call->name, O_RDWR, &status, error);
+    call->word = format;
+    bool ok = fd >= 0 && dir_settle_cut(fd, (guint64)status.st_size, said.size, error);
+    status.st_size = said.size ? (off_t)said.size : status.st_size;
+    ok = ok && measure_file(call, fd, &status, &said, error);
+    if (fd >= 0)
+        close(fd);
+    return ok;
+}
+
+#define SECTOR 512 /* of which QEMU serves whole ones */
+
+static bool do_receive(struct call *call, GError **error)
+{
+    int fd = make_file(call, error);
+    off_t room = (off_t)((call->number + SECTOR - 1) / SECTOR * SECTOR);
+    if (fd >= 0 && ftruncate(fd, room) == 0)
+        dir_transfer_serve(fd, true, call->word, error);
+    else if (fd >= 0)
+        fail("size", call, error);
+    return false;
+}
+
+static bool do_send(struct call *call, GError **error)
+{
+    struct stat status;
+    int fd = open_data(call, &call->name, O_RDONLY, &status, error);
+    if (fd >= 0)
+        dir_transfer_serve(fd, false, call->word, error);
+    return false;
+}
+
+static bool do_convert(struct call *call, GError **error)
+{
+    struct stat status;
+    guint64 size;
+    int source = open_data(call, &call->source, O_RDONLY, &status, error);
+    bool fits = source >= 0 && dir_backup_check(source, call->number, &size, error);
+    if (source >= 0 && !fits)
+        g_prefix_error(error, "image %s ", call->source.text);
+    int target = fits ? make_file(call, error) : -1;
+    if (target >= 0)
+        dir_backup_unpack(source, target, error);
+    return false;
 }
 
 /* --- the call --- */
@@ -501,6 +614,12 @@ static const struct {
              {"pack-end", do_pack_end},
              {"unpack", do_unpack},
              {"unpack-end", do_unpack_end},
+             {"upload", do_upload},
+             {"measure", do_measure},
+             {"convert", do_convert},
+             {"receive", do_receive},
+             {"send", do_send},
+             {"settle", do_settle},
              {"check-hold", do_check_hold},
              {"check-try", do_check_try}};
 
@@ -558,7 +677,7 @@ int dir_call_main(int argc, char **argv)
                         .source = {.text = ""},
                         .number = g_ascii_strtoull(argv[8], NULL, 10),
                         .there = {.path = argv[10], .backend = argv[11], .folder = -1},
-                        .sum = argv[12]};
+                        .word = argv[12]};
     memset(call.here.folders, -1, sizeof call.here.folders);
     memset(call.there.folders, -1, sizeof call.there.folders);
     if ((*argv[7] && !dir_name_parse(argv[7], &call.name.type, &call.name.text)) ||

@@ -13,15 +13,20 @@
 #define DIR_MARKER "fettle-backend"
 
 /* The whole of main(): PROGRAM OPTION VERB PATH BACKEND CLUSTER CLUSTER-NAME NAME NUMBER SOURCE
- * FROM-PATH FROM-BACKEND SUM; FROM-…: of the source, if that is another place; else empty.
- * What a verb prints, one line each:
- *   open NUMBER (1: make the marker)  nothing      space            FREE TOTAL (MiB)
- *   create NAME NUMBER (bytes)        nothing      look NAME        WHOLE BYTES NAME
+ * FROM-PATH FROM-BACKEND WORD (SUM or FORMAT); FROM-…: of the source, if that is another place;
+ * else empty. What a verb prints, one line each: open NUMBER (1: make the marker)  nothing space
+ * FREE TOTAL (MiB) create NAME NUMBER (bytes)        nothing      look NAME        WHOLE BYTES NAME
  *   copy NAME NUMBER (bytes) SOURCE   nothing      list             0 BYTES NAME, of all
  *   grow NAME NUMBER (bytes)          nothing      remove NAME      nothing
  *   pack NAME NUMBER (bytes) SOURCE   what qemu-img says, which it becomes
  *   pack-end NAME SOURCE              BYTES SUM
  *   unpack NAME NUMBER (bytes) SOURCE … SUM, and unpack-end NAME NUMBER SOURCE likewise
+ *   upload NAME NUMBER (bytes) SOURCE … FORMAT, of an image, as pack
+ *   measure NAME [SOURCE …] FORMAT    SIZE VIRTUAL-SIZE MD5 SHA-512
+ *   convert NAME NUMBER (bytes) SOURCE, of a qcow2 image, as unpack
+ *   settle NAME NUMBER (bytes) … FORMAT MD5 SHA-512, that were said or -, likewise
+ *   receive NAME NUMBER (bytes) … FOLDER of the key, or none: what qemu-nbd says, which it becomes
+ *   send NAME … FOLDER                likewise (dir_transfer.h)
  *   check-hold NUMBER (others) … SUM (token), and check-try NUMBER (place) … SUM: see dir_check.h
  * Exit code 0; else 1, the name of the error in the first line, and the message. */
 int dir_call_main(int argc, char **argv);

@@ -4,7 +4,9 @@
 #include <string.h>
 
 #include "backend/volume/dir_call.h"
+#include "backend/volume/dir_settle.h"
 #include "backend/volume/dir_text.h"
+#include "backend/volume/dir_transfer.h"
 #include "backend/volume/volume_children.h"
 #include "base/limits.h"
 
@@ -15,7 +17,8 @@ struct owner_name {
 
 struct dir_volumes {
     struct volume_driver driver; /* first */
-    char *program;
+    char *program, *folder;
+    guint limit_ms;
     struct volume_children *children;
     struct owner_name cluster;
 };
@@ -32,7 +35,7 @@ struct asked {
     const char *name, *source; /* NULL: none */
     guint64 number, more_ms;
     const struct backend *from; /* of the source, if that is another one; or NULL */
-    const char *sum;            /* NULL: none */
+    const char *word;           /* a sum, a format; NULL: none */
 };
 
 static char *name_of(enum resource_type type, const char *name)
@@ -40,27 +43,44 @@ static char *name_of(enum resource_type type, const char *name)
     return name ? g_strdup_printf("%s/%s", dir_folder(type), name) : g_strdup("");
 }
 
+/* Of the source; NULL: this one. */
+static const struct backend *other_place(const struct backend *backend, const struct asked *asked)
+{
+    return asked->from && strcmp(asked->from->uuid, backend->uuid) != 0 ? asked->from : NULL;
+}
+
+/* Its words, ended by NULL. */
+static GPtrArray *words_of(const struct dir_volumes *dir, const struct backend *backend,
+                           const struct asked *asked)
+{
+    GPtrArray *words = g_ptr_array_new_with_free_func(g_free);
+    const struct backend *from = other_place(backend, asked);
+    const char *const before[] = {dir->program, DIR_CALL_OPTION, asked->verb, backend->path,
+                                  backend->uuid};
+    for (guint i = 0; i < G_N_ELEMENTS(before); i++)
+        g_ptr_array_add(words, g_strdup(before[i]));
+    g_ptr_array_add(words, g_strdup(dir->cluster.uuid ? dir->cluster.uuid : "-"));
+    g_ptr_array_add(words, g_strdup(dir->cluster.name ? dir->cluster.name : "-"));
+    g_ptr_array_add(words, name_of(asked->type, asked->name));
+    g_ptr_array_add(words, g_strdup_printf("%" G_GUINT64_FORMAT, asked->number));
+    g_ptr_array_add(words, name_of(asked->source_type, asked->source));
+    g_ptr_array_add(words, g_strdup(from ? from->path : ""));
+    g_ptr_array_add(words, g_strdup(from ? from->uuid : ""));
+    g_ptr_array_add(words, g_strdup(asked->word ? asked->word : ""));
+    g_ptr_array_add(words, NULL);
+    return words;
+}
+
 /* What the child said; NULL with the error. */
 static char *call(struct volume_driver *driver, const struct backend *backend,
                   const struct asked *asked, GError **error)
 {
     struct dir_volumes *dir = dir_of(driver);
-    g_autofree char *digits = g_strdup_printf("%" G_GUINT64_FORMAT, asked->number);
-    g_autofree char *name = name_of(asked->type, asked->name);
-    g_autofree char *source = name_of(asked->source_type, asked->source);
-    /* Another back end is opened while this call waits for its turn. */
-    g_autofree char *cluster = g_strdup(dir->cluster.uuid ? dir->cluster.uuid : "-");
-    g_autofree char *cluster_name = g_strdup(dir->cluster.name ? dir->cluster.name : "-");
-    bool elsewhere = asked->from && strcmp(asked->from->uuid, backend->uuid) != 0;
-    const char *from_path = elsewhere ? asked->from->path : "";
-    const char *from_uuid = elsewhere ? asked->from->uuid : "";
-    const char *sum = asked->sum ? asked->sum : "";
-    const char *argv[] = {dir->program, DIR_CALL_OPTION, asked->verb, backend->path, backend->uuid,
-                          cluster,      cluster_name,    name,        digits,        source,
-                          from_path,    from_uuid,       sum,         NULL};
+    g_autoptr(GPtrArray) words = words_of(dir, backend, asked);
+    const struct backend *from = other_place(backend, asked);
     g_autofree char *said = NULL;
-    int code = volume_children_run(dir->children, backend->uuid, elsewhere ? from_uuid : NULL, argv,
-                                   asked->more_ms, &said, error);
+    int code = volume_children_run(dir->children, backend->uuid, from ? from->uuid : NULL,
+                                   (const char *const *)words->pdata, asked->more_ms, &said, error);
     if (code > 0)
         dir_failure_parse(code, said, error);
     if (code != 0)
@@ -157,11 +177,86 @@ static bool dir_restore(struct volume_driver *driver, const struct backend *from
                           .number = size_gib * 1024 * MIB(1),
                           .more_ms = size_gib * LIMIT_VOLUME_BACKUP_MS,
                           .from = from,
-                          .sum = backup->sum};
+                          .word = backup->sum};
     if (!call_done(driver, backend, &asked, error))
         return false;
     asked.verb = "unpack-end";
     return call_done(driver, backend, &asked, error);
+}
+
+/* SIZE VIRTUAL-SIZE MD5 SHA-512 */
+static bool read_sums(const struct backend *backend, const char *name, const char *said,
+                      struct image_sums *ret, GError **error)
+{
+    struct image_sums sums = {0};
+    if (sscanf(said, "%" G_GUINT64_FORMAT " %" G_GUINT64_FORMAT " %32[0-9a-f] %128[0-9a-f]",
+               &sums.size, &sums.virtual_size, sums.checksum, sums.os_hash_value) == 4) {
+        *ret = sums;
+        return true;
+    }
+    fettle_set_error(error, STORAGE, "%s: the end of %s said nothing", backend->name, name);
+    return false;
+}
+
+static bool measure(struct volume_driver *driver, const struct backend *backend,
+                    struct asked *asked, struct image_sums *ret_sums, GError **error)
+{
+    asked->verb = "measure";
+    g_autofree char *said = call(driver, backend, asked, error);
+    return said && read_sums(backend, asked->name, said, ret_sums, error);
+}
+
+static bool dir_upload(struct volume_driver *driver, const struct backend *from, const char *source,
+                       const struct backend *backend, const char *name, enum disk_format format,
+                       guint64 size_gib, struct image_sums *ret_sums, GError **error)
+{
+    struct asked asked = {.verb = "upload",
+                          .type = RESOURCE_IMAGE,
+                          .source_type = RESOURCE_VOLUME,
+                          .name = name,
+                          .source = source,
+                          .number = size_gib * 1024 * MIB(1),
+                          .more_ms = size_gib * LIMIT_VOLUME_BACKUP_MS,
+                          .from = from,
+                          .word = enum_word(&disk_format_words, (int)format)};
+    return call_done(driver, backend, &asked, error) &&
+           measure(driver, backend, &asked, ret_sums, error);
+}
+
+/* Without a length nobody knows before how long it takes. */
+static bool dir_measure(struct volume_driver *driver, const struct backend *backend,
+                        const char *name, enum disk_format format, const struct image_sums *said,
+                        struct image_sums *ret_sums, GError **error)
+{
+    g_autofree char *word = dir_settle_text(format, said);
+    const struct asked asked = {.verb = "settle",
+                                .type = RESOURCE_IMAGE,
+                                .name = name,
+                                .number = said->size,
+                                .more_ms = LIMIT_IMAGE_MEASURE_MS,
+                                .word = word};
+    g_autofree char *output = call(driver, backend, &asked, error);
+    return output && read_sums(backend, name, output, ret_sums, error);
+}
+
+static bool dir_download(struct volume_driver *driver, const struct backend *from,
+                         const struct image *image, const struct backend *backend, const char *name,
+                         guint64 size_gib, GError **error)
+{
+    bool raw = image->disk_format == FORMAT_RAW;
+    struct asked asked = {.verb = raw ? "copy" : "convert",
+                          .type = RESOURCE_VOLUME,
+                          .source_type = RESOURCE_IMAGE,
+                          .name = name,
+                          .source = image->data,
+                          .number = size_gib * 1024 * MIB(1),
+                          .more_ms =
+                              size_gib * (raw ? LIMIT_VOLUME_COPY_MS : LIMIT_VOLUME_BACKUP_MS),
+                          .from = from};
+    if (!call_done(driver, backend, &asked, error))
+        return false;
+    asked.verb = "unpack-end";
+    return raw || call_done(driver, backend, &asked, error);
 }
 
 static bool dir_grow(struct volume_driver *driver, const struct backend *backend, const char *name,
@@ -212,7 +307,7 @@ static bool dir_check(struct volume_driver *driver, const struct backend *backen
 {
     const struct asked asked = {.verb = check->place ? "check-try" : "check-hold",
                                 .number = check->place ? check->place : check->nodes - 1,
-                                .sum = check->token};
+                                .word = check->token};
     g_autofree char *said = call(driver, backend, &asked, error);
     if (!said)
         return false;
@@ -222,6 +317,28 @@ static bool dir_check(struct volume_driver *driver, const struct backend *backen
         g_ptr_array_add(check->problems,
                         g_strdup("there is no qemu-img, which makes backups; install qemu-utils"));
     return true;
+}
+
+static struct volume_transfer *dir_transfer(struct volume_driver *driver,
+                                            const struct backend *backend, const char *name,
+                                            guint64 bytes, const char *address, GError **error)
+{
+    struct dir_volumes *dir = dir_of(driver);
+    const struct asked asked = {.verb = bytes ? "receive" : "send",
+                                .type = RESOURCE_IMAGE,
+                                .name = name,
+                                .number = bytes,
+                                .word = address ? dir->folder : NULL};
+    g_autoptr(GPtrArray) words = words_of(dir, backend, &asked);
+    const struct dir_transfer_call call = {.children = dir->children,
+                                           .folder = dir->folder,
+                                           .backend = backend->uuid,
+                                           .words = (const char *const *)words->pdata,
+                                           .limit_ms = dir->limit_ms};
+    struct volume_transfer *transfer = dir_transfer_start(&call, address, error);
+    if (!transfer)
+        g_prefix_error(error, "%s: ", backend->name);
+    return transfer;
 }
 
 static guint dir_hanging(struct volume_driver *driver, const struct backend *backend)
@@ -235,19 +352,27 @@ static const struct volume_driver_ops dir_ops = {.open = dir_open,
                                                  .copy = dir_copy,
                                                  .back_up = dir_back_up,
                                                  .restore = dir_restore,
+                                                 .upload = dir_upload,
+                                                 .measure = dir_measure,
+                                                 .download = dir_download,
                                                  .grow = dir_grow,
                                                  .remove = dir_remove,
                                                  .look = dir_look,
                                                  .find = dir_find,
                                                  .list = dir_list,
                                                  .check = dir_check,
+                                                 .transfer = dir_transfer,
+                                                 .transfer_state = dir_transfer_state,
+                                                 .transfer_end = dir_transfer_end,
                                                  .hanging = dir_hanging};
 
-struct volume_driver *dir_volumes_new(const char *program, guint limit_ms)
+struct volume_driver *dir_volumes_new(const char *program, const char *folder, guint limit_ms)
 {
     struct dir_volumes *dir = g_new0(struct dir_volumes, 1);
     dir->driver.ops = &dir_ops;
     dir->program = g_strdup(program);
+    dir->folder = g_strdup(folder);
+    dir->limit_ms = limit_ms;
     dir->children = volume_children_new(limit_ms);
     return &dir->driver;
 }
@@ -259,6 +384,7 @@ void dir_volumes_free(struct volume_driver *driver)
     struct dir_volumes *dir = dir_of(driver);
     volume_children_free(dir->children);
     g_free(dir->program);
+    g_free(dir->folder);
     g_free(dir->cluster.uuid);
     g_free(dir->cluster.name);
     g_free(dir);

@@ -8,6 +8,7 @@
 #include "proto/storage/volume_driver.h"
 
 /* `program` runs dir_call_main() if DIR_CALL_OPTION is its first argument; each call has so much
- * time. Freed with dir_volumes_free(), after the tasks that use it have ended. */
-struct volume_driver *dir_volumes_new(const char *program, guint limit_ms);
+ * time; sockets of transfers are in `folder`. Freed with dir_volumes_free(), after the tasks that
+ * use it have ended. */
+struct volume_driver *dir_volumes_new(const char *program, const char *folder, guint limit_ms);
 void dir_volumes_free(struct volume_driver *driver);

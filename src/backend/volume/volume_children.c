@@ -138,21 +138,30 @@ static void bury(void *data)
     child_free(child);
 }
 
+bool volume_child_end(struct child *child)
+{
+    if (!child)
+        return true;
+    bool gone = !task_killed() && tool_kill(child->tool, NULL);
+    child->killed = true;
+    if (gone || task_killed())
+        child_free(child);
+    else
+        task_spawn(NULL, bury, child);
+    return gone;
+}
+
 /* False: it has come to no end, and the child is seen to. */
 static bool await_end(struct child *child, gint64 deadline, guint limit_ms, GError **error)
 {
     if (tool_wait(child->tool, (guint)MAX(deadline - loop_boot_ms(), 0)))
         return true;
     child->killed = true;
-    bool gone = !task_killed() && tool_kill(child->tool, NULL);
     if (task_killed())
         fettle_set_ended(error, "the process that waited for a back end");
     else
         fettle_set_error(error, TIMEOUT, "no answer within %u s", limit_ms / 1000);
-    if (gone || task_killed())
-        child_free(child);
-    else
-        task_spawn(NULL, bury, child);
+    volume_child_end(child);
     return false;
 }
 
@@ -170,11 +179,11 @@ static void acquit(struct volume_children *children, const char *backend)
     }
 }
 
-int volume_children_run(struct volume_children *children, const char *backend, const char *from,
-                        const char *const *argv, guint64 more_ms, char **ret_output, GError **error)
+/* A place, and the child in it; NULL with an error. */
+static struct child *start(struct volume_children *children, const char *backend, const char *from,
+                           const char *const *argv, const int *fds, guint fd_count, GError **error)
 {
-    gint64 deadline = loop_boot_ms() + children->limit_ms;
-    if (!await_place(children, backend, from, deadline)) {
+    if (!await_place(children, backend, from, loop_boot_ms() + children->limit_ms)) {
         guint before = count(children, backend, false);
         if (task_killed())
             fettle_set_ended(error, "the process that waited for a back end");
@@ -182,22 +191,40 @@ int volume_children_run(struct volume_children *children, const char *backend, c
             fettle_set_error(error, TIMEOUT, "%u calls before this one have not ended",
                              from ? MAX(before, count(children, from, false)) : before);
         free_if_over(children);
-        return -1;
+        return NULL;
     }
-    struct tool *tool = tool_start(argv, NULL, error);
+    struct tool *tool = tool_start_with(argv, fds, fd_count, error);
     if (!tool)
-        return -1;
-    guint limit_ms = (guint)MIN(children->limit_ms + more_ms, G_MAXINT);
-    deadline = loop_boot_ms() + limit_ms;
+        return NULL;
     struct child *child = g_new0(struct child, 1);
     *child = (struct child){children, g_strdup(backend), g_strdup(from), tool, false};
     g_ptr_array_add(children->all, child);
-    if (!await_end(child, deadline, limit_ms, error))
+    return child;
+}
+
+int volume_children_run(struct volume_children *children, const char *backend, const char *from,
+                        const char *const *argv, guint64 more_ms, char **ret_output, GError **error)
+{
+    struct child *child = start(children, backend, from, argv, NULL, 0, error);
+    guint limit_ms = (guint)MIN(children->limit_ms + more_ms, G_MAXINT);
+    if (!child || !await_end(child, loop_boot_ms() + limit_ms, limit_ms, error))
         return -1;
     if (!from)
         acquit(children, backend);
-    int code = tool_exit_code(tool);
-    *ret_output = tool_output(tool, LIMIT_TOOL_OUTPUT_BYTES);
+    int code = tool_exit_code(child->tool);
+    *ret_output = tool_output(child->tool, LIMIT_TOOL_OUTPUT_BYTES);
     child_free(child);
     return code;
+}
+
+struct child *volume_children_start(struct volume_children *children, const char *backend,
+                                    const char *const *argv, const int *fds, guint count,
+                                    GError **error)
+{
+    return start(children, backend, NULL, argv, fds, count, error);
+}
+
+struct tool *volume_child_tool(const struct child *child)
+{
+    return child->tool;
 }

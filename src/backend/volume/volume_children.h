@@ -20,6 +20,16 @@ void volume_children_free(struct volume_children *children);
 int volume_children_run(struct volume_children *children, const char *backend, const char *from,
                         const char *const *argv, guint64 more_ms, char **ret_output,
                         GError **error);
+/* One that lives on, and counts until it is ended. In a task; NULL with an error as above. It is
+ * handed these descriptors (backend/tool.h). */
+struct child;
+struct child *volume_children_start(struct volume_children *children, const char *backend,
+                                    const char *const *argv, const int *fds, guint count,
+                                    GError **error);
+struct tool *volume_child_tool(const struct child *child);
+/* In a task: it is killed if it still lives, and its exit seen, by which it is freed; one that the
+ * kernel does not let go counts on. False: that is so. NULL is allowed. */
+bool volume_child_end(struct child *child);
 /* How many were killed and are not gone. One that touched two back ends counts at both, until
  * another call at one of them has come back. */
 guint volume_children_hanging(const struct volume_children *children, const char *backend);

@@ -144,6 +144,11 @@ static int volume_type_info(struct cli *cli, int argc, char **argv, GError **err
     return show(cli, "volume_type", info_print_volume_type, argc, argv, error);
 }
 
+static int image_info(struct cli *cli, int argc, char **argv, GError **error)
+{
+    return show(cli, "image", info_print_image, argc, argv, error);
+}
+
 /* Who carries the master IP is a question to the nodes, which the cluster's answer leaves out. */
 static bool add_carriers(struct cli *cli, json_t *info, GError **error)
 {
@@ -197,6 +202,11 @@ const struct command info_commands[] = {
     {"volume-type", "info", "NAME",
      "Show a type of volumes, by name or UUID: what a back end must be for it, whose it is.",
      volume_type_info},
+    {"image", "info", "NAME",
+     "Show an image, by name or UUID: its format, sizes and sums, where its data are, what is "
+     "being "
+     "done to it.",
+     image_info},
     {"cluster", "info", "", "Show what the cluster is, its settings and how its master stands.",
      cluster_info},
     {0},

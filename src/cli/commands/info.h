@@ -12,6 +12,7 @@ void info_print_node(struct cli *cli, const json_t *cells);
 void info_print_volume(struct cli *cli, const json_t *cells);
 void info_print_backup(struct cli *cli, const json_t *cells);
 void info_print_volume_type(struct cli *cli, const json_t *cells);
+void info_print_image(struct cli *cli, const json_t *cells);
 void info_print_snapshot(struct cli *cli, const json_t *cells);
 void info_print_cluster(const json_t *info);
 /* The last few records of `what` (decision, event) about an object, each with that field of it in

@@ -60,6 +60,10 @@ static const struct list {
     {"backup", "name,status,size,backend,volume,uuid", "name", "backup", "waits_since", NULL,
      "name,uuid,volume,volume_uuid,status,why,size,backend,host,bytes,sum,created,operation,worker,"
      "waits_since,description"},
+    {"image", "name,status,gib,backend,disk_format,uuid", "name", "image", "waits_since", NULL,
+     "name,uuid,status,why,disk_format,size,virtual_size,min_disk,visibility,protected,project,"
+     "properties,backend,host,checksum,os_hash_value,created,operation,worker,waits_since,"
+     "description"},
     {"worker", "id,resource,operation,backend,service,updated", "resource", NULL, NULL, NULL,
      "id,resource_type,resource_id,resource,operation,status,backend,service,claim,created,updated,"
      "was,size,request_id"},
@@ -71,7 +75,7 @@ static const struct list {
     {"waiter", "job,locks,priority,since,blockers,nodes", NULL, NULL},
 };
 
-#define VOLUME_BACKEND 3 /* its place among the fields of volumes, snapshots and backups */
+#define VOLUME_BACKEND 3 /* its place among the fields of volumes, snapshots, backups, images */
 
 /* ["|", ["=", field, name], …], of patterns ["=~", …]; NULL for no names. */
 static json_t *names_filter(const char *field, int argc, char **argv)
@@ -397,6 +401,11 @@ static int backup_list(struct cli *cli, int argc, char **argv, GError **error)
     return list_command(cli, "backup", argc, argv, error);
 }
 
+static int image_list(struct cli *cli, int argc, char **argv, GError **error)
+{
+    return list_command(cli, "image", argc, argv, error);
+}
+
 static int worker_list(struct cli *cli, int argc, char **argv, GError **error)
 {
     return list_command(cli, "worker", argc, argv, error);
@@ -519,6 +528,9 @@ const struct command query_commands[] = {
      snapshot_list},
     {"backup", "list", "[--filter FILTER] " ORDER_USAGE " [NAME…]",
      "List backups of volumes, and below them whose work waits for a volume service.", backup_list},
+    {"image", "list", "[--filter FILTER] " ORDER_USAGE " [NAME…]",
+     "List images that volumes are made of, and below them whose work waits for a volume service.",
+     image_list},
     {"backend", "list", "[--filter FILTER] " ORDER_USAGE " [NAME…]",
      "List back ends of volumes, and which of their nodes serve them now.", backend_list},
     {"volume-type", "list", "[--filter FILTER] " ORDER_USAGE " [NAME…]",

@@ -216,7 +216,8 @@ static bool is_job(const char *text)
 }
 
 #define USAGE                                                                                      \
-    "INSTANCE|NODE|JOB|cluster|volume VOLUME|snapshot SNAPSHOT|backup BACKUP|storage-service HOST"
+    "INSTANCE|NODE|JOB|cluster|volume VOLUME|snapshot SNAPSHOT|backup BACKUP|image IMAGE|"         \
+    "storage-service HOST"
 
 static int why(struct cli *cli, int argc, char **argv, GError **error)
 {

@@ -1,4 +1,4 @@
-/* The pages of one volume, of one snapshot, of one backup and of one type; see info.h. */
+/* The pages of one volume, snapshot, backup, image and type; see info.h. */
 #include "cli/commands/info.h"
 
 #include <stdio.h>
@@ -43,19 +43,21 @@ static void print(const json_t *cells, const char *title)
     const char *host = info_string(cells, "host");
     const char *description = info_string(cells, "description");
     bool well = strcmp(info_string(cells, "status"), "available") == 0;
+    const char *last = strcmp(title, "Volume") == 0 ? "Last upload" : "Last restore";
     g_autofree char *rest = g_strdup_printf("%s%s", *why && !well ? ": " : "", well ? "" : why);
     g_autofree char *created = cli_time_text(info_number(cells, "created"));
     printf("%s %s\n", title, info_string(cells, "name"));
     info_word("Status", info_string(cells, "status"), rest);
     if (well && *why)
-        info_line(strcmp(title, "Volume") == 0 ? "Last move" : "Last restore", "failed: %s", why);
+        info_line(last, "failed: %s", why);
     print_work(cells);
     if (*info_string(cells, "volume") != '\0')
         info_line("Of volume", "%s", info_string(cells, "volume"));
     if (*info_string(cells, "snapshot") != '\0')
         info_line("Of snapshot", "%s", info_string(cells, "snapshot"));
     print_attachment(cells);
-    info_line("Size", "%" G_GINT64_FORMAT " GiB", info_number(cells, "size"));
+    if (!json_object_get(cells, "disk_format"))
+        info_line("Size", "%" G_GINT64_FORMAT " GiB", info_number(cells, "size"));
     info_line("Back end", "%s%s%s", info_string(cells, "backend"), *host ? ", made by " : "", host);
     if (*info_string(cells, "volume_type") != '\0')
         info_line("Type", "%s", info_string(cells, "volume_type"));
@@ -78,6 +80,33 @@ void info_print_backup(struct cli *cli, const json_t *cells)
         return;
     info_line("Length", "%" G_GINT64_FORMAT " bytes", info_number(cells, "bytes"));
     info_line("SHA-512", "%s", info_string(cells, "sum"));
+}
+
+static void print_properties(const json_t *cells)
+{
+    size_t i;
+    json_t *pair;
+    json_array_foreach(json_object_get(cells, "properties"), i, pair)
+        info_line(i == 0 ? "Properties" : "", "%s", json_string_value(pair));
+}
+
+void info_print_image(struct cli *cli, const json_t *cells)
+{
+    gint64 most = MAX(info_number(cells, "gib"), info_number(cells, "min_disk"));
+    const char *project = info_string(cells, "project");
+    print(cells, "Image");
+    info_line("Format", "%s", info_string(cells, "disk_format"));
+    info_line("Visibility", "%s%s%s%s", info_string(cells, "visibility"),
+              *project != '\0' ? ", of project " : "", project,
+              json_is_true(json_object_get(cells, "protected")) ? "; protected" : "");
+    print_properties(cells);
+    if (*info_string(cells, "os_hash_value") == '\0')
+        return;
+    info_line("For volumes", "of %" G_GINT64_FORMAT " GiB or more", most);
+    info_line("Length", "%" G_GINT64_FORMAT " bytes", info_number(cells, "size"));
+    info_line("Disk", "%" G_GINT64_FORMAT " bytes", info_number(cells, "virtual_size"));
+    info_line("MD5", "%s", info_string(cells, "checksum"));
+    info_line("SHA-512", "%s", info_string(cells, "os_hash_value"));
 }
 
 void info_print_snapshot(struct cli *cli, const json_t *cells)

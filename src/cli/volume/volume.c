@@ -14,7 +14,7 @@ static const char *const operations[] = {"create-volume", "extend-volume", "dele
 
 /* What the flags of one of these say. */
 struct request {
-    const char *size, *backend, *description, *snapshot, *type;
+    const char *size, *backend, *description, *snapshot, *image, *type;
     bool no_wait, yes, cascade;
 };
 
@@ -26,11 +26,13 @@ static int volume_create(struct cli *cli, int argc, char **argv, GError **error)
         !volume_take(&argc, argv, "--backend", &request.backend, error) ||
         !volume_take(&argc, argv, "--description", &request.description, error) ||
         !volume_take(&argc, argv, "--snapshot", &request.snapshot, error) ||
+        !volume_take(&argc, argv, "--image", &request.image, error) ||
         !volume_take(&argc, argv, "--type", &request.type, error) ||
         !volume_take_wait(&argc, argv, &request.no_wait, error) ||
         !cli_expect(argc, argv, 1, "volume create NAME --size SIZE", error) ||
         !volume_name_given(argv[0], error) ||
-        !volume_size(request.size, request.snapshot == NULL, &work.size, error))
+        !volume_size(request.size, request.snapshot == NULL && request.image == NULL, &work.size,
+                     error))
         return -1;
     work.name = argv[0];
     json_t *args =
@@ -40,6 +42,8 @@ static int volume_create(struct cli *cli, int argc, char **argv, GError **error)
                   request.snapshot ? request.snapshot : "");
     if (request.type != NULL)
         json_object_set_new(args, "volume_type", json_string(request.type));
+    if (request.image != NULL)
+        json_object_set_new(args, "image", json_string(request.image));
     return volume_work(cli, &work, request.no_wait, args, error);
 }
 
@@ -145,13 +149,10 @@ static int reset_volume(struct cli *cli, int argc, char **argv, GError **error)
 const struct command volume_commands[] = {
     {"volume", "create",
      "VOLUME-NAME [--size SIZE] [--backend BACKEND] [--type TYPE] [--snapshot SNAPSHOT] "
-     "[--description TEXT] "
-     "[--wait|--no-wait]",
-     "Make a volume, of so many GiB or as 10G or 1T, and wait until it is available. Blank, "
-     "without "
-     "--backend on the only one that there is, or that is for its type; or from a snapshot, on the "
-     "back end of that and, "
-     "without --size, as large.",
+     "[--image IMAGE] [--description TEXT] [--wait|--no-wait]",
+     "Make a volume, of so many GiB or as 10G or 1T, and wait until it is available. Blank, or "
+     "from an image, without --backend on the only one that there is, or that is for its type; or "
+     "from a snapshot, on the back end of that. Without --size as large as what it is made from.",
      volume_create},
     {"volume", "delete", "VOLUME [--cascade] [--yes] [--wait|--no-wait]",
      "Delete a volume and its data, and wait until it is gone. One that has snapshots only with "

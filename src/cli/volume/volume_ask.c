@@ -75,7 +75,12 @@ bool volume_size(const char *text, bool needed, guint64 *ret_size, GError **erro
         fettle_set_error(error, WRONG_INPUT, "--size is missing: how many GiB, such as 10 or 1T");
         return false;
     }
-    const struct place place = {.name = "--size"};
+    return volume_gib("--size", text, ret_size, error);
+}
+
+bool volume_gib(const char *flag, const char *text, guint64 *ret_size, GError **error)
+{
+    const struct place place = {.name = flag};
     const struct field *field = record_field(&volume_record, "size");
     json_autoptr size = record_text_to_json(field, text, place.name, error);
     if (size == NULL || !record_check(field, size, &place, error))

@@ -19,6 +19,8 @@ bool volume_take(int *argc, char **argv, const char *name, const char **ret_valu
 bool volume_take_wait(int *argc, char **argv, bool *ret_no_wait, GError **error);
 /* `--size` as GiB; false with an error that names the flag. */
 bool volume_size(const char *text, bool needed, guint64 *ret_size, GError **error);
+/* The value of such a flag. */
+bool volume_gib(const char *flag, const char *text, guint64 *ret_size, GError **error);
 /* `fettle KIND delete NAME`, of what has nothing that goes with it. */
 int volume_delete_of(struct cli *cli, const char *kind, int argc, char **argv, GError **error);
 /* `fettle KIND rename NAME NEW-NAME`, `fettle KIND reset-state NAME --status STATUS`. */

@@ -178,6 +178,11 @@ static bool deletes(const struct volume_request *work)
     return g_str_has_prefix(work->operation, "delete-");
 }
 
+static bool uploads(const struct volume_request *work)
+{
+    return strcmp(work->operation, "upload-volume") == 0;
+}
+
 /* `Volume`, of the kind of what was asked for. */
 static char *title(const struct volume_request *work)
 {
@@ -200,7 +205,7 @@ static int say_gone(struct cli *cli, const struct volume_request *work, GError *
 /* What an attachment says is shown of an available one alone. */
 static bool is_well(const char *status)
 {
-    static const char *const words[] = {"available", "reserved",  "attaching",
+    static const char *const words[] = {"available", "active",    "reserved", "attaching",
                                         "in-use",    "detaching", NULL};
     return g_strv_contains(words, status);
 }
@@ -211,7 +216,7 @@ static int say_end(struct cli *cli, const struct volume_request *work, const jso
     const char *status = cli_cell_string(row, 0), *why = cli_cell_string(row, 1);
     json_int_t size = json_integer_value(cli_cell_value(row, 2));
     bool meant = is_well(status) && size >= (json_int_t)work->size && !deletes(work) &&
-                 *why == '\0'; /* what could not be restored or moved is available still */
+                 *why == '\0'; /* what could not be restored, moved or read is available still */
     g_autofree char *kind = title(work);
     if (meant) {
         json_t *object =
@@ -225,13 +230,18 @@ static int say_end(struct cli *cli, const struct volume_request *work, const jso
         else if (strcmp(work->operation, "retype-volume") == 0)
             cli_say(cli, object, "Volume %s has type %s, and is on %s.", work->name, work->into,
                     cli_cell_string(row, 3));
+        else if (uploads(work))
+            cli_say(cli, object, "Image %s is made of volume %s.", work->into, work->name);
         else
             cli_say(cli, object, "%s %s is %s.", kind, work->name, status);
         return 0;
     }
     if (*why != '\0' && is_well(status))
         fettle_set_error(error, STORAGE, "%s %s could not be %s: %s", work->kind, work->name,
-                         strcmp(work->kind, "volume") == 0 ? "moved" : "restored", why);
+                         uploads(work)                       ? "uploaded"
+                         : strcmp(work->kind, "volume") == 0 ? "moved"
+                                                             : "restored",
+                         why);
     else if (*why != '\0')
         fettle_set_error(error, STORAGE, "%s %s: %s: %s", work->kind, work->name, status, why);
     else

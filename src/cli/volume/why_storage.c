@@ -49,15 +49,16 @@ static void print_entries(const json_t *list)
 
 /* --- a resource --- */
 
-/* Whom its work waits for, and whose it is. */
-#define FIELDS(backend, whose)                                                                     \
+/* Whom its work waits for, its size in GiB, and whose it is. */
+#define FIELDS(backend, size, whose)                                                               \
     {                                                                                              \
-        "name", "uuid", "status", "why", "operation", "waits_since", backend, "worker", "size",    \
+        "name", "uuid", "status", "why", "operation", "waits_since", backend, "worker", size,      \
             whose, NULL                                                                            \
     }
-static const char *const volume_fields[] = FIELDS("work_backend", "instance");
-static const char *const snapshot_fields[] = FIELDS("backend", "volume");
-static const char *const backup_fields[] = FIELDS("backend", "volume");
+static const char *const volume_fields[] = FIELDS("work_backend", "size", "instance");
+static const char *const snapshot_fields[] = FIELDS("backend", "size", "volume");
+static const char *const backup_fields[] = FIELDS("backend", "size", "volume");
+static const char *const image_fields[] = FIELDS("backend", "gib", "project");
 enum { NAME, UUID, STATUS, WHY, OPERATION, WAITS_SINCE, BACKEND, WORKER, SIZE, WHOSE };
 
 static const struct of_kind {

@@ -308,6 +308,7 @@ static const struct {
     {"volume", invariants_volume},
     {"snapshot", invariants_snapshot},
     {"backup", invariants_backup},
+    {"image", invariants_image},
     {"trash", invariants_trash},
     {"cleanup", invariants_cleanup},
 };

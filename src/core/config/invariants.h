@@ -62,6 +62,7 @@ bool invariants_worker(const struct config *config, const void *object, GError *
 bool invariants_volume_type(const struct config *config, const void *object, GError **error);
 bool invariants_volume(const struct config *config, const void *object, GError **error);
 bool invariants_backup(const struct config *config, const void *object, GError **error);
+bool invariants_image(const struct config *config, const void *object, GError **error);
 bool invariants_snapshot(const struct config *config, const void *object, GError **error);
 bool invariants_trash(const struct config *config, const void *object, GError **error);
 bool invariants_cleanup(const struct config *config, const void *object, GError **error);

@@ -97,6 +97,7 @@ bool invariants_backend_empty(const struct config *config, const struct backend 
     g_autoptr(GPtrArray) volumes = config_backend_volumes(config, uuid);
     g_autoptr(GPtrArray) snapshots = config_backend_snapshots(config, uuid);
     g_autoptr(GPtrArray) backups = config_backend_backups(config, uuid);
+    g_autoptr(GPtrArray) images = config_backend_images(config, uuid);
     g_autoptr(GPtrArray) rows = config_backend_work(config, uuid);
     g_autoptr(GPtrArray) trash = config_backend_trash(config, uuid);
     guint kept = volumes->len, left = trash->len;
@@ -111,6 +112,9 @@ bool invariants_backend_empty(const struct config *config, const struct backend 
     if (backups->len)
         return still_used("backend", uuid, backend, "backup",
                           ((const struct backup *)backups->pdata[0])->uuid, error);
+    if (images->len)
+        return still_used("backend", uuid, backend, "image",
+                          ((const struct image *)images->pdata[0])->uuid, error);
     if (rows->len)
         return still_used("backend", uuid, backend, "worker",
                           ((const struct worker *)rows->pdata[0])->resource_id, error);

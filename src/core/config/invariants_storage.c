@@ -12,6 +12,7 @@
 #include "proto/storage/volume_driver.h"
 
 #define SUM_CHARS 128
+#define MD5_CHARS 32
 
 /* --- back ends --- */
 
@@ -198,8 +199,8 @@ static bool resource_rule(const struct config *config, enum resource_type type, 
                           GError **error)
 {
     struct resource resource = resource_read(type, record);
-    if (!strcmp(resource.status, "available") && !*resource.data) {
-        fettle_set_error(error, UNSAFE, "status: available, but it has no data");
+    if (resource_is_ready(&resource) && !*resource.data) {
+        fettle_set_error(error, UNSAFE, "status: %s, but it has no data", resource.status);
         return false;
     }
     return (!*resource.backend ||
@@ -230,19 +231,21 @@ static bool attachments_rule(const struct config *config, const struct volume *v
 }
 
 /* KEY=VALUE, each key once. */
-static bool specs_rule(const struct volume_type *type, GError **error)
+static bool pairs_rule(const char *field, const GPtrArray *pairs, GError **error)
 {
-    for (guint i = 0; i < type->extra_specs->len; i++) {
-        const char *spec = type->extra_specs->pdata[i];
-        const char *equals = strchr(spec, '=');
-        if (!equals || equals == spec || !equals[1]) {
-            fettle_set_error(error, WRONG_INPUT, "extra_specs: \"%s\" is not KEY=VALUE", spec);
+    g_autoptr(GHashTable) keys = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    for (guint i = 0; i < pairs->len; i++) {
+        const char *pair = pairs->pdata[i];
+        const char *equals = strchr(pair, '=');
+        if (!equals || equals == pair || !equals[1]) {
+            fettle_set_error(error, WRONG_INPUT, "%s: \"%s\" is not KEY=VALUE", field, pair);
             return false;
         }
-        g_autofree char *key = g_strndup(spec, (gsize)(equals - spec));
-        if (volume_type_spec(type, key) == equals + 1)
+        char *key = g_strndup(pair, (gsize)(equals - pair));
+        if (g_hash_table_add(keys, key))
             continue;
-        fettle_set_error(error, WRONG_INPUT, "extra_specs: %s is given twice", key);
+        fettle_set_error(error, WRONG_INPUT, "%s: %.*s is given twice", field, (int)(equals - pair),
+                         pair);
         return false;
     }
     return true;
@@ -260,7 +263,7 @@ bool invariants_volume_type(const struct config *config, const void *object, GEr
 {
     const struct volume_type *type = object;
     return invariants_unique_name(config, "volume_type", type->name, error) &&
-           specs_rule(type, error) && projects_rule(type, error);
+           pairs_rule("extra_specs", type->extra_specs, error) && projects_rule(type, error);
 }
 
 bool invariants_volume(const struct config *config, const void *object, GError **error)
@@ -286,17 +289,40 @@ bool invariants_snapshot(const struct config *config, const void *object, GError
            resource_rule(config, RESOURCE_SNAPSHOT, snapshot, error);
 }
 
+static bool is_sum(const char *text, size_t chars)
+{
+    return strlen(text) == chars && strspn(text, "0123456789abcdef") == chars;
+}
+
 /* Its volume may be gone. What has data can be told from anything else. */
 bool invariants_backup(const struct config *config, const void *object, GError **error)
 {
     const struct backup *backup = object;
-    if (*backup->data && (!backup->bytes || strlen(backup->sum) != SUM_CHARS ||
-                          strspn(backup->sum, "0123456789abcdef") != SUM_CHARS)) {
+    if (*backup->data && (!backup->bytes || !is_sum(backup->sum, SUM_CHARS))) {
         fettle_set_error(error, WRONG_INPUT, "sum: %s is not known by length and SHA-512",
                          backup->data);
         return false;
     }
     return resource_rule(config, RESOURCE_BACKUP, backup, error);
+}
+
+/* SAF-60. */
+bool invariants_image(const struct config *config, const void *object, GError **error)
+{
+    const struct image *image = object;
+    if (*image->data &&
+        (!image->size || !image->virtual_size || !is_sum(image->os_hash_value, SUM_CHARS) ||
+         !is_sum(image->checksum, MD5_CHARS))) {
+        fettle_set_error(error, UNSAFE, "data: %s is not known by sizes and sums (SAF-60)",
+                         image->data);
+        return false;
+    }
+    if (image->status == IMAGE_QUEUED && *image->data) {
+        fettle_set_error(error, WRONG_INPUT, "status: queued, but it has data");
+        return false;
+    }
+    return pairs_rule("properties", image->properties, error) &&
+           resource_rule(config, RESOURCE_IMAGE, image, error);
 }
 
 bool invariants_trash(const struct config *config, const void *object, GError **error)

@@ -121,11 +121,12 @@ GPtrArray *config_backend_work(const struct config *config, const char *backend)
 /* Rows of other resources' work that hold this one, as partner or as source (SAF-120, 121); as
  * above. */
 GPtrArray *config_held_work(const struct config *config, enum resource_type type, const char *uuid);
-/* Volumes, snapshots and backups on a back end, and trash there, in no order; arrays of borrowed
- * pointers; unref them. */
+/* Volumes, snapshots, backups and images on a back end, and trash there, in no order; arrays of
+ * borrowed pointers; unref them. */
 GPtrArray *config_backend_volumes(const struct config *config, const char *backend);
 GPtrArray *config_backend_snapshots(const struct config *config, const char *backend);
 GPtrArray *config_backend_backups(const struct config *config, const char *backend);
+GPtrArray *config_backend_images(const struct config *config, const char *backend);
 /* Likewise those of a project, and the volumes of a type. */
 GPtrArray *config_project_volumes(const struct config *config, const char *project);
 GPtrArray *config_project_snapshots(const struct config *config, const char *project);

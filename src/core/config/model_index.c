@@ -79,7 +79,7 @@ static const struct {
     {&reservation_record, index_rooms}, {&storage_service_record, index_storage_service},
     {&worker_record, index_worker},     {&volume_record, index_volume},
     {&snapshot_record, index_snapshot}, {&backup_record, index_backup},
-    {&trash_record, index_trash},
+    {&image_record, index_image},       {&trash_record, index_trash},
 };
 
 void config_indexes_init(struct config_indexes *indexes)

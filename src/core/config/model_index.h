@@ -21,6 +21,7 @@ enum config_index {
     INDEX_BACKEND_VOLUMES, /* uuid of a back end -> set */
     INDEX_BACKEND_SNAPSHOTS, /* … -> set */
     INDEX_BACKEND_BACKUPS,   /* … -> set */
+    INDEX_BACKEND_IMAGES,    /* … -> set */
     INDEX_VOLUME_SNAPSHOTS,  /* uuid of a volume -> set */
     INDEX_BACKEND_TRASH,     /* uuid of a back end -> set */
     INDEX_INSTANCE_VOLUMES,  /* uuid of an instance -> set: volumes attached to it */
@@ -68,6 +69,7 @@ void index_worker(struct config_indexes *indexes, struct config_object *object, 
 void index_volume(struct config_indexes *indexes, struct config_object *object, bool add);
 void index_snapshot(struct config_indexes *indexes, struct config_object *object, bool add);
 void index_backup(struct config_indexes *indexes, struct config_object *object, bool add);
+void index_image(struct config_indexes *indexes, struct config_object *object, bool add);
 void index_trash(struct config_indexes *indexes, struct config_object *object, bool add);
 
 /* --- model_index_tag.c --- */

@@ -63,6 +63,12 @@ void index_backup(struct config_indexes *indexes, struct config_object *object, 
     index_sets_change(indexes->tables[INDEX_BACKEND_BACKUPS], backup->backend, object, add);
 }
 
+void index_image(struct config_indexes *indexes, struct config_object *object, bool add)
+{
+    const struct image *image = object->value;
+    index_sets_change(indexes->tables[INDEX_BACKEND_IMAGES], image->backend, object, add);
+}
+
 void index_trash(struct config_indexes *indexes, struct config_object *object, bool add)
 {
     const struct trash *trash = object->value;
@@ -126,6 +132,11 @@ GPtrArray *config_backend_snapshots(const struct config *config, const char *bac
 GPtrArray *config_backend_backups(const struct config *config, const char *backend)
 {
     return values_of(config, INDEX_BACKEND_BACKUPS, backend);
+}
+
+GPtrArray *config_backend_images(const struct config *config, const char *backend)
+{
+    return values_of(config, INDEX_BACKEND_IMAGES, backend);
 }
 
 GPtrArray *config_project_volumes(const struct config *config, const char *project)

@@ -42,6 +42,11 @@ const char *resource_kind(enum resource_type type)
     return kinds[type].kind;
 }
 
+const char *resource_article(enum resource_type type)
+{
+    return type == RESOURCE_IMAGE ? "an" : "a";
+}
+
 enum task_kind resource_task_kind(enum resource_type type)
 {
     return kinds[type].task_kind;
@@ -79,6 +84,7 @@ static char **volume_at(enum resource_type type, const void *record)
     case RESOURCE_BACKUP:
         return &((struct backup *)record)->volume;
     case RESOURCE_VOLUME:
+    case RESOURCE_IMAGE:
     default:
         return NULL;
     }
@@ -87,6 +93,43 @@ static char **volume_at(enum resource_type type, const void *record)
 static const char *text_at(const void *record, size_t offset)
 {
     return G_STRUCT_MEMBER(const char *, record, offset);
+}
+
+#define GIB ((guint64)1024 * MIB(1))
+
+/* What only files have. */
+static void read_file(struct resource *resource, const void *record)
+{
+    const struct backup *backup = record;
+    const struct image *image = record;
+    if (resource->type == RESOURCE_BACKUP) {
+        resource->bytes = backup->bytes;
+        resource->sum = backup->sum;
+        return;
+    }
+    resource->bytes = image->size;
+    resource->sum = image->os_hash_value;
+    resource->virtual_size = image->virtual_size;
+    resource->checksum = image->checksum;
+    resource->disk_format = image->disk_format;
+    resource->size = (image->virtual_size + GIB - 1) / GIB;
+}
+
+static void write_file(const struct resource *resource, void *record)
+{
+    struct backup *backup = record;
+    struct image *image = record;
+    if (resource->type == RESOURCE_BACKUP) {
+        backup->bytes = resource->bytes;
+        text_set(&backup->snapshot, resource->snapshot);
+        text_set(&backup->sum, resource->sum);
+        return;
+    }
+    image->size = resource->bytes;
+    image->virtual_size = resource->virtual_size;
+    image->disk_format = resource->disk_format;
+    text_set(&image->os_hash_value, resource->sum);
+    text_set(&image->checksum, resource->checksum);
 }
 
 struct resource resource_read(enum resource_type type, const void *record)
@@ -106,10 +149,10 @@ struct resource resource_read(enum resource_type type, const void *record)
                                  .project = "",
                                  .snapshot = "",
                                  .volume_type = "",
-                                 .sum = ""};
+                                 .sum = "",
+                                 .checksum = ""};
     char *const *volume = volume_at(type, record);
-    const struct backup *backup = type == RESOURCE_BACKUP ? record : NULL;
-    return (struct resource){
+    struct resource resource = {
         .type = type,
         .exists = true,
         .uuid = text_at(record, kind->uuid),
@@ -122,12 +165,15 @@ struct resource resource_read(enum resource_type type, const void *record)
         .data = text_at(record, kind->data),
         .volume = volume ? *volume : "",
         .project = text_at(record, kind->project),
-        .snapshot = backup ? backup->snapshot : "",
+        .snapshot = type == RESOURCE_BACKUP ? ((const struct backup *)record)->snapshot : "",
         .volume_type = type == RESOURCE_VOLUME ? ((const struct volume *)record)->volume_type : "",
         .size = G_STRUCT_MEMBER(guint64, record, kind->size),
         .created_us = G_STRUCT_MEMBER(guint64, record, kind->created_us),
-        .bytes = backup ? backup->bytes : 0,
-        .sum = backup ? backup->sum : ""};
+        .sum = "",
+        .checksum = ""};
+    if (resource_is_file(type))
+        read_file(&resource, record);
+    return resource;
 }
 
 struct resource resource_of(const struct config *config, enum resource_type type, const char *uuid)
@@ -169,6 +215,17 @@ const char *resource_read_from(const struct config *config, const struct worker 
     return strcmp(read.backend, row->backend) != 0 ? read.backend : "";
 }
 
+bool resource_backends_meet(const struct config *config, const char *one, const char *other)
+{
+    const struct backend *first = config_get(config, "backend", one, NULL);
+    const struct backend *second = config_get(config, "backend", other, NULL);
+    for (guint i = 0; first && second && i < first->nodes->len; i++)
+        if (g_ptr_array_find_with_equal_func(second->nodes, first->nodes->pdata[i], g_str_equal,
+                                             NULL))
+            return true;
+    return false;
+}
+
 struct resource resource_find(const struct config *config, enum resource_type type,
                               const char *name_or_uuid, GError **error)
 {
@@ -180,20 +237,45 @@ const char *resource_name(const struct resource *resource)
     return *resource->name ? resource->name : resource->uuid;
 }
 
+const char *resource_ready_status(enum resource_type type)
+{
+    return task_final_words[type == RESOURCE_IMAGE ? TASK_FINAL_ACTIVE : TASK_FINAL_AVAILABLE];
+}
+
+const char *resource_empty_status(enum resource_type type)
+{
+    return task_final_words[type == RESOURCE_IMAGE ? TASK_FINAL_QUEUED : TASK_FINAL_ERROR];
+}
+
+const char *resource_error_status(enum resource_type type)
+{
+    return task_final_words[type == RESOURCE_IMAGE ? TASK_FINAL_KILLED : TASK_FINAL_ERROR];
+}
+
+bool resource_is_ready(const struct resource *resource)
+{
+    return strcmp(resource->status, resource_ready_status(resource->type)) == 0;
+}
+
+bool resource_is_file(enum resource_type type)
+{
+    return type == RESOURCE_BACKUP || type == RESOURCE_IMAGE;
+}
+
 guint64 resource_full_bytes(const struct resource *resource)
 {
-    return resource->type == RESOURCE_BACKUP ? resource->bytes : resource->size * 1024 * MIB(1);
+    return resource_is_file(resource->type) ? resource->bytes : resource->size * GIB;
 }
 
 bool resource_is_full(const struct resource *resource, guint64 bytes)
 {
     guint64 full = resource_full_bytes(resource);
-    return resource->type == RESOURCE_BACKUP ? full && bytes == full : bytes >= full;
+    return resource_is_file(resource->type) ? full && bytes == full : bytes >= full;
 }
 
 char *resource_share_text(const struct resource *resource, guint64 bytes)
 {
-    if (resource->type == RESOURCE_BACKUP)
+    if (resource_is_file(resource->type))
         return g_strdup_printf("%" G_GUINT64_FORMAT " of %" G_GUINT64_FORMAT " bytes", bytes,
                                resource->bytes);
     return g_strdup_printf("%" G_GUINT64_FORMAT " MiB of %" G_GUINT64_FORMAT " GiB", bytes / MIB(1),
@@ -233,15 +315,12 @@ struct change *resource_put(const struct config *config, const struct resource *
         text_set(&G_STRUCT_MEMBER(char *, record, texts[i].offset), texts[i].text);
     if (volume_at(resource->type, record))
         text_set(volume_at(resource->type, record), resource->volume);
-    if (resource->type == RESOURCE_BACKUP) {
-        ((struct backup *)record)->bytes = resource->bytes;
-        text_set(&((struct backup *)record)->snapshot, resource->snapshot);
-        text_set(&((struct backup *)record)->sum, resource->sum);
-    }
     if (resource->type == RESOURCE_VOLUME)
         text_set(&((struct volume *)record)->volume_type, resource->volume_type);
     G_STRUCT_MEMBER(int, record, kind->status) = status;
     G_STRUCT_MEMBER(guint64, record, kind->size) = resource->size;
+    if (resource_is_file(resource->type))
+        write_file(resource, record);
     G_STRUCT_MEMBER(guint64, record, kind->created_us) = resource->created_us;
     struct change *change =
         config_put(config, kind->kind, resource->uuid, record_to_json(kind->record, record));

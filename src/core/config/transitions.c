@@ -395,6 +395,7 @@ static const struct {
     {"volume", step_resource},
     {"snapshot", step_resource},
     {"backup", step_resource},
+    {"image", step_resource},
     {"trash", step_trash},
     {"cleanup", step_cleanup},
 };

@@ -207,6 +207,8 @@ static bool guarded_step(const struct step *step, const struct resource *old,
                    {"size: changes", old->size == after->size},
                    {"bytes: changes", old->bytes == after->bytes},
                    {"sum: changes", !strcmp(old->sum, after->sum)},
+                   {"checksum: changes", !strcmp(old->checksum, after->checksum)},
+                   {"virtual_size: changes", old->virtual_size == after->virtual_size},
                    {"project: changes", !strcmp(old->project, after->project)},
                    {"volume_type: changes", !strcmp(old->volume_type, after->volume_type)}};
     for (guint i = 0; i < G_N_ELEMENTS(guarded); i++)
@@ -348,9 +350,10 @@ bool step_resource(const struct step *step, const struct config_delta *delta, GE
     struct resource after = resource_read(type, delta->after);
     if (old.exists && after.exists) {
         if (!guarded_step(step, &old, &after, error) ||
-            !stays("volume", !strcmp(old.volume, after.volume), error))
+            !stays("volume", !strcmp(old.volume, after.volume), error) ||
+            !stays("disk_format", old.disk_format == after.disk_format, error))
             return false;
-        if (after.size < old.size) {
+        if (after.size < old.size && type != RESOURCE_IMAGE) {
             fettle_set_error(error, UNSAFE,
                              "size: falls from %" G_GUINT64_FORMAT " to %" G_GUINT64_FORMAT
                              " GiB; data is never shortened (SAF-53)",

@@ -44,7 +44,8 @@ static guint count_data(const struct config *config, const struct volume *volume
 {
     bool restoring = volume->status == VOLUME_RESTORING_BACKUP;
     if (!*volume->data)
-        return volume->status == VOLUME_CREATING || restoring;
+        return volume->status == VOLUME_CREATING || volume->status == VOLUME_DOWNLOADING ||
+               restoring;
     if (!restoring)
         return 1;
     g_autoptr(GPtrArray) rows = config_held_work(config, RESOURCE_VOLUME, volume->uuid);
@@ -70,6 +71,11 @@ guint64 usage_promised_mib(const struct config *config, const struct backend *ba
     for (guint i = 0; i < backups->len; i++) {
         const struct backup *backup = backups->pdata[i];
         mib += backup->status == BACKUP_CREATING ? backup->size * GIB_MIB : backup->bytes / MIB(1);
+    }
+    g_autoptr(GPtrArray) images = config_backend_images(config, backend->uuid);
+    for (guint i = 0; i < images->len; i++) {
+        const struct image *image = images->pdata[i];
+        mib += (image->status == IMAGE_SAVING ? image->virtual_size : image->size) / MIB(1);
     }
     g_autoptr(GPtrArray) rows = config_backend_work(config, backend->uuid);
     for (guint i = 0; i < rows->len; i++)

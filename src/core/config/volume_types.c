@@ -32,11 +32,3 @@ bool volume_type_fits(const struct volume_type *type, const struct backend *back
     const char *name = type ? volume_type_spec(type, own) : NULL;
     return !type || (!asks_more(type) && (!name || !strcmp(name, backend->name)));
 }
-
-bool volume_backends_meet(const struct backend *one, const struct backend *other)
-{
-    for (guint i = 0; i < one->nodes->len; i++)
-        if (g_ptr_array_find_with_equal_func(other->nodes, one->nodes->pdata[i], g_str_equal, NULL))
-            return true;
-    return false;
-}

@@ -12,5 +12,3 @@ const char *volume_type_spec(const struct volume_type *type, const char *key);
  * its name; of any other key no back end says anything, so it fits none; what is scoped, as
  * `vendor:key`, is for others. */
 bool volume_type_fits(const struct volume_type *type, const struct backend *backend);
-/* Whether one node serves both: its member reads here and writes there. */
-bool volume_backends_meet(const struct backend *one, const struct backend *other);

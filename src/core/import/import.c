@@ -57,6 +57,9 @@ static const char *const snapshot_keeps[] = {"created_us", "volume",  "size", "s
 static const char *const backup_keeps[] = {"created_us", "volume",  "size",    "status",
                                            "status_why", "backend", "host",    "data",
                                            "bytes",      "sum",     "project", NULL};
+static const char *const image_keeps[] = {
+    "created_us",  "size",         "status",   "status_why",    "backend", "host", "data",
+    "disk_format", "virtual_size", "checksum", "os_hash_value", "project", NULL};
 static const char *const volume_told[] = {"size", "backend", NULL};
 static const char *const nothing_kept[] = {NULL};
 
@@ -82,6 +85,9 @@ static const struct kind_rule rules[] = {
      "its data is not in the file; take it out"},
     {"backup", backup_keeps, volume_told,
      "an import deletes no backup; use `fettle backup delete`, or put it into the file",
+     "its data is not in the file; take it out"},
+    {"image", image_keeps, volume_told,
+     "an import deletes no image; use `fettle image delete`, or put it into the file",
      "its data is not in the file; take it out"},
     {"tag", nothing_kept, nothing_kept, NULL, NULL},
     {"advice", nothing_kept, nothing_kept, NULL, NULL},

@@ -69,7 +69,9 @@ static struct backend *new_backend(const struct op *op, GError **error)
     backend->reserved_percent = params->reserved_percent;
     backend->overcommit = params->overcommit;
     backend->backups = !strcmp(params->backups, "yes");
+    backend->images = !strcmp(params->images, "yes");
     bool good = op_is_answer("backups", params->backups, error) &&
+                op_is_answer("images", params->images, error) &&
                 set_nodes(op, backend, params->nodes, error) &&
                 set_path(backend, params->path, error);
     return good ? g_steal_pointer(&backend) : NULL;
@@ -104,8 +106,11 @@ static struct backend *changed_backend(const struct op *op, GError **error)
     if (!now)
         return NULL;
     record_autoptr(backend) backend = backend_copy(now);
-    if (!op_is_answer("backups", params->backups, error))
+    if (!op_is_answer("backups", params->backups, error) ||
+        !op_is_answer("images", params->images, error))
         return NULL;
+    if (*params->images)
+        backend->images = !strcmp(params->images, "yes");
     if (*params->backups)
         backend->backups = !strcmp(params->backups, "yes");
     if (params->nodes->len > 0 && !set_nodes(op, backend, params->nodes, error))

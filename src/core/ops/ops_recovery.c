@@ -29,9 +29,9 @@ static bool params_are_good(const struct op *op, GError **error)
     const struct op_recovery_reset *params = op->params;
     static const char *const states[] = {"active", "stopped", "error", NULL};
     if (resource_type_named(params->kind) >= 0)
-        fettle_set_error(error, WRONG_INPUT,
-                         "kind: must be instance; of a %s say: fettle %s reset-state", params->kind,
-                         params->kind);
+        fettle_set_error(
+            error, WRONG_INPUT, "kind: must be instance; of %s %s say: fettle %s reset-state",
+            resource_article(resource_type_of(params->kind)), params->kind, params->kind);
     else if (strcmp(params->kind, "instance") != 0)
         fettle_set_error(error, WRONG_INPUT, "kind: must be instance, not \"%s\"", params->kind);
     else if (!g_strv_contains(states, params->state))

@@ -59,7 +59,7 @@ static bool check_resource(const char *call, const char *what, GError **error)
         "%s: what: unknown resource \"%s\"; known are instance, node, group, job, "
         "repair, policy, brake, advice, network, reservation, invitation, decision, event, fault, "
         "stuck, task, filter, lock, waiter, export, service, backend, volume_type, volume, "
-        "snapshot, backup, worker, "
+        "snapshot, backup, image, worker, "
         "storage_service",
         call, what);
     return false;

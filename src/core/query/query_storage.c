@@ -107,6 +107,11 @@ static const struct worker *row_of_backup(const struct query_source *source, con
     return row_of(source, RESOURCE_BACKUP, ((const struct backup *)row)->uuid);
 }
 
+static const struct worker *row_of_image(const struct query_source *source, const void *row)
+{
+    return row_of(source, RESOURCE_IMAGE, ((const struct image *)row)->uuid);
+}
+
 /* --- backend --- */
 
 json_t *query_get_backend_nodes(struct query_source *source, const void *row,
@@ -214,6 +219,14 @@ json_t *query_get_backend_backup_cnt(struct query_source *source, const void *ro
     g_autoptr(GPtrArray) backups =
         config_backend_backups(source->config, ((const struct backend *)row)->uuid);
     return json_integer(backups->len);
+}
+
+json_t *query_get_backend_image_cnt(struct query_source *source, const void *row,
+                                    enum query_status *ret_status)
+{
+    g_autoptr(GPtrArray) images =
+        config_backend_images(source->config, ((const struct backend *)row)->uuid);
+    return json_integer(images->len);
 }
 
 json_t *query_get_backend_worker_cnt(struct query_source *source, const void *row,
@@ -525,6 +538,90 @@ json_t *query_get_backup_volume(struct query_source *source, const void *row,
     struct resource volume =
         resource_of(source->config, RESOURCE_VOLUME, ((const struct backup *)row)->volume);
     return text(resource_name(&volume));
+}
+
+/* --- image --- */
+
+json_t *query_get_image_why(struct query_source *source, const void *row,
+                            enum query_status *ret_status)
+{
+    return text(((const struct image *)row)->status_why);
+}
+
+json_t *query_get_image_backend(struct query_source *source, const void *row,
+                                enum query_status *ret_status)
+{
+    return backend_name(source, ((const struct image *)row)->backend);
+}
+
+json_t *query_get_image_host(struct query_source *source, const void *row,
+                             enum query_status *ret_status)
+{
+    return text(((const struct image *)row)->host);
+}
+
+json_t *query_get_image_data(struct query_source *source, const void *row,
+                             enum query_status *ret_status)
+{
+    return text(((const struct image *)row)->data);
+}
+
+json_t *query_get_image_os_hash_value(struct query_source *source, const void *row,
+                                      enum query_status *ret_status)
+{
+    return text(((const struct image *)row)->os_hash_value);
+}
+
+json_t *query_get_image_created(struct query_source *source, const void *row,
+                                enum query_status *ret_status)
+{
+    return stamp(((const struct image *)row)->created_us);
+}
+
+json_t *query_get_image_operation(struct query_source *source, const void *row,
+                                  enum query_status *ret_status)
+{
+    const struct worker *work = row_of_image(source, row);
+    return work ? json_string(work->operation) : NULL;
+}
+
+json_t *query_get_image_worker(struct query_source *source, const void *row,
+                               enum query_status *ret_status)
+{
+    const struct worker *work = row_of_image(source, row);
+    return work ? service_of(source, work->service_id) : NULL;
+}
+
+json_t *query_get_image_waits_since(struct query_source *source, const void *row,
+                                    enum query_status *ret_status)
+{
+    const struct worker *work = row_of_image(source, row);
+    return work && !work->service_id ? stamp(work->updated_us) : NULL;
+}
+
+json_t *query_get_image_request_id(struct query_source *source, const void *row,
+                                   enum query_status *ret_status)
+{
+    const struct worker *work = row_of_image(source, row);
+    return work ? text(work->request_id) : NULL;
+}
+
+json_t *query_get_image_serial_no(struct query_source *source, const void *row,
+                                  enum query_status *ret_status)
+{
+    return query_serial_no(source, "image", ((const struct image *)row)->uuid);
+}
+
+json_t *query_get_image_checksum(struct query_source *source, const void *row,
+                                 enum query_status *ret_status)
+{
+    return text(((const struct image *)row)->checksum);
+}
+
+json_t *query_get_image_gib(struct query_source *source, const void *row,
+                            enum query_status *ret_status)
+{
+    return json_integer((json_int_t)resource_read(RESOURCE_IMAGE, row).size);
 }
 
 /* --- worker --- */

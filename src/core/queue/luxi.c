@@ -7,6 +7,7 @@
 #include "core/queue/calls.h"
 #include "core/queue/console_calls.h"
 #include "core/queue/hold.h"
+#include "core/queue/image_calls.h"
 #include "core/queue/plan_node.h"
 #include "core/queue/recovery_calls.h"
 #include "core/queue/scheduler.h"
@@ -355,6 +356,21 @@ static void call_console_write(struct luxi *luxi, struct rpc_request *request, c
     console_calls_write(&luxi->context, request, args);
 }
 
+static void call_receive_image(struct luxi *luxi, struct rpc_request *request, const void *args)
+{
+    image_calls_receive(&luxi->context, request, args);
+}
+
+static void call_finish_image(struct luxi *luxi, struct rpc_request *request, const void *args)
+{
+    image_calls_finish(&luxi->context, request, args);
+}
+
+static void call_send_image(struct luxi *luxi, struct rpc_request *request, const void *args)
+{
+    image_calls_send(&luxi->context, request, args);
+}
+
 static void call_retry_recovery(struct luxi *luxi, struct rpc_request *request, const void *args)
 {
     recovery_calls_retry(&luxi->context, request, args);
@@ -396,6 +412,9 @@ static const struct {
     {"QueryTags", call_query_tags},
     {"ConsoleRead", call_console_read},
     {"ConsoleWrite", call_console_write},
+    {"ReceiveImage", call_receive_image},
+    {"FinishImage", call_finish_image},
+    {"SendImage", call_send_image},
     {"RetryRecovery", call_retry_recovery},
     {"PlanRecovery", call_plan_recovery},
     {"PlanNode", call_plan_node},

@@ -5,7 +5,7 @@
 
 #include "core/query/query.h"
 
-#define KINDS_TEXT "job, instance, decision, event, volume, snapshot, backup"
+#define KINDS_TEXT "job, instance, decision, event, volume, snapshot, backup, image"
 
 static const void *job_row(const struct queue_context *context, const char *key)
 {
@@ -43,15 +43,20 @@ static const void *backup_row(const struct queue_context *context, const char *k
     return config_get(follow_config(context->follow), "backup", key, NULL);
 }
 
+static const void *image_row(const struct queue_context *context, const char *key)
+{
+    return config_get(follow_config(context->follow), "image", key, NULL);
+}
+
 /* Kinds are those of the configuration and resources of Query at once; an event is a decision that
  * is one. */
 static const struct watched {
     const char *kind;
     /* The object as it is now; NULL: it is gone. */
     const void *(*row)(const struct queue_context *context, const char *key);
-} kinds[] = {{"job", job_row},      {"instance", instance_row}, {"decision", decision_row},
-             {"event", event_row},  {"volume", volume_row},     {"snapshot", snapshot_row},
-             {"backup", backup_row}};
+} kinds[] = {{"job", job_row},       {"instance", instance_row}, {"decision", decision_row},
+             {"event", event_row},   {"volume", volume_row},     {"snapshot", snapshot_row},
+             {"backup", backup_row}, {"image", image_row}};
 
 G_STATIC_ASSERT(G_N_ELEMENTS(kinds) == WATCHED_KINDS);
 

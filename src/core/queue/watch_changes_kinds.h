@@ -7,7 +7,7 @@
 #include "core/queue/context.h"
 
 /* Kinds are numbered from 0; they are those of the configuration and resources of Query at once. */
-#define WATCHED_KINDS 7
+#define WATCHED_KINDS 8
 
 /* WATCHED_KINDS: that kind cannot be watched. */
 size_t watch_changes_kinds_find(const char *kind);

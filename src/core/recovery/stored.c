@@ -173,14 +173,14 @@ static void give_up(const struct pass *pass, const struct stored_subject_now *su
     const char *kind = resource_kind(resource->type);
     struct stored_judgement blind = *judgement;
     blind.rule = BLIND_RULE;
-    blind.final = "error";
+    blind.final = resource_error_status(resource->type);
     blind.level = EVENT_LEVEL_ERROR;
     g_autofree char *summary = g_strdup_printf(
         "Nobody has the work on %s %s (%s) any more, and after %u looks it is not known how it is: "
-        "%s. It is in error until its back end answers, or a person says: fettle %s reset-state %s "
+        "%s. It is %s until its back end answers, or a person says: fettle %s reset-state %s "
         "STATE",
-        kind, resource_name(resource), subject->task->word, looks, judgement->why, kind,
-        resource_name(resource));
+        kind, resource_name(resource), subject->task->word, looks, judgement->why,
+        resource->type == RESOURCE_IMAGE ? blind.final : "in error", kind, resource_name(resource));
     struct settled_resource *item = item_of(subject, &blind, summary);
     item->blind = true;
     g_ptr_array_add(pass->items, item);
@@ -222,9 +222,10 @@ static void busy(const struct pass *pass, const struct stored_subject_now *subje
 
 /* A candidate of the version before could not load the fault: it waits for the end of the upgrade.
  */
-static bool fault_has_to_wait(const struct pass *pass, struct stored_judgement *judgement)
+static bool fault_has_to_wait(const struct pass *pass, const struct resource *resource,
+                              struct stored_judgement *judgement)
 {
-    if (!judgement->alert || strcmp(judgement->final, "available") == 0 ||
+    if (!judgement->alert || strcmp(judgement->final, resource_ready_status(resource->type)) == 0 ||
         watcher_may_make(pass->watcher, "fault"))
         return false;
     g_free(judgement->why);
@@ -240,7 +241,7 @@ static void judge(const struct pass *pass, const struct stored_subject_now *subj
     const struct stored_sight *sight = stored_sights_of(sights, &subject->resource, &silent);
     struct stored_judgement *judgement =
         stored_judge(follow_config(pass->watcher->follow), subject, sight, silent);
-    if (judgement->how == JUDGED_BUSY || fault_has_to_wait(pass, judgement)) {
+    if (judgement->how == JUDGED_BUSY || fault_has_to_wait(pass, &subject->resource, judgement)) {
         busy(pass, subject, judgement);
     } else if (judgement->how == JUDGED_BLIND) {
         look_failed(pass, subject, judgement);

@@ -72,7 +72,7 @@ static bool is_better(const struct stored_data *data, bool whole, const struct f
 }
 
 /* Of one that names none the youngest that is whole; what stands in the trash is nobody's any more
- * (SAF-53). A backup that names none has no length on record, so nothing is whole. */
+ * (SAF-53). A file that no record names has no length there, so nothing is whole. */
 static struct found find(const struct config *config, const struct resource *resource,
                          const struct stored_sight *sight)
 {
@@ -106,6 +106,8 @@ static struct task_facts facts_of(const struct stored_subject_now *subject,
     guint user = subject->attached                  ? TASK_FACT_USED
                  : found->data && found->data->open ? TASK_FACT_USED_BY_OTHER
                                                     : TASK_FACT_UNUSED;
+    if (subject->resource.type == RESOURCE_IMAGE) /* nothing imports, so there is no other file */
+        return (struct task_facts){{data, TASK_FACT_GONE}};
     if (subject->resource.type != RESOURCE_VOLUME)
         return (struct task_facts){{data, data}};
     return (struct task_facts){{found->data ? TASK_FACT_SOURCE : TASK_FACT_NOWHERE, data,
@@ -121,7 +123,7 @@ static char *found_text(const struct stored_subject_now *subject, const struct f
         return g_strdup("it has no data");
     if (!found->data)
         return g_strdup_printf("its data %s is not there", resource->data);
-    if (resource->type == RESOURCE_BACKUP && !found->named)
+    if (resource_is_file(resource->type) && !found->named)
         return g_strdup_printf("length and checksum of its data %s were not on record yet",
                                found->data->name);
     g_autofree char *share = resource_share_text(resource, found->data->bytes);
@@ -131,7 +133,9 @@ static char *found_text(const struct stored_subject_now *subject, const struct f
                                                 : "");
 }
 
-static void set_final(struct stored_judgement *judgement, enum task_final final)
+/* Whose a volume is its attachment says. */
+static void set_final(const struct stored_subject_now *subject, struct stored_judgement *judgement,
+                      enum task_final final)
 {
     static const enum task_final usable[] = {TASK_FINAL_BY_USE, TASK_FINAL_IN_USE,
                                              TASK_FINAL_AVAILABLE, TASK_FINAL_ACTIVE};
@@ -139,15 +143,22 @@ static void set_final(struct stored_judgement *judgement, enum task_final final)
     judgement->final = final == TASK_FINAL_REMOVED ? "gone" : task_final_words[final];
     for (guint i = 0; i < G_N_ELEMENTS(usable); i++)
         if (usable[i] == final)
-            judgement->final = "available"; /* whose it is an attachment says */
+            judgement->final = resource_ready_status(subject->resource.type);
 }
 
-static void make_error(struct stored_judgement *judgement, enum task_final final, const char *rule)
+static void make_error(const struct stored_subject_now *subject, struct stored_judgement *judgement,
+                       enum task_final final, const char *rule)
 {
-    set_final(judgement, final);
+    set_final(subject, judgement, final);
     judgement->rule = rule;
     judgement->alert = true;
     judgement->level = EVENT_LEVEL_ERROR;
+}
+
+static bool is_ready(const struct stored_subject_now *subject,
+                     const struct stored_judgement *judgement)
+{
+    return !strcmp(judgement->final, resource_ready_status(subject->resource.type));
 }
 
 /* What the table does not know: a volume goes after its snapshots, and nothing is available without
@@ -156,13 +167,14 @@ static void mind_records(const struct stored_subject_now *subject, const struct 
                          struct stored_judgement *judgement)
 {
     if (judgement->how == JUDGED_REMOVED && subject->snapshots) {
-        make_error(judgement, TASK_FINAL_ERROR_DELETING, judgement->rule);
+        make_error(subject, judgement, TASK_FINAL_ERROR_DELETING, judgement->rule);
         g_ptr_array_add(judgement->evidence,
                         g_strdup_printf("it has snapshots: %u", subject->snapshots));
     }
-    if (strcmp(judgement->final, "available") == 0 &&
-        (!found->data || (!found->named && !found->whole)))
-        make_error(judgement, TASK_FINAL_ERROR, "RCV-82");
+    if (is_ready(subject, judgement) && (!found->data || (!found->named && !found->whole)))
+        make_error(subject, judgement, TASK_FINAL_ERROR, "RCV-82");
+    if (judgement->how == JUDGED_SETTLED && !strcmp(judgement->final, "error"))
+        judgement->final = resource_error_status(subject->resource.type);
 }
 
 static void judge(const struct config *config, const struct stored_subject_now *subject,
@@ -174,7 +186,7 @@ static void judge(const struct config *config, const struct stored_subject_now *
     struct task_outcome outcome = task_outcome_of(subject->task, &facts, false, RECTIFY_NO);
     judgement->rule = outcome.rule;
     judgement->alert = outcome.flags & (OUTCOME_ALERT | OUTCOME_ALERT_HIGH);
-    set_final(judgement, outcome.final);
+    set_final(subject, judgement, outcome.final);
     judgement->level = outcome.final == TASK_FINAL_ERROR ? EVENT_LEVEL_ERROR
                        : judgement->alert                ? EVENT_LEVEL_WARNING
                                                          : EVENT_LEVEL_INFO;
@@ -183,7 +195,7 @@ static void judge(const struct config *config, const struct stored_subject_now *
     if (outcome.flags & OUTCOME_TAKE_TARGET && found.data)
         judgement->size = found.data->bytes / (1024 * MIB(1));
     mind_records(subject, &found, judgement);
-    bool names = !found.named && found.whole && strcmp(judgement->final, "available") == 0;
+    bool names = !found.named && found.whole && is_ready(subject, judgement);
     if (names)
         text_set(&judgement->data, found.data->name);
     /* What a guest writes to that nobody knows of is named by nobody yet. */
@@ -243,7 +255,7 @@ char *stored_summary(const struct stored_subject_now *subject,
         resource_name(resource), subject->task->word, judgement->why,
         judgement->how == JUDGED_REMOVED ? "so its record goes too" : "so it is ",
         judgement->how == JUDGED_REMOVED ? "" : judgement->final,
-        *size                                                   ? size
-        : deleted && strcmp(judgement->final, "available") == 0 ? ": it was not deleted"
-                                                                : "");
+        *size                                     ? size
+        : deleted && is_ready(subject, judgement) ? ": it was not deleted"
+                                                  : "");
 }

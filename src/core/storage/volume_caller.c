@@ -60,8 +60,7 @@ void volume_caller_complain(struct volume_caller *caller, const GError *error)
 
 /* --- calls --- */
 
-/* Whether the copy shows the claim: what is said under it is decided on that copy. */
-static bool has_claim(const struct volume_work *work)
+bool volume_work_is_had(const struct volume_work *work)
 {
     const struct config *config = volume_caller_config(work->caller);
     const struct worker *row = config_get(config, "worker", work->key, NULL);
@@ -82,7 +81,8 @@ void *volume_call(struct volume_caller *caller, const struct volume_work *work, 
     guint64 history = config_history(volume_caller_config(caller));
     for (;;) {
         g_autoptr(GError) local = NULL;
-        if ((work && !has_claim(work)) || config_history(volume_caller_config(caller)) != history) {
+        if ((work && !volume_work_is_had(work)) ||
+            config_history(volume_caller_config(caller)) != history) {
             fettle_set_error(error, REFUSED, "%s: the row is another's by now", method);
             return NULL;
         }

@@ -13,7 +13,8 @@ struct judging {
     const struct config *config;
     const GPtrArray *spaces;
     const struct volume_type *type; /* NULL: none */
-    const struct backend *from;     /* that it leaves; NULL: none */
+    const char *from;               /* back end that is read, if it is another one; else "" */
+    bool moves;                     /* that is the one that it leaves */
     guint64 need_mib;
     const struct backend *best;
     guint64 best_mib;
@@ -91,16 +92,18 @@ static void tell(struct judging *judging, const struct backend *backend, const c
 
 static void judge(struct judging *judging, const struct backend *backend)
 {
-    if (judging->from == backend) {
+    if (judging->moves && !strcmp(judging->from, backend->uuid)) {
         tell(judging, backend, "is where it is");
-        return;
-    }
-    if (judging->from && !volume_backends_meet(judging->from, backend)) {
-        tell(judging, backend, "is served by no node that serves %s", judging->from->name);
         return;
     }
     if (!volume_type_fits(judging->type, backend)) {
         tell(judging, backend, "is not for type %s", judging->type->name);
+        return;
+    }
+    if (*judging->from && !resource_backends_meet(judging->config, judging->from, backend->uuid)) {
+        const struct backend *from = config_get(judging->config, "backend", judging->from, NULL);
+        tell(judging, backend, "is served by no node that serves %s",
+             from ? from->name : judging->from);
         return;
     }
     const struct backend_space *space = space_of(judging, backend);
@@ -130,12 +133,12 @@ enum volume_choice volume_choose(const struct config *config, const GPtrArray *s
                                  const char **ret_uuid, char **ret_why)
 {
     const char *type = *row->volume_type ? row->volume_type : volume->volume_type;
-    const char *from = resource_is_moved(row) ? volume->backend : "";
     g_autoptr(GString) why = g_string_new(NULL);
     struct judging judging = {.config = config,
                               .spaces = spaces,
                               .type = config_get(config, "volume_type", type, NULL),
-                              .from = config_get(config, "backend", from, NULL),
+                              .from = resource_read_from(config, row),
+                              .moves = resource_is_moved(row),
                               .need_mib = volume->size * GIB_MIB,
                               .why = why};
     g_autoptr(GPtrArray) all = config_list(config, "backend");

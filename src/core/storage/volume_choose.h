@@ -14,10 +14,10 @@ enum volume_choice {
 };
 
 /* Of those that are for the type that a volume has, or is to get by its `row`, and have a member
- * that is up and not disabled, the one with the most space left that may be promised. If the row
- * moves it, it is another than its own, and one node serves both. `spaces`: struct backend_space,
- * one for a back end at most. `ret_uuid`: set only if one is chosen, the copy's; `ret_why`: set if
- * none is, to be freed with g_free(). */
+ * that is up and not disabled, the one with the most space left that may be promised. One of its
+ * nodes serves the back end that the row reads; if that moves the volume, it is another one.
+ * `spaces`: struct backend_space, one for a back end at most. `ret_uuid`: set only if one is
+ * chosen, the copy's; `ret_why`: set if none is, to be freed with g_free(). */
 enum volume_choice volume_choose(const struct config *config, const GPtrArray *spaces,
                                  const struct volume *volume, const struct worker *row,
                                  const char **ret_uuid, char **ret_why);

@@ -23,6 +23,9 @@ static bool make(const struct volume_work *work, const char *name, GError **erro
 
 enum work_done volume_create(const struct volume_work *work, struct work_end *end, GError **error)
 {
+    const struct work_source *source = work->row->source;
+    if (source && source->resource_type == RESOURCE_IMAGE)
+        return volume_download(work, end, error);
     g_autofree char *name = volume_data_name(work->resource.uuid, work->claim);
     bool made = make(work, name, error);
     enum work_done done = volume_done(made);

@@ -36,9 +36,7 @@ static void hangs_error(const struct volume_member *member, guint hanging, GErro
                      member->backend->name, hanging);
 }
 
-/* NULL with an error. It has registered, so the marker was read in this life (SAF-123), or that is
- * what the question is about (`anyhow`). */
-static struct volume_member *member_of(struct volume_service *service, const char *backend,
+struct volume_member *volume_member_of(struct volume_service *service, const char *backend,
                                        bool anyhow, GError **error)
 {
     struct volume_member *member = g_hash_table_lookup(service->members, backend);
@@ -343,8 +341,8 @@ static void begin(struct volume_service *service, struct rpc_request *request, g
     g_autoptr(GError) error = NULL;
     void *args = rpc_request_args(request, methods[method].args, &error);
     struct volume_member *member =
-        args ? member_of(service, G_STRUCT_MEMBER(char *, args, methods[method].backend),
-                         methods[method].anyhow, &error)
+        args ? volume_member_of(service, G_STRUCT_MEMBER(char *, args, methods[method].backend),
+                                methods[method].anyhow, &error)
              : NULL;
     if (!member) {
         rpc_fail(request, error);
@@ -366,5 +364,6 @@ void volume_service_handle(struct volume_service *service, struct rpc_request *r
             begin(service, request, i);
             return;
         }
-    rpc_fail_new(request, FETTLE_ERROR_PROTOCOL, "no such method: %s", request->name);
+    if (!volume_receive_handle(service, request))
+        rpc_fail_new(request, FETTLE_ERROR_PROTOCOL, "no such method: %s", request->name);
 }

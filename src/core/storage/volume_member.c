@@ -40,12 +40,15 @@ static bool was_worked_on(const struct config *config, const char *uuid)
     g_autoptr(GPtrArray) rows = config_backend_work(config, uuid);
     g_autoptr(GPtrArray) snapshots = config_backend_snapshots(config, uuid);
     g_autoptr(GPtrArray) backups = config_backend_backups(config, uuid);
+    g_autoptr(GPtrArray) images = config_backend_images(config, uuid);
     g_autoptr(GPtrArray) trash = config_backend_trash(config, uuid);
     bool worked = trash->len > 0;
     for (guint i = 0; i < snapshots->len; i++)
         worked = worked || ((struct snapshot *)snapshots->pdata[i])->data[0];
     for (guint i = 0; i < backups->len; i++)
         worked = worked || ((struct backup *)backups->pdata[i])->data[0];
+    for (guint i = 0; i < images->len; i++)
+        worked = worked || ((struct image *)images->pdata[i])->data[0];
     for (guint i = 0; i < volumes->len; i++)
         worked = worked || ((struct volume *)volumes->pdata[i])->data[0];
     for (guint i = 0; i < rows->len; i++)

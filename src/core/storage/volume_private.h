@@ -11,8 +11,9 @@ struct volume_service {
     struct volume_beats beats;
     void (*ended)(const GError *error, void *data);
     void *data;
-    GHashTable *members; /* UUID of a back end -> struct volume_member */
-    guint working;       /* operations of all members */
+    GHashTable *members;   /* UUID of a back end -> struct volume_member */
+    guint working;         /* operations of all members, and images that are sent */
+    GHashTable *receiving; /* key of a row -> what volume_receive.c has of it */
 };
 
 /* One back end of this node. Lives as long as one of its tasks. */
@@ -22,7 +23,7 @@ struct volume_member {
     guint references;
     struct backend
         *backend;  /* as it was when the member began: what may change is asked of the copy */
-    guint reading; /* operations of other members that read from it */
+    guint reading; /* operations of other members that read from it, and images that are sent */
     bool over;     /* the back end is this node's no more */
     bool sweeping, measuring;
     gint64 sweep_ms, space_ms; /* boot clock: not before */
@@ -87,6 +88,8 @@ char *volume_work_before(const struct config *config, const struct worker *row);
 /* The member of this process for the back end that a row reads from, which may be `member` itself;
  * NULL: there is none. */
 struct volume_member *volume_reads_from(struct volume_member *member, const struct worker *row);
+/* One more may be begun there. */
+bool volume_has_place(const struct volume_member *member);
 /* Begins what it may begin; how long nothing else is due, in ms. */
 guint volume_take(struct volume_member *member);
 
@@ -103,6 +106,8 @@ struct work_end *volume_work_end(const struct volume_work *work);
 void volume_work_fails(struct work_end *end, const char *why);
 /* Takes the resource's data out of the record; the copy knows of it then. */
 bool volume_work_unname(const struct volume_work *work, GError **error);
+/* Resource and row have another status of the same operation from now on (CLN-09). */
+bool volume_work_becomes(const struct volume_work *work, const char *status, GError **error);
 /* Ends rows, at most LIMIT_WORK_ITEMS struct work_end. With the first one's claim as that of all
  * calls; `cleanup`: that they were claimed for, or "". The copy shows what came of it, if it was
  * answered. False: nobody knows. */
@@ -113,6 +118,9 @@ struct volume_member *volume_work_from(const struct volume_work *work, GError **
 /* Whether the resource is what the row says; else only the row goes (CLN-17, 18). */
 bool volume_work_stands(const struct volume_work *work);
 
+/* Whether the copy shows its claim: what is said under it is decided on that copy. */
+bool volume_work_is_had(const struct volume_work *work);
+
 /* --- operations: each fills in `end`; of resources of every kind --- */
 
 enum work_done volume_create(const struct volume_work *work, struct work_end *end, GError **error);
@@ -120,10 +128,34 @@ enum work_done volume_delete(const struct volume_work *work, struct work_end *en
 enum work_done volume_extend(const struct volume_work *work, struct work_end *end, GError **error);
 enum work_done volume_back_up(const struct volume_work *work, struct work_end *end, GError **error);
 enum work_done volume_restore(const struct volume_work *work, struct work_end *end, GError **error);
+enum work_done volume_upload(const struct volume_work *work, struct work_end *end, GError **error);
+/* Of volume_create() that of an image. */
+enum work_done volume_download(const struct volume_work *work, struct work_end *end,
+                               GError **error);
+/* The end of work that has made data of an image, which was measured. */
+void volume_work_measured(struct work_end *end, const char *name, const struct image_sums *sums);
 /* What an act that has come back `ok`, or not, comes to: nothing, if this process has ended. */
 enum work_done volume_done(bool ok);
 /* By the word of its row (volume_take.c). */
 enum work_done volume_operate(const struct volume_work *work, struct work_end *end, GError **error);
+
+/* --- volume_receive.c, volume_send.c --- */
+
+enum work_done volume_receive(const struct volume_work *work, struct work_end *end, GError **error);
+/* False: the request is for others. */
+bool volume_receive_handle(struct volume_service *service, struct rpc_request *request);
+/* False: it is not answered, the error says why. */
+bool volume_send(struct volume_service *service, struct rpc_request *request, GError **error);
+/* What a client is told of where it can be reached. */
+void volume_transfer_answer(struct rpc_request *request, const struct volume_transfer *transfer);
+/* Of data of an image; `client`: the node that it is on. */
+struct volume_transfer *volume_transfer_begin(const struct volume_member *member, const char *name,
+                                              guint64 bytes, const char *client, GError **error);
+/* False: whoever came has gone, or nobody has come, by `until_ms` (boot clock), to it, or to ask
+ * for it (`transfer` NULL). */
+bool volume_transfer_goes_on(const struct volume_member *member,
+                             const struct volume_transfer *transfer, gint64 until_ms,
+                             GError **error);
 
 /* --- volume_clean.c --- */
 
@@ -138,6 +170,10 @@ guint volume_clean_asked(struct volume_caller *caller);
 
 /* --- volume_look.c --- */
 
+/* The member of that back end (UUID), which has registered, so the marker was read in this life
+ * (SAF-123); or `anyhow`, where that is what the question is about. NULL with an error. */
+struct volume_member *volume_member_of(struct volume_service *service, const char *backend,
+                                       bool anyhow, GError **error);
 /* Whether nobody works on the resource, though its status says so, or recovery is to judge it anew
  * (a fault that is blind, or that somebody asks about): whatever it has stays until then. */
 bool volume_is_left(const struct config *config, const struct resource *resource);

@@ -36,9 +36,9 @@ static void scheduler_unref(struct volume_scheduler *scheduler)
 /* What it has a copy of. */
 static bool wants(const char *kind)
 {
-    static const char *const kinds[] = {"cluster",      "node",    "backend",     "storage_service",
-                                        "worker",       "volume",  "snapshot",    "backup",
-                                        "repair_brake", "cleanup", "volume_type", NULL};
+    static const char *const kinds[] = {
+        "cluster", "node",  "backend",      "storage_service", "worker",      "volume", "snapshot",
+        "backup",  "image", "repair_brake", "cleanup",         "volume_type", NULL};
     return g_strv_contains(kinds, kind);
 }
 

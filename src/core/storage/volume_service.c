@@ -5,8 +5,8 @@
 static bool wants(const char *kind)
 {
     static const char *const kinds[] = {
-        "cluster", "node",  "backend", "storage_service", "worker", "volume", "snapshot",
-        "backup",  "trash", "cleanup", "repair_brake",    "fault",  NULL};
+        "cluster", "node",  "backend", "storage_service", "worker",       "volume", "snapshot",
+        "backup",  "image", "trash",   "cleanup",         "repair_brake", "fault",  NULL};
     return g_strv_contains(kinds, kind);
 }
 
@@ -101,6 +101,7 @@ struct volume_service *volume_service_new(const struct env *env,
     service->ended = ended;
     service->data = data;
     service->members = g_hash_table_new_full(g_str_hash, g_str_equal, NULL, member_leaves);
+    service->receiving = g_hash_table_new(g_str_hash, g_str_equal);
     service->follow = follow_new(env, changed_cb, service);
     follow_from_anywhere(service->follow);
     follow_only(service->follow, wants);
@@ -124,6 +125,7 @@ void volume_service_free(struct volume_service *service)
         return;
     service->beats.over = true;
     g_hash_table_unref(service->members);
+    g_hash_table_unref(service->receiving);
     follow_free(service->follow);
     g_free(service);
 }

@@ -31,6 +31,17 @@ struct volume_member *volume_reads_from(struct volume_member *member, const stru
     return *other ? g_hash_table_lookup(member->service->members, other) : member;
 }
 
+struct volume_member *volume_work_from(const struct volume_work *work, GError **error)
+{
+    struct volume_member *from = volume_reads_from(work->member, work->row);
+    if (from)
+        volume_member_ref(from);
+    else
+        fettle_set_error(error, WRONG_STATE, "this node does not serve back end %s any more",
+                         resource_read_from(volume_member_config(work->member), work->row));
+    return from;
+}
+
 static guint hanging(const struct volume_member *member)
 {
     struct volume_driver *driver = member->service->env->volumes;
@@ -62,7 +73,7 @@ static GPtrArray *rows_to_take(struct volume_member *member)
 }
 
 /* One place is left to cleaning and looking: a copy may take hours. */
-static bool has_room(const struct volume_member *member)
+bool volume_has_place(const struct volume_member *member)
 {
     return member->caller.working + member->reading < LIMIT_BACKEND_CHILDREN - 1 &&
            member->service->working < LIMIT_VOLUME_CHILDREN &&
@@ -96,7 +107,10 @@ enum work_done volume_operate(const struct volume_work *work, struct work_end *e
                       {TASK_OPERATION_DELETE_SNAPSHOT, volume_delete},
                       {TASK_OPERATION_BACK_UP_VOLUME, volume_back_up},
                       {TASK_OPERATION_RESTORE_BACKUP, volume_restore},
-                      {TASK_OPERATION_DELETE_BACKUP, volume_delete}};
+                      {TASK_OPERATION_DELETE_BACKUP, volume_delete},
+                      {TASK_OPERATION_UPLOAD_VOLUME, volume_upload},
+                      {TASK_OPERATION_DELETE_IMAGE, volume_delete},
+                      {TASK_OPERATION_SAVE_IMAGE, volume_receive}};
     for (guint i = 0; work->table && i < G_N_ELEMENTS(operations); i++)
         if (operations[i].operation == work->table->operation)
             return operations[i].run(work, end, error);
@@ -215,7 +229,7 @@ static guint due(struct volume_caller *caller, const char *key, void *data)
     struct volume_member *from = row ? volume_reads_from(member, row) : NULL;
     g_autofree char *partner =
         row && *row->partner_id ? config_work_key(row->partner_type, row->partner_id) : NULL;
-    if (from && has_room(member) && (from == member || has_room(from)) &&
+    if (from && volume_has_place(member) && (from == member || volume_has_place(from)) &&
         (!partner || !g_hash_table_contains(caller->busy, partner)))
         begin(member, from, key, partner);
     return VOLUME_NEVER_MS;

@@ -61,23 +61,12 @@ void volume_work_fails(struct work_end *end, const char *why)
     end->why = g_utf8_substring(why, 0, MIN(g_utf8_strlen(why, -1), 256));
 }
 
-struct volume_member *volume_work_from(const struct volume_work *work, GError **error)
-{
-    struct volume_member *from = volume_reads_from(work->member, work->row);
-    if (from)
-        volume_member_ref(from);
-    else
-        fettle_set_error(error, WRONG_STATE, "this node does not serve back end %s any more",
-                         resource_read_from(volume_member_config(work->member), work->row));
-    return from;
-}
-
 bool volume_work_stands(const struct volume_work *work)
 {
     return strcmp(work->resource.status, work->row->status) == 0;
 }
 
-bool volume_work_unname(const struct volume_work *work, GError **error)
+static bool step(const struct volume_work *work, bool unname, const char *status, GError **error)
 {
     struct volume_caller *caller = work->caller;
     g_autofree char *commit_id = env_uuid(caller->env);
@@ -86,8 +75,19 @@ bool volume_work_unname(const struct volume_work *work, GError **error)
                                   .claim = work->claim,
                                   .service = caller->uuid,
                                   .generation = caller->generation,
-                                  .unname = true};
+                                  .unname = unname,
+                                  .status = (char *)status};
     return volume_call_commit(caller, work, "step_work", &args, error);
+}
+
+bool volume_work_unname(const struct volume_work *work, GError **error)
+{
+    return step(work, true, "", error);
+}
+
+bool volume_work_becomes(const struct volume_work *work, const char *status, GError **error)
+{
+    return step(work, false, status, error);
 }
 
 /* What was not refused, and did not pass, the copy tells. */

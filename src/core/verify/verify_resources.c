@@ -14,14 +14,15 @@ static char *what_next(const struct resource *resource, const char *kind)
     if (!strcmp(resource->status, "error_deleting") || !*resource->data)
         return g_strdup_printf("fettle %s delete %s", kind, name);
     return g_strdup_printf("if you know its data to be well: fettle %s reset-state %s --status "
-                           "available; else: fettle %s delete %s",
-                           kind, name, kind, name);
+                           "%s; else: fettle %s delete %s",
+                           kind, name, resource_ready_status(resource->type), kind, name);
 }
 
 static void verify_resource(struct look *look, const struct resource *resource)
 {
     const char *kind = resource_kind(resource->type);
-    if (!g_str_has_prefix(resource->status, "error"))
+    if (!g_str_has_prefix(resource->status, "error") &&
+        strcmp(resource->status, resource_error_status(resource->type)) != 0)
         return;
     g_autofree char *next = what_next(resource, kind), *why = g_strdup(resource->status_why);
     if (g_str_has_suffix(why, ".")) /* recovery speaks in sentences */

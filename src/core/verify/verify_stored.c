@@ -78,10 +78,11 @@ static void find_unknown(struct look *look, const struct backend *backend,
 {
     const char *kind = resource_kind(data->resource_type);
     look_note(look,
-              "back end %s: has data of a %s that no record knows: %ss/%s, %" G_GUINT64_FORMAT
+              "back end %s: has data of %s %s that no record knows: %ss/%s, %" G_GUINT64_FORMAT
               " MiB. What may be of a record that was lost stays there, everything else is swept "
               "within an hour (docs/guide/volumes.md)",
-              backend->name, kind, kind, data->name, data->bytes / MIB(1));
+              backend->name, resource_article(data->resource_type), kind, kind, data->name,
+              data->bytes / MIB(1));
 }
 
 /* By what is on record now. */
@@ -96,9 +97,10 @@ static void find_missing(struct look *look, const struct backend *backend,
     look_problem(
         look,
         "%s %s: its data %s %s%s on back end %s; whoever uses it gets errors. If it cannot "
-        "be put back: fettle %s reset-state %s --status error, and delete it",
+        "be put back: fettle %s reset-state %s --status %s, and delete it",
         kind, resource_name(&resource), data->name, data->there ? "has " : "is not there",
-        data->there ? share : "", backend->name, kind, resource_name(&resource));
+        data->there ? share : "", backend->name, kind, resource_name(&resource),
+        resource_error_status(resource.type));
 }
 
 static void find_all(struct look *look, const struct backend *backend,

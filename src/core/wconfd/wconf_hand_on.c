@@ -65,6 +65,14 @@ static bool type_fits(const struct config *head, const struct worker *row,
     return false;
 }
 
+/* What it reads is seen from one of its nodes. */
+static bool source_fits(const struct config *head, const struct worker *row,
+                        const struct backend *backend, GError **error)
+{
+    const char *from = resource_read_from(head, row);
+    return !*from || wconf_work_one_sees_both(head, from, backend->uuid, error);
+}
+
 /* Whoever chose knew it as it was; the head knows whether somebody serves it. One whose members
  * are to come yet does: a row waits for them. */
 static bool backend_fits(const struct config *head, const struct worker *row, const char *uuid,
@@ -84,7 +92,7 @@ static bool backend_fits(const struct config *head, const struct worker *row, co
         disabled += member && service->disabled;
     }
     if (!members || disabled < members)
-        return type_fits(head, row, backend, error);
+        return type_fits(head, row, backend, error) && source_fits(head, row, backend, error);
     fettle_set_error(error, WRONG_STATE, "back end %s: each of its services is disabled",
                      backend->name);
     return false;

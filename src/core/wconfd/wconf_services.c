@@ -57,6 +57,7 @@ static guint64 highest_stamp(const struct config *config)
     g_autoptr(GPtrArray) volumes = config_list(config, "volume");
     g_autoptr(GPtrArray) snapshots = config_list(config, "snapshot");
     g_autoptr(GPtrArray) backups = config_list(config, "backup");
+    g_autoptr(GPtrArray) images = config_list(config, "image");
     g_autoptr(GPtrArray) services = config_list(config, "storage_service");
     g_autoptr(GPtrArray) trash = config_list(config, "trash");
     g_autoptr(GPtrArray) cleanups = config_list(config, "cleanup");
@@ -70,6 +71,8 @@ static guint64 highest_stamp(const struct config *config)
         note_highest(&highest, ((const struct snapshot *)snapshots->pdata[i])->created_us);
     for (guint i = 0; i < backups->len; i++)
         note_highest(&highest, ((const struct backup *)backups->pdata[i])->created_us);
+    for (guint i = 0; i < images->len; i++)
+        note_highest(&highest, ((const struct image *)images->pdata[i])->created_us);
     for (guint i = 0; i < services->len; i++)
         note_highest(&highest,
                      ((const struct storage_service *)services->pdata[i])->state_since_us);

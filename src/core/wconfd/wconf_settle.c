@@ -52,7 +52,8 @@ static bool may_settle(const struct settling *settling, const struct resource *r
         fettle_set_error(error, REFUSED, "%s %s is %s; nothing was left of it", kind,
                          resource_name(resource), resource->status);
     else if (!gone && !wconf_work_settled(resource, item->status))
-        fettle_set_error(error, WRONG_INPUT, "status: a %s can be no \"%s\"", kind, item->status);
+        fettle_set_error(error, WRONG_INPUT, "status: %s %s can be no \"%s\"",
+                         resource_article(item->resource_type), kind, item->status);
     else if (*item->data && *resource->data)
         fettle_set_error(error, WRONG_INPUT, "data: %s %s has some already, %s", kind,
                          resource_name(resource), resource->data);
@@ -118,7 +119,7 @@ static void drop_fault(struct settling *settling, const struct resource *resourc
 static void put_resource(struct settling *settling, struct resource resource)
 {
     const struct settled_resource *item = settling->item;
-    bool fine = !strcmp(item->status, "available");
+    bool fine = !strcmp(item->status, resource_ready_status(resource.type));
     g_autofree char *why = g_strndup(item->summary, 256);
     resource.status = item->status;
     resource.status_why = fine ? "" : why;
@@ -155,7 +156,8 @@ static bool settle_one(struct settling *settling, GError **error)
         delete_resource(settling, resource);
     else
         put_resource(settling, resource);
-    if (!gone && (item->blind || item->alert) && strcmp(item->status, "available") != 0)
+    if (!gone && (item->blind || item->alert) &&
+        strcmp(item->status, resource_ready_status(resource.type)) != 0)
         put_fault(settling, &resource, task);
     else
         drop_fault(settling, &resource);

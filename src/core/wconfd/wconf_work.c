@@ -25,9 +25,9 @@ static const struct work_row *find_work(const struct wconf *wconf,
         if (row->kind == kind)
             g_string_append_printf(words, "%s%s", words->len ? ", " : "",
                                    task_operation_words[row->operation]);
-    fettle_set_error(error, WRONG_INPUT, "operation: there is no \"%s\" of a %s; there is %s",
-                     args->operation, enum_word(&resource_type_words, (int)args->resource_type),
-                     words->str);
+    fettle_set_error(error, WRONG_INPUT, "operation: there is no \"%s\" of %s %s; there is %s",
+                     args->operation, resource_article(args->resource_type),
+                     enum_word(&resource_type_words, (int)args->resource_type), words->str);
     return NULL;
 }
 
@@ -175,16 +175,18 @@ static void accepted_before(struct wconf *wconf, struct rpc_request *request,
     wconf_work_refuse(wconf, request, error);
 }
 
-/* What is made, or grows, and by how much. Of a backup nobody knows before what it takes. */
+/* What is made, or grows, and by how much. Of a backup nobody knows before what it takes; an image
+ * takes what its volume has at most. */
 static guint64 more_gib(const struct accept_work_args *args, const struct work_request *about,
                         const struct resource **ret_what)
 {
     const struct resource *resource = &about->resource, *partner = &about->partner;
-    bool backup = resource->type == RESOURCE_BACKUP;
-    *ret_what = backup && !partner->exists && partner->size ? partner : resource;
+    *ret_what = !partner->exists && partner->size ? partner : resource;
     if (!(*ret_what)->exists)
-        return backup && *ret_what == resource ? 0 : (*ret_what)->size;
-    return !backup && args->size > resource->size ? args->size - resource->size : 0;
+        return (*ret_what)->type == RESOURCE_BACKUP ? 0 : (*ret_what)->size;
+    return resource->type == RESOURCE_VOLUME && args->size > resource->size
+               ? args->size - resource->size
+               : 0;
 }
 
 /* The back end's view of that. What is restored over a volume, or moved, is made beside what it
@@ -230,7 +232,7 @@ static bool has_quota(const struct wconf *wconf, const struct accept_work_args *
     }
     const struct usage usage = {.volumes = !what->exists && what->type == RESOURCE_VOLUME,
                                 .snapshots = !what->exists && what->type == RESOURCE_SNAPSHOT,
-                                .gigabytes = more};
+                                .gigabytes = what->type == RESOURCE_IMAGE ? 0 : more};
     return usage_fits(wconf->head, what->project, args->quota, &usage, error);
 }
 
@@ -291,9 +293,16 @@ static const char *const of_attachments[] = {"attaching", "detaching", "reserved
 static bool may_be(const struct resource *resource, const char *status, GError **error)
 {
     const char *kind = resource_kind(resource->type);
-    if (!strcmp(status, "available") && !*resource->data) {
-        fettle_set_error(error, WRONG_STATE, "%s %s has no data; it can be error or be deleted",
-                         kind, resource_name(resource));
+    const char *ready = resource_ready_status(resource->type);
+    const char *failed = resource_error_status(resource->type);
+    if (!strcmp(status, ready) && !*resource->data) {
+        fettle_set_error(error, WRONG_STATE, "%s %s has no data; it can be %s or be deleted", kind,
+                         resource_name(resource), failed);
+        return false;
+    }
+    if (!strcmp(status, task_final_words[TASK_FINAL_QUEUED]) && *resource->data) {
+        fettle_set_error(error, WRONG_STATE, "%s %s has data; it can be %s or %s, or be deleted",
+                         kind, resource_name(resource), ready, failed);
         return false;
     }
     if (wconf_work_settled(resource, status))
@@ -309,8 +318,8 @@ static bool may_be(const struct resource *resource, const char *status, GError *
                          "status: %s is what an attachment says; a volume can be set to %s", status,
                          words->str);
     else
-        fettle_set_error(error, WRONG_INPUT, "status: a %s can be set to %s, not to \"%s\"", kind,
-                         words->str, status);
+        fettle_set_error(error, WRONG_INPUT, "status: %s %s can be set to %s, not to \"%s\"",
+                         resource_article(resource->type), kind, words->str, status);
     return false;
 }
 
@@ -359,7 +368,7 @@ static void reset(struct wconf *wconf, struct rpc_request *request,
     g_autofree char *key = config_work_key(args->resource_type, old->uuid);
     const struct worker *row = config_get(wconf->head, "worker", key, NULL);
     resource.status = args->status;
-    resource.status_why = strcmp(args->status, "available") != 0 ? "set by a person" : "";
+    resource.status_why = resource_is_ready(&resource) ? "" : "set by a person";
     g_ptr_array_add(changes, resource_put(wconf->head, &resource));
     if (row) {
         struct resource partner = resource_partner(wconf->head, row);

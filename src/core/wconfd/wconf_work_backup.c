@@ -1,6 +1,7 @@
 /*
  * What accept_work is about where backups are: a volume that is backed up, the back end that its
- * backup lies on, the volume that one is restored into. See wconf_work_private.h.
+ * backup lies on, the volume that one is restored into; and the back ends of images. See
+ * wconf_work_private.h.
  */
 #include <string.h>
 
@@ -9,15 +10,21 @@
 
 /* --- back ends --- */
 
-/* "dir1, dir2", of those that may hold backups; `ret_only`: if it is one. */
-static char *holders(const struct config *head, const struct backend **ret_only)
+static bool may_hold(const struct backend *backend, enum resource_type type)
+{
+    return type == RESOURCE_IMAGE ? backend->images : backend->backups;
+}
+
+/* "dir1, dir2", of those that may hold such; `ret_only`: if it is one. */
+static char *holders(const struct config *head, enum resource_type type,
+                     const struct backend **ret_only)
 {
     GString *names = g_string_new(NULL);
     guint count = 0;
     g_autoptr(GPtrArray) all = config_list(head, "backend");
     for (guint i = 0; i < all->len; i++) {
         const struct backend *backend = all->pdata[i];
-        if (!backend->backups)
+        if (!may_hold(backend, type))
             continue;
         g_string_append_printf(names, "%s%s", count++ ? ", " : "", backend->name);
         *ret_only = count == 1 ? backend : NULL;
@@ -25,34 +32,35 @@ static char *holders(const struct config *head, const struct backend **ret_only)
     return g_string_free(names, FALSE);
 }
 
-static const struct backend *named_holder(const struct config *head, const char *name,
-                                          GError **error)
+static const struct backend *named_holder(const struct config *head, enum resource_type type,
+                                          const char *name, GError **error)
 {
+    const char *kind = resource_kind(type);
     const struct backend *named = config_find(head, "backend", name, error);
-    if (!named || named->backups)
+    if (!named || may_hold(named, type))
         return named;
     fettle_set_error(error, WRONG_STATE,
-                     "back end %s may hold no backups; allow it (fettle backend modify %s "
-                     "--backups yes), or name another one",
-                     named->name, named->name);
+                     "back end %s may hold no %ss; allow it (fettle backend modify %s "
+                     "--%ss yes), or name another one",
+                     named->name, kind, named->name, kind);
     return NULL;
 }
 
-/* That is named, or the volume's own, or the only one. */
-static const struct backend *choose_holder(const struct config *head, const char *name,
-                                           const struct resource *volume, GError **error)
+const struct backend *wconf_work_holder(const struct config *head, enum resource_type type,
+                                        const char *name, const char *own_uuid, GError **error)
 {
-    const struct backend *own = config_get(head, "backend", volume->backend, NULL), *only = NULL;
+    const struct backend *own = config_get(head, "backend", own_uuid, NULL), *only = NULL;
+    const char *kind = resource_kind(type);
     if (*name)
-        return named_holder(head, name, error);
-    if (own && own->backups)
+        return named_holder(head, type, name, error);
+    if (own && may_hold(own, type))
         return own;
-    g_autofree char *names = holders(head, &only);
+    g_autofree char *names = holders(head, type, &only);
     if (!*names)
         fettle_set_error(error, WRONG_STATE,
-                         "no back end may hold backups; allow one: fettle backend modify %s "
-                         "--backups yes",
-                         own ? own->name : "BACKEND");
+                         "no back end may hold %ss; allow one: fettle backend modify %s "
+                         "--%ss yes",
+                         kind, own ? own->name : "BACKEND", kind);
     else if (!only)
         fettle_set_error(error, WRONG_INPUT, "backend: name the one that is to hold it: %s", names);
     return only;
@@ -63,7 +71,7 @@ bool wconf_work_one_sees_both(const struct config *head, const char *first, cons
 {
     const struct backend *one = config_get(head, "backend", first, NULL);
     const struct backend *other = config_get(head, "backend", second, NULL);
-    if (one && other && volume_backends_meet(one, other))
+    if (resource_backends_meet(head, first, second))
         return true;
     fettle_set_error(error, WRONG_STATE, "no node serves both back end %s and back end %s",
                      one ? one->name : first, other ? other->name : second);
@@ -100,7 +108,8 @@ bool wconf_work_make_backup(const struct config *head, const struct accept_work_
     }
     if (!volume.exists || !find_source(head, args, &volume, request, error))
         return false;
-    const struct backend *backend = choose_holder(head, args->backend, &volume, error);
+    const struct backend *backend =
+        wconf_work_holder(head, RESOURCE_BACKUP, args->backend, volume.backend, error);
     request->resource.volume = volume.uuid;
     request->resource.snapshot = *args->snapshot ? resource_name(&request->source) : "";
     request->resource.size = request->source.size;

@@ -175,7 +175,8 @@ void wconf_work_release(struct wconf *wconf, const struct worker *row, struct re
     bool has_data = *partner->data != '\0';
     if (!partner->exists || !work || g_strcmp0(work->partner_status, partner->status) != 0)
         return;
-    partner->status = task_final_words[has_data ? TASK_FINAL_AVAILABLE : TASK_FINAL_ERROR];
+    partner->status =
+        has_data ? resource_ready_status(partner->type) : resource_empty_status(partner->type);
     partner->status_why = has_data ? "" : why;
     g_ptr_array_add(changes, resource_put(wconf->head, partner));
 }

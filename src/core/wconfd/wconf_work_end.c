@@ -115,7 +115,7 @@ static char *source_moved(const struct config *head, const struct worker *row,
                    strcmp(noted->resource_id, row->partner_id) == 0;
     const char *status = partner                  ? work->partner_status
                          : resource_is_moved(row) ? row->status
-                                                  : "available";
+                                                  : resource_ready_status(source.type);
     if (strcmp(source.status, status) != 0)
         return g_strdup_printf("%s %s is %s since", kind, resource_name(&source), source.status);
     return strcmp(source.data, noted->data) != 0
@@ -172,6 +172,8 @@ static void name_data(struct ending *ending, const struct worker *row, struct re
     owner->data = item->data;
     owner->bytes = item->bytes;
     owner->sum = item->sum;
+    owner->virtual_size = item->virtual_size;
+    owner->checksum = item->checksum;
     g_free(ending->host);
     owner->host = ending->host = g_strdup_printf("%s@%s", ending->service->host, where);
 }

@@ -120,23 +120,26 @@ static bool snapshots_fit(const struct config *head, const struct resource *reso
     return false;
 }
 
-/* Something is said that this work does not ask for; a restore may make a volume. */
+/* Something is said that this work does not ask for; a restore may make a volume, an upload makes
+ * an image. */
 static bool has_foreign(const struct accept_work_args *args, const struct work_row *row,
                         GError **error)
 {
     bool restores = row->operation == TASK_OPERATION_RESTORE_BACKUP;
+    bool uploads = row->operation == TASK_OPERATION_UPLOAD_VOLUME;
     bool migrates = row->operation == TASK_OPERATION_MIGRATE_VOLUME;
     bool retypes = row->operation == TASK_OPERATION_RETYPE_VOLUME;
     const char *foreign = *args->source                    ? "source"
+                          : *args->image                   ? "image"
                           : *args->snapshot                ? "snapshot"
                           : *args->volume_type && !retypes ? "volume_type"
                           : args->migrate && !retypes      ? "migrate"
                           : *args->project                 ? "project"
-                          : restores                       ? NULL
+                          : *args->target && !restores     ? "target"
+                          : restores || uploads            ? NULL
                           : *args->name                    ? "name"
                           : *args->description             ? "description"
                           : *args->backend && !migrates    ? "backend"
-                          : *args->target                  ? "target"
                           : args->unique_name              ? "unique_name"
                                                            : NULL;
     if (foreign)
@@ -157,6 +160,7 @@ bool wconf_work_find(const struct config *head, const struct work_row *row,
                      GError **error)
 {
     bool restores = row->operation == TASK_OPERATION_RESTORE_BACKUP;
+    bool uploads = row->makes_partners && row->partner_kind == TASK_KIND_image;
     const struct resource *resource = &request->resource;
     if (has_foreign(args, row, error))
         return false;
@@ -170,7 +174,9 @@ bool wconf_work_find(const struct config *head, const struct work_row *row,
     return resource->exists && wconf_work_may_begin(head, row, resource, error) &&
            (restores || size_fits(row, resource, args, error)) &&
            snapshots_fit(head, resource, args, error) &&
-           (!restores || wconf_work_find_restore(head, args, request, error));
+           wconf_work_may_delete(head, row, resource, error) &&
+           (!restores || wconf_work_find_restore(head, args, request, error)) &&
+           (!uploads || wconf_work_find_upload(head, args, request, error));
 }
 
 /* --- one that is made --- */
@@ -184,8 +190,8 @@ bool wconf_work_name_fits(const struct config *head, const struct resource *reso
     if (g_uuid_string_is_valid(name))
         fettle_set_error(error, WRONG_INPUT, "name: it is a UUID; choose another one");
     else if (unique && *name && *others)
-        fettle_set_error(error, ALREADY_EXISTS, "a %s %s exists already: %s; choose another name",
-                         kind, name, others);
+        fettle_set_error(error, ALREADY_EXISTS, "%s %s %s exists already: %s; choose another name",
+                         resource_article(resource->type), kind, name, others);
     else
         return true;
     return false;
@@ -245,30 +251,44 @@ static bool type_fits(const struct config *head, const struct resource *resource
     return false;
 }
 
-/* UUID of the one that is named, or of the only one that is for its type; "": a scheduler is to
- * choose, or to say that there is none. With no back end at all nothing is accepted, so nothing
- * waits that only a person can help. NULL: an error. */
+/* UUID of the one that is named, or of the only one that is for its type, and from whose nodes one
+ * sees `from` (UUID; "": nothing is read); "": a scheduler is to choose, or to say that there is
+ * none. With no back end at all nothing is accepted, so nothing waits that only a person can help.
+ * NULL: an error. */
 static const char *choose_backend(const struct config *head, const struct resource *resource,
-                                  const char *name, GError **error)
+                                  const char *name, const char *from, GError **error)
 {
     g_autoptr(GPtrArray) all = config_list(head, "backend");
     const struct backend *only = NULL;
     guint fitting = 0;
     if (*name) {
         const struct backend *named = config_find(head, "backend", name, error);
-        return named && type_fits(head, resource, named, error) ? named->uuid : NULL;
+        return named && type_fits(head, resource, named, error) &&
+                       (!*from || wconf_work_one_sees_both(head, from, named->uuid, error))
+                   ? named->uuid
+                   : NULL;
     }
     if (!all->len) {
         fettle_set_error(error, WRONG_STATE, "there is no back end; add one: fettle backend add");
         return NULL;
     }
     for (guint i = 0; i < all->len; i++) {
-        if (!type_fits(head, resource, all->pdata[i], NULL))
+        const struct backend *backend = all->pdata[i];
+        if (!type_fits(head, resource, backend, NULL) ||
+            (*from && !resource_backends_meet(head, from, backend->uuid)))
             continue;
-        only = all->pdata[i];
+        only = backend;
         fitting++;
     }
     return fitting == 1 ? only->uuid : "";
+}
+
+static bool put_on(const struct config *head, const struct accept_work_args *args,
+                   struct resource *resource, const char *from, GError **error)
+{
+    const char *backend = choose_backend(head, resource, args->backend, from, error);
+    resource->backend = backend ? backend : "";
+    return backend != NULL;
 }
 
 static bool make_blank(const struct config *head, const struct accept_work_args *args,
@@ -278,10 +298,22 @@ static bool make_blank(const struct config *head, const struct accept_work_args 
         fettle_set_error(error, WRONG_INPUT, "size: %s needs one, 1 GiB at least", args->operation);
         return false;
     }
-    const char *backend = choose_backend(head, resource, args->backend, error);
     resource->size = args->size;
-    resource->backend = backend ? backend : "";
-    return backend != NULL;
+    return put_on(head, args, resource, "", error);
+}
+
+/* What is converted may be made elsewhere. */
+static bool make_of_image(const struct config *head, const struct accept_work_args *args,
+                          struct resource *resource, struct resource *ret_image, GError **error)
+{
+    if (resource->type != RESOURCE_VOLUME)
+        fettle_set_error(error, WRONG_INPUT, "image: %s takes none", args->operation);
+    else if (*args->source)
+        fettle_set_error(error, WRONG_INPUT, "image: a snapshot is named already, as source");
+    else
+        return wconf_work_make_of_image(head, args, resource, ret_image, error) &&
+               put_on(head, args, resource, ret_image->backend, error);
+    return false;
 }
 
 struct work_request wconf_work_request(void)
@@ -303,10 +335,11 @@ bool wconf_work_may_read(const struct config *head, const char *operation,
 {
     if (!has_no_row(head, source, error) || !wconf_work_unattached(head, source, error))
         return false;
-    if (!strcmp(source->status, "available"))
+    if (resource_is_ready(source))
         return true;
-    fettle_set_error(error, WRONG_STATE, "%s %s is %s; %s needs available",
-                     resource_kind(source->type), resource_name(source), source->status, operation);
+    fettle_set_error(error, WRONG_STATE, "%s %s is %s; %s needs %s", resource_kind(source->type),
+                     resource_name(source), source->status, operation,
+                     resource_ready_status(source->type));
     return false;
 }
 
@@ -395,6 +428,8 @@ bool wconf_work_make(const struct config *head, const struct accept_work_args *a
     else if (*args->target || args->migrate)
         fettle_set_error(error, WRONG_INPUT, "%s: %s takes none",
                          *args->target ? "target" : "migrate", args->operation);
+    else if (*args->image)
+        made = make_of_image(head, args, resource, &request->source, error);
     else if (resource->type == RESOURCE_BACKUP)
         return wconf_work_make_backup(head, args, request, error);
     else if (*args->snapshot)

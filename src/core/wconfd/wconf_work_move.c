@@ -26,7 +26,7 @@ static bool can_have(const struct config *head, const struct volume_type *type,
 {
     const struct backend *own = config_get(head, "backend", volume->backend, NULL);
     return own && own != backend && volume_type_fits(type, backend) &&
-           volume_backends_meet(own, backend);
+           resource_backends_meet(head, own->uuid, backend->uuid);
 }
 
 static const struct backend *named_target(const struct config *head, const struct volume_type *type,

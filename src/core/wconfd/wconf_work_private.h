@@ -4,6 +4,7 @@
  *   wconf_work.c        accept_work, reset_state, change_volume, change_snapshot
  *   wconf_work_make.c   what accept_work is about
  *   wconf_work_backup.c the same where backups are
+ *   wconf_work_image.c  the same where images are; add_image, change_image
  *   wconf_work_move.c   the same of what is moved, or gets another type
  *   wconf_work_common.c what follows here
  *   wconf_work_take.c   take_work, step_work, empty_trash
@@ -114,8 +115,26 @@ bool wconf_work_make_backup(const struct config *head, const struct accept_work_
 /* Of a backup that may be restored, `request->resource`: into what. */
 bool wconf_work_find_restore(const struct config *head, const struct accept_work_args *args,
                              struct work_request *request, GError **error);
-/* The partner of a row that ends is free again; if it has no data, it is in error (`why`). One that
- * has another status than the row gave it stays (SAF-121). */
+/* The back end that is to hold a new backup, or image: the one that is named, or `own` (UUID; "":
+ * none) if that may, or the only one that may. NULL with an error. */
+const struct backend *wconf_work_holder(const struct config *head, enum resource_type type,
+                                        const char *name, const char *own, GError **error);
+/* WRONG_STATE: no node serves both back ends (UUIDs), so no member can read here and write there.
+ */
+bool wconf_work_one_sees_both(const struct config *head, const char *first, const char *second,
+                              GError **error);
+/* Of a new volume, `resource`: how large it is by that image, which it gives. */
+bool wconf_work_make_of_image(const struct config *head, const struct accept_work_args *args,
+                              struct resource *resource, struct resource *ret_image,
+                              GError **error);
+/* Of a volume that may be uploaded, `request->resource`: the image that is made. */
+bool wconf_work_find_upload(const struct config *head, const struct accept_work_args *args,
+                            struct work_request *request, GError **error);
+/* WRONG_STATE: of an image that is protected. */
+bool wconf_work_may_delete(const struct config *head, const struct work_row *row,
+                           const struct resource *resource, GError **error);
+/* The partner of a row that ends is free again; if it has no data, it is in error, or an image
+ * queued (`why`). One that has another status than the row gave it stays (SAF-121). */
 void wconf_work_release(struct wconf *wconf, const struct worker *row, struct resource *partner,
                         const char *why, GPtrArray *changes);
 /* The resource names its data no more: that is trash. */

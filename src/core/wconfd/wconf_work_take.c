@@ -112,21 +112,46 @@ void wconf_handle_take_work(struct wconf *wconf, struct rpc_request *request)
 
 /* --- step_work --- */
 
-/* What it names is given up only by work that removes it. */
-static bool may_unname(const struct wconf *wconf, const struct worker *row,
-                       const struct resource *resource, GError **error)
+static bool stands(const struct wconf *wconf, const struct worker *row,
+                   const struct resource *resource, GError **error)
 {
-    const struct work_row *work = wconf_work_row(wconf, row);
     g_autofree char *name = wconf_work_name(wconf->head, row);
-    if (!work || work->done != TASK_FINAL_REMOVED) {
-        fettle_set_error(error, WRONG_INPUT, "unname: %s does not remove %s", row->operation, name);
-        return false;
-    }
     if (!strcmp(resource->status, row->status))
         return true;
     fettle_set_error(error, REFUSED, "%s is %s, and not %s as its work says", name,
                      resource->status, row->status);
     return false;
+}
+
+/* Another status of the same operation. */
+static bool may_become(const struct wconf *wconf, const struct worker *row, const char *status,
+                       GError **error)
+{
+    const struct work_row *work = wconf_work_row(wconf, row);
+    const struct task_row *task = task_row_of(resource_task_kind(row->resource_type), status);
+    if (work && task && task->operation == work->operation && task->owner == TASK_BY_ROW)
+        return true;
+    fettle_set_error(error, WRONG_INPUT, "status: %s is none of %s", status, row->operation);
+    return false;
+}
+
+/* What it names is given up only by work that removes it. */
+static bool may_unname(const struct wconf *wconf, const struct worker *row, GError **error)
+{
+    const struct work_row *work = wconf_work_row(wconf, row);
+    g_autofree char *name = wconf_work_name(wconf->head, row);
+    if (work && work->done == TASK_FINAL_REMOVED)
+        return true;
+    fettle_set_error(error, WRONG_INPUT, "unname: %s does not remove %s", row->operation, name);
+    return false;
+}
+
+static bool may_step(const struct wconf *wconf, const struct step_work_args *args,
+                     const struct worker *row, const struct resource *resource, GError **error)
+{
+    return (!args->unname || may_unname(wconf, row, error)) &&
+           (!*args->status || may_become(wconf, row, args->status, error)) &&
+           ((!args->unname && !*args->status) || stands(wconf, row, resource, error));
 }
 
 static void step(struct wconf *wconf, struct rpc_request *request,
@@ -135,12 +160,17 @@ static void step(struct wconf *wconf, struct rpc_request *request,
 {
     GPtrArray *changes = change_list_new();
     record_autoptr(worker) row = worker_copy(old);
+    bool unnames = args->unname && *resource->data;
     row->updated_us = wconf_stamp(wconf);
-    wconf_work_put_row(wconf, row, changes);
-    if (args->unname && *resource->data) {
-        wconf_work_unname(wconf, resource, row->operation, changes);
-        g_ptr_array_add(changes, resource_put(wconf->head, resource));
+    if (*args->status) {
+        text_set(&row->status, args->status);
+        resource->status = args->status;
     }
+    wconf_work_put_row(wconf, row, changes);
+    if (unnames)
+        wconf_work_unname(wconf, resource, row->operation, changes);
+    if (unnames || *args->status)
+        g_ptr_array_add(changes, resource_put(wconf->head, resource));
     wconf_work_commit(wconf, request, args->commit_id, changes, NULL);
 }
 
@@ -156,7 +186,7 @@ void wconf_handle_step_work(struct wconf *wconf, struct rpc_request *request)
         service ? wconf_work_claimed(wconf, service, args->key, args->claim, &error) : NULL;
     struct resource resource =
         row ? resource_of_row(wconf->head, row) : resource_read(RESOURCE_VOLUME, NULL);
-    if (row && (!args->unname || may_unname(wconf, row, &resource, &error)))
+    if (row && may_step(wconf, args, row, &resource, &error))
         step(wconf, request, args, row, &resource);
     else
         wconf_work_refuse(wconf, request, error);

@@ -42,7 +42,8 @@ static struct env *setup(const char *root, GError **error)
     if (!env)
         return NULL;
     g_autofree char *program = program_path("fettle-volumed");
-    driver = dir_volumes_new(program, LIMIT_VOLUME_CALL_MS);
+    g_autofree char *transfers = g_build_filename(real_env_paths(env)->run, "transfers", NULL);
+    driver = dir_volumes_new(program, transfers, LIMIT_VOLUME_CALL_MS);
     env->volumes = driver;
     service = volume_service_new(env, ended, NULL);
     g_autofree char *socket = node_paths_socket(real_env_paths(env), ROLE_VOLUMED);

@@ -41,6 +41,27 @@ struct volume_check {
     bool unseen; /* what place 0 has made is not seen */
 };
 
+/* The bytes of an image on their way to or from one client, who gets at them by NBD. */
+struct volume_transfer {
+    char *path;    /* of a Unix socket, for a client on this node; NULL: */
+    char *address; /* of this node, for one elsewhere, */
+    guint64 port;
+    char *key; /* and TLS-PSK in hexadecimal, without which nobody is let in */
+};
+
+enum volume_transfer_state {
+    TRANSFER_WAITS, /* nobody has come */
+    TRANSFER_STANDS,
+    TRANSFER_OVER /* whoever came has gone, or it has failed */
+};
+
+/* What an image is known by, once it is whole. */
+struct image_sums {
+    guint64 size, virtual_size; /* of the file, of the disk that it is */
+    char checksum[33];          /* MD5 of the file, in hexadecimal */
+    char os_hash_value[129];    /* SHA-512, likewise */
+};
+
 struct volume_driver_ops {
     /* Before anything else in the life of the process: the place is there, and its marker has these
      * two UUIDs. `make`: a place that has none gets it, if it is empty. UNSAFE: it belongs to
@@ -77,6 +98,25 @@ struct volume_driver_ops {
     bool (*restore)(struct volume_driver *driver, const struct backend *from,
                     const struct backup *backup, const struct backend *backend, const char *name,
                     guint64 size_gib, GError **error);
+    /* Makes the file of an image, in that format, of what a volume, which is on `from`, has in its
+     * first `size_gib` GiB; whole and marked as above, a point in time as a copy is, and measured
+     * as by `measure`. UNKNOWN_ENTITY: there is no source. */
+    bool (*upload)(struct volume_driver *driver, const struct backend *from, const char *source,
+                   const struct backend *backend, const char *name, enum disk_format format,
+                   guint64 size_gib, struct image_sums *ret_sums, GError **error);
+    /* The file of an image to which nobody writes any more is cut to the length that was said, on
+     * stable storage then, marked as whole, and measured as it is there (SAF-60). `said`: what it
+     * is to be, as far as it was said: a length, sums. UNKNOWN_ENTITY: there is none; CORRUPT: it
+     * is not that, is not in that format, damaged, empty, or would have other files read; then it
+     * is not marked. */
+    bool (*measure)(struct volume_driver *driver, const struct backend *backend, const char *name,
+                    enum disk_format format, const struct image_sums *said,
+                    struct image_sums *ret_sums, GError **error);
+    /* Makes a volume of that size of an image, which is on `from`; behind what that has it is
+     * blank. The record of the image stays as it is meanwhile. Errors as of restore. */
+    bool (*download)(struct volume_driver *driver, const struct backend *from,
+                     const struct image *image, const struct backend *backend, const char *name,
+                     guint64 size_gib, GError **error);
     /* Makes a volume at least that large; a smaller size, or the same again, changes nothing.
      * UNKNOWN_ENTITY: there is no such data. */
     bool (*grow)(struct volume_driver *driver, const struct backend *backend, const char *name,
@@ -97,6 +137,18 @@ struct volume_driver_ops {
      * False: it could not be tried. */
     bool (*check)(struct volume_driver *driver, const struct backend *backend,
                   struct volume_check *check, GError **error);
+    /* Lets one client, by NBD, write to a new file of an image, with room for so many bytes; or,
+     * with `bytes` 0, read what is there. `address`: of this node, to be reached from others; NULL:
+     * the client is here. It has a place among the calls of its back end until it is ended, with
+     * the process at the latest. ALREADY_EXISTS, UNKNOWN_ENTITY as of create and copy. */
+    struct volume_transfer *(*transfer)(struct volume_driver *driver, const struct backend *backend,
+                                        const char *name, guint64 bytes, const char *address,
+                                        GError **error);
+    /* Does not wait. */
+    enum volume_transfer_state (*transfer_state)(const struct volume_transfer *transfer);
+    /* Nobody reads or writes any more, which it waits for; it is freed. False: that is not sure.
+     * NULL is allowed. */
+    bool (*transfer_end)(struct volume_transfer *transfer);
     /* How many children hang in it; one that touched two back ends may do so in either, and counts
      * at both until a call at one alone has come back. Does not wait. */
     guint (*hanging)(struct volume_driver *driver, const struct backend *backend);

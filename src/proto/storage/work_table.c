@@ -8,6 +8,7 @@
 #define TASK_OF_volume(NAME, word) static const char volume_##NAME[] G_GNUC_UNUSED = word;
 #define TASK_OF_snapshot(NAME, word) static const char snapshot_##NAME[] G_GNUC_UNUSED = word;
 #define TASK_OF_backup(NAME, word) static const char backup_##NAME[] G_GNUC_UNUSED = word;
+#define TASK_OF_image(NAME, word) static const char image_##NAME[] G_GNUC_UNUSED = word;
 #include "proto/tasks.def"
 
 /* The statuses that an operation begins from are bits. */

@@ -43,9 +43,10 @@ static struct backend *backend(const char *name, const char *uuid)
 
 static void set_up(void)
 {
+    g_autofree char *folder = g_build_filename(world_folder(), "transfers", NULL);
     loop_init();
     times++;
-    suite.driver = dir_volumes_new(program, LIMIT_MS);
+    suite.driver = dir_volumes_new(program, folder, LIMIT_MS);
     suite.first = backend("dir1", "00000000-0000-4000-8000-0000000000d1");
     suite.second = backend("dir2", "00000000-0000-4000-8000-0000000000d2");
     suite.cluster = cluster_new();
@@ -155,13 +156,13 @@ static char byte_of(const struct backend *at, const char *name, off_t where)
     return byte;
 }
 
-/* Stands where a backup does, with the sum that it really has. */
-static void put_backup(const struct backend *at, struct backup *backup, const char *const *make)
+/* Stands in that folder, made by a program that has its path instead of FILE; its path. */
+static char *put_made(const struct backend *at, const char *in, const char *name,
+                      const char *const *make)
 {
-    g_autofree char *folder = g_build_filename(at->path, "backups", NULL);
-    g_autofree char *path = g_build_filename(folder, BACKUP, NULL), *text = NULL;
+    g_autofree char *folder = g_build_filename(at->path, in, NULL);
+    char *path = g_build_filename(folder, name, NULL);
     g_autoptr(GPtrArray) argv = g_ptr_array_new();
-    gsize length = 0;
     int status = 0;
     g_assert_cmpint(g_mkdir_with_parents(folder, 0700), ==, 0);
     unlink(path);
@@ -172,6 +173,14 @@ static void put_backup(const struct backend *at, struct backup *backup, const ch
                                G_SPAWN_SEARCH_PATH | G_SPAWN_STDOUT_TO_DEV_NULL, NULL, NULL, NULL,
                                NULL, &status, NULL));
     g_assert_cmpint(status, ==, 0);
+    return path;
+}
+
+/* Stands where a backup does, with the sum that it really has. */
+static void put_backup(const struct backend *at, struct backup *backup, const char *const *make)
+{
+    g_autofree char *path = put_made(at, "backups", BACKUP, make), *text = NULL;
+    gsize length = 0;
     g_assert_true(g_file_get_contents(path, &text, &length, NULL));
     g_free(backup->sum);
     backup->sum = g_compute_checksum_for_data(G_CHECKSUM_SHA512, (guchar *)text, length);
@@ -227,17 +236,125 @@ static void backups(void *unused)
     put_backup(suite.first, &backup,
                (const char *const[]){"qemu-img", "create", "-f", "qcow2", "-u", "-b", "/etc/passwd",
                                      "-F", "raw", "FILE", "1G", NULL});
-    assert_not_restored(&backup, "refers to another file, \"/etc/passwd\", as no backup does");
+    assert_not_restored(&backup, "refers to another file, \"/etc/passwd\", and is to rest on none");
     put_backup(suite.first, &backup,
                (const char *const[]){"qemu-img", "create", "-f", "qcow2", "-o",
                                      "data_file=other,data_file_raw=on", "FILE", "1G", NULL});
-    assert_not_restored(&backup, "refers to another file, \"other\", as no backup does");
+    assert_not_restored(&backup, "refers to another file, \"other\", and is to rest on none");
     put_backup(suite.first, &backup,
                (const char *const[]){"qemu-img", "create", "-f", "qcow2", "FILE", "2G", NULL});
     assert_not_restored(&backup, "has a disk of 2147483648 bytes, and not of 1073741824 at most");
     put_backup(suite.first, &backup, (const char *const[]){"truncate", "-s", "1M", "FILE", NULL});
     assert_not_restored(&backup, "is no qcow2 file");
     g_free(backup.sum);
+    tear_down();
+}
+
+#define IMAGE "44444444-0000-4000-8000-000000000004.19"
+
+static void assert_not_measured(enum disk_format format, const char *why)
+{
+    g_autoptr(GError) error = NULL;
+    struct image_sums sums;
+    g_autofree char *said = g_strdup_printf("dir1: image %s %s", IMAGE, why);
+    g_assert_false(suite.driver->ops->measure(suite.driver, suite.first, IMAGE, format,
+                                              &(struct image_sums){0}, &sums, &error));
+    g_assert_cmpstr(error->message, ==, said);
+    g_assert_error(error, FETTLE_ERROR, FETTLE_ERROR_CORRUPT);
+}
+
+static void assert_not_downloaded(const char *why)
+{
+    g_autoptr(GError) error = NULL;
+    g_autofree char *said = g_strdup_printf("dir1: image %s %s", IMAGE, why);
+    const struct image image = {.data = (char *)IMAGE, .disk_format = FORMAT_QCOW2};
+    g_assert_false(suite.driver->ops->download(suite.driver, suite.first, &image, suite.first,
+                                               "11111111-0000-4000-8000-000000000001.30", 1,
+                                               &error));
+    g_assert_cmpstr(error->message, ==, said);
+    g_assert_error(error, FETTLE_ERROR, FETTLE_ERROR_CORRUPT);
+}
+
+/* What came from others has no file of the host read, neither when it is taken in nor, by whoever
+ * can write to the directory, later. */
+static void hostile_images(void *unused)
+{
+    static const struct {
+        const char *make[12], *why;
+    } cases[] = {
+        {{"qemu-img", "create", "-f", "qcow2", "-u", "-b", "/etc/passwd", "-F", "raw", "FILE",
+          "1G"},
+         "refers to another file, \"/etc/passwd\", and is to rest on none"},
+        {{"qemu-img", "create", "-f", "qcow2", "-o", "data_file=other,data_file_raw=on", "FILE",
+          "1G"},
+         "refers to another file, \"other\", and is to rest on none"},
+        {{"truncate", "-s", "1M", "FILE"}, "is no qcow2 file"},
+    };
+    g_autoptr(GError) error = NULL;
+    set_up();
+    suite.driver->ops->open(suite.driver, suite.first, suite.cluster, true, &error);
+    g_assert_no_error(error);
+    for (guint i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_free(put_made(suite.first, "images", IMAGE, cases[i].make));
+        assert_not_measured(FORMAT_QCOW2, cases[i].why);
+        assert_not_downloaded(cases[i].why);
+    }
+    g_free(
+        put_made(suite.first, "images", IMAGE,
+                 (const char *const[]){"qemu-img", "create", "-f", "qcow2", "FILE", "1G", NULL}));
+    set_byte(suite.first, "images", IMAGE, 35, 1); /* the method of encryption */
+    assert_not_measured(FORMAT_QCOW2, "is encrypted; decrypt it first with `qemu-img convert`");
+    assert_not_downloaded("is encrypted; decrypt it first with `qemu-img convert`");
+    g_free(put_made(suite.first, "images", IMAGE,
+                    (const char *const[]){"truncate", "-s", "0", "FILE", NULL}));
+    assert_not_measured(FORMAT_RAW, "has a disk of 0 bytes");
+    g_free(
+        put_made(suite.first, "images", IMAGE,
+                 (const char *const[]){"qemu-img", "create", "-f", "qcow2", "FILE", "100T", NULL}));
+    assert_not_measured(FORMAT_QCOW2, "claims a disk of 109951162777600 bytes; 1 to "
+                                      "70368744177664 are possible");
+    g_free(
+        put_made(suite.first, "images", IMAGE,
+                 (const char *const[]){"qemu-img", "create", "-f", "qcow2", "FILE", "2G", NULL}));
+    assert_not_downloaded("has a disk of 2147483648 bytes, and not of 1073741824 at most");
+    tear_down();
+}
+
+/* Byte by byte, in both formats; a raw file is raw, whatever it begins with. */
+static void images(void *unused)
+{
+    g_autoptr(GError) error = NULL;
+    struct image_sums sums;
+    set_up();
+    const struct volume_driver_ops *ops = suite.driver->ops;
+    ops->open(suite.driver, suite.first, suite.cluster, true, &error);
+    ops->create(suite.driver, suite.first, RESOURCE_VOLUME, NAME, 1, &error);
+    set_byte(suite.first, "volumes", NAME, 7, 'a');
+    ops->upload(suite.driver, suite.first, NAME, suite.first, IMAGE, FORMAT_QCOW2, 1, &sums,
+                &error);
+    g_assert_no_error(error);
+    g_assert_cmpuint(sums.virtual_size, ==, 1 << 30);
+    g_assert_cmpuint(sums.size, <, MIB(1));
+    struct image image = {.data = (char *)IMAGE, .disk_format = FORMAT_QCOW2};
+    ops->download(suite.driver, suite.first, &image, suite.second,
+                  "11111111-0000-4000-8000-000000000001.20", 2, &error);
+    g_assert_error(error, FETTLE_ERROR, FETTLE_ERROR_ENVIRONMENT); /* it has no marker yet */
+    g_clear_error(&error);
+    ops->open(suite.driver, suite.second, suite.cluster, true, &error);
+    ops->download(suite.driver, suite.first, &image, suite.second,
+                  "11111111-0000-4000-8000-000000000001.20", 2, &error);
+    g_assert_no_error(error);
+    g_assert_cmpint(byte_of(suite.second, "11111111-0000-4000-8000-000000000001.20", 7), ==, 'a');
+    image.disk_format = FORMAT_RAW;
+    ops->download(suite.driver, suite.first, &image, suite.first,
+                  "11111111-0000-4000-8000-000000000001.21", 1, &error);
+    g_assert_no_error(error);
+    g_assert_cmpint(byte_of(suite.first, "11111111-0000-4000-8000-000000000001.21", 0), ==, 'Q');
+    guint64 size = sums.size;
+    ops->measure(suite.driver, suite.first, IMAGE, FORMAT_RAW, &(struct image_sums){0}, &sums,
+                 &error);
+    g_assert_no_error(error);
+    g_assert_cmpuint(sums.virtual_size, ==, size);
     tear_down();
 }
 
@@ -391,7 +508,7 @@ static void broken(void *unused)
 {
     g_autoptr(GError) error = NULL;
     set_up();
-    struct volume_driver *other = dir_volumes_new("false", LIMIT_MS);
+    struct volume_driver *other = dir_volumes_new("false", world_folder(), LIMIT_MS);
     g_assert_null(other->ops->list(other, suite.first, &error));
     g_assert_error(error, FETTLE_ERROR, FETTLE_ERROR_STORAGE);
     dir_volumes_free(other);
@@ -535,6 +652,8 @@ static int run_tests(int argc, char **argv)
     world_test("/volume-dir/whole#SAF-52", whole);
     world_test("/volume-dir/bytes-of-copies#SAF-52", copies);
     world_test("/volume-dir/backups#SAF-52", backups);
+    world_test("/volume-dir/images-byte-by-byte#SAF-60", images);
+    world_test("/volume-dir/hostile-images#SAF-60", hostile_images);
     world_test("/volume-dir/full#SAF-52", full);
     world_test("/volume-dir/checks", checks);
     world_test("/volume-dir/checks-without-locks", unlocked);

@@ -236,6 +236,53 @@ static void test_backs_up(void)
     g_free(backup.sum);
 }
 
+#define IMAGE "44444444-0000-4000-8000-000000000004.19"
+
+static bool upload(const char *source, struct image_sums *sums, GError **error)
+{
+    return ops->upload(suite->driver, suite->first, source, suite->second, IMAGE, FORMAT_QCOW2, 1,
+                       sums, error);
+}
+
+/* As backups; and what came otherwise is known by the same sums once nobody writes to it. */
+static void test_images(void)
+{
+    struct image_sums sums, again;
+    const struct image image = {.data = (char *)IMAGE, .disk_format = FORMAT_QCOW2};
+    open_both();
+    FAILS(upload(NAME, &sums, &do_error), UNKNOWN_ENTITY);
+    FAILS(ops->measure(suite->driver, suite->second, IMAGE, FORMAT_QCOW2, &(struct image_sums){0},
+                       &sums, &do_error),
+          UNKNOWN_ENTITY);
+    DO(create(NAME, 1, &do_error));
+    suite->lock(suite->first, NAME, true);
+    FAILS(upload(NAME, &sums, &do_error), WRONG_STATE);
+    suite->lock(suite->first, NAME, false);
+    assert_list(suite->second, "");
+    DO(upload(NAME, &sums, &do_error));
+    g_assert_cmpuint(strlen(sums.os_hash_value), ==, 128);
+    g_assert_cmpuint(strlen(sums.checksum), ==, 32);
+    g_assert_cmpuint(sums.virtual_size, ==, GIB);
+    assert_list(suite->second, IMAGE);
+    FAILS(upload(NAME, &sums, &do_error), ALREADY_EXISTS);
+    DO(ops->measure(suite->driver, suite->second, IMAGE, FORMAT_QCOW2, &(struct image_sums){0},
+                    &again, &do_error));
+    g_assert_cmpuint(again.size, ==, sums.size);
+    g_assert_cmpstr(again.os_hash_value, ==, sums.os_hash_value);
+    g_assert_cmpstr(again.checksum, ==, sums.checksum);
+    DO(ops->download(suite->driver, suite->second, &image, suite->first, VOLUME ".20", 2,
+                     &do_error));
+    assert_is(VOLUME ".20", 2 * GIB, true);
+    FAILS(ops->download(suite->driver, suite->second, &image, suite->first, VOLUME ".20", 2,
+                        &do_error),
+          ALREADY_EXISTS);
+    DO(ops->remove(suite->driver, suite->second, RESOURCE_IMAGE, IMAGE, &do_error));
+    FAILS(ops->download(suite->driver, suite->second, &image, suite->first, VOLUME ".21", 2,
+                        &do_error),
+          UNKNOWN_ENTITY);
+    assert_list(suite->first, NAME " " VOLUME ".20");
+}
+
 static void test_grows(void)
 {
     open_both();
@@ -335,14 +382,14 @@ static void run_test(const void *data)
     suite->tear_down();
 }
 
-static void (*const tests[])(void) = {test_markers,        test_creates,           test_copies,
-                                      test_copies_between, test_backs_up,          test_grows,
-                                      test_removes,        test_halves_and_others, test_finds,
-                                      test_hangs};
+static void (*const tests[])(void) = {test_markers,        test_creates,  test_copies,
+                                      test_copies_between, test_backs_up, test_images,
+                                      test_grows,          test_removes,  test_halves_and_others,
+                                      test_finds,          test_hangs};
 static const char *const names[] = {
-    "markers#SAF-123", "creates#SAF-52", "copies#SAF-52",  "copies-between#SAF-123",
-    "backs-up#SAF-52", "grows#SAF-53",   "removes#SAF-53", "halves-and-others",
-    "finds#RCV-17",    "hangs"};
+    "markers#SAF-123",   "creates#SAF-52", "copies#SAF-52", "copies-between#SAF-123",
+    "backs-up#SAF-52",   "images#SAF-60",  "grows#SAF-53",  "removes#SAF-53",
+    "halves-and-others", "finds#RCV-17",   "hangs"};
 
 void volume_suite_add(const char *path, struct volume_suite *tested)
 {

@@ -540,6 +540,32 @@ static void test_backup(void)
     }
 }
 
+/* SAF-60: nobody but the methods of work says by what an image is known, or makes it active. */
+static void test_image(void)
+{
+    g_autofree char *sum = g_strnfill(128, 'c'), *md5 = g_strnfill(32, 'c');
+    static const char id[] = BACKUP3;
+    struct change *const changes[] = {
+        put("image", id, 9, with(object_image(id, 4096), "size", NUMBER(5))),
+        put("image", id, 9, with(object_image(id, 4096), "os_hash_value", TEXT(sum))),
+        put("image", id, 9, with(object_image(id, 4096), "checksum", TEXT(md5))),
+        put("image", id, 9, with(object_image(id, 4096), "virtual_size", NUMBER(1610612000))),
+        put("image", id, 9, with(object_image(id, 4096), "status", TEXT("killed"))),
+        put("image", id, 9, with(object_image(id, 4096), "disk_format", TEXT("raw")))};
+    static const char *const words[] = {"bytes: changes",    "sum: changes",
+                                        "checksum: changes", "virtual_size: changes",
+                                        "status: changes",   "disk_format: never changes"};
+    for (guint i = 0; i < G_N_ELEMENTS(changes); i++) {
+        g_autofree char *said =
+            check(changes_of(BACKENDS, put("image", id, 1, object_image(id, 4096)), NULL),
+                  changes_of(changes[i], NULL));
+        g_autofree char *expected =
+            g_strdup_printf("unsafe: image tick (" BACKUP3 "): %s", words[i]);
+        if (!g_str_has_prefix(said, expected))
+            g_error("%s", said);
+    }
+}
+
 static void test_partner(void)
 {
     assert_says(
@@ -751,6 +777,7 @@ int main(int argc, char **argv)
     g_test_add_func("/storage_rules/trash#SAF-53", test_trash);
     g_test_add_func("/storage_rules/snapshot#SAF-50,SAF-53", test_snapshot);
     g_test_add_func("/storage_rules/backup#SAF-50", test_backup);
+    g_test_add_func("/storage_rules/image#SAF-60", test_image);
     g_test_add_func("/storage_rules/partner#SAF-121", test_partner);
     g_test_add_func("/storage_rules/restored#SAF-122", test_restored);
     g_test_add_func("/storage_rules/found", test_found);

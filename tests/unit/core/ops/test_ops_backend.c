@@ -74,12 +74,13 @@ static void test_room(void)
     g_assert_cmpuint(backend->overcommit, ==, 200);
 }
 
-/* Whether it may hold backups: only if somebody says so; what is not named stays. */
+/* Whether it may hold backups, and images: only if somebody says so; what is not named stays. */
 static void test_backups(void)
 {
     put_dir1();
     const struct backend *backend = config_find(world->config, "backend", "dir1", NULL);
     g_assert_false(backend->backups);
+    g_assert_false(backend->images);
     g_assert_cmpstr(run("OP_BACKEND_SET_PARAMS",
                         json_make("{ss ss}", "backend_name", "dir1", "backups", "yes")),
                     ==, "null");
@@ -87,6 +88,13 @@ static void test_backups(void)
                         json_make("{ss si}", "backend_name", "dir1", "overcommit", 200)),
                     ==, "null");
     backend = config_find(world->config, "backend", "dir1", NULL);
+    g_assert_true(backend->backups);
+    g_assert_false(backend->images);
+    g_assert_cmpstr(
+        run("OP_BACKEND_SET_PARAMS", json_make("{ss ss}", "backend_name", "dir1", "images", "yes")),
+        ==, "null");
+    backend = config_find(world->config, "backend", "dir1", NULL);
+    g_assert_true(backend->images);
     g_assert_true(backend->backups);
 }
 

@@ -518,6 +518,7 @@ static void test_reset_of_kinds(void)
 {
     static const char *const refusals[][2] = {
         {"backup", "kind: must be instance; of a backup say: fettle backup reset-state"},
+        {"image", "kind: must be instance; of an image say: fettle image reset-state"},
         {"network", "kind: must be instance, not \"network\""}};
     begin(true);
     for (guint i = 0; i < G_N_ELEMENTS(refusals); i++)

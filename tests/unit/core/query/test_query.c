@@ -629,22 +629,23 @@ static void test_refusals(void)
 {
     struct queue_world *w = query_world_new();
 
-    queue_refuse(w, "Query", json_make("[s, [s], n]", "planet", "name"), FETTLE_ERROR_WRONG_INPUT,
-                 "Query: what: unknown resource \"planet\"; known are instance, node, group, job, "
-                 "repair, policy, brake, advice, network, reservation, invitation, decision, "
-                 "event, fault, stuck, task, filter, lock, "
-                 "waiter, export, service, backend, volume_type, volume, snapshot, backup, worker, "
-                 "storage_service");
+    queue_refuse(
+        w, "Query", json_make("[s, [s], n]", "planet", "name"), FETTLE_ERROR_WRONG_INPUT,
+        "Query: what: unknown resource \"planet\"; known are instance, node, group, job, "
+        "repair, policy, brake, advice, network, reservation, invitation, decision, "
+        "event, fault, stuck, task, filter, lock, "
+        "waiter, export, service, backend, volume_type, volume, snapshot, backup, image, worker, "
+        "storage_service");
     queue_refuse(w, "Query", json_make("[s, [s], [sss]]", "node", "name", "=", "nope", "x"),
                  FETTLE_ERROR_WRONG_INPUT, "Query: filter[1]: unknown field \"nope\"");
-    queue_refuse(
-        w, "QueryFields", json_make("[s, n]", "planet"), FETTLE_ERROR_WRONG_INPUT,
-        "QueryFields: what: unknown resource \"planet\"; known are instance, node, group, "
-        "job, repair, policy, brake, advice, network, reservation, invitation, decision, "
-        "event, fault, stuck, task, "
-        "filter, "
-        "lock, waiter, export, service, backend, volume_type, volume, snapshot, backup, worker, "
-        "storage_service");
+    queue_refuse(w, "QueryFields", json_make("[s, n]", "planet"), FETTLE_ERROR_WRONG_INPUT,
+                 "QueryFields: what: unknown resource \"planet\"; known are instance, node, group, "
+                 "job, repair, policy, brake, advice, network, reservation, invitation, decision, "
+                 "event, fault, stuck, task, "
+                 "filter, "
+                 "lock, waiter, export, service, backend, volume_type, volume, snapshot, backup, "
+                 "image, worker, "
+                 "storage_service");
     queue_refuse(w, "QueryTags", json_make("[s, s]", "instance", "nobody"),
                  FETTLE_ERROR_UNKNOWN_ENTITY, "instance \"nobody\" does not exist");
     queue_world_free(w);
@@ -695,6 +696,9 @@ static void test_every_field(void)
     store_put(w->store, "backup", REPAIR,
               json_make("{ss ss ss si ss}", "uuid", REPAIR, "name", "b1", "volume", REPAIR, "size",
                         2, "status", "error"));
+    store_put(w->store, "image", REPAIR,
+              json_make("{ss ss ss ss}", "uuid", REPAIR, "name", "tick", "status", "queued",
+                        "disk_format", "raw"));
     store_put(w->store, "volume_type", REPAIR,
               json_make("{ss ss}", "uuid", REPAIR, "name", "fast"));
     put_filter(w, 1, 9, "PAUSE");

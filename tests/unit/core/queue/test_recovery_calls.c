@@ -71,9 +71,9 @@ static void test_fault(struct queue_world *w)
 static void test_nothing(struct queue_world *w)
 {
     refuse(w, "instance", "nix", FETTLE_ERROR_UNKNOWN_ENTITY, "instance \"nix\" does not exist");
-    refuse(
-        w, "network", "n", FETTLE_ERROR_WRONG_INPUT,
-        "RetryRecovery: kind: must be one of instance, volume, snapshot, backup, not \"network\"");
+    refuse(w, "network", "n", FETTLE_ERROR_WRONG_INPUT,
+           "RetryRecovery: kind: must be one of instance, volume, snapshot, backup, image, not "
+           "\"network\"");
     put_web1(w, "", 0);
     refuse(w, "instance", "web1", FETTLE_ERROR_WRONG_STATE,
            "instance \"web1\": nothing is stuck; it has no task");
@@ -207,11 +207,12 @@ static void test_plan_of_nothing(struct queue_world *w)
                 "instance \"nix\" does not exist");
     refuse_plan(w, "instance", "nix", true, FETTLE_ERROR_UNKNOWN_ENTITY,
                 "instance \"nix\" does not exist");
+    refuse_plan(w, "network", "n", true, FETTLE_ERROR_WRONG_INPUT,
+                "PlanRecovery: kind: must be one of instance, volume, snapshot, backup, image, not "
+                "\"network\"");
     refuse_plan(
-        w, "network", "n", true, FETTLE_ERROR_WRONG_INPUT,
-        "PlanRecovery: kind: must be one of instance, volume, snapshot, backup, not \"network\"");
-    refuse_plan(w, "", "", true, FETTLE_ERROR_WRONG_INPUT,
-                "PlanRecovery: kind: must be one of instance, volume, snapshot, backup, not \"\"");
+        w, "", "", true, FETTLE_ERROR_WRONG_INPUT,
+        "PlanRecovery: kind: must be one of instance, volume, snapshot, backup, image, not \"\"");
     put_web1(w, "", 0);
     refuse_plan(w, "instance", "web1", false, FETTLE_ERROR_WRONG_STATE,
                 "instance \"web1\": nothing is stuck; it has no task");

@@ -515,7 +515,7 @@ static json_t *jobs(void)
 static void test_bad_input(void)
 {
     struct queue_world *w = queue_world_new(1);
-#define KNOWN "job, instance, decision, event, volume, snapshot, backup"
+#define KNOWN "job, instance, decision, event, volume, snapshot, backup, image"
 #define NOT_KNOWN "cannot be watched; what can is " KNOWN
     static const char shape[] = "kinds: must be {kind: [fields], …}, with at least one of " KNOWN;
     g_autoptr(GString) many = g_string_new("{\"job\": [\"id\"");

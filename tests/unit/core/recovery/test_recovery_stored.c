@@ -265,6 +265,39 @@ static void test_backups(void)
     }
 }
 
+/* RCV-83 to 85, of records: nothing imports. As with backups nobody knows sums of what was being
+ * saved, so what there is of that is never named. */
+static void test_images(void)
+{
+    static const char named[] = BACKUP3 ".8";
+    static const struct arrow arrows[] = {
+        {"saving", named, named, 4096, true, false, "active 2 GiB", "RCV-83", false},
+        {"saving", "", named, 4096, true, false, "killed 2 GiB, no data", "RCV-83", true},
+        {"saving", "", NULL, 0, false, false, "queued 2 GiB, no data", "RCV-83", false},
+        {"uploading", named, named, 4096, true, false, "active 2 GiB", "RCV-84", false},
+        {"importing", "", named, 4096, false, false, "queued 2 GiB, no data", "RCV-84", false},
+        {"importing", "", NULL, 0, false, false, "queued 2 GiB, no data", "RCV-84", false},
+        {"deleting", named, named, 4096, true, false, "active 2 GiB", "RCV-85", true},
+        {"deleting", named, NULL, 0, false, false, "gone", "RCV-85", false},
+        {"pending_delete", named, named, 4095, true, false, "killed 2 GiB", "RCV-85", true},
+        {"deleting", "", named, 4096, true, false, "killed 2 GiB, no data", "RCV-85", true}};
+    for (guint i = 0; i < G_N_ELEMENTS(arrows); i++) {
+        const struct arrow *arrow = &arrows[i];
+        json_t *image = with(object_image(BACKUP3, 4096), "status", json_string(arrow->status));
+        if (!*arrow->data)
+            with(with(with(image, "data", json_string("")), "size", json_integer(0)),
+                 "os_hash_value", json_string(""));
+        g_test_message("arrow %u", i);
+        set_up(changes_of(put("image", BACKUP3, 1, image), NULL));
+        if (arrow->name)
+            fake_volumes_put_as(volumes, DIR1, RESOURCE_IMAGE, arrow->name, arrow->bytes,
+                                arrow->whole);
+        begin();
+        check(arrow, BACKUP3);
+        tear_down();
+    }
+}
+
 /* A volume goes after its snapshots, and not while it has one that is whole. */
 static void test_cascade(void)
 {
@@ -492,6 +525,7 @@ int main(int argc, char **argv)
     g_test_add_func("/recovery/stored/others#RCV-73,RCV-76,RCV-77,RCV-19,RCV-82", test_others);
     g_test_add_func("/recovery/stored/snapshots#RCV-78", test_snapshots);
     g_test_add_func("/recovery/stored/backups#RCV-77", test_backups);
+    g_test_add_func("/recovery/stored/images#RCV-83,84,85", test_images);
     g_test_add_func("/recovery/stored/cascade#RCV-73", test_cascade);
     g_test_add_func("/recovery/stored/row#RCV-13", test_row);
     g_test_add_func("/recovery/stored/sweep-waits#SAF-54", test_sweep_waits);

@@ -77,7 +77,8 @@ static char *chosen(guint64 size)
     struct config *config = config_of_changes();
     const char *uuid = NULL;
     g_autofree char *why = NULL;
-    const struct volume volume = {.size = size,
+    const struct volume volume = {.uuid = (char *)VOLUME1,
+                                  .size = size,
                                   .volume_type = typed ? (char *)TYPE1 : (char *)"",
                                   .backend = moving ? (char *)DIR1 : (char *)""};
     record_autoptr(worker) blank = worker_new();
@@ -90,6 +91,34 @@ static char *chosen(guint64 size)
     config_free(config);
     g_ptr_array_unref(spaces);
     return said;
+}
+
+/* A volume of an image on dir1, and dir2 is another node's. */
+static void of_image(guint64 free_gib)
+{
+    begin();
+    g_ptr_array_add(changes, put("backend", DIR2, 1,
+                                 with(object_backend(DIR2), "nodes", json_make("[s]", NODE3))));
+    g_ptr_array_add(changes, put("image", ID_A, 1, object_image(ID_A, 4096)));
+    volume(VOLUME1, 10, "", "error"); /* so that it is not promised twice */
+    g_ptr_array_add(changes, put("worker", ROW1, 1,
+                                 with(with(object_row1(), "backend", json_string("")), "source",
+                                      json_make("{ss ss ss}", "resource_type", "Image",
+                                                "resource_id", ID_A, "data", ID_A ".8"))));
+    service(NODE1, DIR1, "up", false);
+    service(NODE3, DIR2, "up", false);
+    space(DIR1, free_gib, 200);
+    space(DIR2, 150, 200);
+}
+
+/* What reads an image goes where a member sees both. */
+static void test_image(void)
+{
+    of_image(100);
+    assert_says(chosen(10), "dir1");
+    of_image(5);
+    assert_says(chosen(10), "waits: no back end for 10 GiB: dir1 has 5 GiB left; dir2 is served by "
+                            "no node that sees the image");
 }
 
 static void test_most_space(void)
@@ -386,6 +415,7 @@ static void test_room_of_extensions(void)
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/volume-choose/image#SAF-120", test_image);
     g_test_add_func("/volume-choose/most-space", test_most_space);
     g_test_add_func("/volume-choose/restores", test_restores);
     g_test_add_func("/volume-choose/waits", test_waits);

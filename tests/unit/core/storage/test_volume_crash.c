@@ -21,6 +21,7 @@ struct story {
 #define NEW "restore-backup into a new volume"
 #define OVER "restore-backup over a volume"
 #define MOVE "migrate-volume"
+#define OF_IMAGE "create-volume from an image"
 #define CASCADE "delete-volume with its snapshots"
 
 static const struct story stories[] = {
@@ -46,6 +47,12 @@ static const struct story stories[] = {
     {"delete-backup", 0, "|gone|error_deleting 2 GiB, no data|", true},
     {MOVE, 0, "|available 2 GiB|", false},
     {MOVE, 0, "|available 2 GiB|", true},
+    {"upload-volume", 0, "|active 2 GiB|queued 2 GiB, no data|", false},
+    {"upload-volume", 0, "|active 2 GiB|queued 2 GiB, no data|", true},
+    {OF_IMAGE, 0, "|available 2 GiB|error 2 GiB, no data|", false},
+    {OF_IMAGE, 0, "|available 2 GiB|error 2 GiB, no data|", true},
+    {"delete-image", 0, "|gone|", false},
+    {"delete-image", 0, "|gone|killed 2 GiB, no data|", true},
     {CASCADE, 0, "|gone|", false},
     {CASCADE, 0, "|gone|error_deleting 2 GiB|", true},
 };
@@ -57,6 +64,8 @@ static void fail_once(const struct story *story)
                      : g_str_has_prefix(story->operation, "delete-")  ? "remove"
                      : g_str_has_prefix(story->operation, "restore-") ? "restore"
                      : g_str_has_prefix(story->operation, "back-up-") ? "back_up"
+                     : g_str_has_prefix(story->operation, "upload-")  ? "upload"
+                     : strcmp(story->operation, OF_IMAGE) == 0        ? "download"
                                                                       : "copy";
     if (story->fails)
         fake_volumes_fail(volumes, op, FETTLE_ERROR_STORAGE, true, 1);
@@ -76,7 +85,15 @@ static json_t *wish(const char *type, const char *operation, const char *what, c
     return json_make("{s:s,s:s,s:s}", "resource_type", type, "operation", operation, what, uuid);
 }
 
-/* What there is before: a volume, with a snapshot or a backup where the operation is about one. */
+static const char *upload(const char *volume)
+{
+    volume_ask_for(
+        with(wish("Volume", "upload-volume", "resource", volume), "commit_id", json_string(ID_B)));
+    return ID_B;
+}
+
+/* What there is before: a volume, with a snapshot, a backup or an image where the operation is
+ * about one. */
 static void prepare(const struct story *story, const char **ret_volume, const char **ret_snapshot)
 {
     bool blank = strcmp(story->operation, "create-volume") == 0;
@@ -86,8 +103,11 @@ static void prepare(const struct story *story, const char **ret_volume, const ch
     volumes_work();
     bool restores = g_str_has_prefix(story->operation, "restore-") ||
                     strcmp(story->operation, "delete-backup") == 0;
+    bool reads =
+        strcmp(story->operation, OF_IMAGE) == 0 || strcmp(story->operation, "delete-image") == 0;
     *ret_snapshot =
-        copies     ? volume_ask_for(wish("Snapshot", "create-snapshot", "source", *ret_volume))
+        reads      ? upload(*ret_volume)
+        : copies   ? volume_ask_for(wish("Snapshot", "create-snapshot", "source", *ret_volume))
         : restores ? volume_ask_for(wish("Backup", "back-up-volume", "source", *ret_volume))
                    : "";
     volumes_work();
@@ -125,6 +145,13 @@ static const char *begin(const struct story *story, struct volumed *process, gui
         return volume_ask_for(
             with(wish("Volume", MOVE, "resource", volume), "backend", json_string("dir2")));
     }
+    if (strcmp(story->operation, "upload-volume") == 0)
+        return upload(volume);
+    if (strcmp(story->operation, "delete-image") == 0)
+        return volume_ask_for(wish("Image", "delete-image", "resource", snapshot));
+    if (strcmp(story->operation, OF_IMAGE) == 0)
+        return volume_ask_for(with(wish("Volume", "create-volume", "image", snapshot), "backend",
+                                   json_string("dir1")));
     if (strcmp(story->operation, COPY) == 0)
         return volume_ask_for(wish("Volume", "create-volume", "source", snapshot));
     if (strcmp(story->operation, CASCADE) == 0)
@@ -153,6 +180,7 @@ static void assert_outcome(const struct story *story, const char *uuid)
         const struct volume *volume = all->pdata[i];
         g_assert_cmpint(volume->status, !=, VOLUME_BACKING_UP);
         g_assert_cmpint(volume->status, !=, VOLUME_RESTORING_BACKUP);
+        g_assert_cmpint(volume->status, !=, VOLUME_UPLOADING);
     }
 }
 

@@ -143,6 +143,50 @@ static void test_backups(void)
     volumes_tear_down();
 }
 
+static const struct image *image_of(const char *uuid)
+{
+    return config_get(wconf_config(world.wconf), "image", uuid, NULL);
+}
+
+static json_t *of_image(const char *uuid)
+{
+    return with(wish("Volume", "create-volume", "image", uuid), "backend", json_string("dir1"));
+}
+
+/* A volume becomes an image, that another volume; each goes by itself, and a copy that fails leaves
+ * nothing. */
+static void test_images(void)
+{
+    volumes_set_up(NULL);
+    volumed_start(1);
+    const char *volume = volume_ask("create-volume", "", 2, "dir1");
+    volumes_work();
+    fake_volumes_write(volumes, volume_of(volume)->data);
+    guint64 then = fake_volumes_content(volumes, volume_of(volume)->data);
+    json_t *args = wish("Volume", "upload-volume", "resource", volume);
+    volume_ask_for(with(args, "commit_id", json_string(ID_A)));
+    volumes_work();
+    assert_says(volume_said(volume), "available 2 GiB");
+    g_assert_cmpint(image_of(ID_A)->status, ==, IMAGE_ACTIVE);
+    g_assert_cmpuint(image_of(ID_A)->size, ==, FAKE_BACKUP_BYTES);
+    g_assert_cmpuint(fake_volumes_content(volumes, image_of(ID_A)->data), ==, then);
+    volume_ask("delete-volume", volume, 0, "");
+    volumes_work();
+    const char *made = volume_ask_for(of_image(ID_A));
+    volumes_work();
+    assert_says(volume_said(made), "available 2 GiB");
+    g_assert_cmpuint(fake_volumes_content(volumes, volume_of(made)->data), ==, then);
+    fake_volumes_fail(volumes, "download", FETTLE_ERROR_CORRUPT, true, 1);
+    const char *torn = volume_ask_for(of_image(ID_A));
+    volumes_work();
+    assert_says(volume_said(torn), "error 2 GiB, no data");
+    volume_ask_for(wish("Image", "delete-image", "resource", ID_A));
+    volumes_work();
+    g_assert_null(image_of(ID_A));
+    volumes_assert_clean();
+    volumes_tear_down();
+}
+
 /* What is no more what it was is not restored; the volume has what it had, and why is said. */
 static void test_bad_backup(void)
 {
@@ -690,6 +734,7 @@ int main(int argc, char **argv)
     g_test_add_func("/volume-service/registers", test_registers);
     g_test_add_func("/volume-service/snapshots#CLN-60", test_snapshots);
     g_test_add_func("/volume-service/backups#SAF-53", test_backups);
+    g_test_add_func("/volume-service/images#SAF-60", test_images);
     g_test_add_func("/volume-service/bad-backup#SAF-53", test_bad_backup);
     g_test_add_func("/volume-service/sweep-in-restore#SAF-54", test_sweep_in_restore);
     g_test_add_func("/volume-service/cascade-fails#CLN-60", test_cascade_fails);

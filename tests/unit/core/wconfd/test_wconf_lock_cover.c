@@ -186,6 +186,7 @@ static const struct {
                 {"worker", ""},
                 {"snapshot", ""},
                 {"backup", ""},
+                {"image", ""},
                 {"trash", ""},
                 {"cleanup", ""}};
 

@@ -93,7 +93,7 @@ static void test_bad_requests(void)
     } cases[] = {
         {wish("fly", "data1", 0), "wrong_input: operation: there is no \"fly\" of a Volume; there "
                                   "is create-volume, delete-volume, extend-volume, "
-                                  "migrate-volume, retype-volume"},
+                                  "migrate-volume, retype-volume, upload-volume"},
         {wish("create-volume", "data1", 2), "wrong_input: resource: create-volume makes it"},
         {with(creation(), "size", json_integer(0)),
          "wrong_input: size: create-volume needs one, 1 GiB at least"},

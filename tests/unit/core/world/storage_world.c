@@ -10,9 +10,9 @@ json_t *object_backend(const char *uuid)
 {
     bool first = !strcmp(uuid, DIR1);
     json_t *nodes = first ? json_make("[s,s]", NODE1, NODE2) : json_make("[s]", NODE2);
-    return json_make("{s:s,s:s,s:s,s:o,s:s,s:b}", "uuid", uuid, "name", first ? "dir1" : "dir2",
+    return json_make("{s:s,s:s,s:s,s:o,s:s,s:b,s:b}", "uuid", uuid, "name", first ? "dir1" : "dir2",
                      "kind", "dir", "nodes", nodes, "path", first ? "/mnt/a" : "/mnt/b", "backups",
-                     first);
+                     first, "images", first);
 }
 
 json_t *object_volume1(void)
@@ -43,6 +43,16 @@ json_t *object_backup3(void)
     json_object_set_new(backup, "name", json_string("monday"));
     json_object_set_new(backup, "data", json_string(BACKUP3 ".9"));
     return backup;
+}
+
+json_t *object_image(const char *uuid, guint64 bytes)
+{
+    g_autofree char *data = g_strconcat(uuid, ".8", NULL), *sum = g_strnfill(128, 'a');
+    g_autofree char *md5 = g_strnfill(32, 'b');
+    return json_make("{s:s,s:s,s:s,s:s,s:s,s:s,s:I,s:I,s:s,s:s}", "uuid", uuid, "name", "tick",
+                     "status", "active", "backend", DIR1, "data", data, "disk_format", "qcow2",
+                     "size", (json_int_t)bytes, "virtual_size", (json_int_t)1536 * MIB(1),
+                     "checksum", md5, "os_hash_value", sum);
 }
 
 const char *service_key(const char *node)

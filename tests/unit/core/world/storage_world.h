@@ -12,7 +12,7 @@
 #define VOLUME2 "eeeeeeee-2222-4000-8000-000000000002"
 #define BACKUP3 "eeeeeeee-3333-4000-8000-000000000003"
 
-json_t *object_backend(const char *uuid); /* of the two; dir1 may hold backups */
+json_t *object_backend(const char *uuid); /* of the two; dir1 may hold backups and images */
 /* data1 on dir1, available, 2 GiB, with data of claim 7. */
 json_t *object_volume1(void);
 /* before, of data1, available, with UUID VOLUME2 and data of claim 8. */
@@ -21,6 +21,8 @@ json_t *object_snapshot2(void);
 json_t *object_backup(const char *uuid, guint64 bytes);
 /* One of those, called monday, with UUID BACKUP3, 4096 bytes, and data of claim 9. */
 json_t *object_backup3(void);
+/* tick, active, qcow2 of 1.5 GiB, on dir1 with data of claim 8 and that length. */
+json_t *object_image(const char *uuid, guint64 bytes);
 /* cinder-volume of node1 or node2 for dir1; number 1 or 2. */
 json_t *object_service(const char *node);
 /* Key of that, kept for ever. */

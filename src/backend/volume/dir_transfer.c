@@ -1,0 +1,249 @@
+/* See dir_transfer.h. */
+#include "backend/volume/dir_transfer.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "backend/psk.h"
+#include "backend/storage/image_tool.h"
+#include "backend/tool.h"
+#include "backend/unprivileged.h"
+#include "backend/volume/dir_text.h"
+#include "base/limits.h"
+#include "base/task.h"
+#include "io/files.h"
+#include "io/loop.h"
+
+#define READY "ready\n" /* what the child says before it becomes qemu-nbd */
+#define READY_LOOK_MS 20u
+#define KEY_FILE "/proc/self/fd/4" /* 3 is the socket, as systemd hands one over */
+
+struct transfer {
+    struct volume_transfer seen; /* first */
+    struct child *child;
+    bool stood;
+};
+
+static struct transfer *of(const struct volume_transfer *transfer)
+{
+    return (struct transfer *)transfer;
+}
+
+/* --- the door --- */
+
+/* What qemu-nbd looks for when it is asked for a key: the one of its own process. */
+static bool make_folder(const char *folder, GError **error)
+{
+    g_autofree char *keys = g_build_filename(folder, PSK_KEYS, NULL);
+    g_autofree char *group = g_build_filename(folder, PSK_GROUP, NULL);
+    if ((mkdir(folder, 0700) == 0 || errno == EEXIST) &&
+        (symlink(KEY_FILE, keys) == 0 || errno == EEXIST))
+        return files_write_path(group, psk_group, strlen(psk_group), 0600, false, error);
+    fettle_set_error(error, ENVIRONMENT, "cannot make %s: %s", folder, g_strerror(errno));
+    return false;
+}
+
+/* Who is gone without a word is noticed. */
+static void keep_alive(int fd)
+{
+    int on = 1, idle = 20, each = 10, probes = 4;
+    setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof idle);
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &each, sizeof each);
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof probes);
+}
+
+static guint64 port_of(int fd)
+{
+    struct sockaddr_storage bound = {0};
+    socklen_t length = sizeof bound;
+    if (getsockname(fd, (struct sockaddr *)&bound, &length) != 0)
+        return 0;
+    return ntohs(bound.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&bound)->sin6_port
+                                             : ((struct sockaddr_in *)&bound)->sin_port);
+}
+
+static int listen_at(const char *address, guint64 *ret_port, GError **error)
+{
+    const struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICHOST};
+    struct addrinfo *found = NULL;
+    int failure = getaddrinfo(address, "0", &hints, &found);
+    if (failure) {
+        fettle_set_error(error, WRONG_INPUT, "address \"%s\" of a transfer: %s", address,
+                         gai_strerror(failure));
+        return -1;
+    }
+    int fd = socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    bool ok = fd >= 0 && bind(fd, found->ai_addr, found->ai_addrlen) == 0 && listen(fd, 1) == 0;
+    freeaddrinfo(found);
+    if (ok) {
+        keep_alive(fd);
+        *ret_port = port_of(fd);
+        return fd;
+    }
+    fettle_set_error(error, ENVIRONMENT, "cannot listen on %s for a transfer: %s", address,
+                     g_strerror(errno));
+    if (fd >= 0)
+        close(fd);
+    return -1;
+}
+
+static int open_door(struct volume_transfer *door, const char *folder, const char *address,
+                     GError **error)
+{
+    if (!make_folder(folder, error))
+        return -1;
+    if (address) {
+        door->address = g_strdup(address);
+        door->key = psk_new();
+        return listen_at(address, &door->port, error);
+    }
+    g_autofree char *random = psk_new();
+    random[16] = '\0';
+    door->path = g_strdup_printf("%s/%s", folder, random);
+    return unprivileged_listen(door->path, 1, 0, error);
+}
+
+/* --- its life --- */
+
+static void transfer_free(struct transfer *transfer)
+{
+    if (transfer->seen.path)
+        unlink(transfer->seen.path);
+    g_free(transfer->seen.path);
+    g_free(transfer->seen.address);
+    g_free(transfer->seen.key);
+    g_free(transfer);
+}
+
+static struct child *start(struct volume_children *children, const char *backend,
+                           const char *const *words, int listener, const char *key, GError **error)
+{
+    g_autofree char *line = g_strdup_printf("qemu:%s\n", key ? key : "");
+    int fds[] = {listener, tool_text(line, error)};
+    if (fds[1] < 0)
+        return NULL;
+    struct child *child =
+        volume_children_start(children, backend, words, fds, G_N_ELEMENTS(fds), error);
+    close(fds[1]);
+    return child;
+}
+
+static bool await_ready(const struct child *child, guint limit_ms, GError **error)
+{
+    struct tool *tool = volume_child_tool(child);
+    gint64 deadline = loop_boot_ms() + limit_ms;
+    while (!tool_wait(tool, READY_LOOK_MS)) {
+        g_autofree char *said = tool_output(tool, LIMIT_COMPLAINT_BYTES);
+        if (g_str_has_prefix(said, READY))
+            return true;
+        if (task_killed())
+            return fettle_set_ended(error, "the process that waited for a back end");
+        if (loop_boot_ms() < deadline)
+            continue;
+        fettle_set_error(error, TIMEOUT, "no answer within %u s", limit_ms / 1000);
+        return false;
+    }
+    g_autofree char *said = tool_output(tool, LIMIT_COMPLAINT_BYTES);
+    dir_failure_parse(tool_exit_code(tool), said, error);
+    return false;
+}
+
+struct volume_transfer *dir_transfer_start(const struct dir_transfer_call *call,
+                                           const char *address, GError **error)
+{
+    struct transfer *transfer = g_new0(struct transfer, 1);
+    int listener = open_door(&transfer->seen, call->folder, address, error);
+    if (listener >= 0) {
+        transfer->child =
+            start(call->children, call->backend, call->words, listener, transfer->seen.key, error);
+        close(listener);
+    }
+    if (transfer->child && await_ready(transfer->child, call->limit_ms, error))
+        return &transfer->seen;
+    volume_child_end(transfer->child);
+    transfer_free(transfer);
+    return NULL;
+}
+
+/* The socket of a client, beside the one that listens. */
+static bool has_client(guint64 pid)
+{
+    g_autofree char *path = g_strdup_printf("/proc/%" G_GUINT64_FORMAT "/fd", pid);
+    DIR *dir = opendir(path);
+    guint sockets = 0;
+    for (struct dirent *entry; dir && (entry = readdir(dir));) {
+        char target[16] = "";
+        ssize_t length = readlinkat(dirfd(dir), entry->d_name, target, sizeof target - 1);
+        sockets += length > 0 && g_str_has_prefix(target, "socket:");
+    }
+    if (dir)
+        closedir(dir);
+    return sockets > 1;
+}
+
+enum volume_transfer_state dir_transfer_state(const struct volume_transfer *seen)
+{
+    struct transfer *transfer = of(seen);
+    struct tool *tool = volume_child_tool(transfer->child);
+    if (tool_ended(tool))
+        return TRANSFER_OVER;
+    transfer->stood = transfer->stood || has_client(tool_pid(tool));
+    return transfer->stood ? TRANSFER_STANDS : TRANSFER_WAITS;
+}
+
+bool dir_transfer_end(struct volume_transfer *seen)
+{
+    if (!seen)
+        return true;
+    bool gone = volume_child_end(of(seen)->child);
+    transfer_free(of(seen));
+    return gone;
+}
+
+/* --- the child --- */
+
+/* A comma ends a value, unless there are two. */
+static char *credentials(const char *folder)
+{
+    g_auto(GStrv) parts = g_strsplit(folder, ",", -1);
+    g_autofree char *escaped = g_strjoinv(",,", parts);
+    return g_strdup_printf("tls-creds-psk,id=t0,endpoint=server,dir=%s", escaped);
+}
+
+static GPtrArray *words_of(int fd, bool writes, const char *folder)
+{
+    GPtrArray *argv = g_ptr_array_new_with_free_func(g_free);
+    image_tool_limits(argv);
+    const char *const fixed[] = {"qemu-nbd", "-f", "raw", writes ? NULL : "-r"};
+    for (guint i = 0; i < G_N_ELEMENTS(fixed) && fixed[i]; i++)
+        g_ptr_array_add(argv, g_strdup(fixed[i]));
+    if (*folder) {
+        g_ptr_array_add(argv, g_strdup("--object"));
+        g_ptr_array_add(argv, credentials(folder));
+        g_ptr_array_add(argv, g_strdup("--tls-creds=t0"));
+    }
+    g_ptr_array_add(argv, g_strdup_printf("/proc/self/fd/%d", fd));
+    g_ptr_array_add(argv, NULL);
+    return argv;
+}
+
+void dir_transfer_serve(int fd, bool writes, const char *folder, GError **error)
+{
+    g_autoptr(GPtrArray) argv = words_of(fd, writes, folder);
+    g_autofree char *pid = g_strdup_printf("%d", (int)getpid());
+    if (fcntl(fd, F_SETFD, 0) == 0 && setenv("LISTEN_PID", pid, 1) == 0 &&
+        setenv("LISTEN_FDS", "1", 1) == 0 && printf(READY) > 0 && fflush(stdout) == 0)
+        execvp(argv->pdata[0], (char **)argv->pdata);
+    fettle_set_error(error, ENVIRONMENT, "cannot start qemu-nbd: %s", g_strerror(errno));
+}

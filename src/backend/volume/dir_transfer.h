@@ -1,0 +1,33 @@
+/*
+ * One qemu-nbd for one client: the bytes of an image, to or from a file in a directory. It is a
+ * child at the back end (volume_children.h) that has opened the file as each call does, relative to
+ * the directory whose marker it has read, and then becomes qemu-nbd. That ends with its client, and
+ * with us. For dir_volumes.c and dir_call.c.
+ *
+ * The socket is made here, and handed over listening. Its key is in no file: qemu-nbd reads it from
+ * memory, by a name that leads there (FOLDER/keys.psk).
+ */
+#pragma once
+
+#include "backend/volume/volume_children.h"
+#include "proto/storage/volume_driver.h"
+
+/* --- in the service --- */
+
+struct dir_transfer_call {
+    struct volume_children *children;
+    const char *folder;       /* for sockets; it is made */
+    const char *backend;      /* UUID */
+    const char *const *words; /* ended by NULL */
+    guint limit_ms;
+};
+/* As volume_driver_ops.transfer. */
+struct volume_transfer *dir_transfer_start(const struct dir_transfer_call *call,
+                                           const char *address, GError **error);
+enum volume_transfer_state dir_transfer_state(const struct volume_transfer *transfer);
+bool dir_transfer_end(struct volume_transfer *transfer);
+
+/* --- in the child --- */
+
+/* Does not return unless with an error. `folder`: as above; "": whoever comes needs no key. */
+void dir_transfer_serve(int fd, bool writes, const char *folder, GError **error);

@@ -1,0 +1,283 @@
+/*
+ * Images that come and go: only what its sender has said to be all, under the claim of whoever
+ * works on it, becomes one (SAF-60); of everything else nothing is left.
+ */
+#include <string.h>
+
+#include "unit/core/world/volume_world.h"
+
+static struct env *luxid;
+static struct volumed *member;
+
+static void set_up(void)
+{
+    volumes_set_up(NULL);
+    fake_volumes_mark(volumes, DIR1, CLUSTER);
+    g_free(job_locks(&world, 17, "x cluster/BGL", false));
+    luxid = fake_process(world.world, NODE2, ROLE_LUXID);
+    member = volumed_start(1);
+    fake_advance(world.world, 20000);
+}
+
+/* What was asked of node1's volume service, as text, or "error_name: message". */
+static char *ask(const char *method, json_t *args)
+{
+    g_autoptr(GError) error = NULL;
+    json_autoptr answer = fake_call(luxid, NODE1, ROLE_VOLUMED, method, args, &error);
+    if (!answer)
+        return g_strdup_printf("%s: %s", fettle_error_name(error), error->message);
+    char *text = json_dumps(answer, JSON_COMPACT | JSON_SORT_KEYS);
+    char *copy = g_strdup(text);
+    free(text);
+    return copy;
+}
+
+static const char *key_of(const char *image)
+{
+    g_autofree char *key = config_work_key(RESOURCE_IMAGE, image);
+    return g_intern_string(key);
+}
+
+/* An image that is saving, which the member has taken. */
+static const char *begin(void)
+{
+    g_autofree char *said = storage_ask(
+        storage_cli, "add_image",
+        json_make("{s:s,s:s,s:s}", "commit_id", ID_B, "name", "tick", "disk_format", "raw"));
+    g_assert_nonnull(strstr(said, "serial"));
+    const char *image = volume_ask_for(json_make("{s:s,s:s,s:s}", "resource_type", "Image",
+                                                 "operation", "save-image", "resource", "tick"));
+    fake_advance(world.world, 3000);
+    return image;
+}
+
+static guint64 claim_of(const char *image)
+{
+    const struct worker *row = storage_row(key_of(image));
+    return row ? row->claim : 0;
+}
+
+static char *receive(const char *image, guint64 claim)
+{
+    return ask("receive_image", json_make("{s:s,s:I,s:i}", "key", key_of(image), "claim",
+                                          (json_int_t)claim, "bytes", 4096));
+}
+
+/* `sum`: NULL: what is really there. */
+static char *finish(const char *image, guint64 claim, const char *sum)
+{
+    g_autofree char *name = volume_data_name(image, claim);
+    g_autofree char *text =
+        g_strdup_printf("%" G_GUINT64_FORMAT, fake_volumes_content(volumes, name));
+    g_autofree char *real = g_compute_checksum_for_string(G_CHECKSUM_SHA512, text, -1);
+    return ask("finish_image",
+               json_make("{s:s,s:I,s:i,s:s}", "key", key_of(image), "claim", (json_int_t)claim,
+                         "bytes", 4000, "sum", sum ? sum : real));
+}
+
+static void assert_said(const char *image, const char *status)
+{
+    g_autofree char *said = volume_said(image);
+    if (!g_str_has_prefix(said, status))
+        g_error("%s, and not %s", said, status);
+}
+
+static void assert_queued(const char *image, const char *why)
+{
+    volumes_work();
+    const struct image *record = config_get(wconf_config(world.wconf), "image", image, NULL);
+    g_assert_cmpint(record->status, ==, IMAGE_QUEUED);
+    g_assert_cmpstr(record->data, ==, "");
+    if (!strstr(record->status_why, why))
+        g_error("\"%s\" says nothing of \"%s\"", record->status_why, why);
+    volumes_assert_clean();
+    g_assert_cmpint(fake_volumes_count(volumes), ==, 0);
+    g_assert_cmpint(fake_volumes_transfers(volumes), ==, 0);
+}
+
+static void test_life(void)
+{
+    set_up();
+    const char *image = begin();
+    guint64 claim = claim_of(image);
+    assert_said(image, "saving");
+    assert_says(receive(image, claim),
+                "{\"address\":\"10.0.0.1\",\"path\":\"\",\"port\":10809,\"psk\":\"00\"}");
+    fake_volumes_client(volumes, true);
+    fake_advance(world.world, 10 * 60 * 1000); /* it takes its time */
+    assert_said(image, "saving");
+    assert_says(finish(image, claim, NULL), "{}");
+    volumes_work();
+    const struct image *record = config_get(wconf_config(world.wconf), "image", image, NULL);
+    g_assert_cmpint(record->status, ==, IMAGE_ACTIVE);
+    g_assert_cmpuint(record->size, ==, 4000);
+    g_assert_cmpint((int)strlen(record->os_hash_value), ==, 128);
+    g_assert_cmpint((int)strlen(record->checksum), ==, 32);
+    volumes_assert_clean();
+    g_assert_cmpint(fake_volumes_transfers(volumes), ==, 0);
+    volumes_tear_down();
+}
+
+static void test_left(void)
+{
+    set_up();
+    const char *image = begin();
+    assert_queued(image, "nobody has come to send it within 60 s"); /* nor asked to */
+    volumes_tear_down();
+
+    set_up();
+    image = begin();
+    g_free(receive(image, claim_of(image)));
+    assert_queued(image, "nobody has come to send it within 60 s");
+    volumes_tear_down();
+
+    set_up();
+    image = begin();
+    g_free(receive(image, claim_of(image)));
+    fake_volumes_client(volumes, true);
+    fake_advance(world.world, 1000);
+    fake_volumes_client(volumes, false);
+    assert_queued(image, "its sender has gone before the end");
+    volumes_tear_down();
+}
+
+static void test_wrong(void)
+{
+    set_up();
+    const char *image = begin();
+    guint64 claim = claim_of(image);
+    g_free(receive(image, claim));
+    fake_volumes_client(volumes, true);
+    assert_says(finish(image, claim, "aa"), "{}");
+    assert_queued(image, "what came is not what was sent");
+    volumes_tear_down();
+}
+
+/* Two senders, late ones, repeated words. */
+static void test_others(void)
+{
+    set_up();
+    const char *image = begin();
+    guint64 claim = claim_of(image);
+    assert_says(finish(image, claim, NULL), "wrong_state: nothing has come of it");
+    g_free(receive(image, claim));
+    assert_says(receive(image, claim), "wrong_state: somebody sends it already");
+    fake_volumes_client(volumes, true);
+    g_autofree char *late = g_strdup_printf("superseded: %s: claim %" G_GUINT64_FORMAT " is over",
+                                            key_of(image), claim - 1);
+    assert_says(receive(image, claim - 1), late);
+    assert_says(finish(image, claim - 1, NULL), late);
+    fake_volumes_delay(volumes, 5000); /* while it is judged */
+    assert_says(finish(image, claim, NULL), "{}");
+    assert_says(finish(image, claim, NULL), "{}");
+    assert_says(finish(image, claim, "aa"), "wrong_state: something else was said of it before");
+    volumes_work();
+    assert_said(image, "active");
+    g_autofree char *gone =
+        g_strdup_printf("resource_not_available: %s is not being received here", key_of(image));
+    assert_says(receive(image, claim), gone);
+    volumes_tear_down();
+}
+
+/* A person's word ends it, and what comes afterwards is nobody's. */
+static void test_reset(void)
+{
+    set_up();
+    const char *image = begin();
+    guint64 claim = claim_of(image);
+    g_free(receive(image, claim));
+    fake_volumes_client(volumes, true);
+    g_free(storage_ask(storage_cli, "reset_state",
+                       json_make("{s:s,s:s,s:s}", "resource_type", "Image", "resource", image,
+                                 "status", "queued")));
+    fake_advance(world.world, 2000);
+    g_assert_cmpint(fake_volumes_transfers(volumes), ==, 0);
+    g_free(finish(image, claim, NULL));
+    assert_queued(image, "");
+    volumes_tear_down();
+}
+
+/* The owner is killed at each of its steps: what it made goes, unless it had ended. */
+static bool dies_at(guint at)
+{
+    set_up();
+    volumed_stop_at(member, at);
+    const char *image = begin();
+    guint64 claim = claim_of(image);
+    if (claim)
+        g_free(receive(image, claim));
+    fake_volumes_client(volumes, true);
+    if (claim && !volumed_stopped())
+        g_free(finish(image, claim, NULL));
+    volumes_work();
+    bool stopped = volumed_stopped();
+    if (stopped)
+        volumed_kill(member);
+    volumed_start(1);
+    volumes_work();
+    const struct image *record = config_get(wconf_config(world.wconf), "image", image, NULL);
+    g_assert_true(record->status == IMAGE_QUEUED || record->status == IMAGE_ACTIVE);
+    g_assert_true(stopped || record->status == IMAGE_ACTIVE);
+    g_assert_cmpint(record->status == IMAGE_ACTIVE, ==, *record->data != '\0');
+    volumes_assert_clean();
+    volumes_tear_down();
+    return stopped;
+}
+
+static void test_deaths(void)
+{
+    guint at = 1;
+    while (dies_at(at))
+        at++;
+    g_assert_cmpint(at, >, 8);
+}
+
+/* --- sending --- */
+
+static char *send(const char *image)
+{
+    return ask("send_image", json_make("{s:s,s:s}", "backend", DIR1, "image", image));
+}
+
+static void test_send(void)
+{
+    set_up();
+    const char *image = begin();
+    guint64 claim = claim_of(image);
+    assert_says(send(image), "wrong_state: image tick is saving; only an active one is saved");
+    g_free(receive(image, claim));
+    fake_volumes_client(volumes, true);
+    g_free(finish(image, claim, NULL));
+    volumes_work();
+    for (guint i = 0; i < LIMIT_BACKEND_CHILDREN - 1; i++)
+        assert_says(send(image),
+                    "{\"address\":\"10.0.0.1\",\"path\":\"\",\"port\":10809,\"psk\":\"00\"}");
+    assert_says(send(image), "resource_not_available: dir1: as much is under way as may be; try "
+                             "again");
+    fake_advance(world.world, 30000);
+    g_assert_cmpint(fake_volumes_transfers(volumes), ==, LIMIT_BACKEND_CHILDREN - 1);
+    fake_volumes_client(volumes, true);
+    fake_advance(world.world, 60000);
+    g_assert_cmpint(fake_volumes_transfers(volumes), ==, LIMIT_BACKEND_CHILDREN - 1);
+    fake_volumes_client(volumes, false);
+    fake_advance(world.world, 1000);
+    g_assert_cmpint(fake_volumes_transfers(volumes), ==, 0);
+    g_free(send(image)); /* nobody comes */
+    fake_advance(world.world, 61000);
+    g_assert_cmpint(fake_volumes_transfers(volumes), ==, 0);
+    assert_said(image, "active");
+    volumes_tear_down();
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/volume-receive/life#SAF-60", test_life);
+    g_test_add_func("/volume-receive/left#SAF-60", test_left);
+    g_test_add_func("/volume-receive/wrong#SAF-60", test_wrong);
+    g_test_add_func("/volume-receive/others#SAF-50,SAF-60", test_others);
+    g_test_add_func("/volume-receive/reset#SAF-50", test_reset);
+    g_test_add_func("/volume-receive/deaths#SAF-52,SAF-60", test_deaths);
+    g_test_add_func("/volume-receive/send", test_send);
+    return g_test_run();
+}
