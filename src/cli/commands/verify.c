@@ -55,6 +55,8 @@ static int node_verify(struct cli *cli, int argc, char **argv, GError **error)
 
 static int backend_verify(struct cli *cli, int argc, char **argv, GError **error)
 {
+    if (!cli_expect(argc, argv, argc, "backend verify [BACKEND…]", error))
+        return -1;
     json_autoptr names = json_array();
     for (int i = 0; i < argc; i++)
         json_array_append_new(names, json_string(argv[i]));

@@ -7,6 +7,7 @@
  */
 #include "core/recovery/things.h"
 
+#include "core/config/resource.h"
 #include "core/report/late.h"
 #include "core/watcher/watcher_private.h"
 #include "proto/env_many.h"
@@ -27,14 +28,15 @@ struct difference {
 
 /* What is remembered of a host; nothing of it is needed after a restart. */
 struct host {
-    gint64 next_ms;      /* boot clock: when it is looked at */
-    bool away;           /* it gave no report in the last pass */
-    struct strays *seen; /* of the look of this pass; NULL: there was none */
-    GHashTable *differs; /* subject -> struct difference */
+    gint64 next_ms;                       /* boot clock: when it is looked at */
+    bool away;                            /* it gave no report in the last pass */
+    struct strays *seen;                  /* of the look of this pass; NULL: there was none */
+    struct compare_stored_result *stored; /* the same of a back end, which is one, too */
+    GHashTable *differs;                  /* subject -> struct difference */
 };
 
 struct things {
-    GHashTable *hosts; /* UUID -> struct host */
+    GHashTable *hosts; /* UUID of a node, or of a back end -> struct host */
     char *ignore;      /* recovery_ignore, as it was split into … */
     char **patterns;
 };
@@ -50,7 +52,8 @@ struct thing {
 struct look {
     struct things *things;
     struct watcher *watcher;
-    const struct node *node;
+    const char *uuid;
+    const char *name; /* as decisions have it: "node1", "back end dir1" */
     struct host *host;
     bool known[THING_MORE + 1]; /* kinds of which all are in `there`; THING_MORE: of every kind */
     GHashTable *there;          /* subject -> struct thing */
@@ -68,6 +71,8 @@ static void host_free(void *data)
     g_hash_table_unref(host->differs);
     if (host->seen)
         strays_free(host->seen);
+    if (host->stored)
+        compare_stored_result_free(host->stored);
     g_free(host);
 }
 
@@ -121,9 +126,8 @@ static struct host *host_of(struct things *things, const struct watcher *watcher
 
 /* Once an hour, and soon after it is there again, or this master is new: what comes and goes with
  * that is over by then. */
-static bool is_due(struct host *host, const struct watcher *watcher, const char *node)
+static bool is_due(struct host *host, const struct watcher *watcher, bool here)
 {
-    bool here = reports_of(watcher->reports, node) != NULL;
     gint64 soon = now_ms(watcher) + interval_ms(watcher);
     /* One that comes and goes is looked at all the same, at what was its time. */
     if (here && host->away && (host->next_ms < now_ms(watcher) || host->next_ms > soon))
@@ -159,7 +163,7 @@ static bool ask_hosts(struct things *things, struct watcher *watcher)
         const struct node *node = nodes->pdata[i];
         struct host *host = host_of(things, watcher, node->uuid);
         g_clear_pointer(&host->seen, strays_free);
-        if (!is_due(host, watcher, node->uuid))
+        if (!is_due(host, watcher, reports_of(watcher->reports, node->uuid) != NULL))
             continue;
         host->next_ms = now_ms(watcher) + LIMIT_STRAYS_PERIOD_S * G_GINT64_CONSTANT(1000);
         g_ptr_array_add(due, g_strdup(node->uuid));
@@ -171,6 +175,73 @@ static bool ask_hosts(struct things *things, struct watcher *watcher)
                                           .stamp = follow_stamp(watcher->follow),
                                           .limit_ms = LIMIT_REPORT_WAIT_MS};
     return due->len == 0 || env_many(watcher->env, &question, take_answer, &asking);
+}
+
+/* --- looks at back ends --- */
+
+/* Nodes whose member could be asked; all see the same. */
+static GPtrArray *members_of(const struct watcher *watcher, const char *backend)
+{
+    GPtrArray *members = g_ptr_array_new();
+    g_autoptr(GPtrArray) services = config_list(follow_config(watcher->follow), "storage_service");
+    for (guint i = 0; i < services->len; i++) {
+        const struct storage_service *service = services->pdata[i];
+        if (!strcmp(service->backend, backend) && service->binary == STORAGE_VOLUME &&
+            service->state == STORAGE_UP && reports_of(watcher->reports, service->node))
+            g_ptr_array_add(members, service->node);
+    }
+    return members;
+}
+
+struct asking_stored {
+    struct things *things;
+    const struct watcher *watcher;
+    GPtrArray *backends; /* UUIDs, in the order in which they are asked about */
+};
+
+static bool take_stored(struct env_answer *heard, void *data)
+{
+    const struct asking_stored *asking = data;
+    const char *backend = asking->backends->pdata[heard->index];
+    struct host *host = g_hash_table_lookup(asking->things->hosts, backend);
+    if (heard->record)
+        host->stored = g_steal_pointer(&heard->record);
+    else
+        host->next_ms = now_ms(asking->watcher) + interval_ms(asking->watcher);
+    return false;
+}
+
+/* Of each that is due one member, another one in the next pass, as this one may hang. */
+static bool ask_members(struct things *things, struct watcher *watcher)
+{
+    g_autoptr(GPtrArray) nodes = g_ptr_array_new_with_free_func(g_free);
+    g_autoptr(GPtrArray) due = g_ptr_array_new_with_free_func(g_free);
+    g_autoptr(GPtrArray) backends = config_list(follow_config(watcher->follow), "backend");
+    g_autofree json_t **each = g_new0(json_t *, backends->len + 1);
+    for (guint i = 0; i < backends->len; i++) {
+        const struct backend *backend = backends->pdata[i];
+        struct host *host = host_of(things, watcher, backend->uuid);
+        g_autoptr(GPtrArray) members = members_of(watcher, backend->uuid);
+        g_clear_pointer(&host->stored, compare_stored_result_free);
+        if (!is_due(host, watcher, members->len > 0))
+            continue;
+        const struct compare_stored_args args = {.backend = backend->uuid};
+        host->next_ms = now_ms(watcher) + LIMIT_STRAYS_PERIOD_S * G_GINT64_CONSTANT(1000);
+        each[due->len] = compare_stored_args_to_json(&args);
+        g_ptr_array_add(due, g_strdup(backend->uuid));
+        g_ptr_array_add(nodes, g_strdup(members->pdata[watcher->pass % members->len]));
+    }
+    struct asking_stored asking = {things, watcher, due};
+    const struct env_question question = {.nodes = nodes,
+                                          .role = ROLE_VOLUMED,
+                                          .method = "compare_stored",
+                                          .each = each,
+                                          .stamp = follow_stamp(watcher->follow),
+                                          .limit_ms = LIMIT_COLLECT_WAIT_MS};
+    bool alive = due->len == 0 || env_many(watcher->env, &question, take_stored, &asking);
+    for (guint i = 0; i < due->len; i++)
+        json_decref(each[i]);
+    return alive;
 }
 
 /* --- what is there --- */
@@ -195,7 +266,7 @@ static void add(struct look *look, enum thing_kind kind, const char *identity, c
     struct thing *thing = g_new0(struct thing, 1);
     g_autofree char *what =
         g_strdup_printf("%s %s", enum_word(&thing_kind_words, (int)kind), identity);
-    *thing = (struct thing){kind, config_derived_uuid(look->node->uuid, what),
+    *thing = (struct thing){kind, config_derived_uuid(look->uuid, what),
                             text_head(name, NAME_CHARS), evidence};
     if (is_ignored(look->things, look->watcher, thing->name))
         thing_free(thing);
@@ -295,6 +366,20 @@ static void add_strays(struct look *look, const struct strays *seen)
     }
 }
 
+/* What the sweep may remove it will. */
+static void add_stored(struct look *look, const struct compare_stored_result *stored)
+{
+    look->known[THING_DATA] = !stored->more;
+    for (guint i = 0; i < stored->unknown->len; i++) {
+        const struct stored_data *data = stored->unknown->pdata[i];
+        g_autofree char *name =
+            g_strdup_printf("%ss/%s", resource_kind(data->resource_type), data->name);
+        if (data->kept)
+            add(look, THING_DATA, name, name,
+                g_strdup_printf("%s, %" G_GUINT64_FORMAT " MiB", name, data->bytes / MIB(1)));
+    }
+}
+
 /* --- decisions --- */
 
 static const char *what_of(enum thing_kind kind)
@@ -305,6 +390,7 @@ static const char *what_of(enum thing_kind kind)
         [THING_PROCESS] = "process of QEMU that is none of this cluster",
         [THING_FILE] = "file that no record names",
         [THING_BRIDGE] = "bridge that no record names",
+        [THING_DATA] = "data that no record names",
         [THING_MORE] = "things without a record that are not told one by one",
     };
     return words[kind];
@@ -327,12 +413,12 @@ static void tell(struct look *look, enum event_kind event, enum thing_kind kind,
     decision->event = event;
     decision->level = gone || kind == THING_BRIDGE ? EVENT_LEVEL_INFO : EVENT_LEVEL_WARNING;
     text_set(&decision->rule, "RCV-26");
-    text_set(&decision->host, look->node->name);
+    text_set(&decision->host, look->name);
     decision_set(&decision->summary,
-                 gone ? "Gone from node %s: %s, %s."
-                      : "On node %s: %s, %s. "
+                 gone ? "Gone from %s%s: %s, %s."
+                      : "On %s%s: %s, %s. "
                         "It is left alone.",
-                 look->node->name, what_of(kind), name);
+                 strchr(look->name, ' ') ? "" : "node ", look->name, what_of(kind), name);
     g_ptr_array_add(decision->evidence, g_strdup(evidence));
     decision_set(&decision->next_check, "%s", gone ? "" : "when it is gone");
     GPtrArray *changes = watcher_changes_new();
@@ -400,15 +486,15 @@ static void compare_told(struct look *look)
     }
 }
 
-static char *more_of(const struct node *node)
+static char *more_of(const struct look *look)
 {
-    return config_derived_uuid(node->uuid, "more");
+    return config_derived_uuid(look->uuid, "more");
 }
 
 /* That there are more is over when everything was looked at, and told. */
 static void compare_more(struct look *look)
 {
-    g_autofree char *subject = more_of(look->node);
+    g_autofree char *subject = more_of(look);
     const struct decision *told = g_hash_table_lookup(look->told, subject);
     bool all = true;
     for (guint kind = 0; kind < THING_MORE; kind++)
@@ -437,7 +523,8 @@ static bool waits_for_look(const struct host *host)
     g_hash_table_iter_init(&iter, host->differs);
     while (g_hash_table_iter_next(&iter, NULL, &value)) {
         const struct difference *difference = value;
-        if (difference->kind == THING_PROCESS || difference->kind == THING_FILE)
+        if (difference->kind == THING_PROCESS || difference->kind == THING_FILE ||
+            difference->kind == THING_DATA)
             return true;
     }
     return false;
@@ -457,18 +544,9 @@ static guint count_processes(GHashTable *told)
     return count;
 }
 
-static void look_at(struct look *look)
+static void compare(struct look *look)
 {
-    const struct node_report *report = reports_of(look->watcher->reports, look->node->uuid);
-    if (!report)
-        return;
-    look->there = g_hash_table_new_full(g_str_hash, g_str_equal, NULL, thing_free);
-    add_guests(look, report);
-    add_images(look, report);
-    add_bridges(look, report);
-    if (look->host->seen)
-        add_strays(look, look->host->seen);
-    g_autofree char *more = more_of(look->node);
+    g_autofree char *more = more_of(look);
     look->count = g_hash_table_size(look->told) - (g_hash_table_contains(look->told, more) ? 1 : 0);
     look->processes = count_processes(look->told);
     compare_there(look);
@@ -476,21 +554,59 @@ static void look_at(struct look *look)
     compare_more(look);
     g_hash_table_foreach_remove(look->host->differs, is_settled, look);
     gint64 soon = now_ms(look->watcher) + interval_ms(look->watcher);
-    if (look->host->seen && waits_for_look(look->host))
+    if ((look->host->seen || look->host->stored) && waits_for_look(look->host))
         look->host->next_ms = MIN(look->host->next_ms, soon);
+}
+
+static void look_at_node(struct look *look)
+{
+    const struct node_report *report = reports_of(look->watcher->reports, look->uuid);
+    if (!report)
+        return;
+    look->there = g_hash_table_new_full(g_str_hash, g_str_equal, NULL, thing_free);
+    look->known[THING_DATA] = true;
+    add_guests(look, report);
+    add_images(look, report);
+    add_bridges(look, report);
+    if (look->host->seen)
+        add_strays(look, look->host->seen);
+    compare(look);
     g_hash_table_unref(look->there);
 }
 
-/* What is on record as there: host UUID -> subject -> decision. What is ignored now, or was on a
- * host that is none of the cluster any more, goes without a word. */
+static void look_at_backend(struct look *look)
+{
+    if (!look->host->stored)
+        return;
+    look->there = g_hash_table_new_full(g_str_hash, g_str_equal, NULL, thing_free);
+    for (guint kind = 0; kind < THING_MORE; kind++)
+        look->known[kind] = kind != THING_DATA;
+    add_stored(look, look->host->stored);
+    compare(look);
+    g_hash_table_unref(look->there);
+}
+
+/* No node is called so. */
+static char *name_of(const struct backend *backend)
+{
+    g_autofree char *name = g_strdup_printf("back end %s", backend->name);
+    return text_head(name, LIMIT_NAME_CHARS);
+}
+
+/* What is on record as there: name of a host -> subject -> decision. What is ignored now, or was on
+ * a host that is none of the cluster any more, goes without a word. */
 static GHashTable *things_told(struct things *things, struct watcher *watcher, GPtrArray *batch)
 {
     const struct config *config = follow_config(watcher->follow);
     GHashTable *hosts =
-        g_hash_table_new_full(g_str_hash, g_str_equal, NULL, (GDestroyNotify)g_hash_table_unref);
+        g_hash_table_new_full(g_str_hash, g_str_equal, g_free, (GDestroyNotify)g_hash_table_unref);
     g_autoptr(GPtrArray) nodes = config_list(config, "node");
+    g_autoptr(GPtrArray) backends = config_list(config, "backend");
     for (guint i = 0; i < nodes->len; i++)
-        g_hash_table_insert(hosts, ((const struct node *)nodes->pdata[i])->name,
+        g_hash_table_insert(hosts, g_strdup(((const struct node *)nodes->pdata[i])->name),
+                            g_hash_table_new(g_str_hash, g_str_equal));
+    for (guint i = 0; i < backends->len; i++)
+        g_hash_table_insert(hosts, name_of(backends->pdata[i]),
                             g_hash_table_new(g_str_hash, g_str_equal));
     g_autoptr(GPtrArray) subjects = decisions_open_subjects(watcher->decisions, AUTHOR);
     for (guint i = 0; i < subjects->len; i++) {
@@ -509,13 +625,14 @@ static GHashTable *things_told(struct things *things, struct watcher *watcher, G
 
 static gboolean has_left(gpointer node, gpointer host, gpointer config)
 {
-    return config_get(config, "node", node, NULL) == NULL;
+    return !config_get(config, "node", node, NULL) && !config_get(config, "backend", node, NULL);
 }
 
 void things_run(struct things *things, struct watcher *watcher)
 {
     /* Older than reality: what no record knows may be all that was made since. */
-    if (watcher_is_restored(watcher) || !ask_hosts(things, watcher))
+    if (watcher_is_restored(watcher) || !ask_hosts(things, watcher) ||
+        !ask_members(things, watcher))
         return;
     const struct config *config = follow_config(watcher->follow);
     g_hash_table_foreach_remove(things->hosts, has_left, (gpointer)config);
@@ -527,12 +644,27 @@ void things_run(struct things *things, struct watcher *watcher)
         const struct node *node = nodes->pdata[i];
         struct look look = {.things = things,
                             .watcher = watcher,
-                            .node = node,
+                            .uuid = node->uuid,
+                            .name = node->name,
                             .host = host_of(things, watcher, node->uuid),
                             .told = g_hash_table_lookup(told, node->name),
                             .bridges = &bridges,
                             .batch = batch};
-        look_at(&look);
+        look_at_node(&look);
+    }
+    g_autoptr(GPtrArray) backends = config_list(config, "backend");
+    for (guint i = 0; i < backends->len; i++) {
+        const struct backend *backend = backends->pdata[i];
+        g_autofree char *name = name_of(backend);
+        struct look look = {.things = things,
+                            .watcher = watcher,
+                            .uuid = backend->uuid,
+                            .name = name,
+                            .host = host_of(things, watcher, backend->uuid),
+                            .told = g_hash_table_lookup(told, name),
+                            .bridges = &bridges,
+                            .batch = batch};
+        look_at_backend(&look);
     }
     watcher_batch_commit_as(watcher, "recover", batch);
 }

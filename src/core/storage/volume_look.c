@@ -141,6 +141,7 @@ static void collect(struct question *question)
 struct comparison {
     const struct volume_member *member;
     const struct config *config;
+    struct volume_proof proof;
     GHashTable *there; /* "TYPE/NAME" -> const struct volume_data */
     struct compare_stored_result *result;
 };
@@ -178,8 +179,10 @@ static void add_unknown(struct comparison *comparison, const GPtrArray *list)
     struct compare_stored_result *result = comparison->result;
     for (guint i = 0; i < list->len; i++) {
         const struct volume_data *data = list->pdata[i];
+        bool kept = false;
+        volume_sweep_may(comparison->member, &comparison->proof, data->type, data->name, &kept);
         const struct stored_data told = {
-            .resource_type = data->type, .name = data->name, .bytes = data->bytes};
+            .resource_type = data->type, .name = data->name, .bytes = data->bytes, .kept = kept};
         g_hash_table_insert(comparison->there, there_key(data->type, data->name), list->pdata[i]);
         if (!is_known(comparison, data) && has_room(result, result->unknown))
             g_ptr_array_add(result->unknown, stored_data_copy(&told));
@@ -261,7 +264,8 @@ static bool compare_with(struct volume_member *member, struct compare_stored_res
     if (!list || task_killed() || !follow_refresh(member->service->follow, error))
         return false;
     g_autoptr(GHashTable) there = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
-    struct comparison comparison = {member, volume_member_config(member), there, result};
+    struct comparison comparison = {member, volume_member_config(member), volume_proof_of(member),
+                                    there, result};
     add_unknown(&comparison, list);
     compare_records(&comparison);
     if (!result->unknown->len && !result->missing->len)

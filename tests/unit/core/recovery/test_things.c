@@ -11,13 +11,18 @@
 #define INTERVAL 60 /* of recovery_interval_period, in seconds and so in passes */
 #define HOUR LIMIT_STRAYS_PERIOD_S
 
-static struct watcher_world *fresh(void)
+static struct watcher_world *fresh_with(GPtrArray *more)
 {
-    struct watcher_world *w = watcher_world_new();
+    struct watcher_world *w = watcher_world_new_with("sqlite", more);
     w->things = json_object();
     w->strays = json_object();
     passes(w, 2);
     return w;
+}
+
+static struct watcher_world *fresh(void)
+{
+    return fresh_with(NULL);
 }
 
 static void report_more(struct watcher_world *w, const char *node, json_t *lists)
@@ -155,6 +160,69 @@ static void test_looks(void)
     passes(w, 2 * HOUR);
     assert_events(w, "node2 process foreign warning, node2 file notes.txt warning",
                   "node2 process foreign info, node2 file notes.txt info");
+    watcher_world_free(w);
+}
+
+/* --- of back ends --- */
+
+#define DIR1 "dddddddd-7777-4000-8000-000000000001"
+#define DATA STRANGE ".9"
+
+struct stored {
+    json_t *unknown; /* NULL: nobody answers */
+    guint asked;
+};
+
+static json_t *compare_stored(const struct rpc_request *request, const char *to_node, void *data,
+                              GError **error)
+{
+    struct stored *stored = data;
+    stored->asked++;
+    if (stored->unknown)
+        return json_make("{s:s,s:O}", "node", to_node, "unknown", stored->unknown);
+    fettle_set_error(error, TIMEOUT, "dir1: 4 calls before this one hang in it");
+    return NULL;
+}
+
+static struct change *service(const char *node, const char *host)
+{
+    g_autofree char *key = config_storage_service_key(STORAGE_VOLUME, host, DIR1);
+    return put("storage_service", key, 1,
+               json_make("{ss ss si ss ss ss ss si ss}", "uuid", key, "binary", "cinder-volume",
+                         "id", host[4] - '0', "host", host, "backend", DIR1, "node", node, "state",
+                         "up", "state_since_us", 0, "version", "1"));
+}
+
+/* What no sweep may remove: told of the back end, by whichever node; not what the next one does. */
+static void test_data(void)
+{
+    struct watcher_world *w = fresh_with(
+        changes_of(put("backend", DIR1, 1,
+                       json_make("{ss ss ss s[ss] ss}", "uuid", DIR1, "name", "dir1", "kind", "dir",
+                                 "nodes", NODE1, NODE2, "path", "/mnt/v")),
+                   service(NODE1, "node1"), service(NODE2, "node2"), NULL));
+    json_autoptr unknown =
+        json_make("[{ss ss si sb}{ss ss si}]", "resource_type", "Volume", "name", DATA, "bytes",
+                  3 << 20, "kept", 1, "resource_type", "Volume", "name", STRANGER ".8", "bytes", 1);
+    json_autoptr nothing = json_array();
+    struct stored stored = {.unknown = unknown};
+    fake_script(w->base.world, NULL, ROLE_VOLUMED, "compare_stored", compare_stored, &stored);
+    change_object(w, "cluster", CLUSTER, json_make("{s:i}", "service_down_time", 86400));
+    passes(w, INTERVAL + 5);
+    g_assert_cmpuint(stored.asked, ==, 1);
+    assert_events(w, "", "");
+    passes(w, INTERVAL + 5);
+    assert_events(w, "back end dir1 data volumes/" DATA " warning", "");
+    /* Nobody's silence says that it is gone; and it is told once. */
+    stored.unknown = NULL;
+    passes(w, HOUR + 3 * INTERVAL);
+    stored.unknown = unknown;
+    passes(w, 3 * INTERVAL);
+    assert_events(w, "back end dir1 data volumes/" DATA " warning", "");
+    stored.unknown = nothing;
+    passes(w, HOUR + 3 * INTERVAL);
+    assert_events(w, "back end dir1 data volumes/" DATA " warning",
+                  "back end dir1 data volumes/" DATA " info");
     watcher_world_free(w);
 }
 
@@ -417,6 +485,7 @@ int main(int argc, char **argv)
     g_test_add_func("/things/images#RCV-26", test_images);
     g_test_add_func("/things/bridge#RCV-26", test_bridge);
     g_test_add_func("/things/looks#RCV-26", test_looks);
+    g_test_add_func("/things/data-of-a-back-end#RCV-26,SAF-54", test_data);
     g_test_add_func("/things/known", test_known);
     g_test_add_func("/things/unseen#SAF-91", test_unseen);
     g_test_add_func("/things/return", test_return);

@@ -291,6 +291,20 @@ static void test_leap(void)
     g_assert_true(fake_volumes_has(volumes, OTHER ".7"));
     g_assert_true(fake_volumes_has(volumes, between));
     g_assert_false(fake_volumes_has(volumes, fresh));
+    /* What stays for that reason is told as such: nothing else will ever remove it. */
+    g_autofree char *newer = volume_data_name(OTHER, leapt + 1);
+    put_data(newer);
+    g_autoptr(GError) error = NULL;
+    json_autoptr told = fake_call(fake_process(world.world, NODE1, ROLE_LUXID), NODE1, ROLE_VOLUMED,
+                                  "compare_stored", json_make("{ss}", "backend", DIR1), &error);
+    g_assert_no_error(error);
+    const json_t *unknown = json_object_get(told, "unknown"), *data;
+    size_t i;
+    g_assert_cmpuint(json_array_size(unknown), ==, 4);
+    json_array_foreach(unknown, i, data) {
+        bool late = g_str_equal(json_string_value(json_object_get(data, "name")), newer);
+        g_assert_true(json_is_true(json_object_get(data, "kept")) != late);
+    }
     volumes_tear_down();
 }
 
