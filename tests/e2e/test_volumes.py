@@ -9,6 +9,7 @@ import contextlib
 import hashlib
 import os
 import re
+import signal
 import subprocess
 import uuid
 
@@ -81,8 +82,7 @@ def agree(backend):
 def check(backend):
     """What is on record is there, and nothing else is."""
     wait_until(f'{backend} has what is on record', lambda: agree(backend), PATIENCE_S)
-    trash = lab.query('backend', ['trash'], ['=', 'name', backend])[0]['trash']
-    assert trash == [], trash
+    wait_until(f'the trash of {backend} is off record', lambda: not lab.query('backend', ['trash'], ['=', 'name', backend])[0]['trash'], PATIENCE_S)
 
 
 def digest(backend):
@@ -116,7 +116,12 @@ def test_backends():
     code, _, err = lab.run('backend', 'modify', 'dir1', '--kind', 'dir', check=False)
     assert code == 2 and '--kind: unknown flag' in err, err
     said = lab.cli('backend', 'list')
-    assert re.search(rf'^dir1 +dir +node1,node2 +node1,node2 +0 +0 +{re.escape(place("dir1"))}$', said, re.M), said
+    assert re.search(r'^dir1 +dir +node1,node2 +node1,node2 +0 +0\S* +\S+ +\S+$', said, re.M), said
+    wait_until('the master has heard what it has', lambda: lab.query('backend', ['total'])[0]['total'], PATIENCE_S)
+    row = lab.query('backend', ['free', 'total', 'promised'])[0]
+    assert 0 < row['free'] <= row['total'] and row['promised'] == 0, row
+    refused(f'path: {place("dir1")}/b is below {place("dir1")}, that of back end dir1; take a directory beside it',
+            'backend', 'add', 'dir2', '--node', 'node1', '--path', place('dir1') + '/b')
     said = lab.cli('storage-service', 'list')
     assert re.search(r'^cinder-volume +node1@dir1 +up +\d{4}-', said, re.M), said
     # One that is not as it should be on a node: there is something in it, so it gets no marker.
@@ -206,6 +211,22 @@ def test_types():
     lab.cli('volume', 'delete', 'x')
     assert lab.cli('volume-type', 'delete', 'fast') == 'Volume type fast is deleted.\n'
     check('dir1')
+
+
+@title('/volumes/default-type')
+def test_default_type():
+    lab.cli('volume-type', 'create', 'fast', '--description', 'on the fast disks')
+    lab.cli('cluster', 'modify', '--default-volume-type', 'fast')
+    lab.cli('volume', 'create', 'data1', '--size', '1')
+    assert re.search(r'^  Type +fast$', lab.cli('volume', 'info', 'data1'), re.M)
+    refused('volume type fast is the default one; choose another one before', 'volume-type', 'modify', 'fast', '--name', 'slow')
+    said = lab.cli('volume-type', 'info', 'fast')
+    assert re.search(r'^Volume type fast\n  Extra specs +none\n  For projects +all\n  Volumes +1\n  For +on the fast disks\n  UUID ', said), said
+    said = lab.cli('volume', 'list', '-o', 'Name,gib,Type')
+    assert re.search(r'^Name +GiB +Type\ndata1 +1 +fast$', said, re.M), said
+    lab.cli('cluster', 'modify', '--default-volume-type', 'none')
+    lab.cli('volume', 'delete', 'data1')
+    lab.cli('volume-type', 'delete', 'fast')
 
 
 @title('/volumes/no-room#CLN-25')
@@ -376,6 +397,18 @@ def test_waits():
     assert re.search(r'^late: waits for a member of dir1 since \d{4}-', said, re.M), said
     said = lab.cli('worker', 'list')
     assert re.search(r'^\d+ +late +create-volume +dir1 +- ', said, re.M), said
+    # What waits says so, also through a pipe, and can be withdrawn.
+    ask('create', 'never', '--size', '1')
+    follower = subprocess.Popen([lab.fettle, '--root', lab.root(lab.master), 'volume', 'create', 'told', '--size', '1'],
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    line = follower.stderr.readline()
+    assert re.match(r'volume told waits(: no volume service of dir1 is up| for a member of dir1) \(fettle .*\); Ctrl-C leaves it waiting$',
+                    line), line
+    follower.send_signal(signal.SIGINT)
+    out, err = follower.communicate(timeout=PATIENCE_S)
+    assert 'withdraw it with: fettle volume delete told' in err and not out, (out, err)
+    for name in ('never', 'told'):
+        assert lab.cli('volume', 'delete', name) == f'Volume {name} is deleted.\n'
     lab.lab('resume', 'volumed@node1')
     lab.lab('resume', 'volumed@node2')
     assert settle('late')['status'] == 'available'
@@ -536,5 +569,6 @@ if __name__ == '__main__':
     with e2e.new_lab(nodes=2, options=('--watcher-interval-ms', '500')) as lab:
         folder = os.path.join(lab.directory, 'shared')
         lab.cli('cluster', 'modify', '--report-interval', '1', '--service-down-time', '4')
-        e2e.run(test_backends, test_life, test_names, test_types, test_no_room, test_snapshots, test_elsewhere, test_waits, test_second,
-                test_killed_create, test_killed_extend, test_killed_delete, test_stopped, test_killed_copy, test_moves, test_killed_move, test_double, test_places, test_logs)
+        e2e.run(test_backends, test_life, test_names, test_types, test_default_type, test_no_room, test_snapshots, test_elsewhere, test_waits,
+                test_second, test_killed_create, test_killed_extend, test_killed_delete, test_stopped, test_killed_copy, test_moves,
+                test_killed_move, test_double, test_places, test_logs)

@@ -103,7 +103,32 @@ static char *who_may(const json_t *services, const char *backend)
     return g_string_free(g_steal_pointer(&text), FALSE);
 }
 
-static void print_waiting(const json_t *volume, const json_t *services)
+/* Of each back end what speaks against it, or not. */
+static void print_room(struct cli *cli)
+{
+    static const char *const fields[] = {"name",     "up",         "free", "total",
+                                         "promised", "overcommit", NULL};
+    json_autoptr rows = cli_query(cli, "backend", fields, NULL, NULL);
+    for (size_t i = 0; i < json_array_size(rows); i++) {
+        const json_t *row = json_array_get(rows, i);
+        const char *name = cli_cell_string(row, 0);
+        g_autofree char *left = cli_cell_text("backend", fields[2], json_array_get(row, 2));
+        g_autofree char *total = cli_cell_text("backend", fields[3], json_array_get(row, 3));
+        g_autofree char *promised = cli_cell_text("backend", fields[4], json_array_get(row, 4));
+        if (json_array_size(cli_cell_value(row, 1)) == 0)
+            printf("    %s: no volume service is up\n", name);
+        else if (cli_cell_value(row, 2) == NULL)
+            printf("    %s: has not said yet how much space it has\n", name);
+        else
+            printf("    %s: %s of %s MiB are free, and %s are promised (overcommit "
+                   "%" JSON_INTEGER_FORMAT " %%)\n",
+                   name, left, total, promised, json_integer_value(cli_cell_value(row, 5)));
+    }
+    if (rows != NULL && json_array_size(rows) == 0)
+        printf("    no back end; add one: fettle backend add\n");
+}
+
+static void print_waiting(struct cli *cli, const json_t *volume, const json_t *services)
 {
     const char *backend = cli_cell_string(volume, BACKEND);
     g_autofree char *since =
@@ -115,10 +140,11 @@ static void print_waiting(const json_t *volume, const json_t *services)
                *who ? who : "none has registered");
     else
         printf("Its work (%s) waits for a scheduler to choose a back end for %" JSON_INTEGER_FORMAT
-               " GiB since %s: %s. What each back end lacks stands in the log of fettle-watcher "
-               "there.\n",
+               " GiB since %s: %s. What there is:\n",
                cli_cell_string(volume, OPERATION), json_integer_value(cli_cell_value(volume, SIZE)),
                since, *who ? who : "none has registered");
+    if (!*backend)
+        print_room(cli);
 }
 
 static void print_worker(const json_t *volume, const json_t *services)
@@ -149,7 +175,8 @@ static void print_left(const struct of_kind *of, const json_t *row)
                of->kind, *name ? name : cli_cell_string(row, UUID));
 }
 
-static void print_resource(const struct of_kind *of, const json_t *row, const json_t *services)
+static void print_resource(struct cli *cli, const struct of_kind *of, const json_t *row,
+                           const json_t *services)
 {
     const char *why = cli_cell_string(row, WHY), *whose = cli_cell_string(row, WHOSE);
     g_autofree char *tail =
@@ -159,7 +186,7 @@ static void print_resource(const struct of_kind *of, const json_t *row, const js
     if (*cli_cell_string(row, WORKER))
         print_worker(row, services);
     else if (*cli_cell_string(row, OPERATION))
-        print_waiting(row, services);
+        print_waiting(cli, row, services);
     else
         print_left(of, row);
 }
@@ -189,7 +216,7 @@ int why_storage_resource(struct cli *cli, const char *kind, const char *name, GE
         return 0;
     }
     print_entries(list);
-    print_resource(of, row, services);
+    print_resource(cli, of, row, services);
     return cli_print_brake(cli, error) ? 0 : -1;
 }
 

@@ -1,6 +1,10 @@
 /* See usage.h. */
 #include "core/config/usage.h"
 
+#include "core/config/resource.h"
+
+#define GIB_MIB 1024u
+
 struct usage usage_of(const struct config *config, const char *project)
 {
     g_autoptr(GPtrArray) volumes = config_project_volumes(config, project);
@@ -32,4 +36,43 @@ bool usage_fits(const struct config *config, const char *project, const struct q
     return fits(project, "volumes", limits->volumes, used.volumes, more->volumes, error) &&
            fits(project, "snapshots", limits->snapshots, used.snapshots, more->snapshots, error) &&
            fits(project, "GiB", limits->gigabytes, used.gigabytes, more->gigabytes, error);
+}
+
+/* How many data of its size a volume has, or is to get: what is restored over it is beside what it
+ * has until that ends. */
+static guint count_data(const struct config *config, const struct volume *volume)
+{
+    bool restoring = volume->status == VOLUME_RESTORING_BACKUP;
+    if (!*volume->data)
+        return volume->status == VOLUME_CREATING || restoring;
+    if (!restoring)
+        return 1;
+    g_autoptr(GPtrArray) rows = config_held_work(config, RESOURCE_VOLUME, volume->uuid);
+    return rows->len ? 2 : 1;
+}
+
+guint64 usage_promised_mib(const struct config *config, const struct backend *backend)
+{
+    guint64 gib = 0;
+    g_autoptr(GPtrArray) all = config_backend_volumes(config, backend->uuid);
+    for (guint i = 0; i < all->len; i++) {
+        const struct volume *volume = all->pdata[i];
+        guint count = count_data(config, volume);
+        gib += count ? count * config_volume_gib(config, volume) : 0;
+    }
+    g_autoptr(GPtrArray) snapshots = config_backend_snapshots(config, backend->uuid);
+    for (guint i = 0; i < snapshots->len; i++) {
+        const struct snapshot *snapshot = snapshots->pdata[i];
+        gib += *snapshot->data || snapshot->status == SNAPSHOT_CREATING ? snapshot->size : 0;
+    }
+    g_autoptr(GPtrArray) backups = config_backend_backups(config, backend->uuid);
+    guint64 mib = 0;
+    for (guint i = 0; i < backups->len; i++) {
+        const struct backup *backup = backups->pdata[i];
+        mib += backup->status == BACKUP_CREATING ? backup->size * GIB_MIB : backup->bytes / MIB(1);
+    }
+    g_autoptr(GPtrArray) rows = config_backend_work(config, backend->uuid);
+    for (guint i = 0; i < rows->len; i++)
+        gib += resource_is_moved(rows->pdata[i]) ? resource_of_row(config, rows->pdata[i]).size : 0;
+    return gib * GIB_MIB + mib;
 }

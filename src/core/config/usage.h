@@ -1,6 +1,6 @@
 /*
- * What a project has of what is stored, and whether a request is within its quota. For who accepts
- * a request, on the head.
+ * What a project has of what is stored, and whether a request is within its quota; what a back end
+ * has promised. For who accepts a request, on the head.
  */
 #pragma once
 
@@ -16,3 +16,6 @@ struct usage usage_of(const struct config *config, const char *project);
  * not add to is not asked. */
 bool usage_fits(const struct config *config, const char *project, const struct quota_limits *limits,
                 const struct usage *more, GError **error);
+/* Of volumes that have data, or get some, or are on their way to it, and of snapshots and backups,
+ * which have data of their own; what a backup is no larger than is known once it is there. */
+guint64 usage_promised_mib(const struct config *config, const struct backend *backend);

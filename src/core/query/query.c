@@ -36,9 +36,16 @@ static bool is_archived(const struct query_field *field)
     return field && g_str_equal(field->resource, "job") && g_str_equal(field->name, "archived");
 }
 
+static bool is_of_room(const struct query_field *field)
+{
+    return field && g_str_equal(field->resource, "backend") &&
+           (g_str_equal(field->name, "free") || g_str_equal(field->name, "total"));
+}
+
 static void note_filter(const void *field, void *data)
 {
     struct query *query = data;
+    query->room = query->room || is_of_room(field);
     query->live_filter = query->live_filter || ((const struct query_field *)field)->live;
     query->archived = query->archived || is_archived(field);
 }
@@ -79,6 +86,7 @@ static struct query *query_new(struct queries *queries, const struct luxi_query_
         g_ptr_array_add(query->members, (void *)query_field_member(field));
         query->live_fields = query->live_fields || (field && field->live);
         query->archived = query->archived || is_archived(field);
+        query->room = query->room || is_of_room(field);
     }
     query->filter = filter_parse(args->filter, resolve_field, query->what, &bad);
     if (bad) {

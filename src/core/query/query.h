@@ -65,10 +65,11 @@ struct queries {
 struct query_source {
     const struct queries *queries;
     const struct config *config;
-    enum face face;          /* of who asks */
-    struct reports *reports; /* NULL: no field needs it */
-    GHashTable *by_node;     /* node uuid -> struct node_instances; made when first needed */
-    GHashTable *names;       /* node uuid -> its name as JSON; the same */
+    enum face face;                /* of who asks */
+    struct reports *reports;       /* NULL: no field needs it */
+    struct cluster_status *status; /* of the master; the same */
+    GHashTable *by_node;           /* node uuid -> struct node_instances; made when first needed */
+    GHashTable *names;             /* node uuid -> its name as JSON; the same */
 };
 
 /* A value, or NULL with a status (QUERY_NO_DATA is preset). */

@@ -25,6 +25,7 @@ struct query {
     struct query_source source;
     bool live_filter;
     bool live_fields;
+    bool room;       /* what only the master has heard is asked for */
     bool plain;      /* the answer is rows of values and nothing else */
     bool archived;   /* of jobs: the field `archived` is asked for, so archived ones are too */
     GArray *ids;     /* of jobs: only these can match; NULL: any */

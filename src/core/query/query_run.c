@@ -248,11 +248,23 @@ static bool is_of_wconfd(const struct query *query)
     return g_str_equal(query->what, "lock") || g_str_equal(query->what, "waiter");
 }
 
+/* Without it there is no data. */
+static void fetch_room(struct query *query)
+{
+    query->source.status =
+        env_call_record(query->queries->env, NODE_LOCAL, ROLE_WCONFD, "cluster_status", NULL,
+                        follow_stamp(query->queries->follow), 0, 0, NULL);
+    if (!query->source.status)
+        query->source.status = cluster_status_new();
+}
+
 /* Rows, and everything that may have to wait for others. */
 static bool gather(struct query *query, GError **error)
 {
     if (is_of_wconfd(query))
         return query->rows || gather_of_wconfd(query, error);
+    if (query->room && !query->source.status)
+        fetch_room(query);
     take_anew(query);
     if ((!query->live_fields && !query->live_filter) || query->source.reports)
         return true;
@@ -354,7 +366,7 @@ void query_start(struct queries *queries, struct rpc_request *request, struct qu
             query->members->pdata[i] = NULL;
     if (query_needs_archive(query)) {
         task_spawn(queries->env->tasks, query_jobs_task, query);
-    } else if (query->live_fields || query->live_filter || is_of_wconfd(query)) {
+    } else if (query->live_fields || query->live_filter || query->room || is_of_wconfd(query)) {
         task_spawn(queries->env->tasks, query_task, query);
     } else {
         query_task(query);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/config/resource.h"
+#include "core/config/usage.h"
 
 /* --- rows --- */
 
@@ -165,6 +166,38 @@ json_t *query_get_backend_size(struct query_source *source, const void *row,
 {
     guint count;
     return json_integer((json_int_t)sum_of_volumes(source, row, &count));
+}
+
+/* NULL: nobody has said. */
+static const struct backend_space *space_of(const struct query_source *source, const void *row)
+{
+    const struct cluster_status *status = source->status;
+    for (guint i = 0; status && i < status->spaces->len; i++) {
+        const struct backend_space *space = status->spaces->pdata[i];
+        if (!strcmp(space->backend, ((const struct backend *)row)->uuid))
+            return space;
+    }
+    return NULL;
+}
+
+json_t *query_get_backend_free(struct query_source *source, const void *row,
+                               enum query_status *ret_status)
+{
+    const struct backend_space *space = space_of(source, row);
+    return space ? json_integer((json_int_t)space->free_mib) : NULL;
+}
+
+json_t *query_get_backend_total(struct query_source *source, const void *row,
+                                enum query_status *ret_status)
+{
+    const struct backend_space *space = space_of(source, row);
+    return space ? json_integer((json_int_t)space->total_mib) : NULL;
+}
+
+json_t *query_get_backend_promised(struct query_source *source, const void *row,
+                                   enum query_status *ret_status)
+{
+    return json_integer((json_int_t)usage_promised_mib(source->config, row));
 }
 
 json_t *query_get_backend_snapshot_cnt(struct query_source *source, const void *row,

@@ -185,6 +185,7 @@ void query_source_clear(struct query_source *source)
     g_clear_pointer(&source->by_node, g_hash_table_unref);
     g_clear_pointer(&source->names, g_hash_table_unref);
     g_clear_pointer(&source->reports, reports_free);
+    g_clear_pointer(&source->status, cluster_status_free);
 }
 
 /* --- shared by getters --- */

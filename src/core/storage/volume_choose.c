@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/config/resource.h"
+#include "core/config/usage.h"
 #include "core/config/volume_types.h"
 
 #define GIB_MIB 1024u
@@ -43,48 +44,6 @@ static bool is_served(const struct config *config, const struct backend *backend
     return false;
 }
 
-/* How many data of its size a volume has, or is to get: what is restored over it is beside what it
- * has until that ends. */
-static guint count_data(const struct config *config, const struct volume *volume)
-{
-    bool restoring = volume->status == VOLUME_RESTORING_BACKUP;
-    if (!*volume->data)
-        return volume->status == VOLUME_CREATING || restoring;
-    if (!restoring)
-        return 1;
-    g_autoptr(GPtrArray) rows = config_held_work(config, RESOURCE_VOLUME, volume->uuid);
-    return rows->len ? 2 : 1;
-}
-
-/* Of volumes that have data, or get some, and of snapshots and backups, which have data of their
- * own; what a backup is no larger than is known once it is there. And of volumes that are on their
- * way to it. */
-static guint64 promised_mib(const struct config *config, const struct backend *backend)
-{
-    guint64 gib = 0;
-    g_autoptr(GPtrArray) all = config_backend_volumes(config, backend->uuid);
-    for (guint i = 0; i < all->len; i++) {
-        const struct volume *volume = all->pdata[i];
-        guint count = count_data(config, volume);
-        gib += count ? count * config_volume_gib(config, volume) : 0;
-    }
-    g_autoptr(GPtrArray) snapshots = config_backend_snapshots(config, backend->uuid);
-    for (guint i = 0; i < snapshots->len; i++) {
-        const struct snapshot *snapshot = snapshots->pdata[i];
-        gib += *snapshot->data || snapshot->status == SNAPSHOT_CREATING ? snapshot->size : 0;
-    }
-    g_autoptr(GPtrArray) backups = config_backend_backups(config, backend->uuid);
-    guint64 mib = 0;
-    for (guint i = 0; i < backups->len; i++) {
-        const struct backup *backup = backups->pdata[i];
-        mib += backup->status == BACKUP_CREATING ? backup->size * GIB_MIB : backup->bytes / MIB(1);
-    }
-    g_autoptr(GPtrArray) rows = config_backend_work(config, backend->uuid);
-    for (guint i = 0; i < rows->len; i++)
-        gib += resource_is_moved(rows->pdata[i]) ? resource_of_row(config, rows->pdata[i]).size : 0;
-    return gib * GIB_MIB + mib;
-}
-
 static guint64 overcommitted(const struct backend *backend, guint64 mib)
 {
     return (guint64)((double)mib * (double)backend->overcommit / 100);
@@ -106,7 +65,7 @@ static guint64 capacity_mib(const struct backend *backend, const struct backend_
 static guint64 left_mib(const struct config *config, const struct backend *backend,
                         const struct backend_space *space)
 {
-    guint64 reserved = reserved_mib(backend, space), promised = promised_mib(config, backend);
+    guint64 reserved = reserved_mib(backend, space), promised = usage_promised_mib(config, backend);
     guint64 capacity = capacity_mib(backend, space);
     guint64 room = space->free_mib > reserved ? space->free_mib - reserved : 0;
     return MIN(overcommitted(backend, room), capacity > promised ? capacity - promised : 0);
@@ -203,7 +162,7 @@ bool volume_has_room(const struct config *config, const struct backend *backend,
         return true;
     g_autofree char *most = sized(capacity), *rest = sized(left);
     g_autofree char *total = sized(space->total_mib), *free = sized(space->free_mib);
-    g_autofree char *promised = sized(promised_mib(config, backend));
+    g_autofree char *promised = sized(usage_promised_mib(config, backend));
     g_autofree char *limits =
         g_strdup_printf("reserved %" G_GUINT64_FORMAT " %%, overcommit %" G_GUINT64_FORMAT " %%",
                         backend->reserved_percent, backend->overcommit);

@@ -7,6 +7,8 @@
 
 /* What a node's volume service sees of the place is known by whether it serves it: it registers
  * when it has read the marker there. */
+#define FULL_PERCENT 95
+
 static const struct storage_service *service_at(const GPtrArray *services,
                                                 const struct backend *backend, const char *node)
 {
@@ -30,13 +32,45 @@ static char *beside(struct look *look, const GPtrArray *services, const struct b
     return g_strdup("");
 }
 
+/* Guests write there, and stand still once there is no room. */
+static void verify_room(struct look *look, const struct backend *backend)
+{
+    const struct cluster_status *status = look->status;
+    for (guint i = 0; i < status->spaces->len; i++) {
+        const struct backend_space *space = status->spaces->pdata[i];
+        if (strcmp(space->backend, backend->uuid) != 0 ||
+            space->free_mib * 100 > space->total_mib * (100 - FULL_PERCENT))
+            continue;
+        look_problem(look,
+                     "back end %s: %" G_GUINT64_FORMAT " of %" G_GUINT64_FORMAT
+                     " MiB are left; make room in %s, or move volumes from there: guests stand "
+                     "still when there is none",
+                     backend->name, space->free_mib, space->total_mib, backend->path);
+    }
+}
+
+static void verify_hanging(struct look *look, const struct storage_service *service,
+                           const struct backend *backend)
+{
+    if (service && service->hanging)
+        look_problem(look,
+                     "node %s: %" G_GUINT64_FORMAT
+                     " calls of its volume service hang in back end %s; see whether %s answers "
+                     "there",
+                     look_node_name(look, service->node), service->hanging, backend->name,
+                     backend->path);
+}
+
 static void verify_backend(struct look *look, const GPtrArray *services,
                            const struct backend *backend)
 {
     g_autofree char *as = beside(look, services, backend);
+    verify_room(look, backend);
     for (guint i = 0; i < backend->nodes->len && look_pause(look); i++) {
         const char *node = backend->nodes->pdata[i];
         const struct storage_service *service = service_at(services, backend, node);
+        if (look_concerns(look, node))
+            verify_hanging(look, service, backend);
         /* Of a node that is silent or offline is said that. */
         if (!look_concerns(look, node) || !reports_of(look->reports, node) ||
             (service && service->state == STORAGE_UP))
@@ -62,6 +96,18 @@ static void verify_type(struct look *look, const GPtrArray *backends,
                  type->name, type->name);
 }
 
+/* A volume for which none is named would be refused. */
+static void verify_default_type(struct look *look)
+{
+    const char *name = look->cluster->default_volume_type;
+    if (*name && !config_find(look->config, "volume_type", name, NULL))
+        look_problem(
+            look,
+            "cluster: there is no volume type \"%s\", which is the default one; make it, or "
+            "choose another one: fettle cluster modify --default-volume-type TYPE, or none",
+            name);
+}
+
 void verify_backends(struct look *look)
 {
     g_autoptr(GPtrArray) backends = config_list(look->config, "backend");
@@ -71,4 +117,5 @@ void verify_backends(struct look *look)
     g_autoptr(GPtrArray) types = config_list(look->config, "volume_type");
     for (guint i = 0; i < types->len && backends->len; i++)
         verify_type(look, backends, types->pdata[i]);
+    verify_default_type(look);
 }

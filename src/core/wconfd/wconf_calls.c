@@ -28,6 +28,7 @@ static void handle_cluster_status(struct wconf *wconf, struct rpc_request *reque
         g_ptr_array_add(status->problems, g_strdup(damage));
     wconf_list_doubted(wconf, status->problems);
     wconf_followers_list(wconf, status->copies);
+    wconf_services_spaces(wconf, status->spaces);
     struct authority *authority = wconf->env->authority;
     status->authority = authority && authority->ops->has_key(authority);
     keys_progress_free(status->keys);

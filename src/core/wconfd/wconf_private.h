@@ -438,6 +438,8 @@ guint64 wconf_stamp(struct wconf *wconf);
 /* What its members have said of its space: what the one says who was heard last. NULL: this master
  * has heard none. Free with backend_space_free(). */
 struct backend_space *wconf_services_space(const struct wconf *wconf, const char *backend);
+/* Adds that of each back end of which it has heard. */
+void wconf_services_spaces(const struct wconf *wconf, GPtrArray *spaces);
 
 /* --- wconf_cleanup.c --- */
 void wconf_handle_request_cleanup(struct wconf *wconf, struct rpc_request *request);

@@ -298,14 +298,14 @@ struct backend_space *wconf_services_space(const struct wconf *wconf, const char
     return space;
 }
 
-static void add_spaces(const struct wconf *wconf, struct beat_result *result)
+void wconf_services_spaces(const struct wconf *wconf, GPtrArray *spaces)
 {
     g_autoptr(GPtrArray) backends = config_list(wconf->head, "backend");
     for (guint i = 0; i < MIN(backends->len, 1024); i++) {
         const struct backend *backend = backends->pdata[i];
         struct backend_space *space = wconf_services_space(wconf, backend->uuid);
         if (space)
-            g_ptr_array_add(result->spaces, space);
+            g_ptr_array_add(spaces, space);
     }
 }
 
@@ -323,7 +323,7 @@ static void take_beats(struct wconf *wconf, struct rpc_request *request,
     }
     commit_states(wconf, changes);
     if (!strcmp(request->from_role, ROLE_SCHEDULER))
-        add_spaces(wconf, result);
+        wconf_services_spaces(wconf, result->spaces);
     json_t *answer = beat_result_to_json(result);
     if (result->over->len)
         wconf_answer_after_barrier(wconf, request, answer);

@@ -16,6 +16,13 @@ static void test_backends(void)
                 "0:\"dir1\" 0:\"" BACKEND1 "\" 0:\"dir\" 0:\"/mnt/a\" 0:[\"node1\",\"node2\"] "
                 "0:[\"node1\"] 0:2 0:5 0:2 0:[\"" VOLUME2 ".9\"]\n");
     query_check(w, "backend", "name", "[\"=\", \"kind\", \"rbd\"]", "");
+    /* What it has only the master has heard, from its beats. */
+    query_check(w, "backend", "free total promised", NULL, "2:null 2:null 0:3072\n");
+    store_set_status(w->store, json_make("{s[{ss si si}]}", "spaces", "backend", BACKEND1,
+                                         "free_mib", 500, "total_mib", 900));
+    query_check(w, "backend", "free total promised", NULL, "0:500 0:900 0:3072\n");
+    query_check(w, "backend", "name", "[\"<\", \"free\", 500]", "");
+    query_check(w, "backend", "name", "[\"<\", \"free\", 501]", "0:\"dir1\"\n");
     queue_world_free(w);
 }
 

@@ -477,6 +477,24 @@ static void test_backends(void)
               WEB10_LINES WEB2_LINES);
     put_service(w, NODE2, "node2", "up");
     check(w, "", ALWAYS);
+    /* One that is nearly full, and one in which calls hang. */
+    store_set_status(w->store, json_make("{sb s[{ss si si}]}", "authority", true, "spaces",
+                                         "backend", BACKEND, "free_mib", 51, "total_mib", 1000));
+    check(w, "", ALWAYS);
+    store_set_status(w->store, json_make("{sb s[{ss si si}]}", "authority", true, "spaces",
+                                         "backend", BACKEND, "free_mib", 50, "total_mib", 1000));
+    g_autofree char *key = config_storage_service_key(STORAGE_VOLUME, "node2", BACKEND);
+    store_put(w->store, "storage_service", key,
+              json_make("{ss ss si ss ss ss ss si ss si}", "uuid", key, "binary", "cinder-volume",
+                        "id", 2, "host", "node2", "backend", BACKEND, "node", NODE2, "state", "up",
+                        "state_since_us", 0, "version", "1", "hanging", 2));
+    fake_settle(w->world);
+    g_autofree char *said = ask(w, "");
+    g_assert_nonnull(strstr(said, "back end dir1: 50 of 1000 MiB are left; make room in /mnt/v, or "
+                                  "move volumes from there: guests stand still when there is "
+                                  "none\n"));
+    g_assert_nonnull(strstr(said, "node node2: 2 calls of its volume service hang in back end "
+                                  "dir1; see whether /mnt/v answers there\n"));
     queue_world_free(w);
 }
 
