@@ -6,7 +6,6 @@ import hashlib
 import os
 import signal
 import subprocess
-import time
 
 import e2e
 from e2e import fettlelib, title, wait_until
@@ -91,15 +90,18 @@ def test_both_ways():
     wait_until('no transfer is left', lambda: not transfers(), PATIENCE_S)
 
 
-def transfers():
-    """Processes that serve something of this lab's back ends."""
+def transfers(sockets=0):
+    """Processes that serve something of this lab's back ends, with at least so many sockets: the one that listens, and a client's."""
     found = []
     for pid in filter(str.isdigit, os.listdir('/proc')):
         try:
-            if os.path.basename(os.readlink(f'/proc/{pid}/exe')) == 'qemu-nbd':
-                found += [pid for fd in os.listdir(f'/proc/{pid}/fd') if os.readlink(f'/proc/{pid}/fd/{fd}').startswith(folder)]
+            if os.path.basename(os.readlink(f'/proc/{pid}/exe')) != 'qemu-nbd':
+                continue
+            opened = [os.readlink(f'/proc/{pid}/fd/{fd}') for fd in os.listdir(f'/proc/{pid}/fd')]
         except OSError:
-            pass
+            continue
+        if any(name.startswith(folder) for name in opened) and sum(name.startswith('socket:') for name in opened) >= sockets:
+            found.append(pid)
     return found
 
 
@@ -123,6 +125,8 @@ def test_refused():
     open(empty, 'wb').close()
     for words, message in (
             (('--file', path), '--disk-format is missing'),
+            (('--file', path, '--volume', 'data1'), '--volume and --file exclude each other'),
+            (('--file', path, '--no-wait'), '--no-wait: it is this command that sends the file'),
             (('--file', empty, '--disk-format', 'raw'), f'--file: {empty} is empty'),
             (('--file', folder, '--disk-format', 'raw'), f'--file: {folder} is a directory'),
             (('--file', path + '.none', '--disk-format', 'raw'), f'--file: cannot read {path}.none: No such file or directory'),
@@ -138,14 +142,13 @@ def begin(name, backend):
     """A sender that has sent something, and does not go on."""
     sender = start('image', 'create', name, '--file', '-', '--disk-format', 'raw', '--backend', backend, stdin=subprocess.PIPE)
     os.write(sender.stdin.fileno(), os.urandom(1000))
-    wait_until(f'{name} is being sent', transfers, PATIENCE_S)
+    wait_until(f'{name} is being sent', lambda: transfers(2), PATIENCE_S)
     return sender
 
 
 @title('/image-streams/sender-ends')
 def test_sender_ends():
     sender = begin('left', 'far')
-    time.sleep(0.5)   # that it is in its loop
     sender.send_signal(signal.SIGINT)
     _, err = sender.communicate()
     assert sender.returncode == 130 and 'image left is not made, and its record is removed: interrupted' in err, (sender.returncode, err)
