@@ -6,7 +6,6 @@ import hashlib
 import os
 import signal
 import subprocess
-import time
 
 import e2e
 from e2e import fettlelib, title, wait_until
@@ -96,10 +95,13 @@ def transfers():
     found = []
     for pid in filter(str.isdigit, os.listdir('/proc')):
         try:
-            if os.path.basename(os.readlink(f'/proc/{pid}/exe')) == 'qemu-nbd':
-                found += [pid for fd in os.listdir(f'/proc/{pid}/fd') if os.readlink(f'/proc/{pid}/fd/{fd}').startswith(folder)]
+            if os.path.basename(os.readlink(f'/proc/{pid}/exe')) != 'qemu-nbd':
+                continue
+            opened = [os.readlink(f'/proc/{pid}/fd/{fd}') for fd in os.listdir(f'/proc/{pid}/fd')]
         except OSError:
-            pass
+            continue
+        if any(name.startswith(folder) for name in opened):
+            found.append(pid)
     return found
 
 
@@ -123,6 +125,8 @@ def test_refused():
     open(empty, 'wb').close()
     for words, message in (
             (('--file', path), '--disk-format is missing'),
+            (('--file', path, '--volume', 'data1'), '--volume and --file exclude each other'),
+            (('--file', path, '--no-wait'), '--no-wait: it is this command that sends the file'),
             (('--file', empty, '--disk-format', 'raw'), f'--file: {empty} is empty'),
             (('--file', folder, '--disk-format', 'raw'), f'--file: {folder} is a directory'),
             (('--file', path + '.none', '--disk-format', 'raw'), f'--file: cannot read {path}.none: No such file or directory'),
@@ -134,18 +138,24 @@ def test_refused():
     check_left('far', ['there', 'piped'])
 
 
+def has_come(name, backend):
+    """Something of it is in its file."""
+    paths = [os.path.join(place(backend), 'images', data) for data in files(backend) if data.startswith(images()[name]['uuid'])]
+    return any(os.stat(path).st_blocks for path in paths)
+
+
 def begin(name, backend):
     """A sender that has sent something, and does not go on."""
     sender = start('image', 'create', name, '--file', '-', '--disk-format', 'raw', '--backend', backend, stdin=subprocess.PIPE)
-    os.write(sender.stdin.fileno(), os.urandom(1000))
-    wait_until(f'{name} is being sent', transfers, PATIENCE_S)
+    for _ in range(2 * MIB // 4096):
+        os.write(sender.stdin.fileno(), os.urandom(4096))
+    wait_until(f'{name} is being sent', lambda: has_come(name, backend), PATIENCE_S)
     return sender
 
 
 @title('/image-streams/sender-ends')
 def test_sender_ends():
     sender = begin('left', 'far')
-    time.sleep(0.5)   # that it is in its loop
     sender.send_signal(signal.SIGINT)
     _, err = sender.communicate()
     assert sender.returncode == 130 and 'image left is not made, and its record is removed: interrupted' in err, (sender.returncode, err)

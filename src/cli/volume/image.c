@@ -3,6 +3,21 @@
 
 #include <string.h>
 
+static bool has_one_source(const char *volume, const char *file, bool no_wait, GError **error)
+{
+    if (volume == NULL && file == NULL)
+        fettle_set_error(
+            error, WRONG_INPUT,
+            "--volume is missing, what it is to be an image of, or --file, which it is");
+    else if (volume != NULL && file != NULL)
+        fettle_set_error(error, WRONG_INPUT, "--volume and --file exclude each other");
+    else if (file != NULL && no_wait)
+        fettle_set_error(error, WRONG_INPUT, "--no-wait: it is this command that sends the file");
+    else
+        return true;
+    return false;
+}
+
 static int image_create(struct cli *cli, int argc, char **argv, GError **error)
 {
     const char *volume, *file, *format, *backend, *description;
@@ -17,11 +32,8 @@ static int image_create(struct cli *cli, int argc, char **argv, GError **error)
         !cli_expect(argc, argv, 1, "image create NAME --volume VOLUME|--file FILE", error) ||
         !volume_name_given(argv[0], error))
         return -1;
-    if ((volume == NULL) == (file == NULL)) {
-        fettle_set_error(error, WRONG_INPUT,
-                         "either --volume, what it is to be an image of, or --file, which it is");
+    if (!has_one_source(volume, file, no_wait, error))
         return -1;
-    }
     if (file != NULL)
         return image_from_file(
             cli, &(struct image_file){argv[0], file, format, backend, description}, error);

@@ -80,18 +80,16 @@ static bool is_left(void)
 /* A pipe may have nothing for long. -1 with the error; 0: the end. */
 static gssize read_piece(struct image_line *line)
 {
-    while (!task_killed() && !is_left()) {
-        enum cli_wait wait = cli_wait_readable(line->bytes->fd, LOOK_MS, true);
-        if (wait == CLI_WAIT_INTERRUPTED)
-            break;
-        gssize got =
-            wait == CLI_WAIT_READABLE ? read(line->bytes->fd, line->piece, PIECE_BYTES) : -1;
-        if (got >= 0)
+    while (!is_left()) {
+        if (cli_wait_readable(line->bytes->fd, 0, true) == CLI_WAIT_READABLE) {
+            gssize got = read(line->bytes->fd, line->piece, PIECE_BYTES);
+            if (got < 0)
+                fettle_set_error(&line->error, WRONG_INPUT, "cannot read it: %s",
+                                 g_strerror(errno));
             return got;
-        if (wait == CLI_WAIT_READABLE && errno != EINTR && errno != EAGAIN) {
-            fettle_set_error(&line->error, WRONG_INPUT, "cannot read it: %s", g_strerror(errno));
-            return -1;
         }
+        if (!nbd_stream_rest(line->stream, line->bytes->fd, LOOK_MS, &line->error))
+            return -1;
     }
     fettle_set_error(&line->error, DETACHED, "interrupted");
     return -1;

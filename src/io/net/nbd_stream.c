@@ -49,16 +49,9 @@ struct nbd_stream {
 /* What the loop has seen, while the task waits. */
 struct look {
     struct promise over;
-    GIOCondition seen; /* 0: the time is over */
+    GIOCondition seen;  /* of the connection; 0: nothing */
+    GIOCondition other; /* of what else is waited for */
 };
-
-static gboolean ready_cb(gint fd, GIOCondition seen, gpointer data)
-{
-    struct look *look = data;
-    look->seen = seen;
-    promise_complete(&look->over);
-    return G_SOURCE_REMOVE;
-}
 
 static void over_cb(void *data)
 {
@@ -67,8 +60,22 @@ static void over_cb(void *data)
         promise_complete(&look->over);
 }
 
-/* False: killed meanwhile. */
-static bool watch(const struct nbd_stream *stream, struct look *look)
+static gboolean ready_cb(gint fd, GIOCondition seen, gpointer data)
+{
+    ((struct look *)data)->seen = seen;
+    over_cb(data);
+    return G_SOURCE_REMOVE;
+}
+
+static gboolean other_cb(gint fd, GIOCondition seen, gpointer data)
+{
+    ((struct look *)data)->other = seen;
+    over_cb(data);
+    return G_SOURCE_REMOVE;
+}
+
+/* False: killed meanwhile. `other`: ends the wait when it can be read; -1: none. */
+static bool watch(const struct nbd_stream *stream, struct look *look, int other)
 {
     unsigned direction = nbd_aio_get_direction(stream->nbd);
     GIOCondition wanted = G_IO_HUP | G_IO_ERR;
@@ -79,10 +86,14 @@ static bool watch(const struct nbd_stream *stream, struct look *look)
     gint64 left = stream->until_ms - loop_boot_ms();
     guint timer = loop_timer((guint)MAX(left, 0), over_cb, look);
     guint source = g_unix_fd_add(nbd_aio_get_fd(stream->nbd), wanted, ready_cb, look);
+    guint beside =
+        other < 0 ? 0 : g_unix_fd_add(other, G_IO_IN | G_IO_HUP | G_IO_ERR, other_cb, look);
     bool alive = promise_wait(&look->over);
     loop_timer_cancel(timer);
     if (!look->seen)
         g_source_remove(source);
+    if (beside && !look->other)
+        g_source_remove(beside);
     return alive;
 }
 
@@ -126,7 +137,7 @@ static bool fail_request(const struct nbd_stream *stream, GError **error)
 static bool step(struct nbd_stream *stream, GError **error)
 {
     struct look look = {0};
-    if (!watch(stream, &look))
+    if (!watch(stream, &look, -1))
         return fettle_set_ended(error, ENDED);
     if (look.seen) {
         go_on(stream, look.seen);
@@ -159,6 +170,19 @@ static bool await(struct nbd_stream *stream, const bool *flying, GError **error)
             return false;
         begin_count(stream);
     }
+    return !stream->failure || fail_request(stream, error);
+}
+
+bool nbd_stream_rest(struct nbd_stream *stream, int fd, guint ms, GError **error)
+{
+    struct look look = {0};
+    if (is_lost(stream))
+        return fail_lost(error);
+    stream->until_ms = loop_boot_ms() + ms;
+    if (!watch(stream, &look, fd))
+        return fettle_set_ended(error, ENDED);
+    if (look.seen)
+        go_on(stream, look.seen);
     return !stream->failure || fail_request(stream, error);
 }
 

@@ -34,6 +34,10 @@ bool nbd_stream_write(struct nbd_stream *stream, const void *bytes, gsize length
 /* All of it is on stable storage. The connection stands, and ends with nbd_stream_free(). */
 bool nbd_stream_flush(struct nbd_stream *stream, GError **error);
 
+/* For who waits for bytes to write: returns when `fd` can be read, something has come or gone, or
+ * after `ms`. What is under way goes on in these calls alone. */
+bool nbd_stream_rest(struct nbd_stream *stream, int fd, guint ms, GError **error);
+
 /* The next bytes, at most `length` and at least one; 0 at the end of what is served, -1 with an
  * error. */
 gssize nbd_stream_read(struct nbd_stream *stream, void *bytes, gsize length, GError **error);

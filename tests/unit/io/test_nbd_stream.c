@@ -161,6 +161,38 @@ static void by_socket(void *unused)
     go_both_ways((const char *const[]){"-k", socket_path, NULL}, local(STALL_MS));
 }
 
+/* What is under way comes there while its sender waits for more, and that the server has gone is
+ * seen, too. */
+static void rests(void *unused)
+{
+    g_autoptr(GError) error = NULL;
+    g_autofree guint8 *bytes = pattern(BYTES);
+    int ends[2];
+    char c = 'x';
+    g_autofree char *there = NULL;
+    g_assert_cmpint(pipe2(ends, O_CLOEXEC), ==, 0);
+    make_image(BYTES);
+    start((const char *const[]){"-k", socket_path, NULL});
+    struct nbd_stream *stream = dial(local(STALL_MS));
+    put(stream, bytes, 3 * MIB(1), &error);
+    for (bool come = false; !come;) {
+        g_assert_true(nbd_stream_rest(stream, ends[0], 100, &error));
+        g_clear_pointer(&there, g_free);
+        g_assert_true(g_file_get_contents(image, &there, NULL, NULL));
+        come = memcmp(there, bytes, 3 * MIB(1)) == 0;
+    }
+    g_assert_cmpint(write(ends[1], &c, 1), ==, 1);
+    g_assert_true(nbd_stream_rest(stream, ends[0], STALL_MS, &error));
+    g_assert_cmpint(read(ends[0], &c, 1), ==, 1);
+    end();
+    while (nbd_stream_rest(stream, ends[0], STALL_MS, &error))
+        continue;
+    assert_error(&error, UNREACHABLE, "the connection was lost");
+    nbd_stream_free(stream);
+    close(ends[0]);
+    close(ends[1]);
+}
+
 static void write_key(const char *key)
 {
     g_autofree char *path = g_build_filename(folder, "keys.psk", NULL);
@@ -333,6 +365,7 @@ int main(int argc, char **argv)
     socket_path = g_build_filename(folder, "sock", NULL);
     g_test_add_data_func("/nbd-stream/socket", by_socket, run);
     g_test_add_data_func("/nbd-stream/tcp", by_tcp, run);
+    g_test_add_data_func("/nbd-stream/rests", rests, run);
     g_test_add_data_func("/nbd-stream/no-room", no_room, run);
     g_test_add_data_func("/nbd-stream/stands-still", stands_still, run);
     g_test_add_data_func("/nbd-stream/ends", ends, run);
