@@ -277,6 +277,29 @@ static bool do_create(struct call *call, GError **error)
     return make_data(call, -1, error);
 }
 
+static bool do_prepare(struct call *call, GError **error)
+{
+    int fd = make_file(call, error);
+    bool ok = fd >= 0 && (ftruncate(fd, (off_t)call->number) == 0 || fail("size", call, error)) &&
+              sync_data(call, fd, error);
+    if (fd >= 0)
+        close(fd);
+    return ok;
+}
+
+static bool do_settle(struct call *call, GError **error)
+{
+    struct stat status;
+    if (!is_unused(call, &call->name, error))
+        return false;
+    int fd = open_data(call, &call->name, O_RDWR, &status, error);
+    bool ok = fd >= 0 && (ftruncate(fd, (off_t)call->number) == 0 || fail("size", call, error)) &&
+              sync_data(call, fd, error) && say_whole(call, fd, error);
+    if (fd >= 0)
+        close(fd);
+    return ok;
+}
+
 static bool do_copy(struct call *call, GError **error)
 {
     struct stat status;
@@ -502,7 +525,8 @@ static const struct {
 } verbs[] = {{"space", do_space},       {"create", do_create}, {"copy", do_copy},
              {"grow", do_grow},         {"remove", do_remove}, {"look", do_look},
              {"find", do_find},         {"list", do_list},     {"pack", do_pack},
-             {"pack-end", do_pack_end}, {"unpack", do_unpack}, {"unpack-end", do_unpack_end}};
+             {"pack-end", do_pack_end}, {"unpack", do_unpack}, {"unpack-end", do_unpack_end},
+             {"prepare", do_prepare},   {"settle", do_settle}};
 
 static bool open_place(const struct call *call, struct place *place, GError **error)
 {

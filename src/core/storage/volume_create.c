@@ -4,7 +4,7 @@
  */
 #include "core/storage/volume_private.h"
 
-static bool make(const struct volume_work *work, const char *name, GError **error)
+static bool make(const struct volume_work *work, const char *name, bool *ret_point, GError **error)
 {
     const struct backend *backend = work->member->backend;
     struct volume_driver *driver = work->member->service->env->volumes;
@@ -12,14 +12,16 @@ static bool make(const struct volume_work *work, const char *name, GError **erro
     const struct resource *resource = &work->resource;
     if (!source)
         return driver->ops->create(driver, backend, resource->type, name, resource->size, error);
-    return driver->ops->copy(driver, backend, source->resource_type, source->data, resource->type,
-                             name, resource->size, error);
+    if (!volume_point(work, work->member, resource->type, name, resource->size, ret_point, error))
+        return false;
+    return *ret_point || driver->ops->copy(driver, backend, source->resource_type, source->data,
+                                           resource->type, name, resource->size, error);
 }
 
 enum work_done volume_create(const struct volume_work *work, struct work_end *end, GError **error)
 {
     g_autofree char *name = volume_data_name(work->resource.uuid, work->claim);
-    bool made = make(work, name, error);
+    bool made = make(work, name, &end->point, error);
     enum work_done done = volume_done(made);
     if (done != WORK_IS_DONE)
         return done;
