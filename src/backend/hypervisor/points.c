@@ -72,7 +72,7 @@ static char *backend_of(const struct guest_volume *volume)
 /* The node that the guest's device writes to; NULL without an error: there is no device. */
 static char *drive_of(struct guest *guest, const struct guest_volume *volume, GError **error)
 {
-    g_autofree char *device = backend_of(volume), *name = NULL;
+    g_autofree char *device = backend_of(volume);
     g_autoptr(GError) local = NULL;
     json_autoptr drive =
         guest_execute(guest, "qom-get", json_make("{s:s,s:s}", "path", device, "property", "drive"),
