@@ -193,6 +193,21 @@ struct hypervisor_ops {
     bool (*volume_detach)(struct hypervisor *hv, const char *instance, guint64 generation,
                           const struct guest_volume *volume, guint wait_ms, bool *ret_gone,
                           GError **error);
+    /* Begins to copy a volume as it is at this moment into the file at `path`, which is there, and
+     * blank, while the guest goes on (SAF-59); under way already, by its claim: true. It takes a
+     * write of the guest longer, and never fails one. If it fails nothing is left, as far as the
+     * guest answers. */
+    bool (*point_open)(struct hypervisor *hv, const char *instance, guint64 generation,
+                       const struct guest_volume *volume, guint64 claim, const char *path,
+                       GError **error);
+    /* Only a query: what has come of it. */
+    bool (*point_look)(struct hypervisor *hv, const char *instance, guint64 generation,
+                       guint64 claim, struct point_status *status, GError **error);
+    /* Ends it, whatever has come of it, and waits so long for a copy that does not end: whether
+     * nothing of it is there any more, or no process. None of that claim: gone. */
+    bool (*point_close)(struct hypervisor *hv, const char *instance, guint64 generation,
+                        const struct guest_volume *volume, guint64 claim, guint wait_ms,
+                        bool *ret_gone, GError **error);
     /* The serial line: bytes since `offset` (negative: so many before the end;
      * CONSOLE_SINCE_START: since the present process was made, or the end if there is none),
      * waiting at most `wait_ms` for some. Free with g_bytes_unref(). */

@@ -63,6 +63,63 @@ static bool op_volume_resize(struct hypervisor *hv, const char *instance, guint6
     return fake_op_end(host, "volume_resize", late, guest != NULL, error);
 }
 
+static bool op_point_open(struct hypervisor *hv, const char *instance, guint64 generation,
+                          const struct guest_volume *volume, guint64 claim, const char *path,
+                          GError **error)
+{
+    struct fake_host *host = fake_host_of_hv(hv);
+    bool late;
+    if (!fake_op_begin(host, "point_open", instance, &late, error))
+        return false;
+    struct fake_guest *guest = fake_guest_for(host, instance, generation, error);
+    if (guest)
+        guest->point = claim;
+    return fake_op_end(host, "point_open", late, guest != NULL, error);
+}
+
+static bool op_point_look(struct hypervisor *hv, const char *instance, guint64 generation,
+                          guint64 claim, struct point_status *status, GError **error)
+{
+    struct fake_host *host = fake_host_of_hv(hv);
+    bool late;
+    if (!fake_op_begin(host, "point_look", instance, &late, error))
+        return false;
+    struct fake_guest *guest = fake_guest_for(host, instance, generation, error);
+    if (guest)
+        status->state = guest->point != claim ? POINT_NONE
+                        : host->keeps_points  ? POINT_COPYING
+                                              : POINT_COPIED;
+    return fake_op_end(host, "point_look", late, guest != NULL, error);
+}
+
+static bool op_point_close(struct hypervisor *hv, const char *instance, guint64 generation,
+                           const struct guest_volume *volume, guint64 claim, guint wait_ms,
+                           bool *ret_gone, GError **error)
+{
+    struct fake_host *host = fake_host_of_hv(hv);
+    bool late;
+    *ret_gone = false;
+    if (!fake_op_begin(host, "point_close", instance, &late, error))
+        return false;
+    struct fake_guest *guest = fake_guest_find(host, instance);
+    bool ok = !guest || fake_guest_for(host, instance, generation, error);
+    if (ok && guest && guest->point == claim && !host->keeps_points)
+        guest->point = 0;
+    *ret_gone = ok && (!guest || guest->point != claim);
+    return fake_op_end(host, "point_close", late, ok, error);
+}
+
+guint64 fake_host_point(const struct fake_host *host, const char *instance)
+{
+    const struct fake_guest *guest = fake_guest_find(host, instance);
+    return guest ? guest->point : 0;
+}
+
+void fake_host_keep_points(struct fake_host *host, bool keeps)
+{
+    host->keeps_points = keeps;
+}
+
 guint64 fake_host_volume_bytes(const struct fake_host *host, const char *instance)
 {
     const struct fake_guest *guest = fake_guest_find(host, instance);
@@ -97,4 +154,7 @@ void fake_attach_fill(struct hypervisor_ops *ops)
     ops->volume_attach = op_volume_attach;
     ops->volume_detach = op_volume_detach;
     ops->volume_resize = op_volume_resize;
+    ops->point_open = op_point_open;
+    ops->point_look = op_point_look;
+    ops->point_close = op_point_close;
 }

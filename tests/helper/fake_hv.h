@@ -199,6 +199,10 @@ bool fake_host_has_volume(const struct fake_host *host, const char *instance,
 /* How large the data of volumes are here, and how large a guest knows its volumes to be. */
 void fake_host_set_volume_bytes(struct fake_host *host, guint64 bytes);
 guint64 fake_host_volume_bytes(const struct fake_host *host, const char *instance);
+/* Claim for which a volume is copied under that guest; 0: none is. */
+guint64 fake_host_point(const struct fake_host *host, const char *instance);
+/* Such copies do not come to an end. */
+void fake_host_keep_points(struct fake_host *host, bool keeps);
 /* Its guests give no volume up. */
 void fake_host_keep_volumes(struct fake_host *host, bool keeps);
 /* Why the hypervisor has stopped a guest by itself. */

@@ -59,6 +59,7 @@ struct fake_guest {
     GString *console;
     GPtrArray *volumes;            /* char *: attachments that it has; NULL: none */
     guint64 volume_bytes;          /* how large it knows them to be */
+    guint64 point;                 /* claim by which one is copied; 0: none is */
     struct io_info io;             /* what its disks have answered */
     bool disk_short, volume_short; /* one of them has found no room */
     bool finished;                 /* its mirror was ended in sync, and it has not run since */
@@ -135,6 +136,7 @@ struct fake_host {
     GPtrArray *devices;   /* char * */
     guint announced;      /* how often neighbours were told */
     bool keeps_volumes;   /* its guests give none up */
+    bool keeps_points;    /* copies under them do not end */
     guint powerdown_ms;
     guint prepare_ms;
     guint create_ms;

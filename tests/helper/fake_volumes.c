@@ -406,6 +406,18 @@ static bool fake_create(struct volume_driver *driver, const struct backend *back
            make(fake, "create", backend, type, name, size_gib * GIB, error);
 }
 
+static bool fake_prepare(struct volume_driver *driver, const struct backend *backend,
+                         enum resource_type type, const char *name, guint64 size_gib,
+                         GError **error)
+{
+    struct fake_driver *fake = fake_of(driver);
+    if (!begin(fake, "prepare", backend, name, error) ||
+        !make(fake, "prepare", backend, type, name, size_gib * GIB, error))
+        return false;
+    find(fake->volumes, name)->data.whole = false;
+    return true;
+}
+
 static struct thing *known(struct fake_volumes *volumes, const struct backend *backend,
                            enum resource_type type, const char *name, GError **error)
 {
@@ -423,6 +435,21 @@ static bool is_unused(const struct thing *thing, const struct backend *backend, 
         fettle_set_error(error, WRONG_STATE, "%s: %s is open in a running guest", backend->name,
                          thing->data.name);
     return thing && !thing->locked;
+}
+
+static bool fake_settle_data(struct volume_driver *driver, const struct backend *backend,
+                             enum resource_type type, const char *name, guint64 size_gib,
+                             GError **error)
+{
+    struct fake_driver *fake = fake_of(driver);
+    struct thing *thing = begin(fake, "settle", backend, name, error)
+                              ? known(fake->volumes, backend, type, name, error)
+                              : NULL;
+    if (!is_unused(thing, backend, error))
+        return false;
+    thing->data.bytes = size_gib * GIB;
+    thing->data.whole = true;
+    return end(fake, "settle", error);
 }
 
 static bool fake_copy(struct volume_driver *driver, const struct backend *from,
@@ -721,6 +748,8 @@ static guint fake_hanging(struct volume_driver *driver, const struct backend *ba
 static const struct volume_driver_ops fake_ops = {.open = fake_open,
                                                   .space = fake_space,
                                                   .create = fake_create,
+                                                  .prepare = fake_prepare,
+                                                  .settle = fake_settle_data,
                                                   .copy = fake_copy,
                                                   .back_up = fake_back_up,
                                                   .restore = fake_restore,

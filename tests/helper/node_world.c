@@ -48,6 +48,10 @@ static json_t *master_confirm_one(const struct node_world *nw, const char *from,
         yes = current && strcmp(web1->holder, from) == 0 && web1->attachment &&
               strcmp(web1->attachment, item->replica) == 0;
         break;
+    case CONFIRM_POINT:
+        yes = current && strcmp(web1->holder, from) == 0 && web1->attachment &&
+              strcmp(web1->attachment, item->replica) == 0 && web1->claim == item->claim;
+        break;
     case CONFIRM_NEW_DISKS:
         yes = known && !web1->removed && master_makes_disks(web1, from, item);
         break;

@@ -48,6 +48,7 @@ struct master_record {
     const char *migration_node; /* "" if there is none */
     bool moved_clean;           /* what the last set_migrated said */
     const char *attachment;     /* that is on record; NULL: none */
+    guint64 claim;              /* of the row that reads its volume; 0: none does */
     bool recreating;            /* the mark of a job that makes new disks stands on it */
     const char *new_disk; /* UUID of its first disk, if that was made anew; NULL: it was not */
 };

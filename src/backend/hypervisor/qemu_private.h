@@ -236,6 +236,21 @@ char *volume_device(const struct guest_volume *volume);
 int volume_set(guint64 slot);
 int volume_open_flags(void);
 
+char *volume_node(const char *attachment);
+/* Whether QEMU has a node of that name. */
+bool guest_has_node(struct guest *guest, const char *name, bool *ret_has, GError **error);
+/* How large QEMU takes a node to be; 0: it has none of that name. */
+bool guest_node_bytes(struct guest *guest, const char *name, guint64 *ret_bytes, GError **error);
+
+/* points.c */
+bool point_open(struct hypervisor *hv, const char *instance, guint64 generation,
+                const struct guest_volume *volume, guint64 claim, const char *path, GError **error);
+bool point_look(struct hypervisor *hv, const char *instance, guint64 generation, guint64 claim,
+                struct point_status *status, GError **error);
+bool point_close(struct hypervisor *hv, const char *instance, guint64 generation,
+                 const struct guest_volume *volume, guint64 claim, guint wait_ms, bool *ret_gone,
+                 GError **error);
+
 /* strays.c */
 GPtrArray *qemu_strays(struct hypervisor *hv, GError **error);
 

@@ -18,7 +18,7 @@
 #define SET_0 (G_MAXINT32 - 64) /* of descriptors; below that of the console, above all others */
 #define POLL_MS 100
 
-static char *volume_node(const char *attachment)
+char *volume_node(const char *attachment)
 {
     return g_strdup_printf(VOLUME_DRIVE, attachment);
 }
@@ -72,7 +72,7 @@ static bool has_device(struct guest *guest, const char *name, bool *ret_has, GEr
                     name, ret_has, error);
 }
 
-static bool has_node(struct guest *guest, const char *name, bool *ret_has, GError **error)
+bool guest_has_node(struct guest *guest, const char *name, bool *ret_has, GError **error)
 {
     return list_has(guest, "query-named-block-nodes", json_make("{s:b}", "flat", 1), "node-name",
                     name, ret_has, error);
@@ -89,7 +89,7 @@ static bool remove_node(struct guest *guest, const struct guest_volume *volume, 
 {
     g_autofree char *name = volume_node(volume->attachment);
     bool there;
-    if (!has_node(guest, name, &there, error))
+    if (!guest_has_node(guest, name, &there, error))
         return false;
     if (there && !guest_command(guest, "blockdev-del", json_make("{s:s}", "node-name", name),
                                 LIMIT_QMP_DRAIN_MS, error))
@@ -140,7 +140,7 @@ bool volume_attach(struct hypervisor *hv, const char *instance, guint64 generati
     g_autofree char *name = volume_node(volume->attachment);
     bool device, node;
     if (guest == NULL || !has_device(guest, name, &device, error) ||
-        !has_node(guest, name, &node, error))
+        !guest_has_node(guest, name, &node, error))
         return false;
     if (device)
         return true;
@@ -155,8 +155,7 @@ bool volume_attach(struct hypervisor *hv, const char *instance, guint64 generati
 
 /* --- growing --- */
 
-/* How large QEMU takes a node to be; 0: it has none of that name. */
-static bool known_bytes(struct guest *guest, const char *name, guint64 *ret_bytes, GError **error)
+bool guest_node_bytes(struct guest *guest, const char *name, guint64 *ret_bytes, GError **error)
 {
     json_autoptr list = guest_execute(guest, "query-named-block-nodes",
                                       json_make("{s:b}", "flat", 1), LIMIT_QMP_COMMAND_MS, error);
@@ -177,7 +176,7 @@ bool volume_resize(struct hypervisor *hv, const char *instance, guint64 generati
     guest_autoptr guest = guest_find((struct qemu *)hv, instance, generation, error);
     g_autofree char *name = volume_node(volume->attachment);
     guint64 known;
-    if (guest == NULL || !known_bytes(guest, name, &known, error))
+    if (guest == NULL || !guest_node_bytes(guest, name, &known, error))
         return false;
     return known == 0 || known >= bytes ||
            guest_command(guest, "block_resize",

@@ -258,6 +258,29 @@ static bool do_create(struct call *call, GError **error)
     return make_data(call, -1, error);
 }
 
+static bool do_prepare(struct call *call, GError **error)
+{
+    int fd = make_file(call, error);
+    bool ok = fd >= 0 && (ftruncate(fd, (off_t)call->number) == 0 || fail("size", call, error)) &&
+              sync_data(call, fd, error);
+    if (fd >= 0)
+        close(fd);
+    return ok;
+}
+
+static bool do_fill_end(struct call *call, GError **error)
+{
+    struct stat status;
+    if (!is_unused(call, &call->name, error))
+        return false;
+    int fd = open_data(call, &call->name, O_RDWR, &status, error);
+    bool ok = fd >= 0 && (ftruncate(fd, (off_t)call->number) == 0 || fail("size", call, error)) &&
+              sync_data(call, fd, error) && say_whole(call, fd, error);
+    if (fd >= 0)
+        close(fd);
+    return ok;
+}
+
 static bool do_copy(struct call *call, GError **error)
 {
     struct stat status;
@@ -602,25 +625,13 @@ static bool do_convert(struct call *call, GError **error)
 static const struct {
     const char *verb;
     bool (*run)(struct call *call, GError **error);
-} verbs[] = {{"space", do_space},
-             {"create", do_create},
-             {"copy", do_copy},
-             {"grow", do_grow},
-             {"remove", do_remove},
-             {"look", do_look},
-             {"find", do_find},
-             {"list", do_list},
-             {"pack", do_pack},
-             {"pack-end", do_pack_end},
-             {"unpack", do_unpack},
-             {"unpack-end", do_unpack_end},
-             {"upload", do_upload},
-             {"measure", do_measure},
-             {"convert", do_convert},
-             {"receive", do_receive},
-             {"send", do_send},
-             {"settle", do_settle},
-             {"check-hold", do_check_hold},
+} verbs[] = {{"space", do_space},        {"create", do_create},     {"copy", do_copy},
+             {"grow", do_grow},          {"remove", do_remove},     {"look", do_look},
+             {"find", do_find},          {"list", do_list},         {"pack", do_pack},
+             {"pack-end", do_pack_end},  {"unpack", do_unpack},     {"unpack-end", do_unpack_end},
+             {"upload", do_upload},      {"measure", do_measure},   {"convert", do_convert},
+             {"receive", do_receive},    {"send", do_send},         {"settle", do_settle},
+             {"prepare", do_prepare},    {"fill-end", do_fill_end}, {"check-hold", do_check_hold},
              {"check-try", do_check_try}};
 
 static bool open_place(const struct call *call, struct place *place, GError **error)

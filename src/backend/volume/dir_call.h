@@ -17,6 +17,7 @@
  * else empty. What a verb prints, one line each: open NUMBER (1: make the marker)  nothing space
  * FREE TOTAL (MiB) create NAME NUMBER (bytes)        nothing      look NAME        WHOLE BYTES NAME
  *   copy NAME NUMBER (bytes) SOURCE   nothing      list             0 BYTES NAME, of all
+ *   prepare, fill-end NAME NUMBER     nothing
  *   grow NAME NUMBER (bytes)          nothing      remove NAME      nothing
  *   pack NAME NUMBER (bytes) SOURCE   what qemu-img says, which it becomes
  *   pack-end NAME SOURCE              BYTES SUM

@@ -120,6 +120,27 @@ static bool dir_create(struct volume_driver *driver, const struct backend *backe
     return call_done(driver, backend, &asked, error);
 }
 
+static bool dir_prepare(struct volume_driver *driver, const struct backend *backend,
+                        enum resource_type type, const char *name, guint64 size_gib, GError **error)
+{
+    const struct asked asked = {
+        .verb = "prepare", .type = type, .name = name, .number = size_gib * 1024 * MIB(1)};
+    return call_done(driver, backend, &asked, error);
+}
+
+/* Much of it may not be on the disk yet. */
+static bool dir_settle_data(struct volume_driver *driver, const struct backend *backend,
+                            enum resource_type type, const char *name, guint64 size_gib,
+                            GError **error)
+{
+    const struct asked asked = {.verb = "fill-end",
+                                .type = type,
+                                .name = name,
+                                .number = size_gib * 1024 * MIB(1),
+                                .more_ms = size_gib * LIMIT_VOLUME_COPY_MS};
+    return call_done(driver, backend, &asked, error);
+}
+
 static bool dir_copy(struct volume_driver *driver, const struct backend *from,
                      enum resource_type source_type, const char *source,
                      const struct backend *backend, enum resource_type type, const char *name,
@@ -349,6 +370,8 @@ static guint dir_hanging(struct volume_driver *driver, const struct backend *bac
 static const struct volume_driver_ops dir_ops = {.open = dir_open,
                                                  .space = dir_space,
                                                  .create = dir_create,
+                                                 .prepare = dir_prepare,
+                                                 .settle = dir_settle_data,
                                                  .copy = dir_copy,
                                                  .back_up = dir_back_up,
                                                  .restore = dir_restore,

@@ -35,6 +35,19 @@ bool attachment_need_none(const struct config *config, const struct volume *volu
     return false;
 }
 
+const char *attachment_of_source(const struct config *config, const struct work_source *source,
+                                 guint64 *ret_generation)
+{
+    const struct volume *volume = source->resource_type == RESOURCE_VOLUME
+                                      ? config_get(config, "volume", source->resource_id, NULL)
+                                      : NULL;
+    const struct attachment *attachment = volume ? attachment_of(volume) : NULL;
+    const struct instance *instance =
+        attachment ? config_get(config, "instance", attachment->instance, NULL) : NULL;
+    *ret_generation = instance ? instance->generation : 0;
+    return attachment ? attachment->uuid : "";
+}
+
 /* --- of an instance --- */
 
 bool attachment_shares(const struct config *config, const struct instance *instance)

@@ -8,6 +8,10 @@
 
 /* Whose the volume is; NULL: nobody's. */
 const struct attachment *attachment_of(const struct volume *volume);
+/* Of what is copied: the UUID of its attachment, "" if it has none or is no volume, and the
+ * generation of the instance, or 0: who may write to it, and in which life. */
+const char *attachment_of_source(const struct config *config, const struct work_source *source,
+                                 guint64 *ret_generation);
 /* `reserved`, `attaching`, `in-use`, `detaching`, if its status on record is available and it has
  * an attachment; else that status. */
 const char *attachment_status_word(const struct volume *volume);

@@ -46,17 +46,11 @@ bool confirm_superseded(const struct confirm_result *answer, guint64 generation)
 }
 
 /* The only question; the answer's array keeps one element. */
-static struct confirm_answers *confirm_ask_one(struct node_core *node, enum confirm_role role,
-                                               const char *instance, guint64 generation,
-                                               const char *replica, GError **error)
+static struct confirm_answers *confirm_ask_one(struct node_core *node,
+                                               const struct confirm_item *item, GError **error)
 {
-    record_autoptr(confirm_item) item = confirm_item_new();
-    item->role = role;
-    text_set(&item->instance, instance);
-    item->generation = generation;
-    text_set(&item->replica, replica);
     g_autoptr(GPtrArray) items = g_ptr_array_new();
-    g_ptr_array_add(items, item);
+    g_ptr_array_add(items, (void *)item);
     return confirm_ask(node, items, error);
 }
 
@@ -84,17 +78,17 @@ static void confirm_refusal(const char *instance, guint64 generation, const char
 /* The answer if it is yes; NULL with the error. */
 static struct confirm_answers *confirm_patiently(struct node_core *node,
                                                  const struct epoch_fence_op *op,
-                                                 enum confirm_role role, const char *instance,
-                                                 guint64 generation, const char *replica,
-                                                 GError **error)
+                                                 const struct confirm_item *item, GError **error)
 {
+    enum confirm_role role = item->role;
+    const char *instance = item->instance;
+    guint64 generation = item->generation;
     const char *what =
         role == CONFIRM_NEW_DISKS ? "have new disks" : enum_word(&confirm_role_words, (int)role);
     g_autoptr(GError) why = NULL;
     for (guint waited = 0;; waited += CONFIRM_PAUSE_MS) {
         g_clear_error(&why);
-        struct confirm_answers *answers =
-            confirm_ask_one(node, role, instance, generation, replica, &why);
+        struct confirm_answers *answers = confirm_ask_one(node, item, &why);
         if (answers) {
             const struct confirm_result *answer = answers->items->pdata[0];
             if (answer->answer == CONFIRM_CONFIRMED)
@@ -118,23 +112,40 @@ static struct confirm_answers *confirm_patiently(struct node_core *node,
     return NULL;
 }
 
-bool confirm_one(struct node_core *node, const struct epoch_fence_op *op, enum confirm_role role,
-                 const char *instance, guint64 generation, const char *replica, GError **error)
+static bool confirmed(struct node_core *node, const struct epoch_fence_op *op,
+                      const struct confirm_item *item, GError **error)
 {
-    struct confirm_answers *answers =
-        confirm_patiently(node, op, role, instance, generation, replica, error);
+    struct confirm_answers *answers = confirm_patiently(node, op, item, error);
     if (!answers)
         return false;
     confirm_answers_free(answers);
     return true;
 }
 
+bool confirm_one(struct node_core *node, const struct epoch_fence_op *op, enum confirm_role role,
+                 const char *instance, guint64 generation, const char *replica, GError **error)
+{
+    return confirmed(node, op,
+                     &(struct confirm_item){role, (char *)instance, generation, (char *)replica, 0},
+                     error);
+}
+
+bool confirm_point(struct node_core *node, const char *instance, guint64 generation,
+                   const char *attachment, guint64 claim, GError **error)
+{
+    return confirmed(node, NULL,
+                     &(struct confirm_item){CONFIRM_POINT, (char *)instance, generation,
+                                            (char *)attachment, claim},
+                     error);
+}
+
 bool confirm_export(struct node_core *node, const struct epoch_fence_op *op, const char *instance,
                     guint64 generation, const char *replica, enum replica_state *ret_state,
                     char **ret_holder, GError **error)
 {
-    struct confirm_answers *answers =
-        confirm_patiently(node, op, CONFIRM_EXPORT, instance, generation, replica, error);
+    const struct confirm_item item = {CONFIRM_EXPORT, (char *)instance, generation, (char *)replica,
+                                      0};
+    struct confirm_answers *answers = confirm_patiently(node, op, &item, error);
     if (!answers)
         return false;
     const struct confirm_result *answer = answers->items->pdata[0];
@@ -151,8 +162,9 @@ enum replica_word confirm_replica_look(struct guest *guest)
     const char *replica = guest->record->target->replica;
     guint64 generation = guest->record->generation;
     g_autoptr(GError) error = NULL;
-    struct confirm_answers *answers = confirm_ask_one(
-        guest->node, CONFIRM_MIRROR, guest->record->instance, generation, replica, &error);
+    const struct confirm_item item = {CONFIRM_MIRROR, guest->record->instance, generation,
+                                      (char *)replica, 0};
+    struct confirm_answers *answers = confirm_ask_one(guest->node, &item, &error);
     if (!answers)
         return REPLICA_WORD_NO_ANSWER;
 
@@ -176,8 +188,9 @@ bool confirm_replica_kept(struct guest *guest)
 {
     const struct guest_record *record = guest->record;
     guint64 generation = record->generation;
-    struct confirm_answers *answers = confirm_ask_one(guest->node, CONFIRM_MIRROR, record->instance,
-                                                      generation, record->target->replica, NULL);
+    const struct confirm_item item = {CONFIRM_MIRROR, record->instance, generation,
+                                      record->target->replica, 0};
+    struct confirm_answers *answers = confirm_ask_one(guest->node, &item, NULL);
     if (!answers)
         return false;
     const struct confirm_result *answer = answers->items->pdata[0];

@@ -18,6 +18,11 @@ struct confirm_answers *confirm_ask(struct node_core *node, GPtrArray *items, GE
 bool confirm_one(struct node_core *node, const struct epoch_fence_op *op, enum confirm_role role,
                  const char *instance, guint64 generation, const char *replica, GError **error);
 
+/* The same for a point in time of a volume (SAF-59), by its attachment: whether the work with that
+ * claim is on record. */
+bool confirm_point(struct node_core *node, const char *instance, guint64 generation,
+                   const char *attachment, guint64 claim, GError **error);
+
 /* The question whether a replica may be exported, asked in the same way; `ret_state`: what it is on
  * record as; `ret_holder`: who mirrors to it, "" if the master does not say. */
 bool confirm_export(struct node_core *node, const struct epoch_fence_op *op, const char *instance,

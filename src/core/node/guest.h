@@ -63,6 +63,7 @@ struct guest {
     bool looked_at;      /* by a task of room.c, right now */
     bool
         volumes_looked; /* whether they have grown, since it could not be told (volume/volumes.c) */
+    gint64 points_asked_ms; /* when the master was asked last about their claims (points.c) */
     /* While it stands still and has volumes: */
     GPtrArray *short_of_room; /* drives that may be why, char *; empty: any. NULL: not asked */
     bool disks_full;          /* its own disks had no room when they were looked at last … */

@@ -30,6 +30,7 @@
 #include "core/node/statement.h"
 #include "core/node/strays.h"
 #include "core/node/undo.h"
+#include "core/node/volume/points.h"
 #include "core/node/volume/volumes.h"
 
 #define NOT_READY "the node daemon is starting and does not know yet what runs here; try again"
@@ -69,6 +70,9 @@ static const struct procedure {
     {"volume_attach", volumes_attach, true},
     {"volume_detach", volumes_detach, true},
     {"volume_grown", volumes_grown, false},
+    {"point_open", points_open, false},
+    {"point_look", points_look, false},
+    {"point_close", points_close, false},
     {"guest_reset", lifecycle_reset, true},
     {"mirror_attach", mirror_attach, true},
     {"mirror_detach", mirror_detach, true},

@@ -283,8 +283,9 @@ static bool question_still_stands(const struct question *question)
     case CONFIRM_NEW_DISKS:
         return item->generation == record->made_generation &&
                strcmp(item->replica, record->made) == 0;
-    case CONFIRM_START: /* is asked by the start itself, or by the attaching */
+    case CONFIRM_START: /* is asked by the start itself, or by the attaching or copying */
     case CONFIRM_ATTACH:
+    case CONFIRM_POINT:
         break;
     }
     return false;
@@ -308,6 +309,7 @@ static bool question_apply(const struct question *question, const struct confirm
         return apply_new_disks(question->guest, answer);
     case CONFIRM_START:
     case CONFIRM_ATTACH:
+    case CONFIRM_POINT:
         break;
     }
     return true;

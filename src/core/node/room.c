@@ -4,6 +4,7 @@
 #include "core/node/room.h"
 
 #include "base/log.h"
+#include "core/node/volume/points.h"
 #include "core/node/volume/volumes.h"
 
 #define LOOK_MS 5000    /* between two looks at a guest that is thought to run */
@@ -196,6 +197,7 @@ static void look_run(void *data)
     look(guest);
     volumes_finish(guest);
     volumes_catch_up(guest);
+    points_watch(guest);
     guest->looked_at = false;
     node_release(node);
 }

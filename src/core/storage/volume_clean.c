@@ -78,12 +78,30 @@ static void give_back(const struct cleaning *cleaning, const struct volume_work 
 
 #define HAS_ENDED "the service that worked on it has ended"
 
+/* What it copied under a guest is ended, and goes with the next sweep where it was only on the way
+ * to something else. */
+static void end_point(const struct volume_work *work)
+{
+    struct volume_member *from = volume_reads_from(work->member, work->row);
+    if (!work->row->source || !from)
+        return;
+    volume_member_ref(from);
+    if (volume_point_close(work, from) && !task_killed()) {
+        from->sweep_ms = 0;
+        volume_member_wake(from);
+    }
+    volume_member_unref(from);
+}
+
 /* All that has the resource's name and that no record names (SAF-54). */
 static enum work_done drop_made(struct cleaning *cleaning, const struct volume_work *work,
                                 struct work_end *end, GError **error)
 {
     struct volume_member *member = work->member;
     struct volume_driver *driver = member->service->env->volumes;
+    end_point(work);
+    if (task_killed())
+        return WORK_IS_LOST;
     if (!cleaning->names) {
         cleaning->proof = volume_proof_of(member);
         cleaning->names = driver->ops->list(driver, member->backend, error);

@@ -5,7 +5,7 @@
  */
 #include "core/storage/volume_private.h"
 
-static bool make(const struct volume_work *work, const char *name, GError **error)
+static bool make(const struct volume_work *work, const char *name, bool *ret_point, GError **error)
 {
     const struct backend *backend = work->member->backend;
     struct volume_driver *driver = work->member->service->env->volumes;
@@ -14,9 +14,11 @@ static bool make(const struct volume_work *work, const char *name, GError **erro
     if (!source)
         return driver->ops->create(driver, backend, resource->type, name, resource->size, error);
     struct volume_member *from = volume_work_from(work, error);
-    bool made =
-        from && driver->ops->copy(driver, from->backend, source->resource_type, source->data,
-                                  backend, resource->type, name, resource->size, error);
+    bool made = from && volume_point(work, work->member, resource->type, name, resource->size,
+                                     ret_point, error);
+    if (made && !*ret_point)
+        made = driver->ops->copy(driver, from->backend, source->resource_type, source->data,
+                                 backend, resource->type, name, resource->size, error);
     g_clear_pointer(&from, volume_member_unref);
     return made;
 }
@@ -27,7 +29,7 @@ enum work_done volume_create(const struct volume_work *work, struct work_end *en
     if (source && source->resource_type == RESOURCE_IMAGE)
         return volume_download(work, end, error);
     g_autofree char *name = volume_data_name(work->resource.uuid, work->claim);
-    bool made = make(work, name, error);
+    bool made = make(work, name, &end->point, error);
     enum work_done done = volume_done(made);
     if (done != WORK_IS_DONE)
         return done;

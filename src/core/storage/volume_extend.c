@@ -13,19 +13,6 @@ static bool take_word(struct env_answer *answer, void *all)
     return false;
 }
 
-static GPtrArray *nodes_of(const struct volume_member *member)
-{
-    const struct config *config = volume_member_config(member);
-    const struct backend *backend = config_get(config, "backend", member->backend->uuid, NULL);
-    GPtrArray *nodes = g_ptr_array_new_with_free_func(g_free);
-    for (guint i = 0; backend && i < backend->nodes->len; i++) {
-        const struct node *node = config_get(config, "node", backend->nodes->pdata[i], NULL);
-        if (node && !node->offline)
-            g_ptr_array_add(nodes, g_strdup(node->uuid));
-    }
-    return nodes;
-}
-
 /* False: not each node that may have its guest has answered, or can right now. */
 static bool tell_grown(const struct volume_work *work)
 {
@@ -36,7 +23,7 @@ static bool tell_grown(const struct volume_work *work)
     bool all = true;
     if (!volume || !volume->attachments->len)
         return true;
-    g_autoptr(GPtrArray) nodes = nodes_of(work->member);
+    g_autoptr(GPtrArray) nodes = volume_nodes(work->member);
     struct volume_grown_args args = {.volume = work->row->resource_id};
     const struct env_question question = {.nodes = nodes,
                                           .role = ROLE_NODED,

@@ -134,6 +134,20 @@ enum work_done volume_download(const struct volume_work *work, struct work_end *
                                GError **error);
 /* The end of work that has made data of an image, which was measured. */
 void volume_work_measured(struct work_end *end, const char *name, const struct image_sums *sums);
+
+/* --- volume_point.c --- */
+
+/* Nodes that serve its back end, so far as any is at work: each may have a guest with a volume. */
+GPtrArray *volume_nodes(const struct volume_member *member);
+/* If a guest that runs has the volume that the work reads, which is on the back end of `member`:
+ * copies it as it is at one moment into new data of that name there (SAF-59); `ret_made`: whether
+ * that was so. Then the data is whole, or there is an error. Otherwise nothing is done. */
+bool volume_point(const struct volume_work *work, struct volume_member *member,
+                  enum resource_type type, const char *name, guint64 size_gib, bool *ret_made,
+                  GError **error);
+/* Ends what an earlier owner of the row has begun so; false: there is nothing that it may be. */
+bool volume_point_close(const struct volume_work *work, struct volume_member *member);
+
 /* What an act that has come back `ok`, or not, comes to: nothing, if this process has ended. */
 enum work_done volume_done(bool ok);
 /* By the word of its row (volume_take.c). */

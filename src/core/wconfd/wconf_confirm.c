@@ -66,6 +66,20 @@ static bool is_attached(const struct config *config, const struct instance *inst
     return false;
 }
 
+/* A row reads that volume under that claim (SAF-59). */
+static bool is_copied(const struct config *config, const struct confirm_item *item)
+{
+    g_autoptr(GPtrArray) volumes = config_instance_volumes(config, item->instance);
+    bool found = false;
+    for (guint i = 0; i < volumes->len; i++) {
+        const struct volume *volume = volumes->pdata[i];
+        g_autoptr(GPtrArray) rows = config_held_work(config, RESOURCE_VOLUME, volume->uuid);
+        for (guint k = 0; k < rows->len && !strcmp(attachment_of(volume)->uuid, item->replica); k++)
+            found = found || ((const struct worker *)rows->pdata[k])->claim == item->claim;
+    }
+    return found;
+}
+
 static bool item_confirmed(const struct config *config, const struct confirm_item *item,
                            const struct instance *instance, const struct replica *replica,
                            const char *node)
@@ -82,6 +96,8 @@ static bool item_confirmed(const struct config *config, const struct confirm_ite
         return false;
     if (item->role == CONFIRM_ATTACH)
         return may_start(config, instance, node) && is_attached(config, instance, item->replica);
+    if (item->role == CONFIRM_POINT)
+        return !strcmp(instance->holder, node) && is_copied(config, item);
     switch (item->role) {
     case CONFIRM_RUN:
         return !strcmp(instance->holder, node);
@@ -95,6 +111,7 @@ static bool item_confirmed(const struct config *config, const struct confirm_ite
     case CONFIRM_INCOMING:
     case CONFIRM_NEW_DISKS:
     case CONFIRM_ATTACH:
+    case CONFIRM_POINT:
         break;
     }
     return false;
@@ -142,7 +159,10 @@ static guint64 rests_on(const struct config *config, const struct confirm_item *
     const char *replica = *item->replica ? item->replica : on_record;
     guint64 newest = wconf_newest_change(config, item->instance, replica, node);
     g_autoptr(GPtrArray) volumes = config_instance_volumes(config, item->instance);
-    for (guint i = 0; i < volumes->len && item->role == CONFIRM_ATTACH; i++) {
+    bool of_volumes = item->role == CONFIRM_ATTACH || item->role == CONFIRM_POINT;
+    if (item->role == CONFIRM_POINT) /* the serial that has made the row its owner's */
+        newest = MAX(newest, MIN(item->claim, config_serial(config)));
+    for (guint i = 0; i < volumes->len && of_volumes; i++) {
         guint64 version = 0;
         config_get(config, "volume", ((const struct volume *)volumes->pdata[i])->uuid, &version);
         newest = MAX(newest, version);

@@ -6,6 +6,7 @@
  */
 #include <string.h>
 
+#include "core/config/attachments.h"
 #include "core/config/usage.h"
 #include "core/storage/volume_choose.h"
 #include "core/wconfd/wconf_work_private.h"
@@ -46,6 +47,15 @@ static void add_partner(struct wconf *wconf, const struct work_row *work, struct
     g_ptr_array_add(changes, resource_put(wconf->head, partner));
 }
 
+/* Whose guest may write, and in which of its lives (SAF-120). */
+static void note_guest(const struct config *head, struct work_source *source)
+{
+    guint64 generation;
+    const char *attachment = attachment_of_source(head, source, &generation);
+    text_set(&source->attachment, attachment);
+    source->generation = generation;
+}
+
 static void add_work(struct wconf *wconf, const struct accept_work_args *args,
                      const struct work_row *work, struct work_request *request, GPtrArray *changes)
 {
@@ -72,6 +82,7 @@ static void add_work(struct wconf *wconf, const struct accept_work_args *args,
         row->source->resource_type = source->type;
         text_set(&row->source->resource_id, source->uuid);
         text_set(&row->source->data, source->data);
+        note_guest(wconf->head, row->source);
     }
     g_ptr_array_add(changes, resource_put(wconf->head, resource));
     add_partner(wconf, work, &request->partner, row, changes);

@@ -137,7 +137,8 @@ static bool restore_over(const struct config *head, const struct accept_work_arg
     }
     request->partner = resource_find(head, RESOURCE_VOLUME, args->target, error);
     const struct resource *volume = &request->partner;
-    if (!volume->exists || !wconf_work_may_hold(head, args->operation, volume, error))
+    if (!volume->exists || !wconf_work_unattached(head, volume, error) ||
+        !wconf_work_may_hold(head, args->operation, volume, error))
         return false;
     if (volume->size >= backup->size)
         return true;

@@ -5,6 +5,7 @@
  */
 #include <string.h>
 
+#include "core/config/attachments.h"
 #include "core/wconfd/wconf_work_private.h"
 #include "proto/change.h"
 #include "proto/storage/volume_driver.h"
@@ -101,10 +102,18 @@ static bool may_end(const struct ending *ending, const struct worker *row,
     return false;
 }
 
+/* Another life of its guest, or another guest, may have written. */
+static bool guest_moved(const struct config *head, const struct work_source *noted)
+{
+    guint64 generation;
+    const char *attachment = attachment_of_source(head, noted, &generation);
+    return strcmp(attachment, noted->attachment) != 0 || generation != noted->generation;
+}
+
 /* A copy that is no point in time counts only if nobody can have written to its source meanwhile
  * (SAF-120). Why not, to be freed with g_free(); NULL: it counts. */
 static char *source_moved(const struct config *head, const struct worker *row,
-                          const struct work_row *work)
+                          const struct work_row *work, bool point)
 {
     const struct work_source *noted = row->source;
     if (!noted)
@@ -118,7 +127,7 @@ static char *source_moved(const struct config *head, const struct worker *row,
                                                   : resource_ready_status(source.type);
     if (strcmp(source.status, status) != 0)
         return g_strdup_printf("%s %s is %s since", kind, resource_name(&source), source.status);
-    return strcmp(source.data, noted->data) != 0
+    return strcmp(source.data, noted->data) != 0 || (!point && guest_moved(head, noted))
                ? g_strdup_printf("%s %s was written meanwhile", kind, resource_name(&source))
                : NULL;
 }
@@ -141,7 +150,7 @@ static char *why_not(const struct config *head, const struct worker *row,
         return g_strdup_printf("changes were lost after it was begun, so %s is not taken for "
                                "whole and stays on the back end; delete this one and ask again",
                                item->data);
-    return source_moved(head, row, work);
+    return source_moved(head, row, work, item->point);
 }
 
 /* --- the end --- */

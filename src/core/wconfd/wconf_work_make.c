@@ -329,11 +329,13 @@ bool wconf_work_may_hold(const struct config *head, const char *operation,
            wconf_work_may_read(head, operation, partner, error);
 }
 
-/* What is whole, and to which nobody does anything. */
+/* What is whole, and to which nobody does anything. Under its guest one copy is made at a time
+ * (SAF-59). */
 bool wconf_work_may_read(const struct config *head, const char *operation,
                          const struct resource *source, GError **error)
 {
-    if (!has_no_row(head, source, error) || !wconf_work_unattached(head, source, error))
+    if (!has_no_row(head, source, error) ||
+        (!wconf_work_unattached(head, source, NULL) && !is_not_held(head, source, error)))
         return false;
     if (resource_is_ready(source))
         return true;

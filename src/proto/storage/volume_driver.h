@@ -83,6 +83,14 @@ struct volume_driver_ops {
     bool (*copy)(struct volume_driver *driver, const struct backend *from,
                  enum resource_type source_type, const char *source, const struct backend *backend,
                  enum resource_type type, const char *name, guint64 size_gib, GError **error);
+    /* The same as create, of data that somebody else is to fill, and that does not count as whole
+     * before `settle`. */
+    bool (*prepare)(struct volume_driver *driver, const struct backend *backend,
+                    enum resource_type type, const char *name, guint64 size_gib, GError **error);
+    /* It is filled: of that size, on stable storage, and marked as whole. WRONG_STATE: somebody has
+     * it open still. */
+    bool (*settle)(struct volume_driver *driver, const struct backend *backend,
+                   enum resource_type type, const char *name, guint64 size_gib, GError **error);
     /* Makes a backup, one compressed file, of what SOURCE, which is on `from`, has in its first
      * `size_gib` GiB, and it may have more; whole and marked as above, and a point in time as a
      * copy is. Gives its length and SHA-512, to be freed with g_free(). UNKNOWN_ENTITY: there is no

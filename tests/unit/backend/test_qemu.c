@@ -3,6 +3,8 @@
  */
 #include "world.h"
 
+#include "backend/hypervisor/qemu_private.h"
+#include "backend/storage/disk_images.h"
 #include "io/files.h"
 #include "io/process.h"
 
@@ -498,6 +500,157 @@ static void volume_grows(struct world_node *node, struct instance *web1)
     world_end(node, web1);
 }
 
+/* The volume that the next tests copy, and the file that it is copied into. */
+static struct guest_volume copied = {.volume = (char *)"eeeeeeee-1111-4000-8000-000000000001",
+                                     .attachment = (char *)"eeeeeeee-3333-4000-8000-000000000001",
+                                     .slot = 30};
+
+static char *make_file(const char *name, guint mib)
+{
+    char *path = g_build_filename(world_folder(), name, NULL);
+    g_assert_true(g_file_set_contents(path, "", 0, NULL));
+    g_assert_cmpint(truncate(path, (off_t)MIB(mib)), ==, 0);
+    return path;
+}
+
+static json_t *ask_qemu(struct world_node *node, const struct instance *web1, const char *command,
+                        json_t *arguments)
+{
+    g_autoptr(GError) error = NULL;
+    guest_autoptr guest =
+        guest_find((struct qemu *)node->hypervisor, web1->uuid, web1->generation, &error);
+    g_assert_no_error(error);
+    json_t *answer = guest_execute(guest, command, arguments, 5000, &error);
+    g_assert_no_error(error);
+    return answer;
+}
+
+/* As its guest would, through what its device has. */
+static void write_as_guest(struct world_node *node, const struct instance *web1, const char *line)
+{
+    g_autofree char *command =
+        g_strdup_printf("qemu-io -d /machine/peripheral/" VOLUME_DRIVE "/virtio-backend \"%s\"",
+                        copied.attachment, line);
+    json_autoptr said =
+        ask_qemu(node, web1, "human-monitor-command", json_make("{s:s}", "command-line", command));
+    g_assert_null(strstr(json_string_value(said), "rror"));
+}
+
+static enum point_state await_copied(struct hypervisor *hv, const struct instance *web1,
+                                     guint64 claim, char **ret_why)
+{
+    g_autoptr(GError) error = NULL;
+    record_autoptr(point_status) status = point_status_new();
+    do
+        g_assert_true(hv->ops->point_look(hv, web1->uuid, 1, claim, status, &error));
+    while (status->state == POINT_COPYING && loop_sleep(20));
+    if (ret_why)
+        *ret_why = g_strdup(status->why);
+    return status->state;
+}
+
+/* Of the copy nothing is left in QEMU, and the guest's writes go where they belong. */
+static void assert_gone(struct world_node *node, const struct instance *web1, const char *target)
+{
+    json_autoptr nodes =
+        ask_qemu(node, web1, "query-named-block-nodes", json_make("{s:b}", "flat", 1));
+    json_autoptr jobs = ask_qemu(node, web1, "query-jobs", NULL);
+    g_autoptr(GError) error = NULL;
+    g_assert_cmpuint(json_array_size(jobs), ==, 0);
+    for (size_t i = 0; i < json_array_size(nodes); i++)
+        g_assert_false(
+            json_string_value(json_object_get(json_array_get(nodes, i), "node-name"))[0] == 'p');
+    g_assert_true(images_check_unused(target, &error));
+    g_assert_no_error(error);
+}
+
+static void close_point(struct world_node *node, const struct instance *web1, guint64 claim)
+{
+    struct hypervisor *hv = node->hypervisor;
+    g_autoptr(GError) error = NULL;
+    bool gone = false;
+    for (guint tries = 0; tries < 10 && !gone; tries++)
+        g_assert_true(hv->ops->point_close(hv, web1->uuid, 1, &copied, claim, 2000, &gone, &error));
+    g_assert_no_error(error);
+    g_assert_true(gone);
+}
+
+static char byte_at(const char *path, guint64 at)
+{
+    char byte = 0;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    g_assert_cmpint(fd, >=, 0);
+    g_assert_cmpint(pread(fd, &byte, 1, (off_t)at), ==, 1);
+    close(fd);
+    return byte;
+}
+
+static guint64 blocks_of(const char *path)
+{
+    struct stat status;
+    g_assert_cmpint(stat(path, &status), ==, 0);
+    return (guint64)status.st_blocks;
+}
+
+/* What the guest writes after the moment is in the volume, and not in the copy, which has the
+ * volume's holes; asked for again it is under way already; nothing is left of it, and the next one
+ * is of another moment. */
+static void point_in_time(struct world_node *node, struct instance *web1)
+{
+    struct hypervisor *hv = node->hypervisor;
+    g_autoptr(GError) error = NULL;
+    g_autofree char *path = make_file("copied-volume", 64), *target = make_file("copy", 96);
+    copied.path = path;
+    world_make(node, web1);
+    world_go(node, web1, 3);
+    g_assert_true(hv->ops->volume_attach(hv, web1->uuid, 1, &copied, &error));
+    write_as_guest(node, web1, "write -P 1 0 1M");
+    write_as_guest(node, web1, "write -P 1 30M 33M");
+    write_as_guest(node, web1, "write -P 1 63M 1M");
+    for (guint64 claim = 7; claim < 9; claim++) {
+        for (guint i = 0; i < 2; i++)
+            g_assert_true(hv->ops->point_open(hv, web1->uuid, 1, &copied, claim, target, &error));
+        g_assert_no_error(error);
+        write_as_guest(node, web1, claim == 7 ? "write -P 2 0 1M" : "write -P 3 0 1M");
+        write_as_guest(node, web1, claim == 7 ? "write -P 2 63M 1M" : "write -P 3 63M 1M");
+        g_assert_cmpint(await_copied(hv, web1, claim, NULL), ==, POINT_COPIED);
+        g_assert_cmpint(byte_at(target, 0), ==, claim == 7 ? 1 : 2);
+        g_assert_cmpint(byte_at(target, MIB(63)), ==, claim == 7 ? 1 : 2);
+        g_assert_cmpint(byte_at(target, MIB(30)), ==, 1);
+        g_assert_cmpuint(blocks_of(target), <, MIB(40) / 512);
+        close_point(node, web1, claim);
+        assert_gone(node, web1, target);
+        g_assert_cmpint(byte_at(path, MIB(63)), ==, claim == 7 ? 2 : 3);
+        g_assert_cmpint(await_copied(hv, web1, claim, NULL), ==, POINT_NONE);
+        close_point(node, web1, claim);
+    }
+    world_end(node, web1);
+}
+
+/* One that is ended in the middle, or cannot begin, leaves nothing, and the guest's writes land. */
+static void point_ends_early(struct world_node *node, struct instance *web1)
+{
+    struct hypervisor *hv = node->hypervisor;
+    g_autoptr(GError) error = NULL;
+    g_autofree char *path = make_file("copied-volume-2", 64), *target = make_file("copy-2", 64);
+    copied.path = path;
+    world_make(node, web1);
+    world_go(node, web1, 3);
+    g_assert_true(hv->ops->volume_attach(hv, web1->uuid, 1, &copied, &error));
+    write_as_guest(node, web1, "write -P 1 0 64M");
+    g_assert_true(hv->ops->point_open(hv, web1->uuid, 1, &copied, 11, target, &error));
+    close_point(node, web1, 11);
+    assert_gone(node, web1, target);
+    write_as_guest(node, web1, "write -P 2 0 64M");
+    g_assert_cmpint(byte_at(path, MIB(5)), ==, 2);
+    g_assert_false(hv->ops->point_open(hv, web1->uuid, 1, &copied, 12, "/nowhere/12", &error));
+    g_assert_nonnull(error);
+    assert_gone(node, web1, target);
+    write_as_guest(node, web1, "write -P 3 0 64M");
+    g_assert_cmpint(byte_at(path, MIB(5)), ==, 3);
+    world_end(node, web1);
+}
+
 static int tests(int argc, char **argv)
 {
     loop_init();
@@ -520,6 +673,8 @@ static int tests(int argc, char **argv)
     world_guest_test("/qemu/last-words", "words", last_words);
     world_guest_test("/qemu/volume-comes-and-goes#SAF-57", "volume", volume_comes_and_goes);
     world_guest_test("/qemu/volume-grows#SAF-53", "volume-grows", volume_grows);
+    world_guest_test("/qemu/point-in-time#SAF-59", "point", point_in_time);
+    world_guest_test("/qemu/point-that-ends-early#SAF-59", "point-ends", point_ends_early);
     world_test("/qemu/found-after-restart#SAF-19", found_again);
     world_test("/qemu/found-without-pid#SAF-19", found_without_pid);
     world_test("/qemu/dead-and-damaged-state", dead_and_damaged_state);

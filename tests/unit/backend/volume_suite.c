@@ -295,6 +295,28 @@ static void test_grows(void)
     assert_is(NAME, 3 * GIB, true);
 }
 
+static bool prepare(const char *name, GError **error)
+{
+    return ops->prepare(suite->driver, suite->first, RESOURCE_VOLUME, name, 2, error);
+}
+
+static bool settle(const char *name, GError **error)
+{
+    return ops->settle(suite->driver, suite->first, RESOURCE_VOLUME, name, 2, error);
+}
+
+/* What others fill in is whole once they have. */
+static void test_filled_by_others(void)
+{
+    open_both();
+    FAILS(settle(NAME, &do_error), UNKNOWN_ENTITY);
+    DO(prepare(NAME, &do_error));
+    assert_is(NAME, 2 * GIB, false);
+    FAILS(prepare(NAME, &do_error), ALREADY_EXISTS);
+    DO(settle(NAME, &do_error));
+    assert_is(NAME, 2 * GIB, true);
+}
+
 static void test_removes(void)
 {
     open_both();
@@ -385,11 +407,11 @@ static void run_test(const void *data)
 static void (*const tests[])(void) = {test_markers,        test_creates,  test_copies,
                                       test_copies_between, test_backs_up, test_images,
                                       test_grows,          test_removes,  test_halves_and_others,
-                                      test_finds,          test_hangs};
+                                      test_finds,          test_hangs,    test_filled_by_others};
 static const char *const names[] = {
     "markers#SAF-123",   "creates#SAF-52", "copies#SAF-52", "copies-between#SAF-123",
     "backs-up#SAF-52",   "images#SAF-60",  "grows#SAF-53",  "removes#SAF-53",
-    "halves-and-others", "finds#RCV-17",   "hangs"};
+    "halves-and-others", "finds#RCV-17",   "hangs",         "filled-by-others#SAF-59"};
 
 void volume_suite_add(const char *path, struct volume_suite *tested)
 {

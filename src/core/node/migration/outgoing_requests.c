@@ -7,6 +7,7 @@
 #include "base/limits.h"
 #include "core/node/mirror_watch.h"
 #include "core/node/reconcile.h"
+#include "core/node/volume/points.h"
 
 static bool start_check_target(const struct guest *guest, const struct migration_start_args *args,
                                GError **error)
@@ -113,7 +114,8 @@ static bool start_locked(struct guest *guest, const struct migration_start_args 
         return true;
     guest_query(guest);
     return start_check_target(guest, args, error) && start_check_guest(guest, error) &&
-           start_record(guest, args, error) && start_sending(guest, args, error);
+           points_end(guest, NULL, error) && start_record(guest, args, error) &&
+           start_sending(guest, args, error);
 }
 
 json_t *outgoing_start(struct node_core *node, struct epoch_fence_op *op, const void *args,

@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "core/node/confirm.h"
 #include "core/node/reconcile.h"
+#include "core/node/volume/points.h"
 
 #define DETACH_WAIT_MS 2000 /* of one call; who wants more asks again */
 
@@ -121,7 +122,9 @@ static bool detach_locked(struct guest *guest, const struct volume_detach_args *
         *ret_gone = true;
         return forget(guest, attachment, error);
     }
-    return takes_part(guest, args->generation, error) && note_leaving(guest, attachment, error) &&
+    return takes_part(guest, args->generation, error) &&
+           points_end(guest, args->volume->volume, error) &&
+           note_leaving(guest, attachment, error) &&
            hv->ops->volume_detach(hv, args->instance, args->generation, args->volume,
                                   DETACH_WAIT_MS, ret_gone, error) &&
            (!*ret_gone || forget(guest, attachment, error));
@@ -142,25 +145,24 @@ json_t *volumes_detach(struct node_core *node, struct epoch_fence_op *op, const 
 
 /* --- growing --- */
 
-static const struct guest_volume *find_volume(const struct guest *guest, const char *uuid)
+struct guest_volume *volumes_find(const struct guest *guest, const char *uuid)
 {
     const GPtrArray *volumes = guest->record->volumes;
     for (guint i = 0; i < volumes->len; i++) {
-        const struct guest_volume *volume = volumes->pdata[i];
+        struct guest_volume *volume = volumes->pdata[i];
         if (strcmp(volume->volume, uuid) == 0)
             return volume;
     }
     return NULL;
 }
 
-/* NULL: no guest that lives here. */
-static struct guest *guest_with(struct node_core *node, const char *volume)
+struct guest *volumes_guest_with(struct node_core *node, const char *volume)
 {
     GHashTableIter iter;
     void *guest;
     g_hash_table_iter_init(&iter, node->guests);
     while (g_hash_table_iter_next(&iter, NULL, &guest))
-        if (((struct guest *)guest)->live && find_volume(guest, volume))
+        if (((struct guest *)guest)->live && volumes_find(guest, volume))
             return guest;
     return NULL;
 }
@@ -168,7 +170,7 @@ static struct guest *guest_with(struct node_core *node, const char *volume)
 static bool grown_locked(struct guest *guest, const char *uuid, guint64 bytes, GError **error)
 {
     struct hypervisor *hv = guest->node->hv;
-    const struct guest_volume *volume = find_volume(guest, uuid);
+    const struct guest_volume *volume = volumes_find(guest, uuid);
     return !guest->live || !volume ||
            (guest_check_stays(guest, error) &&
             hv->ops->volume_resize(hv, guest->record->instance, guest->record->generation, volume,
@@ -209,10 +211,10 @@ json_t *volumes_grown(struct node_core *node, struct epoch_fence_op *op, const v
                       GError **error)
 {
     const struct volume_grown_args *grown = args;
-    struct guest *guest = guest_with(node, grown->volume);
+    struct guest *guest = volumes_guest_with(node, grown->volume);
     if (!guest)
         return json_object();
-    record_autoptr(guest_volume) volume = guest_volume_copy(find_volume(guest, grown->volume));
+    record_autoptr(guest_volume) volume = guest_volume_copy(volumes_find(guest, grown->volume));
     return grow(guest, volume, error) ? json_object() : NULL;
 }
 

@@ -12,6 +12,10 @@ void volumes_copy(GPtrArray *to, const GPtrArray *volumes);
 /* Whether the master's record has each of them as this generation's. */
 bool volumes_confirm(struct node_core *node, const struct epoch_fence_op *op,
                      const struct guest_start_args *args, GError **error);
+/* As the note has it; NULL: it has not. */
+struct guest_volume *volumes_find(const struct guest *guest, const char *uuid);
+/* A guest that lives here and has the volume; NULL: none. */
+struct guest *volumes_guest_with(struct node_core *node, const char *volume);
 /* Whether its guest is asked to give one up. */
 bool volumes_leave(const struct guest *guest);
 /* Looks whether it has, and tells the master; with a procedure under way it is tried again later.

@@ -338,6 +338,135 @@ static void test_grown_asked_often(void)
     node_world_free(nw);
 }
 
+/* --- points in time --- */
+
+#define CLAIM 41
+
+static json_t *point_args(const char *method, guint64 claim)
+{
+    json_t *args = json_make("{s:s,s:I}", "volume", VOLUME_1, "claim", (json_int_t)claim);
+    if (strcmp(method, "point_open") == 0) {
+        g_autofree char *name = g_strdup_printf(VOLUME_1 ".%" G_GUINT64_FORMAT, claim);
+        json_object_set_new(args, "resource_type", json_string("Snapshot"));
+        json_object_set_new(args, "name", json_string(name));
+    }
+    return args;
+}
+
+/* What the node says: its state, "nothing" to an end, or the error. */
+static char *point(struct node_world *nw, const char *method, guint64 claim)
+{
+    const struct env *volumed = fake_process(nw->world, NODE_M, ROLE_VOLUMED);
+    struct fake_reply reply = {0};
+    fake_call_start_stamped(volumed, 0, nw->stamp, NODE_A, ROLE_NODED, method,
+                            point_args(method, claim), &reply);
+    nw_until(nw, reply.done);
+    char *said = reply.error ? g_strdup(reply.error->message)
+                 : strcmp(method, "point_close") == 0
+                     ? g_strdup("nothing")
+                     : g_strdup(json_string_value(json_object_get(reply.result, "state")));
+    fake_reply_clear(&reply);
+    return said;
+}
+
+static void assert_point(struct node_world *nw, const char *method, guint64 claim,
+                         const char *expected)
+{
+    g_autofree char *said = point(nw, method, claim);
+    if (!strstr(said, expected))
+        g_error("%s: %s, and not %s", method, said, expected);
+}
+
+static guint64 copied(struct node_world *nw)
+{
+    return fake_host_point(nw->a.host, WEB1);
+}
+
+/* From its beginning to its end, each of them twice; a late one begins nothing. */
+static void test_point(void)
+{
+    struct node_world *nw = with_volume();
+    assert_point(nw, "point_look", CLAIM, "none");
+    nw->web1.claim = CLAIM;
+    for (guint i = 0; i < 2; i++) {
+        assert_point(nw, "point_open", CLAIM, "copied");
+        g_assert_cmpuint(copied(nw), ==, CLAIM);
+    }
+    assert_point(nw, "point_close", CLAIM - 1, "nothing");
+    g_assert_cmpuint(copied(nw), ==, CLAIM);
+    for (guint i = 0; i < 2; i++)
+        assert_point(nw, "point_close", CLAIM, "nothing");
+    g_assert_cmpuint(copied(nw), ==, 0);
+    assert_point(nw, "point_look", CLAIM, "none");
+    nw->web1.claim = CLAIM + 1;
+    assert_point(nw, "point_open", CLAIM, "does not say so");
+    g_assert_cmpuint(copied(nw), ==, 0);
+    node_world_free(nw);
+}
+
+/* Whoever cleans ends what the owner before has begun, and so does the next claim. */
+static void test_point_of_before(void)
+{
+    struct node_world *nw = with_volume();
+    nw->web1.claim = CLAIM;
+    assert_point(nw, "point_open", CLAIM, "copied");
+    assert_point(nw, "point_close", CLAIM + 5, "nothing");
+    g_assert_cmpuint(copied(nw), ==, 0);
+    assert_point(nw, "point_open", CLAIM, "copied");
+    nw->web1.claim = CLAIM + 1;
+    assert_point(nw, "point_open", CLAIM + 1, "copied");
+    g_assert_cmpuint(copied(nw), ==, CLAIM + 1);
+    assert_point(nw, "point_look", CLAIM, "none");
+    node_world_free(nw);
+}
+
+/* Nobody closes it any more: the node finds that the claim is over, also the next node daemon; as
+ * long as it stands, or nobody answers, it goes on. */
+static void test_point_is_over(void)
+{
+    struct node_world *nw = with_volume();
+    nw->web1.claim = CLAIM;
+    assert_point(nw, "point_open", CLAIM, "copied");
+    nw_pass(nw, 30000);
+    g_assert_cmpuint(copied(nw), ==, CLAIM);
+    nw_daemon_kill(nw, &nw->a);
+    nw_daemon_start(nw, &nw->a);
+    nw_pass(nw, 30000);
+    g_assert_cmpuint(copied(nw), ==, CLAIM);
+    nw->mood = MASTER_DEPOSED;
+    nw->web1.claim = 0;
+    nw_pass(nw, 30000);
+    g_assert_cmpuint(copied(nw), ==, CLAIM);
+    nw->mood = MASTER_ANSWERS;
+    nw_until(nw, copied(nw) == 0);
+    assert_point(nw, "point_look", CLAIM, "none");
+    node_world_free(nw);
+}
+
+/* What is more urgent ends it: the guest moves, or gives the volume up. While it does not end they
+ * wait, and while a guest moves none begins. */
+static void test_point_gives_way(void)
+{
+    struct node_world *nw = with_volume();
+    g_autoptr(GError) error = NULL;
+    nw->web1.claim = CLAIM;
+    fake_host_keep_points(nw->a.host, true);
+    assert_point(nw, "point_open", CLAIM, "copying");
+    assert_point(nw, "point_close", CLAIM, "has not ended yet; try again");
+    g_assert_false(nw_migrate_begin(nw, MOVE_1, &error));
+    g_assert_error(error, FETTLE_ERROR, FETTLE_ERROR_TEMPORARY);
+    g_clear_error(&error);
+    json_t *answer = nw_call(nw, &nw->a, "volume_detach", attach_args(nw), &error);
+    g_assert_null(answer);
+    g_assert_error(error, FETTLE_ERROR, FETTLE_ERROR_TEMPORARY);
+    g_clear_error(&error);
+    fake_host_keep_points(nw->a.host, false);
+    g_assert_true(asked(nw));
+    g_assert_cmpuint(copied(nw), ==, 0);
+    assert_point(nw, "point_open", CLAIM, "none");
+    node_world_free(nw);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -355,5 +484,9 @@ int main(int argc, char **argv)
     g_test_add_func("/guest-volumes/grown-in-migration#SAF-53", test_grown_in_migration);
     g_test_add_func("/guest-volumes/grown-look-fails#SAF-53", test_grown_look_fails);
     g_test_add_func("/guest-volumes/grown-asked-often", test_grown_asked_often);
+    g_test_add_func("/guest-volumes/point#SAF-59", test_point);
+    g_test_add_func("/guest-volumes/point-of-before#SAF-59", test_point_of_before);
+    g_test_add_func("/guest-volumes/point-is-over#SAF-59", test_point_is_over);
+    g_test_add_func("/guest-volumes/point-gives-way#SAF-59", test_point_gives_way);
     return g_test_run();
 }

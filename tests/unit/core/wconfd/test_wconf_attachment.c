@@ -1,5 +1,6 @@
 /* Volumes of instances: who may say that a guest has given one up, what a node may open, and what
  * an attachment forbids (SAF-53, SAF-57, SAF-124). */
+#include "core/config/resource.h"
 #include "unit/core/world/storage_world.h"
 
 #include <string.h>
@@ -124,15 +125,107 @@ static void test_forbids(void)
                             json_make("{s:s,s:s,s:s}", "resource_type", "Volume", "operation",
                                       "delete-volume", "resource", "data1")),
                 sentence);
-    assert_says(storage_ask(storage_cli, "accept_work",
-                            json_make("{s:s,s:s,s:s}", "resource_type", "Snapshot", "operation",
-                                      "create-snapshot", "source", "data1")),
-                sentence);
     assert_says(storage_ask(storage_cli, "reset_state",
                             json_make("{s:s,s:s,s:s}", "resource_type", "Volume", "resource",
                                       "data1", "status", "error")),
                 sentence);
     world_tear_down();
+}
+
+static char *ask_snapshot(const char *name)
+{
+    return storage_ask(storage_cli, "accept_work",
+                       json_make("{s:s,s:s,s:s,s:s,s:s}", "resource_type", "Snapshot", "operation",
+                                 "create-snapshot", "source", "data1", "name", name, "commit_id",
+                                 VOLUME2));
+}
+
+static char *point_confirmed(guint node, guint64 generation, guint64 claim)
+{
+    g_autofree char *said =
+        ask_wconf(&world, world.noded[node], "confirm",
+                  json_make("{s:[{s:s,s:s,s:I,s:s,s:I}]}", "items", "role", "point", "instance",
+                            WEB1, "generation", (json_int_t)generation, "replica", ATTACHMENT,
+                            "claim", (json_int_t)claim));
+    return g_strdup(strstr(said, "\"answer\":\"confirmed\"") ? "confirmed" : "refused");
+}
+
+#define SNAPSHOT_ROW "Snapshot/" VOLUME2
+
+static const struct snapshot *snapshot_of(void)
+{
+    return config_get(wconf_config(world.wconf), "snapshot", VOLUME2, NULL);
+}
+
+/* Under its guest one copy is made at a time, and only for the claim that has it. */
+static void test_copies(void)
+{
+    guint64 generation = generation_of_web1();
+    set_up("attached", false);
+    guint64 member = storage_register(1);
+    g_free(ask_snapshot("before"));
+    guint64 claim = storage_take(1, member, SNAPSHOT_ROW);
+    assert_says(point_confirmed(0, generation, claim), "confirmed");
+    assert_says(point_confirmed(0, generation, claim - 1), "refused");
+    assert_says(point_confirmed(0, generation, 0), "refused");
+    assert_says(point_confirmed(1, generation, claim), "refused");
+    assert_says(point_confirmed(0, generation + 1, claim), "refused");
+    assert_says(storage_ask(storage_cli, "accept_work",
+                            json_make("{s:s,s:s,s:s}", "resource_type", "Snapshot", "operation",
+                                      "create-snapshot", "source", "data1")),
+                "wrong_state: volume data1 is being read by snapshot before; wait, or reset that");
+    assert_says(storage_ask(storage_cli, "accept_work",
+                            json_make("{s:s,s:s,s:s,s:i}", "resource_type", "Volume", "operation",
+                                      "extend-volume", "resource", "data1", "size", 4)),
+                "wrong_state: volume data1 is being read by snapshot before; wait, or reset that");
+    world_tear_down();
+}
+
+static void next_generation(void)
+{
+    guint64 version = 0;
+    config_get(wconf_config(world.wconf), "instance", WEB1, &version);
+    assert_says(job_locks(&world, 17, "x instance/web1", false), GRANTED);
+    json_t *stale =
+        with(with(object_replica1(), "state", json_string("stale")), "sync", json_integer(8));
+    json_t *later =
+        with(with(object_web1(), "generation", json_integer((json_int_t)generation_of_web1() + 1)),
+             "holder", json_string(""));
+    g_autofree char *said = job_commit(&world, 17,
+                                       changes_of(put("instance", WEB1, version, later),
+                                                  put("replica", REPLICA1, 1, stale), NULL));
+    if (!strstr(said, "serial"))
+        g_error("%s", said);
+}
+
+/* A copy that is no point in time counts only if its guest had no other life meanwhile (SAF-120).
+ */
+static void test_copy_counts(void)
+{
+    static const struct {
+        bool point, started;
+        const char *status;
+    } cases[] = {{false, false, "available"},
+                 {true, false, "available"},
+                 {false, true, "error"},
+                 {true, true, "available"}};
+    for (guint i = 0; i < G_N_ELEMENTS(cases); i++) {
+        set_up("attached", false);
+        guint64 member = storage_register(1);
+        g_free(ask_snapshot("before"));
+        guint64 claim = storage_take(1, member, SNAPSHOT_ROW);
+        if (cases[i].started)
+            next_generation();
+        g_autofree char *data = g_strdup_printf(VOLUME2 ".%" G_GUINT64_FORMAT, claim);
+        json_t *item = with(with(storage_end(SNAPSHOT_ROW, claim), "data", json_string(data)),
+                            "point", json_boolean(cases[i].point));
+        assert_says(storage_end_all(1, member, json_make("[o]", item)), "passed");
+        g_assert_cmpstr(resource_read(RESOURCE_SNAPSHOT, snapshot_of()).status, ==,
+                        cases[i].status);
+        g_assert_true(!strcmp(cases[i].status, "available") ||
+                      !strcmp(snapshot_of()->status_why, "volume data1 was written meanwhile"));
+        world_tear_down();
+    }
 }
 
 /* It may become larger under its guest, which may begin anew meanwhile, or give it up; nobody else
@@ -223,6 +316,8 @@ int main(int argc, char **argv)
     g_test_add_func("/wconf/attachment/nobody-has-asked#SAF-124", test_nobody_has_asked);
     g_test_add_func("/wconf/attachment/confirm#SAF-57", test_confirm);
     g_test_add_func("/wconf/attachment/forbids#SAF-53", test_forbids);
+    g_test_add_func("/wconf/attachment/copied-under-its-guest#SAF-59", test_copies);
+    g_test_add_func("/wconf/attachment/copy-counts#SAF-120", test_copy_counts);
     g_test_add_func("/wconf/attachment/extend#SAF-53,SAF-57", test_extend);
     g_test_add_func("/wconf/attachment/jobs#SAF-50,SAF-57", test_jobs);
     g_test_add_func("/wconf/attachment/removed#SAF-57", test_removed);
