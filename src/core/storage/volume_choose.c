@@ -133,12 +133,13 @@ enum volume_choice volume_choose(const struct config *config, const GPtrArray *s
                                  const char **ret_uuid, char **ret_why)
 {
     const char *type = *row->volume_type ? row->volume_type : volume->volume_type;
+    bool moves = resource_is_moved(row);
     g_autoptr(GString) why = g_string_new(NULL);
     struct judging judging = {.config = config,
                               .spaces = spaces,
                               .type = config_get(config, "volume_type", type, NULL),
-                              .from = resource_read_from(config, row),
-                              .moves = resource_is_moved(row),
+                              .from = moves ? volume->backend : resource_read_from(config, row),
+                              .moves = moves,
                               .need_mib = volume->size * GIB_MIB,
                               .why = why};
     g_autoptr(GPtrArray) all = config_list(config, "backend");

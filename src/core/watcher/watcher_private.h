@@ -135,7 +135,7 @@ void watcher_services_free(struct watcher_services *services);
 void watcher_register_services(struct watcher *watcher);
 /* Whether an object of that kind may be made as far as is seen: not the first of a new kind
  * (objects.def) while a candidate's configuration daemon runs another version, which could not load
- * it. A commit is refused then too (core/wconfd/wconf_may_make.c); this asks without one. */
+ * it. A commit is refused then too (core/wconfd/wconf_followers.c); this asks without one. */
 bool watcher_may_make(const struct watcher *watcher, const char *kind);
 
 /* --- jobs.c --- */

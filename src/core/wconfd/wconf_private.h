@@ -268,8 +268,6 @@ const char *wconf_followers_key_of(const struct wconf *wconf, const char *node);
 bool wconf_followers_older(const struct wconf *wconf, const char *node);
 /* How many are in reach. */
 guint wconf_followers_reachable(const struct wconf *wconf);
-
-/* --- wconf_may_make.c --- */
 /* The name of a candidate that may have to become the master, and has told this one that it runs
  * another version; NULL: there is none. Valid until the next change. */
 const char *wconf_older_candidate(const struct wconf *wconf);

@@ -117,7 +117,7 @@ static void test_check(void)
     assert_refused("confirm", ROLE_NODED, "{\"items\":[{\"role\":\"fly\"}]}",
                    FETTLE_ERROR_WRONG_INPUT,
                    "wconfd/confirm: items[0].role: must be one of run, start, export, mirror, "
-                   "incoming, new-disks, attach");
+                   "incoming, new-disks, attach, point");
     assert_refused("confirm", ROLE_NODED, "{\"x\":1}", FETTLE_ERROR_WRONG_INPUT,
                    "wconfd/confirm: items: is missing");
     struct answer answer = {0};

@@ -82,8 +82,10 @@ static char *chosen(guint64 size)
                                   .volume_type = typed ? (char *)TYPE1 : (char *)"",
                                   .backend = moving ? (char *)DIR1 : (char *)""};
     record_autoptr(worker) blank = worker_new();
-    enum volume_choice choice =
-        volume_choose(config, spaces, &volume, moving ? moving : blank, &uuid, &why);
+    const struct worker *row = config_get(config, "worker", ROW1, NULL);
+    if (moving || !row)
+        row = moving ? moving : blank;
+    enum volume_choice choice = volume_choose(config, spaces, &volume, row, &uuid, &why);
     char *said =
         choice == VOLUME_CHOSEN
             ? g_strdup(((const struct backend *)config_get(config, "backend", uuid, NULL))->name)
@@ -118,7 +120,7 @@ static void test_image(void)
     assert_says(chosen(10), "dir1");
     of_image(5);
     assert_says(chosen(10), "waits: no back end for 10 GiB: dir1 has 5 GiB left; dir2 is served by "
-                            "no node that sees the image");
+                            "no node that serves dir1");
 }
 
 static void test_most_space(void)

@@ -247,7 +247,7 @@ static void test_bad_requests(void)
          "wrong_input: name: delete-image takes none"},
         {json_make("{s:s,s:s,s:s}", "resource_type", "Image", "operation", "save-image", "resource",
                    "tick"),
-         "wrong_input: operation: there is no \"save-image\" of an Image; there is delete-image"},
+         "wrong_state: image tick is active; save-image needs queued"},
     };
     for (guint i = 0; i < G_N_ELEMENTS(cases); i++)
         assert_says(accept(cases[i].args), cases[i].said);
