@@ -448,7 +448,7 @@ static bool fake_settle_data(struct volume_driver *driver, const struct backend 
     if (!is_unused(thing, backend, error))
         return false;
     thing->data.bytes = size_gib * GIB;
-    thing->data.whole = true;
+    thing->data.whole = type != RESOURCE_VOLUME;
     return end(fake, "settle", error);
 }
 

@@ -237,6 +237,12 @@ static bool sync_data(const struct call *call, int fd, GError **error)
            fail("sync", call, error);
 }
 
+/* Nobody writes to an image, and whoever reads it may go on (SAF-120). */
+static bool is_source_still(struct call *call, GError **error)
+{
+    return call->source.type == RESOURCE_IMAGE || is_unused(call, &call->source, error);
+}
+
 /* From `source` on, unless that is -1, which nobody can have written to meanwhile (SAF-120): whole,
  * and with its name on stable storage, before it says so. */
 static bool make_data(struct call *call, int source, GError **error)
@@ -247,7 +253,7 @@ static bool make_data(struct call *call, int source, GError **error)
     bool ok = source < 0 || dir_copy_bytes(source, fd, call->number) || fail("make", call, error);
     ok = ok && (ftruncate(fd, (off_t)call->number) == 0 || fail("size", call, error));
     ok = ok && sync_data(call, fd, error);
-    ok = ok && (source < 0 || is_unused(call, &call->source, error));
+    ok = ok && (source < 0 || is_source_still(call, error));
     ok = ok && say_whole(call, fd, error);
     close(fd);
     return ok;
@@ -268,6 +274,8 @@ static bool do_prepare(struct call *call, GError **error)
     return ok;
 }
 
+/* Of a volume it is the copy of one moment, for a backup: were that whole, recovery could take it
+ * for what the volume has. */
 static bool do_fill_end(struct call *call, GError **error)
 {
     struct stat status;
@@ -275,7 +283,8 @@ static bool do_fill_end(struct call *call, GError **error)
         return false;
     int fd = open_data(call, &call->name, O_RDWR, &status, error);
     bool ok = fd >= 0 && (ftruncate(fd, (off_t)call->number) == 0 || fail("size", call, error)) &&
-              sync_data(call, fd, error) && say_whole(call, fd, error);
+              sync_data(call, fd, error) &&
+              (call->name.type == RESOURCE_VOLUME || say_whole(call, fd, error));
     if (fd >= 0)
         close(fd);
     return ok;
@@ -285,8 +294,7 @@ static bool do_copy(struct call *call, GError **error)
 {
     struct stat status;
     int source = open_data(call, &call->source, O_RDONLY, &status, error);
-    bool ok =
-        source >= 0 && is_unused(call, &call->source, error) && make_data(call, source, error);
+    bool ok = source >= 0 && is_source_still(call, error) && make_data(call, source, error);
     if (source >= 0)
         close(source);
     return ok;

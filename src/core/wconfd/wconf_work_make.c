@@ -168,7 +168,7 @@ bool wconf_work_find(const struct config *head, const struct work_row *row,
     request->backend = resource->backend;
     request->withdrawn = row->done == TASK_FINAL_REMOVED && waits_only(head, resource);
     if (request->withdrawn && !args->size)
-        return true;
+        return wconf_work_may_delete(head, row, resource, error);
     if (resource->exists && wconf_work_moves(row))
         return wconf_work_find_move(head, row, args, request, error);
     return resource->exists && wconf_work_may_begin(head, row, resource, error) &&

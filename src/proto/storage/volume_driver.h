@@ -87,8 +87,8 @@ struct volume_driver_ops {
      * before `settle`. */
     bool (*prepare)(struct volume_driver *driver, const struct backend *backend,
                     enum resource_type type, const char *name, guint64 size_gib, GError **error);
-    /* It is filled: of that size, on stable storage, and marked as whole. WRONG_STATE: somebody has
-     * it open still. */
+    /* It is filled: of that size, on stable storage, and marked as whole, but for a volume, whose
+     * it is not: a copy of one moment that goes again. WRONG_STATE: somebody has it open still. */
     bool (*settle)(struct volume_driver *driver, const struct backend *backend,
                    enum resource_type type, const char *name, guint64 size_gib, GError **error);
     /* Makes a backup, one compressed file, of what SOURCE, which is on `from`, has in its first

@@ -404,6 +404,26 @@ static void assert_text(const char *path, const char *text, off_t at)
     close(fd);
 }
 
+/* Others read an image meanwhile, as whoever saves it does. */
+static void copies_what_is_read(void *unused)
+{
+    g_autoptr(GError) error = NULL;
+    set_up();
+    const struct volume_driver_ops *ops = suite.driver->ops;
+    ops->open(suite.driver, suite.first, suite.cluster, true, &error);
+    ops->create(suite.driver, suite.first, RESOURCE_IMAGE, NAME, 1, &error);
+    g_assert_no_error(error);
+    struct flock range = {.l_type = F_RDLCK, .l_whence = SEEK_SET, .l_start = 101, .l_len = 1};
+    g_autofree char *path = g_build_filename(suite.first->path, "images", NAME, NULL);
+    int fd = open(path, O_RDWR | O_CLOEXEC);
+    g_assert_cmpint(fcntl(fd, F_OFD_SETLK, &range), ==, 0);
+    ops->copy(suite.driver, suite.first, RESOURCE_IMAGE, NAME, suite.first, RESOURCE_VOLUME, COPIED,
+              1, &error);
+    g_assert_no_error(error);
+    close(fd);
+    tear_down();
+}
+
 /* Bytes at the beginning, in the middle and at the end, and holes between them. */
 static void copies(void *unused)
 {
@@ -651,6 +671,7 @@ static int run_tests(int argc, char **argv)
     world_test("/volume-dir/markers-of-directories#SAF-123", markers);
     world_test("/volume-dir/whole#SAF-52", whole);
     world_test("/volume-dir/bytes-of-copies#SAF-52", copies);
+    world_test("/volume-dir/copies-what-is-read#SAF-120", copies_what_is_read);
     world_test("/volume-dir/backups#SAF-52", backups);
     world_test("/volume-dir/images-byte-by-byte#SAF-60", images);
     world_test("/volume-dir/hostile-images#SAF-60", hostile_images);

@@ -308,6 +308,20 @@ static void test_add(void)
     g_autofree char *bad = storage_ask(
         storage_cli, "add_image", with(added("x", "raw"), "properties", json_make("[s]", "os")));
     g_assert_nonnull(strstr(bad, "properties: \"os\" is not KEY=VALUE"));
+    /* Nobody has begun, so it could be withdrawn; not if it is protected. */
+    asked(json_make("{s:s,s:s,s:s}", "resource_type", "Image", "operation", "save-image",
+                    "resource", "new"),
+          "Image");
+    g_free(storage_ask(storage_cli, "change_image",
+                       json_make("{s:s,s:i}", "image", "new", "protected", 1)));
+    assert_says(accept(delete_image("new")),
+                "wrong_state: image new is protected; first: fettle image modify new --protected "
+                "no");
+    g_free(storage_ask(storage_cli, "change_image",
+                       json_make("{s:s,s:i}", "image", "new", "protected", 0)));
+    g_free(storage_ask(storage_cli, "reset_state",
+                       json_make("{s:s,s:s,s:s}", "resource_type", "Image", "resource", "new",
+                                 "status", "killed")));
     asked(delete_image("new"), "Image");
     g_assert_cmpstr(now_of(key).status, ==, "deleting");
     assert_says(end(storage_end(key, storage_take(1, generation, key))), "passed");

@@ -1,6 +1,6 @@
 /*
  * An upgrade: what the store gets while a candidate runs another version, which may have to become
- * the master. core/wconfd/wconf_may_make.c
+ * the master. core/wconfd/wconf_followers.c
  */
 #include "unit/core/world/copies_world.h"
 
