@@ -135,6 +135,14 @@ static guint64 last_reset(const struct storage_world *storage, const char *uuid)
     return serial ? *serial : 0;
 }
 
+/* A person takes a request back that nobody has begun. */
+static bool is_withdrawn(const struct commit *commit, const struct worker *row)
+{
+    g_autofree char *key = config_work_key(row->resource_type, row->resource_id);
+    const struct change *change = change_of(commit, "worker", key);
+    return !row->service_id && change && change->op == CHANGE_DELETE;
+}
+
 /* What a resource is says its row's owner, whose claim is later than the last reset, or a person,
  * or the request. */
 static void check_cause(const struct commit *commit, const struct resource *resource,
@@ -147,9 +155,9 @@ static void check_cause(const struct commit *commit, const struct resource *reso
         return;
     if (!row)
         WRONG(commit, "%s of %s %s, on which nobody works", what, kind, resource->uuid);
-    else if (!row->service_id)
+    else if (!row->service_id && (*resource->data || !is_withdrawn(commit, row)))
         WRONG(commit, "%s of %s %s, whose work nobody has", what, kind, resource->uuid);
-    else if (row->claim <= reset)
+    else if (row->service_id && row->claim <= reset)
         WRONG(commit,
               "%s of %s %s under claim %" G_GUINT64_FORMAT ", which its reset at %" G_GUINT64_FORMAT
               " has ended",
