@@ -372,7 +372,7 @@ def test_killed_move():
         assert (found['status'], found['backend']) == ('available', 'dir2') and found['data'], found
         assert digest('dir2') == before
         said = lab.cli('volume', 'info', 'v')
-        assert re.search(r'^  Last move +failed: the service that worked on it has ended$', said, re.M), said
+        assert re.search(r'^  Last work +failed: the service that worked on it has ended$', said, re.M), said
         lab.lab('kill', 'volumed@node1')
         check('dir3')
         assert lab.cli('volume', 'migrate', 'v', '--backend', 'dir3') == 'Volume v is on dir3.\n'

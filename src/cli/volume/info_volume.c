@@ -43,7 +43,7 @@ static void print(const json_t *cells, const char *title)
     const char *host = info_string(cells, "host");
     const char *description = info_string(cells, "description");
     bool well = strcmp(info_string(cells, "status"), "available") == 0;
-    const char *last = strcmp(title, "Volume") == 0 ? "Last upload" : "Last restore";
+    const char *last = strcmp(title, "Volume") == 0 ? "Last work" : "Last restore";
     g_autofree char *rest = g_strdup_printf("%s%s", *why && !well ? ": " : "", well ? "" : why);
     g_autofree char *created = cli_time_text(info_number(cells, "created"));
     printf("%s %s\n", title, info_string(cells, "name"));
