@@ -41,6 +41,12 @@ static char *accept(json_t *args)
         g_assert_cmpuint(storage_number(accept(args), "serial"), ==, next_);                       \
     } while (0)
 
+#define assert_done(said)                                                                          \
+    do {                                                                                           \
+        guint64 next_ = serial() + 1;                                                              \
+        g_assert_cmpuint(storage_number(said, "serial"), ==, next_);                               \
+    } while (0)
+
 /* --- room --- */
 
 /* Node N's member of dir1 says what it has. */
@@ -274,7 +280,7 @@ static void test_types(void)
     world_tear_down();
 }
 
-static void set_default_type(const char *name)
+static char *set_default_type(const char *name)
 {
     guint64 version = 0;
     const char *uuid = config_cluster(wconf_config(world.wconf))->uuid;
@@ -282,9 +288,8 @@ static void set_default_type(const char *name)
     json_t *object = cluster_to_json(config_cluster(wconf_config(world.wconf)));
     json_object_set_new(object, "default_volume_type", json_string(name));
     g_free(job_locks(&world, 17, "x cluster/BGL", false));
-    g_autofree char *said = job_change(&world, 17, "change_cluster",
-                                       changes_of(put("cluster", uuid, version, object), NULL));
-    g_assert_nonnull(strstr(said, "serial"));
+    return job_change(&world, 17, "change_cluster",
+                      changes_of(put("cluster", uuid, version, object), NULL));
 }
 
 /* What names no type has the cluster's, unless it is made of something. */
@@ -293,7 +298,7 @@ static void test_default_type(void)
     storage_set_up(changes_of(put("volume_type", TYPE1, 1, object_type(NULL)),
                               put("volume", VOLUME1, 1, object_volume1()),
                               put("snapshot", VOLUME2, 1, object_snapshot2()), NULL));
-    set_default_type("fast");
+    assert_done(set_default_type("fast"));
     g_assert_cmpstr(made_as(creation("a", 1), ID_A)->volume_type, ==, TYPE1);
     json_t *copy = with(anywhere(creation("b", 2)), "source", json_string("before"));
     g_assert_cmpstr(made_as(copy, ID_B)->volume_type, ==, "");
@@ -301,7 +306,18 @@ static void test_default_type(void)
         storage_ask(storage_cli, "remove_volume_type", json_make("{s:s}", "volume_type", "fast")),
         "wrong_state: volume type fast is the default one; choose another one before: "
         "fettle cluster modify --default-volume-type TYPE, or none");
-    set_default_type("slow");
+    assert_says(set_default_type("slow"), "wrong_input: cluster c1 (" CLUSTER
+                                          "): default_volume_type: there is no type \"slow\"; "
+                                          "see: fettle volume-type list");
+    assert_done(set_default_type(TYPE1));
+    assert_done(set_default_type(""));
+    g_assert_cmpstr(made_as(creation("c", 1), ID_C)->volume_type, ==, "");
+    world_tear_down();
+
+    json_t *cluster = json_make("{s:s,s:s,s:s,s:s}", "uuid", CLUSTER, "name", "c1", "master_node",
+                                NODE1, "default_volume_type", "slow"); /* an older version's */
+    storage_set_up(changes_of(put("cluster", CLUSTER, 1, cluster), NULL));
+    assert_done(set_default_type("slow"));
     assert_says(accept(creation("c", 1)),
                 "unknown_entity: name a type, as the default one cannot be had (fettle cluster "
                 "modify --default-volume-type): volume_type \"slow\" does not exist");
@@ -332,12 +348,6 @@ static char *type_call(const char *method, const char *more)
 {
     return storage_ask(storage_cli, method, json_parse_limited(more, strlen(more), 1000, NULL));
 }
-
-#define assert_done(said)                                                                          \
-    do {                                                                                           \
-        guint64 next_ = serial() + 1;                                                              \
-        g_assert_cmpuint(storage_number(said, "serial"), ==, next_);                               \
-    } while (0)
 
 static const struct volume_type *type_now(const char *name)
 {
