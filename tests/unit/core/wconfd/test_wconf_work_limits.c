@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "core/wconfd/wconf_private.h"
+#include "proto/storage/volume_driver.h"
 #include "unit/core/world/storage_world.h"
 
 static guint64 generation;
@@ -160,6 +161,44 @@ static void test_room_of_restores_over(void)
     beat(1, generation, 10, 10);
     assert_says(accept(restoring(ID_A, "target", "data1")), LEFT("1 GiB", "2", "10", "9"));
     world_tear_down();
+}
+
+static json_t *attached(const char *uuid, const char *name, guint slot)
+{
+    g_autofree char *data = volume_data_name(uuid, 7);
+    json_t *volume = with(object_volume1(), "uuid", json_string(uuid));
+    json_object_set_new(volume, "data", json_string(data));
+    return with(with(volume, "name", json_string(name)), "attachments",
+                json_make("[{s:s,s:s,s:i,s:s}]", "uuid", uuid, "instance", WEB1, "slot", slot,
+                          "state", "attached"));
+}
+
+static json_t *backing_up(const char *volume)
+{
+    return json_make("{s:s,s:s,s:s,s:s}", "resource_type", "Backup", "operation", "back-up-volume",
+                     "name", volume + 10, "source", volume);
+}
+
+/* #SAF-27: what a guest may write to is backed up of a copy beside it. */
+static void test_room_of_points(void)
+{
+    for (guint runs = 0; runs < 2; runs++) {
+        json_t *web = object_web1();
+        if (!runs)
+            json_object_set_new(web, "holder", json_string(""));
+        storage_set_up(changes_of(put("instance", WEB1, 1, web),
+                                  put("volume", VOLUME1, 1, attached(VOLUME1, "data1", 30)),
+                                  put("volume", VOLUME2, 1, attached(VOLUME2, "data2", 29)), NULL));
+        generation = storage_register(1);
+        beat(1, generation, 10, 10);
+        assert_accepts(creation("data3", 2));
+        assert_accepts(backing_up(VOLUME1));
+        if (runs)
+            assert_says(accept(backing_up(VOLUME2)), LEFT("0 MiB", "2", "10", "10"));
+        else
+            assert_accepts(backing_up(VOLUME2));
+        world_tear_down();
+    }
 }
 
 /* With several and none named a scheduler chooses, and waits. */
@@ -472,6 +511,7 @@ int main(int argc, char **argv)
     g_test_add_func("/wconf_work_limits/room/copies#CLN-06", test_room_of_copies);
     g_test_add_func("/wconf_work_limits/room/restores", test_room_of_restores);
     g_test_add_func("/wconf_work_limits/room/restores-over", test_room_of_restores_over);
+    g_test_add_func("/wconf_work_limits/room/points#SAF-27", test_room_of_points);
     g_test_add_func("/wconf_work_limits/room/chosen#CLN-25", test_room_chosen);
     g_test_add_func("/wconf_work_limits/names", test_names);
     g_test_add_func("/wconf_work_limits/names/several", test_names_of_several);
