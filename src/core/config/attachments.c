@@ -14,6 +14,18 @@ const struct attachment *attachment_of(const struct volume *volume)
     return volume->attachments->len ? volume->attachments->pdata[0] : NULL;
 }
 
+static const struct instance *instance_of(const struct config *config, const struct volume *volume)
+{
+    const struct attachment *attachment = volume ? attachment_of(volume) : NULL;
+    return attachment ? config_get(config, "instance", attachment->instance, NULL) : NULL;
+}
+
+bool attachment_may_run(const struct config *config, const struct volume *volume)
+{
+    const struct instance *instance = instance_of(config, volume);
+    return instance && *instance->holder;
+}
+
 const char *attachment_status_word(const struct volume *volume)
 {
     const struct attachment *attachment = attachment_of(volume);
@@ -42,8 +54,7 @@ const char *attachment_of_source(const struct config *config, const struct work_
                                       ? config_get(config, "volume", source->resource_id, NULL)
                                       : NULL;
     const struct attachment *attachment = volume ? attachment_of(volume) : NULL;
-    const struct instance *instance =
-        attachment ? config_get(config, "instance", attachment->instance, NULL) : NULL;
+    const struct instance *instance = instance_of(config, volume);
     *ret_generation = instance ? instance->generation : 0;
     return attachment ? attachment->uuid : "";
 }

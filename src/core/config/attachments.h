@@ -8,6 +8,8 @@
 
 /* Whose the volume is; NULL: nobody's. */
 const struct attachment *attachment_of(const struct volume *volume);
+/* Whether a guest that may run has it, so that it is copied as it is at one moment (SAF-59). */
+bool attachment_may_run(const struct config *config, const struct volume *volume);
 /* Of what is copied: the UUID of its attachment, "" if it has none or is no volume, and the
  * generation of the instance, or 0: who may write to it, and in which life. */
 const char *attachment_of_source(const struct config *config, const struct work_source *source,

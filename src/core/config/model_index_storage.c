@@ -162,8 +162,11 @@ const struct volume *config_volume_of_type(const struct config *config, const ch
     g_autoptr(GPtrArray) rows = config_list(config, "worker");
     for (guint i = 0; i < rows->len; i++) {
         const struct worker *row = rows->pdata[i];
-        if (!strcmp(row->volume_type, volume_type))
-            return config_get(config, "volume", row->resource_id, NULL);
+        const struct volume *volume = strcmp(row->volume_type, volume_type) != 0
+                                          ? NULL
+                                          : config_get(config, "volume", row->resource_id, NULL);
+        if (volume) /* its record may be gone before its row */
+            return volume;
     }
     return NULL;
 }

@@ -323,10 +323,26 @@ static bool engine_stays(const struct cluster *old, const struct cluster *after,
     return false;
 }
 
+/* Whoever chooses it sees no types. Only a choice is judged: what was on record before holds up no
+ * other change of the cluster. */
+static bool default_type_is_there(const struct step *step, const struct cluster *old,
+                                  const struct cluster *after, GError **error)
+{
+    const char *name = after->default_volume_type;
+    if (!*name || (old && !strcmp(old->default_volume_type, name)) ||
+        config_find(step->after, "volume_type", name, NULL))
+        return true;
+    fettle_set_error(error, WRONG_INPUT,
+                     "default_volume_type: there is no type \"%s\"; see: fettle volume-type list",
+                     name);
+    return false;
+}
+
 static bool cluster_step(const struct step *step, const struct config_delta *delta, GError **error)
 {
     return never_deleted(delta, error) &&
-           (!delta->before || engine_stays(delta->before, delta->after, error));
+           (!delta->before || engine_stays(delta->before, delta->after, error)) &&
+           default_type_is_there(step, delta->before, delta->after, error);
 }
 
 /* SAF-21: nothing but the power switch keeps a node from writing to disks that others use too. */

@@ -1,6 +1,7 @@
 /* See usage.h. */
 #include "core/config/usage.h"
 
+#include "core/config/attachments.h"
 #include "core/config/resource.h"
 
 #define GIB_MIB 1024u
@@ -38,14 +39,16 @@ bool usage_fits(const struct config *config, const char *project, const struct q
            fits(project, "GiB", limits->gigabytes, used.gigabytes, more->gigabytes, error);
 }
 
-/* How many data of its size a volume has, or is to get: what is restored over it is beside what it
- * has until that ends. */
+/* How many data of its size a volume has, or is to get: what is restored over it, or its backup is
+ * made of while its guest runs, is beside what it has until that ends. */
 static guint count_data(const struct config *config, const struct volume *volume)
 {
     bool restoring = volume->status == VOLUME_RESTORING_BACKUP;
     if (!*volume->data)
         return volume->status == VOLUME_CREATING || volume->status == VOLUME_DOWNLOADING ||
                restoring;
+    if (volume->status == VOLUME_BACKING_UP)
+        return attachment_may_run(config, volume) ? 2 : 1;
     if (!restoring)
         return 1;
     g_autoptr(GPtrArray) rows = config_held_work(config, RESOURCE_VOLUME, volume->uuid);

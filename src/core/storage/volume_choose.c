@@ -61,15 +61,22 @@ static guint64 capacity_mib(const struct backend *backend, const struct backend_
     return overcommitted(backend, space->total_mib - reserved_mib(backend, space));
 }
 
+/* Free, and not reserved. */
+static guint64 room_mib(const struct backend *backend, const struct backend_space *space)
+{
+    guint64 reserved = reserved_mib(backend, space);
+    return space->free_mib > reserved ? space->free_mib - reserved : 0;
+}
+
 /* What may be promised yet: neither more than all volumes together may have, nor more than what is
  * free now allows. */
 static guint64 left_mib(const struct config *config, const struct backend *backend,
                         const struct backend_space *space)
 {
-    guint64 reserved = reserved_mib(backend, space), promised = usage_promised_mib(config, backend);
+    guint64 promised = usage_promised_mib(config, backend);
     guint64 capacity = capacity_mib(backend, space);
-    guint64 room = space->free_mib > reserved ? space->free_mib - reserved : 0;
-    return MIN(overcommitted(backend, room), capacity > promised ? capacity - promised : 0);
+    return MIN(overcommitted(backend, room_mib(backend, space)),
+               capacity > promised ? capacity - promised : 0);
 }
 
 /* `12 GiB`; of less than one `239 MiB`. */
@@ -184,4 +191,22 @@ bool volume_has_room(const struct config *config, const struct backend *backend,
                          "not needed there, take another back end, %s",
                          backend->name, rest, more_gib, total, free, promised, limits, advice);
     return false;
+}
+
+guint64 volume_room_of_image(const struct backend *backend, const struct backend_space *space,
+                             guint64 bytes, GError **error)
+{
+    guint64 room = MIN(room_mib(backend, space) * MIB(1), LIMIT_IMAGE_BYTES);
+    if (bytes ? bytes <= room : room > 0)
+        return bytes ? bytes : room;
+    g_autofree char *rest = sized(room / MIB(1));
+    g_autofree char *more = sized((bytes + MIB(1) - 1) / MIB(1));
+    g_autofree char *total = sized(space->total_mib), *free = sized(space->free_mib);
+    fettle_set_error(error, NO_RESOURCES,
+                     "back end %s has %s free for an image%s%s: of its %s %s are free (reserved "
+                     "%" G_GUINT64_FORMAT " %%); delete what is not needed there, or send it to "
+                     "another back end",
+                     backend->name, rest, bytes ? ", not " : "", bytes ? more : "", total, free,
+                     backend->reserved_percent);
+    return 0;
 }

@@ -29,3 +29,8 @@ enum volume_choice volume_choose(const struct config *config, const GPtrArray *s
 bool volume_has_room(const struct config *config, const struct backend *backend,
                      const struct backend_space *space, guint64 size_gib, guint64 more_gib,
                      GError **error);
+
+/* How long the file of an image may be that is to come in: as was said, or, where nobody knows it
+ * yet (`bytes` 0), as there is room. 0 with NO_RESOURCES: there is not so much. */
+guint64 volume_room_of_image(const struct backend *backend, const struct backend_space *space,
+                             guint64 bytes, GError **error);

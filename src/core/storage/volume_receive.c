@@ -6,6 +6,7 @@
  */
 #include <string.h>
 
+#include "core/storage/volume_choose.h"
 #include "core/storage/volume_private.h"
 
 #define LOOK_MS 250
@@ -46,14 +47,28 @@ struct volume_transfer *volume_transfer_begin(const struct volume_member *member
     return env->volumes->ops->transfer(env->volumes, member->backend, name, bytes, address, error);
 }
 
+/* A full back end stops every guest that has a volume there (SAF-27). 0: there is no room. */
+static guint64 room_for(const struct volume_member *member, guint64 bytes, GError **error)
+{
+    struct volume_driver *driver = member->service->env->volumes;
+    struct backend_space space = {0};
+    if (!driver->ops->space(driver, member->backend, &space.free_mib, &space.total_mib, error))
+        return 0;
+    const struct backend *backend =
+        config_get(volume_member_config(member), "backend", member->backend->uuid, NULL);
+    return volume_room_of_image(backend ? backend : member->backend, &space, bytes, error);
+}
+
 /* False: it cannot be opened, which is the end. */
 static bool open_door(struct receiving *receiving, GError **error)
 {
     struct rpc_request *request = g_steal_pointer(&receiving->request);
     g_autoptr(GError) local = NULL;
-    guint64 bytes = receiving->asked->bytes ? receiving->asked->bytes : LIMIT_IMAGE_BYTES;
-    receiving->transfer = volume_transfer_begin(receiving->work->member, receiving->name, bytes,
-                                                request->from_node, &local);
+    const struct volume_member *member = receiving->work->member;
+    guint64 bytes = room_for(member, receiving->asked->bytes, &local);
+    if (bytes && !task_killed())
+        receiving->transfer =
+            volume_transfer_begin(member, receiving->name, bytes, request->from_node, &local);
     g_clear_pointer(&receiving->asked, receive_image_args_free);
     if (task_killed())
         fettle_set_ended(&local, ENDED);

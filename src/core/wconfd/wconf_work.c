@@ -200,15 +200,29 @@ static guint64 more_gib(const struct accept_work_args *args, const struct work_r
                : 0;
 }
 
+/* Whether it is a backup of what a guest may write to: it is made of a copy beside that. */
+static bool needs_point(const struct config *head, const struct work_request *about)
+{
+    return about->resource.type == RESOURCE_BACKUP && !about->resource.exists &&
+           about->source.type == RESOURCE_VOLUME &&
+           attachment_may_run(head, config_get(head, "volume", about->source.uuid, NULL));
+}
+
 /* The back end's view of that. What is restored over a volume, or moved, is made beside what it
  * has. */
-static guint64 room_gib(const struct accept_work_args *args, const struct work_request *about,
-                        const char **ret_backend, guint64 *ret_size)
+static guint64 room_gib(const struct config *head, const struct accept_work_args *args,
+                        const struct work_request *about, const char **ret_backend,
+                        guint64 *ret_size)
 {
     const struct resource *resource = &about->resource, *partner = &about->partner, *what = NULL;
     guint64 more = more_gib(args, about, &what);
     bool restores = resource->type == RESOURCE_BACKUP && resource->exists && partner->exists;
     bool moves = about->source.exists && !strcmp(about->source.uuid, resource->uuid);
+    if (needs_point(head, about)) {
+        *ret_backend = about->source.backend;
+        *ret_size = 0;
+        return about->source.size;
+    }
     what = restores ? partner : what;
     *ret_backend = moves ? about->backend : what->backend;
     *ret_size = restores || moves || !what->exists ? what->size : what->size + more;
@@ -221,7 +235,7 @@ static bool has_room(const struct wconf *wconf, const struct accept_work_args *a
                      const struct work_request *about, GError **error)
 {
     const char *uuid = "";
-    guint64 size = 0, more = room_gib(args, about, &uuid, &size);
+    guint64 size = 0, more = room_gib(wconf->head, args, about, &uuid, &size);
     const struct backend *backend = config_get(wconf->head, "backend", uuid, NULL);
     if (!backend || !more)
         return true;

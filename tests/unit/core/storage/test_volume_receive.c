@@ -9,14 +9,19 @@
 static struct env *luxid;
 static struct volumed *member;
 
-static void set_up(void)
+static void set_up_with(GPtrArray *more)
 {
-    volumes_set_up(NULL);
+    volumes_set_up(more);
     fake_volumes_mark(volumes, DIR1, CLUSTER);
     g_free(job_locks(&world, 17, "x cluster/BGL", false));
     luxid = fake_process(world.world, NODE2, ROLE_LUXID);
     member = volumed_start(1);
     fake_advance(world.world, 20000);
+}
+
+static void set_up(void)
+{
+    set_up_with(NULL);
 }
 
 /* What was asked of node1's volume service, as text, or "error_name: message". */
@@ -57,10 +62,15 @@ static guint64 claim_of(const char *image)
     return row ? row->claim : 0;
 }
 
+static char *receive_bytes(const char *image, guint64 claim, guint64 bytes)
+{
+    return ask("receive_image", json_make("{s:s,s:I,s:I}", "key", key_of(image), "claim",
+                                          (json_int_t)claim, "bytes", (json_int_t)bytes));
+}
+
 static char *receive(const char *image, guint64 claim)
 {
-    return ask("receive_image", json_make("{s:s,s:I,s:i}", "key", key_of(image), "claim",
-                                          (json_int_t)claim, "bytes", 4096));
+    return receive_bytes(image, claim, 4096);
 }
 
 /* `sum`: NULL: what is really there. */
@@ -151,6 +161,32 @@ static void test_wrong(void)
     assert_says(finish(image, claim, "aa"), "{}");
     assert_queued(image, "what came is not what was sent");
     volumes_tear_down();
+}
+
+/* #SAF-27: not more than is free and not reserved; of what has no length yet, so much at most. */
+static void test_room(void)
+{
+    static const guint64 bytes[] = {MIB(525), MIB(524), 0};
+    for (guint i = 0; i < G_N_ELEMENTS(bytes); i++) {
+        json_t *half = with(object_backend(DIR1), "reserved_percent", json_integer(50));
+        set_up_with(changes_of(put("backend", DIR1, 1, half), NULL));
+        const char *image = begin();
+        guint64 claim = claim_of(image);
+        fake_volumes_set_space(volumes, DIR1, 1); /* whole hundredths of that: 500 MiB reserved */
+        g_autofree char *said = receive_bytes(image, claim, bytes[i]);
+        g_autofree char *name = volume_data_name(image, claim);
+        g_assert_cmpuint(fake_volumes_bytes(volumes, name), ==, i ? MIB(524) : 0);
+        if (i) {
+            g_assert_nonnull(strstr(said, "psk"));
+        } else {
+            assert_says(g_steal_pointer(&said),
+                        "insufficient_resources: back end dir1 has 524 MiB free for an image, not "
+                        "525 MiB: of its 1 GiB 1 GiB are free (reserved 50 %); delete what is not "
+                        "needed there, or send it to another back end");
+            assert_queued(image, "has 524 MiB free for an image");
+        }
+        volumes_tear_down();
+    }
 }
 
 /* Two senders, late ones, repeated words. */
@@ -274,6 +310,7 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/volume-receive/life#SAF-60", test_life);
     g_test_add_func("/volume-receive/left#SAF-60", test_left);
+    g_test_add_func("/volume-receive/room#SAF-27", test_room);
     g_test_add_func("/volume-receive/wrong#SAF-60", test_wrong);
     g_test_add_func("/volume-receive/others#SAF-50,SAF-60", test_others);
     g_test_add_func("/volume-receive/reset#SAF-50", test_reset);

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "core/wconfd/wconf_private.h"
+#include "proto/storage/volume_driver.h"
 #include "unit/core/world/storage_world.h"
 
 static guint64 generation;
@@ -39,6 +40,12 @@ static char *accept(json_t *args)
     do {                                                                                           \
         guint64 next_ = serial() + 1;                                                              \
         g_assert_cmpuint(storage_number(accept(args), "serial"), ==, next_);                       \
+    } while (0)
+
+#define assert_done(said)                                                                          \
+    do {                                                                                           \
+        guint64 next_ = serial() + 1;                                                              \
+        g_assert_cmpuint(storage_number(said, "serial"), ==, next_);                               \
     } while (0)
 
 /* --- room --- */
@@ -154,6 +161,44 @@ static void test_room_of_restores_over(void)
     beat(1, generation, 10, 10);
     assert_says(accept(restoring(ID_A, "target", "data1")), LEFT("1 GiB", "2", "10", "9"));
     world_tear_down();
+}
+
+static json_t *attached(const char *uuid, const char *name, guint slot)
+{
+    g_autofree char *data = volume_data_name(uuid, 7);
+    json_t *volume = with(object_volume1(), "uuid", json_string(uuid));
+    json_object_set_new(volume, "data", json_string(data));
+    return with(with(volume, "name", json_string(name)), "attachments",
+                json_make("[{s:s,s:s,s:i,s:s}]", "uuid", uuid, "instance", WEB1, "slot", slot,
+                          "state", "attached"));
+}
+
+static json_t *backing_up(const char *volume)
+{
+    return json_make("{s:s,s:s,s:s,s:s}", "resource_type", "Backup", "operation", "back-up-volume",
+                     "name", volume + 10, "source", volume);
+}
+
+/* #SAF-27: what a guest may write to is backed up of a copy beside it. */
+static void test_room_of_points(void)
+{
+    for (guint runs = 0; runs < 2; runs++) {
+        json_t *web = object_web1();
+        if (!runs)
+            json_object_set_new(web, "holder", json_string(""));
+        storage_set_up(changes_of(put("instance", WEB1, 1, web),
+                                  put("volume", VOLUME1, 1, attached(VOLUME1, "data1", 30)),
+                                  put("volume", VOLUME2, 1, attached(VOLUME2, "data2", 29)), NULL));
+        generation = storage_register(1);
+        beat(1, generation, 10, 10);
+        assert_accepts(creation("data3", 2));
+        assert_accepts(backing_up(VOLUME1));
+        if (runs)
+            assert_says(accept(backing_up(VOLUME2)), LEFT("0 MiB", "2", "10", "10"));
+        else
+            assert_accepts(backing_up(VOLUME2));
+        world_tear_down();
+    }
 }
 
 /* With several and none named a scheduler chooses, and waits. */
@@ -274,7 +319,7 @@ static void test_types(void)
     world_tear_down();
 }
 
-static void set_default_type(const char *name)
+static char *set_default_type(const char *name)
 {
     guint64 version = 0;
     const char *uuid = config_cluster(wconf_config(world.wconf))->uuid;
@@ -282,9 +327,8 @@ static void set_default_type(const char *name)
     json_t *object = cluster_to_json(config_cluster(wconf_config(world.wconf)));
     json_object_set_new(object, "default_volume_type", json_string(name));
     g_free(job_locks(&world, 17, "x cluster/BGL", false));
-    g_autofree char *said = job_change(&world, 17, "change_cluster",
-                                       changes_of(put("cluster", uuid, version, object), NULL));
-    g_assert_nonnull(strstr(said, "serial"));
+    return job_change(&world, 17, "change_cluster",
+                      changes_of(put("cluster", uuid, version, object), NULL));
 }
 
 /* What names no type has the cluster's, unless it is made of something. */
@@ -293,7 +337,7 @@ static void test_default_type(void)
     storage_set_up(changes_of(put("volume_type", TYPE1, 1, object_type(NULL)),
                               put("volume", VOLUME1, 1, object_volume1()),
                               put("snapshot", VOLUME2, 1, object_snapshot2()), NULL));
-    set_default_type("fast");
+    assert_done(set_default_type("fast"));
     g_assert_cmpstr(made_as(creation("a", 1), ID_A)->volume_type, ==, TYPE1);
     json_t *copy = with(anywhere(creation("b", 2)), "source", json_string("before"));
     g_assert_cmpstr(made_as(copy, ID_B)->volume_type, ==, "");
@@ -301,7 +345,18 @@ static void test_default_type(void)
         storage_ask(storage_cli, "remove_volume_type", json_make("{s:s}", "volume_type", "fast")),
         "wrong_state: volume type fast is the default one; choose another one before: "
         "fettle cluster modify --default-volume-type TYPE, or none");
-    set_default_type("slow");
+    assert_says(set_default_type("slow"), "wrong_input: cluster c1 (" CLUSTER
+                                          "): default_volume_type: there is no type \"slow\"; "
+                                          "see: fettle volume-type list");
+    assert_done(set_default_type(TYPE1));
+    assert_done(set_default_type(""));
+    g_assert_cmpstr(made_as(creation("c", 1), ID_C)->volume_type, ==, "");
+    world_tear_down();
+
+    json_t *cluster = json_make("{s:s,s:s,s:s,s:s}", "uuid", CLUSTER, "name", "c1", "master_node",
+                                NODE1, "default_volume_type", "slow"); /* an older version's */
+    storage_set_up(changes_of(put("cluster", CLUSTER, 1, cluster), NULL));
+    assert_done(set_default_type("slow"));
     assert_says(accept(creation("c", 1)),
                 "unknown_entity: name a type, as the default one cannot be had (fettle cluster "
                 "modify --default-volume-type): volume_type \"slow\" does not exist");
@@ -332,12 +387,6 @@ static char *type_call(const char *method, const char *more)
 {
     return storage_ask(storage_cli, method, json_parse_limited(more, strlen(more), 1000, NULL));
 }
-
-#define assert_done(said)                                                                          \
-    do {                                                                                           \
-        guint64 next_ = serial() + 1;                                                              \
-        g_assert_cmpuint(storage_number(said, "serial"), ==, next_);                               \
-    } while (0)
 
 static const struct volume_type *type_now(const char *name)
 {
@@ -462,6 +511,7 @@ int main(int argc, char **argv)
     g_test_add_func("/wconf_work_limits/room/copies#CLN-06", test_room_of_copies);
     g_test_add_func("/wconf_work_limits/room/restores", test_room_of_restores);
     g_test_add_func("/wconf_work_limits/room/restores-over", test_room_of_restores_over);
+    g_test_add_func("/wconf_work_limits/room/points#SAF-27", test_room_of_points);
     g_test_add_func("/wconf_work_limits/room/chosen#CLN-25", test_room_chosen);
     g_test_add_func("/wconf_work_limits/names", test_names);
     g_test_add_func("/wconf_work_limits/names/several", test_names_of_several);
