@@ -45,21 +45,6 @@ bool points_end(struct guest *guest, const char *uuid, GError **error)
     return true;
 }
 
-json_t *points_close(struct node_core *node, struct epoch_fence_op *op, const void *args,
-                     GError **error)
-{
-    const struct point_args *close = args;
-    struct guest *guest = volumes_guest_with(node, close->volume);
-    if (!guest)
-        return json_object();
-    if (!guest_lock(guest, op, error))
-        return NULL;
-    struct guest_volume *volume = volumes_find(guest, close->volume);
-    bool ok = !volume || volume->point > close->claim || end_one(guest, volume, error);
-    guest_unlock(guest);
-    return ok ? json_object() : NULL;
-}
-
 /* --- the beginning --- */
 
 /* FOLDER/KINDs/NAME, of FOLDER/volumes/… as the volume's own data is. */
@@ -214,4 +199,34 @@ void points_watch(struct guest *guest)
         return;
     end_if_same(guest, volume);
     guest_unlock(guest);
+}
+
+/* --- an end that is asked for --- */
+
+/* The claim that is copied under, which is that one or is over: a newer one does not end those
+ * before it, as whoever asks may be anybody's node. 0: nothing is to be ended. */
+static guint64 to_be_ended(struct node_core *node, const struct point_args *close)
+{
+    struct guest *guest = volumes_guest_with(node, close->volume);
+    const struct guest_volume *volume = guest ? volumes_find(guest, close->volume) : NULL;
+    if (!volume || volume->point >= close->claim)
+        return volume && volume->point == close->claim ? close->claim : 0;
+    record_autoptr(guest_volume) older = guest_volume_copy(volume);
+    return older->point && is_over(guest, older) ? older->point : 0;
+}
+
+json_t *points_close(struct node_core *node, struct epoch_fence_op *op, const void *args,
+                     GError **error)
+{
+    const struct point_args *close = args;
+    guint64 claim = to_be_ended(node, close);
+    struct guest *guest = claim ? volumes_guest_with(node, close->volume) : NULL;
+    if (!guest)
+        return json_object();
+    if (!guest_lock(guest, op, error))
+        return NULL;
+    struct guest_volume *volume = volumes_find(guest, close->volume);
+    bool ok = !volume || volume->point != claim || end_one(guest, volume, error);
+    guest_unlock(guest);
+    return ok ? json_object() : NULL;
 }
