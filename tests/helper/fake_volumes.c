@@ -621,11 +621,15 @@ guint fake_volumes_transfers(const struct fake_volumes *volumes)
     return volumes->transfers->len;
 }
 
-void fake_volumes_client(struct fake_volumes *volumes, bool there)
+void fake_volumes_set_client(struct fake_volumes *volumes, enum volume_transfer_state state)
 {
     for (guint i = 0; i < volumes->transfers->len; i++)
-        ((struct fake_transfer *)volumes->transfers->pdata[i])->state =
-            there ? TRANSFER_STANDS : TRANSFER_OVER;
+        ((struct fake_transfer *)volumes->transfers->pdata[i])->state = state;
+}
+
+void fake_volumes_client(struct fake_volumes *volumes, bool there)
+{
+    fake_volumes_set_client(volumes, there ? TRANSFER_STANDS : TRANSFER_OVER);
 }
 
 static bool fake_download(struct volume_driver *driver, const struct backend *from,

@@ -37,6 +37,7 @@ void fake_volumes_set_space(struct fake_volumes *volumes, const char *backend, g
 /* Transfers of images that stand open; their clients come, or go. */
 guint fake_volumes_transfers(const struct fake_volumes *volumes);
 void fake_volumes_client(struct fake_volumes *volumes, bool there);
+void fake_volumes_set_client(struct fake_volumes *volumes, enum volume_transfer_state state);
 /* Called before and after whatever a call does to the back end; in the task that waits. */
 typedef void (*fake_volumes_step)(const struct env *env, void *data);
 void fake_volumes_set_step(struct fake_volumes *volumes, fake_volumes_step step, void *data);

@@ -581,8 +581,8 @@ static bool do_settle(struct call *call, GError **error)
 {
     struct stat status;
     struct image_sums said;
-    g_autofree char *format = dir_settle_parse(call->word, call->number, &said);
-    int fd = open_data(call, &call->name, O_RDWR, &status, error);
+    g_autofree char *format = dir_settle_parse(call->word, call->number, &said, error);
+    int fd = format ? open_data(call, &call->name, O_RDWR, &status, error) : -1;
     call->word = format;
     bool ok = fd >= 0 && dir_settle_cut(fd, (guint64)status.st_size, said.size, error);
     status.st_size = said.size ? (off_t)said.size : status.st_size;

@@ -15,14 +15,24 @@ char *dir_settle_text(enum disk_format format, const struct image_sums *said)
                            *said->os_hash_value ? said->os_hash_value : NOT_SAID);
 }
 
-char *dir_settle_parse(const char *text, guint64 bytes, struct image_sums *ret_said)
+/* NOT_SAID is said by no digits. */
+static bool read_sum(const char *word, char *ret, gsize room)
 {
-    char format[16] = "";
+    const char *sum = strcmp(word, NOT_SAID) == 0 ? "" : word;
+    g_strlcpy(ret, sum, room);
+    return (*sum || sum != word) && image_sum_is_good(sum, room - 1);
+}
+
+char *dir_settle_parse(const char *text, guint64 bytes, struct image_sums *ret_said, GError **error)
+{
+    g_auto(GStrv) words = g_strsplit(text, " ", -1);
     *ret_said = (struct image_sums){.size = bytes};
-    sscanf(text, "%15s %32[0-9a-f] %128[0-9a-f]", format, ret_said->checksum,
-           ret_said->os_hash_value);
-    sscanf(text, "%*s " NOT_SAID " %128[0-9a-f]", ret_said->os_hash_value);
-    return g_strdup(format);
+    if (g_strv_length(words) == 3 &&
+        read_sum(words[1], ret_said->checksum, sizeof ret_said->checksum) &&
+        read_sum(words[2], ret_said->os_hash_value, sizeof ret_said->os_hash_value))
+        return g_strdup(words[0]);
+    fettle_set_error(error, WRONG_INPUT, "\"%s\" is no format with two sums", text);
+    return NULL;
 }
 
 bool dir_settle_cut(int fd, guint64 there, guint64 bytes, GError **error)

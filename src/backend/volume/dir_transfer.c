@@ -31,7 +31,9 @@
 struct transfer {
     struct volume_transfer seen; /* first */
     struct child *child;
-    bool stood;
+    guint greet_ms, stall_ms;
+    guint64 before, bytes; /* that its process had read when nobody was there, and moved so far */
+    gint64 moved_ms;       /* boot clock: when that grew */
 };
 
 static struct transfer *of(const struct volume_transfer *transfer)
@@ -51,6 +53,15 @@ static bool make_folder(const char *folder, GError **error)
         return files_write_path(group, psk_group, strlen(psk_group), 0600, false, error);
     fettle_set_error(error, ENVIRONMENT, "cannot make %s: %s", folder, g_strerror(errno));
     return false;
+}
+
+void dir_transfer_clear(const char *folder)
+{
+    g_autoptr(GDir) dir = g_dir_open(folder, 0, NULL);
+    for (const char *name; dir && (name = g_dir_read_name(dir));) {
+        g_autofree char *path = g_build_filename(folder, name, NULL);
+        unlink(path);
+    }
 }
 
 /* Who is gone without a word is noticed. */
@@ -163,6 +174,8 @@ struct volume_transfer *dir_transfer_start(const struct dir_transfer_call *call,
                                            const char *address, GError **error)
 {
     struct transfer *transfer = g_new0(struct transfer, 1);
+    transfer->greet_ms = call->greet_ms;
+    transfer->stall_ms = call->stall_ms;
     int listener = open_door(&transfer->seen, call->folder, address, error);
     if (listener >= 0) {
         transfer->child =
@@ -192,14 +205,45 @@ static bool has_client(guint64 pid)
     return sockets > 1;
 }
 
+/* What it has read and written: of the image, and of the key when somebody shows his, but not of
+ * what passes by its sockets. 0: that cannot be seen. */
+static guint64 bytes_moved(guint64 pid, guint64 *ret_read)
+{
+    g_autofree char *path = g_strdup_printf("/proc/%" G_GUINT64_FORMAT "/io", pid);
+    g_autofree char *text = NULL;
+    guint64 in = 0, out = 0;
+    if (g_file_get_contents(path, &text, NULL, NULL))
+        sscanf(text, "rchar: %" G_GUINT64_FORMAT " wchar: %" G_GUINT64_FORMAT, &in, &out);
+    *ret_read = in;
+    return in + out;
+}
+
+/* One who says nothing has the only place. */
+static bool is_stuck(struct transfer *transfer, guint64 bytes, guint64 read)
+{
+    if (bytes != transfer->bytes || !bytes)
+        transfer->moved_ms = loop_boot_ms();
+    transfer->bytes = bytes;
+    const char *key = transfer->seen.key; /* which is read then; what wakes it is some bytes, too */
+    bool greets = key && read < transfer->before + strlen(key);
+    return loop_boot_ms() >=
+           transfer->moved_ms + (greets ? transfer->greet_ms : transfer->stall_ms);
+}
+
+/* Whoever leaves before he is let in does not end qemu-nbd: the place is another's again. */
 enum volume_transfer_state dir_transfer_state(const struct volume_transfer *seen)
 {
     struct transfer *transfer = of(seen);
     struct tool *tool = volume_child_tool(transfer->child);
     if (tool_ended(tool))
         return TRANSFER_OVER;
-    transfer->stood = transfer->stood || has_client(tool_pid(tool));
-    return transfer->stood ? TRANSFER_STANDS : TRANSFER_WAITS;
+    guint64 read, bytes = bytes_moved(tool_pid(tool), &read);
+    if (has_client(tool_pid(tool)))
+        return is_stuck(transfer, bytes, read) ? TRANSFER_STUCK : TRANSFER_STANDS;
+    transfer->before = read;
+    transfer->bytes = bytes;
+    transfer->moved_ms = loop_boot_ms();
+    return TRANSFER_WAITS;
 }
 
 bool dir_transfer_end(struct volume_transfer *seen)

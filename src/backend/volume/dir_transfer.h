@@ -20,12 +20,15 @@ struct dir_transfer_call {
     const char *backend;      /* UUID */
     const char *const *words; /* ended by NULL */
     guint limit_ms;
+    guint greet_ms, stall_ms; /* whoever comes to a port has to show his key, and to get further */
 };
 /* As volume_driver_ops.transfer. */
 struct volume_transfer *dir_transfer_start(const struct dir_transfer_call *call,
                                            const char *address, GError **error);
 enum volume_transfer_state dir_transfer_state(const struct volume_transfer *transfer);
 bool dir_transfer_end(struct volume_transfer *transfer);
+/* Of the folder, when no transfer of it lives. */
+void dir_transfer_clear(const char *folder);
 
 /* --- in the child --- */
 

@@ -18,10 +18,12 @@ struct owner_name {
 struct dir_volumes {
     struct volume_driver driver; /* first */
     char *program, *folder;
-    guint limit_ms;
+    guint limit_ms, greet_ms, stall_ms;
     struct volume_children *children;
     struct owner_name cluster;
 };
+
+#define GREET_MS 10000u /* for the client of a transfer, to show its key */
 
 static struct dir_volumes *dir_of(struct volume_driver *driver)
 {
@@ -244,7 +246,12 @@ static bool dir_upload(struct volume_driver *driver, const struct backend *from,
            measure(driver, backend, &asked, ret_sums, error);
 }
 
-/* Without a length nobody knows before how long it takes. */
+/* Reading what is said to be so long; without a length nobody knows before how long it takes. */
+guint64 dir_measure_ms(guint64 bytes)
+{
+    return MAX(LIMIT_IMAGE_MEASURE_MS, bytes / (1024 * MIB(1)) * LIMIT_VOLUME_BACKUP_MS);
+}
+
 static bool dir_measure(struct volume_driver *driver, const struct backend *backend,
                         const char *name, enum disk_format format, const struct image_sums *said,
                         struct image_sums *ret_sums, GError **error)
@@ -254,7 +261,7 @@ static bool dir_measure(struct volume_driver *driver, const struct backend *back
                                 .type = RESOURCE_IMAGE,
                                 .name = name,
                                 .number = said->size,
-                                .more_ms = LIMIT_IMAGE_MEASURE_MS,
+                                .more_ms = dir_measure_ms(said->size),
                                 .word = word};
     g_autofree char *output = call(driver, backend, &asked, error);
     return output && read_sums(backend, name, output, ret_sums, error);
@@ -355,7 +362,9 @@ static struct volume_transfer *dir_transfer(struct volume_driver *driver,
                                            .folder = dir->folder,
                                            .backend = backend->uuid,
                                            .words = (const char *const *)words->pdata,
-                                           .limit_ms = dir->limit_ms};
+                                           .limit_ms = dir->limit_ms,
+                                           .greet_ms = dir->greet_ms,
+                                           .stall_ms = dir->stall_ms};
     struct volume_transfer *transfer = dir_transfer_start(&call, address, error);
     if (!transfer)
         g_prefix_error(error, "%s: ", backend->name);
@@ -389,6 +398,17 @@ static const struct volume_driver_ops dir_ops = {.open = dir_open,
                                                  .transfer_end = dir_transfer_end,
                                                  .hanging = dir_hanging};
 
+void dir_volumes_set_patience(struct volume_driver *driver, guint greet_ms, guint stall_ms)
+{
+    dir_of(driver)->greet_ms = greet_ms;
+    dir_of(driver)->stall_ms = stall_ms;
+}
+
+void dir_volumes_clear(const struct volume_driver *driver)
+{
+    dir_transfer_clear(((const struct dir_volumes *)driver)->folder);
+}
+
 struct volume_driver *dir_volumes_new(const char *program, const char *folder, guint limit_ms)
 {
     struct dir_volumes *dir = g_new0(struct dir_volumes, 1);
@@ -396,6 +416,7 @@ struct volume_driver *dir_volumes_new(const char *program, const char *folder, g
     dir->program = g_strdup(program);
     dir->folder = g_strdup(folder);
     dir->limit_ms = limit_ms;
+    dir_volumes_set_patience(&dir->driver, GREET_MS, LIMIT_TRANSFER_STALL_MS);
     dir->children = volume_children_new(limit_ms);
     return &dir->driver;
 }

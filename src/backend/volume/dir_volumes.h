@@ -12,3 +12,12 @@
  * use it have ended. */
 struct volume_driver *dir_volumes_new(const char *program, const char *folder, guint limit_ms);
 void dir_volumes_free(struct volume_driver *driver);
+/* What a process that died has left in `folder`. */
+void dir_volumes_clear(const struct volume_driver *driver);
+
+/* --- for tests --- */
+
+/* Else 10 s, and LIMIT_TRANSFER_STALL_MS. */
+void dir_volumes_set_patience(struct volume_driver *driver, guint greet_ms, guint stall_ms);
+/* How long an image of that length may take to be read, besides. */
+guint64 dir_measure_ms(guint64 bytes);

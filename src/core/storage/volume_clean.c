@@ -93,6 +93,21 @@ static void end_point(const struct volume_work *work)
     volume_member_unref(from);
 }
 
+/* What somebody has open stays for the sweep: an owner that is cut off and lives has a process of
+ * its own there. Its name has the claim in it, which is over: no end of work under it is taken, and
+ * whoever begins again makes another name. */
+static bool remove_made(const struct volume_member *member, const struct volume_data *data,
+                        GError **error)
+{
+    struct volume_driver *driver = member->service->env->volumes;
+    g_autoptr(GError) local = NULL;
+    if (driver->ops->remove(driver, member->backend, data->type, data->name, &local) ||
+        fettle_error_is(local, WRONG_STATE))
+        return true;
+    g_propagate_error(error, g_steal_pointer(&local));
+    return false;
+}
+
 /* All that has the resource's name and that no record names (SAF-54). */
 static enum work_done drop_made(struct cleaning *cleaning, const struct volume_work *work,
                                 struct work_end *end, GError **error)
@@ -117,7 +132,7 @@ static enum work_done drop_made(struct cleaning *cleaning, const struct volume_w
             volume_sweep_may(member, &cleaning->proof, data->type, data->name, NULL) &&
             volume_proof_asked(member, &cleaning->proof) &&
             volume_sweep_may(member, &cleaning->proof, data->type, data->name, NULL))
-            ok = driver->ops->remove(driver, member->backend, data->type, data->name, error);
+            ok = remove_made(member, data, error);
     }
     volume_work_fails(end, HAS_ENDED);
     if (!volume_proof_holds(member, &cleaning->proof))

@@ -165,10 +165,10 @@ void volume_transfer_answer(struct rpc_request *request, const struct volume_tra
 /* Of data of an image; `client`: the node that it is on. */
 struct volume_transfer *volume_transfer_begin(const struct volume_member *member, const char *name,
                                               guint64 bytes, const char *client, GError **error);
-/* False: whoever came has gone, or nobody has come, by `until_ms` (boot clock), to it, or to ask
- * for it (`transfer` NULL). */
+/* False: whoever came has gone or got stuck, or nobody is there after `until_ms` (boot clock), at
+ * it or to ask for it (`transfer` NULL). `came`: whether somebody was there; kept by the caller. */
 bool volume_transfer_goes_on(const struct volume_member *member,
-                             const struct volume_transfer *transfer, gint64 until_ms,
+                             const struct volume_transfer *transfer, gint64 until_ms, bool *came,
                              GError **error);
 
 /* --- volume_clean.c --- */

@@ -12,6 +12,7 @@
 #define LOOK_MS 250
 #define ENDED "the volume service"
 #define NOBODY "nobody has come to send it"
+#define GONE "its sender has gone before the end"
 
 /* One that is being worked on, in the service's `receiving` by the key of its row. */
 struct receiving {
@@ -19,6 +20,7 @@ struct receiving {
     char *name; /* of its data */
     struct env_pause pause;
     gint64 until_ms;                  /* boot clock: somebody has to come before */
+    bool came;                        /* somebody has */
     struct rpc_request *request;      /* for the door, that is to be answered; NULL: none */
     struct receive_image_args *asked; /* the same */
     struct volume_transfer *transfer; /* NULL: nobody has asked for it yet */
@@ -85,16 +87,20 @@ static bool open_door(struct receiving *receiving, GError **error)
 /* --- while it stands --- */
 
 bool volume_transfer_goes_on(const struct volume_member *member,
-                             const struct volume_transfer *transfer, gint64 until_ms,
+                             const struct volume_transfer *transfer, gint64 until_ms, bool *came,
                              GError **error)
 {
     const struct env *env = member->service->env;
     enum volume_transfer_state state =
         transfer ? env->volumes->ops->transfer_state(transfer) : TRANSFER_WAITS;
-    if (state == TRANSFER_OVER)
-        fettle_set_error(error, WRONG_STATE, "its sender has gone before the end");
-    else if (state == TRANSFER_STANDS || volume_caller_ms(&member->caller) < until_ms)
+    *came = *came || state == TRANSFER_STANDS;
+    if (state == TRANSFER_STUCK)
+        fettle_set_error(error, TIMEOUT, "whoever came to send it got no further for too long");
+    else if (state == TRANSFER_STANDS ||
+             (state == TRANSFER_WAITS && volume_caller_ms(&member->caller) < until_ms))
         return true;
+    else if (state == TRANSFER_OVER || *came)
+        fettle_set_error(error, WRONG_STATE, GONE);
     else
         fettle_set_error(error, WRONG_STATE, NOBODY " within %d s", LIMIT_TRANSFER_WAIT_MS / 1000);
     return false;
@@ -109,9 +115,10 @@ static bool await_finish(struct receiving *receiving, GError **error)
             fettle_set_error(error, REFUSED, "the row is another's by now");
             return false;
         }
-        if (receiving->request ? !open_door(receiving, error)
-                               : !volume_transfer_goes_on(work->member, receiving->transfer,
-                                                          receiving->until_ms, error))
+        if (receiving->request
+                ? !open_door(receiving, error)
+                : !volume_transfer_goes_on(work->member, receiving->transfer, receiving->until_ms,
+                                           &receiving->came, error))
             return false;
         if (task_killed() || !env_pause(work->caller->env, &receiving->pause, LOOK_MS))
             return false;
@@ -211,12 +218,26 @@ static bool is_said(const struct finish_image_args *a, const struct finish_image
            strcmp(a->checksum, b->checksum) == 0;
 }
 
+/* Sums that nothing can be held against would count as not said. */
+static bool is_in_order(const struct finish_image_args *args, GError **error)
+{
+    const char *wrong = !image_sum_is_good(args->sum, IMAGE_SUM_DIGITS)             ? "sum"
+                        : !image_sum_is_good(args->checksum, IMAGE_CHECKSUM_DIGITS) ? "checksum"
+                                                                                    : NULL;
+    if (wrong)
+        fettle_set_error(error, WRONG_INPUT,
+                         "field \"%s\" must be %d hexadecimal digits in lower case, or empty",
+                         wrong, *wrong == 's' ? IMAGE_SUM_DIGITS : IMAGE_CHECKSUM_DIGITS);
+    return !wrong;
+}
+
 /* What comes of it the record tells. Said twice, it is said once. */
 static bool finish(struct volume_service *service, struct rpc_request *request, GError **error)
 {
     record_autoptr(finish_image_args) args =
         rpc_request_args(request, &finish_image_args_record, error);
-    struct receiving *receiving = args ? find(service, args->key, args->claim, error) : NULL;
+    struct receiving *receiving =
+        args && is_in_order(args, error) ? find(service, args->key, args->claim, error) : NULL;
     if (!receiving)
         return false;
     if (!receiving->transfer || (receiving->finish && !is_said(receiving->finish, args))) {

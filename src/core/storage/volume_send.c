@@ -51,7 +51,8 @@ static void send(struct sending *sending)
     }
     volume_transfer_answer(sending->request, transfer);
     gint64 until_ms = volume_caller_ms(&member->caller) + LIMIT_TRANSFER_WAIT_MS;
-    while (volume_transfer_goes_on(member, transfer, until_ms, NULL) &&
+    bool came = false;
+    while (volume_transfer_goes_on(member, transfer, until_ms, &came, NULL) &&
            env_pause(env, &pause, LOOK_MS))
         continue;
     env->volumes->ops->transfer_end(transfer);

@@ -53,6 +53,8 @@ static struct env *setup(const char *root, GError **error)
                                                          .handle = handle,
                                                          .complain = complain},
                             error);
+    if (server) /* nobody else is volumed here */
+        dir_volumes_clear(driver);
     return server ? env : NULL;
 }
 

@@ -21,6 +21,7 @@
 
 #define PIECE_BYTES MIB(1)
 #define PIECES 8
+#define STIR_BYTES 512
 #define ENDED "the process that waited for a transfer"
 
 /* Its turn comes again and again: filled and sent, or asked for and read out. */
@@ -42,6 +43,8 @@ struct nbd_stream {
     guint turn;  /* of which piece it is */
     int failure; /* errno of the first request that was not done */
     bool reads;
+    gint64 asked_ms; /* boot clock: when something was */
+    guint8 block[STIR_BYTES];
 };
 
 /* --- waiting --- */
@@ -173,11 +176,29 @@ static bool await(struct nbd_stream *stream, const bool *flying, GError **error)
     return !stream->failure || fail_request(stream, error);
 }
 
+static int stirred_cb(void *data, int *error)
+{
+    return 1; /* libnbd may forget it */
+}
+
+/* Who has nothing but zeroes to write, or nothing yet, is there all the same: a server gives up who
+ * lets nothing be moved for as long as we would wait for it. */
+static void stir(struct nbd_stream *stream)
+{
+    gint64 now = loop_boot_ms();
+    if (now < stream->asked_ms + stream->stall_ms / 4)
+        return;
+    stream->asked_ms = now;
+    nbd_aio_pread(stream->nbd, stream->block, MIN(STIR_BYTES, stream->size), 0,
+                  (nbd_completion_callback){.callback = stirred_cb}, 0);
+}
+
 bool nbd_stream_rest(struct nbd_stream *stream, int fd, guint ms, GError **error)
 {
     struct look look = {0};
     if (is_lost(stream))
         return fail_lost(error);
+    stir(stream);
     stream->until_ms = loop_boot_ms() + ms;
     if (!watch(stream, &look, fd))
         return fettle_set_ended(error, ENDED);
@@ -283,6 +304,7 @@ struct nbd_stream *nbd_stream_open(const struct nbd_place *place, GError **error
         return NULL;
     }
     stream->size = (guint64)MAX(nbd_get_size(stream->nbd), 0);
+    stream->asked_ms = loop_boot_ms();
     for (guint i = 0; i < PIECES; i++)
         stream->pieces[i] = (struct piece){.stream = stream, .bytes = g_malloc(PIECE_BYTES)};
     return stream;
@@ -321,6 +343,7 @@ static bool sent(struct nbd_stream *stream, struct piece *piece, int64_t cookie,
 {
     if (cookie >= 0) {
         stream->turn = (stream->turn + 1) % PIECES;
+        stream->asked_ms = loop_boot_ms();
         return true;
     }
     piece->flying = false;
@@ -338,8 +361,10 @@ static bool send_piece(struct nbd_stream *stream, struct piece *piece, GError **
     stream->at += piece->used;
     piece->length = piece->used;
     piece->used = 0;
-    if (is_blank(piece->bytes, piece->length))
+    if (is_blank(piece->bytes, piece->length)) {
+        stir(stream);
         return true;
+    }
     nbd_completion_callback answered = {.callback = answered_cb, .user_data = piece};
     piece->flying = true;
     return sent(stream, piece,

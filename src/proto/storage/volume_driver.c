@@ -33,3 +33,9 @@ bool volume_data_parse(const char *name, char **ret_uuid, guint64 *ret_claim)
     *ret_uuid = g_steal_pointer(&uuid);
     return true;
 }
+
+bool image_sum_is_good(const char *sum, gsize digits)
+{
+    gsize length = strspn(sum, "0123456789abcdef");
+    return !sum[length] && (!length || length == digits);
+}

@@ -50,9 +50,10 @@ struct volume_transfer {
 };
 
 enum volume_transfer_state {
-    TRANSFER_WAITS, /* nobody has come */
+    TRANSFER_WAITS, /* nobody is there */
     TRANSFER_STANDS,
-    TRANSFER_OVER /* whoever came has gone, or it has failed */
+    TRANSFER_STUCK, /* somebody is there, who has got no further for too long */
+    TRANSFER_OVER   /* whoever came has gone, or it has failed */
 };
 
 /* What an image is known by, once it is whole. */
@@ -61,6 +62,10 @@ struct image_sums {
     char checksum[33];          /* MD5 of the file, in hexadecimal */
     char os_hash_value[129];    /* SHA-512, likewise */
 };
+#define IMAGE_SUM_DIGITS 128
+#define IMAGE_CHECKSUM_DIGITS 32
+/* So many digits, none in upper case; or empty, which is not said. */
+bool image_sum_is_good(const char *sum, gsize digits);
 
 struct volume_driver_ops {
     /* Before anything else in the life of the process: the place is there, and its marker has these

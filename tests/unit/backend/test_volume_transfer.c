@@ -7,11 +7,13 @@
 
 #include "backend/tool.h"
 #include "backend/volume/dir_call.h"
+#include "backend/volume/dir_settle.h"
 #include "backend/volume/dir_volumes.h"
 #include "io/net/nbd_stream.h"
 
 #include <fcntl.h>
 #include <glib/gstdio.h>
+#include <netinet/in.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>
@@ -223,7 +225,146 @@ static void places(void *unused)
     tear_down();
 }
 
+/* --- who is not its client --- */
+
+static int knock(const struct volume_transfer *transfer)
+{
+    struct sockaddr_in at = {.sin_family = AF_INET,
+                             .sin_port = htons((guint16)transfer->port),
+                             .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    g_assert_cmpint(connect(fd, (struct sockaddr *)&at, sizeof at), ==, 0);
+    return fd;
+}
+
+/* Who knocks and leaves takes nobody's place. */
+static void passes_by(void *unused)
+{
+    set_up();
+    struct volume_transfer *transfer = begin(NAME, BYTES, "127.0.0.1");
+    int fd = knock(transfer);
+    until(driver->ops->transfer_state(transfer) == TRANSFER_STANDS);
+    close(fd);
+    until(driver->ops->transfer_state(transfer) == TRANSFER_WAITS);
+    struct nbd_stream *stream = dial(transfer);
+    assert_state(transfer, TRANSFER_STANDS);
+    nbd_stream_free(stream);
+    until(driver->ops->transfer_state(transfer) == TRANSFER_OVER);
+    g_assert_true(driver->ops->transfer_end(transfer));
+    tear_down();
+}
+
+/* Who stays without a word has it for a time; so has one who was let in and goes no further. */
+static void says_nothing(void *unused)
+{
+    set_up();
+    dir_volumes_set_patience(driver, 1000, 3600000);
+    struct volume_transfer *transfer = begin(NAME, BYTES, "127.0.0.1");
+    struct nbd_stream *stream = dial(transfer); /* by now it has read what it starts with */
+    assert_state(transfer, TRANSFER_STANDS);
+    g_assert_true(loop_sleep(1500));
+    assert_state(transfer, TRANSFER_STANDS); /* who has shown his key is no stranger */
+    nbd_stream_free(stream);
+    until(driver->ops->transfer_state(transfer) == TRANSFER_OVER);
+    g_assert_true(driver->ops->transfer_end(transfer));
+
+    transfer = begin(OTHER, BYTES, "127.0.0.1");
+    int fd = knock(transfer);
+    until(driver->ops->transfer_state(transfer) == TRANSFER_STANDS);
+    close(fd);
+    until(driver->ops->transfer_state(transfer) == TRANSFER_WAITS);
+    fd = knock(transfer);
+    until(driver->ops->transfer_state(transfer) == TRANSFER_STUCK);
+    close(fd);
+    g_assert_true(driver->ops->transfer_end(transfer));
+
+    dir_volumes_set_patience(driver, 3600000, 1000);
+    transfer = begin(OTHER, 0, NULL);
+    stream = dial(transfer);
+    until(driver->ops->transfer_state(transfer) == TRANSFER_STUCK);
+    g_assert_true(driver->ops->transfer_end(transfer));
+    nbd_stream_free(stream);
+    tear_down();
+}
+
+/* A pipe that has nothing, a file that has nothing but zeroes: its client is seen there. */
+static void is_slow(void *unused)
+{
+    g_autoptr(GError) error = NULL;
+    g_autofree guint8 *zeroes = g_malloc0(MIB(1));
+    set_up();
+    dir_volumes_set_patience(driver, 3600000, 4000);
+    struct volume_transfer *transfer = begin(NAME, 1024 * MIB(1), NULL);
+    const struct nbd_place place = {.path = transfer->path, .stall_ms = 400};
+    struct nbd_stream *stream = nbd_stream_open(&place, &error);
+    g_assert_no_error(error);
+    assert_state(transfer, TRANSFER_STANDS);
+    for (guint i = 0; i < 60; i++) {
+        if (i % 2)
+            nbd_stream_write(stream, zeroes, MIB(1), &error);
+        else
+            nbd_stream_rest(stream, -1, 100, &error);
+        g_assert_no_error(error);
+        g_assert_true(loop_sleep(50));
+        assert_state(transfer, TRANSFER_STANDS);
+    }
+    nbd_stream_flush(stream, &error);
+    g_assert_no_error(error);
+    nbd_stream_free(stream);
+    g_assert_true(driver->ops->transfer_end(transfer));
+    tear_down();
+}
+
+/* Sockets of a process that died are nobody's. */
+static void is_cleared(void *unused)
+{
+    g_autofree char *path =
+        g_build_filename(world_folder(), "trans,fers", "0123456789abcdef", NULL);
+    set_up();
+    g_assert_true(driver->ops->transfer_end(begin(NAME, BYTES, NULL))); /* which makes the folder */
+    g_assert_true(g_file_set_contents(path, "", 0, NULL));
+    dir_volumes_clear(driver);
+    g_assert_cmpint(g_access(path, F_OK), !=, 0);
+    tear_down();
+}
+
 /* --- what it was said to be --- */
+
+/* What is not read as it was said would not be looked at. */
+static void words(void *unused)
+{
+    g_autoptr(GError) error = NULL;
+    struct image_sums said = {.size = 7}, read;
+    g_autofree char *none = dir_settle_text(FORMAT_RAW, &said);
+    g_autofree char *format = dir_settle_parse(none, 7, &read, &error);
+    g_assert_no_error(error);
+    g_assert_cmpstr(format, ==, "raw");
+    g_assert_cmpstr(read.checksum, ==, "");
+    g_assert_cmpstr(read.os_hash_value, ==, "");
+    memset(said.os_hash_value, 'a', 128);
+    memset(said.checksum, 'b', 32);
+    g_autofree char *both = dir_settle_text(FORMAT_RAW, &said);
+    g_free(dir_settle_parse(both, 7, &read, &error));
+    g_assert_no_error(error);
+    g_assert_cmpstr(read.checksum, ==, said.checksum);
+    g_assert_cmpstr(read.os_hash_value, ==, said.os_hash_value);
+    said.checksum[31] = 'B';
+    g_autofree char *large = dir_settle_text(FORMAT_RAW, &said);
+    const char *const wrong[] = {large, "raw - abc", "raw abc -", "raw -", "raw  -", ""};
+    for (guint i = 0; i < G_N_ELEMENTS(wrong); i++) {
+        g_assert_null(dir_settle_parse(wrong[i], 7, &read, &error));
+        assert_fails(&error, FETTLE_ERROR_WRONG_INPUT, "is no format with two sums");
+    }
+}
+
+/* A long one is given the time that it takes. */
+static void times_of(void *unused)
+{
+    g_assert_cmpuint(dir_measure_ms(0), ==, LIMIT_IMAGE_MEASURE_MS);
+    g_assert_cmpuint(dir_measure_ms(1024 * MIB(1)), ==, LIMIT_IMAGE_MEASURE_MS);
+    g_assert_cmpuint(dir_measure_ms(1000 * 1024 * MIB(1)), ==,
+                     (guint64)1000 * LIMIT_VOLUME_BACKUP_MS);
+}
 
 static void make(const char *name, const char *const *words)
 {
@@ -317,6 +458,12 @@ static int run_tests(int argc, char **argv)
     world_test("/volume-transfer/elsewhere#SAF-60", elsewhere);
     world_test("/volume-transfer/ends#SAF-52,SAF-123", ends);
     world_test("/volume-transfer/places", places);
+    world_test("/volume-transfer/passes-by", passes_by);
+    world_test("/volume-transfer/says-nothing", says_nothing);
+    world_test("/volume-transfer/is-slow", is_slow);
+    world_test("/volume-transfer/is-cleared", is_cleared);
+    world_test("/volume-transfer/words#SAF-60", words);
+    world_test("/volume-transfer/times", times_of);
     world_test("/volume-transfer/said#SAF-60", said);
     return g_test_run();
 }

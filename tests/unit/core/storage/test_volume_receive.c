@@ -43,6 +43,10 @@ static const char *key_of(const char *image)
     return g_intern_string(key);
 }
 
+#define OTHER_SUM                                                                                  \
+    "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"                             \
+    "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+
 /* An image that is saving, which the member has taken. */
 static const char *begin(void)
 {
@@ -149,6 +153,71 @@ static void test_left(void)
     fake_volumes_client(volumes, false);
     assert_queued(image, "its sender has gone before the end");
     volumes_tear_down();
+
+    set_up(); /* one who was not let in keeps the place for nobody */
+    image = begin();
+    g_free(receive(image, claim_of(image)));
+    fake_volumes_set_client(volumes, TRANSFER_STANDS);
+    fake_advance(world.world, 1000);
+    fake_volumes_set_client(volumes, TRANSFER_WAITS);
+    assert_queued(image, "its sender has gone before the end");
+    volumes_tear_down();
+
+    set_up();
+    image = begin();
+    g_free(receive(image, claim_of(image)));
+    fake_volumes_set_client(volumes, TRANSFER_STUCK);
+    assert_queued(image, "whoever came to send it got no further for too long");
+    volumes_tear_down();
+}
+
+/* A sum that nothing can be held against is not one that was not said. */
+static void test_sums(void)
+{
+    set_up();
+    const char *image = begin();
+    guint64 claim = claim_of(image);
+    g_autofree char *large = g_ascii_strup(OTHER_SUM, -1);
+    g_free(receive(image, claim));
+    fake_volumes_client(volumes, true);
+    const char *const wrong[] = {"aa", large, OTHER_SUM + 1, "no sum"};
+    for (guint i = 0; i < G_N_ELEMENTS(wrong); i++)
+        assert_says(finish(image, claim, wrong[i]),
+                    "wrong_input: field \"sum\" must be 128 hexadecimal digits in lower case, or "
+                    "empty");
+    assert_says(ask("finish_image",
+                    json_make("{s:s,s:I,s:i,s:s,s:s}", "key", key_of(image), "claim",
+                              (json_int_t)claim, "bytes", 4000, "sum", "", "checksum", "ABC")),
+                "wrong_input: field \"checksum\" must be 32 hexadecimal digits in lower case, or "
+                "empty");
+    assert_says(finish(image, claim, ""), "{}");
+    volumes_work();
+    assert_said(image, "active");
+    volumes_tear_down();
+}
+
+/* Its owner is cut off and lives: its process has the data open. Whoever cleans ends the row, and
+ * the data goes when it can. */
+static void test_open(void)
+{
+    set_up();
+    const char *image = begin();
+    g_autofree char *name = volume_data_name(image, claim_of(image));
+    g_free(receive(image, claim_of(image)));
+    fake_volumes_client(volumes, true);
+    fake_volumes_lock(volumes, name, true);
+    volumed_kill(member);
+    volumed_start(1);
+    volumes_work();
+    const struct image *record = config_get(wconf_config(world.wconf), "image", image, NULL);
+    g_assert_cmpint(record->status, ==, IMAGE_QUEUED);
+    g_assert_null(storage_row(key_of(image)));
+    g_assert_cmpint(fake_volumes_count(volumes), ==, 1);
+    fake_volumes_lock(volumes, name, false);
+    fake_advance(world.world, 61 * 60 * 1000);
+    g_assert_cmpint(fake_volumes_count(volumes), ==, 0);
+    volumes_assert_clean();
+    volumes_tear_down();
 }
 
 static void test_wrong(void)
@@ -158,7 +227,7 @@ static void test_wrong(void)
     guint64 claim = claim_of(image);
     g_free(receive(image, claim));
     fake_volumes_client(volumes, true);
-    assert_says(finish(image, claim, "aa"), "{}");
+    assert_says(finish(image, claim, OTHER_SUM), "{}");
     assert_queued(image, "what came is not what was sent");
     volumes_tear_down();
 }
@@ -206,7 +275,8 @@ static void test_others(void)
     fake_volumes_delay(volumes, 5000); /* while it is judged */
     assert_says(finish(image, claim, NULL), "{}");
     assert_says(finish(image, claim, NULL), "{}");
-    assert_says(finish(image, claim, "aa"), "wrong_state: something else was said of it before");
+    assert_says(finish(image, claim, OTHER_SUM),
+                "wrong_state: something else was said of it before");
     volumes_work();
     assert_said(image, "active");
     g_autofree char *gone =
@@ -312,6 +382,8 @@ int main(int argc, char **argv)
     g_test_add_func("/volume-receive/left#SAF-60", test_left);
     g_test_add_func("/volume-receive/room#SAF-27", test_room);
     g_test_add_func("/volume-receive/wrong#SAF-60", test_wrong);
+    g_test_add_func("/volume-receive/sums#SAF-60", test_sums);
+    g_test_add_func("/volume-receive/open#SAF-52", test_open);
     g_test_add_func("/volume-receive/others#SAF-50,SAF-60", test_others);
     g_test_add_func("/volume-receive/reset#SAF-50", test_reset);
     g_test_add_func("/volume-receive/deaths#SAF-52,SAF-60", test_deaths);
