@@ -135,6 +135,8 @@ static guint64 last_reset(const struct storage_world *storage, const char *uuid)
     return serial ? *serial : 0;
 }
 
+#define OTHER_DATA "other data"
+
 /* A person takes a request back that nobody has begun. */
 static bool is_withdrawn(const struct commit *commit, const struct worker *row)
 {
@@ -155,7 +157,7 @@ static void check_cause(const struct commit *commit, const struct resource *reso
         return;
     if (!row)
         WRONG(commit, "%s of %s %s, on which nobody works", what, kind, resource->uuid);
-    else if (!row->service_id && (*resource->data || !is_withdrawn(commit, row)))
+    else if (!row->service_id && (!strcmp(what, OTHER_DATA) || !is_withdrawn(commit, row)))
         WRONG(commit, "%s of %s %s, whose work nobody has", what, kind, resource->uuid);
     else if (row->service_id && row->claim <= reset)
         WRONG(commit,
@@ -214,7 +216,7 @@ static void check_named(const struct commit *commit, const struct resource *old,
     g_autofree char *name = row ? volume_data_name(new->uuid, row->claim) : NULL;
     if (!strcmp(old->data, new->data))
         return;
-    check_cause(commit, new, "other data");
+    check_cause(commit, new, OTHER_DATA);
     if (*new->data && g_strcmp0(name, new->data) != 0)
         WRONG(commit, "%s %s names %s under claim %" G_GUINT64_FORMAT, resource_kind(new->type),
               new->uuid, new->data, row ? row->claim : 0);

@@ -404,14 +404,19 @@ static void test_point(void)
     node_world_free(nw);
 }
 
-/* Whoever cleans ends what the owner before has begun, and so does the next claim. */
+/* Whoever cleans ends what the owner before has begun, once that claim is over; and so does the
+ * next claim. */
 static void test_point_of_before(void)
 {
     struct node_world *nw = with_volume();
     nw->web1.claim = CLAIM;
     assert_point(nw, "point_open", CLAIM, "copied");
     assert_point(nw, "point_close", CLAIM + 5, "nothing");
+    g_assert_cmpuint(copied(nw), ==, CLAIM);
+    nw->web1.claim = CLAIM + 5;
+    assert_point(nw, "point_close", CLAIM + 5, "nothing");
     g_assert_cmpuint(copied(nw), ==, 0);
+    nw->web1.claim = CLAIM;
     assert_point(nw, "point_open", CLAIM, "copied");
     nw->web1.claim = CLAIM + 1;
     assert_point(nw, "point_open", CLAIM + 1, "copied");
