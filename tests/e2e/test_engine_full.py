@@ -232,8 +232,11 @@ def test_two():
         print(f'# {err.strip()}', flush=True)
         assert code != 0 and err.startswith('fettle: '), (code, err)
         assert 'stepping down: ' in log(master, 'wconfd')
-        code, out, err = status()
-        assert code == 1 and all(f'{node}: ' in out + err for node in others), (out, err)
+        def named():
+            add()
+            code, out, err = status()
+            return code == 1 and all(f'{node}: ' in out + err for node in others)
+        wait_until('the members without space are named', named, 120)
     all_is_well()
 
 
