@@ -128,6 +128,14 @@ def title(text):
     return mark
 
 
+def named(test, *args):
+    """The same test with these arguments."""
+    def call():
+        test(*args)
+    call.title = test.title
+    return call
+
+
 def check_logs(lab):
     """No daemon, job or QEMU of the lab may have been reported by a sanitizer or an assertion, and no job for a commit that names no
     change (WCF-22)."""

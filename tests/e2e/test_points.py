@@ -221,13 +221,6 @@ def test_logs():
     e2e.check_logs(lab)
 
 
-def named(test, *args):
-    def call():
-        test(*args)
-    call.title = test.title
-    return call
-
-
 if __name__ == '__main__':
     with e2e.new_lab(nodes=2) as lab:
         a.lab = b.lab = v.lab = moves.lab = lab
@@ -235,5 +228,5 @@ if __name__ == '__main__':
         v.add_backend('dir1', 'node1', 'node2')
         lab.cli('backend', 'modify', 'dir1', '--backups', 'yes')
         boot = make_guest('ticker', 'dir1', FILL_BYTES)
-        e2e.run(named(test_snapshot, boot), named(test_backup, boot), test_noded, test_volumed, test_reset, test_migrate,
-                named(test_ends, boot), test_full, test_logs)
+        e2e.run(e2e.named(test_snapshot, boot), e2e.named(test_backup, boot), test_noded, test_volumed, test_reset, test_migrate,
+                e2e.named(test_ends, boot), test_full, test_logs)

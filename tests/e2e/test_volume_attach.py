@@ -284,13 +284,6 @@ def test_logs():
     e2e.check_logs(lab)
 
 
-def named(test, *args):
-    def call():
-        test(*args)
-    call.title = test.title
-    return call
-
-
 if __name__ == '__main__':
     with e2e.new_lab(nodes=3) as lab:
         moves.lab = lab
@@ -304,5 +297,5 @@ if __name__ == '__main__':
         web = moves.create('web1', 'mirror', disks=[{'size': 8}])
         moves.create('far', 'diskless', nodes=('node3',))
         e2e.wait_healthy(lab, 'web1')
-        e2e.run(test_input, named(test_attach, web), test_forbids, named(test_extend, web), test_full, named(test_power, web),
-                named(test_migrate, web), test_targets, named(test_leaving, web), test_remove, test_logs)
+        e2e.run(test_input, e2e.named(test_attach, web), test_forbids, e2e.named(test_extend, web), test_full, e2e.named(test_power, web),
+                e2e.named(test_migrate, web), test_targets, e2e.named(test_leaving, web), test_remove, test_logs)

@@ -329,16 +329,6 @@ static void test_add(void)
     world_tear_down();
 }
 
-static void set_nodes_of_dir2(const char *node)
-{
-    guint64 version = 0;
-    config_get(wconf_config(world.wconf), "backend", DIR2, &version);
-    json_t *object = with(object_backend(DIR2), "nodes", json_make("[s]", node));
-    g_autofree char *said = job_change(&world, 17, "change_backend",
-                                       changes_of(put("backend", DIR2, version, object), NULL));
-    g_assert_nonnull(strstr(said, "serial"));
-}
-
 /* A volume may be elsewhere than its image, where a node serves both; the head has the last word.
  */
 static void test_places(void)
@@ -347,7 +337,7 @@ static void test_places(void)
     guint64 of_scheduler = storage_register_scheduler(1);
     const char *made = asked(with(create("tick", 0), "backend", json_string("")), "Volume");
     g_assert_cmpstr(storage_row(made)->backend, ==, "");
-    set_nodes_of_dir2(NODE3);
+    storage_set_nodes(DIR2, NODE3);
     json_t *handing = with(with(storage_of_scheduler(1, of_scheduler), "key", json_string(made)),
                            "backend", json_string(DIR2));
     assert_says(storage_ask(schedulers[0], "hand_on", handing),
@@ -356,7 +346,7 @@ static void test_places(void)
                 "wrong_state: no node serves both back end dir1 and back end dir2");
     const char *only = asked(with(create("tick", 0), "backend", json_string("")), "Volume");
     g_assert_cmpstr(storage_row(only)->backend, ==, DIR1);
-    set_nodes_of_dir2(NODE2);
+    storage_set_nodes(DIR2, NODE2);
     const char *other = asked(with(create("tick", 0), "backend", json_string("dir2")), "Volume");
     g_assert_cmpstr(resource_read_from(wconf_config(world.wconf), storage_row(other)), ==, DIR1);
     world_tear_down();

@@ -161,16 +161,6 @@ static void test_reset_meanwhile(void)
     world_tear_down();
 }
 
-static void set_nodes(const char *backend, const char *node)
-{
-    guint64 version = 0;
-    config_get(wconf_config(world.wconf), "backend", backend, &version);
-    json_t *object = with(object_backend(backend), "nodes", json_make("[s]", node));
-    g_autofree char *said = job_change(&world, 17, "change_backend",
-                                       changes_of(put("backend", backend, version, object), NULL));
-    g_assert_nonnull(strstr(said, "serial"));
-}
-
 static void test_bad_requests(void)
 {
     set_up(true, NULL);
@@ -201,7 +191,7 @@ static void test_bad_requests(void)
                 "wrong_state: volume data1 is error; migrate-volume needs available");
     world_tear_down();
     set_up(false, NULL);
-    set_nodes(DIR2, NODE3);
+    storage_set_nodes(DIR2, NODE3);
     assert_says(migrate("dir2"),
                 "wrong_state: no node serves both back end dir1 and back end dir2");
     world_tear_down();

@@ -281,3 +281,13 @@ guint storage_writes(guint64 since, const char *kind)
         count += !strcmp(((const struct change *)changes->pdata[i])->kind, kind);
     return count;
 }
+
+void storage_set_nodes(const char *backend, const char *node)
+{
+    guint64 version = 0;
+    config_get(world.wconf->committed, "backend", backend, &version);
+    json_t *object = with(object_backend(backend), "nodes", json_make("[s]", node));
+    g_autofree char *said = job_change(&world, 17, "change_backend",
+                                       changes_of(put("backend", backend, version, object), NULL));
+    g_assert_nonnull(strstr(said, "serial"));
+}

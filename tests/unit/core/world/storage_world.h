@@ -80,3 +80,5 @@ const struct volume *storage_volume(const char *key);
 const struct worker *storage_row(const char *key);
 /* Writes of a kind that are stored behind a serial. */
 guint storage_writes(guint64 since, const char *kind);
+/* A job gives a back end that one node. */
+void storage_set_nodes(const char *backend, const char *node);
