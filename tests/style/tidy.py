@@ -41,6 +41,7 @@ ROOMS = {
     'member': (),
     'node': ('config', 'host', 'job', 'report', 'epoch', 'member'),
     'confd': ('config',),
+    'api': ('config',),
 }
 # The same below io/ and backend/; the files of the layer itself, in no room, may know all and be known by all.
 ROOMS_BELOW = {

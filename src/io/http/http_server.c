@@ -239,6 +239,7 @@ static struct http_exchange *exchange_new(struct http_server *server, SoupServer
     exchange->body = g_string_new(NULL);
     request->method = g_strdup(soup_server_message_get_method(message));
     request->peer = g_strdup(connection ? connection->place : "");
+    request->secure = connection && connection->server->certificate;
     request->headers = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
     request->path = uri ? http_path_decode(g_uri_get_path(uri)) : NULL;
     request->query = g_strdup(uri && g_uri_get_query(uri) ? g_uri_get_query(uri) : "");

@@ -16,7 +16,8 @@ struct http_request {
     GHashTable *headers; /* lower-case name -> value; of several of a name all, with ", " between */
     char *body;          /* ends with a NUL that is none of its bytes; "" if there is none */
     size_t body_len;
-    char *peer; /* "192.0.2.7:41234" */
+    char *peer;  /* "192.0.2.7:41234" */
+    bool secure; /* it came by TLS */
     /* What is wrong with it before anybody looks at what it asks for: it is to be answered with
      * this status and nothing else. 0: nothing is. */
     guint refused;

@@ -1,0 +1,138 @@
+/* What stands behind "?", and lists by pages. */
+#include <string.h>
+
+#include "core/api/api_private.h"
+
+GHashTable *api_query_parse(const char *query)
+{
+    GHashTable *table = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
+    g_auto(GStrv) parts = g_strsplit(query, "&", -1);
+    for (char **part = parts; *part; part++) {
+        if (!**part)
+            continue;
+        char *value = strchr(*part, '=');
+        if (value)
+            *value++ = '\0';
+        g_strdelimit(*part, "+", ' ');
+        if (value)
+            g_strdelimit(value, "+", ' ');
+        char *name = g_uri_unescape_string(*part, NULL);
+        char *text = g_uri_unescape_string(value ? value : "", NULL);
+        if (name && text && g_utf8_validate(name, -1, NULL) && g_utf8_validate(text, -1, NULL)) {
+            g_hash_table_replace(table, name, text);
+        } else { /* what cannot be read asks for nothing that there is */
+            g_free(name);
+            g_free(text);
+        }
+    }
+    return table;
+}
+
+const char *api_var(const struct api_call *call, const char *name)
+{
+    for (guint i = 0; call->vars && i + 1 < call->vars->len; i += 2)
+        if (!strcmp(g_ptr_array_index(call->vars, i), name))
+            return g_ptr_array_index(call->vars, i + 1);
+    return "";
+}
+
+const char *api_query(const struct api_call *call, const char *name)
+{
+    return g_hash_table_lookup(call->query, name);
+}
+
+/* -1: neither. */
+static int truth_of(const char *text)
+{
+    static const char *const yes[] = {"1", "t", "true", "on", "y", "yes", NULL};
+    static const char *const no[] = {"0", "f", "false", "off", "n", "no", NULL};
+    g_autofree char *lower = g_ascii_strdown(text, -1);
+    return g_strv_contains(yes, lower) ? 1 : g_strv_contains(no, lower) ? 0 : -1;
+}
+
+bool api_query_bool(const struct api_call *call, const char *name, bool otherwise, bool *ret,
+                    GError **error)
+{
+    const char *text = api_query(call, name);
+    int truth = text ? truth_of(text) : otherwise;
+    *ret = truth > 0;
+    if (truth >= 0)
+        return true;
+    fettle_set_error(error, WRONG_INPUT, "%s: \"%s\" is neither true nor false", name, text);
+    return false;
+}
+
+bool api_is_admin(const struct api_call *call)
+{
+    return call->token && call->token->highest == NEED_ADMIN;
+}
+
+bool api_all_tenants(const struct api_call *call)
+{
+    const char *text = api_query(call, "all_tenants");
+    return api_is_admin(call) && text && truth_of(text) > 0;
+}
+
+/* --- pages --- */
+
+static bool read_count(const struct api_call *call, const char *name, guint otherwise, guint *ret,
+                       GError **error)
+{
+    const char *text = api_query(call, name);
+    guint64 number = otherwise;
+    *ret = otherwise;
+    if (text && !g_ascii_string_to_unsigned(text, 10, 0, G_MAXINT32, &number, NULL)) {
+        fettle_set_error(error, WRONG_INPUT, "%s: \"%s\" is no number from 0 to %d", name, text,
+                         G_MAXINT32);
+        return false;
+    }
+    *ret = (guint)number;
+    return true;
+}
+
+/* Path and query of the page behind that item. */
+static char *next_of(const struct api_call *call, const char *marker)
+{
+    g_autoptr(GString) query = g_string_new(NULL);
+    g_autoptr(GList) names = g_list_sort(g_hash_table_get_keys(call->query), (GCompareFunc)strcmp);
+    for (GList *name = names; name; name = name->next) {
+        if (!strcmp(name->data, "marker") || !strcmp(name->data, "offset"))
+            continue;
+        g_autofree char *key = g_uri_escape_string(name->data, NULL, false);
+        g_autofree char *value =
+            g_uri_escape_string(g_hash_table_lookup(call->query, name->data), NULL, false);
+        g_string_append_printf(query, "%s=%s&", key, value);
+    }
+    return g_strdup_printf("%s?%smarker=%s", call->request->path, query->str, marker);
+}
+
+bool api_page(const struct api_call *call, const GPtrArray *ids, struct api_page *ret,
+              GError **error)
+{
+    guint limit, offset;
+    const char *marker = api_query(call, "marker");
+    *ret = (struct api_page){0};
+    if (!read_count(call, "limit", LIMIT_API_PAGE, &limit, error) ||
+        !read_count(call, "offset", 0, &offset, error))
+        return false;
+    if (marker && *marker) {
+        while (ret->from < ids->len && strcmp(g_ptr_array_index(ids, ret->from), marker) != 0)
+            ret->from++;
+        if (ret->from == ids->len) {
+            fettle_set_error(error, WRONG_INPUT, "marker %s: there is none of that id in this list",
+                             marker);
+            return false;
+        }
+        ret->from++;
+    }
+    ret->from = MIN(ids->len, ret->from + MIN(offset, ids->len));
+    ret->until = MIN(ids->len, ret->from + MIN(limit, LIMIT_API_PAGE));
+    if (ret->until < ids->len && ret->until > ret->from)
+        ret->next = next_of(call, g_ptr_array_index(ids, ret->until - 1));
+    return true;
+}
+
+void api_page_clear(struct api_page *page)
+{
+    g_free(page->next);
+}
