@@ -394,6 +394,7 @@ enum method_place method_place_of(const struct method *method, const char *role)
         {ROLE_NODED, PLACE_MEMBER},
         {ROLE_CLI, PLACE_HERE},
         {ROLE_VOLUMED, PLACE_MEMBER},
+        {ROLE_APID, PLACE_MEMBER},
         {ROLE_JOINING, PLACE_STRANGER},
     };
     for (size_t i = 0; method->place == PLACE_BY_ROLE && i < G_N_ELEMENTS(places); i++) {

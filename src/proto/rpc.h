@@ -18,6 +18,7 @@
 #define ROLE_RCONFD "rconfd"
 #define ROLE_CLI "cli"
 #define ROLE_VOLUMED "volumed"
+#define ROLE_APID "apid"
 #define ROLE_JOINING "joining" /* a host that is no node yet; has no certificate */
 
 /* Special values of `to_node`. */

@@ -12,6 +12,7 @@
 struct serial_wait {
     struct promise promise;
     guint64 serial;
+    bool late; /* its time is over */
 };
 
 struct follow {
@@ -27,6 +28,8 @@ struct follow {
     bool all_kinds; /* this master knows not all of them, and is asked for everything */
     void (*changed)(const GPtrArray *changes, void *data);
     void *data;
+    gint64 heard_ms;    /* boot clock: the last answer */
+    bool silent;        /* none has come to the last question */
     bool following;     /* a task of its own keeps it up to date */
     bool ended;         /* freed by its owner; the task frees the rest */
     GPtrArray *waiting; /* struct serial_wait, of tasks */
@@ -108,6 +111,11 @@ guint64 follow_epoch(const struct follow *follow)
 struct stamp follow_stamp(const struct follow *follow)
 {
     return (struct stamp){config_history(follow_config(follow)), follow_epoch(follow)};
+}
+
+gint64 follow_silent_ms(const struct follow *follow)
+{
+    return follow->silent ? MAX(1, follow->env->ops->boot_ms(follow->env) - follow->heard_ms) : 0;
 }
 
 /* --- reading --- */
@@ -316,6 +324,10 @@ static bool fetch(struct follow *follow, guint wait_ms, GError **error)
         changes_free(answer);
         answer = fetch_since(follow, 0, 0, 0, error);
     }
+    if (answer) {
+        follow->silent = false;
+        follow->heard_ms = follow->env->ops->boot_ms(follow->env);
+    }
     return answer && (follow->ended || apply(follow, answer, error));
 }
 
@@ -330,8 +342,12 @@ static void follow_task(void *data)
     bool alive = true;
     while (alive && !follow->ended) {
         g_autoptr(GError) error = NULL;
-        if (!fetch(follow, FOLLOW_WAIT_MS, &error) && !follow->ended)
-            alive = env_sleep(follow->env, is_passing(error) ? FOLLOW_PAUSE_MS : FOLLOW_REFUSED_MS);
+        guint wait_ms =
+            follow->silent ? 0 : FOLLOW_WAIT_MS; /* what is said shows that it is there */
+        if (fetch(follow, wait_ms, &error) || follow->ended)
+            continue;
+        follow->silent = true;
+        alive = env_sleep(follow->env, is_passing(error) ? FOLLOW_PAUSE_MS : FOLLOW_REFUSED_MS);
     }
     follow->following = false;
     if (follow->ended)
@@ -373,6 +389,27 @@ static bool refresh_after_commit(struct follow *follow, GError **error)
                          local->message);
         return false;
     }
+}
+
+static void late_cb(void *data)
+{
+    struct serial_wait *wait = data;
+    wait->late = true;
+    promise_complete(&wait->promise);
+}
+
+bool follow_wait_ms(struct follow *follow, guint64 serial, guint ms)
+{
+    struct serial_wait wait = {.serial = serial};
+    if (config_serial(follow->config) >= serial)
+        return true;
+    g_ptr_array_add(follow->waiting, &wait);
+    guint timer = follow->env->ops->timer(follow->env, ms, late_cb, &wait);
+    bool alive = promise_wait(&wait.promise);
+    if (!wait.late)
+        follow->env->ops->timer_cancel(follow->env, timer);
+    g_ptr_array_remove_fast(follow->waiting, &wait);
+    return alive && !wait.late;
 }
 
 bool follow_wait(struct follow *follow, guint64 serial, GError **error)

@@ -32,10 +32,16 @@ bool follow_start(struct follow *follow, GError **error);
 bool follow_refresh(struct follow *follow, GError **error);
 /* In a task: until the copy, which follows, has that serial. KILLED. */
 bool follow_wait(struct follow *follow, guint64 serial, GError **error);
+/* The same, so long at most; false: it has not, or the process has ended. */
+bool follow_wait_ms(struct follow *follow, guint64 serial, guint ms);
 const struct config *follow_config(const struct follow *follow);
 guint64 follow_epoch(const struct follow *follow);
 /* History and epoch of the mastership that the copy follows. */
 struct stamp follow_stamp(const struct follow *follow);
+
+/* How long the master has been silent for a copy that follows: since the last answer, if none has
+ * come to the last question; 0: it is asked, and nothing speaks against an answer. */
+gint64 follow_silent_ms(const struct follow *follow);
 
 /* Commits a transaction through wconfd, as the change of that name (proto/changes.def), and waits;
  * on success the copy has been brought to at least

@@ -311,6 +311,7 @@ static const struct {
     {"image", invariants_image},
     {"trash", invariants_trash},
     {"cleanup", invariants_cleanup},
+    {"api_front_end", invariants_front_end},
 };
 
 static state_rule rule_of(const char *kind)

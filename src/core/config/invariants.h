@@ -66,6 +66,7 @@ bool invariants_image(const struct config *config, const void *object, GError **
 bool invariants_snapshot(const struct config *config, const void *object, GError **error);
 bool invariants_trash(const struct config *config, const void *object, GError **error);
 bool invariants_cleanup(const struct config *config, const void *object, GError **error);
+bool invariants_front_end(const struct config *config, const void *object, GError **error);
 /* Of what was deleted (invariants_deleted.c): nothing refers to it. */
 bool invariants_deleted(const struct config *config, const struct config_delta *delta,
                         GError **error);

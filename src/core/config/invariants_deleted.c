@@ -43,6 +43,8 @@ static bool node_unused(const struct config *config, const struct node *node, GE
                                   error);
         }
     }
+    if (config_get(config, "api_front_end", node->uuid, NULL))
+        return still_used("node", node->uuid, node, "api_front_end", node->name, error);
     g_autoptr(GPtrArray) services = config_list(config, "service");
     for (guint i = 0; i < services->len; i++) {
         const struct service *service = services->pdata[i];

@@ -373,3 +373,12 @@ bool invariants_cleanup(const struct config *config, const void *object, GError 
         return true;
     return false;
 }
+
+bool invariants_front_end(const struct config *config, const void *object, GError **error)
+{
+    const struct api_front_end *front_end = object;
+    if (config_get(config, "api_front_end", front_end->node, NULL) == object)
+        return invariants_exists(config, "node", front_end->node, "node", error);
+    fettle_set_error(error, WRONG_INPUT, "its key is not that of its node");
+    return false;
+}

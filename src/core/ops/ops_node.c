@@ -192,6 +192,17 @@ static bool serves_no_backend(const struct op *op, const struct node *node, GErr
     return true;
 }
 
+static bool has_no_front_end(const struct op *op, const struct node *node, GError **error)
+{
+    if (!config_get(op_config(op), "api_front_end", node->uuid, NULL))
+        return true;
+    fettle_set_error(error, WRONG_STATE,
+                     "node \"%s\" has a front end of the API; take that away first: fettle api "
+                     "remove --node %s",
+                     node->name, node->name);
+    return false;
+}
+
 static bool is_master(const struct op *op, const struct node *node)
 {
     const struct cluster *cluster = config_cluster(op_config(op));
@@ -225,7 +236,7 @@ static bool remove_check(struct op *op, GError **error)
         return false;
     }
     return has_no_member(op, node, error) && node_is_unused(op, node, error) &&
-           serves_no_backend(op, node, error);
+           serves_no_backend(op, node, error) && has_no_front_end(op, node, error);
 }
 
 static bool build_remove(struct op *op, GPtrArray *changes, void *data, GError **error)

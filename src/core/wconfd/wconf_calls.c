@@ -107,6 +107,7 @@ static const struct {
     {"reset_state", wconf_handle_reset_state},
     {"change_volume", wconf_handle_change_volume},
     {"change_snapshot", wconf_handle_change_snapshot},
+    {"change_backup", wconf_handle_change_backup},
     {"add_image", wconf_handle_add_image},
     {"change_image", wconf_handle_change_image},
     {"add_volume_type", wconf_handle_add_volume_type},
@@ -119,6 +120,9 @@ static const struct {
     {"give_back", wconf_handle_give_back},
     {"empty_trash", wconf_handle_empty_trash},
     {"settle_resources", wconf_handle_settle_resources},
+    {"add_front_end", wconf_handle_add_front_end},
+    {"remove_front_end", wconf_handle_remove_front_end},
+    {"submit_job", wconf_handle_submit_job},
 };
 
 /* SAF-05: what was decided under an older mastership is over. */
@@ -156,7 +160,7 @@ void wconf_handle(struct wconf *wconf, struct rpc_request *request)
                      "the configuration daemon is starting; try again");
         return;
     }
-    if (!may_pass(wconf, request, &error)) {
+    if (!wconf_front_end_may_ask(wconf, request, &error) || !may_pass(wconf, request, &error)) {
         rpc_fail(request, error);
         return;
     }

@@ -455,6 +455,7 @@ void wconf_handle_accept_work(struct wconf *wconf, struct rpc_request *request);
 void wconf_handle_reset_state(struct wconf *wconf, struct rpc_request *request);
 void wconf_handle_change_volume(struct wconf *wconf, struct rpc_request *request);
 void wconf_handle_change_snapshot(struct wconf *wconf, struct rpc_request *request);
+void wconf_handle_change_backup(struct wconf *wconf, struct rpc_request *request);
 void wconf_handle_add_image(struct wconf *wconf, struct rpc_request *request);
 void wconf_handle_change_image(struct wconf *wconf, struct rpc_request *request);
 void wconf_handle_hand_on(struct wconf *wconf, struct rpc_request *request);
@@ -463,6 +464,12 @@ void wconf_handle_step_work(struct wconf *wconf, struct rpc_request *request);
 void wconf_handle_empty_trash(struct wconf *wconf, struct rpc_request *request);
 /* --- wconf_settle.c --- */
 void wconf_handle_settle_resources(struct wconf *wconf, struct rpc_request *request);
+void wconf_handle_add_front_end(struct wconf *wconf, struct rpc_request *request);
+void wconf_handle_remove_front_end(struct wconf *wconf, struct rpc_request *request);
+void wconf_handle_submit_job(struct wconf *wconf, struct rpc_request *request);
+/* Of role apid: PERMISSION unless its node has a front end on record. */
+bool wconf_front_end_may_ask(const struct wconf *wconf, const struct rpc_request *request,
+                             GError **error);
 void wconf_handle_claim_work(struct wconf *wconf, struct rpc_request *request);
 void wconf_handle_give_back(struct wconf *wconf, struct rpc_request *request);
 void wconf_handle_end_work(struct wconf *wconf, struct rpc_request *request);

@@ -258,9 +258,9 @@ static void test_bad_opcodes(void)
 
 /* --- methods --- */
 
-static const char *const roles[] = {ROLE_WCONFD,  ROLE_LUXID,   ROLE_JOB,
-                                    ROLE_NODED,   ROLE_WATCHER, ROLE_CLI,
-                                    ROLE_JOINING, ROLE_VOLUMED, ROLE_SCHEDULER};
+static const char *const roles[] = {ROLE_WCONFD,    ROLE_LUXID, ROLE_JOB,     ROLE_NODED,
+                                    ROLE_WATCHER,   ROLE_CLI,   ROLE_JOINING, ROLE_VOLUMED,
+                                    ROLE_SCHEDULER, ROLE_APID};
 
 static bool is_role(const char *name)
 {

@@ -500,16 +500,16 @@ static bool may(const char *node, const char *role, const struct method *method)
         return !strcmp(node, NODE_M);
     if (one_of(role, "wconfd scheduler"))
         return candidate;
-    return !strcmp(role, ROLE_NODED);
+    return one_of(role, "noded apid");
 }
 
 /* Every row that there is, of every role that it has, from every kind of node. */
 static void test_places(void)
 {
     static const char *const nodes[] = {NODE_B, NODE_M, ORDINARY};
-    static const char *const roles[] = {ROLE_LUXID,   ROLE_JOB,    ROLE_WATCHER,
-                                        ROLE_WCONFD,  ROLE_NODED,  ROLE_CLI,
-                                        ROLE_JOINING, ROLE_RCONFD, ROLE_SCHEDULER};
+    static const char *const roles[] = {ROLE_LUXID,     ROLE_JOB, ROLE_WATCHER, ROLE_WCONFD,
+                                        ROLE_NODED,     ROLE_CLI, ROLE_JOINING, ROLE_RCONFD,
+                                        ROLE_SCHEDULER, ROLE_APID};
     size_t count = 0;
     guint admitted = 0, refused = 0;
     const struct method *table = method_table(&count);

@@ -291,9 +291,9 @@ static char *fenced(enum method_fence fence, const char *role, guint64 history, 
  * its role. */
 static void test_copy_of_another_epoch(void)
 {
-    static const char *const roles[] = {ROLE_WCONFD,  ROLE_LUXID,   ROLE_JOB,
-                                        ROLE_NODED,   ROLE_WATCHER, ROLE_CLI,
-                                        ROLE_JOINING, ROLE_VOLUMED, ROLE_SCHEDULER};
+    static const char *const roles[] = {ROLE_WCONFD,    ROLE_LUXID, ROLE_JOB,     ROLE_NODED,
+                                        ROLE_WATCHER,   ROLE_CLI,   ROLE_JOINING, ROLE_VOLUMED,
+                                        ROLE_SCHEDULER, ROLE_APID};
     world_set_up();
     for (guint i = 0; i < G_N_ELEMENTS(roles); i++) {
         bool job = !strcmp(roles[i], ROLE_JOB);

@@ -182,6 +182,7 @@ static const struct {
                 {"switches", "luxid"},
                 {"backend", "job"},
                 {"volume_type", ""},
+                {"api_front_end", ""},
                 {"storage_service", ""},
                 {"worker", ""},
                 {"snapshot", ""},

@@ -1,0 +1,277 @@
+/* A cell as the API sees it: its copy, its calls through deaths and changes of masters, its jobs;
+ * and which nodes may ask. core/api/, core/wconfd/ */
+#include "core/api/cell.h"
+
+#include <string.h>
+
+#include "proto/records.h"
+#include "unit/core/world/storage_world.h"
+
+static struct env *env;
+static struct cell *cell;
+
+static GPtrArray *front_end(const char *node)
+{
+    return changes_of(put("api_front_end", node, 1, json_make("{s:s}", "node", node)), NULL);
+}
+
+/* A front end on node2, which is not the master's, with data1 on record. */
+static void set_up(void)
+{
+    GPtrArray *more = front_end(NODE2);
+    g_ptr_array_add(more, put("volume", VOLUME1, 1, object_volume1()));
+    storage_set_up(more);
+    env = fake_process(world.world, NODE2, ROLE_APID);
+    cell = cell_new(env);
+    cell_start(cell);
+}
+
+static void tear_down(void)
+{
+    fake_kill(env);
+    cell_free(cell);
+    config_world_clear(&world);
+}
+
+/* --- calls, in tasks --- */
+
+struct rename {
+    const char *commit_id;
+    const char *name;
+    char *said; /* "", or its error */
+    char *seen; /* the name that the copy has at the end */
+    gint64 took_ms;
+};
+
+static void rename_task(void *data)
+{
+    struct rename *rename = data;
+    g_autoptr(GError) error = NULL;
+    record_autoptr(change_volume_args) args = change_volume_args_new();
+    text_set(&args->commit_id, rename->commit_id);
+    text_set(&args->volume, VOLUME1);
+    text_set(&args->name, rename->name);
+    gint64 begun = fake_now_ms(world.world);
+    record_autoptr(commit_result) result = cell_call(cell, "change_volume", args, &error);
+    rename->took_ms = fake_now_ms(world.world) - begun;
+    g_assert_true(!result == (error != NULL));
+    rename->said =
+        error ? g_strdup_printf("%s: %s", fettle_error_name(error), error->message) : g_strdup("");
+    const struct volume *copy =
+        cell_config(cell) ? config_get(cell_config(cell), "volume", VOLUME1, NULL) : NULL;
+    rename->seen = g_strdup(copy ? copy->name : "");
+}
+
+static void rename_start(struct rename *rename, const char *commit_id, const char *name)
+{
+    *rename = (struct rename){.commit_id = commit_id, .name = name};
+    task_spawn(env->tasks, rename_task, rename);
+    fake_settle(world.world);
+}
+
+static void assert_renamed(struct rename *rename, const char *said, const char *seen)
+{
+    g_assert_nonnull(rename->said);
+    if (!g_str_has_prefix(rename->said, said) || (!*said && *rename->said))
+        g_error("said: %s", rename->said);
+    g_assert_cmpstr(rename->seen, ==, seen);
+    g_free(rename->said);
+    g_free(rename->seen);
+}
+
+static void test_reads_what_it_has_written(void)
+{
+    struct rename rename;
+    set_up();
+    g_assert_null(cell_config(cell));
+    fake_advance(world.world, 1000);
+    g_assert_nonnull(cell_config(cell));
+    g_assert_cmpint(cell_age_ms(cell), ==, 0);
+    rename_start(&rename, ID_A, "data2");
+    fake_advance(world.world, 100);
+    assert_renamed(&rename, "", "data2");
+    tear_down();
+}
+
+static void test_refused(void)
+{
+    struct rename rename;
+    set_up();
+    fake_advance(world.world, 1000);
+    rename_start(&rename, ID_A, DIR1);
+    fake_advance(world.world, 100);
+    g_assert_cmpint(rename.took_ms, <, 100);
+    assert_renamed(&rename, "wrong_input: ", "data1");
+    tear_down();
+}
+
+/* The answer is lost with the daemon; the one that comes then has the commit. */
+static void test_once_through_a_restart(void)
+{
+    struct rename rename;
+    set_up();
+    fake_advance(world.world, 1000);
+    guint64 before = config_serial(wconf_config(world.wconf));
+    fake_engine_hold(world.engine);
+    rename_start(&rename, ID_A, "data2");
+    fake_advance(world.world, 100);
+    g_assert_null(rename.said);
+    fake_engine_release(world.engine);
+    storage_restart();
+    fake_advance(world.world, 5000);
+    assert_renamed(&rename, "", "data2");
+    g_assert_cmpuint(storage_writes(before, "volume"), ==, 1);
+    tear_down();
+}
+
+static void test_no_master(void)
+{
+    struct rename rename;
+    set_up();
+    fake_advance(world.world, 1000);
+    fake_kill(world.wconfd);
+    fake_advance(world.world, 5000);
+    g_assert_cmpint(cell_age_ms(cell), >=, 5000);
+    g_assert_nonnull(cell_config(cell));
+    rename_start(&rename, ID_A, "data2");
+    fake_advance(world.world, 60000);
+    g_assert_cmpint(rename.took_ms, <=, 10000);
+    assert_renamed(&rename, "resource_not_available: change_volume: no master answers: ", "data1");
+    storage_restart();
+    fake_advance(world.world, 6000);
+    g_assert_cmpint(cell_age_ms(cell), ==, 0);
+    tear_down();
+}
+
+/* Before it has heard of anything it does not wait. */
+static void test_never_a_master(void)
+{
+    struct rename rename;
+    set_up();
+    fake_cut(world.world, NODE2, true);
+    rename_start(&rename, ID_A, "data2");
+    fake_advance(world.world, 60000);
+    assert_renamed(&rename, "resource_not_available: change_volume: no master has been heard of",
+                   "");
+    tear_down();
+}
+
+static json_t *answer_stale(const struct rpc_request *request, const char *to_node, void *data,
+                            GError **error)
+{
+    if (++*(guint *)data > 2)
+        fake_script(world.world, NULL, ROLE_WCONFD, "change_volume", NULL, NULL);
+    fettle_set_error(error, STALE_EPOCH, "it belongs to epoch 1");
+    return NULL;
+}
+
+static void test_asks_under_the_next_master(void)
+{
+    struct rename rename;
+    guint asked = 0;
+    set_up();
+    fake_advance(world.world, 1000);
+    fake_script(world.world, NULL, ROLE_WCONFD, "change_volume", answer_stale, &asked);
+    rename_start(&rename, ID_A, "data2");
+    fake_advance(world.world, 5000);
+    assert_renamed(&rename, "", "data2");
+    g_assert_cmpuint(asked, ==, 3);
+    tear_down();
+}
+
+/* --- jobs --- */
+
+struct submission {
+    guint64 job;
+    char *said;
+};
+
+static void submit_task(void *data)
+{
+    struct submission *submission = data;
+    g_autoptr(GError) error = NULL;
+    char volume[] = VOLUME1, instance[] = WEB1;
+    struct op_instance_attach_volume params = {.volume = volume, .instance_name = instance};
+    submission->job = cell_submit(cell, "OP_INSTANCE_ATTACH_VOLUME", &params, "req-1", &error);
+    submission->said = g_strdup(error ? error->message : "");
+}
+
+static json_t *answer_submit(const struct rpc_request *request, const char *to_node, void *data,
+                             GError **error)
+{
+    g_assert_cmpstr(to_node, ==, NODE1);
+    *(char **)data = json_to_text(request->args);
+    return json_integer(17);
+}
+
+static void test_submits(void)
+{
+    struct submission submission = {0};
+    char *asked = NULL;
+    set_up();
+    fake_advance(world.world, 1000);
+    fake_script(world.world, NULL, ROLE_LUXID, "SubmitJob", answer_submit, &asked);
+    task_spawn(env->tasks, submit_task, &submission);
+    fake_advance(world.world, 1000);
+    g_assert_cmpstr(submission.said, ==, "");
+    g_assert_cmpuint(submission.job, ==, 17);
+    g_assert_cmpstr(asked, ==,
+                    "[[{\"OP_ID\":\"OP_INSTANCE_ATTACH_VOLUME\",\"instance_name\":\"" WEB1
+                    "\",\"request_id\":\"req-1\",\"volume\":\"" VOLUME1 "\"}]]");
+    g_free(asked);
+    g_free(submission.said);
+    g_autofree char *other =
+        ask_wconf(&world, env, "submit_job",
+                  json_make("{s:s, s:{s:s, s:s}}", "request_id", "req-2", "opcode", "OP_ID",
+                            "OP_INSTANCE_REMOVE", "instance_name", "web1"));
+    g_assert_cmpstr(other, ==,
+                    "permission_denied: opcode: a front end of the API submits "
+                    "OP_INSTANCE_ATTACH_VOLUME and OP_INSTANCE_DETACH_VOLUME alone");
+    tear_down();
+}
+
+/* --- who may ask --- */
+
+static void test_other_nodes_may_not(void)
+{
+    set_up();
+    struct env *other = fake_process(world.world, NODE3, ROLE_APID);
+    g_autofree char *said =
+        ask_wconf(&world, other, "wait_changes", json_make("{s:i}", "serial", 0));
+    g_assert_cmpstr(said, ==,
+                    "permission_denied: node \"node3\" has no front end of the API on record; see: "
+                    "fettle api init");
+    g_autofree char *added =
+        storage_ask(storage_cli, "add_front_end", json_make("{s:s}", "node", "node3"));
+    g_assert_true(g_str_has_prefix(added, "{\"serial\":"));
+    g_autofree char *again =
+        storage_ask(storage_cli, "add_front_end", json_make("{s:s}", "node", "node3"));
+    g_assert_cmpstr(again, ==, "wrong_state: node \"node3\" has a front end of the API already");
+    g_autofree char *heard =
+        ask_wconf(&world, other, "wait_changes", json_make("{s:i}", "serial", 0));
+    g_assert_true(g_str_has_prefix(heard, "{"));
+    g_autofree char *removed =
+        storage_ask(storage_cli, "remove_front_end", json_make("{s:s}", "node", NODE3));
+    g_assert_true(g_str_has_prefix(removed, "{\"serial\":"));
+    g_autofree char *over =
+        ask_wconf(&world, other, "wait_changes", json_make("{s:i}", "serial", 0));
+    g_assert_true(g_str_has_prefix(over, "permission_denied: "));
+    g_autofree char *none =
+        storage_ask(storage_cli, "remove_front_end", json_make("{s:s}", "node", "node1"));
+    g_assert_cmpstr(none, ==, "wrong_state: node \"node1\" has no front end of the API");
+    tear_down();
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/cell/reads-what-it-has-written", test_reads_what_it_has_written);
+    g_test_add_func("/cell/a-refusal-is-one-at-once", test_refused);
+    g_test_add_func("/cell/once-through-a-restart", test_once_through_a_restart);
+    g_test_add_func("/cell/without-a-master", test_no_master);
+    g_test_add_func("/cell/never-a-master", test_never_a_master);
+    g_test_add_func("/cell/asks-under-the-next-master", test_asks_under_the_next_master);
+    g_test_add_func("/cell/submits", test_submits);
+    g_test_add_func("/cell/other-nodes-may-not #SAF-100", test_other_nodes_may_not);
+    return g_test_run();
+}
