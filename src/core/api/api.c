@@ -282,7 +282,6 @@ static void write_audit(const struct api_call *call, const struct http_answer *a
 
 struct serving {
     struct api_call call;
-    struct http_request *request;
     void (*done)(struct http_answer *answer, void *data);
     void *data;
 };
@@ -303,15 +302,14 @@ static void serve(void *data)
         serving->done(answer, serving->data);
     }
     call_clear(call);
-    http_request_free(serving->request);
     g_free(serving);
 }
 
-void api_serve(struct api *api, struct http_request *request,
+void api_serve(struct api *api, const struct http_request *request,
                void (*done)(struct http_answer *answer, void *data), void *data)
 {
     struct serving *serving = g_new0(struct serving, 1);
-    *serving = (struct serving){.request = request, .done = done, .data = data};
+    *serving = (struct serving){.done = done, .data = data};
     struct api_call *call = &serving->call;
     g_autofree char *uuid = env_uuid(api->env);
     const char *host = http_request_header(request, "host");

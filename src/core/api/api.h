@@ -35,7 +35,7 @@ struct api_options {
 struct api *api_new(const struct api_options *options, GError **error);
 /* Nothing is being served any more. */
 void api_free(struct api *api);
-/* Takes the request. `done` comes once, from a task, and takes the answer; not if the environment's
- * tasks are killed first. */
-void api_serve(struct api *api, struct http_request *request,
+/* Borrows the request until `done`, which comes once, from a task, and takes the answer; not if the
+ * environment's tasks are killed first. */
+void api_serve(struct api *api, const struct http_request *request,
                void (*done)(struct http_answer *answer, void *data), void *data);

@@ -194,7 +194,7 @@ static const struct {
 static const struct {
     const char *kind, *cover, *writers;
 } kinds[] = {
-#define OBJECT(kind, cover, view, writers, since) {#kind, #cover, writers},
+#define OBJECT(kind, cover, view, writers, since, reach) {#kind, #cover, writers},
 #include "proto/objects.def"
 #undef OBJECT
 };
