@@ -89,7 +89,7 @@ json_t *api_time_utc(gint64 us);
 /* A page of a list: sorted by whoever calls, cut by `limit`, `offset` and `marker`. */
 struct api_page {
     guint from, until; /* of the items */
-    char *next;        /* path and query of the next one; NULL: it is the last */
+    char *next; /* path and query of the next one, which may be empty; NULL: it is the last */
 };
 /* `ids`: of all items in their order. WRONG_INPUT: limit, offset; UNKNOWN_ENTITY: the marker is
  * none of them (WRONG_INPUT of block storage). */

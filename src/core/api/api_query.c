@@ -127,7 +127,8 @@ bool api_page(const struct api_call *call, const GPtrArray *ids, struct api_page
     }
     ret->from = MIN(ids->len, ret->from + MIN(offset, ids->len));
     ret->until = MIN(ids->len, ret->from + MIN(limit, LIMIT_API_PAGE));
-    if (ret->until < ids->len && ret->until > ret->from)
+    /* As OpenStack's services: behind a full page there may be more. */
+    if (limit && ret->until - ret->from == MIN(limit, LIMIT_API_PAGE))
         ret->next = next_of(call, g_ptr_array_index(ids, ret->until - 1));
     return true;
 }

@@ -107,6 +107,7 @@ static const struct {
     {"reset_state", wconf_handle_reset_state},
     {"change_volume", wconf_handle_change_volume},
     {"change_snapshot", wconf_handle_change_snapshot},
+    {"change_backup", wconf_handle_change_backup},
     {"add_image", wconf_handle_add_image},
     {"change_image", wconf_handle_change_image},
     {"add_volume_type", wconf_handle_add_volume_type},

@@ -455,6 +455,7 @@ void wconf_handle_accept_work(struct wconf *wconf, struct rpc_request *request);
 void wconf_handle_reset_state(struct wconf *wconf, struct rpc_request *request);
 void wconf_handle_change_volume(struct wconf *wconf, struct rpc_request *request);
 void wconf_handle_change_snapshot(struct wconf *wconf, struct rpc_request *request);
+void wconf_handle_change_backup(struct wconf *wconf, struct rpc_request *request);
 void wconf_handle_add_image(struct wconf *wconf, struct rpc_request *request);
 void wconf_handle_change_image(struct wconf *wconf, struct rpc_request *request);
 void wconf_handle_hand_on(struct wconf *wconf, struct rpc_request *request);

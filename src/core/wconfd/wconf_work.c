@@ -85,6 +85,8 @@ static void add_work(struct wconf *wconf, const struct accept_work_args *args,
         note_guest(wconf->head, row->source);
     }
     g_ptr_array_add(changes, resource_put(wconf->head, resource));
+    if (!work->from)
+        wconf_work_say(args, source, changes->pdata[changes->len - 1]);
     add_partner(wconf, work, &request->partner, row, changes);
     wconf_work_put_row(wconf, row, changes);
 }
@@ -418,61 +420,6 @@ void wconf_handle_reset_state(struct wconf *wconf, struct rpc_request *request)
     if (resource.exists && may_be(&resource, args->status, &error) &&
         wconf_work_unattached(wconf->head, &resource, &error))
         reset(wconf, request, args, &resource);
-    else
-        wconf_work_refuse(wconf, request, error);
-}
-
-/* --- change_volume, change_snapshot --- */
-
-/* What is empty stays as it is. */
-static void change(struct wconf *wconf, struct rpc_request *request, const char *commit_id,
-                   const char *name, bool unique, const char *description,
-                   struct resource *resource)
-{
-    GError *error = NULL;
-    if (!*name && !*description)
-        fettle_set_error(&error, WRONG_INPUT, "name, description: nothing is to change");
-    if (error || !wconf_work_name_fits(wconf->head, resource, name, unique, &error)) {
-        wconf_work_refuse(wconf, request, error);
-        return;
-    }
-    GPtrArray *changes = change_list_new();
-    resource->name = *name ? name : resource->name;
-    resource->description = *description ? description : resource->description;
-    g_ptr_array_add(changes, resource_put(wconf->head, resource));
-    wconf_work_commit(wconf, request, commit_id, changes, NULL);
-}
-
-void wconf_handle_change_volume(struct wconf *wconf, struct rpc_request *request)
-{
-    GError *error = NULL;
-    record_autoptr(change_volume_args) args =
-        rpc_request_args(request, &change_volume_args_record, &error);
-    if (args && wconf_answer_repeated(wconf, args->commit_id, request))
-        return;
-    struct resource resource =
-        args ? resource_find(wconf->head, RESOURCE_VOLUME, args->volume, &error)
-             : resource_read(RESOURCE_VOLUME, NULL);
-    if (resource.exists)
-        change(wconf, request, args->commit_id, args->name, args->unique_name, args->description,
-               &resource);
-    else
-        wconf_work_refuse(wconf, request, error);
-}
-
-void wconf_handle_change_snapshot(struct wconf *wconf, struct rpc_request *request)
-{
-    GError *error = NULL;
-    record_autoptr(change_snapshot_args) args =
-        rpc_request_args(request, &change_snapshot_args_record, &error);
-    if (args && wconf_answer_repeated(wconf, args->commit_id, request))
-        return;
-    struct resource resource =
-        args ? resource_find(wconf->head, RESOURCE_SNAPSHOT, args->snapshot, &error)
-             : resource_read(RESOURCE_SNAPSHOT, NULL);
-    if (resource.exists)
-        change(wconf, request, args->commit_id, args->name, args->unique_name, args->description,
-               &resource);
     else
         wconf_work_refuse(wconf, request, error);
 }

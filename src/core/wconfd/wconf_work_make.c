@@ -130,6 +130,7 @@ static bool has_foreign(const struct accept_work_args *args, const struct work_r
     bool migrates = row->operation == TASK_OPERATION_MIGRATE_VOLUME;
     bool retypes = row->operation == TASK_OPERATION_RETYPE_VOLUME;
     const char *foreign = *args->source                    ? "source"
+                          : *args->volume                  ? "volume"
                           : *args->image                   ? "image"
                           : *args->snapshot                ? "snapshot"
                           : *args->volume_type && !retypes ? "volume_type"
@@ -224,7 +225,7 @@ static const struct volume_type *default_type(const struct config *head,
 static bool find_type(const struct config *head, const struct accept_work_args *args,
                       struct resource *resource, GError **error)
 {
-    bool blank = resource->type == RESOURCE_VOLUME && !*args->source;
+    bool blank = resource->type == RESOURCE_VOLUME && !*args->source && !*args->volume;
     if (!*args->volume_type && (!blank || !*config_cluster(head)->default_volume_type))
         return true;
     if (resource->type != RESOURCE_VOLUME) {
@@ -308,8 +309,8 @@ static bool make_of_image(const struct config *head, const struct accept_work_ar
 {
     if (resource->type != RESOURCE_VOLUME)
         fettle_set_error(error, WRONG_INPUT, "image: %s takes none", args->operation);
-    else if (*args->source)
-        fettle_set_error(error, WRONG_INPUT, "image: a snapshot is named already, as source");
+    else if (*args->source || *args->volume)
+        fettle_set_error(error, WRONG_INPUT, "image: a snapshot or a volume is named already");
     else
         return wconf_work_make_of_image(head, args, resource, ret_image, error) &&
                put_on(head, args, resource, ret_image->backend, error);
@@ -365,16 +366,20 @@ static bool make_volume_of(const struct config *head, const struct accept_work_a
 {
     const struct backend *backend = config_get(head, "backend", snapshot->backend, NULL);
     if (!*resource->volume_type)
-        resource->volume_type = resource_of(head, RESOURCE_VOLUME, snapshot->volume).volume_type;
+        resource->volume_type =
+            snapshot->type == RESOURCE_VOLUME
+                ? snapshot->volume_type
+                : resource_of(head, RESOURCE_VOLUME, snapshot->volume).volume_type;
     else if (backend && !type_fits(head, resource, backend, error))
         return false;
     resource->size = args->size ? args->size : snapshot->size;
     if (resource->size >= snapshot->size)
         return true;
     fettle_set_error(error, WRONG_INPUT,
-                     "size: %" G_GUINT64_FORMAT " GiB is smaller than snapshot %s, which has "
+                     "size: %" G_GUINT64_FORMAT " GiB is smaller than %s %s, which has "
                      "%" G_GUINT64_FORMAT " GiB",
-                     args->size, resource_name(snapshot), snapshot->size);
+                     args->size, resource_kind(snapshot->type), resource_name(snapshot),
+                     snapshot->size);
     return false;
 }
 
@@ -396,14 +401,15 @@ static bool make_snapshot_of(const struct config *head, const struct accept_work
 static bool make_copy(const struct config *head, const struct accept_work_args *args,
                       struct resource *resource, struct resource *ret_source, GError **error)
 {
-    bool of_volume = resource->type == RESOURCE_SNAPSHOT;
+    bool snapshots = resource->type == RESOURCE_SNAPSHOT, clones = !snapshots && *args->volume;
     struct resource source =
-        resource_find(head, of_volume ? RESOURCE_VOLUME : RESOURCE_SNAPSHOT, args->source, error);
+        resource_find(head, snapshots || clones ? RESOURCE_VOLUME : RESOURCE_SNAPSHOT,
+                      clones ? args->volume : args->source, error);
     *ret_source = source;
     resource->backend = source.backend;
     return source.exists && wconf_work_may_read(head, args->operation, &source, error) &&
            backend_fits(head, args, &source, error) &&
-           (of_volume ? make_snapshot_of(head, args, &source, resource, error)
+           (snapshots ? make_snapshot_of(head, args, &source, resource, error)
                       : make_volume_of(head, args, &source, resource, error));
 }
 
@@ -436,7 +442,10 @@ bool wconf_work_make(const struct config *head, const struct accept_work_args *a
         return wconf_work_make_backup(head, args, request, error);
     else if (*args->snapshot)
         fettle_set_error(error, WRONG_INPUT, "snapshot: %s takes none", args->operation);
-    else if (*args->source || resource->type == RESOURCE_SNAPSHOT)
+    else if (*args->volume && (*args->source || resource->type != RESOURCE_VOLUME))
+        fettle_set_error(error, WRONG_INPUT,
+                         "volume: only create-volume takes one, and nothing else beside it");
+    else if (*args->source || *args->volume || resource->type == RESOURCE_SNAPSHOT)
         made = make_copy(head, args, resource, &request->source, error);
     else
         made = make_blank(head, args, resource, error);

@@ -47,11 +47,12 @@ static void rename_task(void *data)
 {
     struct rename *rename = data;
     g_autoptr(GError) error = NULL;
-    char volume[] = VOLUME1;
-    struct change_volume_args args = {
-        .commit_id = (char *)rename->commit_id, .volume = volume, .name = (char *)rename->name};
+    record_autoptr(change_volume_args) args = change_volume_args_new();
+    text_set(&args->commit_id, rename->commit_id);
+    text_set(&args->volume, VOLUME1);
+    text_set(&args->name, rename->name);
     gint64 begun = fake_now_ms(world.world);
-    record_autoptr(commit_result) result = cell_call(cell, "change_volume", &args, &error);
+    record_autoptr(commit_result) result = cell_call(cell, "change_volume", args, &error);
     rename->took_ms = fake_now_ms(world.world) - begun;
     g_assert_true(!result == (error != NULL));
     rename->said =
