@@ -182,14 +182,14 @@ static const struct {
                 {"switches", "luxid"},
                 {"backend", "job"},
                 {"volume_type", ""},
-                {"api_front_end", ""},
                 {"storage_service", ""},
                 {"worker", ""},
                 {"snapshot", ""},
                 {"backup", ""},
                 {"image", ""},
                 {"trash", ""},
-                {"cleanup", ""}};
+                {"cleanup", ""},
+                {"api_front_end", ""}};
 
 static const struct {
     const char *kind, *cover, *writers;
