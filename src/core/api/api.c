@@ -23,6 +23,7 @@ struct api *api_new(const struct api_options *options, GError **error)
         .env = options->env,
         .cell = options->cell,
         .crypto = options->crypto,
+        .images = options->images,
         .identity = identity,
         .public_url = g_strdup(options->public_url),
         .region = g_strdup(options->region),
@@ -303,6 +304,19 @@ static void serve(void *data)
     }
     call_clear(call);
     g_free(serving);
+}
+
+bool api_wants_stream(const struct http_request *request)
+{
+    enum api_service service;
+    const char *rest;
+    struct route_found found;
+    if (!route_service(request->path, &service, &rest) || service != API_IMAGE)
+        return false;
+    route_find(service, request->method, rest, 0, &found);
+    bool wants = found.route && !strcmp(found.route->name, "image_upload");
+    route_found_clear(&found);
+    return wants;
 }
 
 void api_serve(struct api *api, const struct http_request *request,

@@ -12,6 +12,7 @@ struct api {
     const struct env *env;
     struct cell *cell;
     struct crypto *crypto;
+    struct image_pipe *images;
     struct identity *identity;
     char *public_url, *region;
     void (*audit)(const char *line, void *data);

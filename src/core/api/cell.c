@@ -138,6 +138,13 @@ void *cell_call(struct cell *cell, const char *method, const void *args, GError 
     return answer;
 }
 
+void *cell_call_at(struct cell *cell, const char *node, const char *role, const char *method,
+                   const void *args, GError **error)
+{
+    return env_call_record(cell->env, node, role, method, args, follow_stamp(cell->follow), 0, 0,
+                           error);
+}
+
 guint64 cell_submit(struct cell *cell, const char *op, const void *params, const char *request_id,
                     GError **error)
 {

@@ -82,7 +82,7 @@ static bool read_resource(const struct config *config, const char *text, struct 
     g_strlcpy(filters->resource, uuid, sizeof filters->resource);
     const struct worker *row = row_of(config, filters);
     if (!row) {
-        fettle_set_error(error, WRONG_INPUT, "resource_id: there is no work on %s%s%s",
+        fettle_set_error(error, WRONG_INPUT, "resource_id: no work is under way on %s%s%s",
                          filters->type, *filters->type ? " " : "", text);
         return false;
     }

@@ -262,6 +262,11 @@ void storage_made(const char *key, guint64 generation)
     g_assert_cmpstr(said, ==, "passed");
 }
 
+const struct config *storage_committed(void)
+{
+    return world.wconf->committed;
+}
+
 const struct volume *storage_volume(const char *key)
 {
     return config_get(world.wconf->committed, "volume", strchr(key, '/') + 1, NULL);

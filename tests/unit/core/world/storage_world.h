@@ -76,6 +76,7 @@ json_t *storage_end(const char *key, guint64 claim);
 char *storage_end_all(guint node, guint64 generation, json_t *items);
 char *storage_verdicts(char *said);
 /* On record now. */
+const struct config *storage_committed(void);
 const struct volume *storage_volume(const char *key);
 const struct worker *storage_row(const char *key);
 /* Writes of a kind that are stored behind a serial. */
