@@ -4,63 +4,71 @@
 #include <string.h>
 
 #include "core/api/api_private.h"
-#include "core/api/identity_model.h"
+#include "core/api/identity_private.h"
+#include "helper/fake_identity.h"
 #include "proto/change.h"
 #include "proto/storage/volume_driver.h"
 
 static struct env *env;
 static struct cell *cell;
 static struct api *api;
+static struct fake_identity *identities;
+static struct fake_crypto *crypto;
 static const char *whoever;
 static guint minor_version;
+static char **more_headers;
 static struct http_answer *last;
+struct image_pipe *api_images;
+void (*api_meanwhile)(void);
 static GHashTable *seen; /* names of routes that were answered with their status */
 static guint64 generation, scheduler;
 
-/* --- tokens: a double of core/api/identity_token.c --- */
+/* --- who asks --- */
 
-bool api_authenticate(struct api_call *call, GError **error)
+static const struct asker {
+    const char *who, *project, *role;
+} askers[] = {{"admin", PROJECT1, "admin"},
+              {"member", PROJECT1, "member"},
+              {"reader", PROJECT1, "reader"},
+              {"other", PROJECT2, "member"}};
+
+static void put_identity(const char *kind, const char *id, const char *name)
 {
-    static const struct {
-        const char *who, *project;
-        enum api_need highest;
-    } tokens[] = {{"admin", PROJECT1, NEED_ADMIN},
-                  {"member", PROJECT1, NEED_MEMBER},
-                  {"reader", PROJECT1, NEED_READER},
-                  {"other", PROJECT2, NEED_MEMBER}};
-    const char *who = http_request_header(call->request, "x-auth-token");
-    for (guint i = 0; i < G_N_ELEMENTS(tokens); i++) {
-        if (strcmp(tokens[i].who, who) != 0)
-            continue;
-        call->token = g_new0(struct api_token, 1);
-        *call->token = (struct api_token){.user_id = g_strconcat("user-of-", who, NULL),
-                                          .user_name = g_strdup(who),
-                                          .project_id = g_strdup(tokens[i].project),
-                                          .project_name = g_strdup("demo"),
-                                          .highest = tokens[i].highest,
-                                          .roles = g_ptr_array_new_with_free_func(g_free),
-                                          .methods = g_ptr_array_new_with_free_func(g_free),
-                                          .audit_ids = g_ptr_array_new_with_free_func(g_free),
-                                          .credential_id = g_strdup("")};
-        return true;
+    fake_identity_put(identities, kind, id, json_make("{s:s, s:s}", "id", id, "name", name));
+}
+
+static void put_identities(void)
+{
+    static const char *const roles[] = {"admin", "member", "reader"};
+    identities = fake_identity_new();
+    crypto = fake_crypto_new();
+    for (guint i = 0; i < G_N_ELEMENTS(roles); i++)
+        put_identity("api_role", roles[i], roles[i]);
+    put_identity("api_project", PROJECT1, "demo");
+    put_identity("api_project", PROJECT2, "others");
+    for (guint i = 0; i < G_N_ELEMENTS(askers); i++) {
+        g_autofree char *user = g_strconcat("user-of-", askers[i].who, NULL);
+        g_autofree char *key = g_strjoin("/", user, askers[i].project, askers[i].role, NULL);
+        put_identity("api_user", user, askers[i].who);
+        fake_identity_put(identities, "api_assignment", key,
+                          json_make("{s:s, s:s, s:s}", "user_id", user, "project_id",
+                                    askers[i].project, "role_id", askers[i].role));
     }
-    fettle_set_error(error, PERMISSION, "The request you have made requires authentication.");
-    return false;
 }
 
-struct identity *identity_new(struct identity_store *store, GError **error)
+static char *seal_token(void)
 {
-    return (struct identity *)g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
-}
-
-void identity_free(struct identity *identity)
-{
-    g_hash_table_unref((GHashTable *)identity);
-}
-
-const void *identity_get(const struct identity *identity, const char *kind, const char *key)
-{
-    return g_hash_table_lookup((GHashTable *)identity, key);
+    for (guint i = 0; i < G_N_ELEMENTS(askers); i++) {
+        if (strcmp(askers[i].who, whoever) != 0)
+            continue;
+        g_autofree char *user = g_strconcat("user-of-", whoever, NULL);
+        struct api_token *token = token_new(user, askers[i].project, "");
+        token_stamp(api, token);
+        char *sealed = token_seal(api, token, NULL);
+        api_token_free(token);
+        return sealed;
+    }
+    return NULL;
 }
 
 /* --- the world --- */
@@ -77,8 +85,14 @@ void api_set_up(GPtrArray *more)
     cell_start(cell);
     fake_advance(world.world, 1000);
     g_assert_nonnull(cell_config(cell));
-    const struct api_options options = {
-        .env = env, .cell = cell, .public_url = "http://api:8774", .region = "RegionOne"};
+    put_identities();
+    const struct api_options options = {.env = env,
+                                        .cell = cell,
+                                        .identity = &identities->store,
+                                        .crypto = &crypto->crypto,
+                                        .images = api_images,
+                                        .public_url = "http://api:8774",
+                                        .region = "RegionOne"};
     api = api_new(&options, NULL);
     api_be("admin");
     api_at(0);
@@ -87,9 +101,12 @@ void api_set_up(GPtrArray *more)
 void api_tear_down(void)
 {
     fake_kill(env);
+    api_with(NULL, NULL);
     g_clear_pointer(&last, http_answer_free);
     api_free(api);
     cell_free(cell);
+    fake_identity_free(identities);
+    fake_crypto_free(crypto);
     config_world_clear(&world);
 }
 
@@ -105,9 +122,49 @@ void api_at(guint minor)
 
 /* --- requests --- */
 
+struct stream {
+    struct http_bytes bytes;
+    char *text;
+    size_t used;
+};
+
+static gssize read_stream(struct http_bytes *bytes, void *place, gsize length, GError **error)
+{
+    struct stream *stream = (struct stream *)bytes;
+    gsize left = strlen(stream->text + stream->used), some = MIN(left, MIN(length, 5));
+    if (!left && g_str_has_suffix(stream->text, API_CLIENT_GONE)) {
+        fettle_set_error(error, UNREACHABLE, "the client has gone in the middle of its body");
+        return -1;
+    }
+    memcpy(place, stream->text + stream->used, some);
+    stream->used += some;
+    return (gssize)some;
+}
+
+static void free_stream(struct http_bytes *bytes)
+{
+    g_free(((struct stream *)bytes)->text);
+    g_free(bytes);
+}
+
+struct http_bytes *api_stream(const char *text)
+{
+    struct stream *stream = g_new0(struct stream, 1);
+    stream->bytes = (struct http_bytes){.read = read_stream, .free = free_stream};
+    stream->text = g_strdup(text);
+    return &stream->bytes;
+}
+
+void api_with(const char *name, const char *value)
+{
+    g_auto(GStrv) before = more_headers;
+    const char *const one[] = {name, value, NULL};
+    more_headers = name ? g_strdupv((char **)one) : NULL;
+}
+
 static void set_header(struct http_request *request, const char *name, const char *value)
 {
-    g_hash_table_insert(request->headers, g_strdup(name), g_strdup(value));
+    g_hash_table_replace(request->headers, g_strdup(name), g_strdup(value));
 }
 
 static struct http_request *request_of(const char *method, const char *path, const char *body)
@@ -117,16 +174,21 @@ static struct http_request *request_of(const char *method, const char *path, con
     g_autofree char *version = g_strdup_printf("volume 3.%u", minor_version);
     const char *project = !strcmp(whoever, "other") ? PROJECT2 : PROJECT1;
     request->method = g_strdup(method);
-    request->path = g_strdup_printf("/volume/v3/%s%.*s", project, (int)length, path);
+    request->path = g_str_has_prefix(path, "/image/")
+                        ? g_strndup(path, length)
+                        : g_strdup_printf("/volume/v3/%s%.*s", project, (int)length, path);
     request->query = g_strdup(path[length] ? path + length + 1 : "");
     request->headers = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
     request->body = g_strdup(body);
     request->body_len = strlen(body);
     request->peer = g_strdup("192.0.2.7:41234");
-    if (*whoever)
-        set_header(request, "x-auth-token", whoever);
+    g_autofree char *token = seal_token();
+    if (token)
+        set_header(request, "x-auth-token", token);
     set_header(request, "content-type", "application/json");
     set_header(request, "openstack-api-version", version);
+    for (char **header = more_headers; header && *header; header += 2)
+        set_header(request, header[0], header[1]);
     return request;
 }
 
@@ -159,12 +221,23 @@ static void ask(const char *method, const char *path, const char *body)
     g_clear_pointer(&last, http_answer_free);
     if (!seen)
         seen = g_hash_table_new(g_str_hash, g_str_equal);
+    if (api_wants_stream(request))
+        request->stream = api_stream(body);
     api_serve(api, request, done_cb, NULL);
-    for (guint i = 0; i < 2000 && !last; i++)
+    for (guint i = 0; i < 4000 && !last; i++) {
         fake_advance(world.world, 10);
+        if (api_meanwhile)
+            api_meanwhile();
+    }
     g_assert_nonnull(last);
     note_route(noted, last->status);
     http_request_free(noted);
+    http_request_free(request);
+}
+
+const struct http_answer *api_answered(void)
+{
+    return last;
 }
 
 char *api_ask(const char *method, const char *path, const char *body)
@@ -262,6 +335,16 @@ static void hand_on(void)
             storage_ask(schedulers[0], "hand_on", with(args, "backend", json_string(DIR1)));
         g_assert_nonnull(strstr(said, "serial"));
     }
+}
+
+guint64 api_take(const char *key)
+{
+    return storage_take(1, generation, key);
+}
+
+char *api_end(json_t *item)
+{
+    return storage_end_all(1, generation, json_make("[o]", item));
 }
 
 void api_work(void)
