@@ -15,23 +15,13 @@ struct cell {
     struct follow *follow;
 };
 
-/* What it has a copy of; less than wconfd would give it (proto/objects.def). */
-static bool wants(const char *kind)
-{
-    static const char *const kinds[] = {
-        "cluster",         "node",    "instance", "backend",  "volume_type",
-        "storage_service", "worker",  "volume",   "snapshot", "backup",
-        "image",           "cleanup", NULL};
-    return g_strv_contains(kinds, kind);
-}
-
 struct cell *cell_new(const struct env *env)
 {
     struct cell *cell = g_new0(struct cell, 1);
     cell->env = env;
     cell->follow = follow_new(env, NULL, NULL);
     follow_from_anywhere(cell->follow);
-    follow_only(cell->follow, wants);
+    follow_only(cell->follow, object_is_front);
     return cell;
 }
 

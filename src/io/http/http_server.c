@@ -473,6 +473,7 @@ struct http_server *http_server_new(const struct http_server_options *options,
     const struct acceptor_options place = {
         .address = options->address,
         .port = options->port,
+        .fd = options->fd,
         .name = "http",
         .settings = options->settings,
         .limits = {LIMIT_HTTP_CONNECTIONS, LIMIT_HTTP_CONNECTIONS_ADDRESS,

@@ -37,6 +37,7 @@ struct http_server_events {
 struct http_server_options {
     const char *address; /* an IP address */
     guint port;
+    int fd;                       /* as of acceptor_options */
     const char *settings;         /* where both can be changed, for messages */
     GTlsCertificate *certificate; /* with its key; NULL: no TLS */
     guint headers_ms, silence_s;  /* 0: HTTP_HEADERS_MS, HTTP_SILENCE_S */
