@@ -12,6 +12,7 @@
 #include "io/api_conf.h"
 #include "io/crypto/crypto.h"
 #include "io/http/http_server.h"
+#include "io/image_pipe.h"
 #include "io/real_env.h"
 #include "io/sqlite/identity_store.h"
 
@@ -36,6 +37,11 @@ static void answer(struct http_answer *answer, void *data)
 static void serve(struct http_exchange *exchange, void *data)
 {
     api_serve(apid.api, http_exchange_request(exchange), answer, exchange);
+}
+
+static bool streams(const struct http_request *request, void *data)
+{
+    return api_wants_stream(request);
 }
 
 static void complain(const char *line, void *data)
@@ -69,6 +75,7 @@ static bool make_api(GError **error)
                                              .cell = apid.cell,
                                              .identity = apid.identity,
                                              .crypto = apid.crypto,
+                                             .images = image_pipe_nbd(),
                                              .public_url = apid.conf->public_url,
                                              .region = apid.conf->region,
                                              .audit = write_audit},
@@ -101,7 +108,8 @@ static int given_socket(void)
 
 static bool listen_there(GError **error)
 {
-    static const struct http_server_events events = {.serve = serve, .complain = complain};
+    static const struct http_server_events events = {
+        .streams = streams, .serve = serve, .complain = complain};
     g_autoptr(GError) local = NULL;
     g_autoptr(GTlsCertificate) certificate = read_certificate(&local);
     const struct http_server_options options = {.address = apid.conf->listen,

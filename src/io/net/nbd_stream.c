@@ -438,6 +438,11 @@ static bool begin_reading(struct nbd_stream *stream, GError **error)
     return true;
 }
 
+void nbd_stream_begin_at(struct nbd_stream *stream, guint64 at)
+{
+    stream->at = MIN(at, stream->size);
+}
+
 gssize nbd_stream_read(struct nbd_stream *stream, void *bytes, gsize length, GError **error)
 {
     if (!begin_reading(stream, error))

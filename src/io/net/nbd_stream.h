@@ -38,6 +38,8 @@ bool nbd_stream_flush(struct nbd_stream *stream, GError **error);
  * after `ms`. What is under way goes on in these calls alone. */
 bool nbd_stream_rest(struct nbd_stream *stream, int fd, guint ms, GError **error);
 
+/* Before the first byte is read: which one that is to be. */
+void nbd_stream_begin_at(struct nbd_stream *stream, guint64 at);
 /* The next bytes, at most `length` and at least one; 0 at the end of what is served, -1 with an
  * error. */
 gssize nbd_stream_read(struct nbd_stream *stream, void *bytes, gsize length, GError **error);
