@@ -108,6 +108,8 @@ void volume_work_fails(struct work_end *end, const char *why);
 bool volume_work_unname(const struct volume_work *work, GError **error);
 /* Resource and row have another status of the same operation from now on (CLN-09). */
 bool volume_work_becomes(const struct volume_work *work, const char *status, GError **error);
+/* So much of its back end is promised to the image that comes in. NO_RESOURCES: it is not. */
+bool volume_work_promises(const struct volume_work *work, guint64 bytes, GError **error);
 /* Ends rows, at most LIMIT_WORK_ITEMS struct work_end. With the first one's claim as that of all
  * calls; `cleanup`: that they were claimed for, or "". The copy shows what came of it, if it was
  * answered. False: nobody knows. */
