@@ -148,7 +148,7 @@ static bool may_unname(const struct wconf *wconf, const struct worker *row, GErr
 }
 
 /* What comes in is promised its room on the head, beside whatever else is (SAF-27). */
-static bool may_promise(const struct wconf *wconf, const struct worker *row, guint64 bytes,
+static bool may_promise(struct wconf *wconf, const struct worker *row, guint64 bytes,
                         GError **error)
 {
     const struct work_row *work = wconf_work_row(wconf, row);
@@ -158,10 +158,13 @@ static bool may_promise(const struct wconf *wconf, const struct worker *row, gui
         return false;
     }
     record_autoptr(backend_space) space = wconf_services_space(wconf, row->backend);
-    return !backend || !space || volume_room_of_image(wconf->head, backend, space, bytes, error);
+    if (!backend || !space || volume_room_of_image(wconf->head, backend, space, bytes, error))
+        return true;
+    wconf_services_doubt(wconf, row->backend);
+    return false;
 }
 
-static bool may_step(const struct wconf *wconf, const struct step_work_args *args,
+static bool may_step(struct wconf *wconf, const struct step_work_args *args,
                      const struct worker *row, const struct resource *resource, GError **error)
 {
     bool changes = args->unname || *args->status || args->bytes;
