@@ -9,6 +9,7 @@
 #include "io/loop.h"
 
 #define BURY_LOOK_MS 60000u
+#define HANGS "it hangs; see to what is behind it, and ask again once it answers"
 
 struct child {
     struct volume_children *children;
@@ -160,7 +161,7 @@ static bool await_end(struct child *child, gint64 deadline, guint limit_ms, GErr
     if (task_killed())
         fettle_set_ended(error, "the process that waited for a back end");
     else
-        fettle_set_error(error, TIMEOUT, "no answer within %u s", limit_ms / 1000);
+        fettle_set_error(error, TIMEOUT, "no answer within %u s: " HANGS, limit_ms / 1000);
     volume_child_end(child);
     return false;
 }
@@ -188,7 +189,7 @@ static struct child *start(struct volume_children *children, const char *backend
         if (task_killed())
             fettle_set_ended(error, "the process that waited for a back end");
         else
-            fettle_set_error(error, TIMEOUT, "%u calls before this one have not ended",
+            fettle_set_error(error, TIMEOUT, "%u calls before this one have not ended: " HANGS,
                              from ? MAX(before, count(children, from, false)) : before);
         free_if_over(children);
         return NULL;

@@ -126,7 +126,7 @@ static void write_file(const struct resource *resource, void *record)
         return;
     }
     image->size = resource->bytes;
-    image->virtual_size = resource->virtual_size;
+    image->virtual_size = image->status == IMAGE_QUEUED ? 0 : resource->virtual_size;
     image->disk_format = resource->disk_format;
     text_set(&image->os_hash_value, resource->sum);
     text_set(&image->checksum, resource->checksum);

@@ -55,6 +55,17 @@ static guint count_data(const struct config *config, const struct volume *volume
     return rows->len ? 2 : 1;
 }
 
+guint64 usage_coming_mib(const struct config *config, const struct backend *backend)
+{
+    guint64 mib = 0;
+    g_autoptr(GPtrArray) images = config_backend_images(config, backend->uuid);
+    for (guint i = 0; i < images->len; i++) {
+        const struct image *image = images->pdata[i];
+        mib += image->status == IMAGE_SAVING ? (image->virtual_size + MIB(1) - 1) / MIB(1) : 0;
+    }
+    return mib;
+}
+
 guint64 usage_promised_mib(const struct config *config, const struct backend *backend)
 {
     guint64 gib = 0;
@@ -76,10 +87,9 @@ guint64 usage_promised_mib(const struct config *config, const struct backend *ba
         mib += backup->status == BACKUP_CREATING ? backup->size * GIB_MIB : backup->bytes / MIB(1);
     }
     g_autoptr(GPtrArray) images = config_backend_images(config, backend->uuid);
-    for (guint i = 0; i < images->len; i++) {
-        const struct image *image = images->pdata[i];
-        mib += (image->status == IMAGE_SAVING ? image->virtual_size : image->size) / MIB(1);
-    }
+    for (guint i = 0; i < images->len; i++)
+        mib += ((const struct image *)images->pdata[i])->size / MIB(1);
+    mib += usage_coming_mib(config, backend);
     g_autoptr(GPtrArray) rows = config_backend_work(config, backend->uuid);
     for (guint i = 0; i < rows->len; i++)
         gib += resource_is_moved(rows->pdata[i]) ? resource_of_row(config, rows->pdata[i]).size : 0;

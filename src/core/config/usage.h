@@ -19,3 +19,5 @@ bool usage_fits(const struct config *config, const char *project, const struct q
 /* Of volumes that have data, or get some, or are on their way to it, and of snapshots and backups,
  * which have data of their own; what a backup is no larger than is known once it is there. */
 guint64 usage_promised_mib(const struct config *config, const struct backend *backend);
+/* Of that the images that are being saved: each of their bytes will be written. */
+guint64 usage_coming_mib(const struct config *config, const struct backend *backend);

@@ -167,6 +167,8 @@ static struct storage_beat *beat_of(const struct volume_caller *caller)
     beat->hanging = caller->hanging;
     beat->free_mib = caller->free_mib;
     beat->total_mib = caller->total_mib;
+    beat->space_age_ms =
+        caller->total_mib ? (guint64)(volume_caller_ms(caller) - caller->measured_ms) : 0;
     return beat;
 }
 

@@ -32,6 +32,7 @@ struct volume_caller {
     char *complaint;    /* the last one that was logged */
     guint hanging;      /* for its beats */
     guint64 free_mib, total_mib;
+    gint64 measured_ms; /* boot clock: when that was so */
     struct env_pause pause;
 };
 

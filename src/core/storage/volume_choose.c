@@ -61,11 +61,16 @@ static guint64 capacity_mib(const struct backend *backend, const struct backend_
     return overcommitted(backend, space->total_mib - reserved_mib(backend, space));
 }
 
-/* Free, and not reserved. */
-static guint64 room_mib(const struct backend *backend, const struct backend_space *space)
+static guint64 less(guint64 mib, guint64 taken_mib)
 {
-    guint64 reserved = reserved_mib(backend, space);
-    return space->free_mib > reserved ? space->free_mib - reserved : 0;
+    return mib > taken_mib ? mib - taken_mib : 0;
+}
+
+/* Free, neither reserved nor about to be written. */
+static guint64 room_mib(const struct config *config, const struct backend *backend,
+                        const struct backend_space *space)
+{
+    return less(space->free_mib, reserved_mib(backend, space) + usage_coming_mib(config, backend));
 }
 
 /* What may be promised yet: neither more than all volumes together may have, nor more than what is
@@ -73,10 +78,8 @@ static guint64 room_mib(const struct backend *backend, const struct backend_spac
 static guint64 left_mib(const struct config *config, const struct backend *backend,
                         const struct backend_space *space)
 {
-    guint64 promised = usage_promised_mib(config, backend);
-    guint64 capacity = capacity_mib(backend, space);
-    return MIN(overcommitted(backend, room_mib(backend, space)),
-               capacity > promised ? capacity - promised : 0);
+    return MIN(overcommitted(backend, room_mib(config, backend, space)),
+               less(capacity_mib(backend, space), usage_promised_mib(config, backend)));
 }
 
 /* `12 GiB`; of less than one `239 MiB`. */
@@ -161,6 +164,19 @@ enum volume_choice volume_choose(const struct config *config, const GPtrArray *s
     return judging.could ? VOLUME_WAITS : VOLUME_NEVER_FITS;
 }
 
+/* How it stands: what is free, what is promised, what limits that. Free with g_free(). */
+static char *stand_of(const struct config *config, const struct backend *backend,
+                      const struct backend_space *space)
+{
+    g_autofree char *total = sized(space->total_mib), *free = sized(space->free_mib);
+    g_autofree char *promised = sized(usage_promised_mib(config, backend));
+    return g_strdup_printf("of its %s %s are free, and %s are promised (reserved "
+                           "%" G_GUINT64_FORMAT " %%, overcommit %" G_GUINT64_FORMAT " %%)",
+                           total, free, promised, backend->reserved_percent, backend->overcommit);
+}
+
+#define ADVICE "have it promise more: fettle backend modify %s --overcommit PERCENT"
+
 bool volume_has_room(const struct config *config, const struct backend *backend,
                      const struct backend_space *space, guint64 size_gib, guint64 more_gib,
                      GError **error)
@@ -171,42 +187,38 @@ bool volume_has_room(const struct config *config, const struct backend *backend,
     bool never = capacity < size_gib * GIB_MIB;
     if (!never && (left >= more_gib * GIB_MIB || !is_served(config, backend)))
         return true;
-    g_autofree char *most = sized(capacity), *rest = sized(left);
-    g_autofree char *total = sized(space->total_mib), *free = sized(space->free_mib);
-    g_autofree char *promised = sized(usage_promised_mib(config, backend));
-    g_autofree char *limits =
-        g_strdup_printf("reserved %" G_GUINT64_FORMAT " %%, overcommit %" G_GUINT64_FORMAT " %%",
-                        backend->reserved_percent, backend->overcommit);
-    g_autofree char *advice = g_strdup_printf(
-        "or have it promise more: fettle backend modify %s --overcommit PERCENT", backend->name);
+    g_autofree char *most = sized(capacity), *rest = sized(left), *total = sized(space->total_mib);
+    g_autofree char *stand = stand_of(config, backend, space);
     if (never)
         fettle_set_error(error, NO_RESOURCES,
                          "back end %s holds %s at most, not %" G_GUINT64_FORMAT
-                         " GiB: it has %s (%s); take a smaller size or another back end, %s",
-                         backend->name, most, size_gib, total, limits, advice);
+                         " GiB: it has %s (reserved %" G_GUINT64_FORMAT
+                         " %%, overcommit %" G_GUINT64_FORMAT
+                         " %%); take a smaller size or another back end, or " ADVICE,
+                         backend->name, most, size_gib, total, backend->reserved_percent,
+                         backend->overcommit, backend->name);
     else
-        fettle_set_error(error, NO_RESOURCES,
-                         "back end %s has %s left, not %" G_GUINT64_FORMAT
-                         " GiB: of its %s %s are free, and %s are promised (%s); delete what is "
-                         "not needed there, take another back end, %s",
-                         backend->name, rest, more_gib, total, free, promised, limits, advice);
+        fettle_set_error(
+            error, NO_RESOURCES,
+            "back end %s has %s left, not %" G_GUINT64_FORMAT
+            " GiB: %s; delete what is not needed there, take another back end, or " ADVICE,
+            backend->name, rest, more_gib, stand, backend->name);
     return false;
 }
 
-guint64 volume_room_of_image(const struct backend *backend, const struct backend_space *space,
-                             guint64 bytes, GError **error)
+/* As all of it will be written, what may be overcommitted makes no room. */
+guint64 volume_room_of_image(const struct config *config, const struct backend *backend,
+                             const struct backend_space *space, guint64 bytes, GError **error)
 {
-    guint64 room = MIN(room_mib(backend, space) * MIB(1), LIMIT_IMAGE_BYTES);
-    if (bytes ? bytes <= room : room > 0)
-        return bytes ? bytes : room;
-    g_autofree char *rest = sized(room / MIB(1));
-    g_autofree char *more = sized((bytes + MIB(1) - 1) / MIB(1));
-    g_autofree char *total = sized(space->total_mib), *free = sized(space->free_mib);
+    guint64 left = MIN(left_mib(config, backend, space), room_mib(config, backend, space));
+    guint64 most = MIN(left * MIB(1) / (bytes ? 1 : 2), LIMIT_IMAGE_BYTES);
+    if (bytes ? bytes <= most : most > 0)
+        return bytes ? bytes : most;
+    g_autofree char *rest = sized(left), *more = sized((bytes + MIB(1) - 1) / MIB(1));
+    g_autofree char *stand = stand_of(config, backend, space);
     fettle_set_error(error, NO_RESOURCES,
-                     "back end %s has %s free for an image%s%s: of its %s %s are free (reserved "
-                     "%" G_GUINT64_FORMAT " %%); delete what is not needed there, or send it to "
-                     "another back end",
-                     backend->name, rest, bytes ? ", not " : "", bytes ? more : "", total, free,
-                     backend->reserved_percent);
+                     "back end %s has %s left for an image%s%s: %s; delete what is not needed "
+                     "there, or send it to another back end",
+                     backend->name, rest, bytes ? ", not " : "", bytes ? more : "", stand);
     return 0;
 }

@@ -31,6 +31,7 @@ bool volume_has_room(const struct config *config, const struct backend *backend,
                      GError **error);
 
 /* How long the file of an image may be that is to come in: as was said, or, where nobody knows it
- * yet (`bytes` 0), as there is room. 0 with NO_RESOURCES: there is not so much. */
-guint64 volume_room_of_image(const struct backend *backend, const struct backend_space *space,
-                             guint64 bytes, GError **error);
+ * yet (`bytes` 0), half of what is left, so that there is room for another one meanwhile. 0 with
+ * NO_RESOURCES: there is not so much. */
+guint64 volume_room_of_image(const struct config *config, const struct backend *backend,
+                             const struct backend_space *space, guint64 bytes, GError **error);

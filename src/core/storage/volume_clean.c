@@ -96,13 +96,16 @@ static void end_point(const struct volume_work *work)
 /* What somebody has open stays for the sweep: an owner that is cut off and lives has a process of
  * its own there. Its name has the claim in it, which is over: no end of work under it is taken, and
  * whoever begins again makes another name. */
-static bool remove_made(const struct volume_member *member, const struct volume_data *data,
+static bool remove_made(struct volume_member *member, const struct volume_data *data,
                         GError **error)
 {
     struct volume_driver *driver = member->service->env->volumes;
     g_autoptr(GError) local = NULL;
-    if (driver->ops->remove(driver, member->backend, data->type, data->name, &local) ||
-        fettle_error_is(local, WRONG_STATE))
+    if (driver->ops->remove(driver, member->backend, data->type, data->name, &local)) {
+        volume_member_measures(member);
+        return true;
+    }
+    if (fettle_error_is(local, WRONG_STATE))
         return true;
     g_propagate_error(error, g_steal_pointer(&local));
     return false;

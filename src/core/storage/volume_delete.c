@@ -35,7 +35,7 @@ static bool remove_name(const struct volume_work *work, const char *name, struct
     g_autoptr(GError) local = NULL;
     if (driver->ops->remove(driver, work->member->backend, work->resource.type, name, &local)) {
         g_ptr_array_add(end->removed, g_strdup(name));
-        work->member->space_ms = 0; /* whoever made room asks for it next */
+        volume_member_measures(work->member);
         return true;
     }
     if (fettle_error_is(local, WRONG_STATE))

@@ -2,9 +2,8 @@
 #include "core/config/restored.h"
 #include "core/storage/volume_private.h"
 
-#define AGAIN_MS 10000                   /* after a place or a registration that was refused */
-#define SWEEP_PERIOD_MS (60 * 60 * 1000) /* SAF-54 */
-#define SPACE_PERIOD 6                   /* beats */
+#define AGAIN_MS 10000 /* after a place or a registration that was refused */
+#define SPACE_PERIOD 6 /* beats */
 #define IDLE_MS (60 * 1000)
 
 void volume_member_ref(struct volume_member *member)
@@ -24,6 +23,14 @@ void volume_member_unref(struct volume_member *member)
 void volume_member_wake(struct volume_member *member)
 {
     env_pause_end(&member->caller.pause);
+}
+
+void volume_member_measures(struct volume_member *member)
+{
+    if (task_killed())
+        return;
+    member->space_ms = 0;
+    volume_member_wake(member);
 }
 
 const struct config *volume_member_config(const struct volume_member *member)
@@ -88,14 +95,17 @@ static bool join(struct volume_member *member)
 
 /* --- turns --- */
 
-static void sweep(struct volume_member *member)
+/* How long none is due. */
+static guint sweep(struct volume_member *member)
 {
-    if (member->sweeping || volume_caller_ms(&member->caller) < member->sweep_ms)
-        return;
+    gint64 now = volume_caller_ms(&member->caller);
+    if (member->sweeping || now < member->sweep_ms)
+        return member->sweeping ? IDLE_MS : (guint)MIN(member->sweep_ms - now, IDLE_MS);
     member->sweeping = true;
-    member->sweep_ms = volume_caller_ms(&member->caller) + SWEEP_PERIOD_MS;
+    member->sweep_ms = now + VOLUME_SWEEP_MS;
     volume_member_ref(member);
     task_spawn(NULL, volume_sweep_run, member);
+    return IDLE_MS;
 }
 
 /* The last one that was known stands as long as the place does not answer. */
@@ -104,6 +114,7 @@ static void measure_task(void *data)
     struct volume_member *member = data;
     struct volume_driver *driver = member->service->env->volumes;
     guint64 free_mib = 0, total_mib = 0;
+    gint64 began_ms = volume_caller_ms(&member->caller);
     bool told =
         !task_killed() && driver->ops->space(driver, member->backend, &free_mib, &total_mib, NULL);
     if (told && !task_killed() && !member->over) {
@@ -111,6 +122,7 @@ static void measure_task(void *data)
             !member->caller.total_mib || free_mib > member->caller.free_mib;
         member->caller.free_mib = free_mib;
         member->caller.total_mib = total_mib;
+        member->caller.measured_ms = began_ms;
     }
     member->measuring = false;
     volume_member_unref(member);
@@ -144,12 +156,12 @@ static guint turn(struct volume_member *member)
         return AGAIN_MS;
     if (!volume_clean_own(caller) || task_killed())
         return IDLE_MS;
-    sweep(member);
+    guint sweep_ms = sweep(member);
     measure(member);
     guint take_ms = volume_take(member);
     guint own_ms = volume_clean_own_rest(caller);
     guint asked_ms = volume_clean_asked(caller);
-    return MIN(MIN(take_ms, IDLE_MS), MIN(own_ms, asked_ms));
+    return MIN(MIN(take_ms, sweep_ms), MIN(own_ms, asked_ms));
 }
 
 void volume_member_run(void *data)

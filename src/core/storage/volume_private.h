@@ -27,6 +27,8 @@ struct volume_member {
     bool over;     /* the back end is this node's no more */
     bool sweeping, measuring;
     gint64 sweep_ms, space_ms; /* boot clock: not before */
+    guint sweep_pause_ms;      /* after the last sweep, which has failed; 0: it has not */
+    bool stayed;               /* something that it would have removed did */
     guint left;                /* that the last sweep could not prove to be nobody's */
 };
 
@@ -56,6 +58,9 @@ void volume_member_unref(struct volume_member *member);
 void volume_member_run(void *member);
 /* There is something to look at. */
 void volume_member_wake(struct volume_member *member);
+/* It asks what its back end has left, now: what it knew of that is old. Nothing, if the process of
+ * the task has ended. */
+void volume_member_measures(struct volume_member *member);
 const struct config *volume_member_config(const struct volume_member *member);
 /* The place is there, and is what the record says. */
 bool volume_member_open(struct volume_member *member, GError **error);
@@ -108,6 +113,8 @@ void volume_work_fails(struct work_end *end, const char *why);
 bool volume_work_unname(const struct volume_work *work, GError **error);
 /* Resource and row have another status of the same operation from now on (CLN-09). */
 bool volume_work_becomes(const struct volume_work *work, const char *status, GError **error);
+/* So much of its back end is promised to the image that comes in. NO_RESOURCES: it is not. */
+bool volume_work_promises(const struct volume_work *work, guint64 bytes, GError **error);
 /* Ends rows, at most LIMIT_WORK_ITEMS struct work_end. With the first one's claim as that of all
  * calls; `cleanup`: that they were claimed for, or "". The copy shows what came of it, if it was
  * answered. False: nobody knows. */
@@ -198,7 +205,9 @@ bool volume_is_left(const struct config *config, const struct resource *resource
  * that makes data for it. */
 bool volume_is_under_way(const struct config *config, enum resource_type type, const char *uuid,
                          guint64 claim);
-/* A task of its own; takes a reference. */
+#define VOLUME_SWEEP_MS (60 * 60 * 1000) /* SAF-54 */
+/* A task of its own; takes a reference. One that has failed comes again soon, then later and later.
+ */
 void volume_sweep_run(void *member);
 /* Which claims one mastership's copy proves to be of its line of commits (SAF-54). */
 struct volume_proof {

@@ -49,16 +49,20 @@ struct volume_transfer *volume_transfer_begin(const struct volume_member *member
     return env->volumes->ops->transfer(env->volumes, member->backend, name, bytes, address, error);
 }
 
-/* A full back end stops every guest that has a volume there (SAF-27). 0: there is no room. */
-static guint64 room_for(const struct volume_member *member, guint64 bytes, GError **error)
+/* A full back end stops every guest that has a volume there (SAF-27), so it promises the room
+ * before anything comes: of two doors at once the head lets in who fits. 0: there is no room. */
+static guint64 room_for(const struct volume_work *work, guint64 bytes, GError **error)
 {
+    const struct volume_member *member = work->member;
     struct volume_driver *driver = member->service->env->volumes;
     struct backend_space space = {0};
     if (!driver->ops->space(driver, member->backend, &space.free_mib, &space.total_mib, error))
         return 0;
-    const struct backend *backend =
-        config_get(volume_member_config(member), "backend", member->backend->uuid, NULL);
-    return volume_room_of_image(backend ? backend : member->backend, &space, bytes, error);
+    const struct config *config = volume_member_config(member);
+    const struct backend *backend = config_get(config, "backend", member->backend->uuid, NULL);
+    guint64 room =
+        volume_room_of_image(config, backend ? backend : member->backend, &space, bytes, error);
+    return room && !task_killed() && volume_work_promises(work, room, error) ? room : 0;
 }
 
 /* False: it cannot be opened, which is the end. */
@@ -67,7 +71,7 @@ static bool open_door(struct receiving *receiving, GError **error)
     struct rpc_request *request = g_steal_pointer(&receiving->request);
     g_autoptr(GError) local = NULL;
     const struct volume_member *member = receiving->work->member;
-    guint64 bytes = room_for(member, receiving->asked->bytes, &local);
+    guint64 bytes = room_for(receiving->work, receiving->asked->bytes, &local);
     if (bytes && !task_killed())
         receiving->transfer =
             volume_transfer_begin(member, receiving->name, bytes, request->from_node, &local);

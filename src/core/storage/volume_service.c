@@ -84,6 +84,20 @@ static void gather(GPtrArray *callers, void *data)
     }
 }
 
+static void answered(const struct beat_result *result, void *data)
+{
+    struct volume_service *service = data;
+    GHashTableIter iter;
+    void *value;
+    g_hash_table_iter_init(&iter, service->members);
+    while (g_hash_table_iter_next(&iter, NULL, &value)) {
+        struct volume_member *member = value;
+        if (member->caller.uuid && g_ptr_array_find_with_equal_func(
+                                       result->measure, member->caller.uuid, g_str_equal, NULL))
+            volume_member_measures(member);
+    }
+}
+
 static void ended_cb(const GError *error, void *data)
 {
     struct volume_service *service = data;
@@ -109,6 +123,7 @@ struct volume_service *volume_service_new(const struct env *env,
                                            .follow = service->follow,
                                            .who = "the volume services wait",
                                            .gather = gather,
+                                           .answered = answered,
                                            .ended = ended_cb,
                                            .data = service};
     return service;

@@ -8,6 +8,8 @@
 #include "core/config/restored.h"
 #include "core/storage/volume_private.h"
 
+#define AGAIN_MS 5000 /* after one that has failed; twice as long each time */
+
 /* --- which serials this line of commits has made --- */
 
 static gint descending(gconstpointer a, gconstpointer b)
@@ -101,12 +103,14 @@ static bool remove_one(struct volume_member *member, enum resource_type type, co
 {
     struct volume_driver *driver = member->service->env->volumes;
     g_autoptr(GError) error = NULL;
-    if (driver->ops->remove(driver, member->backend, type, name, &error))
-        return true;
-    if (!task_killed())
+    bool gone = driver->ops->remove(driver, member->backend, type, name, &error);
+    if (gone)
+        volume_member_measures(member);
+    else if (!task_killed())
         log_warning("", "%s: %s stays although no record names it: %s", member->backend->name, name,
                     error->message);
-    return false;
+    member->stayed = member->stayed || !gone;
+    return gone;
 }
 
 static GPtrArray *trash_names(const struct volume_member *member)
@@ -177,8 +181,8 @@ static void sweep_names(struct volume_member *member, const struct volume_proof 
         tell_left(member, left, one);
 }
 
-/* Of a copy that the master has just confirmed. False: there was none, or it is another's by now.
- */
+/* Of a copy that the master has just confirmed. False: there was none, or it is another's by now;
+ * or something has stayed. */
 static bool sweep(struct volume_member *member, GError **error)
 {
     struct volume_driver *driver = member->service->env->volumes;
@@ -190,18 +194,30 @@ static bool sweep(struct volume_member *member, GError **error)
         task_killed() ? NULL : driver->ops->list(driver, member->backend, error);
     if (list)
         sweep_names(member, &proof, list);
-    return volume_proof_holds(member, &proof);
+    return list && !member->stayed && volume_proof_holds(member, &proof);
+}
+
+/* Whoever asks for a sweep meanwhile gets it at once. */
+static void plan_next(struct volume_member *member, bool whole)
+{
+    gint64 now = volume_caller_ms(&member->caller);
+    guint pause_ms = member->sweep_pause_ms ? member->sweep_pause_ms * 2 : AGAIN_MS;
+    member->sweep_pause_ms = whole ? 0 : MIN(pause_ms, VOLUME_SWEEP_MS);
+    if (!whole)
+        member->sweep_ms = MIN(member->sweep_ms, now + member->sweep_pause_ms);
+    volume_member_wake(member);
 }
 
 void volume_sweep_run(void *data)
 {
     struct volume_member *member = data;
     g_autoptr(GError) error = NULL;
+    member->stayed = false;
     bool whole = task_killed() || sweep(member, &error);
-    if (!whole && !task_killed())
-        member->sweep_ms = 0; /* again at the next turn, of what the master shows then */
     if (error && !task_killed())
         volume_caller_complain(&member->caller, error);
     member->sweeping = false;
+    if (!task_killed())
+        plan_next(member, whole);
     volume_member_unref(member);
 }

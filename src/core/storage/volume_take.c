@@ -158,6 +158,8 @@ static void carry_out(const struct volume_work *work, GError **error)
     }
     if (done == WORK_HAS_FAILED)
         volume_work_fails(end, why->message);
+    if (fettle_error_is(why, NO_RESOURCES))
+        volume_member_measures(work->member);
     finish(work, end, error);
 }
 

@@ -66,7 +66,8 @@ bool volume_work_stands(const struct volume_work *work)
     return strcmp(work->resource.status, work->row->status) == 0;
 }
 
-static bool step(const struct volume_work *work, bool unname, const char *status, GError **error)
+static bool step(const struct volume_work *work, bool unname, const char *status, guint64 bytes,
+                 GError **error)
 {
     struct volume_caller *caller = work->caller;
     g_autofree char *commit_id = env_uuid(caller->env);
@@ -76,18 +77,24 @@ static bool step(const struct volume_work *work, bool unname, const char *status
                                   .service = caller->uuid,
                                   .generation = caller->generation,
                                   .unname = unname,
-                                  .status = (char *)status};
+                                  .status = (char *)status,
+                                  .bytes = bytes};
     return volume_call_commit(caller, work, "step_work", &args, error);
 }
 
 bool volume_work_unname(const struct volume_work *work, GError **error)
 {
-    return step(work, true, "", error);
+    return step(work, true, "", 0, error);
 }
 
 bool volume_work_becomes(const struct volume_work *work, const char *status, GError **error)
 {
-    return step(work, false, status, error);
+    return step(work, false, status, 0, error);
+}
+
+bool volume_work_promises(const struct volume_work *work, guint64 bytes, GError **error)
+{
+    return step(work, false, "", bytes, error);
 }
 
 /* What was not refused, and did not pass, the copy tells. */

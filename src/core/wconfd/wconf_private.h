@@ -433,9 +433,11 @@ void wconf_services_end(struct wconf *wconf);
 gint64 wconf_services_state_ms(const struct wconf *wconf, const struct storage_service *service);
 /* The time for a record, higher than each before it (SAF-51). */
 guint64 wconf_stamp(struct wconf *wconf);
-/* What its members have said of its space: what the one says who was heard last. NULL: this master
- * has heard none. Free with backend_space_free(). */
+/* What its members have said of its space: what was asked for last. NULL: this master has heard
+ * none. Free with backend_space_free(). */
 struct backend_space *wconf_services_space(const struct wconf *wconf, const char *backend);
+/* By that a request was refused: its members ask anew, at their next beats. */
+void wconf_services_doubt(struct wconf *wconf, const char *backend);
 /* Adds that of each back end of which it has heard. */
 void wconf_services_spaces(const struct wconf *wconf, GPtrArray *spaces);
 

@@ -28,6 +28,8 @@ struct heard {
     gint64 state_ms;  /* it saw the state on record then that began at … */
     guint64 since_us; /* … this stamp */
     guint64 free_mib, total_mib;
+    gint64 measured_ms; /* when that was so */
+    gint64 doubted_ms;  /* since when a newer word of it is wanted */
 };
 
 struct wconf_services *wconf_services_new(void)
@@ -264,15 +266,26 @@ static bool is_over(const struct wconf *wconf, const struct rpc_request *request
            strcmp(service->node, request->from_node) != 0;
 }
 
-static void take_beat(struct wconf *wconf, const struct storage_beat *beat, GPtrArray *changes)
+static void hear_space(struct wconf *wconf, const struct storage_beat *beat,
+                       struct beat_result *result)
+{
+    struct heard *heard = hear(wconf, beat->service);
+    heard->free_mib = beat->free_mib;
+    heard->total_mib = beat->total_mib;
+    heard->measured_ms = heard->beat_ms - (gint64)MIN(beat->space_age_ms, (guint64)heard->beat_ms);
+    if (heard->measured_ms < heard->doubted_ms)
+        g_ptr_array_add(result->measure, g_strdup(beat->service));
+}
+
+static void take_beat(struct wconf *wconf, const struct storage_beat *beat,
+                      struct beat_result *result, GPtrArray *changes)
 {
     const struct storage_service *service =
         config_get(wconf->head, "storage_service", beat->service, NULL);
     if (!service || service->generation != beat->generation)
         return;
     note_beat(wconf, service->uuid);
-    hear(wconf, service->uuid)->free_mib = beat->free_mib;
-    hear(wconf, service->uuid)->total_mib = beat->total_mib;
+    hear_space(wconf, beat, result);
     if (change_list_has(changes, "storage_service", beat->service) ||
         (service->state == STORAGE_UP && service->hanging == beat->hanging))
         return;
@@ -289,7 +302,7 @@ struct backend_space *wconf_services_space(const struct wconf *wconf, const char
         const struct storage_service *service = services->pdata[i];
         const struct heard *heard = g_hash_table_lookup(wconf->services->heard, service->uuid);
         if (!strcmp(service->backend, backend) && heard && heard->total_mib &&
-            (!last || heard->beat_ms > last->beat_ms))
+            (!last || heard->measured_ms > last->measured_ms))
             last = heard;
     }
     if (!last)
@@ -299,6 +312,16 @@ struct backend_space *wconf_services_space(const struct wconf *wconf, const char
     space->free_mib = last->free_mib;
     space->total_mib = last->total_mib;
     return space;
+}
+
+void wconf_services_doubt(struct wconf *wconf, const char *backend)
+{
+    g_autoptr(GPtrArray) services = config_list(wconf->head, "storage_service");
+    for (guint i = 0; i < services->len; i++) {
+        const struct storage_service *service = services->pdata[i];
+        if (!strcmp(service->backend, backend))
+            hear(wconf, service->uuid)->doubted_ms = wconf->env->ops->boot_ms(wconf->env);
+    }
 }
 
 void wconf_services_spaces(const struct wconf *wconf, GPtrArray *spaces)
@@ -322,7 +345,7 @@ static void take_beats(struct wconf *wconf, struct rpc_request *request,
         if (is_over(wconf, request, beat))
             g_ptr_array_add(result->over, g_strdup(beat->service));
         else
-            take_beat(wconf, beat, changes);
+            take_beat(wconf, beat, result, changes);
     }
     commit_states(wconf, changes);
     if (!strcmp(request->from_role, ROLE_SCHEDULER))

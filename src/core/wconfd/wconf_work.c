@@ -233,7 +233,7 @@ static guint64 room_gib(const struct config *head, const struct accept_work_args
 
 /* Of a back end that is known already; for what has none yet a scheduler chooses one that has it.
  */
-static bool has_room(const struct wconf *wconf, const struct accept_work_args *args,
+static bool has_room(struct wconf *wconf, const struct accept_work_args *args,
                      const struct work_request *about, GError **error)
 {
     const char *uuid = "";
@@ -242,7 +242,10 @@ static bool has_room(const struct wconf *wconf, const struct accept_work_args *a
     if (!backend || !more)
         return true;
     record_autoptr(backend_space) space = wconf_services_space(wconf, backend->uuid);
-    return volume_has_room(wconf->head, backend, space, size, more, error);
+    bool has = volume_has_room(wconf->head, backend, space, size, more, error);
+    if (!has)
+        wconf_services_doubt(wconf, backend->uuid);
+    return has;
 }
 
 static bool has_quota(const struct wconf *wconf, const struct accept_work_args *args,

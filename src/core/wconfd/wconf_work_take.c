@@ -4,6 +4,7 @@
  */
 #include <string.h>
 
+#include "core/storage/volume_choose.h"
 #include "core/wconfd/wconf_work_private.h"
 #include "proto/change.h"
 
@@ -146,12 +147,31 @@ static bool may_unname(const struct wconf *wconf, const struct worker *row, GErr
     return false;
 }
 
-static bool may_step(const struct wconf *wconf, const struct step_work_args *args,
+/* What comes in is promised its room on the head, beside whatever else is (SAF-27). */
+static bool may_promise(struct wconf *wconf, const struct worker *row, guint64 bytes,
+                        GError **error)
+{
+    const struct work_row *work = wconf_work_row(wconf, row);
+    const struct backend *backend = config_get(wconf->head, "backend", row->backend, NULL);
+    if (!work || work->operation != TASK_OPERATION_SAVE_IMAGE) {
+        fettle_set_error(error, WRONG_INPUT, "bytes: of save-image, not of %s", row->operation);
+        return false;
+    }
+    record_autoptr(backend_space) space = wconf_services_space(wconf, row->backend);
+    if (!backend || !space || volume_room_of_image(wconf->head, backend, space, bytes, error))
+        return true;
+    wconf_services_doubt(wconf, row->backend);
+    return false;
+}
+
+static bool may_step(struct wconf *wconf, const struct step_work_args *args,
                      const struct worker *row, const struct resource *resource, GError **error)
 {
+    bool changes = args->unname || *args->status || args->bytes;
     return (!args->unname || may_unname(wconf, row, error)) &&
            (!*args->status || may_become(wconf, row, args->status, error)) &&
-           ((!args->unname && !*args->status) || stands(wconf, row, resource, error));
+           (!changes || stands(wconf, row, resource, error)) &&
+           (!args->bytes || may_promise(wconf, row, args->bytes, error));
 }
 
 static void step(struct wconf *wconf, struct rpc_request *request,
@@ -169,7 +189,9 @@ static void step(struct wconf *wconf, struct rpc_request *request,
     wconf_work_put_row(wconf, row, changes);
     if (unnames)
         wconf_work_unname(wconf, resource, row->operation, changes);
-    if (unnames || *args->status)
+    if (args->bytes)
+        resource->virtual_size = args->bytes;
+    if (unnames || *args->status || args->bytes)
         g_ptr_array_add(changes, resource_put(wconf->head, resource));
     wconf_work_commit(wconf, request, args->commit_id, changes, NULL);
 }

@@ -273,10 +273,10 @@ static void test_images(void)
     static const struct arrow arrows[] = {
         {"saving", named, named, 4096, true, false, "active 2 GiB", "RCV-83", false},
         {"saving", "", named, 4096, true, false, "killed 2 GiB, no data", "RCV-83", true},
-        {"saving", "", NULL, 0, false, false, "queued 2 GiB, no data", "RCV-83", false},
+        {"saving", "", NULL, 0, false, false, "queued 0 GiB, no data", "RCV-83", false},
         {"uploading", named, named, 4096, true, false, "active 2 GiB", "RCV-84", false},
-        {"importing", "", named, 4096, false, false, "queued 2 GiB, no data", "RCV-84", false},
-        {"importing", "", NULL, 0, false, false, "queued 2 GiB, no data", "RCV-84", false},
+        {"importing", "", named, 4096, false, false, "queued 0 GiB, no data", "RCV-84", false},
+        {"importing", "", NULL, 0, false, false, "queued 0 GiB, no data", "RCV-84", false},
         {"deleting", named, named, 4096, true, false, "active 2 GiB", "RCV-85", true},
         {"deleting", named, NULL, 0, false, false, "gone", "RCV-85", false},
         {"pending_delete", named, named, 4095, true, false, "killed 2 GiB", "RCV-85", true},

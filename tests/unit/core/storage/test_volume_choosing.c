@@ -119,6 +119,35 @@ static void test_waits_for_a_scheduler(void)
     volumes_tear_down();
 }
 
+static char *ask_for(guint size)
+{
+    return storage_ask(storage_cli, "accept_work",
+                       json_make("{s:s,s:s,s:s,s:i,s:s}", "resource_type", "Volume", "operation",
+                                 "create-volume", "name", "data9", "size", size, "backend",
+                                 "dir1"));
+}
+
+/* Who was refused, and has made room, need not wait until the members look by themselves. */
+static void test_refused(void)
+{
+    volumes_set_up(NULL);
+    fake_volumes_set_space(volumes, DIR1, 10);
+    volumed_start(1);
+    volumed_start(2);
+    fake_advance(world.world, 30000);
+    guint looked = fake_volumes_count_calls(volumes, "space");
+    while (fake_volumes_count_calls(volumes, "space") == looked)
+        fake_advance(world.world, 1000);
+    fake_advance(world.world, 1000);
+    fake_volumes_set_space(volumes, DIR1, 20);
+    g_autofree char *refused = ask_for(15);
+    g_assert_nonnull(strstr(refused, "back end dir1 holds 10 GiB at most, not 15 GiB"));
+    const struct cluster *cluster = config_cluster(wconf_config(world.wconf));
+    fake_advance(world.world, (guint)cluster->report_interval * 2000 + 1000);
+    storage_number(ask_for(15), "serial");
+    volumes_tear_down();
+}
+
 static void test_waits_for_space(void)
 {
     volumes_set_up(NULL);
@@ -235,6 +264,7 @@ int main(int argc, char **argv)
     g_test_add_func("/volume-choosing/backups", test_backups_count);
     g_test_add_func("/volume-choosing/waits#CLN-25", test_waits);
     g_test_add_func("/volume-choosing/waits-for-a-scheduler#CLN-25", test_waits_for_a_scheduler);
+    g_test_add_func("/volume-choosing/refused#SAF-27", test_refused);
     g_test_add_func("/volume-choosing/waits-for-space", test_waits_for_space);
     g_test_add_func("/volume-choosing/never-fits#CLN-25", test_never_fits);
     g_test_add_func("/volume-choosing/disabled", test_disabled);

@@ -253,6 +253,48 @@ static void test_sweeps(void)
     volumes_tear_down();
 }
 
+/* A sweep that has failed comes again within seconds, and whoever has made room tells it. */
+static void test_again(void)
+{
+    static const char *const fails[] = {"remove", "list"};
+    for (guint i = 0; i < G_N_ELEMENTS(fails); i++) {
+        start_after(changes_of(volume_in("available", VOLUME1 ".1"), NULL));
+        put_data(VOLUME1 ".1");
+        put_data(VOLUME1 ".2");
+        fake_volumes_fail(volumes, fails[i], FETTLE_ERROR_STORAGE, false, 3);
+        volumed_start(1);
+        for (guint s = 0; s < 60 && fake_volumes_has(volumes, VOLUME1 ".2"); s++)
+            fake_advance(world.world, 1000);
+        g_assert_false(fake_volumes_has(volumes, VOLUME1 ".2"));
+        fake_advance(world.world, 1000);
+        const GPtrArray *calls = fake_volumes_calls(volumes);
+        bool measured = false;
+        for (guint at = calls->len; at > 0 && !strstr(calls->pdata[at - 1], " remove "); at--)
+            measured = measured || strstr(calls->pdata[at - 1], " space ");
+        g_assert_true(measured);
+        volumes_tear_down();
+    }
+}
+
+/* One that fails for ever comes ever more seldom. */
+static void test_again_later(void)
+{
+    start_after(changes_of(volume_in("available", VOLUME1 ".1"), NULL));
+    put_data(VOLUME1 ".1");
+    put_data(VOLUME1 ".2");
+    fake_volumes_lock(volumes, VOLUME1 ".2", true);
+    volumed_start(1);
+    fake_advance(world.world, 8 * 3600 * 1000);
+    guint sweeps = fake_volumes_count_calls(volumes, "list");
+    g_assert_cmpuint(sweeps, >, 12);
+    g_assert_cmpuint(sweeps, <, 24);
+    fake_volumes_lock(volumes, VOLUME1 ".2", false);
+    fake_advance(world.world, 3601 * 1000);
+    g_assert_false(fake_volumes_has(volumes, VOLUME1 ".2"));
+    g_assert_cmpuint(fake_volumes_count_calls(volumes, "list"), ==, sweeps + 1);
+    volumes_tear_down();
+}
+
 /* What somebody works on under that claim stays, also while its owner is away. */
 static void test_leaves_work(void)
 {
@@ -415,6 +457,8 @@ int main(int argc, char **argv)
     g_test_add_func("/volume-sweep/cleans-no-place#CLN-21", test_cleans_no_place);
     g_test_add_func("/volume-sweep/batches#CLN-63", test_batches);
     g_test_add_func("/volume-sweep/sweeps#SAF-54", test_sweeps);
+    g_test_add_func("/volume-sweep/again#SAF-54", test_again);
+    g_test_add_func("/volume-sweep/again-later#SAF-54", test_again_later);
     g_test_add_func("/volume-sweep/leaves-work#SAF-54", test_leaves_work);
     g_test_add_func("/volume-sweep/leap#SAF-54", test_leap);
     g_test_add_func("/volume-sweep/restored#SAF-122", test_restored);

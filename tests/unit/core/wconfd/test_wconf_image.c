@@ -365,6 +365,51 @@ static void test_add(void)
     world_tear_down();
 }
 
+static char *promise(const char *key, guint64 claim, guint64 bytes)
+{
+    return storage_ask(volumed[0], "step_work",
+                       json_make("{s:s,s:I,s:s,s:I,s:I}", "key", key, "claim", (json_int_t)claim,
+                                 "service", service_key(NODE1), "generation",
+                                 (json_int_t)generation, "bytes", (json_int_t)bytes));
+}
+
+/* What comes in is promised its room by whoever receives it, once that is known (SAF-27). */
+static void test_promise(void)
+{
+    set_up();
+    json_t *beat = json_make("{s:s,s:I,s:i,s:i}", "service", service_key(NODE1), "generation",
+                             (json_int_t)generation, "free_mib", 4096, "total_mib", 4096);
+    g_free(storage_ask(volumed[0], "beat", json_make("{s:[o]}", "services", beat)));
+    g_free(storage_ask(storage_cli, "add_image",
+                       json_make("{s:s,s:s}", "name", "new", "disk_format", "raw")));
+    json_t *saving = json_make("{s:s,s:s,s:s}", "resource_type", "Image", "operation", "save-image",
+                               "resource", "new");
+    const struct image *image = config_find(world.wconf->committed, "image", "new", NULL);
+    g_autofree char *key = config_work_key(RESOURCE_IMAGE, image->uuid);
+    g_free(accept(json_deep_copy(saving)));
+    guint64 claim = storage_take(1, generation, key);
+    g_autofree char *late = promise(key, claim - 1, MIB(1));
+    g_assert_true(g_str_has_prefix(late, "superseded: "));
+    g_autofree char *refused = promise(key, claim, MIB(3072));
+    g_assert_nonnull(strstr(refused, "has 2 GiB left for an image, not 3 GiB"));
+    g_assert_cmpuint(image_of(key)->virtual_size, ==, 0);
+    g_assert_cmpuint(storage_number(promise(key, claim, MIB(2000)), "serial"), >, claim);
+    g_assert_cmpuint(image_of(key)->virtual_size, ==, MIB(2000));
+    json_t *more = json_make("{s:s,s:s,s:s,s:i,s:s}", "resource_type", "Volume", "operation",
+                             "create-volume", "name", "data2", "size", 1, "backend", "dir1");
+    g_autofree char *full = accept(json_deep_copy(more));
+    g_assert_nonnull(strstr(full, "has 48 MiB left, not 1 GiB"));
+    json_t *failed = with(storage_end(key, claim), "failed", json_true());
+    assert_says(end(failed), "passed");
+    g_assert_cmpint(image_of(key)->status, ==, IMAGE_QUEUED);
+    g_assert_cmpuint(image_of(key)->virtual_size, ==, 0);
+    const char *data2 = asked(more, "Volume");
+    assert_says(promise(data2, storage_take(1, generation, data2), 1),
+                "wrong_input: bytes: of save-image, not of create-volume");
+    json_decref(saving);
+    world_tear_down();
+}
+
 /* A volume may be elsewhere than its image, where a node serves both; the head has the last word.
  */
 static void test_places(void)
@@ -398,6 +443,7 @@ int main(int argc, char **argv)
     g_test_add_func("/wconf_image/bad-requests", test_bad_requests);
     g_test_add_func("/wconf_image/change#SAF-50", test_change);
     g_test_add_func("/wconf_image/add", test_add);
+    g_test_add_func("/wconf_image/promise#SAF-27", test_promise);
     g_test_add_func("/wconf_image/places", test_places);
     return g_test_run();
 }

@@ -39,8 +39,8 @@ static void wait_s(guint seconds)
     fake_settle(world.world);
 }
 
-#define NOTHING_OVER "{\"over\":[],\"spaces\":[]}"
-#define OVER(node) "{\"over\":[\"%s\"],\"spaces\":[]}", service_key(node)
+#define NOTHING_OVER "{\"measure\":[],\"over\":[],\"spaces\":[]}"
+#define OVER(node) "{\"measure\":[],\"over\":[\"%s\"],\"spaces\":[]}", service_key(node)
 
 static void test_register(void)
 {
@@ -350,14 +350,41 @@ static void test_spaces(void)
     assert_says(beat_with(1, NODE1, first, "{\"free_mib\":5,\"total_mib\":9}"), NOTHING_OVER);
     wait_s(1);
     assert_says(beat_with(2, NODE2, second, "{\"free_mib\":4,\"total_mib\":9}"), NOTHING_OVER);
-    const char *last =
-        "{\"over\":[],\"spaces\":[{\"backend\":\"" DIR1 "\",\"free_mib\":4,\"total_mib\":9}]}";
+    const char *last = "{\"measure\":[],\"over\":[],\"spaces\":[{\"backend\":\"" DIR1
+                       "\",\"free_mib\":4,\"total_mib\":9}]}";
     assert_says(storage_ask(schedulers[2], "beat", json_incref(beat_of)), last);
-    /* One that could not look says nothing of it. */
+    /* One that could not look says nothing of it; an older look than that is none that counts. */
     wait_s(1);
+    assert_says(
+        beat_with(1, NODE1, first, "{\"free_mib\":0,\"total_mib\":9,\"space_age_ms\":5000}"),
+        NOTHING_OVER);
+    assert_says(storage_ask(schedulers[2], "beat", json_incref(beat_of)), last);
     assert_says(beat_with(1, NODE1, first, "{}"), NOTHING_OVER);
     assert_says(storage_ask(schedulers[2], "beat", json_incref(beat_of)), last);
     g_assert_cmpuint(config_serial(world.wconf->committed), ==, before);
+    world_tear_down();
+}
+
+/* By whose word a request was refused looks again: whoever made room does not wait for long. */
+static void test_doubt(void)
+{
+    storage_set_up(NULL);
+    guint64 first = storage_register(1);
+    const char *full = "{\"free_mib\":0,\"total_mib\":9216}";
+    const char *again = "{\"measure\":[\"%s\"],\"over\":[],\"spaces\":[]}";
+    g_autofree char *doubted = g_strdup_printf(again, service_key(NODE1));
+    wait_s(100);
+    assert_says(beat_with(1, NODE1, first, full), NOTHING_OVER);
+    wait_s(1);
+    json_t *args = json_make("{s:s,s:s,s:s,s:i,s:s}", "resource_type", "Volume", "operation",
+                             "create-volume", "name", "data1", "size", 1, "backend", "dir1");
+    g_autofree char *refused = storage_ask(storage_cli, "accept_work", args);
+    g_assert_nonnull(strstr(refused, "back end dir1 has 0 MiB left"));
+    wait_s(1);
+    const char *old = "{\"free_mib\":0,\"total_mib\":9216,\"space_age_ms\":3000}";
+    assert_says(beat_with(1, NODE1, first, old), doubted);
+    assert_says(beat_with(1, NODE1, first, old), doubted); /* the first answer may be lost */
+    assert_says(beat_with(1, NODE1, first, full), NOTHING_OVER);
     world_tear_down();
 }
 
@@ -379,5 +406,6 @@ int main(int argc, char **argv)
     g_test_add_func("/wconf_services/limit", test_limit);
     g_test_add_func("/wconf_services/hanging", test_hanging);
     g_test_add_func("/wconf_services/spaces", test_spaces);
+    g_test_add_func("/wconf_services/doubt#SAF-27", test_doubt);
     return g_test_run();
 }

@@ -57,7 +57,7 @@ static void beat(guint node, guint64 of, guint free_gib, guint total_gib)
         json_make("{s:s,s:i,s:i,s:i}", "service", service_key(node == 1 ? NODE1 : NODE2),
                   "generation", of, "free_mib", free_gib * 1024, "total_mib", total_gib * 1024);
     assert_says(storage_ask(volumed[node - 1], "beat", json_make("{s:[o]}", "services", one)),
-                "{\"over\":[],\"spaces\":[]}");
+                "{\"measure\":[],\"over\":[],\"spaces\":[]}");
 }
 
 #define NEVER(size)                                                                                \
