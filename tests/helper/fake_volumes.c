@@ -221,6 +221,11 @@ void fake_volumes_write(struct fake_volumes *volumes, const char *name)
         thing->content = ++volumes->writes;
 }
 
+void fake_volumes_set_content(struct fake_volumes *volumes, const char *name, guint64 content)
+{
+    find(volumes, name)->content = content;
+}
+
 guint fake_volumes_count(const struct fake_volumes *volumes)
 {
     return volumes->things->len;

@@ -65,6 +65,8 @@ bool fake_volumes_whole(const struct fake_volumes *volumes, const char *name);
  */
 guint64 fake_volumes_content(const struct fake_volumes *volumes, const char *name);
 void fake_volumes_write(struct fake_volumes *volumes, const char *name);
+/* It has what had that number. */
+void fake_volumes_set_content(struct fake_volumes *volumes, const char *name, guint64 content);
 guint fake_volumes_count(const struct fake_volumes *volumes);
 /* "NODE op NAME", oldest first, of all calls. */
 const GPtrArray *fake_volumes_calls(const struct fake_volumes *volumes);

@@ -61,6 +61,9 @@ struct ms_theme {
     void (*pauses)(struct ms_host *host, bool paused);
     /* Somebody asks the wconfd of the host. */
     void (*asked)(struct ms_host *host, struct rpc_request *request);
+    /* Its node daemon begins, and is asked about volumes of guests. NULL: there are none. */
+    void (*noded_starts)(struct ms_host *host);
+    json_t *(*noded)(struct ms_host *host, const struct rpc_request *request, GError **error);
     /* Its engine is given a commit. */
     void (*given)(struct ms_host *host, const GPtrArray *changes);
     /* A commit is stored. */

@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include "core/config/attachments.h"
 #include "core/config/resource.h"
 #include "proto/change.h"
 #include "proto/storage/volume_driver.h"
@@ -204,7 +205,10 @@ static void check_copy(const struct commit *commit, const struct worker *row,
     counts->backups += new->type == RESOURCE_BACKUP;
     counts->restores += restored;
     counts->moves += resource_is_moved(row);
-    if (fake_volumes_content(volumes, new->data) != fake_volumes_content(volumes, source))
+    guint64 claim = row->claim;
+    const guint64 *moment = g_hash_table_lookup(commit->storage->moments, &claim);
+    if (fake_volumes_content(volumes, new->data) !=
+        (moment ? *moment : fake_volumes_content(volumes, source)))
         WRONG(commit, "%s %s is no moment of its source %s", resource_kind(new->type), new->uuid,
               source);
 }
@@ -428,19 +432,32 @@ static void check_asked(const struct commit *commit)
 
 static bool is_ours(const char *kind)
 {
-    static const char *const kinds[] = {"cluster", "backend",  "storage_service", "worker",
-                                        "volume",  "snapshot", "backup",          "trash",
-                                        "cleanup", NULL};
+    static const char *const kinds[] = {
+        "cluster", "backend", "storage_service", "worker",   "volume", "snapshot",
+        "backup",  "trash",   "cleanup",         "instance", NULL};
     return g_strv_contains(kinds, kind);
+}
+
+/* A guest that began, ended or let go meanwhile spoils a copy that is no point in time. */
+static bool is_spoilt(const struct commit *commit, const struct worker *row)
+{
+    guint64 generation = 0;
+    if (!row->source || commit->resets || row->was_service_id)
+        return false;
+    const char *attachment = attachment_of_source(commit->storage->truth, row->source, &generation);
+    return strcmp(attachment, row->source->attachment) != 0 ||
+           generation != row->source->generation;
 }
 
 static void check_end(const struct commit *commit, const char *kind, const void *old)
 {
     if (!strcmp(kind, "trash") && old)
         check_trash_gone(commit, old);
-    else if (!strcmp(kind, "worker") && old)
-        commit->storage->counts->cleaned +=
-            ((const struct worker *)old)->was_service_id && !commit->resets;
+    if (strcmp(kind, "worker") != 0 || !old)
+        return;
+    commit->storage->counts->cleaned +=
+        ((const struct worker *)old)->was_service_id && !commit->resets;
+    commit->storage->counts->torn += is_spoilt(commit, old);
 }
 
 /* Another request has another stamp, behind all that were there. */
@@ -453,11 +470,25 @@ static void check_cleanup(const struct commit *commit, const char *key, const st
     check_stamp(commit, key, new->requested_us);
 }
 
+/* What a guest has, or may open, stays where and what it is (SAF-53, 57). */
+static void check_attached(const struct commit *commit, const struct volume *old,
+                           const struct volume *new)
+{
+    if (!old || !old->attachments->len)
+        return;
+    if (!new || strcmp(old->data, new->data) != 0 || strcmp(old->backend, new->backend) != 0)
+        WRONG(commit, "volume %s is attached, and its data changes", old->uuid);
+    else if (commit->resets && new->status != VOLUME_AVAILABLE)
+        WRONG(commit, "volume %s is attached, and is reset", old->uuid);
+}
+
 /* `new` NULL: it goes. */
 static void check_one(const struct commit *commit, const char *kind, const char *key,
                       const void *new_record)
 {
     enum resource_type type = resource_type_of(kind);
+    if (type == RESOURCE_VOLUME)
+        check_attached(commit, config_get(commit->storage->truth, kind, key, NULL), new_record);
     const struct resource old = resource_of(commit->storage->truth, type, key);
     struct resource new = resource_read(type, new_record);
     if (new.exists)
@@ -575,6 +606,8 @@ void storage_committed(struct ms *ms, const char *id, guint64 serial, const GPtr
             apply(&commit, changes->pdata[i]);
     for (guint i = 0; i < changes->len; i++)
         check_tracked_after(&commit, changes->pdata[i]);
+    if (storage_has_guests(ms))
+        storage_guests_check(storage);
 }
 
 /* --- commits are lost --- */
@@ -622,6 +655,8 @@ void storage_reloaded(struct ms *ms, const struct model_store *store)
     *loss = (struct storage_loss){ms_now(ms), before};
     g_ptr_array_add(storage->losses, loss);
     g_hash_table_foreach_remove(storage->resets, is_lost, ms);
+    if (storage_has_guests(ms))
+        storage_guests_reloaded(storage);
     for (guint type = 0; resource_type_words.words[type]; type++) {
         g_autoptr(GPtrArray) all = config_list(storage->truth, resource_kind(type));
         for (guint i = 0; i < all->len; i++) {

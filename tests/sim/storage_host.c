@@ -166,6 +166,9 @@ void storage_boots(struct ms_host *base)
     scheduler_start(host);
     storage_start_volumed(host);
     storage_load_start(host);
+    host->recovery = ms_process(base, ROLE_WATCHER);
+    if (storage_has_guests(base->ms))
+        storage_jobs_start(host);
 }
 
 void storage_ends(struct ms_host *base)
@@ -175,7 +178,9 @@ void storage_ends(struct ms_host *base)
     storage_end_volumed(host);
     scheduler_end(host);
     fake_kill(host->cli);
-    host->cli = NULL;
+    fake_kill(host->recovery);
+    host->cli = host->recovery = NULL;
+    storage_guests_end(host);
 }
 
 static void apply_pause(struct storage_host *host, const struct storage_process *life, bool paused)
@@ -194,7 +199,7 @@ static void apply_pause(struct storage_host *host, const struct storage_process 
 void storage_pauses(struct ms_host *base, bool paused)
 {
     struct storage_host *host = &storage_of(base->ms)->hosts[base->index];
-    struct env *const others[] = {host->scheduler, host->cli};
+    struct env *const others[] = {host->scheduler, host->cli, host->recovery};
     for (guint i = 0; i < G_N_ELEMENTS(others); i++)
         if (others[i])
             (paused ? fake_pause : fake_resume)(others[i]);

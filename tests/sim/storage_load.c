@@ -73,6 +73,16 @@ static const void *any_of(const struct storage_world *storage, const char *kind)
     return all->len ? all->pdata[ms_random(storage->ms, all->len)] : NULL;
 }
 
+/* Any volume; often one that a guest has. */
+static const struct volume *any_volume(const struct storage_world *storage)
+{
+    const struct volume *volume = any_of(storage, "volume");
+    for (guint i = 0; i < 8 && volume && storage_has_guests(storage->ms); i++)
+        if (!storage_opened(storage, volume->data))
+            volume = any_of(storage, "volume");
+    return volume;
+}
+
 /* Of a resource, or of what makes one by the name (`resource` is NULL); `more` is stolen. */
 static void accept(struct storage_host *host, const char *id, const char *type,
                    const char *operation, const char *resource, json_t *more)
@@ -97,7 +107,7 @@ static void write_volume(const struct storage_world *storage, const struct volum
             (row->source && !strcmp(row->source->resource_id, volume->uuid)))
             return;
     }
-    if (volume->status != VOLUME_AVAILABLE)
+    if (volume->status != VOLUME_AVAILABLE || volume->attachments->len)
         return;
     storage->counts->writes++;
     fake_volumes_write(storage->volumes, volume->data);
@@ -142,7 +152,7 @@ static void one_of_backups(struct storage_host *host, const char *id, const stru
 static void one_of_copies(struct storage_host *host, const char *id)
 {
     struct storage_world *storage = host->storage;
-    const struct volume *volume = any_of(storage, "volume");
+    const struct volume *volume = any_volume(storage);
     const struct snapshot *snapshot = any_of(storage, "snapshot");
     guint what = ms_random(storage->ms, 100);
     bool full = config_count(storage->truth, "volume") >= MOST_VOLUMES;
@@ -269,7 +279,7 @@ static void one_request(struct storage_host *host)
         clean_up(host, id);
         return;
     }
-    if (storage->ms->theme == &storage_copies_theme && ms_random(storage->ms, 2)) {
+    if (storage->ms->theme != &storage_theme && ms_random(storage->ms, 2)) {
         one_of_copies(host, id);
         return;
     }

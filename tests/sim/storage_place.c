@@ -18,7 +18,17 @@ struct place {
     guint given_up[STORAGE_BACKENDS]; /* children that still hang */
 };
 
-enum act_kind { ACT_NONE, ACT_CREATE, ACT_COPY, ACT_BACK_UP, ACT_RESTORE, ACT_GROW, ACT_REMOVE };
+enum act_kind {
+    ACT_NONE,
+    ACT_CREATE,
+    ACT_PREPARE,
+    ACT_SETTLE,
+    ACT_COPY,
+    ACT_BACK_UP,
+    ACT_RESTORE,
+    ACT_GROW,
+    ACT_REMOVE
+};
 
 /* What a child does to data. */
 struct act {
@@ -104,11 +114,17 @@ static bool carry_out(const struct act *act, struct made *made, GError **error)
         ok = copy_bytes(act, made, error);
         if (fake_volumes_content(storage->volumes, act->source) != act->content)
             fake_volumes_write(storage->volumes, act->name); /* it is torn */
+    } else if (act->kind == ACT_PREPARE) {
+        storage_makes(storage, act->place->env, act->name);
+        ok = fake->ops->prepare(fake, act->backend, act->type, act->name, act->size_gib, error);
+    } else if (act->kind == ACT_SETTLE) {
+        ok = fake->ops->settle(fake, act->backend, act->type, act->name, act->size_gib, error);
     } else if (act->kind == ACT_GROW) {
         ok = fake->ops->grow(fake, act->backend, act->name, act->size_gib, error);
     } else if (act->kind == ACT_REMOVE) {
         storage->counts->removed += fake_volumes_has(storage->volumes, act->name);
-        storage_removes(storage, act->place->host, act->asked_ms, act->begun_ms, act->name);
+        storage_removes(storage, act->place->host, act->place->env, act->asked_ms, act->begun_ms,
+                        act->name);
         ok = fake->ops->remove(fake, act->backend, act->type, act->name, error);
     }
     return ok;
@@ -243,6 +259,20 @@ static bool place_create(struct volume_driver *driver, const struct backend *bac
     return run_act(driver, ACT_CREATE, backend, type, name, size_gib, error);
 }
 
+static bool place_prepare(struct volume_driver *driver, const struct backend *backend,
+                          enum resource_type type, const char *name, guint64 size_gib,
+                          GError **error)
+{
+    return run_act(driver, ACT_PREPARE, backend, type, name, size_gib, error);
+}
+
+static bool place_settle(struct volume_driver *driver, const struct backend *backend,
+                         enum resource_type type, const char *name, guint64 size_gib,
+                         GError **error)
+{
+    return run_act(driver, ACT_SETTLE, backend, type, name, size_gib, error);
+}
+
 static bool place_copy(struct volume_driver *driver, const struct backend *from,
                        enum resource_type source_type, const char *source,
                        const struct backend *backend, enum resource_type type, const char *name,
@@ -348,6 +378,8 @@ static guint place_hanging(struct volume_driver *driver, const struct backend *b
 static const struct volume_driver_ops place_ops = {.open = place_open,
                                                    .space = place_space,
                                                    .create = place_create,
+                                                   .prepare = place_prepare,
+                                                   .settle = place_settle,
                                                    .copy = place_copy,
                                                    .back_up = place_back_up,
                                                    .restore = place_restore,

@@ -9,6 +9,8 @@
  *
  *   storage_host.c   the processes of a host
  *   storage_place.c  back ends that are slow, hang and fail
+ *   storage_guest.c  guests that have volumes, and their node daemons
+ *   storage_jobs.c   jobs that start and stop them, attach and detach; recovery of what those leave
  *   storage_load.c   clients
  *   storage_check.c  what must hold after every commit
  *   storage_watch.c  what was asked for, and what must hold of acts on data
@@ -23,6 +25,7 @@
 #include "mastership.h"
 
 #define STORAGE_BACKENDS 2
+#define STORAGE_GUESTS 3
 
 struct storage_world;
 struct storage_process;
@@ -32,6 +35,53 @@ struct storage_counts {
     guint64 seeds, accepted, taken, claimed, cleaned, refused, resets, resets_in_work, given_back;
     guint64 ended, kills, pauses, hangs, orphans, failures, down, unnamed, lost_late, clocks;
     guint64 made, removed, handed_on, stood_in, cleanups, copies, writes, backups, restores, moves;
+    guint64 opened, attached, refused_attach, in_copy, torn, points, given_up, wishes, recovered;
+};
+
+/* A copy of what a guest has, as it was at one moment; claim 0: none. */
+struct storage_point {
+    guint64 claim, content;
+    char *name;
+    gint64 ready_ms;
+    bool breaks, copied;
+};
+
+/* A volume in the note of a node, or as one is told of it. */
+struct storage_open {
+    char *volume, *attachment, *data;
+    bool plugged; /* the guest has it */
+    bool leaving;
+    struct storage_point point;
+};
+
+/* An instance on its node. */
+struct storage_guest {
+    struct storage_world *storage;
+    struct storage_host *host;
+    guint index;
+    char uuid[37];
+    bool runs, locked;
+    bool writes;        /* and a timer says when */
+    guint64 generation; /* that its node knows */
+    bool over;          /* and has ended */
+    guint ended_job;    /* this one and those before do nothing here any more */
+    gint64 stubborn_ms; /* until then it gives nothing up */
+    GPtrArray *opens;   /* struct storage_open */
+};
+
+enum storage_frame_kind { FRAME_START, FRAME_STOP, FRAME_ATTACH, FRAME_DETACH, FRAME_LOOK };
+
+/* What is asked of a node daemon about a guest: who asks may be dead when it comes. */
+struct storage_frame {
+    enum storage_frame_kind kind;
+    struct storage_guest *guest;
+    struct ms_host *from;
+    struct stamp stamp;
+    guint job, ends; /* ends: of a look, the job that is dead */
+    guint64 generation;
+    GPtrArray *opens; /* struct storage_open, told; of a look: seen */
+    guint travels;
+    bool done, ok, gone; /* the answer */
 };
 
 /* The processes of one host. */
@@ -40,8 +90,8 @@ struct storage_host {
     struct ms_host *host;
     struct storage_process *volumed; /* NULL: it does not run */
     struct storage_process
-        *former;                 /* one of the same name, which has stood still when that began */
-    struct env *scheduler, *cli; /* NULL: they do not run */
+        *former; /* one of the same name, which has stood still when that began */
+    struct env *scheduler, *cli, *recovery; /* NULL: they do not run */
     struct volume_scheduler *part;
     guint restart, scheduler_restart;
     bool paused; /* its volumed alone */
@@ -84,7 +134,11 @@ struct storage_world {
     GHashTable *forsaken; /* names of data that went while a commit that is lost said so */
     GPtrArray *losses;    /* struct storage_loss, oldest first */
     struct storage_ear ears[MS_HOSTS]; /* what the wconfd of each has heard */
-    gint64 spared_ms;                  /* until then no person resets all that a member works on */
+    struct storage_guest guests[STORAGE_GUESTS];
+    GPtrArray *frames;   /* struct storage_frame, all that there were */
+    GHashTable *jobs;    /* numbers of those that live */
+    GHashTable *moments; /* claim -> what was to be copied at the moment when that was asked */
+    gint64 spared_ms;    /* until then no person resets all that a member works on */
     guint last_name;
 };
 
@@ -92,6 +146,8 @@ struct storage_world *storage_of(const struct ms *ms);
 /* Nothing happens by itself in the plain one; in that of copies snapshots and backups are
  * made and deleted, volumes made from them and restored, moved, and written. */
 extern const struct ms_theme storage_theme, storage_plain_theme, storage_copies_theme;
+/* The same with guests that have volumes. */
+extern const struct ms_theme storage_guests_theme;
 
 /* --- storage_host.c --- */
 void storage_process_free(void *life);
@@ -139,7 +195,32 @@ void storage_step(struct ms *ms);
  * `asked_ms`. */
 void storage_makes(struct storage_world *storage, const struct env *env, const char *name);
 void storage_removes(struct storage_world *storage, const struct storage_host *host,
-                     gint64 asked_ms, gint64 begun_ms, const char *name);
+                     const struct env *env, gint64 asked_ms, gint64 begun_ms, const char *name);
+/* What the master had on record at that time, if that is lost by now; NULL: it is not. */
+const struct config *storage_lost_since(const struct storage_world *storage, gint64 asked_ms);
+/* Under that claim a copy is made of what its source has now. */
+void storage_moment(struct storage_world *storage, guint64 claim, guint64 content);
+
+/* --- storage_guest.c --- */
+bool storage_has_guests(const struct ms *ms);
+void storage_open_free(void *open);
+struct storage_open *storage_open_copy(const struct storage_open *open);
+void storage_frame_free(void *frame);
+/* Lives until the end of the run. */
+struct storage_frame *storage_frame_new(struct storage_guest *guest, enum storage_frame_kind kind);
+/* It comes within its usual time, or up to so much later. */
+void storage_frame_send(struct storage_frame *frame, guint late_ms);
+/* A guest that has the data open; NULL: none. */
+const struct storage_guest *storage_opened(const struct storage_world *storage, const char *data);
+/* Its host is off. */
+void storage_guests_end(struct storage_host *host);
+void storage_noded_starts(struct ms_host *host);
+json_t *storage_noded(struct ms_host *host, const struct rpc_request *request, GError **error);
+void storage_guests_check(const struct storage_world *storage);
+void storage_guests_reloaded(struct storage_world *storage);
+
+/* --- storage_jobs.c --- */
+void storage_jobs_start(struct storage_host *host);
 
 /* --- storage_fate.c --- */
 void storage_fault(struct ms *ms);
