@@ -177,6 +177,9 @@ static void check_data(const struct commit *commit, const struct resource *new)
     if (!g_str_has_prefix(new->data, new->uuid))
         WRONG(commit, "%s %s names %s, which is another's", resource_kind(new->type), new->uuid,
               new->data);
+    else if (g_hash_table_contains(commit->storage->beside, new->data))
+        WRONG(commit, "%s %s names %s, of which a backup was made", resource_kind(new->type),
+              new->uuid, new->data);
     else if (!fake_volumes_has(volumes, new->data))
         WRONG(commit, "%s %s names %s, which is not there", resource_kind(new->type), new->uuid,
               new->data);

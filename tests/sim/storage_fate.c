@@ -357,6 +357,7 @@ static void begin(struct ms *ms, void *counts)
     storage->truth = config_new();
     storage->failing = ms->theme->plain ? 0 : 1;
     storage->makers = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    storage->beside = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     storage->resets = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
     storage->reset_ids = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     storage->asked = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, json_free);
@@ -391,6 +392,7 @@ static void end(struct ms *ms)
     for (guint i = 0; i < STORAGE_BACKENDS; i++)
         g_free(storage->backends[i]);
     g_hash_table_unref(storage->makers);
+    g_hash_table_unref(storage->beside);
     g_hash_table_unref(storage->resets);
     g_hash_table_unref(storage->reset_ids);
     g_hash_table_unref(storage->asked);

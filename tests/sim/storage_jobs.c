@@ -210,7 +210,9 @@ static bool dies(struct guest_job *job)
 /* Whether it was answered. Who dies here has asked all the same. */
 static bool act(struct guest_job *job, struct storage_frame *frame)
 {
-    bool dead = dies(job);
+    struct ms *ms = job->storage->ms;
+    bool dead = dies(job) || (frame->kind == FRAME_ATTACH && !ms->calm && ms_random(ms, 5) == 0);
+    job->dead = dead;
     frame->from = job->host;
     frame->stamp = (struct stamp){MS_HISTORY, job->epoch};
     frame->job = job->number;
@@ -332,7 +334,9 @@ static void take_out(struct guest_job *job, const char *uuid, struct attachment 
     for (guint i = 0; i < 4 && !gone; i++)
         if (!ask_for_it(job, uuid, &gone) || (!gone && !env_sleep(job->env, 500)))
             return; /* the mark stays */
-    if (dies(job))
+    /* Whatever comes to the node now comes too late. */
+    guint slow_ms = ms_random(job->storage->ms, ms_random(job->storage->ms, 2) ? 100 : 5000);
+    if (!env_sleep(job->env, slow_ms) || dies(job))
         return;
     set_state(job, attachment, ATTACHMENT_ATTACHED);
     attachment->leaving_us = 1;
@@ -347,6 +351,9 @@ static void detaches(struct guest_job *job)
     if (!all->len)
         return;
     const struct volume *volume = all->pdata[ms_random(storage->ms, all->len)];
+    for (guint i = 0; i < all->len; i++)
+        if (attachment_of(all->pdata[i])->state == ATTACHMENT_ATTACHING)
+            volume = all->pdata[i];
     record_autoptr(attachment) attachment = attachment_copy(attachment_of(volume));
     g_autofree char *uuid = g_strdup(volume->uuid);
     bool asks = *instance_of(job)->holder;
@@ -367,8 +374,10 @@ static void works(struct guest_job *job)
         stops(job);
     else if (!*instance->holder && what < 60)
         starts(job);
-    else if (marked && what < 80)
+    else if (marked && what < 60)
         return; /* recovery's */
+    else if (marked)
+        detaches(job); /* what may come yet */
     else if (has->len < MOST_VOLUMES && what < 92 - 10 * has->len)
         attaches(job);
     else

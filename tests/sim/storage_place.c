@@ -115,7 +115,8 @@ static bool carry_out(const struct act *act, struct made *made, GError **error)
         if (fake_volumes_content(storage->volumes, act->source) != act->content)
             fake_volumes_write(storage->volumes, act->name); /* it is torn */
     } else if (act->kind == ACT_PREPARE) {
-        storage_makes(storage, act->place->env, act->name);
+        (act->type == RESOURCE_VOLUME ? storage_makes_beside
+                                      : storage_makes)(storage, act->place->env, act->name);
         ok = fake->ops->prepare(fake, act->backend, act->type, act->name, act->size_gib, error);
     } else if (act->kind == ACT_SETTLE) {
         ok = fake->ops->settle(fake, act->backend, act->type, act->name, act->size_gib, error);

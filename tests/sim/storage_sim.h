@@ -128,6 +128,7 @@ struct storage_world {
     char *backends[STORAGE_BACKENDS]; /* UUIDs */
     struct config *truth;             /* what is stored, of what is about storage */
     GHashTable *makers;               /* name of data -> struct env that made it */
+    GHashTable *beside;               /* names of data that backups are made of under guests */
     GHashTable *resets;               /* UUID of a volume -> serial of its last reset */
     GHashTable *reset_ids;            /* commit ids of resets */
     GHashTable *asked;                /* commit id -> arguments of a call under claims */
@@ -194,6 +195,7 @@ void storage_step(struct ms *ms);
 /* Somebody makes data, or removes it: begun at that time, after what the master had said at
  * `asked_ms`. */
 void storage_makes(struct storage_world *storage, const struct env *env, const char *name);
+void storage_makes_beside(struct storage_world *storage, const struct env *env, const char *name);
 void storage_removes(struct storage_world *storage, const struct storage_host *host,
                      const struct env *env, gint64 asked_ms, gint64 begun_ms, const char *name);
 /* What the master had on record at that time, if that is lost by now; NULL: it is not. */

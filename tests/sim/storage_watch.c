@@ -221,18 +221,18 @@ const struct config *storage_lost_since(const struct storage_world *storage, gin
     return NULL;
 }
 
-/* Of what a guest has a backup is made of a copy beside the volume, by whoever removes it then. */
+void storage_makes_beside(struct storage_world *storage, const struct env *env, const char *name)
+{
+    storage_makes(storage, env, name);
+    g_hash_table_add(storage->beside, g_strdup(name));
+}
+
+/* Of what a guest has a backup is made of a copy beside the volume, which no record ever names, by
+ * who removes it then. */
 static bool is_own(const struct storage_world *storage, const struct env *env, const char *name)
 {
-    g_autofree char *uuid = NULL;
-    guint64 claim = 0;
-    const struct volume *volume = volume_data_parse(name, &uuid, &claim)
-                                      ? config_get(storage->truth, "volume", uuid, NULL)
-                                      : NULL;
-    const struct resource resource = resource_read(RESOURCE_VOLUME, volume);
-    const struct worker *row = volume ? storage_row_of(storage->truth, &resource) : NULL;
-    return row && row->resource_type == RESOURCE_BACKUP && row->source &&
-           strcmp(resource.data, name) != 0 && g_hash_table_lookup(storage->makers, name) == env;
+    return g_hash_table_contains(storage->beside, name) &&
+           g_hash_table_lookup(storage->makers, name) == env;
 }
 
 void storage_moment(struct storage_world *storage, guint64 claim, guint64 content)
@@ -251,17 +251,16 @@ void storage_removes(struct storage_world *storage, const struct storage_host *h
     if (!volume_data_parse(name, &uuid, &claim) || !fake_volumes_has(storage->volumes, name))
         return;
     storage_tell(storage, "data is removed");
-    if (is_own(storage, env, name))
-        return;
     guint index = host->host->index + 1;
-    if (begun_ms - asked_ms > ON_ITS_WAY_MS && host->resumed_ms < asked_ms)
+    bool own = is_own(storage, env, name);
+    if (!own && begun_ms - asked_ms > ON_ITS_WAY_MS && host->resumed_ms < asked_ms)
         ms_problem(storage->ms, "host %u removes %s, and has not asked", index, name);
-    const char *is = whose(storage->truth, uuid, claim, name);
+    const char *is = own ? NULL : whose(storage->truth, uuid, claim, name);
     bool of_lost = !ms_commit_at(storage->ms, claim);
     const struct config *lost = storage_lost_since(storage, asked_ms);
     if (!lost && storage_opened(storage, name))
         ms_problem(storage->ms, "host %u removes %s, which a guest has open", index, name);
-    if (!is && !of_lost)
+    if (own || (!is && !of_lost))
         return;
     if (!lost || whose(lost, uuid, claim, name))
         ms_problem(storage->ms, "host %u removes %s, which %s", index, name,

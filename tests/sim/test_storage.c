@@ -46,7 +46,7 @@ static bool enough_attached(const struct storage_counts *counts, guint64 seeds)
 {
     return counts->attached > 10 * seeds && counts->opened > 3 * seeds &&
            counts->in_copy > 5 * seeds && counts->torn > seeds / 2 && counts->points > seeds / 2 &&
-           counts->recovered > seeds && counts->wishes > seeds / 4;
+           counts->recovered > seeds / 2 && counts->wishes > seeds / 8;
 }
 
 static bool enough_happened(const struct all_counts *counts)
