@@ -293,10 +293,10 @@ static void test_impatient(void)
     const char *image = begin();
     guint64 claim = claim_of(image);
     fake_volumes_delay(volumes, 3000);
-    fake_call_start(luxid, 0, NODE1, ROLE_VOLUMED, "receive_image",
-                    json_make("{s:s,s:I,s:i}", "key", key_of(image), "claim", (json_int_t)claim,
-                              "bytes", 4096),
-                    &first);
+    fake_call_start(
+        luxid, 0, NODE1, ROLE_VOLUMED, "receive_image",
+        json_make("{s:s,s:I,s:i}", "key", key_of(image), "claim", (json_int_t)claim, "bytes", 4096),
+        &first);
     for (guint i = 0; i < 4; i++) {
         fake_advance(world.world, 500);
         assert_says(receive(image, claim), "wrong_state: somebody sends it already");
