@@ -161,6 +161,12 @@ void fake_volumes_lock(struct fake_volumes *volumes, const char *name, bool lock
     find(volumes, name)->locked = locked;
 }
 
+bool fake_volumes_locked(const struct fake_volumes *volumes, const char *name)
+{
+    const struct thing *thing = find(volumes, name);
+    return thing && thing->locked;
+}
+
 void fake_volumes_mark(struct fake_volumes *volumes, const char *backend, const char *cluster)
 {
     g_hash_table_insert(volumes->marked, g_strdup(backend), g_strdup(cluster));
@@ -219,6 +225,11 @@ void fake_volumes_write(struct fake_volumes *volumes, const char *name)
     struct thing *thing = find(volumes, name);
     if (thing)
         thing->content = ++volumes->writes;
+}
+
+void fake_volumes_set_content(struct fake_volumes *volumes, const char *name, guint64 content)
+{
+    find(volumes, name)->content = content;
 }
 
 guint fake_volumes_count(const struct fake_volumes *volumes)
@@ -478,7 +489,7 @@ static char *sum_of(guint64 content)
     return g_compute_checksum_for_string(G_CHECKSUM_SHA512, text, -1);
 }
 
-static void sums_of(guint64 content, struct image_sums *ret)
+void fake_volumes_sums(guint64 content, struct image_sums *ret)
 {
     g_autofree char *text = g_strdup_printf("%" G_GUINT64_FORMAT, content);
     g_autofree char *sum = sum_of(content);
@@ -549,7 +560,7 @@ static bool fake_upload(struct volume_driver *driver, const struct backend *from
     struct thing *made = find(fake->volumes, name);
     if (made)
         made->content = content;
-    sums_of(content, ret_sums);
+    fake_volumes_sums(content, ret_sums);
     ret_sums->virtual_size = size_gib * GIB;
     return true;
 }
@@ -564,7 +575,7 @@ static bool fake_measure(struct volume_driver *driver, const struct backend *bac
     struct thing *thing = known(fake->volumes, backend, RESOURCE_IMAGE, name, error);
     if (!thing)
         return false;
-    sums_of(thing->content, ret_sums);
+    fake_volumes_sums(thing->content, ret_sums);
     if (*said->os_hash_value && strcmp(said->os_hash_value, ret_sums->os_hash_value) != 0) {
         fettle_set_error(error, CORRUPT, "what came is not what was sent");
         return false;

@@ -30,6 +30,7 @@ void fake_volumes_hang(struct fake_volumes *volumes, const char *backend, bool h
 void fake_volumes_delay(struct fake_volumes *volumes, guint ms);
 /* A guest has it open, or has not. */
 void fake_volumes_lock(struct fake_volumes *volumes, const char *name, bool locked);
+bool fake_volumes_locked(const struct fake_volumes *volumes, const char *name);
 /* Nothing is mounted where the back end should be on that node. */
 void fake_volumes_unmount(struct fake_volumes *volumes, const char *node, bool away);
 /* So much it says that it has, all of it free. */
@@ -65,6 +66,10 @@ bool fake_volumes_whole(const struct fake_volumes *volumes, const char *name);
  */
 guint64 fake_volumes_content(const struct fake_volumes *volumes, const char *name);
 void fake_volumes_write(struct fake_volumes *volumes, const char *name);
+/* It has what had that number. */
+void fake_volumes_set_content(struct fake_volumes *volumes, const char *name, guint64 content);
+/* By which an image is known that has what has that number; no lengths of disks. */
+void fake_volumes_sums(guint64 content, struct image_sums *ret);
 guint fake_volumes_count(const struct fake_volumes *volumes);
 /* "NODE op NAME", oldest first, of all calls. */
 const GPtrArray *fake_volumes_calls(const struct fake_volumes *volumes);

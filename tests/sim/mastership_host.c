@@ -35,6 +35,10 @@ static json_t *report_of(const struct ms_host *host)
 
 static json_t *noded_answers(struct ms_host *host, struct rpc_request *request, GError **error)
 {
+    const struct ms_theme *theme = host->ms->theme;
+    if (theme && theme->noded &&
+        (g_str_has_prefix(request->name, "point_") || g_str_has_prefix(request->name, "volume_")))
+        return theme->noded(host, request, error);
     if (!strcmp(request->name, "node_report"))
         return report_of(host);
     struct stamp promised;
@@ -85,6 +89,8 @@ static void load_task(void *data)
     if (host->fence_ready) {
         fake_serve(host->noded, noded_handle, host);
         ms_load_noded(host);
+        if (host->ms->theme && host->ms->theme->noded_starts)
+            host->ms->theme->noded_starts(host);
     } else {
         ms_problem(host->ms, "%s: noded cannot read what it has written: %s", host->uuid,
                    error->message);
@@ -245,7 +251,7 @@ static void restart_soon(struct ms_host *host)
 static void check_end(const struct ms_host *host, const GError *reason)
 {
     struct mastership record = {0};
-    struct stamp ended = {MS_HISTORY, host->epoch};
+    struct stamp ended = {host->ms->history, host->epoch};
     if (!strstr(reason->message, "node liar"))
         return;
     if (!ended.epoch && host->real && host->real->ops->observe(host->real, &record, NULL))

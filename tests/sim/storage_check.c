@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include "core/config/attachments.h"
 #include "core/config/resource.h"
 #include "proto/change.h"
 #include "proto/storage/volume_driver.h"
@@ -176,6 +177,9 @@ static void check_data(const struct commit *commit, const struct resource *new)
     if (!g_str_has_prefix(new->data, new->uuid))
         WRONG(commit, "%s %s names %s, which is another's", resource_kind(new->type), new->uuid,
               new->data);
+    else if (g_hash_table_contains(commit->storage->beside, new->data))
+        WRONG(commit, "%s %s names %s, of which a backup was made", resource_kind(new->type),
+              new->uuid, new->data);
     else if (!fake_volumes_has(volumes, new->data))
         WRONG(commit, "%s %s names %s, which is not there", resource_kind(new->type), new->uuid,
               new->data);
@@ -196,7 +200,8 @@ static void check_copy(const struct commit *commit, const struct worker *row,
     struct storage_counts *counts = commit->storage->counts;
     const char *source = row && row->source ? row->source->data : NULL;
     bool restored = row && !strcmp(row->operation, "restore-backup");
-    if (restored)
+    bool uploaded = row && !strcmp(row->operation, "upload-volume");
+    if (restored || uploaded)
         source = resource_of_row(commit->storage->truth, row).data;
     if (!source || !fake_volumes_has(volumes, source))
         return;
@@ -204,9 +209,27 @@ static void check_copy(const struct commit *commit, const struct worker *row,
     counts->backups += new->type == RESOURCE_BACKUP;
     counts->restores += restored;
     counts->moves += resource_is_moved(row);
-    if (fake_volumes_content(volumes, new->data) != fake_volumes_content(volumes, source))
+    counts->uploads += uploaded;
+    counts->downloads += row->source && row->source->resource_type == RESOURCE_IMAGE;
+    guint64 claim = row->claim;
+    const guint64 *moment = g_hash_table_lookup(commit->storage->moments, &claim);
+    if (fake_volumes_content(volumes, new->data) !=
+        (moment ? *moment : fake_volumes_content(volumes, source)))
         WRONG(commit, "%s %s is no moment of its source %s", resource_kind(new->type), new->uuid,
               source);
+}
+
+/* It is known by what it has, and what its sender said (SAF-60). */
+static void check_image(const struct commit *commit, const struct resource *new)
+{
+    const struct storage_world *storage = commit->storage;
+    struct image_sums sums;
+    fake_volumes_sums(fake_volumes_content(storage->volumes, new->data), &sums);
+    if (strcmp(sums.os_hash_value, new->sum) != 0)
+        WRONG(commit, "image %s is not known by what %s has", new->uuid, new->data);
+    if (g_hash_table_contains(storage->lies, new->data))
+        WRONG(commit, "image %s has what its sender has not sent", new->uuid);
+    commit->storage->counts->images++;
 }
 
 static void check_named(const struct commit *commit, const struct resource *old,
@@ -222,6 +245,8 @@ static void check_named(const struct commit *commit, const struct resource *old,
               new->uuid, new->data, row ? row->claim : 0);
     if (*new->data)
         check_copy(commit, row, new);
+    if (*new->data &&new->type == RESOURCE_IMAGE)
+        check_image(commit, new);
     if (!*old->data)
         return;
     g_autofree char *key = config_trash_key(old->backend, old->data);
@@ -254,9 +279,10 @@ static void check_resource(const struct commit *commit, const struct resource *o
 {
     check_named(commit, old, new);
     check_data(commit, new);
-    if (strcmp(old->status, new->status) != 0 && !is_accepted(commit, new))
+    bool waits = new->type == RESOURCE_IMAGE && !old->exists; /* for its bytes */
+    if (strcmp(old->status, new->status) != 0 && !waits && !is_accepted(commit, new))
         check_cause(commit, new, "another status");
-    if (old->exists && new->size < old->size)
+    if (old->exists && new->size < old->size &&new->type != RESOURCE_IMAGE)
         WRONG(commit, "%s %s is smaller than before", resource_kind(new->type), new->uuid);
 }
 
@@ -428,19 +454,32 @@ static void check_asked(const struct commit *commit)
 
 static bool is_ours(const char *kind)
 {
-    static const char *const kinds[] = {"cluster", "backend",  "storage_service", "worker",
-                                        "volume",  "snapshot", "backup",          "trash",
-                                        "cleanup", NULL};
+    static const char *const kinds[] = {
+        "cluster", "backend", "storage_service", "worker", "volume",       "snapshot", "backup",
+        "trash",   "cleanup", "instance",        "image",  "repair_brake", NULL};
     return g_strv_contains(kinds, kind);
+}
+
+/* A guest that began, ended or let go meanwhile spoils a copy that is no point in time. */
+static bool is_spoilt(const struct commit *commit, const struct worker *row)
+{
+    guint64 generation = 0;
+    if (!row->source || commit->resets || row->was_service_id)
+        return false;
+    const char *attachment = attachment_of_source(commit->storage->truth, row->source, &generation);
+    return strcmp(attachment, row->source->attachment) != 0 ||
+           generation != row->source->generation;
 }
 
 static void check_end(const struct commit *commit, const char *kind, const void *old)
 {
     if (!strcmp(kind, "trash") && old)
         check_trash_gone(commit, old);
-    else if (!strcmp(kind, "worker") && old)
-        commit->storage->counts->cleaned +=
-            ((const struct worker *)old)->was_service_id && !commit->resets;
+    if (strcmp(kind, "worker") != 0 || !old)
+        return;
+    commit->storage->counts->cleaned +=
+        ((const struct worker *)old)->was_service_id && !commit->resets;
+    commit->storage->counts->torn += is_spoilt(commit, old);
 }
 
 /* Another request has another stamp, behind all that were there. */
@@ -453,11 +492,25 @@ static void check_cleanup(const struct commit *commit, const char *key, const st
     check_stamp(commit, key, new->requested_us);
 }
 
+/* What a guest has, or may open, stays where and what it is (SAF-53, 57). */
+static void check_attached(const struct commit *commit, const struct volume *old,
+                           const struct volume *new)
+{
+    if (!old || !old->attachments->len)
+        return;
+    if (!new || strcmp(old->data, new->data) != 0 || strcmp(old->backend, new->backend) != 0)
+        WRONG(commit, "volume %s is attached, and its data changes", old->uuid);
+    else if (commit->resets && new->status != VOLUME_AVAILABLE)
+        WRONG(commit, "volume %s is attached, and is reset", old->uuid);
+}
+
 /* `new` NULL: it goes. */
 static void check_one(const struct commit *commit, const char *kind, const char *key,
                       const void *new_record)
 {
     enum resource_type type = resource_type_of(kind);
+    if (type == RESOURCE_VOLUME)
+        check_attached(commit, config_get(commit->storage->truth, kind, key, NULL), new_record);
     const struct resource old = resource_of(commit->storage->truth, type, key);
     struct resource new = resource_read(type, new_record);
     if (new.exists)
@@ -513,6 +566,8 @@ static void check_tracked(const struct commit *commit, const struct resource *re
     const struct worker *row = storage_row_of(commit->storage->truth, resource);
     bool own =
         row && row->resource_type == resource->type && !strcmp(row->resource_id, resource->uuid);
+    if (!row && g_hash_table_contains(commit->storage->left, resource->uuid))
+        return;
     if (resource->exists && is_tracked(resource) &&
         (!row || (own && strcmp(row->status, resource->status) != 0)))
         WRONG(commit, "%s %s is %s, and no row says so", resource_kind(resource->type),
@@ -555,6 +610,31 @@ static void note_reset(const struct commit *commit)
     }
 }
 
+/* SAF-122. */
+static void check_held(const struct commit *commit)
+{
+    const struct config *truth = commit->storage->truth;
+    bool held = commit->id && storage_is_held(commit->storage) && !commit->resets &&
+                !change_of(commit, "repair_brake", "cluster");
+    for (guint i = 0; held && i < commit->changes->len; i++) {
+        const struct change *change = commit->changes->pdata[i];
+        if (!storage_may_hold(truth, change))
+            WRONG(commit, "%s %s changes before anybody says continue", change->kind, change->key);
+    }
+}
+
+/* Nobody works any more on what rows of before a restore were about, until recovery, or a person,
+ * has said what it is. */
+static void note_left(const struct commit *commit)
+{
+    g_autoptr(GPtrArray) rows = config_list(commit->storage->truth, "worker");
+    for (guint i = 0; i < rows->len; i++) {
+        const struct worker *row = rows->pdata[i];
+        g_hash_table_add(commit->storage->left, g_strdup(row->resource_id));
+        g_hash_table_add(commit->storage->left, g_strdup(row->partner_id));
+    }
+}
+
 void storage_committed(struct ms *ms, const char *id, guint64 serial, const GPtrArray *changes)
 {
     struct storage_world *storage = storage_of(ms);
@@ -565,16 +645,24 @@ void storage_committed(struct ms *ms, const char *id, guint64 serial, const GPtr
                                   .resets = id && g_hash_table_contains(storage->reset_ids, id),
                                   .changes = changes};
     check_asked(&commit);
+    check_held(&commit);
     if (commit.resets)
         note_reset(&commit);
+    bool continues = storage_is_held(storage) && change_of(&commit, "repair_brake", "cluster");
+    if (continues)
+        note_left(&commit);
     for (guint i = 0; id && i < changes->len; i++)
         if (is_ours(((const struct change *)changes->pdata[i])->kind))
             check_change(&commit, changes->pdata[i]);
     for (guint i = 0; i < changes->len; i++)
         if (is_ours(((const struct change *)changes->pdata[i])->kind))
             apply(&commit, changes->pdata[i]);
+    if (continues && config_count(storage->truth, "worker"))
+        WRONG(&commit, "%s stays behind continue", "a row of before the restore");
     for (guint i = 0; i < changes->len; i++)
         check_tracked_after(&commit, changes->pdata[i]);
+    if (storage_has_guests(ms))
+        storage_guests_check(storage);
 }
 
 /* --- commits are lost --- */
@@ -622,6 +710,8 @@ void storage_reloaded(struct ms *ms, const struct model_store *store)
     *loss = (struct storage_loss){ms_now(ms), before};
     g_ptr_array_add(storage->losses, loss);
     g_hash_table_foreach_remove(storage->resets, is_lost, ms);
+    if (storage_has_guests(ms))
+        storage_guests_reloaded(storage);
     for (guint type = 0; resource_type_words.words[type]; type++) {
         g_autoptr(GPtrArray) all = config_list(storage->truth, resource_kind(type));
         for (guint i = 0; i < all->len; i++) {

@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "core/config/attachments.h"
 #include "proto/change.h"
 
 #define RESETS 7        /* of all that a member works on, while news is late */
@@ -217,6 +218,8 @@ void storage_fault(struct ms *ms)
         late_news,  late_news,    late_news,     late_news,      hang_place, place_fails,
         set_clock,  unmount_place};
     struct storage_world *storage = storage_of(ms);
+    if (ms->theme == &storage_restores_theme)
+        storage_may_restore(storage);
     guint which = ms_random(ms, G_N_ELEMENTS(faults));
     struct storage_host *host = any_host(storage);
     ms_tell(ms, "fault %u of storage on host %u", which, host->host->index + 1);
@@ -251,6 +254,28 @@ static char *service_unrest(const struct storage_world *storage)
     return NULL;
 }
 
+/* What a job has left recovery has settled, and what was asked for is given up. */
+static char *guests_unrest(const struct storage_world *storage)
+{
+    g_autoptr(GPtrArray) instances = config_list(storage->truth, "instance");
+    g_autoptr(GPtrArray) volumes = config_list(storage->truth, "volume");
+    for (guint i = 0; i < instances->len; i++) {
+        const struct instance *instance = instances->pdata[i];
+        if (instance->task_state != TASK_NONE)
+            return g_strdup_printf("%s has the mark of job %" G_GUINT64_FORMAT, instance->name,
+                                   instance->task_owner);
+    }
+    for (guint i = 0; i < volumes->len; i++) {
+        const struct attachment *attachment = attachment_of(volumes->pdata[i]);
+        const struct instance *instance =
+            attachment ? config_get(storage->truth, "instance", attachment->instance, NULL) : NULL;
+        if (instance && *instance->holder && attachment->leaving_us &&
+            storage_opened(storage, ((const struct volume *)volumes->pdata[i])->data))
+            return g_strdup_printf("%s is asked to give a volume up", instance->name);
+    }
+    return NULL;
+}
+
 char *storage_unrest(struct ms *ms)
 {
     const struct storage_world *storage = storage_of(ms);
@@ -260,7 +285,10 @@ char *storage_unrest(struct ms *ms)
         return g_strdup_printf("%s of %s (%u rows) is with service %" G_GUINT64_FORMAT,
                                row->operation, row->resource_id, rows->len, row->service_id);
     }
-    return service_unrest(storage);
+    if (storage_is_held(storage))
+        return g_strdup("nobody has said continue");
+    char *why = guests_unrest(storage);
+    return why ? why : service_unrest(storage);
 }
 
 /* --- life --- */
@@ -274,8 +302,26 @@ static void add(GPtrArray *changes, const char *kind, const char *key, json_t *o
     g_ptr_array_add(changes, change_make(CHANGE_PUT, kind, key, 1, whole));
 }
 
+static char *guest_uuid(guint index)
+{
+    return g_strdup_printf("eeeeeeee-0000-4000-8000-00000000000%u", index + 1);
+}
+
+static void add_guests(const struct ms *ms, GPtrArray *changes)
+{
+    for (guint i = 0; i < STORAGE_GUESTS && storage_has_guests(ms); i++) {
+        g_autofree char *name = g_strdup_printf("web%u", i + 1);
+        g_autofree char *uuid = guest_uuid(i);
+        add(changes, "instance", uuid,
+            json_make("{s:s,s:s,s:s,s:i,s:s}", "uuid", uuid, "name", name, "disk_template",
+                      "diskless", "memory", 64, "primary_node",
+                      ms->hosts[i % ms->hosts_count].uuid));
+    }
+}
+
 static void add_objects(const struct ms *ms, GPtrArray *changes)
 {
+    add_guests(ms, changes);
     for (guint i = 0; i < STORAGE_BACKENDS; i++) {
         g_autofree char *uuid = g_strdup_printf("dddddddd-0000-4000-8000-00000000000%u", i + 1);
         g_autofree char *name = g_strdup_printf("b%u", i + 1);
@@ -284,8 +330,8 @@ static void add_objects(const struct ms *ms, GPtrArray *changes)
         for (guint j = 0; j < ms->hosts_count; j++)
             json_array_append_new(nodes, json_string(ms->hosts[(i + j) % ms->hosts_count].uuid));
         add(changes, "backend", uuid,
-            json_make("{s:s,s:s,s:s,s:o,s:s,s:b}", "uuid", uuid, "name", name, "kind", "dir",
-                      "nodes", nodes, "path", path, "backups", 1));
+            json_make("{s:s,s:s,s:s,s:o,s:s,s:b,s:b}", "uuid", uuid, "name", name, "kind", "dir",
+                      "nodes", nodes, "path", path, "backups", 1, "images", 1));
     }
 }
 
@@ -315,12 +361,29 @@ static void begin(struct ms *ms, void *counts)
     storage->truth = config_new();
     storage->failing = ms->theme->plain ? 0 : 1;
     storage->makers = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    storage->left = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    storage->beside = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     storage->resets = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
     storage->reset_ids = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     storage->asked = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, json_free);
     storage->forsaken = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     for (guint i = 0; i < STORAGE_BACKENDS; i++)
         storage->backends[i] = g_strdup_printf("dddddddd-0000-4000-8000-00000000000%u", i + 1);
+    storage->doors = g_ptr_array_new_with_free_func(storage_door_free);
+    storage->lies = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    storage->frames = g_ptr_array_new_with_free_func(storage_frame_free);
+    storage->jobs = g_hash_table_new(NULL, NULL);
+    storage->moments = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, g_free);
+    for (guint i = 0; i < STORAGE_GUESTS; i++) {
+        struct storage_guest *guest = &storage->guests[i];
+        *guest = (struct storage_guest){.storage = storage,
+                                        .host = &storage->hosts[i % ms->hosts_count],
+                                        .index = i,
+                                        .over = true,
+                                        .opens = g_ptr_array_new_with_free_func(storage_open_free)};
+        g_autofree char *uuid = guest_uuid(i);
+        g_strlcpy(guest->uuid, uuid, sizeof guest->uuid);
+    }
     for (guint i = 0; i < ms->hosts_count; i++) {
         storage->hosts[i].storage = storage;
         storage->hosts[i].host = &ms->hosts[i];
@@ -336,10 +399,20 @@ static void end(struct ms *ms)
     for (guint i = 0; i < STORAGE_BACKENDS; i++)
         g_free(storage->backends[i]);
     g_hash_table_unref(storage->makers);
+    g_hash_table_unref(storage->beside);
+    g_hash_table_unref(storage->left);
     g_hash_table_unref(storage->resets);
     g_hash_table_unref(storage->reset_ids);
     g_hash_table_unref(storage->asked);
     g_hash_table_unref(storage->forsaken);
+    for (guint i = 0; i < STORAGE_GUESTS; i++)
+        g_ptr_array_unref(storage->guests[i].opens);
+    g_clear_pointer(&storage->backup, g_ptr_array_unref);
+    g_ptr_array_unref(storage->doors);
+    g_hash_table_unref(storage->lies);
+    g_ptr_array_unref(storage->frames);
+    g_hash_table_unref(storage->jobs);
+    g_hash_table_unref(storage->moments);
     g_ptr_array_unref(storage->losses);
     g_ptr_array_unref(storage->lives);
     g_ptr_array_unref(storage->places);
@@ -348,15 +421,30 @@ static void end(struct ms *ms)
     g_free(storage);
 }
 
-#define STORAGE_THEME(is_plain)                                                                    \
+static void noded_starts(struct ms_host *host)
+{
+    if (storage_has_guests(host->ms))
+        storage_noded_starts(host);
+}
+
+#define STORAGE_THEME(is_plain, is_sqlite)                                                         \
     {                                                                                              \
-        .plain = is_plain, .rest_ms = STORAGE_REST_MS, .begin = begin, .end = end,                 \
-        .add_objects = add_objects, .boots = storage_boots, .ends = storage_ends,                  \
-        .pauses = storage_pauses, .asked = storage_asked, .given = storage_given,                  \
-        .committed = storage_committed, .reloaded = storage_reloaded, .step = storage_step,        \
-        .fault = storage_fault, .faults_end = storage_faults_end, .unrest = storage_unrest         \
+        .plain = is_plain, .sqlite = is_sqlite, .rest_ms = STORAGE_REST_MS, .begin = begin,        \
+        .end = end, .add_objects = add_objects, .boots = storage_boots, .ends = storage_ends,      \
+        .pauses = storage_pauses, .noded_starts = noded_starts, .noded = storage_noded,            \
+        .asked = storage_asked, .given = storage_given, .committed = storage_committed,            \
+        .reloaded = storage_reloaded, .step = storage_step, .fault = storage_fault,                \
+        .faults_end = storage_faults_end, .unrest = storage_unrest                                 \
     }
 
-const struct ms_theme storage_theme = STORAGE_THEME(false);
-const struct ms_theme storage_plain_theme = STORAGE_THEME(true);
-const struct ms_theme storage_copies_theme = STORAGE_THEME(false);
+const struct ms_theme storage_theme = STORAGE_THEME(false, false);
+const struct ms_theme storage_plain_theme = STORAGE_THEME(true, false);
+const struct ms_theme storage_copies_theme = STORAGE_THEME(false, false);
+const struct ms_theme storage_guests_theme = STORAGE_THEME(false, false);
+const struct ms_theme storage_images_theme = STORAGE_THEME(false, false);
+const struct ms_theme storage_restores_theme = STORAGE_THEME(false, true);
+
+bool storage_has_guests(const struct ms *ms)
+{
+    return ms->theme == &storage_guests_theme || ms->theme == &storage_restores_theme;
+}

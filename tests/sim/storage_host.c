@@ -63,6 +63,11 @@ static void ended(const GError *error, void *data)
         restart_soon(host);
 }
 
+static void handle(struct rpc_request *request, void *data)
+{
+    volume_service_handle(((struct storage_process *)data)->service, request);
+}
+
 void storage_start_volumed(struct storage_host *host)
 {
     struct storage_process *life = g_new0(struct storage_process, 1);
@@ -73,6 +78,7 @@ void storage_start_volumed(struct storage_host *host)
     g_ptr_array_add(host->storage->lives, life);
     host->volumed = life;
     host->paused = false;
+    fake_serve(life->env, handle, life);
     volume_service_start(life->service);
 }
 
@@ -166,6 +172,9 @@ void storage_boots(struct ms_host *base)
     scheduler_start(host);
     storage_start_volumed(host);
     storage_load_start(host);
+    host->recovery = ms_process(base, ROLE_WATCHER);
+    if (storage_has_guests(base->ms))
+        storage_jobs_start(host);
 }
 
 void storage_ends(struct ms_host *base)
@@ -175,7 +184,9 @@ void storage_ends(struct ms_host *base)
     storage_end_volumed(host);
     scheduler_end(host);
     fake_kill(host->cli);
-    host->cli = NULL;
+    fake_kill(host->recovery);
+    host->cli = host->recovery = NULL;
+    storage_guests_end(host);
 }
 
 static void apply_pause(struct storage_host *host, const struct storage_process *life, bool paused)
@@ -194,7 +205,7 @@ static void apply_pause(struct storage_host *host, const struct storage_process 
 void storage_pauses(struct ms_host *base, bool paused)
 {
     struct storage_host *host = &storage_of(base->ms)->hosts[base->index];
-    struct env *const others[] = {host->scheduler, host->cli};
+    struct env *const others[] = {host->scheduler, host->cli, host->recovery};
     for (guint i = 0; i < G_N_ELEMENTS(others); i++)
         if (others[i])
             (paused ? fake_pause : fake_resume)(others[i]);

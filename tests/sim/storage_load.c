@@ -27,7 +27,7 @@ static void ask(struct storage_host *host, const char *method, json_t *args)
                                 .to_role = ROLE_WCONFD,
                                 .method = method,
                                 .args = json_incref(args),
-                                .stamp = {MS_HISTORY, host->host->epoch}};
+                                .stamp = {ms->history, host->host->epoch}};
         json_autoptr answer = env_call_wait(host->cli, &call, &error);
         host->storage->counts->accepted += answer && !strcmp(method, "accept_work");
         if (error && !is_passing(error))
@@ -73,6 +73,16 @@ static const void *any_of(const struct storage_world *storage, const char *kind)
     return all->len ? all->pdata[ms_random(storage->ms, all->len)] : NULL;
 }
 
+/* Any volume; often one that a guest has. */
+static const struct volume *any_volume(const struct storage_world *storage)
+{
+    const struct volume *volume = any_of(storage, "volume");
+    for (guint i = 0; i < 8 && volume && storage_has_guests(storage->ms); i++)
+        if (!storage_opened(storage, volume->data))
+            volume = any_of(storage, "volume");
+    return volume;
+}
+
 /* Of a resource, or of what makes one by the name (`resource` is NULL); `more` is stolen. */
 static void accept(struct storage_host *host, const char *id, const char *type,
                    const char *operation, const char *resource, json_t *more)
@@ -97,7 +107,7 @@ static void write_volume(const struct storage_world *storage, const struct volum
             (row->source && !strcmp(row->source->resource_id, volume->uuid)))
             return;
     }
-    if (volume->status != VOLUME_AVAILABLE)
+    if (volume->status != VOLUME_AVAILABLE || volume->attachments->len)
         return;
     storage->counts->writes++;
     fake_volumes_write(storage->volumes, volume->data);
@@ -139,10 +149,63 @@ static void one_of_backups(struct storage_host *host, const char *id, const stru
         accept(host, id, "Backup", "delete-backup", backup->uuid, NULL);
 }
 
-static void one_of_copies(struct storage_host *host, const char *id)
+static void reset(struct storage_host *host, const char *id, const char *type, const char *resource,
+                  const char *status)
+{
+    struct storage_world *storage = host->storage;
+    g_hash_table_add(storage->reset_ids, g_strdup(id));
+    ask(host, "reset_state",
+        json_make("{s:s,s:s,s:s,s:s}", "commit_id", id, "resource_type", type, "resource", resource,
+                  "status", status));
+}
+
+/* --- images --- */
+
+/* With the bytes by whoever asked for it, who may send none of them. */
+static void receive(struct storage_host *host, const char *id)
+{
+    g_autofree char *backend =
+        g_strdup_printf("b%u", 1 + ms_random(host->storage->ms, STORAGE_BACKENDS));
+    g_autofree char *again = env_uuid(host->cli);
+    g_autofree char *name = g_strdup_printf("i%u", ++host->storage->last_name);
+    ask(host, "add_image",
+        json_make("{s:s,s:s,s:s,s:s}", "commit_id", id, "name", name, "backend", backend,
+                  "disk_format", "raw"));
+    accept(host, again, "Image", "save-image", id, NULL);
+    storage_send_image(host, id);
+}
+
+static void one_of_images(struct storage_host *host, const char *id)
 {
     struct storage_world *storage = host->storage;
     const struct volume *volume = any_of(storage, "volume");
+    const struct image *image = any_of(storage, "image");
+    guint what = ms_random(storage->ms, 100);
+    bool full = config_count(storage->truth, "volume") >= MOST_VOLUMES;
+    g_autofree char *backend = g_strdup_printf("b%u", 1 + what % STORAGE_BACKENDS);
+    g_autofree char *uuid = g_strdup(image ? image->uuid : "");
+    if (what < 35 || !image)
+        receive(host, id);
+    else if (what < 55 && volume)
+        accept(host, id, "Volume", "upload-volume", volume->uuid,
+               json_make("{s:s,s:s}", "name", "u", "backend", backend));
+    else if (what < 75 && !full)
+        accept(host, id, "Volume", "create-volume", NULL,
+               json_make("{s:s,s:s,s:i}", "image", uuid, "backend", backend, "size", 4));
+    else if (what < 88)
+        accept(host, id, "Image", "delete-image", uuid, NULL);
+    else if (what < 94)
+        reset(host, id, "Image", uuid, "killed");
+    else {
+        accept(host, id, "Image", "save-image", uuid, NULL);
+        storage_send_image(host, uuid);
+    }
+}
+
+static void one_of_copies(struct storage_host *host, const char *id)
+{
+    struct storage_world *storage = host->storage;
+    const struct volume *volume = any_volume(storage);
     const struct snapshot *snapshot = any_of(storage, "snapshot");
     guint what = ms_random(storage->ms, 100);
     bool full = config_count(storage->truth, "volume") >= MOST_VOLUMES;
@@ -176,14 +239,31 @@ static void work(struct storage_host *host, const char *id, const char *operatio
                   operation, "resource", resource, "size", size));
 }
 
-static void reset(struct storage_host *host, const char *id, const char *type, const char *resource,
-                  const char *status)
+/* Nobody works on it since a restore. */
+static bool is_left(const struct storage_world *storage, const struct resource *resource)
+{
+    return task_row_of(resource_task_kind(resource->type), resource->status) &&
+           !storage_row_of(storage->truth, resource);
+}
+
+void storage_reset_left(struct storage_host *host)
 {
     struct storage_world *storage = host->storage;
-    g_hash_table_add(storage->reset_ids, g_strdup(id));
-    ask(host, "reset_state",
-        json_make("{s:s,s:s,s:s,s:s}", "commit_id", id, "resource_type", type, "resource", resource,
-                  "status", status));
+    for (guint type = 0; storage->restored && resource_type_words.words[type]; type++) {
+        g_autoptr(GPtrArray) all = config_list(storage->truth, resource_kind(type));
+        g_autoptr(GPtrArray) left = g_ptr_array_new_with_free_func(g_free);
+        for (guint i = 0; i < all->len; i++) {
+            const struct resource resource = resource_read(type, all->pdata[i]);
+            if (is_left(storage, &resource))
+                g_ptr_array_add(left, g_strdup(resource.uuid));
+        }
+        for (guint i = 0; i < left->len && host->cli && !task_killed(); i++) {
+            g_autofree char *id = env_uuid(host->cli);
+            storage->counts->left++;
+            reset(host, id, resource_type_words.words[type], left->pdata[i],
+                  resource_error_status(type));
+        }
+    }
 }
 
 /* --- what a member works on is reset --- */
@@ -269,7 +349,11 @@ static void one_request(struct storage_host *host)
         clean_up(host, id);
         return;
     }
-    if (storage->ms->theme == &storage_copies_theme && ms_random(storage->ms, 2)) {
+    if (storage->ms->theme == &storage_images_theme && ms_random(storage->ms, 3) == 0) {
+        one_of_images(host, id);
+        return;
+    }
+    if (storage->ms->theme != &storage_theme && ms_random(storage->ms, 2)) {
         one_of_copies(host, id);
         return;
     }

@@ -18,7 +18,20 @@ struct place {
     guint given_up[STORAGE_BACKENDS]; /* children that still hang */
 };
 
-enum act_kind { ACT_NONE, ACT_CREATE, ACT_COPY, ACT_BACK_UP, ACT_RESTORE, ACT_GROW, ACT_REMOVE };
+enum act_kind {
+    ACT_NONE,
+    ACT_CREATE,
+    ACT_PREPARE,
+    ACT_SETTLE,
+    ACT_COPY,
+    ACT_BACK_UP,
+    ACT_RESTORE,
+    ACT_UPLOAD,
+    ACT_DOWNLOAD,
+    ACT_MEASURE,
+    ACT_GROW,
+    ACT_REMOVE
+};
 
 /* What a child does to data. */
 struct act {
@@ -28,7 +41,10 @@ struct act {
     enum resource_type type;
     char *name, *source; /* source: of what is a copy, else NULL */
     enum resource_type source_type;
-    struct backup *backup;     /* of a restore, else NULL */
+    struct backup *backup;  /* of a restore, else NULL */
+    struct image *image;    /* of a download, else NULL */
+    struct image_sums said; /* of what is measured */
+    enum disk_format format;
     guint64 size_gib, content; /* content: of the source when the copy began */
     gint64 asked_ms, begun_ms;
     bool counted; /* it hangs, and was given up */
@@ -67,6 +83,7 @@ static bool ended(GError **error)
 struct made {
     guint64 bytes;
     char *sum;
+    struct image_sums sums;
 };
 
 /* Of a child whose starter hears of it, or of one that goes on alone (`made` is NULL). */
@@ -83,6 +100,12 @@ static bool copy_bytes(const struct act *act, struct made *made, GError **error)
     else if (act->kind == ACT_BACK_UP)
         ok = fake->ops->back_up(fake, act->from, act->source_type, act->source, act->backend,
                                 act->name, act->size_gib, &made->bytes, &made->sum, error);
+    else if (act->kind == ACT_UPLOAD)
+        ok = fake->ops->upload(fake, act->from, act->source, act->backend, act->name, act->format,
+                               act->size_gib, &made->sums, error);
+    else if (act->kind == ACT_DOWNLOAD)
+        ok = fake->ops->download(fake, act->from, act->image, act->backend, act->name,
+                                 act->size_gib, error);
     else
         ok = fake->ops->restore(fake, act->from, act->backup, act->backend, act->name,
                                 act->size_gib, error);
@@ -104,11 +127,22 @@ static bool carry_out(const struct act *act, struct made *made, GError **error)
         ok = copy_bytes(act, made, error);
         if (fake_volumes_content(storage->volumes, act->source) != act->content)
             fake_volumes_write(storage->volumes, act->name); /* it is torn */
+    } else if (act->kind == ACT_PREPARE) {
+        (act->type == RESOURCE_VOLUME ? storage_makes_beside
+                                      : storage_makes)(storage, act->place->env, act->name);
+        ok = fake->ops->prepare(fake, act->backend, act->type, act->name, act->size_gib, error);
+    } else if (act->kind == ACT_SETTLE) {
+        ok = fake->ops->settle(fake, act->backend, act->type, act->name, act->size_gib, error);
+    } else if (act->kind == ACT_MEASURE) {
+        struct image_sums sums;
+        ok = fake->ops->measure(fake, act->backend, act->name, act->format, &act->said,
+                                made ? &made->sums : &sums, error);
     } else if (act->kind == ACT_GROW) {
         ok = fake->ops->grow(fake, act->backend, act->name, act->size_gib, error);
     } else if (act->kind == ACT_REMOVE) {
         storage->counts->removed += fake_volumes_has(storage->volumes, act->name);
-        storage_removes(storage, act->place->host, act->asked_ms, act->begun_ms, act->name);
+        storage_removes(storage, act->place->host, act->place->env, act->asked_ms, act->begun_ms,
+                        act->name);
         ok = fake->ops->remove(fake, act->backend, act->type, act->name, error);
     }
     return ok;
@@ -128,6 +162,7 @@ static void orphan_cb(void *data)
     backend_free(act->backend);
     backend_free(act->from);
     backup_free(act->backup);
+    image_free(act->image);
     g_free(act->name);
     g_free(act->source);
     g_free(act);
@@ -142,6 +177,7 @@ static void goes_on_alone(const struct act *act, bool counted)
     orphan->backend = backend_copy(act->backend);
     orphan->from = backend_copy(act->from);
     orphan->backup = act->backup ? backup_copy(act->backup) : NULL;
+    orphan->image = act->image ? image_copy(act->image) : NULL;
     orphan->name = g_strdup(act->name);
     orphan->source = g_strdup(act->source);
     orphan->counted = counted;
@@ -243,6 +279,20 @@ static bool place_create(struct volume_driver *driver, const struct backend *bac
     return run_act(driver, ACT_CREATE, backend, type, name, size_gib, error);
 }
 
+static bool place_prepare(struct volume_driver *driver, const struct backend *backend,
+                          enum resource_type type, const char *name, guint64 size_gib,
+                          GError **error)
+{
+    return run_act(driver, ACT_PREPARE, backend, type, name, size_gib, error);
+}
+
+static bool place_settle(struct volume_driver *driver, const struct backend *backend,
+                         enum resource_type type, const char *name, guint64 size_gib,
+                         GError **error)
+{
+    return run_act(driver, ACT_SETTLE, backend, type, name, size_gib, error);
+}
+
 static bool place_copy(struct volume_driver *driver, const struct backend *from,
                        enum resource_type source_type, const char *source,
                        const struct backend *backend, enum resource_type type, const char *name,
@@ -309,6 +359,80 @@ static bool place_restore(struct volume_driver *driver, const struct backend *fr
     return run(&act, NULL, error);
 }
 
+static bool place_upload(struct volume_driver *driver, const struct backend *from,
+                         const char *source, const struct backend *backend, const char *name,
+                         enum disk_format format, guint64 size_gib, struct image_sums *ret_sums,
+                         GError **error)
+{
+    struct place *place = (struct place *)driver;
+    struct made made = {0};
+    const struct act act = {.kind = ACT_UPLOAD,
+                            .place = place,
+                            .backend = (struct backend *)backend,
+                            .from = (struct backend *)from,
+                            .type = RESOURCE_IMAGE,
+                            .name = (char *)name,
+                            .source = (char *)source,
+                            .source_type = RESOURCE_VOLUME,
+                            .format = format,
+                            .size_gib = size_gib,
+                            .content = fake_volumes_content(place->host->storage->volumes, source)};
+    bool ok = run(&act, &made, error);
+    *ret_sums = made.sums;
+    return ok;
+}
+
+static bool place_download(struct volume_driver *driver, const struct backend *from,
+                           const struct image *image, const struct backend *backend,
+                           const char *name, guint64 size_gib, GError **error)
+{
+    struct place *place = (struct place *)driver;
+    const struct act act = {.kind = ACT_DOWNLOAD,
+                            .place = place,
+                            .backend = (struct backend *)backend,
+                            .from = (struct backend *)from,
+                            .type = RESOURCE_VOLUME,
+                            .name = (char *)name,
+                            .source = image->data,
+                            .source_type = RESOURCE_IMAGE,
+                            .image = (struct image *)image,
+                            .size_gib = size_gib,
+                            .content =
+                                fake_volumes_content(place->host->storage->volumes, image->data)};
+    return run(&act, NULL, error);
+}
+
+static bool place_measure(struct volume_driver *driver, const struct backend *backend,
+                          const char *name, enum disk_format format, const struct image_sums *said,
+                          struct image_sums *ret_sums, GError **error)
+{
+    struct place *place = (struct place *)driver;
+    struct made made = {0};
+    const struct act act = {.kind = ACT_MEASURE,
+                            .place = place,
+                            .backend = (struct backend *)backend,
+                            .from = (struct backend *)backend,
+                            .type = RESOURCE_IMAGE,
+                            .name = (char *)name,
+                            .said = *said,
+                            .format = format};
+    bool ok = run(&act, &made, error);
+    *ret_sums = made.sums;
+    return ok;
+}
+
+/* Only what is received (what is sent changes nothing). */
+static struct volume_transfer *place_transfer(struct volume_driver *driver,
+                                              const struct backend *backend, const char *name,
+                                              guint64 bytes, const char *address, GError **error)
+{
+    struct place *place = (struct place *)driver;
+    if (!run_act(driver, ACT_NONE, backend, RESOURCE_IMAGE, name, 0, error))
+        return NULL;
+    storage_makes(place->host->storage, place->env, name);
+    return storage_door_new(place->host->storage, backend, name, bytes);
+}
+
 static bool place_grow(struct volume_driver *driver, const struct backend *backend,
                        const char *name, guint64 size_gib, GError **error)
 {
@@ -348,9 +472,17 @@ static guint place_hanging(struct volume_driver *driver, const struct backend *b
 static const struct volume_driver_ops place_ops = {.open = place_open,
                                                    .space = place_space,
                                                    .create = place_create,
+                                                   .prepare = place_prepare,
+                                                   .settle = place_settle,
                                                    .copy = place_copy,
                                                    .back_up = place_back_up,
                                                    .restore = place_restore,
+                                                   .upload = place_upload,
+                                                   .measure = place_measure,
+                                                   .transfer = place_transfer,
+                                                   .transfer_state = storage_door_state,
+                                                   .transfer_end = storage_door_end,
+                                                   .download = place_download,
                                                    .grow = place_grow,
                                                    .remove = place_remove,
                                                    .look = place_look,

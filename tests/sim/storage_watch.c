@@ -175,6 +175,8 @@ void storage_asked(struct ms_host *host, struct rpc_request *request)
 void storage_makes(struct storage_world *storage, const struct env *env, const char *name)
 {
     const struct env *before = g_hash_table_lookup(storage->makers, name);
+    if (storage_opened(storage, name))
+        ms_problem(storage->ms, "somebody makes %s, which a guest has open", name);
     if (before && before != env)
         ms_problem(storage->ms, "two processes make %s", name);
     storage_tell(storage, "data is made");
@@ -209,8 +211,7 @@ static const char *whose(const struct config *config, const char *uuid, guint64 
     return NULL;
 }
 
-/* What the master had on record when it was asked, if that is lost by now. */
-static const struct config *lost_since(const struct storage_world *storage, gint64 asked_ms)
+const struct config *storage_lost_since(const struct storage_world *storage, gint64 asked_ms)
 {
     for (guint i = 0; i < storage->losses->len; i++) {
         const struct storage_loss *loss = storage->losses->pdata[i];
@@ -220,10 +221,30 @@ static const struct config *lost_since(const struct storage_world *storage, gint
     return NULL;
 }
 
+void storage_makes_beside(struct storage_world *storage, const struct env *env, const char *name)
+{
+    storage_makes(storage, env, name);
+    g_hash_table_add(storage->beside, g_strdup(name));
+}
+
+/* Of what a guest has a backup is made of a copy beside the volume, which no record ever names, by
+ * who removes it then. */
+static bool is_own(const struct storage_world *storage, const struct env *env, const char *name)
+{
+    return g_hash_table_contains(storage->beside, name) &&
+           g_hash_table_lookup(storage->makers, name) == env;
+}
+
+void storage_moment(struct storage_world *storage, guint64 claim, guint64 content)
+{
+    g_hash_table_replace(storage->moments, g_memdup2(&claim, sizeof claim),
+                         g_memdup2(&content, sizeof content));
+}
+
 /* SAF-53, SAF-54: the master was asked just before, and had nothing that names it; what it had may
  * be lost by now. */
 void storage_removes(struct storage_world *storage, const struct storage_host *host,
-                     gint64 asked_ms, gint64 begun_ms, const char *name)
+                     const struct env *env, gint64 asked_ms, gint64 begun_ms, const char *name)
 {
     g_autofree char *uuid = NULL;
     guint64 claim = 0;
@@ -231,12 +252,18 @@ void storage_removes(struct storage_world *storage, const struct storage_host *h
         return;
     storage_tell(storage, "data is removed");
     guint index = host->host->index + 1;
-    if (begun_ms - asked_ms > ON_ITS_WAY_MS && host->resumed_ms < asked_ms)
+    bool own = is_own(storage, env, name);
+    if (!own && begun_ms - asked_ms > ON_ITS_WAY_MS && host->resumed_ms < asked_ms)
         ms_problem(storage->ms, "host %u removes %s, and has not asked", index, name);
-    const char *is = whose(storage->truth, uuid, claim, name);
+    const char *is = own ? NULL : whose(storage->truth, uuid, claim, name);
     bool of_lost = !ms_commit_at(storage->ms, claim);
-    const struct config *lost = lost_since(storage, asked_ms);
-    if (!is && !of_lost)
+    const struct config *lost = storage_lost_since(storage, asked_ms);
+    if (!lost && storage_is_held(storage))
+        ms_problem(storage->ms, "host %u removes %s before anybody says continue", index, name);
+    const struct storage_guest *guest = storage_opened(storage, name);
+    if (!lost && guest && !guest->stray)
+        ms_problem(storage->ms, "host %u removes %s, which a guest has open", index, name);
+    if (own || (!is && !of_lost))
         return;
     if (!lost || whose(lost, uuid, claim, name))
         ms_problem(storage->ms, "host %u removes %s, which %s", index, name,

@@ -15,6 +15,14 @@ struct all_counts {
     struct storage_counts storage;
 };
 
+static const struct {
+    const char *word;
+    const struct ms_theme *theme;
+} themes[] = {{"copies", &storage_copies_theme},
+              {"guests", &storage_guests_theme},
+              {"images", &storage_images_theme},
+              {"restores", &storage_restores_theme}};
+
 static void tell_line(const char *line, void *data)
 {
     if (data)
@@ -30,15 +38,37 @@ static bool run_seed(guint64 seed, const char *rest, void *data)
 
 /* Runs in which nothing happens prove nothing; of a handful, which somebody looks at, nothing is
  * asked. */
+static bool enough_copied(const struct storage_counts *counts, guint64 seeds)
+{
+    return counts->copies > 5 * seeds && counts->writes > 5 * seeds && counts->backups > seeds &&
+           counts->restores > seeds && counts->moves > seeds && counts->cleaned > 5 * seeds &&
+           counts->unnamed > 5 * seeds;
+}
+
+static bool enough_attached(const struct storage_counts *counts, guint64 seeds)
+{
+    return counts->attached > 10 * seeds && counts->opened > 3 * seeds &&
+           counts->in_copy > 5 * seeds && counts->torn > seeds / 2 && counts->points > seeds / 2 &&
+           counts->recovered > seeds / 2 && counts->wishes > seeds / 8;
+}
+
 static bool enough_happened(const struct all_counts *counts)
 {
     const struct storage_counts *storage = &counts->storage;
     guint64 seeds = storage->seeds;
-    bool copied = storage->copies > 5 * seeds && storage->writes > 5 * seeds &&
-                  storage->backups > seeds && storage->restores > seeds && storage->moves > seeds;
     if (counts->theme == &storage_copies_theme)
-        return seeds < 10 || (copied && storage->taken > 80 * seeds &&
-                              storage->cleaned > 5 * seeds && storage->unnamed > 5 * seeds);
+        return seeds < 10 || (enough_copied(storage, seeds) && storage->taken > 80 * seeds);
+    if (counts->theme == &storage_images_theme)
+        return seeds < 10 || (storage->taken > 60 * seeds && storage->sent > 5 * seeds &&
+                              storage->images > 2 * seeds && storage->uploads > seeds / 2 &&
+                              storage->downloads > seeds / 2);
+    if (counts->theme == &storage_restores_theme)
+        return seeds < 10 || (storage->taken > 50 * seeds && storage->attached > 5 * seeds &&
+                              storage->restored > seeds / 2 &&
+                              storage->continued == storage->restored && storage->left > 0);
+    if (counts->theme == &storage_guests_theme)
+        return seeds < 10 || (enough_copied(storage, seeds) && storage->taken > 70 * seeds &&
+                              enough_attached(storage, seeds));
     return seeds < 10 ||
            (storage->taken > 100 * seeds && storage->cleaned > 10 * seeds &&
             storage->refused > 2 * seeds && storage->resets_in_work > seeds &&
@@ -59,6 +89,15 @@ static int report(const char *name, bool ok, const struct all_counts *counts)
         N(seeds), N(accepted), N(taken), N(claimed), N(cleaned), N(given_back), N(refused),
         N(resets), N(resets_in_work), N(made), N(removed), N(unnamed), N(handed_on), N(cleanups),
         N(stood_in), N(copies), N(backups), N(restores), N(moves), N(writes));
+    printf("# %u volumes attached, %u opened, %u of those that were worked on (%u refused), %u "
+           "wishes left, %u given up since, %u settled by recovery, %u points in time, %u copies "
+           "that guests spoilt\n",
+           N(attached), N(opened), N(in_copy), N(refused_attach), N(wishes), N(given_up),
+           N(recovered), N(points), N(torn));
+    printf("# %u restores of the configuration, %u continued, %u left with nobody then reset\n",
+           N(restored), N(continued), N(left));
+    printf("# %u images sent, %u ended with data, %u made of volumes, %u volumes made of one\n",
+           N(sent), N(images), N(uploads), N(downloads));
     printf(
         "# %u masters, %u volumed killed, %u stopped, %u lost their name, %u hangs, %u calls went "
         "on alone, %u failed, %u clocks set, %u down on record, %u data lost with commits; at rest "
@@ -69,16 +108,31 @@ static int report(const char *name, bool ok, const struct all_counts *counts)
     ok = ok && enough_happened(counts);
     printf("%s 1 /sim/storage-%s#SAF-50,SAF-51,SAF-52,SAF-53,SAF-54,SAF-55,SAF-56%s\n",
            ok ? "ok" : "not ok", name,
-           counts->theme == &storage_copies_theme ? ",SAF-120,SAF-121" : "");
+           counts->theme == &storage_restores_theme ? ",SAF-57,SAF-122"
+           : counts->theme == &storage_images_theme ? ",SAF-60,SAF-120,SAF-121"
+           : counts->theme == &storage_guests_theme ? ",SAF-57,SAF-59,SAF-120,SAF-121,SAF-124"
+           : counts->theme == &storage_copies_theme ? ",SAF-120,SAF-121"
+                                                    : "");
     return ok ? 0 : 1;
+}
+
+/* The theme of that name, or "". */
+static const char *theme_of(const char *word, const struct ms_theme **ret_theme)
+{
+    for (guint i = 0; i < G_N_ELEMENTS(themes); i++)
+        if (!strcmp(word, themes[i].word)) {
+            *ret_theme = themes[i].theme;
+            return themes[i].word;
+        }
+    return "";
 }
 
 int main(int argc, char **argv)
 {
     struct all_counts counts = {.theme = &storage_theme};
-    bool ok = true, copies = argc > 1 && strcmp(argv[1], "copies") == 0;
-    if (copies) {
-        counts.theme = &storage_copies_theme;
+    const char *word = argc > 1 ? theme_of(argv[1], &counts.theme) : "";
+    bool ok = true;
+    if (*word) {
         argv++;
         argc--;
     }
@@ -87,13 +141,14 @@ int main(int argc, char **argv)
     if (argc > 2 && strcmp(argv[1], "--seeds") == 0)
         return report("kept", seeds_each(argv[2], run_seed, &counts), &counts);
     if (argc < 2) {
-        fprintf(stderr, "usage: %s [copies] SEEDS [FIRST] | --seeds FILE\n", argv[0]);
+        fprintf(stderr, "usage: %s [copies|guests|images|restores] SEEDS [FIRST] | --seeds FILE\n",
+                argv[0]);
         return 2;
     }
     guint64 seeds = seeds_number("FETTLE_SIM_SEEDS", argv[1]);
     guint64 first = seeds_number("FETTLE_SIM_FIRST", argc > 2 ? argv[2] : "1");
     g_autofree char *name =
-        g_strdup_printf("%s%" G_GUINT64_FORMAT "-seeds", copies ? "copies-" : "", seeds);
+        g_strdup_printf("%s%s%" G_GUINT64_FORMAT "-seeds", word, *word ? "-" : "", seeds);
     for (guint64 seed = first; seed < first + seeds; seed++)
         ok = run_seed(seed, "", &counts) && ok;
     return report(name, ok, &counts);
