@@ -208,7 +208,7 @@ class Lab:
         done = run_command([self.fettle, 'lab', verb, *args, '--dir', self.directory], timeout)
         if done.returncode != 0:
             raise CommandFailed(('lab', verb, *args), done.returncode, done.stdout, done.stderr)
-        if verb == 'power' and args[1] == 'on':
+        if verb == 'power' and args[0] != 'ceph' and args[1] == 'on':
             self.wait_answering(args[0])
         return done.stdout
 

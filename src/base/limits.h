@@ -60,6 +60,7 @@
 #define LIMIT_STORAGE_SERVICES 1024
 #define LIMIT_CLEANUPS 4096 /* that are asked for, or done, at once */
 #define LIMIT_PATH_CHARS 255
+#define LIMIT_CEPH_WORD 64 /* characters of a pool, a namespace, a user */
 #define LIMIT_BACKEND_CHILDREN                                                                     \
     4 /* of a storage service at one back end, and its operations there */
 #define LIMIT_VOLUME_CHILDREN 16        /* the same at all of its back ends */

@@ -40,6 +40,7 @@ struct lab_options {
     guint nodes;      /* 0: 3 */
     guint candidates; /* node1 to this one may be master; 0: 1 */
     bool ipv6;        /* nodes have IPv6 addresses, and no others */
+    bool ceph;        /* there is a Ceph: DIR/ceph/ceph.conf, pool rbd, user fettle */
     bool etcd;        /* the engine is etcd on the candidates, of which there are 3 at least */
     guint root_mib;   /* size of a node's root, MiB; 0: 256, with etcd 1024 */
     guint disks_mib;  /* size of its var/disks, MiB; 0: 256 */
@@ -68,13 +69,14 @@ bool lab_up(const struct lab_options *options, GError **error);
  * without a lab is left alone (not an error if it is missing or empty). */
 bool lab_down(const char *dir, GError **error);
 
-/* {"dir","supervisor":bool,"nodes":[{"name","uuid","address","root","power":bool,"link":bool,"boot_id",
+/* {"dir","supervisor":bool,"ceph":{"address","conf","power":bool,"paused":bool} or
+ * null,"nodes":[{"name","uuid","address","root","power":bool,"link":bool,"boot_id",
  * "daemons":[{"name","state":"running|paused|waiting","pid","restarts","ready":bool}]}]} */
 json_t *lab_status(const char *dir, GError **error);
 
 /* Off: the cable is cut, both file systems are shut down without flushing their journals, every
  * process in the namespace is killed, the mounts are gone. On: mounted again, a new boot id, the
- * daemons started. Already so: true. */
+ * daemons started. Already so: true. Of the lab's Ceph ("ceph") it is shut down in order. */
 bool lab_power(const char *dir, const char *node, bool on, GError **error);
 
 /* The node's cable, at the switch: nothing passes in either direction; stays so over a power cycle.
@@ -83,8 +85,8 @@ bool lab_link(const char *dir, const char *node, bool up, GError **error);
 
 enum lab_signal { LAB_KILL, LAB_PAUSE, LAB_RESUME };
 
-/* Kill: returns when the process has ended; it is started again after a short pause. Its children
- * live on. */
+/* Kill, which is not for "ceph": returns when the process has ended; it is started again after a
+ * short pause. Its children live on. */
 bool lab_signal(const char *dir, const char *daemon_at_node, enum lab_signal what, GError **error);
 
 /* Kills the daemon and starts it at once with these variables ("FETTLE_CRASH_AT=17") added, for

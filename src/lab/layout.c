@@ -86,12 +86,12 @@ static json_t *layout_to_json(const struct layout *layout)
         json_array_append_new(daemons, json_make("{s:s, s:o, s:b}", "name", daemon->name, "command",
                                                  command, "master_only", daemon->master_only));
     }
-    return json_make("{s:i, s:i, s:i, s:i, s:i, s:b, s:b, s:b, s:s, s:O, s:O}", "version",
+    return json_make("{s:i, s:i, s:i, s:i, s:i, s:b, s:b, s:b, s:b, s:s, s:O, s:O}", "version",
                      LAYOUT_VERSION, "nodes", (int)layout->nodes, "candidates",
                      (int)layout->candidates, "root_mib", (int)layout->root_mib, "disks_mib",
                      (int)layout->disks_mib, "made_dir", layout->made_dir, "identity",
-                     layout->identity, "ipv6", layout->ipv6, "cluster_uuid", layout->cluster_uuid,
-                     "node_uuids", uuids, "daemons", daemons);
+                     layout->identity, "ipv6", layout->ipv6, "ceph", layout->ceph, "cluster_uuid",
+                     layout->cluster_uuid, "node_uuids", uuids, "daemons", daemons);
 }
 
 static bool make_lock_file(const struct layout *layout, GError **error)
@@ -153,14 +153,14 @@ static bool daemons_from_json(struct layout *layout, json_t *daemons)
 
 static bool layout_from_json(struct layout *layout, json_t *json)
 {
-    int version, nodes, candidates, root_mib, disks_mib, made_dir, identity, ipv6 = 0;
+    int version, nodes, candidates, root_mib, disks_mib, made_dir, identity, ipv6 = 0, ceph = 0;
     const char *cluster_uuid;
     json_t *uuids, *daemons;
-    if (json_unpack(json, "{s:i, s:i, s:i, s:i, s:i, s:b, s:b, s?b, s:s, s:o, s:o}", "version",
+    if (json_unpack(json, "{s:i, s:i, s:i, s:i, s:i, s:b, s:b, s?b, s?b, s:s, s:o, s:o}", "version",
                     &version, "nodes", &nodes, "candidates", &candidates, "root_mib", &root_mib,
                     "disks_mib", &disks_mib, "made_dir", &made_dir, "identity", &identity, "ipv6",
-                    &ipv6, "cluster_uuid", &cluster_uuid, "node_uuids", &uuids, "daemons",
-                    &daemons) != 0)
+                    &ipv6, "ceph", &ceph, "cluster_uuid", &cluster_uuid, "node_uuids", &uuids,
+                    "daemons", &daemons) != 0)
         return false;
     if (version != LAYOUT_VERSION || nodes < 1 || nodes > LIMIT_LAB_NODES || candidates < 1 ||
         candidates > nodes || root_mib < 1 || disks_mib < 1 ||
@@ -173,6 +173,7 @@ static bool layout_from_json(struct layout *layout, json_t *json)
     layout->made_dir = made_dir;
     layout->identity = identity;
     layout->ipv6 = ipv6;
+    layout->ceph = ceph;
     layout->cluster_uuid = g_strdup(cluster_uuid);
     for (int i = 0; i < nodes; i++) {
         const char *uuid = json_string_value(json_array_get(uuids, (size_t)i));
@@ -298,6 +299,11 @@ char *layout_shared(const struct layout *layout)
 char *layout_shared_image(const struct layout *layout)
 {
     return layout_file(layout, "shared.img");
+}
+
+char *layout_ceph(const struct layout *layout)
+{
+    return layout_file(layout, "ceph");
 }
 
 char *layout_shared_in(const struct layout *layout, guint node)

@@ -25,6 +25,7 @@ struct layout {
     bool made_dir; /* DIR was made by the lab and goes with it */
     bool identity; /* nodes get certificates */
     bool ipv6;     /* nodes have IPv6 addresses, and no others */
+    bool ceph;     /* there is a Ceph */
     char *cluster_uuid;
     GPtrArray *node_uuids; /* char *; node N's is at N - 1 */
     GPtrArray *daemons;    /* struct layout_daemon * */
@@ -66,6 +67,8 @@ char *layout_disks_image(const struct layout *layout, guint node);
 /* The folder that all nodes mount, outside of them; the file system in it; where a node has it. */
 char *layout_shared(const struct layout *layout);
 char *layout_shared_image(const struct layout *layout);
+/* The folder of the lab's Ceph. */
+char *layout_ceph(const struct layout *layout);
 char *layout_shared_in(const struct layout *layout, guint node);
 /* Folder whose programs a node's daemons find before all others. */
 char *layout_programs(const struct layout *layout, guint node);

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "lab/ceph_run.h"
 #include "lab/net.h"
 #include "lab/power.h"
 #include "lab/prepare.h"
@@ -30,6 +31,7 @@ struct supervisor {
     const struct layout *layout;
     struct machine *machines; /* by node, from 1 */
     struct services *services;
+    struct ceph_run *ceph; /* or NULL */
     int listening;
 };
 
@@ -55,6 +57,10 @@ static bool build(struct supervisor *supervisor, GError **error)
             (node == 1 && !prepare_authority(layout, error)) || !prepare_node(layout, node, error))
             return false;
     }
+    if (layout->ceph)
+        supervisor->ceph = ceph_run_new(layout, error);
+    if (layout->ceph && !supervisor->ceph)
+        return false;
     g_autofree char *path = layout_file(layout, "lab.sock");
     supervisor->listening = wire_listen(path, error);
     if (supervisor->listening < 0)
@@ -118,7 +124,9 @@ static json_t *do_status(struct supervisor *supervisor, json_t *command, GError 
                              "boot_id", machine->power ? machine->boot_id : "", "daemons",
                              services_to_json(supervisor->services, node)));
     }
-    return json_make("{s:s, s:b, s:O}", "dir", layout->dir, "supervisor", true, "nodes", nodes);
+    json_t *ceph = supervisor->ceph ? ceph_run_to_json(supervisor->ceph) : json_null();
+    return json_make("{s:s, s:b, s:o, s:O}", "dir", layout->dir, "supervisor", true, "ceph", ceph,
+                     "nodes", nodes);
 }
 
 static bool switch_power(struct supervisor *supervisor, guint node, bool on, GError **error)
@@ -139,9 +147,25 @@ static bool switch_power(struct supervisor *supervisor, guint node, bool on, GEr
     return ok;
 }
 
+/* Whether it is said of the lab's Ceph, under `name`; then with an error if there is none. */
+static bool is_ceph(const struct supervisor *supervisor, json_t *command, const char *name,
+                    GError **error)
+{
+    bool is = g_strcmp0(json_string_value(json_object_get(command, name)), "ceph") == 0;
+    if (is && !supervisor->ceph)
+        fettle_set_error(error, UNKNOWN_ENTITY,
+                         "this lab has no Ceph; `fettle lab up --ceph` makes one that has");
+    return is;
+}
+
 static json_t *do_power(struct supervisor *supervisor, json_t *command, GError **error)
 {
     bool on;
+    if (is_ceph(supervisor, command, "node", error))
+        return supervisor->ceph && flag_of(command, "on", &on, error) &&
+                       ceph_run_power(supervisor->ceph, on, error)
+                   ? json_true()
+                   : NULL;
     guint node = node_of(supervisor, command, error);
     if (!node || !flag_of(command, "on", &on, error) || !switch_power(supervisor, node, on, error))
         return NULL;
@@ -169,11 +193,22 @@ static struct lab_service *service_of(struct supervisor *supervisor, json_t *com
     return services_find(supervisor->services, name ? name : "", error);
 }
 
+static json_t *signal_ceph(struct supervisor *supervisor, const char *word, GError **error)
+{
+    bool pause = g_strcmp0(word, "pause") == 0;
+    if (pause || g_strcmp0(word, "resume") == 0)
+        return ceph_run_pause(supervisor->ceph, pause, error) ? json_true() : NULL;
+    fettle_set_error(error, WRONG_INPUT, "ceph can be paused and resumed, and its power be cut");
+    return NULL;
+}
+
 static json_t *do_signal(struct supervisor *supervisor, json_t *command, GError **error)
 {
     static const char *const words[] = {
         [LAB_KILL] = "kill", [LAB_PAUSE] = "pause", [LAB_RESUME] = "resume"};
     const char *word = json_string_value(json_object_get(command, "signal"));
+    if (is_ceph(supervisor, command, "daemon", error))
+        return supervisor->ceph ? signal_ceph(supervisor, word, error) : NULL;
     struct lab_service *service = service_of(supervisor, command, error);
     if (!service)
         return NULL;

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/limits.h"
 #include "io/process.h"
+#include "lab/ceph.h"
 #include "lab/form.h"
 #include "lab/layout.h"
 #include "lab/net.h"
@@ -150,6 +151,7 @@ static struct layout *plan(const struct lab_options *options, GError **error)
     layout->disks_mib = options->disks_mib ? options->disks_mib : DISKS_MIB_DEFAULT;
     layout->identity = !options->no_identity;
     layout->ipv6 = options->ipv6;
+    layout->ceph = options->ceph;
     if (!add_daemons(layout, options, error) || !net_check_free(layout->prefix, error))
         return NULL;
     return g_steal_pointer(&layout);
@@ -210,7 +212,7 @@ static bool bring_up(const struct layout *layout, const struct lab_options *opti
 bool lab_up(const struct lab_options *options, GError **error)
 {
     if (!tools_check_root(error) || !tools_check(!options->no_identity, error) ||
-        (options->ipv6 && !tools_check_ipv6(error)))
+        (options->ipv6 && !tools_check_ipv6(error)) || (options->ceph && !ceph_check(error)))
         return false;
     layout_autoptr layout = plan(options, error);
     if (!layout || !check_folder(layout->dir, &layout->made_dir, error))

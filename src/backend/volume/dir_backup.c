@@ -85,51 +85,84 @@ bool dir_backup_check(int fd, guint64 bytes, guint64 *ret_size, GError **error)
     return fits;
 }
 
-/* `words` go before the file that is made. It may open the two by the names of their descriptors
- * alone. */
-static void become(const char *const *words, int source, int target, GError **error)
+static char *file_of(const struct dir_image *image)
+{
+    if (image->outside)
+        return g_strdup(image->outside);
+    return g_strdup_printf("{\"driver\":\"file\",\"filename\":\"/proc/self/fd/%d\"}", image->fd);
+}
+
+static char *raw_of(const struct dir_image *image, guint64 bytes)
+{
+    g_autofree char *file = file_of(image);
+    g_autofree char *size =
+        bytes ? g_strdup_printf("\"size\":%" G_GUINT64_FORMAT ",", bytes) : g_strdup("");
+    return g_strdup_printf("json:{\"driver\":\"raw\",%s\"file\":%s}", size, file);
+}
+
+static bool keep(int fd)
+{
+    return fd < 0 || fcntl(fd, F_SETFD, 0) == 0;
+}
+
+/* It may open the two by the names of their descriptors alone. -U: a guest's start is not refused
+ * for the sake of a copy (SAF-120). */
+static void become(const char *source, const char *format, bool compressed,
+                   const struct dir_image *target, int source_fd, GError **error)
 {
     g_autoptr(GPtrArray) argv = g_ptr_array_new_with_free_func(g_free);
+    g_autofree char *file = file_of(target);
     image_tool_limits(argv);
-    g_ptr_array_add(argv, g_strdup("qemu-img"));
-    for (const char *const *word = words; *word; word++)
-        g_ptr_array_add(argv, g_strdup(*word));
-    g_ptr_array_add(argv, g_strdup_printf("/proc/self/fd/%d", target));
+    const char *const words[] = {"qemu-img", "convert", "-U", "-O", format};
+    for (guint i = 0; i < G_N_ELEMENTS(words); i++)
+        g_ptr_array_add(argv, g_strdup(words[i]));
+    if (compressed)
+        g_ptr_array_add(argv, g_strdup("-c"));
+    if (target->outside) {
+        g_ptr_array_add(argv, g_strdup("-n"));
+        g_ptr_array_add(argv, g_strdup("--target-is-zero"));
+    }
+    g_ptr_array_add(argv, g_strdup(source));
+    g_ptr_array_add(argv, target->outside
+                              ? g_strdup_printf("json:{\"driver\":\"raw\",\"file\":%s}", file)
+                              : g_strdup_printf("/proc/self/fd/%d", target->fd));
     g_ptr_array_add(argv, NULL);
-    if (fcntl(source, F_SETFD, 0) == 0 && fcntl(target, F_SETFD, 0) == 0)
+    if (keep(source_fd) && keep(target->outside ? -1 : target->fd))
         execvp(argv->pdata[0], (char **)argv->pdata);
     fettle_set_error(error, ENVIRONMENT, "cannot start qemu-img: %s", g_strerror(errno));
 }
 
-static char *raw_words(int source, guint64 bytes)
+static void make_file_of(const struct dir_image *source, guint64 bytes, const char *format,
+                         bool compressed, int target, GError **error)
 {
-    return g_strdup_printf("json:{\"driver\":\"raw\",\"size\":%" G_GUINT64_FORMAT
-                           ",\"file\":{\"driver\":\"file\",\"filename\":\"/proc/self/fd/%d\"}}",
-                           bytes, source);
+    g_autofree char *from = raw_of(source, bytes);
+    become(from, format, compressed, &(struct dir_image){.fd = target},
+           source->outside ? -1 : source->fd, error);
 }
 
-/* -U: a guest's start is not refused for the sake of a copy (SAF-120). */
-void dir_backup_pack(int source, guint64 bytes, int target, GError **error)
+void dir_backup_pack(const struct dir_image *source, guint64 bytes, int target, GError **error)
 {
-    g_autofree char *from = raw_words(source, bytes);
-    const char *const words[] = {"convert", "-U", "-c", "-O", "qcow2", from, NULL};
-    become(words, source, target, error);
+    make_file_of(source, bytes, "qcow2", true, target, error);
 }
 
-void dir_backup_upload(int source, guint64 bytes, const char *format, int target, GError **error)
+void dir_backup_upload(const struct dir_image *source, guint64 bytes, const char *format,
+                       int target, GError **error)
 {
-    g_autofree char *from = raw_words(source, bytes);
-    const char *const words[] = {"convert", "-U", "-O", format, from, NULL};
-    become(words, source, target, error);
+    make_file_of(source, bytes, format, false, target, error);
 }
 
 /* It follows no backing file, whatever the header says by now. */
-void dir_backup_unpack(int source, int target, GError **error)
+void dir_backup_unpack(int source, const struct dir_image *target, GError **error)
 {
-    g_autofree char *from = g_strdup_printf(
-        "json:{\"driver\":\"qcow2\",\"backing\":null,\"file\":{\"driver\":\"file\",\"filename\":"
-        "\"/proc/self/fd/%d\"}}",
-        source);
-    const char *const words[] = {"convert", "-U", "-O", "raw", from, NULL};
-    become(words, source, target, error);
+    g_autofree char *file = file_of(&(struct dir_image){.fd = source});
+    g_autofree char *from =
+        g_strdup_printf("json:{\"driver\":\"qcow2\",\"backing\":null,\"file\":%s}", file);
+    become(from, "raw", false, target, source, error);
+}
+
+void dir_backup_copy(const struct dir_image *source, guint64 bytes, const struct dir_image *target,
+                     GError **error)
+{
+    g_autofree char *from = raw_of(source, bytes);
+    become(from, "raw", false, target, source->outside ? -1 : source->fd, error);
 }

@@ -39,7 +39,8 @@ struct place {
 };
 
 struct call {
-    const char *verb, *cluster, *cluster_name, *word; /* word: a sum, or a format */
+    const char *verb, *cluster, *cluster_name, *word; /* word: see dir_call.h */
+    const char *outside;                              /* NULL: nothing is */
     struct name name, source;
     guint64 number;
     struct place here, there; /* there: only if the source is at another place */
@@ -428,14 +429,53 @@ static bool do_list(struct call *call, GError **error)
 
 /* --- backups: what comes after qemu-img is a call of its own --- */
 
+/* Of what is outside its own driver has seen to that. */
+static bool source_unused(const struct call *call, GError **error)
+{
+    return call->outside || is_unused(call, &call->source, error);
+}
+
+static bool open_source(const struct call *call, struct dir_image *ret_source,
+                        struct stat *ret_status, GError **error)
+{
+    *ret_source = (struct dir_image){.fd = -1, .outside = call->outside};
+    if (!call->outside)
+        ret_source->fd = open_data(call, &call->source, O_RDONLY, ret_status, error);
+    return call->outside || (ret_source->fd >= 0 && is_unused(call, &call->source, error));
+}
+
 static bool do_pack(struct call *call, GError **error)
 {
     struct stat status;
-    int source = open_data(call, &call->source, O_RDONLY, &status, error);
-    int target = source >= 0 && is_unused(call, &call->source, error) ? make_file(call, error) : -1;
+    struct dir_image source;
+    int target = open_source(call, &source, &status, error) ? make_file(call, error) : -1;
     if (target >= 0)
-        dir_backup_pack(source, call->number, target, error);
+        dir_backup_pack(&source, call->number, target, error);
     return false;
+}
+
+static bool do_take(struct call *call, GError **error)
+{
+    struct dir_image target = {.fd = make_file(call, error)};
+    if (target.fd >= 0)
+        dir_backup_copy(&(struct dir_image){.fd = -1, .outside = call->outside}, call->number,
+                        &target, error);
+    return false;
+}
+
+static bool do_give(struct call *call, GError **error)
+{
+    struct stat status;
+    struct dir_image source = {.fd = open_data(call, &call->source, O_RDONLY, &status, error)};
+    if (source.fd >= 0 && is_source_still(call, error))
+        dir_backup_copy(&source, (guint64)status.st_size > call->number ? call->number : 0,
+                        &(struct dir_image){.fd = -1, .outside = call->outside}, error);
+    return false;
+}
+
+static bool do_unused(struct call *call, GError **error)
+{
+    return is_source_still(call, error);
 }
 
 static bool print_sum(struct call *call, int fd, GError **error)
@@ -450,7 +490,7 @@ static bool do_pack_end(struct call *call, GError **error)
 {
     struct stat status;
     int fd = open_data(call, &call->name, O_RDWR, &status, error);
-    bool ok = fd >= 0 && sync_data(call, fd, error) && is_unused(call, &call->source, error) &&
+    bool ok = fd >= 0 && sync_data(call, fd, error) && source_unused(call, error) &&
               print_sum(call, fd, error) && say_whole(call, fd, error);
     if (fd >= 0)
         close(fd);
@@ -478,13 +518,22 @@ static bool check_backup(const struct call *call, int fd, GError **error)
     return false;
 }
 
+/* Returns only with an error. */
+static void unpack_from(struct call *call, int source, GError **error)
+{
+    struct dir_image target = {.fd = call->outside ? -1 : make_file(call, error),
+                               .outside = call->outside};
+    if (target.outside || target.fd >= 0)
+        dir_backup_unpack(source, &target, error);
+}
+
 static bool do_unpack(struct call *call, GError **error)
 {
     struct stat status;
     int source = open_data(call, &call->source, O_RDONLY, &status, error);
-    int target = source >= 0 && check_backup(call, source, error) ? make_file(call, error) : -1;
-    if (target >= 0)
-        dir_backup_unpack(source, target, error);
+    if (source < 0 || !check_backup(call, source, error))
+        return false;
+    unpack_from(call, source, error);
     return false;
 }
 
@@ -504,7 +553,7 @@ static bool do_unpack_end(struct call *call, GError **error)
     return ok;
 }
 
-/* --- checks, of which `sum` is the token --- */
+/* --- checks, of which `word` is the token --- */
 
 static bool do_check_hold(struct call *call, GError **error)
 {
@@ -523,10 +572,10 @@ static bool do_check_try(struct call *call, GError **error)
 static bool do_upload(struct call *call, GError **error)
 {
     struct stat status;
-    int source = open_data(call, &call->source, O_RDONLY, &status, error);
-    int target = source >= 0 && is_unused(call, &call->source, error) ? make_file(call, error) : -1;
+    struct dir_image source;
+    int target = open_source(call, &source, &status, error) ? make_file(call, error) : -1;
     if (target >= 0)
-        dir_backup_upload(source, call->number, call->word, target, error);
+        dir_backup_upload(&source, call->number, call->word, target, error);
     return false;
 }
 
@@ -622,9 +671,8 @@ static bool do_convert(struct call *call, GError **error)
     bool fits = source >= 0 && dir_backup_check(source, call->number, &size, error);
     if (source >= 0 && !fits)
         g_prefix_error(error, "image %s ", call->source.text);
-    int target = fits ? make_file(call, error) : -1;
-    if (target >= 0)
-        dir_backup_unpack(source, target, error);
+    if (fits)
+        unpack_from(call, source, error);
     return false;
 }
 
@@ -637,6 +685,7 @@ static const struct {
              {"grow", do_grow},          {"remove", do_remove},     {"look", do_look},
              {"find", do_find},          {"list", do_list},         {"pack", do_pack},
              {"pack-end", do_pack_end},  {"unpack", do_unpack},     {"unpack-end", do_unpack_end},
+             {"take", do_take},          {"give", do_give},         {"unused", do_unused},
              {"upload", do_upload},      {"measure", do_measure},   {"convert", do_convert},
              {"receive", do_receive},    {"send", do_send},         {"settle", do_settle},
              {"prepare", do_prepare},    {"fill-end", do_fill_end}, {"check-hold", do_check_hold},
@@ -696,7 +745,8 @@ int dir_call_main(int argc, char **argv)
                         .source = {.text = ""},
                         .number = g_ascii_strtoull(argv[8], NULL, 10),
                         .there = {.path = argv[10], .backend = argv[11], .folder = -1},
-                        .word = argv[12]};
+                        .word = argv[12],
+                        .outside = *argv[13] ? argv[13] : NULL};
     memset(call.here.folders, -1, sizeof call.here.folders);
     memset(call.there.folders, -1, sizeof call.there.folders);
     if ((*argv[7] && !dir_name_parse(argv[7], &call.name.type, &call.name.text)) ||

@@ -60,14 +60,19 @@ bool dir_sum_parse(const char *said, guint64 *ret_bytes, char ret_sum[DIR_SUM_CH
 
 #define QEMU_IMG "qemu-img: "
 
+void dir_qemu_failure_parse(const char *said, GError **error)
+{
+    g_autofree char *words = tool_last_words(said);
+    bool full = strstr(words, g_strerror(ENOSPC)) || strstr(words, g_strerror(EDQUOT));
+    g_set_error(error, FETTLE_ERROR, full ? FETTLE_ERROR_NO_RESOURCES : FETTLE_ERROR_STORAGE,
+                QEMU_IMG "%s", words);
+}
+
 void dir_failure_parse(int code, const char *said, GError **error)
 {
     const char *line = strchr(said, '\n');
-    if (g_str_has_prefix(said, QEMU_IMG)) {
-        g_autofree char *words = tool_last_words(said);
-        bool full = strstr(words, g_strerror(ENOSPC)) || strstr(words, g_strerror(EDQUOT));
-        g_set_error(error, FETTLE_ERROR, full ? FETTLE_ERROR_NO_RESOURCES : FETTLE_ERROR_STORAGE,
-                    QEMU_IMG "%s", words);
+    if (g_str_has_prefix(said, QEMU_IMG) || strstr(said, "\n" QEMU_IMG)) {
+        dir_qemu_failure_parse(said, error);
         return;
     }
     if (code != 1 || !line) {

@@ -33,6 +33,8 @@ bool dir_whole_parse(const char *text, const char *name, guint64 bytes);
 
 /* What went wrong; always an error. */
 void dir_failure_parse(int code, const char *said, GError **error);
+/* The same, of qemu-img. */
+void dir_qemu_failure_parse(const char *said, GError **error);
 /* WHOLE OPEN BYTES FOLDER/NAME, each on a line: GPtrArray of struct volume_data. */
 GPtrArray *dir_list_parse(const char *said);
 bool dir_space_parse(const char *said, guint64 *ret_free, guint64 *ret_total);

@@ -19,7 +19,7 @@ struct dir_volumes {
     struct volume_driver driver; /* first */
     char *program, *folder;
     guint limit_ms, greet_ms, stall_ms;
-    struct volume_children *children;
+    struct volume_children *children; /* others': shared with them */
     struct owner_name cluster;
 };
 
@@ -36,8 +36,9 @@ struct asked {
     enum resource_type type, source_type;
     const char *name, *source; /* NULL: none */
     guint64 number, more_ms;
-    const struct backend *from; /* of the source, if that is another one; or NULL */
-    const char *word;           /* a sum, a format; NULL: none */
+    const struct backend *from;        /* of the source, if that is another one; or NULL */
+    const char *word;                  /* a sum, a format; NULL: none */
+    const struct dir_outside *outside; /* NULL: nothing is */
 };
 
 static char *name_of(enum resource_type type, const char *name)
@@ -69,6 +70,7 @@ static GPtrArray *words_of(const struct dir_volumes *dir, const struct backend *
     g_ptr_array_add(words, g_strdup(from ? from->path : ""));
     g_ptr_array_add(words, g_strdup(from ? from->uuid : ""));
     g_ptr_array_add(words, g_strdup(asked->word ? asked->word : ""));
+    g_ptr_array_add(words, g_strdup(asked->outside ? asked->outside->file : ""));
     g_ptr_array_add(words, NULL);
     return words;
 }
@@ -80,8 +82,9 @@ static char *call(struct volume_driver *driver, const struct backend *backend,
     struct dir_volumes *dir = dir_of(driver);
     g_autoptr(GPtrArray) words = words_of(dir, backend, asked);
     const struct backend *from = other_place(backend, asked);
+    const char *other = asked->outside ? asked->outside->backend : from ? from->uuid : NULL;
     g_autofree char *said = NULL;
-    int code = volume_children_run(dir->children, backend->uuid, from ? from->uuid : NULL,
+    int code = volume_children_run(dir->children, backend->uuid, other,
                                    (const char *const *)words->pdata, asked->more_ms, &said, error);
     if (code > 0)
         dir_failure_parse(code, said, error);
@@ -160,51 +163,117 @@ static bool dir_copy(struct volume_driver *driver, const struct backend *from,
 }
 
 /* The call that becomes qemu-img, and the one that sees to what it has made. */
-static bool dir_back_up(struct volume_driver *driver, const struct backend *from,
-                        enum resource_type source_type, const char *source,
-                        const struct backend *backend, const char *name, guint64 size_gib,
-                        guint64 *ret_bytes, char **ret_sum, GError **error)
+static bool pack(struct volume_driver *driver, const struct backend *backend, struct asked *asked,
+                 guint64 *ret_bytes, char **ret_sum, GError **error)
 {
-    char sum[DIR_SUM_CHARS + 1];
-    struct asked asked = {.verb = "pack",
-                          .type = RESOURCE_BACKUP,
-                          .source_type = source_type,
-                          .name = name,
-                          .source = source,
-                          .number = size_gib * 1024 * MIB(1),
-                          .more_ms = size_gib * LIMIT_VOLUME_BACKUP_MS,
-                          .from = from};
-    if (!call_done(driver, backend, &asked, error))
+    char sum[DIR_SUM_CHARS + 1] = "";
+    asked->verb = "pack";
+    if (!call_done(driver, backend, asked, error))
         return false;
-    asked.verb = "pack-end";
-    g_autofree char *said = call(driver, backend, &asked, error);
+    asked->verb = "pack-end";
+    g_autofree char *said = call(driver, backend, asked, error);
     if (!said)
         return false;
     if (!dir_sum_parse(said, ret_bytes, sum)) {
-        fettle_set_error(error, STORAGE, "%s: the end of %s said nothing", backend->name, name);
+        fettle_set_error(error, STORAGE, "%s: the end of %s said nothing", backend->name,
+                         asked->name);
         return false;
     }
     *ret_sum = g_strdup(sum);
     return true;
 }
 
+static bool dir_back_up(struct volume_driver *driver, const struct backend *from,
+                        enum resource_type source_type, const char *source,
+                        const struct backend *backend, const char *name, guint64 size_gib,
+                        guint64 *ret_bytes, char **ret_sum, GError **error)
+{
+    struct asked asked = {.type = RESOURCE_BACKUP,
+                          .source_type = source_type,
+                          .name = name,
+                          .source = source,
+                          .number = size_gib * 1024 * MIB(1),
+                          .more_ms = size_gib * LIMIT_VOLUME_BACKUP_MS,
+                          .from = from};
+    return pack(driver, backend, &asked, ret_bytes, ret_sum, error);
+}
+
+bool dir_volumes_pack(struct volume_driver *driver, const struct dir_outside *outside,
+                      const struct backend *backend, const char *name, guint64 size_gib,
+                      guint64 *ret_bytes, char **ret_sum, GError **error)
+{
+    struct asked asked = {.type = RESOURCE_BACKUP,
+                          .name = name,
+                          .number = size_gib * 1024 * MIB(1),
+                          .more_ms = size_gib * LIMIT_VOLUME_BACKUP_MS,
+                          .outside = outside};
+    return pack(driver, backend, &asked, ret_bytes, ret_sum, error);
+}
+
+static struct asked unpack_of(const struct backup *backup, guint64 size_gib)
+{
+    return (struct asked){.verb = "unpack",
+                          .type = RESOURCE_VOLUME,
+                          .source_type = RESOURCE_BACKUP,
+                          .source = backup->data,
+                          .number = size_gib * 1024 * MIB(1),
+                          .more_ms = size_gib * LIMIT_VOLUME_BACKUP_MS,
+                          .word = backup->sum};
+}
+
 static bool dir_restore(struct volume_driver *driver, const struct backend *from,
                         const struct backup *backup, const struct backend *backend,
                         const char *name, guint64 size_gib, GError **error)
 {
-    struct asked asked = {.verb = "unpack",
-                          .type = RESOURCE_VOLUME,
-                          .source_type = RESOURCE_BACKUP,
-                          .name = name,
-                          .source = backup->data,
-                          .number = size_gib * 1024 * MIB(1),
-                          .more_ms = size_gib * LIMIT_VOLUME_BACKUP_MS,
-                          .from = from,
-                          .word = backup->sum};
+    struct asked asked = unpack_of(backup, size_gib);
+    asked.name = name;
+    asked.from = from;
     if (!call_done(driver, backend, &asked, error))
         return false;
     asked.verb = "unpack-end";
     return call_done(driver, backend, &asked, error);
+}
+
+bool dir_volumes_unpack(struct volume_driver *driver, const struct backend *from,
+                        const struct backup *backup, const struct dir_outside *outside,
+                        guint64 size_gib, GError **error)
+{
+    struct asked asked = unpack_of(backup, size_gib);
+    asked.outside = outside;
+    return call_done(driver, from, &asked, error);
+}
+
+bool dir_volumes_take(struct volume_driver *driver, const struct dir_outside *outside,
+                      const struct backend *backend, enum resource_type type, const char *name,
+                      guint64 bytes, guint64 size_gib, GError **error)
+{
+    struct asked asked = {.verb = "take",
+                          .type = type,
+                          .name = name,
+                          .number = bytes,
+                          .more_ms = size_gib * LIMIT_VOLUME_COPY_MS,
+                          .outside = outside};
+    if (!call_done(driver, backend, &asked, error))
+        return false;
+    asked.verb = "unpack-end";
+    asked.number = size_gib * 1024 * MIB(1);
+    return call_done(driver, backend, &asked, error);
+}
+
+bool dir_volumes_give(struct volume_driver *driver, const struct backend *from,
+                      enum resource_type source_type, const char *source,
+                      const struct dir_outside *outside, guint64 size_gib, GError **error)
+{
+    struct asked asked = {.verb = "give",
+                          .source_type = source_type,
+                          .source = source,
+                          .number = size_gib * 1024 * MIB(1),
+                          .more_ms = size_gib * LIMIT_VOLUME_COPY_MS,
+                          .outside = outside};
+    if (!call_done(driver, from, &asked, error))
+        return false;
+    asked.verb = "unused";
+    return call_done(driver, from, &asked, error);
 }
 
 /* SIZE VIRTUAL-SIZE MD5 SHA-512 */
@@ -229,21 +298,38 @@ static bool measure(struct volume_driver *driver, const struct backend *backend,
     return said && read_sums(backend, asked->name, said, ret_sums, error);
 }
 
+static struct asked upload_of(const char *name, enum disk_format format, guint64 size_gib)
+{
+    return (struct asked){.verb = "upload",
+                          .type = RESOURCE_IMAGE,
+                          .name = name,
+                          .number = size_gib * 1024 * MIB(1),
+                          .more_ms = size_gib * LIMIT_VOLUME_BACKUP_MS,
+                          .word = enum_word(&disk_format_words, (int)format)};
+}
+
 static bool dir_upload(struct volume_driver *driver, const struct backend *from, const char *source,
                        const struct backend *backend, const char *name, enum disk_format format,
                        guint64 size_gib, struct image_sums *ret_sums, GError **error)
 {
-    struct asked asked = {.verb = "upload",
-                          .type = RESOURCE_IMAGE,
-                          .source_type = RESOURCE_VOLUME,
-                          .name = name,
-                          .source = source,
-                          .number = size_gib * 1024 * MIB(1),
-                          .more_ms = size_gib * LIMIT_VOLUME_BACKUP_MS,
-                          .from = from,
-                          .word = enum_word(&disk_format_words, (int)format)};
+    struct asked asked = upload_of(name, format, size_gib);
+    asked.source_type = RESOURCE_VOLUME;
+    asked.source = source;
+    asked.from = from;
     return call_done(driver, backend, &asked, error) &&
            measure(driver, backend, &asked, ret_sums, error);
+}
+
+bool dir_volumes_upload(struct volume_driver *driver, const struct dir_outside *outside,
+                        const struct backend *backend, const char *name, enum disk_format format,
+                        guint64 size_gib, struct image_sums *ret_sums, GError **error)
+{
+    struct asked asked = upload_of(name, format, size_gib);
+    asked.outside = outside;
+    if (!call_done(driver, backend, &asked, error))
+        return false;
+    asked.outside = NULL;
+    return measure(driver, backend, &asked, ret_sums, error);
 }
 
 /* Reading what is said to be so long; without a length nobody knows before how long it takes. */
@@ -267,24 +353,42 @@ static bool dir_measure(struct volume_driver *driver, const struct backend *back
     return output && read_sums(backend, name, output, ret_sums, error);
 }
 
+static struct asked convert_of(const struct image *image, guint64 size_gib)
+{
+    return (struct asked){.verb = "convert",
+                          .type = RESOURCE_VOLUME,
+                          .source_type = RESOURCE_IMAGE,
+                          .source = image->data,
+                          .number = size_gib * 1024 * MIB(1),
+                          .more_ms = size_gib * LIMIT_VOLUME_BACKUP_MS};
+}
+
 static bool dir_download(struct volume_driver *driver, const struct backend *from,
                          const struct image *image, const struct backend *backend, const char *name,
                          guint64 size_gib, GError **error)
 {
-    bool raw = image->disk_format == FORMAT_RAW;
-    struct asked asked = {.verb = raw ? "copy" : "convert",
-                          .type = RESOURCE_VOLUME,
-                          .source_type = RESOURCE_IMAGE,
-                          .name = name,
-                          .source = image->data,
-                          .number = size_gib * 1024 * MIB(1),
-                          .more_ms =
-                              size_gib * (raw ? LIMIT_VOLUME_COPY_MS : LIMIT_VOLUME_BACKUP_MS),
-                          .from = from};
+    if (image->disk_format == FORMAT_RAW)
+        return dir_copy(driver, from, RESOURCE_IMAGE, image->data, backend, RESOURCE_VOLUME, name,
+                        size_gib, error);
+    struct asked asked = convert_of(image, size_gib);
+    asked.name = name;
+    asked.from = from;
     if (!call_done(driver, backend, &asked, error))
         return false;
     asked.verb = "unpack-end";
-    return raw || call_done(driver, backend, &asked, error);
+    return call_done(driver, backend, &asked, error);
+}
+
+bool dir_volumes_download(struct volume_driver *driver, const struct backend *from,
+                          const struct image *image, const struct dir_outside *outside,
+                          guint64 size_gib, GError **error)
+{
+    if (image->disk_format == FORMAT_RAW)
+        return dir_volumes_give(driver, from, RESOURCE_IMAGE, image->data, outside, size_gib,
+                                error);
+    struct asked asked = convert_of(image, size_gib);
+    asked.outside = outside;
+    return call_done(driver, from, &asked, error);
 }
 
 static bool dir_grow(struct volume_driver *driver, const struct backend *backend, const char *name,
@@ -409,7 +513,8 @@ void dir_volumes_clear(const struct volume_driver *driver)
     dir_transfer_clear(((const struct dir_volumes *)driver)->folder);
 }
 
-struct volume_driver *dir_volumes_new(const char *program, const char *folder, guint limit_ms)
+struct volume_driver *dir_volumes_new(const char *program, const char *folder,
+                                      struct volume_children *children, guint limit_ms)
 {
     struct dir_volumes *dir = g_new0(struct dir_volumes, 1);
     dir->driver.ops = &dir_ops;
@@ -417,7 +522,7 @@ struct volume_driver *dir_volumes_new(const char *program, const char *folder, g
     dir->folder = g_strdup(folder);
     dir->limit_ms = limit_ms;
     dir_volumes_set_patience(&dir->driver, GREET_MS, LIMIT_TRANSFER_STALL_MS);
-    dir->children = volume_children_new(limit_ms);
+    dir->children = children;
     return &dir->driver;
 }
 
@@ -426,7 +531,6 @@ void dir_volumes_free(struct volume_driver *driver)
     if (!driver)
         return;
     struct dir_volumes *dir = dir_of(driver);
-    volume_children_free(dir->children);
     g_free(dir->program);
     g_free(dir->folder);
     g_free(dir->cluster.uuid);

@@ -78,8 +78,10 @@ static int lab_cmd_up(struct cli *cli, int argc, char **argv, GError **error)
         return -1;
     options.no_init = cli_take_flag(&argc, argv, "--no-init");
     options.ipv6 = cli_take_flag(&argc, argv, "--ipv6");
+    options.ceph = cli_take_flag(&argc, argv, "--ceph");
     if (!cli_expect(argc, argv, 0,
-                    "lab up [--nodes N] [--candidates N] [--engine etcd] [--ipv6] [--dir DIR] "
+                    "lab up [--nodes N] [--candidates N] [--engine etcd] [--ipv6] [--ceph] "
+                    "[--dir DIR] "
                     "[--no-init]",
                     error) ||
         !lab_up(&options, error))
@@ -88,6 +90,11 @@ static int lab_cmd_up(struct cli *cli, int argc, char **argv, GError **error)
     cli_say(cli, json_make("{ss si}", "dir", options.dir, "nodes", (int)nodes),
             "A lab of %u nodes is up in %s. Try: fettle --root %s/node1 node list", nodes,
             options.dir, options.dir);
+    if (options.ceph)
+        cli_say(cli, NULL,
+                "Its Ceph is a back end with: fettle --root %s/node1 backend add ceph1 --kind rbd "
+                "--pool rbd --conf %s/ceph/ceph.conf --nodes NODES",
+                options.dir, options.dir);
     return 0;
 }
 
@@ -136,6 +143,13 @@ static int lab_cmd_status(struct cli *cli, int argc, char **argv, GError **error
                       json_is_true(json_object_get(node, "link")) ? "up" : "down", 0,
                       daemons->str));
     }
+    const json_t *ceph = json_object_get(status, "ceph");
+    if (json_is_object(ceph))
+        json_array_append_new(
+            rows, json_make("[[is][is][is][is][is]]", 0, "ceph", 0,
+                            json_string_value(json_object_get(ceph, "address")), 0,
+                            json_is_true(json_object_get(ceph, "power")) ? "on" : "off", 0, "up", 0,
+                            json_is_true(json_object_get(ceph, "paused")) ? "paused" : ""));
     cli_print_rows(cli, NULL,
                    (const char *const[]){"node", "address", "power", "link", "daemons", NULL},
                    rows);
@@ -173,8 +187,8 @@ static int lab_cmd_power(struct cli *cli, int argc, char **argv, GError **error)
 {
     bool on;
     const char *dir = take_dir(&argc, argv, error);
-    if (dir == NULL ||
-        two_words(argc, argv, "lab power NODE off|on [--dir DIR]", "on", "off", &on, error) != 0)
+    if (dir == NULL || two_words(argc, argv, "lab power NODE|ceph off|on [--dir DIR]", "on", "off",
+                                 &on, error) != 0)
         return -1;
     return said(cli, lab_power(dir, argv[0], on, error), "The power of %s is %s.", argv[0],
                 on ? "on" : "cut");
@@ -212,12 +226,14 @@ static int lab_cmd_kill(struct cli *cli, int argc, char **argv, GError **error)
 
 static int lab_cmd_pause(struct cli *cli, int argc, char **argv, GError **error)
 {
-    return signal_daemon(cli, argc, argv, "lab pause DAEMON@NODE [--dir DIR]", LAB_PAUSE, error);
+    return signal_daemon(cli, argc, argv, "lab pause DAEMON@NODE|ceph [--dir DIR]", LAB_PAUSE,
+                         error);
 }
 
 static int lab_cmd_resume(struct cli *cli, int argc, char **argv, GError **error)
 {
-    return signal_daemon(cli, argc, argv, "lab resume DAEMON@NODE [--dir DIR]", LAB_RESUME, error);
+    return signal_daemon(cli, argc, argv, "lab resume DAEMON@NODE|ceph [--dir DIR]", LAB_RESUME,
+                         error);
 }
 
 static int lab_cmd_restart(struct cli *cli, int argc, char **argv, GError **error)
@@ -337,7 +353,7 @@ static int lab_cmd_exec(struct cli *cli, int argc, char **argv, GError **error)
 
 const struct command lab_commands[] = {
     {"lab", "up",
-     "[--nodes N] [--candidates N] [--engine sqlite|etcd] [--ipv6] [--root-mib MIB] "
+     "[--nodes N] [--candidates N] [--engine sqlite|etcd] [--ipv6] [--ceph] [--root-mib MIB] "
      "[--disks-mib MIB] [--replica-lost-ms MS] "
      "[--watcher-interval-ms "
      "MS] [--no-init] "
@@ -345,13 +361,14 @@ const struct command lab_commands[] = {
      "Build a lab: nodes are network namespaces with disks of their own.", lab_cmd_up},
     {"lab", "down", "[--dir DIR]", "Remove every trace of the lab.", lab_cmd_down},
     {"lab", "status", "[--dir DIR]", "Show nodes, power, links and daemons.", lab_cmd_status},
-    {"lab", "power", "NODE off|on [--dir DIR]", "Cut a node's power, or give it back.",
+    {"lab", "power", "NODE|ceph off|on [--dir DIR]", "Cut a node's power, or give it back.",
      lab_cmd_power},
     {"lab", "link", "NODE down|up [--dir DIR]", "Unplug a node's cable, or plug it in.",
      lab_cmd_link},
     {"lab", "kill", "DAEMON@NODE [--dir DIR]", "Kill a daemon; it is started again.", lab_cmd_kill},
-    {"lab", "pause", "DAEMON@NODE [--dir DIR]", "Stop a daemon with SIGSTOP.", lab_cmd_pause},
-    {"lab", "resume", "DAEMON@NODE [--dir DIR]", "Let a stopped daemon go on.", lab_cmd_resume},
+    {"lab", "pause", "DAEMON@NODE|ceph [--dir DIR]", "Stop a daemon with SIGSTOP.", lab_cmd_pause},
+    {"lab", "resume", "DAEMON@NODE|ceph [--dir DIR]", "Let a stopped daemon go on.",
+     lab_cmd_resume},
     {"lab", "restart", "DAEMON@NODE [VAR=VALUE…] [--dir DIR]",
      "Restart a daemon, once with these variables; +VAR=VALUE: later starts have it too.",
      lab_cmd_restart},

@@ -47,7 +47,7 @@ static const struct list {
      "subject_kind,subject_name,task,since,owner,owner_state,stuck,looks,why,rule,error_since,"
      "next"},
     {"backend", "name,kind,nodes,up,volume_cnt,promised,free,total", "name", "backend", NULL, NULL,
-     "name,kind,nodes,up,volume_cnt,size,promised,free,total,path"},
+     "name,kind,place,nodes,up,volume_cnt,size,promised,free,total"},
     {"volume_type", "name,public,extra_specs,volume_cnt", "name", "volume_type", NULL, NULL,
      "name,uuid,public,extra_specs,projects,volume_cnt,description"},
     {"volume", "name,status,size,backend,instance,uuid", "name", "volume", "waits_since", NULL,

@@ -9,6 +9,7 @@
 #include "core/config/invariants.h"
 #include "core/config/resource.h"
 #include "core/config/volume_types.h"
+#include "proto/storage/backend_place.h"
 #include "proto/storage/volume_driver.h"
 
 #define SUM_CHARS 128
@@ -41,32 +42,28 @@ static bool is_below(const char *path, const char *folder)
     return length && !strncmp(path, folder, length) && path[length] == '/';
 }
 
-/* Two that write into one directory would sweep each other's data, and one below another's is no
- * place of its own: it comes and goes with that. */
-static bool path_rule(const struct config *config, const struct backend *backend, GError **error)
+/* Two that write into one place would sweep each other's data, and a directory below another's is
+ * no place of its own: it comes and goes with that. */
+static bool place_rule(const struct config *config, const struct backend *backend, GError **error)
 {
-    g_autofree char *shortest = g_canonicalize_filename(backend->path, "/");
-    if (strcmp(shortest, backend->path) != 0 || !strcmp(shortest, "/")) {
-        fettle_set_error(error, WRONG_INPUT,
-                         "path: \"%s\" is not the path of a directory below /, as short as can be",
-                         backend->path);
-        return false;
-    }
     g_autoptr(GPtrArray) all = config_list(config, "backend");
+    if (!backend_place_check(backend, error))
+        return false;
     for (guint i = 0; i < all->len; i++) {
         const struct backend *other = all->pdata[i];
-        bool same = !strcmp(other->path, backend->path);
+        bool same = backend_same_place(other, backend);
         bool below = is_below(backend->path, other->path);
         if (!strcmp(other->uuid, backend->uuid) ||
             (!same && !below && !is_below(other->path, backend->path)))
             continue;
+        g_autofree char *place = backend_place(backend);
         if (same)
-            fettle_set_error(error, ALREADY_EXISTS, "path: %s is that of back end %s already",
-                             backend->path, other->name);
+            fettle_set_error(error, ALREADY_EXISTS, "%s: %s is that of back end %s already",
+                             backend->kind == BACKEND_DIR ? "path" : "pool", place, other->name);
         else
             fettle_set_error(error, WRONG_INPUT,
                              "path: %s is %s %s, that of back end %s; take a directory beside it",
-                             backend->path, below ? "below" : "above", other->path, other->name);
+                             place, below ? "below" : "above", other->path, other->name);
         return false;
     }
     return true;
@@ -76,7 +73,7 @@ bool invariants_backend(const struct config *config, const void *object, GError 
 {
     const struct backend *backend = object;
     return invariants_unique_name(config, "backend", backend->name, error) &&
-           nodes_rule(config, backend, error) && path_rule(config, backend, error);
+           nodes_rule(config, backend, error) && place_rule(config, backend, error);
 }
 
 /* --- services --- */

@@ -98,7 +98,11 @@ bool step_backend(const struct step *step, const struct config_delta *delta, GEr
         if (!may_leave(step, after, old->nodes->pdata[i], error))
             return false;
     return stays("kind", old->kind == after->kind, error) &&
-           stays("path", !strcmp(old->path, after->path), error);
+           stays("path", !strcmp(old->path, after->path), error) &&
+           stays("pool", !strcmp(old->pool, after->pool), error) &&
+           stays("namespace", !strcmp(old->namespace, after->namespace), error) &&
+           stays("conf", !strcmp(old->conf, after->conf), error) &&
+           stays("user", !strcmp(old->user, after->user), error);
 }
 
 /* --- services --- */

@@ -6,7 +6,12 @@
  */
 #include "core/ops/ops.h"
 
+#include "proto/storage/backend_place.h"
+
 #include <string.h>
+
+#define CEPH_USER "fettle"
+#define CEPH_CONF "/etc/ceph/ceph.conf"
 
 static const struct backend *find(const struct op *op, const char *name, GError **error)
 {
@@ -38,17 +43,32 @@ static bool set_nodes(const struct op *op, struct backend *backend, const GPtrAr
 }
 
 /* As it stands on record: without what means nothing. Whose it may be the rules say. */
-static bool set_path(struct backend *backend, const char *path, GError **error)
+static bool set_path(const char *field, char **ret_path, const char *path, GError **error)
 {
-    if (!g_path_is_absolute(path)) {
+    if (*path && !g_path_is_absolute(path)) {
         fettle_set_error(error, WRONG_INPUT,
-                         "path: \"%s\" does not begin with /; it must be the same on every node",
-                         path);
+                         "%s: \"%s\" does not begin with /; it must be the same on every node",
+                         field, path);
         return false;
     }
-    g_autofree char *plain = g_canonicalize_filename(path, "/");
-    text_set(&backend->path, plain);
+    g_autofree char *plain = *path ? g_canonicalize_filename(path, "/") : g_strdup("");
+    text_set(ret_path, plain);
     return true;
+}
+
+static bool set_place(struct backend *backend, const struct op_backend_add *params, GError **error)
+{
+    bool rbd = backend->kind == BACKEND_RBD;
+    if (!rbd && !*params->path) {
+        fettle_set_error(error, WRONG_INPUT, "path: a back end of kind dir needs one");
+        return false;
+    }
+    text_set(&backend->pool, params->pool);
+    text_set(&backend->namespace, params->namespace);
+    text_set(&backend->user, rbd && !*params->user ? CEPH_USER : params->user);
+    return set_path("path", &backend->path, params->path, error) &&
+           set_path("conf", &backend->conf, rbd && !*params->conf ? CEPH_CONF : params->conf,
+                    error);
 }
 
 /* --- add --- */
@@ -72,8 +92,8 @@ static struct backend *new_backend(const struct op *op, GError **error)
     backend->images = !strcmp(params->images, "yes");
     bool good = op_is_answer("backups", params->backups, error) &&
                 op_is_answer("images", params->images, error) &&
-                set_nodes(op, backend, params->nodes, error) &&
-                set_path(backend, params->path, error);
+                set_nodes(op, backend, params->nodes, error) && set_place(backend, params, error) &&
+                backend_place_check(backend, error);
     return good ? g_steal_pointer(&backend) : NULL;
 }
 
@@ -123,6 +143,8 @@ static struct backend *changed_backend(const struct op *op, GError **error)
         fettle_set_error(error, WRONG_INPUT, "overcommit: must be at least 100 (%%)");
         return NULL;
     }
+    if (!backend_place_check(backend, error))
+        return NULL;
     json_autoptr before = backend_to_json(now);
     json_autoptr after = backend_to_json(backend);
     if (json_equal(before, after)) {

@@ -7,6 +7,7 @@
 
 #include "core/config/resource.h"
 #include "core/config/usage.h"
+#include "proto/storage/backend_place.h"
 
 /* --- rows --- */
 
@@ -164,6 +165,13 @@ json_t *query_get_backend_volume_cnt(struct query_source *source, const void *ro
     guint count;
     sum_of_volumes(source, row, &count);
     return json_integer(count);
+}
+
+json_t *query_get_backend_place(struct query_source *source, const void *row,
+                                enum query_status *ret_status)
+{
+    g_autofree char *place = backend_place(row);
+    return json_string(place);
 }
 
 json_t *query_get_backend_size(struct query_source *source, const void *row,

@@ -2,6 +2,7 @@
  * verify_look.h. */
 #include "core/config/volume_types.h"
 #include "core/verify/verify_look.h"
+#include "proto/storage/backend_place.h"
 
 #include <string.h>
 
@@ -20,14 +21,16 @@ static const struct storage_service *service_at(const GPtrArray *services,
     return NULL;
 }
 
-/* ", the same directory as on node1": a node that serves it; "" if none does. */
+/* What its service sees of the place: ", the same directory as on node1"; "" if none serves it. */
 static char *beside(struct look *look, const GPtrArray *services, const struct backend *backend)
 {
     for (guint i = 0; i < backend->nodes->len; i++) {
         const char *node = backend->nodes->pdata[i];
         const struct storage_service *service = service_at(services, backend, node);
         if (service && service->state == STORAGE_UP)
-            return g_strdup_printf(", the same directory as on %s", look_node_name(look, node));
+            return g_strdup_printf(backend->kind == BACKEND_DIR ? ", the same directory as on %s"
+                                                                : ", as on %s",
+                                   look_node_name(look, node));
     }
     return g_strdup("");
 }
@@ -36,6 +39,7 @@ static char *beside(struct look *look, const GPtrArray *services, const struct b
 static void verify_room(struct look *look, const struct backend *backend)
 {
     const struct cluster_status *status = look->status;
+    g_autofree char *place = backend_place(backend);
     for (guint i = 0; i < status->spaces->len; i++) {
         const struct backend_space *space = status->spaces->pdata[i];
         if (strcmp(space->backend, backend->uuid) != 0 ||
@@ -45,26 +49,30 @@ static void verify_room(struct look *look, const struct backend *backend)
                      "back end %s: %" G_GUINT64_FORMAT " of %" G_GUINT64_FORMAT
                      " MiB are left; make room in %s, or move volumes from there: guests stand "
                      "still when there is none",
-                     backend->name, space->free_mib, space->total_mib, backend->path);
+                     backend->name, space->free_mib, space->total_mib, place);
     }
 }
 
 static void verify_hanging(struct look *look, const struct storage_service *service,
                            const struct backend *backend)
 {
+    g_autofree char *place = backend_place(backend);
     if (service && service->hanging)
         look_problem(look,
                      "node %s: %" G_GUINT64_FORMAT
                      " calls of its volume service hang in back end %s; see whether %s answers "
                      "there",
-                     look_node_name(look, service->node), service->hanging, backend->name,
-                     backend->path);
+                     look_node_name(look, service->node), service->hanging, backend->name, place);
 }
 
 static void verify_backend(struct look *look, const GPtrArray *services,
                            const struct backend *backend)
 {
     g_autofree char *as = beside(look, services, backend);
+    g_autofree char *what =
+        backend->kind == BACKEND_DIR
+            ? g_strdup_printf("%s is mounted", backend->path)
+            : g_strdup_printf("%s, and the key of client.%s, are", backend->conf, backend->user);
     verify_room(look, backend);
     for (guint i = 0; i < backend->nodes->len && look_pause(look); i++) {
         const char *node = backend->nodes->pdata[i];
@@ -77,9 +85,9 @@ static void verify_backend(struct look *look, const GPtrArray *services,
             continue;
         look_problem(look,
                      "node %s: does not serve back end %s: its volume service %s; see whether %s "
-                     "is mounted there%s, and what the log of its fettle-volumed says",
+                     "there%s, and what the log of its fettle-volumed says",
                      look_node_name(look, node), backend->name,
-                     service ? "is down" : "has not registered", backend->path, as);
+                     service ? "is down" : "has not registered", what, as);
     }
 }
 

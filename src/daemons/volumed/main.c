@@ -8,6 +8,7 @@
 
 #include "backend/volume/dir_call.h"
 #include "backend/volume/dir_volumes.h"
+#include "backend/volume/volumes_by_kind.h"
 #include "base/limits.h"
 #include "base/log.h"
 #include "core/storage/volume_service.h"
@@ -43,7 +44,7 @@ static struct env *setup(const char *root, GError **error)
         return NULL;
     g_autofree char *program = program_path("fettle-volumed");
     g_autofree char *transfers = g_build_filename(real_env_paths(env)->run, "transfers", NULL);
-    driver = dir_volumes_new(program, transfers, LIMIT_VOLUME_CALL_MS);
+    driver = volumes_by_kind_new(program, transfers, LIMIT_VOLUME_CALL_MS);
     env->volumes = driver;
     service = volume_service_new(env, ended, NULL);
     g_autofree char *socket = node_paths_socket(real_env_paths(env), ROLE_VOLUMED);
@@ -54,7 +55,7 @@ static struct env *setup(const char *root, GError **error)
                                                          .complain = complain},
                             error);
     if (server) /* nobody else is volumed here */
-        dir_volumes_clear(driver);
+        dir_volumes_clear(volumes_by_kind_dir(driver));
     return server ? env : NULL;
 }
 
@@ -69,7 +70,7 @@ static void stop(void)
     g_clear_pointer(&server, rpc_server_free);
     g_clear_pointer(&service, volume_service_free);
     g_clear_pointer(&env, real_env_free);
-    g_clear_pointer(&driver, dir_volumes_free);
+    g_clear_pointer(&driver, volumes_by_kind_free);
 }
 
 int main(int argc, char **argv)

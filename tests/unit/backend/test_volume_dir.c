@@ -6,7 +6,7 @@
 #include "world.h"
 
 #include "backend/volume/dir_call.h"
-#include "backend/volume/dir_volumes.h"
+#include "backend/volume/volumes_by_kind.h"
 #include "io/files.h"
 
 #include <errno.h>
@@ -46,9 +46,10 @@ static void set_up(void)
     g_autofree char *folder = g_build_filename(world_folder(), "transfers", NULL);
     loop_init();
     times++;
-    suite.driver = dir_volumes_new(program, folder, LIMIT_MS);
+    suite.driver = volumes_by_kind_new(program, folder, LIMIT_MS);
     suite.first = backend("dir1", "00000000-0000-4000-8000-0000000000d1");
     suite.second = backend("dir2", "00000000-0000-4000-8000-0000000000d2");
+    suite.backups = suite.second;
     suite.cluster = cluster_new();
     g_free(suite.cluster->uuid);
     g_free(suite.cluster->name);
@@ -58,7 +59,7 @@ static void set_up(void)
 
 static void tear_down(void)
 {
-    dir_volumes_free(suite.driver);
+    volumes_by_kind_free(suite.driver);
     backend_free(suite.first);
     backend_free(suite.second);
     cluster_free(suite.cluster);
@@ -530,10 +531,10 @@ static void broken(void *unused)
 {
     g_autoptr(GError) error = NULL;
     set_up();
-    struct volume_driver *other = dir_volumes_new("false", world_folder(), LIMIT_MS);
+    struct volume_driver *other = volumes_by_kind_new("false", world_folder(), LIMIT_MS);
     g_assert_null(other->ops->list(other, suite.first, &error));
     g_assert_error(error, FETTLE_ERROR, FETTLE_ERROR_STORAGE);
-    dir_volumes_free(other);
+    volumes_by_kind_free(other);
     tear_down();
 }
 

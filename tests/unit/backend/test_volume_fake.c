@@ -23,6 +23,7 @@ static void set_up(void)
     env = fake_process(world, "node1", ROLE_VOLUMED);
     volumes = fake_volumes_new();
     suite.driver = fake_volumes_at(volumes, env);
+    suite.backups = suite.second;
 }
 
 static void tear_down(void)

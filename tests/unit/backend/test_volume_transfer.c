@@ -9,6 +9,7 @@
 #include "backend/volume/dir_call.h"
 #include "backend/volume/dir_settle.h"
 #include "backend/volume/dir_volumes.h"
+#include "backend/volume/volumes_by_kind.h"
 #include "io/net/nbd_stream.h"
 
 #include <fcntl.h>
@@ -36,7 +37,7 @@ static void set_up(void)
     g_autoptr(GError) error = NULL;
     g_autofree char *folder = g_build_filename(world_folder(), "trans,fers", NULL);
     loop_init();
-    driver = dir_volumes_new(program, folder, LIMIT_MS);
+    driver = volumes_by_kind_new(program, folder, LIMIT_MS);
     cluster = cluster_new();
     g_free(cluster->uuid);
     g_free(cluster->name);
@@ -56,7 +57,7 @@ static void set_up(void)
 
 static void tear_down(void)
 {
-    dir_volumes_free(driver);
+    volumes_by_kind_free(driver);
     backend_free(backend);
     cluster_free(cluster);
 }
@@ -258,7 +259,7 @@ static void passes_by(void *unused)
 static void says_nothing(void *unused)
 {
     set_up();
-    dir_volumes_set_patience(driver, 1000, 3600000);
+    dir_volumes_set_patience(volumes_by_kind_dir(driver), 1000, 3600000);
     struct volume_transfer *transfer = begin(NAME, BYTES, "127.0.0.1");
     struct nbd_stream *stream = dial(transfer); /* by now it has read what it starts with */
     assert_state(transfer, TRANSFER_STANDS);
@@ -278,7 +279,7 @@ static void says_nothing(void *unused)
     close(fd);
     g_assert_true(driver->ops->transfer_end(transfer));
 
-    dir_volumes_set_patience(driver, 3600000, 1000);
+    dir_volumes_set_patience(volumes_by_kind_dir(driver), 3600000, 1000);
     transfer = begin(OTHER, 0, NULL);
     stream = dial(transfer);
     until(driver->ops->transfer_state(transfer) == TRANSFER_STUCK);
@@ -293,7 +294,7 @@ static void is_slow(void *unused)
     g_autoptr(GError) error = NULL;
     g_autofree guint8 *zeroes = g_malloc0(MIB(1));
     set_up();
-    dir_volumes_set_patience(driver, 3600000, 4000);
+    dir_volumes_set_patience(volumes_by_kind_dir(driver), 3600000, 4000);
     struct volume_transfer *transfer = begin(NAME, 1024 * MIB(1), NULL);
     const struct nbd_place place = {.path = transfer->path, .stall_ms = 400};
     struct nbd_stream *stream = nbd_stream_open(&place, &error);
@@ -323,7 +324,7 @@ static void is_cleared(void *unused)
     set_up();
     g_assert_true(driver->ops->transfer_end(begin(NAME, BYTES, NULL))); /* which makes the folder */
     g_assert_true(g_file_set_contents(path, "", 0, NULL));
-    dir_volumes_clear(driver);
+    dir_volumes_clear(volumes_by_kind_dir(driver));
     g_assert_cmpint(g_access(path, F_OK), !=, 0);
     tear_down();
 }

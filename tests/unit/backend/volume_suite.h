@@ -10,6 +10,9 @@ struct volume_suite {
     struct volume_driver *driver;
     struct cluster *cluster;
     struct backend *first, *second; /* fresh in each test, without markers */
+    struct backend *backups;        /* likewise, and of images; may be the second */
+    /* A copy is a point in time, whoever has its source open, and that is not removed before it. */
+    bool clones;
     void (*set_up)(void);
     void (*tear_down)(void);
     void (*run)(void (*fn)(void *data), void *data); /* in a task, to its end */

@@ -114,6 +114,49 @@ static void test_add_refused(void)
                            bad[i].code);
 }
 
+/* Each kind has what it has. */
+static void test_pools(void)
+{
+    static const struct {
+        const char *field, *value, *message;
+    } bad[] = {{"path", "/mnt/a", "path: a back end of kind rbd has none, and \"/mnt/a\" is named"},
+               {"pool", "", "pool: a back end of kind rbd needs one"},
+               {"pool", "a/b",
+                "pool: \"a/b\" must be made of letters, digits, \"_\", \".\" and \"-\", and begin "
+                "with none of the last two"},
+               {"namespace", "-n",
+                "namespace: \"-n\" must be made of letters, digits, \"_\", \".\" and \"-\", and "
+                "begin with none of the last two"},
+               {"conf", "ceph.conf",
+                "conf: \"ceph.conf\" does not begin with /; it must be the same on every node"},
+               {"backups", "yes",
+                "backups: they are files, which a back end of kind rbd does not keep; one of kind "
+                "dir does"},
+               {"kind", "dir", "path: a back end of kind dir needs one"}};
+    for (gsize i = 0; i < G_N_ELEMENTS(bad); i++) {
+        json_t *params = json_make("{ss ss s[s] ss}", "backend_name", "ceph1", "kind", "rbd",
+                                   "nodes", "node1", "pool", "volumes");
+        json_object_set_new(params, bad[i].field, json_string(bad[i].value));
+        ops_expect_refusal(world, run("OP_BACKEND_ADD", params), bad[i].message, "wrong_input");
+    }
+    ops_expect_refusal(
+        world,
+        run("OP_BACKEND_ADD", json_make("{ss s[s] ss ss}", "backend_name", "dir2", "nodes", "node1",
+                                        "path", "/mnt/b", "user", "me")),
+        "user: a back end of kind dir has none, and \"me\" is named", "wrong_input");
+    g_assert_cmpstr(
+        run("OP_BACKEND_ADD", json_make("{ss ss s[s] ss}", "backend_name", "ceph1", "kind", "rbd",
+                                        "nodes", "node1", "pool", "volumes")),
+        ==, "null");
+    const struct backend *backend = config_find(world->config, "backend", "ceph1", NULL);
+    g_assert_cmpstr(backend->user, ==, "fettle");
+    g_assert_cmpstr(backend->conf, ==, "/etc/ceph/ceph.conf");
+    g_assert_cmpstr(run("OP_BACKEND_ADD",
+                        json_make("{ss ss s[s] ss ss}", "backend_name", "ceph2", "kind", "rbd",
+                                  "nodes", "node1", "pool", "volumes", "namespace", "berlin")),
+                    ==, "null");
+}
+
 static void test_modify_refused(void)
 {
     put_dir1();
@@ -166,6 +209,7 @@ int main(int argc, char **argv)
     add_case("/backend/room", test_room);
     add_case("/backend/backups", test_backups);
     add_case("/backend/add-refused", test_add_refused);
+    add_case("/backend/pools", test_pools);
     add_case("/backend/modify-refused", test_modify_refused);
     add_case("/backend/node-stays", test_node_stays);
     add_case("/backend/remove-refused", test_remove_refused);

@@ -144,6 +144,15 @@ static void test_refusals(void)
                        "node1, where instance \"web1\" is, does not serve back end dir1, where "
                        "volume data1 is",
                        "wrong_state");
+    ops_put(world, "backend", BACKEND,
+            json_make("{ss ss ss ss ss ss s[s]}", "uuid", BACKEND, "name", "ceph1", "kind", "rbd",
+                      "pool", "rbd", "conf", "/etc/ceph/ceph.conf", "user", "fettle", "nodes",
+                      NODE1));
+    ops_expect_refusal(
+        world, run(attach()),
+        "volume data1 is on ceph1, whose kind rbd cannot be attached yet; what is on "
+        "a back end of kind dir can be",
+        "wrong_state");
     put_backend(NODE2);
 }
 

@@ -1,0 +1,146 @@
+#!/usr/bin/env python3
+"""Volumes in a pool of a real Ceph, by real processes: their life beside a directory, and what is left when a volume service dies, or Ceph stands
+still in mid-work."""
+import json
+import os
+import subprocess
+
+import e2e
+import test_volumes as v
+from e2e import title, wait_until
+
+lab = None
+conf = None
+
+
+def rbd(*words):
+    """As a person types it, in the network of a node."""
+    return subprocess.run([lab.fettle, 'lab', 'exec', 'node1', '--dir', lab.directory, '--', 'rbd', '-c', conf, '-n', 'client.fettle', *words],
+                          check=True, capture_output=True, text=True).stdout
+
+
+def images():
+    """{image: its size}; None while one is being made or removed, of which `rbd ls -l` says that it is not there."""
+    try:
+        said = rbd('ls', '-l', '--format', 'json', 'rbd')
+    except subprocess.CalledProcessError:
+        return None
+    return {one['image']: one['size'] for one in json.loads(said) if 'snapshot' not in one}
+
+
+def check():
+    """What is on record is there, and nothing else is."""
+    def agree():
+        named = {f'volumes.{one["data"]}': one['size'] * v.GIB for one in v.volumes('ceph1').values() if one['data']}
+        named.update({f'snapshots.{one["data"]}': one['size'] * v.GIB for one in v.snapshots('ceph1').values() if one['data']})
+        return images() == named
+    wait_until('ceph1 has what is on record', agree, v.PATIENCE_S)
+
+
+def io(command, name):
+    """qemu-io on the image of a volume."""
+    image = json.dumps({'driver': 'rbd', 'pool': 'rbd', 'image': f'volumes.{v.volumes()[name]["data"]}', 'conf': conf, 'user': 'fettle'})
+    done = subprocess.run([lab.fettle, 'lab', 'exec', 'node1', '--dir', lab.directory, '--', 'qemu-io', '-c', command, f'json:{image}'],
+                          check=True, capture_output=True, text=True)
+    assert 'failed' not in done.stdout, done.stdout
+
+
+@title('/ceph/back-ends-are-made')
+def test_backend():
+    for words, message in (
+            (('--pool', 'rbd', '--path', '/mnt/a'), 'path: a back end of kind rbd has none, and "/mnt/a" is named'),
+            ((), 'pool: a back end of kind rbd needs one'),
+            (('--pool', 'rbd', '--backups', 'yes'), 'backups: they are files, which a back end of kind rbd does not keep; one of kind dir does'),
+            (('--pool', 'rbd', '--images', 'yes'), 'images: they are files, which a back end of kind rbd does not keep; one of kind dir does')):
+        code, _, err = lab.run('backend', 'add', 'ceph1', '--kind', 'rbd', '--nodes', 'node1', *words, check=False)
+        assert code != 0 and message in err, (words, err)
+    lab.cli('backend', 'add', 'ceph1', '--kind', 'rbd', '--nodes', 'node1,node2', '--pool', 'rbd', '--conf', conf, *v.THIN)
+    for node in ('node1', 'node2'):
+        wait_until(f'{node}@ceph1 is up', lambda node=node: v.services().get(f'{node}@ceph1') == 'up', v.PATIENCE_S)
+    v.add_backend('dir1', 'node1', 'node2')
+    lab.cli('backend', 'modify', 'dir1', '--backups', 'yes', '--images', 'yes')
+    # A Ceph that has just begun does not say yet how much room it has.
+    wait_until('all works there', lambda: lab.run('backend', 'verify', check=False)[0] == 0, v.PATIENCE_S)
+    found = lab.query('backend', ['name', 'kind', 'place', 'user', 'conf'], ['=', 'name', 'ceph1'])[0]
+    assert found == {'name': 'ceph1', 'kind': 'rbd', 'place': 'rbd', 'user': 'fettle', 'conf': conf}, found
+
+
+@title('/ceph/life-of-volumes#SAF-52')
+def test_life():
+    assert lab.cli('volume', 'create', 'data1', '--size', '1', '--backend', 'ceph1') == 'Volume data1 is available.\n'
+    check()
+    io('write -P 65 0 64k', 'data1')
+    lab.cli('volume', 'extend', 'data1', '--size', '2')
+    check()
+    lab.cli('snapshot', 'create', 's1', '--volume', 'data1')
+    io('write -P 66 0 64k', 'data1')
+    lab.cli('volume', 'create', 'data2', '--snapshot', 's1')
+    check()
+    io('read -P 65 0 64k', 'data2')
+    # Both ways between the two kinds.
+    lab.cli('backup', 'create', 'data1', '--name', 'b1')
+    assert lab.query('backup', ['backend'])[0]['backend'] == 'dir1'
+    io('write -P 67 0 64k', 'data1')
+    assert lab.cli('backup', 'restore', 'b1', '--volume', 'data1') == 'Backup b1 is restored into volume data1.\n'
+    io('read -P 66 0 64k', 'data1')
+    assert lab.cli('image', 'create', 'i1', '--volume', 'data1') == 'Image i1 is made of volume data1.\n'
+    assert lab.cli('volume', 'create', 'data4', '--image', 'i1', '--backend', 'ceph1') == 'Volume data4 is available.\n'
+    io('read -P 66 0 64k', 'data4')
+    # And by a move.
+    assert lab.cli('volume', 'migrate', 'data4', '--backend', 'dir1') == 'Volume data4 is on dir1.\n'
+    assert lab.cli('volume', 'migrate', 'data4', '--backend', 'ceph1') == 'Volume data4 is on ceph1.\n'
+    io('read -P 66 0 64k', 'data4')
+    code, _, err = lab.run('volume', 'attach', 'data1', 'web1', check=False)
+    assert code != 0, err
+    print('#', err.strip())
+
+
+@title('/ceph/what-others-were-made-of-goes-after-them#SAF-53')
+def test_clones():
+    lab.cli('snapshot', 'delete', 's1')
+    io('read -P 65 0 64k', 'data2')
+    lab.cli('volume', 'delete', 'data2')
+    # The first name of data1, whose snapshot it was, is tried again, too.
+    lab.lab('kill', 'volumed@node1')
+    lab.lab('kill', 'volumed@node2')
+    check()
+
+
+@title('/ceph/standing-still-and-killed-in-mid-create#CLN-26')
+def test_stands_still():
+    for kill, ends in ((False, 'available'), (True, 'error')):
+        lab.lab('pause', 'ceph')
+        v.ask('create', 'late', '--size', '1', '--backend', 'ceph1')
+        wait_until('somebody has taken it', lambda: v.volumes()['late']['worker'], v.PATIENCE_S)
+        if kill:
+            node = v.volumes()['late']['worker'].split('@')[0]
+            lab.lab('kill', f'volumed@{node}')
+        lab.lab('resume', 'ceph')
+        found = v.settle('late')
+        assert found['status'] == ends, found
+        check()
+        lab.cli('volume', 'delete', 'late')
+        check()
+
+
+@title('/ceph/shut-down-and-back')
+def test_power():
+    lab.lab('power', 'ceph', 'off')
+    assert lab.status()['ceph']['power'] is False
+    lab.lab('power', 'ceph', 'on')
+    assert lab.cli('volume', 'create', 'data3', '--size', '1', '--backend', 'ceph1') == 'Volume data3 is available.\n'
+    check()
+    io('read -P 66 0 64k', 'data1')
+
+
+@title('/ceph/no-sanitizer-report')
+def test_logs():
+    e2e.check_logs(lab)
+
+
+if __name__ == '__main__':
+    with e2e.new_lab(nodes=2, options=('--ceph', '--watcher-interval-ms', '500')) as lab:
+        v.lab, v.folder = lab, os.path.join(lab.directory, 'shared')
+        conf = os.path.join(lab.directory, 'ceph', 'ceph.conf')
+        lab.cli('cluster', 'modify', '--report-interval', '1', '--service-down-time', '4')
+        e2e.run(test_backend, test_life, test_clones, test_stands_still, *((test_power,) if e2e.LONG else ()), test_logs)

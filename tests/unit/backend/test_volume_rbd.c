@@ -1,0 +1,442 @@
+/*
+ * Volumes in pools of a real Ceph, which this program brings up: the suite of all drivers, and what
+ * only pools have. Each test has two namespaces of its own, and a directory for backups.
+ */
+#include "unit/backend/volume_suite.h"
+#include "world.h"
+
+#include "backend/volume/dir_call.h"
+#include "backend/volume/volumes_by_kind.h"
+#include "lab/ceph.h"
+
+#include <fcntl.h>
+#include <glib/gstdio.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define LIMIT_MS 30000u
+#define SHORT_MS 4000u /* of calls that hang */
+#define VOLUME "11111111-0000-4000-8000-000000000001"
+#define NAME VOLUME ".17"
+#define SNAPSHOT "22222222-0000-4000-8000-000000000002.18"
+#define BACKUP "33333333-0000-4000-8000-000000000003.19"
+#define COPY VOLUME ".20"
+#define ops (suite.driver->ops)
+
+static struct volume_suite suite;
+static char *program, *conf;
+static GPid daemons[CEPH_DAEMONS];
+static guint times;
+static int watcher_input = -1;
+
+/* --- a Ceph --- */
+
+static void start_daemon(const char *dir, guint number)
+{
+    g_auto(GStrv) command = ceph_command(dir, number);
+    g_autoptr(GError) error = NULL;
+    g_spawn_async(NULL, command, NULL,
+                  G_SPAWN_SEARCH_PATH | G_SPAWN_DO_NOT_REAP_CHILD | G_SPAWN_STDOUT_TO_DEV_NULL |
+                      G_SPAWN_STDERR_TO_DEV_NULL,
+                  NULL, NULL, &daemons[number], &error);
+    g_assert_no_error(error);
+}
+
+static void start_ceph(void)
+{
+    g_autofree char *dir = g_build_filename(world_folder(), "ceph", NULL);
+    g_autoptr(GError) error = NULL;
+    ceph_check(&error);
+    g_assert_no_error(error);
+    ceph_make(dir, "127.0.0.1", &error);
+    g_assert_no_error(error);
+    for (guint i = 0; i < CEPH_DAEMONS; i++)
+        start_daemon(dir, i);
+    ceph_settle(dir, NULL, &error);
+    g_assert_no_error(error);
+    conf = ceph_conf(dir);
+    /* Its manager has to hear of the pool before it can say how much room that has. */
+    for (bool known = false; !known;) {
+        g_autofree char *said = world_shell("ceph -c %s df --format json", conf);
+        known = strstr(said, "\"name\":\"" CEPH_POOL "\"") != NULL;
+    }
+}
+
+static void stand_still(bool still)
+{
+    kill(daemons[0], still ? SIGSTOP : SIGCONT);
+    kill(daemons[CEPH_DAEMONS - 1], still ? SIGSTOP : SIGCONT);
+}
+
+/* Before the programs of that name: calls at a namespace for which there is a file hang; `rbd` says
+ * what stands in `says`, if that is there. */
+static void put_programs(void)
+{
+    static const char *const names[] = {"rbd", "rados"};
+    g_autofree char *folder = g_build_filename(world_folder(), "programs", NULL);
+    g_autofree char *path = g_strdup_printf("%s:%s", folder, g_getenv("PATH"));
+    g_assert_cmpint(g_mkdir(folder, 0755), ==, 0);
+    for (guint i = 0; i < G_N_ELEMENTS(names); i++) {
+        g_autofree char *real = g_find_program_in_path(names[i]);
+        g_autofree char *file = g_build_filename(folder, names[i], NULL);
+        g_autofree char *text =
+            g_strdup_printf("#!/bin/sh\n[ ${0##*/} = rbd ] && [ -e \"%s/says\" ] && exec cat "
+                            "\"%s/says\"\nspace=${*#*--namespace }\n"
+                            "while [ -e \"%s/hangs.${space%%%% *}\" ]; do sleep 0.05; done\n"
+                            "exec %s \"$@\"\n",
+                            world_folder(), world_folder(), world_folder(), real);
+        g_assert_true(g_file_set_contents(file, text, -1, NULL));
+        g_assert_cmpint(g_chmod(file, 0755), ==, 0);
+    }
+    g_setenv("PATH", path, TRUE);
+}
+
+/* --- the suite's world --- */
+
+static void set(char **field, char *value)
+{
+    g_free(*field);
+    *field = value;
+}
+
+static struct backend *pool(const char *name, const char *uuid)
+{
+    struct backend *made = backend_new();
+    made->kind = BACKEND_RBD;
+    set(&made->name, g_strdup(name));
+    set(&made->uuid, g_strdup(uuid));
+    set(&made->pool, g_strdup(CEPH_POOL));
+    set(&made->namespace, g_strdup_printf("%s.%u", name, times));
+    set(&made->conf, g_strdup(conf));
+    set(&made->user, g_strdup(CEPH_USER));
+    g_free(world_shell("rbd -c %s namespace create %s/%s", conf, CEPH_POOL, made->namespace));
+    return made;
+}
+
+static struct backend *directory(void)
+{
+    struct backend *made = backend_new();
+    set(&made->name, g_strdup("dir1"));
+    set(&made->uuid, g_strdup("00000000-0000-4000-8000-0000000000d1"));
+    set(&made->path, g_strdup_printf("%s/dir1.%u", world_folder(), times));
+    g_assert_cmpint(g_mkdir(made->path, 0755), ==, 0);
+    return made;
+}
+
+static void set_up(void)
+{
+    loop_init();
+    times++;
+    suite.driver = volumes_by_kind_new(program, world_folder(), LIMIT_MS);
+    suite.first = pool("ceph1", "00000000-0000-4000-8000-0000000000e1");
+    suite.second = pool("ceph2", "00000000-0000-4000-8000-0000000000e2");
+    suite.backups = directory();
+    suite.cluster = cluster_new();
+    set(&suite.cluster->uuid, g_strdup("00000000-0000-4000-8000-0000000000c1"));
+    set(&suite.cluster->name, g_strdup("berlin"));
+}
+
+static void tear_down(void)
+{
+    volumes_by_kind_free(suite.driver);
+    backend_free(suite.first);
+    backend_free(suite.second);
+    backend_free(suite.backups);
+    cluster_free(suite.cluster);
+}
+
+static void open_all(void)
+{
+    g_autoptr(GError) error = NULL;
+    ops->open(suite.driver, suite.first, suite.cluster, true, &error);
+    ops->open(suite.driver, suite.second, suite.cluster, true, &error);
+    ops->open(suite.driver, suite.backups, suite.cluster, true, &error);
+    g_assert_no_error(error);
+}
+
+/* A shell command at a namespace; what it prints, to be freed. */
+#define RBD_SHELL(at, format, ...)                                                                 \
+    world_shell("rbd -c %s -n client.%s --pool %s --namespace %s " format, (at)->conf, CEPH_USER,  \
+                (at)->pool, (at)->namespace, __VA_ARGS__)
+
+static void put(const struct backend *at, const char *name)
+{
+    g_free(RBD_SHELL(at, "create --size 1B volumes.%s", name));
+}
+
+/* With less patience from then on. */
+static void hang(const struct backend *at, bool hangs)
+{
+    g_autofree char *path = g_strdup_printf("%s/hangs.%s", world_folder(), at->namespace);
+    if (!hangs) {
+        g_assert_cmpint(unlink(path), ==, 0);
+        return;
+    }
+    volumes_by_kind_free(suite.driver);
+    suite.driver = volumes_by_kind_new(program, world_folder(), SHORT_MS);
+    open_all();
+    g_assert_true(g_file_set_contents(path, "", 0, NULL));
+}
+
+/* As QEMU does: who has an image open watches it. */
+static void lock(const struct backend *at, const char *name, bool locked)
+{
+    static GPid watcher;
+    g_autofree char *spec = g_strdup_printf("%s/%s/volumes.%s", at->pool, at->namespace, name);
+    char *argv[] = {"rbd", "-c", conf, "-n", "client." CEPH_USER, "watch", spec, NULL};
+    if (!locked) {
+        g_assert_cmpint(write(watcher_input, "\n", 1), ==, 1);
+        close(watcher_input);
+        waitpid(watcher, NULL, 0);
+        return;
+    }
+    g_assert_true(g_spawn_async_with_pipes(NULL, argv, NULL,
+                                           G_SPAWN_SEARCH_PATH | G_SPAWN_DO_NOT_REAP_CHILD |
+                                               G_SPAWN_STDOUT_TO_DEV_NULL,
+                                           NULL, NULL, &watcher, &watcher_input, NULL, NULL, NULL));
+    for (bool seen = false; !seen;) {
+        g_autofree char *status = RBD_SHELL(at, "status volumes.%s", name);
+        seen = strstr(status, "watcher=") != NULL;
+    }
+}
+
+/* --- what only pools have --- */
+
+static void assert_says(bool ok, GError **error, const char *words)
+{
+    g_assert_false(ok);
+    g_assert_cmpstr((*error)->message, ==, words);
+    g_clear_error(error);
+}
+
+/* One that is there is nobody else's, whatever it is made of. */
+static void markers(void *unused)
+{
+    g_autoptr(GError) error = NULL;
+    set_up();
+    put(suite.first, "somebodys");
+    assert_says(ops->open(suite.driver, suite.first, suite.cluster, true, &error), &error,
+                "ceph1: pool rbd has no marker of back end 00000000-0000-4000-8000-0000000000e1; a "
+                "new one gets it while there is no image");
+    g_free(RBD_SHELL(suite.first, "rm --no-progress %s", "volumes.somebodys"));
+    ops->open(suite.driver, suite.first, suite.cluster, true, &error);
+    g_assert_no_error(error);
+    suite.first->uuid[0] = '9';
+    assert_says(ops->open(suite.driver, suite.first, suite.cluster, true, &error), &error,
+                "ceph1: pool rbd belongs to back end 00000000-0000-4000-8000-0000000000e1 of "
+                "cluster berlin");
+    set(&suite.second->namespace, g_strdup("nowhere"));
+    assert_says(ops->open(suite.driver, suite.second, suite.cluster, true, &error), &error,
+                "ceph2: pool rbd has no namespace nowhere; this makes it: rbd namespace create "
+                "rbd/nowhere");
+    g_free(world_shell("rados -c %s -n client.%s -p rbd -N nowhere lock get fettle-backend fettle "
+                       "--lock-type shared --lock-tag t --lock-cookie '\"}'",
+                       conf, CEPH_USER));
+    assert_says(ops->open(suite.driver, suite.second, suite.cluster, true, &error), &error,
+                "ceph2: the lock of its marker is none that Fettle has made");
+    set(&suite.second->pool, g_strdup("nopool"));
+    g_autofree char *no_pool =
+        g_strdup_printf("ceph2: there is no pool nopool in the Ceph of %s", conf);
+    assert_says(ops->open(suite.driver, suite.second, suite.cluster, true, &error), &error,
+                no_pool);
+    set(&suite.second->conf, g_strdup("/nowhere/ceph.conf"));
+    g_assert_false(ops->open(suite.driver, suite.second, suite.cluster, true, &error));
+    g_assert_error(error, FETTLE_ERROR, FETTLE_ERROR_ENVIRONMENT);
+    tear_down();
+}
+
+static void write_byte(const char *name, const char *where, const char *pattern)
+{
+    g_free(world_shell("qemu-io -c 'write -P %s %s 4k' 'json:{\"driver\":\"rbd\",\"pool\":"
+                       "\"rbd\",\"namespace\":\"%s\",\"image\":\"%s\",\"conf\":\"%s\",\"user\":\""
+                       "fettle\"}'",
+                       pattern, where, suite.first->namespace, name, conf));
+}
+
+static void assert_byte(const char *name, const char *where, const char *pattern)
+{
+    g_autofree char *said =
+        world_shell("qemu-io -r -c 'read -P %s %s 4k' 'json:{\"driver\":\"rbd\",\"pool\":"
+                    "\"rbd\",\"namespace\":\"%s\",\"image\":\"%s\",\"conf\":\"%s\",\"user\":\""
+                    "fettle\"}'",
+                    pattern, where, suite.first->namespace, name, conf);
+    g_assert_null(strstr(said, "failed"));
+}
+
+/* Byte by byte, from kind to kind and back; and nobody's removal is felt by another. */
+static void bytes(void *unused)
+{
+    g_autoptr(GError) error = NULL;
+    g_autofree char *data = g_strdup(BACKUP);
+    struct backup backup = {.data = data};
+    set_up();
+    open_all();
+    ops->create(suite.driver, suite.first, RESOURCE_VOLUME, NAME, 1, &error);
+    write_byte("volumes." NAME, "0", "65");
+    write_byte("volumes." NAME, "1023m", "90");
+    ops->copy(suite.driver, suite.first, RESOURCE_VOLUME, NAME, suite.first, RESOURCE_SNAPSHOT,
+              SNAPSHOT, 1, &error);
+    g_assert_no_error(error);
+    write_byte("volumes." NAME, "0", "66");
+    assert_byte("snapshots." SNAPSHOT, "0", "65");
+    ops->copy(suite.driver, suite.first, RESOURCE_SNAPSHOT, SNAPSHOT, suite.backups,
+              RESOURCE_VOLUME, COPY, 2, &error);
+    g_assert_no_error(error);
+    ops->copy(suite.driver, suite.backups, RESOURCE_VOLUME, COPY, suite.first, RESOURCE_VOLUME,
+              VOLUME ".21", 2, &error);
+    g_assert_no_error(error);
+    assert_byte("volumes." VOLUME ".21", "0", "65");
+    assert_byte("volumes." VOLUME ".21", "1023m", "90");
+    assert_byte("volumes." VOLUME ".21", "2000m", "0");
+    ops->back_up(suite.driver, suite.first, RESOURCE_VOLUME, NAME, suite.backups, BACKUP, 1,
+                 &backup.bytes, &backup.sum, &error);
+    g_assert_no_error(error);
+    /* What it is a copy of goes when the copy has gone. */
+    g_assert_false(ops->remove(suite.driver, suite.first, RESOURCE_VOLUME, NAME, &error));
+    g_assert_error(error, FETTLE_ERROR, FETTLE_ERROR_WRONG_STATE);
+    g_assert_cmpstr(error->message, ==, "ceph1: copies of " NAME " still share its data");
+    g_clear_error(&error);
+    assert_byte("snapshots." SNAPSHOT, "0", "65");
+    ops->remove(suite.driver, suite.first, RESOURCE_SNAPSHOT, SNAPSHOT, &error);
+    g_free(RBD_SHELL(suite.first, "snap create --no-progress %s", "volumes." NAME "@fettle.left"));
+    ops->remove(suite.driver, suite.first, RESOURCE_VOLUME, NAME, &error);
+    g_assert_no_error(error);
+    ops->restore(suite.driver, suite.backups, &backup, suite.first, VOLUME ".22", 1, &error);
+    g_assert_no_error(error);
+    assert_byte("volumes." VOLUME ".22", "0", "66");
+    assert_byte("volumes." VOLUME ".22", "1023m", "90");
+    g_free(backup.sum);
+    tear_down();
+}
+
+/* What is said is not trusted: what is no answer is an error, what is no image of ours is none. */
+static void garbled(void *unused)
+{
+    static const struct {
+        const char *says;
+        int found; /* -1: an error */
+    } all[] = {
+        {"", -1},
+        {"no list\n", -1},
+        {"[\"volumes." NAME "\"", -1},
+        {"{\"a\":1,\"a\":2}\n", -1},
+        {"{\"volumes." NAME "\":7}", -1},
+        {"a warning\n[\"volumes." NAME "\",{\"image\":\"volumes." NAME
+         "\",\"size\":-7}]\nanother\n",
+         1},
+        {"[\"volumes." NAME "\",7,{},null,{\"image\":7},{\"image\":\"volumes." NAME "\"}]", 1},
+        {"[\"volumes.../" NAME "\",\"volumes\",\"volumes.\",\"../volumes." NAME "\",\"." NAME "\"]",
+         0}};
+    g_autofree char *path = g_build_filename(world_folder(), "says", NULL);
+    set_up();
+    open_all();
+    for (guint i = 0; i < G_N_ELEMENTS(all); i++) {
+        g_autoptr(GError) error = NULL;
+        g_assert_true(g_file_set_contents(path, all[i].says, -1, NULL));
+        g_autoptr(GPtrArray) list = ops->list(suite.driver, suite.first, &error);
+        g_assert_cmpint(list ? (int)list->len : -1, ==, all[i].found);
+        for (guint j = 0; list && j < list->len; j++)
+            g_assert_cmpuint(((struct volume_data *)list->pdata[j])->bytes, ==, 0);
+        if (!list)
+            g_assert_error(error, FETTLE_ERROR, FETTLE_ERROR_CORRUPT);
+    }
+    g_assert_cmpint(unlink(path), ==, 0);
+    tear_down();
+}
+
+static bool create(const char *name, GError **error)
+{
+    return ops->create(suite.driver, suite.first, RESOURCE_VOLUME, name, 1, error);
+}
+
+/* Each ends with the reason, and what comes after it is whole. */
+static void fails(void *unused)
+{
+    g_autoptr(GError) error = NULL;
+    set_up();
+    open_all();
+    volumes_by_kind_free(suite.driver);
+    suite.driver = volumes_by_kind_new(program, world_folder(), SHORT_MS);
+    open_all();
+    stand_still(true);
+    assert_says(create(NAME, &error), &error, "ceph1: no answer within 4 s");
+    stand_still(false);
+    volumes_by_kind_free(suite.driver);
+    suite.driver = volumes_by_kind_new(program, world_folder(), LIMIT_MS);
+    open_all();
+    g_free(world_shell("ceph -c %s auth get client.%s -o %s/key 2>&1", conf, CEPH_USER,
+                       world_folder()));
+    g_free(world_shell("ceph -c %s auth del client.%s 2>&1", conf, CEPH_USER));
+    g_assert_false(create(VOLUME ".18", &error));
+    g_assert_error(error, FETTLE_ERROR, FETTLE_ERROR_ENVIRONMENT);
+    g_assert_nonnull(strstr(error->message, "does not let client.fettle in"));
+    g_clear_error(&error);
+    g_free(world_shell("ceph -c %s auth import -i %s/key 2>&1", conf, world_folder()));
+    create(VOLUME ".19", &error);
+    g_assert_no_error(error);
+    tear_down();
+}
+
+static void quota(const char *max_bytes, bool full)
+{
+    guint64 room = 0, total;
+    g_free(world_shell("ceph -c %s osd pool set-quota rbd max_bytes %s 2>&1", conf, max_bytes));
+    for (bool is = !full; is != full;) {
+        g_autofree char *health = world_shell("ceph -c %s health detail", conf);
+        bool told = ops->space(suite.driver, suite.first, &room, &total, NULL);
+        is = told && strstr(health, "POOL_FULL") != NULL && room == 0;
+    }
+}
+
+/* Who writes waits, and is told why in the end. */
+static void full(void *unused)
+{
+    g_autoptr(GError) error = NULL;
+    set_up();
+    open_all();
+    create(NAME, &error);
+    write_byte("volumes." NAME, "0", "65");
+    quota("4096", true);
+    volumes_by_kind_free(suite.driver);
+    suite.driver = volumes_by_kind_new(program, world_folder(), SHORT_MS);
+    open_all();
+    g_assert_false(create(VOLUME ".18", &error));
+    g_assert_error(error, FETTLE_ERROR, FETTLE_ERROR_NO_RESOURCES);
+    g_assert_cmpstr(error->message, ==, "ceph1: pool rbd is full");
+    g_clear_error(&error);
+    quota("0", false);
+    create(VOLUME ".19", &error);
+    g_assert_no_error(error);
+    tear_down();
+}
+
+static int run_tests(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    start_ceph();
+    put_programs();
+    suite = (struct volume_suite){.set_up = set_up,
+                                  .tear_down = tear_down,
+                                  .run = world_run,
+                                  .clones = true,
+                                  .put = put,
+                                  .hang = hang,
+                                  .lock = lock};
+    volume_suite_add("/volume-rbd", &suite);
+    world_test("/volume-rbd/markers-of-pools#SAF-123", markers);
+    world_test("/volume-rbd/garbled", garbled);
+    world_test("/volume-rbd/bytes#SAF-52", bytes);
+    world_test("/volume-rbd/fails", fails);
+    world_test("/volume-rbd/full#SAF-52", full);
+    return g_test_run();
+}
+
+int main(int argc, char **argv)
+{
+    if (argc > 3 && strcmp(argv[1], DIR_CALL_OPTION) == 0)
+        return dir_call_main(argc, argv);
+    program = g_file_read_link("/proc/self/exe", NULL);
+    return world_main(argc, argv, run_tests);
+}
