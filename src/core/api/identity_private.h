@@ -33,8 +33,8 @@ char *random_text(struct api *api, size_t bytes);
 
 /* --- identity_login.c --- */
 
-/* Whether the secret is that which the user's is kept as; `kept` NULL: nobody's. Waits. PERMISSION:
- * it is not, or he has failed too often. */
+/* Whether the secret is that which the user's is kept as; `kept` NULL: nobody's. Waits, and
+ * refreshes. PERMISSION: it is not, or he has failed too often. */
 bool login_check(struct api_call *call, const char *user_id, const char *kept, const char *secret,
                  GError **error);
 
