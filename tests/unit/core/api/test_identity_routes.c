@@ -120,6 +120,11 @@ static void check_bad_bodies(void)
     assert_status(400, ask_text(world, "POST", "/v3/users", root, NULL,
                                 "{\"user\":{\"name\":\"x\",\"shoe\":1}}"));
     g_assert_nonnull(strstr(at(world, "error.message"), "user.shoe"));
+    assert_status(
+        400, ask(world, "\xff", "/v3/users", root, NULL)); /* not text: nothing is made of it */
+    assert_status(400, get("/v3/users?name=\xff", root));
+    assert_status(400, get("/v3/users", "\xff"));
+    assert_status(400, ask(world, "POST", "/v3/users?\xff", NULL, NULL));
     assert_status(404, get("/v3/nothing", root));
     assert_status(405, ask(world, "PUT", "/v3/users", root, NULL));
     g_assert_cmpstr(header(world, "Allow"), ==, "GET, POST");
