@@ -9,7 +9,7 @@ struct pool {
     const char *what;
     GThreadPool *threads;
     guint most;
-    guint under_way; /* atomic: run or wait */
+    gint under_way; /* atomic: run or wait */
 };
 
 /* Shared by the task and the thread; its end is the loop's. */

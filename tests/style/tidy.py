@@ -279,6 +279,15 @@ def check_rows_used(files):
     return problems
 
 
+def check_routes():
+    """Each route of the API has a test that has seen it answered: one whose list routes[] has the beginning of its name."""
+    lists = [match for path in sources('tests/unit/core/api', ('.c',)) if '_assert_seen(routes)' in text(path)
+             for match in re.findall(r'routes\[\] = {(.*?)}', text(path), re.S)]
+    words = tuple(re.findall(r'"(\w+)"', '\n'.join(lists)))
+    return [f'{path}: no test sees {name} answered' for path in sources('src/proto/api', ('.def',))
+            for name in re.findall(r'^ROUTE\(.*?, \d+, (\w+), "', text(path), re.M) if not name.startswith(words)]
+
+
 def check_format(files):
     problems = []
     for start in range(0, len(files), 40):
@@ -365,6 +374,7 @@ def main():
           [f'{f}: {n} lines' for f in code + tests if (n := len(text(f).splitlines())) > MAX_LINES])
     point('/style/nothing-left-for-later', [f'{f}: {m.group(0)}' for f in code + tests for m in LATER.finditer(text(f))])
     point('/style/every-row-is-used', check_rows_used(files))
+    point('/style/routes-have-tests', check_routes())
     point('/style/programs-keep-others-out#SAF-107', check_umask(code))
     point('/style/repair-tags-are-read-in-one-place#ARP-05',
           [f for f in code if REPAIR_PREFIX in text(f) and f != 'src/proto/repair_tag.h'] +

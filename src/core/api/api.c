@@ -209,10 +209,24 @@ static struct http_answer *check_policy(struct api_call *call)
     return NULL;
 }
 
+/* Answers and audit lines are made of them. */
+static bool is_text(const struct http_request *request)
+{
+    GHashTableIter iter;
+    void *value;
+    g_hash_table_iter_init(&iter, request->headers);
+    while (g_hash_table_iter_next(&iter, NULL, &value))
+        if (!g_utf8_validate(value, -1, NULL))
+            return false;
+    return g_utf8_validate(request->method, -1, NULL) && g_utf8_validate(request->query, -1, NULL);
+}
+
 static struct http_answer *run(struct api_call *call, GError **error)
 {
     const struct http_request *request = call->request;
     const char *rest;
+    if (!is_text(request))
+        return api_refuse(call, 400, "Method, query and headers must be UTF-8");
     if (request->refused) /* by the server: it was no good request */
         return api_refuse(call, request->refused, "%s", request->refused_why);
     if (!route_service(request->path, &call->service, &rest))
@@ -273,14 +287,14 @@ static void write_audit(const struct api_call *call, const struct http_answer *a
     const struct api *api = call->api;
     if (!api->audit || !strcmp(request->method, "GET") || !strcmp(request->method, "HEAD"))
         return;
-    json_autoptr line =
-        json_make("{s:o, s:s, s:s, s:s, s:s, s:s, s:i, s:s, s:s, s:s}", "time",
-                  api_time_utc(api->env->ops->wall_us(api->env)), "request_id", call->request_id,
-                  "user", call->token ? call->token->user_id : "", "project",
-                  call->token ? call->token->project_id : "", "method", request->method, "path",
-                  request->path, "status", (int)answer->status, "resource",
-                  call->resource ? call->resource : "", "note", call->note ? call->note : "",
-                  "peer", request->peer);
+    g_autofree char *method = g_utf8_make_valid(request->method, -1);
+    json_autoptr line = json_make("{s:o, s:s, s:s, s:s, s:s, s:s, s:i, s:s, s:s, s:s}", "time",
+                                  api_time_utc(api->env->ops->wall_us(api->env)), "request_id",
+                                  call->request_id, "user", call->token ? call->token->user_id : "",
+                                  "project", call->token ? call->token->project_id : "", "method",
+                                  method, "path", request->path, "status", (int)answer->status,
+                                  "resource", call->resource ? call->resource : "", "note",
+                                  call->note ? call->note : "", "peer", request->peer);
     g_autofree char *text = json_to_text(line);
     api->audit(text, api->data);
 }

@@ -63,7 +63,8 @@ bool login_check(struct api_call *call, const char *user_id, const char *kept, c
         return false;
     }
     if (!api->crypto->ops->password_is(api->crypto, kept ? kept : NOBODYS_PASSWORD, secret, &is,
-                                       error))
+                                       error) ||
+        !identity_refresh(api->identity, error))
         return false;
     /* asked again: others may have failed meanwhile, of whose guesses this may be one */
     if (kept && is && !is_locked(api, user_id))
@@ -318,7 +319,6 @@ struct http_answer *api_identity_token_issue(struct api_call *call, GError **err
     g_autofree char *project_id = NULL;
     struct http_answer *answer = NULL;
     if (identity_refresh(call->api->identity, error) && show_who(call, &shown, error) &&
-        identity_refresh(call->api->identity, error) &&
         choose_scope(call, &shown, &project_id, error)) {
         struct api_token *token =
             token_new(shown.user_id, project_id, shown.credential_id ? shown.credential_id : "");

@@ -25,7 +25,8 @@ struct identity_world {
 
 struct identity_world *identity_world_new(void);
 void identity_world_free(struct identity_world *world);
-/* Asks and waits; its status. `target` is path and query behind /identity; `token` NULL: none;
+/* Asks and waits; its status. `target` is path and query behind /identity, or a whole one
+ * (/volume/…); `token` NULL: none;
  * `body` NULL: none, stolen. */
 guint ask(struct identity_world *world, const char *method, const char *target, const char *token,
           json_t *body);
@@ -40,6 +41,5 @@ const char *at(struct identity_world *world, const char *path);
 json_t *login_body(const char *user, const char *password, const char *project);
 /* The token that a user gets with his password; free it. */
 char *token_of(struct identity_world *world, const char *user, const char *project);
-/* Fails, with their names, unless each route of identity was answered with its status since the
- * process began. */
-void check_all_asked(void);
+/* As a final point: each route of these words (NULL at the end) was answered with its status. */
+void identity_assert_seen(const char *const *routes);
