@@ -87,12 +87,18 @@ struct accepted_work *block_accept(struct api_call *call, struct accept_work_arg
  * and gets a commit id, which is a member of it. */
 bool block_change(struct api_call *call, const char *method, const struct record *record,
                   void *args, char **commit_id, GError **error);
-/* What that project may have goes with the request. */
+/* What that project may have; valid until the next wait. */
+const struct api_quota *block_quota(const struct api_call *call, const char *project);
+/* It goes with the request. */
 void block_add_quota(const struct api_call *call, struct accept_work_args *args,
                      const char *project);
 /* Sets a status on a person's word. */
 bool block_reset(struct api_call *call, enum resource_type type, const char *id, const char *status,
                  GError **error);
-/* Deletes it whatever is done to it. */
-bool block_force_delete(struct api_call *call, enum resource_type type, const char *operation,
-                        const char *id, GError **error);
+/* Whole acts on what the path names: its work is accepted; its status is set by the body; it is
+ * deleted whatever is done to it. `args` is stolen. */
+struct http_answer *block_accept_act(struct api_call *call, struct accept_work_args *args,
+                                     GError **error);
+struct http_answer *block_reset_act(struct api_call *call, enum resource_type type, GError **error);
+struct http_answer *block_force_delete_act(struct api_call *call, enum resource_type type,
+                                           const char *operation, GError **error);

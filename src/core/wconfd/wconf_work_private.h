@@ -1,8 +1,7 @@
 /*
  * What the methods of work share (docs/design/storage.md). Each builds its records on the head,
  * under the serial that its commit gets, and commits once; a refusal rests on what is committed.
- *   wconf_work.c        accept_work, reset_state
- *   wconf_work_change.c change_volume, change_snapshot, change_backup
+ *   wconf_work.c        accept_work, reset_state, change_volume, change_snapshot, change_backup
  *   wconf_work_make.c   what accept_work is about
  *   wconf_work_backup.c the same where backups are
  *   wconf_work_image.c  the same where images are; add_image, change_image
@@ -72,9 +71,12 @@ bool wconf_work_name_fits(const struct config *head, const struct resource *reso
 bool wconf_work_unattached(const struct config *head, const struct resource *resource,
                            GError **error);
 /* What a request says of what it makes, beside what everybody knows of resources; `change` puts
- * that, and `source` is what it is made of. */
-void wconf_work_say(const struct accept_work_args *args, const struct resource *source,
-                    struct change *change);
+ * that, and `source` is what it is made of
+ * (NULL: no volume or snapshot). */
+void wconf_work_say(const struct accept_work_args *args, enum resource_type type,
+                    const struct resource *source, struct change *change);
+/* The volume that `change` puts is reserved for nobody. */
+void wconf_work_unreserve(struct change *change);
 /* What a request is about. */
 struct work_request {
     struct resource resource; /* that gets the row */
