@@ -33,6 +33,11 @@ static void answer(struct http_answer *answer, void *data)
     http_exchange_answer(data, answer);
 }
 
+static bool streams(const struct http_request *request, void *data)
+{
+    return api_wants_stream(request);
+}
+
 static void serve(struct http_exchange *exchange, void *data)
 {
     api_serve(apid.api, http_exchange_request(exchange), answer, exchange);
@@ -101,7 +106,8 @@ static int given_socket(void)
 
 static bool listen_there(GError **error)
 {
-    static const struct http_server_events events = {.serve = serve, .complain = complain};
+    static const struct http_server_events events = {
+        .streams = streams, .serve = serve, .complain = complain};
     g_autoptr(GError) local = NULL;
     g_autoptr(GTlsCertificate) certificate = read_certificate(&local);
     const struct http_server_options options = {.address = apid.conf->listen,
@@ -137,7 +143,7 @@ static void stop(void)
     g_clear_pointer(&apid.cell, cell_free);
     g_clear_pointer(&apid.env, real_env_free);
     g_clear_pointer(&apid.identity, identity_store_close);
-    g_clear_pointer(&apid.crypto, crypto_free);
+    g_clear_pointer(&apid.crypto, crypto_close);
     g_clear_pointer(&apid.audit, audit_free);
     g_clear_pointer(&apid.conf, api_conf_free);
 }
