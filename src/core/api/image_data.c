@@ -24,11 +24,12 @@ static gint64 now_ms(const struct api_call *call)
 
 struct upload {
     struct api_call *call;
-    char *image;   /* its UUID */
-    char *key;     /* of its row */
-    guint64 row;   /* id of that */
-    guint64 claim; /* under which it is received */
-    char *node;    /* that does so */
+    char *image;                 /* its UUID */
+    char *key;                   /* of its row */
+    guint64 row;                 /* id of that */
+    guint64 claim;               /* under which it is received */
+    char *node;                  /* that does so */
+    guint64 service, generation; /* of the member there */
     struct passed_sums sums;
 };
 
@@ -47,6 +48,13 @@ static const struct worker *row_of(const struct upload *upload)
     return row && row->id == upload->row ? row : NULL;
 }
 
+/* Of that service as it is registered, while it is up; 0: it is not. */
+static guint64 generation_of(const struct config *config, guint64 id)
+{
+    const struct storage_service *service = config_storage_service_of(config, id);
+    return service && service->state == STORAGE_UP ? service->generation : 0;
+}
+
 /* A member has it: the way there. TEMPORARY: nobody begins. */
 static bool find_member(struct upload *upload, GError **error)
 {
@@ -59,6 +67,8 @@ static bool find_member(struct upload *upload, GError **error)
         if (config && row_of(upload) && image_way_in(config, upload->image, &way, &local)) {
             upload->claim = way.row->claim;
             text_set(&upload->node, way.node);
+            upload->service = way.row->service_id;
+            upload->generation = generation_of(config, upload->service);
             return true;
         }
         if (!row_of(upload)) {
@@ -91,7 +101,8 @@ static bool finish(struct upload *upload, GError **error)
     return done;
 }
 
-/* Until the member has judged what came. */
+/* Until the member has judged what came. WRONG_INPUT: it is no good; TEMPORARY: the member died
+ * before. */
 static bool await_verdict(struct upload *upload, GError **error)
 {
     const struct api *api = upload->call->api;
@@ -103,9 +114,10 @@ static bool await_verdict(struct upload *upload, GError **error)
     if (image && image->status == IMAGE_ACTIVE &&
         !strcmp(image->os_hash_value, upload->sums.sha512))
         return true;
-    fettle_set_error(error, TEMPORARY, "image %s is %s%s%s", upload->image,
-                     image ? image_status_shown(image) : "gone",
-                     image && *image->status_why ? ": " : "", image ? image->status_why : "");
+    bool judged = generation_of(config, upload->service) == upload->generation;
+    g_set_error(error, FETTLE_ERROR, judged ? FETTLE_ERROR_WRONG_INPUT : FETTLE_ERROR_TEMPORARY,
+                "image %s is %s%s%s", upload->image, image ? image_status_shown(image) : "gone",
+                image && *image->status_why ? ": " : "", image ? image->status_why : "");
     return false;
 }
 

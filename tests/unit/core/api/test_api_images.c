@@ -22,6 +22,7 @@ static const char *make(const char *name, const char *more)
                                             name, more);
     json_autoptr made = api_get(201, "POST", IMAGES, body);
     g_autofree char *id = api_text(made, "id");
+    fake_advance(world.world, 1000); /* so that lists have an order */
     return g_intern_string(id);
 }
 
@@ -178,7 +179,8 @@ static void test_bad_input(void)
     refused(403, "image_create needs the role member, or one above it, in the project of the token",
             "POST", IMAGES, "{}");
     api_be("");
-    refused(401, "The request you have made requires authentication.", "GET", IMAGES, "");
+    refused(401, "The request you have made requires authentication: it has no X-Auth-Token.",
+            "GET", IMAGES, "");
     api_tear_down();
 }
 
@@ -311,7 +313,9 @@ static void test_tags_and_schemas(void)
 /* --- bytes --- */
 
 #define TEXT "twelve bytes"
-#define SUM "aaaa"
+#define QUARTER "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+#define SUM QUARTER QUARTER QUARTER QUARTER
+#define MD5 "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"
 
 static struct {
     const char *key; /* row of the image that comes */
@@ -331,7 +335,7 @@ static struct image_line *send(struct image_pipe *pipe, const struct image_door 
         g_string_append_len(bytes.got, place, some);
     if (some < 0)
         return NULL;
-    *ret = (struct passed_sums){.bytes = bytes.got->len, .sha512 = SUM, .md5 = "bbbb"};
+    *ret = (struct passed_sums){.bytes = bytes.got->len, .sha512 = SUM, .md5 = MD5};
     bytes.lines++;
     return (struct image_line *)bytes.got;
 }
@@ -374,14 +378,16 @@ static void work(void)
         json_t *end = storage_end(bytes.key, bytes.claim);
         g_autofree char *data = volume_data_name(strchr(bytes.key, '/') + 1, bytes.claim);
         bytes.finished = false;
-        if (!bytes.drops) {
+        if (bytes.drops) {
+            json_object_set_new(end, "failed", json_true());
+            json_object_set_new(end, "why", json_string("another SHA-512 is on disk"));
+        } else {
             json_object_set_new(end, "data", json_string(data));
             json_object_set_new(end, "bytes", json_integer((json_int_t)strlen(TEXT)));
             json_object_set_new(end, "virtual_size", json_integer((json_int_t)strlen(TEXT)));
             json_object_set_new(end, "sum", json_string(SUM));
-            json_object_set_new(end, "checksum", json_string("bbbb"));
-        } else
-            json_object_set_new(end, "why", json_string("another SHA-512 is on disk"));
+            json_object_set_new(end, "checksum", json_string(MD5));
+        }
         g_autofree char *said = api_end(end);
         g_assert_cmpstr(said, ==, "passed");
     }
@@ -465,7 +471,7 @@ static void test_bytes(void)
     api_says(shown, "os_hash_value", SUM);
     assert_upload(id, TEXT, "409 ");
     assert_download(id, "", "200 " TEXT);
-    g_assert_cmpstr(api_header("content-md5"), ==, "u7s=");
+    g_assert_cmpstr(api_header("content-md5"), ==, "u7u7u7u7u7u7u7u7u7u7uw==");
     assert_download(id, "bytes=7-", "206 bytes");
     g_assert_cmpstr(api_header("content-range"), ==, "bytes 7-11/12");
     assert_download(id, "bytes=0-5", "206 twelve");
@@ -503,14 +509,16 @@ static void test_bad_bytes(void)
     const char *id = set_up_bytes();
     for (guint i = 0; i < G_N_ELEMENTS(rows); i++) {
         assert_upload(id, rows[i].body, rows[i].expected);
-        g_autofree char *end = api_end(storage_end(bytes.key, bytes.claim)); /* it sees the end */
+        json_t *failed = with(storage_end(bytes.key, bytes.claim), "failed", json_true());
+        g_autofree char *end = api_end(failed); /* the member sees the connection's end */
         g_assert_cmpstr(end, ==, "passed");
         fake_advance(world.world, 200);
         image_says(id, "status", "queued");
         g_string_truncate(bytes.got, 0);
     }
     bytes.drops = true;
-    assert_upload(id, TEXT, "503 ");
+    assert_upload(id, TEXT, "400 ");
+    g_assert_nonnull(strstr(api_answered()->body, "is queued: another SHA-512 is on disk"));
     image_says(id, "status", "queued");
     g_string_truncate(bytes.got, 0);
     bytes.drops = false;
@@ -530,9 +538,10 @@ static void test_promised(void)
     const char *id = set_up_bytes();
     g_autofree char *path = path_of(id, "/file");
     api_with("content-length", "13");
-    g_autofree char *said = api_ask("PUT", path, TEXT);
-    g_assert_true(g_str_has_prefix(said, "415 "));
+    api_with("content-type", "application/octet-stream");
+    refused(400, "12 bytes came, and 13 were promised", "PUT", path, TEXT);
     api_with(NULL, NULL);
+    g_assert_false(bytes.finished);
     tear_down_bytes();
 }
 

@@ -16,7 +16,7 @@ static struct fake_identity *identities;
 static struct fake_crypto *crypto;
 static const char *whoever;
 static guint minor_version;
-static char **more_headers;
+static GPtrArray *more_headers; /* name and value by turns */
 static struct http_answer *last;
 struct image_pipe *api_images;
 void (*api_meanwhile)(void);
@@ -63,6 +63,7 @@ static char *seal_token(void)
             continue;
         g_autofree char *user = g_strconcat("user-of-", whoever, NULL);
         struct api_token *token = token_new(user, askers[i].project, "");
+        g_ptr_array_add(token->methods, g_strdup("password"));
         token_stamp(api, token);
         char *sealed = token_seal(api, token, NULL);
         api_token_free(token);
@@ -157,9 +158,14 @@ struct http_bytes *api_stream(const char *text)
 
 void api_with(const char *name, const char *value)
 {
-    g_auto(GStrv) before = more_headers;
-    const char *const one[] = {name, value, NULL};
-    more_headers = name ? g_strdupv((char **)one) : NULL;
+    if (!more_headers)
+        more_headers = g_ptr_array_new_with_free_func(g_free);
+    if (!name) {
+        g_ptr_array_set_size(more_headers, 0);
+        return;
+    }
+    g_ptr_array_add(more_headers, g_strdup(name));
+    g_ptr_array_add(more_headers, g_strdup(value));
 }
 
 static void set_header(struct http_request *request, const char *name, const char *value)
@@ -187,8 +193,8 @@ static struct http_request *request_of(const char *method, const char *path, con
         set_header(request, "x-auth-token", token);
     set_header(request, "content-type", "application/json");
     set_header(request, "openstack-api-version", version);
-    for (char **header = more_headers; header && *header; header += 2)
-        set_header(request, header[0], header[1]);
+    for (guint i = 0; more_headers && i < more_headers->len; i += 2)
+        set_header(request, more_headers->pdata[i], more_headers->pdata[i + 1]);
     return request;
 }
 

@@ -18,7 +18,7 @@ void api_tear_down(void);
 void api_be(const char *who);
 /* In microversion 3.MINOR from now on; 0 at first. */
 void api_at(guint minor);
-/* A header of the requests from now on, in place of one of that name; NULL: none any more. */
+/* A header more of the requests from now on, in place of one of that name; NULL: none any more. */
 void api_with(const char *name, const char *value);
 /* "202 {…}"; `path` stands behind /volume/v3/PROJECT, or is a whole one of /image/. `body` "":
  * none. */
