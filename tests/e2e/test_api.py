@@ -78,6 +78,8 @@ def test_login():
     assert front.password not in text and token not in text
     issued = front.openstack('token', 'issue')
     assert issued['project_id'] and issued['user_id'], issued
+    assert {one['Type'] for one in front.openstack('catalog', 'list')} >= {'identity', 'volumev3', 'image'}
+    assert [one['Name'] for one in front.openstack('project', 'list')] == ['admin']
 
 
 @title('/api/volumes-by-stock-clients#CLN-01')

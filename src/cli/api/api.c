@@ -17,10 +17,10 @@
 #include "lab/lab.h"
 #include "proto/records.h"
 
-#define USAGE_INIT                                                                                 \
-    "api init [--node NODE] [--listen [ADDRESS:]PORT] [--public-url URL] [--region NAME] "         \
+#define INIT_WORDS                                                                                 \
+    "[--node NODE] [--listen [ADDRESS:]PORT] [--public-url URL] [--region NAME] "                  \
     "[--certificate FILE [--key FILE]]"
-#define USAGE_REMOVE "api remove [--node NODE] [--yes]"
+#define REMOVE_WORDS "[--node NODE] [--yes]"
 
 /* --- its settings --- */
 
@@ -165,7 +165,7 @@ static int api_init(struct cli *cli, int argc, char **argv, GError **error)
     if (end && end->lab)
         text_set(&conf->listen, "127.0.0.1");
     if (!end || !take_conf(&argc, argv, conf, error) ||
-        !cli_expect(argc, argv, 0, USAGE_INIT, error))
+        !cli_expect(argc, argv, 0, "api init " INIT_WORDS, error))
         return -1;
     g_autofree char *password = NULL;
     if (!make(cli, end, conf, &password, error))
@@ -205,7 +205,8 @@ static int api_remove(struct cli *cli, int argc, char **argv, GError **error)
     bool yes;
     g_autoptr(GError) off = NULL;
     if (!cli_take_switch(&argc, argv, "--yes", &yes, error) ||
-        !take_node(&argc, argv, &node, error) || !cli_expect(argc, argv, 0, USAGE_REMOVE, error))
+        !take_node(&argc, argv, &node, error) ||
+        !cli_expect(argc, argv, 0, "api remove " REMOVE_WORDS, error))
         return -1;
     g_autoptr(front_end_t) end = front_end_find(cli, node, error);
     if (!end || !is_sure(cli, end, yes, error))
@@ -257,9 +258,9 @@ static int reset_password(struct cli *cli, int argc, char **argv, GError **error
 }
 
 const struct command api_commands[] = {
-    {"api", "init", USAGE_INIT + 9,
+    {"api", "init", INIT_WORDS,
      "Make a front end of the API on this node, with an administrator of its own.", api_init},
-    {"api", "remove", USAGE_REMOVE + 11, "Take it away again, with its users.", api_remove},
+    {"api", "remove", REMOVE_WORDS, "Take it away again, with its users.", api_remove},
     {"api", "rotate-keys", "", "Seal tokens with a new key from now on.", rotate_keys},
     {"api", "reset-password", "USER", "Give a user of the API another password.", reset_password},
     {0},
