@@ -34,6 +34,11 @@ static void answer(struct http_answer *answer, void *data)
     http_exchange_answer(data, answer);
 }
 
+static bool streams(const struct http_request *request, void *data)
+{
+    return api_wants_stream(request);
+}
+
 static void serve(struct http_exchange *exchange, void *data)
 {
     api_serve(apid.api, http_exchange_request(exchange), answer, exchange);
@@ -145,7 +150,7 @@ static void stop(void)
     g_clear_pointer(&apid.cell, cell_free);
     g_clear_pointer(&apid.env, real_env_free);
     g_clear_pointer(&apid.identity, identity_store_close);
-    g_clear_pointer(&apid.crypto, crypto_free);
+    g_clear_pointer(&apid.crypto, crypto_close);
     g_clear_pointer(&apid.audit, audit_free);
     g_clear_pointer(&apid.conf, api_conf_free);
 }
