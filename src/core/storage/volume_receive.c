@@ -22,7 +22,7 @@ struct receiving {
     gint64 until_ms;                  /* boot clock: somebody has to come before */
     bool came;                        /* somebody has */
     struct rpc_request *request;      /* for the door, that is to be answered; NULL: none */
-    struct receive_image_args *asked; /* the same */
+    struct receive_image_args *asked; /* the same, until the door stands; NULL: nobody asks */
     struct volume_transfer *transfer; /* NULL: nobody has asked for it yet */
     struct finish_image_args *finish; /* NULL: he has not said that this was all */
 };
@@ -197,7 +197,7 @@ static bool ask(struct volume_service *service, struct rpc_request *request, GEr
 {
     struct receive_image_args *args = rpc_request_args(request, &receive_image_args_record, error);
     struct receiving *receiving = args ? find(service, args->key, args->claim, error) : NULL;
-    if (receiving && (receiving->request || receiving->transfer)) {
+    if (receiving && (receiving->asked || receiving->transfer)) {
         fettle_set_error(error, WRONG_STATE, "somebody sends it already");
         receiving = NULL;
     }

@@ -285,6 +285,33 @@ static void test_others(void)
     volumes_tear_down();
 }
 
+/* The door is being opened, which takes as long as the back end does, and is asked for again. */
+static void test_impatient(void)
+{
+    struct fake_reply first;
+    set_up();
+    const char *image = begin();
+    guint64 claim = claim_of(image);
+    fake_volumes_delay(volumes, 3000);
+    fake_call_start(
+        luxid, 0, NODE1, ROLE_VOLUMED, "receive_image",
+        json_make("{s:s,s:I,s:i}", "key", key_of(image), "claim", (json_int_t)claim, "bytes", 4096),
+        &first);
+    for (guint i = 0; i < 4; i++) {
+        fake_advance(world.world, 500);
+        assert_says(receive(image, claim), "wrong_state: somebody sends it already");
+    }
+    fake_advance(world.world, 10000);
+    g_assert_nonnull(first.result);
+    fake_reply_clear(&first);
+    g_assert_cmpint(fake_volumes_transfers(volumes), ==, 1);
+    fake_volumes_client(volumes, true);
+    assert_says(finish(image, claim, NULL), "{}");
+    volumes_work();
+    assert_said(image, "active");
+    volumes_tear_down();
+}
+
 /* A person's word ends it, and what comes afterwards is nobody's. */
 static void test_reset(void)
 {
@@ -385,6 +412,7 @@ int main(int argc, char **argv)
     g_test_add_func("/volume-receive/sums#SAF-60", test_sums);
     g_test_add_func("/volume-receive/open#SAF-52", test_open);
     g_test_add_func("/volume-receive/others#SAF-50,SAF-60", test_others);
+    g_test_add_func("/volume-receive/impatient#SAF-60", test_impatient);
     g_test_add_func("/volume-receive/reset#SAF-50", test_reset);
     g_test_add_func("/volume-receive/deaths#SAF-52,SAF-60", test_deaths);
     g_test_add_func("/volume-receive/send", test_send);
