@@ -483,7 +483,7 @@ static char *sum_of(guint64 content)
     return g_compute_checksum_for_string(G_CHECKSUM_SHA512, text, -1);
 }
 
-static void sums_of(guint64 content, struct image_sums *ret)
+void fake_volumes_sums(guint64 content, struct image_sums *ret)
 {
     g_autofree char *text = g_strdup_printf("%" G_GUINT64_FORMAT, content);
     g_autofree char *sum = sum_of(content);
@@ -554,7 +554,7 @@ static bool fake_upload(struct volume_driver *driver, const struct backend *from
     struct thing *made = find(fake->volumes, name);
     if (made)
         made->content = content;
-    sums_of(content, ret_sums);
+    fake_volumes_sums(content, ret_sums);
     ret_sums->virtual_size = size_gib * GIB;
     return true;
 }
@@ -569,7 +569,7 @@ static bool fake_measure(struct volume_driver *driver, const struct backend *bac
     struct thing *thing = known(fake->volumes, backend, RESOURCE_IMAGE, name, error);
     if (!thing)
         return false;
-    sums_of(thing->content, ret_sums);
+    fake_volumes_sums(thing->content, ret_sums);
     if (*said->os_hash_value && strcmp(said->os_hash_value, ret_sums->os_hash_value) != 0) {
         fettle_set_error(error, CORRUPT, "what came is not what was sent");
         return false;

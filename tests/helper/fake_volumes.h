@@ -67,6 +67,8 @@ guint64 fake_volumes_content(const struct fake_volumes *volumes, const char *nam
 void fake_volumes_write(struct fake_volumes *volumes, const char *name);
 /* It has what had that number. */
 void fake_volumes_set_content(struct fake_volumes *volumes, const char *name, guint64 content);
+/* By which an image is known that has what has that number; no lengths of disks. */
+void fake_volumes_sums(guint64 content, struct image_sums *ret);
 guint fake_volumes_count(const struct fake_volumes *volumes);
 /* "NODE op NAME", oldest first, of all calls. */
 const GPtrArray *fake_volumes_calls(const struct fake_volumes *volumes);

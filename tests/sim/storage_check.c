@@ -200,7 +200,8 @@ static void check_copy(const struct commit *commit, const struct worker *row,
     struct storage_counts *counts = commit->storage->counts;
     const char *source = row && row->source ? row->source->data : NULL;
     bool restored = row && !strcmp(row->operation, "restore-backup");
-    if (restored)
+    bool uploaded = row && !strcmp(row->operation, "upload-volume");
+    if (restored || uploaded)
         source = resource_of_row(commit->storage->truth, row).data;
     if (!source || !fake_volumes_has(volumes, source))
         return;
@@ -208,12 +209,27 @@ static void check_copy(const struct commit *commit, const struct worker *row,
     counts->backups += new->type == RESOURCE_BACKUP;
     counts->restores += restored;
     counts->moves += resource_is_moved(row);
+    counts->uploads += uploaded;
+    counts->downloads += row->source && row->source->resource_type == RESOURCE_IMAGE;
     guint64 claim = row->claim;
     const guint64 *moment = g_hash_table_lookup(commit->storage->moments, &claim);
     if (fake_volumes_content(volumes, new->data) !=
         (moment ? *moment : fake_volumes_content(volumes, source)))
         WRONG(commit, "%s %s is no moment of its source %s", resource_kind(new->type), new->uuid,
               source);
+}
+
+/* It is known by what it has, and what its sender said (SAF-60). */
+static void check_image(const struct commit *commit, const struct resource *new)
+{
+    const struct storage_world *storage = commit->storage;
+    struct image_sums sums;
+    fake_volumes_sums(fake_volumes_content(storage->volumes, new->data), &sums);
+    if (strcmp(sums.os_hash_value, new->sum) != 0)
+        WRONG(commit, "image %s is not known by what %s has", new->uuid, new->data);
+    if (g_hash_table_contains(storage->lies, new->data))
+        WRONG(commit, "image %s has what its sender has not sent", new->uuid);
+    commit->storage->counts->images++;
 }
 
 static void check_named(const struct commit *commit, const struct resource *old,
@@ -229,6 +245,8 @@ static void check_named(const struct commit *commit, const struct resource *old,
               new->uuid, new->data, row ? row->claim : 0);
     if (*new->data)
         check_copy(commit, row, new);
+    if (*new->data &&new->type == RESOURCE_IMAGE)
+        check_image(commit, new);
     if (!*old->data)
         return;
     g_autofree char *key = config_trash_key(old->backend, old->data);
@@ -261,9 +279,10 @@ static void check_resource(const struct commit *commit, const struct resource *o
 {
     check_named(commit, old, new);
     check_data(commit, new);
-    if (strcmp(old->status, new->status) != 0 && !is_accepted(commit, new))
+    bool waits = new->type == RESOURCE_IMAGE && !old->exists; /* for its bytes */
+    if (strcmp(old->status, new->status) != 0 && !waits && !is_accepted(commit, new))
         check_cause(commit, new, "another status");
-    if (old->exists && new->size < old->size)
+    if (old->exists && new->size < old->size &&new->type != RESOURCE_IMAGE)
         WRONG(commit, "%s %s is smaller than before", resource_kind(new->type), new->uuid);
 }
 
@@ -435,9 +454,9 @@ static void check_asked(const struct commit *commit)
 
 static bool is_ours(const char *kind)
 {
-    static const char *const kinds[] = {
-        "cluster", "backend", "storage_service", "worker",   "volume", "snapshot",
-        "backup",  "trash",   "cleanup",         "instance", NULL};
+    static const char *const kinds[] = {"cluster", "backend",  "storage_service", "worker",
+                                        "volume",  "snapshot", "backup",          "trash",
+                                        "cleanup", "instance", "image",           NULL};
     return g_strv_contains(kinds, kind);
 }
 

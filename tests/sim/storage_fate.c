@@ -326,8 +326,8 @@ static void add_objects(const struct ms *ms, GPtrArray *changes)
         for (guint j = 0; j < ms->hosts_count; j++)
             json_array_append_new(nodes, json_string(ms->hosts[(i + j) % ms->hosts_count].uuid));
         add(changes, "backend", uuid,
-            json_make("{s:s,s:s,s:s,s:o,s:s,s:b}", "uuid", uuid, "name", name, "kind", "dir",
-                      "nodes", nodes, "path", path, "backups", 1));
+            json_make("{s:s,s:s,s:s,s:o,s:s,s:b,s:b}", "uuid", uuid, "name", name, "kind", "dir",
+                      "nodes", nodes, "path", path, "backups", 1, "images", 1));
     }
 }
 
@@ -364,6 +364,8 @@ static void begin(struct ms *ms, void *counts)
     storage->forsaken = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     for (guint i = 0; i < STORAGE_BACKENDS; i++)
         storage->backends[i] = g_strdup_printf("dddddddd-0000-4000-8000-00000000000%u", i + 1);
+    storage->doors = g_ptr_array_new_with_free_func(storage_door_free);
+    storage->lies = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     storage->frames = g_ptr_array_new_with_free_func(storage_frame_free);
     storage->jobs = g_hash_table_new(NULL, NULL);
     storage->moments = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, g_free);
@@ -399,6 +401,8 @@ static void end(struct ms *ms)
     g_hash_table_unref(storage->forsaken);
     for (guint i = 0; i < STORAGE_GUESTS; i++)
         g_ptr_array_unref(storage->guests[i].opens);
+    g_ptr_array_unref(storage->doors);
+    g_hash_table_unref(storage->lies);
     g_ptr_array_unref(storage->frames);
     g_hash_table_unref(storage->jobs);
     g_hash_table_unref(storage->moments);
@@ -430,6 +434,7 @@ const struct ms_theme storage_theme = STORAGE_THEME(false);
 const struct ms_theme storage_plain_theme = STORAGE_THEME(true);
 const struct ms_theme storage_copies_theme = STORAGE_THEME(false);
 const struct ms_theme storage_guests_theme = STORAGE_THEME(false);
+const struct ms_theme storage_images_theme = STORAGE_THEME(false);
 
 bool storage_has_guests(const struct ms *ms)
 {

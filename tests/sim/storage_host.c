@@ -63,6 +63,11 @@ static void ended(const GError *error, void *data)
         restart_soon(host);
 }
 
+static void handle(struct rpc_request *request, void *data)
+{
+    volume_service_handle(((struct storage_process *)data)->service, request);
+}
+
 void storage_start_volumed(struct storage_host *host)
 {
     struct storage_process *life = g_new0(struct storage_process, 1);
@@ -73,6 +78,7 @@ void storage_start_volumed(struct storage_host *host)
     g_ptr_array_add(host->storage->lives, life);
     host->volumed = life;
     host->paused = false;
+    fake_serve(life->env, handle, life);
     volume_service_start(life->service);
 }
 

@@ -149,6 +149,59 @@ static void one_of_backups(struct storage_host *host, const char *id, const stru
         accept(host, id, "Backup", "delete-backup", backup->uuid, NULL);
 }
 
+static void reset(struct storage_host *host, const char *id, const char *type, const char *resource,
+                  const char *status)
+{
+    struct storage_world *storage = host->storage;
+    g_hash_table_add(storage->reset_ids, g_strdup(id));
+    ask(host, "reset_state",
+        json_make("{s:s,s:s,s:s,s:s}", "commit_id", id, "resource_type", type, "resource", resource,
+                  "status", status));
+}
+
+/* --- images --- */
+
+/* With the bytes by whoever asked for it, who may send none of them. */
+static void receive(struct storage_host *host, const char *id)
+{
+    g_autofree char *backend =
+        g_strdup_printf("b%u", 1 + ms_random(host->storage->ms, STORAGE_BACKENDS));
+    g_autofree char *again = env_uuid(host->cli);
+    g_autofree char *name = g_strdup_printf("i%u", ++host->storage->last_name);
+    ask(host, "add_image",
+        json_make("{s:s,s:s,s:s,s:s}", "commit_id", id, "name", name, "backend", backend,
+                  "disk_format", "raw"));
+    accept(host, again, "Image", "save-image", id, NULL);
+    storage_send_image(host, id);
+}
+
+static void one_of_images(struct storage_host *host, const char *id)
+{
+    struct storage_world *storage = host->storage;
+    const struct volume *volume = any_of(storage, "volume");
+    const struct image *image = any_of(storage, "image");
+    guint what = ms_random(storage->ms, 100);
+    bool full = config_count(storage->truth, "volume") >= MOST_VOLUMES;
+    g_autofree char *backend = g_strdup_printf("b%u", 1 + what % STORAGE_BACKENDS);
+    g_autofree char *uuid = g_strdup(image ? image->uuid : "");
+    if (what < 35 || !image)
+        receive(host, id);
+    else if (what < 55 && volume)
+        accept(host, id, "Volume", "upload-volume", volume->uuid,
+               json_make("{s:s,s:s}", "name", "u", "backend", backend));
+    else if (what < 75 && !full)
+        accept(host, id, "Volume", "create-volume", NULL,
+               json_make("{s:s,s:s,s:i}", "image", uuid, "backend", backend, "size", 4));
+    else if (what < 88)
+        accept(host, id, "Image", "delete-image", uuid, NULL);
+    else if (what < 94)
+        reset(host, id, "Image", uuid, "killed");
+    else {
+        accept(host, id, "Image", "save-image", uuid, NULL);
+        storage_send_image(host, uuid);
+    }
+}
+
 static void one_of_copies(struct storage_host *host, const char *id)
 {
     struct storage_world *storage = host->storage;
@@ -184,16 +237,6 @@ static void work(struct storage_host *host, const char *id, const char *operatio
     ask(host, "accept_work",
         json_make("{s:s,s:s,s:s,s:s,s:i}", "commit_id", id, "resource_type", "Volume", "operation",
                   operation, "resource", resource, "size", size));
-}
-
-static void reset(struct storage_host *host, const char *id, const char *type, const char *resource,
-                  const char *status)
-{
-    struct storage_world *storage = host->storage;
-    g_hash_table_add(storage->reset_ids, g_strdup(id));
-    ask(host, "reset_state",
-        json_make("{s:s,s:s,s:s,s:s}", "commit_id", id, "resource_type", type, "resource", resource,
-                  "status", status));
 }
 
 /* --- what a member works on is reset --- */
@@ -277,6 +320,10 @@ static void one_request(struct storage_host *host)
     guint what = ms_random(storage->ms, 100);
     if (ms_random(storage->ms, 40) == 0) {
         clean_up(host, id);
+        return;
+    }
+    if (storage->ms->theme == &storage_images_theme && ms_random(storage->ms, 3) == 0) {
+        one_of_images(host, id);
         return;
     }
     if (storage->ms->theme != &storage_theme && ms_random(storage->ms, 2)) {

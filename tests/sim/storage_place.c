@@ -26,6 +26,9 @@ enum act_kind {
     ACT_COPY,
     ACT_BACK_UP,
     ACT_RESTORE,
+    ACT_UPLOAD,
+    ACT_DOWNLOAD,
+    ACT_MEASURE,
     ACT_GROW,
     ACT_REMOVE
 };
@@ -38,7 +41,10 @@ struct act {
     enum resource_type type;
     char *name, *source; /* source: of what is a copy, else NULL */
     enum resource_type source_type;
-    struct backup *backup;     /* of a restore, else NULL */
+    struct backup *backup;  /* of a restore, else NULL */
+    struct image *image;    /* of a download, else NULL */
+    struct image_sums said; /* of what is measured */
+    enum disk_format format;
     guint64 size_gib, content; /* content: of the source when the copy began */
     gint64 asked_ms, begun_ms;
     bool counted; /* it hangs, and was given up */
@@ -77,6 +83,7 @@ static bool ended(GError **error)
 struct made {
     guint64 bytes;
     char *sum;
+    struct image_sums sums;
 };
 
 /* Of a child whose starter hears of it, or of one that goes on alone (`made` is NULL). */
@@ -93,6 +100,12 @@ static bool copy_bytes(const struct act *act, struct made *made, GError **error)
     else if (act->kind == ACT_BACK_UP)
         ok = fake->ops->back_up(fake, act->from, act->source_type, act->source, act->backend,
                                 act->name, act->size_gib, &made->bytes, &made->sum, error);
+    else if (act->kind == ACT_UPLOAD)
+        ok = fake->ops->upload(fake, act->from, act->source, act->backend, act->name, act->format,
+                               act->size_gib, &made->sums, error);
+    else if (act->kind == ACT_DOWNLOAD)
+        ok = fake->ops->download(fake, act->from, act->image, act->backend, act->name,
+                                 act->size_gib, error);
     else
         ok = fake->ops->restore(fake, act->from, act->backup, act->backend, act->name,
                                 act->size_gib, error);
@@ -120,6 +133,10 @@ static bool carry_out(const struct act *act, struct made *made, GError **error)
         ok = fake->ops->prepare(fake, act->backend, act->type, act->name, act->size_gib, error);
     } else if (act->kind == ACT_SETTLE) {
         ok = fake->ops->settle(fake, act->backend, act->type, act->name, act->size_gib, error);
+    } else if (act->kind == ACT_MEASURE) {
+        struct image_sums sums;
+        ok = fake->ops->measure(fake, act->backend, act->name, act->format, &act->said,
+                                made ? &made->sums : &sums, error);
     } else if (act->kind == ACT_GROW) {
         ok = fake->ops->grow(fake, act->backend, act->name, act->size_gib, error);
     } else if (act->kind == ACT_REMOVE) {
@@ -145,6 +162,7 @@ static void orphan_cb(void *data)
     backend_free(act->backend);
     backend_free(act->from);
     backup_free(act->backup);
+    image_free(act->image);
     g_free(act->name);
     g_free(act->source);
     g_free(act);
@@ -159,6 +177,7 @@ static void goes_on_alone(const struct act *act, bool counted)
     orphan->backend = backend_copy(act->backend);
     orphan->from = backend_copy(act->from);
     orphan->backup = act->backup ? backup_copy(act->backup) : NULL;
+    orphan->image = act->image ? image_copy(act->image) : NULL;
     orphan->name = g_strdup(act->name);
     orphan->source = g_strdup(act->source);
     orphan->counted = counted;
@@ -340,6 +359,80 @@ static bool place_restore(struct volume_driver *driver, const struct backend *fr
     return run(&act, NULL, error);
 }
 
+static bool place_upload(struct volume_driver *driver, const struct backend *from,
+                         const char *source, const struct backend *backend, const char *name,
+                         enum disk_format format, guint64 size_gib, struct image_sums *ret_sums,
+                         GError **error)
+{
+    struct place *place = (struct place *)driver;
+    struct made made = {0};
+    const struct act act = {.kind = ACT_UPLOAD,
+                            .place = place,
+                            .backend = (struct backend *)backend,
+                            .from = (struct backend *)from,
+                            .type = RESOURCE_IMAGE,
+                            .name = (char *)name,
+                            .source = (char *)source,
+                            .source_type = RESOURCE_VOLUME,
+                            .format = format,
+                            .size_gib = size_gib,
+                            .content = fake_volumes_content(place->host->storage->volumes, source)};
+    bool ok = run(&act, &made, error);
+    *ret_sums = made.sums;
+    return ok;
+}
+
+static bool place_download(struct volume_driver *driver, const struct backend *from,
+                           const struct image *image, const struct backend *backend,
+                           const char *name, guint64 size_gib, GError **error)
+{
+    struct place *place = (struct place *)driver;
+    const struct act act = {.kind = ACT_DOWNLOAD,
+                            .place = place,
+                            .backend = (struct backend *)backend,
+                            .from = (struct backend *)from,
+                            .type = RESOURCE_VOLUME,
+                            .name = (char *)name,
+                            .source = image->data,
+                            .source_type = RESOURCE_IMAGE,
+                            .image = (struct image *)image,
+                            .size_gib = size_gib,
+                            .content =
+                                fake_volumes_content(place->host->storage->volumes, image->data)};
+    return run(&act, NULL, error);
+}
+
+static bool place_measure(struct volume_driver *driver, const struct backend *backend,
+                          const char *name, enum disk_format format, const struct image_sums *said,
+                          struct image_sums *ret_sums, GError **error)
+{
+    struct place *place = (struct place *)driver;
+    struct made made = {0};
+    const struct act act = {.kind = ACT_MEASURE,
+                            .place = place,
+                            .backend = (struct backend *)backend,
+                            .from = (struct backend *)backend,
+                            .type = RESOURCE_IMAGE,
+                            .name = (char *)name,
+                            .said = *said,
+                            .format = format};
+    bool ok = run(&act, &made, error);
+    *ret_sums = made.sums;
+    return ok;
+}
+
+/* Only what is received (what is sent changes nothing). */
+static struct volume_transfer *place_transfer(struct volume_driver *driver,
+                                              const struct backend *backend, const char *name,
+                                              guint64 bytes, const char *address, GError **error)
+{
+    struct place *place = (struct place *)driver;
+    if (!run_act(driver, ACT_NONE, backend, RESOURCE_IMAGE, name, 0, error))
+        return NULL;
+    storage_makes(place->host->storage, place->env, name);
+    return storage_door_new(place->host->storage, backend, name, bytes);
+}
+
 static bool place_grow(struct volume_driver *driver, const struct backend *backend,
                        const char *name, guint64 size_gib, GError **error)
 {
@@ -384,6 +477,12 @@ static const struct volume_driver_ops place_ops = {.open = place_open,
                                                    .copy = place_copy,
                                                    .back_up = place_back_up,
                                                    .restore = place_restore,
+                                                   .upload = place_upload,
+                                                   .measure = place_measure,
+                                                   .transfer = place_transfer,
+                                                   .transfer_state = storage_door_state,
+                                                   .transfer_end = storage_door_end,
+                                                   .download = place_download,
                                                    .grow = place_grow,
                                                    .remove = place_remove,
                                                    .look = place_look,

@@ -10,6 +10,7 @@
  *   storage_host.c   the processes of a host
  *   storage_place.c  back ends that are slow, hang and fail
  *   storage_guest.c  guests that have volumes, and their node daemons
+ *   storage_images.c clients that send images
  *   storage_jobs.c   jobs that start and stop them, attach and detach; recovery of what those leave
  *   storage_load.c   clients
  *   storage_check.c  what must hold after every commit
@@ -36,6 +37,7 @@ struct storage_counts {
     guint64 ended, kills, pauses, hangs, orphans, failures, down, unnamed, lost_late, clocks;
     guint64 made, removed, handed_on, stood_in, cleanups, copies, writes, backups, restores, moves;
     guint64 opened, attached, refused_attach, in_copy, torn, points, given_up, wishes, recovered;
+    guint64 images, sent, uploads, downloads;
 };
 
 /* A copy of what a guest has, as it was at one moment; claim 0: none. */
@@ -136,6 +138,8 @@ struct storage_world {
     GPtrArray *losses;    /* struct storage_loss, oldest first */
     struct storage_ear ears[MS_HOSTS]; /* what the wconfd of each has heard */
     struct storage_guest guests[STORAGE_GUESTS];
+    GPtrArray *doors;    /* of images that are received, all that there were */
+    GHashTable *lies;    /* names of data of which something else was said */
     GPtrArray *frames;   /* struct storage_frame, all that there were */
     GHashTable *jobs;    /* numbers of those that live */
     GHashTable *moments; /* claim -> what was to be copied at the moment when that was asked */
@@ -149,6 +153,8 @@ struct storage_world *storage_of(const struct ms *ms);
 extern const struct ms_theme storage_theme, storage_plain_theme, storage_copies_theme;
 /* The same with guests that have volumes. */
 extern const struct ms_theme storage_guests_theme;
+/* And with images. */
+extern const struct ms_theme storage_images_theme;
 
 /* --- storage_host.c --- */
 void storage_process_free(void *life);
@@ -220,6 +226,17 @@ void storage_noded_starts(struct ms_host *host);
 json_t *storage_noded(struct ms_host *host, const struct rpc_request *request, GError **error);
 void storage_guests_check(const struct storage_world *storage);
 void storage_guests_reloaded(struct storage_world *storage);
+
+/* --- storage_images.c --- */
+/* As `transfer`, `transfer_state` and `transfer_end` of a driver. */
+struct volume_transfer *storage_door_new(struct storage_world *storage,
+                                         const struct backend *backend, const char *name,
+                                         guint64 bytes);
+enum volume_transfer_state storage_door_state(const struct volume_transfer *transfer);
+bool storage_door_end(struct volume_transfer *transfer);
+void storage_door_free(void *door);
+/* Sends the bytes of one that is asked for, as soon as somebody takes them. */
+void storage_send_image(struct storage_host *host, const char *image);
 
 /* --- storage_jobs.c --- */
 void storage_jobs_start(struct storage_host *host);

@@ -18,7 +18,9 @@ struct all_counts {
 static const struct {
     const char *word;
     const struct ms_theme *theme;
-} themes[] = {{"copies", &storage_copies_theme}, {"guests", &storage_guests_theme}};
+} themes[] = {{"copies", &storage_copies_theme},
+              {"guests", &storage_guests_theme},
+              {"images", &storage_images_theme}};
 
 static void tell_line(const char *line, void *data)
 {
@@ -55,6 +57,10 @@ static bool enough_happened(const struct all_counts *counts)
     guint64 seeds = storage->seeds;
     if (counts->theme == &storage_copies_theme)
         return seeds < 10 || (enough_copied(storage, seeds) && storage->taken > 80 * seeds);
+    if (counts->theme == &storage_images_theme)
+        return seeds < 10 || (storage->taken > 60 * seeds && storage->sent > 5 * seeds &&
+                              storage->images > 2 * seeds && storage->uploads > seeds / 2 &&
+                              storage->downloads > seeds / 2);
     if (counts->theme == &storage_guests_theme)
         return seeds < 10 || (enough_copied(storage, seeds) && storage->taken > 70 * seeds &&
                               enough_attached(storage, seeds));
@@ -83,6 +89,8 @@ static int report(const char *name, bool ok, const struct all_counts *counts)
            "that guests spoilt\n",
            N(attached), N(opened), N(in_copy), N(refused_attach), N(wishes), N(given_up),
            N(recovered), N(points), N(torn));
+    printf("# %u images sent, %u ended with data, %u made of volumes, %u volumes made of one\n",
+           N(sent), N(images), N(uploads), N(downloads));
     printf(
         "# %u masters, %u volumed killed, %u stopped, %u lost their name, %u hangs, %u calls went "
         "on alone, %u failed, %u clocks set, %u down on record, %u data lost with commits; at rest "
@@ -93,7 +101,8 @@ static int report(const char *name, bool ok, const struct all_counts *counts)
     ok = ok && enough_happened(counts);
     printf("%s 1 /sim/storage-%s#SAF-50,SAF-51,SAF-52,SAF-53,SAF-54,SAF-55,SAF-56%s\n",
            ok ? "ok" : "not ok", name,
-           counts->theme == &storage_guests_theme   ? ",SAF-57,SAF-59,SAF-120,SAF-121,SAF-124"
+           counts->theme == &storage_images_theme   ? ",SAF-60,SAF-120,SAF-121"
+           : counts->theme == &storage_guests_theme ? ",SAF-57,SAF-59,SAF-120,SAF-121,SAF-124"
            : counts->theme == &storage_copies_theme ? ",SAF-120,SAF-121"
                                                     : "");
     return ok ? 0 : 1;
@@ -124,7 +133,7 @@ int main(int argc, char **argv)
     if (argc > 2 && strcmp(argv[1], "--seeds") == 0)
         return report("kept", seeds_each(argv[2], run_seed, &counts), &counts);
     if (argc < 2) {
-        fprintf(stderr, "usage: %s [copies|guests] SEEDS [FIRST] | --seeds FILE\n", argv[0]);
+        fprintf(stderr, "usage: %s [copies|guests|images] SEEDS [FIRST] | --seeds FILE\n", argv[0]);
         return 2;
     }
     guint64 seeds = seeds_number("FETTLE_SIM_SEEDS", argv[1]);
