@@ -161,6 +161,12 @@ void fake_volumes_lock(struct fake_volumes *volumes, const char *name, bool lock
     find(volumes, name)->locked = locked;
 }
 
+bool fake_volumes_locked(const struct fake_volumes *volumes, const char *name)
+{
+    const struct thing *thing = find(volumes, name);
+    return thing && thing->locked;
+}
+
 void fake_volumes_mark(struct fake_volumes *volumes, const char *backend, const char *cluster)
 {
     g_hash_table_insert(volumes->marked, g_strdup(backend), g_strdup(cluster));

@@ -30,6 +30,7 @@ void fake_volumes_hang(struct fake_volumes *volumes, const char *backend, bool h
 void fake_volumes_delay(struct fake_volumes *volumes, guint ms);
 /* A guest has it open, or has not. */
 void fake_volumes_lock(struct fake_volumes *volumes, const char *name, bool locked);
+bool fake_volumes_locked(const struct fake_volumes *volumes, const char *name);
 /* Nothing is mounted where the back end should be on that node. */
 void fake_volumes_unmount(struct fake_volumes *volumes, const char *node, bool away);
 /* So much it says that it has, all of it free. */

@@ -50,6 +50,7 @@ struct etcd_client;
  * (storage_sim.h). */
 struct ms_theme {
     bool plain;    /* nothing is left to chance */
+    bool sqlite;   /* that engine alone */
     guint rest_ms; /* as MS_REST_MS, of this */
     /* After the world stands, before the first host boots; and before the world goes. */
     void (*begin)(struct ms *ms, void *counts);
@@ -152,9 +153,10 @@ struct ms {
     void *themed;                 /* its own */
     guint64 random;
     guint hosts_count;
-    bool etcd;    /* which engine */
-    bool cleans;  /* cluster.auto_cleanup_enabled */
-    guint copies; /* cluster.commit_copies */
+    guint64 history; /* how often the configuration was restored */
+    bool etcd;       /* which engine */
+    bool cleans;     /* cluster.auto_cleanup_enabled */
+    guint copies;    /* cluster.commit_copies */
     struct ms_host hosts[MS_HOSTS];
     bool cut[MS_HOSTS][MS_HOSTS];         /* from, to */
     gint64 linked_ms[MS_HOSTS][MS_HOSTS]; /* since when it is so */
@@ -292,6 +294,9 @@ guint64 ms_last_serial(const struct ms *ms);
 bool ms_is_whole(const struct ms *ms, const struct ms_host *host);
 /* Nothing has happened to them and between them for so long. */
 bool ms_steady(const struct ms *ms, guint a, guint b, gint64 since_ms);
+
+/* Its store is what was at that serial, and whatever came then is lost. */
+void ms_saw_restore(struct ms_host *host, guint64 serial);
 
 /* --- mastership_answers.c --- */
 void ms_saw_request(struct ms_host *host, struct rpc_request *request);

@@ -464,6 +464,20 @@ static void saw_take_over(struct model_store *store, const struct copy_batch *la
     ms->counts->takeovers++;
 }
 
+void ms_saw_restore(struct ms_host *host, guint64 serial)
+{
+    struct copy_position at;
+    model_store_position(host->store, &at);
+    log_cut(host->ms, serial);
+    for (guint i = 1; i < host->ms->log->len; i++) {
+        const struct ms_commit *commit = commit_of(host->ms, i);
+        if (commit->id)
+            model_store_know(host->store, commit->id, commit->serial);
+    }
+    log_add(host->ms, NULL, at.serial, at.epoch, at.digest);
+    host->ms->theme->reloaded(host->ms, host->store);
+}
+
 struct model_store_events ms_store_events(struct ms *ms)
 {
     return (struct model_store_events){

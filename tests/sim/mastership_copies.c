@@ -85,7 +85,7 @@ void ms_saw_follow(struct ms_host *master, const struct rpc_request *request)
     if (!asker || asker == master || !master->epoch)
         return;
     struct ms_follower *follower = follower_of(master, asker->index);
-    bool whole = history == MS_HISTORY && commit && digest &&
+    bool whole = history == ms->history && commit && digest &&
                  g_ascii_strtoull(digest, NULL, 16) == commit->digest;
     follower->whole = whole;
     if (ms->etcd)

@@ -251,7 +251,7 @@ static void restart_soon(struct ms_host *host)
 static void check_end(const struct ms_host *host, const GError *reason)
 {
     struct mastership record = {0};
-    struct stamp ended = {MS_HISTORY, host->epoch};
+    struct stamp ended = {host->ms->history, host->epoch};
     if (!strstr(reason->message, "node liar"))
         return;
     if (!ended.epoch && host->real && host->real->ops->observe(host->real, &record, NULL))

@@ -44,7 +44,7 @@ static bool ask(struct ms *ms, const struct ms_host *host, const struct env *fro
                 const char *method, json_t *args)
 {
     struct fake_reply reply;
-    struct stamp stamp = {job ? MS_HISTORY : 0, job ? host->epoch : 0};
+    struct stamp stamp = {job ? ms->history : 0, job ? host->epoch : 0};
     gint64 until = ms_now(ms) + 90000;
     fake_call_start_stamped(from, job, stamp, host->uuid, ROLE_WCONFD, method, args, &reply);
     while (!reply.done && !ms->problem && ms_now(ms) < until)

@@ -305,7 +305,8 @@ struct ms *ms_new(guint64 seed, const struct ms_theme *theme, struct ms_counts *
     ms->theme = theme;
     ms->cleans = seed % 8 > 3;
     ms->random = seed * G_GUINT64_CONSTANT(0x2545f4914f6cdd1d);
-    ms->etcd = seed % 2 == 1;
+    ms->history = MS_HISTORY;
+    ms->etcd = seed % 2 == 1 && !(theme && theme->sqlite);
     ms->hosts_count = theme ? 3 : sizes[seed / 2 % G_N_ELEMENTS(sizes)];
     ms->copies = ms->hosts_count == 5 && seed % 3 == 0 ? 2 : 1;
     ms->leader = ms->newest_host = -1;

@@ -102,6 +102,24 @@ void model_store_fill(struct model_store *store, guint64 history, const GPtrArra
     store_put_changes(store, changes, 1);
 }
 
+void model_store_restore(struct model_store *store, guint64 history, guint64 epoch,
+                         const GPtrArray *objects, guint64 serial, const GPtrArray *changes)
+{
+    empty(store);
+    store->state = STORE_WHOLE;
+    store->at.role = COPY_ENGINE;
+    store->at.history = history;
+    store->at.serial = serial;
+    store->at.epoch = store->master.epoch = epoch;
+    store_put_changes(store, objects, 0);
+    store_put_changes(store, changes, serial);
+}
+
+void model_store_know(struct model_store *store, const char *id, guint64 serial)
+{
+    commit_ids_put(store->ids, id, serial);
+}
+
 void model_store_lose(struct model_store *store)
 {
     empty(store);

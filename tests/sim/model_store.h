@@ -31,6 +31,11 @@ const char *model_store_node(const struct model_store *store);
 
 /* The store of a new cluster's master. */
 void model_store_fill(struct model_store *store, guint64 history, const GPtrArray *changes);
+/* A backup is put back: its objects, each with its version, and what that commits at `serial`. */
+void model_store_restore(struct model_store *store, guint64 history, guint64 epoch,
+                         const GPtrArray *objects, guint64 serial, const GPtrArray *changes);
+/* The id of one of its commits. */
+void model_store_know(struct model_store *store, const char *id, guint64 serial);
 /* What a person or a broken disk does; nobody has it open. */
 void model_store_lose(struct model_store *store);
 /* What is left of a store whose mastership is over: a copy, if it is whole. */

@@ -454,9 +454,9 @@ static void check_asked(const struct commit *commit)
 
 static bool is_ours(const char *kind)
 {
-    static const char *const kinds[] = {"cluster", "backend",  "storage_service", "worker",
-                                        "volume",  "snapshot", "backup",          "trash",
-                                        "cleanup", "instance", "image",           NULL};
+    static const char *const kinds[] = {
+        "cluster", "backend", "storage_service", "worker", "volume",       "snapshot", "backup",
+        "trash",   "cleanup", "instance",        "image",  "repair_brake", NULL};
     return g_strv_contains(kinds, kind);
 }
 
@@ -566,6 +566,8 @@ static void check_tracked(const struct commit *commit, const struct resource *re
     const struct worker *row = storage_row_of(commit->storage->truth, resource);
     bool own =
         row && row->resource_type == resource->type && !strcmp(row->resource_id, resource->uuid);
+    if (!row && g_hash_table_contains(commit->storage->left, resource->uuid))
+        return;
     if (resource->exists && is_tracked(resource) &&
         (!row || (own && strcmp(row->status, resource->status) != 0)))
         WRONG(commit, "%s %s is %s, and no row says so", resource_kind(resource->type),
@@ -608,6 +610,31 @@ static void note_reset(const struct commit *commit)
     }
 }
 
+/* SAF-122. */
+static void check_held(const struct commit *commit)
+{
+    const struct config *truth = commit->storage->truth;
+    bool held = commit->id && storage_is_held(commit->storage) && !commit->resets &&
+                !change_of(commit, "repair_brake", "cluster");
+    for (guint i = 0; held && i < commit->changes->len; i++) {
+        const struct change *change = commit->changes->pdata[i];
+        if (!storage_may_hold(truth, change))
+            WRONG(commit, "%s %s changes before anybody says continue", change->kind, change->key);
+    }
+}
+
+/* Nobody works any more on what rows of before a restore were about, until recovery, or a person,
+ * has said what it is. */
+static void note_left(const struct commit *commit)
+{
+    g_autoptr(GPtrArray) rows = config_list(commit->storage->truth, "worker");
+    for (guint i = 0; i < rows->len; i++) {
+        const struct worker *row = rows->pdata[i];
+        g_hash_table_add(commit->storage->left, g_strdup(row->resource_id));
+        g_hash_table_add(commit->storage->left, g_strdup(row->partner_id));
+    }
+}
+
 void storage_committed(struct ms *ms, const char *id, guint64 serial, const GPtrArray *changes)
 {
     struct storage_world *storage = storage_of(ms);
@@ -618,8 +645,11 @@ void storage_committed(struct ms *ms, const char *id, guint64 serial, const GPtr
                                   .resets = id && g_hash_table_contains(storage->reset_ids, id),
                                   .changes = changes};
     check_asked(&commit);
+    check_held(&commit);
     if (commit.resets)
         note_reset(&commit);
+    if (storage_is_held(storage) && change_of(&commit, "repair_brake", "cluster"))
+        note_left(&commit);
     for (guint i = 0; id && i < changes->len; i++)
         if (is_ours(((const struct change *)changes->pdata[i])->kind))
             check_change(&commit, changes->pdata[i]);

@@ -218,6 +218,8 @@ void storage_fault(struct ms *ms)
         late_news,  late_news,    late_news,     late_news,      hang_place, place_fails,
         set_clock,  unmount_place};
     struct storage_world *storage = storage_of(ms);
+    if (ms->theme == &storage_restores_theme)
+        storage_may_restore(storage);
     guint which = ms_random(ms, G_N_ELEMENTS(faults));
     struct storage_host *host = any_host(storage);
     ms_tell(ms, "fault %u of storage on host %u", which, host->host->index + 1);
@@ -283,6 +285,8 @@ char *storage_unrest(struct ms *ms)
         return g_strdup_printf("%s of %s (%u rows) is with service %" G_GUINT64_FORMAT,
                                row->operation, row->resource_id, rows->len, row->service_id);
     }
+    if (storage_is_held(storage))
+        return g_strdup("nobody has said continue");
     char *why = guests_unrest(storage);
     return why ? why : service_unrest(storage);
 }
@@ -357,6 +361,7 @@ static void begin(struct ms *ms, void *counts)
     storage->truth = config_new();
     storage->failing = ms->theme->plain ? 0 : 1;
     storage->makers = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    storage->left = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     storage->beside = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     storage->resets = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
     storage->reset_ids = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
@@ -395,12 +400,14 @@ static void end(struct ms *ms)
         g_free(storage->backends[i]);
     g_hash_table_unref(storage->makers);
     g_hash_table_unref(storage->beside);
+    g_hash_table_unref(storage->left);
     g_hash_table_unref(storage->resets);
     g_hash_table_unref(storage->reset_ids);
     g_hash_table_unref(storage->asked);
     g_hash_table_unref(storage->forsaken);
     for (guint i = 0; i < STORAGE_GUESTS; i++)
         g_ptr_array_unref(storage->guests[i].opens);
+    g_clear_pointer(&storage->backup, g_ptr_array_unref);
     g_ptr_array_unref(storage->doors);
     g_hash_table_unref(storage->lies);
     g_ptr_array_unref(storage->frames);
@@ -420,23 +427,24 @@ static void noded_starts(struct ms_host *host)
         storage_noded_starts(host);
 }
 
-#define STORAGE_THEME(is_plain)                                                                    \
+#define STORAGE_THEME(is_plain, is_sqlite)                                                         \
     {                                                                                              \
-        .plain = is_plain, .rest_ms = STORAGE_REST_MS, .begin = begin, .end = end,                 \
-        .add_objects = add_objects, .boots = storage_boots, .ends = storage_ends,                  \
+        .plain = is_plain, .sqlite = is_sqlite, .rest_ms = STORAGE_REST_MS, .begin = begin,        \
+        .end = end, .add_objects = add_objects, .boots = storage_boots, .ends = storage_ends,      \
         .pauses = storage_pauses, .noded_starts = noded_starts, .noded = storage_noded,            \
         .asked = storage_asked, .given = storage_given, .committed = storage_committed,            \
         .reloaded = storage_reloaded, .step = storage_step, .fault = storage_fault,                \
         .faults_end = storage_faults_end, .unrest = storage_unrest                                 \
     }
 
-const struct ms_theme storage_theme = STORAGE_THEME(false);
-const struct ms_theme storage_plain_theme = STORAGE_THEME(true);
-const struct ms_theme storage_copies_theme = STORAGE_THEME(false);
-const struct ms_theme storage_guests_theme = STORAGE_THEME(false);
-const struct ms_theme storage_images_theme = STORAGE_THEME(false);
+const struct ms_theme storage_theme = STORAGE_THEME(false, false);
+const struct ms_theme storage_plain_theme = STORAGE_THEME(true, false);
+const struct ms_theme storage_copies_theme = STORAGE_THEME(false, false);
+const struct ms_theme storage_guests_theme = STORAGE_THEME(false, false);
+const struct ms_theme storage_images_theme = STORAGE_THEME(false, false);
+const struct ms_theme storage_restores_theme = STORAGE_THEME(false, true);
 
 bool storage_has_guests(const struct ms *ms)
 {
-    return ms->theme == &storage_guests_theme;
+    return ms->theme == &storage_guests_theme || ms->theme == &storage_restores_theme;
 }

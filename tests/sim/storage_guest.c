@@ -91,7 +91,7 @@ static void guest_ends(struct storage_guest *guest)
 {
     for (guint i = 0; i < guest->opens->len; i++)
         unplug(guest, guest->opens->pdata[i]);
-    guest->runs = false;
+    guest->runs = guest->stray = false;
 }
 
 void storage_guests_end(struct storage_host *host)
@@ -132,6 +132,9 @@ static void check_open(const struct storage_guest *guest, const struct storage_o
     const struct volume *volume = config_get(storage->truth, "volume", open->volume, NULL);
     const struct instance *instance = config_get(storage->truth, "instance", guest->uuid, NULL);
     const struct attachment *attachment = volume ? attachment_of(volume) : NULL;
+    if (storage_is_held(storage))
+        ms_problem(storage->ms, "guest %u opens %s before anybody says continue", guest->index + 1,
+                   open->data);
     if (storage_lost_since(storage, asked_ms))
         return;
     if (!attachment || strcmp(attachment->uuid, open->attachment) != 0 ||
@@ -170,7 +173,7 @@ static bool plug_in(struct storage_guest *guest, guint64 generation,
     if (!alive || !guest->runs || !open)
         return false;
     if (!fake_volumes_has(storage->volumes, open->data) ||
-        (storage->losses->len && storage_opened(storage, open->data)))
+        fake_volumes_locked(storage->volumes, open->data))
         return false; /* that is lost with commits; another one's lock */
     check_open(guest, open, asked_ms);
     open->plugged = true;
@@ -294,6 +297,8 @@ static bool detach(struct storage_guest *guest, struct storage_frame *frame)
 /* What is there; the job whose work it was does nothing here any more (RCV-75). */
 static bool look(struct storage_guest *guest, struct storage_frame *frame)
 {
+    frame->runs = guest->runs;
+    frame->knows = guest->generation;
     guest->ended_job = MAX(guest->ended_job, frame->ends);
     for (guint i = 0; i < guest->opens->len; i++)
         g_ptr_array_add(frame->opens, storage_open_copy(guest->opens->pdata[i]));
@@ -579,6 +584,8 @@ void storage_noded_starts(struct ms_host *base)
 static void check_guest(const struct storage_guest *guest)
 {
     const struct storage_world *storage = guest->storage;
+    if (guest->stray)
+        return;
     const struct instance *instance = config_get(storage->truth, "instance", guest->uuid, NULL);
     if (guest->runs && instance->generation != guest->generation)
         ms_problem(storage->ms, "guest %u runs, and its generation is over", guest->index + 1);
@@ -615,7 +622,8 @@ void storage_guests_reloaded(struct storage_world *storage)
             same = attachment && !strcmp(attachment->uuid, open->attachment) &&
                    !strcmp(volume->data, open->data);
         }
-        if (same)
+        guest->stray = storage->restored && guest->runs && (guest->stray || !same);
+        if (same || guest->stray)
             continue;
         guest_ends(guest);
         g_ptr_array_set_size(guest->opens, 0);

@@ -161,7 +161,7 @@ static bool send_bytes(struct sender *sender)
 }
 
 /* Now and then it says what it has not sent. */
-static void finish(const struct sender *sender)
+static bool finish(const struct sender *sender)
 {
     struct storage_world *storage = sender->storage;
     struct image_sums sums;
@@ -169,8 +169,16 @@ static void finish(const struct sender *sender)
     fake_volumes_sums(sender->content + lies, &sums);
     if (lies)
         g_hash_table_add(storage->lies, volume_data_name(sender->image, sender->claim));
-    tell(sender, "finish_image",
-         json_make("{s:i,s:s}", "bytes", (int)BYTES, "sum", sums.os_hash_value));
+    return tell(sender, "finish_image",
+                json_make("{s:i,s:s}", "bytes", (int)BYTES, "sum", sums.os_hash_value));
+}
+
+/* Its connection ends with it, if it has got that far. */
+static void leave(const struct sender *sender)
+{
+    struct door *door = door_of(sender);
+    if (door && door->state == TRANSFER_STANDS)
+        door->state = TRANSFER_OVER;
 }
 
 static void send_task(void *data)
@@ -178,8 +186,8 @@ static void send_task(void *data)
     struct sender *sender = data;
     if (await_taken(sender) &&
         tell(sender, "receive_image", json_make("{s:i}", "bytes", (int)BYTES)) &&
-        send_bytes(sender))
-        finish(sender);
+        (!send_bytes(sender) || !finish(sender)))
+        leave(sender);
     g_free(sender->image);
     g_free(sender->key);
     g_free(sender);

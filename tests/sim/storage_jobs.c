@@ -22,7 +22,7 @@ struct guest_job {
     const struct env *env;
     struct storage_guest *guest;
     guint number;
-    guint64 epoch;
+    guint64 history, epoch;
     char *owner, *livelock;
     bool dead;
 };
@@ -53,7 +53,7 @@ static json_t *ask(const struct guest_job *job, const char *method, json_t *args
                                 .to_role = ROLE_WCONFD,
                                 .method = method,
                                 .args = json_incref(args),
-                                .stamp = {MS_HISTORY, job->epoch},
+                                .stamp = {job->history, job->epoch},
                                 .job = job->number};
         answer = env_call_wait(job->env, &call, &error);
         if (answer || !is_passing(error) || !env_sleep(job->env, 100))
@@ -67,14 +67,23 @@ static json_t *ask(const struct guest_job *job, const char *method, json_t *args
     return answer;
 }
 
+static bool take_locks(const struct guest_job *job, guint first, guint count, guint wait_ms)
+{
+    json_t *locks = json_array();
+    for (guint i = first; i < first + count; i++) {
+        g_autofree char *lock = g_strdup_printf("instance/web%u", i + 1);
+        json_array_append_new(locks, json_make("{s:s,s:s}", "name", lock, "mode", "exclusive"));
+    }
+    json_autoptr answer = ask(
+        job, "update_locks",
+        json_make("{s:o,s:b,s:i}", "locks", locks, "wait", wait_ms > 0, "wait_ms", (int)wait_ms), 3,
+        NULL);
+    return json_is_true(json_object_get(answer, "granted"));
+}
+
 static bool take_lock(const struct guest_job *job, guint wait_ms)
 {
-    g_autofree char *lock = g_strdup_printf("instance/web%u", job->guest->index + 1);
-    json_autoptr answer = ask(job, "update_locks",
-                              json_make("{s:[{s:s,s:s}],s:b,s:i}", "locks", "name", lock, "mode",
-                                        "exclusive", "wait", wait_ms > 0, "wait_ms", (int)wait_ms),
-                              3, NULL);
-    return json_is_true(json_object_get(answer, "granted"));
+    return take_locks(job, job->guest->index, 1, wait_ms);
 }
 
 /* --- changes --- */
@@ -214,7 +223,7 @@ static bool act(struct guest_job *job, struct storage_frame *frame)
     bool dead = dies(job) || (frame->kind == FRAME_ATTACH && !ms->calm && ms_random(ms, 5) == 0);
     job->dead = dead;
     frame->from = job->host;
-    frame->stamp = (struct stamp){MS_HISTORY, job->epoch};
+    frame->stamp = (struct stamp){job->history, job->epoch};
     frame->job = job->number;
     frame->generation = instance_of(job)->generation;
     storage_frame_send(frame, dead ? LATE_MS : 0);
@@ -384,6 +393,46 @@ static void works(struct guest_job *job)
         detaches(job);
 }
 
+/* --- after a restore --- */
+
+/* What runs, as its node says; false: that does not answer. */
+static bool adopt(struct guest_job *job, struct storage_guest *guest, json_t *changes)
+{
+    job->guest = guest;
+    struct storage_frame *frame = storage_frame_new(guest, FRAME_LOOK);
+    record_autoptr(instance) after = instance_copy(instance_of(job));
+    frame->ends = 0;
+    if (!act(job, frame) || !frame->ok || (frame->runs && frame->knows < after->generation))
+        return false;
+    if (frame->runs)
+        after->generation = frame->knows;
+    else if (*after->holder)
+        after->generation++;
+    text_set(&after->holder, frame->runs ? after->primary_node : "");
+    after->admin_state = frame->runs ? ADMIN_UP : after->admin_state;
+    put(job, changes, "instance", after->uuid, instance_to_json(after));
+    return true;
+}
+
+/* `repair continue`, by a person who has waited for a while. */
+static void continues(struct guest_job *job)
+{
+    struct storage_world *storage = job->storage;
+    json_autoptr changes = json_array();
+    if (!env_sleep(job->env, 2000 + ms_random(storage->ms, 9000)) ||
+        !take_locks(job, 0, STORAGE_GUESTS, 5000) || !storage_is_held(storage))
+        return;
+    for (guint i = 0; i < STORAGE_GUESTS; i++)
+        if (!adopt(job, &storage->guests[i], changes))
+            return;
+    guint64 version = 0;
+    if (config_get(storage->truth, "repair_brake", "cluster", &version))
+        json_array_append_new(changes,
+                              json_make("{s:s,s:s,s:s,s:I}", "op", "delete", "kind", "repair_brake",
+                                        "key", "cluster", "version", (json_int_t)version));
+    storage->counts->continued += commit(job, "adopt_restored", json_incref(changes), NULL);
+}
+
 /* --- life --- */
 
 static void begin(struct guest_job *job, struct storage_host *host, struct storage_guest *guest,
@@ -394,6 +443,7 @@ static void begin(struct guest_job *job, struct storage_host *host, struct stora
                               .env = host->host->job,
                               .guest = guest,
                               .number = number,
+                              .history = host->storage->ms->history,
                               .epoch = host->host->epoch,
                               .owner = g_strdup_printf("%u", number),
                               .livelock = g_strdup_printf("job-%u", number)};
@@ -419,10 +469,13 @@ static void job_task(void *data)
     struct ms *ms = storage->ms;
     while (env_sleep(host->host->job, 100 + ms_random(ms, 600))) {
         struct guest_job job;
-        if (ms->calm || !host->host->epoch)
+        bool held = storage_is_held(storage);
+        if ((ms->calm && !held) || !host->host->epoch)
             continue;
         begin(&job, host, &storage->guests[ms_random(ms, STORAGE_GUESTS)], ++ms->last_job);
-        if (take_lock(&job, 1000 + ms_random(ms, 8000)) && !dies(&job))
+        if (held)
+            continues(&job);
+        else if (take_lock(&job, 1000 + ms_random(ms, 8000)) && !dies(&job))
             works(&job);
         end(&job);
     }
@@ -480,8 +533,11 @@ static void recovery_task(void *data)
     guint next = 0;
     while (env_sleep(env, 500 + ms_random(storage->ms, 2000))) {
         struct storage_guest *guest = &storage->guests[next++ % STORAGE_GUESTS];
+        if (storage_is_held(storage) || !host->host->epoch)
+            continue;
+        storage_reset_left(host);
         const struct instance *instance = config_get(storage->truth, "instance", guest->uuid, NULL);
-        if (!host->host->epoch || instance->task_state == TASK_NONE ||
+        if (instance->task_state == TASK_NONE ||
             g_hash_table_contains(storage->jobs, GUINT_TO_POINTER((guint)instance->task_owner)))
             continue;
         struct guest_job job;

@@ -27,7 +27,7 @@ static void ask(struct storage_host *host, const char *method, json_t *args)
                                 .to_role = ROLE_WCONFD,
                                 .method = method,
                                 .args = json_incref(args),
-                                .stamp = {MS_HISTORY, host->host->epoch}};
+                                .stamp = {ms->history, host->host->epoch}};
         json_autoptr answer = env_call_wait(host->cli, &call, &error);
         host->storage->counts->accepted += answer && !strcmp(method, "accept_work");
         if (error && !is_passing(error))
@@ -237,6 +237,33 @@ static void work(struct storage_host *host, const char *id, const char *operatio
     ask(host, "accept_work",
         json_make("{s:s,s:s,s:s,s:s,s:i}", "commit_id", id, "resource_type", "Volume", "operation",
                   operation, "resource", resource, "size", size));
+}
+
+/* Nobody works on it since a restore. */
+static bool is_left(const struct storage_world *storage, const struct resource *resource)
+{
+    return task_row_of(resource_task_kind(resource->type), resource->status) &&
+           !storage_row_of(storage->truth, resource);
+}
+
+void storage_reset_left(struct storage_host *host)
+{
+    struct storage_world *storage = host->storage;
+    for (guint type = 0; storage->restored && resource_type_words.words[type]; type++) {
+        g_autoptr(GPtrArray) all = config_list(storage->truth, resource_kind(type));
+        g_autoptr(GPtrArray) left = g_ptr_array_new_with_free_func(g_free);
+        for (guint i = 0; i < all->len; i++) {
+            const struct resource resource = resource_read(type, all->pdata[i]);
+            if (is_left(storage, &resource))
+                g_ptr_array_add(left, g_strdup(resource.uuid));
+        }
+        for (guint i = 0; i < left->len && host->cli && !task_killed(); i++) {
+            g_autofree char *id = env_uuid(host->cli);
+            storage->counts->left++;
+            reset(host, id, resource_type_words.words[type], left->pdata[i],
+                  resource_error_status(type));
+        }
+    }
 }
 
 /* --- what a member works on is reset --- */

@@ -11,6 +11,7 @@
  *   storage_place.c  back ends that are slow, hang and fail
  *   storage_guest.c  guests that have volumes, and their node daemons
  *   storage_images.c clients that send images
+ *   storage_restore.c  the configuration is restored meanwhile
  *   storage_jobs.c   jobs that start and stop them, attach and detach; recovery of what those leave
  *   storage_load.c   clients
  *   storage_check.c  what must hold after every commit
@@ -37,7 +38,7 @@ struct storage_counts {
     guint64 ended, kills, pauses, hangs, orphans, failures, down, unnamed, lost_late, clocks;
     guint64 made, removed, handed_on, stood_in, cleanups, copies, writes, backups, restores, moves;
     guint64 opened, attached, refused_attach, in_copy, torn, points, given_up, wishes, recovered;
-    guint64 images, sent, uploads, downloads;
+    guint64 images, sent, uploads, downloads, restored, continued, left;
 };
 
 /* A copy of what a guest has, as it was at one moment; claim 0: none. */
@@ -66,6 +67,7 @@ struct storage_guest {
     bool writes;        /* and a timer says when */
     guint64 generation; /* that its node knows */
     bool over;          /* and has ended */
+    bool stray;         /* since a restore it has what the record does not know */
     guint ended_job;    /* this one and those before do nothing here any more */
     gint64 stubborn_ms; /* until then it gives nothing up */
     GPtrArray *opens;   /* struct storage_open */
@@ -83,7 +85,8 @@ struct storage_frame {
     guint64 generation;
     GPtrArray *opens; /* struct storage_open, told; of a look: seen */
     guint travels;
-    bool done, ok, gone; /* the answer */
+    bool done, ok, gone, runs; /* the answer */
+    guint64 knows;             /* of a look: the generation */
 };
 
 /* The processes of one host. */
@@ -138,6 +141,11 @@ struct storage_world {
     GPtrArray *losses;    /* struct storage_loss, oldest first */
     struct storage_ear ears[MS_HOSTS]; /* what the wconfd of each has heard */
     struct storage_guest guests[STORAGE_GUESTS];
+    GPtrArray *backup; /* of the configuration; NULL: none */
+    guint64 backup_serial;
+    guint faults_since; /* then */
+    bool restored;
+    GHashTable *left;    /* UUIDs of what rows of before were about */
     GPtrArray *doors;    /* of images that are received, all that there were */
     GHashTable *lies;    /* names of data of which something else was said */
     GPtrArray *frames;   /* struct storage_frame, all that there were */
@@ -153,8 +161,8 @@ struct storage_world *storage_of(const struct ms *ms);
 extern const struct ms_theme storage_theme, storage_plain_theme, storage_copies_theme;
 /* The same with guests that have volumes. */
 extern const struct ms_theme storage_guests_theme;
-/* And with images. */
-extern const struct ms_theme storage_images_theme;
+/* And with images; with guests, and a restore of the configuration. */
+extern const struct ms_theme storage_images_theme, storage_restores_theme;
 
 /* --- storage_host.c --- */
 void storage_process_free(void *life);
@@ -183,6 +191,8 @@ void storage_person(struct storage_world *storage, const char *method, json_t *a
 void storage_load_start(struct storage_host *host);
 bool storage_works_on(const struct storage_world *storage, const struct storage_host *host,
                       const struct worker *row);
+/* A person resets what is in a status of work, and nobody has; in a task. */
+void storage_reset_left(struct storage_host *host);
 /* A person resets all that its member works on. */
 void storage_reset_work(struct storage_host *busy);
 
@@ -237,6 +247,14 @@ bool storage_door_end(struct volume_transfer *transfer);
 void storage_door_free(void *door);
 /* Sends the bytes of one that is asked for, as soon as somebody takes them. */
 void storage_send_image(struct storage_host *host, const char *image);
+
+/* --- storage_restore.c --- */
+/* Takes a backup of the configuration, or puts it back. Once in a run. */
+void storage_may_restore(struct storage_world *storage);
+/* Nobody has said `repair continue` since. */
+bool storage_is_held(const struct storage_world *storage);
+/* Whether that may be committed while it is so, by who resets nothing. */
+bool storage_may_hold(const struct config *truth, const struct change *change);
 
 /* --- storage_jobs.c --- */
 void storage_jobs_start(struct storage_host *host);

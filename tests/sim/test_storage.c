@@ -20,7 +20,8 @@ static const struct {
     const struct ms_theme *theme;
 } themes[] = {{"copies", &storage_copies_theme},
               {"guests", &storage_guests_theme},
-              {"images", &storage_images_theme}};
+              {"images", &storage_images_theme},
+              {"restores", &storage_restores_theme}};
 
 static void tell_line(const char *line, void *data)
 {
@@ -61,6 +62,10 @@ static bool enough_happened(const struct all_counts *counts)
         return seeds < 10 || (storage->taken > 60 * seeds && storage->sent > 5 * seeds &&
                               storage->images > 2 * seeds && storage->uploads > seeds / 2 &&
                               storage->downloads > seeds / 2);
+    if (counts->theme == &storage_restores_theme)
+        return seeds < 10 || (storage->taken > 50 * seeds && storage->attached > 5 * seeds &&
+                              storage->restored > seeds / 2 &&
+                              storage->continued == storage->restored && storage->left > 0);
     if (counts->theme == &storage_guests_theme)
         return seeds < 10 || (enough_copied(storage, seeds) && storage->taken > 70 * seeds &&
                               enough_attached(storage, seeds));
@@ -89,6 +94,8 @@ static int report(const char *name, bool ok, const struct all_counts *counts)
            "that guests spoilt\n",
            N(attached), N(opened), N(in_copy), N(refused_attach), N(wishes), N(given_up),
            N(recovered), N(points), N(torn));
+    printf("# %u restores of the configuration, %u continued, %u left with nobody then reset\n",
+           N(restored), N(continued), N(left));
     printf("# %u images sent, %u ended with data, %u made of volumes, %u volumes made of one\n",
            N(sent), N(images), N(uploads), N(downloads));
     printf(
@@ -101,7 +108,8 @@ static int report(const char *name, bool ok, const struct all_counts *counts)
     ok = ok && enough_happened(counts);
     printf("%s 1 /sim/storage-%s#SAF-50,SAF-51,SAF-52,SAF-53,SAF-54,SAF-55,SAF-56%s\n",
            ok ? "ok" : "not ok", name,
-           counts->theme == &storage_images_theme   ? ",SAF-60,SAF-120,SAF-121"
+           counts->theme == &storage_restores_theme ? ",SAF-57,SAF-122"
+           : counts->theme == &storage_images_theme ? ",SAF-60,SAF-120,SAF-121"
            : counts->theme == &storage_guests_theme ? ",SAF-57,SAF-59,SAF-120,SAF-121,SAF-124"
            : counts->theme == &storage_copies_theme ? ",SAF-120,SAF-121"
                                                     : "");
@@ -133,7 +141,8 @@ int main(int argc, char **argv)
     if (argc > 2 && strcmp(argv[1], "--seeds") == 0)
         return report("kept", seeds_each(argv[2], run_seed, &counts), &counts);
     if (argc < 2) {
-        fprintf(stderr, "usage: %s [copies|guests|images] SEEDS [FIRST] | --seeds FILE\n", argv[0]);
+        fprintf(stderr, "usage: %s [copies|guests|images|restores] SEEDS [FIRST] | --seeds FILE\n",
+                argv[0]);
         return 2;
     }
     guint64 seeds = seeds_number("FETTLE_SIM_SEEDS", argv[1]);
