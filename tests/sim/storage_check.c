@@ -648,7 +648,8 @@ void storage_committed(struct ms *ms, const char *id, guint64 serial, const GPtr
     check_held(&commit);
     if (commit.resets)
         note_reset(&commit);
-    if (storage_is_held(storage) && change_of(&commit, "repair_brake", "cluster"))
+    bool continues = storage_is_held(storage) && change_of(&commit, "repair_brake", "cluster");
+    if (continues)
         note_left(&commit);
     for (guint i = 0; id && i < changes->len; i++)
         if (is_ours(((const struct change *)changes->pdata[i])->kind))
@@ -656,6 +657,8 @@ void storage_committed(struct ms *ms, const char *id, guint64 serial, const GPtr
     for (guint i = 0; i < changes->len; i++)
         if (is_ours(((const struct change *)changes->pdata[i])->kind))
             apply(&commit, changes->pdata[i]);
+    if (continues && config_count(storage->truth, "worker"))
+        WRONG(&commit, "%s stays behind continue", "a row of before the restore");
     for (guint i = 0; i < changes->len; i++)
         check_tracked_after(&commit, changes->pdata[i]);
     if (storage_has_guests(ms))
