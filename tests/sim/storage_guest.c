@@ -132,11 +132,11 @@ static void check_open(const struct storage_guest *guest, const struct storage_o
     const struct volume *volume = config_get(storage->truth, "volume", open->volume, NULL);
     const struct instance *instance = config_get(storage->truth, "instance", guest->uuid, NULL);
     const struct attachment *attachment = volume ? attachment_of(volume) : NULL;
+    if (storage_lost_since(storage, asked_ms))
+        return;
     if (storage_is_held(storage))
         ms_problem(storage->ms, "guest %u opens %s before anybody says continue", guest->index + 1,
                    open->data);
-    if (storage_lost_since(storage, asked_ms))
-        return;
     if (!attachment || strcmp(attachment->uuid, open->attachment) != 0 ||
         strcmp(attachment->instance, guest->uuid) != 0 || strcmp(volume->data, open->data) != 0)
         ms_problem(storage->ms, "guest %u opens %s, which is not its own on record",
@@ -226,13 +226,13 @@ static void guest_begins(struct storage_guest *guest, guint64 generation)
 
 /* --- what jobs ask --- */
 
+/* One generation is begun once, whatever has become of its process (SAF-10). */
 static bool start(struct storage_guest *guest, struct storage_frame *frame)
 {
-    if (frame->generation < guest->generation ||
-        (frame->generation == guest->generation && guest->over))
-        return false;
+    if (frame->generation <= guest->generation)
+        return guest->runs && frame->generation == guest->generation;
     if (guest->runs)
-        return frame->generation == guest->generation;
+        return false;
     if (ask(guest, "start", frame->generation, "", 0) != WORD_YES || task_killed())
         return false;
     guest_begins(guest, frame->generation);
@@ -516,7 +516,7 @@ json_t *storage_noded(struct ms_host *base, const struct rpc_request *request, G
 /* --- what a node daemon does by itself --- */
 
 /* Device and node are gone: the master hears of it, then the note goes (SAF-124). */
-static void finish(struct storage_guest *guest, const struct storage_open *open)
+static bool finish(struct storage_guest *guest, const struct storage_open *open)
 {
     g_autoptr(GError) error = NULL;
     g_autofree char *attachment = g_strdup(open->attachment);
@@ -528,8 +528,10 @@ static void finish(struct storage_guest *guest, const struct storage_open *open)
                                               open->volume, "attachment", attachment)};
     json_autoptr told = env_call_wait(host_of(guest)->noded, &call, &error);
     guest->storage->counts->given_up += told != NULL;
-    if (told || fettle_error_is(error, WRONG_STATE))
+    bool over = told || fettle_error_is(error, WRONG_STATE);
+    if (over)
         forget(guest, attachment);
+    return over || task_killed() || !noted(guest, attachment);
 }
 
 static void end_if_over(struct storage_guest *guest, const struct storage_open *open)
@@ -547,10 +549,9 @@ static void watch(struct storage_guest *guest)
 {
     for (guint i = 0; guest->runs && i < guest->opens->len; i++) {
         struct storage_open *open = guest->opens->pdata[i];
-        if (open->leaving && gives_up(guest, open)) {
-            finish(guest, open);
+        if (open->leaving && gives_up(guest, open) && finish(guest, open))
             return;
-        }
+        open = guest->opens->pdata[i];
         if (open->point.claim) {
             end_if_over(guest, open);
             return;

@@ -226,6 +226,11 @@ static bool fails(const struct place *place, GError **error)
 static bool run(const struct act *act, struct made *made, GError **error)
 {
     struct ms *ms = act->place->host->storage->ms;
+    /* QEMU's lock is asked before and after. */
+    if (act->source && fake_volumes_locked(act->place->host->storage->volumes, act->source)) {
+        fettle_set_error(error, WRONG_STATE, "%s is open in a guest", act->source);
+        return false;
+    }
     if (!wait_out(act, error)) {
         if (task_killed() && act->kind != ACT_NONE && !ms->over && ms_random(ms, 2) == 0)
             goes_on_alone(act, false);

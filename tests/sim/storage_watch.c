@@ -258,7 +258,7 @@ void storage_removes(struct storage_world *storage, const struct storage_host *h
     const char *is = own ? NULL : whose(storage->truth, uuid, claim, name);
     bool of_lost = !ms_commit_at(storage->ms, claim);
     const struct config *lost = storage_lost_since(storage, asked_ms);
-    if (!lost && storage_is_held(storage))
+    if (!lost && !own && storage_is_held(storage))
         ms_problem(storage->ms, "host %u removes %s before anybody says continue", index, name);
     const struct storage_guest *guest = storage_opened(storage, name);
     if (!lost && guest && !guest->stray)
