@@ -119,6 +119,7 @@ static const struct {
     {"give_back", wconf_handle_give_back},
     {"empty_trash", wconf_handle_empty_trash},
     {"settle_resources", wconf_handle_settle_resources},
+    {"discard_data", wconf_handle_discard_data},
 };
 
 /* SAF-05: what was decided under an older mastership is over. */
