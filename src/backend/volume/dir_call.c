@@ -328,14 +328,15 @@ static bool do_remove(struct call *call, GError **error)
     return fsync(folder) == 0 || fail("sync", call, error);
 }
 
-static bool is_whole(const char *name, int fd, guint64 bytes)
+/* As dir_list_parse() reads it. */
+static int is_whole(const char *name, int fd, guint64 bytes)
 {
     char text[64] = "";
     ssize_t got = fgetxattr(fd, WHOLE, text, sizeof text - 1);
-    return got > 0 && dir_whole_parse(text, name, bytes);
+    return got < 0 && errno == ENOTSUP ? DIR_MUTE : got > 0 && dir_whole_parse(text, name, bytes);
 }
 
-static void print_data(const struct name *name, bool whole, bool open, const struct stat *status)
+static void print_data(const struct name *name, int whole, bool open, const struct stat *status)
 {
     printf("%d %d %" PRIu64 " %s/%s\n", whole, open, (uint64_t)status->st_size,
            dir_folder(name->type), name->text);
@@ -364,7 +365,7 @@ static bool find_one(const struct call *call, const struct name *name, GError **
             g_propagate_error(error, g_steal_pointer(&local));
         return gone;
     }
-    bool whole = is_whole(name->text, fd, (guint64)status.st_size);
+    int whole = is_whole(name->text, fd, (guint64)status.st_size);
     close(fd); /* ours would be in the way of nobody's lock, but of a look at it */
     bool open = !is_unused(call, name, &local);
     if (open && !fettle_error_is(local, WRONG_STATE)) {

@@ -103,7 +103,8 @@ GPtrArray *dir_list_parse(const char *said)
             !volume_data_parse(name, &uuid, &claim))
             continue;
         struct volume_data *data = g_new0(struct volume_data, 1);
-        *data = (struct volume_data){type, g_strdup(name), bytes, whole == 1, open == 1};
+        *data = (struct volume_data){type,       g_strdup(name), bytes,
+                                     whole == 1, open == 1,      whole == DIR_MUTE};
         g_ptr_array_add(list, data);
     }
     return list;

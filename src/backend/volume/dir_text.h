@@ -35,7 +35,9 @@ bool dir_whole_parse(const char *text, const char *name, guint64 bytes);
 void dir_failure_parse(int code, const char *said, GError **error);
 /* The same, of qemu-img. */
 void dir_qemu_failure_parse(const char *said, GError **error);
-/* WHOLE OPEN BYTES FOLDER/NAME, each on a line: GPtrArray of struct volume_data. */
+/* WHOLE OPEN BYTES FOLDER/NAME, each on a line: GPtrArray of struct volume_data. WHOLE is 0, 1, or
+ * where nothing can be marked DIR_MUTE. */
+#define DIR_MUTE 2
 GPtrArray *dir_list_parse(const char *said);
 bool dir_space_parse(const char *said, guint64 *ret_free, guint64 *ret_total);
 bool dir_sum_parse(const char *said, guint64 *ret_bytes, char ret_sum[DIR_SUM_CHARS + 1]);

@@ -8,6 +8,7 @@
 #include "core/recovery/things.h"
 
 #include "core/config/resource.h"
+#include "core/recovery/things_discard.h"
 #include "core/report/late.h"
 #include "core/watcher/watcher_private.h"
 #include "proto/env_many.h"
@@ -32,6 +33,7 @@ struct host {
     bool away;                            /* it gave no report in the last pass */
     struct strays *seen;                  /* of the look of this pass; NULL: there was none */
     struct compare_stored_result *stored; /* the same of a back end, which is one, too */
+    GPtrArray *data;                      /* of that what was told before; NULL: not looked at */
     GHashTable *differs;                  /* subject -> struct difference */
 };
 
@@ -65,14 +67,19 @@ struct look {
     const char *more; /* why some are not told; NULL: all are */
 };
 
+static void forget_stored(struct host *host)
+{
+    g_clear_pointer(&host->data, g_ptr_array_unref);
+    g_clear_pointer(&host->stored, compare_stored_result_free);
+}
+
 static void host_free(void *data)
 {
     struct host *host = data;
     g_hash_table_unref(host->differs);
     if (host->seen)
         strays_free(host->seen);
-    if (host->stored)
-        compare_stored_result_free(host->stored);
+    forget_stored(host);
     g_free(host);
 }
 
@@ -222,7 +229,7 @@ static bool ask_members(struct things *things, struct watcher *watcher)
         const struct backend *backend = backends->pdata[i];
         struct host *host = host_of(things, watcher, backend->uuid);
         g_autoptr(GPtrArray) members = members_of(watcher, backend->uuid);
-        g_clear_pointer(&host->stored, compare_stored_result_free);
+        forget_stored(host);
         if (!is_due(host, watcher, members->len > 0))
             continue;
         const struct compare_stored_args args = {.backend = backend->uuid};
@@ -260,14 +267,19 @@ static bool is_ignored(struct things *things, const struct watcher *watcher, con
     return ignored;
 }
 
+static char *subject_of(const struct look *look, enum thing_kind kind, const char *identity)
+{
+    g_autofree char *what =
+        g_strdup_printf("%s %s", enum_word(&thing_kind_words, (int)kind), identity);
+    return config_derived_uuid(look->uuid, what);
+}
+
 static void add(struct look *look, enum thing_kind kind, const char *identity, const char *name,
                 char *evidence)
 {
     struct thing *thing = g_new0(struct thing, 1);
-    g_autofree char *what =
-        g_strdup_printf("%s %s", enum_word(&thing_kind_words, (int)kind), identity);
-    *thing = (struct thing){kind, config_derived_uuid(look->uuid, what),
-                            text_head(name, NAME_CHARS), evidence};
+    *thing = (struct thing){kind, subject_of(look, kind, identity), text_head(name, NAME_CHARS),
+                            evidence};
     if (is_ignored(look->things, look->watcher, thing->name))
         thing_free(thing);
     else
@@ -366,14 +378,18 @@ static void add_strays(struct look *look, const struct strays *seen)
     }
 }
 
+static char *name_of_data(const struct stored_data *data)
+{
+    return g_strdup_printf("%ss/%s", resource_kind(data->resource_type), data->name);
+}
+
 /* What the sweep may remove it will. */
 static void add_stored(struct look *look, const struct compare_stored_result *stored)
 {
     look->known[THING_DATA] = !stored->more;
     for (guint i = 0; i < stored->unknown->len; i++) {
         const struct stored_data *data = stored->unknown->pdata[i];
-        g_autofree char *name =
-            g_strdup_printf("%ss/%s", resource_kind(data->resource_type), data->name);
+        g_autofree char *name = name_of_data(data);
         if (data->kept)
             add(look, THING_DATA, name, name,
                 g_strdup_printf("%s, %" G_GUINT64_FORMAT " MiB", name, data->bytes / MIB(1)));
@@ -574,6 +590,21 @@ static void look_at_node(struct look *look)
     g_hash_table_unref(look->there);
 }
 
+/* Of what no sweep may remove that which is on record as there; what is ignored is not. */
+static GPtrArray *told_data(const struct look *look)
+{
+    GPtrArray *told = g_ptr_array_new();
+    for (guint i = 0; i < look->host->stored->unknown->len; i++) {
+        struct stored_data *data = look->host->stored->unknown->pdata[i];
+        g_autofree char *name = name_of_data(data);
+        g_autofree char *subject = subject_of(look, THING_DATA, name);
+        if (data->kept && g_hash_table_contains(look->told, subject) &&
+            g_hash_table_contains(look->there, subject))
+            g_ptr_array_add(told, data);
+    }
+    return told;
+}
+
 static void look_at_backend(struct look *look)
 {
     if (!look->host->stored)
@@ -583,6 +614,7 @@ static void look_at_backend(struct look *look)
         look->known[kind] = kind != THING_DATA;
     add_stored(look, look->host->stored);
     compare(look);
+    look->host->data = told_data(look);
     g_hash_table_unref(look->there);
 }
 
@@ -628,6 +660,19 @@ static gboolean has_left(gpointer node, gpointer host, gpointer config)
     return !config_get(config, "node", node, NULL) && !config_get(config, "backend", node, NULL);
 }
 
+/* Last, as the copy goes on while members look. */
+static void discard_data(struct things *things, const struct watcher *watcher)
+{
+    GHashTableIter iter;
+    void *uuid, *value;
+    g_hash_table_iter_init(&iter, things->hosts);
+    while (!task_killed() && g_hash_table_iter_next(&iter, &uuid, &value)) {
+        const struct host *host = value;
+        if (host->data)
+            things_discard(watcher, uuid, host->data);
+    }
+}
+
 void things_run(struct things *things, struct watcher *watcher)
 {
     /* Older than reality: what no record knows may be all that was made since. */
@@ -667,4 +712,5 @@ void things_run(struct things *things, struct watcher *watcher)
         look_at_backend(&look);
     }
     watcher_batch_commit_as(watcher, "recover", batch);
+    discard_data(things, watcher);
 }

@@ -166,6 +166,7 @@ static const struct {
     {"add_front_end", wconf_handle_add_front_end},
     {"remove_front_end", wconf_handle_remove_front_end},
     {"submit_job", handle_submit_job},
+    {"discard_data", wconf_handle_discard_data},
 };
 
 /* Role apid is heard from nodes that a person has put on record for that (SAF-100). */

@@ -1,7 +1,8 @@
 /*
  * settle_resources: what recovery has found of resources in a status of work that nobody has
- * (RCV-73 to 78). Judged on the head, each by itself, over the version that was looked at: whoever
- * has a row, or has changed the record since, wins. See wconf_work_private.h.
+ * (RCV-73 to 78); discard_data: half made data that no record names (RCV-23). Judged on the head,
+ * each by itself, over the version that was looked at: whoever has a row, or has changed the record
+ * since, wins. See wconf_work_private.h.
  */
 #include <string.h>
 
@@ -220,4 +221,85 @@ void wconf_handle_settle_resources(struct wconf *wconf, struct rpc_request *requ
         settled_before(wconf, request, args, serial);
     else
         settle(wconf, request, args);
+}
+
+/* --- discard_data --- */
+
+/* No record of this line of commits names it, or can come to do so. */
+static bool is_nobodys(const struct config *head, const struct discard_data_args *args,
+                       const struct resource *resource, guint64 claim, GError **error)
+{
+    g_autofree char *key = config_trash_key(args->backend, args->name);
+    const char *kind = resource_kind(resource->type);
+    if (!strcmp(resource->data, args->name))
+        fettle_set_error(error, REFUSED, "%s is what %s %s has", args->name, kind,
+                         resource_name(resource));
+    else if (resource->exists && !*resource->data)
+        fettle_set_error(error, REFUSED, "%s %s has no data, and this may be its own", kind,
+                         resource_name(resource));
+    else if (claim > config_serial(head))
+        fettle_set_error(error, REFUSED, "%s: its claim is still to come", args->name);
+    else if (config_get(head, "trash", key, NULL))
+        fettle_set_error(error, REFUSED, "%s is trash already", args->name);
+    else
+        return nobody_works(head, resource, error);
+    return false;
+}
+
+static bool may_discard(const struct wconf *wconf, const struct discard_data_args *args,
+                        struct resource *ret_resource, char **ret_uuid, GError **error)
+{
+    guint64 claim = 0;
+    if (config_cluster(wconf->head)->recovery_rectify_unstable != RECTIFY_ALL)
+        fettle_set_error(error, WRONG_STATE, "recovery_rectify_unstable is not all");
+    else if (!config_get(wconf->head, "backend", args->backend, NULL))
+        fettle_set_error(error, UNKNOWN_ENTITY, "there is no back end %s", args->backend);
+    else if (!volume_data_parse(args->name, ret_uuid, &claim))
+        fettle_set_error(error, WRONG_INPUT, "name: \"%s\" is no name of data", args->name);
+    else if (wconf_work_allowed(wconf, error)) {
+        *ret_resource = resource_of(wconf->head, args->resource_type, *ret_uuid);
+        return is_nobodys(wconf->head, args, ret_resource, claim, error);
+    }
+    return false;
+}
+
+static void discard(struct wconf *wconf, struct rpc_request *request,
+                    const struct discard_data_args *args, const char *uuid)
+{
+    const struct backend *backend = config_get(wconf->head, "backend", args->backend, NULL);
+    struct resource made = resource_read(args->resource_type, NULL);
+    const char *kind = resource_kind(args->resource_type);
+    GPtrArray *changes = change_list_new();
+    made.uuid = uuid;
+    made.backend = args->backend;
+    made.data = args->name;
+    wconf_work_unname(wconf, &made, "recovery", changes);
+    struct decision *decision =
+        decision_about(kind, uuid, uuid, RECOVERY_AUTHOR, VERDICT_ACT, "Discarded");
+    decision->event = EVENT_RECOVERED;
+    decision->level = EVENT_LEVEL_WARNING;
+    decision_set(&decision->rule, "RCV-23");
+    decision_set(&decision->summary,
+                 "Half made data of %s that no record names goes from back end %s: %ss/%s.", kind,
+                 backend->name, kind, args->name);
+    g_ptr_array_add(decision->evidence,
+                    g_strdup_printf("not marked whole, open nowhere, %" G_GUINT64_FORMAT " MiB",
+                                    args->bytes / MIB(1)));
+    wconf_decide(wconf, decision, changes);
+    wconf_work_commit(wconf, request, args->commit_id, changes, NULL);
+}
+
+void wconf_handle_discard_data(struct wconf *wconf, struct rpc_request *request)
+{
+    GError *error = NULL;
+    g_autofree char *uuid = NULL;
+    record_autoptr(discard_data_args) args =
+        rpc_request_args(request, &discard_data_args_record, &error);
+    struct resource resource = resource_read(RESOURCE_VOLUME, NULL);
+    if (args && wconf_answer_repeated(wconf, args->commit_id, request))
+        return;
+    if (args && may_discard(wconf, args, &resource, &uuid, &error))
+        discard(wconf, request, args, uuid);
+    else
+        wconf_work_refuse(wconf, request, error);
 }

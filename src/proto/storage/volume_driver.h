@@ -28,6 +28,7 @@ struct volume_data {
     guint64 bytes; /* size as a guest would see it */
     bool whole;    /* it says so itself, since it was on stable storage (`fettle.whole`) */
     bool open;     /* a guest has it open; only `find` looks */
+    bool mute;     /* it could not say that it is whole: nothing can be marked there */
 };
 void volume_data_free(void *data); /* struct volume_data */
 

@@ -459,6 +459,33 @@ static void copies(void *unused)
     tear_down();
 }
 
+/* Where nothing can be marked what is whole cannot say so, which is not that it is half made. */
+static void mute(void *unused)
+{
+    g_autoptr(GError) error = NULL;
+    set_up();
+    if (unshare(CLONE_NEWNS) != 0 || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
+        mount("none", suite.first->path, "ramfs", 0, NULL) != 0) {
+        g_test_skip("nothing can be mounted here");
+        tear_down();
+        return;
+    }
+    const struct volume_driver_ops *ops = suite.driver->ops;
+    ops->open(suite.driver, suite.first, suite.cluster, true, &error);
+    g_assert_no_error(error);
+    g_autofree char *folder = g_build_filename(suite.first->path, "volumes", NULL);
+    g_autofree char *path = path_of(suite.first, NAME);
+    g_assert_cmpint(g_mkdir(folder, 0700), ==, 0);
+    g_assert_true(g_file_set_contents(path, "half", -1, NULL));
+    struct volume_data *data = ops->look(suite.driver, suite.first, RESOURCE_VOLUME, NAME, &error);
+    g_assert_no_error(error);
+    g_assert_true(data->mute);
+    g_assert_false(data->whole);
+    volume_data_free(data);
+    g_assert_cmpint(umount2(suite.first->path, MNT_DETACH), ==, 0);
+    tear_down();
+}
+
 /* In a mount of its own, with room for half of it. */
 static void full(void *unused)
 {
@@ -673,6 +700,7 @@ static int run_tests(int argc, char **argv)
     volume_suite_add("/volume-dir", &suite);
     world_test("/volume-dir/markers-of-directories#SAF-123", markers);
     world_test("/volume-dir/whole#SAF-52", whole);
+    world_test("/volume-dir/mute#RCV-23", mute);
     world_test("/volume-dir/bytes-of-copies#SAF-52", copies);
     world_test("/volume-dir/copies-what-is-read#SAF-120", copies_what_is_read);
     world_test("/volume-dir/backups#SAF-52", backups);

@@ -516,6 +516,43 @@ static void test_method(void)
     volumes_tear_down();
 }
 
+static char *discard(const char *name)
+{
+    return storage_ask(
+        watcher_env, "discard_data",
+        json_make("{s:s,s:s,s:s}", "backend", DIR1, "resource_type", "Volume", "name", name));
+}
+
+/* RCV-23: only on a person's word, and never what a record names, or may come to. */
+static void test_discard(void)
+{
+    set_up(changes_of(put_volume(volume_in("available", VOLUME1 ".7")),
+                      put("volume", VOLUME2, 1,
+                          with(with(volume_in("error", ""), "uuid", json_string(VOLUME2)), "name",
+                               json_string("data2"))),
+                      NULL));
+    watcher_env = fake_process(world.world, NODE1, ROLE_WATCHER);
+    const char *other = "eeeeeeee-9999-4000-8000-000000000009.1";
+    const char *later = "eeeeeeee-9999-4000-8000-000000000009.99999";
+    assert_says(discard(other), "wrong_state: recovery_rectify_unstable is not all");
+    volumes_set_cluster(json_make("{s:s}", "recovery_rectify_unstable", "all"));
+    assert_says(discard(VOLUME1 ".7"), "superseded: " VOLUME1 ".7 is what volume data1 has");
+    assert_says(discard(VOLUME2 ".7"),
+                "superseded: volume data2 has no data, and this may be its own");
+    g_autofree char *claim = g_strdup_printf("superseded: %s: its claim is still to come", later);
+    assert_says(discard(later), claim);
+    assert_says(discard("x"), "wrong_input: name: \"x\" is no name of data");
+    storage_accept("extend-volume", "data1", 3);
+    assert_says(discard(VOLUME1 ".1"),
+                "superseded: volume data1: work on it is on record (RCV-13)");
+    storage_number(discard(other), "serial");
+    g_autofree char *key = config_trash_key(DIR1, other);
+    g_assert_nonnull(config_get(config(), "trash", key, NULL));
+    g_autofree char *again = g_strdup_printf("superseded: %s is trash already", other);
+    assert_says(discard(other), again);
+    volumes_tear_down();
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -537,5 +574,6 @@ int main(int argc, char **argv)
     g_test_add_func("/recovery/stored/reset#RCV-30", test_reset);
     g_test_add_func("/recovery/stored/restored#SAF-122", test_restored);
     g_test_add_func("/recovery/stored/method#SAF-52,SAF-80,RCV-21", test_method);
+    g_test_add_func("/recovery/stored/discard#RCV-23", test_discard);
     return g_test_run();
 }

@@ -226,6 +226,77 @@ static void test_data(void)
     watcher_world_free(w);
 }
 
+/* What a look at it shows; what the configuration daemon is asked to discard then. */
+struct discarding {
+    json_t *seen;
+    guint looks;
+    GString *names;
+};
+
+static json_t *collect_stored(const struct rpc_request *request, const char *to_node, void *data,
+                              GError **error)
+{
+    struct discarding *discarding = data;
+    discarding->looks++;
+    return json_make("{s:s,s:[{ss ss so}]}", "node", to_node, "sights", "resource_type", "Volume",
+                     "resource", STRANGE, "data", json_deep_copy(discarding->seen));
+}
+
+static json_t *discard_data(const struct rpc_request *request, const char *to_node, void *data,
+                            GError **error)
+{
+    struct discarding *discarding = data;
+    g_string_append_printf(discarding->names, "%s ",
+                           json_string_value(json_object_get(request->args, "name")));
+    return json_make("{s:i}", "serial", 1);
+}
+
+/* Half made data goes where a person has said that it may: never before it was told, never what is
+ * whole, open, or could not say so. */
+static void test_discards(void)
+{
+    static const struct {
+        const char *policy, *mark;
+        bool goes;
+    } cases[] = {{"jobs", NULL, false},
+                 {"all", NULL, true},
+                 {"all", "whole", false},
+                 {"all", "open", false},
+                 {"all", "mute", false}};
+    for (guint i = 0; i < G_N_ELEMENTS(cases); i++) {
+        struct watcher_world *w = fresh_with(
+            changes_of(put("backend", DIR1, 1,
+                           json_make("{ss ss ss s[ss] ss}", "uuid", DIR1, "name", "dir1", "kind",
+                                     "dir", "nodes", NODE1, NODE2, "path", "/mnt/v")),
+                       service(NODE1, "node1"), NULL));
+        json_autoptr unknown = json_make("[{ss ss si sb}]", "resource_type", "Volume", "name", DATA,
+                                         "bytes", 3 << 20, "kept", 1);
+        json_autoptr seen =
+            json_make("[{ss ss si}]", "resource_type", "Volume", "name", DATA, "bytes", 3 << 20);
+        if (cases[i].mark)
+            json_object_set_new(json_array_get(seen, 0), cases[i].mark, json_true());
+        struct stored stored = {.unknown = unknown};
+        struct discarding discarding = {seen, 0, g_string_new(NULL)};
+        fake_script(w->base.world, NULL, ROLE_VOLUMED, "compare_stored", compare_stored, &stored);
+        fake_script(w->base.world, NULL, ROLE_VOLUMED, "collect_stored", collect_stored,
+                    &discarding);
+        fake_script(w->base.world, NULL, ROLE_WCONFD, "discard_data", discard_data, &discarding);
+        change_object(w, "cluster", CLUSTER,
+                      json_make("{s:i,s:s}", "service_down_time", 86400,
+                                "recovery_rectify_unstable", cases[i].policy));
+        passes(w, INTERVAL + 5);
+        g_assert_cmpuint(discarding.looks, ==, 0);
+        passes(w, INTERVAL + 5);
+        assert_events(w, "back end dir1 data volumes/" DATA " warning", "");
+        g_assert_cmpuint(discarding.looks, ==, 0);
+        passes(w, 2 * INTERVAL);
+        g_assert_cmpstr(discarding.names->str, ==, cases[i].goes ? DATA " " : "");
+        g_assert_cmpint(discarding.looks > 0, ==, i > 0);
+        g_string_free(discarding.names, TRUE);
+        watcher_world_free(w);
+    }
+}
+
 /* --- what is none --- */
 
 /* It is on record, or was until a moment ago, or lives shorter than two looks. */
@@ -486,6 +557,7 @@ int main(int argc, char **argv)
     g_test_add_func("/things/bridge#RCV-26", test_bridge);
     g_test_add_func("/things/looks#RCV-26", test_looks);
     g_test_add_func("/things/data-of-a-back-end#RCV-26,SAF-54", test_data);
+    g_test_add_func("/things/discards#RCV-23", test_discards);
     g_test_add_func("/things/known", test_known);
     g_test_add_func("/things/unseen#SAF-91", test_unseen);
     g_test_add_func("/things/return", test_return);
