@@ -12,6 +12,7 @@
 #define PASSWORDS_WAITING 64 /* about a second's */
 #define NONCE_BYTES 12
 #define TAG_BYTES 16
+#define SEAL_PREFIX "f"                   /* so that none begins as an option of a command does */
 #define SEAL_PURPOSE "fettle api token 1" /* sealed with it: it is nothing else */
 
 struct key_ring {
@@ -156,9 +157,9 @@ static char *seal(struct crypto *base, const void *data, size_t len, GError **er
         fettle_set_error(error, INTERNAL, "GnuTLS seals no token: %s", gnutls_strerror(failed));
         return NULL;
     }
-    char *text = g_base64_encode(sealed, NONCE_BYTES + room);
+    g_autofree char *text = g_base64_encode(sealed, NONCE_BYTES + room);
     g_strdelimit(g_strdelimit(text, "+", '-'), "/", '_')[strcspn(text, "=")] = '\0';
-    return text;
+    return g_strconcat(SEAL_PREFIX, text, NULL);
 }
 
 /* The bytes of URL-safe base64 without padding; NULL: it is none. */
@@ -181,7 +182,8 @@ static char *open_seal(struct crypto *base, const char *text, size_t *ret_len, G
     struct key_ring *crypto = (struct key_ring *)base;
     size_t len;
     look_at_keys(crypto, NULL);
-    g_autofree guchar *sealed = decode(text, &len);
+    g_autofree guchar *sealed =
+        g_str_has_prefix(text, SEAL_PREFIX) ? decode(text + strlen(SEAL_PREFIX), &len) : NULL;
     if (sealed && len >= NONCE_BYTES + TAG_BYTES) {
         g_autofree char *data = g_malloc(len);
         for (guint i = 0; i < API_KEYS; i++) {

@@ -66,6 +66,7 @@ static void test_seals(void)
     struct crypto *crypto = opened();
     g_autofree char *one = sealed(crypto, "who I am"), *two = sealed(crypto, "who I am");
     g_assert_cmpstr(one, !=, two);
+    g_assert_true(one[0] == 'f' && two[0] == 'f'); /* never '-' */
     g_assert_cmpuint(strspn(one, G_CSET_A_2_Z G_CSET_a_2_z G_CSET_DIGITS "-_"), ==, strlen(one));
     g_autofree char *plain = unsealed(crypto, one);
     g_assert_cmpstr(plain, ==, "who I am");
