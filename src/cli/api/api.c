@@ -94,7 +94,7 @@ static char *clouds_text(const struct front_end *end, const struct api_conf *con
                            "    auth:\n"
                            "      auth_url: %s/identity/v3\n"
                            "      username: admin\n"
-                           "      password: %s\n"
+                           "      password: \"%s\"\n"
                            "      project_name: admin\n"
                            "      user_domain_id: default\n"
                            "      project_domain_id: default\n"

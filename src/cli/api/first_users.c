@@ -29,7 +29,8 @@ static char *random_text(struct crypto *crypto, bool id)
     guint8 bytes[PASSWORD_BYTES];
     crypto->ops->random(crypto, bytes, sizeof bytes);
     if (!id)
-        return g_strdelimit(g_base64_encode(bytes, sizeof bytes), "+/", '-');
+        return g_strdelimit(g_base64_encode(bytes, sizeof bytes), "+/",
+                            'x'); /* no option of a command */
     GString *text = g_string_new(NULL);
     for (guint i = 0; i < 16; i++)
         g_string_append_printf(text, "%02x", bytes[i]);
