@@ -6,13 +6,6 @@
 #include "core/config/attachments.h"
 #include "proto/env.h"
 
-static struct http_answer *accept_act(struct api_call *call, struct accept_work_args *args,
-                                      GError **error)
-{
-    record_autoptr(accepted_work) accepted = block_accept(call, args, error);
-    return accepted ? api_answer(call, NULL) : NULL;
-}
-
 struct http_answer *api_volume_extend_action(struct api_call *call, GError **error)
 {
     const struct extend_body *body = call->body;
@@ -29,7 +22,7 @@ struct http_answer *api_volume_extend_action(struct api_call *call, GError **err
         block_work(call, RESOURCE_VOLUME, "extend-volume", volume->uuid);
     args->size = size;
     block_add_quota(call, args, volume->project);
-    return accept_act(call, args, error);
+    return block_accept_act(call, args, error);
 }
 
 /* --- statuses --- */
@@ -71,11 +64,7 @@ struct http_answer *api_volume_reset_status(struct api_call *call, GError **erro
 
 struct http_answer *api_volume_force_delete(struct api_call *call, GError **error)
 {
-    const struct volume *volume = block_found(call, RESOURCE_VOLUME, error);
-    g_autofree char *id = volume ? g_strdup(volume->uuid) : NULL;
-    return id && block_force_delete(call, RESOURCE_VOLUME, "delete-volume", id, error)
-               ? api_answer(call, NULL)
-               : NULL;
+    return block_force_delete_act(call, RESOURCE_VOLUME, "delete-volume", error);
 }
 
 /* --- moved --- */
@@ -97,7 +86,7 @@ struct http_answer *api_volume_retype(struct api_call *call, GError **error)
         block_work(call, RESOURCE_VOLUME, "retype-volume", volume->uuid);
     text_set(&args->volume_type, body->new_type);
     args->migrate = moves;
-    return accept_act(call, args, error);
+    return block_accept_act(call, args, error);
 }
 
 /* BACKEND of HOST@BACKEND#POOL. */
@@ -125,7 +114,7 @@ struct http_answer *api_volume_migrate(struct api_call *call, GError **error)
     struct accept_work_args *args =
         block_work(call, RESOURCE_VOLUME, "migrate-volume", volume->uuid);
     text_set(&args->backend, backend->uuid);
-    return accept_act(call, args, error);
+    return block_accept_act(call, args, error);
 }
 
 /* --- an image of it --- */

@@ -469,18 +469,39 @@ bool block_reset(struct api_call *call, enum resource_type type, const char *id,
                         error);
 }
 
+struct http_answer *block_accept_act(struct api_call *call, struct accept_work_args *args,
+                                     GError **error)
+{
+    record_autoptr(accepted_work) accepted = block_accept(call, args, error);
+    return accepted ? api_answer(call, NULL) : NULL;
+}
+
+struct http_answer *block_reset_act(struct api_call *call, enum resource_type type, GError **error)
+{
+    const struct reset_status_body *body = call->body;
+    if (!block_found(call, type, error))
+        return NULL;
+    if (!*body->status || *body->attach_status || *body->migration_status)
+        return api_refuse(call, 400, "os-reset_status: status alone is to be given");
+    return block_reset(call, type, api_var(call, "id"), body->status, error)
+               ? api_answer(call, NULL)
+               : NULL;
+}
+
 /* What is done to it ends first: then nobody's late word counts any more (CLN-65). */
-bool block_force_delete(struct api_call *call, enum resource_type type, const char *operation,
-                        const char *id, GError **error)
+struct http_answer *block_force_delete_act(struct api_call *call, enum resource_type type,
+                                           const char *operation, GError **error)
 {
     g_autoptr(GError) first = NULL;
-    struct accepted_work *accepted =
-        block_accept(call, block_work(call, type, operation, id), &first);
-    bool stuck = first && g_error_matches(first, FETTLE_ERROR, FETTLE_ERROR_WRONG_STATE);
-    if (!accepted && !stuck)
+    const char *id = api_var(call, "id");
+    if (!block_found(call, type, error))
+        return NULL;
+    struct http_answer *answer =
+        block_accept_act(call, block_work(call, type, operation, id), &first);
+    bool stuck = first && fettle_error_is(first, WRONG_STATE);
+    if (!answer && !stuck)
         g_propagate_error(error, g_steal_pointer(&first));
     if (stuck && block_reset(call, type, id, resource_error_status(type), error))
-        accepted = block_accept(call, block_work(call, type, operation, id), error);
-    accepted_work_free(accepted);
-    return accepted != NULL;
+        answer = block_accept_act(call, block_work(call, type, operation, id), error);
+    return answer;
 }

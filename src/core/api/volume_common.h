@@ -93,6 +93,10 @@ void block_add_quota(const struct api_call *call, struct accept_work_args *args,
 /* Sets a status on a person's word. */
 bool block_reset(struct api_call *call, enum resource_type type, const char *id, const char *status,
                  GError **error);
-/* Deletes it whatever is done to it. */
-bool block_force_delete(struct api_call *call, enum resource_type type, const char *operation,
-                        const char *id, GError **error);
+/* Whole acts on what the path names: its work is accepted; its status is set by the body; it is
+ * deleted whatever is done to it. `args` is stolen. */
+struct http_answer *block_accept_act(struct api_call *call, struct accept_work_args *args,
+                                     GError **error);
+struct http_answer *block_reset_act(struct api_call *call, enum resource_type type, GError **error);
+struct http_answer *block_force_delete_act(struct api_call *call, enum resource_type type,
+                                           const char *operation, GError **error);

@@ -137,3 +137,33 @@ struct http_answer *api_volume_metadata_delete(struct api_call *call, GError **e
 {
     return delete_one(call, error);
 }
+
+struct http_answer *api_snapshot_metadata_list(struct api_call *call, GError **error)
+{
+    return answer_words(call, error);
+}
+
+struct http_answer *api_snapshot_metadata_add(struct api_call *call, GError **error)
+{
+    return set_words(call, false, error);
+}
+
+struct http_answer *api_snapshot_metadata_replace(struct api_call *call, GError **error)
+{
+    return set_words(call, true, error);
+}
+
+struct http_answer *api_snapshot_metadata_show(struct api_call *call, GError **error)
+{
+    return show_one(call, error);
+}
+
+struct http_answer *api_snapshot_metadata_set(struct api_call *call, GError **error)
+{
+    return set_one(call, error);
+}
+
+struct http_answer *api_snapshot_metadata_delete(struct api_call *call, GError **error)
+{
+    return delete_one(call, error);
+}

@@ -33,8 +33,9 @@ static const struct work_row *find_work(const struct wconf *wconf,
 }
 
 /* The row's partner in its status meanwhile (SAF-121); one that is not there yet is made. */
-static void add_partner(struct wconf *wconf, const struct work_row *work, struct resource *partner,
-                        struct worker *row, GPtrArray *changes)
+static void add_partner(struct wconf *wconf, const struct accept_work_args *args,
+                        const struct work_row *work, struct resource *partner, struct worker *row,
+                        GPtrArray *changes)
 {
     if (!*partner->uuid)
         return;
@@ -45,6 +46,8 @@ static void add_partner(struct wconf *wconf, const struct work_row *work, struct
     partner->status = work->partner_status;
     partner->status_why = "";
     g_ptr_array_add(changes, resource_put(wconf->head, partner));
+    if (!partner->exists)
+        wconf_work_say(args, partner->type, NULL, changes->pdata[changes->len - 1]);
 }
 
 /* Whose guest may write, and in which of its lives (SAF-120). */
@@ -86,8 +89,8 @@ static void add_work(struct wconf *wconf, const struct accept_work_args *args,
     }
     g_ptr_array_add(changes, resource_put(wconf->head, resource));
     if (!work->from)
-        wconf_work_say(args, source, changes->pdata[changes->len - 1]);
-    add_partner(wconf, work, &request->partner, row, changes);
+        wconf_work_say(args, resource->type, source, changes->pdata[changes->len - 1]);
+    add_partner(wconf, args, work, &request->partner, row, changes);
     wconf_work_put_row(wconf, row, changes);
 }
 

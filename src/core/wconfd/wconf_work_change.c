@@ -18,18 +18,18 @@ static void say_all(json_t *object, const char *field, const GPtrArray *words)
     json_object_set_new(object, field, list);
 }
 
-void wconf_work_say(const struct accept_work_args *args, const struct resource *source,
-                    struct change *change)
+void wconf_work_say(const struct accept_work_args *args, enum resource_type type,
+                    const struct resource *source, struct change *change)
 {
-    if (args->resource_type == RESOURCE_IMAGE)
+    if (type == RESOURCE_IMAGE)
         return;
     json_object_set_new(change->object, "user", json_string(args->user));
     say_all(change->object, "metadata", args->metadata);
-    if (args->resource_type != RESOURCE_VOLUME)
+    if (type != RESOURCE_VOLUME)
         return;
     say_all(change->object, "image_metadata", args->image_metadata);
     json_object_set_new(change->object, "bootable", json_boolean(args->bootable));
-    if (source->type == RESOURCE_SNAPSHOT || source->type == RESOURCE_VOLUME)
+    if (source && (source->type == RESOURCE_SNAPSHOT || source->type == RESOURCE_VOLUME))
         json_object_set_new(change->object,
                             source->type == RESOURCE_VOLUME ? "from_volume" : "from_snapshot",
                             json_string(source->uuid));

@@ -72,9 +72,10 @@ bool wconf_work_name_fits(const struct config *head, const struct resource *reso
 bool wconf_work_unattached(const struct config *head, const struct resource *resource,
                            GError **error);
 /* What a request says of what it makes, beside what everybody knows of resources; `change` puts
- * that, and `source` is what it is made of. */
-void wconf_work_say(const struct accept_work_args *args, const struct resource *source,
-                    struct change *change);
+ * that, and `source` is what it is made of
+ * (NULL: no volume or snapshot). */
+void wconf_work_say(const struct accept_work_args *args, enum resource_type type,
+                    const struct resource *source, struct change *change);
 /* What a request is about. */
 struct work_request {
     struct resource resource; /* that gets the row */
