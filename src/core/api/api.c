@@ -24,6 +24,7 @@ struct api *api_new(const struct api_options *options, GError **error)
         .cell = options->cell,
         .crypto = options->crypto,
         .identity = identity,
+        .failures = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free),
         .public_url = g_strdup(options->public_url),
         .region = g_strdup(options->region),
         .audit = options->audit,
@@ -37,6 +38,7 @@ void api_free(struct api *api)
     if (!api)
         return;
     identity_free(api->identity);
+    g_hash_table_unref(api->failures);
     g_free(api->public_url);
     g_free(api->region);
     g_free(api);
@@ -70,6 +72,7 @@ static void call_clear(struct api_call *call)
     g_free(call->request_id);
     g_free(call->base);
     g_free(call->resource);
+    g_free(call->note);
 }
 
 /* --- microversions --- */
@@ -270,12 +273,13 @@ static void write_audit(const struct api_call *call, const struct http_answer *a
     if (!api->audit || !strcmp(request->method, "GET") || !strcmp(request->method, "HEAD"))
         return;
     json_autoptr line =
-        json_make("{s:o, s:s, s:s, s:s, s:s, s:s, s:i, s:s, s:s}", "time",
+        json_make("{s:o, s:s, s:s, s:s, s:s, s:s, s:i, s:s, s:s, s:s}", "time",
                   api_time_utc(api->env->ops->wall_us(api->env)), "request_id", call->request_id,
                   "user", call->token ? call->token->user_id : "", "project",
                   call->token ? call->token->project_id : "", "method", request->method, "path",
                   request->path, "status", (int)answer->status, "resource",
-                  call->resource ? call->resource : "", "peer", request->peer);
+                  call->resource ? call->resource : "", "note", call->note ? call->note : "",
+                  "peer", request->peer);
     g_autofree char *text = json_to_text(line);
     api->audit(text, api->data);
 }

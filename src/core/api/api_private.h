@@ -13,6 +13,7 @@ struct api {
     struct cell *cell;
     struct crypto *crypto;
     struct identity *identity;
+    GHashTable *failures; /* user id -> of his logins (identity_login.c) */
     char *public_url, *region;
     void (*audit)(const char *line, void *data);
     void *data;
@@ -46,6 +47,7 @@ struct api_call {
     json_t *json;            /* its body as it came; NULL: it has none */
     void *body;              /* the record of its route; NULL: that has none */
     char *resource;          /* what it is about, for the audit; NULL */
+    char *note;              /* what the audit says besides; NULL */
 };
 
 /* One for each row of routes.def. An answer, or NULL with an error, which becomes the answer that

@@ -95,9 +95,9 @@ static struct http_answer *answer_backup(struct api_call *call, const char *id, 
 {
     const struct backup *backup = block_find(call, RESOURCE_BACKUP, id, error);
     const struct config *config = block_config(call, NULL);
-    return backup ? api_answer(call, json_make("{s:o}", "backup",
-                                               (whole ? whole_view : short_view)(call, config,
-                                                                                 backup)))
+    return backup ? api_answer(call,
+                               json_make("{s:o}", "backup",
+                                         (whole ? whole_view : short_view)(call, config, backup)))
                   : NULL;
 }
 
@@ -173,14 +173,14 @@ struct http_answer *api_backup_update(struct api_call *call, GError **error)
 
 /* --- restored --- */
 
-static struct http_answer *answer_restore(struct api_call *call, const char *backup,
-                                          const char *id, GError **error)
+static struct http_answer *answer_restore(struct api_call *call, const char *backup, const char *id,
+                                          GError **error)
 {
     const struct volume *volume = block_find(call, RESOURCE_VOLUME, id, error);
-    return volume ? api_answer(call, json_make("{s:{s:s, s:s, s:s}}", "restore", "backup_id",
-                                               backup, "volume_id", id, "volume_name",
-                                               volume->name))
-                  : NULL;
+    return volume
+               ? api_answer(call, json_make("{s:{s:s, s:s, s:s}}", "restore", "backup_id", backup,
+                                            "volume_id", id, "volume_name", volume->name))
+               : NULL;
 }
 
 /* What was said of the volume that the backup is of, if that is there. */
@@ -206,8 +206,8 @@ struct http_answer *api_backup_restore(struct api_call *call, GError **error)
     struct accept_work_args *args =
         block_work(call, RESOURCE_BACKUP, "restore-backup", backup->uuid);
     g_autofree char *id = g_strdup(*body->volume_id ? body->volume_id : args->commit_id);
-    g_autofree char *name = *body->name ? g_strdup(body->name)
-                                        : g_strconcat("restore_backup_", backup->uuid, NULL);
+    g_autofree char *name =
+        *body->name ? g_strdup(body->name) : g_strconcat("restore_backup_", backup->uuid, NULL);
     text_set(&args->target, body->volume_id);
     if (!*body->volume_id) {
         text_set(&args->name, name);
@@ -224,10 +224,10 @@ struct http_answer *api_backup_restore(struct api_call *call, GError **error)
 struct http_answer *api_backup_delete(struct api_call *call, GError **error)
 {
     const struct backup *backup = block_found(call, RESOURCE_BACKUP, error);
-    return backup ? block_accept_act(
-                        call, block_work(call, RESOURCE_BACKUP, "delete-backup", backup->uuid),
-                        error)
-                  : NULL;
+    return backup
+               ? block_accept_act(
+                     call, block_work(call, RESOURCE_BACKUP, "delete-backup", backup->uuid), error)
+               : NULL;
 }
 
 struct http_answer *api_backup_reset_status(struct api_call *call, GError **error)

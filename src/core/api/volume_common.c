@@ -443,19 +443,29 @@ bool block_change(struct api_call *call, const char *method, const struct record
     return done;
 }
 
+const struct api_quota *block_quota(const struct api_call *call, const char *project)
+{
+    static struct api_quota *otherwise;
+    const struct api_quota *quota = identity_get(call->api->identity, "api_quota", project);
+    quota = quota ? quota : identity_get(call->api->identity, "api_quota", "default");
+    if (!otherwise)
+        otherwise = api_quota_new();
+    return quota ? quota : otherwise;
+}
+
 void block_add_quota(const struct api_call *call, struct accept_work_args *args,
                      const char *project)
 {
-    const struct api_quota *quota = identity_get(call->api->identity, "api_quota", project);
-    quota = quota ? quota : identity_get(call->api->identity, "api_quota", "default");
-    record_autoptr(api_quota) otherwise = api_quota_new();
-    quota = quota ? quota : otherwise;
+    const struct api_quota *quota = block_quota(call, project);
     if (!*project)
         return;
     args->quota = quota_limits_new();
     args->quota->volumes = quota->volumes;
     args->quota->snapshots = quota->snapshots;
     args->quota->gigabytes = quota->gigabytes;
+    args->quota->backups = quota->backups;
+    args->quota->backup_gigabytes = quota->backup_gigabytes;
+    args->quota->per_volume_gigabytes = quota->per_volume_gigabytes;
 }
 
 bool block_reset(struct api_call *call, enum resource_type type, const char *id, const char *status,

@@ -87,7 +87,9 @@ struct accepted_work *block_accept(struct api_call *call, struct accept_work_arg
  * and gets a commit id, which is a member of it. */
 bool block_change(struct api_call *call, const char *method, const struct record *record,
                   void *args, char **commit_id, GError **error);
-/* What that project may have goes with the request. */
+/* What that project may have; valid until the next wait. */
+const struct api_quota *block_quota(const struct api_call *call, const char *project);
+/* It goes with the request. */
 void block_add_quota(const struct api_call *call, struct accept_work_args *args,
                      const char *project);
 /* Sets a status on a person's word. */

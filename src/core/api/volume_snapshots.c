@@ -5,13 +5,13 @@
 
 static json_t *view(const struct api_call *call, const struct snapshot *snapshot, bool whole)
 {
-    json_t *json = json_make(
-        "{s:s, s:s, s:o, s:o, s:s, s:I, s:o, s:n, s:o}", "id", snapshot->uuid, "status",
-        enum_word(&snapshot_status_words, (int)snapshot->status), "name",
-        block_text(snapshot->name), "description", block_text(snapshot->description), "volume_id",
-        snapshot->volume, "size", (json_int_t)snapshot->size, "created_at",
-        api_time((gint64)snapshot->created_us), "updated_at", "metadata",
-        block_metadata(snapshot->metadata));
+    json_t *json =
+        json_make("{s:s, s:s, s:o, s:o, s:s, s:I, s:o, s:n, s:o}", "id", snapshot->uuid, "status",
+                  enum_word(&snapshot_status_words, (int)snapshot->status), "name",
+                  block_text(snapshot->name), "description", block_text(snapshot->description),
+                  "volume_id", snapshot->volume, "size", (json_int_t)snapshot->size, "created_at",
+                  api_time((gint64)snapshot->created_us), "updated_at", "metadata",
+                  block_metadata(snapshot->metadata));
     if (call->minor >= 14)
         json_object_set_new(json, "group_snapshot_id", json_null());
     if (call->minor >= 41)
@@ -102,10 +102,9 @@ struct http_answer *api_snapshot_create(struct api_call *call, GError **error)
     const struct snapshot_create_body *body = call->body;
     bool force;
     const struct volume *volume = block_find(call, RESOURCE_VOLUME, body->volume_id, error);
-    GPtrArray *metadata =
-        volume && block_truth(body->force, "snapshot.force", false, &force, error)
-            ? block_words(body->metadata, "snapshot.metadata", error)
-            : NULL;
+    GPtrArray *metadata = volume && block_truth(body->force, "snapshot.force", false, &force, error)
+                              ? block_words(body->metadata, "snapshot.metadata", error)
+                              : NULL;
     if (!metadata)
         return NULL;
     struct accept_work_args *args = block_work(call, RESOURCE_SNAPSHOT, "create-snapshot", "");
@@ -146,11 +145,11 @@ struct http_answer *api_snapshot_update(struct api_call *call, GError **error)
 struct http_answer *api_snapshot_delete(struct api_call *call, GError **error)
 {
     const struct snapshot *snapshot = block_found(call, RESOURCE_SNAPSHOT, error);
-    return snapshot ? block_accept_act(call,
-                                       block_work(call, RESOURCE_SNAPSHOT, "delete-snapshot",
-                                                  snapshot->uuid),
-                                       error)
-                    : NULL;
+    return snapshot
+               ? block_accept_act(
+                     call, block_work(call, RESOURCE_SNAPSHOT, "delete-snapshot", snapshot->uuid),
+                     error)
+               : NULL;
 }
 
 struct http_answer *api_snapshot_reset_status(struct api_call *call, GError **error)

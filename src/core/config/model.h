@@ -130,6 +130,7 @@ GPtrArray *config_backend_images(const struct config *config, const char *backen
 /* Likewise those of a project, and the volumes of a type. */
 GPtrArray *config_project_volumes(const struct config *config, const char *project);
 GPtrArray *config_project_snapshots(const struct config *config, const char *project);
+GPtrArray *config_project_backups(const struct config *config, const char *project);
 GPtrArray *config_type_volumes(const struct config *config, const char *volume_type);
 /* One that has that type, or is on its way to get it; NULL: there is none. */
 const struct volume *config_volume_of_type(const struct config *config, const char *volume_type);

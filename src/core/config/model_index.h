@@ -27,6 +27,7 @@ enum config_index {
     INDEX_INSTANCE_VOLUMES,  /* uuid of an instance -> set: volumes attached to it */
     INDEX_PROJECT_VOLUMES,   /* a project -> set: its volumes */
     INDEX_PROJECT_SNAPSHOTS, /* a project -> set */
+    INDEX_PROJECT_BACKUPS,   /* a project -> set */
     INDEX_TYPE_VOLUMES,      /* uuid of a volume type -> set: volumes that have it */
     INDEX_COUNT
 };

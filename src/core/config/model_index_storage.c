@@ -61,6 +61,8 @@ void index_backup(struct config_indexes *indexes, struct config_object *object, 
 {
     const struct backup *backup = object->value;
     index_sets_change(indexes->tables[INDEX_BACKEND_BACKUPS], backup->backend, object, add);
+    if (*backup->project)
+        index_sets_change(indexes->tables[INDEX_PROJECT_BACKUPS], backup->project, object, add);
 }
 
 void index_image(struct config_indexes *indexes, struct config_object *object, bool add)
@@ -147,6 +149,11 @@ GPtrArray *config_project_volumes(const struct config *config, const char *proje
 GPtrArray *config_project_snapshots(const struct config *config, const char *project)
 {
     return values_of(config, INDEX_PROJECT_SNAPSHOTS, project);
+}
+
+GPtrArray *config_project_backups(const struct config *config, const char *project)
+{
+    return values_of(config, INDEX_PROJECT_BACKUPS, project);
 }
 
 GPtrArray *config_type_volumes(const struct config *config, const char *volume_type)

@@ -10,23 +10,56 @@ struct usage usage_of(const struct config *config, const char *project)
 {
     g_autoptr(GPtrArray) volumes = config_project_volumes(config, project);
     g_autoptr(GPtrArray) snapshots = config_project_snapshots(config, project);
-    struct usage usage = {.volumes = volumes->len, .snapshots = snapshots->len};
+    g_autoptr(GPtrArray) backups = config_project_backups(config, project);
+    struct usage usage = {
+        .volumes = volumes->len, .snapshots = snapshots->len, .backups = backups->len};
     for (guint i = 0; i < volumes->len; i++)
         usage.gigabytes += config_volume_gib(config, volumes->pdata[i]);
     for (guint i = 0; i < snapshots->len; i++)
         usage.gigabytes += ((const struct snapshot *)snapshots->pdata[i])->size;
+    for (guint i = 0; i < backups->len; i++)
+        usage.backup_gigabytes += ((const struct backup *)backups->pdata[i])->size;
     return usage;
 }
 
-static bool fits(const char *project, const char *what, gint64 limit, guint64 used, guint64 more,
-                 GError **error)
+static bool fits(gint64 limit, guint64 used, guint64 more)
 {
-    if (!more || limit < 0 || used + more <= (guint64)limit)
+    return !more || limit < 0 || used + more <= (guint64)limit;
+}
+
+static bool count_fits(const char *error_name, const char *what, gint64 limit, guint64 used,
+                       guint64 more, GError **error)
+{
+    if (fits(limit, used, more))
         return true;
     fettle_set_error(error, LIMIT,
-                     "quota: project %s may have %" G_GINT64_FORMAT " %s, has %" G_GUINT64_FORMAT
-                     ", and asks for %" G_GUINT64_FORMAT " more",
-                     project, limit, what, used, more);
+                     "%s: Maximum number of %s allowed (%" G_GINT64_FORMAT
+                     ") exceeded for quota '%s'.",
+                     error_name, what, limit, what);
+    return false;
+}
+
+static bool size_fits(const char *error_name, const char *what, const char *quota, gint64 limit,
+                      guint64 used, guint64 more, GError **error)
+{
+    if (fits(limit, used, more))
+        return true;
+    fettle_set_error(error, LIMIT,
+                     "%s: Requested %s exceeds allowed %s quota. Requested %" G_GUINT64_FORMAT
+                     "G, quota is %" G_GINT64_FORMAT "G and %" G_GUINT64_FORMAT
+                     "G has been consumed.",
+                     error_name, what, quota, more, limit, used);
+    return false;
+}
+
+static bool volume_fits(gint64 limit, guint64 size, GError **error)
+{
+    if (fits(limit, 0, size))
+        return true;
+    fettle_set_error(error, LIMIT,
+                     "VolumeSizeExceedsLimit: Requested volume size %" G_GUINT64_FORMAT
+                     "G is larger than maximum allowed limit %" G_GINT64_FORMAT "G.",
+                     size, limit);
     return false;
 }
 
@@ -34,9 +67,18 @@ bool usage_fits(const struct config *config, const char *project, const struct q
                 const struct usage *more, GError **error)
 {
     struct usage used = usage_of(config, project);
-    return fits(project, "volumes", limits->volumes, used.volumes, more->volumes, error) &&
-           fits(project, "snapshots", limits->snapshots, used.snapshots, more->snapshots, error) &&
-           fits(project, "GiB", limits->gigabytes, used.gigabytes, more->gigabytes, error);
+    return volume_fits(limits->per_volume_gigabytes, more->per_volume_gigabytes, error) &&
+           count_fits("VolumeLimitExceeded", "volumes", limits->volumes, used.volumes,
+                      more->volumes, error) &&
+           count_fits("SnapshotLimitExceeded", "snapshots", limits->snapshots, used.snapshots,
+                      more->snapshots, error) &&
+           count_fits("BackupLimitExceeded", "backups", limits->backups, used.backups,
+                      more->backups, error) &&
+           size_fits("VolumeSizeExceedsAvailableQuota", "volume or snapshot", "gigabytes",
+                     limits->gigabytes, used.gigabytes, more->gigabytes, error) &&
+           size_fits("VolumeBackupSizeExceedsAvailableQuota", "backup", "Backup gigabytes",
+                     limits->backup_gigabytes, used.backup_gigabytes, more->backup_gigabytes,
+                     error);
 }
 
 /* How many data of its size a volume has, or is to get: what is restored over it, or its backup is

@@ -7,13 +7,16 @@
 #include "core/config/model.h"
 
 struct usage {
-    guint64 volumes, snapshots;
-    guint64 gigabytes; /* of both together; of a volume that grows the size that it is to have */
+    guint64 volumes, snapshots, backups;
+    guint64 gigabytes; /* of volumes and snapshots together; of a volume that grows the size that it
+                          is to have */
+    guint64 backup_gigabytes;
+    guint64 per_volume_gigabytes; /* of what is made, or grows: the volume itself */
 };
 
 struct usage usage_of(const struct config *config, const char *project);
-/* LIMIT: with that much `more` the project would have more than `limits` allow. What a request does
- * not add to is not asked. */
+/* LIMIT, in the words of Cinder: with that much `more` the project would have more than `limits`
+ * allow. What a request does not add to is not asked. */
 bool usage_fits(const struct config *config, const char *project, const struct quota_limits *limits,
                 const struct usage *more, GError **error);
 /* Of volumes that have data, or get some, or are on their way to it, and of snapshots and backups,

@@ -260,8 +260,14 @@ static bool has_quota(const struct wconf *wconf, const struct accept_work_args *
                          what->exists ? resource_name(what) : "what is made");
         return false;
     }
+    bool backs_up = what->type == RESOURCE_BACKUP && !what->exists;
+    bool of_volume = what->type == RESOURCE_VOLUME && more;
     const struct usage usage = {.volumes = !what->exists && what->type == RESOURCE_VOLUME,
                                 .snapshots = !what->exists && what->type == RESOURCE_SNAPSHOT,
+                                .backups = backs_up,
+                                .backup_gigabytes = backs_up ? what->size : 0,
+                                .per_volume_gigabytes =
+                                    of_volume ? (what->exists ? args->size : more) : 0,
                                 .gigabytes = what->type == RESOURCE_IMAGE ? 0 : more};
     return usage_fits(wconf->head, what->project, args->quota, &usage, error);
 }

@@ -470,20 +470,26 @@ static void test_quota(void)
     storage_set_up(changes_of(put("volume", VOLUME1, 1, of_acme(object_volume1())), NULL));
     /* Two requests that are accepted one after the other count together. */
     assert_accepts(within(of_acme(creation("data2", 1)), 2, -1, 3));
+    assert_says(accept(within(of_acme(creation("data3", 1)), 2, -1, -1)),
+                "limit_exceeded: VolumeLimitExceeded: Maximum number of volumes allowed (2) "
+                "exceeded for quota 'volumes'.");
     assert_says(
-        accept(within(of_acme(creation("data3", 1)), 2, -1, -1)),
-        "limit_exceeded: quota: project acme may have 2 volumes, has 2, and asks for 1 more");
-    assert_says(accept(within(of_acme(creation("data3", 2)), -1, -1, 4)),
-                "limit_exceeded: quota: project acme may have 4 GiB, has 3, and asks for 2 more");
+        accept(within(of_acme(creation("data3", 2)), -1, -1, 4)),
+        "limit_exceeded: VolumeSizeExceedsAvailableQuota: Requested volume or snapshot exceeds "
+        "allowed gigabytes quota. Requested 2G, quota is 4G and 3G has been consumed.");
     assert_says(accept(within(of_acme(snapping("s", "data1")), 0, 0, -1)),
-                "limit_exceeded: quota: project acme may have 0 snapshots, has 0, and asks for 1 "
-                "more");
-    assert_says(accept(within(wish("extend-volume", "data1", 5), 0, 0, 5)),
-                "limit_exceeded: quota: project acme may have 5 GiB, has 3, and asks for 3 more");
+                "limit_exceeded: SnapshotLimitExceeded: Maximum number of snapshots allowed (0) "
+                "exceeded for quota 'snapshots'.");
+    assert_says(
+        accept(within(wish("extend-volume", "data1", 5), 0, 0, 5)),
+        "limit_exceeded: VolumeSizeExceedsAvailableQuota: Requested volume or snapshot exceeds "
+        "allowed gigabytes quota. Requested 3G, quota is 5G and 3G has been consumed.");
     assert_accepts(within(wish("extend-volume", "data1", 4), 0, 0, 5));
     /* What is promised to one that grows counts at once; others' does not. */
-    assert_says(accept(within(of_acme(creation("data3", 1)), -1, -1, 5)),
-                "limit_exceeded: quota: project acme may have 5 GiB, has 5, and asks for 1 more");
+    assert_says(
+        accept(within(of_acme(creation("data3", 1)), -1, -1, 5)),
+        "limit_exceeded: VolumeSizeExceedsAvailableQuota: Requested volume or snapshot exceeds "
+        "allowed gigabytes quota. Requested 1G, quota is 5G and 5G has been consumed.");
     assert_accepts(within(with(creation("data3", 9), "project", json_string("other")), 1, 0, 9));
     assert_accepts(of_acme(creation("data4", 9))); /* who says no limits has none */
     world_tear_down();

@@ -4,63 +4,55 @@
 #include <string.h>
 
 #include "core/api/api_private.h"
-#include "core/api/identity_model.h"
+#include "helper/fake_identity.h"
 #include "proto/change.h"
 #include "proto/storage/volume_driver.h"
 
 static struct env *env;
 static struct cell *cell;
 static struct api *api;
+static struct fake_identity *identities;
+static struct fake_crypto *crypto;
 static const char *whoever;
 static guint minor_version;
 static struct http_answer *last;
 static GHashTable *seen; /* names of routes that were answered with their status */
 static guint64 generation, scheduler;
 
-/* --- tokens: a double of core/api/identity_token.c --- */
+/* --- who asks --- */
 
-bool api_authenticate(struct api_call *call, GError **error)
+static const struct {
+    const char *name, *project, *role;
+} people[] = {{"admin", PROJECT1, "admin"},
+              {"member", PROJECT1, "member"},
+              {"reader", PROJECT1, "reader"},
+              {"other", PROJECT2, "member"}};
+static char *tokens[G_N_ELEMENTS(people)];
+
+static void put_named(const char *kind, const char *id, const char *name)
 {
-    static const struct {
-        const char *who, *project;
-        enum api_need highest;
-    } tokens[] = {{"admin", PROJECT1, NEED_ADMIN},
-                  {"member", PROJECT1, NEED_MEMBER},
-                  {"reader", PROJECT1, NEED_READER},
-                  {"other", PROJECT2, NEED_MEMBER}};
-    const char *who = http_request_header(call->request, "x-auth-token");
-    for (guint i = 0; i < G_N_ELEMENTS(tokens); i++) {
-        if (strcmp(tokens[i].who, who) != 0)
-            continue;
-        call->token = g_new0(struct api_token, 1);
-        *call->token = (struct api_token){.user_id = g_strconcat("user-of-", who, NULL),
-                                          .user_name = g_strdup(who),
-                                          .project_id = g_strdup(tokens[i].project),
-                                          .project_name = g_strdup("demo"),
-                                          .highest = tokens[i].highest,
-                                          .roles = g_ptr_array_new_with_free_func(g_free),
-                                          .methods = g_ptr_array_new_with_free_func(g_free),
-                                          .audit_ids = g_ptr_array_new_with_free_func(g_free),
-                                          .credential_id = g_strdup("")};
-        return true;
-    }
-    fettle_set_error(error, PERMISSION, "The request you have made requires authentication.");
-    return false;
+    fake_identity_put(identities, kind, id, json_make("{s:s, s:s}", "id", id, "name", name));
 }
 
-struct identity *identity_new(struct identity_store *store, GError **error)
+static void put_person(guint i)
 {
-    return (struct identity *)g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
+    g_autofree char *id = g_strconcat("user-of-", people[i].name, NULL);
+    g_autofree char *key = g_strjoin("/", id, people[i].project, people[i].role, NULL);
+    fake_identity_put(
+        identities, "api_user", id,
+        json_make("{s:s, s:s, s:s}", "id", id, "name", people[i].name, "password", "kept pw"));
+    put_named("api_role", people[i].role, people[i].role);
+    fake_identity_put(identities, "api_assignment", key,
+                      json_make("{s:s, s:s, s:s}", "user_id", id, "project_id", people[i].project,
+                                "role_id", people[i].role));
 }
 
-void identity_free(struct identity *identity)
+static void put_people(void)
 {
-    g_hash_table_unref((GHashTable *)identity);
-}
-
-const void *identity_get(const struct identity *identity, const char *kind, const char *key)
-{
-    return g_hash_table_lookup((GHashTable *)identity, key);
+    put_named("api_project", PROJECT1, "demo");
+    put_named("api_project", PROJECT2, "others");
+    for (guint i = 0; i < G_N_ELEMENTS(people); i++)
+        put_person(i);
 }
 
 /* --- the world --- */
@@ -77,9 +69,18 @@ void api_set_up(GPtrArray *more)
     cell_start(cell);
     fake_advance(world.world, 1000);
     g_assert_nonnull(cell_config(cell));
-    const struct api_options options = {
-        .env = env, .cell = cell, .public_url = "http://api:8774", .region = "RegionOne"};
-    api = api_new(&options, NULL);
+    identities = fake_identity_new();
+    crypto = fake_crypto_new();
+    put_people();
+    const struct api_options options = {.env = env,
+                                        .cell = cell,
+                                        .identity = &identities->store,
+                                        .crypto = &crypto->crypto,
+                                        .public_url = "http://api:8774",
+                                        .region = "RegionOne"};
+    g_autoptr(GError) error = NULL;
+    api = api_new(&options, &error);
+    g_assert_no_error(error);
     api_be("admin");
     api_at(0);
 }
@@ -90,6 +91,10 @@ void api_tear_down(void)
     g_clear_pointer(&last, http_answer_free);
     api_free(api);
     cell_free(cell);
+    fake_identity_free(identities);
+    fake_crypto_free(crypto);
+    for (guint i = 0; i < G_N_ELEMENTS(tokens); i++)
+        g_clear_pointer(&tokens[i], g_free);
     config_world_clear(&world);
 }
 
@@ -110,24 +115,48 @@ static void set_header(struct http_request *request, const char *name, const cha
     g_hash_table_insert(request->headers, g_strdup(name), g_strdup(value));
 }
 
-static struct http_request *request_of(const char *method, const char *path, const char *body)
+static struct http_request *request_of(const char *method, const char *path, const char *query,
+                                       const char *body)
 {
     struct http_request *request = g_new0(struct http_request, 1);
-    size_t length = strcspn(path, "?");
-    g_autofree char *version = g_strdup_printf("volume 3.%u", minor_version);
-    const char *project = !strcmp(whoever, "other") ? PROJECT2 : PROJECT1;
     request->method = g_strdup(method);
-    request->path = g_strdup_printf("/volume/v3/%s%.*s", project, (int)length, path);
-    request->query = g_strdup(path[length] ? path + length + 1 : "");
+    request->path = g_strdup(path);
+    request->query = g_strdup(query);
     request->headers = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
     request->body = g_strdup(body);
     request->body_len = strlen(body);
     request->peer = g_strdup("192.0.2.7:41234");
-    if (*whoever)
-        set_header(request, "x-auth-token", whoever);
     set_header(request, "content-type", "application/json");
-    set_header(request, "openstack-api-version", version);
     return request;
+}
+
+static void done_cb(struct http_answer *answer, void *data)
+{
+    last = answer;
+}
+
+/* Takes the request. */
+static void serve(struct http_request *request)
+{
+    g_clear_pointer(&last, http_answer_free);
+    api_serve(api, request, done_cb, NULL);
+    for (guint i = 0; i < 2000 && !last; i++)
+        fake_advance(world.world, 10);
+    g_assert_nonnull(last);
+}
+
+static const char *token_of(guint i)
+{
+    g_autofree char *body = g_strdup_printf(
+        "{\"auth\": {\"identity\": {\"methods\": [\"password\"], \"password\": {\"user\": "
+        "{\"id\": \"user-of-%s\", \"password\": \"pw\"}}}, \"scope\": {\"project\": {\"id\": "
+        "\"%s\"}}}}",
+        people[i].name, people[i].project);
+    if (tokens[i])
+        return tokens[i];
+    serve(request_of("POST", "/identity/v3/auth/tokens", "", body));
+    g_assert_cmpuint(last->status, ==, 201);
+    return tokens[i] = g_strdup(api_header("X-Subject-Token"));
 }
 
 static void note_route(const struct http_request *request, guint status)
@@ -147,22 +176,25 @@ static void note_route(const struct http_request *request, guint status)
     route_found_clear(&found);
 }
 
-static void done_cb(struct http_answer *answer, void *data)
-{
-    last = answer;
-}
-
 static void ask(const char *method, const char *path, const char *body)
 {
-    struct http_request *request = request_of(method, path, body);
-    struct http_request *noted = request_of(method, path, body);
-    g_clear_pointer(&last, http_answer_free);
+    guint who = 0;
+    while (who < G_N_ELEMENTS(people) && strcmp(people[who].name, whoever) != 0)
+        who++;
+    bool known = who < G_N_ELEMENTS(people);
+    size_t length = strcspn(path, "?");
+    g_autofree char *version = g_strdup_printf("volume 3.%u", minor_version);
+    g_autofree char *whole = g_strdup_printf(
+        "/volume/v3/%s%.*s", known ? people[who].project : PROJECT1, (int)length, path);
+    const char *query = path[length] ? path + length + 1 : "";
+    struct http_request *request = request_of(method, whole, query, body);
+    struct http_request *noted = request_of(method, whole, query, body);
+    if (known)
+        set_header(request, "x-auth-token", token_of(who));
+    set_header(request, "openstack-api-version", version);
     if (!seen)
         seen = g_hash_table_new(g_str_hash, g_str_equal);
-    api_serve(api, request, done_cb, NULL);
-    for (guint i = 0; i < 2000 && !last; i++)
-        fake_advance(world.world, 10);
-    g_assert_nonnull(last);
+    serve(request);
     note_route(noted, last->status);
     http_request_free(noted);
 }
