@@ -29,6 +29,8 @@ bool attachment_may_run(const struct config *config, const struct volume *volume
 const char *attachment_status_word(const struct volume *volume)
 {
     const struct attachment *attachment = attachment_of(volume);
+    if (volume->status == VOLUME_AVAILABLE && !attachment && *volume->reserved)
+        return strcmp(volume->reserved, volume->uuid) != 0 ? "reserved" : "attaching";
     if (!attachment || volume->status != VOLUME_AVAILABLE)
         return enum_word(&volume_status_words, (int)volume->status);
     return attachment->state == ATTACHMENT_ATTACHED
@@ -39,8 +41,15 @@ const char *attachment_status_word(const struct volume *volume)
 bool attachment_need_none(const struct config *config, const struct volume *volume, GError **error)
 {
     const struct attachment *attachment = attachment_of(volume);
-    if (!attachment)
+    if (!attachment && !*volume->reserved)
         return true;
+    if (!attachment) {
+        fettle_set_error(error, WRONG_STATE,
+                         "volume %s is reserved for an attachment; unreserve it, or reset its "
+                         "state to available, first",
+                         config_volume_name(volume));
+        return false;
+    }
     const struct instance *instance = config_get(config, "instance", attachment->instance, NULL);
     fettle_set_error(error, WRONG_STATE, "volume %s is attached to %s; detach it first",
                      config_volume_name(volume), instance ? instance->name : attachment->instance);

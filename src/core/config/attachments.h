@@ -15,9 +15,11 @@ bool attachment_may_run(const struct config *config, const struct volume *volume
 const char *attachment_of_source(const struct config *config, const struct work_source *source,
                                  guint64 *ret_generation);
 /* `reserved`, `attaching`, `in-use`, `detaching`, if its status on record is available and it has
- * an attachment; else that status. */
+ * an attachment, or is reserved for one, which is `attaching` while that has no id; else that
+ * status. */
 const char *attachment_status_word(const struct volume *volume);
-/* WRONG_STATE while it is somebody's: `volume data1 is attached to web1; detach it first`. */
+/* WRONG_STATE while it is somebody's, or reserved: `volume data1 is attached to web1; detach it
+ * first`. */
 bool attachment_need_none(const struct config *config, const struct volume *volume, GError **error);
 
 /* Volumes attached to an instance, or about to be, in the order of their places; borrowed pointers;

@@ -406,6 +406,8 @@ static void reset(struct wconf *wconf, struct rpc_request *request,
     resource.status = args->status;
     resource.status_why = resource_is_ready(&resource) ? "" : "set by a person";
     g_ptr_array_add(changes, resource_put(wconf->head, &resource));
+    if (resource.type == RESOURCE_VOLUME)
+        wconf_work_unreserve(changes->pdata[changes->len - 1]);
     if (row) {
         struct resource partner = resource_partner(wconf->head, row);
         g_ptr_array_add(changes, config_delete(wconf->head, "worker", key));
@@ -426,8 +428,11 @@ void wconf_handle_reset_state(struct wconf *wconf, struct rpc_request *request)
     struct resource resource =
         args ? resource_find(wconf->head, args->resource_type, args->resource, &error)
              : resource_read(RESOURCE_VOLUME, NULL);
+    const struct volume *volume = resource.type == RESOURCE_VOLUME && resource.exists
+                                      ? config_get(wconf->head, "volume", resource.uuid, NULL)
+                                      : NULL;
     if (resource.exists && may_be(&resource, args->status, &error) &&
-        wconf_work_unattached(wconf->head, &resource, &error))
+        (!volume || !attachment_of(volume) || attachment_need_none(wconf->head, volume, &error)))
         reset(wconf, request, args, &resource);
     else
         wconf_work_refuse(wconf, request, error);

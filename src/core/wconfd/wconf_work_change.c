@@ -5,6 +5,7 @@
  */
 #include <string.h>
 
+#include "core/config/attachments.h"
 #include "core/wconfd/wconf_work_private.h"
 #include "proto/change.h"
 
@@ -89,6 +90,37 @@ static bool set_words(json_t *object, const char *field, const GPtrArray *set,
     return fits;
 }
 
+void wconf_work_unreserve(struct change *change)
+{
+    json_object_set_new(change->object, "reserved", json_string(""));
+    json_object_set_new(change->object, "reserved_for", json_string(""));
+}
+
+/* For one client at a time, and of what is nobody's. */
+static bool may_reserve(const struct config *head, const char *uuid, GError **error)
+{
+    const struct volume *volume = config_get(head, "volume", uuid, NULL);
+    if (!attachment_need_none(head, volume, error))
+        return false;
+    if (volume->status == VOLUME_AVAILABLE)
+        return true;
+    fettle_set_error(error, WRONG_STATE, "volume %s is %s; only an available one can be reserved",
+                     config_volume_name(volume), attachment_status_word(volume));
+    return false;
+}
+
+static bool set_reserved(const struct config *head, const char *uuid, struct change *put,
+                         const struct change_volume_args *args, GError **error)
+{
+    if (args && args->unreserve)
+        wconf_work_unreserve(put);
+    if (!args || !*args->reserve)
+        return true;
+    json_object_set_new(put->object, "reserved", json_string(args->reserve));
+    json_object_set_new(put->object, "reserved_for", json_string(args->reserve_for));
+    return may_reserve(head, uuid, error);
+}
+
 static bool set_of_volume(json_t *object, const struct change_volume_args *args, GError **error)
 {
     if (args && args->bootable >= 0)
@@ -102,8 +134,8 @@ static bool says_anything(const struct words *words)
     const struct change_volume_args *volume = words->volume;
     return *words->name || *words->description || words->no_name || words->no_description ||
            words->metadata->len || words->drop_metadata->len || words->only_metadata ||
-           (volume && (volume->bootable >= 0 || volume->image_metadata->len ||
-                       volume->drop_image_metadata->len));
+           (volume && (volume->bootable >= 0 || *volume->reserve || volume->unreserve ||
+                       volume->image_metadata->len || volume->drop_image_metadata->len));
 }
 
 /* What is empty stays as it is. */
@@ -129,7 +161,8 @@ static void change(struct wconf *wconf, struct rpc_request *request, const struc
     g_ptr_array_add(changes, put);
     if (set_words(put->object, "metadata", words->metadata, words->drop_metadata,
                   words->only_metadata, &error) &&
-        set_of_volume(put->object, words->volume, &error)) {
+        set_of_volume(put->object, words->volume, &error) &&
+        set_reserved(wconf->head, resource.uuid, put, words->volume, &error)) {
         wconf_work_commit(wconf, request, words->commit_id, changes, NULL);
         return;
     }

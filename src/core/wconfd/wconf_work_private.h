@@ -76,6 +76,8 @@ bool wconf_work_unattached(const struct config *head, const struct resource *res
  * (NULL: no volume or snapshot). */
 void wconf_work_say(const struct accept_work_args *args, enum resource_type type,
                     const struct resource *source, struct change *change);
+/* The volume that `change` puts is reserved for nobody. */
+void wconf_work_unreserve(struct change *change);
 /* What a request is about. */
 struct work_request {
     struct resource resource; /* that gets the row */

@@ -148,7 +148,8 @@ static struct attachment *new_attachment(const struct op *op, const struct volum
         return attachment_copy(attachment_of(volume));
     if (!attachment_free_slot(op_config(op), instance, &slot, error))
         return NULL;
-    g_autofree char *uuid = env_uuid(op->env);
+    const struct op_instance_attach_volume *params = op->params;
+    g_autofree char *uuid = *params->attachment ? g_strdup(params->attachment) : env_uuid(op->env);
     g_autofree char *device = g_strdup_printf("virtio-%.*s", SERIAL_CHARS, volume->uuid);
     struct attachment *attachment = attachment_new();
     text_set(&attachment->uuid, uuid);

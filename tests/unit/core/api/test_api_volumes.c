@@ -381,9 +381,9 @@ static void test_refusals(void)
 static void test_all_routes(void)
 {
     static const char *const routes[] = {
-        "volumes_",        "volume_create", "volume_show",  "volume_update", "volume_delete",
-        "volume_metadata", "volume_extend", "volume_reset", "volume_force",  "volume_retype",
-        "volume_migrate",  "volume_upload", "volume_set",   "volume_unset",  NULL};
+        "volumes_",        "volume_create", "volume_show",  "volume_update",       "volume_delete",
+        "volume_metadata", "volume_extend", "volume_reset", "volume_force_delete", "volume_retype",
+        "volume_migrate",  "volume_upload", "volume_set",   "volume_unset",        NULL};
     api_assert_seen(routes);
 }
 

@@ -1,0 +1,335 @@
+/*
+ * Whose volumes are, as Nova and people say it: acts on a volume, and attachments (3.27 on). They
+ * follow what is there, never the wish: none takes a volume off a guest that has it but a job,
+ * which sees it go (SAF-57). What a client only reserves is a note on the volume's record.
+ */
+#include <string.h>
+
+#include "core/api/volume_view.h"
+#include "core/config/attachments.h"
+#include "proto/env.h"
+
+/* --- jobs --- */
+
+static bool submit_attach(struct api_call *call, const char *volume, const char *instance,
+                          const char *attachment, GError **error)
+{
+    record_autoptr(op_instance_attach_volume) params = op_instance_attach_volume_new();
+    text_set(&params->volume, volume);
+    text_set(&params->instance_name, instance);
+    text_set(&params->attachment, attachment);
+    return cell_submit(call->api->cell, "OP_INSTANCE_ATTACH_VOLUME", params, call->request_id,
+                       error) != 0;
+}
+
+static bool submit_detach(struct api_call *call, const char *volume, GError **error)
+{
+    record_autoptr(op_instance_detach_volume) params = op_instance_detach_volume_new();
+    text_set(&params->volume, volume);
+    return cell_submit(call->api->cell, "OP_INSTANCE_DETACH_VOLUME", params, call->request_id,
+                       error) != 0;
+}
+
+/* --- reservations --- */
+
+static bool reserve(struct api_call *call, const char *volume, const char *as, const char *instance,
+                    GError **error)
+{
+    struct change_volume_args *args = change_volume_args_new();
+    text_set(&args->volume, volume);
+    text_set(&args->reserve, as);
+    text_set(&args->reserve_for, instance);
+    return block_change(call, "change_volume", &change_volume_args_record, args, &args->commit_id,
+                        error);
+}
+
+static bool release(struct api_call *call, const char *volume, GError **error)
+{
+    struct change_volume_args *args = change_volume_args_new();
+    text_set(&args->volume, volume);
+    args->unreserve = true;
+    return block_change(call, "change_volume", &change_volume_args_record, args, &args->commit_id,
+                        error);
+}
+
+/* What was reserved for it becomes its own, under the same id; a volume that is attached stays with
+ * whom it is. False: it is refused, or fails. */
+static bool attach(struct api_call *call, const struct volume *volume, const char *instance,
+                   struct http_answer **ret_refused, GError **error)
+{
+    const struct config *config = block_config(call, NULL);
+    g_autofree char *id = g_strdup(volume->uuid);
+    g_autofree char *as =
+        strcmp(volume->reserved, volume->uuid) != 0 ? g_strdup(volume->reserved) : g_strdup("");
+    const struct instance *known =
+        *instance ? config_get(config, "instance", instance, NULL) : NULL;
+    *ret_refused = NULL;
+    if (attachment_of(volume))
+        *ret_refused =
+            api_refuse(call, 409, "volume %s is attached already", config_volume_name(volume));
+    else if (!known)
+        *ret_refused = api_refuse(call, 400,
+                                  "Invalid volume: it is attached to an instance of this cluster, "
+                                  "by its UUID, and there is no instance %s",
+                                  instance);
+    if (*ret_refused)
+        return false;
+    g_autofree char *to = g_strdup(known->uuid);
+    return (!*volume->reserved || release(call, id, error)) &&
+           submit_attach(call, id, to, as, error);
+}
+
+/* --- acts on a volume --- */
+
+struct http_answer *api_volume_reserve(struct api_call *call, GError **error)
+{
+    const struct volume *volume = block_found(call, RESOURCE_VOLUME, error);
+    g_autofree char *id = volume ? g_strdup(volume->uuid) : NULL;
+    return id && reserve(call, id, id, "", error) ? api_answer(call, NULL) : NULL;
+}
+
+static struct http_answer *let_go(struct api_call *call, GError **error)
+{
+    const struct volume *volume = block_found(call, RESOURCE_VOLUME, error);
+    if (!volume || (*volume->reserved && !release(call, api_var(call, "id"), error)))
+        return NULL;
+    return api_answer(call, NULL);
+}
+
+struct http_answer *api_volume_unreserve(struct api_call *call, GError **error)
+{
+    return let_go(call, error);
+}
+
+struct http_answer *api_volume_roll_detaching(struct api_call *call, GError **error)
+{
+    return let_go(call, error);
+}
+
+#define NOT_ATTACHED                                                                               \
+    "Invalid volume: Unable to detach volume. Volume status must be 'in-use' and attach_status "   \
+    "must be 'attached' to detach."
+
+struct http_answer *api_volume_begin_detaching(struct api_call *call, GError **error)
+{
+    const struct volume *volume = block_found(call, RESOURCE_VOLUME, error);
+    return !volume                 ? NULL
+           : attachment_of(volume) ? api_answer(call, NULL)
+                                   : api_refuse(call, 409, NOT_ATTACHED);
+}
+
+struct http_answer *api_volume_attach(struct api_call *call, GError **error)
+{
+    const struct attach_body *body = call->body;
+    struct http_answer *refused = NULL;
+    const struct volume *volume = block_found(call, RESOURCE_VOLUME, error);
+    return volume && attach(call, volume, body->instance_uuid, &refused, error)
+               ? api_answer(call, NULL)
+               : refused;
+}
+
+static struct http_answer *detach(struct api_call *call, const char *attachment, GError **error)
+{
+    const struct volume *volume = block_found(call, RESOURCE_VOLUME, error);
+    const struct attachment *has = volume ? attachment_of(volume) : NULL;
+    if (!volume)
+        return NULL;
+    if (!has)
+        return api_refuse(call, 409, NOT_ATTACHED);
+    if (*attachment && strcmp(attachment, has->uuid) != 0)
+        return api_refuse(call, 404,
+                          "Volume attachment could not be found with filter: "
+                          "attachment_id = %s.",
+                          attachment);
+    return submit_detach(call, api_var(call, "id"), error) ? api_answer(call, NULL) : NULL;
+}
+
+struct http_answer *api_volume_detach(struct api_call *call, GError **error)
+{
+    const struct detach_body *body = call->body;
+    return detach(call, body->attachment_id, error);
+}
+
+struct http_answer *api_volume_force_detach(struct api_call *call, GError **error)
+{
+    const struct detach_body *body = call->body;
+    return detach(call, body->attachment_id, error);
+}
+
+/* --- attachments --- */
+
+/* Of a volume that has one, or is reserved for one; "": neither. */
+static const char *id_of(const struct volume *volume)
+{
+    const struct attachment *attachment = attachment_of(volume);
+    return attachment                                    ? attachment->uuid
+           : strcmp(volume->reserved, volume->uuid) != 0 ? volume->reserved
+                                                         : "";
+}
+
+static const char *instance_of(const struct volume *volume)
+{
+    const struct attachment *attachment = attachment_of(volume);
+    return attachment ? attachment->instance : volume->reserved_for;
+}
+
+static const char *status_of(const struct volume *volume)
+{
+    const struct attachment *attachment = attachment_of(volume);
+    return attachment ? enum_word(&attachment_state_words, (int)attachment->state) : "reserved";
+}
+
+static const char *attachment_id(const void *record)
+{
+    return id_of(record);
+}
+
+static const char *attachment_text(const struct config *config, const void *record, const char *key,
+                                   char *scratch)
+{
+    const struct volume *volume = record;
+    struct resource resource = resource_read(RESOURCE_VOLUME, volume);
+    return !strcmp(key, "id")            ? id_of(volume)
+           : !strcmp(key, "volume_id")   ? volume->uuid
+           : !strcmp(key, "instance_id") ? instance_of(volume)
+           : !strcmp(key, "status")      ? status_of(volume)
+                                         : block_resource_text(config, &resource, key, scratch);
+}
+
+static json_t *short_view(const struct api_call *call, const struct config *config,
+                          const void *record)
+{
+    const struct volume *volume = record;
+    return json_make("{s:s, s:s, s:o, s:s}", "id", id_of(volume), "status", status_of(volume),
+                     "instance", block_text(instance_of(volume)), "volume_id", volume->uuid);
+}
+
+static json_t *whole_view(const struct api_call *call, const struct config *config,
+                          const void *record)
+{
+    const struct attachment *attachment = attachment_of(record);
+    json_t *json = short_view(call, config, record);
+    json_object_set_new(json, "attached_at",
+                        api_time(attachment ? (gint64)attachment->since_us : 0));
+    json_object_set_new(json, "detached_at", json_null());
+    json_object_set_new(json, "attach_mode", json_string("rw"));
+    json_object_set_new(json, "connection_info", json_object());
+    return json;
+}
+
+static struct http_answer *list_attachments(struct api_call *call, bool detail, GError **error)
+{
+    const struct config *config = block_config(call, error);
+    if (!config)
+        return NULL;
+    GPtrArray *items = block_items(call, config, RESOURCE_VOLUME);
+    for (guint i = items->len; i > 0; i--)
+        if (!*id_of(items->pdata[i - 1]))
+            g_ptr_array_remove_index(items, i - 1);
+    const struct block_list list = {.plural = "attachments",
+                                    .items = items,
+                                    .id = attachment_id,
+                                    .text = attachment_text,
+                                    .view = short_view,
+                                    .detail = whole_view};
+    return block_answer_list(call, &list, detail, error);
+}
+
+struct http_answer *api_attachments_list(struct api_call *call, GError **error)
+{
+    return list_attachments(call, false, error);
+}
+
+struct http_answer *api_attachments_detail(struct api_call *call, GError **error)
+{
+    return list_attachments(call, true, error);
+}
+
+/* The volume whose attachment the path names. */
+static const struct volume *find_attached(struct api_call *call, GError **error)
+{
+    const char *id = api_var(call, "id");
+    const struct config *config = block_config(call, error);
+    g_autoptr(GPtrArray) all = config ? config_list(config, "volume") : g_ptr_array_new();
+    for (guint i = 0; i < all->len; i++) {
+        const struct volume *volume = all->pdata[i];
+        if (strcmp(id_of(volume), id) != 0 ||
+            (!api_is_admin(call) && strcmp(volume->project, call->token->project_id) != 0))
+            continue;
+        text_set(&call->resource, id);
+        return volume;
+    }
+    if (config)
+        fettle_set_error(error, UNKNOWN_ENTITY,
+                         "Volume attachment could not be found with filter: attachment_id = %s.",
+                         id);
+    return NULL;
+}
+
+static struct http_answer *answer_attachment(struct api_call *call, const struct volume *volume)
+{
+    return api_answer(
+        call, json_make("{s:o}", "attachment", whole_view(call, block_config(call, NULL), volume)));
+}
+
+struct http_answer *api_attachment_show(struct api_call *call, GError **error)
+{
+    const struct volume *volume = find_attached(call, error);
+    return volume ? answer_attachment(call, volume) : NULL;
+}
+
+struct http_answer *api_attachment_create(struct api_call *call, GError **error)
+{
+    const struct attachment_create_body *body = call->body;
+    if (!block_find(call, RESOURCE_VOLUME, body->volume_uuid, error))
+        return NULL;
+    g_autofree char *as = env_uuid(call->api->env);
+    if (!reserve(call, body->volume_uuid, as, body->instance_uuid, error))
+        return NULL;
+    const struct volume *volume = block_find(call, RESOURCE_VOLUME, body->volume_uuid, error);
+    return volume ? answer_attachment(call, volume) : NULL;
+}
+
+/* As it is now: a job is on its way, which has the same id. */
+static struct http_answer *answer_begun(struct api_call *call, const char *volume_id,
+                                        const char *instance)
+{
+    return api_answer(call, json_make("{s:{s:s, s:s, s:s, s:s, s:n, s:n, s:s, s:{}}}", "attachment",
+                                      "id", api_var(call, "id"), "status", "attaching", "instance",
+                                      instance, "volume_id", volume_id, "attached_at",
+                                      "detached_at", "attach_mode", "rw", "connection_info"));
+}
+
+struct http_answer *api_attachment_update(struct api_call *call, GError **error)
+{
+    struct http_answer *refused = NULL;
+    const struct volume *volume = find_attached(call, error);
+    if (!volume)
+        return NULL;
+    g_autofree char *instance = g_strdup(instance_of(volume)), *id = g_strdup(volume->uuid);
+    return attach(call, volume, instance, &refused, error) ? answer_begun(call, id, instance)
+                                                           : refused;
+}
+
+struct http_answer *api_attachment_complete(struct api_call *call, GError **error)
+{
+    struct http_answer *refused = NULL;
+    const struct volume *volume = find_attached(call, error);
+    const struct attachment *attachment = volume ? attachment_of(volume) : NULL;
+    if (!volume)
+        return NULL;
+    if (attachment && attachment->state == ATTACHMENT_ATTACHED)
+        return api_answer(call, NULL);
+    return attach(call, volume, instance_of(volume), &refused, error) ? api_answer(call, NULL)
+                                                                      : refused;
+}
+
+struct http_answer *api_attachment_delete(struct api_call *call, GError **error)
+{
+    const struct volume *volume = find_attached(call, error);
+    if (!volume)
+        return NULL;
+    g_autofree char *id = g_strdup(volume->uuid);
+    bool done = attachment_of(volume) ? submit_detach(call, id, error) : release(call, id, error);
+    return done ? api_answer(call, json_make("{s:[]}", "attachments")) : NULL;
+}
