@@ -58,9 +58,6 @@ static bool attach(struct api_call *call, const struct volume *volume, const cha
                    struct http_answer **ret_refused, GError **error)
 {
     const struct config *config = block_config(call, NULL);
-    g_autofree char *id = g_strdup(volume->uuid);
-    g_autofree char *as =
-        strcmp(volume->reserved, volume->uuid) != 0 ? g_strdup(volume->reserved) : g_strdup("");
     const struct instance *known =
         *instance ? config_get(config, "instance", instance, NULL) : NULL;
     *ret_refused = NULL;
@@ -74,9 +71,7 @@ static bool attach(struct api_call *call, const struct volume *volume, const cha
                                   instance);
     if (*ret_refused)
         return false;
-    g_autofree char *to = g_strdup(known->uuid);
-    return (!*volume->reserved || release(call, id, error)) &&
-           submit_attach(call, id, to, as, error);
+    return submit_attach(call, volume->uuid, known->uuid, volume->reserved, error);
 }
 
 /* --- acts on a volume --- */
@@ -290,25 +285,15 @@ struct http_answer *api_attachment_create(struct api_call *call, GError **error)
     return volume ? answer_attachment(call, volume) : NULL;
 }
 
-/* As it is now: a job is on its way, which has the same id. */
-static struct http_answer *answer_begun(struct api_call *call, const char *volume_id,
-                                        const char *instance)
-{
-    return api_answer(call, json_make("{s:{s:s, s:s, s:s, s:s, s:n, s:n, s:s, s:{}}}", "attachment",
-                                      "id", api_var(call, "id"), "status", "attaching", "instance",
-                                      instance, "volume_id", volume_id, "attached_at",
-                                      "detached_at", "attach_mode", "rw", "connection_info"));
-}
-
 struct http_answer *api_attachment_update(struct api_call *call, GError **error)
 {
     struct http_answer *refused = NULL;
     const struct volume *volume = find_attached(call, error);
     if (!volume)
         return NULL;
-    g_autofree char *instance = g_strdup(instance_of(volume)), *id = g_strdup(volume->uuid);
-    return attach(call, volume, instance, &refused, error) ? answer_begun(call, id, instance)
-                                                           : refused;
+    return attach(call, volume, instance_of(volume), &refused, error)
+               ? api_attachment_show(call, error)
+               : refused;
 }
 
 struct http_answer *api_attachment_complete(struct api_call *call, GError **error)

@@ -54,8 +54,11 @@ static bool edit_attachment(struct instance_edit *edit, void *data, GError **err
     }
     record_autoptr(volume) after = volume_copy(volume);
     g_ptr_array_set_size(after->attachments, 0);
-    if (call->becomes)
+    if (call->becomes) { /* what was reserved is kept */
         g_ptr_array_add(after->attachments, attachment_copy(call->becomes));
+        text_set(&after->reserved, "");
+        text_set(&after->reserved_for, "");
+    }
     op_put(edit->op, edit->changes, "volume", after->uuid, volume_to_json(after));
     return true;
 }
@@ -94,9 +97,11 @@ static bool is_left_over(const struct volume *volume, const struct instance *ins
 static bool volume_is_free(const struct op *op, const struct volume *volume,
                            const struct instance *instance, GError **error)
 {
+    const struct op_instance_attach_volume *params = op->params;
+    bool reserved = *volume->reserved && !strcmp(volume->reserved, params->attachment);
     if (is_left_over(volume, instance))
         return true;
-    if (!attachment_need_none(op_config(op), volume, error))
+    if ((attachment_of(volume) || !reserved) && !attachment_need_none(op_config(op), volume, error))
         return false;
     if (volume->status == VOLUME_AVAILABLE)
         return true;
@@ -149,7 +154,8 @@ static struct attachment *new_attachment(const struct op *op, const struct volum
     if (!attachment_free_slot(op_config(op), instance, &slot, error))
         return NULL;
     const struct op_instance_attach_volume *params = op->params;
-    g_autofree char *uuid = *params->attachment ? g_strdup(params->attachment) : env_uuid(op->env);
+    bool promised = *params->attachment && strcmp(params->attachment, volume->uuid) != 0;
+    g_autofree char *uuid = promised ? g_strdup(params->attachment) : env_uuid(op->env);
     g_autofree char *device = g_strdup_printf("virtio-%.*s", SERIAL_CHARS, volume->uuid);
     struct attachment *attachment = attachment_new();
     text_set(&attachment->uuid, uuid);

@@ -215,9 +215,10 @@ static void test_submits(void)
     fake_advance(world.world, 1000);
     g_assert_cmpstr(submission.said, ==, "");
     g_assert_cmpuint(submission.job, ==, 17);
-    g_assert_cmpstr(asked, ==,
-                    "[[{\"OP_ID\":\"OP_INSTANCE_ATTACH_VOLUME\",\"instance_name\":\"" WEB1
-                    "\",\"request_id\":\"req-1\",\"volume\":\"" VOLUME1 "\"}]]");
+    g_assert_cmpstr(
+        asked, ==,
+        "[[{\"OP_ID\":\"OP_INSTANCE_ATTACH_VOLUME\",\"attachment\":\"\",\"instance_name\":\"" WEB1
+        "\",\"request_id\":\"req-1\",\"volume\":\"" VOLUME1 "\"}]]");
     g_free(asked);
     g_free(submission.said);
     g_autofree char *other =

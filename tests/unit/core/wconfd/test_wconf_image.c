@@ -225,7 +225,7 @@ static void test_bad_requests(void)
         {create("tick", 1), "wrong_input: size: 1 GiB is smaller than image tick, which needs "
                             "2 GiB"},
         {with(create("tick", 0), "source", json_string("before")),
-         "wrong_input: image: a snapshot is named already, as source"},
+         "wrong_input: image: a snapshot or a volume is named already"},
         {with(create("tick", 0), "project", json_string("red")),
          "unknown_entity: image \"tick\" does not exist"},
         {with(upload("x"), "image", json_string("tick")),
