@@ -92,6 +92,22 @@ static void test_attach_stopped(void)
 }
 
 /* Its node says that it is not there: then it is free again. */
+/* What a client has reserved is its own, under the id that it was promised. */
+static void test_attach_reserved(void)
+{
+    ops_put_web(world, "in-sync", true);
+    ops_set(world, "volume", DATA1, "reserved", json_string(ATTACHMENT));
+    ops_expect_refusal(world, run(attach()),
+                       "volume data1 is reserved for an attachment; unreserve it, or reset its "
+                       "state to available, first",
+                       "wrong_state");
+    json_t *promised = attach();
+    json_object_set_new(promised, "attachment", json_string(ATTACHMENT));
+    g_assert_cmpstr(run(promised), ==, "null");
+    g_assert_cmpstr(attached()->uuid, ==, ATTACHMENT);
+    g_assert_cmpstr(data1()->reserved, ==, "");
+}
+
 static void test_attach_fails(void)
 {
     ops_put_web(world, "in-sync", true);
@@ -381,6 +397,7 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     ops_case("/ops/volume/attach-running#SAF-57", test_attach_running, &world, prepare);
     ops_case("/ops/volume/attach-stopped", test_attach_stopped, &world, prepare);
+    ops_case("/ops/volume/attach-reserved", test_attach_reserved, &world, prepare);
     ops_case("/ops/volume/attach-fails#SAF-57", test_attach_fails, &world, prepare);
     ops_case("/ops/volume/attach-unknown#SAF-57", test_attach_unknown, &world, prepare);
     ops_case("/ops/volume/refusals", test_refusals, &world, prepare);
