@@ -1,8 +1,7 @@
 /*
  * What the methods of work share (docs/design/storage.md). Each builds its records on the head,
  * under the serial that its commit gets, and commits once; a refusal rests on what is committed.
- *   wconf_work.c        accept_work, reset_state
- *   wconf_work_change.c change_volume, change_snapshot, change_backup
+ *   wconf_work.c        accept_work, reset_state, change_volume, change_snapshot, change_backup
  *   wconf_work_make.c   what accept_work is about
  *   wconf_work_backup.c the same where backups are
  *   wconf_work_image.c  the same where images are; add_image, change_image

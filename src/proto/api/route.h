@@ -1,6 +1,6 @@
 /*
  * Routes: what the API answers to, rows of routes.def. A route says who may ask, in which
- * microversions, and which record its body is; who answers it is core/api's (api_handlers.h).
+ * microversions, and which record its body is; who answers it is core/api's (api_private.h).
  */
 #pragma once
 

@@ -186,7 +186,8 @@ static void test_bad(void)
     assert_plan(&args->is_up, "maybe", "wrong_input: is_up: \"maybe\" is neither true nor false");
     assert_plan(&args->disabled, "2", "wrong_input: disabled: \"2\" is neither true nor false");
     assert_plan(&args->resource_id, "7", "wrong_input: resource_id: \"7\" is not a UUID");
-    assert_plan(&args->resource_id, DISK1, "wrong_input: resource_id: no work is under way on " DISK1);
+    assert_plan(&args->resource_id, DISK1,
+                "wrong_input: resource_id: no work is under way on " DISK1);
     g_autofree char *words = g_strjoinv(" or ", (char **)resource_type_words.words);
     g_autofree char *group =
         g_strdup_printf("wrong_input: resource_type: \"Group\" is not valid, must be %s", words);
