@@ -55,10 +55,11 @@ static const char *type_text(const struct config *config, const void *record, co
                              char *scratch)
 {
     const struct volume_type *type = record;
-    return !strcmp(key, "id")                                   ? type->uuid
-           : !strcmp(key, "name") || !strcmp(key, "created_at") ? type->name
-           : !strcmp(key, "description")                        ? type->description
-                                                                : NULL;
+    return !strcmp(key, "id")            ? type->uuid
+           : !strcmp(key, "name")        ? type->name
+           : !strcmp(key, "created_at")  ? "0"
+           : !strcmp(key, "description") ? type->description
+                                         : NULL;
 }
 
 static json_t *list_view(const struct api_call *call, const struct config *config,
