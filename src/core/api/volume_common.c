@@ -287,30 +287,63 @@ static bool read_sorting(const struct api_call *call, struct sorting *sorting, G
     return true;
 }
 
-/* Numbers are compared as such. */
-static int compare_texts(const char *one, const char *other)
+static bool is_number(const char *key)
 {
-    guint64 first, second;
-    if (g_ascii_string_to_unsigned(one, 10, 0, G_MAXUINT64, &first, NULL) &&
-        g_ascii_string_to_unsigned(other, 10, 0, G_MAXUINT64, &second, NULL))
-        return first < second ? -1 : first > second;
-    return strcmp(one, other);
+    return !strcmp(key, "created_at") || !strcmp(key, "size");
 }
 
-static int compare_records(const void *a, const void *b, void *data)
+/* A record, and the number that it is sorted by first, if it is one: read once, not at each
+ * comparison. */
+struct sort_item {
+    const void *record;
+    guint64 number;
+};
+
+static int compare_by(const struct sorting *sorting, const char *key, const void *one,
+                      const void *other)
+{
+    char first[BLOCK_SCRATCH], second[BLOCK_SCRATCH];
+    const char *x = sorting->list->text(sorting->config, one, key, first);
+    const char *y = sorting->list->text(sorting->config, other, key, second);
+    if (!x || !y)
+        return (x != NULL) - (y != NULL);
+    if (!is_number(key))
+        return strcmp(x, y);
+    guint64 a = g_ascii_strtoull(x, NULL, 10), b = g_ascii_strtoull(y, NULL, 10);
+    return a < b ? -1 : a > b;
+}
+
+static int compare_items(const void *a, const void *b, void *data)
 {
     const struct sorting *sorting = data;
-    const void *const *one = a, *const *other = b;
-    char first[BLOCK_SCRATCH], second[BLOCK_SCRATCH];
+    const struct sort_item *one = a, *other = b;
+    if (one->number != other->number)
+        return (one->number < other->number) == sorting->keys[0].ascending ? -1 : 1;
     for (guint i = 0; i < sorting->count; i++) {
-        const char *name = sorting->keys[i].name;
-        const char *x = sorting->list->text(sorting->config, *one, name, first);
-        const char *y = sorting->list->text(sorting->config, *other, name, second);
-        int order = compare_texts(x ? x : "", y ? y : "");
+        int order = compare_by(sorting, sorting->keys[i].name, one->record, other->record);
         if (order)
             return sorting->keys[i].ascending ? order : -order;
     }
     return 0;
+}
+
+static void sort_records(const struct sorting *sorting, GPtrArray *records)
+{
+    const char *key = sorting->keys[0].name;
+    char scratch[BLOCK_SCRATCH];
+    g_autoptr(GArray) items =
+        g_array_sized_new(FALSE, FALSE, sizeof(struct sort_item), records->len);
+    for (guint i = 0; i < records->len; i++) {
+        const char *text =
+            is_number(key) ? sorting->list->text(sorting->config, records->pdata[i], key, scratch)
+                           : NULL;
+        const struct sort_item item = {records->pdata[i],
+                                       text ? g_ascii_strtoull(text, NULL, 10) : 0};
+        g_array_append_val(items, item);
+    }
+    g_array_sort_with_data(items, compare_items, (void *)sorting);
+    for (guint i = 0; i < items->len; i++)
+        records->pdata[i] = (void *)g_array_index(items, struct sort_item, i).record;
 }
 
 static bool check_keys(const struct sorting *sorting, const GPtrArray *items, GError **error)
@@ -358,7 +391,7 @@ struct http_answer *block_answer_list(struct api_call *call, const struct block_
     bool good = api_query_bool(call, "with_count", false, &with_count, error) &&
                 read_sorting(call, &sorting, error) && check_keys(&sorting, items, error);
     if (good)
-        g_ptr_array_sort_with_data(items, compare_records, &sorting);
+        sort_records(&sorting, items);
     sorting_clear(&sorting);
     for (guint i = 0; i < items->len; i++)
         g_ptr_array_add(ids, (char *)list->id(items->pdata[i]));

@@ -55,10 +55,11 @@ static const char *type_text(const struct config *config, const void *record, co
                              char *scratch)
 {
     const struct volume_type *type = record;
-    return !strcmp(key, "id")                                   ? type->uuid
-           : !strcmp(key, "name") || !strcmp(key, "created_at") ? type->name
-           : !strcmp(key, "description")                        ? type->description
-                                                                : NULL;
+    return !strcmp(key, "id")            ? type->uuid
+           : !strcmp(key, "name")        ? type->name
+           : !strcmp(key, "created_at")  ? "0"
+           : !strcmp(key, "description") ? type->description
+                                         : NULL;
 }
 
 static json_t *list_view(const struct api_call *call, const struct config *config,
@@ -164,7 +165,12 @@ struct http_answer *api_type_update(struct api_call *call, GError **error)
     args->public = body->is_public ? public : -1;
     text_set(&args->name, body->name);
     text_set(&args->description, body->description);
-    return change_type(call, args, error) ? api_type_show(call, error) : NULL;
+    const struct volume_type *type = change_type(call, args, error) ? find_type(call, error) : NULL;
+    if (!type)
+        return NULL;
+    json_t *json = view(call, type); /* as Cinder's answer, which alone has the other word not */
+    json_object_del(json, "os-volume-type-access:is_public");
+    return api_answer(call, json_make("{s:o}", "volume_type", json));
 }
 
 struct http_answer *api_type_delete(struct api_call *call, GError **error)

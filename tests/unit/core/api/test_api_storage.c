@@ -148,6 +148,7 @@ static void test_types(void)
                                  "\"is_public\": false}}");
     api_says(updated, "volume_type.name", "faster");
     api_says(updated, "volume_type.is_public", "false");
+    api_says(updated, "volume_type.os-volume-type-access:is_public", "(absent)");
     json_autoptr none = api_get(200, "GET", "/types", "");
     api_says(none, "volume_types", "[]");
     json_autoptr all = api_get(200, "GET", "/types?is_public=None", "");

@@ -112,6 +112,7 @@ static void test_lists(void)
     } rows[] = {{"", "c b a"},
                 {"?sort=name:asc", "a b c"},
                 {"?sort_key=name&sort_dir=desc", "c b a"},
+                {"?sort=size:asc,name:desc", "c b a"},
                 {"?name=b", "b"},
                 {"?name=nobody", ""},
                 {"?status=available", "c b a"},
