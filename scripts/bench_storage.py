@@ -190,3 +190,21 @@ def measure(build, figures, runs):
             figures.part('images', 120, images, lab, figures, folder, 3)
         finally:
             shutil.rmtree(folder)
+
+
+def in_a_pool(build, figures, runs):
+    """Beside `rbd create` by hand, of which a volume needs a marker read and a mark made as well."""
+    with fettlelib.Lab(build, nodes=1, options=('--ceph',)) as lab:
+        conf = os.path.join(lab.directory, 'ceph', 'ceph.conf')
+        inside = [lab.fettle, 'lab', 'exec', 'node1', '--dir', lab.directory, '--', 'rbd', '-c', conf, '-n', 'client.fettle']
+        lab.cli('cluster', 'modify', '--report-interval', '1')
+        lab.cli('backend', 'add', 'pool', '--kind', 'rbd', '--nodes', 'node1', '--pool', 'rbd', '--conf', conf, '--overcommit', '100000')
+        fettlelib.wait_until('it serves', lambda: 'up' in [row['state'] for row in lab.query('storage_service', ['state', 'backend'])
+                                                           if row['backend']], 60)
+        by_hand, created = [], []
+        for number in range(runs):
+            by_hand.append(ms(timed(lambda name=f'by-hand-{number}': subprocess.run([*inside, 'create', '--size', '1G', name], check=True))))
+            created.append(ms(timed(lambda name=f'v{number}': lab.cli('volume', 'create', name, '--size', '1', '--backend', 'pool'))))
+        figures.floors['floor_rbd_create_ms'] = sorted(by_hand)[runs // 2]
+        figures.add('floor_rbd_create_ms', by_hand, 'ms')
+        figures.add('volume_create_rbd_ms', created, 'ms', '<= 5 floor_rbd_create_ms')

@@ -180,6 +180,14 @@ struct hypervisor_ops {
      * (qcow2). Not while a mirror is attached. */
     bool (*disk_resize)(struct hypervisor *hv, const char *instance, guint64 generation, guint disk,
                         guint64 bytes, GError **error);
+    /* A volume in a pool of a Ceph: its size there, and by which addresses it is open, with commas
+     * between; both to be had by anybody. `ret_clients` may be NULL; g_free() it. */
+    bool (*pool_look)(struct hypervisor *hv, const struct guest_volume *volume, guint64 *ret_bytes,
+                      char **ret_clients, GError **error);
+    /* Opens a volume for a guest that does not see it yet, as volume_attach does first: whoever had
+     * it open in a pool is shut out there (SAF-58). Open already: true. */
+    bool (*volume_open)(struct hypervisor *hv, const char *instance, guint64 generation,
+                        const struct guest_volume *volume, GError **error);
     /* Puts a volume into a guest; there already: true. If it fails nothing is left, as far as the
      * guest answers. */
     bool (*volume_attach)(struct hypervisor *hv, const char *instance, guint64 generation,

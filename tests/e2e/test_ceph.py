@@ -6,6 +6,8 @@ import os
 import subprocess
 
 import e2e
+import moves
+import test_volume_attach as a
 import test_volumes as v
 from e2e import title, wait_until
 
@@ -50,11 +52,10 @@ def test_backend():
     for words, message in (
             (('--pool', 'rbd', '--path', '/mnt/a'), 'path: a back end of kind rbd has none, and "/mnt/a" is named'),
             ((), 'pool: a back end of kind rbd needs one'),
-            (('--pool', 'rbd', '--backups', 'yes'), 'backups: they are files, which a back end of kind rbd does not keep; one of kind dir does'),
-            (('--pool', 'rbd', '--images', 'yes'), 'images: they are files, which a back end of kind rbd does not keep; one of kind dir does')):
+            (('--pool', 'rbd', '--backups', 'yes'), 'backups: they are files, which a back end of kind rbd does not keep; one of kind dir does')):
         code, _, err = lab.run('backend', 'add', 'ceph1', '--kind', 'rbd', '--nodes', 'node1', *words, check=False)
         assert code != 0 and message in err, (words, err)
-    lab.cli('backend', 'add', 'ceph1', '--kind', 'rbd', '--nodes', 'node1,node2', '--pool', 'rbd', '--conf', conf, *v.THIN)
+    lab.cli('backend', 'add', 'ceph1', '--kind', 'rbd', '--nodes', 'node1,node2', '--pool', 'rbd', '--conf', conf, '--images', 'yes', *v.THIN)
     for node in ('node1', 'node2'):
         wait_until(f'{node}@ceph1 is up', lambda node=node: v.services().get(f'{node}@ceph1') == 'up', v.PATIENCE_S)
     v.add_backend('dir1', 'node1', 'node2')
@@ -83,16 +84,38 @@ def test_life():
     io('write -P 67 0 64k', 'data1')
     assert lab.cli('backup', 'restore', 'b1', '--volume', 'data1') == 'Backup b1 is restored into volume data1.\n'
     io('read -P 66 0 64k', 'data1')
-    assert lab.cli('image', 'create', 'i1', '--volume', 'data1') == 'Image i1 is made of volume data1.\n'
+    assert lab.cli('image', 'create', 'i1', '--volume', 'data1', '--backend', 'dir1') == 'Image i1 is made of volume data1.\n'
     assert lab.cli('volume', 'create', 'data4', '--image', 'i1', '--backend', 'ceph1') == 'Volume data4 is available.\n'
+    io('read -P 66 0 64k', 'data4')
     io('read -P 66 0 64k', 'data4')
     # And by a move.
     assert lab.cli('volume', 'migrate', 'data4', '--backend', 'dir1') == 'Volume data4 is on dir1.\n'
     assert lab.cli('volume', 'migrate', 'data4', '--backend', 'ceph1') == 'Volume data4 is on ceph1.\n'
     io('read -P 66 0 64k', 'data4')
-    code, _, err = lab.run('volume', 'attach', 'data1', 'web1', check=False)
-    assert code != 0, err
-    print('#', err.strip())
+    io('read -P 66 0 64k', 'data4')
+
+
+@title('/ceph/images-in-a-pool#SAF-60')
+def test_images():
+    """What is sent from anywhere is what is read back; volumes are made of it in both kinds of places, and it of them."""
+    raw, saved = os.path.join(lab.directory, 'raw'), os.path.join(lab.directory, 'saved')
+    with open(raw, 'wb') as file:
+        file.write(b'\x45' * 70001)
+    assert lab.cli('image', 'create', 'i2', '--file', raw, '--disk-format', 'raw', '--backend', 'ceph1') == 'Image i2 is active.\n'
+    lab.cli('image', 'save', 'i2', '--file', saved)
+    with open(saved, 'rb') as file:
+        assert file.read() == b'\x45' * 70001
+    lab.cli('volume', 'create', 'data5', '--image', 'i2', '--backend', 'ceph1')
+    io('read -P 69 0 64k', 'data5')
+    io('read -P 0 128k 64k', 'data5')
+    lab.cli('volume', 'create', 'data6', '--image', 'i2', '--backend', 'dir1')
+    v.refused('what a pool of a Ceph keeps of a volume is raw', 'image', 'create', 'i4', '--volume', 'data5', '--backend', 'ceph1')
+    assert lab.cli('image', 'create', 'i4', '--volume', 'data5', '--disk-format', 'raw', '--backend', 'ceph1') == 'Image i4 is made of volume data5.\n'
+    lab.cli('image', 'delete', 'i4')
+    for name in ('data5', 'data6'):
+        lab.cli('volume', 'delete', name)
+    lab.cli('image', 'delete', 'i2')
+    check()
 
 
 @title('/ceph/what-others-were-made-of-goes-after-them#SAF-53')
@@ -104,6 +127,73 @@ def test_clones():
     lab.lab('kill', 'volumed@node1')
     lab.lab('kill', 'volumed@node2')
     check()
+
+
+def watchers(name):
+    """Addresses that have it open."""
+    said = rbd('status', '--format', 'json', f'rbd/volumes.{v.volumes()[name]["data"]}')
+    return {one['address'] for one in json.loads(said)['watchers']}
+
+
+def shut_out():
+    return subprocess.run(
+        [lab.fettle, 'lab', 'exec', 'node1', '--dir', lab.directory, '--', 'ceph', '-c', conf, 'osd', 'blocklist', 'ls'],
+        check=True, capture_output=True, text=True).stdout
+
+
+def write(node, uuid, pattern, at):
+    said = a.through_guest(node, uuid, 'data1', f'write -P {pattern} {at} 4096')
+    assert 'rror' not in said, said
+
+
+@title('/ceph/a-running-guest-has-a-volume-and-gives-it-back#SAF-57')
+def test_attach():
+    """What it writes is in the pool; the key is in no argument; a copy under it is of one moment; it grows; it is there after a stop."""
+    uuid = moves.create('web1', 'diskless', nodes=('node2',))
+    assert lab.cli('volume', 'attach', 'data1', 'web1') == 'Volume data1 is attached to web1.\n'
+    a.has_it('node2', uuid, 'data1')
+    write('node2', uuid, 81, 0)
+    with open(os.path.join(lab.directory, 'ceph', 'ceph.client.fettle.keyring'), encoding='utf-8') as file:
+        key = file.read().split('key = ')[1].strip()
+    for pid in lab.qemu_processes(uuid):
+        with open(f'/proc/{pid}/cmdline', encoding='utf-8') as file:
+            assert key not in file.read()
+    lab.cli('snapshot', 'create', 's2', '--volume', 'data1')
+    write('node2', uuid, 82, 0)
+    lab.cli('volume', 'create', 'data7', '--snapshot', 's2')
+    io('read -P 81 0 4k', 'data7')
+    lab.cli('volume', 'extend', 'data1', '--size', '3')
+    assert a.guest_bytes('node2', uuid, 'data1') == 3 * v.GIB
+    lab.cli('instance', 'shutdown', 'web1', '--timeout', '0')
+    wait_until('nobody has it open', lambda: not watchers('data1'), v.PATIENCE_S)
+    lab.cli('instance', 'startup', 'web1')
+    a.has_it('node2', uuid, 'data1')
+    write('node2', uuid, 83, 8192)
+
+
+@title('/ceph/goes-with-its-guest-and-whoever-had-it-is-shut-out#SAF-58')
+def test_moves():
+    uuid = e2e.uuid_of(lab, 'web1')
+    moves.migrate('web1')
+    assert moves.place('web1') == 'node1'
+    a.has_it('node1', uuid, 'data1')
+    write('node1', uuid, 84, 16384)
+    moves.migrate('web1')
+    a.has_it('node2', uuid, 'data1')
+    write('node2', uuid, 85, 20480)
+    before = watchers('data1')
+    assert before
+    lab.lab('power', 'node2', 'off')
+    lab.cli('node', 'modify', 'node2', '--offline', 'yes', '--statement', 'test: the power was cut')
+    lab.cli('instance', 'failover', 'web1')
+    a.has_it('node1', uuid, 'data1')
+    assert all(address in shut_out() for address in before), (before, shut_out())
+    wait_until('the new one alone has it open', lambda: watchers('data1') and not watchers('data1') & before, v.PATIENCE_S)
+    for pattern, at in ((82, 0), (83, 8192), (84, 16384), (85, 20480)):
+        said = a.through_guest('node1', uuid, 'data1', f'read -P {pattern} {at} 4096')
+        assert 'failed' not in said and 'rror' not in said, said
+    lab.cli('instance', 'shutdown', 'web1', '--timeout', '0')
+    assert lab.cli('volume', 'detach', 'data1') == 'Volume data1 is attached to nothing any more.\n'
 
 
 @title('/ceph/standing-still-and-killed-in-mid-create#CLN-26')
@@ -140,7 +230,9 @@ def test_logs():
 
 if __name__ == '__main__':
     with e2e.new_lab(nodes=2, options=('--ceph', '--watcher-interval-ms', '500')) as lab:
+        moves.lab = a.lab = lab
         v.lab, v.folder = lab, os.path.join(lab.directory, 'shared')
         conf = os.path.join(lab.directory, 'ceph', 'ceph.conf')
         lab.cli('cluster', 'modify', '--report-interval', '1', '--service-down-time', '4')
-        e2e.run(test_backend, test_life, test_clones, test_stands_still, *((test_power,) if e2e.LONG else ()), test_logs)
+        e2e.run(test_backend, test_life, test_clones, test_images, test_stands_still, *((test_power,) if e2e.LONG else ()),
+                test_attach, test_moves, test_logs)

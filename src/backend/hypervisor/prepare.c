@@ -268,18 +268,15 @@ static struct guest *make_guest(struct qemu *qemu, const struct guest_spec *spec
 
 /* Images of this node's own become root's, whosever an older version made them; what nodes share
  * stays as it is. */
-static bool open_files(const struct guest_spec *spec, struct handed *ret_handed, GError **error)
+static bool open_files(const struct guest_spec *spec, bool fences, struct handed *ret_handed,
+                       GError **error)
 {
     bool shared = spec->instance->disk_template == TEMPLATE_SHAREDFILE;
     ret_handed->images = unprivileged_open(spec->images, O_RDWR | (shared ? O_DIRECT : 0), !shared,
                                            LIMIT_GUEST_READY_MS, error);
     if (ret_handed->images == NULL)
         return false;
-    g_autoptr(GPtrArray) volumes = g_ptr_array_new();
-    for (guint i = 0; spec->volumes != NULL && i < spec->volumes->len; i++)
-        g_ptr_array_add(volumes, ((struct guest_volume *)spec->volumes->pdata[i])->path);
-    ret_handed->volumes =
-        unprivileged_open(volumes, volume_open_flags(), false, LIMIT_GUEST_READY_MS, error);
+    ret_handed->volumes = volumes_open(spec->volumes, fences, error);
     if (ret_handed->volumes == NULL)
         return false;
     if (spec->kernel == NULL)
@@ -291,14 +288,15 @@ static bool open_files(const struct guest_spec *spec, struct handed *ret_handed,
     return ret_handed->initrd >= 0;
 }
 
-/* What may wait for long before there is a process. */
-static bool get_ready(struct qemu *qemu, const struct guest_spec *spec, struct handed *ret_handed,
-                      bool *ret_kvm, GError **error)
+/* `fences`: whoever else has a volume of it open has no right to it; what may wait for long before
+ * there is a process. */
+static bool get_ready(struct qemu *qemu, const struct guest_spec *spec, bool fences,
+                      struct handed *ret_handed, bool *ret_kvm, GError **error)
 {
     const char *instance = spec->instance->uuid;
     g_hash_table_add(qemu->starting, g_strdup(instance));
     bool ready = accel_choose(qemu->accel, spec->accelerator, ret_kvm, error) &&
-                 open_files(spec, ret_handed, error);
+                 open_files(spec, fences, ret_handed, error);
     if (!task_killed())
         g_hash_table_remove(qemu->starting, instance);
     return ready;
@@ -323,7 +321,8 @@ bool prepare_guest(struct qemu *qemu, const struct guest_spec *spec,
 {
     bool kvm = false;
     handed_auto handed = {NULL, NULL, -1, -1};
-    if (!check_prepare(qemu, spec->instance, error) || !get_ready(qemu, spec, &handed, &kvm, error))
+    if (!check_prepare(qemu, spec->instance, error) ||
+        !get_ready(qemu, spec, incoming == NULL, &handed, &kvm, error))
         return false;
     guest_autoptr guest = make_guest(qemu, spec, &handed, incoming);
     bool started = start_guest(guest, spec, &handed, incoming != NULL, kvm, error) &&

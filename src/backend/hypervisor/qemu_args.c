@@ -101,8 +101,9 @@ static void add_volumes(GPtrArray *args, const struct guest_spec *spec, guint fd
 {
     for (guint i = 0; spec->volumes != NULL && i < spec->volumes->len; i++) {
         const struct guest_volume *volume = spec->volumes->pdata[i];
-        json_autoptr blockdev = volume_blockdev(volume);
-        add(args, "-add-fd", g_strdup_printf("fd=%u,set=%d", fd + i, volume_set(volume->slot)));
+        json_autoptr blockdev = volume_blockdev(volume, (int)(fd + i));
+        if (!*volume->conf)
+            add(args, "-add-fd", g_strdup_printf("fd=%u,set=%d", fd + i, volume_set(volume->slot)));
         add(args, "-blockdev", json_to_text(blockdev));
         add(args, "-device", volume_device(volume));
     }

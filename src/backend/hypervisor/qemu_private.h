@@ -231,8 +231,16 @@ bool volume_detach(struct hypervisor *hv, const char *instance, guint64 generati
 bool volume_resize(struct hypervisor *hv, const char *instance, guint64 generation,
                    const struct guest_volume *volume, guint64 bytes, GError **error);
 /* What a process that begins with it is told: the node, the device, the set of its descriptor. */
-json_t *volume_blockdev(const struct guest_volume *volume);
+/* `fd`: of what it is opened by, in that process, if it is in a pool. */
+json_t *volume_blockdev(const struct guest_volume *volume, int fd);
+bool volume_open(struct hypervisor *hv, const char *instance, guint64 generation,
+                 const struct guest_volume *volume, GError **error);
 char *volume_device(const struct guest_volume *volume);
+/* Whether one that it has is. */
+bool volume_in_pool(struct guest *guest);
+/* What QEMU is to open them by, in their order; `fences`: whoever has one open in a pool is shut
+ * out there first (SAF-58). NULL: an error. NULL is allowed. */
+GArray *volumes_open(const GPtrArray *volumes, bool fences, GError **error);
 int volume_set(guint64 slot);
 int volume_open_flags(void);
 

@@ -7,6 +7,7 @@
  * A set of descriptors that QEMU still has keeps the lock of a file that it has closed: it goes
  * with the node.
  */
+#include "backend/hypervisor/pool.h"
 #include "backend/hypervisor/qemu_private.h"
 #include "backend/unprivileged.h"
 #include "io/loop.h"
@@ -28,9 +29,11 @@ int volume_set(guint64 slot)
     return SET_0 + (int)slot;
 }
 
-json_t *volume_blockdev(const struct guest_volume *volume)
+json_t *volume_blockdev(const struct guest_volume *volume, int fd)
 {
     g_autofree char *node = volume_node(volume->attachment);
+    if (*volume->conf)
+        return pool_blockdev(volume, node, fd);
     g_autofree char *file = g_strconcat(node, "f", NULL);
     g_autofree char *name = g_strdup_printf("/dev/fdset/%d", volume_set(volume->slot));
     return json_make("{s:s,s:s,s:{s:b},s:{s:s,s:s,s:s,s:s,s:{s:b}}}", "driver", "raw", "node-name",
@@ -78,6 +81,14 @@ bool guest_has_node(struct guest *guest, const char *name, bool *ret_has, GError
                     name, ret_has, error);
 }
 
+bool volume_in_pool(struct guest *guest)
+{
+    bool has = false;
+    return list_has(guest, "query-named-block-nodes", json_make("{s:b}", "flat", 1), "drv", "rbd",
+                    &has, NULL) &&
+           has;
+}
+
 /* What a detached volume has left keeps its lock, and must not be found under its number again. */
 static void remove_set(struct guest *guest, const struct guest_volume *volume)
 {
@@ -101,24 +112,72 @@ static bool remove_node(struct guest *guest, const struct guest_volume *volume, 
 
 /* --- attach --- */
 
-static bool add_node(struct guest *guest, const struct guest_volume *volume, GError **error)
+static int open_one(const struct guest_volume *volume, bool fences, GError **error)
 {
+    if (*volume->conf)
+        return !fences || pool_fence(volume, error) ? pool_conf(volume, error) : -1;
     g_autoptr(GPtrArray) paths = g_ptr_array_new();
     g_ptr_array_add(paths, volume->path);
-    int set = volume_set(volume->slot);
-    int fd = unprivileged_first(
+    return unprivileged_first(
         unprivileged_open(paths, volume_open_flags(), false, LIMIT_GUEST_READY_MS, error));
+}
+
+static void close_one(void *fd)
+{
+    close(*(int *)fd);
+}
+
+GArray *volumes_open(const GPtrArray *volumes, bool fences, GError **error)
+{
+    g_autoptr(GArray) fds = g_array_new(FALSE, FALSE, sizeof(int));
+    g_array_set_clear_func(fds, close_one);
+    for (guint i = 0; volumes && i < volumes->len; i++) {
+        int fd = open_one(volumes->pdata[i], fences, error);
+        if (fd < 0)
+            return NULL;
+        g_array_append_val(fds, fd);
+    }
+    return g_steal_pointer(&fds);
+}
+
+/* The number that QEMU has given to what it was handed last in a set. */
+static bool find_fd(struct guest *guest, int set, int *ret_fd, GError **error)
+{
+    size_t i, j;
+    json_t *entry, *one;
+    json_autoptr sets = guest_execute(guest, "query-fdsets", NULL, LIMIT_QMP_COMMAND_MS, error);
+    *ret_fd = -1;
+    json_array_foreach(sets, i, entry) {
+        if (json_integer_value(json_object_get(entry, "fdset-id")) == set)
+            json_array_foreach(json_object_get(entry, "fds"), j, one)
+                *ret_fd = (int)json_integer_value(json_object_get(one, "fd"));
+    }
+    if (sets && *ret_fd < 0)
+        fettle_set_error(error, HYPERVISOR, "guest %s: QEMU has no set %d", guest->name, set);
+    return sets && *ret_fd >= 0;
+}
+
+static bool add_opened(struct guest *guest, const struct guest_volume *volume, GError **error)
+{
+    int number = -1;
+    return (!*volume->conf || find_fd(guest, volume_set(volume->slot), &number, error)) &&
+           guest_command(guest, "blockdev-add", volume_blockdev(volume, number), LIMIT_QMP_DRAIN_MS,
+                         error);
+}
+
+static bool add_node(struct guest *guest, const struct guest_volume *volume, GError **error)
+{
+    int set = volume_set(volume->slot), fd = open_one(volume, true, error);
     if (fd < 0)
         return false;
     remove_set(guest, volume);
     bool given =
         guest_give_descriptor(guest, "add-fd", json_make("{s:i}", "fdset-id", set), fd, error);
     close(fd);
-    if (given &&
-        guest_command(guest, "blockdev-add", volume_blockdev(volume), LIMIT_QMP_COMMAND_MS, error))
-        return true;
-    remove_set(guest, volume);
-    return false;
+    bool added = given && add_opened(guest, volume, error);
+    if (!added || *volume->conf)
+        remove_set(guest, volume);
+    return added;
 }
 
 static bool add_device(struct guest *guest, const struct guest_volume *volume, const char *name,
@@ -131,6 +190,16 @@ static bool add_device(struct guest *guest, const struct guest_volume *volume, c
                                    "drive", name, "id", name, "serial", serial, "addr", place,
                                    "werror", "enospc", "rerror", "report"),
                          LIMIT_QMP_COMMAND_MS, error);
+}
+
+bool volume_open(struct hypervisor *hv, const char *instance, guint64 generation,
+                 const struct guest_volume *volume, GError **error)
+{
+    guest_autoptr guest = guest_find((struct qemu *)hv, instance, generation, error);
+    g_autofree char *name = volume_node(volume->attachment);
+    bool node;
+    return guest && guest_has_node(guest, name, &node, error) &&
+           (node || add_node(guest, volume, error));
 }
 
 bool volume_attach(struct hypervisor *hv, const char *instance, guint64 generation,

@@ -61,14 +61,20 @@ static bool rests_on_nothing(const struct qcow2_header *header, GError **error)
 bool dir_backup_check(int fd, guint64 bytes, guint64 *ret_size, GError **error)
 {
     g_autofree guint8 *start = g_malloc(LIMIT_QCOW2_HEADER_BYTES);
-    g_autoptr(GError) local = NULL;
     ssize_t len = pread(fd, start, LIMIT_QCOW2_HEADER_BYTES, 0);
+    return dir_backup_check_start(start, (gsize)MAX(len, 0), bytes, ret_size, error);
+}
+
+bool dir_backup_check_start(const guint8 *start, gsize len, guint64 bytes, guint64 *ret_size,
+                            GError **error)
+{
+    g_autoptr(GError) local = NULL;
     struct qcow2_header header = {0};
-    if (len < 0 || !qcow2_has_magic(start, (gsize)len)) {
+    if (!qcow2_has_magic(start, len)) {
         fettle_set_error(error, CORRUPT, "is no qcow2 file");
         return false;
     }
-    if (!qcow2_parse(start, (gsize)len, &header, &local)) {
+    if (!qcow2_parse(start, len, &header, &local)) {
         fettle_set_error(error, CORRUPT, "%s", local->message);
         return false;
     }

@@ -16,6 +16,9 @@ bool dir_image_sums(int fd, guint64 *ret_bytes, char *ret_md5, char *ret_sha512)
 /* Whether it is such a file, of a disk of at most `bytes`, how large that is, and that it would
  * have qemu-img read no other file. CORRUPT; the message goes on after its name. */
 bool dir_backup_check(int fd, guint64 bytes, guint64 *ret_size, GError **error);
+/* The same of what it begins with, which is LIMIT_QCOW2_HEADER_BYTES or all of it. */
+bool dir_backup_check_start(const guint8 *start, gsize len, guint64 bytes, guint64 *ret_size,
+                            GError **error);
 
 /* What qemu-img reads or writes: a file that is open here, or, of another kind of back end, what it
  * opens by itself: a `file` of its block layer, as JSON. */

@@ -35,13 +35,18 @@ char *dir_settle_parse(const char *text, guint64 bytes, struct image_sums *ret_s
     return NULL;
 }
 
+void dir_settle_short(guint64 said, guint64 there, GError **error)
+{
+    fettle_set_error(error, CORRUPT,
+                     "%" G_GUINT64_FORMAT
+                     " bytes were to come, and there is room for %" G_GUINT64_FORMAT,
+                     said, there);
+}
+
 bool dir_settle_cut(int fd, guint64 there, guint64 bytes, GError **error)
 {
     if (there < bytes)
-        fettle_set_error(error, CORRUPT,
-                         "%" G_GUINT64_FORMAT
-                         " bytes were to come, and there is room for %" G_GUINT64_FORMAT,
-                         bytes, there);
+        dir_settle_short(bytes, there, error);
     else if (!bytes || ftruncate(fd, (off_t)bytes) == 0)
         return true;
     else

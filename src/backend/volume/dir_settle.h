@@ -12,6 +12,7 @@ char *dir_settle_text(enum disk_format format, const struct image_sums *said);
  * could be held against counts as none that was not said. */
 char *dir_settle_parse(const char *text, guint64 bytes, struct image_sums *ret_said,
                        GError **error);
+void dir_settle_short(guint64 said, guint64 there, GError **error); /* CORRUPT */
 /* To that length, if it was said. CORRUPT: there is less. */
 bool dir_settle_cut(int fd, guint64 there, guint64 bytes, GError **error);
 /* CORRUPT with the first sum that differs. */

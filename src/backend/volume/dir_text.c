@@ -85,6 +85,19 @@ void dir_failure_parse(int code, const char *said, GError **error)
     g_set_error_literal(error, FETTLE_ERROR, (gint)fettle_error_from_name(name), message);
 }
 
+bool dir_sums_parse(const struct backend *backend, const char *name, const char *said,
+                    struct image_sums *ret, GError **error)
+{
+    struct image_sums sums = {0};
+    if (sscanf(said, "%" G_GUINT64_FORMAT " %" G_GUINT64_FORMAT " %32[0-9a-f] %128[0-9a-f]",
+               &sums.size, &sums.virtual_size, sums.checksum, sums.os_hash_value) == 4) {
+        *ret = sums;
+        return true;
+    }
+    fettle_set_error(error, STORAGE, "%s: the end of %s said nothing", backend->name, name);
+    return false;
+}
+
 GPtrArray *dir_list_parse(const char *said)
 {
     GPtrArray *list = g_ptr_array_new_with_free_func(volume_data_free);

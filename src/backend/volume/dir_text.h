@@ -41,5 +41,8 @@ void dir_qemu_failure_parse(const char *said, GError **error);
 GPtrArray *dir_list_parse(const char *said);
 bool dir_space_parse(const char *said, guint64 *ret_free, guint64 *ret_total);
 bool dir_sum_parse(const char *said, guint64 *ret_bytes, char ret_sum[DIR_SUM_CHARS + 1]);
+/* SIZE VIRTUAL-SIZE MD5 SHA-512, of `name`. */
+bool dir_sums_parse(const struct backend *backend, const char *name, const char *said,
+                    struct image_sums *ret, GError **error);
 /* Lines of dir_check.h. */
 void dir_check_parse(const char *said, struct volume_check *check);

@@ -7,6 +7,7 @@
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,6 +32,7 @@
 struct transfer {
     struct volume_transfer seen; /* first */
     struct child *child;
+    bool outside;
     guint greet_ms, stall_ms;
     guint64 before, bytes; /* that its process had read when nobody was there, and moved so far */
     gint64 moved_ms;       /* boot clock: when that grew */
@@ -174,6 +176,7 @@ struct volume_transfer *dir_transfer_start(const struct dir_transfer_call *call,
                                            const char *address, GError **error)
 {
     struct transfer *transfer = g_new0(struct transfer, 1);
+    transfer->outside = call->outside;
     transfer->greet_ms = call->greet_ms;
     transfer->stall_ms = call->stall_ms;
     int listener = open_door(&transfer->seen, call->folder, address, error);
@@ -190,7 +193,7 @@ struct volume_transfer *dir_transfer_start(const struct dir_transfer_call *call,
 }
 
 /* The socket of a client, beside the one that listens. */
-static bool has_client(guint64 pid)
+static bool has_socket(guint64 pid)
 {
     g_autofree char *path = g_strdup_printf("/proc/%" G_GUINT64_FORMAT "/fd", pid);
     DIR *dir = opendir(path);
@@ -203,6 +206,34 @@ static bool has_client(guint64 pid)
     if (dir)
         closedir(dir);
     return sockets > 1;
+}
+
+/* Whether a line of /proc/net is a connection that came by that door. */
+static bool came_by(const struct volume_transfer *door, const char *line)
+{
+    guint port = 0, state = 0;
+    int before = 0;
+    if (door->path)
+        return sscanf(line, "%*s %*s %*s %*s %*s %x %*u %n", &state, &before) == 1 && state == 3 &&
+               before && strcmp(line + before, door->path) == 0;
+    return sscanf(line, " %*d: %*[0-9A-F]:%x %*[0-9A-F]:%*x %x", &port, &state) == 2 &&
+           port == door->port && state == 1;
+}
+
+/* Of an image in a pool: qemu-nbd has sockets of its own to a Ceph. */
+static bool has_connection(const struct volume_transfer *door)
+{
+    const char *const tables[] = {"unix", "tcp", "tcp6"};
+    bool found = false;
+    for (guint i = door->path ? 0 : 1; i < (door->path ? 1 : G_N_ELEMENTS(tables)); i++) {
+        g_autofree char *file = g_strconcat("/proc/self/net/", tables[i], NULL), *text = NULL;
+        if (!g_file_get_contents(file, &text, NULL, NULL))
+            continue;
+        g_auto(GStrv) lines = g_strsplit(text, "\n", -1);
+        for (guint j = 0; lines[j]; j++)
+            found = found || came_by(door, lines[j]);
+    }
+    return found;
 }
 
 /* What it has read and written: of the image, and of the key when somebody shows his, but not of
@@ -237,8 +268,10 @@ enum volume_transfer_state dir_transfer_state(const struct volume_transfer *seen
     struct tool *tool = volume_child_tool(transfer->child);
     if (tool_ended(tool))
         return TRANSFER_OVER;
+    if (transfer->outside) /* what it moves passes by sockets alone, and is not seen */
+        return has_connection(seen) ? TRANSFER_STANDS : TRANSFER_WAITS;
     guint64 read, bytes = bytes_moved(tool_pid(tool), &read);
-    if (has_client(tool_pid(tool)))
+    if (has_socket(tool_pid(tool)))
         return is_stuck(transfer, bytes, read) ? TRANSFER_STUCK : TRANSFER_STANDS;
     transfer->before = read;
     transfer->bytes = bytes;
@@ -265,29 +298,38 @@ static char *credentials(const char *folder)
     return g_strdup_printf("tls-creds-psk,id=t0,endpoint=server,dir=%s", escaped);
 }
 
-static GPtrArray *words_of(int fd, bool writes, const char *folder)
+static void serve(const char *image, bool writes, const char *folder, GError **error)
 {
-    GPtrArray *argv = g_ptr_array_new_with_free_func(g_free);
+    g_autoptr(GPtrArray) argv = g_ptr_array_new_with_free_func(g_free);
+    g_autofree char *pid = g_strdup_printf("%d", (int)getpid());
     image_tool_limits(argv);
-    const char *const fixed[] = {"qemu-nbd", "-f", "raw", writes ? NULL : "-r"};
-    for (guint i = 0; i < G_N_ELEMENTS(fixed) && fixed[i]; i++)
-        g_ptr_array_add(argv, g_strdup(fixed[i]));
+    g_ptr_array_add(argv, g_strdup("qemu-nbd"));
+    if (!writes)
+        g_ptr_array_add(argv, g_strdup("-r"));
     if (*folder) {
         g_ptr_array_add(argv, g_strdup("--object"));
         g_ptr_array_add(argv, credentials(folder));
         g_ptr_array_add(argv, g_strdup("--tls-creds=t0"));
     }
-    g_ptr_array_add(argv, g_strdup_printf("/proc/self/fd/%d", fd));
+    g_ptr_array_add(argv, g_strdup_printf("json:{\"driver\":\"raw\",\"file\":%s}", image));
     g_ptr_array_add(argv, NULL);
-    return argv;
+    if (setenv("LISTEN_PID", pid, 1) == 0 && setenv("LISTEN_FDS", "1", 1) == 0 &&
+        printf(READY) > 0 && fflush(stdout) == 0)
+        execvp(argv->pdata[0], (char **)argv->pdata);
+    fettle_set_error(error, ENVIRONMENT, "cannot start qemu-nbd: %s", g_strerror(errno));
 }
 
 void dir_transfer_serve(int fd, bool writes, const char *folder, GError **error)
 {
-    g_autoptr(GPtrArray) argv = words_of(fd, writes, folder);
-    g_autofree char *pid = g_strdup_printf("%d", (int)getpid());
-    if (fcntl(fd, F_SETFD, 0) == 0 && setenv("LISTEN_PID", pid, 1) == 0 &&
-        setenv("LISTEN_FDS", "1", 1) == 0 && printf(READY) > 0 && fflush(stdout) == 0)
-        execvp(argv->pdata[0], (char **)argv->pdata);
-    fettle_set_error(error, ENVIRONMENT, "cannot start qemu-nbd: %s", g_strerror(errno));
+    g_autofree char *image =
+        g_strdup_printf("{\"driver\":\"file\",\"filename\":\"/proc/self/fd/%d\"}", fd);
+    if (fcntl(fd, F_SETFD, 0) == 0)
+        serve(image, writes, folder, error);
+    else
+        fettle_set_error(error, ENVIRONMENT, "cannot hand it on: %s", g_strerror(errno));
+}
+
+void dir_transfer_serve_file(const char *file, bool writes, const char *folder, GError **error)
+{
+    serve(file, writes, folder, error);
 }

@@ -19,6 +19,7 @@ struct dir_transfer_call {
     const char *folder;       /* for sockets; it is made */
     const char *backend;      /* UUID */
     const char *const *words; /* ended by NULL */
+    bool outside; /* its image is in a pool: nobody sees whether a client gets further */
     guint limit_ms;
     guint greet_ms, stall_ms; /* whoever comes to a port has to show his key, and to get further */
 };
@@ -34,3 +35,5 @@ void dir_transfer_clear(const char *folder);
 
 /* Does not return unless with an error. `folder`: as above; "": whoever comes needs no key. */
 void dir_transfer_serve(int fd, bool writes, const char *folder, GError **error);
+/* Of what qemu-img opens (dir_backup.h). */
+void dir_transfer_serve_file(const char *file, bool writes, const char *folder, GError **error);

@@ -276,26 +276,12 @@ bool dir_volumes_give(struct volume_driver *driver, const struct backend *from,
     return call_done(driver, from, &asked, error);
 }
 
-/* SIZE VIRTUAL-SIZE MD5 SHA-512 */
-static bool read_sums(const struct backend *backend, const char *name, const char *said,
-                      struct image_sums *ret, GError **error)
-{
-    struct image_sums sums = {0};
-    if (sscanf(said, "%" G_GUINT64_FORMAT " %" G_GUINT64_FORMAT " %32[0-9a-f] %128[0-9a-f]",
-               &sums.size, &sums.virtual_size, sums.checksum, sums.os_hash_value) == 4) {
-        *ret = sums;
-        return true;
-    }
-    fettle_set_error(error, STORAGE, "%s: the end of %s said nothing", backend->name, name);
-    return false;
-}
-
 static bool measure(struct volume_driver *driver, const struct backend *backend,
                     struct asked *asked, struct image_sums *ret_sums, GError **error)
 {
     asked->verb = "measure";
     g_autofree char *said = call(driver, backend, asked, error);
-    return said && read_sums(backend, asked->name, said, ret_sums, error);
+    return said && dir_sums_parse(backend, asked->name, said, ret_sums, error);
 }
 
 static struct asked upload_of(const char *name, enum disk_format format, guint64 size_gib)
@@ -350,7 +336,7 @@ static bool dir_measure(struct volume_driver *driver, const struct backend *back
                                 .more_ms = dir_measure_ms(said->size),
                                 .word = word};
     g_autofree char *output = call(driver, backend, &asked, error);
-    return output && read_sums(backend, name, output, ret_sums, error);
+    return output && dir_sums_parse(backend, name, output, ret_sums, error);
 }
 
 static struct asked convert_of(const struct image *image, guint64 size_gib)
@@ -451,6 +437,37 @@ static bool dir_check(struct volume_driver *driver, const struct backend *backen
     return true;
 }
 
+static struct volume_transfer *serve(struct volume_driver *driver, const struct backend *backend,
+                                     const char *const *words, bool outside, const char *address,
+                                     GError **error)
+{
+    struct dir_volumes *dir = dir_of(driver);
+    const struct dir_transfer_call call = {.children = dir->children,
+                                           .folder = dir->folder,
+                                           .backend = backend->uuid,
+                                           .words = words,
+                                           .outside = outside,
+                                           .limit_ms = dir->limit_ms,
+                                           .greet_ms = dir->greet_ms,
+                                           .stall_ms = dir->stall_ms};
+    struct volume_transfer *transfer = dir_transfer_start(&call, address, error);
+    if (!transfer)
+        g_prefix_error(error, "%s: ", backend->name);
+    return transfer;
+}
+
+struct volume_transfer *dir_volumes_serve(struct volume_driver *driver,
+                                          const struct backend *backend, const char *const *words,
+                                          const char *address, GError **error)
+{
+    g_autoptr(GPtrArray) all = g_ptr_array_new();
+    while (*words)
+        g_ptr_array_add(all, (char *)*words++);
+    g_ptr_array_add(all, address ? dir_of(driver)->folder : (char *)"");
+    g_ptr_array_add(all, NULL);
+    return serve(driver, backend, (const char *const *)all->pdata, true, address, error);
+}
+
 static struct volume_transfer *dir_transfer(struct volume_driver *driver,
                                             const struct backend *backend, const char *name,
                                             guint64 bytes, const char *address, GError **error)
@@ -462,17 +479,7 @@ static struct volume_transfer *dir_transfer(struct volume_driver *driver,
                                 .number = bytes,
                                 .word = address ? dir->folder : NULL};
     g_autoptr(GPtrArray) words = words_of(dir, backend, &asked);
-    const struct dir_transfer_call call = {.children = dir->children,
-                                           .folder = dir->folder,
-                                           .backend = backend->uuid,
-                                           .words = (const char *const *)words->pdata,
-                                           .limit_ms = dir->limit_ms,
-                                           .greet_ms = dir->greet_ms,
-                                           .stall_ms = dir->stall_ms};
-    struct volume_transfer *transfer = dir_transfer_start(&call, address, error);
-    if (!transfer)
-        g_prefix_error(error, "%s: ", backend->name);
-    return transfer;
+    return serve(driver, backend, (const char *const *)words->pdata, false, address, error);
 }
 
 static guint dir_hanging(struct volume_driver *driver, const struct backend *backend)

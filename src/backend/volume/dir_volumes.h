@@ -47,10 +47,15 @@ bool dir_volumes_take(struct volume_driver *driver, const struct dir_outside *ou
 bool dir_volumes_give(struct volume_driver *driver, const struct backend *from,
                       enum resource_type source_type, const char *source,
                       const struct dir_outside *outside, guint64 size_gib, GError **error);
+/* One client, by NBD, and a child that runs these words, and the folder of its key or "", and
+ * becomes qemu-nbd. */
+struct volume_transfer *dir_volumes_serve(struct volume_driver *driver,
+                                          const struct backend *backend, const char *const *words,
+                                          const char *address, GError **error);
+/* How long an image of that length may take to be read, besides. */
+guint64 dir_measure_ms(guint64 bytes);
 
 /* --- for tests --- */
 
 /* Else 10 s, and LIMIT_TRANSFER_STALL_MS. */
 void dir_volumes_set_patience(struct volume_driver *driver, guint greet_ms, guint stall_ms);
-/* How long an image of that length may take to be read, besides. */
-guint64 dir_measure_ms(guint64 bytes);

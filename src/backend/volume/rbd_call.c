@@ -27,16 +27,21 @@ static void add_place(GPtrArray *argv, const struct backend *backend, bool pool)
         }
 }
 
+void rbd_words(const struct rbd_call *call, const char *const *words, GPtrArray *ret)
+{
+    g_ptr_array_add(ret, (char *)words[0]);
+    add_place(ret, call->backend, strcmp(words[0], "ceph") != 0);
+    while (*++words)
+        g_ptr_array_add(ret, (char *)*words);
+    g_ptr_array_add(ret, NULL);
+}
+
 int rbd_run(const struct rbd_call *call, const char *const *words, char **ret_said, GError **error)
 {
     const struct backend *backend = call->backend;
     g_autoptr(GPtrArray) argv = g_ptr_array_new();
     g_autofree char *said = NULL;
-    g_ptr_array_add(argv, (char *)words[0]);
-    add_place(argv, backend, strcmp(words[0], "ceph") != 0);
-    while (*++words)
-        g_ptr_array_add(argv, (char *)*words);
-    g_ptr_array_add(argv, NULL);
+    rbd_words(call, words, argv);
     int code = volume_children_run(call->children, backend->uuid, call->from,
                                    (const char *const *)argv->pdata, call->more_ms, &said, error);
     if (code < 0)

@@ -18,6 +18,8 @@ struct rbd_call {
     guint64 more_ms;  /* volume_children_run() */
 };
 
+/* Adds all words of a command, borrowed, and NULL. */
+void rbd_words(const struct rbd_call *call, const char *const *words, GPtrArray *ret);
 /* Runs a command, whose words (program first, NULL at the end) do not say which pool it is about.
  * What it ended with: 0, an errno, or of `rados` 1, of which only its words tell more; -1 with an
  * error if it came to no end. `ret_said` may be NULL. */

@@ -9,40 +9,20 @@
 #include "backend/volume/dir_text.h"
 #include "backend/volume/dir_transfer.h"
 #include "backend/volume/dir_volumes.h"
-#include "backend/volume/rbd_call.h"
+#include "backend/volume/rbd_private.h"
 #include "base/limits.h"
 
 #define WHOLE "fettle.whole" /* CLAIM BYTES */
 #define FEATURES "layering,exclusive-lock,object-map,fast-diff"
-#define GIB_BYTES(gib) ((gib)*1024 * MIB(1))
 
-struct rbd_volumes {
-    struct volume_driver driver; /* first */
-    struct volume_driver *directories;
-    struct volume_children *children;
-    char *cluster; /* UUID, since a back end was opened; NULL: none was */
-};
-
-static struct rbd_volumes *rbd_of(struct volume_driver *driver)
-{
-    return (struct rbd_volumes *)driver;
-}
-
-static struct rbd_call call_at(struct volume_driver *driver, const struct backend *backend)
+struct rbd_call rbd_call_at(struct volume_driver *driver, const struct backend *backend)
 {
     return (struct rbd_call){.children = rbd_of(driver)->children, .backend = backend};
 }
 
-/* What cannot come to a pool. */
-static bool refuse(const struct backend *backend, const char *why, GError **error)
-{
-    fettle_set_error(error, WRONG_STATE, "%s: a pool of a Ceph %s", backend->name, why);
-    return false;
-}
-
 /* --- names --- */
 
-static char *image_of(enum resource_type type, const char *name)
+char *rbd_image_name(enum resource_type type, const char *name)
 {
     return g_strdup_printf("%s.%s", dir_folder(type), name);
 }
@@ -66,7 +46,7 @@ static bool parse_image(const char *image, enum resource_type *ret_type, const c
 
 /* --- the marker --- */
 
-static bool check_marker(struct volume_driver *driver, const struct rbd_call *call, GError **error)
+bool rbd_check_marker(struct volume_driver *driver, const struct rbd_call *call, GError **error)
 {
     const struct backend *backend = call->backend;
     char uuid[37] = "", cluster[37] = "", name[256] = "";
@@ -106,10 +86,10 @@ static bool rbd_open(struct volume_driver *driver, const struct backend *backend
                      const struct cluster *cluster, bool make, GError **error)
 {
     struct rbd_volumes *rbd = rbd_of(driver);
-    struct rbd_call call = call_at(driver, backend);
+    struct rbd_call call = rbd_call_at(driver, backend);
     g_free(rbd->cluster);
     rbd->cluster = g_strdup(cluster->uuid);
-    return (!make || make_marker(&call, cluster, error)) && check_marker(driver, &call, error);
+    return (!make || make_marker(&call, cluster, error)) && rbd_check_marker(driver, &call, error);
 }
 
 /* --- space --- */
@@ -118,7 +98,7 @@ static bool rbd_space(struct volume_driver *driver, const struct backend *backen
                       guint64 *ret_free, guint64 *ret_total, GError **error)
 {
     static const char *const words[] = {"ceph", "df", "detail", "--format", "json", NULL};
-    struct rbd_call call = call_at(driver, backend);
+    struct rbd_call call = rbd_call_at(driver, backend);
     json_autoptr answer = rbd_ask(&call, words, error);
     size_t i;
     json_t *pool;
@@ -144,9 +124,8 @@ static bool rbd_space(struct volume_driver *driver, const struct backend *backen
     return false;
 }
 
-/* Ceph lets who writes to a full pool wait until there is room. */
-static bool or_full(struct volume_driver *driver, const struct backend *backend, bool ok,
-                    GError **error)
+bool rbd_or_full(struct volume_driver *driver, const struct backend *backend, bool ok,
+                 GError **error)
 {
     guint64 room, total;
     if (ok || !fettle_error_is(*error, TIMEOUT) ||
@@ -180,10 +159,10 @@ static bool run_on(const struct rbd_call *call, const char *const *words, const 
     return code == 0;
 }
 
-static bool read_size(const struct rbd_call *call, enum resource_type type, const char *name,
-                      guint64 *ret_bytes, GError **error)
+bool rbd_read_size(const struct rbd_call *call, enum resource_type type, const char *name,
+                   guint64 *ret_bytes, GError **error)
 {
-    g_autofree char *image = image_of(type, name);
+    g_autofree char *image = rbd_image_name(type, name);
     g_autoptr(GError) local = NULL;
     json_autoptr about = rbd_ask(call, RBD("info", image, "--format", "json"), &local);
     json_int_t size = json_integer_value(json_object_get(about, "size"));
@@ -199,10 +178,10 @@ static bool read_size(const struct rbd_call *call, enum resource_type type, cons
     return about && size > 0;
 }
 
-static bool say_whole(const struct rbd_call *call, enum resource_type type, const char *name,
-                      guint64 bytes, GError **error)
+bool rbd_say_whole(const struct rbd_call *call, enum resource_type type, const char *name,
+                   guint64 bytes, GError **error)
 {
-    g_autofree char *image = image_of(type, name);
+    g_autofree char *image = rbd_image_name(type, name);
     g_autofree char *text = g_strdup_printf("%s %" G_GUINT64_FORMAT, strchr(name, '.') + 1, bytes);
     return rbd_do(call, RBD("image-meta", "set", image, WHOLE, text), error);
 }
@@ -210,7 +189,7 @@ static bool say_whole(const struct rbd_call *call, enum resource_type type, cons
 static bool read_whole(const struct rbd_call *call, const struct volume_data *data, bool *ret_whole,
                        GError **error)
 {
-    g_autofree char *image = image_of(data->type, data->name), *said = NULL;
+    g_autofree char *image = rbd_image_name(data->type, data->name), *said = NULL;
     guint64 claim = 0, bytes = 0;
     int code = rbd_run(call, RBD("image-meta", "get", image, WHOLE), &said, error);
     if (code > 0 && code != ENOENT)
@@ -241,19 +220,18 @@ static struct volume_data *look_at(const struct rbd_call *call, enum resource_ty
 {
     struct volume_data *data = g_new0(struct volume_data, 1);
     *data = (struct volume_data){.type = type, .name = g_strdup(name)};
-    if (read_size(call, type, name, &data->bytes, error) &&
+    if (rbd_read_size(call, type, name, &data->bytes, error) &&
         read_whole(call, data, &data->whole, error))
         return data;
     volume_data_free(data);
     return NULL;
 }
 
-/* Blank, and not said to be whole. */
-static bool make_image(const struct rbd_call *call, enum resource_type type, const char *name,
-                       guint64 size_gib, GError **error)
+bool rbd_make_image(const struct rbd_call *call, enum resource_type type, const char *name,
+                    guint64 bytes, GError **error)
 {
-    g_autofree char *image = image_of(type, name);
-    g_autofree char *size = g_strdup_printf("%" G_GUINT64_FORMAT "G", size_gib);
+    g_autofree char *image = rbd_image_name(type, name);
+    g_autofree char *size = g_strdup_printf("%" G_GUINT64_FORMAT "B", bytes);
     return run_on(call, RBD("create", "--size", size, "--image-feature", FEATURES, image), name,
                   error);
 }
@@ -261,19 +239,14 @@ static bool make_image(const struct rbd_call *call, enum resource_type type, con
 static bool rbd_create(struct volume_driver *driver, const struct backend *backend,
                        enum resource_type type, const char *name, guint64 size_gib, GError **error)
 {
-    struct rbd_call call = call_at(driver, backend);
-    bool ok = check_marker(driver, &call, error) &&
-              make_image(&call, type, name, size_gib, error) &&
-              say_whole(&call, type, name, GIB_BYTES(size_gib), error);
-    return or_full(driver, backend, ok, error);
+    struct rbd_call call = rbd_call_at(driver, backend);
+    bool ok = rbd_check_marker(driver, &call, error) &&
+              rbd_make_image(&call, type, name, GIB_BYTES(size_gib), error) &&
+              rbd_say_whole(&call, type, name, GIB_BYTES(size_gib), error);
+    return rbd_or_full(driver, backend, ok, error);
 }
 
 /* --- copies --- */
-
-/* A moment of an image, while something is made of it. */
-struct moment {
-    char *image, *spec;
-};
 
 static void moment_clear(struct moment *moment)
 {
@@ -281,11 +254,10 @@ static void moment_clear(struct moment *moment)
     g_free(moment->spec);
 }
 
-/* What a killed one leaves goes with the image. */
-static bool take_moment(const struct rbd_call *call, enum resource_type type, const char *source,
-                        const char *name, struct moment *ret_moment, GError **error)
+bool rbd_take_moment(const struct rbd_call *call, enum resource_type type, const char *source,
+                     const char *name, struct moment *ret_moment, GError **error)
 {
-    g_autofree char *image = image_of(type, source);
+    g_autofree char *image = rbd_image_name(type, source);
     g_autofree char *spec = g_strdup_printf("%s@fettle.%s", image, name);
     if (!run_on(call, RBD("snap", "create", "--no-progress", spec), source, error))
         return false;
@@ -293,24 +265,22 @@ static bool take_moment(const struct rbd_call *call, enum resource_type type, co
     return true;
 }
 
-/* `ok`: whether what was made of it was made; the first error stays. */
-static bool end_moment(const struct rbd_call *call, struct moment *moment, bool ok, GError **error)
+bool rbd_end_moment(const struct rbd_call *call, struct moment *moment, bool ok, GError **error)
 {
     ok = rbd_do(call, RBD("snap", "rm", "--no-progress", moment->spec), ok ? error : NULL) && ok;
     moment_clear(moment);
     return ok;
 }
 
-/* To that size, from whichever the source has. */
-static bool size_copy(const struct rbd_call *call, enum resource_type type, const char *name,
-                      guint64 size_gib, GError **error)
+bool rbd_set_size(const struct rbd_call *call, enum resource_type type, const char *name,
+                  guint64 bytes, GError **error)
 {
-    guint64 bytes;
-    g_autofree char *image = image_of(type, name);
-    g_autofree char *size = g_strdup_printf("%" G_GUINT64_FORMAT "G", size_gib);
-    if (!read_size(call, type, name, &bytes, error))
+    guint64 there;
+    g_autofree char *image = rbd_image_name(type, name);
+    g_autofree char *size = g_strdup_printf("%" G_GUINT64_FORMAT "B", bytes);
+    if (!rbd_read_size(call, type, name, &there, error))
         return false;
-    return bytes == GIB_BYTES(size_gib) ||
+    return there == bytes ||
            rbd_do(call, RBD("resize", "--no-progress", "--allow-shrink", "--size", size, image),
                   error);
 }
@@ -320,14 +290,14 @@ static bool clone_moment(const struct rbd_call *call, const struct moment *momen
                          GError **error)
 {
     const struct backend *backend = call->backend;
-    g_autofree char *image = image_of(type, name);
+    g_autofree char *image = rbd_image_name(type, name);
     const char *where = *backend->namespace ? "--dest-namespace" : NULL;
     return run_on(call,
                   RBD("clone", "--rbd-default-clone-format", "2", "--image-feature", FEATURES,
                       moment->spec, "--dest-pool", backend->pool, "--dest", image, where,
                       backend->namespace),
                   name, error) &&
-           size_copy(call, type, name, size_gib, error);
+           rbd_set_size(call, type, name, GIB_BYTES(size_gib), error);
 }
 
 static bool copy_here(const struct rbd_call *call, enum resource_type source_type,
@@ -335,15 +305,14 @@ static bool copy_here(const struct rbd_call *call, enum resource_type source_typ
                       guint64 size_gib, GError **error)
 {
     struct moment moment;
-    if (!take_moment(call, source_type, source, name, &moment, error))
+    if (!rbd_take_moment(call, source_type, source, name, &moment, error))
         return false;
     bool ok = clone_moment(call, &moment, type, name, size_gib, error);
-    return end_moment(call, &moment, ok, error) &&
-           say_whole(call, type, name, GIB_BYTES(size_gib), error);
+    return rbd_end_moment(call, &moment, ok, error) &&
+           rbd_say_whole(call, type, name, GIB_BYTES(size_gib), error);
 }
 
-/* As qemu-img opens it; `spec` may name a moment. g_free() it. */
-static char *file_of(const struct backend *backend, const char *spec)
+char *rbd_file(const struct backend *backend, const char *spec)
 {
     g_auto(GStrv) parts = g_strsplit(spec, "@", 2);
     json_autoptr file = json_make("{s:s, s:s, s:s, s:s}", "driver", "rbd", "pool", backend->pool,
@@ -382,20 +351,19 @@ static bool convert(const struct rbd_call *call, const char *file, guint64 bytes
     return code == 0;
 }
 
-/* A new image that `fill` writes; without it if that fails and can be told. */
-static bool fill_image(struct volume_driver *driver, const struct rbd_call *call,
-                       enum resource_type type, const char *name, guint64 size_gib,
-                       bool (*fill)(struct volume_driver *driver, const char *target, void *data,
-                                    GError **error),
-                       void *data, GError **error)
+bool rbd_fill(struct volume_driver *driver, const struct rbd_call *call, enum resource_type type,
+              const char *name, guint64 size_gib,
+              bool (*fill)(struct volume_driver *driver, const char *target, void *data,
+                           GError **error),
+              void *data, GError **error)
 {
-    g_autofree char *image = image_of(type, name);
-    g_autofree char *target = file_of(call->backend, image);
+    g_autofree char *image = rbd_image_name(type, name);
+    g_autofree char *target = rbd_file(call->backend, image);
     g_autoptr(GError) local = NULL;
-    if (!make_image(call, type, name, size_gib, error))
+    if (!rbd_make_image(call, type, name, GIB_BYTES(size_gib), error))
         return false;
     if (fill(driver, target, data, &local))
-        return say_whole(call, type, name, GIB_BYTES(size_gib), error);
+        return rbd_say_whole(call, type, name, GIB_BYTES(size_gib), error);
     if (!fettle_error_is(local, TIMEOUT) && !fettle_error_is(local, KILLED))
         rbd_do(call, RBD("rm", "--no-progress", image), NULL);
     g_propagate_error(error, g_steal_pointer(&local));
@@ -407,9 +375,7 @@ struct filling {
     const struct rbd_call *call;
     const struct backend *from;
     enum resource_type source_type;
-    const char *source; /* its name; or a moment of an image */
-    const struct backup *backup;
-    const struct image *image;
+    const char *source; /* its name; or what qemu-img opens */
     guint64 bytes, size_gib;
 };
 
@@ -417,8 +383,7 @@ static bool fill_from_image(struct volume_driver *driver, const char *target, vo
                             GError **error)
 {
     const struct filling *filling = data;
-    g_autofree char *file = file_of(filling->from, filling->source);
-    return convert(filling->call, file, filling->bytes, target, error);
+    return convert(filling->call, filling->source, filling->bytes, target, error);
 }
 
 static bool fill_from_file(struct volume_driver *driver, const char *target, void *data,
@@ -430,77 +395,50 @@ static bool fill_from_file(struct volume_driver *driver, const char *target, voi
                             filling->source, &outside, filling->size_gib, error);
 }
 
-static bool fill_from_backup(struct volume_driver *driver, const char *target, void *data,
-                             GError **error)
+bool rbd_put(struct volume_driver *driver, const struct backend *from, const char *file,
+             guint64 bytes, const struct backend *backend, enum resource_type type,
+             const char *name, guint64 size_gib, GError **error)
 {
-    const struct filling *filling = data;
-    const struct dir_outside outside = {filling->call->backend->uuid, target};
-    return dir_volumes_unpack(rbd_of(driver)->directories, filling->from, filling->backup, &outside,
-                              filling->size_gib, error);
+    struct rbd_call call = rbd_call_at(driver, backend);
+    bytes = MIN(SECTORS(bytes), GIB_BYTES(size_gib));
+    if (backend->kind != BACKEND_RBD)
+        return dir_volumes_take(rbd_of(driver)->directories,
+                                &(struct dir_outside){from->uuid, file}, backend, type, name, bytes,
+                                size_gib, error);
+    call.from = from->uuid;
+    call.more_ms = size_gib * LIMIT_VOLUME_COPY_MS;
+    struct filling filling = {.call = &call, .from = from, .source = file, .bytes = bytes};
+    return rbd_fill(driver, &call, type, name, size_gib, fill_from_image, &filling, error);
 }
 
-static bool fill_from_download(struct volume_driver *driver, const char *target, void *data,
-                               GError **error)
+/* To another back end, of either kind. */
+static bool copy_elsewhere(struct volume_driver *driver, const struct backend *from,
+                           enum resource_type source_type, const char *source,
+                           const struct backend *backend, enum resource_type type, const char *name,
+                           guint64 size_gib, GError **error)
 {
-    const struct filling *filling = data;
-    const struct dir_outside outside = {filling->call->backend->uuid, target};
-    return dir_volumes_download(rbd_of(driver)->directories, filling->from, filling->image,
-                                &outside, filling->size_gib, error);
-}
-
-/* From an image of another back end. */
-static bool copy_image(struct volume_driver *driver, const struct backend *from,
-                       enum resource_type source_type, const char *source,
-                       const struct backend *backend, enum resource_type type, const char *name,
-                       guint64 size_gib, GError **error)
-{
-    struct rbd_call there = call_at(driver, from), here = call_at(driver, backend);
+    struct rbd_call there = rbd_call_at(driver, from);
     struct moment moment;
     guint64 bytes;
-    here.from = from->uuid;
-    here.more_ms = size_gib * LIMIT_VOLUME_COPY_MS;
-    if (!check_marker(driver, &there, error) ||
-        !read_size(&there, source_type, source, &bytes, error) ||
-        !take_moment(&there, source_type, source, name, &moment, error))
+    if (!rbd_check_marker(driver, &there, error) ||
+        !rbd_read_size(&there, source_type, source, &bytes, error) ||
+        !rbd_take_moment(&there, source_type, source, name, &moment, error))
         return false;
-    struct filling filling = {.call = &here,
-                              .from = from,
-                              .source = moment.spec,
-                              .bytes = MIN(bytes, GIB_BYTES(size_gib))};
-    bool ok = fill_image(driver, &here, type, name, size_gib, fill_from_image, &filling, error);
-    return end_moment(&there, &moment, ok, error);
+    g_autofree char *file = rbd_file(from, moment.spec);
+    bool ok = rbd_put(driver, from, file, bytes, backend, type, name, size_gib, error);
+    return rbd_end_moment(&there, &moment, ok, error);
 }
 
-/* Into a directory. */
-static bool copy_out(struct volume_driver *driver, const struct backend *from,
-                     enum resource_type source_type, const char *source,
-                     const struct backend *backend, enum resource_type type, const char *name,
-                     guint64 size_gib, GError **error)
+bool rbd_copy(struct volume_driver *driver, const struct backend *from,
+              enum resource_type source_type, const char *source, const struct backend *backend,
+              enum resource_type type, const char *name, guint64 size_gib, GError **error)
 {
-    struct rbd_call there = call_at(driver, from);
-    struct moment moment;
-    guint64 bytes;
-    if (!check_marker(driver, &there, error) ||
-        !read_size(&there, source_type, source, &bytes, error) ||
-        !take_moment(&there, source_type, source, name, &moment, error))
-        return false;
-    g_autofree char *file = file_of(from, moment.spec);
-    bool ok =
-        dir_volumes_take(rbd_of(driver)->directories, &(struct dir_outside){from->uuid, file},
-                         backend, type, name, MIN(bytes, GIB_BYTES(size_gib)), size_gib, error);
-    return end_moment(&there, &moment, ok, error);
-}
-
-static bool rbd_copy(struct volume_driver *driver, const struct backend *from,
-                     enum resource_type source_type, const char *source,
-                     const struct backend *backend, enum resource_type type, const char *name,
-                     guint64 size_gib, GError **error)
-{
-    struct rbd_call call = call_at(driver, backend);
+    struct rbd_call call = rbd_call_at(driver, backend);
     bool ok;
     if (backend->kind != BACKEND_RBD)
-        return copy_out(driver, from, source_type, source, backend, type, name, size_gib, error);
-    if (!check_marker(driver, &call, error))
+        return copy_elsewhere(driver, from, source_type, source, backend, type, name, size_gib,
+                              error);
+    if (!rbd_check_marker(driver, &call, error))
         return false;
     struct filling filling = {.call = &call,
                               .from = from,
@@ -510,91 +448,11 @@ static bool rbd_copy(struct volume_driver *driver, const struct backend *from,
     if (strcmp(from->uuid, backend->uuid) == 0)
         ok = copy_here(&call, source_type, source, type, name, size_gib, error);
     else if (from->kind == BACKEND_RBD)
-        ok = copy_image(driver, from, source_type, source, backend, type, name, size_gib, error);
+        ok =
+            copy_elsewhere(driver, from, source_type, source, backend, type, name, size_gib, error);
     else
-        ok = fill_image(driver, &call, type, name, size_gib, fill_from_file, &filling, error);
-    return or_full(driver, backend, ok, error);
-}
-
-/* --- backups --- */
-
-static bool rbd_back_up(struct volume_driver *driver, const struct backend *from,
-                        enum resource_type source_type, const char *source,
-                        const struct backend *backend, const char *name, guint64 size_gib,
-                        guint64 *ret_bytes, char **ret_sum, GError **error)
-{
-    struct rbd_call call = call_at(driver, from);
-    struct moment moment;
-    if (backend->kind == BACKEND_RBD)
-        return refuse(backend, "keeps no backups", error);
-    if (!check_marker(driver, &call, error) ||
-        !take_moment(&call, source_type, source, name, &moment, error))
-        return false;
-    g_autofree char *file = file_of(from, moment.spec);
-    bool ok = dir_volumes_pack(rbd_of(driver)->directories, &(struct dir_outside){from->uuid, file},
-                               backend, name, size_gib, ret_bytes, ret_sum, error);
-    return end_moment(&call, &moment, ok, error);
-}
-
-static bool rbd_restore(struct volume_driver *driver, const struct backend *from,
-                        const struct backup *backup, const struct backend *backend,
-                        const char *name, guint64 size_gib, GError **error)
-{
-    struct rbd_call call = call_at(driver, backend);
-    struct filling filling = {.call = &call, .from = from, .backup = backup, .size_gib = size_gib};
-    bool ok = check_marker(driver, &call, error) &&
-              fill_image(driver, &call, RESOURCE_VOLUME, name, size_gib, fill_from_backup, &filling,
-                         error);
-    return or_full(driver, backend, ok, error);
-}
-
-/* --- images of Fettle, which are files --- */
-
-static bool rbd_upload(struct volume_driver *driver, const struct backend *from, const char *source,
-                       const struct backend *backend, const char *name, enum disk_format format,
-                       guint64 size_gib, struct image_sums *ret_sums, GError **error)
-{
-    struct rbd_call call = call_at(driver, from);
-    struct moment moment;
-    if (backend->kind == BACKEND_RBD)
-        return refuse(backend, "keeps no images", error);
-    if (!check_marker(driver, &call, error) ||
-        !take_moment(&call, RESOURCE_VOLUME, source, name, &moment, error))
-        return false;
-    g_autofree char *file = file_of(from, moment.spec);
-    bool ok =
-        dir_volumes_upload(rbd_of(driver)->directories, &(struct dir_outside){from->uuid, file},
-                           backend, name, format, size_gib, ret_sums, error);
-    return end_moment(&call, &moment, ok, error);
-}
-
-static bool rbd_download(struct volume_driver *driver, const struct backend *from,
-                         const struct image *image, const struct backend *backend, const char *name,
-                         guint64 size_gib, GError **error)
-{
-    struct rbd_call call = call_at(driver, backend);
-    struct filling filling = {.call = &call, .from = from, .image = image, .size_gib = size_gib};
-    if (from->kind == BACKEND_RBD)
-        return refuse(from, "keeps no images", error);
-    bool ok = check_marker(driver, &call, error) &&
-              fill_image(driver, &call, RESOURCE_VOLUME, name, size_gib, fill_from_download,
-                         &filling, error);
-    return or_full(driver, backend, ok, error);
-}
-
-static bool rbd_measure(struct volume_driver *driver, const struct backend *backend,
-                        const char *name, enum disk_format format, const struct image_sums *said,
-                        struct image_sums *ret_sums, GError **error)
-{
-    return refuse(backend, "keeps no images", error);
-}
-
-static struct volume_transfer *rbd_transfer(struct volume_driver *driver,
-                                            const struct backend *backend, const char *name,
-                                            guint64 bytes, const char *address, GError **error)
-{
-    refuse(backend, "keeps no images", error);
-    return NULL;
+        ok = rbd_fill(driver, &call, type, name, size_gib, fill_from_file, &filling, error);
+    return rbd_or_full(driver, backend, ok, error);
 }
 
 /* --- changes, and looks --- */
@@ -602,53 +460,55 @@ static struct volume_transfer *rbd_transfer(struct volume_driver *driver,
 static bool rbd_prepare(struct volume_driver *driver, const struct backend *backend,
                         enum resource_type type, const char *name, guint64 size_gib, GError **error)
 {
-    struct rbd_call call = call_at(driver, backend);
-    bool ok = check_marker(driver, &call, error) && make_image(&call, type, name, size_gib, error);
-    return or_full(driver, backend, ok, error);
+    struct rbd_call call = rbd_call_at(driver, backend);
+    bool ok = rbd_check_marker(driver, &call, error) &&
+              rbd_make_image(&call, type, name, GIB_BYTES(size_gib), error);
+    return rbd_or_full(driver, backend, ok, error);
 }
 
 static bool rbd_settle(struct volume_driver *driver, const struct backend *backend,
                        enum resource_type type, const char *name, guint64 size_gib, GError **error)
 {
-    struct rbd_call call = call_at(driver, backend);
-    g_autofree char *image = image_of(type, name);
+    struct rbd_call call = rbd_call_at(driver, backend);
+    g_autofree char *image = rbd_image_name(type, name);
     bool open = false;
-    if (!check_marker(driver, &call, error) || !read_open(&call, image, &open, error))
+    if (!rbd_check_marker(driver, &call, error) || !read_open(&call, image, &open, error))
         return false;
     if (open)
         fettle_set_error(error, WRONG_STATE, "%s: %s is open still", backend->name, name);
-    return !open && size_copy(&call, type, name, size_gib, error) &&
-           (type == RESOURCE_VOLUME || say_whole(&call, type, name, GIB_BYTES(size_gib), error));
+    return !open && rbd_set_size(&call, type, name, GIB_BYTES(size_gib), error) &&
+           (type == RESOURCE_VOLUME ||
+            rbd_say_whole(&call, type, name, GIB_BYTES(size_gib), error));
 }
 
 /* It is refused where it would be the same size, or a smaller one. */
 static bool rbd_grow(struct volume_driver *driver, const struct backend *backend, const char *name,
                      guint64 size_gib, GError **error)
 {
-    struct rbd_call call = call_at(driver, backend);
-    g_autofree char *image = image_of(RESOURCE_VOLUME, name), *said = NULL;
+    struct rbd_call call = rbd_call_at(driver, backend);
+    g_autofree char *image = rbd_image_name(RESOURCE_VOLUME, name), *said = NULL;
     g_autofree char *size = g_strdup_printf("%" G_GUINT64_FORMAT "G", size_gib);
     guint64 bytes = 0;
-    if (!check_marker(driver, &call, error) ||
-        !read_size(&call, RESOURCE_VOLUME, name, &bytes, error))
+    if (!rbd_check_marker(driver, &call, error) ||
+        !rbd_read_size(&call, RESOURCE_VOLUME, name, &bytes, error))
         return false;
     if (bytes >= GIB_BYTES(size_gib))
         return true;
     int code = rbd_run(&call, RBD("resize", "--no-progress", "--size", size, image), &said, error);
-    bool refused = code == EINVAL && read_size(&call, RESOURCE_VOLUME, name, &bytes, NULL) &&
+    bool refused = code == EINVAL && rbd_read_size(&call, RESOURCE_VOLUME, name, &bytes, NULL) &&
                    bytes >= GIB_BYTES(size_gib);
     if (code > 0 && !refused)
         rbd_judge(&call, code, said, error);
-    return or_full(driver, backend, code == 0 || refused, error);
+    return rbd_or_full(driver, backend, code == 0 || refused, error);
 }
 
 static bool rbd_remove(struct volume_driver *driver, const struct backend *backend,
                        enum resource_type type, const char *name, GError **error)
 {
-    struct rbd_call call = call_at(driver, backend);
-    g_autofree char *image = image_of(type, name), *said = NULL;
+    struct rbd_call call = rbd_call_at(driver, backend);
+    g_autofree char *image = rbd_image_name(type, name), *said = NULL;
     const char *const *words = RBD("rm", "--no-progress", image);
-    if (!check_marker(driver, &call, error))
+    if (!rbd_check_marker(driver, &call, error))
         return false;
     int code = rbd_run(&call, words, &said, error);
     if (code == ENOTEMPTY && rbd_do(&call, RBD("snap", "purge", "--no-progress", image), NULL)) {
@@ -669,8 +529,8 @@ static bool rbd_remove(struct volume_driver *driver, const struct backend *backe
 static struct volume_data *rbd_look(struct volume_driver *driver, const struct backend *backend,
                                     enum resource_type type, const char *name, GError **error)
 {
-    struct rbd_call call = call_at(driver, backend);
-    return check_marker(driver, &call, error) ? look_at(&call, type, name, error) : NULL;
+    struct rbd_call call = rbd_call_at(driver, backend);
+    return rbd_check_marker(driver, &call, error) ? look_at(&call, type, name, error) : NULL;
 }
 
 /* Also if it has gone meanwhile. */
@@ -678,7 +538,7 @@ static bool find_one(const struct rbd_call *call, enum resource_type type, const
                      GPtrArray *found, GError **error)
 {
     g_autoptr(GError) local = NULL;
-    g_autofree char *image = image_of(type, name);
+    g_autofree char *image = rbd_image_name(type, name);
     struct volume_data *data = look_at(call, type, name, &local);
     bool gone = !data && fettle_error_is(local, UNKNOWN_ENTITY);
     if (data)
@@ -691,8 +551,9 @@ static bool find_one(const struct rbd_call *call, enum resource_type type, const
 static GPtrArray *rbd_find(struct volume_driver *driver, const struct backend *backend,
                            enum resource_type type, const char *uuid, GError **error)
 {
-    struct rbd_call call = call_at(driver, backend);
-    json_autoptr names = check_marker(driver, &call, error) ? rbd_list_images(&call, error) : NULL;
+    struct rbd_call call = rbd_call_at(driver, backend);
+    json_autoptr names =
+        rbd_check_marker(driver, &call, error) ? rbd_list_images(&call, error) : NULL;
     g_autoptr(GPtrArray) found = g_ptr_array_new_with_free_func(volume_data_free);
     bool ok = names != NULL;
     size_t i;
@@ -711,8 +572,9 @@ static GPtrArray *rbd_find(struct volume_driver *driver, const struct backend *b
 static GPtrArray *rbd_list(struct volume_driver *driver, const struct backend *backend,
                            GError **error)
 {
-    struct rbd_call call = call_at(driver, backend);
-    json_autoptr images = check_marker(driver, &call, error) ? rbd_list_images(&call, error) : NULL;
+    struct rbd_call call = rbd_call_at(driver, backend);
+    json_autoptr images =
+        rbd_check_marker(driver, &call, error) ? rbd_list_images(&call, error) : NULL;
     json_autoptr sizes = images ? rbd_list_sizes(&call, error) : NULL;
     g_autoptr(GPtrArray) list = g_ptr_array_new_with_free_func(volume_data_free);
     size_t i;
@@ -736,8 +598,9 @@ static bool rbd_check(struct volume_driver *driver, const struct backend *backen
                       struct volume_check *check, GError **error)
 {
     guint64 room, total;
-    struct rbd_call call = call_at(driver, backend);
-    json_autoptr images = check_marker(driver, &call, error) ? rbd_list_images(&call, error) : NULL;
+    struct rbd_call call = rbd_call_at(driver, backend);
+    json_autoptr images =
+        rbd_check_marker(driver, &call, error) ? rbd_list_images(&call, error) : NULL;
     return images && rbd_space(driver, backend, &room, &total, error);
 }
 
@@ -768,11 +631,12 @@ static const struct volume_driver_ops rbd_ops = {.open = rbd_open,
                                                  .transfer_end = dir_transfer_end,
                                                  .hanging = rbd_hanging};
 
-struct volume_driver *rbd_volumes_new(struct volume_driver *directories,
+struct volume_driver *rbd_volumes_new(const char *program, struct volume_driver *directories,
                                       struct volume_children *children)
 {
     struct rbd_volumes *rbd = g_new0(struct rbd_volumes, 1);
     rbd->driver.ops = &rbd_ops;
+    rbd->program = program;
     rbd->directories = directories;
     rbd->children = children;
     return &rbd->driver;

@@ -8,6 +8,7 @@
 
 struct volumes_by_kind {
     struct volume_driver driver; /* first */
+    char *program;
     struct volume_children *children;
     struct volume_driver *kinds[2]; /* by enum backend_kind */
 };
@@ -200,9 +201,11 @@ struct volume_driver *volumes_by_kind_new(const char *program, const char *folde
 {
     struct volumes_by_kind *by_kind = g_new0(struct volumes_by_kind, 1);
     by_kind->driver.ops = &by_kind_ops;
+    by_kind->program = g_strdup(program);
     by_kind->children = volume_children_new(limit_ms);
     by_kind->kinds[BACKEND_DIR] = dir_volumes_new(program, folder, by_kind->children, limit_ms);
-    by_kind->kinds[BACKEND_RBD] = rbd_volumes_new(by_kind->kinds[BACKEND_DIR], by_kind->children);
+    by_kind->kinds[BACKEND_RBD] =
+        rbd_volumes_new(by_kind->program, by_kind->kinds[BACKEND_DIR], by_kind->children);
     return &by_kind->driver;
 }
 
@@ -219,5 +222,6 @@ void volumes_by_kind_free(struct volume_driver *driver)
     rbd_volumes_free(by_kind->kinds[BACKEND_RBD]);
     dir_volumes_free(by_kind->kinds[BACKEND_DIR]);
     volume_children_free(by_kind->children);
+    g_free(by_kind->program);
     g_free(by_kind);
 }

@@ -273,6 +273,8 @@ static bool start_launch(struct guest *guest, const struct guest_start_args *arg
     struct guest_record *record = guest->record;
     if (record->target && !start_mirror(guest, args->full, error))
         return false;
+    if (!volumes_tell_clients(guest, error))
+        return false;
     guest_move(guest, PHASE_STARTED, record->target ? "mirrored" : "without mirror");
     if (!guest_save(guest, error))
         return false;

@@ -78,7 +78,7 @@ static bool volume_has_room(struct guest *guest, const struct guest_volume *volu
     struct storage *storage = guest->node->storage;
     struct storage_file file = {0};
     g_strlcpy(guest->full_volume, volume->volume, sizeof guest->full_volume);
-    bool known = storage->ops->look_at(storage, volume->path, &file, NULL);
+    bool known = !*volume->conf && storage->ops->look_at(storage, volume->path, &file, NULL);
     if (!is_enough(known, &file.space, unknown))
         return false;
     guest->full_volume[0] = '\0';

@@ -21,6 +21,7 @@ static bool back_up(const struct volume_work *work, struct volume_member *from, 
     if ((!ready || end->point) && !task_killed() &&
         !driver->ops->remove(driver, from->backend, RESOURCE_VOLUME, point, NULL))
         from->sweep_ms = 0;
+    end->point = end->point || from->backend->kind == BACKEND_RBD;
     if (made)
         text_set(&end->sum, sum);
     return made;

@@ -19,6 +19,7 @@ static bool make(const struct volume_work *work, const char *name, bool *ret_poi
     if (made && !*ret_point)
         made = driver->ops->copy(driver, from->backend, source->resource_type, source->data,
                                  backend, resource->type, name, resource->size, error);
+    *ret_point = *ret_point || (from && from->backend->kind == BACKEND_RBD);
     g_clear_pointer(&from, volume_member_unref);
     return made;
 }

@@ -187,15 +187,16 @@ static void end(struct point *point)
     g_ptr_array_unref(point->nodes);
 }
 
-/* A node that does not answer may have its guest, too; then a copy finds QEMU's lock, or at its end
- * another life of the instance (SAF-120). */
+/* What a pool copies is of one moment, whoever writes. A node that does not answer may have its
+ * guest, too; then a copy finds QEMU's lock, or at its end another life of the instance (SAF-120).
+ */
 bool volume_point(const struct volume_work *work, struct volume_member *member,
                   enum resource_type type, const char *name, guint64 size_gib, bool *ret_made,
                   GError **error)
 {
     struct point point;
     *ret_made = false;
-    if (!begin(&point, work, member))
+    if (member->backend->kind == BACKEND_RBD || !begin(&point, work, member))
         return true;
     point.type = type;
     point.name = name;

@@ -123,14 +123,24 @@ static GPtrArray *trash_names(const struct volume_member *member)
     return names;
 }
 
+/* As long as some go: what others were made of goes after them, and they may be here, too. */
 static void sweep_trash(struct volume_member *member, const struct volume_proof *proof)
 {
     g_autoptr(GPtrArray) names = trash_names(member);
     g_autoptr(GPtrArray) removed = g_ptr_array_new();
-    for (guint i = 0; i < names->len && volume_proof_asked(member, proof); i++) {
-        const struct trash *trash = volume_trash_of(member, names->pdata[i]);
-        if (trash && remove_one(member, trash->resource_type, names->pdata[i]))
-            g_ptr_array_add(removed, names->pdata[i]);
+    for (guint before = 1, after = 0; before != after;) {
+        before = removed->len;
+        for (guint i = 0; i < names->len; i++) {
+            char *name = names->pdata[i];
+            if (g_ptr_array_find(removed, name, NULL))
+                continue;
+            if (!volume_proof_asked(member, proof))
+                break;
+            const struct trash *trash = volume_trash_of(member, name);
+            if (trash && remove_one(member, trash->resource_type, name))
+                g_ptr_array_add(removed, name);
+        }
+        after = removed->len;
     }
     if (!removed->len || task_killed())
         return;

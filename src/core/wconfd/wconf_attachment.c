@@ -3,9 +3,10 @@
  * was asked to give up (SAF-124), so the volume is nobody's any more. A compare-and-set on
  * (generation, attachment).
  *
- * An attachment ends once, so its UUID is the id of this commit: a question that comes again finds
- * it. One that is gone otherwise meanwhile, with a job's commit, is WRONG_STATE, which tells the
- * node as much.
+ * Or who has it open in a pool of a Ceph, before it may write there (SAF-58): said again it is the
+ * same. An attachment ends once, so its UUID is the id of this commit: a question that comes again
+ * finds it. One that is gone otherwise meanwhile, with a job's commit, is WRONG_STATE, which tells
+ * the node as much.
  */
 #include <string.h>
 
@@ -13,8 +14,8 @@
 #include "core/wconfd/wconf_private.h"
 #include "proto/change.h"
 
-static const struct volume *find_leaving(const struct config *head,
-                                         const struct set_attachment_args *args, GError **error)
+static const struct volume *find_volume(const struct config *head,
+                                        const struct set_attachment_args *args, GError **error)
 {
     const struct volume *volume = config_get(head, "volume", args->volume, NULL);
     const struct attachment *attachment = volume ? attachment_of(volume) : NULL;
@@ -22,7 +23,7 @@ static const struct volume *find_leaving(const struct config *head,
         strcmp(attachment->instance, args->instance) != 0)
         fettle_set_error(error, WRONG_STATE, "attachment %s is not on record any more",
                          args->attachment);
-    else if (attachment->leaving_us || attachment->state == ATTACHMENT_DETACHING)
+    else if (*args->clients || attachment->leaving_us || attachment->state == ATTACHMENT_DETACHING)
         return volume;
     else
         fettle_set_error(error, UNSAFE, "volume %s: nobody has asked for it to be given up",
@@ -45,21 +46,25 @@ static void set_attachment(struct wconf *wconf, struct rpc_request *request,
                            const struct set_attachment_args *args)
 {
     GError *error = NULL;
-    if (wconf_answer_repeated(wconf, args->attachment, request))
+    g_autofree char *random = *args->clients ? env_uuid(wconf->env) : NULL;
+    const char *commit_id = random ? random : args->attachment;
+    if (wconf_answer_repeated(wconf, commit_id, request))
         return;
     const struct volume *volume = NULL;
     if (wconf_held_instance(wconf->head, args->instance, args->generation, request->from_node,
                             &error) &&
-        stays_where_it_is(wconf->head, args->instance, &error))
-        volume = find_leaving(wconf->head, args, &error);
+        (*args->clients || stays_where_it_is(wconf->head, args->instance, &error)))
+        volume = find_volume(wconf->head, args, &error);
     if (volume) {
         record_autoptr(volume) left = volume_copy(volume);
         GPtrArray *changes = change_list_new();
-        g_ptr_array_set_size(left->attachments, 0);
+        if (*args->clients)
+            text_set(&((struct attachment *)left->attachments->pdata[0])->clients, args->clients);
+        else
+            g_ptr_array_set_size(left->attachments, 0);
         g_ptr_array_add(changes,
                         config_put(wconf->head, "volume", left->uuid, volume_to_json(left)));
-        if (wconf_commit(wconf, args->attachment, changes, NULL, AUTHOR_HOLDER, request, NULL,
-                         &error))
+        if (wconf_commit(wconf, commit_id, changes, NULL, AUTHOR_HOLDER, request, NULL, &error))
             return;
     }
     guint64 version = 0;

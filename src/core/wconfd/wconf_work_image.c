@@ -64,6 +64,17 @@ bool wconf_work_make_of_image(const struct config *head, const struct accept_wor
 
 /* --- an image of a volume --- */
 
+static bool is_made_there(const struct backend *backend, enum disk_format format, GError **error)
+{
+    if (backend->kind != BACKEND_RBD || format == FORMAT_RAW)
+        return true;
+    fettle_set_error(error, WRONG_INPUT,
+                     "disk_format: what a pool of a Ceph keeps of a volume is raw; ask for it: "
+                     "--disk-format raw, or name a back end of kind dir instead of %s: --backend",
+                     backend->name);
+    return false;
+}
+
 bool wconf_work_find_upload(const struct config *head, const struct accept_work_args *args,
                             struct work_request *request, GError **error)
 {
@@ -71,7 +82,8 @@ bool wconf_work_find_upload(const struct config *head, const struct accept_work_
     const struct backend *backend =
         wconf_work_holder(head, RESOURCE_IMAGE, args->backend, volume->backend, error);
     struct resource image = resource_of(head, RESOURCE_IMAGE, args->commit_id);
-    if (!backend || !wconf_work_name_fits(head, &image, args->name, args->unique_name, error))
+    if (!backend || !is_made_there(backend, args->disk_format, error) ||
+        !wconf_work_name_fits(head, &image, args->name, args->unique_name, error))
         return false;
     image.name = args->name;
     image.description = args->description;

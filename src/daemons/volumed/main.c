@@ -1,13 +1,15 @@
 /*
  * fettle-volumed: the volume services of this node, one member for each back end that names it;
  * elsewhere it idles. All thinking is core/storage's. It asks the master's configuration daemon
- * through this node's noded. Its children at back ends are this program, too (DIR_CALL_OPTION).
+ * through this node's noded. Its children at back ends are this program, too (DIR_CALL_OPTION,
+ * RBD_EXPORT_OPTION).
  */
 #include <string.h>
 #include <sys/stat.h>
 
 #include "backend/volume/dir_call.h"
 #include "backend/volume/dir_volumes.h"
+#include "backend/volume/rbd_export.h"
 #include "backend/volume/volumes_by_kind.h"
 #include "base/limits.h"
 #include "base/log.h"
@@ -85,5 +87,7 @@ int main(int argc, char **argv)
     };
     if (argc > 1 && strcmp(argv[1], DIR_CALL_OPTION) == 0)
         return dir_call_main(argc, argv);
+    if (argc > 1 && strcmp(argv[1], RBD_EXPORT_OPTION) == 0)
+        return rbd_export_main(argc, argv);
     return daemon_main(argc, argv, &description);
 }

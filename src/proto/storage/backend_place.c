@@ -69,12 +69,6 @@ static bool rbd_rule(const struct backend *backend, GError **error)
                          "of kind dir does");
         return false;
     }
-    if (backend->images) {
-        fettle_set_error(error, WRONG_INPUT,
-                         "images: they are files, which a back end of kind rbd does not keep; one "
-                         "of kind dir does, and volumes in any back end are made of them");
-        return false;
-    }
     return lacks("path", backend->path, "rbd", error) && is_word("pool", backend->pool, error) &&
            is_word("namespace", backend->namespace, error) &&
            is_word("user", backend->user, error) && is_path("conf", backend->conf, "file", error);

@@ -2,11 +2,14 @@
  * Volumes in pools of a real Ceph, which this program brings up: the suite of all drivers, and what
  * only pools have. Each test has two namespaces of its own, and a directory for backups.
  */
+#include "helper/patience.h"
 #include "unit/backend/volume_suite.h"
 #include "world.h"
 
 #include "backend/volume/dir_call.h"
+#include "backend/volume/rbd_export.h"
 #include "backend/volume/volumes_by_kind.h"
+#include "io/net/nbd_stream.h"
 #include "lab/ceph.h"
 
 #include <fcntl.h>
@@ -18,6 +21,7 @@
 
 #define LIMIT_MS 30000u
 #define SHORT_MS 4000u /* of calls that hang */
+#define GIB(n) ((guint64)(n) << 30)
 #define VOLUME "11111111-0000-4000-8000-000000000001"
 #define NAME VOLUME ".17"
 #define SNAPSHOT "22222222-0000-4000-8000-000000000002.18"
@@ -311,6 +315,121 @@ static void bytes(void *unused)
     tear_down();
 }
 
+#define IMAGE "44444444-0000-4000-8000-000000000004."
+#define PATIENCE_MS 30000
+
+/* As a client does; what it sent has come then. */
+static void send_file(struct volume_transfer *transfer, const char *file)
+{
+    g_autoptr(GError) error = NULL;
+    g_autofree char *bytes = NULL;
+    gsize length = 0;
+    const struct nbd_place place = {.path = transfer->path,
+                                    .address = transfer->address,
+                                    .port = transfer->port,
+                                    .key = transfer->key,
+                                    .stall_ms = LIMIT_MS};
+    g_assert_true(g_file_get_contents(file, &bytes, &length, NULL));
+    g_assert_cmpint(ops->transfer_state(transfer), ==, TRANSFER_WAITS);
+    struct nbd_stream *stream = nbd_stream_open(&place, &error);
+    g_assert_no_error(error);
+    g_assert_cmpint(ops->transfer_state(transfer), ==, TRANSFER_STANDS);
+    nbd_stream_write(stream, bytes, length, &error);
+    nbd_stream_flush(stream, &error);
+    g_assert_no_error(error);
+    nbd_stream_free(stream);
+    until(ops->transfer_state(transfer) == TRANSFER_OVER);
+    g_assert_true(ops->transfer_end(transfer));
+}
+
+static void receive(const char *name, const char *file, const char *address)
+{
+    g_autoptr(GError) error = NULL;
+    GStatBuf status;
+    g_assert_cmpint(g_stat(file, &status), ==, 0);
+    struct volume_transfer *transfer =
+        ops->transfer(suite.driver, suite.first, name, (guint64)status.st_size, address, &error);
+    g_assert_no_error(error);
+    send_file(transfer, file);
+}
+
+static bool settle(const char *name, enum disk_format format, const char *file,
+                   struct image_sums *sums, GError **error)
+{
+    g_autofree char *said = world_shell("sha512sum %s; stat -c %%s %s", file, file);
+    struct image_sums told = {.size = g_ascii_strtoull(strchr(said, '\n') + 1, NULL, 10)};
+    g_strlcpy(told.os_hash_value, said, sizeof told.os_hash_value);
+    return ops->measure(suite.driver, suite.first, name, format, &told, sums, error);
+}
+
+static void download(const char *name, enum disk_format format, const struct backend *to,
+                     const char *volume)
+{
+    g_autoptr(GError) error = NULL;
+    const struct image image = {.data = (char *)name, .disk_format = format};
+    ops->download(suite.driver, suite.first, &image, to, volume, 1, &error);
+    g_assert_no_error(error);
+}
+
+/* What came, of any length, is what was sent; volumes are made of it, here and elsewhere. */
+static void images(void *unused)
+{
+    g_autoptr(GError) error = NULL;
+    struct image_sums sums;
+    g_autofree char *raw = g_build_filename(world_folder(), "raw", NULL);
+    g_autofree char *qcow2 = g_build_filename(world_folder(), "qcow2", NULL);
+    set_up();
+    open_all();
+    g_free(world_shell("printf '\\101%%.0s' $(seq 8279) >%s; qemu-img create -q -f qcow2 %s 1G; "
+                       "qemu-io -c 'write -P 66 0 4k' %s",
+                       raw, qcow2, qcow2));
+    receive(IMAGE "11", raw, NULL);
+    receive(IMAGE "12", qcow2, "127.0.0.1");
+    g_assert_false(settle(IMAGE "11", FORMAT_RAW, qcow2, &sums, &error));
+    g_assert_error(error, FETTLE_ERROR, FETTLE_ERROR_CORRUPT);
+    g_clear_error(&error);
+    settle(IMAGE "11", FORMAT_RAW, raw, &sums, &error);
+    g_assert_no_error(error);
+    g_assert_cmpuint(sums.size, ==, 8279);
+    g_assert_cmpuint(sums.virtual_size, ==, 8279);
+    settle(IMAGE "12", FORMAT_QCOW2, qcow2, &sums, &error);
+    g_assert_no_error(error);
+    g_assert_cmpuint(sums.virtual_size, ==, GIB(1));
+    download(IMAGE "11", FORMAT_RAW, suite.first, VOLUME ".31");
+    download(IMAGE "12", FORMAT_QCOW2, suite.first, VOLUME ".32");
+    download(IMAGE "11", FORMAT_RAW, suite.backups, VOLUME ".33");
+    download(IMAGE "12", FORMAT_QCOW2, suite.backups, VOLUME ".34");
+    assert_byte("volumes." VOLUME ".31", "4k", "65");
+    assert_byte("volumes." VOLUME ".31", "9k", "0");
+    assert_byte("volumes." VOLUME ".32", "0", "66");
+    g_autofree char *there = world_shell("cd %s/volumes; cmp -n 8279 %s " VOLUME
+                                         ".33; head -c 1 " VOLUME ".34; stat -c %%s *",
+                                         suite.backups->path, raw);
+    g_assert_cmpstr(there, ==, "B1073741824\n1073741824");
+    tear_down();
+}
+
+/* Whoever could write to the pool has no other file read. */
+static void hostile_images(void *unused)
+{
+    g_autoptr(GError) error = NULL;
+    struct image_sums sums;
+    const struct image image = {.data = (char *)IMAGE "11", .disk_format = FORMAT_QCOW2};
+    g_autofree char *qcow2 = g_build_filename(world_folder(), "based", NULL);
+    set_up();
+    open_all();
+    g_free(world_shell("qemu-img create -q -f qcow2 -u -b /etc/passwd -F raw %s 1G", qcow2));
+    receive(IMAGE "11", qcow2, NULL);
+    g_assert_false(settle(IMAGE "11", FORMAT_QCOW2, qcow2, &sums, &error));
+    g_assert_error(error, FETTLE_ERROR, FETTLE_ERROR_CORRUPT);
+    g_clear_error(&error);
+    g_assert_false(
+        ops->download(suite.driver, suite.first, &image, suite.first, VOLUME ".31", 1, &error));
+    g_assert_error(error, FETTLE_ERROR, FETTLE_ERROR_CORRUPT);
+    g_clear_error(&error);
+    tear_down();
+}
+
 /* What is said is not trusted: what is no answer is an error, what is no image of ours is none. */
 static void garbled(void *unused)
 {
@@ -428,6 +547,8 @@ static int run_tests(int argc, char **argv)
     world_test("/volume-rbd/markers-of-pools#SAF-123", markers);
     world_test("/volume-rbd/garbled", garbled);
     world_test("/volume-rbd/bytes#SAF-52", bytes);
+    world_test("/volume-rbd/images-in-pools#SAF-60", images);
+    world_test("/volume-rbd/hostile-images#SAF-60", hostile_images);
     world_test("/volume-rbd/fails", fails);
     world_test("/volume-rbd/full#SAF-52", full);
     return g_test_run();
@@ -437,6 +558,8 @@ int main(int argc, char **argv)
 {
     if (argc > 3 && strcmp(argv[1], DIR_CALL_OPTION) == 0)
         return dir_call_main(argc, argv);
+    if (argc > 3 && strcmp(argv[1], RBD_EXPORT_OPTION) == 0)
+        return rbd_export_main(argc, argv);
     program = g_file_read_link("/proc/self/exe", NULL);
     return world_main(argc, argv, run_tests);
 }

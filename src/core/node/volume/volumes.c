@@ -71,6 +71,40 @@ static bool note_one(struct guest *guest, const struct guest_volume *volume, GEr
     return false;
 }
 
+/* Before it may write there, so that it can be shut out (SAF-58). */
+static bool tell_clients(struct guest *guest, const struct guest_volume *volume, GError **error)
+{
+    struct node_core *node = guest->node;
+    struct hypervisor *hv = node->hv;
+    guint64 bytes;
+    g_autofree char *clients = NULL;
+    if (!hv->ops->pool_look(hv, volume, &bytes, &clients, error))
+        return false;
+    struct set_attachment_args args = {.instance = guest->record->instance,
+                                       .generation = guest->record->generation,
+                                       .volume = volume->volume,
+                                       .attachment = volume->attachment,
+                                       .clients = clients};
+    struct commit_result *result =
+        env_call_record(node->env, NODE_MASTER, ROLE_WCONFD, "set_attachment", &args,
+                        epoch_fence_stamp(node->fence), 0, TIMEOUT_NORMAL_MS, error);
+    commit_result_free(result);
+    return result != NULL;
+}
+
+bool volumes_tell_clients(struct guest *guest, GError **error)
+{
+    g_autoptr(GPtrArray) volumes =
+        g_ptr_array_new_with_free_func((GDestroyNotify)guest_volume_free);
+    volumes_copy(volumes, guest->record->volumes);
+    for (guint i = 0; i < volumes->len; i++) {
+        const struct guest_volume *volume = volumes->pdata[i];
+        if (*volume->conf && !tell_clients(guest, volume, error))
+            return false;
+    }
+    return true;
+}
+
 static bool attach_locked(struct guest *guest, const struct epoch_fence_op *op,
                           const struct volume_attach_args *args, GError **error)
 {
@@ -85,6 +119,9 @@ static bool attach_locked(struct guest *guest, const struct epoch_fence_op *op,
     return confirm_one(guest->node, op, CONFIRM_ATTACH, args->instance, args->generation,
                        args->volume->attachment, error) &&
            note_one(guest, args->volume, error) &&
+           (!*args->volume->conf ||
+            (hv->ops->volume_open(hv, args->instance, args->generation, args->volume, error) &&
+             tell_clients(guest, args->volume, error))) &&
            hv->ops->volume_attach(hv, args->instance, args->generation, args->volume, error);
 }
 
@@ -188,7 +225,9 @@ static bool look_at(struct node_core *node, const struct guest_volume *volume,
         return false;
     }
     g_hash_table_add(node->volume_looks, g_strdup(volume->volume));
-    bool ok = node->storage->ops->look_at(node->storage, volume->path, ret_file, error);
+    bool ok = *volume->conf
+                  ? node->hv->ops->pool_look(node->hv, volume, &ret_file->bytes, NULL, error)
+                  : node->storage->ops->look_at(node->storage, volume->path, ret_file, error);
     g_hash_table_remove(node->volume_looks, volume->volume);
     return ok;
 }
@@ -267,7 +306,8 @@ static bool tell(struct guest *guest, const struct guest_volume *volume)
     struct set_attachment_args args = {.instance = guest->record->instance,
                                        .generation = guest->record->generation,
                                        .volume = volume->volume,
-                                       .attachment = volume->attachment};
+                                       .attachment = volume->attachment,
+                                       .clients = (char *)""};
     g_autoptr(GError) error = NULL;
     struct commit_result *result =
         env_call_record(node->env, NODE_MASTER, ROLE_WCONFD, "set_attachment", &args,

@@ -12,6 +12,8 @@ void volumes_copy(GPtrArray *to, const GPtrArray *volumes);
 /* Whether the master's record has each of them as this generation's. */
 bool volumes_confirm(struct node_core *node, const struct epoch_fence_op *op,
                      const struct guest_start_args *args, GError **error);
+/* With the guest locked, before it runs: the master learns who has those in pools open (SAF-58). */
+bool volumes_tell_clients(struct guest *guest, GError **error);
 /* As the note has it; NULL: it has not. */
 struct guest_volume *volumes_find(const struct guest *guest, const char *uuid);
 /* A guest that lives here and has the volume; NULL: none. */

@@ -5,6 +5,20 @@
 #include "core/ops/instance.h"
 #include "core/placement/placement.h"
 
+static void tell_pool(struct guest_volume *told, const struct backend *backend,
+                      const struct volume *volume)
+{
+    g_autofree char *image = g_strconcat("volumes.", volume->data, NULL);
+    g_autofree char *name = g_strjoin("/", backend->pool, image, NULL);
+    text_set(&told->path, name);
+    text_set(&told->conf, backend->conf);
+    text_set(&told->user, backend->user);
+    text_set(&told->pool, backend->pool);
+    text_set(&told->namespace, backend->namespace);
+    text_set(&told->image, image);
+    text_set(&told->clients, attachment_of(volume)->clients);
+}
+
 struct guest_volume *instance_volume(const struct op *op, const struct volume *volume)
 {
     const struct attachment *attachment = attachment_of(volume);
@@ -15,6 +29,8 @@ struct guest_volume *instance_volume(const struct op *op, const struct volume *v
     text_set(&told->volume, volume->uuid);
     text_set(&told->attachment, attachment->uuid);
     text_set(&told->path, path);
+    if (backend && backend->kind == BACKEND_RBD)
+        tell_pool(told, backend, volume);
     told->slot = attachment->slot;
     told->leaving = attachment->leaving_us > 0;
     return told;

@@ -110,19 +110,6 @@ static bool volume_is_free(const struct op *op, const struct volume *volume,
     return false;
 }
 
-/* Nodes open files; images of a Ceph they do not. */
-static bool can_be_opened(const struct op *op, const struct volume *volume, GError **error)
-{
-    const struct backend *backend = config_get(op_config(op), "backend", volume->backend, NULL);
-    if (!backend || backend->kind == BACKEND_DIR)
-        return true;
-    fettle_set_error(error, WRONG_STATE,
-                     "volume %s is on %s, whose kind rbd cannot be attached yet; what is on a "
-                     "back end of kind dir can be",
-                     config_volume_name(volume), backend->name);
-    return false;
-}
-
 /* Its node has to see the back end, and there must be a place for it. */
 static bool guest_takes_it(const struct op *op, const struct volume *volume,
                            const struct instance *instance, GError **error)
@@ -154,7 +141,7 @@ static bool attach_check(struct op *op, GError **error)
     const struct volume *volume = instance ? find_volume(op, params->volume, error) : NULL;
     return volume && instance_need_whole(op, instance, error) &&
            instance_need_settled(op, instance, TASK_ATTACHING_VOLUME, error) &&
-           volume_is_free(op, volume, instance, error) && can_be_opened(op, volume, error) &&
+           volume_is_free(op, volume, instance, error) &&
            guest_takes_it(op, volume, instance, error) && holder_answers(op, instance, error);
 }
 

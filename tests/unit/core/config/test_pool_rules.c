@@ -45,11 +45,10 @@ static void test_pool(void)
                                        NULL)),
                 "wrong_input: backend dir2 (" DIR2 "): backups: they are files, which a back end "
                 "of kind rbd does not keep; one of kind dir does");
-    g_autofree char *said = check(
-        NULL,
-        changes_of(put("backend", DIR2, 9, with(object_pool(DIR2), "images", json_true())), NULL));
-    g_assert_true(g_str_has_prefix(said, "wrong_input: backend dir2 (" DIR2 "): images: they are "
-                                         "files, which a back end of kind rbd does not keep"));
+    assert_says(check(NULL, changes_of(put("backend", DIR2, 9,
+                                           with(object_pool(DIR2), "images", json_true())),
+                                       NULL)),
+                "ok");
 }
 
 int main(int argc, char **argv)

@@ -83,6 +83,21 @@ static void test_attach_running(void)
     g_assert_cmpuint(attached()->job, ==, 0);
 }
 
+/* Its node is told which image of which Ceph it is. */
+static void test_attach_pool(void)
+{
+    ops_put(world, "backend", BACKEND,
+            json_make("{ss ss ss ss ss ss s[s]}", "uuid", BACKEND, "name", "ceph1", "kind", "rbd",
+                      "pool", "rbd", "conf", "/etc/ceph/ceph.conf", "user", "fettle", "nodes",
+                      NODE1));
+    ops_put_web(world, "in-sync", true);
+    g_assert_cmpstr(run(attach()), ==, "null");
+    ops_expect(world, "commit volume data1 attaching; " WEB_IS " attaching-volume\n"
+                      "node1 volume_attach g1 at 30 rbd/volumes." DATA1 ".7\n"
+                      "commit volume data1 attached; " WEB_IS "\n"
+                      "commit job success\n");
+}
+
 static void test_attach_stopped(void)
 {
     ops_put_web(world, "in-sync", false);
@@ -160,15 +175,6 @@ static void test_refusals(void)
                        "node1, where instance \"web1\" is, does not serve back end dir1, where "
                        "volume data1 is",
                        "wrong_state");
-    ops_put(world, "backend", BACKEND,
-            json_make("{ss ss ss ss ss ss s[s]}", "uuid", BACKEND, "name", "ceph1", "kind", "rbd",
-                      "pool", "rbd", "conf", "/etc/ceph/ceph.conf", "user", "fettle", "nodes",
-                      NODE1));
-    ops_expect_refusal(
-        world, run(attach()),
-        "volume data1 is on ceph1, whose kind rbd cannot be attached yet; what is on "
-        "a back end of kind dir can be",
-        "wrong_state");
     put_backend(NODE2);
 }
 
@@ -405,6 +411,7 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     ops_case("/ops/volume/attach-running#SAF-57", test_attach_running, &world, prepare);
+    ops_case("/ops/volume/attach-of-a-pool#SAF-57", test_attach_pool, &world, prepare);
     ops_case("/ops/volume/attach-stopped", test_attach_stopped, &world, prepare);
     ops_case("/ops/volume/attach-reserved", test_attach_reserved, &world, prepare);
     ops_case("/ops/volume/attach-fails#SAF-57", test_attach_fails, &world, prepare);

@@ -57,6 +57,39 @@ static void test_given_up(void)
     world_tear_down();
 }
 
+static char *open_by(guint node, guint64 generation, const char *clients)
+{
+    return ask_wconf(&world, world.noded[node], "set_attachment",
+                     json_make("{s:s,s:I,s:s,s:s,s:s}", "instance", WEB1, "generation",
+                               (json_int_t)generation, "volume", VOLUME1, "attachment", ATTACHMENT,
+                               "clients", clients));
+}
+
+static const char *clients(void)
+{
+    return ((const struct attachment *)storage_volume(ROW1)->attachments->pdata[0])->clients;
+}
+
+/* SAF-58: by its node alone, of this generation; said again it is what was said last. */
+static void test_clients(void)
+{
+    guint64 generation = generation_of_web1();
+    set_up("attached", false);
+    g_autofree char *other = open_by(1, generation, "192.0.2.1:0/1");
+    g_assert_null(strstr(other, "serial"));
+    g_autofree char *older = open_by(0, generation - 1, "192.0.2.1:0/1");
+    g_assert_null(strstr(older, "serial"));
+    g_assert_cmpstr(clients(), ==, "");
+    g_autofree char *said = open_by(0, generation, "192.0.2.1:0/1,192.0.2.1:0/2");
+    g_assert_nonnull(strstr(said, "\"serial\":"));
+    g_assert_cmpstr(clients(), ==, "192.0.2.1:0/1,192.0.2.1:0/2");
+    g_autofree char *again = open_by(0, generation, "192.0.2.1:0/3");
+    g_assert_nonnull(strstr(again, "\"serial\":"));
+    g_assert_cmpstr(clients(), ==, "192.0.2.1:0/3");
+    g_assert_true(is_attached());
+    world_tear_down();
+}
+
 /* The target has it open already, and nobody would take it from there. */
 static void test_in_a_migration(void)
 {
@@ -312,6 +345,7 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/wconf/attachment/given-up#SAF-124", test_given_up);
+    g_test_add_func("/wconf/attachment/who-has-it-open#SAF-58", test_clients);
     g_test_add_func("/wconf/attachment/in-a-migration#SAF-57,SAF-124", test_in_a_migration);
     g_test_add_func("/wconf/attachment/nobody-has-asked#SAF-124", test_nobody_has_asked);
     g_test_add_func("/wconf/attachment/confirm#SAF-57", test_confirm);
