@@ -51,12 +51,13 @@
 #define LIMIT_IMAGE_PROPERTIES 64
 #define LIMIT_IMAGE_TAGS 128
 #define LIMIT_IMAGE_MEMBERS 128
-#define LIMIT_METADATA 128 /* keys of a volume, a snapshot or a backup */
-#define LIMIT_VOLUME_NAME 255  /* characters of its name */
-#define LIMIT_GUEST_VOLUMES 16 /* that one instance has */
-#define LIMIT_VOLUME_SLOT 30   /* of a guest's bus: volumes fill it from here downwards */
-#define LIMIT_DATA_NAME 64     /* of what a back end keeps: UUID.CLAIM */
-#define LIMIT_WORK_ITEMS 256   /* rows of work in one call */
+#define LIMIT_METADATA 128      /* keys of a volume, a snapshot or a backup */
+#define LIMIT_VOLUME_NAME 255   /* characters of its name */
+#define LIMIT_GUEST_VOLUMES 16  /* that one instance has */
+#define LIMIT_VOLUME_SLOT 30    /* of a guest's bus: volumes fill it from here downwards */
+#define LIMIT_CLIENTS_CHARS 512 /* addresses at a Ceph by which one volume is open */
+#define LIMIT_DATA_NAME 64      /* of what a back end keeps: UUID.CLAIM */
+#define LIMIT_WORK_ITEMS 256    /* rows of work in one call */
 #define LIMIT_STORAGE_SERVICES 1024
 #define LIMIT_CLEANUPS 4096 /* that are asked for, or done, at once */
 #define LIMIT_PATH_CHARS 255
