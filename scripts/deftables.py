@@ -159,6 +159,22 @@ def tasks_page():
     return '\n'.join(lines)
 
 
+def routes_page():
+    lines = ['# Routes of the API', '', HEAD, '', 'What a front end answers ([guide](../guide/api.md)): each path stands below `/identity`, `/volume` or `/image`. Who may: '
+             'nobody is asked, or whoever has a token, or who has that role, or one above it, in the project of the token. Bodies: their fields, as records have them; '
+             '`-` and `:` of what clients send stand there as `_`.', '']
+    for service in ('identity', 'volume', 'image'):
+        found = []
+        for macro, args in rows('api/routes.def'):
+            if macro != 'ROUTE' or args[0] != service:
+                continue
+            _, method, path, action, least, most, need, body, wrapper, status, _, doc = args
+            minor = '' if (least, most) == ('0', 'NEWEST') else f'{least} to {most}' if most != 'NEWEST' else f'from {least}'
+            found.append((method, f'`{path}`' + (f' `{action}`' if action else ''), minor, need.lower(), '' if body == 'nothing' else f'[{body}](methods.md#{body})', status, doc))
+        lines += [f'## {service.capitalize()}', '', *table(('method', 'path', 'microversion', 'who', 'body', 'status', ''), found)]
+    return '\n'.join(lines)
+
+
 def found_text(facts, masks):
     found = [' or '.join(facts[name.strip()] for name in mask.split('|')) for mask in masks if mask != 'ANY']
     return ', '.join(found) or 'whatever is there'

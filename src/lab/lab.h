@@ -54,7 +54,8 @@ struct lab_options {
     bool no_identity; /* not even certificates and etc/node.json; implies no_init */
 
     /* Other daemons instead of Fettle's, ended by one without a name; NULL: noded, rconfd and
-     * volumed everywhere, wconfd, luxid and watcher on candidates. */
+     * volumed everywhere, wconfd, luxid and watcher on candidates, and apid where `fettle api init`
+     * has made a front end. */
     const struct lab_daemon *daemons;
 };
 

@@ -5,10 +5,12 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "io/api_conf.h"
 #include "lab/net.h"
 #include "lab/proc.h"
 #include <errno.h>
 #include <fcntl.h>
+#include <gio/gio.h>
 #include <sched.h>
 #include <signal.h>
 #include <string.h>
@@ -20,6 +22,8 @@
 #define GOOD_RUN_US (5 * G_USEC_PER_SEC) /* after this long the next pause is the first again */
 #define KILL_TIMEOUT_MS 5000
 #define EXIT_CANNOT_START 127
+#define API_DAEMON "apid" /* runs where there is a front end, and listens outside of the lab */
+#define LISTEN_FD 3
 
 struct lab_service {
     struct services *services;
@@ -110,7 +114,7 @@ static char **environment_for(const struct lab_service *service, const char *con
 
 /* In the child, between fork and exec: system calls only. Its working folder is the node's root, so
  * that one path, /proc/self/cwd/…, can be another place on each node. */
-G_GNUC_NORETURN static void become_daemon(int space, int log, const char *root,
+G_GNUC_NORETURN static void become_daemon(int space, int log, int listening, const char *root,
                                           char *const *command, char *const *environment)
 {
     sigset_t none;
@@ -122,6 +126,8 @@ G_GNUC_NORETURN static void become_daemon(int space, int log, const char *root,
     if (setns(space, CLONE_NEWNET) == 0 && chdir(root) == 0 && dup2(input, STDIN_FILENO) >= 0 &&
         dup2(log, STDOUT_FILENO) >= 0 && dup2(log, STDERR_FILENO) >= 0) {
         close(input);
+        if (listening >= 0 && dup2(listening, LISTEN_FD) == listening) /* it was that already */
+            fcntl(LISTEN_FD, F_SETFD, 0);
         execvpe(command[0], command, environment);
     }
     dprintf(log, "cannot start %s: %s\n", command[0], strerror(errno));
@@ -129,12 +135,53 @@ G_GNUC_NORETURN static void become_daemon(int space, int log, const char *root,
 }
 
 static void service_died(struct lab_service *service, const char *how);
+static bool service_belongs(const struct lab_service *service);
+
+static bool is_api(const struct lab_service *service)
+{
+    return strcmp(service->daemon->name, API_DAEMON) == 0;
+}
+
+/* What its node says of its front end; NULL: it has none, or that cannot be read, which the daemon
+ * says itself. */
+static struct api_conf *front_end_of(const struct lab_service *service)
+{
+    g_autofree char *root = layout_root(service->services->layout, service->node);
+    g_autoptr(node_paths_t) paths = node_paths_new(root, NULL);
+    return paths ? api_conf_read(paths, NULL) : NULL;
+}
+
+/* A socket of this machine, not of the node's network: clients are outside. NULL: the daemon is to
+ * listen by itself. */
+static GSocket *listen_outside(const struct lab_service *service)
+{
+    record_autoptr(api_conf) conf = is_api(service) ? front_end_of(service) : NULL;
+    g_autoptr(GError) error = NULL;
+    if (!conf)
+        return NULL;
+    g_autoptr(GSocketAddress) address =
+        g_inet_socket_address_new_from_string(conf->listen, (guint)conf->port);
+    g_autoptr(GSocket) socket =
+        address ? g_socket_new(g_socket_address_get_family(address), G_SOCKET_TYPE_STREAM,
+                               G_SOCKET_PROTOCOL_TCP, &error)
+                : NULL;
+    if (socket && g_socket_bind(socket, address, TRUE, &error) && g_socket_listen(socket, &error))
+        return g_steal_pointer(&socket);
+    log_warning("", "%s@node%u cannot listen on %s port %u of this machine: %s",
+                service->daemon->name, service->node, conf->listen, (guint)conf->port,
+                error ? error->message : "no IP address");
+    return NULL;
+}
 
 static void service_start(struct lab_service *service, const char *const *variables)
 {
     g_autofree char *name = layout_netns(service->services->layout, service->node);
+    g_autoptr(GSocket) outside = listen_outside(service);
     g_auto(GStrv) environment = environment_for(service, variables);
     g_autofree char *root = layout_root(service->services->layout, service->node);
+    if (outside)
+        environment =
+            g_environ_setenv(environment, "FETTLE_LISTEN_FD", G_STRINGIFY(LISTEN_FD), TRUE);
     int space = net_open(name);
     int log = open(service->log, O_CREAT | O_APPEND | O_WRONLY | O_CLOEXEC, 0600);
     unlink(service->ready);
@@ -142,7 +189,8 @@ static void service_start(struct lab_service *service, const char *const *variab
     service->paused = false;
     pid_t pid = space >= 0 && log >= 0 ? fork() : -1;
     if (pid == 0)
-        become_daemon(space, log, root, service->daemon->command, environment);
+        become_daemon(space, log, outside ? g_socket_get_fd(outside) : -1, root,
+                      service->daemon->command, environment);
     if (pid > 0) {
         service->pid = pid;
         service->pidfd = proc_open(pid);
@@ -186,6 +234,7 @@ static void service_died(struct lab_service *service, const char *how)
         g_strdup_printf("DAEMON=%s NODE=node%u", service->daemon->name, service->node);
     bool good_run = g_get_monotonic_time() - service->started_us > GOOD_RUN_US;
     forget_process(service);
+    service->wanted = service->wanted && service_belongs(service);
     if (!service->wanted)
         return;
     unlink(service->ready);
@@ -201,7 +250,10 @@ static void service_died(struct lab_service *service, const char *how)
 
 static bool service_belongs(const struct lab_service *service)
 {
-    return !service->daemon->master_only || service->services->master_enabled;
+    g_autofree char *conf =
+        layout_below_root(service->services->layout, service->node, "etc/apid.conf");
+    return is_api(service) ? access(conf, F_OK) == 0
+                           : !service->daemon->master_only || service->services->master_enabled;
 }
 
 static void service_want(struct lab_service *service)
@@ -296,6 +348,7 @@ static bool check_runs(const struct lab_service *service, GError **error)
                      service->node,
                      service->wanted            ? "it is about to be started again"
                      : service_belongs(service) ? "the node has no power"
+                     : is_api(service)          ? "it has no front end of the API"
                                                 : "there is no cluster yet");
     return false;
 }
@@ -343,8 +396,10 @@ static void keep_variables(struct lab_service *service, const char *const *varia
 
 bool service_restart_with(struct lab_service *service, const char *const *variables, GError **error)
 {
-    if (!service->wanted)
+    if (!service->wanted && !(is_api(service) && service->services->boot_id->pdata[service->node] &&
+                              service_belongs(service)))
         return check_runs(service, error);
+    service->wanted = true;
     if (service->pid && !service_kill(service, error))
         return false;
     cancel_timer(service);

@@ -125,9 +125,10 @@
 #undef RECORD_BEGIN
 
 enum since { KNOWN, NEW };
+enum reach { INSIDE, FRONT };
 
 static const struct record *const objects[] = {
-#define OBJECT(type, cover, view, writers, since) &type##_record,
+#define OBJECT(type, cover, view, writers, since, reach) &type##_record,
 #include "proto/objects.def"
 #undef OBJECT
 };
@@ -135,8 +136,9 @@ static const struct record *const objects[] = {
 static const struct {
     enum object_view view;
     enum since since;
+    enum reach reach;
 } object_rows[] = {
-#define OBJECT(type, cover, view, writers, since) {VIEW_##view, since},
+#define OBJECT(type, cover, view, writers, since, reach) {VIEW_##view, since, reach},
 #include "proto/objects.def"
 #undef OBJECT
 };
@@ -189,6 +191,12 @@ enum object_view object_view(const char *kind)
     size_t place = object_place(kind);
     g_assert(place < G_N_ELEMENTS(objects));
     return object_rows[place].view;
+}
+
+bool object_is_front(const char *kind)
+{
+    size_t place = object_place(kind);
+    return place < G_N_ELEMENTS(objects) && object_rows[place].reach == FRONT;
 }
 
 bool object_is_new(const char *kind)

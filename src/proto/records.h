@@ -143,6 +143,8 @@ enum object_view {
     VIEW_COPY_ONLY
 };
 enum object_view object_view(const char *kind);
+/* Whether front ends of the API are given one. */
+bool object_is_front(const char *kind);
 /* Whether the version before this one cannot load a store that has one (objects.def). */
 bool object_is_new(const char *kind);
 /* Every record, and every enum, in the order of the .def files. */

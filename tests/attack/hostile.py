@@ -19,7 +19,7 @@ from e2e import ROOT, fettlelib
 FAR = 9007199254740000
 SILENT = 8  # connections of a stranger's that say nothing, at a time
 RELAY = 1 / 300  # how often a guest's user ends its own relay
-ROLES = ('luxid', 'job/5', 'watcher', 'scheduler', 'wconfd', 'noded', 'cli', 'joining', 'nosuch')
+ROLES = ('luxid', 'job/5', 'watcher', 'scheduler', 'wconfd', 'noded', 'apid', 'cli', 'joining', 'nosuch')
 
 
 # --- what a peer can say, by the tables ---

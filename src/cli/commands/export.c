@@ -38,7 +38,8 @@ struct exporting {
 /* Work that is under way is worth nothing later, and neither is who was at it. */
 static bool keeps(const char *kind)
 {
-    static const char *const passing[] = {"worker", "trash", "storage_service", "cleanup", NULL};
+    static const char *const passing[] = {"worker",  "trash",         "storage_service",
+                                          "cleanup", "api_front_end", NULL};
     return !g_strv_contains(passing, kind);
 }
 

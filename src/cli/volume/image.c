@@ -60,6 +60,23 @@ static json_t *list_of(const char *text)
     return list;
 }
 
+/* `KEY=VALUE,KEY=`: sets one, takes one away. */
+static void add_properties(json_t *args, const char *text)
+{
+    json_autoptr pairs = list_of(text);
+    json_t *set = json_array(), *removed = json_array();
+    for (size_t i = 0; i < json_array_size(pairs); i++) {
+        const char *pair = json_string_value(json_array_get(pairs, i));
+        size_t length = strlen(pair);
+        if (length > 1 && pair[length - 1] == '=' && strchr(pair, '=') == pair + length - 1)
+            json_array_append_new(removed, json_stringn(pair, length - 1));
+        else
+            json_array_append_new(set, json_string(pair));
+    }
+    json_object_set_new(args, "properties", set);
+    json_object_set_new(args, "remove_properties", removed);
+}
+
 static bool add_protected(json_t *args, const char *text, GError **error)
 {
     bool yes = strcmp(text, "yes") == 0;
@@ -90,7 +107,7 @@ static bool add_changes(int *argc, char **argv, json_t *args, GError **error)
         (protected != NULL && !add_protected(args, protected, error)))
         return false;
     if (properties != NULL)
-        json_object_set_new(args, "properties", list_of(properties));
+        add_properties(args, properties);
     if (min_disk == NULL)
         return true;
     if (!volume_gib("--min-disk", min_disk, &gib, error))
@@ -143,8 +160,9 @@ const struct command image_commands[] = {
      "name is replaced with --force alone.",
      image_save},
     {"image", "modify",
-     "IMAGE [--name IMAGE-NAME] [--description TEXT] [--visibility private|public] [--protected "
-     "yes|no] [--min-disk SIZE] [--properties KEY=VALUE,…]",
+     "IMAGE [--name IMAGE-NAME] [--description TEXT] [--visibility "
+     "private|public|shared|community] [--protected yes|no] [--min-disk SIZE] [--properties "
+     "KEY=VALUE,…]",
      "Change what is said of an image; KEY= takes a property away. One that is protected is not "
      "deleted.",
      image_modify},

@@ -23,6 +23,7 @@ struct api *api_new(const struct api_options *options, GError **error)
         .env = options->env,
         .cell = options->cell,
         .crypto = options->crypto,
+        .images = options->images,
         .identity = identity,
         .failures = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free),
         .public_url = g_strdup(options->public_url),
@@ -286,7 +287,6 @@ static void write_audit(const struct api_call *call, const struct http_answer *a
 
 struct serving {
     struct api_call call;
-    struct http_request *request;
     void (*done)(struct http_answer *answer, void *data);
     void *data;
 };
@@ -307,15 +307,27 @@ static void serve(void *data)
         serving->done(answer, serving->data);
     }
     call_clear(call);
-    http_request_free(serving->request);
     g_free(serving);
 }
 
-void api_serve(struct api *api, struct http_request *request,
+bool api_wants_stream(const struct http_request *request)
+{
+    enum api_service service;
+    const char *rest;
+    struct route_found found;
+    if (!route_service(request->path, &service, &rest) || service != API_IMAGE)
+        return false;
+    route_find(service, request->method, rest, 0, &found);
+    bool wants = found.route && !strcmp(found.route->name, "image_upload");
+    route_found_clear(&found);
+    return wants;
+}
+
+void api_serve(struct api *api, const struct http_request *request,
                void (*done)(struct http_answer *answer, void *data), void *data)
 {
     struct serving *serving = g_new0(struct serving, 1);
-    *serving = (struct serving){.request = request, .done = done, .data = data};
+    *serving = (struct serving){.done = done, .data = data};
     struct api_call *call = &serving->call;
     g_autofree char *uuid = env_uuid(api->env);
     const char *host = http_request_header(request, "host");

@@ -14,6 +14,7 @@
 #include "core/api/cell.h"
 #include "proto/api/crypto.h"
 #include "proto/api/identity.h"
+#include "proto/api/image_pipe.h"
 #include "proto/http/http.h"
 
 struct api;
@@ -23,6 +24,7 @@ struct api_options {
     struct cell *cell; /* borrowed, like the next two */
     struct identity_store *identity;
     struct crypto *crypto;
+    struct image_pipe *images;
     const char *public_url; /* "https://api.example.org:8774", for catalogs and links; "": as the
                                client has called it */
     const char *region;     /* of catalogs */
@@ -35,7 +37,9 @@ struct api_options {
 struct api *api_new(const struct api_options *options, GError **error);
 /* Nothing is being served any more. */
 void api_free(struct api *api);
-/* Takes the request. `done` comes once, from a task, and takes the answer; not if the environment's
- * tasks are killed first. */
-void api_serve(struct api *api, struct http_request *request,
+/* Whether the body of that request is to come in pieces (`stream`), and is not gathered. */
+bool api_wants_stream(const struct http_request *request);
+/* `request` stays until `done`, which comes once, from a task, and takes the answer; not if the
+ * environment's tasks are killed first. */
+void api_serve(struct api *api, const struct http_request *request,
                void (*done)(struct http_answer *answer, void *data), void *data);

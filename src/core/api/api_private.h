@@ -12,6 +12,7 @@ struct api {
     const struct env *env;
     struct cell *cell;
     struct crypto *crypto;
+    struct image_pipe *images;
     struct identity *identity;
     GHashTable *failures; /* user id -> of his logins (identity_login.c) */
     char *public_url, *region;

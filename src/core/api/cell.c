@@ -15,23 +15,13 @@ struct cell {
     struct follow *follow;
 };
 
-/* What it has a copy of; less than wconfd would give it (proto/objects.def). */
-static bool wants(const char *kind)
-{
-    static const char *const kinds[] = {
-        "cluster",         "node",    "instance", "backend",  "volume_type",
-        "storage_service", "worker",  "volume",   "snapshot", "backup",
-        "image",           "cleanup", NULL};
-    return g_strv_contains(kinds, kind);
-}
-
 struct cell *cell_new(const struct env *env)
 {
     struct cell *cell = g_new0(struct cell, 1);
     cell->env = env;
     cell->follow = follow_new(env, NULL, NULL);
     follow_from_anywhere(cell->follow);
-    follow_only(cell->follow, wants);
+    follow_only(cell->follow, object_is_front);
     return cell;
 }
 
@@ -146,6 +136,13 @@ void *cell_call(struct cell *cell, const char *method, const void *args, GError 
     if (answer)
         follow_wait_ms(cell->follow, serial_of(record, answer), CELL_PATIENCE_MS);
     return answer;
+}
+
+void *cell_call_at(struct cell *cell, const char *node, const char *role, const char *method,
+                   const void *args, GError **error)
+{
+    return env_call_record(cell->env, node, role, method, args, follow_stamp(cell->follow), 0, 0,
+                           error);
 }
 
 guint64 cell_submit(struct cell *cell, const char *op, const void *params, const char *request_id,

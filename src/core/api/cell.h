@@ -22,6 +22,9 @@ gint64 cell_age_ms(const struct cell *cell);
  * some seconds. The answer is to be freed with record_free(); when it has a serial the copy has
  * that. Errors: what wconfd says; TEMPORARY: no master answers. */
 void *cell_call(struct cell *cell, const char *method, const void *args, GError **error);
+/* One call of a method of another role, at that node (UUID); once. In a task. */
+void *cell_call_at(struct cell *cell, const char *node, const char *role, const char *method,
+                   const void *args, GError **error);
 /* Submits a job of one opcode ("OP_INSTANCE_ATTACH_VOLUME", or …_DETACH_…) for a request of a
  * client, which gets one job however often it is asked; its id. Errors likewise. */
 guint64 cell_submit(struct cell *cell, const char *op, const void *params, const char *request_id,

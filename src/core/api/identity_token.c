@@ -60,7 +60,6 @@ static void look_up_roles(struct api *api, struct api_token *token,
 {
     g_autoptr(GPtrArray) assignments = identity_list(api->identity, "api_assignment");
     g_ptr_array_set_size(token->roles, 0);
-    token->highest = NEED_TOKEN;
     for (guint i = 0; i < assignments->len; i++) {
         const struct api_assignment *assignment = assignments->pdata[i];
         if (strcmp(assignment->user_id, token->user_id) != 0 ||
@@ -90,6 +89,7 @@ bool token_look_up(struct api *api, struct api_token *token, GError **error)
                                  "or is for another project.");
     }
     text_set(&token->project_name, "");
+    token->highest = NEED_TOKEN;
     if (!token->project_id[0])
         return true;
     const struct api_project *project =
@@ -237,4 +237,79 @@ json_t *token_to_json(const struct api_call *call, const struct api_token *token
     if (!api_query(call, "nocatalog"))
         json_object_set_new(json, "catalog", catalog_of(call, token->project_id));
     return json;
+}
+
+/* --- the token in X-Subject-Token --- */
+
+/* NULL: there is no such token, or it is another's. */
+static struct api_token *subject_of(const struct api_call *call, GError **error)
+{
+    const char *text = http_request_header(call->request, "x-subject-token");
+    g_autoptr(GError) why = NULL;
+    struct api_token *token = token_open(call->api, text, &why);
+    if (!token) {
+        fettle_set_error(error, UNKNOWN_ENTITY, "Could not find the token in X-Subject-Token: %s",
+                         why->message);
+        return NULL;
+    }
+    if (is_own_or_admin(call, token->user_id, error))
+        return token;
+    api_token_free(token);
+    return NULL;
+}
+
+struct http_answer *api_identity_token_show(struct api_call *call, GError **error)
+{
+    struct api_token *token = subject_of(call, error);
+    if (!token)
+        return NULL;
+    struct http_answer *answer =
+        api_answer(call, json_make("{s:o}", "token", token_to_json(call, token)));
+    http_answer_add_header(answer, "X-Subject-Token",
+                           http_request_header(call->request, "x-subject-token"));
+    http_answer_add_header(answer, "Vary", "X-Auth-Token");
+    api_token_free(token);
+    return answer;
+}
+
+struct http_answer *api_identity_token_check(struct api_call *call, GError **error)
+{
+    struct api_token *token = subject_of(call, error);
+    api_token_free(token);
+    return token ? api_answer(call, NULL) : NULL;
+}
+
+struct revoking {
+    struct api *api;
+    const struct api_token *token;
+};
+
+/* Those that have expired meanwhile go. */
+static bool decide_revoking(struct identity *identity, GPtrArray *changes, void *data,
+                            GError **error)
+{
+    const struct revoking *revoking = data;
+    g_autoptr(GPtrArray) all = identity_list(identity, "api_revoked");
+    for (guint i = 0; i < all->len; i++) {
+        const struct api_revoked *old = all->pdata[i];
+        if ((gint64)old->expires_us <= now_us(revoking->api))
+            identity_drop(changes, "api_revoked", old->id);
+    }
+    record_autoptr(api_revoked) revoked = api_revoked_new();
+    text_set(&revoked->id, revoking->token->audit_ids->pdata[0]);
+    revoked->expires_us = (guint64)revoking->token->expires_us;
+    identity_put(changes, &api_revoked_record, revoked->id, revoked);
+    return true;
+}
+
+struct http_answer *api_identity_token_revoke(struct api_call *call, GError **error)
+{
+    struct api_token *token = subject_of(call, error);
+    if (!token)
+        return NULL;
+    struct revoking revoking = {call->api, token};
+    text_set(&call->resource, token->audit_ids->pdata[0]);
+    bool revoked = identity_change(call->api->identity, decide_revoking, &revoking, error);
+    api_token_free(token);
+    return revoked ? api_answer(call, NULL) : NULL;
 }

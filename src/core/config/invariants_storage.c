@@ -230,14 +230,14 @@ static bool attachments_rule(const struct config *config, const struct volume *v
     return attachment_places(config, instance, error);
 }
 
-/* KEY=VALUE, each key once. */
-static bool pairs_rule(const char *field, const GPtrArray *pairs, GError **error)
+/* KEY=VALUE, each key once; `empty`: a value may be. */
+static bool pairs_rule(const char *field, const GPtrArray *pairs, bool empty, GError **error)
 {
     g_autoptr(GHashTable) keys = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     for (guint i = 0; i < pairs->len; i++) {
         const char *pair = pairs->pdata[i];
         const char *equals = strchr(pair, '=');
-        if (!equals || equals == pair || !equals[1]) {
+        if (!equals || equals == pair || (!equals[1] && !empty)) {
             fettle_set_error(error, WRONG_INPUT, "%s: \"%s\" is not KEY=VALUE", field, pair);
             return false;
         }
@@ -263,7 +263,7 @@ bool invariants_volume_type(const struct config *config, const void *object, GEr
 {
     const struct volume_type *type = object;
     return invariants_unique_name(config, "volume_type", type->name, error) &&
-           pairs_rule("extra_specs", type->extra_specs, error) && projects_rule(type, error);
+           pairs_rule("extra_specs", type->extra_specs, false, error) && projects_rule(type, error);
 }
 
 bool invariants_volume(const struct config *config, const void *object, GError **error)
@@ -321,7 +321,7 @@ bool invariants_image(const struct config *config, const void *object, GError **
         fettle_set_error(error, WRONG_INPUT, "status: queued, but it has data");
         return false;
     }
-    return pairs_rule("properties", image->properties, error) &&
+    return pairs_rule("properties", image->properties, true, error) &&
            resource_rule(config, RESOURCE_IMAGE, image, error);
 }
 

@@ -60,7 +60,7 @@ static const struct {
     const char *kind;
     const char *(*instance)(const void *value);
 } parts[] = {
-#define OBJECT(kind, cover, view, writers, since) PART_##view(kind)
+#define OBJECT(kind, cover, view, writers, since, reach) PART_##view(kind)
 #include "proto/objects.def"
 #undef OBJECT
 };

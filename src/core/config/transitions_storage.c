@@ -343,6 +343,14 @@ static bool attached_step(const struct step *step, const struct config_delta *de
            (!old || !after || attachment_step(step, old, after, error));
 }
 
+/* An image of which none have come, and none are coming. */
+static bool is_without_bytes(const struct resource *old, const struct resource *after)
+{
+    const char *queued = resource_empty_status(RESOURCE_IMAGE);
+    return old->type == RESOURCE_IMAGE && !strcmp(old->status, queued) &&
+           !strcmp(after->status, queued) && !*old->data && !*after->data;
+}
+
 bool step_resource(const struct step *step, const struct config_delta *delta, GError **error)
 {
     enum resource_type type = resource_type_of(delta->kind);
@@ -351,7 +359,8 @@ bool step_resource(const struct step *step, const struct config_delta *delta, GE
     if (old.exists && after.exists) {
         if (!guarded_step(step, &old, &after, error) ||
             !stays("volume", !strcmp(old.volume, after.volume), error) ||
-            !stays("disk_format", old.disk_format == after.disk_format, error))
+            !stays("disk_format",
+                   old.disk_format == after.disk_format || is_without_bytes(&old, &after), error))
             return false;
         if (after.size < old.size && type != RESOURCE_IMAGE) {
             fettle_set_error(error, UNSAFE,

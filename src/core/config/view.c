@@ -42,6 +42,8 @@ bool view_has_kind(const struct view *view, const char *kind)
 {
     if (view->kinds && !(view->kinds & object_bit(kind)))
         return false;
+    if (view->front && !object_is_front(kind))
+        return false;
     switch (object_view(kind)) {
     case VIEW_JOB_NEVER:
     case VIEW_LUXID_NEVER:

@@ -17,6 +17,7 @@ struct view {
     GHashTable *names; /* set of names and UUIDs of instances, volumes; NULL: of all instances */
     guint64 kinds;     /* bits of the kinds that are wanted (object_bit()); 0: all */
     bool secrets;      /* it is a candidate's copy */
+    bool front;        /* it is a front end's of the API: what those are not given is not there */
 };
 
 /* `named`, `names` (of char *): as in wait_changes_args. */

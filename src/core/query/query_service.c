@@ -11,7 +11,9 @@ static const struct duty {
     bool candidates; /* only there */
     bool master;     /* does its work on the master alone, and stands by elsewhere */
     bool etcd;       /* only with that engine */
+    bool api;        /* only where a front end of the API is on record */
 } duties[] = {
+    {"apid", "fettle-apid", .api = true},
     {"luxid", "fettle-luxid", .candidates = true, .master = true},
     {"noded", "fettle-noded"},
     {"rconfd", "fettle-rconfd"},
@@ -42,7 +44,8 @@ static bool is_due(const struct duty *duty, const struct config *config, const s
     const struct cluster *cluster = config_cluster(config);
     bool etcd = cluster && cluster->engine == ENGINE_KIND_ETCD;
     bool candidate = node->master_candidate || is_master(config, node);
-    return (candidate || !duty->candidates) && (etcd || !duty->etcd);
+    bool api = duty->api && config_get(config, "api_front_end", node->uuid, NULL);
+    return (candidate || !duty->candidates) && (etcd || !duty->etcd) && (api || !duty->api);
 }
 
 GPtrArray *query_service_rows(const struct config *config)

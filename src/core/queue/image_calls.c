@@ -1,9 +1,7 @@
 /* See image_calls.h. */
 #include "core/queue/image_calls.h"
 
-#include <string.h>
-
-#include "core/config/resource.h"
+#include "core/config/storage/image_way.h"
 
 struct image_call {
     struct queue_context *context;
@@ -81,61 +79,19 @@ static struct image_call *call_new(struct queue_context *context, struct rpc_req
     return call;
 }
 
-/* --- the one that is received --- */
-
-static const struct storage_service *service_of(const struct config *config, guint64 id)
-{
-    g_autoptr(GPtrArray) all = config_list(config, "storage_service");
-    for (guint i = 0; i < all->len; i++) {
-        const struct storage_service *service = all->pdata[i];
-        if (service->id == id)
-            return service;
-    }
-    return NULL;
-}
-
-/* The row under which it is received; NULL with the error. */
-static const struct worker *find_row(const struct image_call *call, const char *name,
-                                     char **ret_key, const struct storage_service **ret_service,
-                                     GError **error)
-{
-    const struct config *config = config_of(call);
-    struct resource image = resource_find(config, RESOURCE_IMAGE, name, error);
-    if (!image.exists)
-        return NULL;
-    g_autofree char *key = config_work_key(RESOURCE_IMAGE, image.uuid);
-    const struct worker *row = config_get(config, "worker", key, NULL);
-    *ret_service = row ? service_of(config, row->service_id) : NULL;
-    if (!row || strcmp(row->operation, task_operation_words[TASK_OPERATION_SAVE_IMAGE]) != 0)
-        fettle_set_error(error, WRONG_STATE, "image %s is %s; nobody receives it",
-                         resource_name(&image), image.status);
-    else if (!*ret_service)
-        fettle_set_error(error, TEMPORARY, "no volume service has begun with image %s yet",
-                         resource_name(&image));
-    else if (!config_get(config, "node", (*ret_service)->node, NULL))
-        fettle_set_error(error, TEMPORARY, "the node that receives image %s is gone",
-                         resource_name(&image));
-    else {
-        *ret_key = g_steal_pointer(&key);
-        return row;
-    }
-    return NULL;
-}
-
 void image_calls_receive(struct queue_context *context, struct rpc_request *request,
                          const struct luxi_receive_image_args *args)
 {
     struct image_call *call = call_new(context, request, "receive_image");
-    const struct storage_service *service = NULL;
+    struct image_way way = {0};
     g_autoptr(GError) error = NULL;
-    g_autofree char *key = NULL;
-    const struct worker *row = find_row(call, args->image, &key, &service, &error);
-    if (row) {
-        const struct receive_image_args asked = {key, row->claim, args->bytes};
+    if (image_way_in(config_of(call), args->image, &way, &error)) {
+        g_autofree char *key = config_work_key(RESOURCE_IMAGE, way.image);
+        const struct receive_image_args asked = {key, way.row->claim, args->bytes};
         call->args = receive_image_args_copy(&asked);
-        call->claim = row->claim;
+        call->claim = way.row->claim;
     }
-    begin(call, row ? service->node : NULL, error);
+    begin(call, way.node, error);
 }
 
 /* Under the claim of before it is somebody else's, or will be. */
@@ -143,52 +99,26 @@ void image_calls_finish(struct queue_context *context, struct rpc_request *reque
                         const struct luxi_finish_image_args *args)
 {
     struct image_call *call = call_new(context, request, "finish_image");
-    const struct storage_service *service = NULL;
+    struct image_way way = {0};
     g_autoptr(GError) error = NULL;
-    g_autofree char *key = NULL;
-    const struct worker *row = find_row(call, args->image, &key, &service, &error);
-    if (row) {
+    if (image_way_in(config_of(call), args->image, &way, &error)) {
+        g_autofree char *key = config_work_key(RESOURCE_IMAGE, way.image);
         const struct finish_image_args asked = {key, args->claim, args->bytes, args->sum,
                                                 args->checksum};
         call->args = finish_image_args_copy(&asked);
     }
-    begin(call, row ? service->node : NULL, error);
-}
-
-/* --- one that is there --- */
-
-/* Of those that are up, this node's if it has one. */
-static const struct storage_service *choose(const struct image_call *call, const char *backend)
-{
-    const struct storage_service *chosen = NULL;
-    g_autoptr(GPtrArray) all = config_list(config_of(call), "storage_service");
-    for (guint i = 0; i < all->len; i++) {
-        const struct storage_service *service = all->pdata[i];
-        bool own = strcmp(service->node, call->context->env->node_uuid) == 0;
-        if (strcmp(service->backend, backend) == 0 && service->state == STORAGE_UP &&
-            (!chosen || own))
-            chosen = service;
-    }
-    return chosen;
+    begin(call, way.node, error);
 }
 
 void image_calls_send(struct queue_context *context, struct rpc_request *request,
                       const struct luxi_send_image_args *args)
 {
     struct image_call *call = call_new(context, request, "send_image");
-    const struct config *config = config_of(call);
+    struct image_way way = {0};
     g_autoptr(GError) error = NULL;
-    struct resource image = resource_find(config, RESOURCE_IMAGE, args->image, &error);
-    const struct storage_service *service = image.exists ? choose(call, image.backend) : NULL;
-    if (image.exists && !resource_is_ready(&image))
-        fettle_set_error(&error, WRONG_STATE, "image %s is %s; only an active one is saved",
-                         resource_name(&image), image.status);
-    else if (image.exists && !service)
-        fettle_set_error(&error, TEMPORARY, "no volume service of its back end is up: image %s",
-                         resource_name(&image));
-    if (!error) {
-        const struct send_image_args asked = {(char *)image.backend, (char *)image.uuid};
+    if (image_way_out(config_of(call), args->image, context->env->node_uuid, &way, &error)) {
+        const struct send_image_args asked = {(char *)way.backend, (char *)way.image};
         call->args = send_image_args_copy(&asked);
     }
-    begin(call, error ? NULL : service->node, error);
+    begin(call, way.node, error);
 }

@@ -55,6 +55,49 @@ static void handle_ping(struct wconf *wconf, struct rpc_request *request)
     rpc_answer(request, NULL);
 }
 
+/* --- jobs of the API's clients: luxid takes none from other nodes --- */
+
+static bool is_of_volumes(const json_t *opcode, GError **error)
+{
+    static const char *const allowed[] = {"OP_INSTANCE_ATTACH_VOLUME", "OP_INSTANCE_DETACH_VOLUME",
+                                          NULL};
+    const char *id = json_string_value(json_object_get(opcode, "OP_ID"));
+    if (id && g_strv_contains(allowed, id))
+        return true;
+    fettle_set_error(error, PERMISSION, "opcode: a front end of the API submits %s and %s alone",
+                     allowed[0], allowed[1]);
+    return false;
+}
+
+static void submit_cb(json_t *result, const GError *error, void *data)
+{
+    struct rpc_request *request = data;
+    if (error)
+        rpc_fail(request, error);
+    else if (json_is_integer(result) && json_integer_value(result) > 0)
+        rpc_answer(request, json_make("{s:O}", "job", result));
+    else
+        rpc_fail_new(request, FETTLE_ERROR_PROTOCOL,
+                     "luxid answered SubmitJob with something that is no job id");
+}
+
+static void handle_submit_job(struct wconf *wconf, struct rpc_request *request)
+{
+    g_autoptr(GError) error = NULL;
+    record_autoptr(submit_job_args) args =
+        rpc_request_args(request, &submit_job_args_record, &error);
+    if (!args || !is_of_volumes(args->opcode, &error)) {
+        rpc_fail(request, error);
+        return;
+    }
+    json_object_set_new(args->opcode, "request_id", json_string(args->request_id));
+    struct rpc_call call = {.to_node = NODE_LOCAL,
+                            .to_role = ROLE_LUXID,
+                            .method = "SubmitJob",
+                            .args = json_make("[[O]]", args->opcode)};
+    wconf->env->ops->call(wconf->env, &call, submit_cb, request);
+}
+
 static const struct {
     const char *name;
     void (*handle)(struct wconf *wconf, struct rpc_request *request);
@@ -122,8 +165,21 @@ static const struct {
     {"settle_resources", wconf_handle_settle_resources},
     {"add_front_end", wconf_handle_add_front_end},
     {"remove_front_end", wconf_handle_remove_front_end},
-    {"submit_job", wconf_handle_submit_job},
+    {"submit_job", handle_submit_job},
 };
+
+/* Role apid is heard from nodes that a person has put on record for that (SAF-100). */
+static bool may_be_apid(const struct wconf *wconf, const struct rpc_request *request,
+                        GError **error)
+{
+    if (strcmp(request->from_role, ROLE_APID) != 0 ||
+        config_get(wconf->head, "api_front_end", request->from_node, NULL))
+        return true;
+    fettle_set_error(error, PERMISSION,
+                     "node \"%s\" has no front end of the API on record; see: fettle api init",
+                     config_node_name(wconf->head, request->from_node));
+    return false;
+}
 
 /* SAF-05: what was decided under an older mastership is over. */
 static bool may_pass(const struct wconf *wconf, const struct rpc_request *request, GError **error)
@@ -160,7 +216,7 @@ void wconf_handle(struct wconf *wconf, struct rpc_request *request)
                      "the configuration daemon is starting; try again");
         return;
     }
-    if (!wconf_front_end_may_ask(wconf, request, &error) || !may_pass(wconf, request, &error)) {
+    if (!may_be_apid(wconf, request, &error) || !may_pass(wconf, request, &error)) {
         rpc_fail(request, error);
         return;
     }

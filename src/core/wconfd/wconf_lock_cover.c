@@ -187,7 +187,7 @@ struct kind_rule {
 };
 
 static const struct kind_rule kind_rules[] = {
-#define OBJECT(kind, cover, view, writers, since) {#kind, cover##_covers, writers},
+#define OBJECT(kind, cover, view, writers, since, reach) {#kind, cover##_covers, writers},
 #include "proto/objects.def"
 #undef OBJECT
 };

@@ -466,10 +466,6 @@ void wconf_handle_empty_trash(struct wconf *wconf, struct rpc_request *request);
 void wconf_handle_settle_resources(struct wconf *wconf, struct rpc_request *request);
 void wconf_handle_add_front_end(struct wconf *wconf, struct rpc_request *request);
 void wconf_handle_remove_front_end(struct wconf *wconf, struct rpc_request *request);
-void wconf_handle_submit_job(struct wconf *wconf, struct rpc_request *request);
-/* Of role apid: PERMISSION unless its node has a front end on record. */
-bool wconf_front_end_may_ask(const struct wconf *wconf, const struct rpc_request *request,
-                             GError **error);
 void wconf_handle_claim_work(struct wconf *wconf, struct rpc_request *request);
 void wconf_handle_give_back(struct wconf *wconf, struct rpc_request *request);
 void wconf_handle_end_work(struct wconf *wconf, struct rpc_request *request);

@@ -144,6 +144,11 @@ static bool has_secrets(const struct wconf *wconf, const struct rpc_request *req
     return !strcmp(request->from_role, ROLE_WCONFD) && node && node->master_candidate;
 }
 
+static bool is_front(const struct rpc_request *request)
+{
+    return !strcmp(request->from_role, ROLE_APID);
+}
+
 /* The changes of one answer, as text. A copy with names is for one job, comes in one piece and is
  * never much; a single change of any size has come in one call, and fits into one. */
 struct filling {
@@ -327,7 +332,9 @@ void wconf_handle_snapshot(struct wconf *wconf, struct rpc_request *request)
 {
     g_autoptr(GError) error = NULL;
     record_autoptr(snapshot_args) args = rpc_request_args(request, &snapshot_args_record, &error);
-    struct view view = {.job = args ? args->job : 0, .secrets = has_secrets(wconf, request)};
+    struct view view = {.job = args ? args->job : 0,
+                        .secrets = has_secrets(wconf, request),
+                        .front = is_front(request)};
     if (!args || !view_want(&view, args->kinds, &error)) {
         rpc_fail(request, error);
         return;
@@ -381,7 +388,8 @@ static void tell(struct wconf *wconf, struct rpc_request *request, const char *t
 static char *news_for(const struct wconf *wconf, const struct rpc_request *request,
                       const struct stream_wish *wish)
 {
-    const struct view view = {.kinds = wish->kinds, .secrets = has_secrets(wconf, request)};
+    const struct view view = {
+        .kinds = wish->kinds, .secrets = has_secrets(wconf, request), .front = is_front(request)};
     return deltas_since(wconf, wish->since, &view, wish->ids);
 }
 
@@ -582,6 +590,7 @@ void wconf_handle_wait_changes(struct wconf *wconf, struct rpc_request *request)
     }
     struct view view = view_new(args->job, args->named, args->instances);
     view.secrets = has_secrets(wconf, request);
+    view.front = is_front(request);
     if (check_wish(args, &view, &error))
         answer_changes(wconf, request, &view, args);
     else

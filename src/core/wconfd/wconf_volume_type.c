@@ -1,7 +1,7 @@
 /*
- * Types of volumes: made, changed and removed on a person's word, each in one commit. What one may
- * say judge the invariants; that of one which a volume has nothing changes that says where that may
- * be. See wconf_work_private.h.
+ * Types of volumes, and nodes with a front end of the API: made, changed and removed on a person's
+ * word, each in one commit. What one may say judge the invariants; that of a type which a volume
+ * has nothing changes that says where that may be. See wconf_work_private.h.
  */
 #include <string.h>
 
@@ -164,4 +164,47 @@ void wconf_handle_remove_volume_type(struct wconf *wconf, struct rpc_request *re
     GPtrArray *changes = change_list_new();
     g_ptr_array_add(changes, config_delete(wconf->head, "volume_type", type->uuid));
     wconf_work_commit(wconf, request, args->commit_id, changes, NULL);
+}
+
+/* --- front ends of the API --- */
+
+static struct change *put_front_end(const struct wconf *wconf, const struct node *node)
+{
+    const struct api_front_end front_end = {
+        .node = node->uuid,
+        .since = (guint64)(wconf->env->ops->wall_us(wconf->env) / G_USEC_PER_SEC)};
+    return config_put(wconf->head, "api_front_end", node->uuid, api_front_end_to_json(&front_end));
+}
+
+static void change_front_end(struct wconf *wconf, struct rpc_request *request, bool has)
+{
+    GError *error = NULL;
+    record_autoptr(api_front_end_args) args =
+        rpc_request_args(request, &api_front_end_args_record, &error);
+    if (args && wconf_answer_repeated(wconf, args->commit_id, request))
+        return;
+    const struct node *node = args ? config_find(wconf->head, "node", args->node, &error) : NULL;
+    if (node && !config_get(wconf->head, "api_front_end", node->uuid, NULL) == !has)
+        fettle_set_error(&error, WRONG_STATE,
+                         has ? "node \"%s\" has a front end of the API already"
+                             : "node \"%s\" has no front end of the API",
+                         node->name);
+    if (error) {
+        wconf_work_refuse(wconf, request, error);
+        return;
+    }
+    GPtrArray *changes = change_list_new();
+    g_ptr_array_add(changes, has ? put_front_end(wconf, node)
+                                 : config_delete(wconf->head, "api_front_end", node->uuid));
+    wconf_work_commit(wconf, request, args->commit_id, changes, NULL);
+}
+
+void wconf_handle_add_front_end(struct wconf *wconf, struct rpc_request *request)
+{
+    change_front_end(wconf, request, true);
+}
+
+void wconf_handle_remove_front_end(struct wconf *wconf, struct rpc_request *request)
+{
+    change_front_end(wconf, request, false);
 }

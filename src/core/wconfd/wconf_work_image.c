@@ -10,10 +10,25 @@
 
 /* --- a volume of an image --- */
 
+static bool has_key(const char *pair, const char *key, gsize length)
+{
+    return strncmp(pair, key, length) == 0 && pair[length] == '=';
+}
+
+static bool is_member(const struct image *image, const char *project)
+{
+    for (guint i = 0; i < image->members->len; i++)
+        if (has_key(image->members->pdata[i], project, strlen(project)))
+            return true;
+    return false;
+}
+
 /* Who asks for no project sees all. */
 static bool is_seen(const struct image *image, const char *project)
 {
-    return !*project || image->visibility == IMAGE_PUBLIC || !strcmp(image->project, project);
+    return !*project || image->visibility == IMAGE_PUBLIC || image->visibility == IMAGE_COMMUNITY ||
+           !strcmp(image->project, project) ||
+           (image->visibility == IMAGE_SHARED && is_member(image, project));
 }
 
 bool wconf_work_make_of_image(const struct config *head, const struct accept_work_args *args,
@@ -26,6 +41,12 @@ bool wconf_work_make_of_image(const struct config *head, const struct accept_wor
         return false;
     if (!is_seen(image, args->project)) {
         fettle_set_error(error, UNKNOWN_ENTITY, "image \"%s\" does not exist", args->image);
+        return false;
+    }
+    if (image->deactivated) {
+        fettle_set_error(error, WRONG_STATE,
+                         "image %s is deactivated; nobody may read it until it is reactivated",
+                         resource_name(&found));
         return false;
     }
     if (!wconf_work_may_read(head, args->operation, &found, error))
@@ -99,6 +120,7 @@ static struct image *new_image(struct wconf *wconf, const struct add_image_args 
         wconf_work_holder(wconf->head, RESOURCE_IMAGE, args->backend, "", error);
     if (!backend || !wconf_work_name_fits(wconf->head, &none, args->name, args->unique_name, error))
         return NULL;
+    g_autoptr(GPtrArray) none_of = g_ptr_array_new();
     const struct image image = {.uuid = args->commit_id,
                                 .name = args->name,
                                 .description = args->description,
@@ -115,7 +137,12 @@ static struct image *new_image(struct wconf *wconf, const struct add_image_args 
                                 .os_hash_value = (char *)"",
                                 .min_disk = args->min_disk,
                                 .protected = args->protected,
-                                .properties = args->properties};
+                                .properties = args->properties,
+                                .container_format = (char *)"bare",
+                                .min_ram = args->min_ram,
+                                .tags = args->tags,
+                                .members = none_of,
+                                .hidden = args->hidden};
     return image_copy(&image);
 }
 
@@ -135,24 +162,110 @@ void wconf_handle_add_image(struct wconf *wconf, struct rpc_request *request)
 
 /* --- change_image --- */
 
-static bool has_key(const char *pair, const char *key, gsize length)
+static void remove_key(GPtrArray *pairs, const char *key, gsize length)
 {
-    return strncmp(pair, key, length) == 0 && pair[length] == '=';
+    for (guint i = pairs->len; i > 0; i--)
+        if (has_key(pairs->pdata[i - 1], key, length))
+            g_ptr_array_remove_index(pairs, i - 1);
 }
 
-/* KEY=VALUE takes the place of what the key had; KEY= leaves none. */
-static bool set_property(GPtrArray *properties, const char *pair, GError **error)
+/* KEY=VALUE takes the place of what the key had. */
+static bool set_pair(GPtrArray *pairs, const char *what, guint most, const char *pair,
+                     GError **error)
 {
     const char *equals = strchr(pair, '=');
     if (!equals || equals == pair) {
-        fettle_set_error(error, WRONG_INPUT, "properties: \"%s\" is not KEY=VALUE", pair);
+        fettle_set_error(error, WRONG_INPUT, "%s: \"%s\" is not KEY=VALUE", what, pair);
         return false;
     }
-    for (guint i = properties->len; i > 0; i--)
-        if (has_key(properties->pdata[i - 1], pair, (gsize)(equals - pair)))
-            g_ptr_array_remove_index(properties, i - 1);
-    if (equals[1])
-        g_ptr_array_add(properties, g_strdup(pair));
+    remove_key(pairs, pair, (gsize)(equals - pair));
+    if (pairs->len == most) {
+        fettle_set_error(error, LIMIT, "%s: more than %u are not kept", what, most);
+        return false;
+    }
+    g_ptr_array_add(pairs, g_strdup(pair));
+    return true;
+}
+
+static bool set_member(struct image *image, const char *pair, GError **error)
+{
+    static const char *const known[] = {"pending", "accepted", "rejected", NULL};
+    const char *equals = strchr(pair, '=');
+    if (!equals || g_strv_contains(known, equals + 1))
+        return set_pair(image->members, "members", LIMIT_IMAGE_MEMBERS, pair, error);
+    fettle_set_error(error, WRONG_INPUT, "members: \"%s\" must be pending, accepted or rejected",
+                     equals + 1);
+    return false;
+}
+
+/* Each once, in their order. */
+static bool set_tag(GPtrArray *tags, const char *tag, GError **error)
+{
+    if (g_ptr_array_find_with_equal_func(tags, tag, g_str_equal, NULL))
+        return true;
+    if (tags->len == LIMIT_IMAGE_TAGS) {
+        fettle_set_error(error, LIMIT, "tags: more than %d are not kept", LIMIT_IMAGE_TAGS);
+        return false;
+    }
+    g_ptr_array_add(tags, g_strdup(tag));
+    return true;
+}
+
+static bool set_lists(struct image *image, const struct change_image_args *args, GError **error)
+{
+    bool ok = true;
+    guint at;
+    for (guint i = 0; i < args->remove_properties->len; i++)
+        remove_key(image->properties, args->remove_properties->pdata[i],
+                   strlen(args->remove_properties->pdata[i]));
+    for (guint i = 0; i < args->remove_members->len; i++)
+        remove_key(image->members, args->remove_members->pdata[i],
+                   strlen(args->remove_members->pdata[i]));
+    for (guint i = 0; i < args->remove_tags->len; i++)
+        if (g_ptr_array_find_with_equal_func(image->tags, args->remove_tags->pdata[i], g_str_equal,
+                                             &at))
+            g_ptr_array_remove_index(image->tags, at);
+    for (guint i = 0; ok && i < args->properties->len; i++)
+        ok = set_pair(image->properties, "properties", LIMIT_IMAGE_PROPERTIES,
+                      args->properties->pdata[i], error);
+    for (guint i = 0; ok && i < args->members->len; i++)
+        ok = set_member(image, args->members->pdata[i], error);
+    for (guint i = 0; ok && i < args->add_tags->len; i++)
+        ok = set_tag(image->tags, args->add_tags->pdata[i], error);
+    return ok;
+}
+
+static bool clear_fields(struct image *image, const GPtrArray *fields, GError **error)
+{
+    for (guint i = 0; i < fields->len; i++) {
+        if (!strcmp(fields->pdata[i], "name"))
+            text_set(&image->name, "");
+        else if (!strcmp(fields->pdata[i], "description"))
+            text_set(&image->description, "");
+        else {
+            fettle_set_error(error, WRONG_INPUT, "clear: \"%s\" is neither name nor description",
+                             (const char *)fields->pdata[i]);
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool set_format(struct image *image, const char *word, GError **error)
+{
+    int format = *word ? enum_parse(&disk_format_words, word) : (int)image->disk_format;
+    if (format < 0) {
+        fettle_set_error(error, WRONG_INPUT, "disk_format: must be raw or qcow2, not \"%s\"", word);
+        return false;
+    }
+    if (format != (int)image->disk_format && image->status != IMAGE_QUEUED) {
+        fettle_set_error(error, WRONG_STATE,
+                         "disk_format: image %s is %s; what its bytes are is said before they come",
+                         *image->name ? image->name : image->uuid,
+                         enum_word(&image_status_words, (int)image->status));
+        return false;
+    }
+    image->disk_format = (enum disk_format)format;
     return true;
 }
 
@@ -162,7 +275,8 @@ static bool set_visibility(struct image *image, const char *word, GError **error
     if (visibility >= 0)
         image->visibility = (enum image_visibility)visibility;
     else
-        fettle_set_error(error, WRONG_INPUT, "visibility: must be private or public, not \"%s\"",
+        fettle_set_error(error, WRONG_INPUT,
+                         "visibility: must be private, public, shared or community, not \"%s\"",
                          word);
     return visibility >= 0;
 }
@@ -183,10 +297,15 @@ static struct image *changed_image(const struct wconf *wconf, const struct chang
         image->min_disk = (guint64)args->min_disk;
     if (args->protected >= 0)
         image->protected = args->protected;
-    for (guint i = 0; i < args->properties->len; i++)
-        if (!set_property(image->properties, args->properties->pdata[i], error))
-            return NULL;
-    if (!set_visibility(image, args->visibility, error))
+    if (args->min_ram >= 0)
+        image->min_ram = (guint64)args->min_ram;
+    if (args->hidden >= 0)
+        image->hidden = args->hidden;
+    if (args->deactivated >= 0)
+        image->deactivated = args->deactivated;
+    if (!clear_fields(image, args->clear, error) || !set_lists(image, args, error) ||
+        !set_format(image, args->disk_format, error) ||
+        !set_visibility(image, args->visibility, error))
         return NULL;
     json_autoptr before = config_object_json(wconf->head, "image", found.uuid);
     json_autoptr after = image_to_json(image);

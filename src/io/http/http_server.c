@@ -1,6 +1,7 @@
 /* See http_server.h. */
 #include "io/http/http_server.h"
 
+#include "io/http/http_stream.h"
 #include "io/loop.h"
 #include "io/net/acceptor.h"
 
@@ -40,7 +41,9 @@ struct http_exchange {
     struct http_request *request;
     SoupServerMessage *message; /* NULL: who asked is gone */
     GString *body;
-    bool served, closes;
+    struct http_incoming *incoming; /* in its place; NULL: it is gathered, or has come */
+    struct http_outgoing *outgoing; /* of the answer; NULL: that is none that is streamed */
+    bool served, closes, answered;
 };
 
 /* --- connections --- */
@@ -202,7 +205,7 @@ static void check_length(struct http_exchange *exchange)
         refuse(exchange, SOUP_STATUS_NOT_IMPLEMENTED, "Transfer-Encoding: only chunked is known");
     else if (length && !g_ascii_string_to_unsigned(length, 10, 0, G_MAXINT64, &bytes, NULL))
         refuse(exchange, SOUP_STATUS_BAD_REQUEST, "Content-Length must be one number");
-    else if (bytes > LIMIT_HTTP_BODY_BYTES)
+    else if (bytes > LIMIT_HTTP_BODY_BYTES && !exchange->incoming)
         refuse(exchange, SOUP_STATUS_REQUEST_ENTITY_TOO_LARGE, "the body is longer than 1 MiB");
 }
 
@@ -211,6 +214,10 @@ static void forget_message(struct http_exchange *exchange)
 {
     if (!exchange->message)
         return;
+    if (exchange->incoming)
+        http_incoming_lose(g_steal_pointer(&exchange->incoming));
+    if (exchange->outgoing)
+        http_outgoing_lose(exchange->outgoing);
     g_hash_table_remove(exchange->server->exchanges, exchange);
     g_object_set_data(G_OBJECT(exchange->message), EXCHANGE_KEY, NULL);
     g_clear_object(&exchange->message);
@@ -253,6 +260,11 @@ static struct http_exchange *exchange_new(struct http_server *server, SoupServer
                "the path is no text, or has a segment with \"/\", or \"..\"");
     if (!request->path)
         request->path = g_strdup("/");
+    if (!request->refused && server->events->streams &&
+        server->events->streams(request, server->data)) {
+        exchange->incoming = http_incoming_new(message);
+        request->stream = http_incoming_bytes(exchange->incoming);
+    }
     check_length(exchange);
     return exchange;
 }
@@ -269,7 +281,8 @@ static void serve(const struct http_server *server, struct http_exchange *exchan
     request->body_len = exchange->body->len;
     request->body = g_string_free(exchange->body, FALSE);
     exchange->body = g_string_new(NULL);
-    soup_server_message_pause(exchange->message);
+    if (!exchange->incoming)
+        soup_server_message_pause(exchange->message);
     server->events->serve(exchange, server->data);
 }
 
@@ -284,7 +297,8 @@ static void headers_cb(SoupServerMessage *message, gpointer data)
         connection->timer = 0;
     }
     /* Who waits for our word before the body is told now. */
-    if (exchange->request->refused && *http_request_header(exchange->request, "expect"))
+    if (exchange->incoming ||
+        (exchange->request->refused && *http_request_header(exchange->request, "expect")))
         serve(data, exchange);
 }
 
@@ -296,11 +310,17 @@ static void chunk_cb(SoupServerMessage *message, GBytes *chunk, gpointer data)
     const char *bytes = g_bytes_get_data(chunk, &len);
     if (!exchange)
         return;
-    if (exchange->body->len + len <= LIMIT_HTTP_BODY_BYTES && !exchange->request->refused) {
+    if (exchange->incoming) {
+        http_incoming_add(exchange->incoming, chunk);
+        return;
+    }
+    if (!exchange->answered && exchange->body->len + len <= LIMIT_HTTP_BODY_BYTES &&
+        !exchange->request->refused) {
         g_string_append_len(exchange->body, bytes, (gssize)len);
         return;
     }
-    refuse(exchange, SOUP_STATUS_REQUEST_ENTITY_TOO_LARGE, "the body is longer than 1 MiB");
+    if (!exchange->answered)
+        refuse(exchange, SOUP_STATUS_REQUEST_ENTITY_TOO_LARGE, "the body is longer than 1 MiB");
     /* Nobody hears an answer before the end of the body: so much more is read for it. */
     exchange->request->body_len += len;
     if (exchange->request->body_len > LIMIT_HTTP_BODY_BYTES && connection)
@@ -311,13 +331,16 @@ static void request_cb(SoupServer *soup, SoupServerMessage *message, const char 
                        GHashTable *query, gpointer data)
 {
     struct http_exchange *exchange = exchange_of(message);
-    if (exchange && !exchange->served)
+    if (exchange && exchange->incoming) { /* all of it has come */
+        soup_server_message_pause(message);
+        http_incoming_end(exchange->incoming);
+    } else if (exchange && !exchange->served)
         serve(data, exchange);
 }
 
 static void lose(struct http_exchange *exchange)
 {
-    if (exchange->served)
+    if (exchange->served && (!exchange->answered || exchange->outgoing))
         forget_message(exchange);
     else
         exchange_free(exchange);
@@ -336,10 +359,18 @@ static void finished_cb(SoupServerMessage *message, gpointer data)
             loop_timer(server->silence_s * 1000 + server->headers_ms, headers_late, connection);
 }
 
+static void wrote_cb(SoupServerMessage *message, gpointer data)
+{
+    struct http_exchange *exchange = exchange_of(message);
+    if (exchange && exchange->outgoing)
+        http_outgoing_go_on(exchange->outgoing);
+}
+
 static void started_cb(SoupServer *soup, SoupServerMessage *message, gpointer data)
 {
     g_signal_connect(message, "got-headers", G_CALLBACK(headers_cb), data);
     g_signal_connect(message, "got-chunk", G_CALLBACK(chunk_cb), data);
+    g_signal_connect(message, "wrote-chunk", G_CALLBACK(wrote_cb), data);
     g_signal_connect(message, "finished", G_CALLBACK(finished_cb), data);
     g_signal_connect(message, "disconnected", G_CALLBACK(finished_cb), data);
 }
@@ -349,24 +380,54 @@ const struct http_request *http_exchange_request(const struct http_exchange *exc
     return exchange->request;
 }
 
+/* --- answers --- */
+
+static void streamed(bool ok, void *data)
+{
+    struct http_exchange *exchange = data;
+    struct connection *connection = exchange->message ? connection_of(exchange->message) : NULL;
+    exchange->outgoing = NULL;
+    if (!ok && connection) /* it has promised more */
+        hang_up(connection);
+    exchange_free(exchange);
+}
+
+static void write_answer(struct http_exchange *exchange, struct http_answer *answer)
+{
+    SoupServerMessage *message = exchange->message;
+    SoupMessageHeaders *headers = soup_server_message_get_response_headers(message);
+    soup_server_message_set_status(message, answer->status, NULL);
+    for (guint i = 0; i + 1 < answer->headers->len; i += 2)
+        soup_message_headers_append(headers, answer->headers->pdata[i],
+                                    answer->headers->pdata[i + 1]);
+    if (exchange->closes)
+        soup_message_headers_append(headers, "Connection", "close");
+    if (answer->body)
+        soup_message_body_append_take(soup_server_message_get_response_body(message),
+                                      (guchar *)g_steal_pointer(&answer->body), answer->body_len);
+    if (answer->stream)
+        exchange->outgoing = http_outgoing_new(message, g_steal_pointer(&answer->stream),
+                                               answer->stream_len, streamed, exchange);
+}
+
 void http_exchange_answer(struct http_exchange *exchange, struct http_answer *answer)
 {
     SoupServerMessage *message = exchange->message;
-    if (message) {
-        SoupMessageHeaders *headers = soup_server_message_get_response_headers(message);
-        soup_server_message_set_status(message, answer->status, NULL);
-        for (guint i = 0; i + 1 < answer->headers->len; i += 2)
-            soup_message_headers_append(headers, answer->headers->pdata[i],
-                                        answer->headers->pdata[i + 1]);
-        if (exchange->closes)
-            soup_message_headers_append(headers, "Connection", "close");
-        if (answer->body)
-            soup_message_body_append_take(soup_server_message_get_response_body(message),
-                                          (guchar *)g_steal_pointer(&answer->body),
-                                          answer->body_len);
-        soup_server_message_unpause(message);
-    }
+    bool early = exchange->incoming && !http_incoming_ended(exchange->incoming);
+    exchange->answered = true;
+    exchange->closes |= early;
+    if (message)
+        write_answer(exchange, answer);
     http_answer_free(answer);
+    if (early) { /* nobody hears it before the rest of the body has come, or too much has */
+        exchange->request->body_len = 0;
+        http_incoming_lose(g_steal_pointer(&exchange->incoming));
+        return;
+    }
+    if (exchange->outgoing)
+        return;
+    if (message)
+        soup_server_message_unpause(message);
     exchange_free(exchange);
 }
 
@@ -412,6 +473,7 @@ struct http_server *http_server_new(const struct http_server_options *options,
     const struct acceptor_options place = {
         .address = options->address,
         .port = options->port,
+        .fd = options->fd,
         .name = "http",
         .settings = options->settings,
         .limits = {LIMIT_HTTP_CONNECTIONS, LIMIT_HTTP_CONNECTIONS_ADDRESS,

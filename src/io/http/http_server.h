@@ -4,7 +4,8 @@
  * refused already, and answers no earlier than at the end of a body. So connections are accepted
  * here (io/net/acceptor.h), silence and headers have their time, and bodies are gathered here,
  * within limits. What is no good request reaches who serves all the same, with `refused` set
- * (proto/http/http.h), since only they know what errors look like.
+ * (proto/http/http.h), since only they know what errors look like. A body that is too long to be
+ * gathered comes, and goes, in pieces (http_stream.h), if whoever serves asks for that.
  */
 #pragma once
 
@@ -24,6 +25,9 @@ struct http_server;
 struct http_exchange;
 
 struct http_server_events {
+    /* Whether the body of that request, of which no byte has come, is wanted as it comes, of
+     * whatever length: it is served at once then. NULL: of none. */
+    bool (*streams)(const struct http_request *request, void *data);
     /* To be answered once, now or later. */
     void (*serve)(struct http_exchange *exchange, void *data);
     /* A line for the log; NULL: nobody wants it. */
@@ -33,6 +37,7 @@ struct http_server_events {
 struct http_server_options {
     const char *address; /* an IP address */
     guint port;
+    int fd;                       /* as of acceptor_options */
     const char *settings;         /* where both can be changed, for messages */
     GTlsCertificate *certificate; /* with its key; NULL: no TLS */
     guint headers_ms, silence_s;  /* 0: HTTP_HEADERS_MS, HTTP_SILENCE_S */
@@ -48,5 +53,6 @@ void http_server_free(struct http_server *server);
 void http_server_renew(struct http_server *server, GTlsCertificate *certificate);
 
 const struct http_request *http_exchange_request(const struct http_exchange *exchange);
-/* Takes the answer and ends the exchange. */
+/* Takes the answer and ends the exchange, also its request. One with a stream is read by a task of
+ * the group of the running task. */
 void http_exchange_answer(struct http_exchange *exchange, struct http_answer *answer);

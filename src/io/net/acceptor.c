@@ -220,8 +220,20 @@ static gboolean incoming_cb(GSocketService *service, GSocketConnection *base, GO
     return TRUE;
 }
 
-static bool listen_on(struct acceptor *acceptor, const struct acceptor_options *options,
-                      GError **error)
+static bool take_over(struct acceptor *acceptor, int fd, GError **error)
+{
+    g_autoptr(GError) local = NULL;
+    g_autoptr(GSocket) socket = g_socket_new_from_fd(fd, &local);
+    if (socket &&
+        g_socket_listener_add_socket(G_SOCKET_LISTENER(acceptor->service), socket, NULL, &local))
+        return true;
+    fettle_set_error(error, ENVIRONMENT, "descriptor %d is no socket that listens: %s", fd,
+                     local->message);
+    return false;
+}
+
+static bool begin_to_listen(struct acceptor *acceptor, const struct acceptor_options *options,
+                            GError **error)
 {
     g_autoptr(GError) local = NULL;
     g_autoptr(GSocketAddress) address =
@@ -244,6 +256,15 @@ static bool listen_on(struct acceptor *acceptor, const struct acceptor_options *
                          options->settings);
         return false;
     }
+    return true;
+}
+
+static bool listen_on(struct acceptor *acceptor, const struct acceptor_options *options,
+                      GError **error)
+{
+    if (!(options->fd ? take_over(acceptor, options->fd, error)
+                      : begin_to_listen(acceptor, options, error)))
+        return false;
     g_signal_connect(acceptor->service, "incoming", G_CALLBACK(incoming_cb), acceptor);
     g_socket_service_start(acceptor->service);
     return true;

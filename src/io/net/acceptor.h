@@ -29,6 +29,7 @@ struct acceptor_events {
 struct acceptor_options {
     const char *address; /* an IP address */
     guint port;
+    int fd;               /* of a socket that listens there already, taken over; 0: none does */
     const char *name;     /* begins lines of complaint: "bus" */
     const char *settings; /* where address and port can be changed, for messages */
     struct acceptor_limits limits;

@@ -18,6 +18,8 @@ void http_request_free(struct http_request *request)
     g_free(request->query);
     g_hash_table_unref(request->headers);
     g_free(request->body);
+    if (request->stream)
+        request->stream->free(request->stream);
     g_free(request->peer);
     g_free(request);
 }
@@ -49,12 +51,22 @@ void http_answer_set_body(struct http_answer *answer, const char *type, char *te
     answer->body_len = strlen(text);
 }
 
+void http_answer_set_stream(struct http_answer *answer, const char *type, struct http_bytes *stream,
+                            guint64 length)
+{
+    http_answer_add_header(answer, "Content-Type", type);
+    answer->stream = stream;
+    answer->stream_len = length;
+}
+
 void http_answer_free(struct http_answer *answer)
 {
     if (!answer)
         return;
     g_ptr_array_unref(answer->headers);
     g_free(answer->body);
+    if (answer->stream)
+        answer->stream->free(answer->stream);
     g_free(answer);
 }
 

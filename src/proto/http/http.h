@@ -9,6 +9,14 @@
 #include <glib.h>
 #include <stdbool.h>
 
+/* Bytes one after the other, for one task, which waits in the calls. */
+struct http_bytes {
+    /* At most `length` and at least one; 0: that was all; -1: UNREACHABLE: who gives them is gone.
+     */
+    gssize (*read)(struct http_bytes *bytes, void *place, gsize length, GError **error);
+    void (*free)(struct http_bytes *bytes);
+};
+
 struct http_request {
     char *method;        /* as it was sent: "GET" */
     char *path;          /* decoded, UTF-8, begins with "/"; no segment is "." or ".." */
@@ -16,8 +24,9 @@ struct http_request {
     GHashTable *headers; /* lower-case name -> value; of several of a name all, with ", " between */
     char *body;          /* ends with a NUL that is none of its bytes; "" if there is none */
     size_t body_len;
-    char *peer;  /* "192.0.2.7:41234" */
-    bool secure; /* it came by TLS */
+    struct http_bytes *stream; /* its body as it comes; NULL: `body` has it */
+    char *peer;                /* "192.0.2.7:41234" */
+    bool secure;               /* it came by TLS */
     /* What is wrong with it before anybody looks at what it asks for: it is to be answered with
      * this status and nothing else. 0: nothing is. */
     guint refused;
@@ -35,12 +44,17 @@ struct http_answer {
     GPtrArray *headers; /* char *, name and value by turns */
     char *body;
     size_t body_len;
+    struct http_bytes *stream; /* its body, as it is read; NULL: `body` is it */
+    guint64 stream_len;        /* so many, in all */
 };
 
 struct http_answer *http_answer_new(guint status);
 void http_answer_add_header(struct http_answer *answer, const char *name, const char *value);
 /* Takes the text, which is of that type. */
 void http_answer_set_body(struct http_answer *answer, const char *type, char *text);
+/* Takes the bytes, of which there are that many. */
+void http_answer_set_stream(struct http_answer *answer, const char *type, struct http_bytes *stream,
+                            guint64 length);
 void http_answer_free(struct http_answer *answer);
 
 /* Decodes the path of a request: its segments, percent-encoded. NULL: one has a NUL or "/", is no

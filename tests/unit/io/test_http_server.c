@@ -5,6 +5,7 @@
 #include <glib/gstdio.h>
 #include <string.h>
 
+#include "base/task.h"
 #include "io/net/certs.h"
 
 #include "world.h"
@@ -12,13 +13,22 @@
 #define HEADERS_MS 400u
 #define PLENTY (3 * LIMIT_HTTP_BODY_BYTES)
 
-struct world {
+static struct world {
     struct http_server *server;
     guint port, served;
     GPtrArray *lines;
     struct http_exchange *kept; /* of "/later" */
     guint later;
-};
+    struct task_group *tasks;
+    struct streaming {
+        bool held;     /* reads, or gives, nothing yet */
+        guint64 bytes; /* that were read, or given */
+        bool over, failed, freed;
+    } streaming;
+} * world_of_streams;
+
+#define STREAM_BYTES (20 * MIB(1))
+#define FAILS_AT (3 * MIB(1))
 
 /* One that says something and reads all that comes until the end. */
 struct client {
@@ -35,6 +45,71 @@ static void answer_text(struct http_exchange *exchange, guint status, const char
     http_exchange_answer(exchange, answer);
 }
 
+/* --- bodies as they come and go --- */
+
+static bool is_streamed(const struct http_request *request, void *data)
+{
+    return g_str_has_prefix(request->path, "/stream/");
+}
+
+static void wait_while_held(struct world *world)
+{
+    while (world->streaming.held && !task_killed())
+        loop_sleep(5);
+}
+
+/* /stream/up: all is read, and counted if each byte is what it is to be. */
+static void take_task(void *data)
+{
+    struct http_exchange *exchange = data;
+    struct world *world = world_of_streams;
+    struct streaming *streaming = &world->streaming;
+    struct http_bytes *stream = http_exchange_request(exchange)->stream;
+    g_autoptr(GError) error = NULL;
+    guint8 place[10000];
+    gssize got = 1;
+    while (got > 0) {
+        wait_while_held(world);
+        got = stream->read(stream, place, sizeof place, &error);
+        for (gssize i = 0; i < got; i++, streaming->bytes++)
+            g_assert_cmpuint(place[i], ==, (guint8)(streaming->bytes % 251));
+    }
+    streaming->failed = got < 0;
+    if (error)
+        g_assert_error(error, FETTLE_ERROR, FETTLE_ERROR_UNREACHABLE);
+    g_autofree char *text = g_strdup_printf("took %" G_GUINT64_FORMAT, streaming->bytes);
+    answer_text(exchange, 200, text);
+    streaming->over = true;
+}
+
+static gssize give(struct http_bytes *bytes, void *place, gsize length, GError **error)
+{
+    struct world *world = world_of_streams;
+    struct streaming *streaming = &world->streaming;
+    bool fails = streaming->failed && streaming->bytes >= FAILS_AT;
+    wait_while_held(world);
+    for (gsize i = 0; i < length; i++)
+        ((guint8 *)place)[i] = (guint8)((streaming->bytes + i) % 251);
+    streaming->bytes += fails ? 0 : length;
+    return fails ? -1 : (gssize)length;
+}
+
+static void given(struct http_bytes *bytes)
+{
+    world_of_streams->streaming.freed = true;
+    g_free(bytes);
+}
+
+/* GET /down: so many bytes. */
+static void give_task(void *data)
+{
+    struct http_answer *answer = http_answer_new(200);
+    struct http_bytes *bytes = g_new0(struct http_bytes, 1);
+    *bytes = (struct http_bytes){.read = give, .free = given};
+    http_answer_set_stream(answer, "application/octet-stream", bytes, STREAM_BYTES);
+    http_exchange_answer(data, answer);
+}
+
 /* Says what it was asked. */
 static void serve(struct http_exchange *exchange, void *data)
 {
@@ -44,6 +119,14 @@ static void serve(struct http_exchange *exchange, void *data)
     if (!strcmp(request->path, "/later")) {
         world->kept = exchange;
         world->later++;
+        return;
+    }
+    if (!strcmp(request->path, "/stream/up") || !strcmp(request->path, "/down")) {
+        task_spawn(world->tasks, request->stream ? take_task : give_task, exchange);
+        return;
+    }
+    if (!strcmp(request->path, "/stream/refused")) { /* before its end */
+        answer_text(exchange, 409, "not now");
         return;
     }
     g_autofree char *text =
@@ -62,8 +145,10 @@ static void complain(const char *line, void *data)
 
 static void begin_with(struct world *world, GTlsCertificate *certificate)
 {
-    static const struct http_server_events events = {.serve = serve, .complain = complain};
+    static const struct http_server_events events = {
+        .streams = is_streamed, .serve = serve, .complain = complain};
     g_autoptr(GError) error = NULL;
+    world_of_streams = world;
     *world = (struct world){.port = world_free_port()};
     const struct http_server_options options = {.address = "127.0.0.1",
                                                 .port = world->port,
@@ -73,6 +158,7 @@ static void begin_with(struct world *world, GTlsCertificate *certificate)
                                                 .silence_s = 1};
     world->server = http_server_new(&options, &events, world, &error);
     g_assert_no_error(error);
+    world->tasks = task_group_new();
 }
 
 static void begin(struct world *world)
@@ -83,6 +169,8 @@ static void begin(struct world *world)
 static void end(struct world *world)
 {
     http_server_free(world->server);
+    task_group_kill(world->tasks);
+    task_group_unref(world->tasks);
     for (guint i = 0; i < 20; i++) /* connections are let go of */
         g_main_context_iteration(NULL, FALSE);
 }
@@ -275,6 +363,134 @@ static void test_endless_body(void)
     end(&world);
 }
 
+/* `ret_sent`: so many of the body's bytes before the connection takes no more for a while. */
+static void say_body(struct client *client, guint64 from, guint64 until, guint64 *ret_sent)
+{
+    g_autofree char *piece = g_malloc(KIB(64));
+    GSocket *socket = g_socket_connection_get_socket(client->connection);
+    gint64 stuck_us = g_get_monotonic_time();
+    g_socket_set_blocking(socket, FALSE);
+    while (from < until && !client->over &&
+           g_get_monotonic_time() < stuck_us + 300 * G_TIME_SPAN_MILLISECOND) {
+        gsize length = (gsize)MIN(KIB(64), until - from);
+        for (gsize i = 0; i < length; i++)
+            piece[i] = (char)(guint8)((from + i) % 251);
+        gssize more = g_socket_send(socket, piece, length, NULL, NULL);
+        g_main_context_iteration(NULL, FALSE);
+        if (more <= 0)
+            continue;
+        from += (guint64)more;
+        stuck_us = g_get_monotonic_time();
+    }
+    *ret_sent = from;
+}
+
+#define UP "PUT /stream/up HTTP/1.1\r\nContent-Length: 20971520\r\n" END
+
+/* Who reads slowly holds the sender back, and gets all of it. */
+static void test_stream_up(void)
+{
+    struct world world;
+    guint64 sent = 0;
+    begin(&world);
+    world.streaming.held = true;
+    struct client *client = dial(&world);
+    say(client, UP);
+    say_body(client, 0, STREAM_BYTES, &sent);
+    g_assert_cmpuint(sent, <, STREAM_BYTES);
+    g_assert_cmpuint(world.streaming.bytes, ==, 0);
+    world.streaming.held = false;
+    while (sent < STREAM_BYTES && !client->over)
+        say_body(client, sent, STREAM_BYTES, &sent);
+    world_wait(&client->over);
+    assert_answer(client->said->str, "200", "took 20971520");
+    client_free(client);
+    end(&world);
+}
+
+static void test_stream_up_gone(void)
+{
+    struct world world;
+    guint64 sent = 0;
+    begin(&world);
+    struct client *client = dial(&world);
+    say(client, UP);
+    say_body(client, 0, MIB(2), &sent);
+    client_free(client);
+    world_wait(&world.streaming.over);
+    g_assert_true(world.streaming.failed);
+    end(&world);
+}
+
+/* An answer before the end of the body: who sends little hears it, who sends on is hung up on. */
+static void test_stream_refused(void)
+{
+    struct world world;
+    guint64 sent = 0;
+    begin(&world);
+    g_autofree char *few =
+        ask(&world, "PUT /stream/refused HTTP/1.1\r\nContent-Length: 3\r\n" END "abc");
+    assert_answer(few, "409", "not now");
+    struct client *client = dial(&world);
+    say(client, "PUT /stream/refused HTTP/1.1\r\nContent-Length: 20971520\r\n" END);
+    say_body(client, 0, STREAM_BYTES, &sent);
+    world_wait(&client->over);
+    client_free(client);
+    g_autofree char *next = ask(&world, "GET /next HTTP/1.1\r\n" END);
+    assert_answer(next, "200", "GET /next");
+    end(&world);
+}
+
+#define DOWN "GET /down HTTP/1.1\r\n" END
+
+/* Likewise the other way round. */
+static void test_stream_down(void)
+{
+    struct world world;
+    begin(&world);
+    struct client *client = dial_silently(&world);
+    say(client, DOWN);
+    world_pause(300);
+    g_assert_cmpuint(world.streaming.bytes, >, 0);
+    g_assert_cmpuint(world.streaming.bytes, <, STREAM_BYTES);
+    read_on(client);
+    world_wait(&client->over);
+    assert_answer(client->said->str, "200", "");
+    const char *body = strstr(client->said->str, "\r\n\r\n") + 4;
+    g_assert_cmpuint(client->said->len - (gsize)(body - client->said->str), ==, STREAM_BYTES);
+    for (gsize i = 0; i < STREAM_BYTES; i++)
+        g_assert_cmpuint((guint8)body[i], ==, i % 251);
+    g_assert_true(world.streaming.freed);
+    client_free(client);
+    end(&world);
+}
+
+/* What cannot be given ends the connection short of what was promised. */
+static void test_stream_down_fails(void)
+{
+    struct world world;
+    begin(&world);
+    world.streaming.failed = true;
+    g_autofree char *said = ask(&world, DOWN);
+    assert_answer(said, "200", "Content-Length: 20971520");
+    g_assert_true(world.streaming.freed);
+    end(&world);
+}
+
+static void test_stream_down_gone(void)
+{
+    struct world world;
+    begin(&world);
+    struct client *client = dial(&world);
+    say(client, DOWN);
+    while (!world.streaming.bytes)
+        g_main_context_iteration(NULL, TRUE);
+    client_free(client);
+    world_wait(&world.streaming.freed);
+    g_assert_cmpuint(world.streaming.bytes, <, STREAM_BYTES);
+    end(&world);
+}
+
 /* Who says nothing, or half of something, is gone after its time. */
 static void test_slow(void)
 {
@@ -427,6 +643,12 @@ int main(int argc, char **argv)
     g_test_add_func("/http-server/nonsense", test_nonsense);
     g_test_add_func("/http-server/endless-body", test_endless_body);
     g_test_add_func("/http-server/slow", test_slow);
+    g_test_add_func("/http-server/stream-up", test_stream_up);
+    g_test_add_func("/http-server/stream-up-gone", test_stream_up_gone);
+    g_test_add_func("/http-server/stream-refused", test_stream_refused);
+    g_test_add_func("/http-server/stream-down", test_stream_down);
+    g_test_add_func("/http-server/stream-down-fails", test_stream_down_fails);
+    g_test_add_func("/http-server/stream-down-gone", test_stream_down_gone);
     g_test_add_func("/http-server/many", test_many);
     g_test_add_func("/http-server/gone", test_gone);
     g_test_add_func("/http-server/tls", test_tls);

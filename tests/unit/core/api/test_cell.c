@@ -231,6 +231,45 @@ static void test_submits(void)
     tear_down();
 }
 
+/* --- what it is given --- */
+
+static void count_kind(const char *kind, const char *key, guint64 version, const void *value,
+                       void *data)
+{
+    g_hash_table_add(data, (char *)kind);
+}
+
+static void assert_given(const char *method, json_t *args)
+{
+    g_autofree char *said = ask_wconf(&world, env, method, args);
+    json_autoptr answer = json_parse_limited(said, strlen(said), MIB(1), NULL);
+    const json_t *changes = json_object_get(answer, "changes");
+    g_assert_cmpuint(json_array_size(changes), >, 4);
+    for (size_t i = 0; i < json_array_size(changes); i++)
+        g_assert_true(object_is_front(
+            json_string_value(json_object_get(json_array_get(changes, i), "kind"))));
+}
+
+/* What it does not ask for itself it is not told either. */
+static void test_is_given_no_more_than_clients_see(void)
+{
+    set_up();
+    fake_advance(world.world, 1000);
+    g_autoptr(GHashTable) kinds = g_hash_table_new(g_str_hash, g_str_equal);
+    config_each(cell_config(cell), count_kind, kinds);
+    g_assert_true(g_hash_table_contains(kinds, "volume"));
+    g_assert_true(g_hash_table_contains(kinds, "instance"));
+    g_assert_false(g_hash_table_contains(kinds, "replica"));
+    g_assert_false(g_hash_table_contains(kinds, "api_front_end"));
+    assert_given("wait_changes", json_make("{s:i}", "serial", 0));
+    assert_given("snapshot", json_make("{s:s, s:s}", "kind", "", "key", ""));
+    g_autofree char *secrets =
+        ask_wconf(&world, env, "wait_changes",
+                  json_make("{s:i, s:[s, s]}", "serial", 0, "kinds", "secret", "job"));
+    g_assert_nonnull(strstr(secrets, "\"changes\":[]"));
+    tear_down();
+}
+
 /* --- who may ask --- */
 
 static void test_other_nodes_may_not(void)
@@ -273,6 +312,8 @@ int main(int argc, char **argv)
     g_test_add_func("/cell/never-a-master", test_never_a_master);
     g_test_add_func("/cell/asks-under-the-next-master", test_asks_under_the_next_master);
     g_test_add_func("/cell/submits", test_submits);
+    g_test_add_func("/cell/is-given-no-more-than-clients-see #SAF-101",
+                    test_is_given_no_more_than_clients_see);
     g_test_add_func("/cell/other-nodes-may-not #SAF-100", test_other_nodes_may_not);
     return g_test_run();
 }

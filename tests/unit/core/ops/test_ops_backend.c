@@ -141,6 +141,12 @@ static void test_node_stays(void)
                        "node \"node3\" serves back end \"dir1\"; name the nodes that do without "
                        "it first: fettle backend modify dir1 --nodes NODES",
                        "wrong_state");
+    ops_set(world, "backend", DIR1, "nodes", json_make("[s]", NODE1));
+    ops_put(world, "api_front_end", NODE3, json_make("{ss}", "node", NODE3));
+    ops_expect_refusal(world, run("OP_NODE_REMOVE", json_make("{ss}", "node_name", "node3")),
+                       "node \"node3\" has a front end of the API; take that away first: fettle "
+                       "api remove --node node3",
+                       "wrong_state");
 }
 
 static void test_remove_refused(void)

@@ -333,7 +333,7 @@ static void test_ignored(void)
 static void assert_nothing_new(struct watcher_world *w)
 {
     static const char *const kinds[] = {
-#define OBJECT(kind, cover, view, writers, since) #kind,
+#define OBJECT(kind, cover, view, writers, since, reach) #kind,
 #include "proto/objects.def"
 #undef OBJECT
     };

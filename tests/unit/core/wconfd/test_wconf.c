@@ -295,6 +295,8 @@ static void test_copy_of_another_epoch(void)
                                         ROLE_WATCHER,   ROLE_CLI,   ROLE_JOINING, ROLE_VOLUMED,
                                         ROLE_SCHEDULER, ROLE_APID};
     world_set_up();
+    g_free(ask_wconf(&world, fake_process(world.world, NODE1, ROLE_CLI), "add_front_end",
+                     json_make("{s:s, s:s}", "commit_id", ID_A, "node", NODE2)));
     for (guint i = 0; i < G_N_ELEMENTS(roles); i++) {
         bool job = !strcmp(roles[i], ROLE_JOB);
         g_autofree char *old = g_strdup_printf("ping of %s: it belongs to history 5 epoch 0, the "

@@ -258,8 +258,25 @@ static void test_bad_requests(void)
 static void test_change(void)
 {
     set_up();
-    assert_says(changed(json_make("{s:s}", "visibility", "shared")),
-                "wrong_input: visibility: must be private or public, not \"shared\"");
+    const struct {
+        json_t *args;
+        const char *said;
+    } bad[] = {
+        {json_make("{s:s}", "visibility", "all"),
+         "wrong_input: visibility: must be private, public, shared or community, not \"all\""},
+        {json_make("{s:[s]}", "members", "red=maybe"),
+         "wrong_input: members: \"maybe\" must be pending, accepted or rejected"},
+        {json_make("{s:[s]}", "members", "red"), "wrong_input: members: \"red\" is not KEY=VALUE"},
+        {json_make("{s:[s]}", "clear", "uuid"),
+         "wrong_input: clear: \"uuid\" is neither name nor description"},
+        {json_make("{s:s}", "disk_format", "vmdk"),
+         "wrong_input: disk_format: must be raw or qcow2, not \"vmdk\""},
+        {json_make("{s:s}", "disk_format", "raw"),
+         "wrong_state: disk_format: image tick is active; what its bytes are is said before they "
+         "come"},
+    };
+    for (guint i = 0; i < G_N_ELEMENTS(bad); i++)
+        assert_says(changed(bad[i].args), bad[i].said);
     assert_says(changed(json_make("{s:[s]}", "properties", "os")),
                 "wrong_input: properties: \"os\" is not KEY=VALUE");
     g_autofree char *first =
@@ -274,13 +291,32 @@ static void test_change(void)
     const char *made = asked(with(create("tick", 0), "project", json_string("red")), "Volume");
     g_assert_cmpuint(now_of(made).size, ==, 4);
     g_autofree char *second =
-        changed(json_make("{s:s,s:i,s:[s]}", "name", "tock", "protected", 0, "properties", "os="));
+        changed(json_make("{s:s,s:i,s:[s],s:[s],s:[s],s:[s,s],s:i}", "name", "tock", "protected", 0,
+                          "remove_properties", "os", "properties", "empty=", "members",
+                          "red=accepted", "add_tags", "a", "b", "min_ram", 64));
     g_assert_nonnull(strstr(second, "serial"));
     const struct image *image = image_of(IMAGE);
     g_assert_cmpstr(image->name, ==, "tock");
-    g_assert_cmpuint(image->properties->len, ==, 1);
+    g_assert_cmpuint(image->properties->len, ==, 2);
     g_assert_cmpstr(image->properties->pdata[0], ==, "arch=x86_64");
+    g_assert_cmpstr(image->properties->pdata[1], ==, "empty=");
     g_assert_false(image->protected);
+    g_assert_cmpuint(image->min_ram, ==, 64);
+    g_assert_cmpuint(image->tags->len, ==, 2);
+    g_assert_cmpstr(image->members->pdata[0], ==, "red=accepted");
+    g_autofree char *third =
+        storage_ask(storage_cli, "change_image",
+                    json_make("{s:s,s:[s],s:[s],s:[s],s:s,s:i}", "image", "tock", "clear", "name",
+                              "remove_tags", "a", "remove_members", "red", "visibility", "shared",
+                              "deactivated", 1));
+    g_assert_nonnull(strstr(third, "serial"));
+    image = image_of(IMAGE);
+    g_assert_cmpstr(image->name, ==, "");
+    g_assert_cmpuint(image->tags->len, ==, 1);
+    g_assert_cmpuint(image->members->len, ==, 0);
+    assert_says(accept(create(IMAGE1, 0)),
+                "wrong_state: image " IMAGE1 " is deactivated; nobody may read it until it is "
+                "reactivated");
     world_tear_down();
 }
 

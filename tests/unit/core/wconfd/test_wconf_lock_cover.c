@@ -182,19 +182,19 @@ static const struct {
                 {"switches", "luxid"},
                 {"backend", "job"},
                 {"volume_type", ""},
-                {"api_front_end", ""},
                 {"storage_service", ""},
                 {"worker", ""},
                 {"snapshot", ""},
                 {"backup", ""},
                 {"image", ""},
                 {"trash", ""},
-                {"cleanup", ""}};
+                {"cleanup", ""},
+                {"api_front_end", ""}};
 
 static const struct {
     const char *kind, *cover, *writers;
 } kinds[] = {
-#define OBJECT(kind, cover, view, writers, since) {#kind, #cover, writers},
+#define OBJECT(kind, cover, view, writers, since, reach) {#kind, #cover, writers},
 #include "proto/objects.def"
 #undef OBJECT
 };

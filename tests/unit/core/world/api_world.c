@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/api/api_private.h"
+#include "core/api/identity_private.h"
 #include "helper/fake_identity.h"
 #include "proto/change.h"
 #include "proto/storage/volume_driver.h"
@@ -15,44 +16,60 @@ static struct fake_identity *identities;
 static struct fake_crypto *crypto;
 static const char *whoever;
 static guint minor_version;
+static GPtrArray *more_headers; /* name and value by turns */
 static struct http_answer *last;
+struct image_pipe *api_images;
+void (*api_meanwhile)(void);
 static GHashTable *seen; /* names of routes that were answered with their status */
 static guint64 generation, scheduler;
 
 /* --- who asks --- */
 
-static const struct {
-    const char *name, *project, *role;
-} people[] = {{"admin", PROJECT1, "admin"},
+static const struct asker {
+    const char *who, *project, *role;
+} askers[] = {{"admin", PROJECT1, "admin"},
               {"member", PROJECT1, "member"},
               {"reader", PROJECT1, "reader"},
               {"other", PROJECT2, "member"}};
-static char *tokens[G_N_ELEMENTS(people)];
 
-static void put_named(const char *kind, const char *id, const char *name)
+static void put_identity(const char *kind, const char *id, const char *name)
 {
     fake_identity_put(identities, kind, id, json_make("{s:s, s:s}", "id", id, "name", name));
 }
 
-static void put_person(guint i)
+static void put_identities(void)
 {
-    g_autofree char *id = g_strconcat("user-of-", people[i].name, NULL);
-    g_autofree char *key = g_strjoin("/", id, people[i].project, people[i].role, NULL);
-    fake_identity_put(
-        identities, "api_user", id,
-        json_make("{s:s, s:s, s:s}", "id", id, "name", people[i].name, "password", "kept pw"));
-    put_named("api_role", people[i].role, people[i].role);
-    fake_identity_put(identities, "api_assignment", key,
-                      json_make("{s:s, s:s, s:s}", "user_id", id, "project_id", people[i].project,
-                                "role_id", people[i].role));
+    static const char *const roles[] = {"admin", "member", "reader"};
+    identities = fake_identity_new();
+    crypto = fake_crypto_new();
+    for (guint i = 0; i < G_N_ELEMENTS(roles); i++)
+        put_identity("api_role", roles[i], roles[i]);
+    put_identity("api_project", PROJECT1, "demo");
+    put_identity("api_project", PROJECT2, "others");
+    for (guint i = 0; i < G_N_ELEMENTS(askers); i++) {
+        g_autofree char *user = g_strconcat("user-of-", askers[i].who, NULL);
+        g_autofree char *key = g_strjoin("/", user, askers[i].project, askers[i].role, NULL);
+        put_identity("api_user", user, askers[i].who);
+        fake_identity_put(identities, "api_assignment", key,
+                          json_make("{s:s, s:s, s:s}", "user_id", user, "project_id",
+                                    askers[i].project, "role_id", askers[i].role));
+    }
 }
 
-static void put_people(void)
+static char *seal_token(void)
 {
-    put_named("api_project", PROJECT1, "demo");
-    put_named("api_project", PROJECT2, "others");
-    for (guint i = 0; i < G_N_ELEMENTS(people); i++)
-        put_person(i);
+    for (guint i = 0; i < G_N_ELEMENTS(askers); i++) {
+        if (strcmp(askers[i].who, whoever) != 0)
+            continue;
+        g_autofree char *user = g_strconcat("user-of-", whoever, NULL);
+        struct api_token *token = token_new(user, askers[i].project, "");
+        g_ptr_array_add(token->methods, g_strdup("password"));
+        token_stamp(api, token);
+        char *sealed = token_seal(api, token, NULL);
+        api_token_free(token);
+        return sealed;
+    }
+    return NULL;
 }
 
 /* --- the world --- */
@@ -69,18 +86,15 @@ void api_set_up(GPtrArray *more)
     cell_start(cell);
     fake_advance(world.world, 1000);
     g_assert_nonnull(cell_config(cell));
-    identities = fake_identity_new();
-    crypto = fake_crypto_new();
-    put_people();
+    put_identities();
     const struct api_options options = {.env = env,
                                         .cell = cell,
                                         .identity = &identities->store,
                                         .crypto = &crypto->crypto,
+                                        .images = api_images,
                                         .public_url = "http://api:8774",
                                         .region = "RegionOne"};
-    g_autoptr(GError) error = NULL;
-    api = api_new(&options, &error);
-    g_assert_no_error(error);
+    api = api_new(&options, NULL);
     api_be("admin");
     api_at(0);
 }
@@ -88,13 +102,12 @@ void api_set_up(GPtrArray *more)
 void api_tear_down(void)
 {
     fake_kill(env);
+    api_with(NULL, NULL);
     g_clear_pointer(&last, http_answer_free);
     api_free(api);
     cell_free(cell);
     fake_identity_free(identities);
     fake_crypto_free(crypto);
-    for (guint i = 0; i < G_N_ELEMENTS(tokens); i++)
-        g_clear_pointer(&tokens[i], g_free);
     config_world_clear(&world);
 }
 
@@ -110,53 +123,79 @@ void api_at(guint minor)
 
 /* --- requests --- */
 
-static void set_header(struct http_request *request, const char *name, const char *value)
+struct stream {
+    struct http_bytes bytes;
+    char *text;
+    size_t used;
+};
+
+static gssize read_stream(struct http_bytes *bytes, void *place, gsize length, GError **error)
 {
-    g_hash_table_insert(request->headers, g_strdup(name), g_strdup(value));
+    struct stream *stream = (struct stream *)bytes;
+    gsize left = strlen(stream->text + stream->used), some = MIN(left, MIN(length, 5));
+    if (!left && g_str_has_suffix(stream->text, API_CLIENT_GONE)) {
+        fettle_set_error(error, UNREACHABLE, "the client has gone in the middle of its body");
+        return -1;
+    }
+    memcpy(place, stream->text + stream->used, some);
+    stream->used += some;
+    return (gssize)some;
 }
 
-static struct http_request *request_of(const char *method, const char *path, const char *query,
-                                       const char *body)
+static void free_stream(struct http_bytes *bytes)
+{
+    g_free(((struct stream *)bytes)->text);
+    g_free(bytes);
+}
+
+struct http_bytes *api_stream(const char *text)
+{
+    struct stream *stream = g_new0(struct stream, 1);
+    stream->bytes = (struct http_bytes){.read = read_stream, .free = free_stream};
+    stream->text = g_strdup(text);
+    return &stream->bytes;
+}
+
+void api_with(const char *name, const char *value)
+{
+    if (!more_headers)
+        more_headers = g_ptr_array_new_with_free_func(g_free);
+    if (!name) {
+        g_ptr_array_set_size(more_headers, 0);
+        return;
+    }
+    g_ptr_array_add(more_headers, g_strdup(name));
+    g_ptr_array_add(more_headers, g_strdup(value));
+}
+
+static void set_header(struct http_request *request, const char *name, const char *value)
+{
+    g_hash_table_replace(request->headers, g_strdup(name), g_strdup(value));
+}
+
+static struct http_request *request_of(const char *method, const char *path, const char *body)
 {
     struct http_request *request = g_new0(struct http_request, 1);
+    size_t length = strcspn(path, "?");
+    g_autofree char *version = g_strdup_printf("volume 3.%u", minor_version);
+    const char *project = !strcmp(whoever, "other") ? PROJECT2 : PROJECT1;
     request->method = g_strdup(method);
-    request->path = g_strdup(path);
-    request->query = g_strdup(query);
+    request->path = g_str_has_prefix(path, "/image/")
+                        ? g_strndup(path, length)
+                        : g_strdup_printf("/volume/v3/%s%.*s", project, (int)length, path);
+    request->query = g_strdup(path[length] ? path + length + 1 : "");
     request->headers = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
     request->body = g_strdup(body);
     request->body_len = strlen(body);
     request->peer = g_strdup("192.0.2.7:41234");
+    g_autofree char *token = seal_token();
+    if (token)
+        set_header(request, "x-auth-token", token);
     set_header(request, "content-type", "application/json");
+    set_header(request, "openstack-api-version", version);
+    for (guint i = 0; more_headers && i < more_headers->len; i += 2)
+        set_header(request, more_headers->pdata[i], more_headers->pdata[i + 1]);
     return request;
-}
-
-static void done_cb(struct http_answer *answer, void *data)
-{
-    last = answer;
-}
-
-/* Takes the request. */
-static void serve(struct http_request *request)
-{
-    g_clear_pointer(&last, http_answer_free);
-    api_serve(api, request, done_cb, NULL);
-    for (guint i = 0; i < 2000 && !last; i++)
-        fake_advance(world.world, 10);
-    g_assert_nonnull(last);
-}
-
-static const char *token_of(guint i)
-{
-    g_autofree char *body = g_strdup_printf(
-        "{\"auth\": {\"identity\": {\"methods\": [\"password\"], \"password\": {\"user\": "
-        "{\"id\": \"user-of-%s\", \"password\": \"pw\"}}}, \"scope\": {\"project\": {\"id\": "
-        "\"%s\"}}}}",
-        people[i].name, people[i].project);
-    if (tokens[i])
-        return tokens[i];
-    serve(request_of("POST", "/identity/v3/auth/tokens", "", body));
-    g_assert_cmpuint(last->status, ==, 201);
-    return tokens[i] = g_strdup(api_header("X-Subject-Token"));
 }
 
 static void note_route(const struct http_request *request, guint status)
@@ -176,27 +215,35 @@ static void note_route(const struct http_request *request, guint status)
     route_found_clear(&found);
 }
 
+static void done_cb(struct http_answer *answer, void *data)
+{
+    last = answer;
+}
+
 static void ask(const char *method, const char *path, const char *body)
 {
-    guint who = 0;
-    while (who < G_N_ELEMENTS(people) && strcmp(people[who].name, whoever) != 0)
-        who++;
-    bool known = who < G_N_ELEMENTS(people);
-    size_t length = strcspn(path, "?");
-    g_autofree char *version = g_strdup_printf("volume 3.%u", minor_version);
-    g_autofree char *whole = g_strdup_printf(
-        "/volume/v3/%s%.*s", known ? people[who].project : PROJECT1, (int)length, path);
-    const char *query = path[length] ? path + length + 1 : "";
-    struct http_request *request = request_of(method, whole, query, body);
-    struct http_request *noted = request_of(method, whole, query, body);
-    if (known)
-        set_header(request, "x-auth-token", token_of(who));
-    set_header(request, "openstack-api-version", version);
+    struct http_request *request = request_of(method, path, body);
+    struct http_request *noted = request_of(method, path, body);
+    g_clear_pointer(&last, http_answer_free);
     if (!seen)
         seen = g_hash_table_new(g_str_hash, g_str_equal);
-    serve(request);
+    if (api_wants_stream(request))
+        request->stream = api_stream(body);
+    api_serve(api, request, done_cb, NULL);
+    for (guint i = 0; i < 4000 && !last; i++) {
+        fake_advance(world.world, 10);
+        if (api_meanwhile)
+            api_meanwhile();
+    }
+    g_assert_nonnull(last);
     note_route(noted, last->status);
     http_request_free(noted);
+    http_request_free(request);
+}
+
+const struct http_answer *api_answered(void)
+{
+    return last;
 }
 
 char *api_ask(const char *method, const char *path, const char *body)
@@ -294,6 +341,16 @@ static void hand_on(void)
             storage_ask(schedulers[0], "hand_on", with(args, "backend", json_string(DIR1)));
         g_assert_nonnull(strstr(said, "serial"));
     }
+}
+
+guint64 api_take(const char *key)
+{
+    return storage_take(1, generation, key);
+}
+
+char *api_end(json_t *item)
+{
+    return storage_end_all(1, generation, json_make("[o]", item));
 }
 
 void api_work(void)

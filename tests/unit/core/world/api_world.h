@@ -4,6 +4,7 @@
  */
 #pragma once
 
+#include "proto/api/image_pipe.h"
 #include "unit/core/world/storage_world.h"
 
 #define PROJECT1 "10000000000040008000000000000001"
@@ -17,8 +18,18 @@ void api_tear_down(void);
 void api_be(const char *who);
 /* In microversion 3.MINOR from now on; 0 at first. */
 void api_at(guint minor);
-/* "202 {…}"; `path` stands behind /volume/v3/PROJECT. `body` "": none. */
+/* A header more of the requests from now on, in place of one of that name; NULL: none any more. */
+void api_with(const char *name, const char *value);
+/* "202 {…}"; `path` stands behind /volume/v3/PROJECT, or is a whole one of /image/. `body` "":
+ * none. */
 char *api_ask(const char *method, const char *path, const char *body);
+/* The last one. */
+const struct http_answer *api_answered(void);
+/* Bytes that are had in small pieces; of a text that ends so the client goes at its end. */
+struct http_bytes *api_stream(const char *text);
+#define API_CLIENT_GONE "(gone)"
+/* What front ends get; NULL at first. */
+extern struct image_pipe *api_images;
 /* The body of an answer, which must have that status; NULL: it has none. */
 json_t *api_get(guint status, const char *method, const char *path, const char *body);
 /* One text of that, by a path of names with dots: "volume.status"; numbers as texts, null as "". */
@@ -30,6 +41,11 @@ void api_refused(guint status, const char *message, const char *method, const ch
 const char *api_header(const char *name);
 /* Node1's member does all that is asked of it, well. */
 void api_work(void);
+/* It takes one row: the claim; and ends one, as storage_end_all(). */
+guint64 api_take(const char *key);
+char *api_end(json_t *item);
+/* Called again and again while an answer is waited for; NULL at first. */
+extern void (*api_meanwhile)(void);
 /* A blank volume of that name, made; its id, kept for ever. */
 const char *api_volume(const char *name);
 /* As a final point of the last test of a file: each route of these words (NULL at the end) has

@@ -1,0 +1,28 @@
+/*
+ * The files of a front end of the API, on the node that it is of: etc/apid.conf, etc/api-keys and
+ * var/lib/fettle/api. Commands about them run on that node; in a lab they find it by its name.
+ */
+#pragma once
+
+#include "cli/cli.h"
+
+struct front_end {
+    char *node; /* its name */
+    char *lab;  /* folder of the lab that it is in; NULL: it is a host */
+    struct node_paths *paths;
+    struct node_config *config;
+};
+
+/* `node`: NULL: this one. UNKNOWN_ENTITY: it belongs to no cluster; WRONG_STATE: it is another
+ * host. Free with front_end_free(). */
+struct front_end *front_end_find(const struct cli *cli, const char *node, GError **error);
+void front_end_free(struct front_end *end);
+typedef struct front_end front_end_t;
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(front_end_t, front_end_free)
+
+/* Names of what is there already, joined by ", "; "": nothing is. */
+char *front_end_left(const struct front_end *end);
+/* Removes all of it. */
+bool front_end_remove(const struct front_end *end, GError **error);
+/* Where clients find it. */
+char *front_end_url(const struct front_end *end, const struct api_conf *conf);

@@ -1,0 +1,162 @@
+/*
+ * fettle-apid: a front end of the API on this node (docs/design/api.md). All thinking is
+ * core/api's; here it gets its cell, its identities, its secrets, and its port. It asks the
+ * master's configuration daemon through this node's noded.
+ */
+#include <sys/stat.h>
+
+#include "base/log.h"
+#include "core/api/api.h"
+#include "daemons/apid/audit.h"
+#include "daemons/common/daemon.h"
+#include "io/api_conf.h"
+#include "io/crypto/crypto.h"
+#include "io/http/http_server.h"
+#include "io/real_env.h"
+#include "io/sqlite/identity_store.h"
+
+static struct {
+    struct env *env;
+    struct api_conf *conf;
+    struct audit *audit;
+    struct identity_store *identity;
+    struct crypto *crypto;
+    struct cell *cell;
+    struct api *api;
+    struct http_server *server;
+} apid;
+
+/* --- requests --- */
+
+static void answer(struct http_answer *answer, void *data)
+{
+    http_exchange_answer(data, answer);
+}
+
+static bool streams(const struct http_request *request, void *data)
+{
+    return api_wants_stream(request);
+}
+
+static void serve(struct http_exchange *exchange, void *data)
+{
+    api_serve(apid.api, http_exchange_request(exchange), answer, exchange);
+}
+
+static void complain(const char *line, void *data)
+{
+    log_warning("", "%s", line);
+}
+
+static void write_audit(const char *line, void *data)
+{
+    audit_write(apid.audit, line);
+}
+
+/* --- its parts --- */
+
+static bool open_files(const struct node_paths *paths, GError **error)
+{
+    g_autofree char *log = g_build_filename(paths->log, "audit.log", NULL);
+    g_autofree char *store = api_store_path(paths);
+    g_autofree char *keys = api_keys_path(paths);
+    apid.conf = api_conf_read(paths, error);
+    apid.crypto = apid.conf ? crypto_open(keys, error) : NULL;
+    apid.identity = apid.crypto ? identity_store_open(store, error) : NULL;
+    apid.audit = apid.identity ? audit_open(log, apid.conf->audit_mib * 1024 * 1024, error) : NULL;
+    return apid.audit;
+}
+
+static bool make_api(GError **error)
+{
+    apid.cell = cell_new(apid.env);
+    apid.api = api_new(&(struct api_options){.env = apid.env,
+                                             .cell = apid.cell,
+                                             .identity = apid.identity,
+                                             .crypto = apid.crypto,
+                                             .public_url = apid.conf->public_url,
+                                             .region = apid.conf->region,
+                                             .audit = write_audit},
+                       error);
+    return apid.api;
+}
+
+/* NULL without an error: no TLS. */
+static GTlsCertificate *read_certificate(GError **error)
+{
+    const char *certificate = apid.conf->certificate, *key = apid.conf->key;
+    g_autoptr(GError) local = NULL;
+    if (!*certificate)
+        return NULL;
+    GTlsCertificate *read =
+        g_tls_certificate_new_from_files(certificate, *key ? key : certificate, &local);
+    if (!read)
+        fettle_set_error(error, ENVIRONMENT, "certificate: %s: %s", certificate, local->message);
+    return read;
+}
+
+/* A socket that whoever has started it has made: the lab's front ends are reached from outside of
+ * its network. 0: there is none. */
+static int given_socket(void)
+{
+    guint64 fd = 0;
+    const char *text = g_getenv("FETTLE_LISTEN_FD");
+    return text && g_ascii_string_to_unsigned(text, 10, 3, 1024, &fd, NULL) ? (int)fd : 0;
+}
+
+static bool listen_there(GError **error)
+{
+    static const struct http_server_events events = {
+        .streams = streams, .serve = serve, .complain = complain};
+    g_autoptr(GError) local = NULL;
+    g_autoptr(GTlsCertificate) certificate = read_certificate(&local);
+    const struct http_server_options options = {.address = apid.conf->listen,
+                                                .port = (guint)apid.conf->port,
+                                                .fd = given_socket(),
+                                                .settings = "listen and port of apid.conf",
+                                                .certificate = certificate};
+    apid.server = local ? NULL : http_server_new(&options, &events, NULL, error);
+    if (local)
+        g_propagate_error(error, g_steal_pointer(&local));
+    return apid.server;
+}
+
+static struct env *setup(const char *root, GError **error)
+{
+    apid.env = real_env_new(root, ROLE_APID, NULL, error);
+    if (!apid.env || !open_files(real_env_paths(apid.env), error) || !make_api(error) ||
+        !listen_there(error))
+        return NULL;
+    return apid.env;
+}
+
+static bool start(GError **error)
+{
+    cell_start(apid.cell);
+    return true;
+}
+
+static void stop(void)
+{
+    g_clear_pointer(&apid.server, http_server_free);
+    g_clear_pointer(&apid.api, api_free);
+    g_clear_pointer(&apid.cell, cell_free);
+    g_clear_pointer(&apid.env, real_env_free);
+    g_clear_pointer(&apid.identity, identity_store_close);
+    g_clear_pointer(&apid.crypto, crypto_close);
+    g_clear_pointer(&apid.audit, audit_free);
+    g_clear_pointer(&apid.conf, api_conf_free);
+}
+
+int main(int argc, char **argv)
+{
+    umask(0077); /* what others need is given to them by name (SAF-107) */
+    static const struct daemon description = {
+        .name = "apid",
+        .summary = "The front end of the API on this node.",
+        .setup = setup,
+        .start = start,
+        .stop = stop,
+    };
+    return daemon_main(argc, argv, &description);
+}

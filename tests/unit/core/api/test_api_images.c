@@ -1,0 +1,566 @@
+/* Images as stock clients of image v2 ask for them, over a real wconfd: lists, one, made, changed,
+ * shared, deleted, and their bytes through a front end. core/api/image_*.c */
+#include <string.h>
+
+#include "helper/fake_env.h"
+#include "proto/storage/volume_driver.h"
+#include "unit/core/world/api_world.h"
+
+#define IMAGES "/image/v2/images"
+#define PATCH_TYPE "application/openstack-images-v2.1-json-patch"
+
+static char *path_of(const char *id, const char *rest)
+{
+    return g_strdup_printf(IMAGES "/%s%s", id, rest);
+}
+
+/* An image of whoever asks; its id, kept for ever. */
+static const char *make(const char *name, const char *more)
+{
+    g_autofree char *body = g_strdup_printf("{\"name\": \"%s\", \"disk_format\": \"raw\", "
+                                            "\"container_format\": \"bare\"%s}",
+                                            name, more);
+    json_autoptr made = api_get(201, "POST", IMAGES, body);
+    g_autofree char *id = api_text(made, "id");
+    fake_advance(world.world, 1000); /* so that lists have an order */
+    return g_intern_string(id);
+}
+
+static json_t *show(const char *id)
+{
+    g_autofree char *path = path_of(id, "");
+    return api_get(200, "GET", path, "");
+}
+
+#define image_says(id, member, expected)                                                           \
+    do {                                                                                           \
+        json_autoptr shown_ = show(id);                                                            \
+        api_says(shown_, member, expected);                                                        \
+    } while (0)
+
+/* Glance's errors have another form. */
+static void refused(guint status, const char *message, const char *method, const char *path,
+                    const char *body)
+{
+    json_autoptr json = api_get(status, method, path, body);
+    api_says(json, "message", message);
+}
+
+static char *patch(const char *id, const char *operations)
+{
+    g_autofree char *path = path_of(id, "");
+    api_with("content-type", PATCH_TYPE);
+    char *said = api_ask("PATCH", path, operations);
+    api_with(NULL, NULL);
+    return said;
+}
+
+static void patched(const char *id, const char *operations)
+{
+    g_autofree char *said = patch(id, operations);
+    if (!g_str_has_prefix(said, "200 "))
+        g_error("%s: %s", operations, said);
+}
+
+static void not_patched(const char *id, const char *operations, const char *status,
+                        const char *part)
+{
+    g_autofree char *said = patch(id, operations);
+    if (!g_str_has_prefix(said, status) || !strstr(said, part))
+        g_error("%s: %s, not %s… %s", operations, said, status, part);
+}
+
+static void set_up(void)
+{
+    api_set_up(NULL);
+    api_be("member");
+}
+
+/* --- what is said of them --- */
+
+static void test_life(void)
+{
+    set_up();
+    const char *id =
+        make("tick", ", \"os_distro\": \"none\", \"owner_specified.openstack.md5\": \"\""
+                     ", \"min_disk\": 1, \"min_ram\": 64, \"tags\": [\"b\", \"a\"]");
+    json_autoptr shown = show(id);
+    api_says(shown, "status", "queued");
+    api_says(shown, "visibility", "shared");
+    api_says(shown, "owner", PROJECT1);
+    api_says(shown, "os_distro", "none");
+    api_says(shown, "tags", "[\"b\",\"a\"]");
+    api_says(shown, "min_disk", "1");
+    api_says(shown, "min_ram", "64");
+    api_says(shown, "size", "");
+    api_says(shown, "checksum", "");
+    api_says(shown, "os_hash_algo", "");
+    g_assert_cmpstr(json_string_value(json_object_get(shown, "owner_specified.openstack.md5")), ==,
+                    "");
+    g_autofree char *file = g_strdup_printf("/v2/images/%s/file", id);
+    api_says(shown, "file", file);
+    patched(id, "[{\"op\": \"replace\", \"path\": \"/name\", \"value\": \"tock\"}, "
+                "{\"op\": \"add\", \"path\": \"/a~1b\", \"value\": \"1=2\"}, "
+                "{\"op\": \"remove\", \"path\": \"/os_distro\"}, "
+                "{\"op\": \"replace\", \"path\": \"/tags\", \"value\": [\"a\", \"c\"]}, "
+                "{\"op\": \"replace\", \"path\": \"/disk_format\", \"value\": \"qcow2\"}, "
+                "{\"op\": \"add\", \"path\": \"/description\", \"value\": \"d\"}, "
+                "{\"op\": \"replace\", \"path\": \"/protected\", \"value\": true}]");
+    json_autoptr then = show(id);
+    api_says(then, "name", "tock");
+    api_says(then, "a/b", "1=2");
+    api_says(then, "os_distro", "(absent)");
+    api_says(then, "tags", "[\"a\",\"c\"]");
+    api_says(then, "disk_format", "qcow2");
+    api_says(then, "description", "d");
+    g_autofree char *path = path_of(id, "");
+    g_autofree char *kept = g_strdup_printf("Image %s is protected and cannot be deleted.", id);
+    refused(403, kept, "DELETE", path, "");
+    patched(id, "[{\"op\": \"replace\", \"path\": \"/protected\", \"value\": false}, "
+                "{\"op\": \"remove\", \"path\": \"/description\"}, "
+                "{\"op\": \"replace\", \"path\": \"/name\", \"value\": null}]");
+    image_says(id, "description", "(absent)");
+    image_says(id, "name", "");
+    json_decref(api_get(204, "DELETE", path, ""));
+    api_work();
+    g_autofree char *gone = g_strdup_printf("No image found with ID %s", id);
+    refused(404, gone, "GET", path, "");
+    api_tear_down();
+}
+
+static void test_bad_input(void)
+{
+    static const struct {
+        guint status;
+        const char *body, *message;
+    } rows[] = {
+        {400, "{\"name\": 7}", "name: must be a text of 255 letters at most"},
+        {400, "{\"disk_format\": \"vmdk\"}", "disk_format: must be raw or qcow2, not \"vmdk\""},
+        {400, "{\"container_format\": \"ovf\"}",
+         "container_format: must be bare: an image is its bytes, and nothing is around them"},
+        {400, "{\"visibility\": \"all\"}",
+         "visibility: must be private, public, shared or community, not \"all\""},
+        {400, "{\"min_disk\": -1}",
+         "min_disk: must be a number, and not larger than anything here has"},
+        {400, "{\"protected\": \"yes\"}", "protected: must be true or false"},
+        {400, "{\"tags\": [1]}", "tags: must be a list of texts of 255 letters at most"},
+        {400, "{\"os_distro\": 7}", "os_distro: a property is a text"},
+        {400, "{\"a=b\": \"\"}",
+         "\"a=b\": a property's name has 1 to 255 letters, none of which is ="},
+        {400, "{\"id\": \"7\"}", "id: must be a UUID"},
+        {400, "[]", "the body must be an object"},
+        {403, "{\"status\": \"active\"}", "Attribute 'status' is read-only."},
+        {403, "{\"owner\": \"me\"}", "Attribute 'owner' is read-only."},
+        {403, "{\"visibility\": \"public\"}", "only an administrator makes an image public"},
+    };
+    set_up();
+    for (guint i = 0; i < G_N_ELEMENTS(rows); i++)
+        refused(rows[i].status, rows[i].message, "POST", IMAGES, rows[i].body);
+    const char *id = make("tick", "");
+    g_autofree char *again = g_strdup_printf("{\"id\": \"%s\"}", id);
+    g_autofree char *exists = g_strdup_printf("Image ID %s already exists!", id);
+    refused(409, exists, "POST", IMAGES, again);
+    not_patched(id, "{}", "400", "the body must be a list of at most 256 operations");
+    not_patched(id, "[{\"op\": \"test\", \"path\": \"/name\"}]", "400",
+                "op: must be add, replace or remove");
+    not_patched(id, "[{\"op\": \"add\", \"path\": \"/a/b\", \"value\": \"\"}]", "400",
+                "is not that of one member");
+    not_patched(id, "[{\"op\": \"add\", \"path\": \"/a\"}]", "400", "requires a member");
+    not_patched(id, "[{\"op\": \"replace\", \"path\": \"/a\", \"value\": \"\"}]", "409",
+                "Property a does not exist.");
+    not_patched(id, "[{\"op\": \"replace\", \"path\": \"/checksum\", \"value\": \"\"}]", "403",
+                "Attribute 'checksum' is read-only.");
+    not_patched(id, "[{\"op\": \"remove\", \"path\": \"/name\"}]", "403", "cannot be removed");
+    not_patched(id, "[{\"op\": \"add\", \"path\": \"/locations\", \"value\": []}]", "403",
+                "bytes come by PUT of the file alone");
+    g_autofree char *path = path_of(id, "");
+    refused(415, "Content-Type must be " PATCH_TYPE, "PATCH", path, "[]");
+    api_be("reader");
+    refused(403, "image_create needs the role member, or one above it, in the project of the token",
+            "POST", IMAGES, "{}");
+    api_be("");
+    refused(401, "The request you have made requires authentication: it has no X-Auth-Token.",
+            "GET", IMAGES, "");
+    api_tear_down();
+}
+
+static void assert_names(const char *query, const char *expected)
+{
+    g_autofree char *path = g_strconcat(IMAGES, query, NULL);
+    json_autoptr json = api_get(200, "GET", path, "");
+    g_autoptr(GString) names = g_string_new(NULL);
+    size_t at;
+    json_t *image;
+    json_array_foreach(json_object_get(json, "images"), at, image)
+        g_string_append_printf(names, "%s%s", at ? " " : "",
+                               json_string_value(json_object_get(image, "name")));
+    if (strcmp(names->str, expected) != 0)
+        g_error("%s: %s, not %s", path, names->str, expected);
+}
+
+static void test_lists(void)
+{
+    set_up();
+    make("a", ", \"os_distro\": \"x\", \"tags\": [\"t\"]");
+    make("b", ", \"visibility\": \"private\"");
+    make("c", ", \"os_hidden\": true");
+    api_be("other");
+    make("d", ", \"visibility\": \"community\"");
+    make("e", ", \"visibility\": \"private\"");
+    api_be("admin");
+    make("f", ", \"visibility\": \"public\"");
+    assert_names("", "f e d b a");
+    api_be("member");
+    assert_names("", "f b a");
+    assert_names("?sort=name:asc", "a b f");
+    assert_names("?sort_key=name&sort_dir=desc", "f b a");
+    assert_names("?visibility=community", "d");
+    assert_names("?visibility=all", "f d b a");
+    assert_names("?os_hidden=true", "c");
+    assert_names("?name=a", "a");
+    assert_names("?name=in:a,b", "b a");
+    assert_names("?os_distro=x", "a");
+    assert_names("?os_distro=y", "");
+    assert_names("?tag=t", "a");
+    assert_names("?status=queued&owner=" PROJECT1, "f b a");
+    assert_names("?size_min=1", "");
+    assert_names("?limit=1", "f");
+    assert_names("?protected=true", "");
+    json_autoptr first = api_get(200, "GET", IMAGES "?limit=2&sort=name:asc", "");
+    g_autofree char *next = api_text(first, "next");
+    g_autofree char *second = g_strconcat("/image", next, NULL);
+    json_autoptr more = api_get(200, "GET", second, "");
+    api_says(more, "images.0.name", "f");
+    refused(400, "Invalid sort key provided: colour", "GET", IMAGES "?sort_key=colour", "");
+    refused(400, "Invalid sort direction: up", "GET", IMAGES "?sort=name:up", "");
+    refused(400, "limit: \"abc\" is no number from 0 to 2147483647", "GET", IMAGES "?limit=abc",
+            "");
+    refused(400, "size_min: \"x\" is no number of bytes", "GET", IMAGES "?size_min=x", "");
+    refused(400, "marker x: there is none of that id in this list", "GET", IMAGES "?marker=x", "");
+    api_tear_down();
+}
+
+static void test_members(void)
+{
+    set_up();
+    const char *id = make("tick", "");
+    g_autofree char *path = path_of(id, ""), *members = path_of(id, "/members");
+    g_autofree char *one = path_of(id, "/members/" PROJECT2);
+    g_autofree char *gone = g_strdup_printf("No image found with ID %s", id);
+    api_be("other");
+    refused(404, gone, "GET", path, "");
+    api_be("member");
+    json_decref(api_get(200, "POST", members, "{\"member\": \"" PROJECT2 "\"}"));
+    refused(404, "there is no project x", "POST", members, "{\"member\": \"x\"}");
+    refused(403, "how it takes that says project " PROJECT2 " itself", "PUT", one,
+            "{\"status\": \"accepted\"}");
+    api_be("other");
+    image_says(id, "name", "tick");
+    assert_names("", "");
+    assert_names("?member_status=pending", "tick");
+    refused(400, "status: must be pending, accepted or rejected, not \"x\"", "PUT", one,
+            "{\"status\": \"x\"}");
+    json_autoptr taken = api_get(200, "PUT", one, "{\"status\": \"accepted\"}");
+    api_says(taken, "status", "accepted");
+    json_decref(api_get(200, "GET", one, ""));
+    assert_names("", "tick");
+    json_autoptr list = api_get(200, "GET", members, "");
+    api_says(list, "members.0.member_id", PROJECT2);
+    g_autofree char *not_his = g_strdup_printf("image %s is another project's", id);
+    refused(403, not_his, "DELETE", path, "");
+    api_be("member");
+    json_decref(api_get(204, "DELETE", one, ""));
+    api_be("other");
+    refused(404, gone, "GET", path, "");
+    api_tear_down();
+}
+
+static void test_tags_and_schemas(void)
+{
+    static const char *const schemas[] = {"image", "images", "member", "members"};
+    set_up();
+    const char *id = make("tick", "");
+    g_autofree char *tag = path_of(id, "/tags/t"), *none = path_of(id, "/tags/u");
+    json_decref(api_get(204, "PUT", tag, ""));
+    json_decref(api_get(204, "PUT", tag, ""));
+    image_says(id, "tags", "[\"t\"]");
+    g_autofree char *why = g_strdup_printf("Image %s has no tag u", id);
+    refused(404, why, "DELETE", none, "");
+    json_decref(api_get(204, "DELETE", tag, ""));
+    image_says(id, "tags", "[]");
+    for (guint i = 0; i < G_N_ELEMENTS(schemas); i++) {
+        g_autofree char *path = g_strconcat("/image/v2/schemas/", schemas[i], NULL);
+        json_autoptr schema = api_get(200, "GET", path, "");
+        api_says(schema, "name", schemas[i]);
+    }
+    g_autofree char *import = path_of(id, "/import"), *stage = path_of(id, "/stage");
+    refused(400,
+            "Import method web-download is not there: bytes come by PUT of /v2/images/{id}/file "
+            "alone",
+            "POST", import, "{\"method\": {\"name\": \"web-download\"}}");
+    refused(400,
+            "Import method glance-direct is not there: bytes come by PUT of /v2/images/{id}/file "
+            "alone",
+            "PUT", stage, "x");
+    json_autoptr ways = api_get(200, "GET", "/image/v2/info/import", "");
+    api_says(ways, "import-methods.value", "[]");
+    api_be("");
+    json_decref(api_get(300, "GET", "/image/", ""));
+    json_decref(api_get(200, "GET", "/image/versions", ""));
+    api_tear_down();
+}
+
+/* --- bytes --- */
+
+#define TEXT "twelve bytes"
+#define QUARTER "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+#define SUM QUARTER QUARTER QUARTER QUARTER
+#define MD5 "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"
+
+static struct {
+    const char *key; /* row of the image that comes */
+    guint64 claim;
+    bool takes, finished, drops; /* the member takes the row; all was said; what came is no good */
+    guint lines;                 /* connections that stand */
+    GString *got;
+} bytes;
+
+static struct image_line *send(struct image_pipe *pipe, const struct image_door *door,
+                               struct http_bytes *from, struct passed_sums *ret, GError **error)
+{
+    g_assert_cmpstr(door->path, ==, "/door");
+    char place[7];
+    gssize some;
+    while ((some = from->read(from, place, sizeof place, error)) > 0)
+        g_string_append_len(bytes.got, place, some);
+    if (some < 0)
+        return NULL;
+    *ret = (struct passed_sums){.bytes = bytes.got->len, .sha512 = SUM, .md5 = MD5};
+    bytes.lines++;
+    return (struct image_line *)bytes.got;
+}
+
+static void hang_up(struct image_pipe *pipe, struct image_line *line)
+{
+    bytes.lines--;
+}
+
+static struct http_bytes *fetch(struct image_pipe *pipe, const struct image_door *door,
+                                guint64 from, GError **error)
+{
+    g_assert_cmpstr(door->path, ==, "/door");
+    return api_stream(TEXT + from);
+}
+
+static json_t *open_door(const struct rpc_request *request, const char *node, void *data,
+                         GError **error)
+{
+    return json_make("{s:s}", "path", "/door");
+}
+
+static json_t *hear_end(const struct rpc_request *request, const char *node, void *data,
+                        GError **error)
+{
+    g_assert_cmpuint(bytes.lines, ==, 1);
+    g_assert_cmpstr(json_string_value(json_object_get(request->args, "sum")), ==, SUM);
+    g_assert_cmpint(json_integer_value(json_object_get(request->args, "bytes")), ==, strlen(TEXT));
+    bytes.finished = true;
+    return json_object();
+}
+
+/* What node1's member does while an upload waits. */
+static void work(void)
+{
+    const struct worker *row = bytes.key ? storage_row(bytes.key) : NULL;
+    if (row && !row->service_id && bytes.takes)
+        bytes.claim = api_take(bytes.key);
+    else if (row && bytes.finished) {
+        json_t *end = storage_end(bytes.key, bytes.claim);
+        g_autofree char *data = volume_data_name(strchr(bytes.key, '/') + 1, bytes.claim);
+        bytes.finished = false;
+        if (bytes.drops) {
+            json_object_set_new(end, "failed", json_true());
+            json_object_set_new(end, "why", json_string("another SHA-512 is on disk"));
+        } else {
+            json_object_set_new(end, "data", json_string(data));
+            json_object_set_new(end, "bytes", json_integer((json_int_t)strlen(TEXT)));
+            json_object_set_new(end, "virtual_size", json_integer((json_int_t)strlen(TEXT)));
+            json_object_set_new(end, "sum", json_string(SUM));
+            json_object_set_new(end, "checksum", json_string(MD5));
+        }
+        g_autofree char *said = api_end(end);
+        g_assert_cmpstr(said, ==, "passed");
+    }
+}
+
+static const char *set_up_bytes(void)
+{
+    static const struct image_pipe_ops ops = {.send = send, .hang_up = hang_up, .fetch = fetch};
+    static struct image_pipe pipe = {&ops};
+    api_images = &pipe;
+    api_meanwhile = work;
+    set_up();
+    fake_script(world.world, NULL, ROLE_VOLUMED, "receive_image", open_door, NULL);
+    fake_script(world.world, NULL, ROLE_VOLUMED, "send_image", open_door, NULL);
+    fake_script(world.world, NULL, ROLE_VOLUMED, "finish_image", hear_end, NULL);
+    const char *id = make("tick", "");
+    g_autofree char *key = g_strconcat("Image/", id, NULL);
+    memset(&bytes, 0, sizeof bytes);
+    bytes.key = g_intern_string(key);
+    bytes.takes = true;
+    bytes.got = g_string_new(NULL);
+    return id;
+}
+
+static void tear_down_bytes(void)
+{
+    g_assert_cmpuint(bytes.lines, ==, 0);
+    g_string_free(bytes.got, TRUE);
+    api_images = NULL;
+    api_meanwhile = NULL;
+    api_tear_down();
+}
+
+static char *upload(const char *id, const char *body)
+{
+    g_autofree char *path = path_of(id, "/file");
+    api_with("content-type", "application/octet-stream");
+    char *said = api_ask("PUT", path, body);
+    api_with(NULL, NULL);
+    return said;
+}
+
+static void assert_upload(const char *id, const char *body, const char *expected)
+{
+    g_autofree char *said = upload(id, body);
+    if (!g_str_has_prefix(said, expected))
+        g_error("answered: %s\nexpected: %s", said, expected);
+}
+
+static char *download(const char *id, const char *range)
+{
+    g_autofree char *path = path_of(id, "/file");
+    api_with("range", range);
+    g_autofree char *said = api_ask("GET", path, "");
+    api_with(NULL, NULL);
+    const struct http_answer *answer = api_answered();
+    g_autofree char *text = g_malloc0(64);
+    gsize length = 0;
+    while (answer->stream && length < answer->stream_len)
+        length += (gsize)answer->stream->read(answer->stream, text + length,
+                                              answer->stream_len - length, NULL);
+    return g_strdup_printf("%.3s %s", said, answer->stream ? text : api_header("content-range"));
+}
+
+static void assert_download(const char *id, const char *range, const char *expected)
+{
+    g_autofree char *said = download(id, range);
+    g_assert_cmpstr(said, ==, expected);
+}
+
+static void test_bytes(void)
+{
+    const char *id = set_up_bytes();
+    assert_download(id, "", "204 ");
+    assert_upload(id, TEXT, "204 ");
+    g_assert_cmpstr(bytes.got->str, ==, TEXT);
+    json_autoptr shown = show(id);
+    api_says(shown, "status", "active");
+    api_says(shown, "size", "12");
+    api_says(shown, "os_hash_algo", "sha512");
+    api_says(shown, "os_hash_value", SUM);
+    assert_upload(id, TEXT, "409 ");
+    assert_download(id, "", "200 " TEXT);
+    g_assert_cmpstr(api_header("content-md5"), ==, "u7u7u7u7u7u7u7u7u7u7uw==");
+    assert_download(id, "bytes=7-", "206 bytes");
+    g_assert_cmpstr(api_header("content-range"), ==, "bytes 7-11/12");
+    assert_download(id, "bytes=0-5", "206 twelve");
+    assert_download(id, "bytes=-5", "206 bytes");
+    assert_download(id, "bytes=7-100", "206 bytes");
+    assert_download(id, "bytes=12-", "416 bytes */12");
+    assert_download(id, "bytes=5-3", "416 bytes */12");
+    assert_download(id, "bytes=x-3", "416 bytes */12");
+    assert_download(id, "pages=1-3", "416 bytes */12");
+    g_autofree char *off = path_of(id, "/actions/deactivate");
+    g_autofree char *on = path_of(id, "/actions/reactivate"), *file = path_of(id, "/file");
+    api_be("admin");
+    json_decref(api_get(204, "POST", off, ""));
+    image_says(id, "status", "deactivated");
+    api_be("member");
+    refused(403, "The requested image has been deactivated. Image data download is forbidden.",
+            "GET", file, "");
+    g_autofree char *volume =
+        g_strdup_printf("{\"volume\": {\"size\": 1, \"imageRef\": \"%s\"}}", id);
+    g_autofree char *said = api_ask("POST", "/volumes", volume);
+    g_assert_nonnull(strstr(said, "is deactivated; nobody may read it until it is reactivated"));
+    api_be("admin");
+    json_decref(api_get(204, "POST", on, ""));
+    api_be("member");
+    assert_download(id, "", "200 " TEXT);
+    tear_down_bytes();
+}
+
+/* The image is queued again, and can be sent again with success. */
+static void test_bad_bytes(void)
+{
+    static const struct {
+        const char *body, *expected;
+    } rows[] = {{"", "400 "}, {"twelve" API_CLIENT_GONE, "503 "}};
+    const char *id = set_up_bytes();
+    for (guint i = 0; i < G_N_ELEMENTS(rows); i++) {
+        assert_upload(id, rows[i].body, rows[i].expected);
+        json_t *failed = with(storage_end(bytes.key, bytes.claim), "failed", json_true());
+        g_autofree char *end = api_end(failed); /* the member sees the connection's end */
+        g_assert_cmpstr(end, ==, "passed");
+        fake_advance(world.world, 200);
+        image_says(id, "status", "queued");
+        g_string_truncate(bytes.got, 0);
+    }
+    bytes.drops = true;
+    assert_upload(id, TEXT, "400 ");
+    g_assert_nonnull(strstr(api_answered()->body, "is queued: another SHA-512 is on disk"));
+    image_says(id, "status", "queued");
+    g_string_truncate(bytes.got, 0);
+    bytes.drops = false;
+    bytes.takes = false; /* nobody begins */
+    assert_upload(id, TEXT, "503 ");
+    g_assert_null(storage_row(bytes.key));
+    image_says(id, "status", "queued");
+    bytes.takes = true;
+    assert_upload(id, TEXT, "204 ");
+    g_autofree char *path = path_of(id, "/file");
+    refused(415, "Content-Type must be application/octet-stream", "PUT", path, "x");
+    tear_down_bytes();
+}
+
+static void test_promised(void)
+{
+    const char *id = set_up_bytes();
+    g_autofree char *path = path_of(id, "/file");
+    api_with("content-length", "13");
+    api_with("content-type", "application/octet-stream");
+    refused(400, "12 bytes came, and 13 were promised", "PUT", path, TEXT);
+    api_with(NULL, NULL);
+    g_assert_false(bytes.finished);
+    tear_down_bytes();
+}
+
+static void test_all_seen(void)
+{
+    api_assert_seen((const char *const[]){"image", NULL});
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/api-images/life", test_life);
+    g_test_add_func("/api-images/bad-input", test_bad_input);
+    g_test_add_func("/api-images/lists", test_lists);
+    g_test_add_func("/api-images/members", test_members);
+    g_test_add_func("/api-images/tags-and-schemas", test_tags_and_schemas);
+    g_test_add_func("/api-images/bytes", test_bytes);
+    g_test_add_func("/api-images/bad-bytes", test_bad_bytes);
+    g_test_add_func("/api-images/promised", test_promised);
+    g_test_add_func("/api-images/all-seen", test_all_seen);
+    return g_test_run();
+}
