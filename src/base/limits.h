@@ -51,7 +51,7 @@
 #define LIMIT_IMAGE_PROPERTIES 64
 #define LIMIT_IMAGE_TAGS 128
 #define LIMIT_IMAGE_MEMBERS 128
-#define LIMIT_METADATA 128 /* keys of a volume, a snapshot or a backup */
+#define LIMIT_METADATA 128     /* keys of a volume, a snapshot or a backup */
 #define LIMIT_VOLUME_NAME 255  /* characters of its name */
 #define LIMIT_GUEST_VOLUMES 16 /* that one instance has */
 #define LIMIT_VOLUME_SLOT 30   /* of a guest's bus: volumes fill it from here downwards */
