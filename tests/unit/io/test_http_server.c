@@ -110,6 +110,13 @@ static void give_task(void *data)
     http_exchange_answer(data, answer);
 }
 
+/* Nothing of it is read, and all that may wait for that has come. */
+static void refuse_task(void *data)
+{
+    loop_sleep(200);
+    answer_text(data, 409, "not now");
+}
+
 /* Says what it was asked. */
 static void serve(struct http_exchange *exchange, void *data)
 {
@@ -123,6 +130,10 @@ static void serve(struct http_exchange *exchange, void *data)
     }
     if (!strcmp(request->path, "/stream/up") || !strcmp(request->path, "/down")) {
         task_spawn(world->tasks, request->stream ? take_task : give_task, exchange);
+        return;
+    }
+    if (!strcmp(request->path, "/stream/refused-late")) {
+        task_spawn(world->tasks, refuse_task, exchange);
         return;
     }
     if (!strcmp(request->path, "/stream/refused")) { /* before its end */
@@ -431,11 +442,17 @@ static void test_stream_refused(void)
     g_autofree char *few =
         ask(&world, "PUT /stream/refused HTTP/1.1\r\nContent-Length: 3\r\n" END "abc");
     assert_answer(few, "409", "not now");
-    struct client *client = dial(&world);
-    say(client, "PUT /stream/refused HTTP/1.1\r\nContent-Length: 20971520\r\n" END);
-    say_body(client, 0, STREAM_BYTES, &sent);
-    world_wait(&client->over);
-    client_free(client);
+    static const char *const paths[] = {"refused", "refused-late"};
+    for (guint i = 0; i < G_N_ELEMENTS(paths); i++) {
+        g_autofree char *request = g_strdup_printf(
+            "PUT /stream/%s HTTP/1.1\r\nContent-Length: 20971520\r\n" END, paths[i]);
+        struct client *client = dial(&world);
+        say(client, request);
+        say_body(client, 0, STREAM_BYTES, &sent);
+        if (!client->over) /* not by its silence: it is read on until that is too much */
+            g_error("%s: stands still after %" G_GUINT64_FORMAT " bytes", paths[i], sent);
+        client_free(client);
+    }
     g_autofree char *next = ask(&world, "GET /next HTTP/1.1\r\n" END);
     assert_answer(next, "200", "GET /next");
     end(&world);
