@@ -5,7 +5,6 @@ import hashlib
 import http.client
 import os
 import random
-import struct
 import subprocess
 import threading
 
@@ -80,7 +79,8 @@ def test_stock():
         file.write(PIECE * 3 + bytes(MIB) + PIECE[:1000])
     with open(source, 'rb') as file:
         whole = file.read()
-    shown = front.openstack('image', 'create', 'tick', '--file', source, '--disk-format', 'raw', '--property', 'os_distro=none', '--tag', 't')
+    front.client('openstack', 'image', 'create', 'tick', '--file', source, '--disk-format', 'raw', '--property', 'os_distro=none', '--tag', 't')
+    shown = front.openstack('image', 'show', 'tick')
     assert (shown['status'], shown['size'], shown['checksum']) == ('active', len(whole), hashlib.md5(whole).hexdigest()), shown
     assert shown['properties']['os_hash_value'] == hashlib.sha512(whole).hexdigest(), shown
     front.client('openstack', 'image', 'save', 'tick', '--file', copy)
@@ -105,7 +105,11 @@ def test_bytes():
     image = made('bytes')
     assert ask('GET', f'/images/{image}/file')[0] == 204
     assert put(image, data, chunked=True)[0] == 204
-    assert put(image, data)[0] == 409
+    try: # a client that sends all of it first may be hung up on before it hears why
+        assert put(image, data)[0] == 409
+    except (BrokenPipeError, ConnectionResetError):
+        pass
+    assert put(image, b'few')[0] == 409
     assert ask('GET', f'/images/{image}/file')[2] == data
     status, headers, part = ask('GET', f'/images/{image}/file', Range='bytes=1048570-2097160')
     assert (status, headers['Content-Range'], part) == (206, f'bytes 1048570-2097160/{len(data)}', data[1048570:2097161])
@@ -116,23 +120,25 @@ def test_bytes():
 @title('/api-images/bytes-that-are-no-good')
 def test_no_good():
     image = made('bad', 'qcow2')
-    backing = b'/etc/shadow'
-    header = b'QFI\xfb' + struct.pack('>IQIIQIIQQIIQ', 3, 512, len(backing), 16, MIB, 0, 1, 65536, 131072, 1, 0, 0)
-    status, body = put(image, (header.ljust(512, b'\0') + backing).ljust(MIB, b'\0'))
-    assert status == 400 and b'backing' in body, (status, body)
+    chain = os.path.join(lab.directory, 'chain.qcow2')
+    subprocess.run(['qemu-img', 'create', '-q', '-u', '-f', 'qcow2', '-b', '/etc/shadow', '-F', 'raw', chain, '1M'], check=True)
+    with open(chain, 'rb') as file:
+        status, body = put(image, file.read())
+    assert status == 400 and b'/etc/shadow' in body, (status, body)
     assert status_of('bad') == 'queued'
     status, body = put(image, PIECE)
-    assert status == 400, (status, body)
+    assert status == 400 and b'no qcow2' in body, (status, body)
     upload = Upload(image, 2 * MIB)
     upload.send(PIECE)
+    wait_until('it comes', lambda: status_of('bad') == 'saving', v.PATIENCE_S)
     upload.gone()
     wait_until('it is queued again', lambda: status_of('bad') == 'queued', v.PATIENCE_S)
     i.check('dir1')
     good = os.path.join(lab.directory, 'good.qcow2')
     subprocess.run(['qemu-img', 'create', '-q', '-f', 'qcow2', good, '1G'], check=True)
     with open(good, 'rb') as file:
-        assert put(image, file.read())[0] == 204
-    assert status_of('bad') == 'active'
+        status, body = put(image, file.read())
+    assert (status, status_of('bad')) == (204, 'active'), body
 
 
 @title('/api-images/who-dies-in-the-middle-leaves-nothing')

@@ -236,18 +236,6 @@ static struct image_door *door_out(struct api_call *call, const char *image, GEr
     return cell_call_at(call->api->cell, node, ROLE_VOLUMED, "send_image", &args, error);
 }
 
-/* MD5 as HTTP has it: the bytes, in base64. */
-static void add_md5(struct http_answer *answer, const char *digits)
-{
-    g_autoptr(GByteArray) bytes = g_byte_array_new();
-    for (const char *at = digits; at[0] && at[1]; at += 2) {
-        guint8 byte = (guint8)(g_ascii_xdigit_value(at[0]) << 4 | g_ascii_xdigit_value(at[1]));
-        g_byte_array_append(bytes, &byte, 1);
-    }
-    g_autofree char *text = g_base64_encode(bytes->data, bytes->len);
-    http_answer_add_header(answer, "Content-MD5", text);
-}
-
 struct http_answer *api_image_download(struct api_call *call, GError **error)
 {
     const struct image *image = image_found(call, error);
@@ -282,8 +270,8 @@ struct http_answer *api_image_download(struct api_call *call, GError **error)
             g_strdup_printf("bytes %" G_GUINT64_FORMAT "-%" G_GUINT64_FORMAT "/%" G_GUINT64_FORMAT,
                             from, from + length - 1, size);
         http_answer_add_header(answer, "Content-Range", place);
-    } else if (*md5)
-        add_md5(answer, md5);
+    } else if (*md5) /* in hexadecimal, as Glance has it and its clients want it */
+        http_answer_add_header(answer, "Content-MD5", md5);
     http_answer_add_header(answer, "Accept-Ranges", "bytes");
     return answer;
 }

@@ -8,6 +8,7 @@
 #include <gio/gunixsocketaddress.h>
 #include <libsoup/soup.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #define STATUS_HEADERS_TOO_LARGE 431 /* RFC 6585; libsoup has no name for it */
@@ -67,9 +68,12 @@ static void stream_gone(void *data, GObject *stream)
     end_connection(data);
 }
 
-/* libsoup sees its end, and lets go of the stream. */
+/* libsoup sees its end, and lets go of the stream. Who writes on, and reads nothing, hears of it at
+ * once: without that its bytes would wait for a minute for room that nobody makes. */
 static void hang_up(struct connection *connection)
 {
+    const struct linger now = {.l_onoff = 1, .l_linger = 0};
+    setsockopt(g_socket_get_fd(connection->socket), SOL_SOCKET, SO_LINGER, &now, sizeof now);
     loop_timer_cancel(connection->timer);
     connection->timer = 0;
     if (connection->shaking)

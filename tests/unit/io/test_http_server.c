@@ -453,6 +453,16 @@ static void test_stream_refused(void)
             g_error("%s: stands still after %" G_GUINT64_FORMAT " bytes", paths[i], sent);
         client_free(client);
     }
+    struct client *deaf =
+        dial_silently(&world); /* it writes, and does not look whether it should */
+    GSocket *socket = g_socket_connection_get_socket(deaf->connection);
+    g_autoptr(GError) error = NULL;
+    say(deaf, "PUT /stream/refused HTTP/1.1\r\nContent-Length: 20971520\r\n" END);
+    say_body(deaf, 0, STREAM_BYTES, &sent);
+    g_assert_cmpint(g_socket_send(socket, "x", 1, NULL, &error), <, 0);
+    g_assert_false(g_error_matches(error, G_IO_ERROR, G_IO_ERROR_WOULD_BLOCK));
+    deaf->over = true;
+    client_free(deaf);
     g_autofree char *next = ask(&world, "GET /next HTTP/1.1\r\n" END);
     assert_answer(next, "200", "GET /next");
     end(&world);
