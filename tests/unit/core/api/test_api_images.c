@@ -547,7 +547,8 @@ static void test_promised(void)
 
 static void test_all_seen(void)
 {
-    api_assert_seen((const char *const[]){"image", NULL});
+    static const char *const routes[] = {"image", NULL};
+    api_assert_seen(routes);
 }
 
 int main(int argc, char **argv)
