@@ -146,7 +146,6 @@ guint ask_text(struct identity_world *world, const char *method, const char *tar
         g_hash_table_insert(request->headers, g_strdup("x-auth-token"), g_strdup(token));
     if (subject)
         g_hash_table_insert(request->headers, g_strdup("x-subject-token"), g_strdup(subject));
-    g_autofree char *path = g_strdup(request->path);
     forget_answer(world);
     api_serve(world->api[world->front_end], request, done_cb, world);
     fake_settle(world->world);
@@ -154,7 +153,8 @@ guint ask_text(struct identity_world *world, const char *method, const char *tar
     if (world->answer->body_len)
         world->json =
             json_parse_limited(world->answer->body, world->answer->body_len, MIB(1), NULL);
-    note_route(method, path, world->answer->status);
+    note_route(method, request->path, world->answer->status);
+    http_request_free(request);
     return world->answer->status;
 }
 
