@@ -388,7 +388,8 @@ struct http_answer *block_answer_list(struct api_call *call, const struct block_
     for (guint i = 0; i < all->len; i++)
         if (record_fits(call, config, list, all->pdata[i]))
             g_ptr_array_add(items, all->pdata[i]);
-    bool good = api_query_bool(call, "with_count", false, &with_count, error) &&
+    bool good = api_no_times(call, error) &&
+                api_query_bool(call, "with_count", false, &with_count, error) &&
                 read_sorting(call, &sorting, error) && check_keys(&sorting, items, error);
     if (good)
         sort_records(&sorting, items);

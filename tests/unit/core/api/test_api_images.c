@@ -236,6 +236,8 @@ static void test_lists(void)
     refused(400, "limit: \"abc\" is no number from 0 to 2147483647", "GET", IMAGES "?limit=abc",
             "");
     refused(400, "size_min: \"x\" is no number of bytes", "GET", IMAGES "?size_min=x", "");
+    refused(400, "created_at: lists are not restricted by times here; sort by created_at", "GET",
+            IMAGES "?created_at=gte:2026-01-01T00:00:00Z", "");
     refused(400, "marker x: there is none of that id in this list", "GET", IMAGES "?marker=x", "");
     api_tear_down();
 }
