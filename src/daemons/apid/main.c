@@ -34,11 +34,6 @@ static void answer(struct http_answer *answer, void *data)
     http_exchange_answer(data, answer);
 }
 
-static bool streams(const struct http_request *request, void *data)
-{
-    return api_wants_stream(request);
-}
-
 static void serve(struct http_exchange *exchange, void *data)
 {
     api_serve(apid.api, http_exchange_request(exchange), answer, exchange);
