@@ -57,11 +57,17 @@ static void test_snapshots(void)
     json_autoptr words = about(200, "GET", "snapshots", id, "/metadata", "");
     api_says(words, "metadata", "{\"a\":\"2\"}");
     json_autoptr kept = about(400, "DELETE", "volumes", volume, "", "");
+    done(400, "POST", "volumes", volume, "/action", "{\"os-force_delete\": null}");
+    json_autoptr still = about(200, "GET", "volumes", volume, "", "");
+    api_says(still, "volume.status", "available");
     g_autofree char *of_snapshot =
         made("/volumes", "volume", "{\"volume\": {\"snapshot_id\": \"ID\"}}", id);
     json_autoptr copy = about(200, "GET", "volumes", of_snapshot, "", "");
     api_says(copy, "volume.snapshot_id", id);
     api_says(copy, "volume.size", "1");
+    done(400, "POST", "snapshots", id, "/action", "{\"os-force_delete\": null}"); /* it is read */
+    json_autoptr read = about(200, "GET", "snapshots", id, "", "");
+    api_says(read, "snapshot.status", "available");
     api_work();
     done(202, "POST", "snapshots", id, "/action", "{\"os-reset_status\": {\"status\": \"error\"}}");
     done(400, "POST", "snapshots", id, "/action", "{\"os-reset_status\": {}}");
