@@ -1,6 +1,7 @@
 /* Volumes: lists, one, made, changed, deleted. What is done to one that there is: volume_acts.c. */
 #include <string.h>
 
+#include "core/api/image_common.h"
 #include "core/api/volume_view.h"
 #include "core/config/attachments.h"
 
@@ -186,17 +187,34 @@ static GPtrArray *image_words(const struct image *image)
     return words;
 }
 
+/* By its id, or the name of the only one that who asks sees: whatever others call theirs. */
+static const struct image *find_image(const struct api_call *call, const struct config *config,
+                                      const char *id)
+{
+    const struct image *image = config_get(config, "image", id, NULL);
+    if (image)
+        return image_is_seen(call, image) ? image : NULL;
+    guint count = 0;
+    g_autoptr(GPtrArray) all = config_list(config, "image");
+    for (guint i = 0; i < all->len; i++) {
+        const struct image *other = all->pdata[i];
+        if (strcmp(other->name, id) != 0 || !image_is_seen(call, other))
+            continue;
+        image = other;
+        count++;
+    }
+    return count == 1 ? image : NULL;
+}
+
 static bool of_image(struct api_call *call, const char *id, struct accept_work_args *args,
                      GError **error)
 {
     const struct config *config = block_config(call, error);
-    const struct image *image = config ? config_find(config, "image", id, NULL) : NULL;
-    bool seen = image && (image->visibility == IMAGE_PUBLIC || api_is_admin(call) ||
-                          !strcmp(image->project, call->token->project_id));
-    if (config && !seen)
+    const struct image *image = config ? find_image(call, config, id) : NULL;
+    if (config && !image)
         fettle_set_error(error, WRONG_INPUT,
                          "Invalid image identifier or unable to access requested image.");
-    if (!seen)
+    if (!image)
         return false;
     text_set(&args->image, image->uuid);
     block_set_words(&args->image_metadata, image_words(image));

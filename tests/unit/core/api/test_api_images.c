@@ -499,6 +499,21 @@ static void test_bytes(void)
     json_decref(api_get(204, "POST", on, ""));
     api_be("member");
     assert_download(id, "", "200 " TEXT);
+    /* a volume of it: by its name, whoever else calls his like that, and by whoever sees it */
+    json_autoptr shown_again = show(id);
+    g_autofree char *name = api_text(shown_again, "name");
+    g_autofree char *by_name =
+        g_strdup_printf("{\"volume\": {\"size\": 1, \"imageRef\": \"%s\"}}", name);
+    api_be("other");
+    make(name, "");
+    api_be("member");
+    json_decref(api_get(202, "POST", "/volumes", by_name));
+    api_be("other");
+    json_decref(api_get(400, "POST", "/volumes", volume));
+    api_be("member");
+    patched(id, "[{\"op\": \"replace\", \"path\": \"/visibility\", \"value\": \"community\"}]");
+    api_be("other");
+    json_decref(api_get(202, "POST", "/volumes", volume));
     tear_down_bytes();
 }
 
