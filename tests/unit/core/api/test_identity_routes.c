@@ -465,6 +465,21 @@ static void check_credentials(void)
     assert_status(401, ask(world, "POST", "/v3/auth/tokens", NULL, by_credential(id, secret)));
 }
 
+/* What the store would not give back is not put into it: nobody could ask anything any more. */
+static void check_unreadable(void)
+{
+    const char *path = "/v3/users/id-ann/application_credentials";
+    assert_status(400, ask(world, "POST", path, ann,
+                           json_make("{s:{s:s, s:s}}", "application_credential", "name", "x",
+                                     "expires_at", "9999-12-31T00:00:00")));
+    assert_status(200, get(path, ann));
+    g_autofree char *long_id = g_strnfill(300, 'a');
+    g_autofree char *quota = g_strdup_printf("/volume/v3/id-red/os-quota-sets/%s", long_id);
+    assert_status(
+        400, ask(world, "PUT", quota, root, json_make("{s:{s:i}}", "quota_set", "volumes", 1)));
+    assert_status(200, get(path, ann));
+}
+
 static void check_credential_terms(void)
 {
     g_autofree char *none = token_of(world, "ann", NULL);
@@ -600,6 +615,7 @@ int main(int argc, char **argv)
     TEST("what was changed counts at the next request", check_changes_bite);
     TEST("application credentials", check_credentials);
     TEST("terms of application credentials", check_credential_terms);
+    TEST("what cannot be kept", check_unreadable);
     TEST("stores that others change, or that fail", check_conflicts);
     TEST("a name that another takes meanwhile", check_race);
     TEST("the audit log", check_audit);
