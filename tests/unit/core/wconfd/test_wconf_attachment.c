@@ -67,6 +67,9 @@ static void test_image_of_its_id(void)
     g_assert_cmpstr(said, ==,
                     "already_exists: an image cannot have the id " ATTACHMENT
                     ": an attachment of volume data1 has it; choose another one");
+    g_free(storage_ask(storage_cli, "change_volume",
+                       json_make("{s:s,s:s,s:s}", "commit_id", ATTACHMENT, "volume", VOLUME1,
+                                 "description", "by whoever may read ids")));
     g_free(given_up(0, generation_of_web1()));
     g_assert_false(is_attached());
     world_tear_down();
