@@ -72,6 +72,10 @@ bool api_query_bool(const struct api_call *call, const char *name, bool otherwis
 bool api_all_tenants(const struct api_call *call);
 bool api_is_admin(const struct api_call *call);
 
+/* WRONG_INPUT: a list is asked for by times. It would be whole, or empty, and who asks acts on it.
+ */
+bool api_no_times(const struct api_call *call, GError **error);
+
 /* --- the answer (api_answer.c) --- */
 
 /* With the route's status; `json` is stolen, NULL: no body. */

@@ -73,6 +73,19 @@ bool api_all_tenants(const struct api_call *call)
     return api_is_admin(call) && text && truth_of(text) > 0;
 }
 
+bool api_no_times(const struct api_call *call, GError **error)
+{
+    static const char *const times[] = {"created_at", "updated_at", NULL};
+    for (const char *const *time = times; *time; time++)
+        if (api_query(call, *time)) {
+            fettle_set_error(error, WRONG_INPUT,
+                             "%s: lists are not restricted by times here; sort by created_at",
+                             *time);
+            return false;
+        }
+    return true;
+}
+
 /* --- pages --- */
 
 static bool read_count(const struct api_call *call, const char *name, guint otherwise, guint *ret,

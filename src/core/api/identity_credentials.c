@@ -5,6 +5,7 @@
 #include "proto/env.h"
 
 #define SECRET_BYTES 64
+#define LIMIT_CREDENTIALS 100 /* of a user */
 
 static json_t *credential_to_json(const struct api_call *call,
                                   const struct api_credential *credential)
@@ -152,14 +153,25 @@ static bool decide_credential(struct identity *identity, GPtrArray *changes, voi
     if (!identity_get(identity, "api_user", made->user_id))
         return not_found("user", made->user_id, error);
     g_autoptr(GPtrArray) all = identity_list(identity, "api_credential");
+    guint own = 0;
     for (guint i = 0; i < all->len; i++) {
         const struct api_credential *other = all->pdata[i];
-        if (strcmp(other->user_id, made->user_id) != 0 || strcmp(other->name, made->name) != 0)
+        if (strcmp(other->user_id, made->user_id) != 0)
+            continue;
+        own++;
+        if (strcmp(other->name, made->name) != 0)
             continue;
         fettle_set_error(error, ALREADY_EXISTS,
                          "Conflict occurred attempting to store application_credential - Duplicate "
                          "entry found with name %s.",
                          made->name);
+        return false;
+    }
+    if (own >= LIMIT_CREDENTIALS) {
+        fettle_set_error(error, PERMISSION,
+                         "Unable to create additional application credentials, maximum of %d "
+                         "already exceeded for user.",
+                         LIMIT_CREDENTIALS);
         return false;
     }
     identity_put(changes, &api_credential_record, made->id, made);

@@ -10,8 +10,8 @@
 #define LOGIN_REFUSED                                                                              \
     "The request you have made requires authentication: there is no such user, or the secret is "  \
     "wrong."
-/* Nobody's: checked in place of what a user who is not there would have, so that he is refused no
- * sooner than others. */
+/* Nobody's: checked in place of what a user has who is not there, or who has failed too often, so
+ * that each is refused no sooner than others. */
 #define NOBODYS_PASSWORD "$y$j9T$7l.Dd0H1fZ2m0p1Vw0rC/.$0000000000000000000000000000000000000000000"
 
 /* Failures of one user: when the last ones were. */
@@ -57,19 +57,17 @@ bool login_check(struct api_call *call, const char *user_id, const char *kept, c
 {
     struct api *api = call->api;
     bool is = false;
-    if (kept && is_locked(api, user_id)) {
+    bool locked = kept && is_locked(api, user_id);
+    if (locked)
         text_set(&call->note, "too many logins of this user have failed");
-        fettle_set_error(error, PERMISSION, LOGIN_REFUSED);
-        return false;
-    }
-    if (!api->crypto->ops->password_is(api->crypto, kept ? kept : NOBODYS_PASSWORD, secret, &is,
-                                       error) ||
+    if (!api->crypto->ops->password_is(api->crypto, kept && !locked ? kept : NOBODYS_PASSWORD,
+                                       secret, &is, error) ||
         !identity_refresh(api->identity, error))
         return false;
     /* asked again: others may have failed meanwhile, of whose guesses this may be one */
-    if (kept && is && !is_locked(api, user_id))
+    if (kept && !locked && is && !is_locked(api, user_id))
         return true;
-    if (kept && !is)
+    if (kept && !locked && !is)
         note_failure(call, user_id);
     fettle_set_error(error, PERMISSION, LOGIN_REFUSED);
     return false;

@@ -174,6 +174,26 @@ GPtrArray *identity_list(const struct identity *identity, const char *kind)
 
 /* --- changes --- */
 
+/* What could not be read again would be the end of every request. */
+static bool can_be_read(const GPtrArray *changes, GError **error)
+{
+    for (guint i = 0; i < changes->len; i++) {
+        const struct change *change = changes->pdata[i];
+        if (change->op != CHANGE_PUT)
+            continue;
+        const struct record *record = kinds[index_of(change->kind)];
+        g_autoptr(GError) why = NULL;
+        void *value = record_parse(record, change->object, RECORD_KEEP, &why);
+        if (!value) {
+            fettle_set_error(error, WRONG_INPUT, "%s.%s", change->kind + strlen("api_"),
+                             why->message);
+            return false;
+        }
+        record_free(record, value);
+    }
+    return true;
+}
+
 static bool try_change(struct identity *identity,
                        bool (*decide)(struct identity *identity, GPtrArray *changes, void *data,
                                       GError **error),
@@ -181,7 +201,8 @@ static bool try_change(struct identity *identity,
 {
     g_autoptr(GPtrArray) changes = change_list_new();
     guint64 version;
-    if (!identity_refresh(identity, error) || !decide(identity, changes, data, error))
+    if (!identity_refresh(identity, error) || !decide(identity, changes, data, error) ||
+        !can_be_read(changes, error))
         return false;
     if (!changes->len)
         return true;

@@ -6,6 +6,7 @@
 
 #define AUDIT_BYTES 16
 #define SEALED_MAX 4096 /* bytes of a token */
+#define LIMIT_REVOKED 4096
 
 static gint64 now_us(const struct api *api)
 {
@@ -284,21 +285,42 @@ struct revoking {
     const struct api_token *token;
 };
 
-/* Those that have expired meanwhile go. */
+static void revoke_one(const struct api_token *token, GPtrArray *changes)
+{
+    record_autoptr(api_revoked) revoked = api_revoked_new();
+    text_set(&revoked->id, token->audit_ids->pdata[0]);
+    revoked->expires_us = (guint64)token->expires_us;
+    identity_put(changes, &api_revoked_record, revoked->id, revoked);
+}
+
+static void revoke_all(struct api *api, const struct api_user *user, GPtrArray *changes)
+{
+    record_autoptr(api_user) changed = api_user_copy(user);
+    changed->tokens_before_us = MAX((guint64)now_us(api), user->tokens_before_us + 1);
+    identity_put(changes, &api_user_record, user->id, changed);
+}
+
+/* Those that have expired meanwhile go. Where too many are left all of its user's are revoked,
+ * which takes no room: anybody can get, and revoke, as many as he likes. */
 static bool decide_revoking(struct identity *identity, GPtrArray *changes, void *data,
                             GError **error)
 {
     const struct revoking *revoking = data;
+    const struct api_token *token = revoking->token;
+    const struct api_user *user = identity_get(identity, "api_user", token->user_id);
     g_autoptr(GPtrArray) all = identity_list(identity, "api_revoked");
+    guint left = 0;
     for (guint i = 0; i < all->len; i++) {
         const struct api_revoked *old = all->pdata[i];
-        if ((gint64)old->expires_us <= now_us(revoking->api))
+        if ((gint64)old->expires_us > now_us(revoking->api))
+            left++;
+        else
             identity_drop(changes, "api_revoked", old->id);
     }
-    record_autoptr(api_revoked) revoked = api_revoked_new();
-    text_set(&revoked->id, revoking->token->audit_ids->pdata[0]);
-    revoked->expires_us = (guint64)revoking->token->expires_us;
-    identity_put(changes, &api_revoked_record, revoked->id, revoked);
+    if (left < LIMIT_REVOKED)
+        revoke_one(token, changes);
+    else if (user)
+        revoke_all(revoking->api, user, changes);
     return true;
 }
 

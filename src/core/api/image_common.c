@@ -43,14 +43,19 @@ const char *image_property(const struct image *image, const char *key)
     return value_of(image->properties, key);
 }
 
+bool image_is_seen(const struct api_call *call, const struct image *image)
+{
+    return image_is_own(call, image) || image->visibility == IMAGE_PUBLIC ||
+           image->visibility == IMAGE_COMMUNITY ||
+           image_member_status(image, call->token->project_id);
+}
+
 const struct image *image_found(struct api_call *call, GError **error)
 {
     const struct config *config = image_config(call, error);
     const char *id = api_var(call, "id");
     const struct image *image = config ? config_get(config, "image", id, NULL) : NULL;
-    if (image && (image_is_own(call, image) || image->visibility == IMAGE_PUBLIC ||
-                  image->visibility == IMAGE_COMMUNITY ||
-                  image_member_status(image, call->token->project_id))) {
+    if (image && image_is_seen(call, image)) {
         text_set(&call->resource, image->uuid);
         return image;
     }

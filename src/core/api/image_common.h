@@ -12,6 +12,8 @@ const struct image *image_found(struct api_call *call, GError **error);
 const struct image *image_owned(struct api_call *call, GError **error);
 /* Whether it is the asking project's, or an administrator asks. */
 bool image_is_own(const struct api_call *call, const struct image *image);
+/* Whether who asks may know of it: it is his, shared with him, or of all. */
+bool image_is_seen(const struct api_call *call, const struct image *image);
 /* How a project takes an image that is shared with it; NULL: that is not. */
 const char *image_member_status(const struct image *image, const char *project);
 

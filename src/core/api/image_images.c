@@ -195,7 +195,8 @@ struct http_answer *api_images_list(struct api_call *call, GError **error)
 {
     const struct config *config = image_config(call, error);
     bool hidden;
-    if (!config || !api_query_bool(call, "os_hidden", false, &hidden, error))
+    if (!config || !api_no_times(call, error) ||
+        !api_query_bool(call, "os_hidden", false, &hidden, error))
         return NULL;
     g_autoptr(GPtrArray) views = gather(call, config, error);
     g_auto(GStrv) words = NULL;

@@ -22,10 +22,12 @@ static bool submit_attach(struct api_call *call, const char *volume, const char 
                        error) != 0;
 }
 
-static bool submit_detach(struct api_call *call, const char *volume, GError **error)
+/* From the guest that it was seen with: by now it may be another's. */
+static bool submit_detach(struct api_call *call, const struct volume *volume, GError **error)
 {
     record_autoptr(op_instance_detach_volume) params = op_instance_detach_volume_new();
-    text_set(&params->volume, volume);
+    text_set(&params->volume, volume->uuid);
+    text_set(&params->instance_name, attachment_of(volume)->instance);
     return cell_submit(call->api->cell, "OP_INSTANCE_DETACH_VOLUME", params, call->request_id,
                        error) != 0;
 }
@@ -136,7 +138,7 @@ static struct http_answer *detach(struct api_call *call, const char *attachment,
                           "Volume attachment could not be found with filter: "
                           "attachment_id = %s.",
                           attachment);
-    return submit_detach(call, api_var(call, "id"), error) ? api_answer(call, NULL) : NULL;
+    return submit_detach(call, volume, error) ? api_answer(call, NULL) : NULL;
 }
 
 struct http_answer *api_volume_detach(struct api_call *call, GError **error)
@@ -315,6 +317,7 @@ struct http_answer *api_attachment_delete(struct api_call *call, GError **error)
     if (!volume)
         return NULL;
     g_autofree char *id = g_strdup(volume->uuid);
-    bool done = attachment_of(volume) ? submit_detach(call, id, error) : release(call, id, error);
+    bool done =
+        attachment_of(volume) ? submit_detach(call, volume, error) : release(call, id, error);
     return done ? api_answer(call, json_make("{s:[]}", "attachments")) : NULL;
 }

@@ -197,24 +197,32 @@ static void as_it_was(const struct config *config, const struct backup *backup,
         g_ptr_array_add(args->image_metadata, g_strdup(volume->image_metadata->pdata[i]));
 }
 
+struct accept_work_args *block_restore_new(struct api_call *call, const struct backup *backup,
+                                           const char *name)
+{
+    struct accept_work_args *args =
+        block_work(call, RESOURCE_BACKUP, "restore-backup", backup->uuid);
+    text_set(&args->name, name);
+    text_set(&args->user, call->token->user_id);
+    as_it_was(block_config(call, NULL), backup, args);
+    block_add_quota(call, args, backup->project);
+    return args;
+}
+
 struct http_answer *api_backup_restore(struct api_call *call, GError **error)
 {
     const struct backup_restore_body *body = call->body;
     const struct backup *backup = block_found(call, RESOURCE_BACKUP, error);
-    if (!backup || (*body->volume_id && !block_find(call, RESOURCE_VOLUME, body->volume_id, error)))
+    const char *target = body->volume_id;
+    if (!backup || (*target && !block_find(call, RESOURCE_VOLUME, target, error)))
         return NULL;
-    struct accept_work_args *args =
-        block_work(call, RESOURCE_BACKUP, "restore-backup", backup->uuid);
-    g_autofree char *id = g_strdup(*body->volume_id ? body->volume_id : args->commit_id);
     g_autofree char *name =
         *body->name ? g_strdup(body->name) : g_strconcat("restore_backup_", backup->uuid, NULL);
-    text_set(&args->target, body->volume_id);
-    if (!*body->volume_id) {
-        text_set(&args->name, name);
-        text_set(&args->user, call->token->user_id);
-        as_it_was(block_config(call, NULL), backup, args);
-        block_add_quota(call, args, backup->project);
-    }
+    struct accept_work_args *args =
+        *target ? block_work(call, RESOURCE_BACKUP, "restore-backup", backup->uuid)
+                : block_restore_new(call, backup, name);
+    g_autofree char *id = g_strdup(*target ? target : args->commit_id);
+    text_set(&args->target, target);
     record_autoptr(accepted_work) accepted = block_accept(call, args, error);
     return accepted ? answer_restore(call, api_var(call, "id"), id, error) : NULL;
 }

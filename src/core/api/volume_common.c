@@ -388,7 +388,8 @@ struct http_answer *block_answer_list(struct api_call *call, const struct block_
     for (guint i = 0; i < all->len; i++)
         if (record_fits(call, config, list, all->pdata[i]))
             g_ptr_array_add(items, all->pdata[i]);
-    bool good = api_query_bool(call, "with_count", false, &with_count, error) &&
+    bool good = api_no_times(call, error) &&
+                api_query_bool(call, "with_count", false, &with_count, error) &&
                 read_sorting(call, &sorting, error) && check_keys(&sorting, items, error);
     if (good)
         sort_records(&sorting, items);
@@ -531,6 +532,19 @@ struct http_answer *block_reset_act(struct api_call *call, enum resource_type ty
                : NULL;
 }
 
+/* Whether it cannot go whatever its status is: it has snapshots, or something is made of it. */
+static bool is_needed(const struct config *config, enum resource_type type, const char *id)
+{
+    g_autoptr(GPtrArray) snapshots = config_volume_snapshots(config, id);
+    g_autoptr(GPtrArray) rows = config_held_work(config, type, id);
+    bool read = false;
+    for (guint i = 0; i < rows->len; i++) {
+        const struct worker *row = rows->pdata[i];
+        read = read || (strcmp(row->partner_id, id) != 0 && strcmp(row->resource_id, id) != 0);
+    }
+    return snapshots->len || read;
+}
+
 /* What is done to it ends first: then nobody's late word counts any more (CLN-65). */
 struct http_answer *block_force_delete_act(struct api_call *call, enum resource_type type,
                                            const char *operation, GError **error)
@@ -541,7 +555,8 @@ struct http_answer *block_force_delete_act(struct api_call *call, enum resource_
         return NULL;
     struct http_answer *answer =
         block_accept_act(call, block_work(call, type, operation, id), &first);
-    bool stuck = first && fettle_error_is(first, WRONG_STATE);
+    bool stuck = first && fettle_error_is(first, WRONG_STATE) &&
+                 !is_needed(block_config(call, NULL), type, id);
     if (!answer && !stuck)
         g_propagate_error(error, g_steal_pointer(&first));
     if (stuck && block_reset(call, type, id, resource_error_status(type), error))

@@ -92,6 +92,10 @@ const struct api_quota *block_quota(const struct api_call *call, const char *pro
 /* It goes with the request. */
 void block_add_quota(const struct api_call *call, struct accept_work_args *args,
                      const char *project);
+/* What a new volume of that backup is asked for by, with what was said of the volume that it is of;
+ * the id of the new one is its commit id. */
+struct accept_work_args *block_restore_new(struct api_call *call, const struct backup *backup,
+                                           const char *name);
 /* Sets a status on a person's word. */
 bool block_reset(struct api_call *call, enum resource_type type, const char *id, const char *status,
                  GError **error);

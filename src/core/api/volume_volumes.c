@@ -1,6 +1,7 @@
 /* Volumes: lists, one, made, changed, deleted. What is done to one that there is: volume_acts.c. */
 #include <string.h>
 
+#include "core/api/image_common.h"
 #include "core/api/volume_view.h"
 #include "core/config/attachments.h"
 
@@ -186,17 +187,34 @@ static GPtrArray *image_words(const struct image *image)
     return words;
 }
 
+/* By its id, or the name of the only one that who asks sees: whatever others call theirs. */
+static const struct image *find_image(const struct api_call *call, const struct config *config,
+                                      const char *id)
+{
+    const struct image *image = config_get(config, "image", id, NULL);
+    if (image)
+        return image_is_seen(call, image) ? image : NULL;
+    guint count = 0;
+    g_autoptr(GPtrArray) all = config_list(config, "image");
+    for (guint i = 0; i < all->len; i++) {
+        const struct image *other = all->pdata[i];
+        if (strcmp(other->name, id) != 0 || !image_is_seen(call, other))
+            continue;
+        image = other;
+        count++;
+    }
+    return count == 1 ? image : NULL;
+}
+
 static bool of_image(struct api_call *call, const char *id, struct accept_work_args *args,
                      GError **error)
 {
     const struct config *config = block_config(call, error);
-    const struct image *image = config ? config_find(config, "image", id, NULL) : NULL;
-    bool seen = image && (image->visibility == IMAGE_PUBLIC || api_is_admin(call) ||
-                          !strcmp(image->project, call->token->project_id));
-    if (config && !seen)
+    const struct image *image = config ? find_image(call, config, id) : NULL;
+    if (config && !image)
         fettle_set_error(error, WRONG_INPUT,
                          "Invalid image identifier or unable to access requested image.");
-    if (!seen)
+    if (!image)
         return false;
     text_set(&args->image, image->uuid);
     block_set_words(&args->image_metadata, image_words(image));
@@ -289,6 +307,31 @@ static struct http_answer *make_volume(struct api_call *call, struct accept_work
     return accepted ? answer_volume(call, accepted->resource, false, error) : NULL;
 }
 
+/* By a restore, which says what cannot be asked for beside it. `metadata` is stolen. */
+static struct http_answer *make_of_backup(struct api_call *call, GPtrArray *metadata,
+                                          GError **error)
+{
+    const struct volume_create_body *body = call->body;
+    g_autoptr(GPtrArray) words = metadata;
+    const struct backup *backup =
+        call->minor >= 47 ? block_find(call, RESOURCE_BACKUP, body->backup_id, error) : NULL;
+    if (call->minor < 47)
+        fettle_set_error(error, WRONG_INPUT,
+                         "volume.backup_id: a volume is made of a backup from 3.47 on");
+    if (!backup)
+        return NULL;
+    record_autoptr(accept_work_args) args = block_restore_new(call, backup, "");
+    g_autofree char *id = g_strdup(args->commit_id);
+    add_words(body, args);
+    text_set(&args->volume_type, body->volume_type);
+    if (words->len)
+        block_set_words(&args->metadata, g_steal_pointer(&words));
+    if (body->size && !block_size(body->size, &args->size, error))
+        return NULL;
+    record_autoptr(accepted_work) accepted = block_accept(call, g_steal_pointer(&args), error);
+    return accepted ? answer_volume(call, id, false, error) : NULL;
+}
+
 struct http_answer *api_volume_create(struct api_call *call, GError **error)
 {
     const struct volume_create_body *body = call->body;
@@ -298,8 +341,11 @@ struct http_answer *api_volume_create(struct api_call *call, GError **error)
         return NULL;
     block_set_words(&args->metadata, metadata);
     add_words(body, args);
-    if (!asks_for_what_there_is(body, error) || !add_source(call, body, args, error) ||
-        !add_size(body, args, error) || !add_type(call, body->volume_type, args, error))
+    if (!asks_for_what_there_is(body, error) || !add_source(call, body, args, error))
+        return NULL;
+    if (*body->backup_id)
+        return make_of_backup(call, g_ptr_array_ref(metadata), error);
+    if (!add_size(body, args, error) || !add_type(call, body->volume_type, args, error))
         return NULL;
     return make_volume(call, g_steal_pointer(&args), error);
 }

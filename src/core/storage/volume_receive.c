@@ -257,6 +257,20 @@ static bool finish(struct volume_service *service, struct rpc_request *request, 
     return true;
 }
 
+/* Role apid is heard from nodes that are on record for that (SAF-100), as wconfd hears it. */
+static bool may_ask(const struct volume_service *service, const struct rpc_request *request,
+                    GError **error)
+{
+    const struct config *config = follow_config(service->follow);
+    if (strcmp(request->from_role, ROLE_APID) != 0 ||
+        config_get(config, "api_front_end", request->from_node, NULL))
+        return true;
+    fettle_set_error(error, PERMISSION,
+                     "node \"%s\" has no front end of the API on record; see: fettle api init",
+                     config_node_name(config, request->from_node));
+    return false;
+}
+
 bool volume_receive_handle(struct volume_service *service, struct rpc_request *request)
 {
     static const struct {
@@ -267,7 +281,7 @@ bool volume_receive_handle(struct volume_service *service, struct rpc_request *r
         g_autoptr(GError) error = NULL;
         if (strcmp(methods[i].method, request->name) != 0)
             continue;
-        if (!methods[i].run(service, request, &error))
+        if (!may_ask(service, request, &error) || !methods[i].run(service, request, &error))
             rpc_fail(request, error);
         return true;
     }

@@ -5,8 +5,9 @@
 static bool wants(const char *kind)
 {
     static const char *const kinds[] = {
-        "cluster", "node",  "backend", "storage_service", "worker",       "volume", "snapshot",
-        "backup",  "image", "trash",   "cleanup",         "repair_brake", "fault",  NULL};
+        "cluster", "node",    "api_front_end", "backend", "storage_service",
+        "worker",  "volume",  "snapshot",      "backup",  "image",
+        "trash",   "cleanup", "repair_brake",  "fault",   NULL};
     return g_strv_contains(kinds, kind);
 }
 

@@ -14,6 +14,13 @@
 #include "core/wconfd/wconf_private.h"
 #include "proto/change.h"
 
+static bool is_on_record(const struct config *head, const struct set_attachment_args *args)
+{
+    const struct volume *volume = config_get(head, "volume", args->volume, NULL);
+    const struct attachment *attachment = volume ? attachment_of(volume) : NULL;
+    return attachment && !strcmp(attachment->uuid, args->attachment);
+}
+
 static const struct volume *find_volume(const struct config *head,
                                         const struct set_attachment_args *args, GError **error)
 {
@@ -46,10 +53,11 @@ static void set_attachment(struct wconf *wconf, struct rpc_request *request,
                            const struct set_attachment_args *args)
 {
     GError *error = NULL;
-    g_autofree char *random = *args->clients ? env_uuid(wconf->env) : NULL;
-    const char *commit_id = random ? random : args->attachment;
-    if (wconf_answer_repeated(wconf, commit_id, request))
+    if (!*args->clients && !is_on_record(wconf->head, args) &&
+        wconf_answer_repeated(wconf, args->attachment, request))
         return;
+    g_autofree char *commit_id =
+        *args->clients ? env_uuid(wconf->env) : wconf_commit_id(wconf, args->attachment);
     const struct volume *volume = NULL;
     if (wconf_held_instance(wconf->head, args->instance, args->generation, request->from_node,
                             &error) &&

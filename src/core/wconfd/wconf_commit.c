@@ -453,6 +453,13 @@ bool wconf_answer_pending(struct wconf *wconf, const char *id, struct rpc_reques
     return true;
 }
 
+char *wconf_commit_id(const struct wconf *wconf, const char *named)
+{
+    bool used = g_hash_table_contains(wconf->pending_ids, named) ||
+                wconf->engine->ops->lookup(wconf->engine, named);
+    return used ? env_uuid(wconf->env) : g_strdup(named);
+}
+
 bool wconf_answer_repeated(struct wconf *wconf, const char *id, struct rpc_request *request)
 {
     if (wconf_answer_pending(wconf, id, request))

@@ -107,7 +107,8 @@ static void set_migrated(struct wconf *wconf, struct rpc_request *request,
         return;
     }
     GPtrArray *changes = moved_changes(wconf, instance, args);
-    if (!wconf_commit(wconf, args->migration, changes, NULL, AUTHOR_HOLDER, request, NULL, &error))
+    g_autofree char *commit_id = wconf_commit_id(wconf, args->migration);
+    if (!wconf_commit(wconf, commit_id, changes, NULL, AUTHOR_HOLDER, request, NULL, &error))
         refuse(wconf, request, args, error);
 }
 

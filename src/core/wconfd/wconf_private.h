@@ -157,6 +157,9 @@ void wconf_refuse_held_commits(struct wconf *wconf);
 /* The same commit again: one answer more for the one that is on its way, or the serial that it got
  * (SAF-04). False: there is none with that id. */
 bool wconf_answer_repeated(struct wconf *wconf, const char *id, struct rpc_request *request);
+/* Of a commit that is named by what it ends, which the record shows as it was: that name, or
+ * another one if somebody has committed something else by it. Free it. */
+char *wconf_commit_id(const struct wconf *wconf, const char *named);
 /* Of that only the first: the answer is the same as the first call's, whatever that is. */
 bool wconf_answer_pending(struct wconf *wconf, const char *id, struct rpc_request *request);
 

@@ -5,6 +5,7 @@
  */
 #include <string.h>
 
+#include "core/config/attachments.h"
 #include "core/wconfd/wconf_work_private.h"
 #include "proto/change.h"
 
@@ -124,13 +125,34 @@ static void put_image(struct wconf *wconf, struct rpc_request *request, const ch
     wconf_work_commit(wconf, request, commit_id, changes, NULL);
 }
 
+/* A client chooses the id, which is that of the commit; the end of an attachment is a commit of its
+ * own id, and would be taken for done (SAF-124). */
+static bool is_no_attachment(const struct config *head, const char *id, GError **error)
+{
+    g_autoptr(GPtrArray) volumes = config_list(head, "volume");
+    for (guint i = 0; i < volumes->len; i++) {
+        const struct volume *volume = volumes->pdata[i];
+        const struct attachment *attachment = attachment_of(volume);
+        if (strcmp(volume->reserved, id) != 0 && (!attachment || strcmp(attachment->uuid, id) != 0))
+            continue;
+        fettle_set_error(
+            error, ALREADY_EXISTS,
+            "an image cannot have the id %s: an attachment of volume %s has it; choose "
+            "another one",
+            id, config_volume_name(volume));
+        return false;
+    }
+    return true;
+}
+
 static struct image *new_image(struct wconf *wconf, const struct add_image_args *args,
                                GError **error)
 {
     struct resource none = resource_of(wconf->head, RESOURCE_IMAGE, args->commit_id);
     const struct backend *backend =
         wconf_work_holder(wconf->head, RESOURCE_IMAGE, args->backend, "", error);
-    if (!backend || !wconf_work_name_fits(wconf->head, &none, args->name, args->unique_name, error))
+    if (!backend || !is_no_attachment(wconf->head, args->commit_id, error) ||
+        !wconf_work_name_fits(wconf->head, &none, args->name, args->unique_name, error))
         return NULL;
     g_autoptr(GPtrArray) none_of = g_ptr_array_new();
     const struct image image = {.uuid = args->commit_id,

@@ -95,6 +95,7 @@ static void test_acts_of_attached(void)
     act(404, "{\"os-detach\": {\"attachment_id\": \"" ID_B "\"}}");
     act(202, DETACH);
     g_assert_nonnull(strstr(submitted, "OP_INSTANCE_DETACH_VOLUME"));
+    g_assert_nonnull(strstr(submitted, WEB1)); /* and off no other guest that gets it meanwhile */
     act(202, FORCE_DETACH);
     assert_status("in-use"); /* until the job has seen it go */
     tear_down();
@@ -139,6 +140,7 @@ static void test_attachment_of_attached(void)
     g_assert_null(submitted);
     json_decref(api_get(200, "DELETE", "/attachments/" ID_A, ""));
     g_assert_nonnull(strstr(submitted, "OP_INSTANCE_DETACH_VOLUME"));
+    g_assert_nonnull(strstr(submitted, WEB1));
     assert_status("in-use");
     tear_down();
 }

@@ -236,6 +236,8 @@ static void test_lists(void)
     refused(400, "limit: \"abc\" is no number from 0 to 2147483647", "GET", IMAGES "?limit=abc",
             "");
     refused(400, "size_min: \"x\" is no number of bytes", "GET", IMAGES "?size_min=x", "");
+    refused(400, "created_at: lists are not restricted by times here; sort by created_at", "GET",
+            IMAGES "?created_at=gte:2026-01-01T00:00:00Z", "");
     refused(400, "marker x: there is none of that id in this list", "GET", IMAGES "?marker=x", "");
     api_tear_down();
 }
@@ -497,6 +499,21 @@ static void test_bytes(void)
     json_decref(api_get(204, "POST", on, ""));
     api_be("member");
     assert_download(id, "", "200 " TEXT);
+    /* a volume of it: by its name, whoever else calls his like that, and by whoever sees it */
+    json_autoptr shown_again = show(id);
+    g_autofree char *name = api_text(shown_again, "name");
+    g_autofree char *by_name =
+        g_strdup_printf("{\"volume\": {\"size\": 1, \"imageRef\": \"%s\"}}", name);
+    api_be("other");
+    make(name, "");
+    api_be("member");
+    json_decref(api_get(202, "POST", "/volumes", by_name));
+    api_be("other");
+    json_decref(api_get(400, "POST", "/volumes", volume));
+    api_be("member");
+    patched(id, "[{\"op\": \"replace\", \"path\": \"/visibility\", \"value\": \"community\"}]");
+    api_be("other");
+    json_decref(api_get(202, "POST", "/volumes", volume));
     tear_down_bytes();
 }
 

@@ -57,11 +57,17 @@ static void test_snapshots(void)
     json_autoptr words = about(200, "GET", "snapshots", id, "/metadata", "");
     api_says(words, "metadata", "{\"a\":\"2\"}");
     json_autoptr kept = about(400, "DELETE", "volumes", volume, "", "");
+    done(400, "POST", "volumes", volume, "/action", "{\"os-force_delete\": null}");
+    json_autoptr still = about(200, "GET", "volumes", volume, "", "");
+    api_says(still, "volume.status", "available");
     g_autofree char *of_snapshot =
         made("/volumes", "volume", "{\"volume\": {\"snapshot_id\": \"ID\"}}", id);
     json_autoptr copy = about(200, "GET", "volumes", of_snapshot, "", "");
     api_says(copy, "volume.snapshot_id", id);
     api_says(copy, "volume.size", "1");
+    done(400, "POST", "snapshots", id, "/action", "{\"os-force_delete\": null}"); /* it is read */
+    json_autoptr read = about(200, "GET", "snapshots", id, "", "");
+    api_says(read, "snapshot.status", "available");
     api_work();
     done(202, "POST", "snapshots", id, "/action", "{\"os-reset_status\": {\"status\": \"error\"}}");
     done(400, "POST", "snapshots", id, "/action", "{\"os-reset_status\": {}}");
@@ -117,6 +123,27 @@ static void test_backups(void)
     json_autoptr over = about(202, "POST", "backups", id, "/restore", body);
     api_says(over, "restore.volume_name", "data9");
     api_work();
+    g_autofree char *of_backup =
+        made("/volumes", "volume",
+             "{\"volume\": {\"backup_id\": \"ID\", \"name\": \"data8\", \"size\": 2, "
+             "\"metadata\": {\"a\": \"1\"}}}",
+             id);
+    json_autoptr made_of = about(200, "GET", "volumes", of_backup, "", "");
+    api_says(made_of, "volume.status", "restoring-backup");
+    api_says(made_of, "volume.name", "data8");
+    api_says(made_of, "volume.size", "2");
+    api_says(made_of, "volume.metadata", "{\"a\":\"1\"}");
+    api_work();
+    json_autoptr whole = about(200, "GET", "volumes", of_backup, "", "");
+    api_says(whole, "volume.status", "available");
+    g_autofree char *from = g_strdup_printf("{\"volume\": {\"backup_id\": \"%s\"}}", id);
+    api_at(46);
+    api_refused(400, "volume.backup_id: a volume is made of a backup from 3.47 on", "POST",
+                "/volumes", from);
+    api_at(56);
+    api_be("other");
+    json_decref(api_get(404, "POST", "/volumes", from));
+    api_be("admin");
     g_autofree char *incremental =
         g_strdup_printf("{\"backup\": {\"volume_id\": \"%s\", \"incremental\": true}}", volume);
     api_refused(400,

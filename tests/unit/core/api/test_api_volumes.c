@@ -368,6 +368,10 @@ static void test_refusals(void)
                 "/volumes?marker=" NOBODY, "");
     api_refused(400, "Invalid input received: Sort key supplied is invalid: colour", "GET",
                 "/volumes?sort=colour", "");
+    api_refused(400, "created_at: lists are not restricted by times here; sort by created_at",
+                "GET", "/volumes?created_at=gt:2026-01-01T00:00:00", "");
+    api_refused(400, "updated_at: lists are not restricted by times here; sort by created_at",
+                "GET", "/volumes/detail?updated_at=gt:2026-01-01T00:00:00", "");
     api_be("other");
     api_refused(404, "Volume " VOLUME1 " could not be found.", "GET", "/volumes/" VOLUME1, "");
     api_be("reader");

@@ -465,6 +465,52 @@ static void check_credentials(void)
     assert_status(401, ask(world, "POST", "/v3/auth/tokens", NULL, by_credential(id, secret)));
 }
 
+/* Nobody fills the store, which each change reads again. */
+static void check_limits(void)
+{
+    for (guint i = 0; i < 100; i++) {
+        g_autofree char *id = g_strdup_printf("credential%u", i);
+        fake_identity_put(world->store, "api_credential", id,
+                          json_make("{s:s, s:s, s:s, s:s, s:s}", "id", id, "name", id, "user_id",
+                                    "id-ann", "project_id", "id-red", "secret", "kept x"));
+    }
+    assert_status(403, make_credential(ann, "ann", json_make("{s:s}", "name", "one-more")));
+    assert_status(201, make_credential(bob, "bob", json_make("{s:s}", "name", "one")));
+    json_int_t later = (json_int_t)world->env[0]->ops->wall_us(world->env[0]) + 3600000000;
+    for (guint i = 0; i < 4096; i++) {
+        g_autofree char *id = g_strdup_printf("revoked%u", i);
+        fake_identity_put(world->store, "api_revoked", id,
+                          json_make("{s:s, s:I}", "id", id, "expires_us", later));
+    }
+    assert_status(204, ask_text(world, "DELETE", "/v3/auth/tokens", ann, ann, NULL));
+    assert_status(401, get("/v3/auth/projects", ann));
+    assert_status(200, get("/v3/auth/projects", bob));
+    guint count = 0;
+    GHashTableIter iter;
+    void *key;
+    g_hash_table_iter_init(&iter, world->store->objects);
+    while (g_hash_table_iter_next(&iter, &key, NULL))
+        count += g_str_has_prefix(key, "api_revoked/") ? 1 : 0;
+    g_assert_cmpuint(count, ==, 4096);
+    g_autofree char *next = token_of(world, "ann", "red");
+    assert_status(200, get("/v3/auth/projects", next));
+}
+
+/* What the store would not give back is not put into it: nobody could ask anything any more. */
+static void check_unreadable(void)
+{
+    const char *path = "/v3/users/id-ann/application_credentials";
+    assert_status(400, ask(world, "POST", path, ann,
+                           json_make("{s:{s:s, s:s}}", "application_credential", "name", "x",
+                                     "expires_at", "9999-12-31T00:00:00")));
+    assert_status(200, get(path, ann));
+    g_autofree char *long_id = g_strnfill(300, 'a');
+    g_autofree char *quota = g_strdup_printf("/volume/v3/id-red/os-quota-sets/%s", long_id);
+    assert_status(
+        400, ask(world, "PUT", quota, root, json_make("{s:{s:i}}", "quota_set", "volumes", 1)));
+    assert_status(200, get(path, ann));
+}
+
 static void check_credential_terms(void)
 {
     g_autofree char *none = token_of(world, "ann", NULL);
@@ -600,6 +646,8 @@ int main(int argc, char **argv)
     TEST("what was changed counts at the next request", check_changes_bite);
     TEST("application credentials", check_credentials);
     TEST("terms of application credentials", check_credential_terms);
+    TEST("what cannot be kept", check_unreadable);
+    TEST("as many as there may be", check_limits);
     TEST("stores that others change, or that fail", check_conflicts);
     TEST("a name that another takes meanwhile", check_race);
     TEST("the audit log", check_audit);

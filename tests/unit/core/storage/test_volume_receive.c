@@ -427,10 +427,31 @@ static void test_send(void)
     volumes_tear_down();
 }
 
+#define NO_FRONT_END                                                                               \
+    "permission_denied: node \"node3\" has no front end of the API on record; see: fettle api "    \
+    "init"
+
+/* Any member may say that it is one; whoever asks for bytes has to be on record. */
+static void test_front_ends(void)
+{
+    set_up();
+    luxid = fake_process(world.world, NODE3, ROLE_APID);
+    assert_says(receive(ID_A, 1), NO_FRONT_END);
+    assert_says(finish(ID_A, 1, NULL), NO_FRONT_END);
+    assert_says(send(ID_A), NO_FRONT_END);
+    g_autofree char *said =
+        storage_ask(storage_cli, "add_front_end", json_make("{s:s}", "node", NODE3));
+    g_assert_nonnull(strstr(said, "serial"));
+    fake_advance(world.world, 1000);
+    assert_says(send(ID_A), "unknown_entity: image \"" ID_A "\" does not exist");
+    volumes_tear_down();
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/volume-receive/life#SAF-60", test_life);
+    g_test_add_func("/volume-receive/front-ends#SAF-100", test_front_ends);
     g_test_add_func("/volume-receive/left#SAF-60", test_left);
     g_test_add_func("/volume-receive/room#SAF-27", test_room);
     g_test_add_func("/volume-receive/doors#SAF-27", test_doors);

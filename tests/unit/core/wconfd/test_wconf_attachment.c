@@ -57,6 +57,24 @@ static void test_given_up(void)
     world_tear_down();
 }
 
+/* Clients choose ids of images, and the end of an attachment is a commit of its id. */
+static void test_image_of_its_id(void)
+{
+    set_up("attached", true);
+    g_autofree char *said = storage_ask(
+        storage_cli, "add_image",
+        json_make("{s:s,s:s,s:s}", "commit_id", ATTACHMENT, "name", "tick", "disk_format", "raw"));
+    g_assert_cmpstr(said, ==,
+                    "already_exists: an image cannot have the id " ATTACHMENT
+                    ": an attachment of volume data1 has it; choose another one");
+    g_free(storage_ask(storage_cli, "change_volume",
+                       json_make("{s:s,s:s,s:s}", "commit_id", ATTACHMENT, "volume", VOLUME1,
+                                 "description", "by whoever may read ids")));
+    g_free(given_up(0, generation_of_web1()));
+    g_assert_false(is_attached());
+    world_tear_down();
+}
+
 static char *open_by(guint node, guint64 generation, const char *clients)
 {
     return ask_wconf(&world, world.noded[node], "set_attachment",
@@ -345,6 +363,7 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/wconf/attachment/given-up#SAF-124", test_given_up);
+    g_test_add_func("/wconf/attachment/image-of-its-id#SAF-124", test_image_of_its_id);
     g_test_add_func("/wconf/attachment/who-has-it-open#SAF-58", test_clients);
     g_test_add_func("/wconf/attachment/in-a-migration#SAF-57,SAF-124", test_in_a_migration);
     g_test_add_func("/wconf/attachment/nobody-has-asked#SAF-124", test_nobody_has_asked);

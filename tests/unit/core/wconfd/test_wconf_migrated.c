@@ -99,6 +99,25 @@ static void test_moved(void)
     }
 }
 
+/* Whoever may read ids may commit something else by them. */
+static void test_id_of_another(void)
+{
+    struct fake_reply reply;
+    set_up();
+    luxid_commit_start(MIGRATION, changes_of(put_tag("x"), NULL), &reply);
+    fake_settle(world.world);
+    fake_reply_clear(&reply);
+    assert_says(migrated(0, 4, MIGRATION, true), "{\"serial\":3}");
+    g_autofree char *changed = changed_since_first();
+    g_assert_nonnull(strstr(changed, MOVED));
+    /* which has an id of its own: a store has room for one commit of each */
+    luxid_commit_start(MIGRATION, changes_of(put_tag("x"), NULL), &reply);
+    fake_settle(world.world);
+    g_assert_cmpint(json_integer_value(json_object_get(reply.result, "serial")), ==, 2);
+    fake_reply_clear(&reply);
+    world_tear_down();
+}
+
 /* The answer was lost: however late the question comes again, it is answered in the same way, and
  * nothing is done twice. */
 static void test_repeated(void)
@@ -277,6 +296,7 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/wconf/migrated#SAF-17", test_moved);
+    g_test_add_func("/wconf/migrated/id-of-another#SAF-17", test_id_of_another);
     g_test_add_func("/wconf/migrated/repeated#SAF-17,SAF-04", test_repeated);
     g_test_add_func("/wconf/migrated/on-its-way#SAF-17,SAF-04", test_repeated_on_its_way);
     g_test_add_func("/wconf/migrated/refusals#SAF-17,SAF-04", test_refusals);
