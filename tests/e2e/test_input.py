@@ -317,7 +317,7 @@ def test_lab():
             (3, 'there is no lab in /var/tmp/fettle-none; `fettle lab up --dir /var/tmp/fettle-none` makes one',
              'status', '--dir', '/var/tmp/fettle-none'),
             (3, 'no node node9 in this lab; it has node1 to node3', 'power', 'node9', 'on', '--dir', own),
-            (2, '"sideways": must be on or off; usage: fettle lab power NODE off|on [--dir DIR]', 'power', 'node2',
+            (2, '"sideways": must be on or off; usage: fettle lab power NODE|ceph off|on [--dir DIR]', 'power', 'node2',
              'sideways', '--dir', own),
             (3, 'no node node9 in this lab; it has node1 to node3', 'state-readonly', 'node9', '--dir', own),
             (2, 'an argument is missing; usage: fettle lab state-readonly NODE [--dir DIR]', 'state-readonly', '--dir', own),
