@@ -3,6 +3,7 @@
 #include "world.h"
 
 #include "backend/hypervisor/pool.h"
+#include "backend/volume/volumes_by_kind.h"
 
 #include <glib/gstdio.h>
 #include <string.h>
@@ -124,6 +125,36 @@ static void shuts_out_no_host(void *unused)
     }
 }
 
+#define BACKEND "00000000-0000-4000-8000-0000000000e1"
+#define CLUSTER "00000000-0000-4000-8000-0000000000c1"
+#define NAME "11111111-0000-4000-8000-000000000001.17"
+
+/* Ceph removes each object of an image by itself: a large one is none that hangs. */
+static void removes_large_ones(void *unused)
+{
+    struct backend *backend = backend_new();
+    struct cluster *cluster = cluster_new();
+    struct volume_driver *driver = volumes_by_kind_new("/bin/false", world_folder(), 2000);
+    g_autoptr(GError) error = NULL;
+    backend->kind = BACKEND_RBD;
+    text_set(&backend->uuid, BACKEND);
+    text_set(&backend->name, "ceph1");
+    text_set(&backend->pool, "rbd");
+    text_set(&cluster->uuid, CLUSTER);
+    put("rados",
+        "#!/bin/sh\necho '{\"type\":\"exclusive\",\"lockers\":[{\"cookie\":\"backend " BACKEND
+        " cluster " CLUSTER " a\"}]}'\n");
+    put("rbd",
+        "#!/bin/sh\n[ $3 = info ] && echo '{\"size\":10737418240}'\n[ $3 != rm ] || sleep 3\n");
+    driver->ops->open(driver, backend, cluster, false, &error);
+    g_assert_no_error(error);
+    driver->ops->remove(driver, backend, RESOURCE_VOLUME, NAME, &error);
+    g_assert_no_error(error);
+    volumes_by_kind_free(driver);
+    cluster_free(cluster);
+    backend_free(backend);
+}
+
 static void add_tests(void)
 {
     folder = g_build_filename(world_folder(), "programs", NULL);
@@ -133,6 +164,7 @@ static void add_tests(void)
     world_test("/pool/a-key-and-nothing-else", keeps_key);
     world_test("/pool/shuts-out-who-has-it#SAF-58", shuts_out);
     world_test("/pool/shuts-out-no-host#SAF-58", shuts_out_no_host);
+    world_test("/pool/removes-large-ones", removes_large_ones);
 }
 
 int main(int argc, char **argv)
