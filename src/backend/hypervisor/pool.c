@@ -11,6 +11,10 @@
 #define KEEP_OUT_S                                                                                 \
     "315360000" /* ten years: an entry that ends lets in who was cut off for longer */
 
+#define KEY_LETTERS G_CSET_A_2_Z G_CSET_a_2_z G_CSET_DIGITS "+/="
+#define KEY_CHARS 20u
+#define ADDRESS_LETTERS "0123456789abcdefABCDEF.:[]v"
+
 /* --- Ceph's commands --- */
 
 /* What one says; NULL with the error. `words` do not say which Ceph it is. */
@@ -67,6 +71,17 @@ static json_t *ask_rbd(const struct guest_volume *volume, const char *verb, cons
 
 /* --- opening --- */
 
+/* What else is said stands on other lines. */
+static char *find_key_in(const char *said)
+{
+    g_auto(GStrv) lines = g_strsplit(said, "\n", -1);
+    for (guint i = 0; lines[i]; i++)
+        if (strlen(g_strstrip(lines[i])) >= KEY_CHARS &&
+            strspn(lines[i], KEY_LETTERS) == strlen(lines[i]))
+            return g_strdup(lines[i]);
+    return NULL;
+}
+
 static char *find_key(const struct guest_volume *volume, GError **error)
 {
     g_autofree char *said = ask(
@@ -75,9 +90,13 @@ static char *find_key(const struct guest_volume *volume, GError **error)
     for (guint i = 0; files[i]; i++) {
         if (!*files[i] || !g_file_test(files[i], G_FILE_TEST_EXISTS))
             continue;
-        char *key = ask(
+        g_autofree char *keys = ask(
             volume, (const char *const[]){"ceph-authtool", "--print-key", files[i], NULL}, error);
-        return key ? g_strstrip(key) : NULL;
+        char *key = keys ? find_key_in(keys) : NULL;
+        if (keys && !key)
+            fettle_set_error(error, ENVIRONMENT, "volume %s: there is no key of client.%s in %s",
+                             volume->path, volume->user, files[i]);
+        return key;
     }
     if (said)
         fettle_set_error(error, ENVIRONMENT,
@@ -113,6 +132,16 @@ json_t *pool_blockdev(const struct guest_volume *volume, const char *node, int f
 
 /* --- who has it open --- */
 
+/* Of one client, by its number: without that it would be all of its host, and any other word could
+ * be an option. */
+static bool is_client(const char *address)
+{
+    size_t length = strspn(address, ADDRESS_LETTERS);
+    const char *number = address + length;
+    return length && *number++ == '/' && strspn(number, "0123456789") == strlen(number) &&
+           g_ascii_strtoull(number, NULL, 10) > 0;
+}
+
 /* `list` of objects with an address each. False: it is no such list. */
 static bool add_addresses(GPtrArray *addresses, json_t *list)
 {
@@ -120,7 +149,7 @@ static bool add_addresses(GPtrArray *addresses, json_t *list)
     json_t *item;
     json_array_foreach(list, i, item) {
         const char *address = json_string_value(json_object_get(item, "address"));
-        if (!address || !*address)
+        if (!address || !is_client(address))
             return false;
         if (!g_ptr_array_find_with_equal_func(addresses, address, g_str_equal, NULL))
             g_ptr_array_add(addresses, g_strdup(address));
@@ -150,9 +179,16 @@ bool pool_fence(const struct guest_volume *volume, GError **error)
 {
     g_autoptr(GPtrArray) addresses = g_ptr_array_new_with_free_func(g_free);
     g_auto(GStrv) known = g_strsplit(volume->clients, ",", -1);
-    for (guint i = 0; known[i]; i++)
-        if (*known[i])
-            g_ptr_array_add(addresses, g_strdup(known[i]));
+    for (guint i = 0; known[i]; i++) {
+        if (!is_client(known[i])) {
+            fettle_set_error(error, CORRUPT,
+                             "volume %s: \"%.64s\" on record had it open, which is "
+                             "no client of a Ceph",
+                             volume->path, known[i]);
+            return false;
+        }
+        g_ptr_array_add(addresses, g_strdup(known[i]));
+    }
     if (!add_watchers(volume, addresses, error) || !add_owners(volume, addresses, error))
         return false;
     for (guint i = 0; i < addresses->len; i++) {

@@ -13,6 +13,7 @@
 #include "base/limits.h"
 
 #define WHOLE "fettle.whole" /* CLAIM BYTES */
+#define REMOVE_MS 10000u     /* besides, for each GiB: Ceph removes its objects one by one */
 #define FEATURES "layering,exclusive-lock,object-map,fast-diff"
 
 struct rbd_call rbd_call_at(struct volume_driver *driver, const struct backend *backend)
@@ -508,8 +509,11 @@ static bool rbd_remove(struct volume_driver *driver, const struct backend *backe
     struct rbd_call call = rbd_call_at(driver, backend);
     g_autofree char *image = rbd_image_name(type, name), *said = NULL;
     const char *const *words = RBD("rm", "--no-progress", image);
+    guint64 bytes = 0;
     if (!rbd_check_marker(driver, &call, error))
         return false;
+    if (rbd_read_size(&call, type, name, &bytes, NULL))
+        call.more_ms = bytes / GIB_BYTES((guint64)1) * REMOVE_MS;
     int code = rbd_run(&call, words, &said, error);
     if (code == ENOTEMPTY && rbd_do(&call, RBD("snap", "purge", "--no-progress", image), NULL)) {
         g_free(g_steal_pointer(&said));

@@ -18,7 +18,7 @@ static const struct stored_data *half_made(const struct stored_sights *sights,
     for (guint i = 0; i < sight->data->len; i++) {
         const struct stored_data *data = sight->data->pdata[i];
         if (!strcmp(data->name, name))
-            return data->whole || data->mute || data->open ? NULL : data;
+            return data->half && !data->open ? data : NULL;
     }
     return NULL;
 }

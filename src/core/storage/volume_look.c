@@ -73,7 +73,7 @@ static void add_data(struct stored_sight *sight, const GPtrArray *found)
                                          .name = data->name,
                                          .bytes = data->bytes,
                                          .whole = data->whole,
-                                         .mute = data->mute,
+                                         .half = !data->whole && !data->mute,
                                          .open = data->open};
         g_ptr_array_add(sight->data, stored_data_copy(&told));
     }

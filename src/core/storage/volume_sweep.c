@@ -118,7 +118,7 @@ static GPtrArray *trash_names(const struct volume_member *member)
     GPtrArray *names = g_ptr_array_new_with_free_func(g_free);
     g_autoptr(GPtrArray) all =
         config_backend_trash(volume_member_config(member), member->backend->uuid);
-    for (guint i = 0; i < all->len && names->len < LIMIT_WORK_ITEMS; i++)
+    for (guint i = 0; i < all->len; i++)
         g_ptr_array_add(names, g_strdup(((const struct trash *)all->pdata[i])->name));
     return names;
 }
@@ -130,7 +130,7 @@ static void sweep_trash(struct volume_member *member, const struct volume_proof 
     g_autoptr(GPtrArray) removed = g_ptr_array_new();
     for (guint before = 1, after = 0; before != after;) {
         before = removed->len;
-        for (guint i = 0; i < names->len; i++) {
+        for (guint i = 0; i < names->len && removed->len < LIMIT_WORK_ITEMS; i++) {
             char *name = names->pdata[i];
             if (g_ptr_array_find(removed, name, NULL))
                 continue;

@@ -54,8 +54,10 @@ static bool edit_attachment(struct instance_edit *edit, void *data, GError **err
     }
     record_autoptr(volume) after = volume_copy(volume);
     g_ptr_array_set_size(after->attachments, 0);
-    if (call->becomes) { /* what was reserved is kept */
-        g_ptr_array_add(after->attachments, attachment_copy(call->becomes));
+    if (call->becomes) { /* what was reserved is kept; who has it open only its node knows */
+        struct attachment *becomes = attachment_copy(call->becomes);
+        text_set(&becomes->clients, now ? now->clients : "");
+        g_ptr_array_add(after->attachments, becomes);
         text_set(&after->reserved, "");
         text_set(&after->reserved_for, "");
     }

@@ -7,6 +7,7 @@
 #define BACKEND "00000000-0000-4000-8000-0000000000f1"
 #define DATA1 "00000000-0000-4000-8000-0000000000f2"
 #define ATTACHMENT "00000000-0000-4000-8000-0000000000f3"
+#define CLIENTS "192.0.2.1:0/17"
 #define PATH "/mnt/a/volumes/" DATA1 ".7"
 #define WEB_IS "instance web1 g1 up @node1 node1/node2"
 
@@ -96,6 +97,26 @@ static void test_attach_pool(void)
                       "node1 volume_attach g1 at 30 rbd/volumes." DATA1 ".7\n"
                       "commit volume data1 attached; " WEB_IS "\n"
                       "commit job success\n");
+}
+
+/* Between the two commits of the job its node says who has it open: that stays on record. */
+static void tell_clients(struct ops_world *told, guint number)
+{
+    json_autoptr volume = volume_to_json(data1());
+    json_t *attachments = json_object_get(volume, "attachments");
+    if (number != 2)
+        return;
+    json_object_set_new(json_array_get(attachments, 0), "clients", json_string(CLIENTS));
+    ops_set(told, "volume", DATA1, "attachments", json_incref(attachments));
+}
+
+static void test_attach_keeps_clients(void)
+{
+    ops_put_web(world, "in-sync", true);
+    world->on_commit = tell_clients;
+    g_assert_cmpstr(run(attach()), ==, "null");
+    g_assert_cmpint(attached()->state, ==, ATTACHMENT_ATTACHED);
+    g_assert_cmpstr(attached()->clients, ==, CLIENTS);
 }
 
 static void test_attach_stopped(void)
@@ -412,6 +433,8 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     ops_case("/ops/volume/attach-running#SAF-57", test_attach_running, &world, prepare);
     ops_case("/ops/volume/attach-of-a-pool#SAF-57", test_attach_pool, &world, prepare);
+    ops_case("/ops/volume/attach-keeps-who-has-it-open#SAF-58", test_attach_keeps_clients, &world,
+             prepare);
     ops_case("/ops/volume/attach-stopped", test_attach_stopped, &world, prepare);
     ops_case("/ops/volume/attach-reserved", test_attach_reserved, &world, prepare);
     ops_case("/ops/volume/attach-fails#SAF-57", test_attach_fails, &world, prepare);

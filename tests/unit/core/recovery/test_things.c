@@ -252,17 +252,20 @@ static json_t *discard_data(const struct rpc_request *request, const char *to_no
 }
 
 /* Half made data goes where a person has said that it may: never before it was told, never what is
- * whole, open, or could not say so. */
+ * whole, open, or does not say that it is half made, as where nothing can say so, and of a service
+ * of the version before. */
 static void test_discards(void)
 {
     static const struct {
-        const char *policy, *mark;
+        const char *policy;
+        bool half;
+        const char *mark;
         bool goes;
-    } cases[] = {{"jobs", NULL, false},
-                 {"all", NULL, true},
-                 {"all", "whole", false},
-                 {"all", "open", false},
-                 {"all", "mute", false}};
+    } cases[] = {{"jobs", true, NULL, false},
+                 {"all", true, NULL, true},
+                 {"all", false, "whole", false},
+                 {"all", true, "open", false},
+                 {"all", false, NULL, false}};
     for (guint i = 0; i < G_N_ELEMENTS(cases); i++) {
         struct watcher_world *w = fresh_with(
             changes_of(put("backend", DIR1, 1,
@@ -273,6 +276,8 @@ static void test_discards(void)
                                          "bytes", 3 << 20, "kept", 1);
         json_autoptr seen =
             json_make("[{ss ss si}]", "resource_type", "Volume", "name", DATA, "bytes", 3 << 20);
+        if (cases[i].half)
+            json_object_set_new(json_array_get(seen, 0), "half", json_true());
         if (cases[i].mark)
             json_object_set_new(json_array_get(seen, 0), cases[i].mark, json_true());
         struct stored stored = {.unknown = unknown};

@@ -59,9 +59,9 @@ static void test_collect(void)
     fake_volumes_lock(volumes, DATA7, true);
     g_autofree char *said = collect(NODE2, DIR1);
     g_assert_nonnull(strstr(said,
-                            "{\"bytes\":2147483648,\"kept\":false,\"mute\":false,\"name\":\"" DATA7
+                            "{\"bytes\":2147483648,\"half\":false,\"kept\":false,\"name\":\"" DATA7
                             "\",\"open\":true,\"resource_type\":\"Volume\",\"whole\":true}"));
-    g_assert_nonnull(strstr(said, "{\"bytes\":17,\"kept\":false,\"mute\":false,\"name\":\"" VOLUME1
+    g_assert_nonnull(strstr(said, "{\"bytes\":17,\"half\":true,\"kept\":false,\"name\":\"" VOLUME1
                                   ".5\",\"open\":false"));
     g_assert_nonnull(strstr(said, "\"name\":\"" VOLUME2 ".9\""));
     g_assert_null(strstr(said, STRAY));
@@ -137,7 +137,7 @@ static void test_compare(void)
     g_autofree char *said = ask(NODE1, "compare_stored", json_make("{ss}", "backend", DIR1));
     g_assert_nonnull(strstr(
         said,
-        "\"unknown\":[{\"bytes\":1073741824,\"kept\":false,\"mute\":false,\"name\":\"" STRAY "\""));
+        "\"unknown\":[{\"bytes\":1073741824,\"half\":false,\"kept\":false,\"name\":\"" STRAY "\""));
     g_assert_nonnull(strstr(said, "\"name\":\"" DATA7 "\",\"resource\":\"" VOLUME1
                                   "\",\"resource_type\":\"Volume\",\"there\":false}"));
     g_assert_nonnull(strstr(said, "{\"bytes\":1073741824,\"name\":\"eeeeeeee-3333-4000-8000-"

@@ -8,6 +8,7 @@
 #include "unit/core/world/volume_world.h"
 
 #define OTHER "eeeeeeee-3333-4000-8000-000000000003"
+#define SOME 30
 #define MADE_MS 30000
 
 static struct change *row(const char *operation, const char *status, guint claim)
@@ -253,6 +254,27 @@ static void test_sweeps(void)
     volumes_tear_down();
 }
 
+/* However much stays, as copies share its data, all else goes. */
+static void test_much_stays(void)
+{
+    GPtrArray *more = change_list_new();
+    g_autoptr(GPtrArray) names = g_ptr_array_new_with_free_func(g_free);
+    for (guint i = 0; i < 2 * LIMIT_WORK_ITEMS + SOME; i++) {
+        char *name = g_strdup_printf("eeeeeeee-4444-4000-8000-%012u.1", i);
+        g_ptr_array_add(names, name);
+        g_ptr_array_add(more, trash(name));
+    }
+    start_after(more);
+    for (guint i = 0; i < names->len; i++) {
+        put_data(names->pdata[i]);
+        fake_volumes_lock(volumes, names->pdata[i], i >= SOME);
+    }
+    volumed_start(1);
+    fake_advance(world.world, MADE_MS);
+    g_assert_cmpuint(config_count(wconf_config(world.wconf), "trash"), ==, 2 * LIMIT_WORK_ITEMS);
+    volumes_tear_down();
+}
+
 /* A sweep that has failed comes again within seconds, and whoever has made room tells it. */
 static void test_again(void)
 {
@@ -457,6 +479,7 @@ int main(int argc, char **argv)
     g_test_add_func("/volume-sweep/cleans-no-place#CLN-21", test_cleans_no_place);
     g_test_add_func("/volume-sweep/batches#CLN-63", test_batches);
     g_test_add_func("/volume-sweep/sweeps#SAF-54", test_sweeps);
+    g_test_add_func("/volume-sweep/much-stays#SAF-53", test_much_stays);
     g_test_add_func("/volume-sweep/again#SAF-54", test_again);
     g_test_add_func("/volume-sweep/again-later#SAF-54", test_again_later);
     g_test_add_func("/volume-sweep/leaves-work#SAF-54", test_leaves_work);
