@@ -448,6 +448,8 @@ static void volume_comes_and_goes(struct world_node *node, struct instance *web1
     struct guest_volume volume = {.volume = (char *)"eeeeeeee-1111-4000-8000-000000000001",
                                   .attachment = (char *)"ffffffff-0000-4000-8000-000000000001",
                                   .path = path,
+                                  .conf = (char *)"",
+                                  .clients = (char *)"",
                                   .slot = 30};
     g_assert_true(g_file_set_contents(path, "", 0, NULL));
     g_assert_cmpint(truncate(path, 1 << 20), ==, 0);
@@ -477,6 +479,8 @@ static void volume_grows(struct world_node *node, struct instance *web1)
     struct guest_volume volume = {.volume = (char *)"eeeeeeee-1111-4000-8000-000000000001",
                                   .attachment = (char *)"eeeeeeee-2222-4000-8000-000000000001",
                                   .path = path,
+                                  .conf = (char *)"",
+                                  .clients = (char *)"",
                                   .slot = 30};
     static const struct {
         guint file, told, becomes;
@@ -503,6 +507,8 @@ static void volume_grows(struct world_node *node, struct instance *web1)
 /* The volume that the next tests copy, and the file that it is copied into. */
 static struct guest_volume copied = {.volume = (char *)"eeeeeeee-1111-4000-8000-000000000001",
                                      .attachment = (char *)"eeeeeeee-3333-4000-8000-000000000001",
+                                     .conf = (char *)"",
+                                     .clients = (char *)"",
                                      .slot = 30};
 
 static char *make_file(const char *name, guint mib)
