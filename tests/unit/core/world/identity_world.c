@@ -150,7 +150,6 @@ guint ask_text(struct identity_world *world, const char *method, const char *tar
     api_serve(world->api[world->front_end], request, done_cb, world);
     fake_settle(world->world);
     g_assert_nonnull(world->answer);
-    http_request_free(request);
     if (world->answer->body_len)
         world->json =
             json_parse_limited(world->answer->body, world->answer->body_len, MIB(1), NULL);
