@@ -308,6 +308,23 @@ static void test_kept_alive(void)
     end(&world);
 }
 
+/* Who hangs up between two requests, as most clients do, is let go of: his address has room for the
+ * next one. */
+static void test_hung_up(void)
+{
+    struct world world;
+    begin(&world);
+    for (guint i = 1; i <= LIMIT_HTTP_CONNECTIONS_ADDRESS + 8; i++) {
+        struct client *client = dial(&world);
+        say(client, "GET / HTTP/1.1\r\nHost: x\r\n\r\n");
+        world_wait_count(&world.served, i);
+        while (!strstr(client->said->str, "GET /"))
+            g_main_context_iteration(NULL, TRUE);
+        client_free(client);
+    }
+    end(&world);
+}
+
 static void test_refused(void)
 {
     static const struct {
@@ -666,6 +683,7 @@ int main(int argc, char **argv)
     loop_init();
     g_test_add_func("/http-server/request", test_request);
     g_test_add_func("/http-server/kept-alive", test_kept_alive);
+    g_test_add_func("/http-server/hung-up-between-requests", test_hung_up);
     g_test_add_func("/http-server/refused", test_refused);
     g_test_add_func("/http-server/nonsense", test_nonsense);
     g_test_add_func("/http-server/endless-body", test_endless_body);
