@@ -198,6 +198,23 @@ static void assert_names(const char *query, const char *expected)
         g_error("%s: %s, not %s", path, names->str, expected);
 }
 
+static void test_old_patch(void)
+{
+    set_up();
+    const char *id = make("tick", "");
+    g_autofree char *path = path_of(id, "");
+    api_with("content-type", "application/openstack-images-v2.0-json-patch");
+    g_autofree char *said = api_ask("PATCH", path,
+                                    "[{\"replace\": \"/name\", \"value\": \"tock\"}, "
+                                    "{\"add\": \"/os_distro\", \"value\": \"none\"}]");
+    g_assert_true(g_str_has_prefix(said, "200 "));
+    g_autofree char *gone = api_ask("PATCH", path, "[{\"remove\": \"/os_distro\"}]");
+    g_assert_true(g_str_has_prefix(gone, "200 ") && !strstr(gone, "os_distro"));
+    api_with(NULL, NULL);
+    image_says(id, "name", "tock");
+    api_tear_down();
+}
+
 /* glanceclient takes either, and breaks at JSON that is not what other services have: it gets the
  * page that Glance gives who prefers nothing. */
 static void test_errors_as_pages(void)
@@ -574,6 +591,7 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/api-images/life", test_life);
     g_test_add_func("/api-images/bad-input", test_bad_input);
+    g_test_add_func("/api-images/old-patch", test_old_patch);
     g_test_add_func("/api-images/errors-as-pages", test_errors_as_pages);
     g_test_add_func("/api-images/lists", test_lists);
     g_test_add_func("/api-images/members", test_members);
