@@ -278,6 +278,8 @@ static struct http_exchange *exchange_new(struct http_server *server, SoupServer
         request->stream = http_incoming_bytes(exchange->incoming);
     }
     check_length(exchange);
+    /* libsoup closes it, and does not say so: clients take it for one that is kept. */
+    exchange->closes |= soup_message_headers_header_contains(headers, "Connection", "close");
     return exchange;
 }
 

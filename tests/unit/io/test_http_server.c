@@ -283,6 +283,7 @@ static void test_request(void)
     g_autofree char *get =
         ask(&world, "GET /v3/a%20b?limit=2&x HTTP/1.1\r\nX-Auth-Token: t1\r\n" END);
     assert_answer(get, "200", "GET /v3/a b ?limit=2&x token=t1 body=0:");
+    g_assert_nonnull(strstr(get, "Connection: close"));
     g_autofree char *post =
         ask(&world, "POST /v3 HTTP/1.1\r\nContent-Length: 7\r\n" END "{\"a\":1}");
     assert_answer(post, "200", "POST /v3 ? token= body=7:{\"a\":1}");
