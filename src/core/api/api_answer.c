@@ -94,6 +94,21 @@ static json_t *error_body(enum api_service service, guint status, const char *me
     }
 }
 
+/* Glance's errors are pages for who takes them: its client reads those, and breaks at JSON. */
+static bool wants_page(const struct api_call *call)
+{
+    const char *accept = http_request_header(call->request, "accept");
+    return call->service == API_IMAGE && *accept && !strstr(accept, "json");
+}
+
+static char *error_page(guint status, const char *message)
+{
+    g_autofree char *line = g_strdup_printf("%u %s", status, title_of(status));
+    return g_markup_printf_escaped("<html><head><title>%s</title></head><body><h1>%s</h1>%s<br />"
+                                   "</body></html>",
+                                   line, line, message);
+}
+
 struct http_answer *api_refuse(const struct api_call *call, guint status, const char *format, ...)
 {
     va_list list;
@@ -101,8 +116,12 @@ struct http_answer *api_refuse(const struct api_call *call, guint status, const 
     g_autofree char *message = g_strdup_vprintf(format, list);
     va_end(list);
     struct http_answer *answer = http_answer_new(status);
-    json_autoptr body = error_body(call->service, status, message);
-    http_answer_set_body(answer, "application/json", json_to_text(body));
+    if (wants_page(call)) {
+        http_answer_set_body(answer, "text/html; charset=UTF-8", error_page(status, message));
+    } else {
+        json_autoptr body = error_body(call->service, status, message);
+        http_answer_set_body(answer, "application/json", json_to_text(body));
+    }
     if (status == 503)
         http_answer_add_header(answer, "Retry-After", RETRY_AFTER_S);
     return answer;

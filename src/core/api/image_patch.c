@@ -5,6 +5,7 @@
 #include "core/api/image_fields.h"
 
 #define PATCH_TYPE "application/openstack-images-v2.1-json-patch"
+#define OLD_PATCH_TYPE "application/openstack-images-v2.0-json-patch"
 #define MOST_OPERATIONS 256
 
 /* "/owner_specified.shade~1md5" -> its key; NULL: it is none of one member. */
@@ -30,13 +31,25 @@ static bool has_it(const struct image *image, const struct change_image_args *ar
            !g_ptr_array_find_with_equal_func(args->remove_properties, key, g_str_equal, NULL);
 }
 
+/* As 2.1 says it: {"op": "add", "path": "/name", …}; or 2.0: {"add": "/name", …}. */
+static const char *op_of(const json_t *operation, const char **ret_path)
+{
+    static const char *const ops[] = {"add", "replace", "remove"};
+    const char *op = json_string_value(json_object_get(operation, "op"));
+    *ret_path = json_string_value(json_object_get(operation, "path"));
+    for (guint i = 0; i < G_N_ELEMENTS(ops) && !op; i++) {
+        *ret_path = json_string_value(json_object_get(operation, ops[i]));
+        op = *ret_path ? ops[i] : NULL;
+    }
+    return op;
+}
+
 /* An answer: it is refused; NULL without an error: it is done. */
 static struct http_answer *do_one(struct api_call *call, const struct image *image,
                                   const json_t *operation, struct change_image_args *args,
                                   GError **error)
 {
-    const char *op = json_string_value(json_object_get(operation, "op"));
-    const char *path = json_string_value(json_object_get(operation, "path"));
+    const char *path, *op = op_of(operation, &path);
     const json_t *value = json_object_get(operation, "value");
     g_autofree char *key = key_of(path);
     bool removes = !g_strcmp0(op, "remove"), replaces = !g_strcmp0(op, "replace");
@@ -81,8 +94,8 @@ static json_t *read_patch(const struct api_call *call, struct http_answer **ret_
 {
     const struct http_request *request = call->request;
     const char *type = http_request_header(request, "content-type");
-    size_t length = strcspn(type, "; ");
-    if (length != strlen(PATCH_TYPE) || strncmp(type, PATCH_TYPE, length) != 0) {
+    g_autofree char *bare = g_strndup(type, strcspn(type, "; "));
+    if (strcmp(bare, PATCH_TYPE) != 0 && strcmp(bare, OLD_PATCH_TYPE) != 0) {
         *ret_answer = api_refuse(call, 415, "Content-Type must be " PATCH_TYPE);
         http_answer_add_header(*ret_answer, "Accept-Patch", PATCH_TYPE);
         return NULL;

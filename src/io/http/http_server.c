@@ -1,6 +1,7 @@
 /* See http_server.h. */
 #include "io/http/http_server.h"
 
+#include "io/http/http_input.h"
 #include "io/http/http_stream.h"
 #include "io/loop.h"
 #include "io/net/acceptor.h"
@@ -33,8 +34,9 @@ struct connection {
     GSocket *socket;
     GSocketAddress *peer; /* libsoup tells requests of this connection by it */
     char *place;
-    GCancellable *shaking; /* until libsoup has it */
-    guint timer;           /* its headers, or those of the next request, are late then */
+    GCancellable *shaking;    /* until libsoup has it */
+    struct http_input *input; /* from then on */
+    guint timer;              /* its headers, or those of the next request, are late then */
 };
 
 struct http_exchange {
@@ -59,6 +61,7 @@ static void end_connection(struct connection *connection)
     g_object_set_data(G_OBJECT(connection->peer), CONNECTION_KEY, NULL);
     g_object_unref(connection->peer);
     g_clear_object(&connection->shaking);
+    g_clear_object(&connection->input);
     g_free(connection->place);
     g_free(connection);
 }
@@ -96,8 +99,13 @@ static void give_to_soup(struct connection *connection, GIOStream *stream)
     g_clear_object(&connection->shaking);
     arrival_settle(connection->arrival);
     connection->timer = loop_timer(connection->server->headers_ms, headers_late, connection);
-    g_object_weak_ref(G_OBJECT(stream), stream_gone, connection);
-    if (!soup_server_accept_iostream(connection->server->soup, stream, local, connection->peer,
+    connection->input = http_input_new(g_io_stream_get_input_stream(stream));
+    http_input_set_idle(connection->input, true);
+    g_autoptr(GIOStream) given = g_simple_io_stream_new(G_INPUT_STREAM(connection->input),
+                                                        g_io_stream_get_output_stream(stream));
+    g_object_set_data_full(G_OBJECT(given), "fettle-base", g_object_ref(stream), g_object_unref);
+    g_object_weak_ref(G_OBJECT(given), stream_gone, connection);
+    if (!soup_server_accept_iostream(connection->server->soup, given, local, connection->peer,
                                      &error))
         arrival_complain(connection->arrival, false, error->message);
 }
@@ -270,6 +278,8 @@ static struct http_exchange *exchange_new(struct http_server *server, SoupServer
         request->stream = http_incoming_bytes(exchange->incoming);
     }
     check_length(exchange);
+    /* libsoup closes it, and does not say so: clients take it for one that is kept. */
+    exchange->closes |= soup_message_headers_header_contains(headers, "Connection", "close");
     return exchange;
 }
 
@@ -299,6 +309,7 @@ static void headers_cb(SoupServerMessage *message, gpointer data)
     if (connection) {
         loop_timer_cancel(connection->timer);
         connection->timer = 0;
+        http_input_set_idle(connection->input, false);
     }
     /* Who waits for our word before the body is told now. */
     if (exchange->incoming ||
@@ -358,6 +369,8 @@ static void finished_cb(SoupServerMessage *message, gpointer data)
     if (exchange)
         lose(exchange);
     const struct http_server *server = connection ? connection->server : NULL;
+    if (connection)
+        http_input_set_idle(connection->input, true);
     if (server && !connection->timer)
         connection->timer =
             loop_timer(server->silence_s * 1000 + server->headers_ms, headers_late, connection);

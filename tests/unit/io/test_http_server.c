@@ -283,6 +283,7 @@ static void test_request(void)
     g_autofree char *get =
         ask(&world, "GET /v3/a%20b?limit=2&x HTTP/1.1\r\nX-Auth-Token: t1\r\n" END);
     assert_answer(get, "200", "GET /v3/a b ?limit=2&x token=t1 body=0:");
+    g_assert_nonnull(strstr(get, "Connection: close"));
     g_autofree char *post =
         ask(&world, "POST /v3 HTTP/1.1\r\nContent-Length: 7\r\n" END "{\"a\":1}");
     assert_answer(post, "200", "POST /v3 ? token= body=7:{\"a\":1}");
@@ -305,6 +306,23 @@ static void test_kept_alive(void)
     assert_answer(client->said->str, "200", "GET /1");
     g_assert_nonnull(strstr(client->said->str, "POST /2 ? token= body=2:ab"));
     client_free(client);
+    end(&world);
+}
+
+/* Who hangs up between two requests, as most clients do, is let go of: his address has room for the
+ * next one. */
+static void test_hung_up(void)
+{
+    struct world world;
+    begin(&world);
+    for (guint i = 1; i <= LIMIT_HTTP_CONNECTIONS_ADDRESS + 8; i++) {
+        struct client *client = dial(&world);
+        say(client, "GET / HTTP/1.1\r\nHost: x\r\n\r\n");
+        world_wait_count(&world.served, i);
+        while (!strstr(client->said->str, "GET /"))
+            g_main_context_iteration(NULL, TRUE);
+        client_free(client);
+    }
     end(&world);
 }
 
@@ -666,6 +684,7 @@ int main(int argc, char **argv)
     loop_init();
     g_test_add_func("/http-server/request", test_request);
     g_test_add_func("/http-server/kept-alive", test_kept_alive);
+    g_test_add_func("/http-server/hung-up-between-requests", test_hung_up);
     g_test_add_func("/http-server/refused", test_refused);
     g_test_add_func("/http-server/nonsense", test_nonsense);
     g_test_add_func("/http-server/endless-body", test_endless_body);

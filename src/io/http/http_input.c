@@ -1,0 +1,73 @@
+/* See http_input.h. */
+#include "io/http/http_input.h"
+
+struct http_input {
+    GFilterInputStream parent;
+    bool idle;
+};
+
+typedef struct http_input HttpInput;
+typedef GFilterInputStreamClass HttpInputClass;
+
+GType http_input_get_type(void);
+static void http_input_pollable_init(GPollableInputStreamInterface *interface);
+
+G_DEFINE_TYPE_WITH_CODE(HttpInput, http_input, G_TYPE_FILTER_INPUT_STREAM,
+                        G_IMPLEMENT_INTERFACE(G_TYPE_POLLABLE_INPUT_STREAM,
+                                              http_input_pollable_init))
+
+static GPollableInputStream *base_of(gpointer input)
+{
+    return G_POLLABLE_INPUT_STREAM(g_filter_input_stream_get_base_stream(input));
+}
+
+static gboolean is_readable(GPollableInputStream *input)
+{
+    return g_pollable_input_stream_is_readable(base_of(input));
+}
+
+static GSource *create_source(GPollableInputStream *input, GCancellable *cancellable)
+{
+    g_autoptr(GSource) source = g_pollable_input_stream_create_source(base_of(input), cancellable);
+    return g_pollable_source_new_full(input, source, NULL);
+}
+
+static gssize read_nonblocking(GPollableInputStream *stream, void *place, gsize length,
+                               GError **error)
+{
+    struct http_input *input = (struct http_input *)stream;
+    gssize got =
+        g_pollable_input_stream_read_nonblocking(base_of(stream), place, length, NULL, error);
+    if (got != 0 || !length || !input->idle)
+        return got;
+    input->idle = false;
+    *(char *)place = 'x'; /* ends nothing */
+    return 1;
+}
+
+GType http_input_get_type(void);
+static void http_input_pollable_init(GPollableInputStreamInterface *interface)
+{
+    interface->is_readable = is_readable;
+    interface->create_source = create_source;
+    interface->read_nonblocking = read_nonblocking;
+}
+
+static void http_input_class_init(HttpInputClass *class)
+{
+}
+
+static void http_input_init(HttpInput *input)
+{
+}
+
+struct http_input *http_input_new(GInputStream *base)
+{
+    return g_object_new(http_input_get_type(), "base-stream", base, "close-base-stream", FALSE,
+                        NULL);
+}
+
+void http_input_set_idle(struct http_input *input, bool idle)
+{
+    input->idle = idle;
+}

@@ -1,0 +1,16 @@
+/*
+ * What libsoup reads a connection from. libsoup 3.2 keeps a connection for ever whose peer has hung
+ * up while no request was under way (mended in 3.3): so that end looks here like one of a request
+ * that has just begun, of which it does let go.
+ */
+#pragma once
+
+#include <gio/gio.h>
+#include <stdbool.h>
+
+struct http_input;
+
+/* Of a stream that can be polled. The caller's, to unref. */
+struct http_input *http_input_new(GInputStream *base);
+/* No request is under way, or one has come. */
+void http_input_set_idle(struct http_input *input, bool idle);
