@@ -6,7 +6,7 @@ INSTALL_BUILD := build/install
 PYTHON := python3
 GUEST ?= tick
 
-.PHONY: all help packages demo demo-storage check check-busy check-long bench fuzz install deb requirements reference format clean
+.PHONY: all help packages demo demo-api demo-storage check check-busy check-long bench fuzz install deb requirements reference format clean
 
 all: $(RELEASE)/build.ninja ## build everything into build/release
 	@ninja -C $(RELEASE) --quiet
@@ -29,6 +29,9 @@ demo: root all ## a cluster that loses a node and mends itself, live; GUEST=linu
 
 demo-storage: root all ## volume services that die or stand still in mid-work, and what cleans up after them, live
 	@$(PYTHON) scripts/demo --build $(RELEASE) --storage
+
+demo-api: root all ## clients of OpenStack, while a front end and a volume service die in the middle of what they ask, live
+	@$(PYTHON) scripts/demo --build $(RELEASE) --api
 
 check: root $(CHECK)/build.ninja ## build with sanitizers and run every test that a commit must pass; ONLY=word: those with it in a name
 	@$(PYTHON) scripts/run-tests --build $(CHECK) --make $(if $(ONLY),--only "$(ONLY)")

@@ -11,6 +11,8 @@ NODES = ('node1', 'node2', 'node3')
 class Story:
     """Three nodes that serve one directory, on a disk of its own that can be made to stand still: so that what breaks does so in mid-work."""
 
+    kinds = {'volume': 'volumes', 'snapshot': 'snapshots'} # of which it makes some, and where on the back end they are
+
     def __init__(self, lab, timeline):
         self.lab, self.timeline, self.rows = lab, timeline, []
         self.place = os.path.join(lab.directory, 'shared', BACKEND)
@@ -28,8 +30,8 @@ class Story:
 
     def left_behind(self):
         """Bytes of data that no record names."""
-        named = {row['data'] for kind in ('volume', 'snapshot') for row in self.lab.query(kind, ['data'])}
-        found = [entry for folder in ('volumes', 'snapshots') if os.path.isdir(os.path.join(self.place, folder))
+        named = {row['data'] for kind in self.kinds for row in self.lab.query(kind, ['data'])}
+        found = [entry for folder in self.kinds.values() if os.path.isdir(os.path.join(self.place, folder))
                  for entry in os.scandir(os.path.join(self.place, folder))]
         return sum(entry.stat().st_blocks * 512 for entry in found if entry.name not in named)
 

@@ -31,5 +31,10 @@ def test_storage():
         '--storage')
 
 
+@title('/demo/api-runs-and-leaves-nothing#CLN-34')
+def test_api():
+    run('0 bytes left behind.', ('workers/cleanup: 403', 'queued, then sent again', 'goes on, is refused, and leaves big alone'), '--api')
+
+
 if __name__ == '__main__':
-    e2e.run(test_demo, test_storage)
+    e2e.run(test_demo, test_storage, test_api)
