@@ -80,7 +80,8 @@ static bool is_of_lab(const char *name)
     name += begun;
     g_autofree char *stem = g_strndup(name, strcspn(name, ".-"));
     return layout_node_number(stem) > 0 || strcmp(stem, "shared") == 0 ||
-           strcmp(begun ? stem : name, "ceph") == 0 || strcmp(begun ? stem : name, "log") == 0 ||
+           strcmp(name, "clouds.yaml") == 0 || strcmp(begun ? stem : name, "ceph") == 0 ||
+           strcmp(begun ? stem : name, "log") == 0 ||
            (g_str_has_prefix(name, "lab.") && strcmp(name, "lab.json") != 0);
 }
 

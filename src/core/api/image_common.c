@@ -45,6 +45,8 @@ const char *image_property(const struct image *image, const char *key)
 
 bool image_is_seen(const struct api_call *call, const struct image *image)
 {
+    if (image->status == IMAGE_DELETING) /* as Glance has it: gone */
+        return false;
     return image_is_own(call, image) || image->visibility == IMAGE_PUBLIC ||
            image->visibility == IMAGE_COMMUNITY ||
            image_member_status(image, call->token->project_id);

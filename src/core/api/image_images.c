@@ -84,7 +84,7 @@ static bool is_shown(const struct api_call *call, const struct image *image)
     const char *wanted = api_query(call, "member_status");
     bool hidden = false;
     api_query_bool(call, "os_hidden", false, &hidden, NULL);
-    if (image->hidden != hidden)
+    if (image->hidden != hidden || image->status == IMAGE_DELETING)
         return false;
     if (visibility && strcmp(visibility, "all") != 0 &&
         strcmp(visibility, enum_word(&image_visibility_words, (int)image->visibility)) != 0)
@@ -334,7 +334,7 @@ struct http_answer *api_image_tag_remove(struct api_call *call, GError **error)
 
 static struct http_answer *set_deactivated(struct api_call *call, bool deactivated, GError **error)
 {
-    const struct image *image = image_found(call, error);
+    const struct image *image = image_owned(call, error);
     if (!image)
         return NULL;
     if (image->status != IMAGE_ACTIVE)
