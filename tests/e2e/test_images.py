@@ -74,7 +74,7 @@ def test_create():
     v.refused('image "tock" does not exist', 'volume', 'create', 'x', '--image', 'tock')
     v.refused('image tick is protected; first: fettle image modify tick --protected no', 'image', 'delete', 'tick')
     v.refused('nothing to change: name at least one flag', 'image', 'modify', 'tick')
-    v.refused('visibility: must be private or public, not "all"', 'image', 'modify', 'tick', '--visibility', 'all')
+    v.refused('visibility: must be private, public, shared or community, not "all"', 'image', 'modify', 'tick', '--visibility', 'all')
     lab.cli('image', 'modify', 'tick', '--min-disk', '1', '--protected', 'no')
     check('dir1')
     check('dir2')
