@@ -30,7 +30,7 @@ demo: root all ## a cluster that loses a node and mends itself, live; GUEST=linu
 demo-storage: root all ## volume services that die or stand still in mid-work, and what cleans up after them, live
 	@$(PYTHON) scripts/demo --build $(RELEASE) --storage
 
-demo-api: root all ## clients of OpenStack, while a front end and a volume service die in the middle of what they ask, live
+demo-api: root all ## clients of OpenStack, while a front end dies and a volume service stands still in the middle of what they ask, live
 	@$(PYTHON) scripts/demo --build $(RELEASE) --api
 
 check: root $(CHECK)/build.ninja ## build with sanitizers and run every test that a commit must pass; ONLY=word: those with it in a name
