@@ -63,6 +63,13 @@ static bool is_concluded(const json_t *job)
     return has_status(job, "concluded");
 }
 
+/* By somebody who wants the guest or the volume for something else, and dismisses it next. */
+static bool is_given_up(const json_t *job)
+{
+    const char *why = json_string_value(json_object_get(job, "error"));
+    return is_concluded(job) && (!why || strcmp(why, g_strerror(ECANCELED)) == 0);
+}
+
 static char *backend_of(const struct guest_volume *volume)
 {
     g_autofree char *name = g_strdup_printf(VOLUME_DRIVE, volume->attachment);
@@ -273,11 +280,11 @@ bool point_look(struct hypervisor *hv, const char *instance, guint64 generation,
     if (!job)
         return false;
     const char *why = json_string_value(json_object_get(job, "error"));
-    status->state = json_is_null(job)          ? POINT_NONE
-                    : has_status(job, "ready") ? POINT_COPIED
-                    : is_concluded(job)        ? POINT_FAILED
-                                               : POINT_COPYING;
+    status->state = json_is_null(job) || is_given_up(job) ? POINT_NONE
+                    : has_status(job, "ready")            ? POINT_COPIED
+                    : is_concluded(job)                   ? POINT_FAILED
+                                                          : POINT_COPYING;
     status->done = (guint64)MAX(json_integer_value(json_object_get(job, "current-progress")), 0);
-    text_set(&status->why, why ? why : "");
+    text_set(&status->why, status->state == POINT_FAILED ? why : "");
     return true;
 }

@@ -657,6 +657,35 @@ static void point_ends_early(struct world_node *node, struct instance *web1)
     world_end(node, web1);
 }
 
+/* Who looks between the end of a copy that was given up and its dismissal sees no failure. */
+static void point_given_up(struct world_node *node, struct instance *web1)
+{
+    struct hypervisor *hv = node->hypervisor;
+    g_autoptr(GError) error = NULL;
+    g_autofree char *path = make_file("copied-volume-3", 64), *target = make_file("copy-3", 64);
+    copied.path = path;
+    world_make(node, web1);
+    world_go(node, web1, 3);
+    g_assert_true(hv->ops->volume_attach(hv, web1->uuid, 1, &copied, &error));
+    write_as_guest(node, web1, "write -P 1 0 64M");
+    g_assert_true(hv->ops->point_open(hv, web1->uuid, 1, &copied, 11, target, &error));
+    json_decref(ask_qemu(node, web1, "job-cancel", json_make("{s:s}", "id", "p11j")));
+    for (guint i = 0; i < 500; i++) {
+        g_autofree char *why = NULL;
+        enum point_state state = await_copied(hv, web1, 11, &why);
+        g_assert_cmpint(state, !=, POINT_FAILED);
+        if (state == POINT_NONE) {
+            g_assert_cmpstr(why, ==, "");
+            break;
+        }
+        loop_sleep(20);
+        g_assert_cmpuint(i, <, 499);
+    }
+    close_point(node, web1, 11);
+    assert_gone(node, web1, target);
+    world_end(node, web1);
+}
+
 static int tests(int argc, char **argv)
 {
     loop_init();
@@ -681,6 +710,7 @@ static int tests(int argc, char **argv)
     world_guest_test("/qemu/volume-grows#SAF-53", "volume-grows", volume_grows);
     world_guest_test("/qemu/point-in-time#SAF-59", "point", point_in_time);
     world_guest_test("/qemu/point-that-ends-early#SAF-59", "point-ends", point_ends_early);
+    world_guest_test("/qemu/point-given-up#SAF-59", "point-given", point_given_up);
     world_test("/qemu/found-after-restart#SAF-19", found_again);
     world_test("/qemu/found-without-pid#SAF-19", found_without_pid);
     world_test("/qemu/dead-and-damaged-state", dead_and_damaged_state);
