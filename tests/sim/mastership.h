@@ -31,6 +31,7 @@
 #include "model_store.h"
 #include "proto/records.h"
 
+#define MS_WORDS 8 /* on one copy, without a master of it between */
 #define MS_HOSTS 5
 #define MS_HISTORY 5
 #define MS_EPOCH_BASE 3 /* of etcd */
@@ -123,8 +124,11 @@ struct ms_host {
     bool fence_ready; /* noded has read what it knew */
     gint64 wrong_ms;  /* since when it is master of what is over; 0: it is not */
     struct {
-        guint64 epoch, base, serial, digest; /* epoch 0: none */
-    } taken; /* its copy has become an engine, by a person's word, and has not begun yet */
+        bool now;                          /* it has neither begun nor been made a copy again */
+        guint count;                       /* words since it was what a master had */
+        struct copy_position base;         /* what it was before them */
+        struct copy_position to[MS_WORDS]; /* what each made of it */
+    } taken;                               /* its copy has become an engine, by a person's word */
 };
 
 /* What happened in a run; campaigns add them up. */
@@ -295,8 +299,10 @@ bool ms_is_whole(const struct ms *ms, const struct ms_host *host);
 /* Nothing has happened to them and between them for so long. */
 bool ms_steady(const struct ms *ms, guint a, guint b, gint64 since_ms);
 
-/* Its store is what was at that serial, and whatever came then is lost. */
-void ms_saw_restore(struct ms_host *host, guint64 serial);
+/* What a backup that is taken now is of. */
+GPtrArray *ms_keep_log(const struct ms *ms);
+/* Its store is what was then, and whatever came since is lost. Takes what is in `kept`. */
+void ms_saw_restore(struct ms_host *host, GPtrArray *kept);
 
 /* --- mastership_answers.c --- */
 void ms_saw_request(struct ms_host *host, struct rpc_request *request);

@@ -165,9 +165,11 @@ static void log_cut(struct ms *ms, guint64 serial)
 static void begin_taken(struct ms_host *host)
 {
     struct ms *ms = host->ms;
-    log_cut(ms, host->taken.base);
-    log_add(ms, NULL, host->taken.serial, host->taken.epoch, host->taken.digest);
-    host->taken.epoch = 0;
+    log_cut(ms, host->taken.base.serial);
+    for (guint i = 0; i < host->taken.count; i++)
+        log_add(ms, NULL, host->taken.to[i].serial, host->taken.to[i].epoch,
+                host->taken.to[i].digest);
+    host->taken.now = false;
 }
 
 /* The store of a master has everything. */
@@ -175,7 +177,7 @@ static void check_store(struct ms_host *host)
 {
     struct ms *ms = host->ms;
     struct copy_position at;
-    if (host->taken.epoch)
+    if (host->taken.now)
         begin_taken(host);
     model_store_position(host->store, &at);
     if (host->word && at.serial < ms_last_serial(ms))
@@ -375,6 +377,13 @@ static bool is_on_branch(const struct ms *ms, const struct copy_position *at)
     return commit && commit->digest == at->digest;
 }
 
+static void note_taken(struct ms_host *host, const struct copy_position *at)
+{
+    g_assert_cmpuint(host->taken.count, <, MS_WORDS);
+    host->taken.to[host->taken.count++] = *at;
+    host->taken.now = true;
+}
+
 static void saw_commit(struct model_store *store, const char *id, guint64 epoch, void *data)
 {
     struct ms *ms = data;
@@ -382,9 +391,8 @@ static void saw_commit(struct model_store *store, const char *id, guint64 epoch,
     struct copy_position at;
     model_store_position(store, &at);
     if (!id) {
-        host->taken.epoch = epoch;
-        host->taken.serial = at.serial;
-        host->taken.digest = at.digest;
+        at.epoch = epoch;
+        note_taken(host, &at);
         return;
     }
     if (at.serial != ms_last_serial(ms) + 1)
@@ -418,7 +426,10 @@ static void saw_move(struct model_store *store, const struct copy_position *befo
                    "%s goes back from epoch %" G_GUINT64_FORMAT " serial %" G_GUINT64_FORMAT
                    " to epoch %" G_GUINT64_FORMAT " serial %" G_GUINT64_FORMAT,
                    model_store_node(store), before->epoch, before->serial, at.epoch, at.serial);
-    if (leaps(before, &at)) {
+    struct ms_host *host = ms_host_of(ms, model_store_node(store));
+    if (leaps(before, &at) && host->taken.now) {
+        note_taken(host, &at);
+    } else if (leaps(before, &at)) {
         log_cut(ms, before->serial);
         log_add(ms, NULL, at.serial, at.epoch, at.digest);
     }
@@ -443,6 +454,16 @@ static int compare_positions(const struct copy_position *a, const struct copy_po
     return a->serial < b->serial ? -1 : a->serial > b->serial;
 }
 
+/* An engine by an earlier word that was made a copy again before it began: it still has what its
+ * base had, and that may be the most that is left. */
+static bool never_began(const struct ms *ms, const struct ms_host *host,
+                        const struct copy_position *at)
+{
+    const struct copy_position *to = host->taken.to + host->taken.count - 1;
+    return host->taken.count && at->serial == to->serial && at->digest == to->digest &&
+           is_on_branch(ms, &host->taken.base);
+}
+
 /* A person's word: no copy in reach may be newer. What is lost with it nobody in reach had. */
 static void saw_take_over(struct model_store *store, const struct copy_batch *last, void *data)
 {
@@ -450,7 +471,6 @@ static void saw_take_over(struct model_store *store, const struct copy_batch *la
     struct ms_host *host = ms_host_of(ms, model_store_node(store));
     struct copy_position at, other;
     model_store_position(store, &at);
-    host->taken.base = at.serial;
     for (guint i = 0; i < ms->hosts_count; i++) {
         const struct ms_host *candidate = &ms->hosts[i];
         model_store_position(candidate->store, &other);
@@ -459,16 +479,52 @@ static void saw_take_over(struct model_store *store, const struct copy_batch *la
             ms_problem(ms, "%s becomes master although the copy of %s is newer", host->uuid,
                        candidate->uuid);
     }
-    if (!is_on_branch(ms, &at))
+    if (!is_on_branch(ms, &at) && !never_began(ms, host, &at))
         ms_problem(ms, "%s becomes master with what no master had", host->uuid);
+    if (is_on_branch(ms, &at)) {
+        host->taken.base = at;
+        host->taken.count = 0;
+    }
     ms->counts->takeovers++;
 }
 
-void ms_saw_restore(struct ms_host *host, guint64 serial)
+GPtrArray *ms_keep_log(const struct ms *ms)
+{
+    GPtrArray *kept = g_ptr_array_new_with_free_func(commit_free);
+    for (guint i = 0; i < ms->log->len; i++) {
+        struct ms_commit *commit = g_memdup2(ms->log->pdata[i], sizeof *commit);
+        commit->id = g_strdup(commit->id);
+        g_ptr_array_add(kept, commit);
+    }
+    return kept;
+}
+
+static bool is_same(const struct ms_commit *a, const struct ms_commit *b)
+{
+    return a->serial == b->serial && a->digest == b->digest;
+}
+
+/* What was lost with a master since the backup comes back with it. */
+static void log_restore(struct ms *ms, GPtrArray *kept)
+{
+    guint same = 1;
+    while (same < MIN(kept->len, ms->log->len) && is_same(kept->pdata[same], ms->log->pdata[same]))
+        same++;
+    log_cut(ms, ((struct ms_commit *)kept->pdata[same - 1])->serial);
+    while (same < kept->len) {
+        struct ms_commit *commit = g_ptr_array_steal_index(kept, same);
+        g_ptr_array_add(ms->log, commit);
+        if (commit->id)
+            g_hash_table_insert(ms->ids, commit->id, GSIZE_TO_POINTER(commit->serial));
+        note_tag(ms, commit->id, commit->serial);
+    }
+}
+
+void ms_saw_restore(struct ms_host *host, GPtrArray *kept)
 {
     struct copy_position at;
     model_store_position(host->store, &at);
-    log_cut(host->ms, serial);
+    log_restore(host->ms, kept);
     for (guint i = 1; i < host->ms->log->len; i++) {
         const struct ms_commit *commit = commit_of(host->ms, i);
         if (commit->id)

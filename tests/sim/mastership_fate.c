@@ -142,7 +142,7 @@ static void damage_store(struct ms *ms, struct ms_host *host)
     if (!host->powered || host->paused || ms_random(ms, 3) > 0 || !is_spare(ms, host))
         return;
     ms_power_off(host);
-    host->taken.epoch = 0;
+    host->taken.now = false;
     model_store_damage(host->store);
     ms->counts->lost_disks++;
     ms_later(ms, host, 0, ms_random(ms, 5000), boots);

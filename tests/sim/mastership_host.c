@@ -365,7 +365,7 @@ void ms_kill_wconfd(struct ms_host *host)
     if (host->replaced)
         model_store_step_down(host->store);
     if (host->replaced)
-        host->taken.epoch = 0;
+        host->taken.now = false;
     host->replaced = 0;
     no_restart(host); /* its last words were that it wants one */
 }
@@ -468,7 +468,7 @@ void ms_lose_disk(struct ms_host *host)
     struct ms *ms = host->ms;
     ms_power_off(host);
     model_store_lose(host->store);
-    host->taken.epoch = 0;
+    host->taken.now = false;
     ms->fenced[host->index] = (struct stamp){0};
     g_hash_table_remove(ms->world->files, host->uuid);
 }

@@ -408,6 +408,7 @@ static void end(struct ms *ms)
     for (guint i = 0; i < STORAGE_GUESTS; i++)
         g_ptr_array_unref(storage->guests[i].opens);
     g_clear_pointer(&storage->backup, g_ptr_array_unref);
+    g_clear_pointer(&storage->backup_log, g_ptr_array_unref);
     g_ptr_array_unref(storage->doors);
     g_hash_table_unref(storage->lies);
     g_ptr_array_unref(storage->frames);

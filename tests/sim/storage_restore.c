@@ -27,6 +27,7 @@ static void back_up(struct storage_world *storage, const struct ms_host *master)
     model_store_position(master->store, &at);
     model_store_each(master->store, keep_object, storage->backup);
     storage->backup_serial = at.serial;
+    storage->backup_log = ms_keep_log(storage->ms);
     ms_tell(storage->ms, "a backup is taken at serial %" G_GUINT64_FORMAT, at.serial);
 }
 
@@ -52,7 +53,7 @@ static void restore(struct storage_world *storage, struct ms_host *host)
         struct ms_host *other = &ms->hosts[i];
         ms_pause(other, false);
         ms_kill_wconfd(other);
-        other->taken.epoch = 0;
+        other->taken.now = false;
         other->word = false;
         if (other != host)
             model_store_lose(other->store);
@@ -60,7 +61,7 @@ static void restore(struct storage_world *storage, struct ms_host *host)
     ms->history++;
     model_store_restore(host->store, ms->history, ms->newest_epoch, storage->backup, serial,
                         changes);
-    ms_saw_restore(host, storage->backup_serial);
+    ms_saw_restore(host, storage->backup_log);
     for (guint i = 0; i < ms->hosts_count; i++)
         if (ms->hosts[i].powered)
             ms_restart_wconfd(&ms->hosts[i]);

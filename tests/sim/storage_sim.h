@@ -141,7 +141,8 @@ struct storage_world {
     GPtrArray *losses;    /* struct storage_loss, oldest first */
     struct storage_ear ears[MS_HOSTS]; /* what the wconfd of each has heard */
     struct storage_guest guests[STORAGE_GUESTS];
-    GPtrArray *backup; /* of the configuration; NULL: none */
+    GPtrArray *backup;     /* of the configuration; NULL: none */
+    GPtrArray *backup_log; /* ms_keep_log(), until it is restored */
     guint64 backup_serial;
     guint faults_since; /* then */
     bool restored;
