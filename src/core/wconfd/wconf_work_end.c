@@ -102,12 +102,15 @@ static bool may_end(const struct ending *ending, const struct worker *row,
     return false;
 }
 
-/* Another life of its guest, or another guest, may have written. */
-static bool guest_moved(const struct config *head, const struct work_source *noted)
+/* Its guest, another life of it or another guest may have written: one that runs, or was about to
+ * begin when the copy was accepted. */
+static bool guest_wrote(const struct config *head, const struct work_source *noted)
 {
     guint64 generation;
     const char *attachment = attachment_of_source(head, noted, &generation);
-    return strcmp(attachment, noted->attachment) != 0 || generation != noted->generation;
+    const struct volume *volume = config_get(head, "volume", noted->resource_id, NULL);
+    return strcmp(attachment, noted->attachment) != 0 || generation != noted->generation ||
+           (volume && attachment_may_run(head, volume));
 }
 
 /* A copy that is no point in time counts only if nobody can have written to its source meanwhile
@@ -127,7 +130,7 @@ static char *source_moved(const struct config *head, const struct worker *row,
                                                   : resource_ready_status(source.type);
     if (strcmp(source.status, status) != 0)
         return g_strdup_printf("%s %s is %s since", kind, resource_name(&source), source.status);
-    return strcmp(source.data, noted->data) != 0 || (!point && guest_moved(head, noted))
+    return strcmp(source.data, noted->data) != 0 || (!point && guest_wrote(head, noted))
                ? g_strdup_printf("%s %s was written meanwhile", kind, resource_name(&source))
                : NULL;
 }

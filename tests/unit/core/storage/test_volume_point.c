@@ -53,7 +53,7 @@ static json_t *answer_close(const struct rpc_request *request, const char *to_no
     return json_object();
 }
 
-static struct volumed *with_copying(struct copying_node *node)
+static struct volumed *with_copying(struct copying_node *node, bool runs)
 {
     static const struct {
         const char *method;
@@ -63,7 +63,11 @@ static struct volumed *with_copying(struct copying_node *node)
     json_t *attached = with(object_volume1(), "attachments",
                             json_make("[{s:s,s:s,s:i,s:s}]", "uuid", VOLUME2, "instance", WEB1,
                                       "slot", 30, "state", "attached"));
-    volumes_set_up(changes_of(put("volume", VOLUME1, 1, attached), NULL));
+    json_t *web1 = object_web1();
+    if (!runs)
+        web1 = with(with(web1, "holder", json_string("")), "admin_state", json_string("down"));
+    volumes_set_up(
+        changes_of(put("volume", VOLUME1, 1, attached), put("instance", WEB1, 1, web1), NULL));
     fake_volumes_mark(volumes, DIR1, CLUSTER);
     fake_volumes_put(volumes, DIR1, ITS_NAME, GIB(2), true);
     fake_volumes_lock(volumes, ITS_NAME, node->state != NULL);
@@ -99,9 +103,11 @@ static void test_copy_attached(void)
         struct copying_node node;
         const char *why; /* NULL: it is well */
         bool copied;     /* by the member itself */
+        bool stopped;
     } cases[] = {
         {{.state = "copied"}, NULL, false},
-        {{.state = NULL}, NULL, true},
+        {{.state = NULL}, NULL, true, .stopped = true},
+        {{.state = NULL}, "volume data1 was written meanwhile", true}, /* it is being started */
         {{.state = "copied", .silent = 1}, NULL, false},
         {{.state = "failed", .why = "No space left on device"},
          "the copy under its guest ended: No space left on device",
@@ -113,7 +119,7 @@ static void test_copy_attached(void)
     for (guint i = 0; i < 2 * G_N_ELEMENTS(cases); i++) {
         bool backup = i % 2;
         struct copying_node node = cases[i / 2].node;
-        with_copying(&node);
+        with_copying(&node, !cases[i / 2].stopped);
         const char *uuid = ask_copy(backup);
         volumes_work();
         assert_says(volume_said(VOLUME1), "available 2 GiB");
@@ -137,7 +143,7 @@ static void test_copy_attached_dies(void)
 {
     for (guint backup = 0; backup < 2; backup++) {
         struct copying_node node = {.state = "copying"};
-        struct volumed *process = with_copying(&node);
+        struct volumed *process = with_copying(&node, true);
         const char *uuid = ask_copy(backup);
         for (guint i = 0; i < 100 && !node.claim; i++)
             fake_advance(world.world, 100);
