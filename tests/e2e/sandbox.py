@@ -6,8 +6,8 @@
 
 In force: CapabilityBoundingSet, NoNewPrivileges, SystemCallFilter, SystemCallErrorNumber, RestrictAddressFamilies,
 RestrictNamespaces, RestrictRealtime, LockPersonality, MemoryDenyWriteExecute, User, SupplementaryGroups. Not in force, as they need
-control groups: DeviceAllow, DevicePolicy and SocketBindDeny. File systems and the network are up to the caller. The filters are those that systemd 252 makes, by way of the
-same library, libseccomp.
+control groups: DeviceAllow, DevicePolicy and SocketBindDeny. File systems and the network are up to the caller. The filters are those
+that systemd 252 makes, by way of the same library, libseccomp.
 """
 import ctypes
 import errno
