@@ -147,7 +147,7 @@ class ApiStory(Story):
         found = self.find('volume', 'big')
         self.rows.append(['POST of volume big', f'{node} stopped', str(status), found['status'], f'{time.monotonic() - since:.1f} s'])
         self.revived('volume', 'big', node)
-        with open(os.path.join(self.lab.root('node1'), 'log', 'audit.log'), encoding='utf-8') as file:
+        with open(os.path.join(self.lab.root('node1'), 'log', 'api', 'audit.log'), encoding='utf-8') as file:
             line = next(one for one in map(json.loads, file) if one['request_id'] == request)
         self.timeline.say('audit.log', ' '.join((line['method'], line['path'].rpartition('/')[2], str(line['status']), request)))
 

@@ -350,9 +350,9 @@ static char *read_open(int fd, const char *path, size_t max, size_t *ret_len, GE
     return g_steal_pointer(&data);
 }
 
-char *files_read_path(const char *path, size_t max, size_t *ret_len, GError **error)
+static char *read_whole(const char *path, int flags, size_t max, size_t *ret_len, GError **error)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | flags);
 
     if (fd < 0) {
         if (errno == ENOENT)
@@ -364,6 +364,11 @@ char *files_read_path(const char *path, size_t max, size_t *ret_len, GError **er
     char *data = read_open(fd, path, max, ret_len, error);
     close(fd);
     return data;
+}
+
+char *files_read_path(const char *path, size_t max, size_t *ret_len, GError **error)
+{
+    return read_whole(path, 0, max, ret_len, error);
 }
 
 /* --- the worker: one thread does what tasks wait for --- */
@@ -534,7 +539,7 @@ char *files_read(const struct node_paths *paths, enum file_area area, const char
 {
     g_autofree char *path = files_path(paths, area, name, error);
 
-    return path != NULL ? files_read_path(path, max, ret_len, error) : NULL;
+    return path != NULL ? read_whole(path, O_NOFOLLOW, max, ret_len, error) : NULL;
 }
 
 static gint compare_names(gconstpointer a, gconstpointer b)

@@ -5,6 +5,7 @@
 #include "io/loop.h"
 #include "io/nursery.h"
 #include "io/process.h"
+#include "proto/api/place.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -21,15 +22,19 @@ struct livelock {
     int fd;
 };
 
+/* Those of the API's user lie in a folder of its own. */
 static bool name_is_plain(const char *name)
 {
+    if (name != NULL && g_str_has_prefix(name, API_FOLDER))
+        name += strlen(API_FOLDER);
     return name != NULL && name[0] != '\0' && name[0] != '.' && strchr(name, '/') == NULL &&
            strlen(name) <= LIMIT_TAG_CHARS;
 }
 
 static char *path_of(const struct node_paths *paths, const char *name)
 {
-    return g_build_filename(paths->run, FOLDER, name, NULL);
+    return g_build_filename(paths->run, g_str_has_prefix(name, API_FOLDER) ? "" : FOLDER, name,
+                            NULL);
 }
 
 static bool lock_exclusively(int fd)
@@ -69,9 +74,9 @@ struct livelock *livelock_make(const struct node_paths *paths, const char *stem,
     }
     g_autofree char *name =
         g_strdup_printf("%s-%d-%08x%08x", stem, getpid(), g_random_int(), g_random_int());
-    g_autofree char *hidden = g_strconcat(".", name, NULL);
-    g_autofree char *temporary = path_of(paths, hidden);
     g_autofree char *path = path_of(paths, name);
+    g_autofree char *folder = g_path_get_dirname(path), *base = g_path_get_basename(path);
+    g_autofree char *temporary = g_strconcat(folder, "/.", base, NULL);
     int fd = make_locked(temporary, path);
     if (fd < 0) {
         int code = errno;

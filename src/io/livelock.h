@@ -15,7 +15,8 @@
 
 struct livelock; /* one that this process holds */
 
-/* `ROOT/run/livelocks/STEM-PID-RANDOM`, made, locked and in place. WRONG_INPUT for a stem that is
+/* `ROOT/run/livelocks/STEM-PID-RANDOM`, made, locked and in place; a stem that begins with
+ * API_FOLDER, and names of its kind: in that folder of run/. WRONG_INPUT for a stem that is
  * no plain file name, STORAGE otherwise. */
 struct livelock *livelock_make(const struct node_paths *paths, const char *stem, GError **error);
 const char *livelock_name(const struct livelock *livelock);

@@ -1,7 +1,9 @@
 /* See node_config.h. */
 #include "io/node_config.h"
 #include "io/files.h"
+#include "proto/api/place.h"
 #include "proto/record_private.h"
+#include "proto/rpc.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -97,6 +99,11 @@ bool node_paths_make(const struct node_paths *paths, GError **error)
 char *node_paths_socket(const struct node_paths *paths, const char *role)
 {
     return g_strdup_printf("%s/%s.sock", paths->run, role);
+}
+
+char *node_ready_name(const char *daemon)
+{
+    return g_strconcat(strcmp(daemon, ROLE_APID) == 0 ? API_FOLDER : "", daemon, ".ready", NULL);
 }
 
 char *node_paths_face(const struct node_paths *paths, enum face face)

@@ -32,6 +32,9 @@ bool node_paths_make(const struct node_paths *paths, GError **error);
 
 /* "ROOT/run/ROLE.sock"; free with g_free(). */
 char *node_paths_socket(const struct node_paths *paths, const char *role);
+/* What a daemon makes when it is ready, below run/: "NAME.ready", of apid, which may be another
+ * user than root, in its own folder; free with g_free(). */
+char *node_ready_name(const char *daemon);
 /* Where luxid listens for those that come with that face; the same. */
 char *node_paths_face(const struct node_paths *paths, enum face face);
 

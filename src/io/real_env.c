@@ -321,8 +321,8 @@ struct env *real_env_new(const char *root, const char *role, const struct real_e
     self->watches = g_ptr_array_new_with_free_func(file_watch_free);
     self->env.role = self->role;
     self->paths = node_paths_new(root, error);
-    bool of_job = options != NULL && options->of_job;
-    if (self->paths == NULL || (!of_job && !node_paths_make(self->paths, error)) ||
+    bool made = options != NULL && options->folders_made;
+    if (self->paths == NULL || (!made && !node_paths_make(self->paths, error)) ||
         (self->config = node_config_read(self->paths, error)) == NULL ||
         (self->boot_id = real_env_boot_id(error)) == NULL) {
         real_env_free(&self->env);

@@ -17,7 +17,8 @@ struct bus;
 struct real_env_options {
     /* Folder of the program fettle-job; NULL: FETTLE_BINDIR, else that of this program. */
     const char *bin_folder;
-    bool of_job; /* a job's process finds all folders made */
+    bool folders_made; /* by another process: a job's finds all of them, and the API's user may
+                        * make none */
 };
 
 /* `root`: as for node_paths_new(). Reads etc/node.json; makes missing folders. Members engine,

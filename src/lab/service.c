@@ -6,11 +6,13 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "io/api_conf.h"
+#include "io/api_place.h"
 #include "lab/net.h"
 #include "lab/proc.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <gio/gio.h>
+#include <grp.h>
 #include <sched.h>
 #include <signal.h>
 #include <string.h>
@@ -54,7 +56,8 @@ static struct lab_service *lab_service_new(struct services *services, guint node
 {
     struct lab_service *service = g_new0(struct lab_service, 1);
     g_autofree char *log = layout_log(services->layout, node);
-    g_autofree char *ready = g_strdup_printf("run/%s.ready", daemon->name);
+    g_autofree char *name = node_ready_name(daemon->name);
+    g_autofree char *ready = g_build_filename("run", name, NULL);
     service->services = services;
     service->daemon = daemon;
     service->node = node;
@@ -115,7 +118,8 @@ static char **environment_for(const struct lab_service *service, const char *con
 /* In the child, between fork and exec: system calls only. Its working folder is the node's root, so
  * that one path, /proc/self/cwd/…, can be another place on each node. */
 G_GNUC_NORETURN static void become_daemon(int space, int log, int listening, const char *root,
-                                          char *const *command, char *const *environment)
+                                          const struct api_owner *user, char *const *command,
+                                          char *const *environment)
 {
     sigset_t none;
     sigemptyset(&none);
@@ -124,7 +128,10 @@ G_GNUC_NORETURN static void become_daemon(int space, int log, int listening, con
     setsid();
     int input = open("/dev/null", O_RDONLY);
     if (setns(space, CLONE_NEWNET) == 0 && chdir(root) == 0 && dup2(input, STDIN_FILENO) >= 0 &&
-        dup2(log, STDOUT_FILENO) >= 0 && dup2(log, STDERR_FILENO) >= 0) {
+        dup2(log, STDOUT_FILENO) >= 0 && dup2(log, STDERR_FILENO) >= 0 &&
+        (!user->uid ||
+         (setgroups(0, NULL) == 0 && setresgid(user->gid, user->gid, user->gid) == 0 &&
+          setresuid(user->uid, user->uid, user->uid) == 0))) {
         close(input);
         if (listening >= 0 && dup2(listening, LISTEN_FD) == listening) /* it was that already */
             fcntl(LISTEN_FD, F_SETFD, 0);
@@ -173,8 +180,20 @@ static GSocket *listen_outside(const struct lab_service *service)
     return NULL;
 }
 
+/* Whose its front end is; all others are root's. */
+static struct api_owner user_of(const struct lab_service *service)
+{
+    g_autofree char *root = layout_root(service->services->layout, service->node);
+    g_autoptr(node_paths_t) paths = node_paths_new(root, NULL);
+    struct api_owner user = {0};
+    if (is_api(service) && paths)
+        api_user_of(paths, &user);
+    return user;
+}
+
 static void service_start(struct lab_service *service, const char *const *variables)
 {
+    const struct api_owner user = user_of(service);
     g_autofree char *name = layout_netns(service->services->layout, service->node);
     g_autoptr(GSocket) outside = listen_outside(service);
     g_auto(GStrv) environment = environment_for(service, variables);
@@ -189,7 +208,7 @@ static void service_start(struct lab_service *service, const char *const *variab
     service->paused = false;
     pid_t pid = space >= 0 && log >= 0 ? fork() : -1;
     if (pid == 0)
-        become_daemon(space, log, outside ? g_socket_get_fd(outside) : -1, root,
+        become_daemon(space, log, outside ? g_socket_get_fd(outside) : -1, root, &user,
                       service->daemon->command, environment);
     if (pid > 0) {
         service->pid = pid;

@@ -29,6 +29,10 @@ struct authority_ops {
      * instead of the cluster's authority: that signs for every node. */
     bool (*sign_etcd)(struct authority *authority, const char *request, const char *cluster_uuid,
                       const char *address, char **ret_certificate, GError **error);
+    /* A certificate for what a front end of the API shows: of a server with these names and
+     * addresses, under a subject that no node has. */
+    bool (*sign_api)(struct authority *authority, const char *request, const char *cluster_uuid,
+                     const char *const *names, char **ret_certificate, GError **error);
     /* Its own certificate in PEM, and the SHA-256 of it (of the DER form). Does not wait. */
     bool (*show)(struct authority *authority, char **ret_certificate, char **ret_fingerprint,
                  GError **error);

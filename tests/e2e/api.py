@@ -2,6 +2,7 @@
 import json
 import os
 import socket
+import ssl
 import subprocess
 import urllib.error
 import urllib.request
@@ -20,6 +21,7 @@ class Front:
         self.lab, self.node, self.port, self.password = lab, node, port, password
         self.project = None
         self.base = f'http://127.0.0.1:{port}'
+        self.authority = None  # of what it shows, with TLS
 
     def client(self, *words, code=0, stdin=None):
         """`openstack`, `cinder` or `glance`, unmodified; its standard output, or with a code its standard error."""
@@ -42,7 +44,8 @@ class Front:
         request = urllib.request.Request(self.base + path, method=method, data=None if body is None else json.dumps(body).encode(),
                                          headers={'Content-Type': 'application/json', **({'X-Auth-Token': token} if token else {}), **dict(headers)})
         try:
-            with urllib.request.urlopen(request, timeout=PATIENCE_S) as answer:
+            context = ssl.create_default_context(cafile=self.authority) if self.authority else None
+            with urllib.request.urlopen(request, timeout=PATIENCE_S, context=context) as answer:
                 status, got, text = answer.status, answer.headers, answer.read()
         except urllib.error.HTTPError as error:
             status, got, text = error.code, error.headers, error.read()

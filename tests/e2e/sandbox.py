@@ -5,14 +5,17 @@
     sandbox.py run PLAN UNIT PROGRAM  becomes the program; PLAN is a file with that JSON
 
 In force: CapabilityBoundingSet, NoNewPrivileges, SystemCallFilter, SystemCallErrorNumber, RestrictAddressFamilies,
-RestrictNamespaces, RestrictRealtime, LockPersonality, MemoryDenyWriteExecute. Not in force, as they need control groups: DeviceAllow,
-DevicePolicy and SocketBindDeny. File systems and the network are up to the caller. The filters are those that systemd 252 makes, by way of the
-same library, libseccomp.
+RestrictNamespaces, RestrictRealtime, LockPersonality, MemoryDenyWriteExecute, User, SupplementaryGroups. Not in force, as they need
+control groups: DeviceAllow, DevicePolicy and SocketBindDeny. File systems and the network are up to the caller. The filters are those
+that systemd 252 makes, by way of the same library, libseccomp.
 """
 import ctypes
 import errno
+import glob
+import grp
 import json
 import os
+import pwd
 import socket
 import subprocess
 import sys
@@ -59,8 +62,16 @@ def system_calls(lines):
     return {'allow': allow, 'names': sorted(names | members('@default') if allow else names)}
 
 
+def unit(path):
+    """Of a unit with what lies beside it in a folder NAME.d."""
+    values = read(path)
+    for more in sorted(glob.glob(path + '.d/*.conf')):
+        values.update(read(more))
+    return {**values, 'calls': system_calls(values['SystemCallFilter'])}
+
+
 def plan(paths):
-    return {os.path.basename(path): {**read(path), 'calls': system_calls(read(path)['SystemCallFilter'])} for path in paths}
+    return {os.path.basename(path): unit(path) for path in paths}
 
 
 # --- becoming the program ---
@@ -129,6 +140,19 @@ def filter_arguments(values):
     filtered.load()
 
 
+def become(values):
+    """The unit's user and groups. A machine that has no such user is one of a lab, whose daemons are root's."""
+    groups = [grp.getgrnam(name).gr_gid for name in ' '.join(values.get('SupplementaryGroups', [])).split()]
+    os.setgroups(groups)
+    try:
+        user = pwd.getpwnam(values['User'][0]) if 'User' in values else None
+    except KeyError:
+        return
+    if user:
+        os.setresgid(user.pw_gid, user.pw_gid, user.pw_gid)
+        os.setresuid(user.pw_uid, user.pw_uid, user.pw_uid)
+
+
 def run(values, words):
     libc = ctypes.CDLL(None, use_errno=True)
     kept = {word.removeprefix('CAP_') for word in values['CapabilityBoundingSet'][0].split()}
@@ -138,6 +162,7 @@ def run(values, words):
             libc.prctl(PR_CAPBSET_DROP, number, 0, 0, 0)  # a kernel may not have the last ones
     assert values['NoNewPrivileges'] == ['yes'] and libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0
     os.environ.update(word.split('=', 1) for line in values.get('Environment', []) for word in line.split())
+    become(values)
     filter_arguments(values)
     filter_calls(values)
     os.execv(words[0], words)

@@ -20,7 +20,7 @@ def path_of(*names):
 
 
 def audit():
-    with open(path_of('log', 'audit.log'), encoding='utf-8') as file:
+    with open(path_of('log', 'api', 'audit.log'), encoding='utf-8') as file:
         return [json.loads(line) for line in file]
 
 
@@ -73,7 +73,7 @@ def test_login():
     assert front.ask('GET', f'/volume/v3/{"0" * 32}/volumes', token=token[:-3] + 'AAA')[0] == 401
     lines = [line for line in audit() if line['path'] == '/identity/v3/auth/tokens']
     assert [line['status'] for line in lines] == [201, 401], lines
-    with open(path_of('log', 'audit.log'), encoding='utf-8') as file:
+    with open(path_of('log', 'api', 'audit.log'), encoding='utf-8') as file:
         text = file.read()
     assert front.password not in text and token not in text
     issued = front.openstack('token', 'issue')

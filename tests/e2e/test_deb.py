@@ -14,8 +14,9 @@ import e2e
 import sandbox
 from e2e import title, wait_until
 
-SERVICES = ('noded', 'wconfd', 'luxid', 'watcher', 'rconfd', 'volumed')
+SERVICES = ('noded', 'wconfd', 'luxid', 'watcher', 'rconfd', 'volumed')  # of every node
 package = None
+front_end = None  # the package fettle-api
 # A boot sector whose guest never ends to migrate at 1 MiB/s: 18 times a second it changes a byte of each page from 64 to 576 KiB.
 BUSY = bytes.fromhex('fb'                   # sti
                      'bb0010'               # again: mov bx, 0x1000
@@ -29,26 +30,33 @@ def command(*words, **more):
     return subprocess.run(words, check=True, capture_output=True, text=True, stdin=subprocess.DEVNULL, **more).stdout
 
 
-def unpacked():
-    """The package's files, in a folder."""
-    folder = os.path.join(work, 'files')
+def unpacked(which=None):
+    """A package's files, in a folder."""
+    folder = os.path.join(work, os.path.basename(which or package).split('_')[0])
     if not os.path.isdir(folder):
-        command('dpkg-deb', '-R', package, folder)
+        command('dpkg-deb', '-R', which or package, folder)
     return folder
+
+
+def units():
+    return [path for which in (package, front_end) for path in glob.glob(os.path.join(unpacked(which), 'usr/lib/systemd/system/*'))]
 
 
 def unit(name):
     """A unit as {key: [values]}, over all sections."""
-    return sandbox.read(os.path.join(unpacked(), 'usr/lib/systemd/system', name))
+    return next(sandbox.read(path) for path in units() if os.path.basename(path) == name)
+
+
+def fields_of(which):
+    return dict(line.split(': ', 1) for line in command('dpkg-deb', '-f', which).splitlines() if ': ' in line and not line.startswith(' '))
 
 
 @title('/deb/builds-with-sane-contents')
 def test_contents():
-    global package
+    global package, front_end
     out = command(os.path.join(e2e.ROOT, 'scripts/deb'), e2e.build() + '-deb', work, timeout=1500)
-    package = out.strip()
-    fields = dict(line.split(': ', 1) for line in command('dpkg-deb', '-f', package).splitlines()
-                  if ': ' in line and not line.startswith(' '))
+    package, front_end = out.split()
+    fields = fields_of(package)
     assert fields['Package'] == 'fettle' and re.fullmatch(r'\d+\.\d+\.\d+-1', fields['Version']), fields
     for needed in ('libc6', 'libglib2.0-0', 'libjansson4', 'libsqlite3-0', 'glib-networking', 'nbdkit', 'openssl',
                    'qemu-system-x86', 'qemu-utils', 'iproute2', 'libnbd0'):
@@ -61,7 +69,27 @@ def test_contents():
                  'usr/share/doc/fettle/changelog.Debian.gz',
                  *(f'usr/lib/fettle/fettle-{name}' for name in SERVICES)):
         assert os.path.exists(os.path.join(root, path)), path
-    for line in command('dpkg-deb', '-c', package).splitlines():
+    check_files(package)
+    check_front_end(fields['Version'])
+
+
+def check_front_end(version):
+    """What is the front end's is in a package of its own."""
+    fields, root = fields_of(front_end), unpacked(front_end)
+    assert (fields['Package'], fields['Version']) == ('fettle-api', version), fields
+    depends = re.split(r', ', fields['Depends'])
+    assert f'fettle (= {version})' in depends, depends
+    for library in ('libsoup-3.0-0', 'libcrypt1', 'libgnutls30', 'libsqlite3-0'):
+        assert any(one.split()[0] == library for one in depends), (library, depends)
+    for path in ('usr/lib/fettle/fettle-apid', 'usr/lib/systemd/system/fettle-apid.service', 'usr/share/man/man8/fettle-apid.8.gz',
+                 'usr/lib/systemd/system/fettle-volumed.service.d/api.conf'):
+        assert os.path.exists(os.path.join(root, path)) and not os.path.exists(os.path.join(unpacked(), path)), path
+    check_files(front_end)
+
+
+def check_files(which):
+    root = unpacked(which)
+    for line in command('dpkg-deb', '-c', which).splitlines():
         mode, owner, path = line.split()[0], line.split()[1], line.split()[5]
         assert owner == 'root/root' and path.startswith('./') and (path == './' or path.startswith('./usr')), line
         assert mode[0] == 'l' or 'w' not in mode[4:], line
@@ -80,17 +108,20 @@ def test_contents():
 @title('/deb/units-are-valid-and-sandboxed')
 def test_units():
     folder = os.path.join(work, 'units')
-    shutil.copytree(os.path.join(unpacked(), 'usr/lib/systemd/system'), folder)
+    os.mkdir(folder)
+    for path in units():
+        (shutil.copytree if os.path.isdir(path) else shutil.copy)(path, os.path.join(folder, os.path.basename(path)))
     for path in glob.glob(os.path.join(folder, '*.service')):
         with open(path, encoding='utf-8') as file:
             text = file.read()
         with open(path, 'w', encoding='utf-8') as file:  # the programs where they are unpacked
-            file.write(text.replace('/usr/lib/fettle/', os.path.join(unpacked(), 'usr/lib/fettle') + '/'))
-    found = subprocess.run(['systemd-analyze', 'verify', '--man=no', *sorted(glob.glob(os.path.join(folder, '*')))],
+            which = front_end if path.endswith('apid.service') else package
+            file.write(text.replace('/usr/lib/fettle/', os.path.join(unpacked(which), 'usr/lib/fettle') + '/'))
+    found = subprocess.run(['systemd-analyze', 'verify', '--man=no', *sorted(glob.glob(os.path.join(folder, '*.[st]*')))],
                            capture_output=True, text=True, check=False)
     complaints = [line for line in found.stderr.splitlines() if 'fettle' in line]
     assert found.returncode == 0 and not complaints, (found.returncode, found.stderr)
-    for name in SERVICES:
+    for name in (*SERVICES, 'apid'):
         values = unit(f'fettle-{name}.service')
         assert values['ExecStart'] == [f'/usr/lib/fettle/fettle-{name}'], values
         assert values['Restart'] == ['always'] and values['NoNewPrivileges'] == ['yes'], values
@@ -99,17 +130,29 @@ def test_units():
         assert (values.get('KillMode') == ['process']) == (name in ('noded', 'luxid')), values
         assert (values.get('OOMPolicy') == ['continue']) == (name in ('noded', 'luxid')), values
         assert 'PrivateTmp' not in values or name not in ('noded', 'luxid'), values
-        assert (values.get('InaccessiblePaths') == ['-/etc/fettle/ca.key']) == (name != 'wconfd'), values
-        if name != 'noded':
+        assert ('-/etc/fettle/ca.key' in values.get('InaccessiblePaths', [''])[0].split()) == (name != 'wconfd'), values
+        if name not in ('noded', 'apid'):
             assert values['CapabilityBoundingSet'] == [''], values
+        # Clients reach it from outside; it is nobody there.
+        assert (values.get('User') == ['fettle-apid']) == (values['CapabilityBoundingSet'] == ['CAP_NET_BIND_SERVICE']) == (name == 'apid'), values
         # Members of etcd are reached by wconfd itself.
-        assert (values.get('PrivateNetwork') == ['yes']) == (name not in ('noded', 'rconfd', 'wconfd')), values
+        assert (values.get('PrivateNetwork') == ['yes']) == (name not in ('noded', 'rconfd', 'wconfd', 'apid')), values
         assert values['SystemCallErrorNumber'] == ['EPERM'], values
         limit = {'noded': '45', 'wconfd': '25'}.get(name, '20')
         found = subprocess.run(['systemd-analyze', 'security', '--offline=yes', f'--threshold={limit}', '--no-pager',
                                 os.path.join(folder, f'fettle-{name}.service')], capture_output=True, text=True,
                                check=False)
         assert found.returncode == 0, found.stdout + found.stderr
+
+
+def installed_units():
+    """All units of both packages as they lie beside each other on a host."""
+    folder = os.path.join(work, 'installed')
+    if not os.path.isdir(folder):
+        os.mkdir(folder)
+        for path in units():
+            (shutil.copytree if os.path.isdir(path) else shutil.copy)(path, os.path.join(folder, os.path.basename(path)))
+    return glob.glob(os.path.join(folder, '*.service'))
 
 
 class Machine:
@@ -128,7 +171,7 @@ mount -t tmpfs none "$0/merged/tmp"
         self.daemons = {}
         shutil.copy(sandbox.__file__, os.path.join(machine_upper(self), 'sandbox.py'))
         with open(os.path.join(machine_upper(self), 'plan.json'), 'w', encoding='utf-8') as file:
-            json.dump(sandbox.plan(glob.glob(os.path.join(unpacked(), 'usr/lib/systemd/system/*.service'))), file)
+            json.dump(sandbox.plan(installed_units()), file)
         return self
 
     def __exit__(self, *_):
@@ -149,7 +192,7 @@ mount -t tmpfs none "$0/merged/tmp"
         """A daemon with its unit's capabilities, system calls, read-only file system and network (sandbox.py says what is missing).
         `again`: it is started whenever it has ended."""
         values = unit(f'fettle-{name}.service')
-        lines = [f'mount --bind {path} {path}' for path in values['ReadWritePaths'][0].split()]
+        lines = [f'mount --bind {path} {path}' for path in values['ReadWritePaths'][0].replace('-/', '/').split()]
         lines += ['mount --bind /srv /srv', 'mount -o remount,bind,ro /']
         program = f'python3 /sandbox.py run /plan.json fettle-{name}.service {values["ExecStart"][0]} {" ".join(more)}'
         lines.append(f'while :; do {program} || :; sleep 0.2; done' if again else f'exec {program}')
@@ -303,6 +346,98 @@ def test_life():
         assert machine.sh('ls -d /var/lib/fettle /etc/fettle', check=False).stdout == ''
 
 
+ASK = """
+import json, ssl, sys, urllib.error, urllib.request
+url, authority, password, method, path, body = sys.argv[1:]
+def ask(method, path, body=None, **headers):
+    request = urllib.request.Request(url + path, method=method, data=body and body.encode(), headers={'Content-Type': 'application/json', **headers})
+    return urllib.request.urlopen(request, timeout=60, context=ssl.create_default_context(cafile=authority or None))
+user = {'name': 'admin', 'domain': {'id': 'default'}, 'password': password}
+login = {'auth': {'identity': {'methods': ['password'], 'password': {'user': user}}}}
+answer = ask('POST', '/identity/v3/auth/tokens', json.dumps(login))
+project = json.load(answer)['token']['project']['id']
+kind = {'Content-Type': 'application/octet-stream'} if path.endswith('/file') else {}
+answer = ask(method, path.replace('PROJECT', project), body or None, **{'X-Auth-Token': answer.headers['X-Subject-Token'], **kind})
+print(answer.status, answer.read().decode())
+"""
+
+
+def ask(machine, made, *request, authority='/etc/fettle/ca.crt', check=True):
+    """What a front end of that machine answers: its status and its body."""
+    done = machine.run('python3', '-c', ASK, made['url'], authority, made['password'], *request, check=check)
+    if not check:
+        return done.returncode, done.stderr
+    status, _, text = done.stdout.partition(' ')
+    return int(status), json.loads(text) if text[:1] == '{' else text
+
+
+def start_front_end(machine, *more):
+    machine.start('apid', *more)
+    run = f'{more[1]}/run' if more else '/run/fettle'
+    wait_until('the front end is ready', lambda: machine.sh(f'ls {run}/api/apid.ready', check=False).returncode == 0, 30, step=0.3)
+
+
+def volumes_served(machine, made):
+    return ask(machine, made, 'GET', '/volume/v3/PROJECT/volumes', '', check=False)[0] == 0
+
+
+@title('/deb/front-end-of-the-api#SAF-100#SAF-107')
+def test_front_end():
+    with Machine() as machine:
+        for name, path in (('fettle', package), ('fettle-api', front_end)):
+            shutil.copy(path, os.path.join(machine_upper(machine), f'{name}.deb'))
+            said = machine.run('dpkg', '-i', f'/{name}.deb').stdout
+        assert 'fettle-api: this host has no front end yet. Make one with: fettle api init.' in said, said
+        form_cluster(machine)
+        made = json.loads(machine.fettle('api', 'init', '--json').stdout)
+        assert made['url'] == 'https://10.77.0.1:8774' and 'cacert: /etc/fettle/ca.crt\n' in made['clouds'], made
+        start_front_end(machine)
+        assert machine.sh('ps -o user:20= -C fettle-apid').stdout.split() == ['fettle-apid']
+        wait_until('it serves', lambda: volumes_served(machine, made), 60, step=0.3)
+        code, said = ask(machine, made, 'GET', '/volume/v3/PROJECT/volumes', '', authority='', check=False)
+        assert code and 'CERTIFICATE_VERIFY_FAILED' in said, said
+        off_master(machine, made)
+        local_image(machine, made)
+        machine.run('dpkg', '-P', 'fettle-api')
+        assert machine.sh('ls -d /etc/fettle/api* /var/lib/fettle/api /usr/lib/fettle/fettle-apid', check=False).stdout == ''
+        assert machine.clean()
+
+
+def local_image(machine, made):
+    """Bytes go to a member of the same host, by a socket that its user may open."""
+    machine.sh('mkdir -m 755 /srv/images')
+    machine.fettle('backend', 'add', 'dir1', '--kind', 'dir', '--nodes', 'one', '--path', '/srv/images', '--overcommit', '100000')
+    machine.fettle('backend', 'modify', 'dir1', '--images', 'yes')
+    wanted = json.dumps({'name': 'tick', 'disk_format': 'raw', 'container_format': 'bare'})
+    wait_until('its member is up', lambda: 'up' in machine.fettle('service', 'list', 'dir1').stdout, 60, step=0.3)
+    _, image = ask(machine, made, 'POST', '/image/v2/images', wanted)
+    assert ask(machine, made, 'PUT', f'/image/v2/images/{image["id"]}/file', 'x' * 4096)[0] == 204
+    assert ask(machine, made, 'GET', f'/image/v2/images/{image["id"]}/file', '')[1] == 'x' * 4096
+
+
+def off_master(machine, first):
+    """On another node: on record by a person at the master, made at the node itself."""
+    machine.sh('pkill -x fettle-volumed || :')
+    machine.start('volumed')
+    def on_two(*words, check=True):
+        return machine.run('fettle', '--root', '/srv/two', *words, check=check)
+    refused = on_two('api', 'init', '--listen', '10.77.0.2:8774', check=False)
+    assert 'fettle: node "two" is not on record for a front end of the API: give `fettle api init --node two` on the master first' \
+        in refused.stderr, refused.stderr
+    assert machine.sh('ls /srv/two/etc').stdout.split() == ['ca.crt', 'node.crt', 'node.json', 'node.key']
+    said = machine.fettle('api', 'init', '--node', 'two').stdout
+    assert said == 'Node two may have a front end of the API. Make it there: fettle api init\n', said
+    made = json.loads(on_two('api', 'init', '--listen', '10.77.0.2:8774', '--json').stdout)
+    start_front_end(machine, '--root', '/srv/two')
+    wait_until('the other one serves', lambda: volumes_served(machine, made), 60, step=0.3)
+    assert ask(machine, first, 'GET', '/volume/v3/PROJECT/volumes', '', check=False)[0] == 0
+    refused = on_two('api', 'remove', '--yes', check=False)
+    assert 'give `fettle api remove --node two` on the master first' in refused.stderr, refused.stderr
+    machine.fettle('api', 'remove', '--node', 'two', '--yes')
+    on_two('api', 'remove', '--yes')
+    machine.sh("pkill -f '^/usr/lib/fettle/fettle-apid --root'")
+
+
 @title('/deb/members-of-etcd-in-the-sandbox')
 def test_engine():
     with Machine() as machine:
@@ -337,7 +472,7 @@ def show_logs():
 
 
 try:
-    e2e.run(test_contents, test_units, test_life, test_engine)
+    e2e.run(test_contents, test_units, test_life, test_front_end, test_engine)
 except SystemExit as end:
     if end.code:
         show_logs()

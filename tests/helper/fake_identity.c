@@ -83,7 +83,29 @@ static bool commit(struct identity_store *store, GPtrArray *changes, guint64 at,
     return true;
 }
 
-static const struct identity_ops identity_ops = {load, version, commit};
+static bool failures(struct identity_store *store, const char *user, gint64 note_us,
+                     gint64 ret_us[IDENTITY_FAILURES], GError **error)
+{
+    struct fake_identity *fake = (struct fake_identity *)store;
+    const size_t size = IDENTITY_FAILURES * sizeof *ret_us;
+    if (is_broken(fake, error))
+        return false;
+    gint64 *kept = g_hash_table_lookup(fake->failures, user);
+    if (!kept && note_us) {
+        kept = g_malloc0(size);
+        g_hash_table_insert(fake->failures, g_strdup(user), kept);
+    }
+    if (note_us) {
+        memmove(kept + 1, kept, size - sizeof *kept);
+        kept[0] = note_us;
+    }
+    memset(ret_us, 0, size);
+    if (kept)
+        memcpy(ret_us, kept, size);
+    return true;
+}
+
+static const struct identity_ops identity_ops = {load, version, commit, failures};
 
 struct fake_identity *fake_identity_new(void)
 {
@@ -91,11 +113,13 @@ struct fake_identity *fake_identity_new(void)
     fake->store.ops = &identity_ops;
     fake->version = 1;
     fake->objects = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, unref_json);
+    fake->failures = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
     return fake;
 }
 
 void fake_identity_free(struct fake_identity *fake)
 {
+    g_hash_table_unref(fake->failures);
     g_hash_table_unref(fake->objects);
     g_free(fake);
 }

@@ -12,9 +12,10 @@
 struct fake_identity {
     struct identity_store store;
     guint64 version;
-    GHashTable *objects; /* "kind/key" -> json_t */
-    guint conflicts;     /* so many commits from now on find that others were first */
-    const char *broken;  /* words of the error that everything fails with; NULL: nothing does */
+    GHashTable *objects;  /* "kind/key" -> json_t */
+    GHashTable *failures; /* user id -> gint64[IDENTITY_FAILURES] */
+    guint conflicts;      /* so many commits from now on find that others were first */
+    const char *broken;   /* words of the error that everything fails with; NULL: nothing does */
     void (*meanwhile)(void *); /* called once in the next commit, while that waits; NULL */
     void *data;
 };

@@ -111,6 +111,15 @@ static int listen_at(const char *address, guint64 *ret_port, GError **error)
     return -1;
 }
 
+/* The folder's, where that is not root's: that of the API's user. The unit of volumed has that
+ * group, which is all that it needs to give something to it. */
+static void let_group_in(const char *folder, const char *path)
+{
+    struct stat about;
+    if (stat(folder, &about) == 0 && about.st_gid && lchown(path, (uid_t)-1, about.st_gid) == 0)
+        chmod(path, 0660);
+}
+
 static int open_door(struct volume_transfer *door, const char *folder, const char *address,
                      GError **error)
 {
@@ -124,7 +133,9 @@ static int open_door(struct volume_transfer *door, const char *folder, const cha
     g_autofree char *random = psk_new();
     random[16] = '\0';
     door->path = g_strdup_printf("%s/%s", folder, random);
-    return unprivileged_listen(door->path, 1, 0, error);
+    int fd = unprivileged_listen(door->path, 1, 0, error);
+    let_group_in(folder, door->path);
+    return fd;
 }
 
 /* --- its life --- */

@@ -1,7 +1,7 @@
 /*
  * `fettle api …`: front ends of the API. Their files are on their node, where these commands run;
- * which nodes may have one is on record, so init and remove also ask fettle-wconfd, which answers
- * on the master alone.
+ * which nodes may have one is on record, which a person changes on the master: of another node than
+ * that init and remove are given there first, then on the node itself.
  */
 #include "cli/cli.h"
 
@@ -9,9 +9,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/api/certificate.h"
 #include "cli/api/first_users.h"
 #include "cli/volume/storage_ask.h"
 #include "io/api_conf.h"
+#include "io/api_place.h"
 #include "io/crypto/crypto.h"
 #include "io/files.h"
 #include "lab/lab.h"
@@ -19,7 +21,7 @@
 
 #define INIT_WORDS                                                                                 \
     "[--node NODE] [--listen [ADDRESS:]PORT] [--public-url URL] [--region NAME] "                  \
-    "[--certificate FILE [--key FILE]]"
+    "[--tls yes|no] [--certificate FILE [--key FILE]] [--user USER]"
 #define REMOVE_WORDS "[--node NODE] [--yes]"
 
 /* --- its settings --- */
@@ -65,14 +67,42 @@ static bool take_conf(int *argc, char **argv, struct api_conf *conf, GError **er
 }
 
 /* NULL: none is named; false: it is no good. */
-static bool take_node(int *argc, char **argv, const char **ret_node, GError **error)
+static bool take_text(int *argc, char **argv, const char *flag, const char **ret, GError **error)
 {
     g_autoptr(GError) bad = NULL;
-    *ret_node = cli_take_option(argc, argv, "--node", &bad);
+    *ret = cli_take_option(argc, argv, flag, &bad);
     if (!bad)
         return true;
     g_propagate_error(error, g_steal_pointer(&bad));
     return false;
+}
+
+static bool take_node(int *argc, char **argv, const char **ret_node, GError **error)
+{
+    return take_text(argc, argv, "--node", ret_node, error);
+}
+
+/* What is no setting of the daemon's. A lab's clients are on its machine, and it is root's. */
+struct wish {
+    bool tls;
+    struct api_owner owner;
+};
+
+static bool take_wish(int *argc, char **argv, const struct front_end *end, struct wish *ret,
+                      GError **error)
+{
+    const char *tls, *user;
+    if (!take_text(argc, argv, "--tls", &tls, error) ||
+        !take_text(argc, argv, "--user", &user, error))
+        return false;
+    if (tls && strcmp(tls, "yes") != 0 && strcmp(tls, "no") != 0) {
+        fettle_set_error(error, WRONG_INPUT, "--tls: \"%s\" is neither yes nor no", tls);
+        return false;
+    }
+    *ret = (struct wish){.tls = tls ? !strcmp(tls, "yes") : !end->lab};
+    if (end->elsewhere || (!user && end->lab))
+        return true;
+    return api_user_find(user ? user : API_USER, &ret->owner, error);
 }
 
 /* --- init --- */
@@ -85,10 +115,34 @@ static bool put_on_record(struct cli *cli, const struct front_end *end, const ch
     return answer;
 }
 
+/* The last resort where this node is not the master: whether somebody has done it there. */
+static bool settle_record(struct cli *cli, const struct front_end *end, bool has, GError **error)
+{
+    g_autoptr(GError) refused = NULL;
+    bool is;
+    if (put_on_record(cli, end, has ? "add_front_end" : "remove_front_end", &refused) ||
+        fettle_error_is(refused, WRONG_STATE))
+        return true;
+    if (end->elsewhere || !front_end_on_record(end, &is, NULL)) {
+        g_propagate_error(error, g_steal_pointer(&refused));
+        return false;
+    }
+    if (is != has)
+        fettle_set_error(error, WRONG_STATE,
+                         has ? "node \"%s\" is not on record for a front end of the API: give "
+                               "`fettle api init --node %s` on the master first"
+                             : "node \"%s\" is on record for a front end of the API: give "
+                               "`fettle api remove --node %s` on the master first",
+                         end->node, end->node);
+    return is == has;
+}
+
 static char *clouds_text(const struct front_end *end, const struct api_conf *conf,
                          const char *password)
 {
-    g_autofree char *url = front_end_url(end, conf);
+    g_autofree char *url = front_end_url(end, conf), *pem = api_pem_path(end->paths);
+    bool own = !strcmp(conf->certificate, pem);
+    g_autofree char *authority = own ? g_strconcat(end->paths->etc, "/ca.crt", NULL) : NULL;
     return g_strdup_printf("clouds:\n"
                            "  fettle:\n"
                            "    auth:\n"
@@ -100,8 +154,10 @@ static char *clouds_text(const struct front_end *end, const struct api_conf *con
                            "      project_domain_id: default\n"
                            "    region_name: %s\n"
                            "    identity_api_version: 3\n"
-                           "    volume_api_version: 3\n",
-                           url, password, conf->region);
+                           "    volume_api_version: 3\n"
+                           "%s%s%s",
+                           url, password, conf->region, own ? "    cacert: " : "",
+                           own ? authority : "", own ? "\n" : "");
 }
 
 /* Where the lab starts it, it is started; clients find their file in the lab's folder. */
@@ -115,23 +171,42 @@ static bool start_in_lab(const struct front_end *end, const char *clouds, GError
            lab_wait_ready(end->lab, end->node, LAB_READY_MS, error);
 }
 
-static bool make(struct cli *cli, const struct front_end *end, const struct api_conf *conf,
-                 char **ret_password, GError **error)
+/* Files of a front end that is there already; true: there are none. */
+static bool is_free(const struct front_end *end, GError **error)
 {
     g_autofree char *left = front_end_left(end);
-    if (*left) {
-        fettle_set_error(error, WRONG_STATE,
-                         "node \"%s\" has a front end already: %s; to make it anew, and lose its "
-                         "users: fettle api remove --node %s",
-                         end->node, left, end->node);
-        return false;
-    }
-    *ret_password = first_users_make(end, error);
-    if (*ret_password && api_conf_write(end->paths, conf, error) &&
-        put_on_record(cli, end, "add_front_end", error))
+    if (!*left)
         return true;
-    front_end_remove(end, NULL);
+    fettle_set_error(error, WRONG_STATE,
+                     "node \"%s\" has a front end already: %s; to make it anew, and lose its "
+                     "users: fettle api remove --node %s",
+                     end->node, left, end->node);
     return false;
+}
+
+static bool certify(const struct front_end *end, struct api_conf *conf, const struct wish *wish,
+                    GError **error)
+{
+    g_autofree char *pem = api_pem_path(end->paths);
+    if (!wish->tls || *conf->certificate)
+        return true;
+    text_set(&conf->certificate, pem);
+    return front_end_certify(end, error);
+}
+
+static bool make(struct cli *cli, const struct front_end *end, struct api_conf *conf,
+                 const struct wish *wish, char **ret_password, GError **error)
+{
+    if (!is_free(end, error))
+        return false;
+    bool made =
+        api_place_make(end->paths, &wish->owner, error) &&
+        (*ret_password = first_users_make(end, error)) && settle_record(cli, end, true, error) &&
+        certify(end, conf, wish, error) && api_conf_write(end->paths, conf, error) &&
+        api_place_give(end->paths, &wish->owner, error) && api_place_admit(end->paths, error);
+    if (!made)
+        front_end_remove(end, NULL);
+    return made;
 }
 
 static void say_made(struct cli *cli, const struct front_end *end, const struct api_conf *conf,
@@ -155,24 +230,57 @@ static void say_made(struct cli *cli, const struct front_end *end, const struct 
                 url);
 }
 
-static int api_init(struct cli *cli, int argc, char **argv, GError **error)
+/* An earlier version made them root's. */
+static int give_files(struct cli *cli, const struct front_end *end, const struct wish *wish,
+                      GError **error)
 {
-    const char *node;
-    record_autoptr(api_conf) conf = api_conf_new();
-    if (!take_node(&argc, argv, &node, error))
+    if (!api_place_give(end->paths, &wish->owner, error) || !api_place_admit(end->paths, error))
         return -1;
-    g_autoptr(front_end_t) end = front_end_find(cli, node, error);
-    if (end && end->lab)
-        text_set(&conf->listen, "127.0.0.1");
-    if (!end || !take_conf(&argc, argv, conf, error) ||
-        !cli_expect(argc, argv, 0, "api init " INIT_WORDS, error))
+    cli_say(cli, json_make("{ss}", "node", end->node),
+            "The files of the front end are its user's now; its settings and users are as they "
+            "were.");
+    return 0;
+}
+
+static int init_elsewhere(struct cli *cli, const struct front_end *end, GError **error)
+{
+    if (!settle_record(cli, end, true, error))
         return -1;
+    cli_say(cli, json_make("{ss}", "node", end->node),
+            "Node %s may have a front end of the API. Make it there: fettle api init", end->node);
+    return 0;
+}
+
+static int init_here(struct cli *cli, const struct front_end *end, struct api_conf *conf,
+                     const struct wish *wish, GError **error)
+{
     g_autofree char *password = NULL;
-    if (!make(cli, end, conf, &password, error))
+    if (wish->owner.uid && front_end_is_whole(end) && !front_end_is_of(end, &wish->owner))
+        return give_files(cli, end, wish, error);
+    if (!make(cli, end, conf, wish, &password, error))
         return -1;
     g_autofree char *clouds = clouds_text(end, conf, password);
     say_made(cli, end, conf, clouds, password);
     return !end->lab || start_in_lab(end, clouds, error) ? 0 : -1;
+}
+
+static int api_init(struct cli *cli, int argc, char **argv, GError **error)
+{
+    const char *node;
+    struct wish wish;
+    record_autoptr(api_conf) conf = api_conf_new();
+    if (!take_node(&argc, argv, &node, error))
+        return -1;
+    g_autoptr(front_end_t) end = front_end_find(cli, node, error);
+    if (!end || !take_wish(&argc, argv, end, &wish, error))
+        return -1;
+    if (end->lab || !wish.tls)
+        text_set(&conf->listen, "127.0.0.1");
+    if (!take_conf(&argc, argv, conf, error) ||
+        !cli_expect(argc, argv, 0, "api init " INIT_WORDS, error))
+        return -1;
+    return end->elsewhere ? init_elsewhere(cli, end, error)
+                          : init_here(cli, end, conf, &wish, error);
 }
 
 /* --- remove --- */
@@ -199,25 +307,23 @@ static void stop_in_lab(const struct front_end *end)
     unlink(clouds);
 }
 
-static int api_remove(struct cli *cli, int argc, char **argv, GError **error)
+static int remove_elsewhere(struct cli *cli, const struct front_end *end, GError **error)
 {
-    const char *node;
-    bool yes;
-    g_autoptr(GError) off = NULL;
-    if (!cli_take_switch(&argc, argv, "--yes", &yes, error) ||
-        !take_node(&argc, argv, &node, error) ||
-        !cli_expect(argc, argv, 0, "api remove " REMOVE_WORDS, error))
+    if (!put_on_record(cli, end, "remove_front_end", error))
         return -1;
-    g_autoptr(front_end_t) end = front_end_find(cli, node, error);
-    if (!end || !is_sure(cli, end, yes, error))
-        return -1;
+    cli_say(cli, json_make("{ss}", "node", end->node),
+            "The front end of node %s is heard no more. Now take its files away there: fettle api "
+            "remove",
+            end->node);
+    return 0;
+}
+
+static int remove_here(struct cli *cli, const struct front_end *end, GError **error)
+{
     g_autofree char *left = front_end_left(end);
-    if (!put_on_record(cli, end, "remove_front_end", &off) &&
-        (!*left || !fettle_error_is(off, WRONG_STATE))) {
-        g_propagate_error(error, g_steal_pointer(&off));
-        return -1;
-    }
-    if (!front_end_remove(end, error))
+    bool off = *left ? settle_record(cli, end, false, error)
+                     : put_on_record(cli, end, "remove_front_end", error);
+    if (!off || !front_end_remove(end, error) || !api_place_admit(end->paths, error))
         return -1;
     if (end->lab)
         stop_in_lab(end);
@@ -226,6 +332,19 @@ static int api_remove(struct cli *cli, int argc, char **argv, GError **error)
     return 0;
 }
 
+static int api_remove(struct cli *cli, int argc, char **argv, GError **error)
+{
+    const char *node;
+    bool yes;
+    if (!cli_take_switch(&argc, argv, "--yes", &yes, error) ||
+        !take_node(&argc, argv, &node, error) ||
+        !cli_expect(argc, argv, 0, "api remove " REMOVE_WORDS, error))
+        return -1;
+    g_autoptr(front_end_t) end = front_end_find(cli, node, error);
+    if (!end || !is_sure(cli, end, yes, error))
+        return -1;
+    return end->elsewhere ? remove_elsewhere(cli, end, error) : remove_here(cli, end, error);
+}
 /* --- secrets --- */
 
 static int rotate_keys(struct cli *cli, int argc, char **argv, GError **error)
@@ -239,6 +358,32 @@ static int rotate_keys(struct cli *cli, int argc, char **argv, GError **error)
     cli_say(cli, json_make("{ss}", "keys", keys),
             "Tokens are sealed with a new key; those of the one before are good as long as they "
             "last, those of the one before that are not any more.");
+    return 0;
+}
+
+static int renew_certificate(struct cli *cli, int argc, char **argv, GError **error)
+{
+    if (!cli_expect(argc, argv, 0, "api renew-certificate", error))
+        return -1;
+    g_autoptr(front_end_t) end = front_end_find(cli, NULL, error);
+    record_autoptr(api_conf) conf = end ? api_conf_read(end->paths, error) : NULL;
+    g_autofree char *pem = conf ? api_pem_path(end->paths) : NULL;
+    struct api_owner owner = {0};
+    if (!conf)
+        return -1;
+    if (strcmp(conf->certificate, pem) != 0) {
+        fettle_set_error(error, WRONG_STATE,
+                         "the front end shows %s, which is not of the cluster's authority",
+                         *conf->certificate ? conf->certificate : "no certificate");
+        return -1;
+    }
+    api_user_of(end->paths, &owner);
+    if (!front_end_certify(end, error) || !api_place_give(end->paths, &owner, error))
+        return -1;
+    cli_say(cli, json_make("{ss}", "certificate", pem),
+            "There is another certificate, with a key of its own. fettle-apid shows it after its "
+            "next start%s",
+            end->lab ? "." : ": systemctl restart fettle-apid");
     return 0;
 }
 
@@ -262,6 +407,8 @@ const struct command api_commands[] = {
      "Make a front end of the API on this node, with an administrator of its own.", api_init},
     {"api", "remove", REMOVE_WORDS, "Take it away again, with its users.", api_remove},
     {"api", "rotate-keys", "", "Seal tokens with a new key from now on.", rotate_keys},
+    {"api", "renew-certificate", "", "Have another certificate made by the cluster's authority.",
+     renew_certificate},
     {"api", "reset-password", "USER", "Give a user of the API another password.", reset_password},
     {0},
 };

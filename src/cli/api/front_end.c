@@ -3,6 +3,8 @@
 
 #include <gio/gio.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/endpoint.h"
 #include "io/api_conf.h"
@@ -52,18 +54,13 @@ static bool find_in_lab(struct front_end *end, const char *node, GError **error)
 struct front_end *front_end_find(const struct cli *cli, const char *node, GError **error)
 {
     g_autoptr(front_end_t) end = g_new0(struct front_end, 1);
-    g_autoptr(GError) local = NULL;
     if (!read_node(end, cli->root, error))
         return NULL;
     end->lab = lab_of(end->paths->root);
-    if (node && !is_it(end, node) && !(end->lab && find_in_lab(end, node, &local))) {
-        fettle_set_error(error, WRONG_STATE,
-                         "this is not node \"%s\": its front end has its files there; give the "
-                         "command on that node%s%s",
-                         node, local ? ": " : "", local ? local->message : "");
+    end->elsewhere = node && !is_it(end, node) && !(end->lab && find_in_lab(end, node, NULL));
+    if (end->elsewhere && !read_node(end, cli->root, error))
         return NULL;
-    }
-    end->node = g_strdup(end->config->name);
+    end->node = g_strdup(end->elsewhere ? node : end->config->name);
     return g_steal_pointer(&end);
 }
 
@@ -76,6 +73,28 @@ static GPtrArray *paths_of(const struct front_end *end)
     g_ptr_array_add(paths, api_keys_path(end->paths));
     g_ptr_array_add(paths, api_store_path(end->paths));
     return paths;
+}
+
+bool front_end_is_whole(const struct front_end *end)
+{
+    g_autoptr(GPtrArray) paths = paths_of(end);
+    bool whole = true;
+    for (guint i = 0; i < paths->len; i++)
+        whole = whole && g_file_test(paths->pdata[i], G_FILE_TEST_EXISTS);
+    return whole;
+}
+
+bool front_end_is_of(const struct front_end *end, const struct api_owner *owner)
+{
+    g_autofree char *keys = api_keys_path(end->paths), *store = api_store_path(end->paths);
+    g_autofree char *folder = g_path_get_dirname(store);
+    const char *const paths[] = {keys, store, folder};
+    bool is = true;
+    for (guint i = 0; i < G_N_ELEMENTS(paths); i++) {
+        struct stat about;
+        is = is && lstat(paths[i], &about) == 0 && about.st_uid == owner->uid;
+    }
+    return is;
 }
 
 char *front_end_left(const struct front_end *end)
@@ -98,6 +117,11 @@ bool front_end_remove(const struct front_end *end, GError **error)
             if (!files_remove_path(path, true, error))
                 return false;
         }
+    g_autofree char *pem = api_pem_path(end->paths), *store = api_store_path(end->paths);
+    g_autofree char *folder = g_path_get_dirname(store);
+    if (!files_remove_path(pem, true, error))
+        return false;
+    rmdir(folder); /* whose it is says whose the front end is */
     return true;
 }
 

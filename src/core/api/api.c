@@ -25,7 +25,6 @@ struct api *api_new(const struct api_options *options, GError **error)
         .crypto = options->crypto,
         .images = options->images,
         .identity = identity,
-        .failures = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free),
         .public_url = g_strdup(options->public_url),
         .region = g_strdup(options->region),
         .audit = options->audit,
@@ -39,7 +38,6 @@ void api_free(struct api *api)
     if (!api)
         return;
     identity_free(api->identity);
-    g_hash_table_unref(api->failures);
     g_free(api->public_url);
     g_free(api->region);
     g_free(api);

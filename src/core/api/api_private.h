@@ -14,7 +14,6 @@ struct api {
     struct crypto *crypto;
     struct image_pipe *images;
     struct identity *identity;
-    GHashTable *failures; /* user id -> of his logins (identity_login.c) */
     char *public_url, *region;
     void (*audit)(const char *line, void *data);
     void *data;

@@ -4,8 +4,8 @@
 #include "core/api/identity_private.h"
 #include "proto/env.h"
 
-#define LOGIN_FAILURES 5 /* of a user within LOGIN_MINUTE_MS cost him the next one */
-#define LOGIN_MINUTE_MS 60000
+/* IDENTITY_FAILURES of a user within it cost him the next one, at all front ends of his store. */
+#define LOGIN_MINUTE_US (60 * G_USEC_PER_SEC)
 /* One refusal for whatever was wrong: it shall not tell strangers who is there. */
 #define LOGIN_REFUSED                                                                              \
     "The request you have made requires authentication: there is no such user, or the secret is "  \
@@ -14,50 +14,42 @@
  * that each is refused no sooner than others. */
 #define NOBODYS_PASSWORD "$y$j9T$7l.Dd0H1fZ2m0p1Vw0rC/.$0000000000000000000000000000000000000000000"
 
-/* Failures of one user: when the last ones were. */
-struct failures {
-    gint64 at_ms[LOGIN_FAILURES];
-    guint next;
-    gint64 locked_until_ms;
-};
-
-static gint64 now_ms(const struct api *api)
+/* Whether he has locked himself out with those, and that was less than a minute ago. Attempts
+ * meanwhile are not among them. */
+static bool is_locked_by(const gint64 at_us[IDENTITY_FAILURES], gint64 now_us)
 {
-    return api->env->ops->boot_ms(api->env);
+    gint64 first = at_us[IDENTITY_FAILURES - 1], last = at_us[0];
+    return first && last - first < LOGIN_MINUTE_US && now_us >= last &&
+           now_us < last + LOGIN_MINUTE_US;
 }
 
-static bool is_locked(const struct api *api, const char *user_id)
+static bool is_locked(struct api *api, const char *user_id, bool *ret_is, GError **error)
 {
-    const struct failures *failures = g_hash_table_lookup(api->failures, user_id);
-    return failures && now_ms(api) < failures->locked_until_ms;
+    gint64 at_us[IDENTITY_FAILURES];
+    if (!identity_failures(api->identity, user_id, 0, at_us, error))
+        return false;
+    *ret_is = is_locked_by(at_us, api->env->ops->wall_us(api->env));
+    return true;
 }
 
-static void note_failure(struct api_call *call, const char *user_id)
+static bool note_failure(struct api_call *call, const char *user_id, GError **error)
 {
-    struct api *api = call->api;
-    struct failures *failures = g_hash_table_lookup(api->failures, user_id);
-    if (!failures) {
-        failures = g_new0(struct failures, 1);
-        for (guint i = 0; i < LOGIN_FAILURES; i++)
-            failures->at_ms[i] = G_MININT64 / 2;
-        g_hash_table_insert(api->failures, g_strdup(user_id), failures);
-    }
-    gint64 now = now_ms(api);
-    failures->at_ms[failures->next] = now;
-    failures->next = (failures->next + 1) % LOGIN_FAILURES;
-    if (now - failures->at_ms[failures->next] >= LOGIN_MINUTE_MS)
-        return; /* the oldest of the last five */
-    failures->locked_until_ms = now + LOGIN_MINUTE_MS;
-    text_set(&call->note, "five logins of this user failed within a minute: the next one is his "
-                          "for none");
+    gint64 at_us[IDENTITY_FAILURES], now_us = call->api->env->ops->wall_us(call->api->env);
+    if (!identity_failures(call->api->identity, user_id, now_us, at_us, error))
+        return false;
+    if (is_locked_by(at_us, now_us))
+        text_set(&call->note, "five logins of this user failed within a minute: the next one is "
+                              "his for none");
+    return true;
 }
 
 bool login_check(struct api_call *call, const char *user_id, const char *kept, const char *secret,
                  GError **error)
 {
     struct api *api = call->api;
-    bool is = false;
-    bool locked = kept && is_locked(api, user_id);
+    bool is = false, locked = false, now = false;
+    if (kept && !is_locked(api, user_id, &locked, error))
+        return false;
     if (locked)
         text_set(&call->note, "too many logins of this user have failed");
     if (!api->crypto->ops->password_is(api->crypto, kept && !locked ? kept : NOBODYS_PASSWORD,
@@ -65,10 +57,12 @@ bool login_check(struct api_call *call, const char *user_id, const char *kept, c
         !identity_refresh(api->identity, error))
         return false;
     /* asked again: others may have failed meanwhile, of whose guesses this may be one */
-    if (kept && !locked && is && !is_locked(api, user_id))
+    if (kept && !locked && is && !is_locked(api, user_id, &now, error))
+        return false;
+    if (kept && !locked && is && !now)
         return true;
-    if (kept && !locked && !is)
-        note_failure(call, user_id);
+    if (kept && !locked && !is && !note_failure(call, user_id, error))
+        return false;
     fettle_set_error(error, PERMISSION, LOGIN_REFUSED);
     return false;
 }

@@ -211,6 +211,12 @@ static bool try_change(struct identity *identity,
            identity_refresh(identity, error);
 }
 
+bool identity_failures(struct identity *identity, const char *user_id, gint64 note_us,
+                       gint64 ret_us[IDENTITY_FAILURES], GError **error)
+{
+    return identity->store->ops->failures(identity->store, user_id, note_us, ret_us, error);
+}
+
 bool identity_change(struct identity *identity,
                      bool (*decide)(struct identity *identity, GPtrArray *changes, void *data,
                                     GError **error),

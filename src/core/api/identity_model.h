@@ -25,6 +25,9 @@ const void *identity_named(const struct identity *identity, const char *kind, co
 /* All of a kind, by name where there is one, else by key; unref it. */
 GPtrArray *identity_list(const struct identity *identity, const char *kind);
 
+/* As identity_ops has it. */
+bool identity_failures(struct identity *identity, const char *user_id, gint64 note_us,
+                       gint64 ret_us[IDENTITY_FAILURES], GError **error);
 /* A change that is decided on what is there: `decide` puts changes (identity_put, identity_drop)
  * into the list, or fails; it is asked again on what there is then if another front end was first.
  * In a task; waits. */

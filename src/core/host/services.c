@@ -4,6 +4,8 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "proto/api/place.h"
+#include "proto/rpc.h"
 
 #define FOLDER "services"
 #define ENDING ".json"
@@ -14,9 +16,15 @@ struct own_service {
     struct service_file *file;
 };
 
+/* The front end of the API may be of another user than root, who has a folder of its own. */
+static bool is_api(const char *name)
+{
+    return strcmp(name, ROLE_APID) == 0;
+}
+
 static char *file_name(const char *name)
 {
-    return g_strdup_printf(FOLDER "/%s" ENDING, name);
+    return g_strconcat(is_api(name) ? API_FOLDER : FOLDER "/", name, ENDING, NULL);
 }
 
 static guint64 now_s(const struct env *env)
@@ -87,7 +95,7 @@ struct own_service *service_begin(const struct env *env, const char *name, guint
 {
     if (!is_alone(env, name, error))
         return NULL;
-    g_autofree char *stem = g_strdup_printf("service-%s", name);
+    g_autofree char *stem = g_strconcat(is_api(name) ? API_FOLDER : "", "service-", name, NULL);
     g_autofree char *livelock = env->ops->livelock_make(env, stem, error);
     if (livelock == NULL)
         return NULL;
@@ -126,8 +134,11 @@ void service_end(struct own_service *service, const char *why)
 
 /* --- the node's report --- */
 
+/* What the API's user says of itself has its own lock file, and no other's. */
 static enum service_state state_of(const struct env *env, const struct service_file *file)
 {
+    if (is_api(file->name) && !g_str_has_prefix(file->livelock, API_FOLDER))
+        return SERVICE_UNKNOWN;
     switch (env->ops->livelock_probe(env, file->livelock)) {
     case LIVELOCK_ALIVE:
         return SERVICE_RUNNING;
@@ -175,15 +186,28 @@ static struct service_report *report_one(const struct env *env, const char *name
         fill(line, env, file);
         return line;
     }
-    g_autofree char *why = g_strdup_printf("run/" FOLDER "/%s" ENDING ": %s", name, error->message);
+    g_autofree char *path = file_name(name);
+    g_autofree char *why = g_strdup_printf("run/%s: %s", path, error->message);
     line->state = SERVICE_UNKNOWN;
     set_text(&line->why, why);
     return line;
 }
 
+static void report_api(const struct env *env, GPtrArray *ret_to)
+{
+    g_autofree char *path = file_name(ROLE_APID);
+    g_autoptr(GError) error = NULL;
+    size_t len;
+    g_autofree char *text =
+        env->ops->file_read(env, FILE_RUN, path, LIMIT_SERVICE_FILE_BYTES, &len, &error);
+    if (text != NULL || !fettle_error_is(error, UNKNOWN_ENTITY))
+        g_ptr_array_add(ret_to, report_one(env, ROLE_APID));
+}
+
 void services_report(const struct env *env, GPtrArray *ret_to)
 {
     g_autoptr(GPtrArray) files = env->ops->file_list(env, FILE_RUN, FOLDER, NULL);
+    report_api(env, ret_to);
     for (guint i = 0; files != NULL && i < files->len && ret_to->len < LIMIT_SERVICES; i++) {
         const char *file = files->pdata[i];
         size_t len = strlen(file);
@@ -191,6 +215,8 @@ void services_report(const struct env *env, GPtrArray *ret_to)
             len > LIMIT_SERVICE_CHARS + strlen(ENDING))
             continue;
         g_autofree char *name = g_strndup(file, len - strlen(ENDING));
+        if (is_api(name))
+            continue;
         g_ptr_array_add(ret_to, report_one(env, name));
     }
 }

@@ -165,6 +165,7 @@ static const struct {
     {"settle_resources", wconf_handle_settle_resources},
     {"add_front_end", wconf_handle_add_front_end},
     {"remove_front_end", wconf_handle_remove_front_end},
+    {"certify_front_end", wconf_handle_certify_front_end},
     {"submit_job", handle_submit_job},
     {"discard_data", wconf_handle_discard_data},
 };

@@ -471,6 +471,7 @@ void wconf_handle_empty_trash(struct wconf *wconf, struct rpc_request *request);
 void wconf_handle_settle_resources(struct wconf *wconf, struct rpc_request *request);
 void wconf_handle_add_front_end(struct wconf *wconf, struct rpc_request *request);
 void wconf_handle_remove_front_end(struct wconf *wconf, struct rpc_request *request);
+void wconf_handle_certify_front_end(struct wconf *wconf, struct rpc_request *request);
 void wconf_handle_discard_data(struct wconf *wconf, struct rpc_request *request);
 void wconf_handle_claim_work(struct wconf *wconf, struct rpc_request *request);
 void wconf_handle_give_back(struct wconf *wconf, struct rpc_request *request);

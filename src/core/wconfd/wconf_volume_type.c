@@ -208,3 +208,57 @@ void wconf_handle_remove_front_end(struct wconf *wconf, struct rpc_request *requ
 {
     change_front_end(wconf, request, false);
 }
+
+/* What it shows to its clients: of what is signed it is told nothing but its key. */
+struct certifying {
+    struct authority *authority;
+    struct rpc_request *request;
+    struct certify_front_end_args *args;
+    char *cluster, *node, *address;
+};
+
+static void certify_task(void *data)
+{
+    struct certifying *certifying = data;
+    struct authority *authority = certifying->authority;
+    const char *request = certifying->args->request;
+    const char *const names[] = {
+        certifying->node, certifying->address, "localhost", "127.0.0.1", "::1", NULL};
+    g_autoptr(GError) error = NULL;
+    g_autofree char *hash = NULL, *certificate = NULL;
+    if (authority->ops->read_request(authority, request, &hash, &error) &&
+        authority->ops->sign_api(authority, request, certifying->cluster, names, &certificate,
+                                 &error))
+        rpc_answer(certifying->request, json_make("{ss}", "certificate", certificate));
+    else
+        rpc_fail(certifying->request, error);
+    certify_front_end_args_free(certifying->args);
+    g_free(certifying->cluster);
+    g_free(certifying->node);
+    g_free(certifying->address);
+    g_free(certifying);
+}
+
+void wconf_handle_certify_front_end(struct wconf *wconf, struct rpc_request *request)
+{
+    g_autoptr(GError) error = NULL;
+    struct authority *authority = wconf->env->authority;
+    record_autoptr(certify_front_end_args) args =
+        rpc_request_args(request, &certify_front_end_args_record, &error);
+    const struct node *node =
+        args ? config_find(wconf->committed, "node", request->from_node, &error) : NULL;
+    if (node && (!authority || !authority->ops->sign_api))
+        fettle_set_error(&error, WRONG_STATE, "this master has no authority");
+    if (error) {
+        rpc_fail(request, error);
+        return;
+    }
+    struct certifying *certifying = g_new(struct certifying, 1);
+    *certifying = (struct certifying){.authority = authority,
+                                      .request = request,
+                                      .args = g_steal_pointer(&args),
+                                      .cluster = g_strdup(config_cluster(wconf->head)->uuid),
+                                      .node = g_strdup(node->name),
+                                      .address = g_strdup(node->primary_ip)};
+    task_spawn(wconf->env->tasks, certify_task, certifying);
+}

@@ -51,6 +51,21 @@ void audit_free(struct audit *audit)
     g_free(audit);
 }
 
+/* Another front end of the node, with the same file, may have written, or have begun another. */
+static bool follow(struct audit *audit, GError **error)
+{
+    struct stat named, ours;
+    if (audit->fd < 0)
+        return begin(audit, error);
+    if (stat(audit->path, &named) == 0 && fstat(audit->fd, &ours) == 0 &&
+        named.st_ino == ours.st_ino && named.st_dev == ours.st_dev) {
+        audit->bytes = (guint64)named.st_size;
+        return true;
+    }
+    close(audit->fd);
+    return begin(audit, error);
+}
+
 static bool turn(struct audit *audit, GError **error)
 {
     if (rename(audit->path, audit->older) != 0)
@@ -63,7 +78,7 @@ static bool append(struct audit *audit, const char *line, GError **error)
 {
     g_autofree char *text = g_strconcat(line, "\n", NULL);
     size_t len = strlen(text);
-    if (audit->fd < 0 && !begin(audit, error))
+    if (!follow(audit, error))
         return false;
     if (audit->bytes && audit->bytes + len > audit->most && !turn(audit, error))
         return false;

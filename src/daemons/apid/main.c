@@ -4,12 +4,14 @@
  * master's configuration daemon through this node's noded.
  */
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/log.h"
 #include "core/api/api.h"
 #include "daemons/apid/audit.h"
 #include "daemons/common/daemon.h"
 #include "io/api_conf.h"
+#include "io/api_place.h"
 #include "io/crypto/crypto.h"
 #include "io/http/http_server.h"
 #include "io/image_pipe.h"
@@ -58,7 +60,7 @@ static void write_audit(const char *line, void *data)
 
 static bool open_files(const struct node_paths *paths, GError **error)
 {
-    g_autofree char *log = g_build_filename(paths->log, "audit.log", NULL);
+    g_autofree char *log = api_audit_path(paths);
     g_autofree char *store = api_store_path(paths);
     g_autofree char *keys = api_keys_path(paths);
     apid.conf = api_conf_read(paths, error);
@@ -123,9 +125,16 @@ static bool listen_there(GError **error)
     return apid.server;
 }
 
+/* Its user may make nothing in folders of root's, and finds its own. */
 static struct env *setup(const char *root, GError **error)
 {
-    apid.env = real_env_new(root, ROLE_APID, NULL, error);
+    static const struct api_owner nobody = {0};
+    const struct real_env_options options = {.folders_made = geteuid() != 0};
+    g_autoptr(node_paths_t) paths = node_paths_new(root, error);
+    if (!paths || !api_place_check(paths, error) ||
+        (!options.folders_made && !api_place_make(paths, &nobody, error)))
+        return NULL;
+    apid.env = real_env_new(root, ROLE_APID, &options, error);
     if (!apid.env || !open_files(real_env_paths(apid.env), error) || !make_api(error) ||
         !listen_there(error))
         return NULL;

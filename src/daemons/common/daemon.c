@@ -133,7 +133,8 @@ int daemon_main(int argc, char **argv, const struct daemon *daemon)
         return complain(daemon, error);
     if (done)
         return 0;
-    running.ready_file = g_strdup_printf("%s/%s.ready", paths->run, daemon->name);
+    g_autofree char *ready = node_ready_name(daemon->name);
+    running.ready_file = g_build_filename(paths->run, ready, NULL);
     unlink(running.ready_file);
     loop_init();
     int code = run_loop(daemon, paths->root);

@@ -42,7 +42,7 @@ static int complain(const GError *error)
 
 static bool make_env(GError **error)
 {
-    const struct real_env_options options = {.of_job = true};
+    const struct real_env_options options = {.folders_made = true};
     if (!nursery.env)
         nursery.env = real_env_new(nursery.paths->root, ROLE_JOB, &options, error);
     return nursery.env != NULL;

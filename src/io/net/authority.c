@@ -149,20 +149,37 @@ static char *find_key(struct real_authority *self, GError **error)
     return NULL;
 }
 
-static bool real_sign(struct authority *authority, const char *request, const char *cluster_uuid,
-                      const char *node_uuid, char **ret_certificate, GError **error)
+/* By the cluster's authority itself. */
+static bool sign_as(struct authority *authority, const char *request, const char *extensions,
+                    const char *cluster_uuid, const char *name, char **ret_certificate,
+                    GError **error)
 {
     struct real_authority *self = authority_real(authority);
-    g_autoptr(desk_t) desk = authority_desk(self, request, certs_extensions, error);
+    g_autoptr(desk_t) desk = authority_desk(self, request, extensions, error);
     g_autofree char *certificate = g_build_filename(self->paths->etc, "ca.crt", NULL);
     g_autofree char *key = desk != NULL ? find_key(self, error) : NULL;
 
     if (key == NULL)
         return false;
     g_auto(GStrv) argv = certs_sign_command(certificate, key, desk->request, desk->extensions,
-                                            cluster_uuid, node_uuid, desk->product);
+                                            cluster_uuid, name, desk->product);
     *ret_certificate = authority_run(desk, (const char *const *)argv, error);
     return *ret_certificate != NULL;
+}
+
+static bool real_sign(struct authority *authority, const char *request, const char *cluster_uuid,
+                      const char *node_uuid, char **ret_certificate, GError **error)
+{
+    return sign_as(authority, request, certs_extensions, cluster_uuid, node_uuid, ret_certificate,
+                   error);
+}
+
+static bool real_sign_api(struct authority *authority, const char *request,
+                          const char *cluster_uuid, const char *const *names,
+                          char **ret_certificate, GError **error)
+{
+    g_autofree char *extensions = certs_api_extensions(names);
+    return sign_as(authority, request, extensions, cluster_uuid, CERTS_API, ret_certificate, error);
 }
 
 char *authority_issuer(const struct desk *desk, const char *key, const char *cluster_uuid,
@@ -463,6 +480,7 @@ static const struct authority_ops ops = {
     .read_request = real_read_request,
     .sign = real_sign,
     .sign_etcd = real_sign_etcd,
+    .sign_api = real_sign_api,
     .show = real_show,
     .has_key = real_has_key,
     .read_key = real_read_key,

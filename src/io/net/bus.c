@@ -1,5 +1,6 @@
 /* See bus.h. This file: links to other nodes. Where requests go is bus_requests.c, TLS is
  * bus_tls.c. */
+#include "io/api_place.h"
 #include "io/net/bus_private.h"
 
 #include "io/loop.h"
@@ -454,6 +455,13 @@ static void complain_cb(const char *line, void *data)
     complain(data, "%s", line);
 }
 
+static bool is_api_cb(uid_t uid, void *data)
+{
+    const struct bus *bus = data;
+    struct api_owner user;
+    return api_user_of(bus->options.paths, &user) && user.uid == uid;
+}
+
 static bool has_address_cb(const char *address, void *data)
 {
     const struct bus *bus = data;
@@ -472,6 +480,7 @@ struct bus *bus_new(const struct bus_options *options, GError **error)
 {
     struct bus *bus = g_new0(struct bus, 1);
     g_autofree char *socket = node_paths_socket(options->paths, ROLE_NODED);
+    g_autoptr(GError) local = NULL;
     const struct rpc_server_options server = {
         .path = socket,
         .role = ROLE_NODED,
@@ -479,6 +488,7 @@ struct bus *bus_new(const struct bus_options *options, GError **error)
         .handle = bus_handle_cb,
         .route = bus_route_cb,
         .complain = complain_cb,
+        .is_api = is_api_cb,
         .data = bus,
     };
 
@@ -499,6 +509,8 @@ struct bus *bus_new(const struct bus_options *options, GError **error)
         g_clear_pointer(&bus, bus_free);
     else
         bus_members_changed(bus);
+    if (bus != NULL && !api_place_admit(options->paths, &local))
+        complain(bus, "%s", local->message);
     return bus;
 }
 

@@ -90,6 +90,19 @@ char *certs_etcd_extensions(const char *address)
                     "extendedKeyUsage=clientAuth\n");
 }
 
+char *certs_api_extensions(const char *const *names)
+{
+    g_autoptr(GString) text = g_string_new("basicConstraints=critical,CA:FALSE\n"
+                                           "keyUsage=critical,digitalSignature\n"
+                                           "extendedKeyUsage=serverAuth\n"
+                                           "subjectAltName=");
+    for (guint i = 0; names[i]; i++)
+        g_string_append_printf(text, "%s%s:%s", i ? "," : "",
+                               g_hostname_is_ip_address(names[i]) ? "IP" : "DNS", names[i]);
+    g_string_append_c(text, '\n');
+    return g_string_free(g_steal_pointer(&text), FALSE);
+}
+
 char **certs_etcd_authority_command(const char *ca_key, const char *cluster_uuid, const char *cert)
 {
     g_autofree char *subject = g_strdup_printf("/O=%s/CN=" CERTS_ETCD_AUTHORITY, cluster_uuid);

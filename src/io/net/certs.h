@@ -42,6 +42,12 @@ extern const char certs_extensions[];
 /* Subjects of etcd's certificates; no node has such a name, so neither is taken for the other. */
 #define CERTS_ETCD_MEMBER "etcd-member"
 #define CERTS_ETCD_CLIENT "etcd-client"
+/* Subject of what a front end of the API shows, which opens nothing: no node has that name, and it
+ * is no client's certificate. */
+#define CERTS_API "api"
+/* What stands in the file `extensions` for it, under these names and numeric addresses. Free with
+ * g_free(). */
+char *certs_api_extensions(const char *const *names);
 /* The arguments with which openssl makes that issuer's certificate; free with g_strfreev(). Made
  * again it has the same name and key, so any of them serves for all that was ever issued. */
 char **certs_etcd_authority_command(const char *ca_key, const char *cluster_uuid, const char *cert);

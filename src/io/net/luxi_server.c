@@ -234,7 +234,8 @@ static void complain_cb(const char *line, void *data)
     complain(data, "%s", line);
 }
 
-static const struct unix_listener_events listener_events = {accepted_cb, complain_cb};
+static const struct unix_listener_events listener_events = {.accepted = accepted_cb,
+                                                            .complain = complain_cb};
 
 static void client_drop(void *data)
 {

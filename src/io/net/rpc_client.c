@@ -63,6 +63,7 @@ static const char *way(const struct rpc_client *client, const struct rpc_call *c
     bool here = call->to_node == NULL || call->to_node[0] == '\0' ||
                 strcmp(call->to_node, client->node_uuid) == 0;
 
+    here = here && strcmp(client->role, ROLE_APID) != 0; /* its user is let in there alone */
     return here ? call->to_role : ROLE_NODED;
 }
 

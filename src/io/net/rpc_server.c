@@ -14,9 +14,10 @@ struct rpc_server {
     void (*handle)(struct rpc_request *request, void *data);
     bool (*route)(struct connection *connection, struct envelope *envelope, void *data);
     void (*complain)(const char *line, void *data);
+    bool (*is_api)(uid_t uid, void *data);
     void *data;
     struct unix_listener *listener;
-    GHashTable *connections; /* set */
+    GHashTable *connections; /* struct connection -> whether it is of the API's user */
 };
 
 static void complain(struct rpc_server *server, const char *line)
@@ -27,13 +28,19 @@ static void complain(struct rpc_server *server, const char *line)
 
 /* --- one connection --- */
 
-/* All local peers have our own trust; what is checked here are mistakes. The node daemon speaks for
- * other nodes. */
+/* Local peers of our own user have our own trust; what is checked there are mistakes. The node
+ * daemon speaks for other nodes. */
 static bool admit_cb(struct connection *connection, const struct peer_name *from, GError **error,
                      void *data)
 {
     struct rpc_server *server = data;
 
+    if (GPOINTER_TO_INT(g_hash_table_lookup(server->connections, connection)) &&
+        strcmp(from->role, ROLE_APID) != 0) {
+        fettle_set_error(error, PERMISSION, "the API's user may come as %s, not as %s", ROLE_APID,
+                         from->role);
+        return false;
+    }
     if (strcmp(from->node, server->node_uuid) == 0)
         return true;
     fettle_set_error(error, PERMISSION, "the peer says it is of node %s, this host is %s",
@@ -129,7 +136,9 @@ static void accepted_cb(int fd, void *data)
         return;
     }
     struct connection *connection = connection_new(&options);
-    g_hash_table_add(server->connections, connection);
+    uid_t uid = unix_peer_uid(fd);
+    g_hash_table_insert(server->connections, connection,
+                        GINT_TO_POINTER(uid != 0 && uid != geteuid()));
     connection_use(connection, transport_fd(fd));
 }
 
@@ -138,7 +147,14 @@ static void complain_cb(const char *line, void *data)
     complain(data, line);
 }
 
-static const struct unix_listener_events listener_events = {accepted_cb, complain_cb};
+static bool may_come_cb(uid_t uid, void *data)
+{
+    const struct rpc_server *server = data;
+    return server->is_api && server->is_api(uid, server->data);
+}
+
+static const struct unix_listener_events listener_events = {
+    .accepted = accepted_cb, .may_come = may_come_cb, .complain = complain_cb};
 
 static void connection_drop(void *data)
 {
@@ -155,6 +171,7 @@ struct rpc_server *rpc_server_new(const struct rpc_server_options *options, GErr
     server->reads_records = options->reads_records;
     server->handle = options->handle;
     server->route = options->route;
+    server->is_api = options->is_api;
     server->complain = options->complain;
     server->data = options->data;
     server->connections = g_hash_table_new_full(NULL, NULL, connection_drop, NULL);

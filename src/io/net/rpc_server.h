@@ -1,8 +1,8 @@
 /*
- * A daemon's Unix socket for the internal protocol: accepts, checks the peer's credentials (root or
- * our own user), exchanges hellos, checks each request against the method table (known, role
- * allowed, arguments by record) and hands it on. Any number of requests may be under way on a
- * connection; answers go out as they come.
+ * A daemon's Unix socket for the internal protocol: accepts, checks the peer's credentials (root,
+ * our own user, noded also the API's), exchanges hellos, checks each request against the method
+ * table (known, role allowed, arguments by record) and hands it on. Any number of requests may be
+ * under way on a connection; answers go out as they come.
  *
  * Broken, oversized or wrong-version frames end the connection, never the daemon.
  */
@@ -30,6 +30,9 @@ struct rpc_server_options {
     /* Handlers take arguments by rpc_request_args() alone: request->args may be NULL. Requests are
      * read in one go then (reader.h). */
     bool reads_records;
+    /* Whether a user who is neither root nor our own may come, and speak in the role `apid` alone;
+     * NULL: none may. */
+    bool (*is_api)(uid_t uid, void *data);
 };
 
 /* WRONG_STATE if another live process listens there, STORAGE if the socket cannot be made. */

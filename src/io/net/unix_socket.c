@@ -111,13 +111,22 @@ static void complain(const struct unix_listener *listener, const char *format, .
     listener->events->complain(line, listener->data);
 }
 
+uid_t unix_peer_uid(int fd)
+{
+    struct ucred peer = {0};
+    socklen_t len = sizeof peer;
+    return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) == 0 ? peer.uid : G_MAXUINT32;
+}
+
 static bool may_come(const struct unix_listener *listener, int fd)
 {
+    const struct unix_listener_events *events = listener->events;
     struct ucred peer = {0};
     socklen_t len = sizeof peer;
 
     if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) == 0 &&
-        (peer.uid == 0 || peer.uid == geteuid()))
+        (peer.uid == 0 || peer.uid == geteuid() ||
+         (events->may_come && events->may_come(peer.uid, listener->data))))
         return true;
     complain(listener, "%s: user %u, process %d refused: only root and the daemons' user may come",
              listener->path, peer.uid, peer.pid);

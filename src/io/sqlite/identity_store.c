@@ -261,9 +261,82 @@ static bool commit(struct identity_store *base, GPtrArray *changes, guint64 vers
     return good;
 }
 
+/* --- logins that failed --- */
+
+struct noting {
+    struct sqlite_identity *store;
+    char *user;
+    gint64 at_us;
+    GError *error;
+};
+
+static void noting_free(void *data)
+{
+    struct noting *noting = data;
+    g_free(noting->user);
+    g_clear_error(&noting->error);
+    g_free(noting);
+}
+
+static bool note_row(const struct noting *noting, GError **error)
+{
+    const struct sqlite_identity *store = noting->store;
+    const char *const user[] = {noting->user, NULL};
+    return run(store->path, store->writer, "INSERT INTO failures VALUES(?1,?2)", user,
+               noting->at_us, error) &&
+           run(store->path, store->writer,
+               "DELETE FROM failures WHERE user=?1 AND rowid NOT IN (SELECT rowid FROM failures "
+               "WHERE user=?1 ORDER BY at DESC, rowid DESC LIMIT ?2)",
+               user, IDENTITY_FAILURES, error) &&
+           run(store->path, store->writer, "COMMIT", NULL, 0, error);
+}
+
+static void note_in_thread(void *data)
+{
+    struct noting *noting = data;
+    struct sqlite_identity *store = noting->store;
+    if (run(store->path, store->writer, "BEGIN IMMEDIATE", NULL, 0, &noting->error) &&
+        !note_row(noting, &noting->error))
+        sqlite3_exec(store->writer, "ROLLBACK", NULL, NULL, NULL);
+}
+
+static bool note(struct sqlite_identity *store, const char *user, gint64 at_us, GError **error)
+{
+    struct noting *noting = g_new(struct noting, 1);
+    *noting = (struct noting){store, g_strdup(user), at_us, NULL};
+    if (!pool_run(store->pool, note_in_thread, noting_free, noting, error))
+        return false;
+    bool good = !noting->error;
+    if (!good)
+        g_propagate_error(error, g_steal_pointer(&noting->error));
+    noting_free(noting);
+    return good;
+}
+
+static bool failures(struct identity_store *base, const char *user, gint64 note_us,
+                     gint64 ret_us[IDENTITY_FAILURES], GError **error)
+{
+    struct sqlite_identity *store = (struct sqlite_identity *)base;
+    sqlite3_stmt *row = NULL;
+    if (note_us && !note(store, user, note_us, error))
+        return false;
+    memset(ret_us, 0, IDENTITY_FAILURES * sizeof *ret_us);
+    int step = sqlite3_prepare_v2(
+        store->reader, "SELECT at FROM failures WHERE user=?1 ORDER BY at DESC, rowid DESC", -1,
+        &row, NULL);
+    if (step == SQLITE_OK && sqlite3_bind_text(row, 1, user, -1, SQLITE_STATIC) == SQLITE_OK)
+        step = sqlite3_step(row);
+    for (guint i = 0; i < IDENTITY_FAILURES && step == SQLITE_ROW; step = sqlite3_step(row))
+        ret_us[i++] = sqlite3_column_int64(row, 0);
+    bool good = step == SQLITE_DONE || step == SQLITE_ROW ||
+                failed(store->path, store->reader, "read", error);
+    sqlite3_finalize(row);
+    return good;
+}
+
 /* --- opened, made --- */
 
-static const struct identity_ops ops = {load, get_version, commit};
+static const struct identity_ops ops = {load, get_version, commit, failures};
 
 static sqlite3 *open_file(const char *path, GError **error)
 {
@@ -311,7 +384,10 @@ static bool open_all(struct sqlite_identity *store, GError **error)
 {
     store->reader = open_file(store->path, error);
     store->writer = store->reader ? open_file(store->path, error) : NULL;
-    if (!store->writer || !check(store, error))
+    if (!store->writer || !check(store, error) ||
+        !run(store->path, store->writer, /* one that an earlier version has made has none */
+             "CREATE TABLE IF NOT EXISTS failures(user TEXT NOT NULL, at INTEGER NOT NULL)", NULL,
+             0, error))
         return false;
     return sqlite3_prepare_v3(store->reader, "SELECT value FROM meta WHERE key='version'", -1,
                               SQLITE_PREPARE_PERSISTENT, &store->ask_version, NULL) == SQLITE_OK ||

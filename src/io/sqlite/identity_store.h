@@ -1,6 +1,7 @@
 /*
  * The identities of the API in a file of SQLite (proto/api/identity.h): objects(kind, key, object,
- * sum), each row with a checksum, and meta(key, value) with the version, which each commit raises.
+ * sum), each row with a checksum, and meta(key, value) with the version, which each commit raises;
+ * failures(user, at) of logins.
  * Any number of processes may have it open. A commit is synced when it is answered.
  */
 #pragma once

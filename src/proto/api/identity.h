@@ -7,6 +7,8 @@
 
 #include "proto/change.h"
 
+#define IDENTITY_FAILURES 5 /* of each user that are remembered */
+
 struct identity_store;
 
 struct identity_ops {
@@ -22,6 +24,11 @@ struct identity_ops {
      * then. VERSION_CONFLICT: it is not, nothing was changed. STORAGE. */
     bool (*commit)(struct identity_store *store, GPtrArray *changes, guint64 version,
                    guint64 *ret_version, GError **error);
+    /* When the last logins of that user failed, in microseconds since 1970, the latest first, 0:
+     * none; with `note_us` one more has, just then. The version stays. In a task; waits if it
+     * notes. STORAGE, TEMPORARY. */
+    bool (*failures)(struct identity_store *store, const char *user, gint64 note_us,
+                     gint64 ret_us[IDENTITY_FAILURES], GError **error);
 };
 
 struct identity_store {

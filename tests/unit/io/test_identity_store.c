@@ -105,6 +105,35 @@ static void use_both(void *unused)
     assert_content(one, "3: api_role b due;");
 }
 
+/* Of one user those five; the version stays, so nobody reads all of it again. */
+static void fail_at_both(void *unused)
+{
+    g_autoptr(GError) error = NULL;
+    gint64 at_us[IDENTITY_FAILURES];
+    for (gint64 i = 1; i <= 7; i++) {
+        struct identity_store *store = i % 2 ? one : other;
+        g_assert_true(store->ops->failures(store, "ann", 100 * i, at_us, &error));
+        g_assert_cmpint(at_us[0], ==, 100 * i);
+    }
+    g_assert_true(other->ops->failures(other, "ann", 0, at_us, &error));
+    for (guint i = 0; i < IDENTITY_FAILURES; i++)
+        g_assert_cmpint(at_us[i], ==, 700 - 100 * (gint64)i);
+    g_assert_true(other->ops->failures(other, "bob", 0, at_us, &error));
+    g_assert_cmpint(at_us[0], ==, 0);
+    assert_content(other, "1: api_role a one;api_role b two;");
+}
+
+static void test_failures(void)
+{
+    set_up();
+    one = opened();
+    other = opened();
+    world_in_task(fail_at_both);
+    identity_store_close(one);
+    identity_store_close(other);
+    tear_down();
+}
+
 static void test_two(void)
 {
     set_up();
@@ -231,6 +260,7 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     loop_init();
     g_test_add_func("/identity store/two processes", test_two);
+    g_test_add_func("/identity store/failures", test_failures);
     g_test_add_func("/identity store/crashes", test_crashes);
     g_test_add_func("/identity store/damage", test_damage);
     return g_test_run();

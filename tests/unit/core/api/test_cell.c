@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "proto/authority.h"
 #include "proto/records.h"
 #include "unit/core/world/storage_world.h"
 
@@ -302,6 +303,53 @@ static void test_other_nodes_may_not(void)
     tear_down();
 }
 
+/* --- what it shows --- */
+
+static bool read_request(struct authority *authority, const char *request, char **ret_key_hash,
+                         GError **error)
+{
+    if (!strcmp(request, "good"))
+        return true;
+    fettle_set_error(error, WRONG_INPUT, "request: is no certificate request");
+    return false;
+}
+
+/* Says in the certificate's place for whom it is. */
+static bool sign_api(struct authority *authority, const char *request, const char *cluster_uuid,
+                     const char *const *names, char **ret_certificate, GError **error)
+{
+    g_autofree char *joined = g_strjoinv(" ", (char **)names);
+    *ret_certificate = g_strdup_printf("%s: %s", request, joined);
+    return true;
+}
+
+static char *certify(struct env *asker, const char *request)
+{
+    return ask_wconf(&world, asker, "certify_front_end", json_make("{ss}", "request", request));
+}
+
+static void test_certified(void)
+{
+    static const struct authority_ops ops = {.read_request = read_request, .sign_api = sign_api};
+    static struct authority authority = {&ops};
+    set_up();
+    struct env *other = fake_process(world.world, NODE3, ROLE_APID);
+    g_autofree char *without = certify(env, "good");
+    g_assert_cmpstr(without, ==, "wrong_state: this master has no authority");
+    world.wconfd->authority = &authority;
+    /* the asking node's, whatever the request says */
+    const struct node *node = config_get(cell_config(cell), "node", NODE2, NULL);
+    g_autofree char *wanted = g_strdup_printf(
+        "{\"certificate\":\"good: node2 %s localhost 127.0.0.1 ::1\"}", node->primary_ip);
+    g_autofree char *signed_key = certify(env, "good");
+    g_assert_cmpstr(signed_key, ==, wanted);
+    g_autofree char *bad = certify(env, "bad");
+    g_assert_cmpstr(bad, ==, "wrong_input: request: is no certificate request");
+    g_autofree char *stranger = certify(other, "good");
+    g_assert_true(g_str_has_prefix(stranger, "permission_denied: node \"node3\" has no front end"));
+    tear_down();
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -315,5 +363,6 @@ int main(int argc, char **argv)
     g_test_add_func("/cell/is-given-no-more-than-clients-see #SAF-101",
                     test_is_given_no_more_than_clients_see);
     g_test_add_func("/cell/other-nodes-may-not #SAF-100", test_other_nodes_may_not);
+    g_test_add_func("/cell/what-it-shows#SAF-100", test_certified);
     return g_test_run();
 }

@@ -186,6 +186,26 @@ static void test_others(void)
     fake_world_free(world);
 }
 
+/* It may be of another user, whose word counts for itself alone, and not by another's lock file. */
+static void test_api(void)
+{
+    struct fake_world *world = fake_world_new();
+    struct env *noded = fake_process(world, NODE1, ROLE_NODED);
+    struct begin apid = start(world, ROLE_APID);
+    const char alive[] = "apid running 0 77 ()\n";
+    assert_report(noded, alive);
+    put(world, "apid.json", "{\"name\": \"apid\", \"livelock\": \"v-1\"}");
+    assert_report(noded, alive); /* that is not its place */
+    g_autoptr(GError) error = NULL;
+    const char foreign[] = "{\"name\": \"apid\", \"livelock\": \"v-1\", \"version\": \"9.0\"}";
+    fake_livelock(world, NODE1, "v-1", LIVELOCK_ALIVE);
+    noded->ops->file_write(noded, FILE_RUN, "api/apid.json", foreign, strlen(foreign), &error);
+    g_assert_no_error(error);
+    assert_report(noded, "apid unknown 0 0 9.0(its lock file cannot be probed)\n");
+    die(&apid);
+    fake_world_free(world);
+}
+
 /* A disk that takes nothing: the error says so, and no lock file is left. */
 static void test_cannot_write(void)
 {
@@ -225,6 +245,7 @@ int main(int argc, char **argv)
     g_test_add_func("/services/damage", test_damage);
     g_test_add_func("/services/others", test_others);
     g_test_add_func("/services/beside", test_beside);
+    g_test_add_func("/services/api#SAF-104", test_api);
     g_test_add_func("/services/cannot-write", test_cannot_write);
     return g_test_run();
 }
