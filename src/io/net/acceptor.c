@@ -224,7 +224,9 @@ static bool take_over(struct acceptor *acceptor, int fd, GError **error)
 {
     g_autoptr(GError) local = NULL;
     g_autoptr(GSocket) socket = g_socket_new_from_fd(fd, &local);
-    if (socket &&
+    if (socket)
+        g_socket_set_listen_backlog(socket, ACCEPTOR_BACKLOG);
+    if (socket && g_socket_listen(socket, &local) && /* as many may wait as with one of ours */
         g_socket_listener_add_socket(G_SOCKET_LISTENER(acceptor->service), socket, NULL, &local))
         return true;
     fettle_set_error(error, ENVIRONMENT, "descriptor %d is no socket that listens: %s", fd,
