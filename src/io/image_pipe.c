@@ -6,7 +6,7 @@
 #include "base/limits.h"
 #include "io/net/nbd_stream.h"
 
-#define PIECE_BYTES MIB(1)
+#define PIECE_BYTES KIB(64)
 
 struct image_line {
     struct nbd_stream *stream;

@@ -4,6 +4,8 @@
 struct http_input {
     GFilterInputStream parent;
     bool idle;
+    bool (*heard)(gsize bytes, void *data); /* NULL: nobody wants to know */
+    void *data;
 };
 
 typedef struct http_input HttpInput;
@@ -36,10 +38,20 @@ static gssize read_nonblocking(GPollableInputStream *stream, void *place, gsize 
                                GError **error)
 {
     struct http_input *input = (struct http_input *)stream;
+    g_autoptr(GError) local = NULL;
     gssize got =
-        g_pollable_input_stream_read_nonblocking(base_of(stream), place, length, NULL, error);
-    if (got != 0 || !length || !input->idle)
+        g_pollable_input_stream_read_nonblocking(base_of(stream), place, length, NULL, &local);
+    if (got > 0 && input->idle && input->heard && !input->heard((gsize)got, input->data)) {
+        g_set_error_literal(error, G_IO_ERROR, G_IO_ERROR_NO_SPACE, "too many bytes of headers");
+        return -1;
+    }
+    bool over =
+        got == 0 || (got < 0 && !g_error_matches(local, G_IO_ERROR, G_IO_ERROR_WOULD_BLOCK));
+    if (!over || !length || !input->idle) {
+        if (local)
+            g_propagate_error(error, g_steal_pointer(&local));
         return got;
+    }
     input->idle = false;
     *(char *)place = 'x'; /* ends nothing */
     return 1;
@@ -61,10 +73,19 @@ static void http_input_init(HttpInput *input)
 {
 }
 
-struct http_input *http_input_new(GInputStream *base)
+struct http_input *http_input_new(GInputStream *base, bool (*heard)(gsize bytes, void *data),
+                                  void *data)
 {
-    return g_object_new(http_input_get_type(), "base-stream", base, "close-base-stream", FALSE,
-                        NULL);
+    struct http_input *input =
+        g_object_new(http_input_get_type(), "base-stream", base, "close-base-stream", FALSE, NULL);
+    input->heard = heard;
+    input->data = data;
+    return input;
+}
+
+void http_input_forget(struct http_input *input)
+{
+    input->heard = NULL;
 }
 
 void http_input_set_idle(struct http_input *input, bool idle)

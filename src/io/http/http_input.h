@@ -10,7 +10,12 @@
 
 struct http_input;
 
-/* Of a stream that can be polled. The caller's, to unref. */
-struct http_input *http_input_new(GInputStream *base);
+/* Of a stream that can be polled. `heard`: so many bytes have come while no request was under way,
+ * of the next one's headers; false: they are too many, and the connection is to be ended. The
+ * caller's, to unref. */
+struct http_input *http_input_new(GInputStream *base, bool (*heard)(gsize bytes, void *data),
+                                  void *data);
+/* Whoever wanted to hear of them is gone. */
+void http_input_forget(struct http_input *input);
 /* No request is under way, or one has come. */
 void http_input_set_idle(struct http_input *input, bool idle);

@@ -2,6 +2,7 @@
 #include "io/http/http_server.h"
 
 #include "io/http/http_input.h"
+#include "io/http/http_room.h"
 #include "io/http/http_stream.h"
 #include "io/loop.h"
 #include "io/net/acceptor.h"
@@ -19,6 +20,7 @@
 struct http_server {
     SoupServer *soup;
     struct acceptor *acceptor;
+    struct http_room *room;
     GTlsCertificate *certificate; /* NULL: no TLS */
     guint headers_ms, silence_s;
     const struct http_server_events *events;
@@ -36,6 +38,7 @@ struct connection {
     char *place;
     GCancellable *shaking;    /* until libsoup has it */
     struct http_input *input; /* from then on */
+    struct http_part part;    /* of the server's room */
     guint timer;              /* its headers, or those of the next request, are late then */
 };
 
@@ -47,13 +50,23 @@ struct http_exchange {
     struct http_incoming *incoming; /* in its place; NULL: it is gathered, or has come */
     struct http_outgoing *outgoing; /* of the answer; NULL: that is none that is streamed */
     bool served, closes, answered;
+    struct http_room *streams; /* one of its streams is this one's; NULL: it has none */
 };
 
 /* --- connections --- */
 
+static void give_room(struct connection *connection)
+{
+    for (enum http_way way = 0; connection->server && way < HTTP_WAYS; way++)
+        http_room_give(connection->server->room, &connection->part, way);
+}
+
 static void end_connection(struct connection *connection)
 {
     loop_timer_cancel(connection->timer);
+    give_room(connection);
+    if (connection->input)
+        http_input_forget(connection->input);
     if (connection->server)
         g_hash_table_remove(connection->server->connections, connection);
     arrival_end(connection->arrival);
@@ -92,6 +105,16 @@ static void headers_late(void *data)
     hang_up(connection);
 }
 
+static bool headers_come(gsize bytes, void *data)
+{
+    struct connection *connection = data;
+    if (!connection->server ||
+        http_room_take(connection->server->room, &connection->part, HTTP_REQUESTS, bytes))
+        return true;
+    arrival_complain(connection->arrival, false, "too many requests have not come to their end");
+    return false;
+}
+
 static void give_to_soup(struct connection *connection, GIOStream *stream)
 {
     g_autoptr(GError) error = NULL;
@@ -99,7 +122,8 @@ static void give_to_soup(struct connection *connection, GIOStream *stream)
     g_clear_object(&connection->shaking);
     arrival_settle(connection->arrival);
     connection->timer = loop_timer(connection->server->headers_ms, headers_late, connection);
-    connection->input = http_input_new(g_io_stream_get_input_stream(stream));
+    connection->input =
+        http_input_new(g_io_stream_get_input_stream(stream), headers_come, connection);
     http_input_set_idle(connection->input, true);
     g_autoptr(GIOStream) given = g_simple_io_stream_new(G_INPUT_STREAM(connection->input),
                                                         g_io_stream_get_output_stream(stream));
@@ -235,12 +259,26 @@ static void forget_message(struct http_exchange *exchange)
     g_clear_object(&exchange->message);
 }
 
+static void end_stream(struct http_exchange *exchange)
+{
+    if (exchange->streams)
+        http_room_end_stream(g_steal_pointer(&exchange->streams));
+}
+
 static void exchange_free(struct http_exchange *exchange)
 {
     forget_message(exchange);
     http_request_free(exchange->request);
     g_string_free(exchange->body, TRUE);
+    end_stream(exchange);
     g_free(exchange);
+}
+
+static bool begin_stream(struct http_exchange *exchange)
+{
+    if (!exchange->streams && http_room_begin_stream(exchange->server->room))
+        exchange->streams = exchange->server->room;
+    return exchange->streams;
 }
 
 static struct http_exchange *exchange_new(struct http_server *server, SoupServerMessage *message)
@@ -274,8 +312,11 @@ static struct http_exchange *exchange_new(struct http_server *server, SoupServer
         request->path = g_strdup("/");
     if (!request->refused && server->events->streams &&
         server->events->streams(request, server->data)) {
-        exchange->incoming = http_incoming_new(message);
-        request->stream = http_incoming_bytes(exchange->incoming);
+        if (begin_stream(exchange)) {
+            exchange->incoming = http_incoming_new(message);
+            request->stream = http_incoming_bytes(exchange->incoming);
+        } else
+            refuse(exchange, SOUP_STATUS_SERVICE_UNAVAILABLE, "too many images come and go");
     }
     check_length(exchange);
     /* libsoup closes it, and does not say so: clients take it for one that is kept. */
@@ -317,6 +358,14 @@ static void headers_cb(SoupServerMessage *message, gpointer data)
         serve(data, exchange);
 }
 
+/* It is refused, and what has come of it is nobody's. */
+static void drop_body(struct http_exchange *exchange, struct connection *connection)
+{
+    g_string_free(exchange->body, TRUE);
+    exchange->body = g_string_new(NULL);
+    http_room_give(connection->server->room, &connection->part, HTTP_REQUESTS);
+}
+
 static void chunk_cb(SoupServerMessage *message, GBytes *chunk, gpointer data)
 {
     struct http_exchange *exchange = exchange_of(message);
@@ -329,12 +378,16 @@ static void chunk_cb(SoupServerMessage *message, GBytes *chunk, gpointer data)
         http_incoming_add(exchange->incoming, chunk);
         return;
     }
-    if (!exchange->answered && exchange->body->len + len <= LIMIT_HTTP_BODY_BYTES &&
-        !exchange->request->refused) {
+    bool wanted = !exchange->answered && !exchange->request->refused && connection &&
+                  exchange->body->len + len <= LIMIT_HTTP_BODY_BYTES;
+    if (wanted && http_room_take(connection->server->room, &connection->part, HTTP_REQUESTS, len)) {
         g_string_append_len(exchange->body, bytes, (gssize)len);
         return;
     }
-    if (!exchange->answered)
+    if (wanted) {
+        refuse(exchange, SOUP_STATUS_SERVICE_UNAVAILABLE, "too many requests are being sent");
+        drop_body(exchange, connection);
+    } else if (!exchange->answered)
         refuse(exchange, SOUP_STATUS_REQUEST_ENTITY_TOO_LARGE, "the body is longer than 1 MiB");
     /* Nobody hears an answer before the end of the body: so much more is read for it. */
     exchange->request->body_len += len;
@@ -369,8 +422,10 @@ static void finished_cb(SoupServerMessage *message, gpointer data)
     if (exchange)
         lose(exchange);
     const struct http_server *server = connection ? connection->server : NULL;
-    if (connection)
+    if (connection) {
+        give_room(connection);
         http_input_set_idle(connection->input, true);
+    }
     if (server && !connection->timer)
         connection->timer =
             loop_timer(server->silence_s * 1000 + server->headers_ms, headers_late, connection);
@@ -409,6 +464,26 @@ static void streamed(bool ok, void *data)
     exchange_free(exchange);
 }
 
+/* What clients ask for they ask again; whatever else they want is done by now. */
+static struct http_answer *if_there_is_room(struct http_exchange *exchange,
+                                            struct http_answer *answer)
+{
+    struct connection *connection = connection_of(exchange->message);
+    bool asks = !strcmp(exchange->request->method, "GET");
+    bool room = !asks || !connection || !connection->server ||
+                (answer->stream ? begin_stream(exchange)
+                                : http_room_take(connection->server->room, &connection->part,
+                                                 HTTP_ANSWERS, answer->body_len));
+    if (room)
+        return answer;
+    http_answer_free(answer);
+    answer = http_answer_new(SOUP_STATUS_SERVICE_UNAVAILABLE);
+    http_answer_add_header(answer, "Retry-After", "5");
+    http_answer_set_body(answer, "text/plain",
+                         g_strdup("too many answers wait for who has asked for them"));
+    return answer;
+}
+
 static void write_answer(struct http_exchange *exchange, struct http_answer *answer)
 {
     SoupServerMessage *message = exchange->message;
@@ -434,11 +509,14 @@ void http_exchange_answer(struct http_exchange *exchange, struct http_answer *an
     exchange->answered = true;
     exchange->closes |= early;
     if (message)
+        answer = if_there_is_room(exchange, answer);
+    if (message)
         write_answer(exchange, answer);
     http_answer_free(answer);
     if (early) { /* nobody hears it before the rest of the body has come, or too much has */
         exchange->request->body_len = 0;
         http_incoming_lose(g_steal_pointer(&exchange->incoming));
+        end_stream(exchange);
         return;
     }
     if (exchange->outgoing)
@@ -503,6 +581,7 @@ struct http_server *http_server_new(const struct http_server_options *options,
     server->silence_s = options->silence_s ? options->silence_s : HTTP_SILENCE_S;
     server->connections = g_hash_table_new(NULL, NULL);
     server->exchanges = g_hash_table_new(NULL, NULL);
+    server->room = http_room_new();
     server->soup = soup_server_new(NULL, NULL);
     soup_server_add_handler(server->soup, NULL, request_cb, server, NULL);
     g_signal_connect(server->soup, "request-started", G_CALLBACK(started_cb), server);
@@ -540,5 +619,6 @@ void http_server_free(struct http_server *server)
     soup_server_disconnect(server->soup);
     g_object_unref(server->soup);
     g_clear_object(&server->certificate);
+    http_room_free(server->room);
     g_free(server);
 }

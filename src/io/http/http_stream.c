@@ -6,7 +6,7 @@
 #include "base/limits.h"
 #include "base/task.h"
 
-#define MOST_WAITING MIB(1) /* of a request, until its message is paused */
+#define MOST_WAITING KIB(256) /* of a request, until its message is paused */
 #define PIECE_BYTES KIB(256)
 
 /* --- of a request --- */

@@ -43,11 +43,13 @@ struct arrival {
     GSocketConnection *base; /* until it begins */
     GSource *heard;          /* while it is silent */
     guint timer;
+    guint turn; /* timer: of a stranger that has begun, which others may wait for */
 };
 
 static void arrival_free(struct arrival *arrival)
 {
     loop_timer_cancel(arrival->timer);
+    loop_timer_cancel(arrival->turn);
     if (arrival->heard != NULL) {
         g_source_destroy(arrival->heard);
         g_source_unref(arrival->heard);
@@ -91,6 +93,19 @@ void arrival_complain(const struct arrival *arrival, bool proven, const char *wh
 
 /* --- whose turn it is --- */
 
+static void turn_over_cb(void *data)
+{
+    struct arrival *arrival = data;
+    struct acceptor *acceptor = arrival->acceptor;
+    arrival->turn = 0;
+    if (!acceptor || arrival->stage != STAGE_BEGUN)
+        return;
+    if (g_queue_is_empty(&acceptor->waiting))
+        arrival->turn = loop_timer(LIMIT_SHAKING_MS, turn_over_cb, arrival);
+    else
+        acceptor->events->late(arrival, acceptor->data);
+}
+
 static void begin(struct arrival *arrival)
 {
     struct acceptor *acceptor = arrival->acceptor;
@@ -98,13 +113,33 @@ static void begin(struct arrival *arrival)
 
     arrival->stage = STAGE_BEGUN;
     acceptor->strangers += arrival->member ? 0 : 1;
+    if (!arrival->member)
+        arrival->turn = loop_timer(LIMIT_SHAKING_MS, turn_over_cb, arrival);
     acceptor->events->begin(arrival, base, acceptor->data);
+}
+
+/* Of the address that has the fewest open; of several the first one. NULL: none waits. */
+static struct arrival *take_next(struct acceptor *acceptor)
+{
+    struct arrival *next = NULL;
+    guint fewest = G_MAXUINT;
+    for (GList *at = acceptor->waiting.head; at; at = at->next) {
+        struct arrival *arrival = at->data;
+        guint open = acceptor_pots_taken(acceptor->pots, arrival->address);
+        if (open < fewest) {
+            next = arrival;
+            fewest = open;
+        }
+    }
+    g_queue_remove(&acceptor->waiting, next);
+    return next;
 }
 
 static void begin_next(struct acceptor *acceptor)
 {
-    if (acceptor->strangers < LIMIT_SHAKING && !g_queue_is_empty(&acceptor->waiting))
-        begin(g_queue_pop_head(&acceptor->waiting));
+    struct arrival *next = acceptor->strangers < LIMIT_SHAKING ? take_next(acceptor) : NULL;
+    if (next)
+        begin(next);
 }
 
 /* It gives back what it has by its stage. */
@@ -125,7 +160,8 @@ static void leave_stage(struct arrival *arrival, enum stage next)
 void arrival_settle(struct arrival *arrival)
 {
     loop_timer_cancel(arrival->timer);
-    arrival->timer = 0;
+    loop_timer_cancel(arrival->turn);
+    arrival->timer = arrival->turn = 0;
     leave_stage(arrival, STAGE_SETTLED);
 }
 
@@ -224,7 +260,9 @@ static bool take_over(struct acceptor *acceptor, int fd, GError **error)
 {
     g_autoptr(GError) local = NULL;
     g_autoptr(GSocket) socket = g_socket_new_from_fd(fd, &local);
-    if (socket &&
+    if (socket)
+        g_socket_set_listen_backlog(socket, ACCEPTOR_BACKLOG);
+    if (socket && g_socket_listen(socket, &local) && /* as many may wait as with one of ours */
         g_socket_listener_add_socket(G_SOCKET_LISTENER(acceptor->service), socket, NULL, &local))
         return true;
     fettle_set_error(error, ENVIRONMENT, "descriptor %d is no socket that listens: %s", fd,
@@ -300,7 +338,8 @@ static void orphan(struct arrival *arrival)
         return;
     }
     loop_timer_cancel(arrival->timer);
-    arrival->timer = 0;
+    loop_timer_cancel(arrival->turn);
+    arrival->timer = arrival->turn = 0;
 }
 
 void acceptor_free(struct acceptor *acceptor)

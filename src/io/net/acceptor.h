@@ -2,14 +2,18 @@
  * Accepts TCP connections and gives each to its owner when it may begin with it, as with the
  * handshake of TLS. That occupies one of the few threads that GIO has for it, for as long as the
  * peer lets it wait. So a connection begins only when its peer has said something, and of all
- * strangers only LIMIT_SHAKING are at it at once, so that the others' have threads. Who keeps how
- * many open is limited by address (acceptor_pots.h).
+ * strangers only LIMIT_SHAKING are at it at once, so that the others' have threads. The turn is
+ * that of whose address has the fewest open, and while somebody waits for it nobody has it for
+ * longer than LIMIT_SHAKING_MS: who begins many handshakes and ends none takes little time of who
+ * begins one. Who keeps how many open is limited by address (acceptor_pots.h).
  */
 #pragma once
 
 #include "io/net/acceptor_pots.h"
 
 #include <gio/gio.h>
+
+#define LIMIT_SHAKING_MS 2000 /* of one handshake, while others wait for their turn */
 
 struct acceptor;
 /* One connection that was accepted, until arrival_end(). */
@@ -20,7 +24,8 @@ struct acceptor_events {
     bool (*is_member)(const char *address, void *data);
     /* It may begin. Its owner ends it, now or later. */
     void (*begin)(struct arrival *arrival, GSocketConnection *base, void *data);
-    /* It has begun, and was not settled within LIMIT_TLS_MS since it came. */
+    /* It has begun, and was not settled within LIMIT_TLS_MS since it came, or within
+     * LIMIT_SHAKING_MS since it began while others wait. */
     void (*late)(struct arrival *arrival, void *data);
     /* Why one is refused; NULL: nobody wants to know. */
     void (*complain)(const char *line, void *data);

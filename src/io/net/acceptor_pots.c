@@ -86,6 +86,12 @@ void acceptor_pots_give(struct acceptor_pots *pots, const char *address, bool me
     pots->strangers -= member ? 0 : 1;
 }
 
+guint acceptor_pots_taken(const struct acceptor_pots *pots, const char *address)
+{
+    const struct pot *pot = g_hash_table_lookup(pots->pots, address);
+    return pot ? pot->taken : 0;
+}
+
 bool acceptor_pots_may_say(struct acceptor_pots *pots, const char *address, guint *ret_more)
 {
     struct pot *pot = pot_of(pots, address);

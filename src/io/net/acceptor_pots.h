@@ -26,6 +26,9 @@ bool acceptor_pots_take(struct acceptor_pots *pots, const char *address, bool me
                         const char **ret_why);
 void acceptor_pots_give(struct acceptor_pots *pots, const char *address, bool member);
 
+/* How many of that address have been taken. */
+guint acceptor_pots_taken(const struct acceptor_pots *pots, const char *address);
+
 /* Whether a line may be written about that address: one in HANDSHAKES_COMPLAIN_MS. `ret_more`: how
  * many were not since the last one. */
 bool acceptor_pots_may_say(struct acceptor_pots *pots, const char *address, guint *ret_more);

@@ -19,8 +19,8 @@
 #include "base/task.h"
 #include "io/loop.h"
 
-#define PIECE_BYTES MIB(1)
-#define PIECES 8
+#define PIECE_BYTES KIB(256)
+#define PIECES 4
 #define STIR_BYTES 512
 #define ENDED "the process that waited for a transfer"
 

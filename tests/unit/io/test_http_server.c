@@ -28,6 +28,7 @@ static struct world {
 } * world_of_streams;
 
 #define STREAM_BYTES (20 * MIB(1))
+#define LARGE_BYTES (8 * MIB(1)) /* more than a connection takes that nobody reads */
 #define FAILS_AT (3 * MIB(1))
 
 /* One that says something and reads all that comes until the end. */
@@ -126,6 +127,12 @@ static void serve(struct http_exchange *exchange, void *data)
     if (!strcmp(request->path, "/later")) {
         world->kept = exchange;
         world->later++;
+        return;
+    }
+    if (g_str_has_prefix(request->path, "/large")) {
+        bool fits = g_str_has_suffix(request->path, "-fits"); /* into the connection's buffers */
+        g_autofree char *large = g_strnfill(fits ? KIB(256) : LARGE_BYTES, 'l');
+        answer_text(exchange, 200, large);
         return;
     }
     if (!strcmp(request->path, "/stream/up") || !strcmp(request->path, "/down")) {
@@ -323,6 +330,25 @@ static void test_hung_up(void)
             g_main_context_iteration(NULL, TRUE);
         client_free(client);
     }
+    end(&world);
+}
+
+/* Who goes while an answer waits for him to read it, likewise. */
+static void test_hung_up_unread(void)
+{
+    struct world world;
+    begin(&world);
+    for (guint i = 1; i <= 2 * LIMIT_HTTP_CONNECTIONS_ADDRESS + 8; i++) {
+        struct client *client = dial_silently(&world);
+        say(client, i % 2 ? "GET /large HTTP/1.1\r\nHost: x\r\n\r\n"
+                          : "GET /large-fits HTTP/1.1\r\nHost: x\r\n\r\n");
+        world_wait_count(&world.served, i);
+        world_pause(2);
+        client->over = true;
+        client_free(client);
+    }
+    g_autofree char *next = ask(&world, "GET /next HTTP/1.1\r\n" END);
+    assert_answer(next, "200", "GET /next");
     end(&world);
 }
 
@@ -685,6 +711,7 @@ int main(int argc, char **argv)
     g_test_add_func("/http-server/request", test_request);
     g_test_add_func("/http-server/kept-alive", test_kept_alive);
     g_test_add_func("/http-server/hung-up-between-requests", test_hung_up);
+    g_test_add_func("/http-server/hung-up-unread", test_hung_up_unread);
     g_test_add_func("/http-server/refused", test_refused);
     g_test_add_func("/http-server/nonsense", test_nonsense);
     g_test_add_func("/http-server/endless-body", test_endless_body);
