@@ -105,6 +105,46 @@ static void test_refused(void)
     tear_down();
 }
 
+static json_t *answer_never(const struct rpc_request *request, const char *to_node, void *data,
+                            GError **error)
+{
+    fettle_set_error(error, TIMEOUT, "no answer in time");
+    return NULL;
+}
+
+static void await_task(void *data)
+{
+    g_autoptr(GError) error = NULL;
+    bool ok = cell_await_own(cell, &error);
+    g_assert_true(ok == (error == NULL));
+    *(char **)data = g_strdup(ok ? "" : error->message);
+}
+
+/* No news comes any more, while calls are answered: the copy is older than what was answered. */
+static void test_knows_when_it_is_behind(void)
+{
+    struct rename rename;
+    g_autofree char *said = NULL, *then = NULL;
+    set_up();
+    fake_advance(world.world, 1000);
+    g_assert_true(cell_has_own(cell));
+    fake_script(world.world, NULL, ROLE_WCONFD, "wait_changes", answer_never, NULL);
+    fake_cut(world.world, NODE1, true);
+    fake_advance(world.world, 61000); /* its question is given up */
+    fake_cut(world.world, NODE1, false);
+    rename_start(&rename, ID_A, "data2");
+    fake_advance(world.world, 11000);
+    assert_renamed(&rename, "", "data1");
+    g_assert_false(cell_has_own(cell));
+    fake_run(env, await_task, &said);
+    g_assert_true(g_str_has_prefix(said, "what was asked for here lately is on record, and not"));
+    fake_script(world.world, NULL, ROLE_WCONFD, "wait_changes", NULL, NULL);
+    fake_run(env, await_task, &then);
+    g_assert_cmpstr(then, ==, "");
+    g_assert_true(cell_has_own(cell));
+    tear_down();
+}
+
 /* The answer is lost with the daemon; the one that comes then has the commit. */
 static void test_once_through_a_restart(void)
 {
@@ -306,6 +346,7 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/cell/reads-what-it-has-written", test_reads_what_it_has_written);
+    g_test_add_func("/cell/knows-when-it-is-behind", test_knows_when_it_is_behind);
     g_test_add_func("/cell/a-refusal-is-one-at-once", test_refused);
     g_test_add_func("/cell/once-through-a-restart", test_once_through_a_restart);
     g_test_add_func("/cell/without-a-master", test_no_master);
