@@ -69,11 +69,13 @@ gint64 cell_age_ms(const struct cell *cell)
 
 /* --- calls --- */
 
-/* It may be answered yet: by the same master, or by the next one. */
+/* It may be answered yet: by the same master, or by the next one. What is not permitted is not for
+ * this node (yet), and nothing of who asks the API. */
 static bool is_passing(const GError *error)
 {
     return env_no_answer(error) || fettle_error_is(error, TEMPORARY) ||
-           fettle_error_is(error, NOT_MASTER) || fettle_error_is(error, STALE_EPOCH);
+           fettle_error_is(error, NOT_MASTER) || fettle_error_is(error, STALE_EPOCH) ||
+           fettle_error_is(error, PERMISSION);
 }
 
 /* What is left of its time, `begun` being when it began (boot clock). */

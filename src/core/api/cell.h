@@ -26,7 +26,7 @@ bool cell_await_own(struct cell *cell, GError **error);
  * carries a commit_id if it changes something: the same is asked again until it is answered, for
  * some seconds. The answer is to be freed with record_free(); when it has a serial the copy is
  * waited for, and may lack it yet (cell_has_own()). Errors: what wconfd says; TEMPORARY: no master
- * answers. */
+ * answers, or none answers this node. */
 void *cell_call(struct cell *cell, const char *method, const void *args, GError **error);
 /* One call of a method of another role, at that node (UUID); once. In a task. */
 void *cell_call_at(struct cell *cell, const char *node, const char *role, const char *method,

@@ -342,6 +342,25 @@ static void test_other_nodes_may_not(void)
     tear_down();
 }
 
+/* Whoever asks the API is not told that it is he who may not. */
+static void test_may_not_itself(void)
+{
+    struct rename rename;
+    set_up();
+    fake_advance(world.world, 1000);
+    g_autofree char *removed =
+        storage_ask(storage_cli, "remove_front_end", json_make("{s:s}", "node", NODE2));
+    g_assert_true(g_str_has_prefix(removed, "{\"serial\":"));
+    rename_start(&rename, ID_A, "data2");
+    fake_advance(world.world, 11000);
+    assert_renamed(&rename,
+                   "resource_not_available: change_volume: no master answers: node \"node2\" has "
+                   "no front end of "
+                   "the API on record",
+                   "data1");
+    tear_down();
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -355,6 +374,7 @@ int main(int argc, char **argv)
     g_test_add_func("/cell/submits", test_submits);
     g_test_add_func("/cell/is-given-no-more-than-clients-see #SAF-101",
                     test_is_given_no_more_than_clients_see);
+    g_test_add_func("/cell/may-not-itself", test_may_not_itself);
     g_test_add_func("/cell/other-nodes-may-not #SAF-100", test_other_nodes_may_not);
     return g_test_run();
 }
