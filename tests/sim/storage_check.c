@@ -2,7 +2,7 @@
  * What must hold after every commit, of what is stored, as the engine's side knows it: what the
  * commit changes is compared with what was there before. See storage_sim.h.
  */
-#include "storage_sim.h"
+#include "storage_front.h"
 
 #include <string.h>
 
@@ -654,9 +654,13 @@ void storage_committed(struct ms *ms, const char *id, guint64 serial, const GPtr
     for (guint i = 0; id && i < changes->len; i++)
         if (is_ours(((const struct change *)changes->pdata[i])->kind))
             check_change(&commit, changes->pdata[i]);
+    if (storage->fronts)
+        storage_fronts_before(storage, id, serial, changes);
     for (guint i = 0; i < changes->len; i++)
         if (is_ours(((const struct change *)changes->pdata[i])->kind))
             apply(&commit, changes->pdata[i]);
+    if (storage->fronts)
+        storage_fronts_after(storage, serial, commit.resets, changes);
     if (continues && config_count(storage->truth, "worker"))
         WRONG(&commit, "%s stays behind continue", "a row of before the restore");
     for (guint i = 0; i < changes->len; i++)
@@ -712,6 +716,8 @@ void storage_reloaded(struct ms *ms, const struct model_store *store)
     g_hash_table_foreach_remove(storage->resets, is_lost, ms);
     if (storage_has_guests(ms))
         storage_guests_reloaded(storage);
+    if (storage->fronts)
+        storage_fronts_lost(storage);
     for (guint type = 0; resource_type_words.words[type]; type++) {
         g_autoptr(GPtrArray) all = config_list(storage->truth, resource_kind(type));
         for (guint i = 0; i < all->len; i++) {

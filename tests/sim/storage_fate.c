@@ -1,6 +1,6 @@
 /* Faults of what has to do with storage, the life of the theme, and what must hold when the faults
  * have stopped; see storage_sim.h. */
-#include "storage_sim.h"
+#include "storage_front.h"
 
 #include <string.h>
 
@@ -209,6 +209,26 @@ static void set_clock(struct storage_world *storage, struct storage_host *host)
                        (gint64)ms_random(ms, (guint)(2 * HOUR_MS)) - HOUR_MS);
 }
 
+static void front_goes_on(struct ms *ms, struct ms_host *host, guint more)
+{
+    storage_front_pause(storage_front_of(&storage_of(ms)->hosts[host->index]), false);
+}
+
+/* A front end dies, or stands still. */
+static void front_fails(struct ms *ms)
+{
+    struct storage_host *host = any_host(storage_of(ms));
+    struct storage_front *front = storage_front_of(host);
+    host->storage->counts->front_faults++;
+    ms_tell(ms, "the front end of host %u fails", host->host->index + 1);
+    if (ms_random(ms, 2)) {
+        storage_front_kill(front);
+        return;
+    }
+    storage_front_pause(front, true);
+    ms_later(ms, host->host, 0, 200 + ms_random(ms, 15000), front_goes_on);
+}
+
 void storage_fault(struct ms *ms)
 {
     static void (*const faults[])(struct storage_world * storage, struct storage_host * host) = {
@@ -220,6 +240,10 @@ void storage_fault(struct ms *ms)
     struct storage_world *storage = storage_of(ms);
     if (ms->theme == &storage_restores_theme)
         storage_may_restore(storage);
+    if (storage->fronts && ms_random(ms, 3) == 0) {
+        front_fails(ms);
+        return;
+    }
     guint which = ms_random(ms, G_N_ELEMENTS(faults));
     struct storage_host *host = any_host(storage);
     ms_tell(ms, "fault %u of storage on host %u", which, host->host->index + 1);
@@ -237,6 +261,8 @@ void storage_faults_end(struct ms *ms)
         storage_pause_volumed(&storage->hosts[i], false);
         storage_former_goes(&storage->hosts[i]);
         volumed_begins(ms, &ms->hosts[i], 0);
+        if (storage->fronts)
+            front_goes_on(ms, &ms->hosts[i], 0);
         fake_volumes_unmount(storage->volumes, ms->hosts[i].uuid, false);
     }
 }
@@ -288,7 +314,8 @@ char *storage_unrest(struct ms *ms)
     if (storage_is_held(storage))
         return g_strdup("nobody has said continue");
     char *why = guests_unrest(storage);
-    return why ? why : service_unrest(storage);
+    why = why ? why : service_unrest(storage);
+    return why ? why : storage_fronts_unrest(storage);
 }
 
 /* --- life --- */
@@ -322,6 +349,8 @@ static void add_guests(const struct ms *ms, GPtrArray *changes)
 static void add_objects(const struct ms *ms, GPtrArray *changes)
 {
     add_guests(ms, changes);
+    if (ms->theme == &storage_api_theme)
+        storage_fronts_add(ms, changes, add);
     for (guint i = 0; i < STORAGE_BACKENDS; i++) {
         g_autofree char *uuid = g_strdup_printf("dddddddd-0000-4000-8000-00000000000%u", i + 1);
         g_autofree char *name = g_strdup_printf("b%u", i + 1);
@@ -384,6 +413,8 @@ static void begin(struct ms *ms, void *counts)
         g_autofree char *uuid = guest_uuid(i);
         g_strlcpy(guest->uuid, uuid, sizeof guest->uuid);
     }
+    if (ms->theme == &storage_api_theme)
+        storage_fronts_begin(storage);
     for (guint i = 0; i < ms->hosts_count; i++) {
         storage->hosts[i].storage = storage;
         storage->hosts[i].host = &ms->hosts[i];
@@ -394,6 +425,7 @@ static void begin(struct ms *ms, void *counts)
 static void end(struct ms *ms)
 {
     struct storage_world *storage = storage_of(ms);
+    storage_fronts_end(storage);
     for (guint i = 0; i < ms->hosts_count; i++)
         g_hash_table_unref(storage->ears[i].beats);
     for (guint i = 0; i < STORAGE_BACKENDS; i++)
@@ -444,6 +476,7 @@ const struct ms_theme storage_copies_theme = STORAGE_THEME(false, false);
 const struct ms_theme storage_guests_theme = STORAGE_THEME(false, false);
 const struct ms_theme storage_images_theme = STORAGE_THEME(false, false);
 const struct ms_theme storage_restores_theme = STORAGE_THEME(false, true);
+const struct ms_theme storage_api_theme = STORAGE_THEME(false, false);
 
 bool storage_has_guests(const struct ms *ms)
 {

@@ -1,6 +1,6 @@
 /* The processes of a host that have to do with storage, as their main()s run them; see
  * storage_sim.h. */
-#include "storage_sim.h"
+#include "storage_front.h"
 
 #include "helper/fake_private.h"
 
@@ -168,7 +168,10 @@ void storage_start_scheduler(struct storage_host *host)
 void storage_boots(struct ms_host *base)
 {
     struct storage_host *host = &storage_of(base->ms)->hosts[base->index];
+    struct storage_front *front = storage_front_of(host);
     host->cli = ms_process(base, ROLE_CLI);
+    if (front)
+        storage_front_start(front);
     scheduler_start(host);
     storage_start_volumed(host);
     storage_load_start(host);
@@ -183,6 +186,8 @@ void storage_ends(struct ms_host *base)
     life_end(&host->former);
     storage_end_volumed(host);
     scheduler_end(host);
+    if (storage_front_of(host))
+        storage_front_end(storage_front_of(host));
     fake_kill(host->cli);
     fake_kill(host->recovery);
     host->cli = host->recovery = NULL;
@@ -209,6 +214,8 @@ void storage_pauses(struct ms_host *base, bool paused)
     for (guint i = 0; i < G_N_ELEMENTS(others); i++)
         if (others[i])
             (paused ? fake_pause : fake_resume)(others[i]);
+    if (storage_front_of(host))
+        storage_front_pause(storage_front_of(host), storage_front_of(host)->paused);
     apply_pause(host, host->volumed, host->paused);
     apply_pause(host, host->former, host->former_paused);
 }

@@ -2,7 +2,7 @@
  * Clients: what people ask for at the master's node. A request whose answer is lost is asked again,
  * with the id of its commit, here or at the next master. See storage_sim.h.
  */
-#include "storage_sim.h"
+#include "storage_front.h"
 
 #include <string.h>
 
@@ -343,6 +343,10 @@ static void one_request(struct storage_host *host)
     static const char *const words[] = {"available", "available", "error", "error_deleting",
                                         "error_extending"};
     struct storage_world *storage = host->storage;
+    if (storage->fronts && ms_random(storage->ms, 10) > 0) {
+        storage_client_asks(host);
+        return;
+    }
     g_autofree char *id = env_uuid(host->cli);
     guint what = ms_random(storage->ms, 100);
     if (ms_random(storage->ms, 40) == 0) {
@@ -377,7 +381,9 @@ static void client_task(void *data)
     struct storage_host *host = data;
     struct ms *ms = host->storage->ms;
     while (env_sleep(host->cli, 20 + ms_random(ms, 600)))
-        if (!ms->calm && host->host->epoch)
+        if (ms->calm && host->storage->fronts)
+            storage_client_looks(host);
+        else if (!ms->calm && (host->host->epoch || host->storage->fronts))
             one_request(host);
 }
 

@@ -14,6 +14,7 @@
  *   storage_restore.c  the configuration is restored meanwhile
  *   storage_jobs.c   jobs that start and stop them, attach and detach; recovery of what those leave
  *   storage_load.c   clients
+ *   storage_front.h  front ends of the API, and clients that ask those
  *   storage_check.c  what must hold after every commit
  *   storage_watch.c  what was asked for, and what must hold of acts on data
  *   storage_fate.c   faults, and what must hold when they have stopped
@@ -31,6 +32,7 @@
 
 struct storage_world;
 struct storage_process;
+struct storage_fronts;
 
 /* What happened in all runs. */
 struct storage_counts {
@@ -39,6 +41,7 @@ struct storage_counts {
     guint64 made, removed, handed_on, stood_in, cleanups, copies, writes, backups, restores, moves;
     guint64 opened, attached, refused_attach, in_copy, torn, points, given_up, wishes, recovered;
     guint64 images, sent, uploads, downloads, restored, continued, left;
+    guint64 promised, unavailable, shown, front_faults;
 };
 
 /* A copy of what a guest has, as it was at one moment; claim 0: none. */
@@ -152,7 +155,8 @@ struct storage_world {
     GPtrArray *frames;   /* struct storage_frame, all that there were */
     GHashTable *jobs;    /* numbers of those that live */
     GHashTable *moments; /* claim -> what was to be copied at the moment when that was asked */
-    gint64 spared_ms;    /* until then no person resets all that a member works on */
+    struct storage_fronts *fronts; /* NULL: nobody asks by the API */
+    gint64 spared_ms;              /* until then no person resets all that a member works on */
     guint last_name;
 };
 
@@ -164,6 +168,8 @@ extern const struct ms_theme storage_theme, storage_plain_theme, storage_copies_
 extern const struct ms_theme storage_guests_theme;
 /* And with images; with guests, and a restore of the configuration. */
 extern const struct ms_theme storage_images_theme, storage_restores_theme;
+/* Copies, and clients of the API. */
+extern const struct ms_theme storage_api_theme;
 
 /* --- storage_host.c --- */
 void storage_process_free(void *life);

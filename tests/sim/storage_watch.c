@@ -152,9 +152,11 @@ void storage_asked(struct ms_host *host, struct rpc_request *request)
     struct storage_world *storage = storage_of(host->ms);
     bool beats = !strcmp(request->name, "beat");
     struct storage_host *asker = asker_of(storage, request);
+    const char *id = json_string_value(json_object_get(request->args, "commit_id"));
+    if (id && !strcmp(request->name, "reset_state"))
+        g_hash_table_add(storage->reset_ids, g_strdup(id));
     if (!beats && !asker && !is_under_claim(request->name))
         return;
-    const char *id = json_string_value(json_object_get(request->args, "commit_id"));
     if (id)
         g_hash_table_replace(storage->asked, g_strdup(id), json_incref(request->args));
     struct watched *watched = g_new(struct watched, 1);

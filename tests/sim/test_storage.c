@@ -21,7 +21,8 @@ static const struct {
 } themes[] = {{"copies", &storage_copies_theme},
               {"guests", &storage_guests_theme},
               {"images", &storage_images_theme},
-              {"restores", &storage_restores_theme}};
+              {"restores", &storage_restores_theme},
+              {"api", &storage_api_theme}};
 
 static void tell_line(const char *line, void *data)
 {
@@ -58,6 +59,10 @@ static bool enough_happened(const struct all_counts *counts)
     guint64 seeds = storage->seeds;
     if (counts->theme == &storage_copies_theme)
         return seeds < 10 || (enough_copied(storage, seeds) && storage->taken > 80 * seeds);
+    if (counts->theme == &storage_api_theme)
+        return seeds < 10 || (storage->taken > 50 * seeds && storage->promised > 60 * seeds &&
+                              storage->shown > 100 * seeds && storage->unavailable > seeds &&
+                              storage->front_faults > seeds && storage->copies > 3 * seeds);
     if (counts->theme == &storage_images_theme)
         return seeds < 10 || (storage->taken > 60 * seeds && storage->sent > 5 * seeds &&
                               storage->images > 2 * seeds && storage->uploads > seeds / 2 &&
@@ -96,6 +101,9 @@ static int report(const char *name, bool ok, const struct all_counts *counts)
            N(recovered), N(points), N(torn));
     printf("# %u restores of the configuration, %u continued, %u left with nobody then reset\n",
            N(restored), N(continued), N(left));
+    printf(
+        "# front ends: %u requests accepted, %u answered with 503, %u volumes shown, %u faults\n",
+        N(promised), N(unavailable), N(shown), N(front_faults));
     printf("# %u images sent, %u ended with data, %u made of volumes, %u volumes made of one\n",
            N(sent), N(images), N(uploads), N(downloads));
     printf(
@@ -141,7 +149,8 @@ int main(int argc, char **argv)
     if (argc > 2 && strcmp(argv[1], "--seeds") == 0)
         return report("kept", seeds_each(argv[2], run_seed, &counts), &counts);
     if (argc < 2) {
-        fprintf(stderr, "usage: %s [copies|guests|images|restores] SEEDS [FIRST] | --seeds FILE\n",
+        fprintf(stderr,
+                "usage: %s [copies|guests|images|restores|api] SEEDS [FIRST] | --seeds FILE\n",
                 argv[0]);
         return 2;
     }

@@ -258,6 +258,8 @@ static struct http_answer *run(struct api_call *call, GError **error)
         return answer;
     if (call->route->body && call->route->body != &anything_record && !read_body(call, error))
         return NULL;
+    if (call->service != API_IDENTITY && !cell_await_own(call->api->cell, error))
+        return NULL;
     size_t count;
     return handlers[call->route - route_table(&count)](call, error);
 }

@@ -8,11 +8,14 @@
 
 #define CELL_AGAIN_MS 200
 #define CELL_PATIENCE_MS 10000 /* as long as a client's request waits for a master */
+#define CELL_LOOK_MS 200       /* a later master may have lost what is waited for */
 #define CELL_REFUSED_MS 5000   /* between first questions of a node that may not ask (yet) */
 
 struct cell {
     const struct env *env;
     struct follow *follow;
+    struct stamp owed;   /* what the copy is to have: of that mastership, */
+    guint64 owed_serial; /* that serial */
 };
 
 struct cell *cell_new(const struct env *env)
@@ -66,11 +69,13 @@ gint64 cell_age_ms(const struct cell *cell)
 
 /* --- calls --- */
 
-/* It may be answered yet: by the same master, or by the next one. */
+/* It may be answered yet: by the same master, or by the next one. What is not permitted is not for
+ * this node (yet), and nothing of who asks the API. */
 static bool is_passing(const GError *error)
 {
     return env_no_answer(error) || fettle_error_is(error, TEMPORARY) ||
-           fettle_error_is(error, NOT_MASTER) || fettle_error_is(error, STALE_EPOCH);
+           fettle_error_is(error, NOT_MASTER) || fettle_error_is(error, STALE_EPOCH) ||
+           fettle_error_is(error, PERMISSION);
 }
 
 /* What is left of its time, `begun` being when it began (boot clock). */
@@ -128,13 +133,39 @@ static guint64 serial_of(const struct record *record, const void *answer)
     return field ? *(const guint64 *)((const char *)answer + field->offset) : 0;
 }
 
+/* A later mastership has it, or has lost it. */
+bool cell_has_own(const struct cell *cell)
+{
+    int order = stamp_compare(follow_stamp(cell->follow), cell->owed);
+    return order > 0 || (!order && config_serial(follow_config(cell->follow)) >= cell->owed_serial);
+}
+
+bool cell_await_own(struct cell *cell, GError **error)
+{
+    gint64 begun = cell->env->ops->boot_ms(cell->env);
+    while (!cell_has_own(cell) && patience_ms(cell, begun) && !task_killed())
+        follow_wait_ms(cell->follow, cell->owed_serial, CELL_LOOK_MS);
+    if (cell_has_own(cell))
+        return true;
+    fettle_set_error(error, TEMPORARY,
+                     "what was asked for here lately is on record, and not to be seen here yet: no "
+                     "news comes from the master; try again, or at another front end");
+    return false;
+}
+
 /* What is stored is stored, also when the copy does not get to it. */
 void *cell_call(struct cell *cell, const char *method, const void *args, GError **error)
 {
     const struct record *record = method_find(ROLE_WCONFD, method)->answer;
     void *answer = ask(cell, method, args, error);
-    if (answer)
-        follow_wait_ms(cell->follow, serial_of(record, answer), CELL_PATIENCE_MS);
+    guint64 serial = answer ? serial_of(record, answer) : 0;
+    struct stamp stamp = follow_stamp(cell->follow);
+    if (serial && (stamp_compare(stamp, cell->owed) || serial > cell->owed_serial)) {
+        cell->owed = stamp;
+        cell->owed_serial = serial;
+    }
+    if (serial)
+        cell_await_own(cell, NULL);
     return answer;
 }
 

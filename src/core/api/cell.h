@@ -17,10 +17,16 @@ void cell_start(struct cell *cell);
 const struct config *cell_config(const struct cell *cell);
 /* So old the copy may be: 0 while it follows; since the master was last heard of otherwise. */
 gint64 cell_age_ms(const struct cell *cell);
+/* Whether the copy has all that the calls of this front end were answered: what it shows is never
+ * older than that. */
+bool cell_has_own(const struct cell *cell);
+/* In a task: until it has, for some seconds. TEMPORARY. */
+bool cell_await_own(struct cell *cell, GError **error);
 /* One call of a method of wconfd, by the name and records of proto/methods.def; in a task. `args`
  * carries a commit_id if it changes something: the same is asked again until it is answered, for
- * some seconds. The answer is to be freed with record_free(); when it has a serial the copy has
- * that. Errors: what wconfd says; TEMPORARY: no master answers. */
+ * some seconds. The answer is to be freed with record_free(); when it has a serial the copy is
+ * waited for, and may lack it yet (cell_has_own()). Errors: what wconfd says; TEMPORARY: no master
+ * answers, or none answers this node. */
 void *cell_call(struct cell *cell, const char *method, const void *args, GError **error);
 /* One call of a method of another role, at that node (UUID); once. In a task. */
 void *cell_call_at(struct cell *cell, const char *node, const char *role, const char *method,

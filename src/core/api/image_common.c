@@ -197,8 +197,12 @@ bool image_change(struct api_call *call, struct change_image_args *args, GError 
     record_autoptr(change_image_args) asked = args;
     record_autoptr(commit_result) result =
         cell_call(call->api->cell, "change_image", asked, &local);
-    if (result || (fettle_error_is(local, WRONG_INPUT) &&
-                   g_str_has_prefix(local->message, "nothing to change")))
+    if (result && !cell_has_own(call->api->cell))
+        fettle_set_error(&local, TEMPORARY,
+                         "it is on record, and not to be seen here yet: no news comes from the "
+                         "master; try again");
+    else if (result || (fettle_error_is(local, WRONG_INPUT) &&
+                        g_str_has_prefix(local->message, "nothing to change")))
         return true;
     g_propagate_error(error, g_steal_pointer(&local));
     return false;

@@ -146,7 +146,9 @@ struct http_answer *api_backup_create(struct api_call *call, GError **error)
     text_set(&args->user, call->token->user_id);
     block_add_quota(call, args, volume->project);
     record_autoptr(accepted_work) accepted = block_accept(call, args, error);
-    return accepted ? answer_backup(call, accepted->resource, false, error) : NULL;
+    return accepted && block_made(call, RESOURCE_BACKUP, accepted->resource, error)
+               ? answer_backup(call, accepted->resource, false, error)
+               : NULL;
 }
 
 struct http_answer *api_backup_update(struct api_call *call, GError **error)
@@ -224,7 +226,9 @@ struct http_answer *api_backup_restore(struct api_call *call, GError **error)
     g_autofree char *id = g_strdup(*target ? target : args->commit_id);
     text_set(&args->target, target);
     record_autoptr(accepted_work) accepted = block_accept(call, args, error);
-    return accepted ? answer_restore(call, api_var(call, "id"), id, error) : NULL;
+    return accepted && block_made(call, RESOURCE_VOLUME, id, error)
+               ? answer_restore(call, api_var(call, "id"), id, error)
+               : NULL;
 }
 
 /* --- deleted, reset --- */

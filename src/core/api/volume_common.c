@@ -39,6 +39,17 @@ const void *block_found(struct api_call *call, enum resource_type type, GError *
     return block_find(call, type, api_var(call, "id"), error);
 }
 
+bool block_made(struct api_call *call, enum resource_type type, const char *id, GError **error)
+{
+    bool seen = block_find(call, type, id, NULL);
+    if (!seen)
+        fettle_set_error(
+            error, TEMPORARY, "%s %s is accepted, and %s; look for it before you ask again",
+            enum_word(&resource_type_words, (int)type), id,
+            cell_has_own(call->api->cell) ? "is gone already" : "not to be seen here yet");
+    return seen;
+}
+
 /* --- what bodies say --- */
 
 bool block_says(const struct api_call *call, const char *member)
@@ -471,7 +482,11 @@ bool block_change(struct api_call *call, const char *method, const struct record
     g_free(*commit_id);
     *commit_id = env_uuid(call->api->env);
     struct commit_result *result = cell_call(call->api->cell, method, args, error);
-    bool done = result != NULL;
+    bool done = result && cell_has_own(call->api->cell);
+    if (result && !done)
+        fettle_set_error(error, TEMPORARY,
+                         "it is on record, and not to be seen here yet: no news comes from the "
+                         "master; try again");
     commit_result_free(result);
     record_free(record, args);
     return done;

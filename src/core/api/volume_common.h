@@ -21,6 +21,10 @@ const void *block_find(struct api_call *call, enum resource_type type, const cha
 /* That of the path. */
 const void *block_found(struct api_call *call, enum resource_type type, GError **error);
 
+/* The same of what has just been made. TEMPORARY: it is on record, and not to be seen here (yet).
+ */
+bool block_made(struct api_call *call, enum resource_type type, const char *id, GError **error);
+
 /* --- what bodies say --- */
 
 /* Whether the body has that member, at its wrapper, and it is not null. */

@@ -117,7 +117,9 @@ struct http_answer *api_snapshot_create(struct api_call *call, GError **error)
     text_set(&args->user, call->token->user_id);
     block_add_quota(call, args, volume->project);
     record_autoptr(accepted_work) accepted = block_accept(call, args, error);
-    return accepted ? answer_snapshot(call, accepted->resource, false, error) : NULL;
+    return accepted && block_made(call, RESOURCE_SNAPSHOT, accepted->resource, error)
+               ? answer_snapshot(call, accepted->resource, false, error)
+               : NULL;
 }
 
 struct http_answer *api_snapshot_update(struct api_call *call, GError **error)

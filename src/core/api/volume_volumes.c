@@ -304,7 +304,9 @@ static struct http_answer *make_volume(struct api_call *call, struct accept_work
     text_set(&args->user, call->token->user_id);
     block_add_quota(call, args, call->token->project_id);
     record_autoptr(accepted_work) accepted = block_accept(call, args, error);
-    return accepted ? answer_volume(call, accepted->resource, false, error) : NULL;
+    return accepted && block_made(call, RESOURCE_VOLUME, accepted->resource, error)
+               ? answer_volume(call, accepted->resource, false, error)
+               : NULL;
 }
 
 /* By a restore, which says what cannot be asked for beside it. `metadata` is stolen. */
@@ -329,7 +331,9 @@ static struct http_answer *make_of_backup(struct api_call *call, GPtrArray *meta
     if (body->size && !block_size(body->size, &args->size, error))
         return NULL;
     record_autoptr(accepted_work) accepted = block_accept(call, g_steal_pointer(&args), error);
-    return accepted ? answer_volume(call, id, false, error) : NULL;
+    return accepted && block_made(call, RESOURCE_VOLUME, id, error)
+               ? answer_volume(call, id, false, error)
+               : NULL;
 }
 
 struct http_answer *api_volume_create(struct api_call *call, GError **error)

@@ -392,6 +392,30 @@ static void test_all_routes(void)
     api_assert_seen(routes);
 }
 
+/* What was accepted is never refused, and never shown as it was before. */
+static void test_without_news(void)
+{
+    api_set_up(NULL);
+    const char *id = api_volume("data9");
+    g_autofree char *path = path_of(id, "");
+    api_deafen(true);
+    g_autofree char *made = api_ask("POST", "/volumes", "{\"volume\": {\"size\": 1}}");
+    g_assert_true(g_str_has_prefix(made, "503 "));
+    g_assert_nonnull(strstr(made, "is accepted, and not to be seen here yet; look for it before"));
+    g_autofree char *shown = api_ask("GET", path, "");
+    g_assert_true(g_str_has_prefix(shown, "503 "));
+    api_deafen(false);
+    json_autoptr all = api_get(200, "GET", "/volumes", "");
+    g_assert_cmpuint(json_array_size(json_object_get(all, "volumes")), ==, 2);
+    api_deafen(true);
+    g_autofree char *renamed = api_ask("PUT", path, "{\"volume\": {\"name\": \"data8\"}}");
+    g_assert_true(g_str_has_prefix(renamed, "503 "));
+    g_assert_nonnull(strstr(renamed, "it is on record, and not to be seen here yet"));
+    api_deafen(false);
+    volume_says(id, "name", "data8");
+    api_tear_down();
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -402,6 +426,7 @@ int main(int argc, char **argv)
     g_test_add_func("/api_volumes/metadata", test_metadata);
     g_test_add_func("/api_volumes/acts", test_acts);
     g_test_add_func("/api_volumes/statuses#CLN-64,CLN-65", test_statuses);
+    g_test_add_func("/api_volumes/without-news", test_without_news);
     g_test_add_func("/api_volumes/refusals", test_refusals);
     g_test_add_func("/api_volumes/all_routes", test_all_routes);
     return g_test_run();

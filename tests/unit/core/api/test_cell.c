@@ -106,6 +106,46 @@ static void test_refused(void)
     tear_down();
 }
 
+static json_t *answer_never(const struct rpc_request *request, const char *to_node, void *data,
+                            GError **error)
+{
+    fettle_set_error(error, TIMEOUT, "no answer in time");
+    return NULL;
+}
+
+static void await_task(void *data)
+{
+    g_autoptr(GError) error = NULL;
+    bool ok = cell_await_own(cell, &error);
+    g_assert_true(ok == (error == NULL));
+    *(char **)data = g_strdup(ok ? "" : error->message);
+}
+
+/* No news comes any more, while calls are answered: the copy is older than what was answered. */
+static void test_knows_when_it_is_behind(void)
+{
+    struct rename rename;
+    g_autofree char *said = NULL, *then = NULL;
+    set_up();
+    fake_advance(world.world, 1000);
+    g_assert_true(cell_has_own(cell));
+    fake_script(world.world, NULL, ROLE_WCONFD, "wait_changes", answer_never, NULL);
+    fake_cut(world.world, NODE1, true);
+    fake_advance(world.world, 61000); /* its question is given up */
+    fake_cut(world.world, NODE1, false);
+    rename_start(&rename, ID_A, "data2");
+    fake_advance(world.world, 11000);
+    assert_renamed(&rename, "", "data1");
+    g_assert_false(cell_has_own(cell));
+    fake_run(env, await_task, &said);
+    g_assert_true(g_str_has_prefix(said, "what was asked for here lately is on record, and not"));
+    fake_script(world.world, NULL, ROLE_WCONFD, "wait_changes", NULL, NULL);
+    fake_run(env, await_task, &then);
+    g_assert_cmpstr(then, ==, "");
+    g_assert_true(cell_has_own(cell));
+    tear_down();
+}
+
 /* The answer is lost with the daemon; the one that comes then has the commit. */
 static void test_once_through_a_restart(void)
 {
@@ -350,10 +390,30 @@ static void test_certified(void)
     tear_down();
 }
 
+/* Whoever asks the API is not told that it is he who may not. */
+static void test_may_not_itself(void)
+{
+    struct rename rename;
+    set_up();
+    fake_advance(world.world, 1000);
+    g_autofree char *removed =
+        storage_ask(storage_cli, "remove_front_end", json_make("{s:s}", "node", NODE2));
+    g_assert_true(g_str_has_prefix(removed, "{\"serial\":"));
+    rename_start(&rename, ID_A, "data2");
+    fake_advance(world.world, 11000);
+    assert_renamed(&rename,
+                   "resource_not_available: change_volume: no master answers: node \"node2\" has "
+                   "no front end of "
+                   "the API on record",
+                   "data1");
+    tear_down();
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/cell/reads-what-it-has-written", test_reads_what_it_has_written);
+    g_test_add_func("/cell/knows-when-it-is-behind", test_knows_when_it_is_behind);
     g_test_add_func("/cell/a-refusal-is-one-at-once", test_refused);
     g_test_add_func("/cell/once-through-a-restart", test_once_through_a_restart);
     g_test_add_func("/cell/without-a-master", test_no_master);
@@ -362,6 +422,7 @@ int main(int argc, char **argv)
     g_test_add_func("/cell/submits", test_submits);
     g_test_add_func("/cell/is-given-no-more-than-clients-see #SAF-101",
                     test_is_given_no_more_than_clients_see);
+    g_test_add_func("/cell/may-not-itself", test_may_not_itself);
     g_test_add_func("/cell/other-nodes-may-not #SAF-100", test_other_nodes_may_not);
     g_test_add_func("/cell/what-it-shows#SAF-100", test_certified);
     return g_test_run();

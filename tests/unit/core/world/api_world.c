@@ -374,6 +374,23 @@ void api_work(void)
     fake_advance(world.world, 100);
 }
 
+static json_t *answer_never(const struct rpc_request *request, const char *to_node, void *data,
+                            GError **error)
+{
+    fettle_set_error(error, TIMEOUT, "no answer in time");
+    return NULL;
+}
+
+void api_deafen(bool deaf)
+{
+    fake_script(world.world, NULL, ROLE_WCONFD, "wait_changes", deaf ? answer_never : NULL, NULL);
+    if (!deaf)
+        return;
+    fake_cut(world.world, NODE2, true);
+    fake_advance(world.world, 61000); /* its question is given up */
+    fake_cut(world.world, NODE2, false);
+}
+
 const char *api_volume(const char *name)
 {
     g_autofree char *body = g_strdup_printf("{\"volume\": {\"name\": \"%s\", \"size\": 1}}", name);

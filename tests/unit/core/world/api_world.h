@@ -46,6 +46,8 @@ guint64 api_take(const char *key);
 char *api_end(json_t *item);
 /* Called again and again while an answer is waited for; NULL at first. */
 extern void (*api_meanwhile)(void);
+/* No news of the configuration comes to the front end, or it comes again. */
+void api_deafen(bool deaf);
 /* A blank volume of that name, made; its id, kept for ever. */
 const char *api_volume(const char *name);
 /* As a final point of the last test of a file: each route of these words (NULL at the end) has
