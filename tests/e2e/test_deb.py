@@ -100,12 +100,13 @@ def test_units():
         assert (values.get('OOMPolicy') == ['continue']) == (name in ('noded', 'luxid')), values
         assert 'PrivateTmp' not in values or name not in ('noded', 'luxid'), values
         assert (values.get('InaccessiblePaths') == ['-/etc/fettle/ca.key']) == (name != 'wconfd'), values
+        # A volume service's programs are a user of their own.
         if name != 'noded':
-            assert values['CapabilityBoundingSet'] == [''], values
-        # Members of etcd are reached by wconfd itself.
-        assert (values.get('PrivateNetwork') == ['yes']) == (name not in ('noded', 'rconfd', 'wconfd')), values
+            assert values['CapabilityBoundingSet'] == ['CAP_CHOWN CAP_KILL CAP_SETGID CAP_SETUID' if name == 'volumed' else ''], values
+        # Members of etcd are reached by wconfd itself, images of a volume service at ports.
+        assert (values.get('PrivateNetwork') == ['yes']) == (name not in ('noded', 'rconfd', 'wconfd', 'volumed')), values
         assert values['SystemCallErrorNumber'] == ['EPERM'], values
-        limit = {'noded': '45', 'wconfd': '25'}.get(name, '20')
+        limit = {'noded': '45', 'wconfd': '25', 'volumed': '30'}.get(name, '20')
         found = subprocess.run(['systemd-analyze', 'security', '--offline=yes', f'--threshold={limit}', '--no-pager',
                                 os.path.join(folder, f'fettle-{name}.service')], capture_output=True, text=True,
                                check=False)

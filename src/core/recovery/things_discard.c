@@ -91,7 +91,11 @@ void things_discard(const struct watcher *watcher, const char *backend, const GP
 static void add_row(const struct watcher *watcher, const char *backend,
                     const struct stored_data *half, void *rows)
 {
-    const struct backend *at = config_get(follow_config(watcher->follow), "backend", backend, NULL);
+    const struct config *config = follow_config(watcher->follow);
+    const struct backend *at = config_get(config, "backend", backend, NULL);
+    g_autofree char *key = config_trash_key(backend, half->name);
+    if (config_get(config, "trash", key, NULL)) /* it is on its way */
+        return;
     g_autofree char *name =
         g_strdup_printf("%ss/%s", resource_kind(half->resource_type), half->name);
     g_autofree char *why =
