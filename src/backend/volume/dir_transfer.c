@@ -25,6 +25,7 @@
 #include "base/task.h"
 #include "io/files.h"
 #include "io/loop.h"
+#include "io/net/tcp_moved.h"
 
 #define READY "ready\n" /* what the child says before it becomes qemu-nbd */
 #define READY_LOOK_MS 20u
@@ -254,6 +255,16 @@ static guint64 bytes_moved(guint64 pid, guint64 *ret_read)
     return in + out;
 }
 
+/* Of what a pool has nothing passes by files: by the port it is seen at least from outside, with
+ * one more than there was, as 0 is that it cannot be seen. Who comes by a path is root of this
+ * node. */
+static guint64 bytes_passed(const struct volume_transfer *door, guint64 *ret_received)
+{
+    guint64 sent = 0;
+    *ret_received = 0;
+    return door->port && tcp_moved(door->port, ret_received, &sent) ? *ret_received + sent + 1 : 0;
+}
+
 /* One who says nothing has the only place. */
 static bool is_stuck(struct transfer *transfer, guint64 bytes, guint64 read)
 {
@@ -273,10 +284,9 @@ enum volume_transfer_state dir_transfer_state(const struct volume_transfer *seen
     struct tool *tool = volume_child_tool(transfer->child);
     if (tool_ended(tool))
         return TRANSFER_OVER;
-    if (transfer->outside) /* what it moves passes by sockets alone, and is not seen */
-        return has_connection(seen) ? TRANSFER_STANDS : TRANSFER_WAITS;
-    guint64 read, bytes = bytes_moved(tool_pid(tool), &read);
-    if (has_socket(tool_pid(tool)))
+    bool outside = transfer->outside;
+    guint64 read, bytes = outside ? bytes_passed(seen, &read) : bytes_moved(tool_pid(tool), &read);
+    if (outside ? has_connection(seen) : has_socket(tool_pid(tool)))
         return is_stuck(transfer, bytes, read) ? TRANSFER_STUCK : TRANSFER_STANDS;
     transfer->before = read;
     transfer->bytes = bytes;

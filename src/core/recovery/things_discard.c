@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "core/config/resource.h"
 #include "core/recovery/stored_sights.h"
 #include "core/recovery/things.h"
 #include "proto/storage/volume_driver.h"
@@ -42,6 +43,17 @@ static void discard(const struct watcher *watcher, const char *backend,
         log_warning("", "%s stays: %s", half->name, error->message);
 }
 
+/* What the head would refuse for sure (discard_data): it may be what a record without data comes
+ * to, or is on its way. */
+static bool is_nobodys(const struct config *config, const char *backend,
+                       const struct stored_data *one, const char *uuid, guint64 claim)
+{
+    const struct resource resource = resource_of(config, one->resource_type, uuid);
+    g_autofree char *key = config_trash_key(backend, one->name);
+    return !(resource.exists && !*resource.data) && strcmp(resource.data, one->name) != 0 &&
+           claim <= config_serial(config) && !config_get(config, "trash", key, NULL);
+}
+
 typedef void (*half_made_fn)(const struct watcher *watcher, const char *backend,
                              const struct stored_data *half, void *data);
 
@@ -51,21 +63,28 @@ static bool each_half_made(const struct watcher *watcher, const char *backend,
 {
     g_autoptr(GPtrArray) subjects = g_ptr_array_new_with_free_func(g_free);
     g_autoptr(GPtrArray) uuids = g_ptr_array_new_with_free_func(g_free);
-    for (guint i = 0; i < MIN(found->len, LIMIT_WORK_ITEMS); i++) {
+    g_autoptr(GPtrArray) asked = g_ptr_array_new();
+    for (guint i = 0; i < found->len && asked->len < LIMIT_WORK_ITEMS; i++) {
         const struct stored_data *one = found->pdata[i];
         struct stored_subject_now subject = {.resource = resource_read(one->resource_type, NULL)};
         char *uuid = NULL;
         guint64 claim;
-        volume_data_parse(one->name, &uuid, &claim);
+        if (!volume_data_parse(one->name, &uuid, &claim))
+            continue;
         g_ptr_array_add(uuids, uuid);
-        subject.resource.uuid = uuid ? uuid : "";
+        if (!is_nobodys(follow_config(watcher->follow), backend, one, uuid, claim))
+            continue;
+        g_ptr_array_add(asked, found->pdata[i]);
+        subject.resource.uuid = uuid;
         subject.resource.backend = backend;
         g_ptr_array_add(subjects, g_memdup2(&subject, sizeof subject));
     }
+    if (!asked->len)
+        return true;
     struct stored_sights *sights = stored_sights_ask(watcher, subjects);
     for (guint i = 0; sights && i < subjects->len && !task_killed(); i++) {
         const struct stored_subject_now *subject = subjects->pdata[i];
-        const struct stored_data *one = found->pdata[i];
+        const struct stored_data *one = asked->pdata[i];
         const struct stored_data *half = half_made(sights, &subject->resource, one->name);
         if (half)
             take(watcher, backend, half, data);
@@ -82,7 +101,7 @@ static bool discards(const struct watcher *watcher)
 
 void things_discard(const struct watcher *watcher, const char *backend, const GPtrArray *found)
 {
-    if (!watcher_shadow(watcher) && found->len && discards(watcher))
+    if (!watcher_shadow(watcher) && discards(watcher))
         each_half_made(watcher, backend, found, discard, NULL);
 }
 
@@ -91,11 +110,7 @@ void things_discard(const struct watcher *watcher, const char *backend, const GP
 static void add_row(const struct watcher *watcher, const char *backend,
                     const struct stored_data *half, void *rows)
 {
-    const struct config *config = follow_config(watcher->follow);
-    const struct backend *at = config_get(config, "backend", backend, NULL);
-    g_autofree char *key = config_trash_key(backend, half->name);
-    if (config_get(config, "trash", key, NULL)) /* it is on its way */
-        return;
+    const struct backend *at = config_get(follow_config(watcher->follow), "backend", backend, NULL);
     g_autofree char *name =
         g_strdup_printf("%ss/%s", resource_kind(half->resource_type), half->name);
     g_autofree char *why =
@@ -160,7 +175,7 @@ bool things_discard_plan(const struct watcher *view, json_t *rows)
     for (guint i = 0; alive && i < backends->len; i++) {
         const struct backend *backend = backends->pdata[i];
         g_autoptr(GPtrArray) told = told_of(config, decisions, backend);
-        alive = !told->len || each_half_made(view, backend->uuid, told, add_row, rows);
+        alive = each_half_made(view, backend->uuid, told, add_row, rows);
     }
     decisions_free(decisions);
     return alive;

@@ -309,6 +309,46 @@ static void says_nothing(void *unused)
     tear_down();
 }
 
+/* Of an image in a pool nothing is seen but what passes by the port. */
+static void stands_at_a_port(void *unused)
+{
+    static const char *const words[] = {"sh", "-c", "echo ready; exec sleep 600", NULL};
+    static const char greeting[256];
+    g_autoptr(GError) error = NULL;
+    set_up();
+    struct volume_driver *dir = volumes_by_kind_dir(driver);
+    dir_volumes_set_patience(dir, 1000, 3600000);
+    struct volume_transfer *transfer = dir_volumes_serve(dir, backend, words, "127.0.0.1", &error);
+    g_assert_no_error(error);
+    assert_state(transfer, TRANSFER_WAITS);
+    int fd = knock(transfer);
+    until(driver->ops->transfer_state(transfer) == TRANSFER_STANDS);
+    until(driver->ops->transfer_state(transfer) == TRANSFER_STUCK);
+    close(fd);
+    until(driver->ops->transfer_state(transfer) == TRANSFER_WAITS);
+    fd = knock(transfer); /* that one is given no less time */
+    g_assert_cmpint(write(fd, greeting, sizeof greeting), ==, sizeof greeting);
+    until(driver->ops->transfer_state(transfer) == TRANSFER_STANDS);
+    g_assert_true(loop_sleep(1500));
+    assert_state(transfer, TRANSFER_STANDS);
+    close(fd);
+    g_assert_true(driver->ops->transfer_end(transfer));
+
+    dir_volumes_set_patience(dir, 3600000, 3000);
+    transfer = dir_volumes_serve(dir, backend, words, "127.0.0.1", &error);
+    g_assert_no_error(error);
+    fd = knock(transfer);
+    for (guint i = 0; i < 50; i++) { /* it gets further, for longer than anybody may stand still */
+        g_assert_cmpint(write(fd, greeting, sizeof greeting), ==, sizeof greeting);
+        g_assert_true(loop_sleep(100));
+        assert_state(transfer, TRANSFER_STANDS);
+    }
+    until(driver->ops->transfer_state(transfer) == TRANSFER_STUCK);
+    close(fd);
+    g_assert_true(driver->ops->transfer_end(transfer));
+    tear_down();
+}
+
 /* A pipe that has nothing, a file that has nothing but zeroes: its client is seen there. */
 static void is_slow(void *unused)
 {
@@ -482,6 +522,7 @@ static int run_tests(int argc, char **argv)
     world_test("/volume-transfer/places", places);
     world_test("/volume-transfer/passes-by", passes_by);
     world_test("/volume-transfer/says-nothing", says_nothing);
+    world_test("/volume-transfer/stands-at-a-port", stands_at_a_port);
     world_test("/volume-transfer/is-slow", is_slow);
     world_test("/volume-transfer/is-cleared", is_cleared);
     world_test("/volume-transfer/words#SAF-60", words);
