@@ -167,7 +167,7 @@ static void test_looks(void)
 /* --- of back ends --- */
 
 #define DIR1 "dddddddd-7777-4000-8000-000000000001"
-#define DATA STRANGE ".9"
+#define DATA STRANGE ".1"
 
 struct stored {
     json_t *unknown; /* NULL: nobody answers */
