@@ -2,6 +2,7 @@
 #include "io/node_config.h"
 #include "io/files.h"
 #include "proto/api/place.h"
+#include "io/volume_user.h"
 #include "proto/record_private.h"
 #include "proto/rpc.h"
 
@@ -11,6 +12,7 @@
 #include <string.h>
 #include <sys/un.h>
 
+#define GUEST_USERS 4096u       /* as delivered; backend/guest_users.c */
 #define GUEST_USER_LEAST 65536u /* below are users of hosts, and "nobody" */
 #define CONFIG_BYTES KIB(64)
 #define LONGEST_SOCKET "/run/guests/01234567-0123-0123-0123-0123456789ab/qmp.sock"
@@ -111,8 +113,22 @@ char *node_paths_face(const struct node_paths *paths, enum face face)
     return g_build_filename(paths->run, face_socket(face), NULL);
 }
 
+/* 0 stands for defaults, which are others. */
+static bool is_taken(guint64 first, guint64 count)
+{
+    return first && first <= VOLUME_USER && VOLUME_USER - first < count;
+}
+
 static bool check_guest_users(const struct node_config *config, GError **error)
 {
+    guint64 count = config->guest_users ? config->guest_users : GUEST_USERS;
+    if (is_taken(config->guest_user_first, count + 1) || is_taken(config->qemu_uid, 1)) {
+        fettle_set_error(error, WRONG_INPUT,
+                         "user %u is among those of guests (guest_user_first, guest_users, "
+                         "qemu_uid), and is that of the programs of volume services; take others",
+                         VOLUME_USER);
+        return false;
+    }
     if (config->guest_user_first == 0 || config->guest_user_first >= GUEST_USER_LEAST)
         return true;
     fettle_set_error(error, WRONG_INPUT,

@@ -3,6 +3,7 @@
 lacks shows here. The other suites of this folder run like this in the long suite (FETTLE_LAB_UNITS=1)."""
 import os
 import re
+import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), 'e2e'))
@@ -73,6 +74,33 @@ def test_guest():
     e2e.verify_clean(lab)
 
 
+@title('/attack/units/what-is-stored#SAF-110')
+def test_stored():
+    """Programs as another user; images by TLS from the other node."""
+    folder, image, saved = (os.path.join(lab.directory, name) for name in ('shared/dir1', 'image.qcow2', 'saved.qcow2'))
+    os.mkdir(folder, 0o755)
+    subprocess.run(['qemu-img', 'create', '-q', '-f', 'qcow2', image, '1G'], check=True)
+    subprocess.run(['qemu-io', '-c', 'write -q -P 7 0 1M', image], check=True, stdout=subprocess.DEVNULL)
+    lab.cli('backend', 'add', 'dir1', '--nodes', 'node2', '--path', folder, '--images', 'yes', '--backups', 'yes', '--overcommit', '100000')
+    wait_until('dir1 is served', lambda: [one['state'] for one in lab.query('storage_service', ['state'], ['=', 'host', 'node2@dir1'])] == ['up'], 60)
+    lab.cli('image', 'create', 'one', '--file', image, '--disk-format', 'qcow2')
+    lab.cli('image', 'save', 'one', '--file', saved)
+    with open(image, 'rb') as sent, open(saved, 'rb') as got:
+        assert sent.read() == got.read()
+    lab.cli('volume', 'create', 'data1', '--size', '1', '--image', 'one')
+    lab.cli('backup', 'create', 'data1', '--name', 'b1')
+    lab.cli('backup', 'restore', 'b1', '--new', 'data2')
+    for name in ('data1', 'data2'):
+        data = lab.query('volume', ['data'], ['=', 'name', name])[0]['data']
+        path = os.path.join(folder, 'volumes', data)
+        with open(path, 'rb') as file:
+            assert file.read(1 << 20) == bytes([7]) * (1 << 20), name
+        # The source of the backup can be read by the programs still, by descriptors alone.
+        assert (os.stat(path).st_uid, os.stat(path).st_mode & 0o777) == (0, 0o640 if name == 'data1' else 0o600), name
+    assert os.stat(os.path.join(folder, 'volumes')).st_mode & 0o777 == 0o700
+    assert lab.cli('backend', 'verify', 'dir1'), 'nothing was said'
+
+
 @title('/attack/units/no-sanitizer-report')
 def test_logs():
     e2e.check_logs(lab)
@@ -80,4 +108,4 @@ def test_logs():
 
 if __name__ == '__main__':
     with e2e.new_lab(options=('--candidates', '3', '--replica-lost-ms', '1000', '--watcher-interval-ms', '500')) as lab:
-        e2e.run(test_in_force, test_guest, test_logs)
+        e2e.run(test_in_force, test_stored, test_guest, test_logs)

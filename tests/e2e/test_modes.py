@@ -18,7 +18,8 @@ TABLE = [
     ('|etc|var|run|log|var/images|var/shared|var/disks', 0o755),
     (f'etc/etcd|run/guests|run/exports|run/guests/{UUID}(/(relay|psk|psk-server))?', 0o711),
     # What is no secret: certificates, where this node is and what the engine is, what nbdkit is told of ciphers, whose shared folder it is.
-    (r'etc/(ca|node)\.crt|etc/etcd/(authority|client|member)\.crt|etc/(node|engine)\.json', 0o644),
+    ('run/transfers', 0o711),
+    (r'run/transfers/dh-params\.pem|etc/(ca|node)\.crt|etc/etcd/(authority|client|member)\.crt|etc/(node|engine)\.json', 0o644),
     (f'run/exports/{UUID}\\.tls|var/shared/fettle-shared', 0o644),
     # Root's, or of the one user whom they are for.
     (f'lost\\+found|(etc|var|run)/.*lost\\+found|run/(authority|vouchers|livelocks|queue|services)|log/guests', 0o700),

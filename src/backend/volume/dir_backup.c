@@ -8,6 +8,7 @@
 
 #include "backend/storage/image_tool.h"
 #include "backend/storage/qcow2.h"
+#include "backend/volume/volume_user.h"
 #include "base/limits.h"
 
 #define PIECE_BYTES MIB(1)
@@ -106,9 +107,12 @@ static char *raw_of(const struct dir_image *image, guint64 bytes)
     return g_strdup_printf("json:{\"driver\":\"raw\",%s\"file\":%s}", size, file);
 }
 
-static bool keep(int fd)
+static bool hand_on(int fd, bool writes, GError **error)
 {
-    return fd < 0 || fcntl(fd, F_SETFD, 0) == 0;
+    if (fd < 0 || fcntl(fd, F_SETFD, 0) == 0)
+        return fd < 0 || volume_user_lend(fd, writes, error);
+    fettle_set_error(error, ENVIRONMENT, "cannot hand it on: %s", g_strerror(errno));
+    return false;
 }
 
 /* It may open the two by the names of their descriptors alone. -U: a guest's start is not refused
@@ -118,6 +122,8 @@ static void become(const char *source, const char *format, bool compressed,
 {
     g_autoptr(GPtrArray) argv = g_ptr_array_new_with_free_func(g_free);
     g_autofree char *file = file_of(target);
+    if (!target->outside && source_fd >= 0)
+        volume_user_words(argv);
     image_tool_limits(argv);
     const char *const words[] = {"qemu-img", "convert", "-U", "-O", format};
     for (guint i = 0; i < G_N_ELEMENTS(words); i++)
@@ -133,8 +139,10 @@ static void become(const char *source, const char *format, bool compressed,
                               ? g_strdup_printf("json:{\"driver\":\"raw\",\"file\":%s}", file)
                               : g_strdup_printf("/proc/self/fd/%d", target->fd));
     g_ptr_array_add(argv, NULL);
-    if (keep(source_fd) && keep(target->outside ? -1 : target->fd))
-        execvp(argv->pdata[0], (char **)argv->pdata);
+    if (!hand_on(source_fd, false, error) ||
+        !hand_on(target->outside ? -1 : target->fd, true, error))
+        return;
+    execvp(argv->pdata[0], (char **)argv->pdata);
     fettle_set_error(error, ENVIRONMENT, "cannot start qemu-img: %s", g_strerror(errno));
 }
 

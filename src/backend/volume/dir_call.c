@@ -7,6 +7,7 @@
 #include "backend/volume/dir_settle.h"
 #include "backend/volume/dir_text.h"
 #include "backend/volume/dir_transfer.h"
+#include "backend/volume/volume_user.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -186,10 +187,12 @@ static bool make_folder(struct call *call, GError **error)
     return *fd >= 0 || fail("open the folder of", call, error);
 }
 
-/* Said only of what is on stable storage, with its name. Where there are no such attributes nothing
- * says it. */
+/* Said only of what is on stable storage, with its name, and root's alone. Where there are no such
+ * attributes nothing says it. */
 static bool say_whole(const struct call *call, int fd, GError **error)
 {
+    if (!volume_user_take_back(fd, error))
+        return false;
     g_autofree char *text =
         g_strdup_printf("%s %" PRIu64, strchr(call->name.text, '.') + 1, (uint64_t)call->number);
     if (fsetxattr(fd, WHOLE, text, strlen(text), 0) != 0)

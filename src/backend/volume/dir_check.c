@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "backend/storage/disk_images.h"
+#include "backend/volume/volume_user.h"
 #include "base/limits.h"
 
 #define PROBE ".fettle-check."
@@ -115,6 +116,14 @@ static void check_direct(int folder, const char *name)
         close(fd);
 }
 
+/* Of what programs get of the data. */
+static void check_lending(int fd)
+{
+    g_autoptr(GError) error = NULL;
+    if (!volume_user_lend(fd, false, &error) || !volume_user_take_back(fd, &error))
+        printf(DIR_PROBLEM "copies, backups and images cannot be made: %s\n", error->message);
+}
+
 static void check_attribute(int fd)
 {
     if (fsetxattr(fd, "user.fettle.check", "1", 1, 0) != 0)
@@ -136,6 +145,7 @@ static bool hold(int folder, int fd, const char *made, const char *token, guint 
     }
     check_direct(folder, made);
     check_attribute(fd);
+    check_lending(fd);
     if (fstat(fd, &status) == 0)
         sweep(folder, &status);
     if (renameat(folder, made, folder, name) != 0) {

@@ -20,10 +20,12 @@
 #include "backend/tool.h"
 #include "backend/unprivileged.h"
 #include "backend/volume/dir_text.h"
+#include "backend/volume/volume_user.h"
 #include "base/limits.h"
 #include "base/task.h"
 #include "io/files.h"
 #include "io/loop.h"
+#include "io/net/tcp_moved.h"
 
 #define READY "ready\n" /* what the child says before it becomes qemu-nbd */
 #define READY_LOOK_MS 20u
@@ -50,9 +52,8 @@ static bool make_folder(const char *folder, GError **error)
 {
     g_autofree char *keys = g_build_filename(folder, PSK_KEYS, NULL);
     g_autofree char *group = g_build_filename(folder, PSK_GROUP, NULL);
-    if ((mkdir(folder, 0700) == 0 || errno == EEXIST) &&
-        (symlink(KEY_FILE, keys) == 0 || errno == EEXIST))
-        return files_write_path(group, psk_group, strlen(psk_group), 0600, false, error);
+    if (files_make_folder(folder, 0711, error) && (symlink(KEY_FILE, keys) == 0 || errno == EEXIST))
+        return files_write_path(group, psk_group, strlen(psk_group), 0644, false, error);
     fettle_set_error(error, ENVIRONMENT, "cannot make %s: %s", folder, g_strerror(errno));
     return false;
 }
@@ -207,13 +208,15 @@ struct volume_transfer *dir_transfer_start(const struct dir_transfer_call *call,
 static bool has_socket(guint64 pid)
 {
     g_autofree char *path = g_strdup_printf("/proc/%" G_GUINT64_FORMAT "/fd", pid);
-    DIR *dir = opendir(path);
     guint sockets = 0;
+    volume_user_become();
+    DIR *dir = opendir(path);
     for (struct dirent *entry; dir && (entry = readdir(dir));) {
         char target[16] = "";
         ssize_t length = readlinkat(dirfd(dir), entry->d_name, target, sizeof target - 1);
         sockets += length > 0 && g_str_has_prefix(target, "socket:");
     }
+    volume_user_return();
     if (dir)
         closedir(dir);
     return sockets > 1;
@@ -254,10 +257,23 @@ static guint64 bytes_moved(guint64 pid, guint64 *ret_read)
     g_autofree char *path = g_strdup_printf("/proc/%" G_GUINT64_FORMAT "/io", pid);
     g_autofree char *text = NULL;
     guint64 in = 0, out = 0;
-    if (g_file_get_contents(path, &text, NULL, NULL))
+    volume_user_become();
+    bool seen = g_file_get_contents(path, &text, NULL, NULL);
+    volume_user_return();
+    if (seen)
         sscanf(text, "rchar: %" G_GUINT64_FORMAT " wchar: %" G_GUINT64_FORMAT, &in, &out);
     *ret_read = in;
     return in + out;
+}
+
+/* Of what a pool has nothing passes by files: by the port it is seen at least from outside, with
+ * one more than there was, as 0 is that it cannot be seen. Who comes by a path is root of this
+ * node. */
+static guint64 bytes_passed(const struct volume_transfer *door, guint64 *ret_received)
+{
+    guint64 sent = 0;
+    *ret_received = 0;
+    return door->port && tcp_moved(door->port, ret_received, &sent) ? *ret_received + sent + 1 : 0;
 }
 
 /* One who says nothing has the only place. */
@@ -279,10 +295,9 @@ enum volume_transfer_state dir_transfer_state(const struct volume_transfer *seen
     struct tool *tool = volume_child_tool(transfer->child);
     if (tool_ended(tool))
         return TRANSFER_OVER;
-    if (transfer->outside) /* what it moves passes by sockets alone, and is not seen */
-        return has_connection(seen) ? TRANSFER_STANDS : TRANSFER_WAITS;
-    guint64 read, bytes = bytes_moved(tool_pid(tool), &read);
-    if (has_socket(tool_pid(tool)))
+    bool outside = transfer->outside;
+    guint64 read, bytes = outside ? bytes_passed(seen, &read) : bytes_moved(tool_pid(tool), &read);
+    if (outside ? has_connection(seen) : has_socket(tool_pid(tool)))
         return is_stuck(transfer, bytes, read) ? TRANSFER_STUCK : TRANSFER_STANDS;
     transfer->before = read;
     transfer->bytes = bytes;
@@ -309,10 +324,12 @@ static char *credentials(const char *folder)
     return g_strdup_printf("tls-creds-psk,id=t0,endpoint=server,dir=%s", escaped);
 }
 
-static void serve(const char *image, bool writes, const char *folder, GError **error)
+static void serve(const char *image, bool writes, bool as_user, const char *folder, GError **error)
 {
     g_autoptr(GPtrArray) argv = g_ptr_array_new_with_free_func(g_free);
     g_autofree char *pid = g_strdup_printf("%d", (int)getpid());
+    if (as_user)
+        volume_user_words(argv);
     image_tool_limits(argv);
     g_ptr_array_add(argv, g_strdup("qemu-nbd"));
     if (!writes)
@@ -334,13 +351,13 @@ void dir_transfer_serve(int fd, bool writes, const char *folder, GError **error)
 {
     g_autofree char *image =
         g_strdup_printf("{\"driver\":\"file\",\"filename\":\"/proc/self/fd/%d\"}", fd);
-    if (fcntl(fd, F_SETFD, 0) == 0)
-        serve(image, writes, folder, error);
-    else
+    if (fcntl(fd, F_SETFD, 0) != 0)
         fettle_set_error(error, ENVIRONMENT, "cannot hand it on: %s", g_strerror(errno));
+    else if (volume_user_lend(fd, writes, error))
+        serve(image, writes, true, folder, error);
 }
 
 void dir_transfer_serve_file(const char *file, bool writes, const char *folder, GError **error)
 {
-    serve(file, writes, folder, error);
+    serve(file, writes, false, folder, error);
 }

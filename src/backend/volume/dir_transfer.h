@@ -19,7 +19,8 @@ struct dir_transfer_call {
     const char *folder;       /* for sockets; it is made */
     const char *backend;      /* UUID */
     const char *const *words; /* ended by NULL */
-    bool outside; /* its image is in a pool: nobody sees whether a client gets further */
+    bool outside; /* its image is in a pool: only at a port it is seen whether a client gets further
+                   */
     guint limit_ms;
     guint greet_ms, stall_ms; /* whoever comes to a port has to show his key, and to get further */
 };

@@ -80,7 +80,7 @@ static char *does_text(const json_t *row)
         {"settled", "settled as "}, {"removed", "its record goes"},
         {"error", "ERROR"},         {"finished", "finished by "},
         {"waits", "waits"},         {"unknown", "not known yet"},
-        {"left", "left alone"},
+        {"left", "left alone"},     {"discarded", "it goes"},
     };
     const char *outcome = text(row, "outcome"), *words = outcome;
     for (size_t i = 0; i < G_N_ELEMENTS(all); i++)

@@ -63,7 +63,10 @@ struct guest {
     bool looked_at;      /* by a task of room.c, right now */
     bool
         volumes_looked; /* whether they have grown, since it could not be told (volume/volumes.c) */
-    gint64 points_asked_ms; /* when the master was asked last about their claims (points.c) */
+    gint64 points_asked_ms;  /* when the master was asked last about their claims (points.c) */
+    gint64 volumes_asked_ms; /* when the master was asked last whether they are its own … */
+    char doubted_volume[37]; /* … of which it refused this one then; "": none … */
+    char strange_volume[37]; /* … and the time before, too (volumes.c) */
     /* While it stands still and has volumes: */
     GPtrArray *short_of_room; /* drives that may be why, char *; empty: any. NULL: not asked */
     bool disks_full;          /* its own disks had no room when they were looked at last … */

@@ -5,6 +5,7 @@
 
 #include "core/member/member_care.h"
 #include "core/node/guest.h"
+#include "core/node/volume/volumes.h"
 #include "core/report/faults.h"
 
 enum { LOOK_STATE, LOOK_DISKS, LOOK_COPY, LOOKS };
@@ -268,6 +269,12 @@ static void add_users(struct health *health, struct node_report *report)
     add_plain(health, report, FAULT_USERS, text);
 }
 
+static void add_volumes(struct health *health, struct node_report *report)
+{
+    g_autofree char *text = volumes_strange_text(health->node);
+    add_plain(health, report, FAULT_VOLUMES, text);
+}
+
 static void add_host(struct health *health, struct node_report *report)
 {
     const struct env *env = health->node->env;
@@ -312,6 +319,7 @@ void health_report(struct node_core *node, bool acts, struct node_report *report
         add_member(health, report);
         add_host(health, report);
         add_users(health, report);
+        add_volumes(health, report);
         report->faults_known = true;
         report->copy_history = health->copy_history;
         report->copy_serial = health->copy_serial;

@@ -198,6 +198,7 @@ static void look_run(void *data)
     volumes_finish(guest);
     volumes_catch_up(guest);
     points_watch(guest);
+    volumes_watch(guest);
     guest->looked_at = false;
     node_release(node);
 }

@@ -59,6 +59,9 @@ GPtrArray *instance_volumes(const struct op *op, const char *uuid);
 /* WRONG_STATE: the node does not see the back end of one of them. */
 bool instance_need_served(const struct op *op, const struct instance *instance,
                           const char *node_uuid, GError **error);
+/* TEMPORARY: a dead job left it half attached, or half detached. */
+void instance_set_unsettled(const struct op *op, const struct instance *instance,
+                            const struct volume *volume, GError **error);
 /* The generation is over, and its process with it: what its guest was to give up is nobody's, what
  * it was to get the next one has (SAF-124). */
 void instance_renew_attachments(const struct op *op, const char *uuid, GPtrArray *changes);

@@ -127,11 +127,7 @@ static bool volumes_are_settled(const struct op *op, const struct instance *inst
         enum attachment_state state = attachment_of(volume)->state;
         if (state != ATTACHMENT_ATTACHING && state != ATTACHMENT_DETACHING)
             continue;
-        fettle_set_error(error, TEMPORARY,
-                         "volume %s of instance \"%s\" is %s, and the job that did that has ended; "
-                         "say: fettle volume detach %s",
-                         config_volume_name(volume), instance->name, attachment_status_word(volume),
-                         config_volume_name(volume));
+        instance_set_unsettled(op, instance, volume, error);
         return false;
     }
     return true;

@@ -4,6 +4,7 @@
 #include "base/text.h"
 #include "core/recovery/recovery_private.h"
 #include "core/recovery/stored.h"
+#include "core/recovery/things_discard.h"
 
 #include <string.h>
 
@@ -454,7 +455,8 @@ json_t *recovery_plan(struct watcher *view, recovery_waits_fn waits,
     for (guint i = 0; i < plan.all->len; i++)
         json_array_append(rows, ((const struct planned *)plan.all->pdata[i])->row);
     bool stored = !question->kind || strcmp(question->kind, "instance") != 0;
-    alive = alive && (!stored || stored_plan(view, question, rows));
+    alive = alive && (!stored || stored_plan(view, question, rows)) &&
+            (question->kind || things_discard_plan(view, rows));
     json_t *notes = notes_of(view);
     json_t *answer =
         json_make("{sb so so}", "held", json_array_size(notes) > 0, "notes", notes, "rows", rows);

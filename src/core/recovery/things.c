@@ -15,7 +15,6 @@
 
 #include <string.h>
 
-#define AUTHOR "watcher/thing"
 #define NAME_CHARS 64 /* as the record of a decision has it */
 #define MORE_NAME "more than " G_STRINGIFY(LIMIT_THINGS)
 #define MORE_PROCESSES_NAME "more than " G_STRINGIFY(LIMIT_THING_PROCESSES) " processes"
@@ -418,11 +417,11 @@ static void tell(struct look *look, enum event_kind event, enum thing_kind kind,
                  const char *subject, const char *name, const char *evidence)
 {
     bool gone = event == EVENT_GONE;
-    const struct decision *latest = watcher_latest(look->watcher, subject, AUTHOR);
+    const struct decision *latest = watcher_latest(look->watcher, subject, THINGS_AUTHOR);
     g_autofree char *key = g_strdup_printf("%s %s", enum_word(&event_kind_words, (int)event),
                                            latest ? latest->uuid : "");
     struct decision *decision =
-        decision_about("thing", subject, name, AUTHOR, gone ? VERDICT_DONE : VERDICT_LEAVE,
+        decision_about("thing", subject, name, THINGS_AUTHOR, gone ? VERDICT_DONE : VERDICT_LEAVE,
                        enum_word(&thing_kind_words, (int)kind));
     g_free(decision->uuid);
     decision->uuid = config_derived_uuid(subject, key);
@@ -619,7 +618,7 @@ static void look_at_backend(struct look *look)
 }
 
 /* No node is called so. */
-static char *name_of(const struct backend *backend)
+char *things_host_name(const struct backend *backend)
 {
     g_autofree char *name = g_strdup_printf("back end %s", backend->name);
     return text_head(name, LIMIT_NAME_CHARS);
@@ -638,11 +637,12 @@ static GHashTable *things_told(struct things *things, struct watcher *watcher, G
         g_hash_table_insert(hosts, g_strdup(((const struct node *)nodes->pdata[i])->name),
                             g_hash_table_new(g_str_hash, g_str_equal));
     for (guint i = 0; i < backends->len; i++)
-        g_hash_table_insert(hosts, name_of(backends->pdata[i]),
+        g_hash_table_insert(hosts, things_host_name(backends->pdata[i]),
                             g_hash_table_new(g_str_hash, g_str_equal));
-    g_autoptr(GPtrArray) subjects = decisions_open_subjects(watcher->decisions, AUTHOR);
+    g_autoptr(GPtrArray) subjects = decisions_open_subjects(watcher->decisions, THINGS_AUTHOR);
     for (guint i = 0; i < subjects->len; i++) {
-        const struct decision *decision = watcher_latest(watcher, subjects->pdata[i], AUTHOR);
+        const struct decision *decision =
+            watcher_latest(watcher, subjects->pdata[i], THINGS_AUTHOR);
         GHashTable *told = g_hash_table_lookup(hosts, decision->host);
         if (told && !is_ignored(things, watcher, decision->subject_name)) {
             g_hash_table_insert(told, decision->subject, (void *)decision);
@@ -700,7 +700,7 @@ void things_run(struct things *things, struct watcher *watcher)
     g_autoptr(GPtrArray) backends = config_list(config, "backend");
     for (guint i = 0; i < backends->len; i++) {
         const struct backend *backend = backends->pdata[i];
-        g_autofree char *name = name_of(backend);
+        g_autofree char *name = things_host_name(backend);
         struct look look = {.things = things,
                             .watcher = watcher,
                             .uuid = backend->uuid,

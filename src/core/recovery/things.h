@@ -13,3 +13,8 @@ struct things *things_new(void);
 void things_free(struct things *things);
 /* In a task: one pass over all hosts that have given a report in it. */
 void things_run(struct things *things, struct watcher *watcher);
+
+/* What is on record as there is the newest decision about it, by this author, of a host: a node by
+ * its name, a back end by this one, which no node has. Free with g_free(). */
+#define THINGS_AUTHOR "watcher/thing"
+char *things_host_name(const struct backend *backend);

@@ -10,3 +10,6 @@
 /* In a task. `found`: struct stored_data of that back end (UUID) that were told before this pass;
  * members look at each of them once more. */
 void things_discard(const struct watcher *watcher, const char *backend, const GPtrArray *found);
+/* The same for `recovery plan`: a row (recovery_plan.h) for each that would be discarded. False:
+ * the process is killed. */
+bool things_discard_plan(const struct watcher *view, json_t *rows);

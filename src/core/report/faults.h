@@ -18,7 +18,8 @@
 #define FAULT_CLOCK "clock"
 #define FAULT_DESCRIPTORS "descriptors" /* of its node daemon */
 #define FAULT_MEMORY "memory"
-#define FAULT_USERS "users" /* for guests: takes no new instance */
+#define FAULT_USERS "users"     /* for guests: takes no new instance */
+#define FAULT_VOLUMES "volumes" /* open in a guest that they are not on record for */
 
 /* One round of questions. */
 struct faults_round;

@@ -502,21 +502,73 @@ const char *wconf_older_candidate(const struct wconf *wconf)
     return NULL;
 }
 
+static bool is_pool(const struct backend *backend)
+{
+    return backend->kind == BACKEND_RBD;
+}
+
+static bool has_pools(const struct config *head)
+{
+    g_autoptr(GPtrArray) backends = config_list(head, "backend");
+    for (guint i = 0; i < backends->len; i++)
+        if (is_pool(backends->pdata[i]))
+            return true;
+    return false;
+}
+
+/* Whether no store had that before: a kind of object, or of back end. `pool`: what it puts there,
+ * if that is a pool of a Ceph. */
+static bool is_first(const struct config *head, const struct change *change,
+                     const struct backend *pool)
+{
+    return (object_is_new(change->kind) && config_count(head, change->kind) == 0) ||
+           (pool && !has_pools(head));
+}
+
+/* A node that is to serve a pool, and did not before, whose daemons would take what is there for
+ * files. */
+static bool all_know_pools(const struct config *head, const struct backend *pool, GError **error)
+{
+    static const char *const daemons[] = {"noded", "volumed"};
+    const struct backend *before = config_get(head, "backend", pool->uuid, NULL);
+    for (guint i = 0; i < pool->nodes->len * G_N_ELEMENTS(daemons); i++) {
+        const char *node = pool->nodes->pdata[i / G_N_ELEMENTS(daemons)];
+        g_autofree char *key = config_service_key(node, daemons[i % G_N_ELEMENTS(daemons)]);
+        const struct service *service = config_get(head, "service", key, NULL);
+        if (!service || !strcmp(service->version, FETTLE_VERSION) ||
+            (before && g_ptr_array_find_with_equal_func(before->nodes, node, g_str_equal, NULL)))
+            continue;
+        fettle_set_error(error, TEMPORARY,
+                         "backend %s: %s of %s is of version %s, which may not know pools of a "
+                         "Ceph; bring it to version %s",
+                         pool->name, service->name, config_node_name(head, node), service->version,
+                         FETTLE_VERSION);
+        return false;
+    }
+    return true;
+}
+
+static bool may_make_one(const struct wconf *wconf, const struct change *change, GError **error)
+{
+    record_autoptr(backend) backend =
+        !strcmp(change->kind, "backend") ? backend_parse(change->object, RECORD_LAX, NULL) : NULL;
+    const struct backend *pool = backend && is_pool(backend) ? backend : NULL;
+    const char *older = is_first(wconf->head, change, pool) ? wconf_older_candidate(wconf) : NULL;
+    if (!older)
+        return !pool || all_know_pools(wconf->head, pool, error);
+    fettle_set_error(error, TEMPORARY,
+                     "%s %s: not put on record while the master candidate %s runs another "
+                     "version, which could not load it; bring that to version %s",
+                     change->kind, change->key, older, FETTLE_VERSION);
+    return false;
+}
+
 bool wconf_may_make(const struct wconf *wconf, const GPtrArray *changes, GError **error)
 {
     for (guint i = 0; i < changes->len; i++) {
         const struct change *change = changes->pdata[i];
-        if (change->op != CHANGE_PUT || !object_is_new(change->kind) ||
-            config_count(wconf->head, change->kind) > 0)
-            continue;
-        const char *older = wconf_older_candidate(wconf);
-        if (!older)
-            return true;
-        fettle_set_error(error, TEMPORARY,
-                         "%s %s: not put on record while the master candidate %s runs another "
-                         "version, which could not load it; bring that to version %s",
-                         change->kind, change->key, older, FETTLE_VERSION);
-        return false;
+        if (change->op == CHANGE_PUT && !may_make_one(wconf, change, error))
+            return false;
     }
     return true;
 }

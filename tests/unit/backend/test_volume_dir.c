@@ -251,6 +251,66 @@ static void backups(void *unused)
     tear_down();
 }
 
+/* In the place of qemu-img: whoever has taken that over, by what he has written into an image. */
+#define HOSTILE                                                                                    \
+    "#!/bin/sh\n"                                                                                  \
+    "for word; do before=$last; last=$word; done\n"                                                \
+    "source=/proc/self/fd/$(echo \"$before\" | sed -n 's|.*/proc/self/fd/\\([0-9]*\\).*|\\1|p')\n" \
+    "can() { if (eval \"$2\") 2>/dev/null; then echo \"$1 \"; fi; }\n"                             \
+    "status() { sed -n \"s/^$1:[[:space:]]*//p\" /proc/self/status | tr '\\t' ' '; }\n"            \
+    "echo qemu-img: user $(id -u) group $(id -G) new privileges $(status NoNewPrivs) "             \
+    "capabilities "                                                                                \
+    "$(status CapPrm) can: $(can read-source ': < $source') $(can write-source ': >> $source') "   \
+    "$(can write-target ': >> $last') $(can chmod-target 'chmod 0666 $last') "                     \
+    "$(can read-others 'cat %1$s/volumes/* > /dev/null') $(can list 'ls %1$s/volumes') "           \
+    "$(can make ': > %1$s/volumes/x') $(can mark ': >> %1$s/fettle-backend')\n"                    \
+    "exit 1\n"
+
+/* A program that follows what somebody has written has what it is handed, and nothing else. */
+static void hostile_programs(void *unused)
+{
+    g_autoptr(GError) error = NULL;
+    g_autofree char *path = g_strdup(g_getenv("PATH")), *sum = NULL;
+    g_autofree char *folder = g_strdup_printf("%s/hostile", world_folder());
+    g_autofree char *file = g_build_filename(folder, "qemu-img", NULL);
+    g_autofree char *paths = g_strjoin(":", folder, path, NULL);
+    guint64 bytes;
+    struct stat status;
+    if (geteuid() != 0) {
+        g_test_skip("only root has other users");
+        return;
+    }
+    set_up();
+    g_autofree char *text = g_strdup_printf(HOSTILE, suite.first->path);
+    g_assert_cmpint(g_mkdir(folder, 0755), ==, 0);
+    g_assert_cmpint(chmod(world_folder(), 0711), ==, 0);
+    g_assert_true(g_file_set_contents(file, text, -1, NULL));
+    g_assert_cmpint(chmod(file, 0755), ==, 0);
+    g_assert_cmpint(chmod(folder, 0755), ==, 0);
+    const struct volume_driver_ops *ops = suite.driver->ops;
+    ops->open(suite.driver, suite.first, suite.cluster, true, &error);
+    ops->create(suite.driver, suite.first, RESOURCE_VOLUME, NAME, 1, &error);
+    g_assert_no_error(error);
+    g_setenv("PATH", paths, TRUE);
+    ops->back_up(suite.driver, suite.first, RESOURCE_VOLUME, NAME, suite.first, BACKUP, 1, &bytes,
+                 &sum, &error);
+    g_setenv("PATH", path, TRUE);
+    g_assert_cmpstr(
+        error->message, ==,
+        "dir1: qemu-img: user 1879048191 group 1879048191 new privileges 1 capabilities "
+        "0000000000000000 can: read-source write-target");
+    g_clear_error(&error);
+    /* What is whole is root's alone. */
+    ops->remove(suite.driver, suite.first, RESOURCE_BACKUP, BACKUP, &error);
+    ops->back_up(suite.driver, suite.first, RESOURCE_VOLUME, NAME, suite.first, BACKUP, 1, &bytes,
+                 &sum, &error);
+    g_assert_no_error(error);
+    g_autofree char *made = g_build_filename(suite.first->path, "backups", BACKUP, NULL);
+    g_assert_cmpint(stat(made, &status), ==, 0);
+    g_assert_true(status.st_uid == 0 && status.st_gid == 0 && (status.st_mode & 07777) == 0600);
+    tear_down();
+}
+
 #define IMAGE "44444444-0000-4000-8000-000000000004.19"
 
 static void assert_not_measured(enum disk_format format, const char *why)
@@ -706,6 +766,7 @@ static int run_tests(int argc, char **argv)
     world_test("/volume-dir/backups#SAF-52", backups);
     world_test("/volume-dir/images-byte-by-byte#SAF-60", images);
     world_test("/volume-dir/hostile-images#SAF-60", hostile_images);
+    world_test("/volume-dir/hostile-programs#SAF-110", hostile_programs);
     world_test("/volume-dir/full#SAF-52", full);
     world_test("/volume-dir/checks", checks);
     world_test("/volume-dir/checks-without-locks", unlocked);

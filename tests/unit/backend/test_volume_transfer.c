@@ -11,6 +11,7 @@
 #include "backend/volume/dir_volumes.h"
 #include "backend/volume/volumes_by_kind.h"
 #include "io/net/nbd_stream.h"
+#include "io/volume_user.h"
 
 #include <fcntl.h>
 #include <glib/gstdio.h>
@@ -119,6 +120,24 @@ static void assert_state(const struct volume_transfer *transfer, enum volume_tra
     g_assert_cmpint(driver->ops->transfer_state(transfer), ==, state);
 }
 
+/* Of children of ours; if we are not root there is no other user. */
+static guint programs_as_user(void)
+{
+    g_autoptr(GDir) proc = g_dir_open("/proc", 0, NULL);
+    guint found = geteuid() != 0;
+    for (const char *name; (name = g_dir_read_name(proc));) {
+        guint parent = 0, user = 0;
+        g_autofree char *path = g_build_filename("/proc", name, "status", NULL), *text = NULL;
+        if (!g_ascii_isdigit(*name) || !g_file_get_contents(path, &text, NULL, NULL))
+            continue;
+        const char *ppid = strstr(text, "\nPPid:"), *uid = strstr(text, "\nUid:");
+        found += ppid && uid && sscanf(ppid, "\nPPid: %u", &parent) == 1 &&
+                 sscanf(uid, "\nUid: %u", &user) == 1 && parent == (guint)getpid() &&
+                 user == VOLUME_USER;
+    }
+    return found;
+}
+
 /* Each time that somebody comes it is the same; `address`: or from another node. */
 static void go_both_ways(const char *address)
 {
@@ -135,6 +154,7 @@ static void go_both_ways(const char *address)
     assert_state(transfer, TRANSFER_WAITS);
     struct nbd_stream *stream = dial(transfer);
     assert_state(transfer, TRANSFER_STANDS);
+    g_assert_cmpuint(programs_as_user(), ==, 1);
     put(stream, bytes, BYTES);
     g_assert_true(driver->ops->transfer_end(transfer));
     g_assert_true(address || g_access(socket_path, F_OK) != 0);
@@ -185,7 +205,8 @@ static void ends(void *unused)
     path = path_of(NAME);
     struct volume_transfer *transfer = begin(NAME, BYTES, NULL);
     g_assert_cmpint(stat(path, &status), ==, 0);
-    g_assert_cmpint(status.st_mode & 07777, ==, 0600);
+    g_assert_cmpint(status.st_mode & 07777, ==, geteuid() ? 0600 : 0660);
+    g_assert_true(geteuid() || (status.st_uid == 0 && status.st_gid == VOLUME_USER));
     g_assert_null(driver->ops->transfer(driver, backend, NAME, BYTES, NULL,
                                         &error)); /* never over what is there */
     assert_fails(&error, FETTLE_ERROR_ALREADY_EXISTS, "is there already");
@@ -285,6 +306,46 @@ static void says_nothing(void *unused)
     until(driver->ops->transfer_state(transfer) == TRANSFER_STUCK);
     g_assert_true(driver->ops->transfer_end(transfer));
     nbd_stream_free(stream);
+    tear_down();
+}
+
+/* Of an image in a pool nothing is seen but what passes by the port. */
+static void stands_at_a_port(void *unused)
+{
+    static const char *const words[] = {"sh", "-c", "echo ready; exec sleep 600", NULL};
+    static const char greeting[256];
+    g_autoptr(GError) error = NULL;
+    set_up();
+    struct volume_driver *dir = volumes_by_kind_dir(driver);
+    dir_volumes_set_patience(dir, 1000, 3600000);
+    struct volume_transfer *transfer = dir_volumes_serve(dir, backend, words, "127.0.0.1", &error);
+    g_assert_no_error(error);
+    assert_state(transfer, TRANSFER_WAITS);
+    int fd = knock(transfer);
+    until(driver->ops->transfer_state(transfer) == TRANSFER_STANDS);
+    until(driver->ops->transfer_state(transfer) == TRANSFER_STUCK);
+    close(fd);
+    until(driver->ops->transfer_state(transfer) == TRANSFER_WAITS);
+    fd = knock(transfer); /* that one is given no less time */
+    g_assert_cmpint(write(fd, greeting, sizeof greeting), ==, sizeof greeting);
+    until(driver->ops->transfer_state(transfer) == TRANSFER_STANDS);
+    g_assert_true(loop_sleep(1500));
+    assert_state(transfer, TRANSFER_STANDS);
+    close(fd);
+    g_assert_true(driver->ops->transfer_end(transfer));
+
+    dir_volumes_set_patience(dir, 3600000, 3000);
+    transfer = dir_volumes_serve(dir, backend, words, "127.0.0.1", &error);
+    g_assert_no_error(error);
+    fd = knock(transfer);
+    for (guint i = 0; i < 50; i++) { /* it gets further, for longer than anybody may stand still */
+        g_assert_cmpint(write(fd, greeting, sizeof greeting), ==, sizeof greeting);
+        g_assert_true(loop_sleep(100));
+        assert_state(transfer, TRANSFER_STANDS);
+    }
+    until(driver->ops->transfer_state(transfer) == TRANSFER_STUCK);
+    close(fd);
+    g_assert_true(driver->ops->transfer_end(transfer));
     tear_down();
 }
 
@@ -461,6 +522,7 @@ static int run_tests(int argc, char **argv)
     world_test("/volume-transfer/places", places);
     world_test("/volume-transfer/passes-by", passes_by);
     world_test("/volume-transfer/says-nothing", says_nothing);
+    world_test("/volume-transfer/stands-at-a-port", stands_at_a_port);
     world_test("/volume-transfer/is-slow", is_slow);
     world_test("/volume-transfer/is-cleared", is_cleared);
     world_test("/volume-transfer/words#SAF-60", words);

@@ -429,6 +429,15 @@ static void test_node_config(struct fixture *fixture, gconstpointer unused)
                         "guest_user_first: 33 may be a user of the host; 65536 or more is needed");
     expect_config_error(fixture,
                         "{\"node_uuid\":\"" NODE_A "\",\"name\":\"n\",\"cluster_uuid\":\"" CLUSTER
+                        "\",\"address\":\"10.0.0.1\",\"guest_user_first\":1879044095}",
+                        "user 1879048191 is among those of guests (guest_user_first, guest_users, "
+                        "qemu_uid), and is that of the programs of volume services; take others");
+    expect_config_error(fixture,
+                        "{\"node_uuid\":\"" NODE_A "\",\"name\":\"n\",\"cluster_uuid\":\"" CLUSTER
+                        "\",\"address\":\"10.0.0.1\",\"qemu_uid\":1879048191}",
+                        "user 1879048191 is among those of guests");
+    expect_config_error(fixture,
+                        "{\"node_uuid\":\"" NODE_A "\",\"name\":\"n\",\"cluster_uuid\":\"" CLUSTER
                         "\",\"address\":\"10.0.0.1\",\"storage_host\":\"Vol 1\"}",
                         "storage_host: \"Vol 1\" is no name of a host");
     expect_config_error(fixture,

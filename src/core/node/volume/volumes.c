@@ -5,9 +5,11 @@
 
 #include "base/log.h"
 #include "core/node/confirm.h"
+#include "core/node/node_private.h"
 #include "core/node/reconcile.h"
 #include "core/node/volume/points.h"
 
+#define OWN_ASK_MS 30000    /* between two questions whether what it has open is its own */
 #define DETACH_WAIT_MS 2000 /* of one call; who wants more asks again */
 
 void volumes_copy(GPtrArray *to, const GPtrArray *volumes)
@@ -346,4 +348,73 @@ void volumes_finish(struct guest *guest)
     if (guest->live && guest->adopted && guest->record->phase == PHASE_STARTED)
         finish_locked(guest);
     guest_unlock(guest);
+}
+
+/* --- what the record gives it --- */
+
+/* The first that the record of this very generation does not; NULL: none, or nobody has answered.
+ */
+static const char *first_refused(const struct guest *guest, const GPtrArray *volumes)
+{
+    g_autoptr(GPtrArray) items = g_ptr_array_new_with_free_func(g_free);
+    guint64 generation = guest->record->generation;
+    for (guint i = 0; i < volumes->len; i++) {
+        const struct guest_volume *volume = volumes->pdata[i];
+        const struct confirm_item item = {CONFIRM_ATTACH, guest->record->instance, generation,
+                                          volume->attachment, 0};
+        g_ptr_array_add(items, g_memdup2(&item, sizeof item));
+    }
+    struct confirm_answers *answers = confirm_ask(guest->node, items, NULL);
+    const char *refused = NULL;
+    for (guint i = 0; answers && i < volumes->len && !refused; i++) {
+        const struct guest_volume *volume = volumes->pdata[i];
+        const struct confirm_result *answer = answers->items->pdata[i];
+        if (answer->answer == CONFIRM_REFUSED && answer->generation == generation &&
+            !volume->leaving)
+            refused = volume->volume;
+    }
+    confirm_answers_free(answers);
+    return refused;
+}
+
+/* What is on its way, as a detach, is no more at the second question. */
+void volumes_watch(struct guest *guest)
+{
+    gint64 now = guest->node->env->ops->boot_ms(guest->node->env);
+    if (!guest->live || !guest->adopted || guest->outgoing || guest->procedure.locked ||
+        now - guest->volumes_asked_ms < OWN_ASK_MS)
+        return;
+    g_autoptr(GPtrArray) volumes =
+        g_ptr_array_new_with_free_func((GDestroyNotify)guest_volume_free);
+    volumes_copy(volumes, guest->record->volumes);
+    guest->volumes_asked_ms = now;
+    const char *refused = volumes->len ? first_refused(guest, volumes) : NULL;
+    if (task_killed())
+        return;
+    bool again = refused && strcmp(guest->doubted_volume, refused) == 0;
+    if (again && !*guest->strange_volume) {
+        g_autofree char *fields = g_strdup_printf("INSTANCE=%s", guest->record->instance);
+        log_warning(fields, "the guest has volume %s open, which the record does not give it",
+                    refused);
+    }
+    g_strlcpy(guest->strange_volume, again ? refused : "", sizeof guest->strange_volume);
+    g_strlcpy(guest->doubted_volume, refused ? refused : "", sizeof guest->doubted_volume);
+}
+
+char *volumes_strange_text(const struct node_core *node)
+{
+    GHashTableIter iter;
+    void *value;
+    g_hash_table_iter_init(&iter, node->guests);
+    while (g_hash_table_iter_next(&iter, NULL, &value)) {
+        const struct guest *guest = value;
+        if (!guest->live || !*guest->strange_volume)
+            continue;
+        g_autofree char *name = guest_name(guest);
+        return g_strdup_printf(
+            "has volume %s open in the guest of %s, to which the record does not "
+            "give it; stop that guest, and attach the volume anew",
+            guest->strange_volume, name);
+    }
+    return NULL;
 }

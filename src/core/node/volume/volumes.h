@@ -29,6 +29,12 @@ void volumes_finish(struct guest *guest);
  * look may hang. */
 void volumes_catch_up(struct guest *guest);
 
+/* Now and then: whether the master's record gives it what it has open. After a restore of the store
+ * it may not, and nothing else would tell: nobody is at work there. */
+void volumes_watch(struct guest *guest);
+/* Of any guest here, as a fault of the node (SAF-92); NULL: there is none. Free with g_free(). */
+char *volumes_strange_text(const struct node_core *node);
+
 json_t *volumes_attach(struct node_core *node, struct epoch_fence_op *op, const void *args,
                        GError **error);
 /* No error either if no guest here has it, or knows it as so large already. */

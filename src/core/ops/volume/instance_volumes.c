@@ -64,6 +64,16 @@ bool instance_need_served(const struct op *op, const struct instance *instance,
     return false;
 }
 
+void instance_set_unsettled(const struct op *op, const struct instance *instance,
+                            const struct volume *volume, GError **error)
+{
+    fettle_set_error(error, TEMPORARY,
+                     "volume %s of instance \"%s\" is %s, and the job that did that has ended; "
+                     "say: fettle volume detach %s",
+                     config_volume_name(volume), instance->name, attachment_status_word(volume),
+                     config_volume_name(volume));
+}
+
 void instance_renew_attachments(const struct op *op, const char *uuid, GPtrArray *changes)
 {
     g_autoptr(GPtrArray) volumes = config_instance_volumes(op_config(op), uuid);

@@ -80,6 +80,23 @@ static bool commit(struct op *op, const char *instance, struct attachment_edit *
     return instance_edit(op, "change_attachment", instance, edit_attachment, edit, error);
 }
 
+/* A dead job's mark ends with what is done to the volume that it stands for, and is no other one's:
+ * nobody would settle that one any more. */
+static bool mark_is_for(const struct op *op, const struct instance *instance,
+                        const struct volume *volume, GError **error)
+{
+    g_autoptr(GPtrArray) volumes = config_instance_volumes(op_config(op), instance->uuid);
+    for (guint i = 0; is_ours(instance->task_state) && i < volumes->len; i++) {
+        const struct volume *other = volumes->pdata[i];
+        if (other == volume || !attachment_of(other)->job ||
+            attachment_of(other)->job != instance->task_owner)
+            continue;
+        instance_set_unsettled(op, instance, other, error);
+        return false;
+    }
+    return true;
+}
+
 /* --- attach --- */
 
 static bool attach_declare(struct op *op, GError **error)
@@ -143,6 +160,7 @@ static bool attach_check(struct op *op, GError **error)
     const struct volume *volume = instance ? find_volume(op, params->volume, error) : NULL;
     return volume && instance_need_whole(op, instance, error) &&
            instance_need_settled(op, instance, TASK_ATTACHING_VOLUME, error) &&
+           mark_is_for(op, instance, volume, error) &&
            volume_is_free(op, volume, instance, error) &&
            guest_takes_it(op, volume, instance, error) && holder_answers(op, instance, error);
 }
@@ -304,7 +322,8 @@ static bool detach_check(struct op *op, GError **error)
     const struct op_instance_detach_volume *params = op->params;
     const struct volume *volume = find_volume(op, params->volume, error);
     const struct instance *instance = volume ? its_instance(op, volume, error) : NULL;
-    if (!instance || !instance_need_whole(op, instance, error))
+    if (!instance || !instance_need_whole(op, instance, error) ||
+        !mark_is_for(op, instance, volume, error))
         return false;
     if (params->force)
         return may_be_forced(op, instance, error);

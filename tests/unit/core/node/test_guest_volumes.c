@@ -2,6 +2,7 @@
  * Volumes of guests on nodes: core/node/volume/volumes.c. Nothing is opened without the master's
  * word, and what a guest was asked to give up stays its until that is seen (SAF-57, SAF-124).
  */
+#include "core/node/volume/volumes.h"
 #include "helper/node_world.h"
 
 static json_t *attach_args(const struct node_world *nw)
@@ -64,6 +65,32 @@ static void test_not_on_record(void)
                    "generation 2 of instance " WEB1 " may not attach here: the record "
                    "(generation 2) does not say so");
     g_assert_false(has_it(&nw->a));
+    node_world_free(nw);
+}
+
+/* After a restore the record may give it to nobody, or to another one, and its guest runs on: its
+ * node says so, until that is put right. */
+static void test_strange(void)
+{
+    struct node_world *nw = with_volume();
+    nw_pass(nw, 100000);
+    g_assert_null(volumes_strange_text(nw->a.core));
+    nw->web1.attachment = NULL;
+    nw_pass(nw, 20000);
+    g_assert_null(volumes_strange_text(nw->a.core)); /* it may be about to go */
+    nw_pass(nw, 60000);
+    g_autofree char *said = volumes_strange_text(nw->a.core);
+    g_assert_cmpstr(said, ==,
+                    "has volume " VOLUME_1
+                    " open in the guest of instance web1, to which the record does "
+                    "not give it; stop that guest, and attach the volume anew");
+    nw->mood = MASTER_DEPOSED; /* nobody says otherwise */
+    nw->web1.attachment = ATTACHMENT_1;
+    nw_pass(nw, 100000);
+    nw->mood = MASTER_ANSWERS;
+    nw_pass(nw, 40000);
+    g_assert_null(volumes_strange_text(nw->a.core));
+    g_assert_true(has_it(&nw->a));
     node_world_free(nw);
 }
 
@@ -477,6 +504,7 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/guest-volumes/attach-and-detach", test_attach_and_detach);
     g_test_add_func("/guest-volumes/not-on-record#SAF-57", test_not_on_record);
+    g_test_add_func("/guest-volumes/strange#SAF-57", test_strange);
     g_test_add_func("/guest-volumes/start#SAF-57", test_start);
     g_test_add_func("/guest-volumes/leaving#SAF-124", test_leaving);
     g_test_add_func("/guest-volumes/told-again#SAF-124", test_told_again);

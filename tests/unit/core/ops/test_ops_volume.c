@@ -8,6 +8,8 @@
 #define DATA1 "00000000-0000-4000-8000-0000000000f2"
 #define ATTACHMENT "00000000-0000-4000-8000-0000000000f3"
 #define CLIENTS "192.0.2.1:0/17"
+#define DATA2 "00000000-0000-4000-8000-0000000000f4"
+#define ATTACHMENT2 "00000000-0000-4000-8000-0000000000f5"
 #define PATH "/mnt/a/volumes/" DATA1 ".7"
 #define WEB_IS "instance web1 g1 up @node1 node1/node2"
 
@@ -169,6 +171,45 @@ static void test_attach_unknown(void)
     g_assert_cmpstr(run(attach()), ==, "null");
     g_assert_cmpint(attached()->state, ==, ATTACHMENT_ATTACHED);
     g_assert_cmpint(ops_web(world)->task_state, ==, TASK_NONE);
+}
+
+/* A job that died at one volume has left its mark; what is done to another one would end that, and
+ * nobody would ever settle the first. */
+static void test_mark_of_another(void)
+{
+    static const struct {
+        const char *state, *mark, *word;
+    } cases[] = {{"attaching", "attaching-volume", "attaching"},
+                 {"detaching", "detaching-volume", "detaching"}};
+    for (guint i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autofree char *left = g_strdup_printf(
+            "volume data2 of instance \"web1\" is %s, and the job that did that has ended; say: "
+            "fettle volume detach data2",
+            cases[i].word);
+        ops_put_web(world, "in-sync", true);
+        ops_set(world, "instance", WEB, "task_state", json_string(cases[i].mark));
+        ops_set(world, "instance", WEB, "task_owner", json_integer(7));
+        json_t *other = attachment(cases[i].state, false);
+        json_object_set_new(other, "job", json_integer(7));
+        json_object_set_new(other, "uuid", json_string(ATTACHMENT2));
+        ops_put(world, "volume", DATA2,
+                json_make("{ss ss si ss ss ss s[o]}", "uuid", DATA2, "name", "data2", "size", 1,
+                          "status", "available", "backend", BACKEND, "data", DATA2 ".8",
+                          "attachments", other));
+        json_t *first = attachment("attached", false);
+        json_object_set_new(first, "slot", json_integer(29));
+        put_volume(first);
+        ops_expect_refusal(world, run(detach()), left, "resource_not_available");
+        put_volume(NULL);
+        if (!i)
+            ops_expect_refusal(world, run(attach()), left, "resource_not_available");
+        /* The one that it stands for is finished, and then it is the other's turn. */
+        json_t *same = detach();
+        json_object_set_new(same, "volume", json_string("data2"));
+        g_assert_cmpstr(run(same), ==, "null");
+        g_assert_cmpint(ops_web(world)->task_state, ==, TASK_NONE);
+        g_assert_cmpstr(run(attach()), ==, "null");
+    }
 }
 
 static void test_refusals(void)
@@ -439,6 +480,7 @@ int main(int argc, char **argv)
     ops_case("/ops/volume/attach-reserved", test_attach_reserved, &world, prepare);
     ops_case("/ops/volume/attach-fails#SAF-57", test_attach_fails, &world, prepare);
     ops_case("/ops/volume/attach-unknown#SAF-57", test_attach_unknown, &world, prepare);
+    ops_case("/ops/volume/mark-of-another#SAF-57", test_mark_of_another, &world, prepare);
     ops_case("/ops/volume/refusals", test_refusals, &world, prepare);
     ops_case("/ops/volume/no-place", test_no_place, &world, prepare);
     ops_case("/ops/volume/detach-running#SAF-57", test_detach_running, &world, prepare);

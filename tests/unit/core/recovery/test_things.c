@@ -3,6 +3,7 @@
 #include "unit/core/world/watcher_world.h"
 
 #include "base/limits.h"
+#include "core/config/follow.h"
 
 #include <string.h>
 
@@ -166,7 +167,7 @@ static void test_looks(void)
 /* --- of back ends --- */
 
 #define DIR1 "dddddddd-7777-4000-8000-000000000001"
-#define DATA STRANGE ".9"
+#define DATA STRANGE ".1"
 
 struct stored {
     json_t *unknown; /* NULL: nobody answers */
@@ -251,6 +252,38 @@ static json_t *discard_data(const struct rpc_request *request, const char *to_no
     return json_make("{s:i}", "serial", 1);
 }
 
+struct planning {
+    struct watcher_world *w;
+    json_t *answer;
+};
+
+static void plan_task(void *data)
+{
+    struct planning *planning = data;
+    const struct recovery_question all = {0};
+    struct follow *follow = follow_new(planning->w->base.luxid, NULL, NULL);
+    follow_start(follow, NULL);
+    planning->answer = repair_plan_recovery(planning->w->base.luxid, follow, &all);
+    follow_free(follow);
+}
+
+static void assert_planned(struct watcher_world *w, bool goes)
+{
+    struct planning planning = {w, NULL};
+    fake_run(w->base.luxid, plan_task, &planning);
+    const json_t *rows = json_object_get(planning.answer, "rows"), *row = json_array_get(rows, 0);
+    g_assert_cmpuint(json_array_size(rows), ==, goes);
+    if (goes) {
+        g_assert_cmpstr(json_string_value(json_object_get(row, "outcome")), ==, "discarded");
+        g_assert_cmpstr(json_string_value(json_object_get(row, "subject_name")), ==,
+                        "volumes/" DATA);
+        g_assert_cmpstr(json_string_value(json_object_get(row, "why")), ==,
+                        "it is not marked whole, no record names it, and recovery_rectify_unstable "
+                        "is all; 3 MiB of back end dir1");
+    }
+    json_decref(planning.answer);
+}
+
 /* Half made data goes where a person has said that it may: never before it was told, never what is
  * whole, open, or does not say that it is half made, as where nothing can say so, and of a service
  * of the version before. */
@@ -297,6 +330,7 @@ static void test_discards(void)
         passes(w, 2 * INTERVAL);
         g_assert_cmpstr(discarding.names->str, ==, cases[i].goes ? DATA " " : "");
         g_assert_cmpint(discarding.looks > 0, ==, i > 0);
+        assert_planned(w, cases[i].goes);
         g_string_free(discarding.names, TRUE);
         watcher_world_free(w);
     }

@@ -80,10 +80,98 @@ static void test_what_it_does_not_stop(void)
     world_tear_down();
 }
 
+/* --- pools of a Ceph, which versions with back ends did not know --- */
+
+#define BACKEND "00000000-0000-4000-8000-0000000000b%u"
+
+static char *add_backend(guint number, const char *kind, guint64 version, const char *const *nodes)
+{
+    g_autofree char *uuid = g_strdup_printf(BACKEND, number);
+    g_autofree char *name = g_strdup_printf("back%u", number);
+    g_autofree char *path = g_strdup_printf("/mnt/%u", number);
+    json_t *object = json_make("{ss ss ss s[]}", "uuid", uuid, "name", name, "kind", kind, "nodes");
+    bool pool = !strcmp(kind, "rbd");
+    json_object_set_new(object, pool ? "pool" : "path", json_string(pool ? name : path));
+    json_object_set_new(object, "conf", json_string(pool ? "/etc/ceph/ceph.conf" : ""));
+    json_object_set_new(object, "user", json_string(pool ? "fettle" : ""));
+    while (*nodes)
+        json_array_append_new(json_object_get(object, "nodes"), json_string(*nodes++));
+    return job_commit(&world, 18, changes_of(put("backend", uuid, version, object), NULL));
+}
+
+static void expect_backend(guint number, const char *kind, guint64 version,
+                           const char *const *nodes, const char *expected)
+{
+    g_autofree char *said = add_backend(number, kind, version, nodes);
+    if (expected)
+        g_assert_cmpstr(said, ==, expected);
+    else
+        g_assert_true(g_str_has_prefix(said, "{\"serial\":"));
+}
+
+/* What the watcher has noted of a daemon. */
+static void note_service(const char *node, const char *name, const char *version)
+{
+    g_autofree char *key = config_service_key(node, name);
+    guint64 known = 0;
+    config_get(wconf_config(world.wconf), "service", key, &known);
+    g_autofree char *said =
+        daemon_commit(&world, world.watcher,
+                      changes_of(put("service", key, known,
+                                     json_make("{ss ss ss ss}", "uuid", key, "name", name, "node",
+                                               node, "version", version)),
+                                 NULL));
+    g_assert_true(g_str_has_prefix(said, "{\"serial\":"));
+}
+
+static void test_first_pool(void)
+{
+    static const char *const nodes[] = {NODE1, NULL};
+    copies_set_up();
+    expect_backend(1, "dir", 0, nodes, NULL);
+    follow_as(node2, "0.0.1");
+    expect_backend(2, "dir", 0, nodes, NULL);
+    expect_backend(3, "rbd", 0, nodes,
+                   "resource_not_available: backend 00000000-0000-4000-8000-0000000000b3: not put "
+                   "on record while the master candidate node2 runs another version, which could "
+                   "not load it; bring that to version " FETTLE_VERSION);
+    follow_as(node2, FETTLE_VERSION);
+    expect_backend(3, "rbd", 0, nodes, NULL);
+    follow_as(node2, "0.0.1");
+    expect_backend(4, "rbd", 0, nodes, NULL);
+    world_tear_down();
+}
+
+static void test_pool_of_older_nodes(void)
+{
+    static const char *const one[] = {NODE1, NULL}, *const two[] = {NODE1, NODE3, NULL};
+    copies_set_up();
+    note_service(NODE3, "noded", "0.0.1");
+    expect_backend(1, "dir", 0, two, NULL);
+    expect_backend(2, "rbd", 0, two,
+                   "resource_not_available: backend back2: noded of node3 is of version 0.0.1, "
+                   "which may not know pools of a Ceph; bring it to version " FETTLE_VERSION);
+    expect_backend(2, "rbd", 0, one, NULL);
+    note_service(NODE3, "noded", FETTLE_VERSION);
+    note_service(NODE3, "volumed", "0.0.1");
+    guint64 version = config_serial(wconf_config(world.wconf)) - 2;
+    expect_backend(2, "rbd", version, two,
+                   "resource_not_available: backend back2: volumed of node3 is of version 0.0.1, "
+                   "which may not know pools of a Ceph; bring it to version " FETTLE_VERSION);
+    note_service(NODE3, "volumed", FETTLE_VERSION);
+    expect_backend(2, "rbd", version, two, NULL);
+    /* What it serves already is no reason to change nothing. */
+    note_service(NODE3, "volumed", "0.0.1");
+    expect_backend(2, "rbd", config_serial(wconf_config(world.wconf)) - 1, two, NULL);
+    world_tear_down();
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/may-make/first-of-a-new-kind", test_first_of_a_new_kind);
     g_test_add_func("/may-make/what-it-does-not-stop", test_what_it_does_not_stop);
+    g_test_add_func("/may-make/first-pool-of-a-ceph", test_first_pool);
+    g_test_add_func("/may-make/pool-of-older-nodes", test_pool_of_older_nodes);
     return g_test_run();
 }
