@@ -5,6 +5,8 @@
 #include "core/api/identity_model.h"
 #include "proto/records.h"
 
+#define LIMIT_API_VALUES 50000 /* of a body */
+
 typedef struct http_answer *(*handler)(struct api_call *call, GError **error);
 static const handler handlers[] = {
 /* in the order of the table of routes */
@@ -124,11 +126,25 @@ static json_t *with_plain_names(json_t *object)
     return plain;
 }
 
+/* What there is once for each value, or almost. Each takes so much more memory than bytes that a
+ * body of nothing else would take all of it. */
+static bool has_too_many_values(const char *text, size_t len)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < len && count <= LIMIT_API_VALUES; i++)
+        count += text[i] == ',' || text[i] == '[' || text[i] == '{';
+    return count > LIMIT_API_VALUES;
+}
+
 static bool parse_json(struct api_call *call, GError **error)
 {
     const struct http_request *request = call->request;
     if (!request->body_len)
         return true;
+    if (has_too_many_values(request->body, request->body_len)) {
+        fettle_set_error(error, WRONG_INPUT, "the body has more than %d values", LIMIT_API_VALUES);
+        return false;
+    }
     call->json = json_parse_limited(request->body, request->body_len, request->body_len, error);
     if (!call->json) {
         g_prefix_error(error, "the body is no JSON: ");

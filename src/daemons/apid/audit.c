@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "io/crash.h"
 #include "io/files.h"
 
 struct audit {
@@ -82,6 +83,7 @@ static bool append(struct audit *audit, const char *line, GError **error)
         return false;
     if (audit->bytes && audit->bytes + len > audit->most && !turn(audit, error))
         return false;
+    crash_point("audit: write");
     ssize_t written = write(audit->fd, text, len);
     if (written > 0)
         audit->bytes += (guint64)written;

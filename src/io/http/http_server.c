@@ -1,6 +1,7 @@
 /* See http_server.h. */
 #include "io/http/http_server.h"
 
+#include "io/crash.h"
 #include "io/http/http_input.h"
 #include "io/http/http_room.h"
 #include "io/http/http_stream.h"
@@ -510,8 +511,10 @@ void http_exchange_answer(struct http_exchange *exchange, struct http_answer *an
     exchange->closes |= early;
     if (message)
         answer = if_there_is_room(exchange, answer);
-    if (message)
+    if (message) {
+        crash_point("http: answer");
         write_answer(exchange, answer);
+    }
     http_answer_free(answer);
     if (early) { /* nobody hears it before the rest of the body has come, or too much has */
         exchange->request->body_len = 0;

@@ -17,6 +17,7 @@
 
 #include "base/limits.h"
 #include "base/task.h"
+#include "io/crash.h"
 #include "io/loop.h"
 
 #define PIECE_BYTES KIB(256)
@@ -283,6 +284,7 @@ static bool shake_hands(struct nbd_stream *stream, const struct nbd_place *place
         return false;
     }
     begin_count(stream);
+    crash_point("nbd: connect");
     if (nbd_aio_connect(stream->nbd, (const struct sockaddr *)&address, length) < 0)
         return judge(stream, key, error);
     while (nbd_aio_is_connecting(stream->nbd) == 1)
@@ -367,6 +369,7 @@ static bool send_piece(struct nbd_stream *stream, struct piece *piece, GError **
     }
     nbd_completion_callback answered = {.callback = answered_cb, .user_data = piece};
     piece->flying = true;
+    crash_point("nbd: write");
     return sent(stream, piece,
                 nbd_aio_pwrite(stream->nbd, piece->bytes, piece->length, at, answered, 0), error);
 }
@@ -406,6 +409,7 @@ bool nbd_stream_flush(struct nbd_stream *stream, GError **error)
     struct piece *piece = &stream->pieces[stream->turn];
     nbd_completion_callback answered = {.callback = answered_cb, .user_data = piece};
     piece->flying = true;
+    crash_point("nbd: flush");
     return sent(stream, piece, nbd_aio_flush(stream->nbd, answered, 0), error) &&
            await(stream, &piece->flying, error);
 }
@@ -423,6 +427,7 @@ static bool ask_for(struct nbd_stream *stream, struct piece *piece, GError **err
     guint64 at = stream->at;
     stream->at += piece->length;
     piece->flying = true;
+    crash_point("nbd: read");
     return sent(stream, piece,
                 nbd_aio_pread(stream->nbd, piece->bytes, piece->length, at, answered, 0), error);
 }

@@ -158,6 +158,9 @@ static void test_bad_input(void)
     set_up();
     for (guint i = 0; i < G_N_ELEMENTS(rows); i++)
         refused(rows[i].status, rows[i].message, "POST", IMAGES, rows[i].body);
+    g_autofree char *commas = g_strnfill(50001, ',');
+    g_autofree char *many = g_strdup_printf("{\"tags\": [%s]}", commas);
+    refused(400, "the body has more than 50000 values", "POST", IMAGES, many);
     const char *id = make("tick", "");
     g_autofree char *again = g_strdup_printf("{\"id\": \"%s\"}", id);
     g_autofree char *exists = g_strdup_printf("Image ID %s already exists!", id);

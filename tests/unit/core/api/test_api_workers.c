@@ -9,8 +9,8 @@
 #define AUTO "/workers/auto_cleanup"
 
 /* node2's member of dir1 and a scheduler of node2 are down since the beginning, node1's is up, and
- * volume data1 is stuck at node2's. */
-static void set_up(guint wire2)
+ * volume data1 is stuck at node2's, and so are so many `more`. */
+static void set_up_with(guint wire2, guint more)
 {
     json_t *row =
         with(with(object_row1(), "service_id", json_integer(2)), "claim", json_integer(9));
@@ -20,13 +20,33 @@ static void set_up(guint wire2)
                                   "generation", 1, "state", "down", "wire", 1);
     json_t *two = with(with(object_service(NODE2), "state", json_string(wire2 > 1 ? "up" : "down")),
                        "wire", json_integer((json_int_t)wire2));
-    api_set_up(changes_of(
+    GPtrArray *changes = changes_of(
         put("counter", "storage-service", 1,
             json_make("{s:s,s:i}", "name", "storage-service", "value", 3)),
         put("volume", VOLUME1, 1, with(object_volume1(), "status", json_string("deleting"))),
         put("storage_service", service_key(NODE2), 1, two),
-        put("storage_service", key2, 1, scheduler), put("worker", ROW1, 1, row), NULL));
+        put("storage_service", key2, 1, scheduler), put("worker", ROW1, 1, row), NULL);
+    for (guint i = 1; i <= more; i++) {
+        g_autofree char *uuid = g_strdup_printf("ffffffff-1111-4000-8000-%012u", i);
+        g_autofree char *data = g_strconcat(uuid, ".7", NULL);
+        g_autofree char *name = g_strdup_printf("more%u", i);
+        g_autofree char *key = g_strconcat("Volume/", uuid, NULL);
+        json_t *volume = with(with(object_volume1(), "uuid", json_string(uuid)), "status",
+                              json_string("deleting"));
+        json_t *stuck =
+            with(with(object_row1(), "service_id", json_integer(2)), "claim", json_integer(9));
+        with(with(volume, "data", json_string(data)), "name", json_string(name));
+        with(with(stuck, "resource_id", json_string(uuid)), "id", json_integer(9 + i));
+        g_ptr_array_add(changes, put("volume", uuid, 1, volume));
+        g_ptr_array_add(changes, put("worker", key, 1, stuck));
+    }
+    api_set_up(changes);
     api_at(24);
+}
+
+static void set_up(guint wire2)
+{
+    set_up_with(wire2, 0);
 }
 
 static json_t *post(const char *path, const char *body)
@@ -110,6 +130,23 @@ static void test_on_record(void)
     api_tear_down();
 }
 
+/* However many rows there are, the answer names each service once, and all of them are on record
+ * as found when it comes. */
+static void test_many_rows(void)
+{
+    guint rows = g_strcmp0(g_getenv("FETTLE_LONG"), "1") ? 500 : 10000;
+    set_up_with(1, rows - 1);
+    json_autoptr answer = post(CLEANUP, "{}");
+    g_autofree char *cleaning = names_in(answer, "cleaning");
+    g_assert_cmpuint(strlen(cleaning), ==, strlen(SCHEDULER " " MEMBER));
+    g_assert_nonnull(strstr(cleaning, SCHEDULER));
+    g_assert_nonnull(strstr(cleaning, MEMBER));
+    assert_says(names_in(answer, "unavailable"), "");
+    const struct cleanup *cleanup = config_get(storage_committed(), "cleanup", "2", NULL);
+    g_assert_cmpuint(cleanup->found, ==, rows);
+    api_tear_down();
+}
+
 /* By the rules of the automatic pass, also while that is off: down for a moment is not enough. */
 static void test_automatic(void)
 {
@@ -184,6 +221,7 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/api_workers/answers#CLN-35,CLN-36,CLN-37,CLN-38,CLN-39,CLN-41", test_answers);
     g_test_add_func("/api_workers/on-record#CLN-40", test_on_record);
+    g_test_add_func("/api_workers/many-rows#CLN-40", test_many_rows);
     g_test_add_func("/api_workers/automatic#CLN-50,CLN-51", test_automatic);
     g_test_add_func("/api_workers/refusals#CLN-42", test_refusals);
     g_test_add_func("/api_workers/versions-and-roles#CLN-34", test_versions_and_roles);
