@@ -22,7 +22,8 @@ gint64 cell_age_ms(const struct cell *cell);
  * some seconds. The answer is to be freed with record_free(); when it has a serial the copy has
  * that. Errors: what wconfd says; TEMPORARY: no master answers. */
 void *cell_call(struct cell *cell, const char *method, const void *args, GError **error);
-/* One call of a method of another role, at that node (UUID); once. In a task. */
+/* One call of a method of another role, at that node (UUID); once, but that who has not heard of
+ * this front end yet is asked again for some seconds: TEMPORARY then. In a task. */
 void *cell_call_at(struct cell *cell, const char *node, const char *role, const char *method,
                    const void *args, GError **error);
 /* Submits a job of one opcode ("OP_INSTANCE_ATTACH_VOLUME", or …_DETACH_…) for a request of a
