@@ -281,7 +281,7 @@ def check_rows_used(files):
 
 def check_routes():
     """Each route of the API has a test that has seen it answered: one whose list routes[] has the beginning of its name."""
-    lists = [match for path in sources('tests/unit/core/api', ('.c',)) if '_assert_seen(routes)' in text(path)
+    lists = [match for path in sources('tests/unit/core/api', ('.c',)) if 'routes_seen_assert(routes)' in text(path)
              for match in re.findall(r'routes\[\] = {(.*?)}', text(path), re.S)]
     words = tuple(re.findall(r'"(\w+)"', '\n'.join(lists)))
     return [f'{path}: no test sees {name} answered' for path in sources('src/proto/api', ('.def',))

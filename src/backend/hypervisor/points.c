@@ -186,7 +186,7 @@ static bool give_file(struct guest *guest, const struct guest_volume *volume, co
     g_autoptr(GPtrArray) paths = g_ptr_array_new();
     g_ptr_array_add(paths, (char *)path);
     int fd = unprivileged_first(
-        unprivileged_open(paths, volume_open_flags(), false, LIMIT_GUEST_READY_MS, error));
+        unprivileged_open(paths, volume_open_flags(false), false, LIMIT_GUEST_READY_MS, error));
     if (fd < 0)
         return false;
     remove_set(guest, volume);

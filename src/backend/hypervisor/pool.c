@@ -121,13 +121,14 @@ json_t *pool_blockdev(const struct guest_volume *volume, const char *node, int f
 {
     g_autofree char *file = g_strconcat(node, "f", NULL);
     g_autofree char *conf = g_strdup_printf("/proc/self/fd/%d", fd);
-    json_t *image = json_make("{s:s,s:s,s:s,s:s,s:s,s:s,s:{s:b}}", "driver", "rbd", "node-name",
+    /* Never read-only below: who only reads is no watcher of its image, and is not shut out. */
+    json_t *image = json_make("{s:s,s:s,s:s,s:s,s:s,s:s,s:b,s:{s:b}}", "driver", "rbd", "node-name",
                               file, "pool", volume->pool, "image", volume->image, "user",
-                              volume->user, "conf", conf, "cache", "direct", 1);
+                              volume->user, "conf", conf, "read-only", 0, "cache", "direct", 1);
     if (*volume->namespace)
         json_object_set_new(image, "namespace", json_string(volume->namespace));
-    return json_make("{s:s,s:s,s:{s:b},s:o}", "driver", "raw", "node-name", node, "cache", "direct",
-                     1, "file", image);
+    return json_make("{s:s,s:s,s:b,s:{s:b},s:o}", "driver", "raw", "node-name", node, "read-only",
+                     volume->readonly, "cache", "direct", 1, "file", image);
 }
 
 /* --- who has it open --- */

@@ -242,7 +242,7 @@ bool volume_in_pool(struct guest *guest);
  * out there first (SAF-58). NULL: an error. NULL is allowed. */
 GArray *volumes_open(const GPtrArray *volumes, bool fences, GError **error);
 int volume_set(guint64 slot);
-int volume_open_flags(void);
+int volume_open_flags(bool readonly);
 
 char *volume_node(const char *attachment);
 /* Whether QEMU has a node of that name. */

@@ -36,9 +36,10 @@ json_t *volume_blockdev(const struct guest_volume *volume, int fd)
         return pool_blockdev(volume, node, fd);
     g_autofree char *file = g_strconcat(node, "f", NULL);
     g_autofree char *name = g_strdup_printf("/dev/fdset/%d", volume_set(volume->slot));
-    return json_make("{s:s,s:s,s:{s:b},s:{s:s,s:s,s:s,s:s,s:{s:b}}}", "driver", "raw", "node-name",
-                     node, "cache", "direct", 1, "file", "driver", "file", "filename", name,
-                     "node-name", file, "locking", "on", "cache", "direct", 1);
+    return json_make("{s:s,s:s,s:b,s:{s:b},s:{s:s,s:s,s:s,s:b,s:s,s:{s:b}}}", "driver", "raw",
+                     "node-name", node, "read-only", volume->readonly, "cache", "direct", 1, "file",
+                     "driver", "file", "filename", name, "node-name", file, "read-only",
+                     volume->readonly, "locking", "on", "cache", "direct", 1);
 }
 
 char *volume_device(const struct guest_volume *volume)
@@ -49,9 +50,9 @@ char *volume_device(const struct guest_volume *volume)
                            node, node, SERIAL_CHARS, volume->volume, (guint)volume->slot);
 }
 
-int volume_open_flags(void)
+int volume_open_flags(bool readonly)
 {
-    return O_RDWR | O_DIRECT;
+    return (readonly ? O_RDONLY : O_RDWR) | O_DIRECT;
 }
 
 /* --- what is there --- */
@@ -118,8 +119,8 @@ static int open_one(const struct guest_volume *volume, bool fences, GError **err
         return !fences || pool_fence(volume, error) ? pool_conf(volume, error) : -1;
     g_autoptr(GPtrArray) paths = g_ptr_array_new();
     g_ptr_array_add(paths, volume->path);
-    return unprivileged_first(
-        unprivileged_open(paths, volume_open_flags(), false, LIMIT_GUEST_READY_MS, error));
+    return unprivileged_first(unprivileged_open(paths, volume_open_flags(volume->readonly), false,
+                                                LIMIT_GUEST_READY_MS, error));
 }
 
 static void close_one(void *fd)

@@ -49,17 +49,17 @@ static void print_entries(const json_t *list)
 
 /* --- a resource --- */
 
-/* Whom its work waits for, its size in GiB, and whose it is. */
+/* Whom its work waits for, its size in GiB, whose it is, and who asked for work on it last. */
 #define FIELDS(backend, size, whose)                                                               \
     {                                                                                              \
         "name", "uuid", "status", "why", "operation", "waits_since", backend, "worker", size,      \
-            whose, NULL                                                                            \
+            whose, "request_id", NULL                                                              \
     }
 static const char *const volume_fields[] = FIELDS("work_backend", "size", "instance");
 static const char *const snapshot_fields[] = FIELDS("backend", "size", "volume");
 static const char *const backup_fields[] = FIELDS("backend", "size", "volume");
 static const char *const image_fields[] = FIELDS("backend", "gib", "project");
-enum { NAME, UUID, STATUS, WHY, OPERATION, WAITS_SINCE, BACKEND, WORKER, SIZE, WHOSE };
+enum { NAME, UUID, STATUS, WHY, OPERATION, WAITS_SINCE, BACKEND, WORKER, SIZE, WHOSE, REQUEST };
 
 static const struct of_kind {
     const char *kind;
@@ -184,6 +184,8 @@ static void print_resource(struct cli *cli, const struct of_kind *of, const json
         *whose ? g_strdup_printf(", of %s %s", of->fields[WHOSE], whose) : g_strdup("");
     printf("Now: %s %s is %s%s%s%s.\n", of->kind, cli_cell_string(row, NAME),
            cli_cell_string(row, STATUS), tail, *why ? ": " : "", why);
+    if (*cli_cell_string(row, REQUEST))
+        printf("Work on it was asked for last by request %s.\n", cli_cell_string(row, REQUEST));
     if (*cli_cell_string(row, WORKER))
         print_worker(row, services);
     else if (*cli_cell_string(row, OPERATION))

@@ -113,16 +113,24 @@ static struct http_answer *read_microversion(struct api_call *call)
 
 /* --- bodies --- */
 
-/* Names as records have them: `-` and `:` of clients' names become `_`. */
-static json_t *with_plain_names(json_t *object)
+/* Names as records have them: `-` and `:` of clients' names become `_`. Whatever else is said
+ * stands under `properties`, of a record that has that. */
+static json_t *with_plain_names(json_t *object, const struct record *record)
 {
-    json_t *plain = json_object();
+    json_t *plain = json_object(), *rest = json_object();
+    bool keeps = record_field(record, "properties") != NULL;
     const char *key;
     json_t *value;
     json_object_foreach(object, key, value) {
         g_autofree char *name = g_strdelimit(g_strdup(key), "-:", '_');
-        json_object_set(plain, name, value);
+        if (keeps && (!strcmp(name, "properties") || !record_field(record, name)))
+            json_object_set(rest, key, value);
+        else
+            json_object_set(plain, name, value);
     }
+    if (json_object_size(rest))
+        json_object_set(plain, "properties", rest);
+    json_decref(rest);
     return plain;
 }
 
@@ -190,7 +198,7 @@ static bool read_body(struct api_call *call, GError **error)
         }
     }
     json_autoptr empty = json_object();
-    json_autoptr plain = with_plain_names(inner ? inner : empty);
+    json_autoptr plain = with_plain_names(inner ? inner : empty, route->body);
     call->body = record_parse(route->body, plain, RECORD_STRICT, error);
     if (!call->body && wrapper[0])
         g_prefix_error(error, "%s.", wrapper);

@@ -67,6 +67,8 @@ const char *api_query(const struct api_call *call, const char *name);
 /* True, False, 1, 0, yes, no …, as clients write them; absent: `otherwise`. WRONG_INPUT. */
 bool api_query_bool(const struct api_call *call, const char *name, bool otherwise, bool *ret,
                     GError **error);
+/* The copy of the configuration; TEMPORARY: there is none yet. */
+const struct config *api_config(const struct api_call *call, GError **error);
 /* Whether it asks, and may ask, for those of all projects; of others it is ignored. */
 bool api_all_tenants(const struct api_call *call);
 bool api_is_admin(const struct api_call *call);
@@ -74,6 +76,9 @@ bool api_is_admin(const struct api_call *call);
 /* WRONG_INPUT: a list is asked for by times. It would be whole, or empty, and who asks acts on it.
  */
 bool api_no_times(const struct api_call *call, GError **error);
+
+/* An object of texts as KEY=VALUE; NULL: none. Unref it. WRONG_INPUT, names field and key. */
+GPtrArray *api_words(const json_t *json, const char *field, GError **error);
 
 /* --- the answer (api_answer.c) --- */
 
@@ -97,8 +102,8 @@ struct api_page {
     guint from, until; /* of the items */
     char *next; /* path and query of the next one, which may be empty; NULL: it is the last */
 };
-/* `ids`: of all items in their order. WRONG_INPUT: limit, offset; UNKNOWN_ENTITY: the marker is
- * none of them (WRONG_INPUT of block storage). */
+/* `ids`: of all items in their order. WRONG_INPUT: limit, offset; the marker is none of them: 404
+ * of block storage, as Cinder has it, and 400 of images, as Glance. */
 bool api_page(const struct api_call *call, const GPtrArray *ids, struct api_page *ret,
               GError **error);
 void api_page_clear(struct api_page *page);

@@ -62,6 +62,15 @@ bool api_query_bool(const struct api_call *call, const char *name, bool otherwis
     return false;
 }
 
+const struct config *api_config(const struct api_call *call, GError **error)
+{
+    const struct config *config = cell_config(call->api->cell);
+    if (!config)
+        fettle_set_error(error, TEMPORARY,
+                         "nothing is known of the cluster yet: no master has answered");
+    return config;
+}
+
 bool api_is_admin(const struct api_call *call)
 {
     return call->token && call->token->highest == NEED_ADMIN;
@@ -84,6 +93,35 @@ bool api_no_times(const struct api_call *call, GError **error)
             return false;
         }
     return true;
+}
+
+/* --- bodies --- */
+
+GPtrArray *api_words(const json_t *json, const char *field, GError **error)
+{
+    g_autoptr(GPtrArray) words = g_ptr_array_new_with_free_func(g_free);
+    if (json && !json_is_object(json)) {
+        fettle_set_error(error, WRONG_INPUT, "%s: must be an object", field);
+        return NULL;
+    }
+    const char *key;
+    json_t *value;
+    json_object_foreach((json_t *)json, key, value) {
+        const char *text = json_string_value(value);
+        g_autofree char *control = text_control(key);
+        bool good_key = *key && g_utf8_strlen(key, -1) <= 255 && !strchr(key, '=') && !control;
+        if (!good_key || !text || g_utf8_strlen(text, -1) > 255) {
+            fettle_set_error(error, WRONG_INPUT, "%s.%s: %s", field, key,
+                             good_key ? "must be a text of 255 letters at most"
+                                      : "a key has 1 to 255 letters, none of which is =");
+            return NULL;
+        }
+        g_ptr_array_add(words, g_strconcat(key, "=", text, NULL));
+    }
+    if (words->len <= LIMIT_METADATA)
+        return g_steal_pointer(&words);
+    fettle_set_error(error, LIMIT, "%s: has more than %d keys", field, LIMIT_METADATA);
+    return NULL;
 }
 
 /* --- pages --- */
@@ -132,8 +170,10 @@ bool api_page(const struct api_call *call, const GPtrArray *ids, struct api_page
         while (ret->from < ids->len && strcmp(g_ptr_array_index(ids, ret->from), marker) != 0)
             ret->from++;
         if (ret->from == ids->len) {
-            fettle_set_error(error, WRONG_INPUT, "marker %s: there is none of that id in this list",
-                             marker);
+            g_set_error(error, FETTLE_ERROR,
+                        call->service == API_VOLUME ? FETTLE_ERROR_UNKNOWN_ENTITY
+                                                    : FETTLE_ERROR_WRONG_INPUT,
+                        "marker %s: there is none of that id in this list", marker);
             return false;
         }
         ret->from++;

@@ -169,11 +169,28 @@ void *cell_call(struct cell *cell, const char *method, const void *args, GError 
     return answer;
 }
 
+/* The master has let this front end in, or there were no copy: who refuses it has a copy that does
+ * not know of it yet, as its node's member has right after `fettle api init`. */
 void *cell_call_at(struct cell *cell, const char *node, const char *role, const char *method,
                    const void *args, GError **error)
 {
-    return env_call_record(cell->env, node, role, method, args, follow_stamp(cell->follow), 0, 0,
-                           error);
+    gint64 begun = cell->env->ops->boot_ms(cell->env);
+    for (;;) {
+        g_autoptr(GError) local = NULL;
+        void *answer = env_call_record(cell->env, node, role, method, args,
+                                       follow_stamp(cell->follow), 0, 0, &local);
+        if (answer)
+            return answer;
+        bool early = fettle_error_is(local, PERMISSION) && cell_config(cell);
+        if (early && patience_ms(cell, begun) > CELL_AGAIN_MS &&
+            env_sleep(cell->env, CELL_AGAIN_MS))
+            continue;
+        if (early)
+            fettle_set_error(error, TEMPORARY, "%s: %s", method, local->message);
+        else
+            g_propagate_error(error, g_steal_pointer(&local));
+        return NULL;
+    }
 }
 
 guint64 cell_submit(struct cell *cell, const char *op, const void *params, const char *request_id,

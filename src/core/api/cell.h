@@ -28,7 +28,8 @@ bool cell_await_own(struct cell *cell, GError **error);
  * waited for, and may lack it yet (cell_has_own()). Errors: what wconfd says; TEMPORARY: no master
  * answers, or none answers this node. */
 void *cell_call(struct cell *cell, const char *method, const void *args, GError **error);
-/* One call of a method of another role, at that node (UUID); once. In a task. */
+/* One call of a method of another role, at that node (UUID); once, but that who has not heard of
+ * this front end yet is asked again for some seconds: TEMPORARY then. In a task. */
 void *cell_call_at(struct cell *cell, const char *node, const char *role, const char *method,
                    const void *args, GError **error);
 /* Submits a job of one opcode ("OP_INSTANCE_ATTACH_VOLUME", or …_DETACH_…) for a request of a

@@ -139,7 +139,7 @@ static void *merge(const struct naming *naming, const void *old, GError **error)
     json_t *value;
     json_object_foreach((json_t *)given_of(naming->call), name, value)
         if (!json_is_null(value) && strcmp(name, "password") != 0 &&
-            record_field(naming->record, name))
+            strcmp(name, "properties") != 0 && record_field(naming->record, name))
             json_object_set(object, name, value);
     void *merged = record_parse(naming->record, object, RECORD_KEEP, error);
     if (!merged)
@@ -185,6 +185,7 @@ struct taking {
 
 static bool decide_taking(struct identity *identity, GPtrArray *changes, void *data, GError **error)
 {
+    static const char *const of_projects[] = {"api_quota", "api_default_type"};
     const struct taking *taking = data;
     const char *id = taking->id;
     if (!identity_get(identity, taking->kind, id))
@@ -206,8 +207,9 @@ static bool decide_taking(struct identity *identity, GPtrArray *changes, void *d
         if (!strcmp(credential->user_id, id) || !strcmp(credential->project_id, id))
             identity_drop(changes, "api_credential", credential->id);
     }
-    if (identity_get(identity, "api_quota", id))
-        identity_drop(changes, "api_quota", id);
+    for (guint i = 0; i < G_N_ELEMENTS(of_projects); i++)
+        if (identity_get(identity, of_projects[i], id))
+            identity_drop(changes, of_projects[i], id);
     return true;
 }
 

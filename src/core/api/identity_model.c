@@ -9,8 +9,8 @@
 
 /* Kinds that the store has, and so records of identity_records.def. */
 static const struct record *const kinds[] = {
-    &api_assignment_record, &api_credential_record, &api_project_record, &api_quota_record,
-    &api_revoked_record,    &api_role_record,       &api_user_record,
+    &api_assignment_record,   &api_credential_record, &api_project_record, &api_quota_record,
+    &api_default_type_record, &api_revoked_record,    &api_role_record,    &api_user_record,
 };
 
 struct identity {

@@ -78,7 +78,8 @@ struct naming {
     const char *id;
     bool create;
     void (*finish)(const struct naming *naming, void *value, const void *old);
-    const char *kept; /* for `finish`: a new password; NULL: there is none */
+    const char *kept;            /* for `finish`: a new password; NULL: there is none */
+    const GPtrArray *properties; /* likewise of a project, KEY=VALUE */
 };
 bool put_named(struct naming *naming, GError **error);
 /* Removes it, and whatever binds others to it. Waits. */

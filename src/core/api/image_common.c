@@ -7,15 +7,6 @@
 
 /* --- finding --- */
 
-const struct config *image_config(const struct api_call *call, GError **error)
-{
-    const struct config *config = cell_config(call->api->cell);
-    if (!config)
-        fettle_set_error(error, TEMPORARY,
-                         "nothing is known of the cluster yet: no master has answered");
-    return config;
-}
-
 bool image_is_own(const struct api_call *call, const struct image *image)
 {
     return api_is_admin(call) || !strcmp(image->project, call->token->project_id);
@@ -54,7 +45,7 @@ bool image_is_seen(const struct api_call *call, const struct image *image)
 
 const struct image *image_found(struct api_call *call, GError **error)
 {
-    const struct config *config = image_config(call, error);
+    const struct config *config = api_config(call, error);
     const char *id = api_var(call, "id");
     const struct image *image = config ? config_get(config, "image", id, NULL) : NULL;
     if (image && image_is_seen(call, image)) {
@@ -129,9 +120,9 @@ json_t *image_view(const struct image *image)
         enum_word(&disk_format_words, (int)image->disk_format), "container_format",
         image->container_format, "size", number_or_null(whole ? image->size : 0), "virtual_size",
         number_or_null(whole ? image->virtual_size : 0), "created_at",
-        seconds_text(image->created_us), "updated_at", seconds_text(image->created_us), "tags",
-        tags, "self", self, "file", file, "schema", "/v2/schemas/image", "os_hidden",
-        (int)image->hidden);
+        seconds_text(image->created_us), "updated_at",
+        seconds_text(MAX(image->updated_us, image->created_us)), "tags", tags, "self", self, "file",
+        file, "schema", "/v2/schemas/image", "os_hidden", (int)image->hidden);
     json_object_update(json, base);
     return json;
 }

@@ -4,8 +4,6 @@
 #include "core/api/api_private.h"
 #include "core/config/resource.h"
 
-/* The copy of the configuration; TEMPORARY: there is none yet. */
-const struct config *image_config(const struct api_call *call, GError **error);
 /* That of the path, if who asks sees it; UNKNOWN_ENTITY. Valid until the next wait. */
 const struct image *image_found(struct api_call *call, GError **error);
 /* The same, if it is his to change; PERMISSION. */

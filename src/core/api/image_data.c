@@ -227,7 +227,7 @@ static enum range_verdict read_range(const char *header, guint64 size, guint64 *
 static struct image_door *door_out(struct api_call *call, const char *image, GError **error)
 {
     struct image_way way;
-    const struct config *config = image_config(call, error);
+    const struct config *config = api_config(call, error);
     if (!config || !image_way_out(config, image, call->api->env->node_uuid, &way, error))
         return NULL;
     g_autofree char *node = g_strdup(way.node), *uuid = g_strdup(way.image);

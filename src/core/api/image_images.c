@@ -193,7 +193,7 @@ static const char *without_prefix(const char *path)
 
 struct http_answer *api_images_list(struct api_call *call, GError **error)
 {
-    const struct config *config = image_config(call, error);
+    const struct config *config = api_config(call, error);
     bool hidden;
     if (!config || !api_no_times(call, error) ||
         !api_query_bool(call, "os_hidden", false, &hidden, error))
@@ -264,7 +264,7 @@ static bool read_body(struct api_call *call, struct add_image_args *args, GError
 struct http_answer *api_image_create(struct api_call *call, GError **error)
 {
     record_autoptr(add_image_args) args = add_image_args_new();
-    const struct config *config = image_config(call, error);
+    const struct config *config = api_config(call, error);
     g_free(args->commit_id);
     args->commit_id = env_uuid(call->api->env);
     text_set(&args->project, call->token->project_id);

@@ -44,7 +44,7 @@ static bool is_free(const struct config *config, const struct volume *volume, co
 struct http_answer *api_volume_reset_status(struct api_call *call, GError **error)
 {
     const struct reset_status_body *body = call->body;
-    const struct config *config = block_config(call, error);
+    const struct config *config = api_config(call, error);
     const struct volume *volume = config ? block_found(call, RESOURCE_VOLUME, error) : NULL;
     if (!volume || !is_free(config, volume, body->attach_status, error))
         return NULL;
@@ -80,7 +80,7 @@ struct http_answer *api_volume_retype(struct api_call *call, GError **error)
         return api_refuse(call, 400,
                           "os-retype.migration_policy: must be never or on-demand, not \"%s\"",
                           body->migration_policy);
-    if (!config_find(block_config(call, NULL), "volume_type", body->new_type, NULL))
+    if (!config_find(api_config(call, NULL), "volume_type", body->new_type, NULL))
         return api_refuse(call, 404, "Volume type %s could not be found.", body->new_type);
     struct accept_work_args *args =
         block_work(call, RESOURCE_VOLUME, "retype-volume", volume->uuid);
@@ -100,7 +100,7 @@ struct http_answer *api_volume_migrate(struct api_call *call, GError **error)
 {
     const struct migrate_volume_body *body = call->body;
     const char *host = *body->host ? body->host : call->minor >= 16 ? body->cluster : "";
-    const struct config *config = block_config(call, error);
+    const struct config *config = api_config(call, error);
     const struct volume *volume = config ? block_found(call, RESOURCE_VOLUME, error) : NULL;
     if (!volume)
         return NULL;
@@ -154,15 +154,16 @@ static struct http_answer *answer_upload(struct api_call *call, const char *imag
     if (!volume)
         return NULL;
     const struct volume_type *type =
-        config_get(block_config(call, NULL), "volume_type", volume->volume_type, NULL);
+        config_get(api_config(call, NULL), "volume_type", volume->volume_type, NULL);
     json_t *of_type = type ? json_make("{s:s, s:s, s:b}", "id", type->uuid, "name", type->name,
                                        "is_public", type->public)
                            : json_null();
     json_t *upload = json_make(
-        "{s:s, s:s, s:o, s:I, s:o, s:s, s:s, s:s, s:s, s:n}", "id", volume->uuid, "status",
+        "{s:s, s:s, s:o, s:I, s:o, s:s, s:s, s:s, s:s, s:o}", "id", volume->uuid, "status",
         volume_view_status(volume), "display_description", block_text(volume->description), "size",
         (json_int_t)volume->size, "volume_type", of_type, "image_id", image, "container_format",
-        "bare", "disk_format", body->disk_format, "image_name", body->image_name, "updated_at");
+        "bare", "disk_format", body->disk_format, "image_name", body->image_name, "updated_at",
+        api_time((gint64)volume->updated_us));
     if (call->minor >= 1) {
         json_object_set_new(upload, "visibility", json_string("private"));
         json_object_set_new(upload, "protected", json_false());
@@ -210,7 +211,7 @@ struct http_answer *api_volume_set_bootable(struct api_call *call, GError **erro
     return change_volume(call, args, error);
 }
 
-/* It stands with the metadata, as Cinder shows it. */
+/* Guests are held to it; it is shown with the metadata, as Cinder does. */
 struct http_answer *api_volume_update_readonly(struct api_call *call, GError **error)
 {
     const struct readonly_body *body = call->body;
@@ -219,6 +220,7 @@ struct http_answer *api_volume_update_readonly(struct api_call *call, GError **e
         !block_truth(body->readonly, "os-update_readonly_flag.readonly", false, &readonly, error))
         return NULL;
     struct change_volume_args *args = change_volume_args_new();
+    args->readonly = readonly;
     g_ptr_array_add(args->metadata, g_strdup(readonly ? "readonly=True" : "readonly=False"));
     return change_volume(call, args, error);
 }
@@ -240,7 +242,7 @@ struct http_answer *api_volume_set_image_metadata(struct api_call *call, GError 
 {
     const struct metadata_body *body = call->body;
     GPtrArray *words = block_found(call, RESOURCE_VOLUME, error)
-                           ? block_words(body->metadata, "os-set_image_metadata.metadata", error)
+                           ? api_words(body->metadata, "os-set_image_metadata.metadata", error)
                            : NULL;
     if (!words)
         return NULL;

@@ -45,13 +45,28 @@ static bool reserve(struct api_call *call, const char *volume, const char *as, c
                         error);
 }
 
-static bool release(struct api_call *call, const char *volume, GError **error)
+/* Only what is reserved by that id: another one's reservation stays. */
+static bool release(struct api_call *call, const char *volume, const char *as, GError **error)
 {
     struct change_volume_args *args = change_volume_args_new();
     text_set(&args->volume, volume);
+    text_set(&args->reserved, as);
     args->unreserve = true;
     return block_change(call, "change_volume", &change_volume_args_record, args, &args->commit_id,
                         error);
+}
+
+/* By `mode` an attachment says that it only reads; what counts is the volume's own flag. False:
+ * they do not go together. */
+static bool is_mode(const struct volume *volume, const char *mode, GError **error)
+{
+    if (!*mode || !strcmp(mode, volume->readonly ? "ro" : "rw"))
+        return true;
+    fettle_set_error(error, WRONG_INPUT,
+                     "Invalid attachment mode '%s' for volume %s, which is %s; its flag says so: "
+                     "os-update_readonly_flag.",
+                     mode, volume->uuid, volume->readonly ? "only read" : "read and written");
+    return false;
 }
 
 /* What was reserved for it becomes its own, under the same id; a volume that is attached stays with
@@ -59,11 +74,15 @@ static bool release(struct api_call *call, const char *volume, GError **error)
 static bool attach(struct api_call *call, const struct volume *volume, const char *instance,
                    struct http_answer **ret_refused, GError **error)
 {
-    const struct config *config = block_config(call, NULL);
+    const struct config *config = api_config(call, NULL);
     const struct instance *known =
         *instance ? config_get(config, "instance", instance, NULL) : NULL;
     *ret_refused = NULL;
-    if (attachment_of(volume))
+    if (!api_is_admin(call))
+        *ret_refused = api_refuse(call, 403,
+                                  "Guests belong to no project in this version; an administrator "
+                                  "attaches volumes.");
+    else if (attachment_of(volume))
         *ret_refused =
             api_refuse(call, 409, "volume %s is attached already", config_volume_name(volume));
     else if (!known)
@@ -85,10 +104,12 @@ struct http_answer *api_volume_reserve(struct api_call *call, GError **error)
     return id && reserve(call, id, id, "", error) ? api_answer(call, NULL) : NULL;
 }
 
+/* What os-reserve has reserved; of anything else nothing changes, as Cinder has it. */
 static struct http_answer *let_go(struct api_call *call, GError **error)
 {
     const struct volume *volume = block_found(call, RESOURCE_VOLUME, error);
-    if (!volume || (*volume->reserved && !release(call, api_var(call, "id"), error)))
+    if (!volume || (!strcmp(volume->reserved, volume->uuid) &&
+                    !release(call, api_var(call, "id"), api_var(call, "id"), error)))
         return NULL;
     return api_answer(call, NULL);
 }
@@ -120,7 +141,8 @@ struct http_answer *api_volume_attach(struct api_call *call, GError **error)
     const struct attach_body *body = call->body;
     struct http_answer *refused = NULL;
     const struct volume *volume = block_found(call, RESOURCE_VOLUME, error);
-    return volume && attach(call, volume, body->instance_uuid, &refused, error)
+    return volume && is_mode(volume, body->mode, error) &&
+                   attach(call, volume, body->instance_uuid, &refused, error)
                ? api_answer(call, NULL)
                : refused;
 }
@@ -209,14 +231,15 @@ static json_t *whole_view(const struct api_call *call, const struct config *conf
     json_object_set_new(json, "attached_at",
                         api_time(attachment ? (gint64)attachment->since_us : 0));
     json_object_set_new(json, "detached_at", json_null());
-    json_object_set_new(json, "attach_mode", json_string("rw"));
+    json_object_set_new(json, "attach_mode",
+                        json_string(((const struct volume *)record)->readonly ? "ro" : "rw"));
     json_object_set_new(json, "connection_info", json_object());
     return json;
 }
 
 static struct http_answer *list_attachments(struct api_call *call, bool detail, GError **error)
 {
-    const struct config *config = block_config(call, error);
+    const struct config *config = api_config(call, error);
     if (!config)
         return NULL;
     GPtrArray *items = block_items(call, config, RESOURCE_VOLUME);
@@ -224,6 +247,7 @@ static struct http_answer *list_attachments(struct api_call *call, bool detail, 
         if (!*id_of(items->pdata[i - 1]))
             g_ptr_array_remove_index(items, i - 1);
     const struct block_list list = {.plural = "attachments",
+                                    .record = &volume_record,
                                     .items = items,
                                     .id = attachment_id,
                                     .text = attachment_text,
@@ -246,7 +270,7 @@ struct http_answer *api_attachments_detail(struct api_call *call, GError **error
 static const struct volume *find_attached(struct api_call *call, GError **error)
 {
     const char *id = api_var(call, "id");
-    const struct config *config = block_config(call, error);
+    const struct config *config = api_config(call, error);
     g_autoptr(GPtrArray) all = config ? config_list(config, "volume") : g_ptr_array_new();
     for (guint i = 0; i < all->len; i++) {
         const struct volume *volume = all->pdata[i];
@@ -266,7 +290,7 @@ static const struct volume *find_attached(struct api_call *call, GError **error)
 static struct http_answer *answer_attachment(struct api_call *call, const struct volume *volume)
 {
     return api_answer(
-        call, json_make("{s:o}", "attachment", whole_view(call, block_config(call, NULL), volume)));
+        call, json_make("{s:o}", "attachment", whole_view(call, api_config(call, NULL), volume)));
 }
 
 struct http_answer *api_attachment_show(struct api_call *call, GError **error)
@@ -278,7 +302,8 @@ struct http_answer *api_attachment_show(struct api_call *call, GError **error)
 struct http_answer *api_attachment_create(struct api_call *call, GError **error)
 {
     const struct attachment_create_body *body = call->body;
-    if (!block_find(call, RESOURCE_VOLUME, body->volume_uuid, error))
+    const struct volume *found = block_find(call, RESOURCE_VOLUME, body->volume_uuid, error);
+    if (!found || !is_mode(found, body->mode, error))
         return NULL;
     g_autofree char *as = env_uuid(call->api->env);
     if (!reserve(call, body->volume_uuid, as, body->instance_uuid, error))
@@ -317,7 +342,7 @@ struct http_answer *api_attachment_delete(struct api_call *call, GError **error)
     if (!volume)
         return NULL;
     g_autofree char *id = g_strdup(volume->uuid);
-    bool done =
-        attachment_of(volume) ? submit_detach(call, volume, error) : release(call, id, error);
+    bool done = attachment_of(volume) ? submit_detach(call, volume, error)
+                                      : release(call, id, api_var(call, "id"), error);
     return done ? api_answer(call, json_make("{s:[]}", "attachments")) : NULL;
 }

@@ -11,10 +11,18 @@ static json_t *short_view(const struct api_call *call, const struct config *conf
                      "links", block_links(call, "backups", backup->uuid));
 }
 
-/* Only the id of a snapshot is one to clients; what is gone is called by its name on record. */
-static json_t *snapshot_of(const struct backup *backup)
+/* On record is what it was called then; clients know ids. One that was called otherwise since, or
+ * is gone, has none for them. */
+static json_t *snapshot_of(const struct config *config, const struct backup *backup)
 {
-    return g_uuid_string_is_valid(backup->snapshot) ? json_string(backup->snapshot) : json_null();
+    const char *id = g_uuid_string_is_valid(backup->snapshot) ? backup->snapshot : NULL;
+    g_autoptr(GPtrArray) all = config_volume_snapshots(config, backup->volume);
+    for (guint i = 0; !id && *backup->snapshot && i < all->len; i++) {
+        const struct snapshot *snapshot = all->pdata[i];
+        if (!strcmp(snapshot->name, backup->snapshot) && snapshot->created_us < backup->created_us)
+            id = snapshot->uuid;
+    }
+    return id ? json_string(id) : json_null();
 }
 
 static json_t *whole_view(const struct api_call *call, const struct config *config,
@@ -23,7 +31,7 @@ static json_t *whole_view(const struct api_call *call, const struct config *conf
     const struct backup *backup = record;
     const struct backend *backend = config_get(config, "backend", backup->backend, NULL);
     json_t *json = json_make(
-        "{s:s, s:s, s:o, s:o, s:s, s:I, s:I, s:o, s:o, s:s, s:b, s:b, s:o, s:n, s:o, s:o, s:o}",
+        "{s:s, s:s, s:o, s:o, s:s, s:I, s:I, s:o, s:o, s:s, s:b, s:b, s:o, s:o, s:o, s:o, s:o}",
         "id", backup->uuid, "status", enum_word(&backup_status_words, (int)backup->status), "name",
         block_text(backup->name), "description", block_text(backup->description), "volume_id",
         backup->volume, "size", (json_int_t)backup->size, "object_count",
@@ -31,8 +39,9 @@ static json_t *whole_view(const struct api_call *call, const struct config *conf
         backend ? json_string(backend->name) : json_null(), "fail_reason",
         block_text(backup->status_why), "availability_zone", BLOCK_ZONE, "has_dependent_backups", 0,
         "is_incremental", 0, "created_at", api_time((gint64)backup->created_us), "updated_at",
-        "data_timestamp", api_time((gint64)backup->created_us), "snapshot_id", snapshot_of(backup),
-        "links", block_links(call, "backups", backup->uuid));
+        api_time((gint64)backup->updated_us), "data_timestamp",
+        api_time((gint64)backup->created_us), "snapshot_id", snapshot_of(config, backup), "links",
+        block_links(call, "backups", backup->uuid));
     if (call->minor >= 18)
         json_object_set_new(json, "os-backup-project-attr:project_id",
                             json_string(backup->project));
@@ -66,10 +75,11 @@ static const char *backup_text(const struct config *config, const void *record, 
 
 static struct http_answer *list_backups(struct api_call *call, bool detail, GError **error)
 {
-    const struct config *config = block_config(call, error);
+    const struct config *config = api_config(call, error);
     if (!config)
         return NULL;
     const struct block_list list = {.plural = "backups",
+                                    .record = &backup_record,
                                     .items = block_items(call, config, RESOURCE_BACKUP),
                                     .id = backup_id,
                                     .text = backup_text,
@@ -94,7 +104,7 @@ static struct http_answer *answer_backup(struct api_call *call, const char *id, 
                                          GError **error)
 {
     const struct backup *backup = block_find(call, RESOURCE_BACKUP, id, error);
-    const struct config *config = block_config(call, NULL);
+    const struct config *config = api_config(call, NULL);
     return backup ? api_answer(call,
                                json_make("{s:o}", "backup",
                                          (whole ? whole_view : short_view)(call, config, backup)))
@@ -132,7 +142,7 @@ struct http_answer *api_backup_create(struct api_call *call, GError **error)
     if (!volume || !may_make(call, volume, body, error) ||
         (*body->snapshot_id && !block_find(call, RESOURCE_SNAPSHOT, body->snapshot_id, error)))
         return NULL;
-    GPtrArray *metadata = block_words(body->metadata, "backup.metadata", error);
+    GPtrArray *metadata = api_words(body->metadata, "backup.metadata", error);
     if (!metadata)
         return NULL;
     struct accept_work_args *args = block_work(call, RESOURCE_BACKUP, "back-up-volume", "");
@@ -155,7 +165,7 @@ struct http_answer *api_backup_update(struct api_call *call, GError **error)
 {
     const struct volume_update_body *body = call->body;
     GPtrArray *metadata = block_found(call, RESOURCE_BACKUP, error)
-                              ? block_words(body->metadata, "backup.metadata", error)
+                              ? api_words(body->metadata, "backup.metadata", error)
                               : NULL;
     if (!metadata)
         return NULL;
@@ -206,7 +216,7 @@ struct accept_work_args *block_restore_new(struct api_call *call, const struct b
         block_work(call, RESOURCE_BACKUP, "restore-backup", backup->uuid);
     text_set(&args->name, name);
     text_set(&args->user, call->token->user_id);
-    as_it_was(block_config(call, NULL), backup, args);
+    as_it_was(api_config(call, NULL), backup, args);
     block_add_quota(call, args, backup->project);
     return args;
 }

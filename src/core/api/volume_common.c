@@ -8,19 +8,10 @@
 
 /* --- what there is --- */
 
-const struct config *block_config(const struct api_call *call, GError **error)
-{
-    const struct config *config = cell_config(call->api->cell);
-    if (!config)
-        fettle_set_error(error, TEMPORARY,
-                         "nothing is known of the cluster yet: no master has answered");
-    return config;
-}
-
 const void *block_find(struct api_call *call, enum resource_type type, const char *id,
                        GError **error)
 {
-    const struct config *config = block_config(call, error);
+    const struct config *config = api_config(call, error);
     if (!config)
         return NULL;
     const void *record = config_get(config, resource_kind(type), id, NULL);
@@ -109,33 +100,6 @@ bool block_read_names(const struct api_call *call, char **name, char **descripti
     return **name || **description || *ret_no_name || *ret_no_description;
 }
 
-GPtrArray *block_words(const json_t *json, const char *field, GError **error)
-{
-    g_autoptr(GPtrArray) words = g_ptr_array_new_with_free_func(g_free);
-    if (json && !json_is_object(json)) {
-        fettle_set_error(error, WRONG_INPUT, "%s: must be an object", field);
-        return NULL;
-    }
-    const char *key;
-    json_t *value;
-    json_object_foreach((json_t *)json, key, value) {
-        const char *text = json_string_value(value);
-        g_autofree char *control = text_control(key);
-        bool good_key = *key && g_utf8_strlen(key, -1) <= 255 && !strchr(key, '=') && !control;
-        if (!good_key || !text || g_utf8_strlen(text, -1) > 255) {
-            fettle_set_error(error, WRONG_INPUT, "%s.%s: %s", field, key,
-                             good_key ? "must be a text of 255 letters at most"
-                                      : "a key has 1 to 255 letters, none of which is =");
-            return NULL;
-        }
-        g_ptr_array_add(words, g_strconcat(key, "=", text, NULL));
-    }
-    if (words->len <= LIMIT_METADATA)
-        return g_steal_pointer(&words);
-    fettle_set_error(error, LIMIT, "%s: has more than %d keys", field, LIMIT_METADATA);
-    return NULL;
-}
-
 void block_set_words(GPtrArray **list, GPtrArray *words)
 {
     g_ptr_array_unref(*list);
@@ -217,6 +181,12 @@ static bool metadata_fits(const char *asked, const struct config *config,
     return json_is_object(wanted);
 }
 
+/* Where something is, administrators alone learn: also not by asking for it. */
+static bool may_ask(const struct api_call *call, const char *key)
+{
+    return api_is_admin(call) || strcmp(key, "host") != 0;
+}
+
 /* One filter of the query; what the kind knows nothing of restricts nothing. */
 static bool filter_fits(const struct api_call *call, const struct config *config,
                         const struct block_list *list, const void *record, const char *name,
@@ -226,7 +196,7 @@ static bool filter_fits(const struct api_call *call, const struct config *config
     size_t length = strlen(name);
     bool like = length && name[length - 1] == '~' && call->minor >= 34;
     g_autofree char *key = g_strndup(name, like ? length - 1 : length);
-    const char *has = list->text(config, record, key, scratch);
+    const char *has = may_ask(call, key) ? list->text(config, record, key, scratch) : NULL;
     return !has || (like ? strstr(has, value) != NULL : !g_ascii_strcasecmp(has, value));
 }
 
@@ -300,7 +270,7 @@ static bool read_sorting(const struct api_call *call, struct sorting *sorting, G
 
 static bool is_number(const char *key)
 {
-    return !strcmp(key, "created_at") || !strcmp(key, "size");
+    return !strcmp(key, "created_at") || !strcmp(key, "updated_at") || !strcmp(key, "size");
 }
 
 /* A record, and the number that it is sorted by first, if it is one: read once, not at each
@@ -357,18 +327,22 @@ static void sort_records(const struct sorting *sorting, GPtrArray *records)
         records->pdata[i] = (void *)g_array_index(items, struct sort_item, i).record;
 }
 
-static bool check_keys(const struct sorting *sorting, const GPtrArray *items, GError **error)
+/* Also of a list that is empty: an empty record knows the keys as well. */
+static bool check_keys(const struct api_call *call, const struct sorting *sorting, GError **error)
 {
     char scratch[BLOCK_SCRATCH];
-    for (guint i = 0; items->len && i < sorting->count; i++)
-        if (!sorting->list->text(sorting->config, items->pdata[0], sorting->keys[i].name,
-                                 scratch)) {
-            fettle_set_error(error, WRONG_INPUT,
-                             "Invalid input received: Sort key supplied is invalid: %s",
-                             sorting->keys[i].name);
-            return false;
-        }
-    return true;
+    const char *bad = NULL;
+    void *blank = record_new(sorting->list->record);
+    for (guint i = 0; i < sorting->count && !bad; i++) {
+        const char *name = sorting->keys[i].name;
+        if (!may_ask(call, name) || !sorting->list->text(sorting->config, blank, name, scratch))
+            bad = name;
+    }
+    record_free(sorting->list->record, blank);
+    if (bad)
+        fettle_set_error(error, WRONG_INPUT,
+                         "Invalid input received: Sort key supplied is invalid: %s", bad);
+    return !bad;
 }
 
 static json_t *view_page(struct api_call *call, const struct config *config,
@@ -391,17 +365,23 @@ static json_t *view_page(struct api_call *call, const struct config *config,
 struct http_answer *block_answer_list(struct api_call *call, const struct block_list *list,
                                       bool detail, GError **error)
 {
-    const struct config *config = block_config(call, error);
+    const struct config *config = api_config(call, error);
     g_autoptr(GPtrArray) all = list->items;
     g_autoptr(GPtrArray) items = g_ptr_array_new(), ids = g_ptr_array_new();
     bool with_count = false;
     struct sorting sorting = {.config = config, .list = list};
-    for (guint i = 0; i < all->len; i++)
-        if (record_fits(call, config, list, all->pdata[i]))
+    const char *marker = api_query(call, "marker");
+    guint more = 0; /* the last one of the page before has its place, also if it fits no more */
+    for (guint i = 0; i < all->len; i++) {
+        bool fits = record_fits(call, config, list, all->pdata[i]);
+        bool marks = marker && !strcmp(list->id(all->pdata[i]), marker);
+        if (fits || marks)
             g_ptr_array_add(items, all->pdata[i]);
+        more += marks && !fits;
+    }
     bool good = api_no_times(call, error) &&
                 api_query_bool(call, "with_count", false, &with_count, error) &&
-                read_sorting(call, &sorting, error) && check_keys(&sorting, items, error);
+                read_sorting(call, &sorting, error) && check_keys(call, &sorting, error);
     if (good)
         sort_records(&sorting, items);
     sorting_clear(&sorting);
@@ -413,7 +393,7 @@ struct http_answer *block_answer_list(struct api_call *call, const struct block_
     json_t *json = view_page(call, config, list, detail, &page, items);
     api_page_clear(&page);
     if (with_count && call->minor >= 45)
-        json_object_set_new(json, "count", json_integer(items->len));
+        json_object_set_new(json, "count", json_integer(items->len - more));
     return api_answer(call, json);
 }
 
@@ -435,9 +415,11 @@ GPtrArray *block_items(const struct api_call *call, const struct config *config,
 const char *block_resource_text(const struct config *config, const struct resource *resource,
                                 const char *key, char *scratch)
 {
-    if (!strcmp(key, "created_at") || !strcmp(key, "size")) {
+    if (is_number(key)) {
         g_snprintf(scratch, BLOCK_SCRATCH, "%" G_GUINT64_FORMAT,
-                   *key == 'c' ? resource->created_us : resource->size);
+                   *key == 'c'   ? resource->created_us
+                   : *key == 'u' ? resource->updated_us
+                                 : resource->size);
         return scratch;
     }
     return !strcmp(key, "id")                                     ? resource->uuid
@@ -547,34 +529,12 @@ struct http_answer *block_reset_act(struct api_call *call, enum resource_type ty
                : NULL;
 }
 
-/* Whether it cannot go whatever its status is: it has snapshots, or something is made of it. */
-static bool is_needed(const struct config *config, enum resource_type type, const char *id)
-{
-    g_autoptr(GPtrArray) snapshots = config_volume_snapshots(config, id);
-    g_autoptr(GPtrArray) rows = config_held_work(config, type, id);
-    bool read = false;
-    for (guint i = 0; i < rows->len; i++) {
-        const struct worker *row = rows->pdata[i];
-        read = read || (strcmp(row->partner_id, id) != 0 && strcmp(row->resource_id, id) != 0);
-    }
-    return snapshots->len || read;
-}
-
-/* What is done to it ends first: then nobody's late word counts any more (CLN-65). */
 struct http_answer *block_force_delete_act(struct api_call *call, enum resource_type type,
                                            const char *operation, GError **error)
 {
-    g_autoptr(GError) first = NULL;
-    const char *id = api_var(call, "id");
     if (!block_found(call, type, error))
         return NULL;
-    struct http_answer *answer =
-        block_accept_act(call, block_work(call, type, operation, id), &first);
-    bool stuck = first && fettle_error_is(first, WRONG_STATE) &&
-                 !is_needed(block_config(call, NULL), type, id);
-    if (!answer && !stuck)
-        g_propagate_error(error, g_steal_pointer(&first));
-    if (stuck && block_reset(call, type, id, resource_error_status(type), error))
-        answer = block_accept_act(call, block_work(call, type, operation, id), error);
-    return answer;
+    struct accept_work_args *args = block_work(call, type, operation, api_var(call, "id"));
+    args->force = true;
+    return block_accept_act(call, args, error);
 }

@@ -12,8 +12,6 @@
 
 /* --- what there is --- */
 
-/* The copy of the configuration; TEMPORARY: there is none yet. */
-const struct config *block_config(const struct api_call *call, GError **error);
 /* By its id, if it is the project's that asks, or an administrator asks; its record. It is what the
  * call is about then. UNKNOWN_ENTITY, in Cinder's words. */
 const void *block_find(struct api_call *call, enum resource_type type, const char *id,
@@ -24,6 +22,8 @@ const void *block_found(struct api_call *call, enum resource_type type, GError *
 /* The same of what has just been made. TEMPORARY: it is on record, and not to be seen here (yet).
  */
 bool block_made(struct api_call *call, enum resource_type type, const char *id, GError **error);
+/* The type of the project's volumes that name none, if it has one of its own. */
+const struct volume_type *block_default_type(const struct api_call *call);
 
 /* --- what bodies say --- */
 
@@ -36,8 +36,6 @@ bool block_truth(const json_t *json, const char *field, bool otherwise, bool *re
 /* What a volume_update_body says of names; whether that is to be different. */
 bool block_read_names(const struct api_call *call, char **name, char **description,
                       bool *ret_no_name, bool *ret_no_description);
-/* An object of texts as KEY=VALUE; NULL: none. Unref it. WRONG_INPUT, names field and key. */
-GPtrArray *block_words(const json_t *json, const char *field, GError **error);
 /* Replaces a list of a record. */
 void block_set_words(GPtrArray **list, GPtrArray *words);
 
@@ -56,14 +54,14 @@ char *block_host(const struct config *config, const char *host, const char *back
 /* --- lists --- */
 
 struct block_list {
-    const char *plural; /* "volumes" */
-    GPtrArray *items;   /* records, borrowed */
+    const char *plural;          /* "volumes" */
+    GPtrArray *items;            /* records, borrowed */
+    const struct record *record; /* that they are of */
     const char *(*id)(const void *record);
     /* By a key of filters and of sorting, as a text; NULL: it has none of that name. `scratch` has
      * room for a number. */
     const char *(*text)(const struct config *config, const void *record, const char *key,
                         char *scratch);
-    bool (*fits)(const struct api_call *call, const void *record, GError **error); /* NULL: all */
     json_t *(*view)(const struct api_call *call, const struct config *config, const void *record);
     json_t *(*detail)(const struct api_call *call, const struct config *config, const void *record);
 };

@@ -48,8 +48,7 @@ static struct http_answer *answer_words(struct api_call *call, GError **error)
 static struct http_answer *set_words(struct api_call *call, bool only, GError **error)
 {
     const struct metadata_body *body = call->body;
-    GPtrArray *words =
-        words_of(call, error) ? block_words(body->metadata, "metadata", error) : NULL;
+    GPtrArray *words = words_of(call, error) ? api_words(body->metadata, "metadata", error) : NULL;
     if (!words)
         return NULL;
     if (!words->len && !only) {
@@ -69,7 +68,7 @@ static struct http_answer *set_one(struct api_call *call, GError **error)
     if (json_object_size(body->meta) != 1 || !json_object_get(body->meta, key))
         return api_refuse(
             call, 400, "meta: must be an object with the key of the path, %s, and no other", key);
-    GPtrArray *words = block_words(body->meta, "meta", error);
+    GPtrArray *words = api_words(body->meta, "meta", error);
     if (!words || !change_words(call, words, g_ptr_array_new(), false, error))
         return NULL;
     return api_answer(call, json_make("{s:O}", "meta", body->meta));

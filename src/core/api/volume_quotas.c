@@ -68,7 +68,7 @@ static gint64 limit_of(const struct api_quota *quota, const struct quota_row *ro
 
 struct http_answer *api_limits_show(struct api_call *call, GError **error)
 {
-    const struct config *config = block_config(call, error);
+    const struct config *config = api_config(call, error);
     const char *other = api_query(call, "project_id");
     if (!config)
         return NULL;
@@ -128,7 +128,7 @@ struct http_answer *api_quota_show(struct api_call *call, GError **error)
 {
     bool with_usage;
     const char *project = api_var(call, "id");
-    const struct config *config = block_config(call, error);
+    const struct config *config = api_config(call, error);
     struct http_answer *refused = refuse_others(call);
     if (refused || !config || !api_query_bool(call, "usage", false, &with_usage, error))
         return refused;

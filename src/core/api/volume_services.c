@@ -3,6 +3,7 @@
 
 #include "core/api/volume_common.h"
 #include "core/config/usage.h"
+#include "core/config/volume_types.h"
 #include "proto/env.h"
 
 /* --- services --- */
@@ -55,7 +56,7 @@ static bool is_binary(const struct storage_service *service, const char *binary)
 
 struct http_answer *api_services_list(struct api_call *call, GError **error)
 {
-    const struct config *config = block_config(call, error);
+    const struct config *config = api_config(call, error);
     if (!config)
         return NULL;
     const char *binary = api_query(call, "binary");
@@ -90,7 +91,7 @@ static struct http_answer *set_disabled(struct api_call *call, bool disabled, co
 {
     const struct service_body *body = call->body;
     const char *binary = *body->binary ? body->binary : body->service;
-    const struct config *config = block_config(call, error);
+    const struct config *config = api_config(call, error);
     if (!config)
         return NULL;
     const struct storage_service *service =
@@ -160,8 +161,10 @@ static json_t *capabilities(const struct api_call *call, const struct config *co
     gint64 now = call->api->env->ops->wall_us(call->api->env);
     bool known = space && space->total_mib;
     return json_make("{s:s, s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:I, s:s, s:b, s:b, s:b, s:o}",
-                     "volume_backend_name", backend->name, "storage_protocol", "file",
-                     "vendor_name", "Fettle", "driver_version", FETTLE_VERSION, "total_capacity_gb",
+                     "volume_backend_name", backend->name, "storage_protocol",
+                     volume_type_capability(backend, "storage_protocol"), "vendor_name",
+                     volume_type_capability(backend, "vendor_name"), "driver_version",
+                     FETTLE_VERSION, "total_capacity_gb",
                      known ? gib(space->total_mib) : json_string("unknown"), "free_capacity_gb",
                      known ? gib(space->free_mib) : json_string("unknown"), "allocated_capacity_gb",
                      gib(promised), "provisioned_capacity_gb", gib(promised), "reserved_percentage",
@@ -177,7 +180,7 @@ struct http_answer *api_pools_list(struct api_call *call, GError **error)
         return NULL;
     record_autoptr(cluster_status) status =
         detail ? cell_call(call->api->cell, "cluster_status", NULL, error) : NULL;
-    const struct config *config = !detail || status ? block_config(call, error) : NULL;
+    const struct config *config = !detail || status ? api_config(call, error) : NULL;
     if (!config)
         return NULL;
     json_t *pools = json_array();
@@ -200,4 +203,33 @@ struct http_answer *api_zones_list(struct api_call *call, GError **error)
 {
     return api_answer(call, json_make("{s:[{s:s, s:{s:b}}]}", "availabilityZoneInfo", "zoneName",
                                       BLOCK_ZONE, "zoneState", "available", 1));
+}
+
+/* --- filters --- */
+
+static const struct {
+    const char *resource, *filters[8];
+} restricted[] = {
+    {"volume", {"name", "status", "metadata", "bootable", "availability_zone", "size"}},
+    {"snapshot", {"name", "status", "volume_id", "metadata", "availability_zone"}},
+    {"backup", {"name", "status", "volume_id"}},
+    {"attachment", {"volume_id", "status", "instance_id"}},
+    {"volume_type", {"is_public"}},
+};
+
+struct http_answer *api_resource_filters_list(struct api_call *call, GError **error)
+{
+    const char *asked = api_query(call, "resource");
+    json_t *list = json_array();
+    for (guint i = 0; i < G_N_ELEMENTS(restricted); i++) {
+        json_t *filters = json_array();
+        for (const char *const *filter = restricted[i].filters; *filter; filter++)
+            json_array_append_new(filters, json_string(*filter));
+        json_t *entry =
+            json_make("{s:s, s:o}", "resource", restricted[i].resource, "filters", filters);
+        if (!asked || !strcmp(asked, restricted[i].resource))
+            json_array_append(list, entry);
+        json_decref(entry);
+    }
+    return api_answer(call, json_make("{s:o}", "resource_filters", list));
 }

@@ -5,13 +5,13 @@
 
 static json_t *view(const struct api_call *call, const struct snapshot *snapshot, bool whole)
 {
-    json_t *json =
-        json_make("{s:s, s:s, s:o, s:o, s:s, s:I, s:o, s:n, s:o}", "id", snapshot->uuid, "status",
-                  enum_word(&snapshot_status_words, (int)snapshot->status), "name",
-                  block_text(snapshot->name), "description", block_text(snapshot->description),
-                  "volume_id", snapshot->volume, "size", (json_int_t)snapshot->size, "created_at",
-                  api_time((gint64)snapshot->created_us), "updated_at", "metadata",
-                  block_metadata(snapshot->metadata));
+    json_t *json = json_make(
+        "{s:s, s:s, s:o, s:o, s:s, s:I, s:o, s:o, s:o}", "id", snapshot->uuid, "status",
+        enum_word(&snapshot_status_words, (int)snapshot->status), "name",
+        block_text(snapshot->name), "description", block_text(snapshot->description), "volume_id",
+        snapshot->volume, "size", (json_int_t)snapshot->size, "created_at",
+        api_time((gint64)snapshot->created_us), "updated_at",
+        api_time((gint64)snapshot->updated_us), "metadata", block_metadata(snapshot->metadata));
     if (call->minor >= 14)
         json_object_set_new(json, "group_snapshot_id", json_null());
     if (call->minor >= 41)
@@ -60,10 +60,11 @@ static json_t *whole_view(const struct api_call *call, const struct config *conf
 
 static struct http_answer *list_snapshots(struct api_call *call, bool detail, GError **error)
 {
-    const struct config *config = block_config(call, error);
+    const struct config *config = api_config(call, error);
     if (!config)
         return NULL;
     const struct block_list list = {.plural = "snapshots",
+                                    .record = &snapshot_record,
                                     .items = block_items(call, config, RESOURCE_SNAPSHOT),
                                     .id = snapshot_id,
                                     .text = snapshot_text,
@@ -103,7 +104,7 @@ struct http_answer *api_snapshot_create(struct api_call *call, GError **error)
     bool force;
     const struct volume *volume = block_find(call, RESOURCE_VOLUME, body->volume_id, error);
     GPtrArray *metadata = volume && block_truth(body->force, "snapshot.force", false, &force, error)
-                              ? block_words(body->metadata, "snapshot.metadata", error)
+                              ? api_words(body->metadata, "snapshot.metadata", error)
                               : NULL;
     if (!metadata)
         return NULL;
@@ -126,7 +127,7 @@ struct http_answer *api_snapshot_update(struct api_call *call, GError **error)
 {
     const struct volume_update_body *body = call->body;
     GPtrArray *metadata = block_found(call, RESOURCE_SNAPSHOT, error)
-                              ? block_words(body->metadata, "snapshot.metadata", error)
+                              ? api_words(body->metadata, "snapshot.metadata", error)
                               : NULL;
     if (!metadata)
         return NULL;

@@ -1,7 +1,8 @@
-/* Types of volumes: lists, one, made, changed, taken away; their extra specs, and who may use them.
- */
+/* Types of volumes: lists, one, made, changed, taken away; their extra specs, who may use them, and
+ * which of them a project's volumes have that name none. */
 #include <string.h>
 
+#include "core/api/identity_model.h"
 #include "core/api/volume_common.h"
 #include "core/config/volume_types.h"
 #include "proto/env.h"
@@ -17,7 +18,7 @@ static bool may_use(const struct api_call *call, const struct volume_type *type)
 static const struct volume_type *find_type(struct api_call *call, GError **error)
 {
     const char *id = api_var(call, "id");
-    const struct config *config = block_config(call, error);
+    const struct config *config = api_config(call, error);
     const struct volume_type *type = config ? config_get(config, "volume_type", id, NULL) : NULL;
     if (type && may_use(call, type)) {
         text_set(&call->resource, id);
@@ -78,7 +79,7 @@ static bool is_wanted(const struct api_call *call, const struct volume_type *typ
 
 struct http_answer *api_types_list(struct api_call *call, GError **error)
 {
-    const struct config *config = block_config(call, error);
+    const struct config *config = api_config(call, error);
     const char *wish = api_query(call, "is_public");
     bool all = wish && !g_ascii_strcasecmp(wish, "none"), public = true;
     if (!config || (!all && !api_query_bool(call, "is_public", true, &public, error)))
@@ -89,6 +90,7 @@ struct http_answer *api_types_list(struct api_call *call, GError **error)
         if (is_wanted(call, types->pdata[i], all, public))
             g_ptr_array_add(items, types->pdata[i]);
     const struct block_list list = {.plural = "volume_types",
+                                    .record = &volume_type_record,
                                     .items = items,
                                     .id = type_id,
                                     .text = type_text,
@@ -99,11 +101,13 @@ struct http_answer *api_types_list(struct api_call *call, GError **error)
 
 struct http_answer *api_type_default(struct api_call *call, GError **error)
 {
-    const struct config *config = block_config(call, error);
+    const struct config *config = api_config(call, error);
     if (!config)
         return NULL;
     const char *name = config_cluster(config)->default_volume_type;
-    const struct volume_type *type = *name ? config_find(config, "volume_type", name, NULL) : NULL;
+    const struct volume_type *type = block_default_type(call);
+    if (!type && *name)
+        type = config_find(config, "volume_type", name, NULL);
     return type && may_use(call, type)
                ? answer_type(call, type)
                : api_refuse(call, 404, "Default volume type can not be found.");
@@ -121,7 +125,7 @@ struct http_answer *api_type_create(struct api_call *call, GError **error)
 {
     const struct type_create_body *body = call->body;
     bool public;
-    GPtrArray *specs = block_words(body->extra_specs, "volume_type.extra_specs", error);
+    GPtrArray *specs = api_words(body->extra_specs, "volume_type.extra_specs", error);
     if (!specs)
         return NULL;
     record_autoptr(add_volume_type_args) args = add_volume_type_args_new();
@@ -139,7 +143,7 @@ struct http_answer *api_type_create(struct api_call *call, GError **error)
     if (!done)
         return NULL;
     text_set(&call->resource, id);
-    const struct volume_type *type = config_get(block_config(call, NULL), "volume_type", id, NULL);
+    const struct volume_type *type = config_get(api_config(call, NULL), "volume_type", id, NULL);
     if (type)
         return answer_type(call, type);
     fettle_set_error(error, TEMPORARY, "volume type %s is made, and not seen here yet", id);
@@ -178,7 +182,7 @@ struct http_answer *api_type_delete(struct api_call *call, GError **error)
     const struct volume_type *type = find_type(call, error);
     if (!type)
         return NULL;
-    if (config_volume_of_type(block_config(call, NULL), type->uuid))
+    if (config_volume_of_type(api_config(call, NULL), type->uuid))
         return api_refuse(call, 400,
                           "Target volume type is still in use. Volume Type %s deletion is not "
                           "allowed with volumes present with the type.",
@@ -204,7 +208,7 @@ struct http_answer *api_type_specs_list(struct api_call *call, GError **error)
 
 static bool set_specs(struct api_call *call, const json_t *specs, const char *field, GError **error)
 {
-    GPtrArray *words = find_type(call, error) ? block_words(specs, field, error) : NULL;
+    GPtrArray *words = find_type(call, error) ? api_words(specs, field, error) : NULL;
     if (!words)
         return false;
     struct change_volume_type_args *args = change_volume_type_args_new();
@@ -309,4 +313,80 @@ struct http_answer *api_type_access_add(struct api_call *call, GError **error)
 struct http_answer *api_type_access_remove(struct api_call *call, GError **error)
 {
     return change_access(call, false, error);
+}
+
+/* --- the type of a project's volumes that name none --- */
+
+const struct volume_type *block_default_type(const struct api_call *call)
+{
+    const struct config *config = api_config(call, NULL);
+    const struct api_default_type *own =
+        identity_get(call->api->identity, "api_default_type", call->token->project_id);
+    const struct volume_type *type =
+        own && config ? config_get(config, "volume_type", own->volume_type, NULL) : NULL;
+    return type && may_use(call, type) ? type : NULL;
+}
+
+static json_t *view_default(const struct api_default_type *own)
+{
+    return json_make("{s:s, s:s}", "project_id", own->id, "volume_type_id", own->volume_type);
+}
+
+struct http_answer *api_default_types_list(struct api_call *call, GError **error)
+{
+    json_t *list = json_array();
+    g_autoptr(GPtrArray) all = identity_list(call->api->identity, "api_default_type");
+    for (guint i = 0; i < all->len; i++)
+        json_array_append_new(list, view_default(all->pdata[i]));
+    return api_answer(call, json_make("{s:o}", "default_types", list));
+}
+
+struct http_answer *api_default_type_show(struct api_call *call, GError **error)
+{
+    const char *project = api_var(call, "id");
+    const struct api_default_type *own =
+        identity_get(call->api->identity, "api_default_type", project);
+    return own ? api_answer(call, json_make("{s:o}", "default_type", view_default(own)))
+               : api_refuse(call, 404, "Default type for project %s not found.", project);
+}
+
+static bool decide_default(struct identity *identity, GPtrArray *changes, void *data,
+                           GError **error)
+{
+    const struct api_default_type *own = data;
+    if (*own->volume_type)
+        identity_put(changes, &api_default_type_record, own->id, own);
+    else if (identity_get(identity, "api_default_type", own->id))
+        identity_drop(changes, "api_default_type", own->id);
+    return true;
+}
+
+/* "": none of its own. */
+static bool set_default(struct api_call *call, const char *volume_type, GError **error)
+{
+    struct api_default_type own = {.id = (char *)api_var(call, "id"),
+                                   .volume_type = (char *)volume_type};
+    text_set(&call->resource, own.id);
+    return identity_change(call->api->identity, decide_default, &own, error);
+}
+
+struct http_answer *api_default_type_set(struct api_call *call, GError **error)
+{
+    const struct default_type_body *body = call->body;
+    const struct config *config = api_config(call, error);
+    const struct volume_type *type =
+        config ? config_find(config, "volume_type", body->volume_type, NULL) : NULL;
+    if (!config)
+        return NULL;
+    if (!type)
+        return api_refuse(call, 404, "Volume type %s could not be found.", body->volume_type);
+    if (!identity_get(call->api->identity, "api_project", api_var(call, "id")))
+        return api_refuse(call, 404, "Project id: %s not found.", api_var(call, "id"));
+    g_autofree char *uuid = g_strdup(type->uuid);
+    return set_default(call, uuid, error) ? api_default_type_show(call, error) : NULL;
+}
+
+struct http_answer *api_default_type_drop(struct api_call *call, GError **error)
+{
+    return set_default(call, "", error) ? api_answer(call, NULL) : NULL;
 }

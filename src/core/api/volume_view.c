@@ -10,7 +10,9 @@ const char *volume_view_status(const struct volume *volume)
     return attachment_status_word(volume);
 }
 
-json_t *volume_view_attachments(const struct config *config, const struct volume *volume)
+/* On which host, administrators alone are told. */
+static json_t *volume_view_attachments(const struct api_call *call, const struct config *config,
+                                       const struct volume *volume)
 {
     const struct attachment *attachment = attachment_of(volume);
     json_t *list = json_array();
@@ -22,8 +24,9 @@ json_t *volume_view_attachments(const struct config *config, const struct volume
         list, json_make("{s:s, s:s, s:s, s:s, s:o, s:o, s:o}", "id", volume->uuid, "volume_id",
                         volume->uuid, "attachment_id", attachment->uuid, "server_id",
                         attachment->instance, "device", block_text(attachment->device), "host_name",
-                        instance ? json_string(config_node_name(config, instance->primary_node))
-                                 : json_null(),
+                        instance && api_is_admin(call)
+                            ? json_string(config_node_name(config, instance->primary_node))
+                            : json_null(),
                         "attached_at", api_time((gint64)attachment->since_us)));
     return list;
 }
@@ -73,12 +76,22 @@ static void add_whole(const struct api_call *call, const struct config *config,
     json_object_set_new(view, "os-vol-mig-status-attr:name_id", json_null());
 }
 
+/* That guests may only read it stands there, as Cinder shows it; whatever else is said by that key.
+ */
+static json_t *metadata_of(const struct volume *volume)
+{
+    json_t *metadata = block_metadata(volume->metadata);
+    if (volume->readonly || json_object_get(metadata, "readonly"))
+        json_object_set_new(metadata, "readonly", json_string(volume->readonly ? "True" : "False"));
+    return metadata;
+}
+
 json_t *volume_view(const struct api_call *call, const struct config *config,
                     const struct volume *volume, bool whole)
 {
     const struct volume_type *type = config_get(config, "volume_type", volume->volume_type, NULL);
     json_t *view = json_make(
-        "{s:s, s:s, s:o, s:o, s:I, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:s, s:b, s:b, s:o, s:n, "
+        "{s:s, s:s, s:o, s:o, s:I, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:s, s:b, s:b, s:o, s:o, "
         "s:n, s:n, s:n, s:o}",
         "id", volume->uuid, "status", volume_view_status(volume), "name", block_text(volume->name),
         "description", block_text(volume->description), "size", (json_int_t)volume->size,
@@ -86,11 +99,11 @@ json_t *volume_view(const struct api_call *call, const struct config *config,
         api_time((gint64)volume->created_us), "volume_type",
         type ? json_string(type->name) : json_null(), "snapshot_id",
         block_text(volume->from_snapshot), "source_volid", block_text(volume->from_volume),
-        "metadata", block_metadata(volume->metadata), "bootable",
-        volume->bootable ? "true" : "false", "encrypted", 0, "multiattach", 0, "attachments",
-        volume_view_attachments(config, volume), "updated_at", "migration_status",
-        "replication_status", "consistencygroup_id", "links",
-        block_links(call, "volumes", volume->uuid));
+        "metadata", metadata_of(volume), "bootable", volume->bootable ? "true" : "false",
+        "encrypted", 0, "multiattach", 0, "attachments",
+        volume_view_attachments(call, config, volume), "updated_at",
+        api_time((gint64)volume->updated_us), "migration_status", "replication_status",
+        "consistencygroup_id", "links", block_links(call, "volumes", volume->uuid));
     add_by_version(call, config, volume, view);
     if (whole)
         add_whole(call, config, volume, view);

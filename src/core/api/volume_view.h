@@ -9,5 +9,3 @@ json_t *volume_view(const struct api_call *call, const struct config *config,
                     const struct volume *volume, bool whole);
 /* Its status, as attachments say it. */
 const char *volume_view_status(const struct volume *volume);
-/* Its attachments as volumes show them: those that a guest has. */
-json_t *volume_view_attachments(const struct config *config, const struct volume *volume);

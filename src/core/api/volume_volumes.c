@@ -57,10 +57,11 @@ static json_t *whole_view(const struct api_call *call, const struct config *conf
 
 static struct http_answer *list_volumes(struct api_call *call, bool detail, GError **error)
 {
-    const struct config *config = block_config(call, error);
+    const struct config *config = api_config(call, error);
     if (!config)
         return NULL;
     const struct block_list list = {.plural = "volumes",
+                                    .record = &volume_record,
                                     .items = block_items(call, config, RESOURCE_VOLUME),
                                     .id = volume_id,
                                     .text = volume_text,
@@ -102,7 +103,7 @@ static void add_metadata(json_t *all, const struct volume *volume)
 
 struct http_answer *api_volumes_summary(struct api_call *call, GError **error)
 {
-    const struct config *config = block_config(call, error);
+    const struct config *config = api_config(call, error);
     if (!config)
         return NULL;
     g_autoptr(GPtrArray) items = block_items(call, config, RESOURCE_VOLUME);
@@ -126,7 +127,7 @@ static struct http_answer *answer_volume(struct api_call *call, const char *id, 
                                          GError **error)
 {
     const struct volume *volume = block_find(call, RESOURCE_VOLUME, id, error);
-    const struct config *config = block_config(call, NULL);
+    const struct config *config = api_config(call, NULL);
     return volume ? api_answer(call, json_make("{s:o}", "volume",
                                                volume_view(call, config, volume, whole)))
                   : NULL;
@@ -209,7 +210,7 @@ static const struct image *find_image(const struct api_call *call, const struct 
 static bool of_image(struct api_call *call, const char *id, struct accept_work_args *args,
                      GError **error)
 {
-    const struct config *config = block_config(call, error);
+    const struct config *config = api_config(call, error);
     const struct image *image = config ? find_image(call, config, id) : NULL;
     if (config && !image)
         fettle_set_error(error, WRONG_INPUT,
@@ -255,7 +256,7 @@ static bool add_source(struct api_call *call, const struct volume_create_body *b
         if (!snapshot)
             return false;
         text_set(&args->source, snapshot->uuid);
-        as_its_source(config_get(block_config(call, NULL), "volume", snapshot->volume, NULL), args);
+        as_its_source(config_get(api_config(call, NULL), "volume", snapshot->volume, NULL), args);
     }
     if (*body->source_volid) {
         const struct volume *volume = block_find(call, RESOURCE_VOLUME, body->source_volid, error);
@@ -278,9 +279,15 @@ static bool add_size(const struct volume_create_body *body, struct accept_work_a
 static bool add_type(struct api_call *call, const char *name, struct accept_work_args *args,
                      GError **error)
 {
-    const struct config *config = block_config(call, error);
-    if (!config || !*name)
-        return config != NULL;
+    const struct config *config = api_config(call, error);
+    if (!config)
+        return false;
+    if (!*name) {
+        bool copies = *args->source || *args->volume; /* which has that of what it is made of */
+        const struct volume_type *own = copies ? NULL : block_default_type(call);
+        text_set(&args->volume_type, own ? own->uuid : "");
+        return true;
+    }
     const struct volume_type *type = config_find(config, "volume_type", name, NULL);
     if (!type) {
         fettle_set_error(error, UNKNOWN_ENTITY, "Volume type %s could not be found.", name);
@@ -340,7 +347,7 @@ struct http_answer *api_volume_create(struct api_call *call, GError **error)
 {
     const struct volume_create_body *body = call->body;
     record_autoptr(accept_work_args) args = block_work(call, RESOURCE_VOLUME, "create-volume", "");
-    GPtrArray *metadata = block_words(body->metadata, "volume.metadata", error);
+    GPtrArray *metadata = api_words(body->metadata, "volume.metadata", error);
     if (!metadata)
         return NULL;
     block_set_words(&args->metadata, metadata);
@@ -360,7 +367,7 @@ struct http_answer *api_volume_update(struct api_call *call, GError **error)
 {
     const struct volume_update_body *body = call->body;
     const struct volume *volume = block_found(call, RESOURCE_VOLUME, error);
-    GPtrArray *metadata = volume ? block_words(body->metadata, "volume.metadata", error) : NULL;
+    GPtrArray *metadata = volume ? api_words(body->metadata, "volume.metadata", error) : NULL;
     if (!metadata)
         return NULL;
     record_autoptr(change_volume_args) args = change_volume_args_new();

@@ -9,7 +9,7 @@ struct kind_of_resource {
     const struct record *record;
     const struct enum_words *statuses;
     size_t uuid, name, description, status, status_why, backend, host, data, project, size,
-        created_us;
+        created_us, updated_us;
 };
 
 #define RESOURCE(NAME, k, word)                                                                    \
@@ -27,7 +27,8 @@ struct kind_of_resource {
                          .data = offsetof(struct k, data),                                         \
                          .project = offsetof(struct k, project),                                   \
                          .size = offsetof(struct k, size),                                         \
-                         .created_us = offsetof(struct k, created_us)},
+                         .created_us = offsetof(struct k, created_us),                             \
+                         .updated_us = offsetof(struct k, updated_us)},
 static const struct kind_of_resource kinds[] = {
 #include "proto/storage/resources.def"
 };
@@ -169,6 +170,7 @@ struct resource resource_read(enum resource_type type, const void *record)
         .volume_type = type == RESOURCE_VOLUME ? ((const struct volume *)record)->volume_type : "",
         .size = G_STRUCT_MEMBER(guint64, record, kind->size),
         .created_us = G_STRUCT_MEMBER(guint64, record, kind->created_us),
+        .updated_us = G_STRUCT_MEMBER(guint64, record, kind->updated_us),
         .sum = "",
         .checksum = ""};
     if (resource_is_file(type))

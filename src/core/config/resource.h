@@ -20,8 +20,9 @@ struct resource {
     const char *snapshot;    /* of a backup: of which of these, by name; else "" */
     const char *volume_type; /* of a volume: UUID of its type, if it has one; else "" */
     guint64 size, created_us;
-    guint64 bytes;   /* of a backup or an image: of its data; else 0 */
-    const char *sum; /* likewise its SHA-512; else "" */
+    guint64 updated_us; /* each commit sets it: nothing is put by it */
+    guint64 bytes;      /* of a backup or an image: of its data; else 0 */
+    const char *sum;    /* likewise its SHA-512; else "" */
     /* Of an image; its `size` is that of the smallest volume that it fits into, and follows. */
     guint64 virtual_size;
     const char *checksum; /* "" of others */

@@ -163,8 +163,7 @@ static bool claim_step(const struct worker *old, const struct worker *after, gui
 static bool row_step(const struct worker *old, const struct worker *after, guint64 serial,
                      GError **error)
 {
-    if (!stays("id", old->id == after->id, error) ||
-        !stays("created_us", old->created_us == after->created_us, error) ||
+    if (!stays("created_us", old->created_us == after->created_us, error) ||
         !stays("operation", !strcmp(old->operation, after->operation), error) ||
         (*old->backend && !stays("backend", !strcmp(old->backend, after->backend), error)))
         return false;
@@ -192,8 +191,9 @@ bool step_worker(const struct step *step, const struct config_delta *delta, GErr
         restored_set_error(error);
         return false;
     }
-    return !after || (old ? row_step(old, after, serial_of(step, delta), error)
-                          : row_born(step, delta, error));
+    bool goes_on = old && after && old->id == after->id; /* else force has put one in its place */
+    return !after || (goes_on ? row_step(old, after, serial_of(step, delta), error)
+                              : row_born(step, delta, error));
 }
 
 /* --- resources --- */

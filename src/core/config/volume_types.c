@@ -3,8 +3,6 @@
 
 #include <string.h>
 
-static const char own[] = "volume_backend_name";
-
 const char *volume_type_spec(const struct volume_type *type, const char *key)
 {
     size_t len = strlen(key);
@@ -16,19 +14,21 @@ const char *volume_type_spec(const struct volume_type *type, const char *key)
     return NULL;
 }
 
-static bool asks_more(const struct volume_type *type)
+const char *volume_type_capability(const struct backend *backend, const char *key)
 {
-    for (guint i = 0; i < type->extra_specs->len; i++) {
-        const char *spec = type->extra_specs->pdata[i];
-        size_t key = strcspn(spec, "=");
-        if (strcspn(spec, ":") > key && (key != strlen(own) || strncmp(spec, own, key) != 0))
-            return true;
-    }
-    return false;
+    return !strcmp(key, "volume_backend_name") ? backend->name
+           : !strcmp(key, "vendor_name")       ? "Fettle"
+           : !strcmp(key, "storage_protocol")  ? (backend->kind == BACKEND_RBD ? "ceph" : "file")
+                                               : NULL;
 }
 
 bool volume_type_fits(const struct volume_type *type, const struct backend *backend)
 {
-    const char *name = type ? volume_type_spec(type, own) : NULL;
-    return !type || (!asks_more(type) && (!name || !strcmp(name, backend->name)));
+    for (guint i = 0; type && i < type->extra_specs->len; i++) {
+        g_auto(GStrv) pair = g_strsplit(type->extra_specs->pdata[i], "=", 2);
+        if (!strchr(pair[0], ':') &&
+            g_strcmp0(volume_type_capability(backend, pair[0]), pair[1]) != 0)
+            return false;
+    }
+    return true;
 }

@@ -48,18 +48,19 @@ static const char *const instance_keeps[] = {"ctime",
 static const char *const instance_told[] = {"disk_template", "disks", "primary_node",
                                             "secondary_node", NULL};
 static const char *const backend_keeps[] = {"kind", "path", NULL};
-static const char *const volume_keeps[] = {"created_us",  "size", "status", "status_why",
-                                           "backend",     "host", "data",   "project",
-                                           "volume_type", NULL};
-static const char *const snapshot_keeps[] = {"created_us", "volume",  "size", "status",
-                                             "status_why", "backend", "host", "data",
-                                             "project",    NULL};
-static const char *const backup_keeps[] = {"created_us", "volume",  "size",    "status",
-                                           "status_why", "backend", "host",    "data",
-                                           "bytes",      "sum",     "project", NULL};
+static const char *const volume_keeps[] = {"created_us", "updated_us", "request_id",  "size",
+                                           "status",     "status_why", "backend",     "host",
+                                           "data",       "project",    "volume_type", NULL};
+static const char *const snapshot_keeps[] = {"created_us", "updated_us", "request_id", "volume",
+                                             "size",       "status",     "status_why", "backend",
+                                             "host",       "data",       "project",    NULL};
+static const char *const backup_keeps[] = {
+    "created_us", "updated_us", "request_id", "volume", "size", "status",  "status_why",
+    "backend",    "host",       "data",       "bytes",  "sum",  "project", NULL};
 static const char *const image_keeps[] = {
-    "created_us",  "size",         "status",   "status_why",    "backend", "host", "data",
-    "disk_format", "virtual_size", "checksum", "os_hash_value", "project", NULL};
+    "created_us",   "updated_us", "request_id",    "size",    "status",
+    "status_why",   "backend",    "host",          "data",    "disk_format",
+    "virtual_size", "checksum",   "os_hash_value", "project", NULL};
 static const char *const volume_told[] = {"size", "backend", NULL};
 static const char *const nothing_kept[] = {NULL};
 

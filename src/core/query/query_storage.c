@@ -49,6 +49,13 @@ static json_t *text(const char *value)
     return *value ? json_string(value) : NULL;
 }
 
+/* What its row says stays on record when that is gone; a row of the version before says it alone.
+ */
+static json_t *asked_by(const struct worker *work, const char *last)
+{
+    return text(work && *work->request_id ? work->request_id : last);
+}
+
 static json_t *stamp(guint64 us)
 {
     return us ? json_integer((json_int_t)(us / (guint64)G_USEC_PER_SEC)) : NULL;
@@ -361,7 +368,7 @@ json_t *query_get_volume_request_id(struct query_source *source, const void *row
                                     enum query_status *ret_status)
 {
     const struct worker *work = row_of_volume(source, row);
-    return work ? text(work->request_id) : NULL;
+    return asked_by(work, ((const struct volume *)row)->request_id);
 }
 
 json_t *query_get_volume_serial_no(struct query_source *source, const void *row,
@@ -451,7 +458,7 @@ json_t *query_get_snapshot_request_id(struct query_source *source, const void *r
                                       enum query_status *ret_status)
 {
     const struct worker *work = row_of_snapshot(source, row);
-    return work ? text(work->request_id) : NULL;
+    return asked_by(work, ((const struct snapshot *)row)->request_id);
 }
 
 json_t *query_get_snapshot_serial_no(struct query_source *source, const void *row,
@@ -531,7 +538,7 @@ json_t *query_get_backup_request_id(struct query_source *source, const void *row
                                     enum query_status *ret_status)
 {
     const struct worker *work = row_of_backup(source, row);
-    return work ? text(work->request_id) : NULL;
+    return asked_by(work, ((const struct backup *)row)->request_id);
 }
 
 json_t *query_get_backup_serial_no(struct query_source *source, const void *row,
@@ -611,7 +618,7 @@ json_t *query_get_image_request_id(struct query_source *source, const void *row,
                                    enum query_status *ret_status)
 {
     const struct worker *work = row_of_image(source, row);
-    return work ? text(work->request_id) : NULL;
+    return asked_by(work, ((const struct image *)row)->request_id);
 }
 
 json_t *query_get_image_serial_no(struct query_source *source, const void *row,

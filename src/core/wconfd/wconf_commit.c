@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "core/config/fault.h"
 #include "core/config/named_change.h"
+#include "core/config/resource.h"
 #include "core/config/restored.h"
 #include "core/wconfd/wconf_private.h"
 #include "proto/change.h"
@@ -360,6 +361,17 @@ bool wconf_would_commit(struct wconf *wconf, GPtrArray *changes, enum invariants
     return would;
 }
 
+/* Resources say when they were changed last. By this clock, whoever asks: jobs do, and nodes. */
+static void stamp_changed(const struct wconf *wconf, GPtrArray *changes)
+{
+    for (guint i = 0; i < changes->len; i++) {
+        struct change *change = changes->pdata[i];
+        if (change->op == CHANGE_PUT && resource_type_named(change->kind) >= 0)
+            json_object_set_new(change->object, "updated_us",
+                                json_integer(wconf->env->ops->wall_us(wconf->env)));
+    }
+}
+
 bool wconf_commit(struct wconf *wconf, const char *commit_id, GPtrArray *changes_in,
                   const struct owner *owner, enum invariants_author author,
                   struct rpc_request *request, json_t *answer, GError **error)
@@ -367,6 +379,7 @@ bool wconf_commit(struct wconf *wconf, const char *commit_id, GPtrArray *changes
     g_autoptr(GPtrArray) changes = changes_in;
     g_autoptr(GPtrArray) before = g_ptr_array_new_with_free_func(object_unref);
     guint64 serial = config_serial(wconf->head) + 1;
+    stamp_changed(wconf, changes);
     if (!wconf_outlives(wconf, error) || !try_all(wconf, changes, owner, author, before, error))
         return false;
     config_set_position(wconf->head, config_history(wconf->head), serial);

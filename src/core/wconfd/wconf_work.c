@@ -32,6 +32,12 @@ static const struct work_row *find_work(const struct wconf *wconf,
     return NULL;
 }
 
+/* Which stays when the row is gone, for who looks for it then. */
+static void say_request(const struct accept_work_args *args, struct change *put)
+{
+    json_object_set_new(put->object, "request_id", json_string(args->request_id));
+}
+
 /* The row's partner in its status meanwhile (SAF-121); one that is not there yet is made. */
 static void add_partner(struct wconf *wconf, const struct accept_work_args *args,
                         const struct work_row *work, struct resource *partner, struct worker *row,
@@ -46,6 +52,7 @@ static void add_partner(struct wconf *wconf, const struct accept_work_args *args
     partner->status = work->partner_status;
     partner->status_why = "";
     g_ptr_array_add(changes, resource_put(wconf->head, partner));
+    say_request(args, changes->pdata[changes->len - 1]);
     if (!partner->exists)
         wconf_work_say(args, partner->type, NULL, changes->pdata[changes->len - 1]);
 }
@@ -88,6 +95,7 @@ static void add_work(struct wconf *wconf, const struct accept_work_args *args,
         note_guest(wconf->head, row->source);
     }
     g_ptr_array_add(changes, resource_put(wconf->head, resource));
+    say_request(args, changes->pdata[changes->len - 1]);
     if (!work->from)
         wconf_work_say(args, resource->type, source, changes->pdata[changes->len - 1]);
     add_partner(wconf, args, work, &request->partner, row, changes);
@@ -117,6 +125,61 @@ static bool add_snapshots(struct wconf *wconf, const struct accept_work_args *ar
     return true;
 }
 
+/* --- work that ends before its time --- */
+
+#define RESET_WITH "a person has reset what it was worked on with"
+
+/* Work of another one that holds it as its partner ends with it (SAF-121). */
+static void end_partners(struct wconf *wconf, const struct resource *partner, GPtrArray *changes)
+{
+    g_autoptr(GPtrArray) rows = config_held_work(wconf->head, partner->type, partner->uuid);
+    for (guint i = 0; i < rows->len; i++) {
+        const struct worker *row = rows->pdata[i];
+        const struct work_row *work = wconf_work_row(wconf, row);
+        struct resource resource = resource_of_row(wconf->head, row);
+        g_autofree char *key = config_work_key(row->resource_type, row->resource_id);
+        if (strcmp(row->partner_id, partner->uuid) != 0)
+            continue;
+        g_ptr_array_add(changes, config_delete(wconf->head, "worker", key));
+        if (!work || strcmp(resource.status, row->status) != 0)
+            continue;
+        resource.status = task_final_words[work->cleaned];
+        resource.status_why = RESET_WITH;
+        g_ptr_array_add(changes, resource_put(wconf->head, &resource));
+    }
+}
+
+/* The work on it ends, and what it was worked on with is released. */
+static void end_work_on(struct wconf *wconf, const struct resource *resource,
+                        const struct worker *row, GPtrArray *changes)
+{
+    if (row) {
+        struct resource partner = resource_partner(wconf->head, row);
+        wconf_work_release(wconf, row, &partner, RESET_WITH, changes);
+    }
+    end_partners(wconf, resource, changes);
+}
+
+/* What is done to it ends with the row that this puts in its place: nobody's late word counts any
+ * more (CLN-65). */
+static void force(struct wconf *wconf, const struct resource *old, GPtrArray *changes)
+{
+    const char *kind = resource_kind(old->type), *name = resource_name(old);
+    g_autofree char *key = config_work_key(old->type, old->uuid);
+    const struct worker *row = config_get(wconf->head, "worker", key, NULL);
+    end_work_on(wconf, old, row, changes);
+    if (old->type == RESOURCE_VOLUME)
+        wconf_work_unreserve(changes->pdata[0]);
+    if (!row)
+        return;
+    struct decision *decision =
+        decision_about(kind, old->uuid, name, "person", VERDICT_ACT, "Forced");
+    decision_set(&decision->summary,
+                 "A person has deleted %s %s by force, and that ended the work on it.", kind, name);
+    g_ptr_array_add(decision->evidence, wconf_work_said(wconf, row));
+    wconf_decide(wconf, decision, changes);
+}
+
 /* Who asked for it has thought better of it: nobody has begun. */
 static void withdraw(struct wconf *wconf, const struct resource *resource, GPtrArray *changes)
 {
@@ -141,6 +204,8 @@ static void accept(struct wconf *wconf, struct rpc_request *request,
         g_ptr_array_add(changes, resource_put(wconf->head, &about->resource));
     else
         add_work(wconf, args, work, about, changes);
+    if (args->force && !about->withdrawn)
+        force(wconf, &about->resource, changes);
     if (args->cascade && !about->withdrawn &&
         !add_snapshots(wconf, args, &about->resource, changes, &error)) {
         g_ptr_array_unref(changes);
@@ -377,28 +442,6 @@ static void decide_reset(struct wconf *wconf, const struct resource *old, const 
     wconf_decide(wconf, decision, changes);
 }
 
-#define RESET_WITH "a person has reset what it was worked on with"
-
-/* Work of another one that holds it as its partner ends with it (SAF-121). */
-static void end_partners(struct wconf *wconf, const struct resource *partner, GPtrArray *changes)
-{
-    g_autoptr(GPtrArray) rows = config_held_work(wconf->head, partner->type, partner->uuid);
-    for (guint i = 0; i < rows->len; i++) {
-        const struct worker *row = rows->pdata[i];
-        const struct work_row *work = wconf_work_row(wconf, row);
-        struct resource resource = resource_of_row(wconf->head, row);
-        g_autofree char *key = config_work_key(row->resource_type, row->resource_id);
-        if (strcmp(row->partner_id, partner->uuid) != 0)
-            continue;
-        g_ptr_array_add(changes, config_delete(wconf->head, "worker", key));
-        if (!work || strcmp(resource.status, row->status) != 0)
-            continue;
-        resource.status = task_final_words[work->cleaned];
-        resource.status_why = RESET_WITH;
-        g_ptr_array_add(changes, resource_put(wconf->head, &resource));
-    }
-}
-
 static void reset(struct wconf *wconf, struct rpc_request *request,
                   const struct reset_state_args *args, const struct resource *old)
 {
@@ -411,12 +454,9 @@ static void reset(struct wconf *wconf, struct rpc_request *request,
     g_ptr_array_add(changes, resource_put(wconf->head, &resource));
     if (resource.type == RESOURCE_VOLUME)
         wconf_work_unreserve(changes->pdata[changes->len - 1]);
-    if (row) {
-        struct resource partner = resource_partner(wconf->head, row);
+    if (row)
         g_ptr_array_add(changes, config_delete(wconf->head, "worker", key));
-        wconf_work_release(wconf, row, &partner, RESET_WITH, changes);
-    }
-    end_partners(wconf, old, changes);
+    end_work_on(wconf, old, row, changes);
     decide_reset(wconf, old, args->status, row, changes);
     wconf_work_commit(wconf, request, args->commit_id, changes, NULL);
 }
@@ -547,13 +587,26 @@ static bool may_reserve(const struct config *head, const char *uuid, GError **er
 static bool set_reserved(const struct config *head, const char *uuid, struct change *put,
                          const struct change_volume_args *args, GError **error)
 {
-    if (args && args->unreserve)
+    const struct volume *volume = config_get(head, "volume", uuid, NULL);
+    bool by_it =
+        args && (!*args->reserved || (volume && !strcmp(volume->reserved, args->reserved)));
+    if (by_it && args->unreserve)
         wconf_work_unreserve(put);
     if (!args || !*args->reserve)
         return true;
     json_object_set_new(put->object, "reserved", json_string(args->reserve));
     json_object_set_new(put->object, "reserved_for", json_string(args->reserve_for));
     return may_reserve(head, uuid, error);
+}
+
+/* While none has it: what a guest has opened, it goes on with. */
+static bool set_readonly(const struct config *head, const char *uuid, json_t *object,
+                         const struct change_volume_args *args, GError **error)
+{
+    if (!args || args->readonly < 0)
+        return true;
+    json_object_set_new(object, "readonly", json_boolean(args->readonly > 0));
+    return attachment_need_none(head, config_get(head, "volume", uuid, NULL), error);
 }
 
 static bool set_of_volume(json_t *object, const struct change_volume_args *args, GError **error)
@@ -569,8 +622,9 @@ static bool says_anything(const struct words *words)
     const struct change_volume_args *volume = words->volume;
     return *words->name || *words->description || words->no_name || words->no_description ||
            words->metadata->len || words->drop_metadata->len || words->only_metadata ||
-           (volume && (volume->bootable >= 0 || *volume->reserve || volume->unreserve ||
-                       volume->image_metadata->len || volume->drop_image_metadata->len));
+           (volume &&
+            (volume->bootable >= 0 || volume->readonly >= 0 || *volume->reserve ||
+             volume->unreserve || volume->image_metadata->len || volume->drop_image_metadata->len));
 }
 
 /* What is empty stays as it is. */
@@ -597,6 +651,7 @@ static void change(struct wconf *wconf, struct rpc_request *request, const struc
     if (set_words(put->object, "metadata", words->metadata, words->drop_metadata,
                   words->only_metadata, &error) &&
         set_of_volume(put->object, words->volume, &error) &&
+        set_readonly(wconf->head, resource.uuid, put->object, words->volume, &error) &&
         set_reserved(wconf->head, resource.uuid, put, words->volume, &error)) {
         wconf_work_commit(wconf, request, words->commit_id, changes, NULL);
         return;

@@ -45,10 +45,14 @@ static bool is_not_held(const struct config *head, const struct resource *resour
     return false;
 }
 
-/* Only what its guest can live with is done to what it has open. */
-static bool may_be_attached(const struct work_row *row)
+/* Only what its guest can live with is done to what it has open; QEMU tells no guest that what it
+ * only reads has grown. */
+static bool may_be_attached(const struct config *head, const struct work_row *row,
+                            const struct resource *resource)
 {
-    return row->operation == TASK_OPERATION_EXTEND_VOLUME;
+    const struct volume *volume =
+        resource->type == RESOURCE_VOLUME ? config_get(head, "volume", resource->uuid, NULL) : NULL;
+    return row->operation == TASK_OPERATION_EXTEND_VOLUME && !(volume && volume->readonly);
 }
 
 bool wconf_work_unattached(const struct config *head, const struct resource *resource,
@@ -81,7 +85,7 @@ bool wconf_work_may_begin(const struct config *head, const struct work_row *row,
                           const struct resource *resource, GError **error)
 {
     return has_no_row(head, resource, error) && is_not_held(head, resource, error) &&
-           (may_be_attached(row) || wconf_work_unattached(head, resource, error)) &&
+           (may_be_attached(head, row, resource) || wconf_work_unattached(head, resource, error)) &&
            status_allows(row, resource, error);
 }
 
@@ -156,6 +160,33 @@ static bool waits_only(const struct config *head, const struct resource *resourc
     return row && !row->service_id && !*resource->data;
 }
 
+/* Whether it may go whatever is being done to it: no guest has it, and nobody copies it. */
+static bool may_force(const struct config *head, const struct work_row *row,
+                      const struct resource *resource, GError **error)
+{
+    const struct volume *volume =
+        resource->type == RESOURCE_VOLUME ? config_get(head, "volume", resource->uuid, NULL) : NULL;
+    g_autoptr(GPtrArray) rows = config_held_work(head, resource->type, resource->uuid);
+    if (row->done != TASK_FINAL_REMOVED) {
+        fettle_set_error(error, WRONG_INPUT, "force: %s takes none",
+                         task_operation_words[row->operation]);
+        return false;
+    }
+    if (volume && attachment_of(volume))
+        return attachment_need_none(head, volume, error);
+    for (guint i = 0; i < rows->len; i++) {
+        const struct worker *other = rows->pdata[i];
+        if (!strcmp(other->partner_id, resource->uuid) ||
+            !strcmp(other->resource_id, resource->uuid))
+            continue;
+        g_autofree char *who = wconf_work_name(head, other);
+        fettle_set_error(error, WRONG_STATE, "%s %s is being read by %s; wait, or reset that",
+                         resource_kind(resource->type), resource_name(resource), who);
+        return false;
+    }
+    return true;
+}
+
 bool wconf_work_find(const struct config *head, const struct work_row *row,
                      const struct accept_work_args *args, struct work_request *request,
                      GError **error)
@@ -172,7 +203,9 @@ bool wconf_work_find(const struct config *head, const struct work_row *row,
         return wconf_work_may_delete(head, row, resource, error);
     if (resource->exists && wconf_work_moves(row))
         return wconf_work_find_move(head, row, args, request, error);
-    return resource->exists && wconf_work_may_begin(head, row, resource, error) &&
+    return resource->exists &&
+           (args->force ? may_force(head, row, resource, error)
+                        : wconf_work_may_begin(head, row, resource, error)) &&
            (restores || size_fits(row, resource, args, error)) &&
            snapshots_fit(head, resource, args, error) &&
            wconf_work_may_delete(head, row, resource, error) &&

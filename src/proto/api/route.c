@@ -99,6 +99,22 @@ static bool is_of(const char *pattern, const char *path, GPtrArray *vars)
     }
 }
 
+#define OF_PROJECT "/v3/{project_id}/"
+
+/* Whether a path is of a route; from 3.67 on the id of a project may be left out of it. Such ids
+ * have hexadecimal digits alone, which the name of no collection has. */
+static bool leads_to(const char *path, const struct route *route, guint minor, GPtrArray *vars)
+{
+    size_t start = strlen("/v3/");
+    bool of_project = g_str_has_prefix(route->path, OF_PROJECT);
+    if (route->service != API_VOLUME || minor < 67 || !of_project || strncmp(path, "/v3/", start))
+        return is_of(route->path, path, vars);
+    size_t digits = strspn(path + start, "0123456789abcdefABCDEF-");
+    return path[start + digits] == '/'
+               ? is_of(route->path, path, vars)
+               : is_of(route->path + strlen(OF_PROJECT), path + start, vars);
+}
+
 void route_find(enum api_service service, const char *method, const char *rest, guint minor,
                 struct route_found *ret)
 {
@@ -109,7 +125,7 @@ void route_find(enum api_service service, const char *method, const char *rest, 
     for (size_t i = 0; i < count; i++) {
         const struct route *route = &table[i];
         if (route->service != service || minor < route->min || minor > route->max ||
-            !is_of(route->path, rest, NULL))
+            !leads_to(rest, route, minor, NULL))
             continue;
         if (!strstr(allowed->str, route->method)) {
             g_string_append_printf(allowed, "%s%s", allowed->len ? ", " : "", route->method);
@@ -117,7 +133,7 @@ void route_find(enum api_service service, const char *method, const char *rest, 
         }
         if (!ret->route && !strcmp(route->method, method)) {
             ret->route = route;
-            is_of(route->path, rest, ret->vars);
+            leads_to(rest, route, minor, ret->vars);
         }
     }
     ret->allowed = g_strdup(allowed->str);

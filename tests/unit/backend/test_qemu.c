@@ -633,6 +633,35 @@ static void point_in_time(struct world_node *node, struct instance *web1)
     world_end(node, web1);
 }
 
+/* What a guest may only read its device refuses to write, whether it came to the guest or the guest
+ * began with it; and it can be copied as any other. */
+static void only_read(struct world_node *node, struct instance *web1)
+{
+    struct hypervisor *hv = node->hypervisor;
+    g_autoptr(GError) error = NULL;
+    g_autofree char *path = make_file("a-read-volume", 4), *target = make_file("copy-of-it", 4);
+    struct guest_volume volume = copied;
+    volume.path = path;
+    volume.readonly = true;
+    world_make(node, web1);
+    world_go(node, web1, 3);
+    g_assert_true(hv->ops->volume_attach(hv, web1->uuid, 1, &volume, &error));
+    g_assert_no_error(error);
+    g_autofree char *command = g_strdup_printf("qemu-io -d /machine/peripheral/" VOLUME_DRIVE
+                                               "/virtio-backend \"write -P 1 0 1M\"",
+                                               copied.attachment);
+    json_autoptr said =
+        ask_qemu(node, web1, "human-monitor-command", json_make("{s:s}", "command-line", command));
+    g_assert_cmpstr(json_string_value(said), ==, "Block node is read-only\r\n");
+    g_assert_cmpint(byte_at(path, 0), ==, 0);
+    g_assert_true(hv->ops->point_open(hv, web1->uuid, 1, &volume, 21, target, &error));
+    g_assert_no_error(error);
+    g_assert_cmpint(await_copied(hv, web1, 21, NULL), ==, POINT_COPIED);
+    close_point(node, web1, 21);
+    assert_gone(node, web1, target);
+    world_end(node, web1);
+}
+
 /* One that is ended in the middle, or cannot begin, leaves nothing, and the guest's writes land. */
 static void point_ends_early(struct world_node *node, struct instance *web1)
 {
@@ -708,6 +737,7 @@ static int tests(int argc, char **argv)
     world_guest_test("/qemu/last-words", "words", last_words);
     world_guest_test("/qemu/volume-comes-and-goes#SAF-57", "volume", volume_comes_and_goes);
     world_guest_test("/qemu/volume-grows#SAF-53", "volume-grows", volume_grows);
+    world_guest_test("/qemu/volume-that-is-only-read", "only-read", only_read);
     world_guest_test("/qemu/point-in-time#SAF-59", "point", point_in_time);
     world_guest_test("/qemu/point-that-ends-early#SAF-59", "point-ends", point_ends_early);
     world_guest_test("/qemu/point-given-up#SAF-59", "point-given", point_given_up);

@@ -32,6 +32,7 @@ struct guest_volume *instance_volume(const struct op *op, const struct volume *v
     if (backend && backend->kind == BACKEND_RBD)
         tell_pool(told, backend, volume);
     told->slot = attachment->slot;
+    told->readonly = volume->readonly;
     told->leaving = attachment->leaving_us > 0;
     return told;
 }

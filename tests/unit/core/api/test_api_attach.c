@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "unit/core/world/api_world.h"
+#include "unit/core/world/routes_seen.h"
 
 static char *submitted; /* the last job's opcode */
 
@@ -145,12 +146,105 @@ static void test_attachment_of_attached(void)
     tear_down();
 }
 
+/* What one has reserved another one does not give back. */
+static void test_reservations_have_names(void)
+{
+    set_up(false);
+    json_autoptr made = api_get(200, "POST", "/attachments",
+                                "{\"attachment\": {\"volume_uuid\": \"" VOLUME1 "\"}}");
+    g_autofree char *id = api_text(made, "attachment.id");
+    g_autofree char *path = g_strconcat("/attachments/", id, NULL);
+    act(202, "{\"os-unreserve\": null}");
+    act(202, "{\"os-roll_detaching\": null}");
+    assert_status("reserved");
+    json_decref(api_get(200, "DELETE", path, ""));
+    assert_status("available");
+    act(202, "{\"os-reserve\": null}");
+    json_decref(api_get(404, "DELETE", path, ""));
+    assert_status("attaching");
+    tear_down();
+}
+
+#define GUESTS_ARE_NOBODYS                                                                         \
+    "Guests belong to no project in this version; an administrator attaches volumes."
+
+/* A member has no guests: he reserves, and an administrator attaches. */
+static void test_members_attach_nothing(void)
+{
+    set_up(false);
+    api_be("member");
+    api_refused(403, GUESTS_ARE_NOBODYS, "POST", "/volumes/" VOLUME1 "/action", ATTACH);
+    json_autoptr made = api_get(200, "POST", "/attachments",
+                                "{\"attachment\": {\"volume_uuid\": \"" VOLUME1
+                                "\", \"instance_uuid\": \"" WEB1 "\", \"connector\": {}}}");
+    g_autofree char *id = api_text(made, "attachment.id");
+    g_autofree char *path = g_strconcat("/attachments/", id, NULL);
+    g_autofree char *action = g_strconcat(path, "/action", NULL);
+    api_refused(403, GUESTS_ARE_NOBODYS, "PUT", path, "{\"attachment\": {\"connector\": {}}}");
+    api_refused(403, GUESTS_ARE_NOBODYS, "POST", action, "{\"os-complete\": null}");
+    g_assert_null(submitted);
+    api_be("admin");
+    json_decref(api_get(204, "POST", action, "{\"os-complete\": null}"));
+    g_assert_nonnull(strstr(submitted, WEB1));
+    tear_down();
+}
+
+/* Guests are held to it; so it changes while none has it, and says how it is attached. */
+static void test_readonly(void)
+{
+    set_up(false);
+    act(202, "{\"os-update_readonly_flag\": {\"readonly\": true}}");
+    json_autoptr shown = api_get(200, "GET", "/volumes/" VOLUME1, "");
+    api_says(shown, "volume.metadata.readonly", "True");
+    json_decref(api_get(200, "PUT", "/volumes/" VOLUME1 "/metadata",
+                        "{\"metadata\": {\"readonly\": \"False\"}}"));
+    json_autoptr still = api_get(200, "GET", "/volumes/" VOLUME1, "");
+    api_says(still, "volume.metadata.readonly", "True");
+    const struct volume *volume = config_get(storage_committed(), "volume", VOLUME1, NULL);
+    g_assert_true(volume->readonly);
+    api_refused(400,
+                "Invalid attachment mode 'rw' for volume " VOLUME1
+                ", which is only read; its flag says so: os-update_readonly_flag.",
+                "POST", "/volumes/" VOLUME1 "/action",
+                "{\"os-attach\": {\"instance_uuid\": \"" WEB1 "\", \"mode\": \"rw\"}}");
+    json_autoptr made =
+        api_get(200, "POST", "/attachments",
+                "{\"attachment\": {\"volume_uuid\": \"" VOLUME1 "\", \"mode\": \"ro\"}}");
+    api_says(made, "attachment.attach_mode", "ro");
+    act(400, "{\"os-update_readonly_flag\": {\"readonly\": false}}");
+    act(202, RESET);
+    act(202, "{\"os-update_readonly_flag\": {\"readonly\": false}}");
+    json_autoptr now = api_get(200, "GET", "/volumes/" VOLUME1, "");
+    api_says(now, "volume.metadata.readonly", "False");
+    tear_down();
+    set_up(true);
+    api_refused(400, "volume data1 is attached to web1; detach it first", "POST",
+                "/volumes/" VOLUME1 "/action",
+                "{\"os-update_readonly_flag\": {\"readonly\": true}}");
+    tear_down();
+}
+
+/* QEMU tells no guest that what it only reads has grown. */
+static void test_readonly_does_not_grow(void)
+{
+    json_t *volume =
+        with(with(object_volume1(), "project", json_string(PROJECT1)), "readonly", json_true());
+    json_t *attachments = json_make("[{s:s,s:s,s:i,s:s}]", "uuid", ID_A, "instance", WEB1, "slot",
+                                    20, "state", "attached");
+    api_set_up(
+        changes_of(put("volume", VOLUME1, 1, with(volume, "attachments", attachments)), NULL));
+    api_at(42);
+    api_refused(400, "volume data1 is attached to web1; detach it first", "POST",
+                "/volumes/" VOLUME1 "/action", "{\"os-extend\": {\"new_size\": 30}}");
+    api_tear_down();
+}
+
 static void test_all_routes(void)
 {
     static const char *const routes[] = {"attachment",    "volume_reserve",      "volume_unreserve",
                                          "volume_begin",  "volume_roll",         "volume_attach",
                                          "volume_detach", "volume_force_detach", NULL};
-    api_assert_seen(routes);
+    routes_seen_assert(routes);
 }
 
 int main(int argc, char **argv)
@@ -160,6 +254,10 @@ int main(int argc, char **argv)
     g_test_add_func("/api_attach/acts-of-attached", test_acts_of_attached);
     g_test_add_func("/api_attach/attachments", test_attachments);
     g_test_add_func("/api_attach/attachment-of-attached", test_attachment_of_attached);
+    g_test_add_func("/api_attach/reservations-have-names", test_reservations_have_names);
+    g_test_add_func("/api_attach/members-attach-nothing", test_members_attach_nothing);
+    g_test_add_func("/api_attach/readonly", test_readonly);
+    g_test_add_func("/api_attach/readonly-does-not-grow", test_readonly_does_not_grow);
     g_test_add_func("/api_attach/all-routes", test_all_routes);
     return g_test_run();
 }

@@ -5,6 +5,7 @@
 #include "helper/fake_env.h"
 #include "proto/storage/volume_driver.h"
 #include "unit/core/world/api_world.h"
+#include "unit/core/world/routes_seen.h"
 
 #define IMAGES "/image/v2/images"
 #define PATCH_TYPE "application/openstack-images-v2.1-json-patch"
@@ -604,7 +605,7 @@ static void test_promised(void)
 static void test_all_seen(void)
 {
     static const char *const routes[] = {"image", NULL};
-    api_assert_seen(routes);
+    routes_seen_assert(routes);
 }
 
 int main(int argc, char **argv)

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "unit/core/world/api_world.h"
+#include "unit/core/world/routes_seen.h"
 
 #define NOBODY "00000000-0000-4000-8000-00000000dead"
 
@@ -238,6 +239,56 @@ static void test_default_type(void)
     api_tear_down();
 }
 
+/* A project may have another one. */
+static void test_default_types_of_projects(void)
+{
+    api_set_up(changes_of(put("volume_type", TYPE1, 1, object_type(NULL)), NULL));
+    api_at(61);
+    json_decref(api_get(404, "GET", "/volume/v3/default-types", ""));
+    api_at(62);
+    json_autoptr none = api_get(200, "GET", "/volume/v3/default-types", "");
+    api_says(none, "default_types", "[]");
+    api_refused(404, "Default type for project " PROJECT1 " not found.", "GET",
+                "/volume/v3/default-types/" PROJECT1, "");
+    api_refused(404, "Volume type slow could not be found.", "PUT",
+                "/volume/v3/default-types/" PROJECT1,
+                "{\"default_type\": {\"volume_type\": \"slow\"}}");
+    api_refused(404, "Project id: 0abc not found.", "PUT", "/volume/v3/default-types/0abc",
+                "{\"default_type\": {\"volume_type\": \"fast\"}}");
+    json_autoptr set = api_get(200, "PUT", "/volume/v3/default-types/" PROJECT1,
+                               "{\"default_type\": {\"volume_type\": \"fast\"}}");
+    api_says(set, "default_type.volume_type_id", TYPE1);
+    json_decref(api_get(200, "GET", "/volume/v3/default-types/" PROJECT1, ""));
+    json_autoptr list = api_get(200, "GET", "/volume/v3/default-types", "");
+    api_says(list, "default_types.0.project_id", PROJECT1);
+    api_be("member");
+    json_decref(api_get(403, "GET", "/volume/v3/default-types", ""));
+    json_autoptr type = api_get(200, "GET", "/types/default", "");
+    api_says(type, "volume_type.id", TYPE1);
+    json_autoptr made = api_get(202, "POST", "/volumes", "{\"volume\": {\"size\": 1}}");
+    api_says(made, "volume.volume_type", "fast");
+    api_be("other");
+    json_decref(api_get(404, "GET", "/types/default", ""));
+    api_be("admin");
+    json_decref(api_get(204, "DELETE", "/volume/v3/default-types/" PROJECT1, ""));
+    json_decref(api_get(404, "GET", "/types/default", ""));
+    api_tear_down();
+}
+
+static void test_resource_filters(void)
+{
+    api_set_up(NULL);
+    api_at(32);
+    json_decref(api_get(404, "GET", "/resource_filters", ""));
+    api_at(33);
+    json_autoptr all = api_get(200, "GET", "/resource_filters", "");
+    api_says(all, "resource_filters.0.resource", "volume");
+    json_autoptr one = api_get(200, "GET", "/resource_filters?resource=backup", "");
+    api_says(one, "resource_filters.0.filters", "[\"name\",\"status\",\"volume_id\"]");
+    api_says(one, "resource_filters.1", "(absent)");
+    api_tear_down();
+}
+
 static void test_services(void)
 {
     api_set_up(NULL);
@@ -336,9 +387,10 @@ static void test_quotas(void)
 
 static void test_all_routes(void)
 {
-    static const char *const routes[] = {"snapshot", "backup", "type",  "service", "pools",
-                                         "zones",    "limits", "quota", NULL};
-    api_assert_seen(routes);
+    static const char *const routes[] = {
+        "snapshot", "backup", "type",         "service",          "pools", "zones",
+        "limits",   "quota",  "default_type", "resource_filters", NULL};
+    routes_seen_assert(routes);
 }
 
 int main(int argc, char **argv)
@@ -348,6 +400,8 @@ int main(int argc, char **argv)
     g_test_add_func("/api_storage/backups", test_backups);
     g_test_add_func("/api_storage/types", test_types);
     g_test_add_func("/api_storage/default-type", test_default_type);
+    g_test_add_func("/api_storage/default-types-of-projects", test_default_types_of_projects);
+    g_test_add_func("/api_storage/resource-filters", test_resource_filters);
     g_test_add_func("/api_storage/services", test_services);
     g_test_add_func("/api_storage/quotas", test_quotas);
     g_test_add_func("/api_storage/all-routes", test_all_routes);

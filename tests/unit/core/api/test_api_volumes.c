@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "unit/core/world/api_world.h"
+#include "unit/core/world/routes_seen.h"
 
 #define NOBODY "00000000-0000-4000-8000-00000000dead"
 
@@ -364,10 +365,12 @@ static void test_refusals(void)
                 "/volumes?limit=abc", "");
     api_refused(400, "limit: \"-1\" is no number from 0 to 2147483647", "GET", "/volumes?limit=-1",
                 "");
-    api_refused(400, "marker " NOBODY ": there is none of that id in this list", "GET",
+    api_refused(404, "marker " NOBODY ": there is none of that id in this list", "GET",
                 "/volumes?marker=" NOBODY, "");
     api_refused(400, "Invalid input received: Sort key supplied is invalid: colour", "GET",
                 "/volumes?sort=colour", "");
+    api_refused(400, "Invalid input received: Sort key supplied is invalid: colour", "GET",
+                "/snapshots?sort=colour", ""); /* though there are none */
     api_refused(400, "created_at: lists are not restricted by times here; sort by created_at",
                 "GET", "/volumes?created_at=gt:2026-01-01T00:00:00", "");
     api_refused(400, "updated_at: lists are not restricted by times here; sort by created_at",
@@ -383,13 +386,133 @@ static void test_refusals(void)
     api_tear_down();
 }
 
+/* When it was changed last; and who asked for work on it last, also when that is over. */
+static void test_last_change(void)
+{
+    api_set_up(NULL);
+    const char *id = api_volume("data9");
+    json_autoptr made = show(id);
+    g_autofree char *before = api_text(made, "volume.updated_at");
+    fake_advance(world.world, 5000);
+    json_decref(act(202, id, "os-extend", "{\"new_size\": 3}"));
+    g_autofree char *request = g_strdup(api_header("x-openstack-request-id"));
+    api_work();
+    json_autoptr larger = show(id);
+    g_autofree char *after = api_text(larger, "volume.updated_at");
+    g_assert_cmpstr(before, !=, "");
+    g_assert_cmpstr(before, <, after);
+    const struct volume *volume = config_get(storage_committed(), "volume", id, NULL);
+    g_assert_cmpstr(volume->request_id, ==, request);
+    const char *other = api_volume("data8");
+    json_autoptr newest = api_get(200, "GET", "/volumes?sort=updated_at:desc", "");
+    api_says(newest, "volumes.0.id", other);
+    g_autofree char *path = path_of(id, "");
+    json_decref(api_get(200, "PUT", path, "{\"volume\": {\"name\": \"new\"}}"));
+    json_autoptr now = api_get(200, "GET", "/volumes?sort=updated_at:desc", "");
+    api_says(now, "volumes.0.id", id);
+    api_tear_down();
+}
+
+/* Of what is being done to it the row is replaced, in one commit: either all of that stands or
+ * nothing. #CLN-65 */
+static void test_force_is_one_commit(void)
+{
+    api_set_up(NULL);
+    const char *id = api_volume("data9");
+    g_autofree char *key = config_work_key(RESOURCE_VOLUME, id);
+    json_decref(act(202, id, "os-extend", "{\"new_size\": 3}"));
+    guint64 claim = api_take(key), row = storage_row(key)->id;
+    guint64 serial = config_serial(storage_committed());
+    json_decref(act(202, id, "os-force_delete", "null"));
+    g_assert_cmpuint(config_serial(storage_committed()), ==, serial + 1);
+    g_assert_cmpstr(storage_row(key)->operation, ==, "delete-volume");
+    g_assert_cmpuint(storage_row(key)->id, ==, serial + 1);
+    g_assert_cmpuint(row, <, serial);
+    g_autofree char *late = api_end(with(storage_end(key, claim), "size", json_integer(3)));
+    g_assert_true(g_str_has_prefix(late, "refused: "));
+    volume_says(id, "status", "deleting");
+    json_decref(act(202, id, "os-force_delete", "null")); /* also of its own */
+    api_work();
+    g_assert_null(config_get(storage_committed(), "volume", id, NULL));
+    const char *other = api_volume("data8");
+    json_decref(act(202, other, "os-reserve", "null"));
+    json_decref(act(202, other, "os-force_delete", "null"));
+    api_work();
+    g_assert_null(config_get(storage_committed(), "volume", other, NULL));
+    api_tear_down();
+}
+
+/* Where things are is for administrators. */
+static void test_hosts_are_hidden(void)
+{
+    json_t *attachments = json_make("[{s:s,s:s,s:i,s:s}]", "uuid", ID_A, "instance", WEB1, "slot",
+                                    20, "state", "attached");
+    json_t *volume = with(with(object_volume1(), "project", json_string(PROJECT1)), "host",
+                          json_string("node1@dir1"));
+    api_set_up(
+        changes_of(put("volume", VOLUME1, 1, with(volume, "attachments", attachments)), NULL));
+    volume_says(VOLUME1, "attachments.0.host_name", "node1");
+    json_autoptr elsewhere = api_get(200, "GET", "/volumes?host=nowhere", "");
+    api_says(elsewhere, "volumes", "[]");
+    api_be("member");
+    volume_says(VOLUME1, "attachments.0.host_name", "");
+    volume_says(VOLUME1, "os-vol-host-attr:host", "(absent)");
+    json_autoptr all = api_get(200, "GET", "/volumes?host=nowhere", "");
+    api_says(all, "volumes.0.id", VOLUME1);
+    api_refused(400, "Invalid input received: Sort key supplied is invalid: host", "GET",
+                "/volumes?sort=host", "");
+    api_tear_down();
+}
+
+/* From 3.67 on the project of the token need not stand in the path. */
+static void test_paths_without_a_project(void)
+{
+    api_set_up(NULL);
+    const char *id = api_volume("data9");
+    g_autofree char *path = g_strconcat("/volume/v3/volumes/", id, NULL);
+    g_autofree char *action = g_strconcat(path, "/action", NULL);
+    api_at(66);
+    json_decref(api_get(404, "GET", path, ""));
+    api_at(67);
+    json_autoptr shown = api_get(200, "GET", path, "");
+    api_says(shown, "volume.id", id);
+    json_autoptr list = api_get(200, "GET", "/volume/v3/volumes/detail?limit=1", "");
+    api_says(list, "volumes.0.id", id);
+    g_autofree char *next =
+        g_strconcat("http://api:8774/volume/v3/volumes/detail?limit=1&marker=", id, NULL);
+    api_says(list, "volumes_links.0.href", next);
+    json_decref(api_get(202, "POST", action, "{\"os-extend\": {\"new_size\": 3}}"));
+    json_decref(api_get(200, "GET", "/volumes", ""));
+    json_decref(api_get(404, "GET", "/volume/v3/nothing", ""));
+    api_be("other");
+    json_decref(api_get(404, "GET", path, ""));
+    api_refused(400, "Malformed request url", "GET", "/volume/v3/" PROJECT1 "/volumes", "");
+    api_tear_down();
+}
+
+/* A page goes on behind its marker, also if that does not fit any more. */
+static void test_marker_that_fits_no_more(void)
+{
+    api_set_up(NULL);
+    const char *first = api_volume("b1"), *second = api_volume("b2");
+    g_autofree char *path = path_of(second, "");
+    g_autofree char *next = g_strdup_printf("/volumes?name~=b&with_count=1&marker=%s", second);
+    json_decref(api_get(200, "PUT", path, "{\"volume\": {\"name\": \"other\"}}"));
+    api_at(45);
+    json_autoptr page = api_get(200, "GET", next, "");
+    api_says(page, "volumes.0.id", first);
+    api_says(page, "volumes.1", "(absent)");
+    api_says(page, "count", "1");
+    api_tear_down();
+}
+
 static void test_all_routes(void)
 {
     static const char *const routes[] = {
         "volumes_",        "volume_create", "volume_show",  "volume_update",       "volume_delete",
         "volume_metadata", "volume_extend", "volume_reset", "volume_force_delete", "volume_retype",
         "volume_migrate",  "volume_upload", "volume_set",   "volume_unset",        NULL};
-    api_assert_seen(routes);
+    routes_seen_assert(routes);
 }
 
 /* What was accepted is never refused, and never shown as it was before. */
@@ -428,6 +551,11 @@ int main(int argc, char **argv)
     g_test_add_func("/api_volumes/statuses#CLN-64,CLN-65", test_statuses);
     g_test_add_func("/api_volumes/without-news", test_without_news);
     g_test_add_func("/api_volumes/refusals", test_refusals);
+    g_test_add_func("/api_volumes/last-change", test_last_change);
+    g_test_add_func("/api_volumes/force-is-one-commit#CLN-65", test_force_is_one_commit);
+    g_test_add_func("/api_volumes/hosts-are-hidden", test_hosts_are_hidden);
+    g_test_add_func("/api_volumes/paths-without-a-project", test_paths_without_a_project);
+    g_test_add_func("/api_volumes/marker-that-fits-no-more", test_marker_that_fits_no_more);
     g_test_add_func("/api_volumes/all_routes", test_all_routes);
     return g_test_run();
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "unit/core/world/api_world.h"
+#include "unit/core/world/routes_seen.h"
 
 #define CLEANUP "/workers/cleanup"
 #define AUTO "/workers/auto_cleanup"
@@ -213,7 +214,7 @@ static void test_upgrade(void)
 static void test_all_routes(void)
 {
     static const char *const routes[] = {"workers_", NULL};
-    api_assert_seen(routes);
+    routes_seen_assert(routes);
 }
 
 int main(int argc, char **argv)

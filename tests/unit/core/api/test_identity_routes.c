@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "unit/core/world/identity_world.h"
+#include "unit/core/world/routes_seen.h"
 
 static struct identity_world *world;
 static char *root, *ann, *bob; /* tokens: of red, red and blue */
@@ -191,6 +192,17 @@ static void check_projects(void)
     assert_at("project.enabled", "false");
     assert_at("project.name", "green");
     assert_at("project.tags", "[\"cold\"]");
+    assert_status(200,
+                  ask(world, "PATCH", target, root,
+                      json_make("{s:{s:s, s:s}}", "project", "owner", "ann", "cost-of", "grass")));
+    assert_at("project.owner", "ann");
+    assert_at("project.name", "green");
+    assert_status(200, ask(world, "PATCH", target, root,
+                           json_make("{s:{s:s, s:n}}", "project", "owner", "bob", "cost-of")));
+    assert_at("project.owner", "bob");
+    g_assert_cmpstr(at(world, "project.cost-of"), !=, "grass");
+    assert_status(400,
+                  ask(world, "PATCH", target, root, json_make("{s:{s:[]}}", "project", "owner")));
     assert_status(
         409, ask(world, "PATCH", target, root, json_make("{s:{s:s}}", "project", "name", "red")));
     assert_status(400,
@@ -317,7 +329,7 @@ static void check_all_routes(void)
 {
     static const char *const routes[] = {"identity_", "volume_version", "image_choices",
                                          "image_versions", NULL};
-    identity_assert_seen(routes);
+    routes_seen_assert(routes);
 }
 
 /* --- tokens --- */

@@ -281,7 +281,6 @@ static void test_row_goes_on(void)
          "unknown_entity: " ROW1_IS "service_id: there is no storage service 3"},
         {touched(with(taken(), "created_us", NUMBER(1))),
          "unsafe: " ROW1_IS "created_us: never changes"},
-        {touched(with(taken(), "id", NUMBER(8))), "unsafe: " ROW1_IS "id: never changes"},
         {touched(with(taken(), "operation", TEXT("extend-volume"))),
          "unsafe: " ROW1_IS "operation: never changes"},
     };
@@ -294,6 +293,27 @@ static void test_row_goes_on(void)
                                 put("worker", ROW1, 1, object_row1()), NULL),
                      changes_of(row1(touched(with(object_row1(), "service_id", NUMBER(1)))), NULL)),
                 "unsafe: " ROW1_IS "service_id: another owner under the same claim (SAF-51)");
+}
+
+/* Force puts another row in the place of the one that there is: nobody has that yet. */
+static void test_row_is_replaced(void)
+{
+    const struct {
+        json_t *row;
+        const char *said;
+    } steps[] = {
+        {object_row1(), "ok"},
+        {with(object_row1(), "operation", TEXT("extend-volume")), "ok"},
+        {with(object_row1(), "claim", NUMBER(9)),
+         "unsafe: " ROW1_IS "service_id: a new row is with nobody (CLN-10)"},
+        {with(object_row1(), "id", NUMBER(8)),
+         "unsafe: " ROW1_IS "id: becomes 8 in commit 9, and is the serial of its own (SAF-51)"},
+    };
+    for (guint i = 0; i < G_N_ELEMENTS(steps); i++)
+        assert_says(work(changes_of(BACKENDS, SERVICES, deleting(),
+                                    put("worker", ROW1, 1, with(taken(), "id", NUMBER(7))), NULL),
+                         changes_of(row1(steps[i].row), NULL)),
+                    steps[i].said);
 }
 
 /* CLN-21: the time goes back with the owner, and nothing else does so. */
@@ -770,6 +790,7 @@ int main(int argc, char **argv)
     g_test_add_func("/storage_rules/beats#SAF-55", test_beats);
     g_test_add_func("/storage_rules/row#CLN-04,CLN-10,SAF-50,SAF-51", test_row);
     g_test_add_func("/storage_rules/row-goes-on#CLN-08,SAF-51", test_row_goes_on);
+    g_test_add_func("/storage_rules/row-is-replaced#SAF-51", test_row_is_replaced);
     g_test_add_func("/storage_rules/row-goes-back#CLN-21", test_row_goes_back);
     g_test_add_func("/storage_rules/volume#SAF-50,SAF-53", test_volume);
     g_test_add_func("/storage_rules/attachments#SAF-53,SAF-57,SAF-21", test_attachments);

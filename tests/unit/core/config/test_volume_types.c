@@ -23,6 +23,11 @@ static void test_fits(void)
     g_assert_false(fits("volume_backend_names=dir1", "dir1"));
     g_assert_false(fits("disks=new", "dir1"));
     g_assert_true(fits("vendor:disks=new", "dir1"));
+    /* What pools say of themselves. */
+    g_assert_true(fits("vendor_name=Fettle", "dir1"));
+    g_assert_false(fits("vendor_name=other", "dir1"));
+    g_assert_true(fits("storage_protocol=file", "dir1"));
+    g_assert_false(fits("storage_protocol=ceph", "dir1"));
     g_assert_false(fits("disks=new:er", "dir1"));
 }
 

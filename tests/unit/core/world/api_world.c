@@ -8,6 +8,7 @@
 #include "helper/fake_identity.h"
 #include "proto/change.h"
 #include "proto/storage/volume_driver.h"
+#include "unit/core/world/routes_seen.h"
 
 static struct env *env;
 static struct cell *cell;
@@ -20,7 +21,6 @@ static GPtrArray *more_headers; /* name and value by turns */
 static struct http_answer *last;
 struct image_pipe *api_images;
 void (*api_meanwhile)(void);
-static GHashTable *seen; /* names of routes that were answered with their status */
 static guint64 generation, scheduler;
 
 /* --- who asks --- */
@@ -180,7 +180,7 @@ static struct http_request *request_of(const char *method, const char *path, con
     g_autofree char *version = g_strdup_printf("volume 3.%u", minor_version);
     const char *project = !strcmp(whoever, "other") ? PROJECT2 : PROJECT1;
     request->method = g_strdup(method);
-    request->path = g_str_has_prefix(path, "/image/")
+    request->path = g_str_has_prefix(path, "/image/") || g_str_has_prefix(path, "/volume/")
                         ? g_strndup(path, length)
                         : g_strdup_printf("/volume/v3/%s%.*s", project, (int)length, path);
     request->query = g_strdup(path[length] ? path + length + 1 : "");
@@ -198,23 +198,6 @@ static struct http_request *request_of(const char *method, const char *path, con
     return request;
 }
 
-static void note_route(const struct http_request *request, guint status)
-{
-    enum api_service service;
-    const char *rest;
-    struct route_found found;
-    if (!route_service(request->path, &service, &rest))
-        return;
-    route_find(service, request->method, rest, minor_version, &found);
-    const struct route *route = found.route;
-    json_autoptr body = json_parse_limited(request->body, request->body_len, MIB(1), NULL);
-    if (route && *route->action)
-        route = route_action(route, json_object_iter_key(json_object_iter(body)), minor_version);
-    if (route && route->status == status)
-        g_hash_table_add(seen, (char *)route->name);
-    route_found_clear(&found);
-}
-
 static void done_cb(struct http_answer *answer, void *data)
 {
     last = answer;
@@ -225,8 +208,6 @@ static void ask(const char *method, const char *path, const char *body)
     struct http_request *request = request_of(method, path, body);
     struct http_request *noted = request_of(method, path, body);
     g_clear_pointer(&last, http_answer_free);
-    if (!seen)
-        seen = g_hash_table_new(g_str_hash, g_str_equal);
     if (api_wants_stream(request))
         request->stream = api_stream(body);
     api_serve(api, request, done_cb, NULL);
@@ -236,7 +217,7 @@ static void ask(const char *method, const char *path, const char *body)
             api_meanwhile();
     }
     g_assert_nonnull(last);
-    note_route(noted, last->status);
+    routes_seen_note(noted->method, noted->path, minor_version, noted->body, last->status);
     http_request_free(noted);
     http_request_free(request);
 }
@@ -398,15 +379,4 @@ const char *api_volume(const char *name)
     g_autofree char *id = api_text(json, "volume.id");
     api_work();
     return g_intern_string(id);
-}
-
-void api_assert_seen(const char *const *routes)
-{
-    size_t count;
-    const struct route *table = route_table(&count);
-    for (size_t i = 0; i < count; i++)
-        for (const char *const *word = routes; *word; word++)
-            if (g_str_has_prefix(table[i].name, *word) &&
-                !g_hash_table_contains(seen, table[i].name))
-                g_error("no test has seen %s answered with %u", table[i].name, table[i].status);
 }

@@ -20,8 +20,8 @@ void api_be(const char *who);
 void api_at(guint minor);
 /* A header more of the requests from now on, in place of one of that name; NULL: none any more. */
 void api_with(const char *name, const char *value);
-/* "202 {…}"; `path` stands behind /volume/v3/PROJECT, or is a whole one of /image/. `body` "":
- * none. */
+/* "202 {…}"; `path` stands behind /volume/v3/PROJECT, or is a whole one of /image/ or /volume/.
+ * `body` "": none. */
 char *api_ask(const char *method, const char *path, const char *body);
 /* The last one. */
 const struct http_answer *api_answered(void);
@@ -50,10 +50,6 @@ extern void (*api_meanwhile)(void);
 void api_deafen(bool deaf);
 /* A blank volume of that name, made; its id, kept for ever. */
 const char *api_volume(const char *name);
-/* As a final point of the last test of a file: each route of these words (NULL at the end) has
- * been seen answered with its status. */
-void api_assert_seen(const char *const *routes);
-
 #define api_says(json, path, expected)                                                             \
     do {                                                                                           \
         g_autofree char *text_ = api_text(json, path);                                             \

@@ -3,9 +3,9 @@
 
 #include <string.h>
 
-#define NODE "11111111-0000-4000-8000-000000000001"
+#include "unit/core/world/routes_seen.h"
 
-static GHashTable *seen; /* names of routes that were answered well */
+#define NODE "11111111-0000-4000-8000-000000000001"
 
 static void put(struct identity_world *world, const char *kind, const char *key, json_t *object)
 {
@@ -108,23 +108,6 @@ static void done_cb(struct http_answer *answer, void *data)
     world->answer = answer;
 }
 
-/* Remembers the route, if that was its status. */
-static void note_route(const char *method, const char *path, guint status)
-{
-    enum api_service service;
-    const char *rest;
-    if (!route_service(path, &service, &rest))
-        return;
-    struct route_found found;
-    route_find(service, method, rest, api_service_newest(service), &found);
-    if (found.route && found.route->status == status) {
-        if (!seen)
-            seen = g_hash_table_new(g_str_hash, g_str_equal);
-        g_hash_table_add(seen, (void *)found.route->name);
-    }
-    route_found_clear(&found);
-}
-
 guint ask_text(struct identity_world *world, const char *method, const char *target,
                const char *token, const char *subject, const char *body)
 {
@@ -153,7 +136,8 @@ guint ask_text(struct identity_world *world, const char *method, const char *tar
     if (world->answer->body_len)
         world->json =
             json_parse_limited(world->answer->body, world->answer->body_len, MIB(1), NULL);
-    note_route(method, request->path, world->answer->status);
+    routes_seen_note(method, request->path, api_service_newest(API_IDENTITY), NULL,
+                     world->answer->status);
     http_request_free(request);
     return world->answer->status;
 }
@@ -213,15 +197,4 @@ char *token_of(struct identity_world *world, const char *user, const char *proje
     guint status = ask(world, "POST", "/v3/auth/tokens", NULL, login_body(user, password, project));
     g_assert_cmpuint(status, ==, 201);
     return g_strdup(header(world, "X-Subject-Token"));
-}
-
-void identity_assert_seen(const char *const *routes)
-{
-    size_t count;
-    const struct route *table = route_table(&count);
-    for (size_t i = 0; i < count; i++)
-        for (const char *const *word = routes; *word; word++)
-            if (g_str_has_prefix(table[i].name, *word) &&
-                !g_hash_table_contains(seen, table[i].name))
-                g_error("no test has seen %s answered with %u", table[i].name, table[i].status);
 }

@@ -41,5 +41,3 @@ const char *at(struct identity_world *world, const char *path);
 json_t *login_body(const char *user, const char *password, const char *project);
 /* The token that a user gets with his password; free it. */
 char *token_of(struct identity_world *world, const char *user, const char *project);
-/* As a final point: each route of these words (NULL at the end) was answered with its status. */
-void identity_assert_seen(const char *const *routes);
