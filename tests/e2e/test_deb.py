@@ -226,7 +226,8 @@ def add_node(machine, name, address):
     machine.run('mkdir', '-p', f'/srv/{name}')
     out = machine.run('fettle-noded', 'join', token, '--root', f'/srv/{name}').stdout
     assert out.endswith(f'Start its daemon, anew if it runs: fettle-noded --root /srv/{name}\n'), out
-    machine.start('noded', '--root', f'/srv/{name}')
+    for daemon in ('noded', 'rconfd', 'volumed'):  # what `cluster verify` looks for on each node
+        machine.start(daemon, '--root', f'/srv/{name}')
     wait_until(f'{name} has come', machine.clean, 30, step=0.3)
 
 
