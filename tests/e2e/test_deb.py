@@ -117,7 +117,7 @@ def test_units():
         with open(path, 'w', encoding='utf-8') as file:  # the programs where they are unpacked
             which = front_end if path.endswith('apid.service') else package
             file.write(text.replace('/usr/lib/fettle/', os.path.join(unpacked(which), 'usr/lib/fettle') + '/'))
-    found = subprocess.run(['systemd-analyze', 'verify', '--man=no', *sorted(glob.glob(os.path.join(folder, '*.[st]*')))],
+    found = subprocess.run(['systemd-analyze', 'verify', '--man=no', *sorted(glob.glob(os.path.join(folder, '*.*[et]')))],
                            capture_output=True, text=True, check=False)
     complaints = [line for line in found.stderr.splitlines() if 'fettle' in line]
     assert found.returncode == 0 and not complaints, (found.returncode, found.stderr)
@@ -226,7 +226,8 @@ def add_node(machine, name, address):
     machine.run('mkdir', '-p', f'/srv/{name}')
     out = machine.run('fettle-noded', 'join', token, '--root', f'/srv/{name}').stdout
     assert out.endswith(f'Start its daemon, anew if it runs: fettle-noded --root /srv/{name}\n'), out
-    machine.start('noded', '--root', f'/srv/{name}')
+    for daemon in ('noded', 'rconfd', 'volumed'):  # what `cluster verify` looks for on each node
+        machine.start(daemon, '--root', f'/srv/{name}')
     wait_until(f'{name} has come', machine.clean, 30, step=0.3)
 
 
