@@ -19,6 +19,7 @@ class Front:
     def __init__(self, lab, node, port, password):
         self.lab, self.node, self.port, self.password = lab, node, port, password
         self.project = None
+        self.context = None  # of TLS
         self.base = f'http://127.0.0.1:{port}'
 
     def client(self, *words, code=0, stdin=None):
@@ -42,7 +43,7 @@ class Front:
         request = urllib.request.Request(self.base + path, method=method, data=None if body is None else json.dumps(body).encode(),
                                          headers={'Content-Type': 'application/json', **({'X-Auth-Token': token} if token else {}), **dict(headers)})
         try:
-            with urllib.request.urlopen(request, timeout=PATIENCE_S) as answer:
+            with urllib.request.urlopen(request, timeout=PATIENCE_S, context=self.context) as answer:
                 status, got, text = answer.status, answer.headers, answer.read()
         except urllib.error.HTTPError as error:
             status, got, text = error.code, error.headers, error.read()
