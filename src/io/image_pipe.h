@@ -1,6 +1,6 @@
 /*
- * proto/api/image_pipe.h over libnbd: bytes are hashed as they pass, a MiB at a time, and whoever
- * is slower – client, disk – holds the other one back, so that each takes ten MiB at most.
+ * proto/api/image_pipe.h over libnbd: bytes are hashed as they pass, and whoever is slower –
+ * client, disk – holds the other one back, so that each takes 1.3 MiB, also where both stand still.
  */
 #pragma once
 

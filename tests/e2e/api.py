@@ -20,6 +20,7 @@ class Front:
     def __init__(self, lab, node, port, password):
         self.lab, self.node, self.port, self.password = lab, node, port, password
         self.project = None
+        self.context = None  # of TLS, in place of the next
         self.base = f'http://127.0.0.1:{port}'
         self.authority = None  # of what it shows, with TLS
 
@@ -44,7 +45,7 @@ class Front:
         request = urllib.request.Request(self.base + path, method=method, data=None if body is None else json.dumps(body).encode(),
                                          headers={'Content-Type': 'application/json', **({'X-Auth-Token': token} if token else {}), **dict(headers)})
         try:
-            context = ssl.create_default_context(cafile=self.authority) if self.authority else None
+            context = self.context or (ssl.create_default_context(cafile=self.authority) if self.authority else None)
             with urllib.request.urlopen(request, timeout=PATIENCE_S, context=context) as answer:
                 status, got, text = answer.status, answer.headers, answer.read()
         except urllib.error.HTTPError as error:

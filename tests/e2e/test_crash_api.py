@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Death of a front end of the API at each of its calls to the outside (io/crash.h), and of the commands that make its secrets, one after the other.
 
-Whatever the moment, the next one answers, what was asked for was done wholly or not at all, nothing is left over, and the same request again does the rest.
+Whatever the moment, the next one answers, what was asked for was done wholly or not at all, nothing is left over, and the same request
+again does the rest.
 FETTLE_LONG=1 walks all of each operation, otherwise a point in the middle of some.
 """
 import http.client
@@ -367,7 +368,8 @@ if __name__ == '__main__':
             begin_all()
             sampled = [walker('create', create, '#SAF-30'), walker('upload', upload, '#SAF-60'), walker('cleanup', cleanup, '#CLN-25')]
             others = [walker('token', token_once), walker('delete', delete), walker('download', download),
-                      walker('attachment-create', attachment_create), walker('attachment-complete', attachment_complete), test_init, test_rotate, test_reset]
+                      walker('attachment-create', attachment_create), walker('attachment-complete', attachment_complete),
+                      test_init, test_rotate, test_reset]
             e2e.run(*sampled, *(others if e2e.LONG else ()), test_logs)
     finally:
         shutil.rmtree(folder, ignore_errors=True)

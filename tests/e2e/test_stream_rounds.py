@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Images that come and go by HTTP, while at random moments the client, the front end, the member or its server of the bytes is killed or stands still:
-each image is active and right afterwards, or queued with nothing left of it, and others are answered all along.
+"""Images that come and go by HTTP, while at random moments the client, the front end, the member or its server of the bytes is killed or stands
+still: each image is active and right afterwards, or queued with nothing left of it, and others are answered all along.
 
 FETTLE_ROUNDS sets how many (3, or 50 with FETTLE_LONG=1), FETTLE_SEED which, FETTLE_MIB how large (16, or 1024).
 """

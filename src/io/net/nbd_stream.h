@@ -1,7 +1,7 @@
 /*
  * The bytes of an image to or from an NBD server, one after the other, over libnbd: for `fettle
- * image create` and `save`. Requests of a MiB each, eight of them under way, whatever the sizes in
- * which bytes come or are wanted; so it needs eight MiB, and whoever is faster waits.
+ * image create` and `save`. Requests of 256 KiB each, four of them under way, whatever the sizes
+ * in which bytes come or are wanted; so it needs a MiB, and whoever is faster waits.
  *
  * All calls are for one task, which waits in them. A server that gets no further for `stall_ms` is
  * given up (TIMEOUT). Errors: UNREACHABLE: it is not there, or has gone; PERMISSION: it does not
