@@ -258,7 +258,7 @@ def test_backups():
     await_status('volume backup', 'b1')
     run('reader', 'openstack volume backup list --long', has='b1')
     run('reader', 'openstack volume backup show b1', has='{v3}')
-    run('member', 'openstack volume backup restore b1 v5', has='{v5}')
+    run('member', 'openstack volume backup restore --force b1 v5', has='{v5}')
     await_status('volume', 'v5')
     run('admin', 'openstack volume backup set {b1} --state error', version='3.70')
     run('admin', 'cinder backup-reset-state {b1} --state available')
