@@ -1,7 +1,7 @@
 #!/usr/bin/python3
-"""Debian's clients of OpenStack, unmodified, many times: they are imported once, by Debian's Python, and each command runs in a process of its own that
-is forked from there. A line of JSON for each comes in, {"words", "environment", "stdin"}, and one goes out: [code, output, errors]. Until the end of
-the input. Beside it, for who writes these lines: class Clients."""
+"""Debian's clients of OpenStack, unmodified, many times: they are imported once, by Debian's Python, and each command runs in a process of
+its own that is forked from there. A line of JSON for each comes in, {"words", "environment", "stdin"}, and one goes out: [code, output,
+errors]. Until the end of the input. Beside it, for who writes these lines: class Clients."""
 import json
 import os
 import subprocess
@@ -16,8 +16,8 @@ class Clients:
 
     def __init__(self):
         environment = {key: value for key, value in os.environ.items() if not key.startswith(('OS_', 'PYTHON'))}
-        self.process = subprocess.Popen(['/usr/bin/python3', '-W', 'ignore', os.path.abspath(__file__)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                        text=True, env=environment)
+        words = ['/usr/bin/python3', '-W', 'ignore', os.path.abspath(__file__)]
+        self.process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment)
 
     def run(self, words, environment, stdin=None):
         """Exit code, standard output and standard error of a command; `stdin`: a file that it reads."""

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""Runs modules of tempest by Debian's Python, and prints each outcome as a line of JSON: id, how it ended, what it said. TEMPEST_CONFIG_DIR says where
-the settings are. Run as: tempest_run.py MODULE…"""
+"""Runs modules of tempest by Debian's Python, and prints each outcome as a line of JSON: id, how it ended, what it said. TEMPEST_CONFIG_DIR
+says where the settings are. Run as: tempest_run.py MODULE…"""
 import json
 import logging
 import sys

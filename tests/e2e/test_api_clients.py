@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The commands of stock clients – openstack, cinder, glance, unmodified – one after the other in one lab, as administrator, as member and as reader: their
-exit code, and what they print."""
+"""The commands of stock clients – openstack, cinder, glance, unmodified – one after the other in one lab, as administrator, as member and
+as reader: their exit code, and what they print."""
 import json
 import os
 import shlex
@@ -27,7 +27,7 @@ def environment_of(who, version):
 
 
 def run(who, line, code=0, has='', stdin=None, version='3.70'):
-    """One command; what it has printed, of which `has` is a part: with a code of its errors. `openstack` speaks of the version by its first number."""
+    """One command; what it has printed, of which `has` is a part: with a code of its errors."""
     words = shlex.split(line.format(**kept))
     if words[0] == 'openstack' and version == '3.70':
         version = '3'
@@ -51,7 +51,8 @@ def await_status(kind, name, status='available'):
 
 
 def await_gone(kind, name):
-    wait_until(f'{kind} {name} is gone', lambda: clients.run(['openstack', *kind.split(), 'show', kept[name]], environment_of('admin', '3'))[0] == 1, v.PATIENCE_S)
+    words = ['openstack', *kind.split(), 'show', kept[name]]
+    wait_until(f'{kind} {name} is gone', lambda: clients.run(words, environment_of('admin', '3'))[0] == 1, v.PATIENCE_S)
 
 
 def refused(line, has='(HTTP 403)', who='reader', **more):
@@ -257,7 +258,7 @@ def test_backups():
     await_status('volume backup', 'b1')
     run('reader', 'openstack volume backup list --long', has='b1')
     run('reader', 'openstack volume backup show b1', has='{v3}')
-    run('member', 'openstack volume backup restore b1 v5', has='{v5}')
+    run('member', 'openstack volume backup restore --force b1 v5', has='{v5}')
     await_status('volume', 'v5')
     run('admin', 'openstack volume backup set {b1} --state error', version='3.70')
     run('admin', 'cinder backup-reset-state {b1} --state available')
@@ -286,7 +287,8 @@ def test_services():
     run('admin', 'cinder service-enable node1@dir1 cinder-volume', has='enabled')
     run('admin', 'cinder get-pools --detail', has='Fettle')
     run('admin', 'cinder freeze-host node1@dir1', 1, 'ERROR')  # there is no such thing
-    for words in ('', '--binary cinder-volume', '--host node1@dir1', '--is-up true', '--disabled true', '--resource-type Volume', '--cluster fettle@dir1'):
+    for words in ('', '--binary cinder-volume', '--host node1@dir1', '--is-up true', '--disabled true', '--resource-type Volume',
+                  '--cluster fettle@dir1'):
         run('admin', f'cinder work-cleanup {words}', version='3.24')
     run('admin', 'cinder quota-update {demo} --volumes 20', has='20')
     run('admin', 'cinder quota-show {demo}', has='20')
@@ -352,5 +354,5 @@ if __name__ == '__main__':
         front = api.init(lab)
         front.project = front.login()[2]['token']['project']['id']
         clients = stock_clients.Clients()
-        e2e.run(test_identity, test_images, test_types, test_volumes, test_snapshots, test_backups, test_services, test_attachments, test_why, test_deleted,
-                test_logs)
+        e2e.run(test_identity, test_images, test_types, test_volumes, test_snapshots, test_backups, test_services, test_attachments, test_why,
+                test_deleted, test_logs)

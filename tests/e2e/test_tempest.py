@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""OpenStack's own tests of its APIs, tempest, unmodified, against a front end of a lab. Whatever does not pass must be named in tempest-excluded.txt with
-its reason; what is named there and passes fails as well, so that the list says what is."""
+"""OpenStack's own tests of its APIs, tempest, unmodified, against a front end of a lab. Whatever does not pass must be named in
+tempest-excluded.txt with its reason; what is named there and passes fails as well, so that the list says what is."""
 import json
 import os
 import subprocess
@@ -20,7 +20,8 @@ front = None
 VOLUME = ('test_versions', 'test_volumes_list', 'test_volumes_get', 'test_volumes_negative', 'test_volumes_actions', 'test_volume_metadata',
           'test_volumes_extend', 'test_volumes_snapshots', 'test_volumes_snapshots_list', 'test_volumes_snapshots_negative', 'test_snapshot_metadata',
           'test_volumes_backup', 'test_volumes_clone', 'test_volumes_clone_negative', 'test_image_metadata', 'test_availability_zone',
-          'test_volume_absolute_limits', 'test_volume_delete_cascade', 'admin.test_volumes_actions', 'admin.test_volumes_list', 'admin.test_volumes_backup',
+          'test_volume_absolute_limits', 'test_volume_delete_cascade', 'admin.test_volumes_actions', 'admin.test_volumes_list',
+          'admin.test_volumes_backup',
           'admin.test_snapshots_actions', 'admin.test_volume_services', 'admin.test_volume_services_negative', 'admin.test_volume_types',
           'admin.test_volume_types_extra_specs', 'admin.test_volume_types_extra_specs_negative', 'admin.test_volume_types_negative',
           'admin.test_volume_type_access', 'admin.test_volume_pools', 'admin.test_volume_quotas', 'admin.test_volume_quotas_negative',
@@ -111,7 +112,8 @@ def make_accounts(folder):
         granted = front.ask('PUT', f'/identity/v3/projects/{project}/users/{user}/roles/{role[word]}', token=token)[0]
         assert granted == 204, granted
         entries.append({'username': name, 'project_name': name, 'password': f'password of {name}', 'domain_name': 'Default',
-                        'user_domain_name': 'Default', 'project_domain_name': 'Default', 'roles': [word], 'types': ['admin'] if word == 'admin' else []})
+                        'user_domain_name': 'Default', 'project_domain_name': 'Default', 'roles': [word],
+                        'types': ['admin'] if word == 'admin' else []})
     # The quotas of tests that do not ask for theirs: they are not what is tested.
     quotas = {'quota_class_set': {'volumes': 100, 'snapshots': 100, 'backups': 100, 'gigabytes': 10000, 'backup_gigabytes': 10000}}
     assert front.ask('PUT', f'/volume/v3/{front.project}/os-quota-class-sets/default', quotas, token)[0] == 200
