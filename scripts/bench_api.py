@@ -144,20 +144,20 @@ def images(lab, front, figures, folder):
         for name, function in (('hashes', lambda: bench_storage.hash_file(path)), ('nbd', lambda: bench_storage.by_nbd(path, folder)),
                                ('disk', lambda: bench_storage.write_file(path, folder))):
             floors[name].append(IMAGE_MIB / timed(function))
-        client = Asking(front.port, token)  # one that asks nothing for 10 s is hung up on
-        made = json.loads(client.ask('POST', '/image/v2/images', json.dumps({'name': 'i', 'disk_format': 'raw', 'container_format': 'bare'})))
+        wish = json.dumps({'name': 'i', 'disk_format': 'raw', 'container_format': 'bare'})
+        made = json.loads(Asking(front.port, token).ask('POST', '/image/v2/images', wish))
         place = f'/image/v2/images/{made["id"]}'
         with open(path, 'rb') as file:
-            took = timed(lambda file=file, place=place: client.ask(
+            took = timed(lambda file=file, place=place: Asking(front.port, token).ask(
                 'PUT', f'{place}/file', file, headers={'Content-Type': 'application/octet-stream', 'Content-Length': str(IMAGE_MIB << 20)}))
         rates['image_upload_mib_s'].append(IMAGE_MIB / took)
         most = max(most, resident_mb(apid_of(lab)))
         got = []
-        took = timed(lambda place=place, got=got: got.append(client.ask('GET', f'{place}/file')))
-        assert hashlib.md5(got[0]).hexdigest() == json.loads(client.ask('GET', place))['checksum']
+        took = timed(lambda place=place, got=got: got.append(Asking(front.port, token).ask('GET', f'{place}/file')))
+        assert hashlib.md5(got[0]).hexdigest() == json.loads(Asking(front.port, token).ask('GET', place))['checksum']
         rates['image_download_mib_s'].append(IMAGE_MIB / took)
         most = max(most, resident_mb(apid_of(lab)))
-        client.ask('DELETE', place)
+        Asking(front.port, token).ask('DELETE', place)
     for name, values in floors.items():
         figures.add(f'floor_api_image_{name}_mib_s', values, 'MiB/s', digits=0)
     figures.floors['floor_api_image_mib_s'] = min(sorted(values)[1] for values in floors.values())
