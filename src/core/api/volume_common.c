@@ -308,18 +308,24 @@ static int compare_items(const void *a, const void *b, void *data)
     return 0;
 }
 
+static guint64 number_of(const struct sorting *sorting, const void *record, const char *key)
+{
+    char scratch[BLOCK_SCRATCH];
+    if (sorting->list->number)
+        return sorting->list->number(record, *key == 's');
+    const char *text = sorting->list->text(sorting->config, record, key, scratch);
+    return text ? g_ascii_strtoull(text, NULL, 10) : 0;
+}
+
 static void sort_records(const struct sorting *sorting, GPtrArray *records)
 {
     const char *key = sorting->keys[0].name;
-    char scratch[BLOCK_SCRATCH];
+    bool number = is_number(key);
     g_autoptr(GArray) items =
         g_array_sized_new(FALSE, FALSE, sizeof(struct sort_item), records->len);
     for (guint i = 0; i < records->len; i++) {
-        const char *text =
-            is_number(key) ? sorting->list->text(sorting->config, records->pdata[i], key, scratch)
-                           : NULL;
-        const struct sort_item item = {records->pdata[i],
-                                       text ? g_ascii_strtoull(text, NULL, 10) : 0};
+        const void *record = records->pdata[i];
+        const struct sort_item item = {record, number ? number_of(sorting, record, key) : 0};
         g_array_append_val(items, item);
     }
     g_array_sort_with_data(items, compare_items, (void *)sorting);
@@ -400,10 +406,10 @@ struct http_answer *block_answer_list(struct api_call *call, const struct block_
 GPtrArray *block_items(const struct api_call *call, const struct config *config,
                        enum resource_type type)
 {
+    if (type == RESOURCE_VOLUME && !api_all_tenants(call))
+        return config_project_volumes(config, call->token->project_id);
     GPtrArray *items = g_ptr_array_new();
-    g_autoptr(GPtrArray) all = type == RESOURCE_VOLUME && !api_all_tenants(call)
-                                   ? config_project_volumes(config, call->token->project_id)
-                                   : config_list(config, resource_kind(type));
+    g_autoptr(GPtrArray) all = config_list(config, resource_kind(type));
     for (guint i = 0; i < all->len; i++) {
         struct resource resource = resource_read(type, all->pdata[i]);
         if (api_all_tenants(call) || !strcmp(resource.project, call->token->project_id))

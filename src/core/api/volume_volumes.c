@@ -41,6 +41,12 @@ static const char *volume_text(const struct config *config, const void *record, 
     return block_resource_text(config, &resource, key, scratch);
 }
 
+static guint64 volume_number(const void *record, bool size)
+{
+    const struct volume *volume = record;
+    return size ? volume->size : volume->created_us;
+}
+
 static json_t *short_view(const struct api_call *call, const struct config *config,
                           const void *record)
 {
@@ -65,6 +71,7 @@ static struct http_answer *list_volumes(struct api_call *call, bool detail, GErr
                                     .items = block_items(call, config, RESOURCE_VOLUME),
                                     .id = volume_id,
                                     .text = volume_text,
+                                    .number = volume_number,
                                     .view = short_view,
                                     .detail = whole_view};
     return block_answer_list(call, &list, detail, error);
