@@ -64,7 +64,6 @@ struct block_list {
                         char *scratch);
     /* What it is sorted by as a number, of `size` or of when it was made; NULL: by its text. */
     guint64 (*number)(const void *record, bool size);
-    bool (*fits)(const struct api_call *call, const void *record, GError **error); /* NULL: all */
     json_t *(*view)(const struct api_call *call, const struct config *config, const void *record);
     json_t *(*detail)(const struct api_call *call, const struct config *config, const void *record);
 };
