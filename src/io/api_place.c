@@ -13,6 +13,7 @@
 #include "proto/rpc.h"
 
 #define FOLDER "api"
+#define TRANSFERS_MODE 0711 /* programs of volume services pass it, too (SAF-110) */
 
 char *api_audit_path(const struct node_paths *paths)
 {
@@ -124,14 +125,12 @@ bool api_place_give(const struct node_paths *paths, const struct api_owner *user
            give_path(pem, user, error);
 }
 
-/* What is not there needs nothing. Root's group has no more than the others. */
+/* What is not there needs nothing. */
 static bool open_to(const char *path, gid_t gid, mode_t mode, GError **error)
 {
-    struct stat about;
-    if (lstat(path, &about) != 0 && errno == ENOENT)
+    if (access(path, F_OK) != 0 && errno == ENOENT)
         return true;
-    mode_t wanted = (about.st_mode & 0700) | (gid ? mode : 0);
-    return (lchown(path, 0, gid) == 0 && chmod(path, wanted) == 0) ||
+    return (lchown(path, 0, gid) == 0 && chmod(path, mode) == 0) ||
            files_error("open to the API", path, error);
 }
 
@@ -145,7 +144,8 @@ bool api_place_admit(const struct node_paths *paths, GError **error)
         return true;
     if (of_user && !api_place_make(paths, &user, error))
         return false;
-    if (of_user && !files_make_folder(transfers, 0710, error))
+    if (of_user && !files_make_folder(transfers, TRANSFERS_MODE, error))
         return false;
-    return open_to(path, user.gid, 0060, error) && open_to(transfers, user.gid, 0010, error);
+    return open_to(path, user.gid, of_user ? 0660 : 0600, error) &&
+           open_to(transfers, user.gid, TRANSFERS_MODE, error);
 }

@@ -47,12 +47,22 @@ static struct transfer *of(const struct volume_transfer *transfer)
 
 /* --- the door --- */
 
+/* One that was made by somebody else may let nobody pass. */
+static bool let_pass(const char *folder)
+{
+    struct stat about;
+    return stat(folder, &about) == 0 &&
+           ((about.st_mode & 0777) == 0711 || chmod(folder, 0711) == 0);
+}
+
 /* What qemu-nbd looks for when it is asked for a key: the one of its own process. */
 static bool make_folder(const char *folder, GError **error)
 {
     g_autofree char *keys = g_build_filename(folder, PSK_KEYS, NULL);
     g_autofree char *group = g_build_filename(folder, PSK_GROUP, NULL);
-    if (files_make_folder(folder, 0711, error) && (symlink(KEY_FILE, keys) == 0 || errno == EEXIST))
+    if (!files_make_folder(folder, 0711, error))
+        return false;
+    if (let_pass(folder) && (symlink(KEY_FILE, keys) == 0 || errno == EEXIST))
         return files_write_path(group, psk_group, strlen(psk_group), 0644, false, error);
     fettle_set_error(error, ENVIRONMENT, "cannot make %s: %s", folder, g_strerror(errno));
     return false;

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -52,27 +53,41 @@ void audit_free(struct audit *audit)
     g_free(audit);
 }
 
-/* Another front end of the node, with the same file, may have written, or have begun another. */
-static bool follow(struct audit *audit, GError **error)
+static bool begin_anew(struct audit *audit, GError **error)
 {
-    struct stat named, ours;
-    if (audit->fd < 0)
-        return begin(audit, error);
-    if (stat(audit->path, &named) == 0 && fstat(audit->fd, &ours) == 0 &&
-        named.st_ino == ours.st_ino && named.st_dev == ours.st_dev) {
-        audit->bytes = (guint64)named.st_size;
-        return true;
-    }
     close(audit->fd);
     return begin(audit, error);
 }
 
+/* Another front end of the node, with the same file, may have written, or have begun another. */
+static bool is_still_named(struct audit *audit)
+{
+    struct stat named, ours;
+    if (stat(audit->path, &named) != 0 || fstat(audit->fd, &ours) != 0 ||
+        named.st_ino != ours.st_ino || named.st_dev != ours.st_dev)
+        return false;
+    audit->bytes = (guint64)named.st_size;
+    return true;
+}
+
+static bool follow(struct audit *audit, GError **error)
+{
+    if (audit->fd < 0)
+        return begin(audit, error);
+    return is_still_named(audit) || begin_anew(audit, error);
+}
+
+/* By one of them: who has its lock, and sees then that it is the file still. The others go on in
+ * what there is, and wait for nobody. */
 static bool turn(struct audit *audit, GError **error)
 {
-    if (rename(audit->path, audit->older) != 0)
-        return files_error("rename", audit->path, error);
-    close(audit->fd);
-    return begin(audit, error);
+    if (flock(audit->fd, LOCK_EX | LOCK_NB) != 0)
+        return true;
+    if (!is_still_named(audit) || rename(audit->path, audit->older) == 0)
+        return begin_anew(audit, error);
+    files_error("rename", audit->path, error);
+    flock(audit->fd, LOCK_UN);
+    return false;
 }
 
 static bool append(struct audit *audit, const char *line, GError **error)

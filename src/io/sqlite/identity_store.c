@@ -278,6 +278,7 @@ static void noting_free(void *data)
     g_free(noting);
 }
 
+/* Which came later says the row: the clock may have been set back meanwhile. */
 static bool note_row(const struct noting *noting, GError **error)
 {
     const struct sqlite_identity *store = noting->store;
@@ -286,7 +287,7 @@ static bool note_row(const struct noting *noting, GError **error)
                noting->at_us, error) &&
            run(store->path, store->writer,
                "DELETE FROM failures WHERE user=?1 AND rowid NOT IN (SELECT rowid FROM failures "
-               "WHERE user=?1 ORDER BY at DESC, rowid DESC LIMIT ?2)",
+               "WHERE user=?1 ORDER BY rowid DESC LIMIT ?2)",
                user, IDENTITY_FAILURES, error) &&
            run(store->path, store->writer, "COMMIT", NULL, 0, error);
 }
@@ -322,8 +323,7 @@ static bool failures(struct identity_store *base, const char *user, gint64 note_
         return false;
     memset(ret_us, 0, IDENTITY_FAILURES * sizeof *ret_us);
     int step = sqlite3_prepare_v2(
-        store->reader, "SELECT at FROM failures WHERE user=?1 ORDER BY at DESC, rowid DESC", -1,
-        &row, NULL);
+        store->reader, "SELECT at FROM failures WHERE user=?1 ORDER BY rowid DESC", -1, &row, NULL);
     if (step == SQLITE_OK && sqlite3_bind_text(row, 1, user, -1, SQLITE_STATIC) == SQLITE_OK)
         step = sqlite3_step(row);
     for (guint i = 0; i < IDENTITY_FAILURES && step == SQLITE_ROW; step = sqlite3_step(row))

@@ -24,9 +24,9 @@ struct identity_ops {
      * then. VERSION_CONFLICT: it is not, nothing was changed. STORAGE. */
     bool (*commit)(struct identity_store *store, GPtrArray *changes, guint64 version,
                    guint64 *ret_version, GError **error);
-    /* When the last logins of that user failed, in microseconds since 1970, the latest first, 0:
-     * none; with `note_us` one more has, just then. The version stays. In a task; waits if it
-     * notes. STORAGE, TEMPORARY. */
+    /* When the last logins of that user failed, in microseconds since 1970, what was noted last
+     * first, 0: none; with `note_us` one more has, just then. The version stays. In a task; waits
+     * if it notes. STORAGE, TEMPORARY. */
     bool (*failures)(struct identity_store *store, const char *user, gint64 note_us,
                      gint64 ret_us[IDENTITY_FAILURES], GError **error);
 };

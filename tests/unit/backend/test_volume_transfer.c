@@ -390,6 +390,22 @@ static void is_cleared(void *unused)
     tear_down();
 }
 
+/* An earlier version, whose programs were root, has left it to root alone; the program that a
+ * client of a port reaches looks for his key there. */
+static void is_of_before(void *unused)
+{
+    g_autofree char *folder = g_build_filename(world_folder(), "trans,fers", NULL);
+    struct stat about;
+    set_up();
+    g_assert_true(g_mkdir(folder, 0700) == 0 || g_chmod(folder, 0700) == 0);
+    struct volume_transfer *transfer = begin(NAME, BYTES, "127.0.0.1");
+    nbd_stream_free(dial(transfer));
+    g_assert_true(driver->ops->transfer_end(transfer));
+    g_assert_cmpint(g_stat(folder, &about), ==, 0);
+    g_assert_cmpuint(about.st_mode & 0777, ==, 0711);
+    tear_down();
+}
+
 /* --- what it was said to be --- */
 
 /* What is not read as it was said would not be looked at. */
@@ -525,6 +541,7 @@ static int run_tests(int argc, char **argv)
     world_test("/volume-transfer/stands-at-a-port", stands_at_a_port);
     world_test("/volume-transfer/is-slow", is_slow);
     world_test("/volume-transfer/is-cleared", is_cleared);
+    world_test("/volume-transfer/is-of-before#SAF-110", is_of_before);
     world_test("/volume-transfer/words#SAF-60", words);
     world_test("/volume-transfer/times", times_of);
     world_test("/volume-transfer/said#SAF-60", said);

@@ -4,6 +4,9 @@
 
 #include <glib/gstdio.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 static char *folder, *path, *older;
 
@@ -83,11 +86,48 @@ static void test_goes_on(void)
     tear_down();
 }
 
+#define WRITERS 4
+#define LINES 2000
+#define LINE "a line of the audit"
+#define MOST (10 * (sizeof LINE))
+
+/* What is turned has been full: nobody turns what another one has just begun. */
+static int write_many(void)
+{
+    struct audit *audit = audit_open(path, MOST, NULL);
+    for (guint i = 0; i < LINES; i++) {
+        struct stat about;
+        audit_write(audit, LINE);
+        if (stat(older, &about) == 0 && (gsize)about.st_size < MOST)
+            return 1;
+    }
+    audit_free(audit);
+    return 0;
+}
+
+static void test_several(void)
+{
+    pid_t writers[WRITERS];
+    int status;
+    set_up();
+    for (guint i = 0; i < WRITERS; i++) {
+        writers[i] = fork();
+        if (!writers[i])
+            _exit(write_many());
+    }
+    for (guint i = 0; i < WRITERS; i++) {
+        g_assert_cmpint(waitpid(writers[i], &status, 0), ==, writers[i]);
+        g_assert_cmpint(status, ==, 0);
+    }
+    tear_down();
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/audit/turns", test_turns);
     g_test_add_func("/audit/no-file", test_no_file);
     g_test_add_func("/audit/goes-on", test_goes_on);
+    g_test_add_func("/audit/several-processes", test_several);
     return g_test_run();
 }

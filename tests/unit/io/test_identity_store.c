@@ -120,6 +120,14 @@ static void fail_at_both(void *unused)
         g_assert_cmpint(at_us[i], ==, 700 - 100 * (gint64)i);
     g_assert_true(other->ops->failures(other, "bob", 0, at_us, &error));
     g_assert_cmpint(at_us[0], ==, 0);
+    /* A clock that was ahead is set right: those of then do not stand before what is noted now. */
+    for (gint64 i = 0; i < IDENTITY_FAILURES; i++)
+        g_assert_true(one->ops->failures(one, "eve", 9000 + i, at_us, &error));
+    for (gint64 i = 1; i <= IDENTITY_FAILURES; i++) {
+        g_assert_true(other->ops->failures(other, "eve", 10 * i, at_us, &error));
+        g_assert_cmpint(at_us[0], ==, 10 * i);
+    }
+    g_assert_cmpint(at_us[IDENTITY_FAILURES - 1], ==, 10);
     assert_content(other, "1: api_role a one;api_role b two;");
 }
 
