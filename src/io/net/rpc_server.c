@@ -18,6 +18,7 @@ struct rpc_server {
     void *data;
     struct unix_listener *listener;
     GHashTable *connections; /* struct connection -> whether it is of the API's user */
+    guint of_api;            /* how many are */
 };
 
 static void complain(struct rpc_server *server, const char *line)
@@ -28,6 +29,11 @@ static void complain(struct rpc_server *server, const char *line)
 
 /* --- one connection --- */
 
+static bool is_of_api(const struct rpc_server *server, struct connection *connection)
+{
+    return GPOINTER_TO_INT(g_hash_table_lookup(server->connections, connection));
+}
+
 /* Local peers of our own user have our own trust; what is checked there are mistakes. The node
  * daemon speaks for other nodes. */
 static bool admit_cb(struct connection *connection, const struct peer_name *from, GError **error,
@@ -35,8 +41,7 @@ static bool admit_cb(struct connection *connection, const struct peer_name *from
 {
     struct rpc_server *server = data;
 
-    if (GPOINTER_TO_INT(g_hash_table_lookup(server->connections, connection)) &&
-        strcmp(from->role, ROLE_APID) != 0) {
+    if (is_of_api(server, connection) && strcmp(from->role, ROLE_APID) != 0) {
         fettle_set_error(error, PERMISSION, "the API's user may come as %s, not as %s", ROLE_APID,
                          from->role);
         return false;
@@ -105,6 +110,7 @@ static void closed_cb(struct connection *connection, const GError *why, void *da
                             peer->role != NULL ? peer->role : "an unknown peer", why->message);
         complain(server, line);
     }
+    server->of_api -= is_of_api(server, connection);
     g_hash_table_remove(server->connections, connection);
 }
 
@@ -115,6 +121,20 @@ static const struct connection_events connection_events = {
 };
 
 /* --- the socket --- */
+
+static bool has_place(struct rpc_server *server, bool of_api)
+{
+    bool full = g_hash_table_size(server->connections) >= LIMIT_CONNECTIONS;
+    if (!full && (!of_api || server->of_api < LIMIT_API_CONNECTIONS))
+        return true;
+    g_autofree char *line =
+        full ? g_strdup_printf("%s: a connection is refused: there are %d already", server->path,
+                               LIMIT_CONNECTIONS)
+             : g_strdup_printf("%s: a connection is refused: the API's user has %d already",
+                               server->path, LIMIT_API_CONNECTIONS);
+    complain(server, line);
+    return false;
+}
 
 static void accepted_cb(int fd, void *data)
 {
@@ -128,17 +148,15 @@ static void accepted_cb(int fd, void *data)
         .data = server,
     };
 
-    if (g_hash_table_size(server->connections) >= LIMIT_CONNECTIONS) {
-        g_autofree char *line = g_strdup_printf("%s: a connection is refused: there are %d already",
-                                                server->path, LIMIT_CONNECTIONS);
-        complain(server, line);
+    uid_t uid = unix_peer_uid(fd);
+    bool of_api = uid != 0 && uid != geteuid();
+    if (!has_place(server, of_api)) {
         close(fd);
         return;
     }
     struct connection *connection = connection_new(&options);
-    uid_t uid = unix_peer_uid(fd);
-    g_hash_table_insert(server->connections, connection,
-                        GINT_TO_POINTER(uid != 0 && uid != geteuid()));
+    g_hash_table_insert(server->connections, connection, GINT_TO_POINTER(of_api));
+    server->of_api += of_api;
     connection_use(connection, transport_fd(fd));
 }
 

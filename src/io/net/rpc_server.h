@@ -14,6 +14,8 @@ struct rpc_server;
 struct connection;
 struct envelope;
 
+#define LIMIT_API_CONNECTIONS 8 /* of the API's user, who needs one for each front end */
+
 struct rpc_server_options {
     const char
         *path; /* of the socket; mode 0600; a socket of a dead predecessor there is replaced */

@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <glib/gstdio.h>
 #include <poll.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -491,6 +492,59 @@ static void test_other_user(struct fixture *fixture, gconstpointer unused)
     g_assert_cmpuint(rpc_server_connections(fixture->server), ==, 0);
 }
 
+static bool is_nobody(uid_t uid, void *data)
+{
+    return uid == 65534;
+}
+
+/* The API's user, whom strangers may have talked over, takes no place of the daemons'. */
+static void test_api_user(struct fixture *fixture, gconstpointer unused)
+{
+    g_autofree char *path = node_paths_socket(fixture->paths, ROLE_WCONFD);
+    g_autoptr(GError) error = NULL;
+    const struct rpc_server_options options = {.path = path,
+                                               .role = ROLE_WCONFD,
+                                               .node_uuid = NODE_A,
+                                               .handle = handle,
+                                               .complain = complain,
+                                               .data = fixture,
+                                               .is_api = is_nobody};
+
+    if (geteuid() != 0) {
+        g_test_skip("only root can become another user");
+        return;
+    }
+    rpc_server_free(fixture->server);
+    fixture->server = rpc_server_new(&options, &error);
+    g_assert_no_error(error);
+    g_chmod(fixture->paths->root, 0755);
+    g_chmod(path, 0666);
+    pid_t child = fork();
+    if (child == 0) {
+        if (setgid(65534) != 0 || setuid(65534) != 0)
+            _exit(3);
+        for (guint i = 0; i <= LIMIT_API_CONNECTIONS; i++)
+            if (unix_connect(path, NULL) < 0)
+                _exit(4);
+        pause();
+    }
+    world_wait_line(fixture->lines, "a connection is refused: the API's user has 8");
+    g_assert_cmpuint(rpc_server_connections(fixture->server), ==, LIMIT_API_CONNECTIONS);
+    expect_daemon_lives(fixture);
+    g_assert_cmpint(kill(child, SIGKILL), ==, 0);
+    g_assert_cmpint(waitpid(child, NULL, 0), ==, child);
+    while (rpc_server_connections(fixture->server) > 1)
+        world_pause(10);
+    child = fork();
+    if (child == 0)
+        _exit(setgid(65534) != 0 || setuid(65534) != 0 || unix_connect(path, NULL) < 0 ||
+              pause() == 0);
+    while (rpc_server_connections(fixture->server) < 2) /* there is room again */
+        world_pause(10);
+    g_assert_cmpint(kill(child, SIGKILL), ==, 0);
+    g_assert_cmpint(waitpid(child, NULL, 0), ==, child);
+}
+
 #define ADD(path, fn) g_test_add(path, struct fixture, NULL, set_up, fn, tear_down)
 
 int main(int argc, char **argv)
@@ -511,5 +565,6 @@ int main(int argc, char **argv)
     ADD("/rpc/many-connections", test_many_connections);
     ADD("/rpc/socket-place", test_socket_place);
     ADD("/rpc/other-user#WCF-09", test_other_user);
+    ADD("/rpc/api-user#SAF-100", test_api_user);
     return g_test_run();
 }
