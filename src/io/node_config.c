@@ -1,8 +1,8 @@
 /* See node_config.h. */
 #include "io/node_config.h"
 #include "io/files.h"
-#include "proto/api/place.h"
 #include "io/volume_user.h"
+#include "proto/api/place.h"
 #include "proto/record_private.h"
 #include "proto/rpc.h"
 
