@@ -171,6 +171,7 @@ def test_given():
     code, said = as_user(os.path.join(e2e.build(), 'src/daemons/apid/fettle-apid'), '--root', lab.root(NODE))
     assert code == 5 and said.strip().endswith(f'{path_of("var")}/api is of user 0, and this is user {USER.pw_uid}: give its files to '
                                                'fettle-apid by: fettle api init'), (code, said)
+    unreadable_certificate()
     out = lab.cli('api', 'init', '--node', NODE, '--user', USER.pw_name)
     assert "The files of the front end are its user's now; its settings and users are as they were." in str(out), out
     restart()
@@ -178,6 +179,24 @@ def test_given():
     assert os.lstat(path_of('var', 'api', 'api.db')).st_uid == USER.pw_uid
     said = e2e_error('api', 'init', '--node', NODE, '--user', USER.pw_name)
     assert 'has a front end already' in said, said
+    # Somebody was ended between making a certificate and giving it.
+    os.chown(path_of('etc', 'apid.pem'), 0, 0)
+    lab.cli('api', 'init', '--node', NODE, '--user', USER.pw_name)
+    assert os.lstat(path_of('etc', 'apid.pem')).st_uid == USER.pw_uid
+
+
+def unreadable_certificate():
+    """The operator's, which root could read: it is told before anything changes."""
+    conf = path_of('etc', 'apid.conf')
+    with open(conf, encoding='utf-8') as file:
+        before = file.read()
+    with open(conf, 'w', encoding='utf-8') as file:
+        file.write(before.replace(path_of('etc', 'apid.pem'), path_of('etc', 'node.key')))
+    said = e2e_error('api', 'init', '--node', NODE, '--user', USER.pw_name)
+    assert f'{path_of("etc", "node.key")} cannot be read by user {USER.pw_uid}, whose the front end is' in said, said
+    assert os.lstat(path_of('etc', 'api-keys')).st_uid == 0
+    with open(conf, 'w', encoding='utf-8') as file:
+        file.write(before)
 
 
 def e2e_error(*words):

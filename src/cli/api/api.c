@@ -197,7 +197,7 @@ static bool certify(const struct front_end *end, struct api_conf *conf, const st
 static bool make(struct cli *cli, const struct front_end *end, struct api_conf *conf,
                  const struct wish *wish, char **ret_password, GError **error)
 {
-    if (!is_free(end, error))
+    if (!is_free(end, error) || !front_end_can_show(end, conf, &wish->owner, error))
         return false;
     bool made =
         api_place_make(end->paths, &wish->owner, error) &&
@@ -234,7 +234,9 @@ static void say_made(struct cli *cli, const struct front_end *end, const struct 
 static int give_files(struct cli *cli, const struct front_end *end, const struct wish *wish,
                       GError **error)
 {
-    if (!api_place_give(end->paths, &wish->owner, error) || !api_place_admit(end->paths, error))
+    record_autoptr(api_conf) conf = api_conf_read(end->paths, error);
+    if (!conf || !front_end_can_show(end, conf, &wish->owner, error) ||
+        !api_place_give(end->paths, &wish->owner, error) || !api_place_admit(end->paths, error))
         return -1;
     cli_say(cli, json_make("{ss}", "node", end->node),
             "The files of the front end are its user's now; its settings and users are as they "

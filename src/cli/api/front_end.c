@@ -88,13 +88,44 @@ bool front_end_is_of(const struct front_end *end, const struct api_owner *owner)
 {
     g_autofree char *keys = api_keys_path(end->paths), *store = api_store_path(end->paths);
     g_autofree char *folder = g_path_get_dirname(store);
-    const char *const paths[] = {keys, store, folder};
+    g_autofree char *pem = api_pem_path(end->paths); /* which not every one has */
+    const char *const paths[] = {keys, store, folder, pem};
     bool is = true;
     for (guint i = 0; i < G_N_ELEMENTS(paths); i++) {
         struct stat about;
-        is = is && lstat(paths[i], &about) == 0 && about.st_uid == owner->uid;
+        is = is && (lstat(paths[i], &about) == 0 ? about.st_uid == owner->uid : paths[i] == pem);
     }
     return is;
+}
+
+/* With all groups that its user has. */
+static bool can_read(const struct api_owner *owner, const char *path, GError **error)
+{
+    g_autofree char *uid = g_strdup_printf("--reuid=%u", owner->uid);
+    g_autofree char *gid = g_strdup_printf("--regid=%u", owner->gid);
+    const char *const argv[] = {"setpriv", uid,  gid, "--init-groups", "--", "test",
+                                "-r",      path, NULL};
+    int status = 0;
+    if (!g_spawn_sync(NULL, (char **)argv, NULL, G_SPAWN_SEARCH_PATH, NULL, NULL, NULL, NULL,
+                      &status, error))
+        return false;
+    if (status)
+        fettle_set_error(error, WRONG_STATE,
+                         "%s cannot be read by user %u, whose the front end is: chgrp %u, mode "
+                         "0640, in folders that it may enter; then try again",
+                         path, owner->uid, owner->gid);
+    return !status;
+}
+
+bool front_end_can_show(const struct front_end *end, const struct api_conf *conf,
+                        const struct api_owner *owner, GError **error)
+{
+    g_autofree char *pem = api_pem_path(end->paths);
+    const char *const files[] = {conf->certificate, conf->key};
+    bool can = true;
+    for (guint i = 0; owner->uid && i < G_N_ELEMENTS(files); i++)
+        can = can && (!*files[i] || !strcmp(files[i], pem) || can_read(owner, files[i], error));
+    return can;
 }
 
 char *front_end_left(const struct front_end *end)

@@ -29,5 +29,9 @@ bool front_end_remove(const struct front_end *end, GError **error);
 /* Whether all that a front end needs is there, and whose it is to be: `owner`, or another's. */
 bool front_end_is_whole(const struct front_end *end);
 bool front_end_is_of(const struct front_end *end, const struct api_owner *owner);
+/* Whether that user can read the certificate and the key that the operator has named: WRONG_STATE.
+ */
+bool front_end_can_show(const struct front_end *end, const struct api_conf *conf,
+                        const struct api_owner *owner, GError **error);
 /* Where clients find it. */
 char *front_end_url(const struct front_end *end, const struct api_conf *conf);

@@ -69,9 +69,8 @@ static void serve_remote(struct bus *bus, struct connection *asker, struct envel
         rpc_fail(request, error);
 }
 
-/* Another node's request to a daemon of this host: who may call what is checked here, its arguments
- * there. */
-static bool may_pass(struct bus *bus, const struct envelope *envelope, GError **error)
+/* Who may call what is checked here, its arguments there. */
+static bool may_call(const struct envelope *envelope, GError **error)
 {
     const struct method *method = method_find(envelope->to_role, envelope->method);
 
@@ -85,7 +84,15 @@ static bool may_pass(struct bus *bus, const struct envelope *envelope, GError **
                          envelope->method, envelope->from.role);
         return false;
     }
-    return bus->options.admit(envelope->from.node, envelope->from.role, method, envelope->stamp,
+    return true;
+}
+
+/* Another node's request to a daemon of this host. */
+static bool may_pass(struct bus *bus, const struct envelope *envelope, GError **error)
+{
+    const struct method *method = method_find(envelope->to_role, envelope->method);
+    return may_call(envelope, error) &&
+           bus->options.admit(envelope->from.node, envelope->from.role, method, envelope->stamp,
                               error, bus->options.data);
 }
 
@@ -172,6 +179,11 @@ bool bus_route_cb(struct connection *connection, struct envelope *envelope, void
     bool here = node[0] == '\0' || strcmp(node, bus->self) == 0;
     if (here && (envelope->to_role[0] == '\0' || strcmp(envelope->to_role, ROLE_NODED) == 0))
         return false;
+    /* It may be of another user than root, who chooses no socket of root's. */
+    if (here && strcmp(envelope->from.role, ROLE_APID) == 0 && !may_call(envelope, &error)) {
+        refuse(connection, envelope, error);
+        return true;
+    }
     guint limit = relay_ms(envelope, envelope->to_role);
     bool fresh = is_fresh(envelope->to_role, envelope->method);
     struct connection *line = here ? NULL : bus_line_to(bus, node, fresh, &error);

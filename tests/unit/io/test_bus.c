@@ -105,6 +105,39 @@ static void test_refused(struct pair *pair, gconstpointer unused)
     assert_error(&stale.error, STALE_EPOCH, "epoch 6 of " NODE_A " is over");
 }
 
+/* By way of its node's daemon, which is root, the front end of the API reaches what has methods for
+ * it, and no other socket. */
+static void test_front_end(struct pair *pair, gconstpointer unused)
+{
+    const struct {
+        const char *role, *method;
+        enum fettle_error code;
+        const char *said;
+    } calls[] = {
+        {"anything", "cluster_status", FETTLE_ERROR_PROTOCOL, "anything has no method"},
+        {"..", "cluster_status", FETTLE_ERROR_PROTOCOL, ".. has no method"},
+        {ROLE_VOLUMED, "nonsense", FETTLE_ERROR_PROTOCOL, "volumed has no method"},
+        {ROLE_WCONFD, "confirm", FETTLE_ERROR_PERMISSION, "role \"apid\" may not call it"},
+        {ROLE_VOLUMED, "send_image", FETTLE_ERROR_UNREACHABLE, "nobody listens there"},
+    };
+    struct rpc_client *client = rpc_client_new(pair->a->paths, NODE_A, ROLE_APID);
+    for (guint i = 0; i < G_N_ELEMENTS(calls); i++) {
+        struct answer answer = {0};
+        const struct rpc_call call = {.to_node = NODE_A,
+                                      .to_role = calls[i].role,
+                                      .method = calls[i].method,
+                                      .args = json_object(),
+                                      .stamp = {1, 6}};
+        rpc_client_call(client, &call, answer_cb, &answer);
+        world_wait(&answer.done);
+        g_assert_error(answer.error, FETTLE_ERROR, (gint)calls[i].code);
+        if (!strstr(answer.error->message, calls[i].said))
+            g_error("\"%s\" says nothing of \"%s\"", answer.error->message, calls[i].said);
+        answer_clear(&answer);
+    }
+    rpc_client_free(client);
+}
+
 static void test_daemon_absent(struct pair *pair, gconstpointer unused)
 {
     struct answer answer = {0};
@@ -676,6 +709,7 @@ int main(int argc, char **argv)
     bus_make_authority();
     ADD("/bus/ways#SAF-05", test_ways);
     ADD("/bus/refused#SAF-05", test_refused);
+    ADD("/bus/front-end#SAF-100", test_front_end);
     ADD("/bus/daemon-absent", test_daemon_absent);
     ADD("/bus/both-dial", test_both_dial);
     ADD("/bus/one-link", test_one_link);
