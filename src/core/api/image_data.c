@@ -13,6 +13,7 @@
 
 #define LOOK_MS 50
 #define DOOR_PATIENCE_MS 30000 /* until a member has begun with it */
+#define BACK_PATIENCE_MS 5000  /* until it has seen that nothing comes any more */
 #define STREAM_TYPE "application/octet-stream"
 
 static gint64 now_ms(const struct api_call *call)
@@ -55,39 +56,47 @@ static guint64 generation_of(const struct config *config, guint64 id)
     return service && service->state == STORAGE_UP ? service->generation : 0;
 }
 
-/* A member has it: the way there. TEMPORARY: nobody begins. */
+/* A member has it: the way there. TEMPORARY: nobody has yet, or the row is gone. */
 static bool find_member(struct upload *upload, GError **error)
+{
+    struct image_way way;
+    const struct config *config = cell_config(upload->call->api->cell);
+    if (!row_of(upload)) {
+        fettle_set_error(error, TEMPORARY, "image %s: its upload was ended by somebody else",
+                         upload->image);
+        return false;
+    }
+    if (!image_way_in(config, upload->image, &way, error))
+        return false;
+    upload->claim = way.row->claim;
+    text_set(&upload->node, way.node);
+    upload->service = way.row->service_id;
+    upload->generation = generation_of(config, upload->service);
+    return true;
+}
+
+/* The row is the member's before that has begun with it, and another's when it dies; nothing was
+ * sent yet. TEMPORARY: nobody begins. */
+static struct image_door *open_door(struct upload *upload, guint64 bytes, GError **error)
 {
     const struct api *api = upload->call->api;
     gint64 until = now_ms(upload->call) + DOOR_PATIENCE_MS;
     for (;;) {
         g_autoptr(GError) local = NULL;
-        struct image_way way;
-        const struct config *config = cell_config(api->cell);
-        if (config && row_of(upload) && image_way_in(config, upload->image, &way, &local)) {
-            upload->claim = way.row->claim;
-            text_set(&upload->node, way.node);
-            upload->service = way.row->service_id;
-            upload->generation = generation_of(config, upload->service);
-            return true;
+        struct image_door *door = NULL;
+        if (find_member(upload, &local)) {
+            struct receive_image_args args = {upload->key, upload->claim, bytes};
+            door =
+                cell_call_at(api->cell, upload->node, ROLE_VOLUMED, "receive_image", &args, &local);
         }
-        if (!row_of(upload)) {
-            fettle_set_error(error, TEMPORARY, "image %s: its upload was ended by somebody else",
-                             upload->image);
-            return false;
-        }
-        if (now_ms(upload->call) >= until || !env_sleep(api->env, LOOK_MS)) {
+        if (door)
+            return door;
+        if (!fettle_error_is(local, TEMPORARY) || !row_of(upload) ||
+            now_ms(upload->call) >= until || !env_sleep(api->env, LOOK_MS)) {
             g_propagate_error(error, g_steal_pointer(&local));
-            return false;
+            return NULL;
         }
     }
-}
-
-static struct image_door *open_door(struct upload *upload, guint64 bytes, GError **error)
-{
-    struct receive_image_args args = {upload->key, upload->claim, bytes};
-    return cell_call_at(upload->call->api->cell, upload->node, ROLE_VOLUMED, "receive_image", &args,
-                        error);
 }
 
 static bool finish(struct upload *upload, GError **error)
@@ -121,26 +130,31 @@ static bool await_verdict(struct upload *upload, GError **error)
     return false;
 }
 
-/* A row that nobody has begun with would wait for ever for bytes that are gone. */
+/* Whoever is told that it failed may send it again at once. A member sees the end of the
+ * connection; a row of one that does not, or that nobody has begun with, would wait for bytes that
+ * are gone. */
 static void take_back(struct upload *upload)
 {
-    const struct worker *row = row_of(upload);
-    if (!row || row->service_id)
-        return; /* its member sees the end of the connection */
-    g_autofree char *commit_id = env_uuid(upload->call->api->env);
+    const struct api *api = upload->call->api;
+    gint64 until = now_ms(upload->call) + BACK_PATIENCE_MS;
+    const struct worker *row;
+    while ((row = row_of(upload)) && row->service_id && now_ms(upload->call) < until)
+        if (!env_sleep(api->env, LOOK_MS))
+            return;
+    if (!row)
+        return;
+    g_autofree char *commit_id = env_uuid(api->env);
     struct reset_state_args args = {.commit_id = commit_id,
                                     .resource_type = RESOURCE_IMAGE,
                                     .resource = upload->image,
                                     .status = (char *)"queued"};
-    record_autoptr(commit_result) result =
-        cell_call(upload->call->api->cell, "reset_state", &args, NULL);
+    record_autoptr(commit_result) result = cell_call(api->cell, "reset_state", &args, NULL);
 }
 
 static bool pass_on(struct upload *upload, guint64 promised, GError **error)
 {
     const struct api *api = upload->call->api;
-    record_autoptr(image_door) door =
-        find_member(upload, error) ? open_door(upload, promised, error) : NULL;
+    record_autoptr(image_door) door = open_door(upload, promised, error);
     struct image_line *line =
         door ? api->images->ops->send(api->images, door, upload->call->request->stream,
                                       &upload->sums, error)

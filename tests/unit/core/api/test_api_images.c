@@ -365,7 +365,11 @@ static struct {
     const char *key; /* row of the image that comes */
     guint64 claim;
     bool takes, finished, drops; /* the member takes the row; all was said; what came is no good */
-    guint lines;                 /* connections that stand */
+    bool came;                   /* somebody, to send it */
+    guint not_yet;               /* so often the door is asked for before the member is ready */
+    guint sees_end;              /* so many looks later it sees that he has gone; 0: never */
+    guint looks;
+    guint lines; /* connections that stand */
     GString *got;
 } bytes;
 
@@ -375,6 +379,7 @@ static struct image_line *send(struct image_pipe *pipe, const struct image_door 
     g_assert_cmpstr(door->path, ==, "/door");
     char place[7];
     gssize some;
+    bytes.came = true;
     while ((some = from->read(from, place, sizeof place, error)) > 0)
         g_string_append_len(bytes.got, place, some);
     if (some < 0)
@@ -399,6 +404,11 @@ static struct http_bytes *fetch(struct image_pipe *pipe, const struct image_door
 static json_t *open_door(const struct rpc_request *request, const char *node, void *data,
                          GError **error)
 {
+    if (!strcmp(request->name, "receive_image") && bytes.not_yet > 0) {
+        bytes.not_yet--;
+        fettle_set_error(error, TEMPORARY, "%s is not being received here", bytes.key);
+        return NULL;
+    }
     return json_make("{s:s}", "path", "/door");
 }
 
@@ -416,9 +426,17 @@ static json_t *hear_end(const struct rpc_request *request, const char *node, voi
 static void work(void)
 {
     const struct worker *row = bytes.key ? storage_row(bytes.key) : NULL;
-    if (row && !row->service_id && bytes.takes)
+    if (row && !row->service_id && bytes.takes) {
         bytes.claim = api_take(bytes.key);
-    else if (row && bytes.finished) {
+        bytes.came = false;
+        bytes.looks = 0;
+    } else if (row && bytes.came && !bytes.lines && !bytes.finished) {
+        if (++bytes.looks != bytes.sees_end)
+            return;
+        g_autofree char *said =
+            api_end(with(storage_end(bytes.key, bytes.claim), "failed", json_true()));
+        g_assert_cmpstr(said, ==, "passed");
+    } else if (row && bytes.finished) {
         json_t *end = storage_end(bytes.key, bytes.claim);
         g_autofree char *data = volume_data_name(strchr(bytes.key, '/') + 1, bytes.claim);
         bytes.finished = false;
@@ -452,6 +470,7 @@ static const char *set_up_bytes(void)
     memset(&bytes, 0, sizeof bytes);
     bytes.key = g_intern_string(key);
     bytes.takes = true;
+    bytes.sees_end = 30;
     bytes.got = g_string_new(NULL);
     return id;
 }
@@ -557,7 +576,7 @@ static void test_bytes(void)
     tear_down_bytes();
 }
 
-/* The image is queued again, and can be sent again with success. */
+/* When it is answered the image is queued again, and can be sent again with success. */
 static void test_bad_bytes(void)
 {
     static const struct {
@@ -566,13 +585,21 @@ static void test_bad_bytes(void)
     const char *id = set_up_bytes();
     for (guint i = 0; i < G_N_ELEMENTS(rows); i++) {
         assert_upload(id, rows[i].body, rows[i].expected);
-        json_t *failed = with(storage_end(bytes.key, bytes.claim), "failed", json_true());
-        g_autofree char *end = api_end(failed); /* the member sees the connection's end */
-        g_assert_cmpstr(end, ==, "passed");
-        fake_advance(world.world, 200);
+        g_assert_null(storage_row(bytes.key));
         image_says(id, "status", "queued");
         g_string_truncate(bytes.got, 0);
     }
+    bytes.sees_end = 0; /* it is cut off, and says nothing */
+    assert_upload(id, "twelve" API_CLIENT_GONE, "503 ");
+    g_assert_null(storage_row(bytes.key));
+    image_says(id, "status", "queued");
+    g_string_truncate(bytes.got, 0);
+    bytes.not_yet = G_MAXUINT; /* it never opens */
+    assert_upload(id, TEXT, "503 ");
+    g_assert_nonnull(strstr(api_answered()->body, "is not being received here"));
+    g_assert_null(storage_row(bytes.key));
+    image_says(id, "status", "queued");
+    bytes.not_yet = 0;
     bytes.drops = true;
     assert_upload(id, TEXT, "400 ");
     g_assert_nonnull(strstr(api_answered()->body, "is queued: another SHA-512 is on disk"));
@@ -587,6 +614,20 @@ static void test_bad_bytes(void)
     assert_upload(id, TEXT, "204 ");
     g_autofree char *path = path_of(id, "/file");
     refused(415, "Content-Type must be application/octet-stream", "PUT", path, "x");
+    tear_down_bytes();
+}
+
+/* The row is the member's before that has begun with it: nothing was sent yet, so it is asked
+ * again.
+ */
+static void test_slow_member(void)
+{
+    const char *id = set_up_bytes();
+    bytes.not_yet = 3;
+    assert_upload(id, TEXT, "204 ");
+    g_assert_cmpuint(bytes.not_yet, ==, 0);
+    g_assert_cmpstr(bytes.got->str, ==, TEXT);
+    image_says(id, "status", "active");
     tear_down_bytes();
 }
 
@@ -620,6 +661,7 @@ int main(int argc, char **argv)
     g_test_add_func("/api-images/tags-and-schemas", test_tags_and_schemas);
     g_test_add_func("/api-images/bytes", test_bytes);
     g_test_add_func("/api-images/bad-bytes", test_bad_bytes);
+    g_test_add_func("/api-images/slow-member", test_slow_member);
     g_test_add_func("/api-images/promised", test_promised);
     g_test_add_func("/api-images/all-seen", test_all_seen);
     return g_test_run();
