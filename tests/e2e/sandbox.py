@@ -5,14 +5,12 @@
     sandbox.py run PLAN UNIT PROGRAM  becomes the program; PLAN is a file with that JSON
 
 In force: CapabilityBoundingSet, NoNewPrivileges, SystemCallFilter, SystemCallErrorNumber, RestrictAddressFamilies,
-RestrictNamespaces, RestrictRealtime, LockPersonality, MemoryDenyWriteExecute, User, SupplementaryGroups. Not in force, as they need
-control groups: DeviceAllow, DevicePolicy and SocketBindDeny. File systems and the network are up to the caller. The filters are those
-that systemd 252 makes, by way of the same library, libseccomp.
+RestrictNamespaces, RestrictRealtime, LockPersonality, MemoryDenyWriteExecute, User. Not in force, as they need control groups:
+DeviceAllow, DevicePolicy and SocketBindDeny. File systems and the network are up to the caller. The filters are those that systemd 252
+makes, by way of the same library, libseccomp.
 """
 import ctypes
 import errno
-import glob
-import grp
 import json
 import os
 import pwd
@@ -62,16 +60,8 @@ def system_calls(lines):
     return {'allow': allow, 'names': sorted(names | members('@default') if allow else names)}
 
 
-def unit(path):
-    """Of a unit with what lies beside it in a folder NAME.d."""
-    values = read(path)
-    for more in sorted(glob.glob(path + '.d/*.conf')):
-        values.update(read(more))
-    return {**values, 'calls': system_calls(values['SystemCallFilter'])}
-
-
 def plan(paths):
-    return {os.path.basename(path): unit(path) for path in paths}
+    return {os.path.basename(path): {**read(path), 'calls': system_calls(read(path)['SystemCallFilter'])} for path in paths}
 
 
 # --- becoming the program ---
@@ -141,9 +131,8 @@ def filter_arguments(values):
 
 
 def become(values):
-    """The unit's user and groups. A machine that has no such user is one of a lab, whose daemons are root's."""
-    groups = [grp.getgrnam(name).gr_gid for name in ' '.join(values.get('SupplementaryGroups', [])).split()]
-    os.setgroups(groups)
+    """The unit's user. A machine that has no such user is one of a lab, whose daemons are root's."""
+    os.setgroups([])
     try:
         user = pwd.getpwnam(values['User'][0]) if 'User' in values else None
     except KeyError:

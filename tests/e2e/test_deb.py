@@ -81,9 +81,10 @@ def check_front_end(version):
     assert f'fettle (= {version})' in depends, depends
     for library in ('libsoup-3.0-0', 'libcrypt1', 'libgnutls30', 'libsqlite3-0'):
         assert any(one.split()[0] == library for one in depends), (library, depends)
-    for path in ('usr/lib/fettle/fettle-apid', 'usr/lib/systemd/system/fettle-apid.service', 'usr/share/man/man8/fettle-apid.8.gz',
-                 'usr/lib/systemd/system/fettle-volumed.service.d/api.conf'):
+    for path in ('usr/lib/fettle/fettle-apid', 'usr/lib/systemd/system/fettle-apid.service', 'usr/share/man/man8/fettle-apid.8.gz'):
         assert os.path.exists(os.path.join(root, path)) and not os.path.exists(os.path.join(unpacked(), path)), path
+    # It is unpacked before its user is made, and then the other daemons are started anew.
+    assert os.listdir(os.path.join(root, 'usr/lib/systemd/system')) == ['fettle-apid.service']
     check_files(front_end)
 
 
@@ -110,7 +111,7 @@ def test_units():
     folder = os.path.join(work, 'units')
     os.mkdir(folder)
     for path in units():
-        (shutil.copytree if os.path.isdir(path) else shutil.copy)(path, os.path.join(folder, os.path.basename(path)))
+        shutil.copy(path, folder)
     for path in glob.glob(os.path.join(folder, '*.service')):
         with open(path, encoding='utf-8') as file:
             text = file.read()
@@ -151,7 +152,7 @@ def installed_units():
     if not os.path.isdir(folder):
         os.mkdir(folder)
         for path in units():
-            (shutil.copytree if os.path.isdir(path) else shutil.copy)(path, os.path.join(folder, os.path.basename(path)))
+            shutil.copy(path, folder)
     return glob.glob(os.path.join(folder, '*.service'))
 
 
@@ -387,7 +388,12 @@ def test_front_end():
     with Machine() as machine:
         for name, path in (('fettle', package), ('fettle-api', front_end)):
             shutil.copy(path, os.path.join(machine_upper(machine), f'{name}.deb'))
-            said = machine.run('dpkg', '-i', f'/{name}.deb').stdout
+        lost = 'Its daemon is in a package of its own now: install fettle-api, too.'
+        machine.sh('mkdir -p /etc/fettle; touch /etc/fettle/apid.conf')  # an earlier version had both
+        assert lost in machine.run('dpkg', '-i', '/fettle.deb').stdout
+        machine.sh('rm /etc/fettle/apid.conf')
+        assert lost not in machine.run('dpkg', '-i', '/fettle.deb').stdout
+        said = machine.run('dpkg', '-i', '/fettle-api.deb').stdout
         assert 'fettle-api: this host has no front end yet. Make one with: fettle api init.' in said, said
         form_cluster(machine)
         made = json.loads(machine.fettle('api', 'init', '--json').stdout)

@@ -122,8 +122,8 @@ static int listen_at(const char *address, guint64 *ret_port, GError **error)
     return -1;
 }
 
-/* The folder's, where that is not root's: that of the API's user. The unit of volumed has that
- * group, which is all that it needs to give something to it. */
+/* The folder's, where that is not root's: that of the API's user. The unit of volumed need not be
+ * in that group: it may not be there yet while packages are put on a host. */
 static void let_group_in(const char *folder, const char *path)
 {
     struct stat about;

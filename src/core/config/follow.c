@@ -135,7 +135,8 @@ static void wake_waiting(struct follow *follow)
         if (config_serial(follow->config) < wait->serial)
             continue;
         g_ptr_array_remove_index(follow->waiting, i - 1);
-        promise_complete(&wait->promise);
+        if (!wait->promise.done) /* it was late in this very turn */
+            promise_complete(&wait->promise);
     }
 }
 
@@ -395,7 +396,8 @@ static void late_cb(void *data)
 {
     struct serial_wait *wait = data;
     wait->late = true;
-    promise_complete(&wait->promise);
+    if (!wait->promise.done) /* what it waits for may have come in this very turn */
+        promise_complete(&wait->promise);
 }
 
 bool follow_wait_ms(struct follow *follow, guint64 serial, guint ms)
@@ -409,7 +411,7 @@ bool follow_wait_ms(struct follow *follow, guint64 serial, guint ms)
     if (!wait.late)
         follow->env->ops->timer_cancel(follow->env, timer);
     g_ptr_array_remove_fast(follow->waiting, &wait);
-    return alive && !wait.late;
+    return alive && config_serial(follow->config) >= serial;
 }
 
 bool follow_wait(struct follow *follow, guint64 serial, GError **error)
