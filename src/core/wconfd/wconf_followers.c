@@ -548,11 +548,40 @@ static bool all_know_pools(const struct config *head, const struct backend *pool
     return true;
 }
 
+/* A volume that guests may only read from now on: a candidate of a version that does not know that
+ * forgets it with the next commit, and a node of one gives it to write. */
+static bool all_know_readonly(const struct wconf *wconf, const struct change *change,
+                              GError **error)
+{
+    const struct volume *before = config_get(wconf->head, "volume", change->key, NULL);
+    if (strcmp(change->kind, "volume") != 0 || (before && before->readonly) ||
+        !json_is_true(json_object_get(change->object, "readonly")))
+        return true;
+    const char *older = wconf_older_candidate(wconf);
+    g_autoptr(GPtrArray) nodes = config_list(wconf->head, "node");
+    for (guint i = 0; !older && i < nodes->len; i++) {
+        const struct node *node = nodes->pdata[i];
+        g_autofree char *key = config_service_key(node->uuid, "noded");
+        const struct service *service = config_get(wconf->head, "service", key, NULL);
+        if (service && strcmp(service->version, FETTLE_VERSION) != 0)
+            older = node->name;
+    }
+    if (!older)
+        return true;
+    fettle_set_error(error, TEMPORARY,
+                     "volume %s: not made read-only while %s runs another version, whose guests "
+                     "could write to it; bring that to version %s",
+                     change->key, older, FETTLE_VERSION);
+    return false;
+}
+
 static bool may_make_one(const struct wconf *wconf, const struct change *change, GError **error)
 {
     record_autoptr(backend) backend =
         !strcmp(change->kind, "backend") ? backend_parse(change->object, RECORD_LAX, NULL) : NULL;
     const struct backend *pool = backend && is_pool(backend) ? backend : NULL;
+    if (!all_know_readonly(wconf, change, error))
+        return false;
     const char *older = is_first(wconf->head, change, pool) ? wconf_older_candidate(wconf) : NULL;
     if (!older)
         return !pool || all_know_pools(wconf->head, pool, error);

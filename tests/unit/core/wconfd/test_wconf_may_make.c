@@ -166,6 +166,40 @@ static void test_pool_of_older_nodes(void)
     world_tear_down();
 }
 
+/* --- volumes that guests may only read --- */
+
+static char *add_volume(guint number, bool readonly)
+{
+    g_autofree char *uuid = g_strdup_printf("00000000-0000-4000-8000-0000000000c%u", number);
+    json_t *object = json_make("{ss si ss sb}", "uuid", uuid, "size", 1, "status", "error",
+                               "readonly", readonly);
+    return job_commit(&world, 18, changes_of(put("volume", uuid, 0, object), NULL));
+}
+
+static void test_readonly(void)
+{
+    static const char by_candidate[] =
+        "resource_not_available: volume 00000000-0000-4000-8000-0000000000c1: not made read-only "
+        "while node2 runs another version";
+    static const char by_node[] =
+        "resource_not_available: volume 00000000-0000-4000-8000-0000000000c1: not made read-only "
+        "while node3 runs another version";
+    copies_set_up();
+    follow_as(node2, "0.0.1");
+    g_autofree char *first = add_volume(1, true);
+    g_assert_true(g_str_has_prefix(first, by_candidate));
+    follow_as(node2, FETTLE_VERSION);
+    note_service(NODE3, "noded", "0.0.1");
+    g_autofree char *second = add_volume(1, true);
+    g_assert_true(g_str_has_prefix(second, by_node));
+    g_autofree char *plain = add_volume(2, false);
+    g_assert_nonnull(strstr(plain, "(SAF-50)")); /* by the next rule: jobs make none */
+    note_service(NODE3, "noded", FETTLE_VERSION);
+    g_autofree char *third = add_volume(1, true);
+    g_assert_nonnull(strstr(third, "(SAF-50)"));
+    world_tear_down();
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -173,5 +207,6 @@ int main(int argc, char **argv)
     g_test_add_func("/may-make/what-it-does-not-stop", test_what_it_does_not_stop);
     g_test_add_func("/may-make/first-pool-of-a-ceph", test_first_pool);
     g_test_add_func("/may-make/pool-of-older-nodes", test_pool_of_older_nodes);
+    g_test_add_func("/may-make/read-only", test_readonly);
     return g_test_run();
 }
