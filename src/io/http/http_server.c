@@ -432,6 +432,15 @@ static void finished_cb(SoupServerMessage *message, gpointer data)
             loop_timer(server->silence_s * 1000 + server->headers_ms, headers_late, connection);
 }
 
+/* libsoup takes one without a length for one that the end of its connection ends, and makes that,
+ * unsaid. It has written the headers, where none may stand (RFC 9110, 8.6). */
+static void wrote_headers_cb(SoupServerMessage *message, gpointer data)
+{
+    if (soup_server_message_get_status(message) == SOUP_STATUS_NO_CONTENT)
+        soup_message_headers_set_content_length(soup_server_message_get_response_headers(message),
+                                                0);
+}
+
 static void wrote_cb(SoupServerMessage *message, gpointer data)
 {
     struct http_exchange *exchange = exchange_of(message);
@@ -443,6 +452,7 @@ static void started_cb(SoupServer *soup, SoupServerMessage *message, gpointer da
 {
     g_signal_connect(message, "got-headers", G_CALLBACK(headers_cb), data);
     g_signal_connect(message, "got-chunk", G_CALLBACK(chunk_cb), data);
+    g_signal_connect(message, "wrote-headers", G_CALLBACK(wrote_headers_cb), data);
     g_signal_connect(message, "wrote-chunk", G_CALLBACK(wrote_cb), data);
     g_signal_connect(message, "finished", G_CALLBACK(finished_cb), data);
     g_signal_connect(message, "disconnected", G_CALLBACK(finished_cb), data);

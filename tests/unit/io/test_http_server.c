@@ -129,6 +129,10 @@ static void serve(struct http_exchange *exchange, void *data)
         world->later++;
         return;
     }
+    if (!strcmp(request->path, "/nothing")) {
+        http_exchange_answer(exchange, http_answer_new(204));
+        return;
+    }
     if (g_str_has_prefix(request->path, "/large")) {
         bool fits = g_str_has_suffix(request->path, "-fits"); /* into the connection's buffers */
         g_autofree char *large = g_strnfill(fits ? KIB(256) : LARGE_BYTES, 'l');
@@ -318,6 +322,30 @@ static void test_kept_alive(void)
 
 /* Who hangs up between two requests, as most clients do, is let go of: his address has room for the
  * next one. */
+/* libsoup took an answer without a body for one that the end of the connection ends. */
+static void test_kept_after_nothing(void)
+{
+    struct world world;
+    begin(&world);
+    struct client *client = dial(&world);
+    for (guint i = 0; i < 3; i++) {
+        g_string_truncate(client->said, 0);
+        say(client, "DELETE /nothing HTTP/1.1\r\nHost: h\r\n\r\n");
+        while (!client->over && !strstr(client->said->str, "\r\n\r\n"))
+            g_main_context_iteration(NULL, TRUE);
+        g_assert_true(g_str_has_prefix(client->said->str, "HTTP/1.1 204 "));
+        g_assert_null(strstr(client->said->str, "Content-Length")); /* RFC 9110, 8.6 */
+        g_assert_null(strstr(client->said->str, "Transfer-Encoding"));
+        g_assert_null(strstr(client->said->str, "Connection: close"));
+    }
+    say(client, "GET /one HTTP/1.1\r\n" END);
+    world_wait(&client->over);
+    g_assert_nonnull(strstr(client->said->str, "GET /one"));
+    g_assert_cmpuint(world.served, ==, 4);
+    client_free(client);
+    end(&world);
+}
+
 static void test_hung_up(void)
 {
     struct world world;
@@ -710,6 +738,7 @@ int main(int argc, char **argv)
     loop_init();
     g_test_add_func("/http-server/request", test_request);
     g_test_add_func("/http-server/kept-alive", test_kept_alive);
+    g_test_add_func("/http-server/kept-after-nothing", test_kept_after_nothing);
     g_test_add_func("/http-server/hung-up-between-requests", test_hung_up);
     g_test_add_func("/http-server/hung-up-unread", test_hung_up_unread);
     g_test_add_func("/http-server/refused", test_refused);
