@@ -312,7 +312,7 @@ static guint64 number_of(const struct sorting *sorting, const void *record, cons
 {
     char scratch[BLOCK_SCRATCH];
     if (sorting->list->number)
-        return sorting->list->number(record, *key == 's');
+        return sorting->list->number(record, key);
     const char *text = sorting->list->text(sorting->config, record, key, scratch);
     return text ? g_ascii_strtoull(text, NULL, 10) : 0;
 }

@@ -62,8 +62,8 @@ struct block_list {
      * room for a number. */
     const char *(*text)(const struct config *config, const void *record, const char *key,
                         char *scratch);
-    /* What it is sorted by as a number, of `size` or of when it was made; NULL: by its text. */
-    guint64 (*number)(const void *record, bool size);
+    /* What it is sorted by as a number: `size`, `created_at`, `updated_at`; NULL: by its text. */
+    guint64 (*number)(const void *record, const char *key);
     json_t *(*view)(const struct api_call *call, const struct config *config, const void *record);
     json_t *(*detail)(const struct api_call *call, const struct config *config, const void *record);
 };

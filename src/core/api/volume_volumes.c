@@ -41,10 +41,12 @@ static const char *volume_text(const struct config *config, const void *record, 
     return block_resource_text(config, &resource, key, scratch);
 }
 
-static guint64 volume_number(const void *record, bool size)
+static guint64 volume_number(const void *record, const char *key)
 {
     const struct volume *volume = record;
-    return size ? volume->size : volume->created_us;
+    return !strcmp(key, "size")         ? volume->size
+           : !strcmp(key, "updated_at") ? volume->updated_us
+                                        : volume->created_us;
 }
 
 static json_t *short_view(const struct api_call *call, const struct config *config,

@@ -162,8 +162,11 @@ bool wconf_work_find_move(const struct config *head, const struct work_row *row,
                           GError **error)
 {
     const char *type = request->resource.volume_type;
-    if (args->size || args->cascade) {
-        fettle_set_error(error, WRONG_INPUT, "%s: %s takes none", args->size ? "size" : "cascade",
+    if (args->size || args->cascade || args->force) {
+        fettle_set_error(error, WRONG_INPUT, "%s: %s takes none",
+                         args->size      ? "size"
+                         : args->cascade ? "cascade"
+                                         : "force",
                          args->operation);
         return false;
     }

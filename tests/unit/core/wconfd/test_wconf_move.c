@@ -176,6 +176,10 @@ static void test_bad_requests(void)
                 "wrong_input: volume_type: migrate-volume takes none");
     assert_says(ask("migrate-volume", NULL, NULL, true),
                 "wrong_input: migrate: migrate-volume takes none");
+    assert_says(storage_ask(storage_cli, "accept_work",
+                            json_make("{s:s,s:s,s:s,s:b}", "resource_type", "Volume", "operation",
+                                      "migrate-volume", "resource", "data1", "force", 1)),
+                "wrong_input: force: migrate-volume takes none");
     assert_says(ask("retype-volume", "backend", "dir2", false),
                 "wrong_input: backend: retype-volume takes none");
     assert_says(ask("retype-volume", NULL, NULL, false),
