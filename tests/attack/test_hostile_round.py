@@ -36,9 +36,9 @@ OWN = (r'log/.*|var/store\.db.*|var/node/state\.json|var/ssconf/.*|var/queue/.*|
        r'run/(\w+\.(status|ready)|locks\.journal)|run/guests/[^/]+/(relay/)?state\.json|run/exports/[^/]+\.log\d+|(.*/)?\.[^/]+')
 
 # What an ordinary node may ask, and what everybody on a host may read.
-# Of what it does not know the claim, it ends nothing (points.c).
-ANSWERED = {'noded/promise_epoch', 'noded/engine_status', 'noded/point_look', 'noded/point_close', 'wconfd/ca_info',
-            'wconfd/confirm', 'wconfd/wait_role', 'wconfd/ping'}
+# Of what it does not know the claim, it ends nothing and begins nothing (points.c).
+ANSWERED = {'noded/promise_epoch', 'noded/engine_status', 'noded/point_look', 'noded/point_open', 'noded/point_close',
+            'noded/volume_grown', 'wconfd/ca_info', 'wconfd/confirm', 'wconfd/wait_role', 'wconfd/ping'}
 PUBLIC = r'/etc/((ca|node)\.crt|node\.json)$|/run/exports/[^/]+\.tls$|/fettle-shared$'
 
 lab = None

@@ -225,6 +225,12 @@ static void check_once(struct storage_fronts *fronts, const char *request, const
     g_hash_table_replace(fronts->requests, g_strdup(request), accepted);
 }
 
+/* Force has put it in the place of the one that there was. */
+static bool is_another(const struct worker *old, const struct change *change)
+{
+    return (guint64)json_integer_value(json_object_get(change->object, "id")) != old->id;
+}
+
 static guint64 gigabytes_of(const struct storage_world *storage)
 {
     guint64 sum = 0;
@@ -256,7 +262,8 @@ void storage_fronts_before(struct storage_world *storage, const char *id, guint6
         const char *request = json_string_value(json_object_get(change->object, "request_id"));
         if (change->op == CHANGE_DELETE && old)
             g_ptr_array_add(fronts->ended, worker_copy(old));
-        else if (!old && id && request && g_str_has_prefix(request, "req-"))
+        else if ((!old || is_another(old, change)) && id && request &&
+                 g_str_has_prefix(request, "req-"))
             check_once(fronts, request, id, serial);
     }
 }

@@ -384,6 +384,10 @@ static void check_owner(const struct commit *commit, const char *key, const stru
 static void check_row(const struct commit *commit, const char *key, const struct worker *old,
                       guint64 version, const struct worker *new)
 {
+    bool forced = old && old->id != new->id; /* another one in its place */
+    if (forced && !g_str_has_prefix(new->operation, "delete-"))
+        WRONG(commit, "%s takes the place of another", key);
+    old = forced ? NULL : old;
     bool back = old && old->was_service_id && !new->was_service_id;
     if (!old && (new->id != commit->serial || new->service_id || new->claim))
         WRONG(commit, "%s does not begin with nobody", key);
