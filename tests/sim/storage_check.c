@@ -138,12 +138,19 @@ static guint64 last_reset(const struct storage_world *storage, const char *uuid)
 
 #define OTHER_DATA "other data"
 
+/* Another row comes in its place, by force: a deletion. */
+static bool is_forced(const struct change *change, const struct worker *row)
+{
+    const json_t *id = json_object_get(change->object, "id");
+    return change->op == CHANGE_PUT && (guint64)json_integer_value(id) != row->id;
+}
+
 /* A person takes a request back that nobody has begun. */
 static bool is_withdrawn(const struct commit *commit, const struct worker *row)
 {
     g_autofree char *key = config_work_key(row->resource_type, row->resource_id);
     const struct change *change = change_of(commit, "worker", key);
-    return !row->service_id && change && change->op == CHANGE_DELETE;
+    return !row->service_id && change && (change->op == CHANGE_DELETE || is_forced(change, row));
 }
 
 /* What a resource is says its row's owner, whose claim is later than the last reset, or a person,
