@@ -175,7 +175,8 @@ static void check_done(const struct storage_exchange *exchange)
     if (good && !done && !lost && !is_gone(exchange))
         ms_problem(ms_of(exchange), "%s %s is answered with %u, and not on record", request->method,
                    request->path, answer->status);
-    if (refused && done)
+    bool since = answer->status == 404 && is_gone(exchange); /* somebody has deleted it meanwhile */
+    if (refused && done && !since)
         ms_problem(ms_of(exchange), "%s %s is refused with %u (%.200s), and was done",
                    request->method, request->path, answer->status, answer->body);
     if (good && stored) {
