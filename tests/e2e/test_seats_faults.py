@@ -406,10 +406,18 @@ class Lock:
             assert line.call('update_locks', owner={'job': 'luxid', 'livelock': self.livelock},
                              locks=[{'name': self.name, 'mode': 'exclusive'}])['granted']
 
+    def held(self):
+        """Its epoch and the names of all locks, none of a node that is no master; None: it changes just now."""
+        role = world.role_of(self.node)
+        if role['seat'] != 'master':
+            return (role['epoch'], []) if role['epoch'] != self.epoch else None
+        with contextlib.suppress(OSError, seats.CallFailed), seats.Line(self.node) as line:
+            names = [lock['name'] for lock in line.call('list_all_locks')['locks']]
+            return (role['epoch'], names) if world.role_of(self.node)['epoch'] == role['epoch'] else None
+        return None
+
     def check(self):
-        epoch = world.role_of(self.node)['epoch']
-        with seats.Line(self.node) as line:
-            held = [lock['name'] for lock in line.call('list_all_locks')['locks']]
+        epoch, held = world.wait(f'{self.node.name} says which locks are held', self.held)
         assert (self.name in held) == (epoch == self.epoch), f'epoch {epoch}, was {self.epoch}: {held}'
 
     def end(self):
