@@ -253,6 +253,8 @@ static struct http_answer *run(struct api_call *call, GError **error)
         return api_refuse(call, request->refused, "%s", request->refused_why);
     if (!route_service(request->path, &call->service, &rest))
         return api_refuse(call, 404, "There is nothing at %s", request->path);
+    if (g_hash_table_size(call->query) > LIMIT_API_QUERY)
+        return api_refuse(call, 400, "the query has more than %d names", LIMIT_API_QUERY);
     struct http_answer *answer = read_microversion(call);
     if (answer)
         return answer;

@@ -5,6 +5,7 @@
 #include "proto/api/route.h"
 
 #define LIMIT_API_PAGE 1000 /* of one list, and if nobody says how many */
+#define LIMIT_API_QUERY 64  /* names behind "?": each is looked at for each item of a list */
 
 struct identity; /* identity_model.h */
 

@@ -164,15 +164,19 @@ static bool is_filter(const char *name)
 }
 
 /* `{'key': 'value'}`, as clients written in Python put it. */
-static bool metadata_fits(const char *asked, const struct config *config,
-                          const struct block_list *list, const void *record)
+static json_t *read_metadata(const char *asked)
 {
     g_autofree char *text = g_strdelimit(g_strdup(asked), "'", '"');
-    json_autoptr wanted = json_parse_limited(text, strlen(text), strlen(text) + 1, NULL);
+    return json_parse_limited(text, strlen(text), strlen(text) + 1, NULL);
+}
+
+static bool metadata_fits(const json_t *wanted, const struct config *config,
+                          const struct block_list *list, const void *record)
+{
     const char *key;
     json_t *value;
     char scratch[BLOCK_SCRATCH];
-    json_object_foreach(wanted, key, value) {
+    json_object_foreach((json_t *)wanted, key, value) {
         g_autofree char *name = g_strconcat("metadata:", key, NULL);
         const char *has = list->text(config, record, name, scratch);
         if (!has || !json_is_string(value) || strcmp(has, json_string_value(value)) != 0)
@@ -200,15 +204,16 @@ static bool filter_fits(const struct api_call *call, const struct config *config
     return !has || (like ? strstr(has, value) != NULL : !g_ascii_strcasecmp(has, value));
 }
 
+/* `metadata`: what the filter of this name asks for, if there is one. */
 static bool record_fits(const struct api_call *call, const struct config *config,
-                        const struct block_list *list, const void *record)
+                        const struct block_list *list, const json_t *metadata, const void *record)
 {
     GHashTableIter iter;
     void *name, *value;
     g_hash_table_iter_init(&iter, call->query);
     while (g_hash_table_iter_next(&iter, &name, &value))
         if (!strcmp(name, "metadata")
-                ? !metadata_fits(value, config, list, record)
+                ? !metadata_fits(metadata, config, list, record)
                 : is_filter(name) && !filter_fits(call, config, list, record, name, value))
             return false;
     return true;
@@ -376,10 +381,11 @@ struct http_answer *block_answer_list(struct api_call *call, const struct block_
     g_autoptr(GPtrArray) items = g_ptr_array_new(), ids = g_ptr_array_new();
     bool with_count = false;
     struct sorting sorting = {.config = config, .list = list};
-    const char *marker = api_query(call, "marker");
+    const char *marker = api_query(call, "marker"), *asked = api_query(call, "metadata");
+    json_autoptr metadata = asked ? read_metadata(asked) : NULL;
     guint more = 0; /* the last one of the page before has its place, also if it fits no more */
     for (guint i = 0; i < all->len; i++) {
-        bool fits = record_fits(call, config, list, all->pdata[i]);
+        bool fits = record_fits(call, config, list, metadata, all->pdata[i]);
         bool marks = marker && !strcmp(list->id(all->pdata[i]), marker);
         if (fits || marks)
             g_ptr_array_add(items, all->pdata[i]);

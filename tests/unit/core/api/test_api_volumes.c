@@ -120,6 +120,8 @@ static void test_lists(void)
                 {"?status=null", ""},
                 {"?bootable=false&availability_zone=nova", "c b a"},
                 {"?metadata=%7B%27k%27%3A+%27b%27%7D", "b"},
+                {"?metadata=%7B%7D", "c b a"},
+                {"?metadata=%7B", ""},
                 {"?limit=2", "c b"},
                 {"?limit=2&offset=1", "b a"},
                 {"?limit=0", ""},
@@ -151,6 +153,13 @@ static void test_lists(void)
                 g_error("%s: %s, not %s", path, names->str, rows[i].names);
         }
     }
+    g_autoptr(GString) many = g_string_new("/volumes?");
+    for (guint i = 0; i < 64; i++)
+        g_string_append_printf(many, "unheard_of%u=1&", i);
+    json_decref(api_get(200, "GET", many->str, ""));
+    g_string_append(many, "name=b");
+    json_autoptr refused = api_get(400, "GET", many->str, "");
+    api_says(refused, "badRequest.message", "the query has more than 64 names");
     api_be("member"); /* who is none is not heard */
     json_autoptr own = api_get(200, "GET", "/volumes?all_tenants=1", "");
     api_says(own, "volumes.3", "(absent)");
