@@ -383,9 +383,7 @@ static int renew_certificate(struct cli *cli, int argc, char **argv, GError **er
     if (!front_end_certify(end, error) || !api_place_give(end->paths, &owner, error))
         return -1;
     cli_say(cli, json_make("{ss}", "certificate", pem),
-            "There is another certificate, with a key of its own. fettle-apid shows it after its "
-            "next start%s",
-            end->lab ? "." : ": systemctl restart fettle-apid");
+            "There is another certificate, with a key of its own. New connections are shown it.");
     return 0;
 }
 
