@@ -486,7 +486,7 @@ def two_kinds(folder):
     programs = units.make_build(e2e.build(), e2e.ROOT, folder) if e2e.UNITS else folder
     if not e2e.UNITS:
         units.copy_programs(e2e.build(), folder)
-    path = os.path.join(folder, 'src', 'daemons', 'apid', 'fettle-apid')
+    path = os.path.join(folder, 'src', 'daemons', 'apid', 'fettle-apid') + ('.real' if e2e.UNITS else '')  # what its unit starts
     os.rename(path, path + '.sanitized')
     shutil.copy(os.path.join(plain, 'src', 'daemons', 'apid', 'fettle-apid'), path + '.plain')
     with open(path, 'w', encoding='utf-8') as file:

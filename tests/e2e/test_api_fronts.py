@@ -4,6 +4,7 @@ of users; and what each says of files that are no good."""
 import concurrent.futures
 import os
 import pwd
+import shutil
 import socket
 import sqlite3
 import ssl
@@ -22,6 +23,7 @@ from e2e import title, wait_until
 
 lab = None
 front = None
+other = None  # on the master; there in one test
 USER = pwd.getpwnam('nobody')
 NODE = 'node2'  # no master, and what it has of keys opens nothing of the others'
 CLIENTS = 32
@@ -139,12 +141,93 @@ def test_certificate():
         assert secure.recv(65536) == b'', 'the bus greets it'
     except (ssl.SSLError, ConnectionError):
         pass
-    before = open(path_of('etc', 'apid.pem'), encoding='utf-8').read()
-    renewed = subprocess.run([lab.fettle, '--root', lab.root(NODE), 'api', 'renew-certificate'], capture_output=True, text=True, check=True).stdout
-    assert 'There is another certificate' in renewed and open(path_of('etc', 'apid.pem'), encoding='utf-8').read() != before, renewed
+    pid, before = bus.pid_of(lab, 'apid', NODE), shown_by(front)
+    assert renew_certificate(NODE) != before
     assert os.lstat(path_of('etc', 'apid.pem')).st_uid == USER.pw_uid
-    restart()
-    wait_until('it shows the other one', lambda: ready() and front.login()[0] == 201, v.PATIENCE_S)
+    assert front.login()[0] == 201 and bus.pid_of(lab, 'apid', NODE) == pid, 'it was started anew'
+
+
+def shown_by(at):
+    """The certificate that a new connection is shown."""
+    return ssl.get_server_certificate(('127.0.0.1', at.port), timeout=api.PATIENCE_S)
+
+
+def renew_certificate(node):
+    """That of the node's front end, which shows it to the next connection; that certificate."""
+    said = subprocess.run([lab.fettle, '--root', lab.root(node), 'api', 'renew-certificate'], capture_output=True, text=True, check=True).stdout
+    assert said == 'There is another certificate, with a key of its own. New connections are shown it.\n', said
+    with open(os.path.join(lab.root(node), 'etc', 'apid.pem'), encoding='utf-8') as file:
+        made = file.read()
+    at = next(one for one in (front, other) if one and one.node == node)
+    shown = shown_by(at)
+    assert made.startswith(shown), (made, shown)
+    return shown
+
+
+@title('/api-fronts/new-keys-of-the-cluster#SAF-100')
+def test_keys():
+    """One is on the master, one elsewhere: both serve all along, and show the new authority's certificate when they are told to."""
+    global other
+    clouds = os.path.join(lab.directory, 'clouds.yaml')
+    shutil.copy(clouds, clouds + '.kept')  # that of the last one lies there
+    port = api.free_port()
+    made = lab.json('api', 'init', '--node', 'node1', '--listen', str(port), '--tls', 'yes', '--user', USER.pw_name)
+    other = api.Front(lab, 'node1', port, made['password'])
+    other.base, other.authority = made['url'], os.path.join(lab.directory, 'before.crt')
+    shutil.copy(authority(), other.authority)
+    front.authority = other.authority
+    for at in (front, other):
+        wait_until(f'that of {at.node} serves', lambda at=at: serves(at), v.PATIENCE_S)
+    with Asked() as asked:
+        out = lab.cli('cluster', 'renew-keys', '--yes')
+        asked.wait_for_answers()
+    for node in ('node1', NODE):
+        assert f"node {node} has a front end of the API, which shows the certificate that it had. If that is of the cluster's authority: " \
+            'fettle api renew-certificate there, and give its clients the new ca.crt\n' in out, out
+    for at in (front, other):
+        assert serves(at), 'the one before is not shown on'
+        renew_certificate(at.node)
+        assert not serves(at), 'it is believed by the authority before'
+        at.authority = authority()
+        wait_until(f'that of {at.node} serves', lambda at=at: serves(at), v.PATIENCE_S)
+        at.ask('POST', f'/volume/v3/{at.project}/types', {'volume_type': {'name': f'of {at.node}'}}, at.login()[1])
+    lab.cli('api', 'remove', '--node', 'node1', '--yes')
+    os.replace(clouds + '.kept', clouds)
+    other = None
+
+
+class Asked(e2e.Beside):
+    """Clients ask both, one request after the other, until a `with` block ends: each is answered."""
+
+    def __init__(self):
+        super().__init__()
+        self.answered, self.error = 0, None
+
+    def run(self):
+        while not self.over and not self.error:
+            for at in (front, other):
+                try:
+                    assert serves(at), at.node
+                    self.answered += 1
+                except Exception as error:  # pylint: disable=broad-except
+                    self.error = error
+
+    def wait_for_answers(self):
+        """One of each that was asked from now on."""
+        before = self.answered
+        wait_until('they are answered', lambda: self.error or self.answered > before + 3, v.PATIENCE_S)
+        assert not self.error, self.error
+
+
+def serves(at):
+    """Whether it lets a client in by the authority that he has, and tells him of the cluster."""
+    try:
+        status, token, body = at.login()
+    except (urllib.error.URLError, OSError):
+        return False
+    assert status == 201, body
+    at.project = body['token']['project']['id']
+    return at.ask('GET', f'/volume/v3/{at.project}/volumes', token=token)[0] == 200
 
 
 @title('/api-fronts/images-of-its-own-node')
@@ -360,5 +443,5 @@ if __name__ == '__main__':
     with e2e.new_lab(nodes=2, options=('--watcher-interval-ms', '500', '--candidates', '2')) as lab:
         v.lab, v.folder = lab, os.path.join(lab.directory, 'shared')
         lab.cli('cluster', 'modify', '--report-interval', '1', '--service-down-time', '4')
-        longer = (test_certificate, test_image, test_given, test_two, test_files) if e2e.LONG else ()
+        longer = (test_certificate, test_keys, test_image, test_given, test_two, test_files) if e2e.LONG else ()
         e2e.run(test_init, test_user, test_clients, *longer, test_failover, test_remove, test_logs)

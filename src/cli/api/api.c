@@ -276,8 +276,8 @@ static int api_init(struct cli *cli, int argc, char **argv, GError **error)
     g_autoptr(front_end_t) end = front_end_find(cli, node, error);
     if (!end || !take_wish(&argc, argv, end, &wish, error))
         return -1;
-    if (end->lab || !wish.tls)
-        text_set(&conf->listen, "127.0.0.1");
+    /* What its certificate is good for, and what clients are told: also an IPv6 address. */
+    text_set(&conf->listen, end->lab || !wish.tls ? "127.0.0.1" : end->config->address);
     if (!take_conf(&argc, argv, conf, error) ||
         !cli_expect(argc, argv, 0, "api init " INIT_WORDS, error))
         return -1;
@@ -383,9 +383,7 @@ static int renew_certificate(struct cli *cli, int argc, char **argv, GError **er
     if (!front_end_certify(end, error) || !api_place_give(end->paths, &owner, error))
         return -1;
     cli_say(cli, json_make("{ss}", "certificate", pem),
-            "There is another certificate, with a key of its own. fettle-apid shows it after its "
-            "next start%s",
-            end->lab ? "." : ": systemctl restart fettle-apid");
+            "There is another certificate, with a key of its own. New connections are shown it.");
     return 0;
 }
 

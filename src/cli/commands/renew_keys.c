@@ -122,16 +122,40 @@ static void say_missed(struct cli *cli, const char *node)
            node, back);
 }
 
+/* Names of nodes; what is on their disks is not looked at. */
+static json_t *front_ends(struct cli *cli)
+{
+    json_autoptr rows = cli_query(cli, "service", (const char *const[]){"node", NULL},
+                                  json_make("[sss]", "=", "name", "apid"), NULL);
+    json_t *nodes = json_array();
+    for (size_t i = 0; i < json_array_size(rows); i++)
+        json_array_append_new(nodes, json_string(cli_cell_string(json_array_get(rows, i), 0)));
+    return nodes;
+}
+
+static void say_front_ends(const json_t *nodes)
+{
+    for (size_t i = 0; i < json_array_size(nodes); i++)
+        printf("node %s has a front end of the API, which shows the certificate that it had. If "
+               "that is of the cluster's authority: fettle api renew-certificate there, and give "
+               "its clients the new ca.crt\n",
+               json_string_value(json_array_get(nodes, i)));
+}
+
 static void finish(struct cli *cli, const struct keys_progress *progress)
 {
     g_autofree char *ends = cli_time_text((gint64)progress->ends);
+    json_t *fronts = front_ends(cli);
     json_t *missed = json_array();
     for (guint i = 0; i < progress->missed->len; i++)
         json_array_append_new(missed, json_string(progress->missed->pdata[i]));
     for (guint i = 0; !cli->json && i < progress->missed->len; i++)
         say_missed(cli, progress->missed->pdata[i]);
+    if (!cli->json)
+        say_front_ends(fronts);
     cli_say(cli,
-            json_make("{sI so}", "authority_ends", (json_int_t)progress->ends, "missed", missed),
+            json_make("{sI so so}", "authority_ends", (json_int_t)progress->ends, "missed", missed,
+                      "front_ends", fronts),
             "The keys of the cluster are new; the authority's certificate ends %s. Tools that ask "
             "ConfD need the new var/confd.key of a candidate.",
             ends);

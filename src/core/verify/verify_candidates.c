@@ -56,6 +56,17 @@ bool candidates_ask(struct look *look)
 
 /* --- daemons --- */
 
+/* A front end is one because a person said so, whom nothing else reminds: its package may be gone.
+ */
+static char *advice_on(const char *binary, const char *node)
+{
+    return g_str_equal(binary, "fettle-apid")
+               ? g_strdup_printf("; if that node is to have no front end of the API: fettle api "
+                                 "remove --node %s",
+                                 node)
+               : g_strdup("");
+}
+
 static void verify_service(struct look *look, const void *row)
 {
     g_autofree char *state = look_field(look, "service", "state", row);
@@ -63,8 +74,10 @@ static void verify_service(struct look *look, const void *row)
     g_autofree char *binary = look_field(look, "service", "binary", row);
     g_autofree char *why = look_field(look, "service", "why", row);
     const char *node = query_service_node(row)->name;
+    g_autofree char *advice = advice_on(binary, node);
     if (g_str_equal(state, "down"))
-        look_problem(look, "node %s: %s is down%s%s", node, binary, *why ? ": " : "", why);
+        look_problem(look, "node %s: %s is down%s%s%s", node, binary, *why ? ": " : "", why,
+                     advice);
     else if (!*state && g_str_equal(process, "unknown"))
         look_problem(look, "node %s: whether %s runs cannot be told%s%s", node, binary,
                      *why ? ": " : "", why);

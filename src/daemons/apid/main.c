@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "core/api/api.h"
 #include "daemons/apid/audit.h"
+#include "daemons/apid/tls_files.h"
 #include "daemons/common/daemon.h"
 #include "io/api_conf.h"
 #include "io/api_place.h"
@@ -26,6 +27,7 @@ static struct {
     struct crypto *crypto;
     struct cell *cell;
     struct api *api;
+    struct tls_files *tls; /* NULL: no TLS */
     struct http_server *server;
 } apid;
 
@@ -49,6 +51,19 @@ static bool streams(const struct http_request *request, void *data)
 static void complain(const char *line, void *data)
 {
     log_warning("", "%s", line);
+}
+
+/* Whoever has renewed its certificate need not start it anew. */
+static void arrives(void *data)
+{
+    g_autoptr(GError) error = NULL;
+    if (apid.tls && tls_files_look(apid.tls, &error)) {
+        http_server_renew(apid.server, tls_files_certificate(apid.tls));
+        log_info("", "new connections are shown another certificate: %s", apid.conf->certificate);
+    } else if (error) {
+        log_warning("", "the certificate has changed, and the one before is shown on: %s",
+                    error->message);
+    }
 }
 
 static void write_audit(const char *line, void *data)
@@ -85,20 +100,6 @@ static bool make_api(GError **error)
     return apid.api;
 }
 
-/* NULL without an error: no TLS. */
-static GTlsCertificate *read_certificate(GError **error)
-{
-    const char *certificate = apid.conf->certificate, *key = apid.conf->key;
-    g_autoptr(GError) local = NULL;
-    if (!*certificate)
-        return NULL;
-    GTlsCertificate *read =
-        g_tls_certificate_new_from_files(certificate, *key ? key : certificate, &local);
-    if (!read)
-        fettle_set_error(error, ENVIRONMENT, "certificate: %s: %s", certificate, local->message);
-    return read;
-}
-
 /* A socket that whoever has started it has made: the lab's front ends are reached from outside of
  * its network. 0: there is none. */
 static int given_socket(void)
@@ -108,20 +109,24 @@ static int given_socket(void)
     return text && g_ascii_string_to_unsigned(text, 10, 3, 1024, &fd, NULL) ? (int)fd : 0;
 }
 
+static bool open_tls(GError **error)
+{
+    if (*apid.conf->certificate)
+        apid.tls = tls_files_open(apid.conf->certificate, apid.conf->key, error);
+    return apid.tls || !*apid.conf->certificate;
+}
+
 static bool listen_there(GError **error)
 {
     static const struct http_server_events events = {
-        .streams = streams, .serve = serve, .complain = complain};
-    g_autoptr(GError) local = NULL;
-    g_autoptr(GTlsCertificate) certificate = read_certificate(&local);
-    const struct http_server_options options = {.address = apid.conf->listen,
-                                                .port = (guint)apid.conf->port,
-                                                .fd = given_socket(),
-                                                .settings = "listen and port of apid.conf",
-                                                .certificate = certificate};
-    apid.server = local ? NULL : http_server_new(&options, &events, NULL, error);
-    if (local)
-        g_propagate_error(error, g_steal_pointer(&local));
+        .arrives = arrives, .streams = streams, .serve = serve, .complain = complain};
+    const struct http_server_options options = {
+        .address = apid.conf->listen,
+        .port = (guint)apid.conf->port,
+        .fd = given_socket(),
+        .settings = "listen and port of apid.conf",
+        .certificate = apid.tls ? tls_files_certificate(apid.tls) : NULL};
+    apid.server = http_server_new(&options, &events, NULL, error);
     return apid.server;
 }
 
@@ -136,7 +141,7 @@ static struct env *setup(const char *root, GError **error)
         return NULL;
     apid.env = real_env_new(root, ROLE_APID, &options, error);
     if (!apid.env || !open_files(real_env_paths(apid.env), error) || !make_api(error) ||
-        !listen_there(error))
+        !open_tls(error) || !listen_there(error))
         return NULL;
     return apid.env;
 }
@@ -150,6 +155,7 @@ static bool start(GError **error)
 static void stop(void)
 {
     g_clear_pointer(&apid.server, http_server_free);
+    g_clear_pointer(&apid.tls, tls_files_free);
     g_clear_pointer(&apid.api, api_free);
     g_clear_pointer(&apid.cell, cell_free);
     g_clear_pointer(&apid.env, real_env_free);

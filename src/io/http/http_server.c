@@ -180,6 +180,8 @@ static void begin_cb(struct arrival *arrival, GSocketConnection *base, void *dat
     g_hash_table_add(server->connections, connection);
     arrival_set_owner(arrival, connection);
     g_socket_set_timeout(connection->socket, server->silence_s);
+    if (server->events->arrives)
+        server->events->arrives(server->data);
     if (server->certificate)
         shake(connection, base);
     else

@@ -25,6 +25,9 @@ struct http_server;
 struct http_exchange;
 
 struct http_server_events {
+    /* A connection has come, and is shown the certificate next: the moment for
+     * http_server_renew(). NULL: nobody wants it. */
+    void (*arrives)(void *data);
     /* Whether the body of that request, of which no byte has come, is wanted as it comes, of
      * whatever length: it is served at once then. NULL: of none. */
     bool (*streams)(const struct http_request *request, void *data);
@@ -49,7 +52,7 @@ struct http_server *http_server_new(const struct http_server_options *options,
                                     GError **error);
 /* What is being answered stays its owner's, and reaches nobody. */
 void http_server_free(struct http_server *server);
-/* Connections made from now on show that one. */
+/* Connections made from now on are shown that one, in the place of another. */
 void http_server_renew(struct http_server *server, GTlsCertificate *certificate);
 
 const struct http_request *http_exchange_request(const struct http_exchange *exchange);

@@ -196,6 +196,19 @@ static void test_candidate_silent(void)
     queue_world_free(w);
 }
 
+/* One that is on record, and whose package may be gone. */
+static void test_front_end(void)
+{
+    json_autoptr node2 = json_object();
+    struct queue_world *w = candidate_world_new(node2, answer_role, NULL);
+    store_put(w->store, "api_front_end", NODE2, json_make("{ss}", "node", NODE2));
+    fake_settle(w->world);
+    check(w, "node2",
+          "node node2: fettle-apid is down: it has not run since the node's boot; if that node is "
+          "to have no front end of the API: fettle api remove --node node2\n" WEB2_LINES);
+    queue_world_free(w);
+}
+
 /* A daemon that hangs is waited for within the bound. */
 static void test_candidate_hangs(void)
 {
@@ -719,6 +732,7 @@ int main(int argc, char **argv)
     g_test_add_func("/verify/candidate-well#ARP-70", test_candidate_well);
     g_test_add_func("/verify/candidate-silent#ARP-70", test_candidate_silent);
     g_test_add_func("/verify/candidate-hangs#ARP-70", test_candidate_hangs);
+    g_test_add_func("/verify/front-end", test_front_end);
     g_test_add_func("/verify/etcd#ARP-70", test_etcd);
     g_test_add_func("/verify/pool#ARP-70,ARP-71", test_pool);
     g_test_add_func("/verify/strays#ARP-70", test_strays);
