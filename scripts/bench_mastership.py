@@ -90,6 +90,8 @@ def with_many(lab, figures):
 
 
 def measure(build, figures, runs):
+    if not figures.wants('cuts', 'locks_etcd', 'etcd_10000'):
+        return
     with fettlelib.Lab(build, options=OPTIONS) as lab:
         figures.part('cuts', 240, cuts, lab, figures, runs, '', '<= 8')
         figures.part('locks_etcd', 60, locks, lab, figures)

@@ -182,6 +182,8 @@ def images(lab, figures, folder, runs):
 
 
 def measure(build, figures, runs):
+    if not figures.wants('volumes', 'backups', 'images'):
+        return
     with fettlelib.Lab(build) as lab:
         figures.part('volumes', 120, on_a_directory, lab, figures, runs)
         figures.part('backups', 120, backups, lab, figures, min(runs, 5))

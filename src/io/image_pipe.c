@@ -1,9 +1,8 @@
 /* See image_pipe.h. */
 #include "io/image_pipe.h"
 
-#include <gnutls/crypto.h>
-
 #include "base/limits.h"
+#include "io/crypto/sum.h"
 #include "io/net/nbd_stream.h"
 
 #define PIECE_BYTES KIB(64)
@@ -24,31 +23,6 @@ static struct nbd_stream *open_stream(const struct image_door *door, GError **er
 
 /* --- in --- */
 
-struct sums {
-    gnutls_hash_hd_t sha512, md5;
-};
-
-static void sums_begin(struct sums *sums)
-{
-    if (gnutls_hash_init(&sums->sha512, GNUTLS_DIG_SHA512) < 0 ||
-        gnutls_hash_init(&sums->md5, GNUTLS_DIG_MD5) < 0)
-        g_error("GnuTLS has no SHA-512 or MD5");
-}
-
-static void digits_of(gnutls_hash_hd_t hash, size_t length, char *ret)
-{
-    guint8 digest[64];
-    gnutls_hash_deinit(hash, digest);
-    for (size_t i = 0; i < length; i++)
-        g_snprintf(ret + 2 * i, 3, "%02x", digest[i]);
-}
-
-static void sums_end(struct sums *sums, struct passed_sums *ret)
-{
-    digits_of(sums->sha512, 64, ret->sha512);
-    digits_of(sums->md5, 16, ret->md5);
-}
-
 /* Until there are PIECE_BYTES, or no more. -1 with the error. */
 static gssize fill(struct http_bytes *from, guint8 *piece, GError **error)
 {
@@ -61,7 +35,7 @@ static gssize fill(struct http_bytes *from, guint8 *piece, GError **error)
     return some < 0 ? -1 : (gssize)filled;
 }
 
-static bool pass(struct nbd_stream *stream, struct http_bytes *from, struct sums *sums,
+static bool pass(struct nbd_stream *stream, struct http_bytes *from, struct sum *sum,
                  guint64 *ret_bytes, GError **error)
 {
     g_autofree guint8 *piece = g_malloc(PIECE_BYTES);
@@ -71,23 +45,21 @@ static bool pass(struct nbd_stream *stream, struct http_bytes *from, struct sums
         if (some <= 0)
             return some == 0 && nbd_stream_flush(stream, error);
         *ret_bytes += (guint64)some;
-        gnutls_hash(sums->sha512, piece, (size_t)some);
-        gnutls_hash(sums->md5, piece, (size_t)some);
+        sum_add(sum, piece, (gsize)some);
         if (!nbd_stream_write(stream, piece, (gsize)some, error))
             return false;
     }
 }
 
 static struct image_line *send(struct image_pipe *pipe, const struct image_door *door,
-                               struct http_bytes *from, struct passed_sums *ret, GError **error)
+                               struct http_bytes *from, struct passed_bytes *ret, GError **error)
 {
-    struct sums sums;
     struct nbd_stream *stream = open_stream(door, error);
     if (!stream)
         return NULL;
-    sums_begin(&sums);
-    bool ok = pass(stream, from, &sums, &ret->bytes, error);
-    sums_end(&sums, ret);
+    struct sum *sum = sum_new(SUM_SHA512);
+    bool ok = pass(stream, from, sum, &ret->bytes, error);
+    sum_end(sum, ret->sha512);
     if (!ok) {
         nbd_stream_free(stream);
         return NULL;

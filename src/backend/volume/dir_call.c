@@ -22,6 +22,7 @@
 
 #include "backend/storage/disk_images.h"
 #include "base/limits.h"
+#include "io/crypto/sum.h"
 #include "proto/storage/volume_driver.h"
 
 #define WHOLE "user.fettle.whole"
@@ -606,7 +607,7 @@ static bool measure_file(struct call *call, int fd, const struct stat *status,
                          const struct image_sums *said, GError **error)
 {
     guint64 size, disk;
-    char sums[2][129];
+    char sums[2][SUM_TEXT];
     if (!disk_of(call, fd, status, &disk, error) || !sync_data(call, fd, error) ||
         (*call->source.text && !is_unused(call, &call->source, error)))
         return false;

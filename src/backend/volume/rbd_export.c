@@ -13,6 +13,7 @@
 #include "backend/volume/dir_backup.h"
 #include "backend/volume/dir_transfer.h"
 #include "base/limits.h"
+#include "io/crypto/sum.h"
 #include "proto/records.h"
 
 #define PIECE_BYTES MIB(1)
@@ -23,7 +24,7 @@ struct reading {
     guint8 *start; /* of the image: as much as a header can be */
     gsize length;
     guint64 most, bytes; /* of which it counts so many, and has so far */
-    GChecksum *md5, *sha512;
+    struct sum *md5, *sha512;
 };
 
 static void end_with_us(gpointer unused)
@@ -50,8 +51,8 @@ static void take(struct reading *reading, const guint8 *piece, gsize length)
     memcpy(reading->start + reading->length, piece, more);
     reading->length += more;
     reading->bytes += length;
-    g_checksum_update(reading->md5, piece, (gssize)length);
-    g_checksum_update(reading->sha512, piece, (gssize)length);
+    sum_add(reading->md5, piece, length);
+    sum_add(reading->sha512, piece, length);
 }
 
 /* All of it, or as much as its header may be. */
@@ -99,18 +100,19 @@ static bool read_through(bool header_only, const char *format, guint64 most, cha
 {
     struct reading reading = {.most = most,
                               .start = g_malloc0(LIMIT_QCOW2_HEADER_BYTES),
-                              .md5 = g_checksum_new(G_CHECKSUM_MD5),
-                              .sha512 = g_checksum_new(G_CHECKSUM_SHA512)};
+                              .md5 = sum_new(SUM_MD5),
+                              .sha512 = sum_new(SUM_SHA512)};
+    char md5[SUM_TEXT], sha512[SUM_TEXT];
     guint64 disk;
     bool ok = begin(&reading, command, error) && read_all(&reading, header_only, error) &&
               disk_of(&reading, format, &disk, error);
+    sum_end(reading.md5, md5);
+    sum_end(reading.sha512, sha512);
     if (ok && header_only)
         printf("%" PRIu64 "\n", (uint64_t)disk);
     else if (ok)
-        printf("%" PRIu64 " %" PRIu64 " %s %s\n", (uint64_t)reading.bytes, (uint64_t)disk,
-               g_checksum_get_string(reading.md5), g_checksum_get_string(reading.sha512));
-    g_checksum_free(reading.md5);
-    g_checksum_free(reading.sha512);
+        printf("%" PRIu64 " %" PRIu64 " %s %s\n", (uint64_t)reading.bytes, (uint64_t)disk, md5,
+               sha512);
     g_free(reading.start);
     return ok;
 }

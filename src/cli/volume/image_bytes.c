@@ -21,7 +21,7 @@ struct image_line {
     const json_t *door;
     struct image_bytes *bytes;
     struct nbd_stream *stream;
-    GChecksum *sum;
+    struct sum *sum;
     guint8 *piece;
     gint64 shown_ms;
     bool done;
@@ -49,7 +49,7 @@ static void show(struct image_line *line)
 
 static void count(struct image_line *line, gsize some)
 {
-    g_checksum_update(line->sum, line->piece, (gssize)some);
+    sum_add(line->sum, line->piece, some);
     line->bytes->done += some;
     show(line);
 }
@@ -169,7 +169,7 @@ static void run(struct image_line *line, task_fn task)
         g_clear_error(&line->error);
         fettle_set_error(&line->error, DETACHED, "interrupted");
     }
-    g_strlcpy(line->bytes->sum, g_checksum_get_string(line->sum), sizeof line->bytes->sum);
+    sum_end(g_steal_pointer(&line->sum), line->bytes->sum);
 }
 
 static struct image_line *line_new(const struct cli *cli, const json_t *door,
@@ -179,7 +179,7 @@ static struct image_line *line_new(const struct cli *cli, const json_t *door,
     line->cli = cli;
     line->door = door;
     line->bytes = bytes;
-    line->sum = g_checksum_new(G_CHECKSUM_SHA512);
+    line->sum = sum_new(SUM_SHA512);
     line->piece = g_malloc(PIECE_BYTES);
     return line;
 }
@@ -189,7 +189,6 @@ void image_bytes_end(struct image_line *line)
     if (!line)
         return;
     nbd_stream_free(line->stream);
-    g_checksum_free(line->sum);
     g_free(line->piece);
     g_clear_error(&line->error);
     g_free(line);

@@ -5,13 +5,14 @@
 #pragma once
 
 #include "cli/cli.h"
+#include "io/crypto/sum.h"
 
 struct image_bytes {
     const char *name; /* for what is shown */
     int fd;
-    guint64 bytes; /* that are to come; 0: as many as there are */
-    guint64 done;  /* that have */
-    char sum[129]; /* their SHA-512, in hexadecimal */
+    guint64 bytes;      /* that are to come; 0: as many as there are */
+    guint64 done;       /* that have */
+    char sum[SUM_TEXT]; /* their SHA-512, in hexadecimal */
 };
 
 /* All that `fd` has, to where `door` leads (an answer of ReceiveImage); it is on stable storage

@@ -31,7 +31,7 @@ struct upload {
     guint64 claim;               /* under which it is received */
     char *node;                  /* that does so */
     guint64 service, generation; /* of the member there */
-    struct passed_sums sums;
+    struct passed_bytes passed;
 };
 
 static void upload_clear(struct upload *upload)
@@ -101,9 +101,9 @@ static struct image_door *open_door(struct upload *upload, guint64 bytes, GError
 
 static bool finish(struct upload *upload, GError **error)
 {
-    struct passed_sums *sums = &upload->sums;
-    struct finish_image_args args = {upload->key, upload->claim, sums->bytes, sums->sha512,
-                                     sums->md5};
+    struct passed_bytes *passed = &upload->passed;
+    struct finish_image_args args = {upload->key, upload->claim, passed->bytes, passed->sha512,
+                                     (char *)""};
     void *done = cell_call_at(upload->call->api->cell, upload->node, ROLE_VOLUMED, "finish_image",
                               &args, error);
     record_free(&nothing_record, done);
@@ -121,7 +121,7 @@ static bool await_verdict(struct upload *upload, GError **error)
     const struct config *config = cell_config(api->cell);
     const struct image *image = config_get(config, "image", upload->image, NULL);
     if (image && image->status == IMAGE_ACTIVE &&
-        !strcmp(image->os_hash_value, upload->sums.sha512))
+        !strcmp(image->os_hash_value, upload->passed.sha512))
         return true;
     bool judged = generation_of(config, upload->service) == upload->generation;
     g_set_error(error, FETTLE_ERROR, judged ? FETTLE_ERROR_WRONG_INPUT : FETTLE_ERROR_TEMPORARY,
@@ -157,18 +157,18 @@ static bool pass_on(struct upload *upload, guint64 promised, GError **error)
     record_autoptr(image_door) door = open_door(upload, promised, error);
     struct image_line *line =
         door ? api->images->ops->send(api->images, door, upload->call->request->stream,
-                                      &upload->sums, error)
+                                      &upload->passed, error)
              : NULL;
     if (!line)
         return false;
     bool ok = true;
-    if (promised && upload->sums.bytes != promised) {
+    if (promised && upload->passed.bytes != promised) {
         fettle_set_error(error, WRONG_INPUT,
                          "%" G_GUINT64_FORMAT " bytes came, and %" G_GUINT64_FORMAT
                          " were promised",
-                         upload->sums.bytes, promised);
+                         upload->passed.bytes, promised);
         ok = false;
-    } else if (!upload->sums.bytes) {
+    } else if (!upload->passed.bytes) {
         fettle_set_error(error, WRONG_INPUT, "an image has at least one byte");
         ok = false;
     }

@@ -22,6 +22,7 @@
 
 #define PIECE_BYTES KIB(256)
 #define PIECES 4
+#define SYNC_BYTES MIB(32) /* that are sent between two syncs */
 #define STIR_BYTES 512
 #define ENDED "the process that waited for a transfer"
 
@@ -41,8 +42,10 @@ struct nbd_stream {
     guint64 size;
     guint64 at; /* where the next request begins */
     struct piece pieces[PIECES];
-    guint turn;  /* of which piece it is */
-    int failure; /* errno of the first request that was not done */
+    guint turn;        /* of which piece it is */
+    int failure;       /* errno of the first request that was not done */
+    gsize unsynced;    /* bytes that no sync was asked for yet */
+    struct piece sync; /* has no bytes; one is under way */
     bool reads;
     gint64 asked_ms; /* boot clock: when something was */
     guint8 block[STIR_BYTES];
@@ -309,6 +312,7 @@ struct nbd_stream *nbd_stream_open(const struct nbd_place *place, GError **error
     stream->asked_ms = loop_boot_ms();
     for (guint i = 0; i < PIECES; i++)
         stream->pieces[i] = (struct piece){.stream = stream, .bytes = g_malloc(PIECE_BYTES)};
+    stream->sync.stream = stream;
     return stream;
 }
 
@@ -344,7 +348,6 @@ static int answered_cb(void *data, int *error)
 static bool sent(struct nbd_stream *stream, struct piece *piece, int64_t cookie, GError **error)
 {
     if (cookie >= 0) {
-        stream->turn = (stream->turn + 1) % PIECES;
         stream->asked_ms = loop_boot_ms();
         return true;
     }
@@ -355,6 +358,25 @@ static bool sent(struct nbd_stream *stream, struct piece *piece, int64_t cookie,
 static bool is_blank(const guint8 *bytes, gsize length)
 {
     return bytes[0] == 0 && memcmp(bytes, bytes + 1, length - 1) == 0;
+}
+
+static bool ask_for_sync(struct nbd_stream *stream, GError **error)
+{
+    nbd_completion_callback answered = {.callback = answered_cb, .user_data = &stream->sync};
+    stream->sync.flying = true;
+    stream->unsynced = 0;
+    crash_point("nbd: flush");
+    return sent(stream, &stream->sync, nbd_aio_flush(stream->nbd, answered, 0), error);
+}
+
+/* A disk that begins at the end is waited for as long as it takes for all: nobody can tell it from
+ * one that stands still, and whoever sends waits for both, one after the other. So it is at most
+ * one sync behind. */
+static bool sync_along(struct nbd_stream *stream, gsize length, GError **error)
+{
+    stream->unsynced += length;
+    return stream->unsynced < SYNC_BYTES ||
+           (await(stream, &stream->sync.flying, error) && ask_for_sync(stream, error));
 }
 
 static bool send_piece(struct nbd_stream *stream, struct piece *piece, GError **error)
@@ -369,9 +391,11 @@ static bool send_piece(struct nbd_stream *stream, struct piece *piece, GError **
     }
     nbd_completion_callback answered = {.callback = answered_cb, .user_data = piece};
     piece->flying = true;
+    stream->turn = (stream->turn + 1) % PIECES;
     crash_point("nbd: write");
     return sent(stream, piece,
-                nbd_aio_pwrite(stream->nbd, piece->bytes, piece->length, at, answered, 0), error);
+                nbd_aio_pwrite(stream->nbd, piece->bytes, piece->length, at, answered, 0), error) &&
+           sync_along(stream, piece->length, error);
 }
 
 bool nbd_stream_write(struct nbd_stream *stream, const void *bytes, gsize length, GError **error)
@@ -406,12 +430,8 @@ bool nbd_stream_flush(struct nbd_stream *stream, GError **error)
     for (guint i = 0; i < PIECES; i++)
         if (!await(stream, &stream->pieces[i].flying, error))
             return false;
-    struct piece *piece = &stream->pieces[stream->turn];
-    nbd_completion_callback answered = {.callback = answered_cb, .user_data = piece};
-    piece->flying = true;
-    crash_point("nbd: flush");
-    return sent(stream, piece, nbd_aio_flush(stream->nbd, answered, 0), error) &&
-           await(stream, &piece->flying, error);
+    return await(stream, &stream->sync.flying, error) && ask_for_sync(stream, error) &&
+           await(stream, &stream->sync.flying, error);
 }
 
 /* The next piece that nobody has asked for yet; at the end an empty one. */
@@ -419,10 +439,9 @@ static bool ask_for(struct nbd_stream *stream, struct piece *piece, GError **err
 {
     piece->used = 0;
     piece->length = (gsize)MIN(PIECE_BYTES, stream->size - stream->at);
-    if (piece->length == 0) {
-        stream->turn = (stream->turn + 1) % PIECES;
+    stream->turn = (stream->turn + 1) % PIECES;
+    if (piece->length == 0)
         return true;
-    }
     nbd_completion_callback answered = {.callback = answered_cb, .user_data = piece};
     guint64 at = stream->at;
     stream->at += piece->length;

@@ -351,6 +351,33 @@ static void liars(void *unused)
                 FETTLE_ERROR_PROTOCOL);
 }
 
+/* By what a server has seen: what was sent is on its way to the disk before anybody says that this
+ * was all. */
+static void syncs_along(void *unused)
+{
+    g_autoptr(GError) error = NULL;
+    g_autofree char *seen = g_build_filename(folder, "seen", NULL), *text = NULL;
+    g_autofree char *log = g_strconcat("logfile=", seen, NULL);
+    g_autofree guint8 *bytes = g_malloc(MIB(1));
+    const char *argv[] = {"nbdkit", "-f",   "-U", socket_path, "--filter=log",
+                          "memory", "128M", log,  NULL};
+    memset(bytes, 'x', MIB(1));
+    unlink(socket_path);
+    server = process_spawn(&(struct process_options){.argv = argv}, &error);
+    g_assert_no_error(error);
+    struct nbd_stream *stream = dial(local(STALL_MS));
+    for (guint i = 0; i < 65; i++)
+        put(stream, bytes, MIB(1), &error);
+    g_assert_no_error(error);
+    g_assert_true(g_file_get_contents(seen, &text, NULL, NULL));
+    g_assert_nonnull(strstr(text, " Flush "));
+    nbd_stream_flush(stream, &error);
+    g_assert_no_error(error);
+    nbd_stream_free(stream);
+    end();
+    unlink(seen);
+}
+
 static void run(gconstpointer fn)
 {
     world_in_task((void (*)(void *))fn);
@@ -371,6 +398,7 @@ int main(int argc, char **argv)
     g_test_add_data_func("/nbd-stream/ends", ends, run);
     g_test_add_data_func("/nbd-stream/liars", liars, run);
     g_test_add_data_func("/nbd-stream/full", full, run);
+    g_test_add_data_func("/nbd-stream/syncs-along", syncs_along, run);
     int code = g_test_run();
     g_autofree char *key = g_build_filename(folder, "keys.psk", NULL);
     unlink(key);
