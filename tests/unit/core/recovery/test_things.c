@@ -44,8 +44,7 @@ static json_t *process(const char *name, const char *instance)
                      "instance", instance, "pid", 4711);
 }
 
-/* So many seconds in which nothing comes that the watcher has to hurry for: a pass in ten of them.
- */
+/* So many seconds in which nothing comes that a pass would be too late for: one in ten of them. */
 static void hours(struct watcher_world *w, guint seconds)
 {
     change_object(w, "cluster", CLUSTER, json_make("{s:i}", "watcher_interval_ms", 10000));
