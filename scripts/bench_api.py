@@ -171,7 +171,7 @@ def in_a_lab(build, figures):
     try:
         with fettlelib.Lab(build, nodes=1) as lab:
             front = api.init(lab)
-            fettlelib.wait_until('it answers', lambda: front.login()[0] == 201, 60)
+            fettlelib.wait_until('it answers', front.can_log_in, 60)
             figures.add('api_resident_mb', resident_mb(apid_of(lab)), 'MB', '<= 25', 1)
             logins(front, figures)
             images(lab, front, figures, folder)

@@ -2,21 +2,14 @@
 import http.client
 import json
 import os
-import socket
-import subprocess
 import time
 
 from demo_storage import BACKEND, DOWN_S, PATIENCE_S, Story
-from fettlelib import disk_of_its_own, standing_still, wait_until
+from fettlelib import disk_of_its_own, free_port, run_command, standing_still, wait_until
 
 MIB = 1 << 20
+HUNG_UP = (OSError, http.client.HTTPException)
 NODES = ('node1', 'node2')
-
-
-def free_port():
-    with socket.socket() as one:
-        one.bind(('127.0.0.1', 0))
-        return one.getsockname()[1]
 
 
 class Front:
@@ -81,7 +74,7 @@ class ApiStory(Story):
         else: # reads no such file
             environment.update(OS_AUTH_URL=f'http://127.0.0.1:{self.front.port}/identity/v3', OS_USERNAME='admin', OS_PASSWORD=self.password,
                                OS_PROJECT_NAME='admin', OS_USER_DOMAIN_ID='default', OS_PROJECT_DOMAIN_ID='default')
-        done = subprocess.run(words, env=environment, capture_output=True, text=True, check=False, timeout=PATIENCE_S)
+        done = run_command(words, PATIENCE_S, env=environment)
         if done.returncode:
             raise AssertionError(f'{" ".join(words)}: {done.stderr}')
         return done.stdout
@@ -98,7 +91,7 @@ class ApiStory(Story):
     def answers(self, path):
         try:
             return self.front.ask('GET', path)[0] == 200
-        except OSError:
+        except HUNG_UP:
             return False
 
     def image_through_a_pipe(self):
@@ -114,7 +107,7 @@ class ApiStory(Story):
     def is_taken(self, image, pieces):
         try:
             return send(self.front.put(image), pieces) == 204
-        except OSError: # refused before all of it has come
+        except HUNG_UP: # refused before all of it has come
             return False
 
     def front_end_dies(self):

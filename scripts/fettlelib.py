@@ -8,6 +8,7 @@ import glob
 import hashlib
 import json
 import os
+import random
 import re
 import shutil
 import signal
@@ -47,7 +48,7 @@ def run_command(words, timeout=120, typed=None, **more):
     do as well (Patience)."""
     given = subprocess.DEVNULL if typed is None else subprocess.PIPE
     patience = Patience(timeout)
-    with subprocess.Popen(words, stdin=given, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **{'text': True, **more}) as process:
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **{'stdin': given, 'text': True, **more}) as process:
         while True:
             try:
                 out, err = process.communicate(typed, timeout=1)
@@ -58,6 +59,22 @@ def run_command(words, timeout=120, typed=None, **more):
                     process.kill()
                     out, err = process.communicate()
                     raise subprocess.TimeoutExpired(words, timeout, out, err) from error
+
+
+ports = []  # sockets with the names of ports that this process has been told
+
+
+def free_port():
+    """None that the kernel gives to whoever connects; and nobody else is told it as long as this process lives (world_free_port() of
+    tests/unit/io/world.c)."""
+    while True:
+        port, name = random.randrange(10000, 32000), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        with contextlib.suppress(OSError), socket.socket() as one:
+            one.bind(('127.0.0.1', port))
+            name.bind(f'\0fettle-port-{port}')
+            ports.append(name)
+            return port
+        name.close()
 
 
 class LuxiError(Exception):

@@ -456,7 +456,7 @@ def wait_for_fronts():
     def served(front):
         try:
             return front.ask('GET', f'/volume/v3/{front.project}/volumes', token=front.token)[0] == 200
-        except OSError:
+        except api.HUNG_UP:
             return False
     for front in fronts:
         fettlelib.wait_until(f'{front.base} serves', lambda front=front: served(front), api.PATIENCE_S)
@@ -467,7 +467,7 @@ def begin():
     lab.cli('backend', 'modify', 'dir1', '--images', 'yes')
     for node in ('node1', 'node2'):
         front = api.init(lab, node)
-        fettlelib.wait_until('somebody can log in', lambda front=front: front.login()[0] == 201, api.PATIENCE_S)
+        fettlelib.wait_until('somebody can log in', front.can_log_in, api.PATIENCE_S)
         _, front.token, body = front.login()
         front.project = body['token']['project']['id']
         fronts.append(front)

@@ -1,19 +1,15 @@
 """A front end of the API as its clients have it: stock ones as processes, and plain requests for what they are too slow for."""
+import http.client
 import json
 import os
-import socket
 import ssl
-import subprocess
 import urllib.error
 import urllib.request
 
+from e2e import fettlelib
+
 PATIENCE_S = 60
-
-
-def free_port():
-    with socket.socket() as one:
-        one.bind(('127.0.0.1', 0))
-        return one.getsockname()[1]
+HUNG_UP = (OSError, http.client.HTTPException)  # by who dies, or has heard enough; also if nobody listens there just now
 
 
 class Front:
@@ -32,7 +28,7 @@ class Front:
         else:
             environment.update(OS_AUTH_URL=f'{self.base}/identity/v3', OS_USERNAME='admin', OS_PASSWORD=self.password, OS_PROJECT_NAME='admin',
                                OS_USER_DOMAIN_ID='default', OS_PROJECT_DOMAIN_ID='default', OS_VOLUME_API_VERSION='3.70')
-        done = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=PATIENCE_S, check=False, stdin=stdin)
+        done = fettlelib.run_command(words, PATIENCE_S, env=environment, **({'stdin': stdin} if stdin else {}))
         assert done.returncode == code, (words, done.returncode, done.stdout, done.stderr)
         return done.stderr if code else done.stdout
 
@@ -60,8 +56,15 @@ class Front:
         status, headers, answer = self.ask('POST', '/identity/v3/auth/tokens', body)
         return status, headers.get('X-Subject-Token'), answer
 
+    def can_log_in(self):
+        """False also while it is started again."""
+        try:
+            return self.login()[0] == 201
+        except HUNG_UP:
+            return False
+
 
 def init(lab, node='node1', port=None):
-    port = port or free_port()
+    port = port or fettlelib.free_port()
     made = lab.json('api', 'init', '--node', node, '--listen', str(port))
     return Front(lab, node, port, made['password'])

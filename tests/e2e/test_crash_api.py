@@ -5,7 +5,6 @@ Whatever the moment, the next one answers, what was asked for was done wholly or
 again does the rest.
 FETTLE_LONG=1 walks all of each operation, otherwise a point in the middle of some.
 """
-import http.client
 import itertools
 import os
 import shutil
@@ -17,7 +16,7 @@ import e2e
 import test_api_images as images
 import test_images as i
 import test_volumes as v
-from e2e import title, wait_until
+from e2e import fettlelib, title, wait_until
 
 lab = None
 front = None
@@ -33,7 +32,7 @@ def ask(method, path, body=None, **headers):
     try:
         status, _, answer = front.ask(method, path, body, token, {name.replace('_', '-'): value for name, value in headers.items()})
         return status, answer
-    except (OSError, http.client.HTTPException):
+    except api.HUNG_UP:
         return None
 
 
@@ -58,7 +57,7 @@ def token_once():
     def act():
         try:
             return front.login()[0]
-        except (OSError, http.client.HTTPException):
+        except api.HUNG_UP:
             return None
 
     def after(said):
@@ -108,7 +107,7 @@ def delete():
 def put(image):
     try:
         return images.put(image, DATA)[0]
-    except (OSError, http.client.HTTPException):
+    except api.HUNG_UP:
         return None
 
 
@@ -298,7 +297,7 @@ def walk_command(name, step, *words):
 
 @title('/crash-api/init#SAF-100')
 def test_init():
-    port = str(api.free_port())
+    port = str(fettlelib.free_port())
     words = ('api', 'init', '--node', 'node2', '--listen', port)
 
     def step(died):
@@ -310,7 +309,7 @@ def test_init():
             lab.cli('api', 'remove', '--node', 'node2', '--yes')
             out = lab.cli(*words, '--json')
         other = api.Front(lab, 'node2', int(port), api.json.loads(out)['password'])
-        wait_until('its administrator can log in', lambda: other.login()[0] == 201, v.PATIENCE_S)
+        wait_until('its administrator can log in', other.can_log_in, v.PATIENCE_S)
         lab.cli('api', 'remove', '--node', 'node2', '--yes')
     walk_command('init', step, *words)
 
@@ -350,7 +349,7 @@ def begin_all():
     lab.cli('backend', 'modify', 'dir1', '--images', 'yes')
     lab.do('OP_INSTANCE_CREATE', instance_name='resting', pnode='node1', disk_template='diskless', disks=[], memory=8, os_type='tick', start=False)
     front = images.front = api.init(lab)
-    wait_until('somebody can log in', lambda: front.login()[0] == 201, v.PATIENCE_S)
+    wait_until('somebody can log in', front.can_log_in, v.PATIENCE_S)
     _, token, body = front.login()
     images.TOKEN, front.project = token, body['token']['project']['id']
     wait_until('the front end serves', serves, v.PATIENCE_S)

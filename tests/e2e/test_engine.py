@@ -1,12 +1,9 @@
 #!/usr/bin/env python3
 """`fettle cluster engine status` beside three real members of etcd, with no daemon of ours: what it shows of healthy, lost and
 unknown members, and without etcd."""
-import contextlib
 import json
 import os
-import random
 import signal
-import socket
 import subprocess
 import tempfile
 import uuid
@@ -27,22 +24,6 @@ def openssl(*words):
     subprocess.run(['openssl', *words], check=True, capture_output=True)
 
 
-taken = []  # sockets
-
-
-def free_port():
-    """None that the kernel gives to whoever connects; and nobody else is told it as long as this process lives (world_free_port() of
-    tests/unit/io/world.c)."""
-    while True:
-        port, name = random.randrange(10000, 32000), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-        with contextlib.suppress(OSError), socket.socket() as one:
-            one.bind(('127.0.0.1', port))
-            name.bind(f'\0fettle-port-{port}')
-            taken.append(name)
-            return port
-        name.close()
-
-
 class World:
     """A node's folder, an authority, three members."""
 
@@ -54,7 +35,7 @@ class World:
                 '-out', f'{self.etc}/etcd/authority.crt', '-days', '2', '-subj', f'/O={CLUSTER}/CN=ca')
         self.sign('member', f'{USAGES}extendedKeyUsage=serverAuth,clientAuth\nsubjectAltName=IP:127.0.0.1\n')
         self.sign('client', f'{USAGES}extendedKeyUsage=clientAuth\n')
-        ports = [free_port() for _ in range(6)]
+        ports = [fettlelib.free_port() for _ in range(6)]
         self.members = [{'node': NODES[i], 'name': f'node{i + 1}', 'peer_url': f'https://127.0.0.1:{ports[2 * i]}',
                          'client_url': f'https://127.0.0.1:{ports[2 * i + 1]}'} for i in range(3)]
         self.write('node.json', {'node_uuid': NODES[0], 'name': 'node1', 'cluster_uuid': CLUSTER, 'address': '127.0.0.1'})

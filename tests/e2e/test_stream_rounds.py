@@ -4,6 +4,7 @@ still: each image is active and right afterwards, or queued with nothing left of
 
 FETTLE_ROUNDS sets how many (3, or 50 with FETTLE_LONG=1), FETTLE_SEED which, FETTLE_MIB how large (16, or 1024).
 """
+import contextlib
 import hashlib
 import http.client
 import os
@@ -62,12 +63,11 @@ class Passing(threading.Thread):
     def __init__(self, image, out):
         super().__init__(daemon=True)
         self.image, self.out, self.said, self.passed, self.connection = image, out, None, 0, None
-        self.gone = False
 
     def run(self):
         try:
             self.said = self.get() if self.out else self.put()
-        except (OSError, http.client.HTTPException, AttributeError, ValueError):  # its connection was taken away
+        except (*api.HUNG_UP, AttributeError, ValueError):  # its connection was taken away
             self.said = None
 
     def put(self):
@@ -89,22 +89,22 @@ class Passing(threading.Thread):
         return found.hexdigest() == sums.hexdigest() if self.passed == SIZE else None
 
     def vanish(self):
-        self.gone = True
-        if self.connection and self.connection.sock:
+        with contextlib.suppress(OSError, AttributeError):  # it has ended, or not begun, just now
             self.connection.sock.shutdown(2)
 
 
-def daemon(name, node):
-    return next(one['pid'] for part in lab.status()['nodes'] if part['name'] == node for one in part['daemons'] if one['name'] == name)
+def living(daemon, node):
+    """Nobody while it is started again."""
+    return [row['pid'] for part in lab.status()['nodes'] if part['name'] == node for row in part['daemons'] if row['name'] == daemon and row['pid']]
 
 
 def victims(victim, name):
     """Processes that pass its bytes."""
     if victim == 'apid':
-        return [daemon('apid', 'node1')]
+        return living('apid', 'node1')
     if victim == 'member':
         worker = lab.query('image', ['worker'], ['=', 'name', name])
-        return [daemon('volumed', worker[0]['worker'].split('@')[0])] if worker and worker[0]['worker'] else []
+        return living('volumed', worker[0]['worker'].split('@')[0]) if worker and worker[0]['worker'] else []
     return [int(pid) for pid in streams.transfers()]
 
 
@@ -115,7 +115,7 @@ def status_of(name):
 def serves():
     try:
         return front.ask('GET', '/image/v2/images', token=token)[0] == 200
-    except (OSError, http.client.HTTPException):
+    except api.HUNG_UP:
         return False
 
 
@@ -209,7 +209,7 @@ def begin():
     lab.cli('backend', 'modify', 'dir1', '--images', 'yes')
     front, others = (api.init(lab, node) for node in ('node1', 'node2'))
     for one in (front, others):
-        wait_until('somebody can log in', lambda one=one: one.login()[0] == 201, api.PATIENCE_S)
+        wait_until('somebody can log in', one.can_log_in, api.PATIENCE_S)
         one.token = one.login()[1]
     images.front, images.TOKEN, token = front, front.token, front.token
     wait_until('the front ends serve', lambda: serves() and others.ask('GET', '/image/v2/images', token=others.token)[0] == 200, api.PATIENCE_S)

@@ -1,9 +1,12 @@
 #!/usr/bin/env python3
 """What scripts/run-tests says of programs that fail: each reason stands at the end, where it is looked for. Prints TAP."""
+import importlib.machinery
+import importlib.util
 import os
 import subprocess
 import sys
 import tempfile
+import threading
 
 RUN_TESTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', '..', 'scripts', 'run-tests')
 PROGRAMS = {
@@ -81,11 +84,40 @@ def check():
     assert '    # after that failure: nothing\n' in lines and '    # engine etcd: exit code 5 after 0.0 s\n' not in lines, done.stdout
 
 
-print('1..1')
-try:
-    check()
-    print('ok 1 /style/failures-are-told-at-the-end')
-except AssertionError as error:
-    print('not ok 1 /style/failures-are-told-at-the-end')
-    print(''.join(f'# {line}\n' for line in str(error).splitlines()), end='')
-    sys.exit(1)
+def check_order():
+    """Those that took longest are begun first; whoever has none left of his own kind takes the longest of the other."""
+    sys.path.insert(0, os.path.dirname(RUN_TESTS))
+    sys.dont_write_bytecode = True
+    loader = importlib.machinery.SourceFileLoader('run_tests_program', RUN_TESTS)
+    program = importlib.util.module_from_spec(importlib.util.spec_from_loader('run_tests_program', loader))
+    loader.exec_module(program)
+    program.os.cpu_count = lambda: 1
+    program.SECONDS = os.devnull
+    assert [test['name'] for test in program.longest_first([{'name': 'a'}, {'name': 'b'}])] == ['a', 'b']
+    with tempfile.NamedTemporaryFile('w') as file:
+        file.write('# words\n20 d\n100 c\n')
+        file.flush()
+        program.SECONDS = file.name
+        sorted_ones = [test['name'] for test in program.longest_first([{'name': name} for name in 'abcd'])]
+    assert sorted_ones == ['c', 'd', 'a', 'b'], sorted_ones
+    begun, guard = [], threading.Barrier(3)
+
+    def run(name):
+        begun.append(name)
+        guard.wait(60)  # three at once: what comes next is begun by whoever is free
+        return name
+    assert sorted(program.run_all(['lab1', 'lab2'], [f'other{i}' for i in range(1, 8)], run)) == sorted(begun), begun
+    assert {'lab1', 'lab2', 'other1'} == set(begun[:3]) and {'other2', 'other3', 'other4'} == set(begun[3:6]), begun
+
+
+failed = 0
+print('1..2')
+for number, (title, test) in enumerate((('failures-are-told-at-the-end', check), ('the-longest-are-begun-first', check_order)), 1):
+    try:
+        test()
+        print(f'ok {number} /style/{title}')
+    except AssertionError as error:
+        failed = 1
+        print(f'not ok {number} /style/{title}')
+        print(''.join(f'# {line}\n' for line in str(error).splitlines()), end='')
+sys.exit(failed)

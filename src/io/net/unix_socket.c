@@ -34,23 +34,30 @@ static bool address_of(const char *path, struct sockaddr_un *ret_address, GError
     return false;
 }
 
-int unix_connect(const char *path, GError **error)
+static int connect_to(const char *path, int *ret_errno, GError **error)
 {
     struct sockaddr_un address;
 
+    *ret_errno = 0;
     if (!address_of(path, &address, error))
         return -1;
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     crash_point("socket: connect");
     if (fd >= 0 && connect(fd, (const struct sockaddr *)&address, sizeof address) == 0)
         return fd;
-    int code = errno;
+    int code = *ret_errno = errno;
     if (fd >= 0)
         close(fd);
     fettle_set_error(error, UNREACHABLE, "cannot connect to %s: %s", path,
                      code == ENOENT || code == ECONNREFUSED ? "nobody listens there"
                                                             : g_strerror(code));
     return -1;
+}
+
+int unix_connect(const char *path, GError **error)
+{
+    int code;
+    return connect_to(path, &code, error);
 }
 
 /* --- who is there --- */
@@ -163,13 +170,18 @@ static bool clear_place(const char *path, GError **error)
         fettle_set_error(error, STORAGE, "%s exists and is no socket; remove it", path);
         return false;
     }
-    int fd = unix_connect(path, NULL);
-    if (fd < 0) {
+    int code, fd = connect_to(path, &code, NULL);
+    if (code == ECONNREFUSED || code == ENOENT) {
         g_unlink(path);
         return true;
     }
-    close(fd);
-    fettle_set_error(error, WRONG_STATE, "another process listens on %s", path);
+    if (fd >= 0)
+        close(fd);
+    if (fd >= 0 || code == EAGAIN) /* or so many wait there that no more may */
+        fettle_set_error(error, WRONG_STATE, "another process listens on %s", path);
+    else
+        fettle_set_error(error, STORAGE, "whether somebody listens on %s is not to be told: %s",
+                         path, g_strerror(code));
     return false;
 }
 

@@ -72,7 +72,7 @@ void world_remove(struct node_paths *paths)
 /* Below the range that the kernel takes ports for outgoing connections from: nobody gets it by
  * chance. */
 /* Who is to listen there does so later, and may end and come again: for as long as this process
- * lives an abstract socket keeps others from being told the same (tests/e2e/test_engine.py). */
+ * lives an abstract socket keeps others from being told the same (scripts/fettlelib.py). */
 static bool take_port(guint port)
 {
     struct sockaddr_un name = {.sun_family = AF_UNIX};

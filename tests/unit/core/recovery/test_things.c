@@ -44,6 +44,15 @@ static json_t *process(const char *name, const char *instance)
                      "instance", instance, "pid", 4711);
 }
 
+/* So many seconds in which nothing comes that a pass would be too late for: one in ten of them. */
+static void hours(struct watcher_world *w, guint seconds)
+{
+    change_object(w, "cluster", CLUSTER, json_make("{s:i}", "watcher_interval_ms", 10000));
+    passes(w, seconds);
+    change_object(w, "cluster", CLUSTER, json_make("{s:i}", "watcher_interval_ms", 1000));
+    passes(w, 2);
+}
+
 /* Events of one kind, oldest first, as "HOST KIND NAME LEVEL, …"; free with g_free(). */
 static gint compare_versions(gconstpointer a, gconstpointer b)
 {
@@ -152,13 +161,13 @@ static void test_looks(void)
     passes(w, INTERVAL + 3);
     g_assert_cmpuint(w->strays_asked, ==, 4); /* only who has something */
     assert_events(w, "node2 process foreign warning, node2 file notes.txt warning", "");
-    passes(w, HOUR - 3 * INTERVAL);
+    hours(w, HOUR - 3 * INTERVAL);
     g_assert_cmpuint(w->strays_asked, ==, 5); /* once more, had that not been committed */
     json_object_del(w->strays, NODE2);
     passes(w, 5 * INTERVAL);
     assert_events(w, "node2 process foreign warning, node2 file notes.txt warning",
                   "node2 process foreign info, node2 file notes.txt info");
-    passes(w, 2 * HOUR);
+    hours(w, 2 * HOUR);
     assert_events(w, "node2 process foreign warning, node2 file notes.txt warning",
                   "node2 process foreign info, node2 file notes.txt info");
     watcher_world_free(w);
@@ -216,12 +225,12 @@ static void test_data(void)
     assert_events(w, "back end dir1 data volumes/" DATA " warning", "");
     /* Nobody's silence says that it is gone; and it is told once. */
     stored.unknown = NULL;
-    passes(w, HOUR + 3 * INTERVAL);
+    hours(w, HOUR + 3 * INTERVAL);
     stored.unknown = unknown;
     passes(w, 3 * INTERVAL);
     assert_events(w, "back end dir1 data volumes/" DATA " warning", "");
     stored.unknown = nothing;
-    passes(w, HOUR + 3 * INTERVAL);
+    hours(w, HOUR + 3 * INTERVAL);
     assert_events(w, "back end dir1 data volumes/" DATA " warning",
                   "back end dir1 data volumes/" DATA " info");
     watcher_world_free(w);
@@ -374,7 +383,7 @@ static void test_unseen(void)
     json_object_set_new(
         w->strays, NODE3,
         json_make("{s:s,s:b,s:b}", "node", NODE3, "processes_known", true, "files_known", false));
-    passes(w, HOUR + 5 * INTERVAL);
+    hours(w, HOUR + 5 * INTERVAL);
     assert_events(w, all, "");
     w->silent = NULL;
     report_more(w, NODE2,
@@ -385,13 +394,13 @@ static void test_unseen(void)
     /* Nor does it if it answers as another node, or does not know the question. */
     answer(w, NODE3, json_array(), json_array());
     json_object_set_new(json_object_get(w->strays, NODE3), "node", json_string(NODE1));
-    passes(w, HOUR + 5 * INTERVAL);
+    hours(w, HOUR + 5 * INTERVAL);
     json_object_set_new(w->strays, NODE3, json_null());
-    passes(w, HOUR + 5 * INTERVAL);
+    hours(w, HOUR + 5 * INTERVAL);
     assert_events(w, all, "");
     json_object_del(w->things, NODE2);
     json_object_del(w->strays, NODE3);
-    passes(w, HOUR + 5 * INTERVAL);
+    hours(w, HOUR + 5 * INTERVAL);
     assert_events(
         w, all, "node2 images " STRANGE " info, node2 bridge br7 info, node3 file notes.txt info");
     watcher_world_free(w);
@@ -484,7 +493,7 @@ static void test_ignored_in_an_upgrade(void)
         watcher_world_start(w);
     }
     json_object_clear(w->services);
-    passes(w, HOUR + 3 * INTERVAL);
+    hours(w, HOUR + 3 * INTERVAL);
     assert_events(
         w, "node2 bridge br7 info, node2 process old1 warning, node2 file notes.txt warning", "");
     watcher_world_free(w);
@@ -506,7 +515,7 @@ static void test_many(void)
     g_assert_nonnull(strstr(found, "node2 more more than 256 warning"));
     while (json_array_size(names) > LIMIT_THINGS)
         json_array_remove(names, 0);
-    passes(w, 2 * HOUR);
+    hours(w, 2 * HOUR);
     g_autofree char *gone = events(w, EVENT_GONE);
     g_assert_nonnull(strstr(gone, "node2 more more than 256 info"));
     g_autofree char *now = events(w, EVENT_FINDING);
@@ -526,18 +535,18 @@ static void test_many_processes(void)
         json_array_append_new(processes, process(name, ""));
     }
     answer(w, NODE2, processes, json_make("[s]", "notes.txt"));
-    passes(w, HOUR);
+    hours(w, HOUR);
     g_autofree char *found = events(w, EVENT_FINDING);
     g_auto(GStrv) each = g_strsplit(found, ", ", -1);
     g_assert_cmpuint(g_strv_length(each), ==, LIMIT_THING_PROCESSES + 2);
     g_assert_nonnull(strstr(found, "node2 file notes.txt warning"));
     g_assert_nonnull(strstr(found, "node2 more more than 16 processes warning"));
-    passes(w, 2 * HOUR);
+    hours(w, 2 * HOUR);
     g_autofree char *later = events(w, EVENT_FINDING);
     g_assert_cmpstr(later, ==, found);
     while (json_array_size(processes) > LIMIT_THING_PROCESSES)
         json_array_remove(processes, LIMIT_THING_PROCESSES);
-    passes(w, 2 * HOUR);
+    hours(w, 2 * HOUR);
     g_autofree char *gone = events(w, EVENT_GONE);
     g_assert_nonnull(strstr(gone, "node2 more more than 16 processes info"));
     watcher_world_free(w);
