@@ -4,10 +4,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/call.h"
 #include "cli/foreign.h"
 #include "io/livelock.h"
 #include "io/loop.h"
-#include "io/net/rpc_client.h"
 #include "io/node_config.h"
 
 #define OWNER "import"
@@ -60,46 +60,28 @@ json_t *wconfd_owner(const struct wconfd_line *line)
                      "pid", (json_int_t)getpid());
 }
 
-struct waiting {
-    bool done;
-    json_t *result;
-    GError *error;
-};
-
-static void call_cb(json_t *result, const GError *error, void *data)
-{
-    struct waiting *waiting = data;
-    waiting->done = true;
-    if (error)
-        waiting->error = g_error_copy(error);
-    else
-        waiting->result = json_incref(result);
-}
-
 json_t *wconfd_call(struct wconfd_line *line, const char *method, json_t *args, GError **error)
 {
-    struct waiting waiting = {0};
     const struct rpc_call call = {.to_node = NODE_LOCAL,
                                   .to_role = ROLE_WCONFD,
                                   .method = method,
                                   .args = args,
                                   .stamp = line->stamp};
-    rpc_client_call(line->client, &call, call_cb, &waiting);
-    while (!waiting.done) /* the call has a time limit of its own */
-        loop_run_until(&waiting.done, TIMEOUT_NORMAL_MS);
-    if (waiting.error && fettle_error_is(waiting.error, UNREACHABLE)) {
+    g_autoptr(GError) failure = NULL;
+    json_t *result = cli_call(line->client, &call, &failure);
+    if (failure && fettle_error_is(failure, UNREACHABLE)) {
         g_autofree char *other = cli_other_master(line->paths);
-        g_prefix_error(&waiting.error,
+        g_prefix_error(&failure,
                        "fettle-wconfd of this node does not answer (%s%s is this node a master "
                        "candidate, and are you root?): ",
                        other && *other ? other : "is this the right host,",
                        other && *other ? ";" : "");
     }
-    if (waiting.error)
-        g_propagate_error(error, waiting.error);
+    if (failure)
+        g_propagate_error(error, g_steal_pointer(&failure));
     if (!line->exact)
-        foreign_show(waiting.result);
-    return waiting.result;
+        foreign_show(result);
+    return result;
 }
 
 struct role_status *wconfd_role(struct wconfd_line *line, GError **error)

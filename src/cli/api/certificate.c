@@ -6,34 +6,17 @@
 #include <unistd.h>
 
 #include "base/limits.h"
+#include "cli/call.h"
 #include "io/api_place.h"
 #include "io/files.h"
 #include "io/loop.h"
 #include "io/net/certs.h"
-#include "io/net/rpc_client.h"
 
 /* --- one call --- */
-
-struct waiting {
-    bool done;
-    json_t *result;
-    GError *error;
-};
-
-static void call_cb(json_t *result, const GError *error, void *data)
-{
-    struct waiting *waiting = data;
-    waiting->done = true;
-    if (error)
-        waiting->error = g_error_copy(error);
-    else
-        waiting->result = json_incref(result);
-}
 
 static json_t *ask_under(const struct front_end *end, struct stamp stamp, const char *method,
                          json_t *args, GError **error)
 {
-    struct waiting waiting = {0};
     loop_init();
     struct rpc_client *client = rpc_client_new(end->paths, end->config->node_uuid, ROLE_APID);
     const struct rpc_call call = {.to_node = NODE_MASTER,
@@ -41,13 +24,9 @@ static json_t *ask_under(const struct front_end *end, struct stamp stamp, const 
                                   .method = method,
                                   .args = args,
                                   .stamp = stamp};
-    rpc_client_call(client, &call, call_cb, &waiting);
-    while (!waiting.done) /* the call has a time limit of its own */
-        loop_run_until(&waiting.done, TIMEOUT_NORMAL_MS);
+    json_t *answer = cli_call(client, &call, error);
     rpc_client_free(client);
-    if (waiting.error)
-        g_propagate_error(error, waiting.error);
-    return waiting.result;
+    return answer;
 }
 
 /* Whose mastership it is, as any question but this one has to say: a look at the configuration,

@@ -409,11 +409,10 @@ struct http_answer *api_volume_delete(struct api_call *call, GError **error)
     if (!volume || !api_query_bool(call, "cascade", false, &cascade, error) ||
         !api_query_bool(call, "force", false, &force, error))
         return NULL;
-    if (force && call->minor >= 23 && api_is_admin(call))
-        return api_volume_force_delete(call, error);
     struct accept_work_args *args =
         block_work(call, RESOURCE_VOLUME, "delete-volume", volume->uuid);
     args->cascade = cascade;
+    args->force = force && call->minor >= 23 && api_is_admin(call);
     record_autoptr(accepted_work) accepted = block_accept(call, args, &why);
     if (accepted)
         return api_answer(call, NULL);

@@ -102,29 +102,6 @@ static void add_work(struct wconf *wconf, const struct accept_work_args *args,
     wconf_work_put_row(wconf, row, changes);
 }
 
-/* Its snapshots, each by a row of its own; one that is being deleted already has one. */
-static bool add_snapshots(struct wconf *wconf, const struct accept_work_args *args,
-                          const struct resource *volume, GPtrArray *changes, GError **error)
-{
-    static const char *const operation = "delete-snapshot";
-    const struct work_row *work = work_row_of(wconf->work_table, TASK_KIND_snapshot, operation);
-    g_autoptr(GPtrArray) snapshots = config_volume_snapshots(wconf->head, volume->uuid);
-    for (guint i = 0; i < snapshots->len && work; i++) {
-        struct resource snapshot = resource_read(RESOURCE_SNAPSHOT, snapshots->pdata[i]);
-        g_autofree char *key = config_work_key(RESOURCE_SNAPSHOT, snapshot.uuid);
-        const struct worker *row = config_get(wconf->head, "worker", key, NULL);
-        if (row && !strcmp(row->operation, operation))
-            continue;
-        if (!wconf_work_may_begin(wconf->head, work, &snapshot, error))
-            return false;
-        struct work_request about = wconf_work_request();
-        about.resource = snapshot;
-        about.backend = snapshot.backend;
-        add_work(wconf, args, work, &about, changes);
-    }
-    return true;
-}
-
 /* --- work that ends before its time --- */
 
 #define RESET_WITH "a person has reset what it was worked on with"
@@ -178,6 +155,31 @@ static void force(struct wconf *wconf, const struct resource *old, GPtrArray *ch
                  "A person has deleted %s %s by force, and that ended the work on it.", kind, name);
     g_ptr_array_add(decision->evidence, wconf_work_said(wconf, row));
     wconf_decide(wconf, decision, changes);
+}
+
+/* Its snapshots, each by a row of its own; one that is being deleted already has one. */
+static bool add_snapshots(struct wconf *wconf, const struct accept_work_args *args,
+                          const struct resource *volume, GPtrArray *changes, GError **error)
+{
+    static const char *const operation = "delete-snapshot";
+    const struct work_row *work = work_row_of(wconf->work_table, TASK_KIND_snapshot, operation);
+    g_autoptr(GPtrArray) snapshots = config_volume_snapshots(wconf->head, volume->uuid);
+    for (guint i = 0; i < snapshots->len && work; i++) {
+        struct work_request about = wconf_work_request();
+        about.resource = resource_read(RESOURCE_SNAPSHOT, snapshots->pdata[i]);
+        about.backend = about.resource.backend;
+        g_autofree char *key = config_work_key(RESOURCE_SNAPSHOT, about.resource.uuid);
+        const struct worker *row = config_get(wconf->head, "worker", key, NULL);
+        if (!args->force && row && !strcmp(row->operation, operation))
+            continue;
+        if (!(args->force ? wconf_work_may_force(wconf->head, work, &about.resource, false, error)
+                          : wconf_work_may_begin(wconf->head, work, &about.resource, error)))
+            return false;
+        add_work(wconf, args, work, &about, changes);
+        if (args->force)
+            force(wconf, &about.resource, changes);
+    }
+    return true;
 }
 
 /* Who asked for it has thought better of it: nobody has begun. */

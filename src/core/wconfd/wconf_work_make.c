@@ -160,9 +160,15 @@ static bool waits_only(const struct config *head, const struct resource *resourc
     return row && !row->service_id && !*resource->data;
 }
 
-/* Whether it may go whatever is being done to it: no guest has it, and nobody copies it. */
-static bool may_force(const struct config *head, const struct work_row *row,
-                      const struct resource *resource, GError **error)
+/* A snapshot of that volume, which is being made of it. */
+static bool is_snapshot_of(const struct config *head, const struct worker *row, const char *volume)
+{
+    struct resource resource = resource_of_row(head, row);
+    return resource.type == RESOURCE_SNAPSHOT && !g_strcmp0(resource.volume, volume);
+}
+
+bool wconf_work_may_force(const struct config *head, const struct work_row *row,
+                          const struct resource *resource, bool cascade, GError **error)
 {
     const struct volume *volume =
         resource->type == RESOURCE_VOLUME ? config_get(head, "volume", resource->uuid, NULL) : NULL;
@@ -177,7 +183,8 @@ static bool may_force(const struct config *head, const struct work_row *row,
     for (guint i = 0; i < rows->len; i++) {
         const struct worker *other = rows->pdata[i];
         if (!strcmp(other->partner_id, resource->uuid) ||
-            !strcmp(other->resource_id, resource->uuid))
+            !strcmp(other->resource_id, resource->uuid) ||
+            (cascade && is_snapshot_of(head, other, resource->uuid)))
             continue;
         g_autofree char *who = wconf_work_name(head, other);
         fettle_set_error(error, WRONG_STATE, "%s %s is being read by %s; wait, or reset that",
@@ -204,7 +211,7 @@ bool wconf_work_find(const struct config *head, const struct work_row *row,
     if (resource->exists && wconf_work_moves(row))
         return wconf_work_find_move(head, row, args, request, error);
     return resource->exists &&
-           (args->force ? may_force(head, row, resource, error)
+           (args->force ? wconf_work_may_force(head, row, resource, args->cascade, error)
                         : wconf_work_may_begin(head, row, resource, error)) &&
            (restores || size_fits(row, resource, args, error)) &&
            snapshots_fit(head, resource, args, error) &&

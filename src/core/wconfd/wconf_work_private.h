@@ -63,6 +63,10 @@ void wconf_work_give(struct wconf *wconf, struct worker *row,
  * WRONG_STATE. */
 bool wconf_work_may_begin(const struct config *head, const struct work_row *row,
                           const struct resource *resource, GError **error);
+/* Whether it may go whatever is being done to it: no guest has it, and nobody copies it; with
+ * `cascade` nobody but its own snapshots, which end with it. WRONG_STATE, WRONG_INPUT. */
+bool wconf_work_may_force(const struct config *head, const struct work_row *row,
+                          const struct resource *resource, bool cascade, GError **error);
 /* Whether a resource may have that name. WRONG_INPUT: a person could not use it; ALREADY_EXISTS:
  * `unique`, and another one has it. */
 bool wconf_work_name_fits(const struct config *head, const struct resource *resource,

@@ -451,6 +451,32 @@ static void test_force_is_one_commit(void)
     api_tear_down();
 }
 
+/* `force` in the query, of a volume with a snapshot that somebody makes who never ends. #CLN-65 */
+static void test_force_with_snapshots(void)
+{
+    api_set_up(NULL);
+    api_at(23);
+    const char *id = api_volume("data9");
+    json_autoptr asked =
+        json_make("{s:{s:s, s:s, s:b}}", "snapshot", "volume_id", id, "name", "s1", "force", 1);
+    g_autofree char *body = json_dumps(asked, 0);
+    json_autoptr made = api_get(202, "POST", "/snapshots", body);
+    g_autofree char *snapshot = api_text(made, "snapshot.id");
+    g_autofree char *key = config_work_key(RESOURCE_SNAPSHOT, snapshot);
+    guint64 claim = api_take(key);
+    g_autofree char *forced = path_of(id, "?force=true"),
+                    *all = path_of(id, "?cascade=true&force=true");
+    json_decref(api_get(400, "DELETE", forced, ""));
+    json_decref(api_get(202, "DELETE", all, ""));
+    g_assert_cmpstr(storage_row(key)->operation, ==, "delete-snapshot");
+    g_autofree char *late = api_end(storage_end(key, claim));
+    g_assert_true(g_str_has_prefix(late, "refused: "));
+    api_work();
+    g_assert_null(config_get(storage_committed(), "volume", id, NULL));
+    g_assert_cmpuint(config_count(storage_committed(), "snapshot"), ==, 0);
+    api_tear_down();
+}
+
 /* Where things are is for administrators. */
 static void test_hosts_are_hidden(void)
 {
@@ -562,6 +588,7 @@ int main(int argc, char **argv)
     g_test_add_func("/api_volumes/refusals", test_refusals);
     g_test_add_func("/api_volumes/last-change", test_last_change);
     g_test_add_func("/api_volumes/force-is-one-commit#CLN-65", test_force_is_one_commit);
+    g_test_add_func("/api_volumes/force-with-snapshots#CLN-65", test_force_with_snapshots);
     g_test_add_func("/api_volumes/hosts-are-hidden", test_hosts_are_hidden);
     g_test_add_func("/api_volumes/paths-without-a-project", test_paths_without_a_project);
     g_test_add_func("/api_volumes/marker-that-fits-no-more", test_marker_that_fits_no_more);

@@ -256,6 +256,45 @@ static void test_cascade(void)
     world_tear_down();
 }
 
+/* CLN-65: what is stuck on its snapshots ends with the same commit as what is stuck on itself. */
+static void test_forced_cascade(void)
+{
+    set_up_made();
+    const char *stuck = asked(copy_of("Snapshot", "stuck", "data1"));
+    const char *going = asked(copy_of("Snapshot", "going", "data1"));
+    storage_made(going, generation);
+    guint64 late = storage_take(1, generation, stuck);
+    asked(wish("Snapshot", "delete-snapshot", "going"));
+    guint64 deletes = storage_take(1, generation, going);
+    asked(copy_of("Volume", "data2", "before"));
+    json_t *args = with(with(wish("Volume", "delete-volume", "data1"), "cascade", json_true()),
+                        "force", json_true());
+    assert_says(accept(json_deep_copy(args)),
+                "wrong_state: snapshot before is being read by volume data2; wait, or reset that");
+    assert_says(accept(with(wish("Volume", "delete-volume", "data1"), "force", json_true())),
+                "wrong_state: volume data1 is being read by snapshot stuck; wait, or reset that");
+    reset("Volume", "data2", "error");
+    json_t *copy = with(wish("Volume", "create-volume", ""), "name", json_string("data3"));
+    const char *reader = asked(with(copy, "volume", json_string("data1")));
+    assert_says(accept(json_deep_copy(args)),
+                "wrong_state: volume data1 is being read by volume data3; wait, or reset that");
+    storage_made(reader, generation);
+    asked(args);
+    const char *const all[] = {volume, snapshot, stuck, going};
+    for (guint i = 0; i < G_N_ELEMENTS(all); i++) {
+        g_assert_cmpstr(status_of(all[i]), ==, "deleting");
+        g_assert_cmpuint(storage_row(all[i])->service_id, ==, 0);
+        g_assert_cmpuint(storage_row(all[i])->id, ==, storage_row(volume)->id);
+    }
+    g_autofree char *made = end_made(stuck, late);
+    g_autofree char *gone =
+        storage_end_all(1, generation, json_make("[o]", storage_end(going, deletes)));
+    g_assert_nonnull(strstr(made, "claim"));
+    g_assert_nonnull(strstr(gone, "claim"));
+    g_assert_cmpstr(status_of(stuck), ==, "deleting");
+    world_tear_down();
+}
+
 #define PARTNER_ROW                                                                                \
     put("worker", "Snapshot/" VOLUME2, 1,                                                          \
         json_make("{s:i,s:s,s:s,s:s,s:s,s:s,s:s,s:s}", "id", 1, "resource_type", "Snapshot",       \
@@ -313,6 +352,7 @@ int main(int argc, char **argv)
     g_test_add_func("/wconf_snapshot/held#SAF-120", test_held);
     g_test_add_func("/wconf_snapshot/written-meanwhile#SAF-120", test_written_meanwhile);
     g_test_add_func("/wconf_snapshot/cascade#CLN-01,CLN-60", test_cascade);
+    g_test_add_func("/wconf_snapshot/forced-cascade#CLN-65,SAF-120", test_forced_cascade);
     g_test_add_func("/wconf_snapshot/partner#SAF-121,CLN-65", test_partner);
     g_test_add_func("/wconf_snapshot/change", test_change);
     g_test_add_func("/wconf_snapshot/limit", test_limit);
