@@ -54,10 +54,12 @@ static bool read_files(struct tls_files *files, GError **error)
     g_autoptr(GError) local = NULL;
     g_autoptr(GTlsCertificate) read =
         g_tls_certificate_new_from_files(files->certificate, files->key, &local);
-    if (!read || !belong_together(files, error))
+    if (!read) {
         fettle_set_error(error, ENVIRONMENT, "certificate: %s: %s", files->certificate,
                          local->message);
-    if (!read || !belong_together(files, error))
+        return false;
+    }
+    if (!belong_together(files, error))
         return false;
     g_set_object(&files->read, read);
     return true;
