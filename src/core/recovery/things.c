@@ -38,8 +38,6 @@ struct host {
 
 struct things {
     GHashTable *hosts; /* UUID of a node, or of a back end -> struct host */
-    char *ignore;      /* recovery_ignore, as it was split into … */
-    char **patterns;
 };
 
 struct thing {
@@ -101,8 +99,6 @@ struct things *things_new(void)
 void things_free(struct things *things)
 {
     g_hash_table_unref(things->hosts);
-    g_free(things->ignore);
-    g_strfreev(things->patterns);
     g_free(things);
 }
 
@@ -252,16 +248,11 @@ static bool ask_members(struct things *things, struct watcher *watcher)
 
 /* --- what is there --- */
 
-static bool is_ignored(struct things *things, const struct watcher *watcher, const char *name)
+bool things_is_ignored(const struct watcher *watcher, const char *name)
 {
-    const char *ignore = watcher_cluster(watcher)->recovery_ignore;
+    g_auto(GStrv) patterns = g_strsplit(watcher_cluster(watcher)->recovery_ignore, " ", -1);
     bool ignored = false;
-    if (g_strcmp0(things->ignore, ignore) != 0) {
-        g_strfreev(things->patterns);
-        things->patterns = g_strsplit(ignore, " ", -1);
-        text_set(&things->ignore, ignore);
-    }
-    for (char **pattern = things->patterns; *pattern && !ignored; pattern++)
+    for (char **pattern = patterns; *pattern && !ignored; pattern++)
         ignored = **pattern && g_pattern_match_simple(*pattern, name);
     return ignored;
 }
@@ -279,7 +270,7 @@ static void add(struct look *look, enum thing_kind kind, const char *identity, c
     struct thing *thing = g_new0(struct thing, 1);
     *thing = (struct thing){kind, subject_of(look, kind, identity), text_head(name, NAME_CHARS),
                             evidence};
-    if (is_ignored(look->things, look->watcher, thing->name))
+    if (things_is_ignored(look->watcher, thing->name))
         thing_free(thing);
     else
         g_hash_table_replace(look->there, thing->subject, thing);
@@ -342,7 +333,7 @@ static GHashTable *bridges_of(const struct watcher *watcher)
 static bool is_named(struct look *look, const char *name)
 {
     if (strcmp(name, watcher_cluster(look->watcher)->default_link) == 0 ||
-        is_ignored(look->things, look->watcher, name))
+        things_is_ignored(look->watcher, name))
         return true;
     if (!*look->bridges)
         *look->bridges = bridges_of(look->watcher);
@@ -644,7 +635,7 @@ static GHashTable *things_told(struct things *things, struct watcher *watcher, G
         const struct decision *decision =
             watcher_latest(watcher, subjects->pdata[i], THINGS_AUTHOR);
         GHashTable *told = g_hash_table_lookup(hosts, decision->host);
-        if (told && !is_ignored(things, watcher, decision->subject_name)) {
+        if (told && !things_is_ignored(watcher, decision->subject_name)) {
             g_hash_table_insert(told, decision->subject, (void *)decision);
             continue;
         }

@@ -18,3 +18,5 @@ void things_run(struct things *things, struct watcher *watcher);
  * its name, a back end by this one, which no node has. Free with g_free(). */
 #define THINGS_AUTHOR "watcher/thing"
 char *things_host_name(const struct backend *backend);
+/* Whether that name of a thing fits a pattern of `recovery_ignore`. */
+bool things_is_ignored(const struct watcher *watcher, const char *name);

@@ -148,16 +148,19 @@ static void free_data(void *data)
     stored_data_free(data);
 }
 
-static GPtrArray *told_of(const struct config *config, const struct decisions *decisions,
+static GPtrArray *told_of(const struct watcher *view, const struct decisions *decisions,
                           const struct backend *backend)
 {
+    const struct config *config = follow_config(view->follow);
     g_autofree char *host = things_host_name(backend);
     g_autoptr(GPtrArray) subjects = decisions_open_subjects(decisions, THINGS_AUTHOR);
     GPtrArray *told = g_ptr_array_new_with_free_func(free_data);
     for (guint i = 0; i < subjects->len; i++) {
         const struct decision *decision =
             decisions_latest(decisions, config, subjects->pdata[i], THINGS_AUTHOR);
-        struct stored_data *data = strcmp(decision->host, host) == 0 ? data_of(decision) : NULL;
+        bool goes =
+            strcmp(decision->host, host) == 0 && !things_is_ignored(view, decision->subject_name);
+        struct stored_data *data = goes ? data_of(decision) : NULL;
         if (data)
             g_ptr_array_add(told, data);
     }
@@ -174,7 +177,7 @@ bool things_discard_plan(const struct watcher *view, json_t *rows)
         decisions_update(decisions, config, NULL);
     for (guint i = 0; alive && i < backends->len; i++) {
         const struct backend *backend = backends->pdata[i];
-        g_autoptr(GPtrArray) told = told_of(config, decisions, backend);
+        g_autoptr(GPtrArray) told = told_of(view, decisions, backend);
         alive = each_half_made(view, backend->uuid, told, add_row, rows);
     }
     decisions_free(decisions);
