@@ -21,7 +21,7 @@ static void cli_call_cb(json_t *result, const GError *error, void *data)
         waiting->result = json_incref(result);
 }
 
-json_t *cli_call(struct rpc_client *client, const struct rpc_call *call, GError **error)
+json_t *cli_call_rpc(struct rpc_client *client, const struct rpc_call *call, GError **error)
 {
     struct waiting waiting = {0};
     rpc_client_call(client, call, cli_call_cb, &waiting);

@@ -7,4 +7,4 @@
 #include "io/net/rpc_client.h"
 
 /* What it answers, to be released; NULL with `error`. Takes call->args. loop_init() was called. */
-json_t *cli_call(struct rpc_client *client, const struct rpc_call *call, GError **error);
+json_t *cli_call_rpc(struct rpc_client *client, const struct rpc_call *call, GError **error);

@@ -68,7 +68,7 @@ json_t *wconfd_call(struct wconfd_line *line, const char *method, json_t *args, 
                                   .args = args,
                                   .stamp = line->stamp};
     g_autoptr(GError) failure = NULL;
-    json_t *result = cli_call(line->client, &call, &failure);
+    json_t *result = cli_call_rpc(line->client, &call, &failure);
     if (failure && fettle_error_is(failure, UNREACHABLE)) {
         g_autofree char *other = cli_other_master(line->paths);
         g_prefix_error(&failure,

@@ -24,7 +24,7 @@ static json_t *ask_under(const struct front_end *end, struct stamp stamp, const 
                                   .method = method,
                                   .args = args,
                                   .stamp = stamp};
-    json_t *answer = cli_call(client, &call, error);
+    json_t *answer = cli_call_rpc(client, &call, error);
     rpc_client_free(client);
     return answer;
 }
