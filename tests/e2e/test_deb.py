@@ -504,7 +504,8 @@ def purged(machine):
     said = machine.run('dpkg', '-P', 'fettle-api').stdout
     assert 'fettle-api: this node is on record for a front end of the API still; on the master: fettle api remove --node one' in said, said
     assert machine.sh(f'ls -d {" ".join(OF_FRONT_END)} /run/fettle/api /usr/lib/fettle/fettle-apid', check=False).stdout == ''
-    assert machine.sh('find /etc /var/lib /var/log /srv /run -user fettle-apid').stdout == ''
+    left = machine.sh('find /etc /var/lib /var/log /run -user fettle-apid').stdout
+    assert left == '', left
     wait_until('it is missed', lambda: is_said(machine, GONE), 60, step=0.3)
     machine.fettle('api', 'remove', '--node', 'one', '--yes')
     wait_until('it is not missed any more', machine.clean, 60, step=0.3)
