@@ -369,7 +369,7 @@ def ask(machine, made, *request, authority='/etc/fettle/ca.crt', check=True):
     done = machine.run('python3', '-c', ASK, made['url'], authority, made['password'], *request, check=check)
     if not check:
         return done.returncode, done.stderr
-    status, _, text = done.stdout.partition(' ')
+    status, _, text = done.stdout.removesuffix('\n').partition(' ')
     return int(status), json.loads(text) if text[:1] == '{' else text
 
 
@@ -379,35 +379,74 @@ def start_front_end(machine, *more):
     wait_until('the front end is ready', lambda: machine.sh(f'ls {run}/api/apid.ready', check=False).returncode == 0, 30, step=0.3)
 
 
+def stop_front_end(machine):
+    machine.sh("pkill -f '^/usr/lib/fettle/fettle-apid$'")
+    wait_until('the front end has ended', lambda: not machine.alive('/usr/lib/fettle/fettle-apid$'), 30, step=0.3)
+
+
 def volumes_served(machine, made):
     return ask(machine, made, 'GET', '/volume/v3/PROJECT/volumes', '', check=False)[0] == 0
+
+
+def is_said(machine, text):
+    done = machine.run('fettle', 'cluster', 'verify', check=False)
+    return text in done.stdout + done.stderr
+
+
+def is_enabled(machine):
+    return machine.run('systemctl', 'is-enabled', 'fettle-apid.service', check=False).stdout.strip()
+
+
+def before_both():
+    """A package of an earlier version, which had the front end in it."""
+    folder = os.path.join(work, 'before')
+    for which in (package, front_end):
+        shutil.copytree(os.path.join(unpacked(which), 'usr'), os.path.join(folder, 'usr'), symlinks=True, dirs_exist_ok=True)
+    shutil.copytree(os.path.join(unpacked(), 'DEBIAN'), os.path.join(folder, 'DEBIAN'))
+    shutil.rmtree(os.path.join(folder, 'usr/share/doc/fettle-api'))
+    with open(os.path.join(folder, 'DEBIAN/control'), encoding='utf-8') as file:
+        text = file.read()
+    with open(os.path.join(folder, 'DEBIAN/control'), 'w', encoding='utf-8') as file:
+        file.write(re.sub('^Version: .*', 'Version: 0.0.9-1', text, flags=re.M))
+    return command('dpkg-deb', '--root-owner-group', '-Znone', '--build', folder, folder + '.deb') and folder + '.deb'
+
+
+OF_FRONT_END = ['/etc/fettle/api-keys', '/etc/fettle/apid.conf', '/etc/fettle/apid.pem', '/var/lib/fettle/api', '/var/log/fettle/api']
+GONE = 'fettle-apid is down: it has not run since the node\'s boot; if that node is to have no front end of the API: fettle api remove --node one'
 
 
 @title('/deb/front-end-of-the-api#SAF-100#SAF-107')
 def test_front_end():
     with Machine() as machine:
-        for name, path in (('fettle', package), ('fettle-api', front_end)):
+        for name, path in (('before', before_both()), ('fettle', package), ('fettle-api', front_end)):
             shutil.copy(path, os.path.join(machine_upper(machine), f'{name}.deb'))
-        lost = 'Its daemon is in a package of its own now: install fettle-api, too.'
-        machine.sh('mkdir -p /etc/fettle; touch /etc/fettle/apid.conf')  # an earlier version had both
-        assert lost in machine.run('dpkg', '-i', '/fettle.deb').stdout
-        machine.sh('rm /etc/fettle/apid.conf')
-        assert lost not in machine.run('dpkg', '-i', '/fettle.deb').stdout
-        said = machine.run('dpkg', '-i', '/fettle-api.deb').stdout
-        assert 'fettle-api: this host has no front end yet. Make one with: fettle api init.' in said, said
-        form_cluster(machine)
-        made = json.loads(machine.fettle('api', 'init', '--json').stdout)
-        assert made['url'] == 'https://10.77.0.1:8774' and 'cacert: /etc/fettle/ca.crt\n' in made['clouds'], made
+        made = upgrade(machine)
         start_front_end(machine)
         assert machine.sh('ps -o user:20= -C fettle-apid').stdout.split() == ['fettle-apid']
         wait_until('it serves', lambda: volumes_served(machine, made), 60, step=0.3)
         code, said = ask(machine, made, 'GET', '/volume/v3/PROJECT/volumes', '', authority='', check=False)
         assert code and 'CERTIFICATE_VERIFY_FAILED' in said, said
-        off_master(machine, made)
         local_image(machine, made)
-        machine.run('dpkg', '-P', 'fettle-api')
-        assert machine.sh('ls -d /etc/fettle/api* /var/lib/fettle/api /usr/lib/fettle/fettle-apid', check=False).stdout == ''
-        assert machine.clean()
+        off_master(machine, made)
+        removed_and_back(machine, made)
+        purged(machine)
+
+
+def upgrade(machine):
+    """From a version that had both in one package, and made a front end of root's: its settings and users stay."""
+    machine.run('dpkg', '-i', '/before.deb')
+    form_cluster(machine)
+    made = json.loads(machine.fettle('api', 'init', '--user', 'root', '--json').stdout)
+    assert made['url'] == 'https://10.77.0.1:8774' and 'cacert: /etc/fettle/ca.crt\n' in made['clouds'], made
+    said = machine.run('dpkg', '-i', '/fettle.deb').stdout
+    assert 'Its daemon is in a package of its own now: install fettle-api, too.' in said, said
+    said = machine.run('dpkg', '-i', '/fettle-api.deb').stdout
+    assert "The files of the front end are its user's now; its settings and users are as they were." in said, said
+    assert 'no front end yet' not in said, said
+    assert machine.sh('find /etc /var /srv -user fettle-apid | sort').stdout.split() == [
+        '/etc/fettle/api-keys', '/etc/fettle/apid.pem', '/var/lib/fettle/api', '/var/lib/fettle/api/api.db', '/var/log/fettle/api']
+    assert is_enabled(machine) == 'enabled'
+    return made
 
 
 def local_image(machine, made):
@@ -416,33 +455,64 @@ def local_image(machine, made):
     machine.fettle('backend', 'add', 'dir1', '--kind', 'dir', '--nodes', 'one', '--path', '/srv/images', '--overcommit', '100000')
     machine.fettle('backend', 'modify', 'dir1', '--images', 'yes')
     wanted = json.dumps({'name': 'tick', 'disk_format': 'raw', 'container_format': 'bare'})
-    wait_until('its member is up', lambda: 'up' in machine.fettle('service', 'list', 'dir1').stdout, 60, step=0.3)
+    wait_until('its member is up', lambda: '"up"' in machine.fettle('storage-service', 'list', '-o', 'state', '--json').stdout, 60, step=0.3)
     _, image = ask(machine, made, 'POST', '/image/v2/images', wanted)
     assert ask(machine, made, 'PUT', f'/image/v2/images/{image["id"]}/file', 'x' * 4096)[0] == 204
     assert ask(machine, made, 'GET', f'/image/v2/images/{image["id"]}/file', '')[1] == 'x' * 4096
 
 
 def off_master(machine, first):
-    """On another node: on record by a person at the master, made at the node itself."""
-    machine.sh('pkill -x fettle-volumed || :')
-    machine.start('volumed')
+    """On another node: on record by a person at the master, made at the node itself. Each listens at its node's address."""
     def on_two(*words, check=True):
         return machine.run('fettle', '--root', '/srv/two', *words, check=check)
-    refused = on_two('api', 'init', '--listen', '10.77.0.2:8774', check=False)
+    refused = on_two('api', 'init', check=False)
     assert 'fettle: node "two" is not on record for a front end of the API: give `fettle api init --node two` on the master first' \
         in refused.stderr, refused.stderr
     assert machine.sh('ls /srv/two/etc').stdout.split() == ['ca.crt', 'node.crt', 'node.json', 'node.key']
     said = machine.fettle('api', 'init', '--node', 'two').stdout
     assert said == 'Node two may have a front end of the API. Make it there: fettle api init\n', said
-    made = json.loads(on_two('api', 'init', '--listen', '10.77.0.2:8774', '--json').stdout)
+    made = json.loads(on_two('api', 'init', '--json').stdout)
+    assert made['url'] == 'https://10.77.0.2:8774', made
     start_front_end(machine, '--root', '/srv/two')
     wait_until('the other one serves', lambda: volumes_served(machine, made), 60, step=0.3)
-    assert ask(machine, first, 'GET', '/volume/v3/PROJECT/volumes', '', check=False)[0] == 0
+    assert volumes_served(machine, first)
+    assert machine.sh('ps -o user:20= -C fettle-apid').stdout.split() == ['fettle-apid'] * 2
     refused = on_two('api', 'remove', '--yes', check=False)
     assert 'give `fettle api remove --node two` on the master first' in refused.stderr, refused.stderr
     machine.fettle('api', 'remove', '--node', 'two', '--yes')
     on_two('api', 'remove', '--yes')
     machine.sh("pkill -f '^/usr/lib/fettle/fettle-apid --root'")
+
+
+def removed_and_back(machine, made):
+    """What a package that was removed has left is there when it comes back, and so is its front end."""
+    machine.run('dpkg', '-r', 'fettle-api')
+    stop_front_end(machine)
+    assert machine.sh(f'ls -d {" ".join(OF_FRONT_END)}').stdout.split() == OF_FRONT_END
+    assert machine.sh('ls /usr/lib/fettle/fettle-apid', check=False).stdout == '' and is_enabled(machine) != 'enabled'
+    wait_until('it is missed', lambda: is_said(machine, 'fettle api remove --node one'), 60, step=0.3)
+    said = machine.run('dpkg', '-i', '/fettle-api.deb').stdout
+    assert 'no front end yet' not in said and is_enabled(machine) == 'enabled', said
+    start_front_end(machine)
+    wait_until('it serves as before', lambda: volumes_served(machine, made), 60, step=0.3)
+    wait_until('all is well', machine.clean, 60, step=0.3)
+
+
+def purged(machine):
+    """What a purge leaves is on the master: that this node may have a front end."""
+    stop_front_end(machine)
+    said = machine.run('dpkg', '-P', 'fettle-api').stdout
+    assert 'fettle-api: this node is on record for a front end of the API still; on the master: fettle api remove --node one' in said, said
+    assert machine.sh(f'ls -d {" ".join(OF_FRONT_END)} /run/fettle/api /usr/lib/fettle/fettle-apid', check=False).stdout == ''
+    left = machine.sh('find /etc /var/lib /var/log /run -user fettle-apid').stdout
+    assert left == '', left
+    wait_until('it is missed', lambda: is_said(machine, GONE), 60, step=0.3)
+    machine.fettle('api', 'remove', '--node', 'one', '--yes')
+    wait_until('it is not missed any more', machine.clean, 60, step=0.3)
+    said = machine.run('dpkg', '-i', '/fettle-api.deb').stdout
+    assert 'fettle-api: this host has no front end yet. Make one with: fettle api init.' in said, said
+    said = machine.run('dpkg', '-P', 'fettle-api').stdout
+    assert 'on record' not in said, said
 
 
 @title('/deb/members-of-etcd-in-the-sandbox')
