@@ -44,7 +44,7 @@ check-long: root $(CHECK)/build.ninja ## the longer suites too
 	@$(PYTHON) scripts/run-tests --build $(CHECK) --long
 
 bench: root all ## measure; figures go to build/bench.json
-	@ninja -C $(RELEASE) --quiet tests/bench/bench_repair tests/bench/bench_recovery tests/bench/bench_collect tests/bench/bench_storage tests/bench/bench_locks tests/bench/bench_config tests/bench/bench_confd tests/bench/bench_api tests/bench/bench_http tests/bench/bench_floor
+	@ninja -C $(RELEASE) --quiet tests/bench/bench_repair tests/bench/bench_recovery tests/bench/bench_collect tests/bench/bench_storage tests/bench/bench_locks tests/bench/bench_config tests/bench/bench_confd tests/bench/bench_api tests/bench/bench_http tests/bench/bench_token tests/bench/bench_floor
 	@$(PYTHON) scripts/bench --build $(RELEASE) --out build/bench.json
 
 fuzz: packages ## search the fuzz targets with libFuzzer; TARGET=frame SECONDS=60, KEEP=yes: keep what reaches new code

@@ -1,5 +1,6 @@
 /* Which indexes there are, and what they are made of. See model_index.h. */
 #include "core/config/model_private.h"
+#include "core/config/storage/takes.h"
 
 /* --- text -> list --- */
 
@@ -68,6 +69,7 @@ static GHashTable *(*const makers[INDEX_COUNT])(void) = {
     [INDEX_NODES] = index_nodes_new,
     [INDEX_SERVICES] = index_lists_new,
     [INDEX_SERVICE_WORK... INDEX_TYPE_VOLUMES] = index_sets_new,
+    [INDEX_TAKES] = takes_index_new,
 };
 
 static const struct {

@@ -29,6 +29,7 @@ enum config_index {
     INDEX_PROJECT_SNAPSHOTS, /* a project -> set */
     INDEX_PROJECT_BACKUPS,   /* a project -> set */
     INDEX_TYPE_VOLUMES,      /* uuid of a volume type -> set: volumes that have it */
+    INDEX_TAKES,             /* uuid of a back end -> its sum (storage/takes.h) */
     INDEX_COUNT
 };
 

@@ -4,6 +4,7 @@
  */
 #include "core/config/attachments.h"
 #include "core/config/model_private.h"
+#include "core/config/storage/takes.h"
 
 static char *number_key(guint64 id)
 {
@@ -23,6 +24,7 @@ void index_worker(struct config_indexes *indexes, struct config_object *object, 
     g_autofree char *owner = number_key(row->service_id);
     index_sets_change(indexes->tables[INDEX_SERVICE_WORK], owner, object, add);
     index_sets_change(indexes->tables[INDEX_BACKEND_WORK], row->backend, object, add);
+    takes_row(indexes, object, add);
     if (*row->partner_id) {
         g_autofree char *partner = config_work_key(row->partner_type, row->partner_id);
         index_sets_change(indexes->tables[INDEX_HELD_WORK], partner, object, add);
@@ -37,6 +39,7 @@ void index_worker(struct config_indexes *indexes, struct config_object *object, 
 void index_volume(struct config_indexes *indexes, struct config_object *object, bool add)
 {
     const struct volume *volume = object->value;
+    takes_volume(indexes, object, add);
     index_sets_change(indexes->tables[INDEX_BACKEND_VOLUMES], volume->backend, object, add);
     if (*volume->project)
         index_sets_change(indexes->tables[INDEX_PROJECT_VOLUMES], volume->project, object, add);
@@ -51,6 +54,7 @@ void index_volume(struct config_indexes *indexes, struct config_object *object, 
 void index_snapshot(struct config_indexes *indexes, struct config_object *object, bool add)
 {
     const struct snapshot *snapshot = object->value;
+    takes_snapshot(indexes, snapshot, add);
     index_sets_change(indexes->tables[INDEX_BACKEND_SNAPSHOTS], snapshot->backend, object, add);
     index_sets_change(indexes->tables[INDEX_VOLUME_SNAPSHOTS], snapshot->volume, object, add);
     if (*snapshot->project)
@@ -60,6 +64,7 @@ void index_snapshot(struct config_indexes *indexes, struct config_object *object
 void index_backup(struct config_indexes *indexes, struct config_object *object, bool add)
 {
     const struct backup *backup = object->value;
+    takes_backup(indexes, backup, add);
     index_sets_change(indexes->tables[INDEX_BACKEND_BACKUPS], backup->backend, object, add);
     if (*backup->project)
         index_sets_change(indexes->tables[INDEX_PROJECT_BACKUPS], backup->project, object, add);
@@ -68,6 +73,7 @@ void index_backup(struct config_indexes *indexes, struct config_object *object, 
 void index_image(struct config_indexes *indexes, struct config_object *object, bool add)
 {
     const struct image *image = object->value;
+    takes_image(indexes, image, add);
     index_sets_change(indexes->tables[INDEX_BACKEND_IMAGES], image->backend, object, add);
 }
 

@@ -1,7 +1,7 @@
 /*
  * Inside of the configuration: model.c (objects by kind and key), model_load.c (objects from JSON),
  * model_list.c (all of a kind in order), model_part.c (configurations that have a part),
- * model_index*.c. Only these include this.
+ * model_index*.c, storage/takes.c. Only these include this.
  *
  * The indexes are kept in step by config_set(), which is the one way in and out of a configuration:
  * an object is taken out of them before it is dropped and put in after it is there.

@@ -3,6 +3,7 @@
 
 #include "core/config/attachments.h"
 #include "core/config/resource.h"
+#include "core/config/storage/takes.h"
 
 #define GIB_MIB 1024u
 
@@ -63,12 +64,23 @@ static bool volume_fits(gint64 limit, guint64 size, GError **error)
     return false;
 }
 
+/* Else nobody has to know how much that is: who may have as much as he likes has most. */
+static bool is_limited(const struct quota_limits *limits, const struct usage *more)
+{
+    return (more->volumes && limits->volumes >= 0) || (more->snapshots && limits->snapshots >= 0) ||
+           (more->backups && limits->backups >= 0) || (more->gigabytes && limits->gigabytes >= 0) ||
+           (more->backup_gigabytes && limits->backup_gigabytes >= 0);
+}
+
 bool usage_fits(const struct config *config, const char *project, const struct quota_limits *limits,
                 const struct usage *more, GError **error)
 {
+    if (!volume_fits(limits->per_volume_gigabytes, more->per_volume_gigabytes, error))
+        return false;
+    if (!is_limited(limits, more))
+        return true;
     struct usage used = usage_of(config, project);
-    return volume_fits(limits->per_volume_gigabytes, more->per_volume_gigabytes, error) &&
-           count_fits("VolumeLimitExceeded", "volumes", limits->volumes, used.volumes,
+    return count_fits("VolumeLimitExceeded", "volumes", limits->volumes, used.volumes,
                       more->volumes, error) &&
            count_fits("SnapshotLimitExceeded", "snapshots", limits->snapshots, used.snapshots,
                       more->snapshots, error) &&
@@ -81,17 +93,16 @@ bool usage_fits(const struct config *config, const char *project, const struct q
                      error);
 }
 
-/* How many data of its size a volume has, or is to get: what is restored over it, or its backup is
- * made of while its guest runs, is beside what it has until that ends. */
+/* How many data of its size a volume has or is to get whose record does not tell it: what is
+ * restored over it, or its backup is made of while its guest runs, is beside what it has until that
+ * ends. */
 static guint count_data(const struct config *config, const struct volume *volume)
 {
-    bool restoring = volume->status == VOLUME_RESTORING_BACKUP;
     if (!*volume->data)
-        return volume->status == VOLUME_CREATING || volume->status == VOLUME_DOWNLOADING ||
-               restoring;
+        return 0;
     if (volume->status == VOLUME_BACKING_UP)
         return attachment_may_run(config, volume) ? 2 : 1;
-    if (!restoring)
+    if (volume->status != VOLUME_RESTORING_BACKUP)
         return 1;
     g_autoptr(GPtrArray) rows = config_held_work(config, RESOURCE_VOLUME, volume->uuid);
     return rows->len ? 2 : 1;
@@ -101,39 +112,18 @@ guint64 usage_coming_mib(const struct config *config, const struct backend *back
 {
     guint64 mib = 0;
     g_autoptr(GPtrArray) images = config_backend_images(config, backend->uuid);
-    for (guint i = 0; i < images->len; i++) {
-        const struct image *image = images->pdata[i];
-        mib += image->status == IMAGE_SAVING ? (image->virtual_size + MIB(1) - 1) / MIB(1) : 0;
-    }
+    for (guint i = 0; i < images->len; i++)
+        mib += takes_coming_mib(images->pdata[i]);
     return mib;
 }
 
 guint64 usage_promised_mib(const struct config *config, const struct backend *backend)
 {
-    guint64 gib = 0;
-    g_autoptr(GPtrArray) all = config_backend_volumes(config, backend->uuid);
-    for (guint i = 0; i < all->len; i++) {
-        const struct volume *volume = all->pdata[i];
-        guint count = count_data(config, volume);
-        gib += count ? count * config_volume_gib(config, volume) : 0;
-    }
-    g_autoptr(GPtrArray) snapshots = config_backend_snapshots(config, backend->uuid);
-    for (guint i = 0; i < snapshots->len; i++) {
-        const struct snapshot *snapshot = snapshots->pdata[i];
-        gib += *snapshot->data || snapshot->status == SNAPSHOT_CREATING ? snapshot->size : 0;
-    }
-    g_autoptr(GPtrArray) backups = config_backend_backups(config, backend->uuid);
-    guint64 mib = 0;
-    for (guint i = 0; i < backups->len; i++) {
-        const struct backup *backup = backups->pdata[i];
-        mib += backup->status == BACKUP_CREATING ? backup->size * GIB_MIB : backup->bytes / MIB(1);
-    }
-    g_autoptr(GPtrArray) images = config_backend_images(config, backend->uuid);
-    for (guint i = 0; i < images->len; i++)
-        mib += ((const struct image *)images->pdata[i])->size / MIB(1);
-    mib += usage_coming_mib(config, backend);
-    g_autoptr(GPtrArray) rows = config_backend_work(config, backend->uuid);
+    g_autoptr(GPtrArray) volumes = NULL, rows = NULL;
+    guint64 gib = 0, mib = takes_mib(config, backend->uuid, &volumes, &rows);
+    for (guint i = 0; i < volumes->len; i++)
+        gib += count_data(config, volumes->pdata[i]) * config_volume_gib(config, volumes->pdata[i]);
     for (guint i = 0; i < rows->len; i++)
-        gib += resource_is_moved(rows->pdata[i]) ? resource_of_row(config, rows->pdata[i]).size : 0;
+        gib += resource_of_row(config, rows->pdata[i]).size;
     return gib * GIB_MIB + mib;
 }

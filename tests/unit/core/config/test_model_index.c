@@ -2,6 +2,9 @@
  * The indexes of a configuration against a slow recount of everything, after each of many random
  * changes; and the sums that placement keeps from step to step against a count from the beginning.
  */
+#include "core/config/attachments.h"
+#include "core/config/resource.h"
+#include "core/config/usage.h"
 #include "core/placement/placement.h"
 
 #include <string.h>
@@ -212,10 +215,158 @@ static void test_sums(void)
     config_free(config);
 }
 
+/* --- what a back end has promised --- */
+
+#define BACKENDS 2u
+#define RESOURCES 6u
+#define GIB_MIB 1024u
+
+static const char *some_word(GRand *rand, const struct enum_words *words)
+{
+    return enum_word(words, (gint)(g_rand_int(rand) % g_strv_length((char **)words->words)));
+}
+
+static json_t *some_resource(GRand *rand, enum resource_type type, const char *uuid)
+{
+    g_autofree char *backend = uuid_of('d', g_rand_int(rand) % BACKENDS);
+    g_autofree char *data = g_strconcat(uuid, ".1", NULL);
+    json_t *made =
+        json_make("{ss ss ss ss si}", "uuid", uuid, "name", "x", "backend", backend, "data",
+                  g_rand_int(rand) % 3 ? data : "", "size", (int)(1 + g_rand_int(rand) % 9));
+    const struct enum_words *words[] = {[RESOURCE_VOLUME] = &volume_status_words,
+                                        [RESOURCE_SNAPSHOT] = &snapshot_status_words,
+                                        [RESOURCE_BACKUP] = &backup_status_words,
+                                        [RESOURCE_IMAGE] = &image_status_words};
+    json_object_set_new(made, "status", json_string(some_word(rand, words[type])));
+    if (type == RESOURCE_SNAPSHOT || type == RESOURCE_BACKUP)
+        json_object_set_new(made, "volume", json_string(uuid));
+    if (type == RESOURCE_BACKUP)
+        json_object_set_new(made, "bytes", json_integer((json_int_t)g_rand_int(rand)));
+    if (type == RESOURCE_IMAGE) {
+        json_object_set_new(made, "disk_format", json_string("raw"));
+        json_object_set_new(made, "size", json_integer((json_int_t)g_rand_int(rand)));
+        json_object_set_new(made, "virtual_size", json_integer((json_int_t)g_rand_int(rand)));
+    }
+    return made;
+}
+
+/* Of a volume that grows, is restored, or moves to that back end. */
+static json_t *some_row(GRand *rand, const char *volume)
+{
+    g_autofree char *other = uuid_of('e', RESOURCES + 1);
+    g_autofree char *backend = uuid_of('d', g_rand_int(rand) % BACKENDS);
+    guint pick = g_rand_int(rand) % 3;
+    if (pick == 0)
+        return json_make("{ss ss ss ss ss s{ss ss ss}}", "resource_type", "Volume", "resource_id",
+                         volume, "operation", "migrate-volume", "status", "maintenance", "backend",
+                         backend, "source", "resource_type", "Volume", "resource_id", volume,
+                         "data", "before");
+    if (pick == 1)
+        return json_make("{ss ss ss ss ss si}", "resource_type", "Volume", "resource_id", volume,
+                         "operation", "extend-volume", "status", "extending", "backend", backend,
+                         "size", 20);
+    return json_make("{ss ss ss ss ss ss ss}", "resource_type", "Backup", "resource_id", other,
+                     "operation", "restore-backup", "status", "restoring", "backend", backend,
+                     "partner_type", "Volume", "partner_id", volume);
+}
+
+static void change_some_resource(struct config *config, GRand *rand)
+{
+    static const char *const kinds[] = {[RESOURCE_VOLUME] = "volume",
+                                        [RESOURCE_SNAPSHOT] = "snapshot",
+                                        [RESOURCE_BACKUP] = "backup",
+                                        [RESOURCE_IMAGE] = "image"};
+    guint pick = g_rand_int(rand) % (G_N_ELEMENTS(kinds) + 1);
+    bool goes = g_rand_int(rand) % 3 == 0;
+    g_autofree char *uuid = uuid_of('e', g_rand_int(rand) % RESOURCES);
+    if (pick < G_N_ELEMENTS(kinds)) {
+        put(config, kinds[pick], uuid,
+            goes ? NULL : some_resource(rand, (enum resource_type)pick, uuid));
+        return;
+    }
+    json_t *row = some_row(rand, uuid);
+    g_autofree char *key =
+        g_strconcat(json_string_value(json_object_get(row, "resource_type")), "/",
+                    json_string_value(json_object_get(row, "resource_id")), NULL);
+    if (goes)
+        json_decref(row);
+    put(config, "worker", key, goes ? NULL : row);
+}
+
+static guint64 volume_gib(const struct config *config, const struct volume *volume)
+{
+    bool grows = volume->status == VOLUME_EXTENDING;
+    bool restored = volume->status == VOLUME_RESTORING_BACKUP;
+    bool waits = volume->status == VOLUME_CREATING || volume->status == VOLUME_DOWNLOADING;
+    g_autoptr(GPtrArray) rows = config_held_work(config, RESOURCE_VOLUME, volume->uuid);
+    g_autofree char *key = config_work_key(RESOURCE_VOLUME, volume->uuid);
+    const struct worker *row = config_get(config, "worker", key, NULL);
+    guint64 size = grows && row ? MAX(volume->size, row->size) : volume->size;
+    if (!*volume->data)
+        return waits || restored ? size : 0;
+    return restored && rows->len ? 2 * size : size;
+}
+
+static guint64 count_promised(const struct config *config, const char *backend)
+{
+    guint64 mib = 0;
+    g_autoptr(GPtrArray) volumes = config_list(config, "volume");
+    g_autoptr(GPtrArray) snapshots = config_list(config, "snapshot");
+    g_autoptr(GPtrArray) backups = config_list(config, "backup");
+    g_autoptr(GPtrArray) images = config_list(config, "image");
+    g_autoptr(GPtrArray) rows = config_list(config, "worker");
+    for (guint i = 0; i < volumes->len; i++) {
+        const struct volume *volume = volumes->pdata[i];
+        if (!strcmp(volume->backend, backend))
+            mib += volume_gib(config, volume) * GIB_MIB;
+    }
+    for (guint i = 0; i < snapshots->len; i++) {
+        const struct snapshot *one = snapshots->pdata[i];
+        if (!strcmp(one->backend, backend) && (*one->data || one->status == SNAPSHOT_CREATING))
+            mib += one->size * GIB_MIB;
+    }
+    for (guint i = 0; i < backups->len; i++) {
+        const struct backup *one = backups->pdata[i];
+        if (!strcmp(one->backend, backend))
+            mib += one->status == BACKUP_CREATING ? one->size * GIB_MIB : one->bytes / MIB(1);
+    }
+    for (guint i = 0; i < images->len; i++) {
+        const struct image *one = images->pdata[i];
+        if (!strcmp(one->backend, backend))
+            mib += one->size / MIB(1) +
+                   (one->status == IMAGE_SAVING ? (one->virtual_size + MIB(1) - 1) / MIB(1) : 0);
+    }
+    for (guint i = 0; i < rows->len; i++) {
+        const struct worker *row = rows->pdata[i];
+        const struct volume *volume =
+            row->source ? config_get(config, "volume", row->resource_id, NULL) : NULL;
+        if (volume && !strcmp(row->backend, backend))
+            mib += volume->size * GIB_MIB;
+    }
+    return mib;
+}
+
+static void test_promised(void)
+{
+    g_autoptr(GRand) rand = g_rand_new_with_seed(23);
+    struct config *config = config_new();
+    for (guint step = 0; step < STEPS; step++) {
+        change_some_resource(config, rand);
+        for (guint i = 0; i < BACKENDS; i++) {
+            g_autofree char *uuid = uuid_of('d', i);
+            const struct backend backend = {.uuid = uuid};
+            g_assert_cmpuint(usage_promised_mib(config, &backend), ==,
+                             count_promised(config, uuid));
+        }
+    }
+    config_free(config);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/model-index/kept-as-counted", test_indexes);
     g_test_add_func("/model-index/sums-kept-as-counted", test_sums);
+    g_test_add_func("/model-index/promised-as-counted", test_promised);
     return g_test_run();
 }
